@@ -1,0 +1,16 @@
+// CHECK: for errors that are ours. A user's error is a Diagnostic, the machine's is a Result.
+#pragma once
+
+namespace espy {
+
+// Prints "espy: internal error in FILE:LINE: WHAT" to stderr and aborts.
+[[noreturn]] void check_failed(const char* file, int line, const char* what);
+
+}  // namespace espy
+
+#define CHECK(condition)                                                     \
+  do {                                                                       \
+    if (!(condition)) ::espy::check_failed(__FILE__, __LINE__, #condition); \
+  } while (false)
+
+#define UNREACHABLE(what) ::espy::check_failed(__FILE__, __LINE__, what)

@@ -1,0 +1,44 @@
+// Result<T>: a value, or what the environment refused and why.
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace espy {
+
+// One sentence for the person at the terminal. `code` is an errno value, or 0 where none applies.
+struct Error {
+  std::string message;
+  int code = 0;
+  std::string hint = {};  // what to do about it; may be empty
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+using Status = Result<void>;
+
+inline tl::unexpected<Error> fail(std::string message, int code = 0, std::string hint = {}) {
+  return tl::unexpected<Error>(Error{std::move(message), code, std::move(hint)});
+}
+
+// "WHAT: strerror(code)", with `code` kept for callers that fall back on it.
+tl::unexpected<Error> fail_errno(std::string what, int code, std::string hint = {});
+
+}  // namespace espy
+
+// The value of a Result, or return its error from the enclosing function.
+#define TRY(expression)                                                              \
+  __extension__({                                                                    \
+    auto&& try_result = (expression);                                                \
+    if (!try_result) return ::tl::unexpected<::espy::Error>(std::move(try_result).error()); \
+    std::move(*try_result);                                                          \
+  })
+
+// The same for a Status, which has no value.
+#define TRY_STATUS(expression)                                                       \
+  do {                                                                               \
+    auto&& try_status = (expression);                                                \
+    if (!try_status) return ::tl::unexpected<::espy::Error>(std::move(try_status).error()); \
+  } while (false)
