@@ -1,0 +1,338 @@
+// The tree of a script, as it was typed.
+//
+// In: tokens. Out: an `Ast` that every later stage reads and none changes; what they learn goes into side tables keyed
+// by `ExprId` and `StmtId`. The tree keeps enough to print the script back (syntax/format.h). Nothing here knows which
+// functions, probes or types exist.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/id.h"
+#include "source/source.h"
+#include "syntax/c_ast.h"
+
+namespace espy::syntax {
+
+using source::Span;
+using ExprId = Id<struct ExprTag>;
+using StmtId = Id<struct StmtTag>;
+using TypeNameId = Id<struct TypeNameTag>;
+
+// ---- Types as written -------------------------------------------------------------------------------------------
+
+// `struct foo *[4]`, `uint8`, `string[64]`, `(int8, string)`, `typeof($x)`.
+struct TypeName {
+  enum class Tag : uint8_t { kNone, kStruct, kUnion, kEnum };
+  struct Suffix {
+    bool is_pointer = false;  // else an array, whose length is `count`
+    ExprId count;             // invalid: `[]`
+  };
+  Span span;
+  Tag tag = Tag::kNone;
+  std::string name;                        // "uint8", "foo"; empty for tuples, records and typeof
+  ExprId typeof_expr;                      // typeof(expr)
+  TypeNameId typeof_type;                  // typeof(type)
+  std::vector<TypeNameId> elements;        // tuple or record elements
+  std::vector<std::string> element_names;  // record: as many as `elements`
+  std::vector<Suffix> suffixes;            // left to right as typed
+};
+
+// ---- Expressions ------------------------------------------------------------------------------------------------
+
+enum class UnaryOp : uint8_t {
+  kNot,
+  kBitNot,
+  kNegate,
+  kDereference,
+  kAddressOf,
+  kPreIncrement,
+  kPreDecrement,
+  kPostIncrement,
+  kPostDecrement
+};
+
+enum class BinaryOp : uint8_t {
+  kLogicalOr,
+  kLogicalAnd,
+  kBitOr,
+  kBitXor,
+  kBitAnd,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kShiftLeft,
+  kShiftRight,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kModulo,
+};
+
+struct IntegerLiteral {
+  uint64_t value = 0;  // durations are nanoseconds already
+  bool is_duration = false;
+};
+struct BoolLiteral {
+  bool value = false;
+};
+struct StringLiteral {
+  std::string value;  // escapes resolved; may hold NUL
+};
+struct Name {  // a builtin, an enumerator, a #define, a macro's parameter
+  std::string name;
+};
+struct Variable {
+  std::string name;  // with its `$`
+};
+struct Map {
+  std::string name;  // with its `@`; "@" alone is the anonymous map
+};
+struct Positional {  // $1, $2, ...
+  uint32_t index = 0;
+};
+struct PositionalCount {};  // $#
+struct Index {              // base[a, b]: a map's element, an array's, a string's byte
+  ExprId base;
+  std::vector<ExprId> indices;
+};
+struct Call {
+  std::string name;
+  Span name_span;
+  std::vector<ExprId> arguments;  // a type as argument is a TypeExpr
+};
+struct TypeExpr {  // a type where an expression may stand: sizeof(struct foo), is_str(typeof($x))
+  TypeNameId type;
+};
+struct Sizeof {
+  ExprId operand;  // an expression or a TypeExpr
+};
+struct Offsetof {
+  ExprId operand;  // an expression or a TypeExpr
+  std::vector<std::string> path;
+  Span path_span;
+};
+struct Typeinfo {
+  ExprId operand;
+};
+struct Comptime {
+  ExprId operand;
+};
+struct Unary {
+  UnaryOp op;
+  ExprId operand;
+};
+struct Binary {
+  BinaryOp op;
+  ExprId left;
+  ExprId right;
+  Span op_span;
+};
+struct Ternary {
+  ExprId condition;
+  ExprId then_value;  // invalid for `a ?: b`
+  ExprId else_value;
+};
+struct Access {  // base.name, base->name
+  ExprId base;
+  std::string name;
+  Span name_span;
+  bool arrow = false;
+};
+struct TupleAccess {  // base.0
+  ExprId base;
+  uint32_t index = 0;
+};
+struct Cast {
+  TypeNameId type;
+  ExprId operand;
+};
+struct Tuple {
+  std::vector<ExprId> elements;
+};
+struct Record {  // (a = 1, b = 2)
+  std::vector<std::string> names;
+  std::vector<ExprId> values;
+};
+// { statements; value } The body of everything is a Block. `value` is invalid where the last thing is a statement.
+struct Block {
+  std::vector<StmtId> statements;
+  ExprId value;
+};
+// A statement where it stands alone, a value where it is used. `else_branch` is a Block, another If, or invalid.
+struct If {
+  ExprId condition;
+  ExprId then_branch;
+  ExprId else_branch;
+  bool is_comptime = false;
+};
+struct ErrorExpr {};  // what could not be parsed; already reported
+
+using ExprNode = std::variant<ErrorExpr, IntegerLiteral, BoolLiteral, StringLiteral, Name, Variable, Map, Positional,
+                              PositionalCount, Index, Call, TypeExpr, Sizeof, Offsetof, Typeinfo, Comptime, Unary,
+                              Binary, Ternary, Access, TupleAccess, Cast, Tuple, Record, Block, If>;
+
+struct Expr {
+  Span span;
+  ExprNode node;
+};
+
+// ---- Statements -------------------------------------------------------------------------------------------------
+
+struct ExprStmt {
+  ExprId value;
+};
+struct Assign {  // target = value, target += value; target is a Variable, a Map, an Index or an Access
+  ExprId target;
+  std::optional<BinaryOp> op;
+  ExprId value;
+};
+struct Let {  // let $x : type = value;
+  std::string name;
+  Span name_span;
+  TypeNameId type;  // invalid if not given
+  ExprId value;     // invalid if not given
+};
+struct Discard {  // _ = value;
+  ExprId value;
+};
+struct While {
+  ExprId condition;
+  ExprId body;
+};
+struct Unroll {
+  ExprId count;
+  ExprId body;
+};
+struct ForMap {  // for ($kv : @map) body
+  std::string variable;
+  Span variable_span;
+  ExprId map;
+  ExprId body;
+};
+struct ForRange {  // for ($i : begin..end) body
+  std::string variable;
+  Span variable_span;
+  ExprId begin;
+  ExprId end;
+  ExprId body;
+};
+struct Break {};
+struct Continue {};
+struct Return {
+  ExprId value;  // invalid if none
+};
+
+using StmtNode = std::variant<ExprStmt, Assign, Let, Discard, While, Unroll, ForMap, ForRange, Break, Continue, Return>;
+
+struct Stmt {
+  Span span;
+  StmtNode node;
+};
+
+// ---- The top level ----------------------------------------------------------------------------------------------
+
+// One part of an attach point between colons. `$1` stays as typed; the checker puts the parameter in.
+struct AttachPart {
+  std::string text;
+  Span span;
+  bool quoted = false;
+};
+struct AttachPoint {  // kprobe:module:function+4
+  Span span;
+  AttachPart provider;
+  std::vector<AttachPart> parts;  // what follows the provider; empty for `begin`
+};
+struct Action {
+  Span span;
+  std::string name;  // `name=probe`; usually empty
+  std::vector<AttachPoint> attach_points;
+  ExprId predicate;  // invalid if none
+  ExprId body;       // a Block
+};
+struct Function {  // fn name($a : type) : type { }
+  struct Parameter {
+    std::string name;
+    Span span;
+    TypeNameId type;
+  };
+  Span span;
+  std::string name;
+  Span name_span;
+  std::vector<Parameter> parameters;
+  TypeNameId result;
+  ExprId body;
+};
+struct Macro {  // macro name($a, @b, c) { }
+  enum class ParameterKind : uint8_t { kVariable, kMap, kExpression };
+  struct Parameter {
+    ParameterKind kind;
+    std::string name;  // with `$` or `@` where it has one
+    Span span;
+    ExprId default_value;  // invalid if none
+  };
+  Span span;
+  std::string name;
+  Span name_span;
+  std::vector<Parameter> parameters;
+  ExprId body;  // a Block
+};
+struct ConfigEntry {
+  Span span;
+  std::string name;
+  Span name_span;
+  ExprId value;  // a literal or a Name
+};
+struct Import {
+  Span span;
+  std::string path;
+};
+struct MapDeclaration {  // let @m = hash(100);
+  Span span;
+  std::string name;
+  std::string kind;
+  Span kind_span;
+  ExprId max_entries;  // invalid if none
+};
+
+struct Ast {
+  std::string shebang;  // the `#!` line without its newline; empty if none
+  std::vector<CDefinition> c_definitions;
+  std::vector<ConfigEntry> config;
+  std::vector<Import> imports;
+  std::vector<MapDeclaration> map_declarations;
+  std::vector<Macro> macros;
+  std::vector<Function> functions;
+  std::vector<Action> actions;
+
+  Table<ExprId, Expr> exprs;
+  Table<StmtId, Stmt> stmts;
+  Table<TypeNameId, TypeName> type_names;
+
+  const Expr& operator[](ExprId id) const { return exprs[id]; }
+  const Stmt& operator[](StmtId id) const { return stmts[id]; }
+  const TypeName& operator[](TypeNameId id) const { return type_names[id]; }
+
+  // The node of `id` if it is a T, else nullptr: `if (const auto* call = ast.get<Call>(id))`.
+  template <class T>
+  const T* get(ExprId id) const {
+    return id.valid() ? std::get_if<T>(&exprs[id].node) : nullptr;
+  }
+  template <class T>
+  const T* get(StmtId id) const {
+    return id.valid() ? std::get_if<T>(&stmts[id].node) : nullptr;
+  }
+};
+
+// The operator as typed: "+", "&&".
+const char* spelling(BinaryOp op);
+const char* spelling(UnaryOp op);
+
+}  // namespace espy::syntax

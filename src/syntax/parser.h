@@ -1,0 +1,14 @@
+// parse: text to tree.
+//
+// Total: never throws, never stops at the first mistake. What cannot be parsed becomes a diagnostic and an `ErrorExpr`,
+// and parsing goes on at the next statement or action.
+#pragma once
+
+#include "source/diagnostic.h"
+#include "syntax/ast.h"
+
+namespace espy::syntax {
+
+Ast parse(const source::Sources& sources, source::SourceId source, source::Diagnostics& diagnostics);
+
+}  // namespace espy::syntax
