@@ -1,0 +1,78 @@
+# The front door for people; CMakeLists.txt says how things are built. `make help` lists the targets.
+
+BUILD  ?= build
+JOBS   ?= $(shell nproc)
+PREFIX ?= /usr/local
+# What installs missing packages; DEPS=true takes them as given.
+DEPS   ?= scripts/install-deps
+
+cmake_build = cmake -S . -B $(1) -G Ninja $(2) >$(1)/configure.log 2>&1 || { cat $(1)/configure.log; exit 1; }; \
+	cmake --build $(1) -j $(JOBS) $(3)
+
+.PHONY: all try test bless bench lint fmt debug install uninstall clean help
+
+all:  ## Build build/espy, one static, stripped binary
+	@mkdir -p $(BUILD)
+	@command -v cmake >/dev/null && command -v ninja >/dev/null || { echo "cmake or ninja is missing: run sudo scripts/install-deps build" >&2; exit 1; }
+	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release,--target espy)
+
+try:  ## Install what is missing, build, and show a tour of ten seconds (sudo)
+	@echo "[1/3] packages for the build"
+	@$(DEPS) build
+	@echo "[2/3] build of $(BUILD)/espy"
+	@$(MAKE) --no-print-directory all
+	@echo "[3/3] a tour"
+	@ESPY=$(BUILD)/espy scripts/try
+
+test:  ## Install what is missing, build, run all tests (sudo)
+	@echo "[1/3] packages for the build and the tests"
+	@$(DEPS) test
+	@echo "[2/3] build of espy and its tests"
+	@mkdir -p $(BUILD)
+	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_TESTS=ON)
+	@echo "[3/3] tests"
+	@scripts/run-tests $(BUILD)
+
+bless:  ## Rewrite the expectations of the golden tests with what espy gives now
+	@mkdir -p $(BUILD)
+	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_TESTS=ON)
+	@$(BUILD)/tests/golden_runner --bless
+
+bench:  ## Build and run the benchmarks (sudo)
+	@echo "[1/3] packages for the benchmarks"
+	@$(DEPS) bench
+	@echo "[2/3] build of espy and its benchmarks"
+	@mkdir -p $(BUILD)
+	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_BENCH=ON)
+	@echo "[3/3] benchmarks"
+	@bench/run $(BUILD)
+
+lint:  ## Check format, layers, sizes, and with clang-tidy what changed
+	@scripts/lint
+
+fmt:  ## Format the C++ sources in place
+	@scripts/lint --list-sources | xargs -r clang-format -i
+
+debug:  ## Build build-debug/espy with sanitizers and internal checks
+	@mkdir -p build-debug
+	@$(call cmake_build,build-debug,-DCMAKE_BUILD_TYPE=Debug)
+
+# With BPFTRACE_ALIAS=1 also installs a `bpftrace` link, for scripts that begin with `#!/usr/bin/env bpftrace`.
+install: all  ## Install below DESTDIR/PREFIX (/usr/local); BPFTRACE_ALIAS=1 adds a bpftrace link
+	install -D -m 755 $(BUILD)/espy $(DESTDIR)$(PREFIX)/bin/espy
+	@for tool in $(wildcard tools/*.bt); do install -D -m 755 -t $(DESTDIR)$(PREFIX)/share/espy/tools $$tool || exit 1; done
+	@[ ! -e docs/espy.8 ] || install -D -m 644 docs/espy.8 $(DESTDIR)$(PREFIX)/share/man/man8/espy.8
+	@[ ! -e docs/espy.bash ] || install -D -m 644 docs/espy.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espy
+	@[ "$(BPFTRACE_ALIAS)" != 1 ] || ln -sfn espy $(DESTDIR)$(PREFIX)/bin/bpftrace
+
+uninstall:  ## Remove what `make install` put there
+	rm -f $(DESTDIR)$(PREFIX)/bin/espy $(DESTDIR)$(PREFIX)/share/man/man8/espy.8
+	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espy
+	rm -rf $(DESTDIR)$(PREFIX)/share/espy
+	@alias=$(DESTDIR)$(PREFIX)/bin/bpftrace; [ "$$(readlink $$alias)" != espy ] || rm -f $$alias
+
+clean:  ## Remove build and build-debug
+	rm -rf $(BUILD) build-debug
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
