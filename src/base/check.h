@@ -8,8 +8,8 @@ namespace espy {
 
 }  // namespace espy
 
-#define CHECK(condition)                                                     \
-  do {                                                                       \
+#define CHECK(condition)                                                    \
+  do {                                                                      \
     if (!(condition)) ::espy::check_failed(__FILE__, __LINE__, #condition); \
   } while (false)
 

@@ -29,16 +29,16 @@ tl::unexpected<Error> fail_errno(std::string what, int code, std::string hint = 
 }  // namespace espy
 
 // The value of a Result, or return its error from the enclosing function.
-#define TRY(expression)                                                              \
-  __extension__({                                                                    \
-    auto&& try_result = (expression);                                                \
+#define TRY(expression)                                                                     \
+  __extension__({                                                                           \
+    auto&& try_result = (expression);                                                       \
     if (!try_result) return ::tl::unexpected<::espy::Error>(std::move(try_result).error()); \
-    std::move(*try_result);                                                          \
+    std::move(*try_result);                                                                 \
   })
 
 // The same for a Status, which has no value.
-#define TRY_STATUS(expression)                                                       \
-  do {                                                                               \
-    auto&& try_status = (expression);                                                \
+#define TRY_STATUS(expression)                                                              \
+  do {                                                                                      \
+    auto&& try_status = (expression);                                                       \
     if (!try_status) return ::tl::unexpected<::espy::Error>(std::move(try_status).error()); \
   } while (false)

@@ -53,6 +53,7 @@ std::optional<int64_t> parse_int(std::string_view text) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (negative && value > uint64_t{1} << 63) return std::nullopt;
   return static_cast<int64_t>(negative ? 0 - value : value);
 }
 
@@ -82,39 +83,55 @@ std::string escape(std::string_view text) {
 
 namespace {
 
-// Matches one character against the class that opens at pattern[at]; moves `at` past its `]`.
-bool class_match(std::string_view pattern, size_t& at, char c) {
+// The index after the `]` of the class that opens at pattern[at], or 0 if it never closes. A `]` that comes first
+// stands for itself, so that `[]]` can be said.
+size_t class_end(std::string_view pattern, size_t at) {
+  size_t first = at + 1;
+  if (first < pattern.size() && (pattern[first] == '!' || pattern[first] == '^')) ++first;
+  const size_t close = pattern.find(']', first + 1);
+  return close == std::string_view::npos ? 0 : close + 1;
+}
+
+// Is `c` in the class that spans pattern[at, end)?
+bool class_match(std::string_view pattern, size_t at, size_t end, char c) {
   size_t i = at + 1;
-  const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+  const size_t close = end - 1;
+  const bool negated = pattern[i] == '!' || pattern[i] == '^';
   if (negated) ++i;
+  const auto code = [](char x) { return static_cast<unsigned char>(x); };
   bool matched = false;
-  for (bool first = true; i < pattern.size() && (first || pattern[i] != ']'); first = false) {
-    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
-      matched |= pattern[i] <= c && c <= pattern[i + 2];
+  while (i < close) {
+    if (i + 2 < close && pattern[i + 1] == '-') {
+      matched |= code(pattern[i]) <= code(c) && code(c) <= code(pattern[i + 2]);
       i += 3;
     } else {
       matched |= pattern[i++] == c;
     }
   }
-  at = i + 1;
   return matched != negated;
+}
+
+// Matches `c` against the one thing (a character, `?` or a class) at pattern[at]; gives the index after that thing, or
+// 0 where they do not match. A `[` that never closes is a character like others.
+size_t match_one(std::string_view pattern, size_t at, char c) {
+  if (at >= pattern.size()) return 0;
+  const size_t end = pattern[at] == '[' ? class_end(pattern, at) : 0;
+  if (end != 0) return class_match(pattern, at, end, c) ? end : 0;
+  return pattern[at] == '?' || pattern[at] == c ? at + 1 : 0;
 }
 
 }  // namespace
 
+// On a mismatch only the latest `*` is stretched: an earlier one could give it no text that it cannot take itself.
 bool glob_match(std::string_view pattern, std::string_view text) {
   constexpr size_t kNone = std::string_view::npos;
   size_t p = 0, t = 0, star = kNone, star_text = 0;
   while (t < text.size()) {
-    size_t after_class = p;
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
       star_text = t;
-    } else if (p < pattern.size() && pattern[p] == '[' && class_match(pattern, after_class, text[t])) {
-      p = after_class;
-      ++t;
-    } else if (p < pattern.size() && pattern[p] != '[' && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
+    } else if (const size_t after = match_one(pattern, p, text[t]); after != 0) {
+      p = after;
       ++t;
     } else if (star != kNone) {
       p = star + 1;
@@ -150,7 +167,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates) {
   const std::string lower = to_lower(word);
-  size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
+  // One letter may be wrong even in a word of two; but a word of one would then be near to everything short.
+  size_t best_distance = word.size() < 2 ? 1 : std::max<size_t>(1, word.size() / 3) + 1;
   std::string best;
   for (const std::string_view candidate : candidates) {
     const size_t longer = std::max(candidate.size(), word.size());
