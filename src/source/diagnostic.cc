@@ -36,18 +36,25 @@ Style style(Severity severity) {
   UNREACHABLE("severity");
 }
 
+// Columns of UTF-8 text on a terminal: one for each character, wide and combining ones aside.
+bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
 // The user's line with the span underlined. A span over several lines is underlined to the end of its first.
 std::string snippet(Span span, std::string_view hint, const Sources& sources) {
   const Place place = sources.place(span.source, span.begin);
   const std::string_view line = sources.line(span.source, place.line);
   const size_t begin = std::min<size_t>(place.column - 1, line.size());
-  const size_t length = std::max<size_t>(1, std::min<size_t>(span.end - span.begin, line.size() - begin));
+  const size_t length = std::min<size_t>(span.end - span.begin, line.size() - begin);
+  const std::string_view marked = line.substr(begin, length);
+  const auto width = std::max<ptrdiff_t>(1, std::count_if(marked.begin(), marked.end(), starts_character));
   std::string padding;  // tabs kept, so that the caret stands under its text
-  for (const char c : line.substr(0, begin)) padding += c == '\t' ? '\t' : ' ';
+  for (const char c : line.substr(0, begin)) {
+    if (starts_character(c)) padding += c == '\t' ? '\t' : ' ';
+  }
   const std::string number = fmt::format("{:>3}", place.line);
   const std::string gutter(number.size(), ' ');
-  return fmt::format("{} | {}\n{} | {}^{}{}{}\n", number, line, gutter, padding, std::string(length - 1, '~'),
-                     hint.empty() ? "" : " ", hint);
+  return fmt::format("{} | {}\n{} | {}^{}{}{}\n", number, line, gutter, padding,
+                     std::string(static_cast<size_t>(width - 1), '~'), hint.empty() ? "" : " ", hint);
 }
 
 std::string located(Span span, const Sources& sources) {

@@ -39,7 +39,8 @@ std::string_view Sources::line(SourceId source, uint32_t line) const {
   CHECK(line >= 1 && line <= s.line_starts.size());
   const uint32_t begin = s.line_starts[line - 1];
   const size_t newline = s.text.find('\n', begin);
-  const size_t end = newline == std::string::npos ? s.text.size() : newline;
+  size_t end = newline == std::string::npos ? s.text.size() : newline;
+  if (end > begin && s.text[end - 1] == '\r') --end;
   return std::string_view(s.text).substr(begin, end - begin);
 }
 

@@ -58,7 +58,7 @@ class Sources {
   const Expansion& operator[](ExpansionId id) const { return expansions_[id]; }
   std::string_view text(Span span) const;
   Place place(SourceId source, uint32_t offset) const;
-  // The text of 1-based `line`, without its newline.
+  // The text of 1-based `line`, without its newline (\n or \r\n).
   std::string_view line(SourceId source, uint32_t line) const;
 
  private:
