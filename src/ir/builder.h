@@ -1,0 +1,69 @@
+// Writes a function of IR, an instruction at a time, at the end of a current block.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+#include "ir/ir.h"
+
+namespace espy::ir {
+
+class Builder {
+ public:
+  explicit Builder(Function& function) : function_(function) {}
+
+  Function& function() { return function_; }
+  // Later instructions carry this span.
+  void at(source::Span span) { span_ = span; }
+  source::Span span() const { return span_; }
+
+  BlockId add_block(std::string name = {});
+  ValueId add_block_parameter(BlockId block);
+  void enter(BlockId block) { block_ = block; }
+  BlockId block() const { return block_; }
+  // True once the current block has its end: what follows would be unreachable and must go into a new block.
+  bool is_terminated() const;
+
+  SlotId add_slot(uint32_t size_bytes, uint32_t align_bytes, std::string name = {});
+  SlotId add_variable(std::string name);  // 8 bytes, promoted to a value by opt
+
+  ValueId constant(int64_t value);
+  ValueId binary(Op op, ValueId a, ValueId b);
+  ValueId binary(Op op, ValueId a, int64_t b) { return binary(op, a, constant(b)); }
+  ValueId unary(Op op, ValueId a);
+  ValueId context();
+  ValueId param(uint32_t index);
+  ValueId slot(SlotId slot);
+  ValueId map(MapId map);
+  ValueId map_value(MapId map, int64_t offset_bytes);
+  ValueId function_address(FunctionId function);
+  ValueId load(uint8_t width, ValueId address, int64_t offset_bytes = 0, bool is_signed = false);
+  void store(uint8_t width, ValueId address, ValueId value, int64_t offset_bytes = 0);
+  void atomic_add(uint8_t width, ValueId address, ValueId value, int64_t offset_bytes = 0);
+  ValueId atomic(Op op, uint8_t width, ValueId address, std::initializer_list<ValueId> values,
+                 int64_t offset_bytes = 0);
+  void store_release(uint8_t width, ValueId address, ValueId value, int64_t offset_bytes = 0);
+  ValueId call(Helper helper, std::initializer_list<ValueId> arguments);
+  ValueId kfunc(uint32_t btf_id, std::initializer_list<ValueId> arguments, bool is_pure = false);
+  ValueId call_function(FunctionId function, std::initializer_list<ValueId> arguments);
+  void zero(ValueId address, uint32_t size_bytes);
+  void copy(ValueId destination, ValueId source, uint32_t size_bytes);
+
+  void jump(BlockId target, std::initializer_list<ValueId> arguments = {});
+  void branch(Condition condition, ValueId a, ValueId b, BlockId if_true, BlockId if_false);
+  void branch(Condition condition, ValueId a, int64_t b, BlockId if_true, BlockId if_false) {
+    branch(condition, a, constant(b), if_true, if_false);
+  }
+  void may_goto(BlockId go_on, BlockId spent);
+  void ret(ValueId value);
+  void ret(int64_t value) { ret(constant(value)); }
+
+  ValueId add(Instruction instruction);
+
+ private:
+  Function& function_;
+  BlockId block_;
+  source::Span span_;
+};
+
+}  // namespace espy::ir

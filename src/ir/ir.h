@@ -1,0 +1,118 @@
+// The IR: functions of basic blocks in SSA form, one step above BPF. docs/ir.md specifies it.
+//
+// In: built by `lower` (ir/builder.h) or read from text (ir/text.h). Out: rewritten by `opt`, turned into instructions
+// by `bpf`. A value is 64 bits in a register: a scalar, or a pointer that the kernel's verifier will follow. Anything
+// larger lives in memory: a stack slot, per-CPU scratch (a map value), a map's value, an event. Blocks take parameters;
+// a jump gives them their values; there are no phi nodes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/id.h"
+#include "program/program.h"
+#include "source/source.h"
+
+namespace espy::ir {
+
+using ValueId = Id<struct ValueTag>;
+using BlockId = Id<struct BlockTag>;
+using SlotId = Id<struct SlotTag>;
+using FunctionId = Id<struct FunctionTag>;
+using program::MapId;
+
+enum class Op : uint8_t {
+#define OP(name, operands, result, effect) k_##name,
+#include "ir/ops.def"
+#undef OP
+  kCount,
+};
+
+enum class Effect : uint8_t { pure, read, write, end };
+
+struct OpInfo {
+  std::string_view name;
+  int operands;  // -1: as many as there are
+  bool has_result;
+  Effect effect;
+};
+const OpInfo& info(Op op);
+
+enum class Helper : uint16_t {
+#define HELPER(name, number, arguments, effect) name = number,
+#include "ir/helpers.def"
+#undef HELPER
+};
+
+struct HelperInfo {
+  std::string_view name;
+  Helper helper;
+  int arguments;
+  Effect effect;
+};
+const HelperInfo& info(Helper helper);
+
+enum class Condition : uint8_t { eq, ne, ult, ule, ugt, uge, slt, sle, sgt, sge, test };  // test: (a & b) != 0
+
+struct Target {
+  BlockId block;
+  std::vector<ValueId> arguments;  // as many as the block's parameters
+};
+
+// One operation and, where it makes one, its value: instruction and value share the id.
+struct Instruction {
+  Op op = Op::k_konst;
+  uint8_t width = 8;         // load, store, atomic: bytes
+  bool is_signed = false;    // load
+  bool is_pure = false;      // kfunc
+  bool is_nullable = false;  // documents that the result may be a null pointer
+  Condition condition = Condition::eq;
+  Helper helper = Helper{0};
+  int64_t imm = 0;
+  MapId map = {};
+  SlotId slot = {};
+  FunctionId function = {};
+  std::vector<ValueId> operands;
+  std::vector<Target> targets;  // jump: 1; branch, may_goto: 2
+  source::Span span;            // for the line map; may be invalid
+};
+
+struct Block {
+  std::string name;                   // for printing; may be empty
+  std::vector<ValueId> parameters;    // values whose op is k_param with no meaning of imm
+  std::vector<ValueId> instructions;  // the last is an `end`
+};
+
+struct Slot {  // an object on the BPF stack
+  uint32_t size_bytes = 8;
+  uint32_t align_bytes = 8;
+  std::string name;
+  bool is_variable = false;  // a script variable: loaded and stored whole, 8 bytes; opt turns it into values
+};
+
+// blocks[0] is the entry and has no parameters. Block parameters are instructions with op `param`, listed in their
+// block's `parameters` only.
+struct Function {
+  std::string name;
+  uint32_t parameter_count = 0;  // of a subprogram or callback; a program's main function reads `context` instead
+  bool is_callback = false;      // called by the kernel (for_each_map_elem, loop): needs func_info
+  Table<ValueId, Instruction> values;
+  Table<BlockId, Block> blocks;
+  Table<SlotId, Slot> slots;
+};
+
+// One BPF program to be: its first function is the main one.
+struct Unit {
+  program::ProgramId program;
+  std::vector<FunctionId> functions;
+};
+
+struct Module {
+  Table<FunctionId, Function> functions;
+  std::vector<Unit> units;
+};
+
+}  // namespace espy::ir

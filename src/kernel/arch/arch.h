@@ -1,0 +1,38 @@
+// What depends on the CPU: registers, calling convention, syscall arguments. One file per CPU; nothing else may assume
+// one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace espy::kernel {
+
+struct Register {
+  std::string_view name;  // as reg("name") takes it
+  uint32_t offset_bytes;  // in struct pt_regs
+  uint32_t size_bytes = 8;
+};
+
+struct Arch {
+  std::string_view name;                       // "x86_64"
+  std::span<const Register> registers;         // by every accepted name
+  std::span<const uint32_t> argument_offsets;  // in pt_regs, of function arguments passed in registers
+  std::span<const uint32_t> syscall_argument_offsets;
+  uint32_t return_value_offset = 0;
+  uint32_t stack_pointer_offset = 0;
+  uint32_t instruction_pointer_offset = 0;
+  uint32_t pt_regs_size_bytes = 0;
+  uint32_t stack_argument_start_bytes = 0;  // of the first stack argument, from the stack pointer at function entry
+  uint32_t compat_status_offset_bytes =
+      0;  // thread_info.status in task_struct, and the bit that marks a 32-bit syscall
+  uint32_t compat_status_mask = 0;
+};
+
+const Arch& x86_64();
+const Arch& host_arch();
+
+std::optional<Register> find_register(const Arch& arch, std::string_view name);
+
+}  // namespace espy::kernel

@@ -1,0 +1,52 @@
+// What kernels differ in. One row a feature: ask `kernel.has(feature)`, never for a version number.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace espy::kernel {
+
+enum class Feature : uint8_t {
+  kBpfV3,  // BPF_JMP32, ALU32 (5.1)
+  kBpfV4,  // sdiv, movsx, ldsx, gotol, unconditional bswap (6.6)
+  kRingbuf,
+  kRawTracepointCookie,  // cookie in raw_tracepoint links (6.10)
+  kPerfLinkCookie,       // bpf_get_attach_cookie through perf links (5.15)
+  kTpBtf,
+  kFentry,
+  kKprobe,
+  kKprobeMulti,
+  kKprobeSession,
+  kUprobeMulti,
+  kUprobeSession,
+  kRdonlyCastTyped,     // bpf_rdonly_cast(ptr, btf id): plain loads from kernel structures
+  kRdonlyCastVoid,      // bpf_rdonly_cast(ptr, 0): plain loads from anywhere in kernel memory (6.18)
+  kMayGoto,             // loops without a provable bound (6.9)
+  kOpenCodedIterators,  // bpf_iter_num_new (6.4)
+  kMapLookupPercpu,     // bpf_map_lookup_percpu_elem (5.19)
+  kForEachMapElem,
+  kBpfLoop,
+  kGetCurrentTaskBtf,
+  kGetAttachCookie,
+  kTaskStorage,
+  kGetFuncIp,
+  kStringKfuncs,
+  kSendSignal,
+  kProbeWriteUser,
+  kPerfEventHardware,
+  kCount,
+};
+
+struct FeatureRow {
+  Feature feature;
+  std::string_view name;     // "uprobe_multi": for --info, --no-feature and recorded kernels
+  std::string_view meaning;  // "attaches many uprobes in one call"
+  std::string_view since;    // kernel release, for people
+};
+
+std::span<const FeatureRow> feature_rows();
+std::optional<Feature> find_feature(std::string_view name);
+
+}  // namespace espy::kernel

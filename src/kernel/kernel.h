@@ -1,0 +1,111 @@
+// Kernel: everything we may ASK of the kernel we run on. Changing it is Machine's business (load/machine.h).
+//
+// In: names and patterns. Out: types (into `types::Types`), tracepoint formats, functions, symbols, features. Every
+// answer is found lazily and remembered: start-up reads nothing that the script does not name. There is one
+// implementation, over a directory of facts: "/" for the running kernel, tests/kernels/NAME for a recorded one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "kernel/arch/arch.h"
+#include "kernel/features.h"
+#include "types/type.h"
+
+namespace espy::kernel {
+
+// One field of a tracepoint's record as tracefs describes it (events/CATEGORY/EVENT/format).
+struct TracepointField {
+  std::string name;
+  std::string c_type;  // as printed by the kernel: "const char *", "__data_loc char[]"
+  types::TypeId type;  // pointers in syscall arguments are user pointers; `char x[16]` is a string
+  uint32_t offset_bytes = 0;
+  uint32_t size_bytes = 0;
+  bool is_signed = false;
+  bool is_data_loc =
+      false;  // a u32 at `offset_bytes`: low half the offset from the record's start, high half the length
+  bool is_relative_loc = false;  // __rel_loc: offset from behind the u32
+};
+
+struct Tracepoint {
+  std::string category;
+  std::string event;
+  uint64_t id = 0;                      // for perf_event_open
+  std::vector<TracepointField> fields;  // without the common_ ones
+};
+
+// A kernel function or a raw tracepoint's arguments, from BTF.
+struct FunctionPrototype {
+  std::string name;
+  std::string module;   // "vmlinux" or the module's name
+  uint32_t btf_id = 0;  // of the FUNC, or of the typedef btf_trace_NAME for raw tracepoints
+  uint32_t module_index = 0;
+  std::vector<types::Member> parameters;
+  types::TypeId result;
+};
+
+struct TypeLocation {  // a type's id in a BTF object, as kfuncs such as bpf_rdonly_cast take it
+  uint32_t module_index = 0;
+  uint32_t btf_id = 0;
+};
+
+struct Enumerated {
+  types::TypeId type;
+  int64_t value = 0;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  virtual const Arch& arch() const = 0;
+  virtual uint32_t cpu_count() const = 0;  // possible CPUs: the size of per-CPU values
+  virtual bool has(Feature feature) = 0;   // found by trying, once
+  virtual bool has_btf() = 0;
+
+  // Types. Found in the script's own definitions first, then vmlinux, then modules that are loaded. A found struct may
+  // be incomplete; `complete` reads its members. All return an invalid id where there is nothing.
+  virtual types::TypeId find_struct(types::Types& types, std::string_view tag) = 0;  // struct or union
+  virtual types::TypeId find_enum(types::Types& types, std::string_view tag) = 0;
+  virtual types::TypeId find_typedef(types::Types& types, std::string_view name) = 0;
+  virtual std::optional<Enumerated> find_enumerator(types::Types& types, std::string_view name) = 0;
+  virtual void complete(types::Types& types, types::TypeId struct_type) = 0;
+  virtual std::vector<std::string> struct_names(std::string_view glob) = 0;  // "struct foo", "union bar", "enum baz"
+
+  virtual std::optional<FunctionPrototype> find_function(types::Types& types, std::string_view name,
+                                                         std::string_view module = {}) = 0;
+  // Parameters of btf_trace_NAME, without its leading void *.
+  virtual std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) = 0;
+  virtual std::vector<std::string> raw_tracepoints(std::string_view glob) = 0;  // "sched_switch"
+  // The id of kfunc NAME in vmlinux BTF, for BPF_PSEUDO_KFUNC_CALL; nothing where the kernel has none.
+  virtual std::optional<uint32_t> kfunc_id(std::string_view name) = 0;
+  // The ids of a vmlinux struct, for typed casts; nothing for a script's own type.
+  virtual std::optional<TypeLocation> btf_location(const types::Types& types, types::TypeId struct_type) = 0;
+
+  // Tracepoints, from tracefs.
+  virtual std::vector<std::string> tracepoints(std::string_view category_glob,
+                                               std::string_view event_glob) = 0;  // "cat:ev"
+  virtual Result<Tracepoint> tracepoint(types::Types& types, std::string_view category, std::string_view event) = 0;
+  // The number of a syscall by its name without prefix ("openat"), as the kernel's own table has it.
+  virtual std::optional<uint32_t> syscall_number(std::string_view name) = 0;
+  virtual std::optional<std::string> syscall_name(uint32_t number) = 0;
+
+  // Functions that may be probed (available_filter_functions, else kallsyms), "name" or "name [module]".
+  virtual std::vector<std::string> functions(std::string_view glob) = 0;
+  virtual std::optional<uint64_t> symbol_address(std::string_view name) = 0;
+};
+
+// The kernel under `root` ("/" for this machine). `probe` answers has(); results are cached here. Fails only if `root`
+// does not exist: missing BTF or tracefs shows in the answers.
+Result<std::unique_ptr<Kernel>> open_kernel(std::string root, std::function<bool(Feature)> probe);
+
+// The kernel recorded in `directory` (tests/kernels/README.md has the form); has() reads its `features` file.
+Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& directory);
+
+}  // namespace espy::kernel
