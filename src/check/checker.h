@@ -1,0 +1,44 @@
+// What a builtin's `check` may ask and say.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "check/checked.h"
+#include "source/diagnostic.h"
+#include "spec/registry.h"
+
+namespace espy::check {
+
+class Checker {
+ public:
+  virtual ~Checker() = default;
+
+  virtual types::Types& types() = 0;
+  virtual kernel::Kernel& kernel() = 0;
+  virtual symbols::Symbolizer* symbols() = 0;
+  virtual const spec::Config& config() const = 0;
+  virtual const syntax::Ast& ast() const = 0;
+  // The unit being checked: its context and facts so far.
+  virtual const Unit& unit() const = 0;
+  virtual const program::Probe& first_probe() const = 0;
+
+  virtual TypeId type(ExprId expr) const = 0;  // arguments are checked before the builtin's `check` runs
+  virtual const Constant& constant(ExprId expr) const = 0;
+  std::optional<int64_t> integer(ExprId expr) const {
+    const auto* value = std::get_if<int64_t>(&constant(expr));
+    return value ? std::optional(*value) : std::nullopt;
+  }
+  std::optional<std::string> text(ExprId expr) const {
+    const auto* value = std::get_if<std::string>(&constant(expr));
+    return value ? std::optional(*value) : std::nullopt;
+  }
+  // Makes the call a constant: sizeof, kaddr, pton, getopt.
+  virtual void fold(ExprId call, Constant value) = 0;
+
+  // Inference runs until nothing changes; these speak only in the last round.
+  virtual void error(std::string_view id, source::Span span, std::string message, std::string hint = {}) = 0;
+  virtual void warning(std::string_view id, source::Span span, std::string message, std::string hint = {}) = 0;
+};
+
+}  // namespace espy::check

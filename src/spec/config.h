@@ -1,0 +1,46 @@
+// The configuration of a run: the language's `config = { }` variables, the environment's BPFTRACE_*, and what the
+// command line adds. The table of variables is in check/config.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "types/type.h"
+
+namespace espy::spec {
+
+enum class MissingProbes : uint8_t { kError, kWarn, kIgnore };
+enum class UserSymbolCache : uint8_t { kPerProgram, kPerPid, kNone };
+
+struct Config {
+  uint64_t max_strlen = 1024;
+  uint64_t max_map_keys = 4096;
+  uint64_t max_probes = 1024;
+  uint64_t max_bpf_progs = 1024;
+  uint64_t max_cat_bytes = 10240;
+  uint64_t log_size = 1000000;
+  uint64_t on_stack_limit = 32;
+  uint64_t perf_rb_pages = 0;  // 0: chosen by memory
+  bool cpp_demangle = true;
+  bool lazy_symbolication = true;
+  bool print_maps_on_exit = true;
+  bool show_debug_info = true;
+  std::string license = "GPL";
+  std::string str_trunc_trailer = "..";
+  types::StackMode stack_mode = types::StackMode::kBpftrace;
+  MissingProbes missing_probes = MissingProbes::kError;
+  std::optional<UserSymbolCache> cache_user_symbols;
+
+  // From the command line.
+  std::vector<std::string> positional;                     // $1, $2, ...
+  std::vector<std::pair<std::string, std::string>> named;  // --name=value after `--`
+  bool allow_unsafe = false;
+  bool warn_helper_errors = false;  // -k
+  std::optional<uint32_t> pid;      // -p
+  bool has_child = false;           // -c
+  uint32_t child_pid = 0;
+};
+
+}  // namespace espy::spec

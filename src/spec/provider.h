@@ -1,0 +1,139 @@
+// The socket for probe types. A probe type is one file, probes/NAME.cc, with one row.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "kernel/kernel.h"
+#include "program/program.h"
+#include "source/diagnostic.h"
+#include "spec/config.h"
+#include "syntax/ast.h"
+
+namespace espy::symbols {
+class Symbolizer;
+}
+namespace espy::load {
+class Machine;
+}
+
+namespace espy::spec {
+
+// How a field of a context is got at, so that lowering never asks which probe it is in.
+struct Recipe {
+  enum class Kind : uint8_t {
+    kContext,         // load `size_bytes` at context + offset
+    kBehindPointer,   // p = 8 bytes at context + offset; then kernel memory at p + inner_offset
+    kDataLoc,         // u32 at context + offset names a string in the record: low half its offset, high half its length
+    kRelativeLoc,     // the same, offset counted from behind the u32
+    kContextAddress,  // the address context + offset itself: char arrays and structs in the record
+    kUserStackWord,   // sp = register at context + offset; then user memory at sp + inner_offset
+  };
+  Kind kind = Kind::kContext;
+  uint32_t offset_bytes = 0;
+  uint32_t inner_offset_bytes = 0;
+  uint8_t size_bytes = 8;
+  bool is_signed = false;
+};
+
+struct ContextField {
+  std::string name;  // "filename", "arg0", "retval"
+  types::TypeId type;
+  Recipe recipe;
+};
+
+// What a program sees when its probe fires.
+struct ProbeContext {
+  program::ProgramKind kind = program::ProgramKind::kRawTracepoint;
+  uint32_t expected_attach_type = 0;
+  uint32_t attach_btf_id = 0;
+  bool is_sleepable = false;
+  bool is_preemptible = false;          // two threads may interleave on one CPU: aggregations must be atomic
+  std::vector<ContextField> args;       // args.NAME
+  std::vector<ContextField> arguments;  // arg0, arg1, ...
+  std::optional<ContextField> retval;
+  std::optional<uint32_t> registers_offset_bytes;               // where pt_regs start in the context, for reg()
+  bool registers_behind_pointer = false;                        // ... or where a pointer to them is
+  types::TypeId context_type;                                   // of `ctx`: pointer to struct; invalid: no `ctx`
+  types::AddressSpace pointers = types::AddressSpace::kKernel;  // what argN and retval point to
+
+  // Which of its probes a program serves when it fires: one and the same; the attach cookie, which is the ProbeId's
+  // index; or a number found by `number` (a system call's), looked up in `by_number`; a number that is not there ends
+  // the program.
+  enum class Dispatch : uint8_t { kSingle, kCookie, kNumber };
+  Dispatch dispatch = Dispatch::kSingle;
+  Recipe number;
+  bool skip_compat_syscalls = false;  // 32-bit tasks have other numbers
+};
+
+// A probe that an attach point stands for, before programs are formed.
+struct BoundProbe {
+  program::Probe probe;
+  std::string share;  // probes of an action with equal `share` are served by one program
+};
+
+// What binding and listing may use. `uses_*` tell what the action reads, so that a cheaper way to attach can be chosen.
+struct BindRequest {
+  const syntax::AttachPoint& point;
+  std::span<const std::string> parts;  // the attach point's parts with parameters put in
+  kernel::Kernel& kernel;
+  types::Types& types;
+  symbols::Symbolizer* symbols;  // null where there is none (recorded kernels)
+  const Config& config;
+  source::Diagnostics& diagnostics;  // for errors in the attach point
+  bool uses_args = false;            // `args`
+  bool uses_context = false;         // `ctx`, `argN`, `retval`, reg()
+};
+
+struct ContextRequest {
+  std::span<const program::Probe> probes;  // all of one `share`
+  std::string_view share;
+  kernel::Kernel& kernel;
+  types::Types& types;
+  bool uses_args = false;
+};
+
+struct AttachRequest {
+  load::Machine& machine;
+  const program::Program& program;
+  program::ProgramId program_id;
+  std::span<const program::ProbeId> probes;  // all that this program serves
+  const Config& config;
+};
+
+struct ListRequest {
+  std::span<const std::string> parts;  // patterns after the provider; may be empty
+  bool verbose = false;                // with arguments
+  kernel::Kernel& kernel;
+  types::Types& types;
+  symbols::Symbolizer* symbols;
+  const Config& config;
+};
+
+struct ListedProbe {
+  std::string name;                    // "tracepoint:syscalls:sys_enter_openat"
+  std::vector<std::string> arguments;  // "const char * filename"; only when verbose
+};
+
+struct Provider {
+  std::string_view name;
+  std::vector<std::string_view> aliases;
+  std::string_view doc;   // Markdown for the manual; the first sentence for lists
+  std::string_view form;  // "tracepoint:CATEGORY:EVENT"
+  // All probes that the attach point stands for, at least one; or nothing and an error in `diagnostics`. Where it
+  // matches nothing at all, returns nothing and says nothing: the checker reports that by `missing_probes`.
+  std::vector<BoundProbe> (*bind)(BindRequest&) = nullptr;
+  ProbeContext (*context)(ContextRequest&) = nullptr;
+  Status (*attach)(AttachRequest&) = nullptr;                // null: never attached (begin, end: run by the session)
+  std::vector<ListedProbe> (*list)(ListRequest&) = nullptr;  // null: not listed
+  bool needs_target_to_list = false;                         // user probes: only listed if named
+  std::string_view example = {};
+};
+
+}  // namespace espy::spec

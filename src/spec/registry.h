@@ -1,0 +1,57 @@
+// The registry: every builtin and every probe type there is, as rows. Made once by cli/registry.cc, owned by main.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "spec/builtin.h"
+#include "spec/provider.h"
+
+namespace espy::spec {
+
+class Registry {
+ public:
+  Registry(std::vector<std::span<const Builtin>> families, std::vector<const Provider*> providers)
+      : families_(std::move(families)), providers_(std::move(providers)) {}
+
+  const Builtin* find_builtin(std::string_view name) const {
+    for (const auto& family : families_)
+      for (const Builtin& row : family)
+        if (name_of(row) == name) return &row;
+    return nullptr;
+  }
+  // By name or alias, letter case aside.
+  const Provider* find_provider(std::string_view name) const;
+
+  std::span<const std::span<const Builtin>> families() const { return families_; }
+  std::span<const Provider* const> providers() const { return providers_; }
+
+ private:
+  std::vector<std::span<const Builtin>> families_;
+  std::vector<const Provider*> providers_;
+};
+
+inline std::string_view name_of(const Builtin& builtin) {
+  const std::string_view sig = builtin.sig;
+  const size_t open = sig.find('(');
+  const std::string_view head = sig.substr(0, open);
+  return head.substr(head.rfind(' ') + 1);
+}
+
+inline const Provider* Registry::find_provider(std::string_view name) const {
+  const auto equal = [](std::string_view a, std::string_view b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i)
+      if ((a[i] | 0x20) != (b[i] | 0x20)) return false;
+    return true;
+  };
+  for (const Provider* provider : providers_) {
+    if (equal(provider->name, name)) return provider;
+    for (const std::string_view alias : provider->aliases)
+      if (equal(alias, name)) return provider;
+  }
+  return nullptr;
+}
+
+}  // namespace espy::spec
