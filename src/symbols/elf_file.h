@@ -52,7 +52,7 @@ class ElfFile {
 
   // The function of that name: global before local, .symtab before .dynsym before a separate debug file.
   std::optional<ElfSymbol> find_function(std::string_view name) const;
-  // All data symbols work the same: for uaddr("name") and for reading globals.
+  // The variable of that name, for uaddr("name"); thread-local ones have no one address and are not found.
   std::optional<ElfSymbol> find_object(std::string_view name) const;
 
   // Every function whose linker name matches the glob, sorted by name, one of each name. Aliases are all there.

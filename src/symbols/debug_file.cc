@@ -1,0 +1,103 @@
+// Distributions strip symbols from what they ship, and leave one of three traces:
+//
+// - a build id, a hash over the code that both halves carry. The other half, from a -dbg or -debuginfo package, is
+//   /usr/lib/debug/.build-id/ab/cdef.debug;
+// - .gnu_debuglink, a file name and a CRC. That file is next to the program, in .debug beside it, or at the same path
+//   below /usr/lib/debug;
+// - .gnu_debugdata ("MiniDebugInfo"), an xz-compressed ELF file inside the section, which holds just the names of
+//   functions that .dynsym lacks.
+//
+// A found file counts only if it belongs to this very build: packages are upgraded separately.
+#include "symbols/debug_file.h"
+
+#include <lzma.h>
+#include <zlib.h>
+
+#include <cstdlib>
+
+#include "base/fd.h"
+
+namespace espy::symbols {
+namespace {
+
+constexpr const char* kDebugRoot = "/usr/lib/debug";
+
+std::optional<ElfImage> open_matching(const std::string& path, const std::string& build_id) {
+  Result<ElfImage> found = ElfImage::open(path);
+  if (!found || found->build_id() != build_id) return std::nullopt;
+  if (!found->symbol_table(SHT_SYMTAB)) return std::nullopt;
+  return std::move(*found);
+}
+
+std::optional<ElfImage> find_by_build_id(const std::string& build_id) {
+  if (build_id.size() < 4) return std::nullopt;
+  return open_matching(
+      std::string(kDebugRoot) + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug", build_id);
+}
+
+bool has_crc(const std::string& path, uint32_t wanted) {
+  const Result<std::string> bytes = read_file(path);
+  return bytes && crc32_z(0, reinterpret_cast<const Bytef*>(bytes->data()), bytes->size()) == wanted;
+}
+
+std::optional<ElfImage> find_by_link(const ElfImage& image, const std::string& build_id) {
+  const auto link = image.debug_link();
+  if (!link) return std::nullopt;
+  const auto& [name, crc] = *link;
+  std::string directory = image.path();
+  if (const std::unique_ptr<char, decltype(&std::free)> real(::realpath(directory.c_str(), nullptr), &std::free);
+      real) {
+    directory = real.get();
+  }
+  directory.resize(directory.rfind('/') == std::string::npos ? 0 : directory.rfind('/') + 1);
+  for (const std::string& path : {directory + name, directory + ".debug/" + name, kDebugRoot + directory + name}) {
+    if (path == image.path()) continue;
+    // The build id says the same as the CRC without reading the file.
+    if (build_id.empty() && !has_crc(path, crc)) continue;
+    if (std::optional<ElfImage> found = open_matching(path, build_id)) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> decompress_xz(std::string_view packed) {
+  constexpr uint64_t kMaxMemoryBytes = 256 << 20;
+  constexpr size_t kMaxOutputBytes = 512 << 20;
+  lzma_stream stream = LZMA_STREAM_INIT;
+  if (lzma_stream_decoder(&stream, kMaxMemoryBytes, 0) != LZMA_OK) return std::nullopt;
+  stream.next_in = reinterpret_cast<const uint8_t*>(packed.data());
+  stream.avail_in = packed.size();
+  std::string out;
+  lzma_ret state = LZMA_OK;
+  while (state == LZMA_OK && out.size() < kMaxOutputBytes) {
+    const size_t used = stream.total_out;
+    out.resize(used + std::max<size_t>(packed.size() * 4, 65536));
+    stream.next_out = reinterpret_cast<uint8_t*>(out.data()) + used;
+    stream.avail_out = out.size() - used;
+    state = lzma_code(&stream, LZMA_FINISH);
+  }
+  out.resize(stream.total_out);
+  lzma_end(&stream);
+  if (state != LZMA_STREAM_END) return std::nullopt;
+  return out;
+}
+
+std::optional<ElfImage> find_inside(const ElfImage& image) {
+  const std::string_view packed = image.section_bytes(".gnu_debugdata");
+  if (packed.empty()) return std::nullopt;
+  std::optional<std::string> bytes = decompress_xz(packed);
+  if (!bytes) return std::nullopt;
+  Result<ElfImage> inner = ElfImage::from_bytes(std::move(*bytes), image.path() + " (.gnu_debugdata)");
+  if (!inner) return std::nullopt;
+  return std::move(*inner);
+}
+
+}  // namespace
+
+std::optional<ElfImage> find_debug_image(const ElfImage& image) {
+  const std::string build_id = image.build_id();
+  if (std::optional<ElfImage> found = find_by_build_id(build_id)) return found;
+  if (std::optional<ElfImage> found = find_by_link(image, build_id)) return found;
+  return find_inside(image);
+}
+
+}  // namespace espy::symbols

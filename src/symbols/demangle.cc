@@ -1,0 +1,81 @@
+#include "symbols/demangle.h"
+
+#include <cxxabi.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+namespace espy::symbols {
+namespace {
+
+// Where the bracket that closes at text[close] opens; npos if it does not.
+size_t opening_of(std::string_view text, size_t close) {
+  size_t depth = 0;
+  for (size_t i = close + 1; i-- > 0;) {
+    if (text[i] == ')') ++depth;
+    if (text[i] == '(' && --depth == 0) return i;
+  }
+  return std::string_view::npos;
+}
+
+// Takes off what may follow a parameter list: ` [clone .cold]`, ` const`, ` &&`.
+std::string_view without_qualifiers(std::string_view signature) {
+  constexpr std::array<std::string_view, 4> kQualifiers = {" const", " volatile", " &&", " &"};
+  for (bool again = true; again;) {
+    again = false;
+    if (const size_t clone = signature.rfind(" [clone "); clone != signature.npos && signature.ends_with(']')) {
+      signature = signature.substr(0, clone);
+      again = true;
+    }
+    for (const std::string_view qualifier : kQualifiers) {
+      if (!signature.ends_with(qualifier)) continue;
+      signature.remove_suffix(qualifier.size());
+      again = true;
+    }
+  }
+  return signature;
+}
+
+// Templates say their return type first: `void ns::f<int>`. The name begins behind the last space outside all
+// brackets, but an operator's own spaces and angle brackets (`operator new`, `operator<<`) belong to the name.
+std::string_view without_return_type(std::string_view name) {
+  size_t begin = 0;
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    if (depth == 0 && name.substr(i).starts_with("operator") && (i == begin || name[i - 1] == ':')) break;
+    if (c == '<' || c == '(' || c == '{' || c == '[') ++depth;
+    if (c == '>' || c == ')' || c == '}' || c == ']') --depth;
+    if (c == ' ' && depth == 0) begin = i + 1;
+  }
+  return name.substr(begin);
+}
+
+// `void ns::f<int>(int) const` -> `ns::f<int>`. Text without a parameter list (data, Rust) stays as it is.
+std::string_view name_of_signature(std::string_view signature) {
+  const std::string_view bare = without_qualifiers(signature);
+  if (!bare.ends_with(')') || bare.find("thunk to ") != bare.npos) return signature;
+  const size_t parameters = opening_of(bare, bare.size() - 1);
+  if (parameters == bare.npos) return signature;
+  std::string_view name = without_return_type(bare.substr(0, parameters));
+  if (const size_t tag = name.rfind("[abi:"); tag != name.npos && name.ends_with(']')) name = name.substr(0, tag);
+  return name;
+}
+
+}  // namespace
+
+std::string demangle(std::string_view mangled, DemangleStyle style) {
+  const bool maybe_cpp = mangled.starts_with("_Z");
+  if (!maybe_cpp && !mangled.starts_with("_R")) return std::string(mangled);
+  // Rust's legacy scheme borrows C++'s form, so it has to be asked first.
+  if (std::string rust = demangle_rust(mangled); !rust.empty()) return rust;
+  if (!maybe_cpp) return std::string(mangled);
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(std::string(mangled).c_str(), nullptr, nullptr, &status), &std::free);
+  if (status != 0 || text == nullptr) return std::string(mangled);
+  return std::string(style == DemangleStyle::kName ? name_of_signature(text.get()) : std::string_view(text.get()));
+}
+
+}  // namespace espy::symbols

@@ -1,0 +1,262 @@
+#include "symbols/elf_file.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "base/strings.h"
+#include "symbols/debug_file.h"
+#include "symbols/elf_image.h"
+
+namespace espy::symbols {
+namespace {
+
+bool is_function(const RawSymbol& symbol) { return symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC; }
+bool is_object(const RawSymbol& symbol) { return symbol.type == STT_OBJECT || symbol.type == STT_COMMON; }
+
+// Which of several symbols of one name is meant: lower is better.
+int rank(const RawSymbol& symbol) { return symbol.is_local ? 2 : (symbol.is_old_version ? 1 : 0); }
+
+size_t leading_underscores(std::string_view name) { return std::min(name.find_first_not_of('_'), name.size()); }
+
+// A function in the address index: only one name for each address. 24 bytes, because libraries have 10^5 of them.
+struct IndexEntry {
+  uint64_t address;
+  const char* name;  // in the mapped string table; may end in `@VERSION`
+  uint32_t size;
+  uint16_t name_length;
+  bool is_ifunc;
+  bool is_local;
+
+  std::string_view name_view() const { return {name, name_length}; }
+};
+
+// Aliases share an address; the first by this order is shown: a sized one, then the plainest name.
+bool shows_before(const IndexEntry& a, const IndexEntry& b) {
+  const auto key = [](const IndexEntry& e) {
+    return std::tuple(e.address, e.size == 0, leading_underscores(e.name_view()), e.is_local);
+  };
+  return key(a) < key(b);
+}
+
+// The identifier that every mangled form of `wanted` must contain, e.g. `push_back` for `std::vector<*>::push_back`.
+// Demangling is the slow part of the search; this spares it for nearly all symbols. "" where nothing is sure.
+std::string_view sure_identifier(std::string_view wanted) {
+  wanted = wanted.substr(0, wanted.find('('));
+  // Names in std may be abbreviated beyond recognition (`Ss` is std::string), and so may operators.
+  if (has_wildcard(wanted) || wanted.find("std::") != wanted.npos || wanted.find("operator") != wanted.npos) return {};
+  wanted = wanted.substr(0, wanted.find('<'));
+  if (const size_t colon = wanted.rfind("::"); colon != wanted.npos) wanted.remove_prefix(colon + 2);
+  if (wanted.starts_with('~')) wanted.remove_prefix(1);
+  for (const char c : wanted) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!plain) return {};
+  }
+  return wanted;
+}
+
+}  // namespace
+
+struct ElfFile::State {
+  explicit State(ElfImage opened) : image(std::move(opened)), build_id(image.build_id()) {
+    for (const uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
+      if (std::optional<SymbolTable> table = image.symbol_table(type)) tables.push_back(*table);
+    }
+    // A file with its own .symtab has nothing to gain from elsewhere.
+    completed = image.symbol_table(SHT_SYMTAB).has_value();
+  }
+
+  ElfImage image;
+  std::string build_id;
+  std::vector<SymbolTable> tables;  // in order of preference
+
+  bool completed = false;
+  std::optional<ElfImage> debug_image;
+  std::optional<SymbolTable> debug_table;
+
+  bool indexed = false;
+  std::vector<IndexEntry> index;
+
+  void complete();
+  void build_index();
+
+  // Shows every symbol that `wanted` accepts to `visit`, best table first, until it returns true.
+  template <class Wanted, class Visit>
+  void visit_tables(Wanted wanted, Visit visit) {
+    for (const SymbolTable& table : tables) {
+      if (visit_table(table, wanted, visit)) return;
+    }
+    complete();
+    if (debug_table) visit_table(*debug_table, wanted, visit);
+  }
+
+  template <class Wanted>
+  std::optional<ElfSymbol> find(std::string_view name, Wanted wanted);
+  template <class Accept>
+  std::vector<ElfSymbol> collect_functions(Accept accept);
+  ElfSymbol describe(const RawSymbol& symbol) const;
+  std::optional<uint64_t> offset_of(uint64_t address) const;
+
+ private:
+  template <class Wanted, class Visit>
+  static bool visit_table(const SymbolTable& table, Wanted wanted, Visit visit) {
+    for (size_t i = 0; i < table.size(); ++i) {
+      const std::optional<RawSymbol> symbol = table.at(i);
+      if (symbol && wanted(*symbol) && visit(*symbol)) return true;
+    }
+    return false;
+  }
+};
+
+void ElfFile::State::complete() {
+  if (completed) return;
+  completed = true;
+  debug_image = find_debug_image(image);
+  if (debug_image) debug_table = debug_image->symbol_table(SHT_SYMTAB);
+}
+
+std::optional<uint64_t> ElfFile::State::offset_of(uint64_t address) const {
+  for (const Segment& segment : image.segments()) {
+    if (address >= segment.address && address - segment.address < segment.file_size) {
+      return address - segment.address + segment.file_offset;
+    }
+  }
+  return std::nullopt;
+}
+
+ElfSymbol ElfFile::State::describe(const RawSymbol& symbol) const {
+  return {.name = std::string(symbol.name),
+          .address = symbol.address,
+          .file_offset = offset_of(symbol.address).value_or(0),
+          .size = symbol.size,
+          .is_ifunc = symbol.type == STT_GNU_IFUNC,
+          .is_local = symbol.is_local};
+}
+
+template <class Wanted>
+std::optional<ElfSymbol> ElfFile::State::find(std::string_view name, Wanted wanted) {
+  std::optional<RawSymbol> best;
+  visit_tables(wanted, [&](const RawSymbol& symbol) {
+    if (symbol.name != name) return false;
+    if (!best || rank(symbol) < rank(*best)) best = symbol;
+    return rank(*best) == 0;
+  });
+  if (!best) return std::nullopt;
+  return describe(*best);
+}
+
+template <class Accept>
+std::vector<ElfSymbol> ElfFile::State::collect_functions(Accept accept) {
+  std::vector<RawSymbol> found;
+  visit_tables(is_function, [&](const RawSymbol& symbol) {
+    if (accept(symbol.name)) found.push_back(symbol);
+    return false;
+  });
+  std::ranges::stable_sort(found, {}, [](const RawSymbol& symbol) { return std::tuple(symbol.name, rank(symbol)); });
+  const auto rest = std::ranges::unique(found, {}, &RawSymbol::name);
+  found.erase(rest.begin(), rest.end());
+  std::vector<ElfSymbol> out;
+  out.reserve(found.size());
+  for (const RawSymbol& symbol : found) out.push_back(describe(symbol));
+  return out;
+}
+
+void ElfFile::State::build_index() {
+  if (indexed) return;
+  indexed = true;
+  visit_tables(is_function, [&](const RawSymbol& symbol) {
+    index.push_back({.address = symbol.address,
+                     .name = symbol.name.data(),
+                     .size = static_cast<uint32_t>(std::min<uint64_t>(symbol.size, UINT32_MAX)),
+                     .name_length = static_cast<uint16_t>(std::min<size_t>(symbol.name.size(), UINT16_MAX)),
+                     .is_ifunc = symbol.type == STT_GNU_IFUNC,
+                     .is_local = symbol.is_local});
+    return false;
+  });
+  std::ranges::stable_sort(index, shows_before);
+  const auto rest = std::ranges::unique(index, {}, &IndexEntry::address);
+  index.erase(rest.begin(), rest.end());
+  index.shrink_to_fit();
+}
+
+ElfFile::ElfFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ElfFile::ElfFile(ElfFile&&) noexcept = default;
+ElfFile& ElfFile::operator=(ElfFile&&) noexcept = default;
+ElfFile::~ElfFile() = default;
+
+Result<ElfFile> ElfFile::open(const std::string& path) {
+  return ElfFile(std::make_unique<State>(TRY(ElfImage::open(path))));
+}
+
+Result<ElfFile> ElfFile::from_image(std::string image, std::string name) {
+  return ElfFile(std::make_unique<State>(TRY(ElfImage::from_bytes(std::move(image), std::move(name)))));
+}
+
+const std::string& ElfFile::path() const { return state_->image.path(); }
+const std::string& ElfFile::build_id() const { return state_->build_id; }
+bool ElfFile::is_position_independent() const { return state_->image.type() == ET_DYN; }
+bool ElfFile::is_64bit() const { return state_->image.is_64bit(); }
+uint16_t ElfFile::machine() const { return state_->image.machine(); }
+
+std::string ElfFile::debug_file_path() const {
+  state_->complete();
+  return state_->debug_image ? state_->debug_image->path() : "";
+}
+
+std::optional<ElfSymbol> ElfFile::find_function(std::string_view name) const { return state_->find(name, is_function); }
+std::optional<ElfSymbol> ElfFile::find_object(std::string_view name) const { return state_->find(name, is_object); }
+
+std::vector<ElfSymbol> ElfFile::functions(std::string_view glob) const {
+  return state_->collect_functions([&](std::string_view name) { return glob_match(glob, name); });
+}
+
+std::vector<ElfSymbol> ElfFile::functions_by_demangled_name(std::string_view glob) const {
+  const std::string_view needle = sure_identifier(glob);
+  return state_->collect_functions([&](std::string_view name) {
+    if (!name.starts_with("_Z") && !name.starts_with("_R")) return false;
+    if (name.find(needle) == name.npos) return false;
+    return glob_match(glob, demangle(name, DemangleStyle::kName)) || glob_match(glob, demangle(name));
+  });
+}
+
+std::optional<ElfSymbol> ElfFile::function_at(uint64_t address) const {
+  state_->build_index();
+  const std::vector<IndexEntry>& index = state_->index;
+  const auto after = std::ranges::upper_bound(index, address, {}, &IndexEntry::address);
+  // The nearest symbol before may be a small one inside a bigger one, so a few more are tried.
+  constexpr std::ptrdiff_t kTries = 16;
+  for (std::ptrdiff_t i = 1; i <= std::min<std::ptrdiff_t>(after - index.begin(), kTries); ++i) {
+    const IndexEntry& entry = *(after - i);
+    const bool unsized_but_nearest = entry.size == 0 && i == 1 && offset_of_address(address).has_value();
+    if (address - entry.address >= entry.size && !unsized_but_nearest) continue;
+    return ElfSymbol{.name = std::string(entry.name_view()),
+                     .address = entry.address,
+                     .file_offset = offset_of_address(entry.address).value_or(0),
+                     .size = entry.size,
+                     .is_ifunc = entry.is_ifunc,
+                     .is_local = entry.is_local};
+  }
+  return std::nullopt;
+}
+
+std::optional<ElfSymbol> ElfFile::function_at_offset(uint64_t file_offset) const {
+  const std::optional<uint64_t> address = address_of_offset(file_offset);
+  if (!address) return std::nullopt;
+  return function_at(*address);
+}
+
+std::optional<uint64_t> ElfFile::offset_of_address(uint64_t address) const { return state_->offset_of(address); }
+
+std::optional<uint64_t> ElfFile::address_of_offset(uint64_t file_offset) const {
+  // Code first: linkers may lay two segments over one piece of the file, and probes and stacks mean code.
+  for (const bool executable : {true, false}) {
+    for (const Segment& segment : state_->image.segments()) {
+      if (segment.executable != executable || file_offset < segment.file_offset) continue;
+      const uint64_t inside = file_offset - segment.file_offset;
+      if (inside < segment.file_size) return segment.address + inside;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace espy::symbols

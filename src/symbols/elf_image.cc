@@ -1,0 +1,144 @@
+#include "symbols/elf_image.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "base/fd.h"
+
+namespace espy::symbols {
+
+SymbolTable::SymbolTable(Elf* elf, Elf_Data* symbols, size_t strings_section, Elf_Data* versions)
+    : elf_(elf), symbols_(symbols), versions_(versions), strings_section_(strings_section) {
+  const size_t entry_bytes = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+  count_ = entry_bytes == 0 ? 0 : symbols->d_size / entry_bytes;
+}
+
+std::optional<RawSymbol> SymbolTable::at(size_t index) const {
+  GElf_Sym symbol;
+  if (gelf_getsym(symbols_, static_cast<int>(index), &symbol) == nullptr) return std::nullopt;
+  if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0) return std::nullopt;
+  const char* text = elf_strptr(elf_, strings_section_, symbol.st_name);
+  if (text == nullptr || *text == '\0') return std::nullopt;
+
+  RawSymbol out{.name = text,
+                .address = symbol.st_value,
+                .size = symbol.st_size,
+                .type = static_cast<unsigned char>(GELF_ST_TYPE(symbol.st_info)),
+                .is_local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL};
+  // .symtab writes `f@@V2` for the version that new programs get and `f@V1` for an old one.
+  if (const size_t at = out.name.find('@'); at != 0 && at != std::string_view::npos) {
+    out.is_old_version = !out.name.substr(at).starts_with("@@");
+    out.name = out.name.substr(0, at);
+  }
+  constexpr GElf_Versym kHiddenVersion = 0x8000;
+  GElf_Versym version;
+  if (versions_ != nullptr && gelf_getversym(versions_, static_cast<int>(index), &version) != nullptr) {
+    out.is_old_version = (version & kHiddenVersion) != 0;
+  }
+  return out;
+}
+
+Result<ElfImage> ElfImage::open(const std::string& path) {
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("cannot open " + path, errno);
+  struct stat status = {};
+  if (::fstat(fd.get(), &status) != 0) return fail_errno("cannot stat " + path, errno);
+  if (!S_ISREG(status.st_mode)) return fail(path + " is not a file");
+
+  elf_version(EV_CURRENT);
+  ElfImage image;
+  image.path_ = path;
+  image.elf_.reset(elf_begin(fd.get(), ELF_C_READ_MMAP, nullptr));
+  // The mapping outlives the descriptor; libelf is told, so that it never reads from whatever gets that number next.
+  if (image.elf_ != nullptr) elf_cntl(image.elf_.get(), ELF_C_FDREAD);
+  if (image.elf_ != nullptr) elf_cntl(image.elf_.get(), ELF_C_FDDONE);
+  return finish(std::move(image));
+}
+
+Result<ElfImage> ElfImage::from_bytes(std::string bytes, std::string name) {
+  elf_version(EV_CURRENT);
+  ElfImage image;
+  image.path_ = std::move(name);
+  image.bytes_ = std::make_unique<std::string>(std::move(bytes));
+  image.elf_.reset(elf_memory(image.bytes_->data(), image.bytes_->size()));
+  return finish(std::move(image));
+}
+
+Result<ElfImage> ElfImage::finish(ElfImage image) {
+  Elf* elf = image.elf_.get();
+  if (elf == nullptr || elf_kind(elf) != ELF_K_ELF) return fail(image.path_ + " is not an ELF file");
+  if (gelf_getehdr(elf, &image.header_) == nullptr) return fail(image.path_ + " has a broken ELF header");
+  size_t count = 0;
+  if (elf_getphdrnum(elf, &count) != 0) count = 0;
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr || header.p_type != PT_LOAD) continue;
+    image.segments_.push_back({.address = header.p_vaddr,
+                               .file_offset = header.p_offset,
+                               .file_size = header.p_filesz,
+                               .memory_size = header.p_memsz,
+                               .executable = (header.p_flags & PF_X) != 0});
+  }
+  return image;
+}
+
+std::string ElfImage::build_id() const {
+  const void* bytes = nullptr;
+  const ssize_t size = dwelf_elf_gnu_build_id(elf_.get(), &bytes);
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out;
+  for (ssize_t i = 0; i < size; ++i) {
+    const unsigned char byte = static_cast<const unsigned char*>(bytes)[i];
+    out += kHex[byte >> 4];
+    out += kHex[byte & 15];
+  }
+  return out;
+}
+
+std::optional<std::pair<std::string, uint32_t>> ElfImage::debug_link() const {
+  GElf_Word crc = 0;
+  const char* name = dwelf_elf_gnu_debuglink(elf_.get(), &crc);
+  if (name == nullptr) return std::nullopt;
+  return std::pair{std::string(name), crc};
+}
+
+std::string_view ElfImage::section_bytes(std::string_view name) const {
+  size_t names = 0;
+  if (elf_getshdrstrndx(elf_.get(), &names) != 0) return {};
+  for (Elf_Scn* section = elf_nextscn(elf_.get(), nullptr); section != nullptr;
+       section = elf_nextscn(elf_.get(), section)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
+    const char* text = elf_strptr(elf_.get(), names, header.sh_name);
+    if (text == nullptr || name != text) continue;
+    const Elf_Data* data = elf_rawdata(section, nullptr);
+    if (data == nullptr || data->d_buf == nullptr) return {};
+    return {static_cast<const char*>(data->d_buf), data->d_size};
+  }
+  return {};
+}
+
+Elf_Scn* ElfImage::find_section(uint32_t type) const {
+  for (Elf_Scn* section = elf_nextscn(elf_.get(), nullptr); section != nullptr;
+       section = elf_nextscn(elf_.get(), section)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) != nullptr && header.sh_type == type) return section;
+  }
+  return nullptr;
+}
+
+std::optional<SymbolTable> ElfImage::symbol_table(uint32_t section_type) const {
+  Elf_Scn* section = find_section(section_type);
+  GElf_Shdr header;
+  if (section == nullptr || gelf_getshdr(section, &header) == nullptr) return std::nullopt;
+  Elf_Data* symbols = elf_getdata(section, nullptr);
+  if (symbols == nullptr || symbols->d_buf == nullptr) return std::nullopt;
+  Elf_Scn* versions = section_type == SHT_DYNSYM ? find_section(SHT_GNU_versym) : nullptr;
+  Elf_Data* version_data = versions == nullptr ? nullptr : elf_getdata(versions, nullptr);
+  return SymbolTable(elf_.get(), symbols, header.sh_link, version_data);
+}
+
+}  // namespace espy::symbols

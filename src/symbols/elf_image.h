@@ -1,0 +1,88 @@
+// An ELF file as libelf gives it: sections, segments, symbol tables. Inside this room only; the door is elf_file.h.
+#pragma once
+
+#include <gelf.h>
+#include <libelf.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace espy::symbols {
+
+// A PT_LOAD program header.
+struct Segment {
+  uint64_t address = 0;
+  uint64_t file_offset = 0;
+  uint64_t file_size = 0;
+  uint64_t memory_size = 0;
+  bool executable = false;
+};
+
+// A defined symbol, as a view: `name` ends at the `@` of a version, if the table spells versions in names.
+struct RawSymbol {
+  std::string_view name;
+  uint64_t address = 0;
+  uint64_t size = 0;
+  unsigned char type = STT_NOTYPE;
+  bool is_local = false;
+  bool is_old_version = false;  // kept for programs linked long ago; new ones get another symbol of the same name
+};
+
+// .symtab or .dynsym, with its strings and (for .dynsym) versions. Views into the image.
+class SymbolTable {
+ public:
+  SymbolTable(Elf* elf, Elf_Data* symbols, size_t strings_section, Elf_Data* versions);
+
+  size_t size() const { return count_; }
+  // Nothing for imports, nameless ones and those without an address.
+  std::optional<RawSymbol> at(size_t index) const;
+
+ private:
+  Elf* elf_;
+  Elf_Data* symbols_;
+  Elf_Data* versions_;  // or nullptr
+  size_t strings_section_;
+  size_t count_;
+};
+
+class ElfImage {
+ public:
+  static Result<ElfImage> open(const std::string& path);
+  static Result<ElfImage> from_bytes(std::string bytes, std::string name);
+
+  const std::string& path() const { return path_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+  uint16_t type() const { return header_.e_type; }
+  uint16_t machine() const { return header_.e_machine; }
+  bool is_64bit() const { return header_.e_ident[EI_CLASS] == ELFCLASS64; }
+
+  std::string build_id() const;
+  // File name and CRC-32 of the separate debug file, as .gnu_debuglink has it.
+  std::optional<std::pair<std::string, uint32_t>> debug_link() const;
+  // The bytes of a section as they are in the file; empty if there is none.
+  std::string_view section_bytes(std::string_view name) const;
+  // The first symbol table of type SHT_SYMTAB or SHT_DYNSYM.
+  std::optional<SymbolTable> symbol_table(uint32_t section_type) const;
+
+ private:
+  struct EndElf {
+    void operator()(Elf* elf) const { elf_end(elf); }
+  };
+  using OwnedElf = std::unique_ptr<Elf, EndElf>;
+
+  static Result<ElfImage> finish(ElfImage image);
+  Elf_Scn* find_section(uint32_t type) const;
+
+  std::string path_;
+  std::unique_ptr<std::string> bytes_;  // behind a pointer, so that moving the image leaves them in place
+  OwnedElf elf_;
+  GElf_Ehdr header_ = {};
+  std::vector<Segment> segments_;
+};
+
+}  // namespace espy::symbols
