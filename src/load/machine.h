@@ -1,0 +1,102 @@
+// Machine: everything we may DO to the kernel. Asking is Kernel's business (kernel/kernel.h).
+//
+// In: a Program. Out: maps that exist, programs that passed the kernel's verifier, links that fire. Two forms: Linux
+// (linux.cc, over the thin bpf(2) layer of bpf.h) and the simulator of tests/support. All that a Machine made goes away
+// with it; `detach_all` ends the firing first, and what is slow to detach is closed by a helper process so that the
+// prompt is not kept waiting.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "kernel/features.h"
+#include "program/program.h"
+
+namespace espy::load {
+
+using program::MapId;
+using program::ProgramId;
+
+// The kernel's verifier said no. `log` is its whole text; `insn` the last instruction it looked at.
+struct Refusal {
+  ProgramId program;
+  std::string sentence;  // the verifier's own last words
+  std::string log;
+  uint32_t insn = 0;
+  int code = 0;  // errno
+};
+
+struct PerfEvent {
+  uint32_t type = 0;  // PERF_TYPE_*
+  uint64_t config = 0;
+  uint64_t config1 = 0;  // uprobe: path is passed by `path`; breakpoint: address
+  uint64_t config2 = 0;
+  uint64_t period = 0;  // 0: none; a count, or Hz if `is_frequency`
+  bool is_frequency = false;
+  uint32_t breakpoint_type = 0;
+  int32_t pid = -1;       // -1: every process
+  int32_t cpu = -1;       // -1: every CPU (only with a pid), else one
+  std::string path = {};  // uprobe, by the dynamic PMU
+};
+
+struct UprobeMulti {
+  std::string path;
+  std::vector<uint64_t> offsets;
+  std::vector<uint64_t> reference_counters;  // as many as offsets, or none
+  std::vector<uint64_t> cookies;
+  uint32_t pid = 0;  // 0: every process
+  bool is_return = false;
+};
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+
+  virtual bool try_feature(kernel::Feature feature) = 0;  // does a small thing that needs it, and undoes it
+
+  // Creates all maps and loads all programs. On a refusal `refusal()` tells which and why.
+  virtual Status load(const program::Program& program, const types::Types& types, const source::Sources& sources) = 0;
+  virtual const std::optional<Refusal>& refusal() const = 0;
+  // The verifier's log of every program, for --dump=verifier; set before `load`.
+  virtual void keep_verifier_log(bool keep) = 0;
+  virtual const std::string& verifier_log() const = 0;
+
+  // ---- Maps
+  virtual std::span<std::byte> memory(MapId map) = 0;  // an mmapable array, live
+  // Every key with its value; of per-CPU maps all CPUs' values, each padded to 8 bytes. Read in batches.
+  virtual Status for_each(
+      MapId map,
+      const std::function<void(std::span<const std::byte> key, std::span<const std::byte> value)>& visit) = 0;
+  virtual std::optional<std::vector<std::byte>> lookup(MapId map, std::span<const std::byte> key) = 0;
+  virtual Status update(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) = 0;
+  virtual Status remove(MapId map, std::span<const std::byte> key) = 0;
+
+  // ---- Programs
+  // Runs a kSyscall program once, now.
+  virtual Status run(ProgramId program) = 0;
+  virtual Status attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) = 0;
+  virtual Status attach_tracing(ProgramId program, uint64_t cookie) = 0;  // tp_btf, fentry, fexit, iter: by its btf id
+  virtual Status attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) = 0;
+  virtual Status attach_uprobe(ProgramId program, const std::string& path, uint64_t offset, uint64_t reference_counter,
+                               bool is_return, std::optional<uint32_t> pid, uint64_t cookie) = 0;
+  virtual Status attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) = 0;
+  virtual uint64_t attached_count() const = 0;
+  // Nothing fires once this returns, or, where closing is slow, soon after; reading the maps stays possible.
+  virtual void detach_all() = 0;
+
+  // ---- Time and signals, so that a simulator can own them
+  virtual uint64_t now_ns() = 0;  // CLOCK_MONOTONIC
+};
+
+// This machine.
+std::unique_ptr<Machine> open_linux();
+
+}  // namespace espy::load

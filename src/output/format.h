@@ -1,0 +1,45 @@
+// printf of the language: a format string and Values to text (spec §11).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "output/value.h"
+
+namespace espy::output {
+
+struct TextStyle {
+  std::string truncation_trailer = "..";
+};
+
+// One conversion of a format string, for the checker and the formatter alike.
+struct Conversion {
+  std::string flags;          // of "-+ #0"
+  int width = -1;             // -1: none, -2: `*`
+  int precision = -1;         // the same
+  std::string length;         // "ll"
+  std::string conversion;     // "d", "s", "rx"
+  size_t begin = 0, end = 0;  // in the format string
+};
+
+// Splits a format; the error says what is wrong with it, `code` is the byte offset.
+Result<std::vector<Conversion>> parse_format(std::string_view format);
+
+// A parsed format, ready to be used many times: made once per event schema, as printf runs millions of times.
+class Formatter {
+ public:
+  static Result<Formatter> create(std::string_view format);
+  void append(std::string& out, std::span<const Value> values, const TextStyle& style) const;
+
+ private:
+  std::vector<std::string> literals_;  // literals_[i] precedes conversions_[i]
+  std::vector<Conversion> conversions_;
+};
+
+// `%s` of any value, and what text output prints for it.
+std::string to_text(const Value& value, const TextStyle& style);
+
+}  // namespace espy::output

@@ -1,0 +1,73 @@
+// Sink: one output format. text.cc and json.cc implement it; the table of sinks is in sinks.cc.
+//
+// In: Values and things that happened, in order. Out: bytes to a Writer. A sink never asks a question.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "output/decode.h"
+#include "output/format.h"
+#include "output/value.h"
+#include "types/type.h"
+
+namespace espy::output {
+
+enum class Buffering : uint8_t { kLine, kFull, kNone };
+
+// Where bytes go. `line`: flushed when what was written ends a line and nothing else waits; `full`: when the buffer is
+// full or at the end; `none`: each time. Keeps the first write error (a closed pipe) for `status`.
+class Writer {
+ public:
+  Writer(int fd, Buffering buffering);
+  ~Writer();
+  void write(std::string_view bytes);
+  void flush();      // everything, now
+  void batch_end();  // the event loop has nothing more at hand: flushes for kLine
+  const Status& status() const { return status_; }
+
+ private:
+  int fd_;
+  Buffering buffering_;
+  std::string buffer_;
+  Status status_;
+};
+
+struct MapView {
+  std::string_view name;  // "@x"
+  bool is_scalar = false;
+  std::vector<MapEntry> entries;  // in display order; a scalar has one with an empty key
+  uint64_t top = 0;               // 0: all
+  uint64_t divisor = 0;           // 0: as they are
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+
+  virtual void attached(uint64_t probe_count) = 0;
+  // Ready text: of printf, time, cat, join; `kind` is JSON's "type": "printf", "time", "cat", "join", "syscall".
+  virtual void text(std::string_view kind, std::string_view text) = 0;
+  virtual void value(const Value& value) = 0;  // print(v)
+  virtual void map(const MapView& map) = 0;    // print(@m), and at exit
+  virtual void lost(uint64_t events) = 0;
+  virtual void total_lost(uint64_t events) = 0;  // at exit
+  // errorf, warnf and helper errors: `kind` "errorf", "warnf", "helper_error", "runtime_error".
+  virtual void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line,
+                       uint32_t column, uint32_t end_column) = 0;
+  virtual void end() = 0;  // before the final maps: text prints its two newlines
+};
+
+struct SinkRow {
+  std::string_view name;  // "text"
+  std::string_view doc;
+  std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, bool quiet);
+};
+const std::vector<SinkRow>& sinks();
+const SinkRow* find_sink(std::string_view name);
+
+}  // namespace espy::output

@@ -1,0 +1,87 @@
+// Value: what a person is shown, free of where its bytes came from.
+//
+// In: bytes and their type (output/decode.h). Out: to a Sink, which knows how its format looks. Names are resolved by
+// then: a stack is frames with symbols, an enum has its enumerator.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace espy::output {
+
+struct Value;
+
+struct EnumValue {
+  int64_t number = 0;
+  std::string name;  // empty: no enumerator has this number
+};
+struct PointerValue {
+  uint64_t address = 0;
+};
+struct StringValue {
+  std::string text;
+  bool is_truncated = false;  // filled its capacity: shown with the trailer
+};
+struct BufferValue {
+  std::string bytes;
+};
+// Text that stands for a number: ksym, usym, inet, mac, username, strftime, cgroup path, probe name.
+struct TextValue {
+  std::string text;
+};
+struct Frame {
+  uint64_t address = 0;
+  std::string symbol;  // empty: unknown
+  uint64_t offset = 0;
+  std::string module;
+  std::string build_id;  // build_id mode: hexadecimal
+};
+struct StackValue {
+  std::vector<Frame> frames;
+  uint8_t mode = 0;  // types::StackMode
+  bool is_user = false;
+  std::string problem;  // not empty: why there are no frames
+};
+struct ListValue {  // array
+  std::vector<Value> items;
+};
+struct TupleValue {
+  std::vector<Value> items;
+};
+struct RecordValue {  // record, struct, union
+  std::vector<std::string> names;
+  std::vector<Value> items;
+};
+struct HistValue {
+  uint8_t bits = 0;
+  std::vector<uint64_t> buckets;  // program/layout.h
+};
+struct LhistValue {
+  int64_t min = 0, max = 0, step = 0;
+  std::vector<uint64_t> buckets;
+};
+struct StatsValue {
+  uint64_t count = 0;
+  bool is_signed = true;
+  int64_t total = 0;          // as its sign says
+  bool only_average = false;  // avg()
+};
+struct TseriesPoint {
+  uint64_t start_ns = 0;  // wall clock, since the epoch
+  std::optional<int64_t> value;
+};
+struct TseriesValue {
+  uint64_t interval_ns = 0;
+  std::vector<TseriesPoint> points;  // oldest first
+};
+
+struct Value {
+  std::variant<std::monostate, bool, int64_t, uint64_t, EnumValue, PointerValue, StringValue, BufferValue, TextValue,
+               StackValue, ListValue, TupleValue, RecordValue, HistValue, LhistValue, StatsValue, TseriesValue>
+      node;
+};
+
+}  // namespace espy::output

@@ -1,0 +1,98 @@
+// Session: a loaded program while it runs. One thread, one epoll.
+//
+// In: a Machine with the program loaded, a Sink, the symbolizer. It runs begin, attaches, drains the rings in order of
+// sequence, lets each record's builtin handle it, and at the end detaches, runs end, shows the maps. Builtins are
+// called only through the function pointers in spec/: the session knows none by name.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check/checked.h"
+#include "load/machine.h"
+#include "output/sink.h"
+#include "program/program.h"
+#include "spec/registry.h"
+#include "symbols/symbols.h"
+
+namespace espy::runtime {
+
+class Session;
+
+// One drained record, as a builtin's `handle` sees it. Good only during the call.
+class EventView {
+ public:
+  EventView(Session& session, const program::EventSchema& schema, std::span<const std::byte> record)
+      : session_(session), schema_(schema), record_(record) {}
+
+  Session& session() { return session_; }
+  const program::EventSchema& schema() const { return schema_; }
+  std::span<const std::byte> record() const { return record_; }
+  size_t field_count() const { return schema_.fields.size(); }
+  output::Value field(size_t index) const;    // decoded
+  int64_t integer(size_t index) const;        // of an integer field, without the detour
+  std::vector<output::Value> fields() const;  // all, in order
+
+ private:
+  Session& session_;
+  const program::EventSchema& schema_;
+  std::span<const std::byte> record_;
+};
+
+struct SessionOptions {
+  bool quiet = false;  // no "Attached N probes"
+  bool verbose = false;
+  uint32_t child_pid = 0;               // of -c, stopped until attached; 0: none
+  std::optional<uint32_t> watched_pid;  // of -p: its end ends the run
+};
+
+class Session {
+ public:
+  Session(load::Machine& machine, const program::Program& program, const types::Types& types,
+          const source::Sources& sources, const spec::Registry& registry, const spec::Config& config,
+          output::Sink& sink, output::Writer& out, symbols::Symbolizer& symbols, SessionOptions options);
+  ~Session();
+
+  // From begin to the last map. The exit status is the script's.
+  Result<int> run();
+
+  // ---- For handlers
+  output::Sink& sink() { return sink_; }
+  output::Writer& out() { return out_; }
+  const spec::Config& config() const { return config_; }
+  const source::Sources& sources() const { return sources_; }
+  const types::Types& types() const { return types_; }
+  const program::Program& program() const { return program_; }
+  symbols::Symbolizer& symbols() { return symbols_; }
+  const output::Resolver& resolver() const { return resolver_; }
+  // The prepared format of this event's literal `index`; made once per event.
+  const output::Formatter& formatter(const program::EventSchema& schema, size_t literal_index);
+  std::string format(const EventView& event, size_t literal_index, size_t first_field);
+  void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor);
+  void clear_map(program::ScriptMapId map);  // forgets all keys, or that the scalar was ever assigned
+  void zero_map(program::ScriptMapId map);   // keys stay, values become zero
+  void request_exit(int status);
+  // Runs `command` by sh -c, gives its output to the sink as "syscall" text. Only the builtin's --unsafe check allows
+  // this.
+  void run_command(const std::string& command);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  output::Sink& sink_;
+  output::Writer& out_;
+  const spec::Config& config_;
+  const source::Sources& sources_;
+  const types::Types& types_;
+  const program::Program& program_;
+  symbols::Symbolizer& symbols_;
+  output::Resolver resolver_;
+};
+
+}  // namespace espy::runtime
