@@ -1,0 +1,412 @@
+// The interner: structural types are found again by a key that spells them; named ones by where they came from.
+#include "types/type.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace espy::types {
+namespace {
+
+// What aggregations take on one CPU. program/layout.h has the same formulas for those who fill them in; a unit test
+// holds the two together, as this room may not look up.
+constexpr uint32_t kWordBytes = 8;
+constexpr uint32_t kTseriesSlotBytes = 3 * kWordBytes;
+
+constexpr uint64_t hist_size_bytes(uint8_t bits) { return (1 + ((uint64_t{64} - bits + 1) << bits)) * kWordBytes; }
+
+uint64_t lhist_size_bytes(int64_t min, int64_t max, int64_t step) {
+  CHECK(step > 0 && max > min);
+  const uint64_t range = static_cast<uint64_t>(max) - static_cast<uint64_t>(min);
+  const uint64_t unsigned_step = static_cast<uint64_t>(step);
+  const uint64_t steps = range / unsigned_step + (range % unsigned_step != 0);
+  return (std::min(steps, uint64_t{UINT32_MAX}) + 2) * kWordBytes;
+}
+
+// Sizes stop at what 32 bits hold: whoever limits values will refuse such a type by its size.
+uint32_t clamp_size(uint64_t bytes) { return static_cast<uint32_t>(std::min(bytes, uint64_t{UINT32_MAX})); }
+
+uint64_t round_up(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
+
+struct Extent {
+  uint32_t size_bytes;
+  uint32_t align_bytes;
+};
+
+// Of the kinds that `simple` makes; these sizes are what program/layout.h promises.
+Extent simple_extent(Kind kind) {
+  switch (kind) {
+    case Kind::kCount:
+    case Kind::kSum: return {8, 8};
+    case Kind::kMin:
+    case Kind::kMax:
+    case Kind::kAvg:
+    case Kind::kStats: return {16, 8};
+    case Kind::kKernelSymbol:
+    case Kind::kCgroupPath:
+    case Kind::kProbeName:
+    case Kind::kFunctionName:
+    case Kind::kProbeType: return {8, 8};
+    case Kind::kUserSymbol:
+    case Kind::kTimestamp: return {16, 8};
+    case Kind::kInet: return {20, 4};
+    case Kind::kMac: return {6, 1};
+    case Kind::kUsername: return {4, 4};
+    case Kind::kVoid: return {0, 1};
+    case Kind::kBool: return {1, 1};
+    default: UNREACHABLE("a kind that needs more than its name");
+  }
+}
+
+// Places `members` one after the other as C would, and says how much they take.
+Extent lay_out(const Types& types, std::vector<Member>& members) {
+  uint64_t offset = 0;
+  uint32_t align = 1;
+  for (Member& member : members) {
+    const Type& type = types[member.type];
+    offset = round_up(offset, type.align_bytes);
+    CHECK(offset < UINT32_MAX / 8);
+    member.offset_bits = static_cast<uint32_t>(offset * 8);
+    member.bit_size = 0;
+    offset += type.size_bytes;
+    align = std::max(align, type.align_bytes);
+  }
+  return {clamp_size(round_up(offset, align)), align};
+}
+
+std::string members_key(const std::vector<Member>& members) {
+  std::string key;
+  for (const Member& member : members) key += fmt::format(",{}:{}", member.name, member.type.index);
+  return key;
+}
+
+}  // namespace
+
+Types::Types() {
+  CHECK(simple(Kind::kVoid) == void_type());
+  CHECK(simple(Kind::kBool) == bool_type());
+}
+
+TypeId Types::void_type() const { return TypeId{0}; }
+TypeId Types::bool_type() const { return TypeId{1}; }
+
+TypeId Types::intern(Type type, const std::string& key) {
+  if (const auto found = interned_.find(key); found != interned_.end()) return found->second;
+  const TypeId id = types_.add(std::move(type));
+  interned_.emplace(key, id);
+  return id;
+}
+
+TypeId Types::int_type(uint32_t size_bytes, bool is_signed) {
+  CHECK(size_bytes == 1 || size_bytes == 2 || size_bytes == 4 || size_bytes == 8 || size_bytes == 16);
+  return intern({.kind = Kind::kInt, .is_signed = is_signed, .size_bytes = size_bytes, .align_bytes = size_bytes},
+                fmt::format("{}{}", is_signed ? "int" : "uint", size_bytes * 8));
+}
+
+TypeId Types::char_type() {
+  return intern({.kind = Kind::kInt, .is_signed = true, .char_like = true, .size_bytes = 1, .align_bytes = 1}, "char");
+}
+
+TypeId Types::float_type(uint32_t size_bytes) {
+  return intern({.kind = Kind::kFloat, .is_signed = true, .size_bytes = size_bytes, .align_bytes = size_bytes},
+                fmt::format("float{}", size_bytes * 8));
+}
+
+TypeId Types::simple(Kind kind, bool is_signed) {
+  const Extent extent = simple_extent(kind);
+  return intern(
+      {.kind = kind, .is_signed = is_signed, .size_bytes = extent.size_bytes, .align_bytes = extent.align_bytes},
+      fmt::format("simple{}{}", static_cast<int>(kind), is_signed ? "s" : ""));
+}
+
+TypeId Types::pointer(TypeId element, AddressSpace space) {
+  CHECK(types_.contains(element));
+  return intern({.kind = Kind::kPointer, .space = space, .size_bytes = 8, .align_bytes = 8, .element = element},
+                fmt::format("pointer{}:{}", static_cast<int>(space), element.index));
+}
+
+TypeId Types::array(TypeId element, uint32_t count) {
+  const Type& type = types_[element];
+  // `char name[]` at the end of a struct has no capacity to be a string of; it stays something to take the address of.
+  if (type.char_like && count > 0) return string(count);
+  return intern({.kind = Kind::kArray,
+                 .size_bytes = clamp_size(uint64_t{type.size_bytes} * count),
+                 .align_bytes = type.align_bytes,
+                 .element = element,
+                 .count = count},
+                fmt::format("array{}:{}", count, element.index));
+}
+
+TypeId Types::string(uint32_t capacity_bytes) {
+  return intern({.kind = Kind::kString, .size_bytes = capacity_bytes, .align_bytes = 1, .count = capacity_bytes},
+                fmt::format("string{}", capacity_bytes));
+}
+
+TypeId Types::buffer(uint32_t capacity_bytes) {
+  return intern({.kind = Kind::kBuffer,
+                 .size_bytes = clamp_size(uint64_t{4} + capacity_bytes),
+                 .align_bytes = 4,
+                 .count = capacity_bytes},
+                fmt::format("buffer{}", capacity_bytes));
+}
+
+TypeId Types::tuple(std::vector<TypeId> elements) {
+  std::vector<Member> members;
+  members.reserve(elements.size());
+  for (const TypeId element : elements) members.push_back({.type = element});
+  const Extent extent = lay_out(*this, members);
+  const std::string key = "tuple" + members_key(members);
+  return intern({.kind = Kind::kTuple,
+                 .size_bytes = extent.size_bytes,
+                 .align_bytes = extent.align_bytes,
+                 .members = std::move(members)},
+                key);
+}
+
+TypeId Types::record(std::vector<Member> named_elements) {
+  const Extent extent = lay_out(*this, named_elements);
+  const std::string key = "record" + members_key(named_elements);
+  return intern({.kind = Kind::kRecord,
+                 .size_bytes = extent.size_bytes,
+                 .align_bytes = extent.align_bytes,
+                 .members = std::move(named_elements)},
+                key);
+}
+
+TypeId Types::function(TypeId result, std::vector<Member> parameters) {
+  const std::string key = fmt::format("function{}{}", result.index, members_key(parameters));
+  return intern({.kind = Kind::kFunction, .element = result, .members = std::move(parameters)}, key);
+}
+
+TypeId Types::hist(uint8_t bits) {
+  return intern(
+      {.kind = Kind::kHist, .hist_bits = bits, .size_bytes = clamp_size(hist_size_bytes(bits)), .align_bytes = 8},
+      fmt::format("hist{}", bits));
+}
+
+TypeId Types::lhist(int64_t min, int64_t max, int64_t step) {
+  return intern({.kind = Kind::kLhist,
+                 .is_signed = true,
+                 .size_bytes = clamp_size(lhist_size_bytes(min, max, step)),
+                 .align_bytes = 8,
+                 .lhist_min = min,
+                 .lhist_max = max,
+                 .lhist_step = step},
+                fmt::format("lhist{}:{}:{}", min, max, step));
+}
+
+TypeId Types::tseries(TseriesParams params, bool is_signed) {
+  const size_t before = types_.size();
+  const TypeId id = intern({.kind = Kind::kTseries,
+                            .is_signed = is_signed,
+                            .size_bytes = clamp_size(uint64_t{kTseriesSlotBytes} * params.intervals),
+                            .align_bytes = 8,
+                            .count = params.intervals},
+                           fmt::format("tseries{}:{}:{}:{}", params.interval_ns, params.intervals,
+                                       static_cast<int>(params.aggregation), is_signed));
+  if (types_.size() != before) tseries_.emplace_back(id, params);
+  return id;
+}
+
+const TseriesParams& Types::tseries_params(TypeId id) const {
+  const auto found =
+      std::find_if(tseries_.begin(), tseries_.end(), [&](const auto& entry) { return entry.first == id; });
+  CHECK(found != tseries_.end());
+  return found->second;
+}
+
+TypeId Types::stack(bool user, StackMode mode, uint32_t frames) {
+  return intern({.kind = user ? Kind::kUserStack : Kind::kKernelStack,
+                 .is_signed = true,
+                 .stack_mode = mode,
+                 .size_bytes = user ? 16u : 8u,
+                 .align_bytes = 8,
+                 .count = frames},
+                fmt::format("{}stack{}:{}", user ? 'u' : 'k', static_cast<int>(mode), frames));
+}
+
+// A struct of the script is known by its tag, one of BTF by its id: two kernel objects may each have a `struct entry`.
+TypeId Types::declare_struct(std::string name, bool is_union, Origin origin) {
+  if (origin.btf_id != 0) {
+    return intern(
+        {.kind = Kind::kStruct, .is_union = is_union, .complete = false, .name = std::move(name), .origin = origin},
+        fmt::format("btf{}:{}", origin.module, origin.btf_id));
+  }
+  if (const auto found = structs_.find(name); found != structs_.end()) return found->second;
+  const TypeId id = types_.add({.kind = Kind::kStruct, .is_union = is_union, .complete = false, .name = name});
+  if (!name.empty()) structs_.emplace(std::move(name), id);
+  return id;
+}
+
+void Types::define_struct(TypeId id, std::vector<Member> members, uint32_t size_bytes, uint32_t align_bytes) {
+  Type& type = types_[id];
+  CHECK(type.kind == Kind::kStruct && align_bytes > 0);
+  type.members = std::move(members);
+  type.size_bytes = size_bytes;
+  type.align_bytes = align_bytes;
+  type.complete = true;
+}
+
+TypeId Types::define_enum(std::string name, std::vector<Enumerator> enumerators, uint32_t size_bytes, bool is_signed,
+                          Origin origin) {
+  Type type{.kind = Kind::kEnum,
+            .is_signed = is_signed,
+            .size_bytes = size_bytes,
+            .align_bytes = size_bytes,
+            .name = name,
+            .enumerators = std::move(enumerators),
+            .origin = origin};
+  if (origin.btf_id != 0) return intern(std::move(type), fmt::format("btf{}:{}", origin.module, origin.btf_id));
+  const TypeId id = types_.add(std::move(type));
+  if (!name.empty()) enums_.insert_or_assign(std::move(name), id);
+  return id;
+}
+
+TypeId Types::find_struct(std::string_view name) const {
+  const auto found = structs_.find(name);
+  return found == structs_.end() ? TypeId{} : found->second;
+}
+
+TypeId Types::find_enum(std::string_view name) const {
+  const auto found = enums_.find(name);
+  return found == enums_.end() ? TypeId{} : found->second;
+}
+
+void Types::define_alias(std::string name, TypeId target) { aliases_.insert_or_assign(std::move(name), target); }
+
+TypeId Types::find_alias(std::string_view name) const {
+  const auto found = aliases_.find(name);
+  return found == aliases_.end() ? TypeId{} : found->second;
+}
+
+bool is_integer(const Type& type) {
+  return type.kind == Kind::kInt || type.kind == Kind::kBool || type.kind == Kind::kEnum;
+}
+
+bool is_aggregation(const Type& type) { return type.kind >= Kind::kCount && type.kind <= Kind::kTseries; }
+
+bool is_struct_like(const Type& type) {
+  return type.kind == Kind::kStruct || type.kind == Kind::kRecord || type.kind == Kind::kTuple;
+}
+
+bool is_by_reference(const Type& type) {
+  switch (type.kind) {
+    case Kind::kVoid:
+    case Kind::kBool:
+    case Kind::kEnum:
+    case Kind::kPointer:
+    case Kind::kKernelStack:  // one word: the id of the stored stack
+    case Kind::kKernelSymbol:
+    case Kind::kUsername:
+    case Kind::kCgroupPath:
+    case Kind::kProbeName:
+    case Kind::kFunctionName:
+    case Kind::kProbeType: return false;
+    case Kind::kInt: return type.size_bytes > 8;
+    default: return true;
+  }
+}
+
+std::optional<FoundMember> find_member(const Types& types, TypeId struct_type, std::string_view name) {
+  if (name.empty()) return std::nullopt;
+  const Type& type = types[struct_type];
+  for (const Member& member : type.members) {
+    if (member.name == name) return FoundMember{member.type, member.offset_bits, member.bit_size};
+  }
+  for (const Member& member : type.members) {
+    if (!member.name.empty() || types[member.type].kind != Kind::kStruct) continue;
+    if (auto found = find_member(types, member.type, name)) {
+      found->offset_bits += member.offset_bits;
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+std::string list(const Types& types, const std::vector<Member>& members, std::string_view separator, bool named) {
+  std::string text;
+  for (const Member& member : members) {
+    if (!text.empty()) text += separator;
+    if (named) text += fmt::format(".{} = ", member.name);
+    text += to_string(types, member.type);
+  }
+  return text;
+}
+
+std::string pointer_to_string(const Types& types, TypeId element) {
+  const Type& pointee = types[element];
+  if (pointee.kind == Kind::kFunction) {
+    return fmt::format("{} (*)({})", to_string(types, pointee.element), list(types, pointee.members, ", ", false));
+  }
+  const std::string text = to_string(types, element);
+  return text + (text.ends_with('*') ? "*" : " *");
+}
+
+std::string tagged(std::string_view keyword, const std::string& name) {
+  return fmt::format("{} {}", keyword, name.empty() ? "<anonymous>" : name);
+}
+
+// The words for kinds that are one word; aggregations of unsigned values have a `u` before theirs.
+std::string_view kind_word(Kind kind) {
+  switch (kind) {
+    case Kind::kVoid: return "void";
+    case Kind::kBool: return "bool";
+    case Kind::kCount: return "count_t";
+    case Kind::kSum: return "sum_t";
+    case Kind::kMin: return "min_t";
+    case Kind::kMax: return "max_t";
+    case Kind::kAvg: return "avg_t";
+    case Kind::kStats: return "stats_t";
+    case Kind::kHist: return "hist_t";
+    case Kind::kLhist: return "lhist_t";
+    case Kind::kTseries: return "tseries_t";
+    case Kind::kKernelStack: return "kstack_t";
+    case Kind::kUserStack: return "ustack_t";
+    case Kind::kKernelSymbol: return "ksym_t";
+    case Kind::kUserSymbol: return "usym_t";
+    case Kind::kInet: return "inet";
+    case Kind::kMac: return "macaddr_t";
+    case Kind::kUsername: return "username_t";
+    case Kind::kTimestamp: return "timestamp";
+    case Kind::kCgroupPath: return "cgroup_path_t";
+    case Kind::kProbeName: return "probe";
+    case Kind::kFunctionName: return "func";
+    case Kind::kProbeType: return "probetype";
+    default: UNREACHABLE("a kind that is more than a word");
+  }
+}
+
+bool has_unsigned_word(Kind kind) {
+  return kind == Kind::kSum || kind == Kind::kMin || kind == Kind::kMax || kind == Kind::kAvg || kind == Kind::kStats;
+}
+
+}  // namespace
+
+std::string to_string(const Types& types, TypeId id) {
+  if (!id.valid()) return "none";
+  const Type& type = types[id];
+  switch (type.kind) {
+    case Kind::kInt:
+      if (type.char_like) return "char";
+      return fmt::format("{}int{}", type.is_signed ? "" : "u", type.size_bytes * 8);
+    case Kind::kFloat: return type.size_bytes == 4 ? "float" : type.size_bytes == 8 ? "double" : "long double";
+    case Kind::kEnum: return tagged("enum", type.name);
+    case Kind::kStruct: return tagged(type.is_union ? "union" : "struct", type.name);
+    case Kind::kPointer: return pointer_to_string(types, type.element);
+    case Kind::kArray: return fmt::format("{}[{}]", to_string(types, type.element), type.count);
+    case Kind::kString: return fmt::format("string[{}]", type.count);
+    case Kind::kBuffer: return fmt::format("buffer[{}]", type.count);
+    case Kind::kTuple: return fmt::format("({})", list(types, type.members, ",", false));
+    case Kind::kRecord: return fmt::format("{{{}}}", list(types, type.members, ", ", true));
+    case Kind::kFunction:
+      return fmt::format("{} ({})", to_string(types, type.element), list(types, type.members, ", ", false));
+    default:
+      return fmt::format("{}{}", has_unsigned_word(type.kind) && !type.is_signed ? "u" : "", kind_word(type.kind));
+  }
+}
+
+}  // namespace espy::types
