@@ -1,0 +1,68 @@
+#include "symbols/ld_cache.h"
+
+#include <cstring>
+
+namespace espy::symbols {
+namespace {
+
+constexpr std::string_view kMagic = "glibc-ld.so.cache1.1";
+
+// Numbers are in the machine's own byte order; offsets of strings count from the header.
+struct Header {
+  char magic[20];
+  uint32_t library_count;
+  uint32_t strings_bytes;
+  uint8_t flags;
+  uint8_t padding[3];
+  uint32_t extension_offset;
+  uint32_t unused[3];
+};
+static_assert(sizeof(Header) == 48);
+
+struct Entry {
+  int32_t flags;  // the low byte is the kind of library, the next one the ABI
+  uint32_t name_offset;
+  uint32_t path_offset;
+  uint32_t os_version;
+  uint64_t hardware;  // not 0: only for CPUs that have something more
+};
+static_assert(sizeof(Entry) == 24);
+
+constexpr int32_t kAbiMask = 0xff00;
+#if defined(__x86_64__)
+constexpr int32_t kOurAbi = 0x0300;
+#elif defined(__aarch64__)
+constexpr int32_t kOurAbi = 0x0a00;
+#else
+constexpr int32_t kOurAbi = 0x0000;
+#endif
+
+std::string_view string_at(std::string_view bytes, uint32_t offset) {
+  if (offset >= bytes.size()) return {};
+  bytes.remove_prefix(offset);
+  return bytes.substr(0, bytes.find('\0'));
+}
+
+}  // namespace
+
+std::vector<CachedLibrary> parse_ld_cache(std::string_view bytes) {
+  std::vector<CachedLibrary> out;
+  // A cache in compatibility form has the pre-2.32 format in front.
+  const size_t start = bytes.find(kMagic);
+  if (start == bytes.npos) return out;
+  bytes.remove_prefix(start);
+  Header header;
+  if (bytes.size() < sizeof header) return out;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.library_count > (bytes.size() - sizeof header) / sizeof(Entry)) return out;
+  for (uint32_t i = 0; i < header.library_count; ++i) {
+    Entry entry;
+    std::memcpy(&entry, bytes.data() + sizeof header + i * sizeof entry, sizeof entry);
+    if ((entry.flags & kAbiMask) != kOurAbi || entry.hardware != 0) continue;
+    const CachedLibrary library{string_at(bytes, entry.name_offset), string_at(bytes, entry.path_offset)};
+    if (!library.name.empty() && !library.path.empty()) out.push_back(library);
+  }
+  return out;
+}
+
+}  // namespace espy::symbols

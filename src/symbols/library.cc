@@ -1,0 +1,136 @@
+// The target of a uprobe, as people write it, to a path: resolve_library.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <set>
+
+#include "base/fd.h"
+#include "base/strings.h"
+#include "symbols/ld_cache.h"
+#include "symbols/symbols.h"
+
+namespace espy::symbols {
+namespace {
+
+bool is_file(const std::string& path) {
+  struct stat status = {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// Does `file`, say libssl.so.3 or libc-2.31.so, go by the name of `wanted`: itself, `libssl.so`, `libssl` or `ssl`?
+bool is_called(std::string_view file, std::string_view wanted) {
+  if (file == wanted) return true;
+  if (file.find(".so") == file.npos) return false;
+  for (const std::string& stem : {std::string(wanted), "lib" + std::string(wanted)}) {
+    if (!file.starts_with(stem)) continue;
+    const std::string_view rest = file.substr(stem.size());
+    const bool is_versioned = rest.size() > 1 && rest[0] == '-' && rest[1] >= '0' && rest[1] <= '9';
+    if (rest.starts_with(".so") || is_versioned) return true;
+    if (stem.find(".so") != stem.npos && rest.starts_with('.')) return true;
+  }
+  return false;
+}
+
+// A file of a process under a path of ours. In our own mount namespace that is the path itself.
+std::string reachable_path(uint32_t pid, const std::string& path, uint64_t inode) {
+  struct stat status = {};
+  const bool is_ours = ::stat(path.c_str(), &status) == 0 && status.st_ino == inode;
+  return is_ours ? path : "/proc/" + std::to_string(pid) + "/root" + path;
+}
+
+std::optional<std::string> find_mapped(std::string_view name, uint32_t pid) {
+  const Result<std::vector<Mapping>> mappings = read_mappings(pid);
+  if (!mappings) return std::nullopt;
+  for (const Mapping& mapping : *mappings) {
+    if (!mapping.executable || mapping.deleted || !mapping.path.starts_with('/')) continue;
+    if (is_called(base_name(mapping.path), name)) return reachable_path(pid, mapping.path, mapping.inode);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> find_command(std::string_view name) {
+  const char* variable = std::getenv("PATH");
+  const std::string_view directories = variable == nullptr ? "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" : variable;
+  for (const std::string_view directory : split(directories, ':')) {
+    std::string path(directory.empty() ? "." : directory);
+    path += '/';
+    path += name;
+    if (is_file(path) && ::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> find_cached_library(std::string_view name) {
+  const Result<std::string> bytes = read_file("/etc/ld.so.cache");
+  if (!bytes) return std::nullopt;
+  for (const CachedLibrary& library : parse_ld_cache(*bytes)) {
+    if (is_called(library.name, name) && is_file(std::string(library.path))) return std::string(library.path);
+  }
+  return std::nullopt;
+}
+
+// Where loaders look without a cache. Names must be complete here, but for `lib` and `.so`.
+std::optional<std::string> find_in_default_directories(std::string_view name) {
+#if defined(__x86_64__)
+  constexpr std::string_view kMultiarch = "x86_64-linux-gnu";
+#elif defined(__aarch64__)
+  constexpr std::string_view kMultiarch = "aarch64-linux-gnu";
+#else
+  constexpr std::string_view kMultiarch = "";
+#endif
+  const std::string plain(name);
+  for (const std::string& directory : {std::string("/lib64"), std::string("/usr/lib64"),
+                                       "/lib/" + std::string(kMultiarch), "/usr/lib/" + std::string(kMultiarch),
+                                       std::string("/lib"), std::string("/usr/lib"), std::string("/usr/local/lib")}) {
+    for (const std::string& file : {plain, plain + ".so", "lib" + plain + ".so"}) {
+      std::string path = directory + "/" + file;
+      if (is_file(path)) return path;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::string> check_path(std::string_view name, std::optional<uint32_t> pid) {
+  std::string path(name);
+  if (pid && path.starts_with('/')) {
+    std::string inside = "/proc/" + std::to_string(*pid) + "/root" + path;
+    struct stat ours = {}, theirs = {};
+    const bool is_there = ::stat(inside.c_str(), &theirs) == 0;
+    const bool is_same =
+        is_there && ::stat(path.c_str(), &ours) == 0 && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+    if (is_there && !is_same) path = std::move(inside);
+  }
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) return fail_errno("cannot open " + std::string(name), errno);
+  if (!S_ISREG(status.st_mode)) return fail(std::string(name) + " is not a file");
+  return path;
+}
+
+}  // namespace
+
+Result<std::string> resolve_library(std::string_view name_or_path, std::optional<uint32_t> pid) {
+  const std::string_view name = name_or_path;
+  if (name.empty()) return fail("the name of a program or library is empty");
+  if (name.find('/') != name.npos) return check_path(name, pid);
+  if (pid) {
+    if (std::optional<std::string> path = find_mapped(name, *pid)) return std::move(*path);
+  }
+  const bool names_library = name.starts_with("lib") || name.find(".so") != name.npos;
+  if (!names_library) {
+    if (std::optional<std::string> path = find_command(name)) return std::move(*path);
+  }
+  if (std::optional<std::string> path = find_cached_library(name)) return std::move(*path);
+  if (std::optional<std::string> path = find_in_default_directories(name)) return std::move(*path);
+  if (names_library) {
+    if (std::optional<std::string> path = find_command(name)) return std::move(*path);
+  }
+  return fail("there is no command or library named " + std::string(name), ENOENT,
+              "give its path, or a name that is in $PATH or listed by `ldconfig -p`");
+}
+
+}  // namespace espy::symbols

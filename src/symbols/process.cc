@@ -1,0 +1,116 @@
+#include "symbols/process.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace espy::symbols {
+namespace {
+
+std::string proc_path(uint32_t pid, std::string_view file) {
+  return "/proc/" + std::to_string(pid) + "/" + std::string(file);
+}
+
+std::optional<struct stat> stat_of(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return status;
+}
+
+}  // namespace
+
+CodeMapping* AddressSpace::find(uint64_t address) {
+  const auto after = std::ranges::upper_bound(code, address, {}, [](const CodeMapping& c) { return c.mapping.start; });
+  if (after == code.begin()) return nullptr;
+  CodeMapping& nearest = *(after - 1);
+  return address < nearest.mapping.end ? &nearest : nullptr;
+}
+
+void AddressSpace::adopt_files(const AddressSpace& older) {
+  for (CodeMapping& mine : code) {
+    const auto same = std::ranges::lower_bound(older.code, mine.mapping.start, {},
+                                               [](const CodeMapping& c) { return c.mapping.start; });
+    if (same == older.code.end() || same->elf == nullptr) continue;
+    const Mapping& a = mine.mapping;
+    const Mapping& b = same->mapping;
+    if (a.start != b.start || a.device != b.device || a.inode != b.inode || a.file_offset != b.file_offset) continue;
+    mine.elf = same->elf;
+    mine.tried = true;
+  }
+}
+
+std::shared_ptr<AddressSpace> read_address_space(uint32_t pid) {
+  Result<std::vector<Mapping>> mappings = read_mappings(pid);
+  if (!mappings || mappings->empty()) return nullptr;
+  auto out = std::make_shared<AddressSpace>();
+  for (Mapping& mapping : *mappings) {
+    if (mapping.executable) out->code.push_back({.mapping = std::move(mapping)});
+  }
+  out->code.shrink_to_fit();
+  return out;
+}
+
+uint32_t read_inner_pid(uint32_t pid) {
+  const auto ours = stat_of("/proc/self/ns/pid");
+  const auto theirs = stat_of(proc_path(pid, "ns/pid"));
+  if (!ours || !theirs || ours->st_ino == theirs->st_ino) return pid;
+  const Result<std::string> status = read_file(proc_path(pid, "status"));
+  if (!status) return pid;
+  // "NSpid:\t1234\t7": from our namespace inwards.
+  for (const std::string_view line : split(*status, '\n')) {
+    if (!line.starts_with("NSpid:")) continue;
+    return static_cast<uint32_t>(parse_int(split(line, '\t').back()).value_or(pid));
+  }
+  return pid;
+}
+
+std::optional<std::pair<dev_t, ino_t>> read_program(uint32_t pid) {
+  const auto exe = stat_of(proc_path(pid, "exe"));
+  if (!exe) return std::nullopt;
+  return std::pair{exe->st_dev, exe->st_ino};
+}
+
+std::shared_ptr<const FileRoot> FileRoots::of(uint32_t pid) {
+  const auto our_namespace = stat_of("/proc/self/ns/mnt"), our_root = stat_of("/");
+  const auto namespace_ = stat_of(proc_path(pid, "ns/mnt")), root = stat_of(proc_path(pid, "root"));
+  if (!our_namespace || !our_root || !namespace_ || !root) return ours_;
+  const auto identity = [](const struct stat& mount_namespace, const struct stat& directory) {
+    return std::array<uint64_t, 3>{mount_namespace.st_ino, directory.st_dev, directory.st_ino};
+  };
+  const std::array<uint64_t, 3> key = identity(*namespace_, *root);
+  if (key == identity(*our_namespace, *our_root)) return ours_;
+
+  std::shared_ptr<const FileRoot>& known = others_[key];
+  if (known != nullptr) return known;
+  // An open root keeps the files in reach when the last process of the container has gone.
+  OwnedFd directory(::open(proc_path(pid, "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return ours_;
+  std::string prefix = "/proc/self/fd/" + std::to_string(directory.get());
+  known = std::make_shared<FileRoot>(std::move(directory), std::move(prefix));
+  return known;
+}
+
+bool refresh_perf_map(Process& process) {
+  const auto name_for = [](uint32_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; };
+  const std::string inner = name_for(process.inner_pid), outer = name_for(process.pid);
+  // A JIT that writes to a /tmp of the host, bound into its container, knows only its inner pid all the same.
+  for (const auto& [path, seen_as] : {std::pair{process.root->prefix + inner, inner}, std::pair{outer, outer}}) {
+    const auto status = stat_of(path);
+    // Anybody can put a FIFO there, so only a real file is opened.
+    if (!status || !S_ISREG(status->st_mode)) continue;
+    const std::array<uint64_t, 4> identity = {status->st_ino, static_cast<uint64_t>(status->st_size),
+                                              static_cast<uint64_t>(status->st_mtim.tv_sec),
+                                              static_cast<uint64_t>(status->st_mtim.tv_nsec)};
+    if (process.perf_map.map != nullptr && process.perf_map.identity == identity) return false;
+    Result<std::string> text = read_file(path);
+    if (!text) continue;
+    process.perf_map = {std::make_unique<PerfMap>(std::move(*text)), seen_as, identity};
+    return true;
+  }
+  return false;
+}
+
+}  // namespace espy::symbols

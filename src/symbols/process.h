@@ -1,0 +1,80 @@
+// What is taken down of a process while it runs, to name its addresses later. Inside this room only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "symbols/perf_map.h"
+#include "symbols/symbols.h"
+
+namespace espy::symbols {
+
+// An executable mapping and, once somebody asked, the ELF file behind it.
+struct CodeMapping {
+  Mapping mapping;
+  bool tried = false;
+  std::shared_ptr<const ElfFile> elf = nullptr;
+};
+
+// The executable mappings of one process, or of all processes of a program, by address.
+struct AddressSpace {
+  std::vector<CodeMapping> code;
+
+  CodeMapping* find(uint64_t address);
+  // Keeps the files that `older` had open for the same mappings: they may be deleted by now.
+  void adopt_files(const AddressSpace& older);
+};
+
+// A perf map as it was when its file had this identity.
+struct LoadedPerfMap {
+  std::unique_ptr<PerfMap> map;
+  std::string path;  // as the process sees it
+  std::array<uint64_t, 4> identity = {};
+};
+
+// Where the files of a process are to be found, also after its end.
+struct FileRoot {
+  OwnedFd directory;   // the root of another mount namespace or a chroot; not open if it is ours
+  std::string prefix;  // goes in front of the process' paths: "" or "/proc/self/fd/N"
+};
+
+struct Process {
+  uint32_t pid = 0;
+  uint32_t inner_pid = 0;  // in its own pid namespace: the one in the names of the files it writes
+  std::shared_ptr<const FileRoot> root;
+  std::shared_ptr<AddressSpace> space;
+  std::optional<std::pair<dev_t, ino_t>> program;
+  std::chrono::steady_clock::time_point program_read_at = {};
+  LoadedPerfMap perf_map;
+  std::chrono::steady_clock::time_point next_refresh = {};  // not before, after a refresh that did not help
+};
+
+// Roots are shared: a container's processes need one descriptor together.
+class FileRoots {
+ public:
+  std::shared_ptr<const FileRoot> of(uint32_t pid);
+
+ private:
+  std::shared_ptr<const FileRoot> ours_ = std::make_shared<FileRoot>();
+  std::map<std::array<uint64_t, 3>, std::shared_ptr<const FileRoot>> others_;
+};
+
+// Nothing where the process is gone, a zombie, a kernel thread or not ours to see.
+std::shared_ptr<AddressSpace> read_address_space(uint32_t pid);
+uint32_t read_inner_pid(uint32_t pid);
+// Device and inode of the program that a process runs.
+std::optional<std::pair<dev_t, ino_t>> read_program(uint32_t pid);
+
+// Loads the process' perf map, or loads it again if its file has changed. Says whether there is something new.
+bool refresh_perf_map(Process& process);
+
+}  // namespace espy::symbols

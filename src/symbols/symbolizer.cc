@@ -1,0 +1,236 @@
+// The Symbolizer: which process, which mapping, which file, which function.
+//
+// An address of a process means something only together with the process' mappings at that moment, and by the time it
+// is shown, the process may have loaded a library, called exec, or ended. So mappings are snapshots, taken by
+// `remember` or at the first question, and believed as long as they explain the address. If they do not, they are
+// taken again; a process that is gone keeps its last snapshot. An address that no snapshot explains (garbage, a
+// broken frame pointer) must not cost a read of /proc each time: after a refresh that did not help there is a pause.
+// After exec the old mappings might explain addresses of the new program, wrongly, if both are linked to one place;
+// so whether it is still the same program is asked too, though not for each frame of a stack.
+//
+// The file behind a mapping is opened by path, below the root of the process' mount namespace. /proc/PID/map_files
+// leads to the very file that is mapped, even a deleted one, but only for a live process and with privileges;
+// therefore deleted files are opened already when the snapshot is taken.
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+#include "symbols/kernel_symbols.h"
+#include "symbols/process.h"
+#include "symbols/symbols.h"
+
+namespace espy::symbols {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kRefreshPause = std::chrono::milliseconds(100);
+constexpr auto kProgramCheckPause = std::chrono::milliseconds(10);
+
+// Device, inode and time of change (s, ns): a replaced file is another file, two paths to one file are not.
+using FileKey = std::array<uint64_t, 4>;
+
+FileKey key_of(const struct stat& status) {
+  return {status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_mtim.tv_sec),
+          static_cast<uint64_t>(status.st_mtim.tv_nsec)};
+}
+
+std::string map_files_path(uint32_t pid, const Mapping& mapping) {
+  std::array<char, 64> range = {};
+  std::snprintf(range.data(), range.size(), "%llx-%llx", static_cast<unsigned long long>(mapping.start),
+                static_cast<unsigned long long>(mapping.end));
+  return "/proc/" + std::to_string(pid) + "/map_files/" + range.data();
+}
+
+// The code that the kernel maps into every process is in ours too.
+std::shared_ptr<const ElfFile> read_vdso() {
+  const uint64_t start = ::getauxval(AT_SYSINFO_EHDR);
+  const Result<std::vector<Mapping>> mappings = read_mappings(static_cast<uint32_t>(::getpid()));
+  if (start == 0 || !mappings) return nullptr;
+  for (const Mapping& mapping : *mappings) {
+    if (mapping.start != start) continue;
+    std::string bytes(mapping.end - mapping.start, '\0');
+    std::memcpy(bytes.data(), reinterpret_cast<const void*>(start), bytes.size());
+    Result<ElfFile> elf = ElfFile::from_image(std::move(bytes), "[vdso]");
+    if (elf) return std::make_shared<const ElfFile>(std::move(*elf));
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+struct Symbolizer::State {
+  explicit State(Options chosen) : options(chosen) {}
+
+  Options options;
+  KernelSymbols kernel_symbols;
+  FileRoots roots;
+  std::unordered_map<uint32_t, Process> processes;
+  std::map<std::pair<dev_t, ino_t>, std::shared_ptr<AddressSpace>> programs;  // kPerProgram only
+  std::map<FileKey, std::shared_ptr<const ElfFile>> files;
+  std::shared_ptr<const ElfFile> vdso;
+
+  Process* snapshot(uint32_t pid, bool may_share);
+  static bool runs_another_program(Process& process);
+  Process* process_for(uint32_t pid, uint64_t address);
+  Result<std::shared_ptr<const ElfFile>> open_file(const std::string& path);
+  std::shared_ptr<const ElfFile> open_mapped(const Process& process, const Mapping& mapping);
+  const ElfFile* file_of(const Process& process, CodeMapping& code);
+  std::optional<Symbol> find_in_files(Process& process, uint64_t address);
+  static std::optional<Symbol> find_in_perf_map(Process& process, uint64_t address);
+  std::string shown_name(const std::string& name) const { return options.demangle_cpp ? demangle(name) : name; }
+};
+
+// Takes the mappings of a process down, in the place of older ones. nullptr if it is gone and was never known.
+Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
+  const auto known = processes.find(pid);
+  const bool by_program = options.cache == CachePolicy::kPerProgram;
+  const auto program = read_program(pid);
+  std::shared_ptr<AddressSpace> space;
+  if (program && by_program && may_share) {
+    if (const auto shared = programs.find(*program); shared != programs.end()) space = shared->second;
+  }
+  const bool is_new = space == nullptr;
+  if (is_new) space = read_address_space(pid);
+  if (space == nullptr) return known == processes.end() ? nullptr : &known->second;
+
+  Process& process = processes[pid];
+  process.pid = pid;
+  process.inner_pid = read_inner_pid(pid);
+  process.root = roots.of(pid);
+  if (is_new && process.space != nullptr) space->adopt_files(*process.space);
+  process.space = space;
+  process.program = program;
+  process.program_read_at = Clock::now();
+  if (program && by_program) programs[*program] = space;
+  for (CodeMapping& code : space->code) {
+    if (is_new && code.mapping.deleted) file_of(process, code);
+  }
+  return &process;
+}
+
+bool Symbolizer::State::runs_another_program(Process& process) {
+  if (Clock::now() < process.program_read_at + kProgramCheckPause) return false;
+  process.program_read_at = Clock::now();
+  const auto program = read_program(process.pid);
+  return program && program != process.program;
+}
+
+// The process as we know it, after a look at it now if what we know does not explain `address`.
+Process* Symbolizer::State::process_for(uint32_t pid, uint64_t address) {
+  if (options.cache == CachePolicy::kNone) return snapshot(pid, false);
+  const auto known = processes.find(pid);
+  Process* process = known == processes.end() ? snapshot(pid, true) : &known->second;
+  if (process != nullptr && runs_another_program(*process)) process = snapshot(pid, true);
+  if (process == nullptr || process->space->find(address) != nullptr) return process;
+  if (Clock::now() < process->next_refresh) return process;
+  process = snapshot(pid, false);
+  if (process->space->find(address) == nullptr) process->next_refresh = Clock::now() + kRefreshPause;
+  return process;
+}
+
+Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_file(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) == 0) {
+    if (const auto known = files.find(key_of(status)); known != files.end()) return known->second;
+  }
+  auto file = std::make_shared<const ElfFile>(TRY(ElfFile::open(path)));
+  if (status.st_ino != 0) files[key_of(status)] = file;
+  return file;
+}
+
+std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& process, const Mapping& mapping) {
+  // The vdso of a 32-bit process is another one.
+  if (mapping.path == "[vdso]" && mapping.start > UINT32_MAX) {
+    if (vdso == nullptr) vdso = read_vdso();
+    return vdso;
+  }
+  if (mapping.inode == 0 || !mapping.path.starts_with('/')) return nullptr;
+  const auto has_inode = [&](const std::string& path) {
+    struct stat status = {};
+    return ::stat(path.c_str(), &status) == 0 && status.st_ino == mapping.inode;
+  };
+  const std::string path = process.root->prefix + mapping.path;
+  std::vector<std::string> candidates;
+  if (!mapping.deleted && has_inode(path)) candidates.push_back(path);
+  candidates.push_back(map_files_path(process.pid, mapping));
+  // Some file systems (btrfs, older overlayfs) show other inodes in maps than stat does.
+  if (!mapping.deleted) candidates.push_back(path);
+  if (!mapping.deleted && has_inode(mapping.path)) candidates.push_back(mapping.path);
+  for (const std::string& candidate : candidates) {
+    if (auto file = open_file(candidate)) return *file;
+  }
+  return nullptr;
+}
+
+const ElfFile* Symbolizer::State::file_of(const Process& process, CodeMapping& code) {
+  if (!code.tried) code.elf = open_mapped(process, code.mapping);
+  code.tried = true;
+  return code.elf.get();
+}
+
+std::optional<Symbol> Symbolizer::State::find_in_files(Process& process, uint64_t address) {
+  CodeMapping* code = process.space->find(address);
+  const ElfFile* elf = code == nullptr ? nullptr : file_of(process, *code);
+  if (elf == nullptr) return std::nullopt;
+  const uint64_t file_offset = address - code->mapping.start + code->mapping.file_offset;
+  const std::optional<uint64_t> linked = elf->address_of_offset(file_offset);
+  const std::optional<ElfSymbol> function = linked ? elf->function_at(*linked) : std::nullopt;
+  if (!function) return std::nullopt;
+  const uint64_t offset = *linked - function->address;
+  return Symbol{shown_name(function->name), offset, code->mapping.path, address - offset};
+}
+
+std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint64_t address) {
+  LoadedPerfMap& loaded = process.perf_map;
+  std::optional<PerfMap::Entry> entry = loaded.map == nullptr ? std::nullopt : loaded.map->at(address);
+  // Not there yet, perhaps: the JIT writes a line after it has made the code.
+  if (!entry && refresh_perf_map(process)) entry = loaded.map->at(address);
+  if (!entry) return std::nullopt;
+  return Symbol{std::string(entry->name), address - entry->start, loaded.path, entry->start};
+}
+
+Symbolizer::Symbolizer() : Symbolizer(Options{}) {}
+Symbolizer::Symbolizer(Options options) : state_(std::make_unique<State>(options)) {}
+Symbolizer::Symbolizer(Symbolizer&&) noexcept = default;
+Symbolizer& Symbolizer::operator=(Symbolizer&&) noexcept = default;
+Symbolizer::~Symbolizer() = default;
+
+std::optional<Symbol> Symbolizer::kernel(uint64_t address) {
+  const std::optional<KernelSymbol> found = state_->kernel_symbols.at_or_before(address);
+  if (!found) return std::nullopt;
+  return Symbol{state_->shown_name(std::string(found->name)), address - found->address, std::string(found->module),
+                found->address};
+}
+
+std::optional<uint64_t> Symbolizer::kernel_address(std::string_view name) {
+  const std::optional<KernelSymbol> found = state_->kernel_symbols.find(name);
+  if (!found || found->address == 0) return std::nullopt;
+  return found->address;
+}
+
+std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
+  Process* process = state_->process_for(pid, address);
+  if (process == nullptr) return std::nullopt;
+  if (std::optional<Symbol> found = state_->find_in_files(*process, address)) return found;
+  return State::find_in_perf_map(*process, address);
+}
+
+std::optional<std::string> Symbolizer::user_module(uint32_t pid, uint64_t address) {
+  Process* process = state_->process_for(pid, address);
+  const CodeMapping* code = process == nullptr ? nullptr : process->space->find(address);
+  if (code == nullptr || code->mapping.path.empty()) return std::nullopt;
+  return code->mapping.path;
+}
+
+void Symbolizer::remember(uint32_t pid) { state_->snapshot(pid, true); }
+void Symbolizer::forget(uint32_t pid) { state_->processes.erase(pid); }
+
+Result<std::shared_ptr<const ElfFile>> Symbolizer::elf_file(const std::string& path) { return state_->open_file(path); }
+
+}  // namespace espy::symbols
