@@ -11,4 +11,8 @@ namespace espy::syntax {
 
 Ast parse(const source::Sources& sources, source::SourceId source, source::Diagnostics& diagnostics);
 
+// The whole of `source` as one expression, its nodes added to `ast`: the body of a #define.
+ExprId parse_expression(const source::Sources& sources, source::SourceId source, Ast& ast,
+                        source::Diagnostics& diagnostics);
+
 }  // namespace espy::syntax

@@ -1,0 +1,356 @@
+// Expressions: precedence climbing over one table of operators.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "syntax/literal.h"
+#include "syntax/parser_impl.h"
+
+namespace espy::syntax {
+
+namespace {
+
+struct Operator {
+  BinaryOp op;
+  int precedence;  // higher binds tighter; 0: no operator
+};
+
+Operator binary_operator(TokenKind kind) {
+  switch (kind) {
+    case TokenKind::kLogicalOr: return {BinaryOp::kLogicalOr, 1};
+    case TokenKind::kLogicalAnd: return {BinaryOp::kLogicalAnd, 2};
+    case TokenKind::kPipe: return {BinaryOp::kBitOr, 3};
+    case TokenKind::kCaret: return {BinaryOp::kBitXor, 4};
+    case TokenKind::kAmpersand: return {BinaryOp::kBitAnd, 5};
+    case TokenKind::kEqual: return {BinaryOp::kEqual, 6};
+    case TokenKind::kNotEqual: return {BinaryOp::kNotEqual, 6};
+    case TokenKind::kLess: return {BinaryOp::kLess, 7};
+    case TokenKind::kLessEqual: return {BinaryOp::kLessEqual, 7};
+    case TokenKind::kGreater: return {BinaryOp::kGreater, 7};
+    case TokenKind::kGreaterEqual: return {BinaryOp::kGreaterEqual, 7};
+    case TokenKind::kShiftLeft: return {BinaryOp::kShiftLeft, 8};
+    case TokenKind::kShiftRight: return {BinaryOp::kShiftRight, 8};
+    case TokenKind::kPlus: return {BinaryOp::kAdd, 9};
+    case TokenKind::kMinus: return {BinaryOp::kSubtract, 9};
+    case TokenKind::kStar: return {BinaryOp::kMultiply, 10};
+    case TokenKind::kSlash: return {BinaryOp::kDivide, 10};
+    case TokenKind::kPercent: return {BinaryOp::kModulo, 10};
+    default: return {BinaryOp::kAdd, 0};
+  }
+}
+
+std::optional<UnaryOp> prefix_operator(TokenKind kind) {
+  switch (kind) {
+    case TokenKind::kNot: return UnaryOp::kNot;
+    case TokenKind::kBitNot: return UnaryOp::kBitNot;
+    case TokenKind::kMinus: return UnaryOp::kNegate;
+    case TokenKind::kStar: return UnaryOp::kDereference;
+    case TokenKind::kAmpersand: return UnaryOp::kAddressOf;
+    case TokenKind::kIncrement: return UnaryOp::kPreIncrement;
+    case TokenKind::kDecrement: return UnaryOp::kPreDecrement;
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+ExprId Parser::add(uint32_t begin, ExprNode node) {
+  return ast_.exprs.add(Expr{stream_.span_from(begin), std::move(node)});
+}
+
+ExprId Parser::error_expr() { return ast_.exprs.add(Expr{stream_.span(stream_.token()), ErrorExpr{}}); }
+
+// The ternary is lowest and groups to the right: a ? b : c ? d : e is a ? b : (c ? d : e).
+ExprId Parser::expression() {
+  const uint32_t begin = stream_.token().begin;
+  const ExprId condition = binary(1);
+  if (!stream_.ok() || !stream_.accept(TokenKind::kQuestion)) return condition;
+  const Nesting nesting(*this);
+  if (!nesting.ok()) return error_expr();
+  Ternary ternary{.condition = condition};
+  if (!stream_.at(TokenKind::kColon)) ternary.then_value = expression();
+  stream_.expect(TokenKind::kColon, "between the two values of `? :`");
+  ternary.else_value = expression();
+  return add(begin, ternary);
+}
+
+ExprId Parser::binary(int lowest) {
+  const uint32_t begin = stream_.token().begin;
+  ExprId left = unary();
+  while (stream_.ok()) {
+    const auto [op, precedence] = binary_operator(stream_.token().kind);
+    if (precedence < lowest || precedence == 0 || predicate_ends()) break;
+    if (!Nesting::link(*this)) break;
+    const Span op_span = stream_.span(stream_.advance());
+    const ExprId right = binary(precedence + 1);
+    left = add(begin, Binary{op, left, right, op_span});
+  }
+  return left;
+}
+
+// A `/` before `{` closes a predicate; anywhere else it divides.
+bool Parser::predicate_ends() const {
+  return in_predicate_ && stream_.at(TokenKind::kSlash) && stream_.peek().kind == TokenKind::kLeftBrace;
+}
+
+ExprId Parser::unary() {
+  const Nesting nesting(*this);
+  if (!nesting.ok()) return error_expr();
+  const uint32_t begin = stream_.token().begin;
+  if (const auto op = prefix_operator(stream_.token().kind)) {
+    stream_.advance();
+    const ExprId operand = unary();
+    if (*op == UnaryOp::kPreIncrement || *op == UnaryOp::kPreDecrement) check_assignable(operand);
+    return add(begin, Unary{*op, operand});
+  }
+  if (stream_.accept_word("comptime")) {
+    const ExprId operand = unary();
+    return add(begin, Comptime{operand});
+  }
+  if (stream_.at(TokenKind::kLeftParen) && at_cast()) return cast();
+  return postfix();
+}
+
+ExprId Parser::cast() {
+  const uint32_t begin = stream_.advance().begin;
+  const TypeNameId type = type_name();
+  stream_.expect(TokenKind::kRightParen, "after the type");
+  const ExprId operand = unary();
+  return add(begin, Cast{type, operand});
+}
+
+ExprId Parser::postfix() {
+  const uint32_t begin = stream_.token().begin;
+  ExprId value = primary();
+  while (stream_.ok()) {
+    const ExprId longer = postfix_operator(value, begin);
+    if (!longer.valid()) break;
+    value = longer;
+    if (!Nesting::link(*this)) break;
+  }
+  return value;
+}
+
+// What follows `base` and belongs to it; invalid if nothing does.
+ExprId Parser::postfix_operator(ExprId base, uint32_t begin) {
+  switch (stream_.token().kind) {
+    case TokenKind::kDot:
+    case TokenKind::kArrow: return member(base, begin);
+    case TokenKind::kLeftBracket: {
+      stream_.advance();
+      Index index{base, list(TokenKind::kRightBracket, "after the index")};
+      if (index.indices.empty()) {
+        stream_.error("empty-index", stream_.span_from(begin), "there is nothing between the brackets",
+                      "write the map's name alone for the whole map");
+      }
+      return add(begin, std::move(index));
+    }
+    case TokenKind::kIncrement:
+    case TokenKind::kDecrement: {
+      check_assignable(base);
+      const bool up = stream_.advance().kind == TokenKind::kIncrement;
+      return add(begin, Unary{up ? UnaryOp::kPostIncrement : UnaryOp::kPostDecrement, base});
+    }
+    default: return {};
+  }
+}
+
+// base.name, base->name, base.0
+ExprId Parser::member(ExprId base, uint32_t begin) {
+  const bool arrow = stream_.advance().kind == TokenKind::kArrow;
+  if (stream_.at(TokenKind::kIdentifier)) {
+    const Token name = stream_.advance();
+    return add(begin, Access{base, std::string(stream_.text(name)), stream_.span(name), arrow});
+  }
+  if (stream_.at(TokenKind::kInteger)) {
+    const Token token = stream_.token();
+    if (ast_.get<IntegerLiteral>(base) != nullptr && stream_.last_end() == token.begin) {
+      stream_.error("no-floating-point", stream_.span(begin, token.end), "there are no floating-point numbers",
+                    "scale to an integer: 1500 instead of 1.5");
+      return error_expr();
+    }
+    const IntegerValue value = read_integer(stream_.text());
+    if (value.problem == IntegerValue::Problem::kNone && !value.is_duration && value.value <= UINT32_MAX) {
+      stream_.advance();
+      return add(begin, TupleAccess{base, static_cast<uint32_t>(value.value)});
+    }
+  }
+  stream_.unexpected(fmt::format("the name of a member after `{}`", arrow ? "->" : "."));
+  return error_expr();
+}
+
+ExprId Parser::primary() {
+  const uint32_t begin = stream_.token().begin;
+  switch (stream_.token().kind) {
+    case TokenKind::kInteger: return integer();
+    case TokenKind::kString: return string();
+    case TokenKind::kVariable: {
+      const Token name = stream_.advance();
+      return add(begin, Variable{std::string(stream_.text(name))});
+    }
+    case TokenKind::kMap: {
+      const Token name = stream_.advance();
+      return add(begin, Map{std::string(stream_.text(name))});
+    }
+    case TokenKind::kPositional: {
+      const Token token = stream_.advance();
+      uint64_t index = 0;
+      for (const char c : stream_.text(token).substr(1)) index = std::min<uint64_t>(index * 10 + (c - '0'), UINT32_MAX);
+      return add(begin, Positional{static_cast<uint32_t>(index)});
+    }
+    case TokenKind::kPositionalCount: stream_.advance(); return add(begin, PositionalCount{});
+    case TokenKind::kLeftParen: return parenthesised();
+    case TokenKind::kLeftBrace: return block();
+    case TokenKind::kIdentifier: return word();
+    default: stream_.unexpected("an expression"); return error_expr();
+  }
+}
+
+// A name, a call, or one of the words that begin an expression.
+ExprId Parser::word() {
+  const uint32_t begin = stream_.token().begin;
+  const std::string_view text = stream_.text();
+  if (text == "true" || text == "false") {
+    stream_.advance();
+    return add(begin, BoolLiteral{text == "true"});
+  }
+  if (text == "if") return if_expression();
+  if (text == "sizeof" || text == "offsetof" || text == "typeinfo") return sizeof_like(text);
+  if (text == "typeof") {
+    const TypeNameId type = type_name();
+    return add(begin, TypeExpr{type});
+  }
+  if (is_keyword(text)) {
+    stream_.unexpected("an expression");
+    return error_expr();
+  }
+  if (stream_.peek().kind == TokenKind::kLeftParen) return call();
+  stream_.advance();
+  return add(begin, Name{std::string(text)});
+}
+
+ExprId Parser::call() {
+  const Token name = stream_.advance();
+  stream_.advance();
+  Call call{std::string(stream_.text(name)), stream_.span(name), list(TokenKind::kRightParen, "after the arguments")};
+  return add(name.begin, std::move(call));
+}
+
+// What stands between an opening bracket, already taken, and `close`, which is taken too.
+std::vector<ExprId> Parser::list(TokenKind close, std::string_view what) {
+  std::vector<ExprId> out;
+  while (stream_.ok() && !stream_.at(close)) {
+    out.push_back(argument());
+    if (!stream_.ok() || !stream_.accept(TokenKind::kComma)) break;
+  }
+  stream_.expect(close, what);
+  return out;
+}
+
+// A type may be an argument too: container_of(p, struct foo, m).
+ExprId Parser::argument() { return type_or_expression(); }
+
+ExprId Parser::type_or_expression() {
+  const uint32_t begin = stream_.token().begin;
+  if (stream_.at(TokenKind::kIdentifier)) {
+    const auto ahead = look_for_type(stream_.token(), stream_.lexer());
+    if (ahead && (ahead->after.kind == TokenKind::kRightParen || ahead->after.kind == TokenKind::kComma) &&
+        (ahead->known || (ahead->suffix && stream_.peek().kind == TokenKind::kStar))) {
+      const TypeNameId type = type_name();
+      return add(begin, TypeExpr{type});
+    }
+  }
+  return expression();
+}
+
+ExprId Parser::sizeof_like(std::string_view name) {
+  const uint32_t begin = stream_.advance().begin;
+  stream_.expect(TokenKind::kLeftParen, fmt::format("after `{}`", name));
+  const ExprId operand = type_or_expression();
+  if (name == "offsetof") return offsetof_path(begin, operand);
+  stream_.expect(TokenKind::kRightParen, fmt::format("after what `{}` asks about", name));
+  if (name == "sizeof") return add(begin, Sizeof{operand});
+  return add(begin, Typeinfo{operand});
+}
+
+// Behind offsetof(T: `, a.b.c)`
+ExprId Parser::offsetof_path(uint32_t begin, ExprId operand) {
+  Offsetof out{.operand = operand};
+  stream_.expect(TokenKind::kComma, "between the type and the member of `offsetof`");
+  const uint32_t path_begin = stream_.token().begin;
+  do {
+    if (stream_.at(TokenKind::kIdentifier)) out.path.emplace_back(stream_.text());
+    if (!stream_.expect(TokenKind::kIdentifier, "of a member")) break;
+  } while (stream_.accept(TokenKind::kDot));
+  out.path_span = stream_.span_from(path_begin);
+  stream_.expect(TokenKind::kRightParen, "after the arguments of `offsetof`");
+  return add(begin, std::move(out));
+}
+
+// (e), (a, b), (a,), (), (x = 1, y = 2)
+ExprId Parser::parenthesised() {
+  const uint32_t begin = stream_.advance().begin;
+  if (stream_.at(TokenKind::kIdentifier) && stream_.peek().kind == TokenKind::kAssign) return record(begin);
+  Tuple tuple;
+  bool comma = false;
+  while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
+    tuple.elements.push_back(expression());
+    if (stream_.at(TokenKind::kAssign)) {
+      stream_.error("assignment-in-expression", stream_.span(stream_.token()), "an assignment is not a value",
+                    "use `==` to compare");
+    }
+    if (!stream_.ok() || !stream_.accept(TokenKind::kComma)) break;
+    comma = true;
+  }
+  stream_.expect(TokenKind::kRightParen, "to close the parenthesis");
+  if (tuple.elements.size() == 1 && !comma) return tuple.elements.front();
+  return add(begin, std::move(tuple));
+}
+
+ExprId Parser::record(uint32_t begin) {
+  Record record;
+  while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
+    const std::string name(stream_.text());
+    stream_.expect(TokenKind::kIdentifier, "of a member");
+    stream_.expect(TokenKind::kAssign, "after the name of the member");
+    record.names.push_back(name);
+    record.values.push_back(expression());
+    if (!stream_.ok() || !stream_.accept(TokenKind::kComma)) break;
+  }
+  stream_.expect(TokenKind::kRightParen, "after the members");
+  return add(begin, std::move(record));
+}
+
+ExprId Parser::integer() {
+  const Token token = stream_.advance();
+  const IntegerValue value = read_integer(stream_.text(token));
+  if (value.problem == IntegerValue::Problem::kOutOfRange) {
+    stream_.remark("integer-out-of-range", stream_.span(token),
+                   fmt::format("`{}` does not fit into 64 bits", stream_.text(token)));
+  } else if (value.problem == IntegerValue::Problem::kMalformed) {
+    stream_.remark("malformed-integer", stream_.span(token), fmt::format("`{}` is not a number", stream_.text(token)),
+                   "durations end in ns, us, ms, s, m, h or d");
+  }
+  return add(token.begin, IntegerLiteral{value.value, value.is_duration});
+}
+
+ExprId Parser::string() {
+  const Token token = stream_.advance();
+  const std::string_view quoted = stream_.text(token);
+  StringValue value = read_string(quoted.substr(1, quoted.size() - 2));
+  if (value.bad_escape) {
+    const uint32_t at = token.begin + 1 + *value.bad_escape;
+    stream_.remark("unknown-escape", stream_.span(at, at + 2), "this is no escape",
+                   "\\n \\t \\r \\\" \\\\ \\0nn \\xnn are");
+  }
+  return add(token.begin, StringLiteral{std::move(value.value)});
+}
+
+void Parser::check_assignable(ExprId target) {
+  if (!stream_.ok()) return;
+  if (ast_.get<Variable>(target) || ast_.get<Map>(target) || ast_.get<Index>(target) || ast_.get<Access>(target))
+    return;
+  stream_.error("not-assignable", ast_[target].span, "this cannot be assigned to", "only variables and maps can");
+}
+
+}  // namespace espy::syntax
