@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "kernel/features.h"
 #include "program/program.h"
+#include "source/source.h"
 
 namespace espy::load {
 
@@ -61,6 +62,12 @@ class Machine {
   virtual ~Machine() = default;
 
   virtual bool try_feature(kernel::Feature feature) = 0;  // does a small thing that needs it, and undoes it
+  // Where the ids of kernel functions and structs in vmlinux BTF come from; some features cannot be tried without.
+  struct BtfLookup {
+    std::function<std::optional<uint32_t>(std::string_view)> kfunc;
+    std::function<std::optional<uint32_t>(std::string_view)> struct_tag;
+  };
+  virtual void use_btf(BtfLookup lookup) = 0;
 
   // Creates all maps and loads all programs. On a refusal `refusal()` tells which and why.
   virtual Status load(const program::Program& program, const types::Types& types, const source::Sources& sources) = 0;
@@ -80,7 +87,7 @@ class Machine {
   virtual Status remove(MapId map, std::span<const std::byte> key) = 0;
 
   // ---- Programs
-  // Runs a kSyscall program once, now.
+  // Runs a kSyscall or kRawTracepoint program once, now, without an event.
   virtual Status run(ProgramId program) = 0;
   virtual Status attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) = 0;
   virtual Status attach_tracing(ProgramId program, uint64_t cookie) = 0;  // tp_btf, fentry, fexit, iter: by its btf id

@@ -1,0 +1,156 @@
+// Links: what makes a program fire, and what ends it.
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/strings.h"
+#include "load/linux.h"
+
+namespace espy::load {
+
+namespace {
+
+long open_perf_event(perf_event_attr& attr, int pid, int cpu) {
+  attr.size = sizeof(attr);
+  const long fd = ::syscall(__NR_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+  return fd < 0 ? -errno : fd;
+}
+
+// A dynamic PMU's number: /sys/bus/event_source/devices/NAME/type.
+Result<uint32_t> pmu_type(const std::string& name) {
+  const std::string text = TRY(read_file("/sys/bus/event_source/devices/" + name + "/type"));
+  const auto number = parse_int(trim(text));
+  if (!number) return fail("the kernel's " + name + " PMU has no number");
+  return static_cast<uint32_t>(*number);
+}
+
+}  // namespace
+
+Status LinuxMachine::keep_link(long fd, std::string_view what) {
+  if (fd < 0) return fail_errno("cannot attach to " + std::string(what), static_cast<int>(-fd));
+  links_.emplace_back(static_cast<int>(fd));
+  return {};
+}
+
+Status LinuxMachine::attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) {
+  RawTracepointAttr attr;
+  attr.name = address_of(name.c_str());
+  attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
+  attr.cookie = cookie;
+  return keep_link(bpf(Command::kRawTracepointOpen, attr), "the raw tracepoint " + name);
+}
+
+Status LinuxMachine::attach_tracing(ProgramId program, uint64_t cookie) {
+  LinkCreateAttr attr;
+  attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
+  attr.attach_type = kAttachTraceRawTp;
+  attr.tracing.cookie = cookie;
+  return keep_link(bpf(Command::kLinkCreate, attr), "a kernel function");
+}
+
+Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) {
+  perf_event_attr attr = {};
+  attr.type = event.type;
+  attr.config = event.config;
+  attr.config1 = event.path.empty() ? event.config1 : address_of(event.path.c_str());
+  attr.config2 = event.config2;
+  attr.sample_period = event.period;
+  attr.freq = event.is_frequency ? 1 : 0;
+  attr.bp_type = event.breakpoint_type;
+  const int cpu = event.pid < 0 && event.cpu < 0 ? 0 : event.cpu;
+  const long fd = open_perf_event(attr, event.pid, cpu);
+  if (fd < 0) return fail_errno("cannot open the perf event", static_cast<int>(-fd));
+  OwnedFd perf(static_cast<int>(fd));
+
+  LinkCreateAttr link;
+  link.prog_fd = static_cast<uint32_t>(programs_[program].get());
+  link.target_fd = static_cast<uint32_t>(perf.get());
+  link.attach_type = kAttachPerfEvent;
+  link.perf_event.cookie = cookie;
+  const long link_fd = bpf(Command::kLinkCreate, link);
+  if (link_fd < 0) {  // before 5.15: no perf links, no cookies
+    if (::ioctl(perf.get(), PERF_EVENT_IOC_SET_BPF, programs_[program].get()) < 0)
+      return fail_errno("cannot attach to the perf event", errno);
+  } else {
+    perf_events_.emplace_back(static_cast<int>(link_fd));
+  }
+  if (::ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0) < 0) return fail_errno("cannot enable the perf event", errno);
+  perf_events_.push_back(std::move(perf));
+  return {};
+}
+
+Status LinuxMachine::attach_uprobe(ProgramId program, const std::string& path, uint64_t offset,
+                                   uint64_t reference_counter, bool is_return, std::optional<uint32_t> pid,
+                                   uint64_t cookie) {
+  constexpr int kReferenceCounterShift = 32;  // /sys/bus/event_source/devices/uprobe/format/ref_ctr_offset
+  PerfEvent event;
+  event.type = TRY(pmu_type("uprobe"));
+  event.config = (is_return ? 1 : 0) | reference_counter << kReferenceCounterShift;
+  event.path = path;
+  event.config2 = offset;
+  if (pid) event.pid = static_cast<int32_t>(*pid);
+  return attach_perf_event(program, event, cookie);
+}
+
+Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) {
+  constexpr uint32_t kReturnFlag = 1;  // BPF_F_UPROBE_MULTI_RETURN
+  LinkCreateAttr attr;
+  attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
+  attr.attach_type = kAttachUprobeMulti;
+  attr.uprobe_multi = {};
+  attr.uprobe_multi.path = address_of(probes.path.c_str());
+  attr.uprobe_multi.offsets = address_of(probes.offsets.data());
+  attr.uprobe_multi.ref_ctr_offsets =
+      probes.reference_counters.empty() ? 0 : address_of(probes.reference_counters.data());
+  attr.uprobe_multi.cookies = probes.cookies.empty() ? 0 : address_of(probes.cookies.data());
+  attr.uprobe_multi.count = static_cast<uint32_t>(probes.offsets.size());
+  attr.uprobe_multi.flags = probes.is_return ? kReturnFlag : 0;
+  attr.uprobe_multi.pid = probes.pid;
+  return keep_link(bpf(Command::kLinkCreate, attr), probes.path);
+}
+
+namespace {
+
+// What the closing helper does: wait until its parent is gone, let go of the terminal and pipes, and exit, which closes
+// the rest.
+[[noreturn]] void close_when_orphaned(pid_t parent) {
+  ::setsid();
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
+  sigset_t death;
+  sigemptyset(&death);
+  sigaddset(&death, SIGUSR2);
+  timespec once_a_second = {1, 0};
+  while (::getppid() == parent) ::sigtimedwait(&death, nullptr, &once_a_second);
+  for (int fd = 0; fd <= 2; ++fd) ::close(fd);
+  ::_exit(0);
+}
+
+}  // namespace
+
+// Closing a perf event waits for a grace period, 50 to 100 ms each, and so does exiting with one open. A child that
+// shares the descriptor table takes the waiting over: our own exit then closes nothing.
+void LinuxMachine::detach_all() {
+  links_.clear();
+  if (perf_events_.empty()) return;
+  for (const OwnedFd& fd : perf_events_) ::ioctl(fd.get(), PERF_EVENT_IOC_DISABLE, 0);
+  const pid_t parent = ::getpid();
+  const long child = ::syscall(__NR_clone, CLONE_FILES | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (child == 0) close_when_orphaned(parent);
+  if (child > 0) {
+    for (OwnedFd& fd : perf_events_) fd.release();  // the table outlives us in the child
+  }
+  perf_events_.clear();
+}
+
+}  // namespace espy::load

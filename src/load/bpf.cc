@@ -1,0 +1,56 @@
+#include "load/bpf.h"
+
+#include <linux/bpf.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+
+namespace espy::load {
+
+long bpf(Command command, void* attr, size_t size) {
+  const long result = ::syscall(__NR_bpf, static_cast<int>(command), attr, size);
+  return result < 0 ? -errno : result;
+}
+
+void copy_name(char (&to)[kNameBytes], std::string_view name) {
+  const size_t length = std::min<size_t>(name.size(), kNameBytes - 1);
+  for (size_t i = 0; i < length; ++i) {
+    const auto c = static_cast<unsigned char>(name[i]);
+    to[i] = std::isalnum(c) != 0 || c == '_' || c == '.' ? static_cast<char>(c) : '_';
+  }
+  to[length] = '\0';
+}
+
+uint32_t number_of(program::ProgramKind kind) {
+  switch (kind) {
+    case program::ProgramKind::kSyscall: return BPF_PROG_TYPE_SYSCALL;
+    case program::ProgramKind::kRawTracepoint: return BPF_PROG_TYPE_RAW_TRACEPOINT;
+    case program::ProgramKind::kTracepoint: return BPF_PROG_TYPE_TRACEPOINT;
+    case program::ProgramKind::kPerfEvent: return BPF_PROG_TYPE_PERF_EVENT;
+    case program::ProgramKind::kKprobe: return BPF_PROG_TYPE_KPROBE;
+    case program::ProgramKind::kTracingRawTracepoint:
+    case program::ProgramKind::kFentry:
+    case program::ProgramKind::kFexit:
+    case program::ProgramKind::kIter: return BPF_PROG_TYPE_TRACING;
+  }
+  UNREACHABLE("program kind");
+}
+
+uint32_t number_of(program::MapKind kind) {
+  switch (kind) {
+    case program::MapKind::kArray: return BPF_MAP_TYPE_ARRAY;
+    case program::MapKind::kPercpuArray: return BPF_MAP_TYPE_PERCPU_ARRAY;
+    case program::MapKind::kHash: return BPF_MAP_TYPE_HASH;
+    case program::MapKind::kPercpuHash: return BPF_MAP_TYPE_PERCPU_HASH;
+    case program::MapKind::kLruHash: return BPF_MAP_TYPE_LRU_HASH;
+    case program::MapKind::kLruPercpuHash: return BPF_MAP_TYPE_LRU_PERCPU_HASH;
+    case program::MapKind::kStackTrace: return BPF_MAP_TYPE_STACK_TRACE;
+    case program::MapKind::kTaskStorage: return BPF_MAP_TYPE_TASK_STORAGE;
+  }
+  UNREACHABLE("map kind");
+}
+
+}  // namespace espy::load

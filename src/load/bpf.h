@@ -1,0 +1,185 @@
+// The thin layer over bpf(2) and perf_event_open(2): a function a command, an errno as the error.
+//
+// The attributes are declared here, as include/uapi/linux/bpf.h of Linux 6.18 has them, since the headers on a build
+// machine may be older than the kernel it runs on. The kernel accepts a shorter structure than it knows, and a longer
+// one whose unknown tail is zero.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/fd.h"
+#include "program/program.h"
+
+namespace espy::load {
+
+constexpr uint32_t kNameBytes = 16;
+
+enum class Command : int {
+  kMapCreate = 0,
+  kMapLookup = 1,
+  kMapUpdate = 2,
+  kMapDelete = 3,
+  kMapNextKey = 4,
+  kProgLoad = 5,
+  kTestRun = 10,
+  kRawTracepointOpen = 17,
+  kBtfLoad = 18,
+  kMapFreeze = 22,
+  kMapLookupBatch = 24,
+  kLinkCreate = 28,
+};
+
+struct MapCreateAttr {
+  uint32_t map_type = 0;
+  uint32_t key_size = 0;
+  uint32_t value_size = 0;
+  uint32_t max_entries = 0;
+  uint32_t map_flags = 0;
+  uint32_t inner_map_fd = 0;
+  uint32_t numa_node = 0;
+  char map_name[kNameBytes] = {};
+};
+
+struct MapElementAttr {
+  uint32_t map_fd = 0;
+  alignas(8) uint64_t key = 0;
+  uint64_t value = 0;  // or the next key
+  uint64_t flags = 0;
+};
+
+struct MapBatchAttr {
+  uint64_t in_batch = 0;
+  uint64_t out_batch = 0;
+  uint64_t keys = 0;
+  uint64_t values = 0;
+  uint32_t count = 0;
+  uint32_t map_fd = 0;
+  uint64_t elem_flags = 0;
+  uint64_t flags = 0;
+};
+
+struct ProgLoadAttr {
+  uint32_t prog_type = 0;
+  uint32_t insn_cnt = 0;
+  uint64_t insns = 0;
+  uint64_t license = 0;
+  uint32_t log_level = 0;
+  uint32_t log_size = 0;
+  uint64_t log_buf = 0;
+  uint32_t kern_version = 0;
+  uint32_t prog_flags = 0;
+  char prog_name[kNameBytes] = {};
+  uint32_t prog_ifindex = 0;
+  uint32_t expected_attach_type = 0;
+  uint32_t prog_btf_fd = 0;
+  uint32_t func_info_rec_size = 0;
+  uint64_t func_info = 0;
+  uint32_t func_info_cnt = 0;
+  uint32_t line_info_rec_size = 0;
+  uint64_t line_info = 0;
+  uint32_t line_info_cnt = 0;
+  uint32_t attach_btf_id = 0;
+  uint32_t attach_btf_obj_fd = 0;
+  uint32_t core_relo_cnt = 0;
+};
+
+struct TestRunAttr {
+  uint32_t prog_fd = 0;
+  uint32_t retval = 0;
+  uint32_t data_size_in = 0;
+  uint32_t data_size_out = 0;
+  uint64_t data_in = 0;
+  uint64_t data_out = 0;
+  uint32_t repeat = 0;
+  uint32_t duration = 0;
+  uint32_t ctx_size_in = 0;
+  uint32_t ctx_size_out = 0;
+  uint64_t ctx_in = 0;
+  uint64_t ctx_out = 0;
+  uint32_t flags = 0;
+  uint32_t cpu = 0;
+};
+
+struct RawTracepointAttr {
+  uint64_t name = 0;
+  uint32_t prog_fd = 0;
+  uint32_t unused = 0;
+  uint64_t cookie = 0;
+};
+
+struct BtfLoadAttr {
+  uint64_t btf = 0;
+  uint64_t log_buf = 0;
+  uint32_t btf_size = 0;
+  uint32_t log_size = 0;
+  uint32_t log_level = 0;
+};
+
+struct MapFreezeAttr {
+  uint32_t map_fd = 0;
+};
+
+struct LinkCreateAttr {
+  uint32_t prog_fd = 0;
+  uint32_t target_fd = 0;
+  uint32_t attach_type = 0;
+  uint32_t flags = 0;
+  union {
+    struct {
+      uint64_t cookie;
+    } perf_event;
+    struct {
+      uint32_t target_btf_id;
+      alignas(8) uint64_t cookie;
+    } tracing;
+    struct {
+      uint64_t path;
+      uint64_t offsets;
+      uint64_t ref_ctr_offsets;
+      uint64_t cookies;
+      uint32_t count;
+      uint32_t flags;
+      uint32_t pid;
+    } uprobe_multi;
+    struct {
+      uint32_t flags;
+      uint32_t count;
+      uint64_t syms;
+      uint64_t addrs;
+      uint64_t cookies;
+    } kprobe_multi = {};
+  };
+};
+
+// bpf(2). Gives its result, or -errno.
+long bpf(Command command, void* attr, size_t size);
+
+template <class Attr>
+long bpf(Command command, Attr& attr) {
+  return bpf(command, &attr, sizeof(attr));
+}
+
+inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+// Copies at most 15 bytes that the kernel takes in a name ([A-Za-z0-9_.]); others become '_'.
+void copy_name(char (&to)[kNameBytes], std::string_view name);
+
+// BPF_PROG_TYPE_* and BPF_MAP_TYPE_* of our kinds.
+uint32_t number_of(program::ProgramKind kind);
+uint32_t number_of(program::MapKind kind);
+
+// Attach types (enum bpf_attach_type).
+constexpr uint32_t kAttachTraceRawTp = 23;
+constexpr uint32_t kAttachTraceFentry = 24;
+constexpr uint32_t kAttachTraceFexit = 25;
+constexpr uint32_t kAttachTraceIter = 28;
+constexpr uint32_t kAttachPerfEvent = 41;
+constexpr uint32_t kAttachKprobeMulti = 42;
+constexpr uint32_t kAttachUprobeMulti = 48;
+constexpr uint32_t kAttachKprobeSession = 56;
+constexpr uint32_t kAttachUprobeSession = 57;
+
+}  // namespace espy::load

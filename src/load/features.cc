@@ -1,0 +1,172 @@
+// Features, found by doing a small thing that needs them.
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "load/linux.h"
+
+namespace espy::load {
+
+namespace {
+
+using kernel::Feature;
+using program::BpfInsn;
+
+constexpr BpfInsn kExit = {BPF_JMP | BPF_EXIT, 0, 0, 0};
+constexpr BpfInsn mov(uint8_t reg, int32_t imm) { return {BPF_ALU64 | BPF_MOV | BPF_K, reg, 0, imm}; }
+constexpr BpfInsn call(int32_t helper) { return {BPF_JMP | BPF_CALL, 0, 0, helper}; }
+
+OwnedFd try_load(std::span<const BpfInsn> code, uint32_t type, uint32_t expected_attach_type = 0,
+                 std::string* log = nullptr) {
+  ProgLoadAttr attr;
+  attr.prog_type = type;
+  attr.insns = address_of(code.data());
+  attr.insn_cnt = static_cast<uint32_t>(code.size());
+  attr.license = address_of("GPL");
+  attr.expected_attach_type = expected_attach_type;
+  if (log != nullptr) {
+    log->assign(4096, '\0');
+    attr.log_level = 1;
+    attr.log_buf = address_of(log->data());
+    attr.log_size = static_cast<uint32_t>(log->size());
+  }
+  return OwnedFd(static_cast<int>(bpf(Command::kProgLoad, attr)));
+}
+
+bool loads(std::initializer_list<BpfInsn> code, uint32_t type = BPF_PROG_TYPE_RAW_TRACEPOINT) {
+  return try_load({code.begin(), code.size()}, type).valid();
+}
+
+bool exists(const char* path) { return ::access(path, F_OK) == 0; }
+
+bool can_create_map(uint32_t type, uint32_t key_size, uint32_t value_size, uint32_t entries) {
+  MapCreateAttr attr;
+  attr.map_type = type;
+  attr.key_size = key_size;
+  attr.value_size = value_size;
+  attr.max_entries = entries;
+  return OwnedFd(static_cast<int>(bpf(Command::kMapCreate, attr))).valid();
+}
+
+// A link of this type over nothing: where the kernel knows the type it gets as far as the path, a directory, and says
+// EBADF.
+bool has_uprobe_link(uint32_t attach_type) {
+  const BpfInsn code[] = {mov(0, 0), kExit};
+  const OwnedFd program = try_load(code, BPF_PROG_TYPE_KPROBE, attach_type);
+  if (!program.valid()) return false;
+  const uint64_t offset = 0;
+  LinkCreateAttr attr;
+  attr.prog_fd = static_cast<uint32_t>(program.get());
+  attr.attach_type = attach_type;
+  attr.uprobe_multi = {};
+  attr.uprobe_multi.path = address_of("/");
+  attr.uprobe_multi.offsets = address_of(&offset);
+  attr.uprobe_multi.count = 1;
+  return bpf(Command::kLinkCreate, attr) == -EBADF;
+}
+
+// The same for kprobes: no functions at all is EINVAL, no CONFIG_FPROBE is EOPNOTSUPP.
+bool has_kprobe_link(uint32_t attach_type) {
+  const BpfInsn code[] = {mov(0, 0), kExit};
+  const OwnedFd program = try_load(code, BPF_PROG_TYPE_KPROBE, attach_type);
+  if (!program.valid()) return false;
+  const char* symbol = "espy_no_such_function";
+  const uint64_t symbols[] = {address_of(symbol)};
+  LinkCreateAttr attr;
+  attr.prog_fd = static_cast<uint32_t>(program.get());
+  attr.attach_type = attach_type;
+  attr.kprobe_multi = {};
+  attr.kprobe_multi.count = 1;
+  attr.kprobe_multi.syms = address_of(symbols);
+  const long result = bpf(Command::kLinkCreate, attr);
+  return result == -ESRCH || result == -ENOENT;
+}
+
+// Where the cookie is known the bad descriptor is the complaint; where not, the attribute's tail is.
+bool has_raw_tracepoint_cookie() {
+  RawTracepointAttr attr;
+  attr.name = address_of("sys_enter");
+  attr.prog_fd = ~0U;
+  attr.cookie = 1;
+  return bpf(Command::kRawTracepointOpen, attr) == -EBADF;
+}
+
+bool has_hardware_counters() {
+  perf_event_attr attr = {};
+  attr.size = sizeof(attr);
+  attr.type = PERF_TYPE_HARDWARE;
+  attr.config = PERF_COUNT_HW_INSTRUCTIONS;
+  return OwnedFd(static_cast<int>(::syscall(__NR_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC))).valid();
+}
+
+}  // namespace
+
+// A call with nothing prepared is refused in any case, but the log tells a helper that does not exist.
+bool LinuxMachine::try_helper(uint32_t helper, uint32_t program_type) {
+  std::string log;
+  const BpfInsn code[] = {call(static_cast<int32_t>(helper)), mov(0, 0), kExit};
+  if (try_load(code, program_type, 0, &log).valid()) return true;
+  return std::strstr(log.c_str(), "unknown func") == nullptr && std::strstr(log.c_str(), "invalid func") == nullptr &&
+         std::strstr(log.c_str(), "cannot use helper") == nullptr && log[0] != '\0';
+}
+
+bool LinuxMachine::try_rdonly_cast(int32_t type_id) {
+  const auto kfunc = btf_.kfunc ? btf_.kfunc("bpf_rdonly_cast") : std::nullopt;
+  if (!kfunc || type_id < 0) return false;
+  constexpr uint8_t kToR1FromR0 = 1;
+  const BpfInsn code[] = {call(BPF_FUNC_get_current_task),
+                          {BPF_ALU64 | BPF_MOV | BPF_X, kToR1FromR0, 0, 0},
+                          mov(2, type_id),
+                          {BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL << 4, 0, static_cast<int32_t>(*kfunc)},
+                          {BPF_LDX | BPF_MEM | BPF_DW, 0, 0, 0},
+                          mov(0, 0),
+                          kExit};
+  return try_load(code, BPF_PROG_TYPE_RAW_TRACEPOINT).valid();
+}
+
+bool LinuxMachine::try_feature(Feature feature) {
+  constexpr uint8_t kJump32 = 0x06;
+  constexpr uint8_t kMayGoto = 0xe5;
+  constexpr uint32_t kRawTp = BPF_PROG_TYPE_RAW_TRACEPOINT;
+  switch (feature) {
+    case Feature::kBpfV3: return loads({mov(0, 0), {kJump32 | BPF_JEQ | BPF_K, 0, 0, 0}, kExit});
+    case Feature::kBpfV4: return loads({mov(0, 0), {BPF_ALU64 | BPF_MOV | BPF_X, 0, 8, 0}, kExit});
+    case Feature::kRingbuf: return can_create_map(BPF_MAP_TYPE_RINGBUF, 0, 0, 4096);
+    case Feature::kRawTracepointCookie: return has_raw_tracepoint_cookie();
+    case Feature::kTpBtf: return exists("/sys/kernel/btf/vmlinux");
+    case Feature::kKprobe: return exists("/sys/bus/event_source/devices/kprobe/type");
+    case Feature::kKprobeMulti: return has_kprobe_link(kAttachKprobeMulti);
+    case Feature::kKprobeSession: return has_kprobe_link(kAttachKprobeSession);
+    case Feature::kUprobeMulti: return has_uprobe_link(kAttachUprobeMulti);
+    case Feature::kUprobeSession: return has_uprobe_link(kAttachUprobeSession);
+    case Feature::kRdonlyCastVoid: return try_rdonly_cast(0);
+    case Feature::kRdonlyCastTyped: {
+      const auto task = btf_.struct_tag ? btf_.struct_tag("task_struct") : std::nullopt;
+      return try_rdonly_cast(task ? static_cast<int32_t>(*task) : -1);
+    }
+    case Feature::kMayGoto: return loads({mov(0, 0), {kMayGoto, 0, 0, 0}, kExit});
+    case Feature::kOpenCodedIterators: return btf_.kfunc && btf_.kfunc("bpf_iter_num_new").has_value();
+    case Feature::kStringKfuncs: return btf_.kfunc && btf_.kfunc("bpf_strlen").has_value();
+    case Feature::kMapLookupPercpu: return try_helper(BPF_FUNC_map_lookup_percpu_elem, kRawTp);
+    case Feature::kForEachMapElem: return try_helper(BPF_FUNC_for_each_map_elem, kRawTp);
+    case Feature::kBpfLoop: return try_helper(BPF_FUNC_loop, kRawTp);
+    case Feature::kGetCurrentTaskBtf: return try_helper(BPF_FUNC_get_current_task_btf, kRawTp);
+    case Feature::kGetAttachCookie:
+    case Feature::kPerfLinkCookie: return try_helper(BPF_FUNC_get_attach_cookie, BPF_PROG_TYPE_PERF_EVENT);
+    case Feature::kTaskStorage: return try_helper(BPF_FUNC_task_storage_get, kRawTp);
+    case Feature::kGetFuncIp: return try_helper(BPF_FUNC_get_func_ip, BPF_PROG_TYPE_KPROBE);
+    case Feature::kSendSignal: return try_helper(BPF_FUNC_send_signal, kRawTp);
+    case Feature::kProbeWriteUser: return try_helper(BPF_FUNC_probe_write_user, kRawTp);
+    case Feature::kPerfEventHardware: return has_hardware_counters();
+    case Feature::kFentry: return false;  // needs a function's BTF id: tried where one is attached
+    case Feature::kCount: break;
+  }
+  UNREACHABLE("feature");
+}
+
+}  // namespace espy::load

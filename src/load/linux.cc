@@ -1,0 +1,294 @@
+#include "load/linux.h"
+
+#include <linux/bpf.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/strings.h"
+#include "load/program_btf.h"
+
+namespace espy::load {
+
+namespace {
+
+bool is_per_cpu(program::MapKind kind) {
+  return kind == program::MapKind::kPercpuArray || kind == program::MapKind::kPercpuHash ||
+         kind == program::MapKind::kLruPercpuHash;
+}
+
+bool is_hash(program::MapKind kind) { return kind == program::MapKind::kHash || kind == program::MapKind::kPercpuHash; }
+
+uint32_t round_up_to_8(uint32_t size) { return (size + 7) & ~7U; }
+
+// How many CPUs a per-CPU value has: the kernel counts possible ones, present or not.
+uint32_t possible_cpus() {
+  static const uint32_t count = [] {
+    const auto text = read_file("/sys/devices/system/cpu/possible");
+    if (!text) return static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_CONF));
+    uint32_t last = 0;
+    for (const std::string_view range : split(trim(*text), ',')) {
+      const std::string_view end = range.substr(range.find('-') + 1);
+      last = std::max(last, static_cast<uint32_t>(parse_int(end).value_or(0)));
+    }
+    return last + 1;
+  }();
+  return count;
+}
+
+size_t mapped_size(const program::BpfMap& shape) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t bytes = static_cast<size_t>(round_up_to_8(shape.value_size)) * shape.max_entries;
+  return (bytes + page - 1) & ~(page - 1);
+}
+
+}  // namespace
+
+Mapping::~Mapping() {
+  if (start_ != nullptr) ::munmap(start_, size_);
+}
+
+std::unique_ptr<Machine> open_linux() { return std::make_unique<LinuxMachine>(); }
+
+uint64_t LinuxMachine::now_ns() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+Status LinuxMachine::load(const program::Program& program, const types::Types& /*types*/,
+                          const source::Sources& sources) {
+  for (const program::BpfMap& shape : program.maps) TRY_STATUS(create_map(shape));
+  for (const ProgramId id : program.programs.ids()) TRY_STATUS(load_program(id, program.programs[id], sources));
+  return {};
+}
+
+// ---- Maps ---------------------------------------------------------------------------------------------------------
+
+Status LinuxMachine::create_map(const program::BpfMap& shape) {
+  MapCreateAttr attr;
+  attr.map_type = number_of(shape.kind);
+  attr.key_size = shape.key_size;
+  attr.value_size = shape.value_size;
+  attr.max_entries = shape.max_entries;
+  if (shape.is_mmapable) attr.map_flags |= BPF_F_MMAPABLE;
+  if (shape.is_read_only) attr.map_flags |= BPF_F_RDONLY_PROG;
+  if (is_hash(shape.kind) && !shape.is_preallocated) attr.map_flags |= BPF_F_NO_PREALLOC;
+  copy_name(attr.map_name, shape.name);
+  const long fd = bpf(Command::kMapCreate, attr);
+  if (fd < 0) {
+    return fail_errno("cannot create the map `" + shape.name + "`", static_cast<int>(-fd),
+                      fd == -EPERM ? "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON" : "");
+  }
+  const uint32_t copies = is_per_cpu(shape.kind) ? possible_cpus() : 1;
+  const MapId id = maps_.add(LoadedMap{OwnedFd(static_cast<int>(fd)), shape, {}, 0});
+  maps_[id].stored_value_size = copies == 1 ? shape.value_size : round_up_to_8(shape.value_size) * copies;
+  return fill_and_map(maps_[id]);
+}
+
+Status LinuxMachine::fill_and_map(LoadedMap& map) {
+  if (map.shape.is_mmapable) {
+    const size_t size = mapped_size(map.shape);
+    void* start = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, map.fd.get(), 0);
+    if (start == MAP_FAILED) return fail_errno("cannot map `" + map.shape.name + "` into memory", errno);
+    map.mapping = Mapping(static_cast<std::byte*>(start), size);
+  }
+  if (!map.shape.initial.empty()) {
+    std::string value = map.shape.initial;
+    value.resize(map.shape.value_size);
+    const uint32_t zero = 0;
+    MapElementAttr attr;
+    attr.map_fd = static_cast<uint32_t>(map.fd.get());
+    attr.key = address_of(&zero);
+    attr.value = address_of(value.data());
+    if (const long result = bpf(Command::kMapUpdate, attr); result < 0)
+      return fail_errno("cannot fill the map `" + map.shape.name + "`", static_cast<int>(-result));
+  }
+  if (map.shape.is_read_only) {
+    MapFreezeAttr attr{static_cast<uint32_t>(map.fd.get())};
+    if (const long result = bpf(Command::kMapFreeze, attr); result < 0)
+      return fail_errno("cannot freeze the map `" + map.shape.name + "`", static_cast<int>(-result));
+  }
+  return {};
+}
+
+std::span<std::byte> LinuxMachine::memory(MapId map) { return maps_[map].mapping.bytes(); }
+
+Status LinuxMachine::for_each(
+    MapId id, const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) {
+  return visit_batches(maps_[id], visit);
+}
+
+// BPF_MAP_LOOKUP_BATCH hands out whole hash buckets: a batch that a bucket does not fit in is answered with ENOSPC.
+Status LinuxMachine::visit_batches(
+    const LoadedMap& map, const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) {
+  uint32_t capacity = std::clamp<uint32_t>(map.shape.max_entries, 1, 4096);
+  std::vector<std::byte> keys, values;
+  uint64_t position[8] = {};  // opaque; hashes use four bytes of it, others up to a key
+  bool is_first = true;
+  for (;;) {
+    keys.resize(size_t{capacity} * map.shape.key_size);
+    values.resize(size_t{capacity} * map.stored_value_size);
+    MapBatchAttr attr;
+    attr.map_fd = static_cast<uint32_t>(map.fd.get());
+    attr.in_batch = is_first ? 0 : address_of(position);
+    attr.out_batch = address_of(position);
+    attr.keys = address_of(keys.data());
+    attr.values = address_of(values.data());
+    attr.count = capacity;
+    const long result = bpf(Command::kMapLookupBatch, attr);
+    if (result == -ENOSPC) {
+      capacity *= 2;
+      continue;
+    }
+    if (result < 0 && result != -ENOENT)
+      return fail_errno("cannot read the map `" + map.shape.name + "`", static_cast<int>(-result));
+    for (uint32_t i = 0; i < attr.count; ++i) {
+      visit(std::span(keys).subspan(size_t{i} * map.shape.key_size, map.shape.key_size),
+            std::span(values).subspan(size_t{i} * map.stored_value_size, map.stored_value_size));
+    }
+    if (result == -ENOENT) return {};
+    is_first = false;
+  }
+}
+
+std::optional<std::vector<std::byte>> LinuxMachine::lookup(MapId id, std::span<const std::byte> key) {
+  const LoadedMap& map = maps_[id];
+  std::vector<std::byte> value(map.stored_value_size);
+  MapElementAttr attr;
+  attr.map_fd = static_cast<uint32_t>(map.fd.get());
+  attr.key = address_of(key.data());
+  attr.value = address_of(value.data());
+  if (bpf(Command::kMapLookup, attr) < 0) return std::nullopt;
+  return value;
+}
+
+Status LinuxMachine::update(MapId id, std::span<const std::byte> key, std::span<const std::byte> value) {
+  MapElementAttr attr;
+  attr.map_fd = static_cast<uint32_t>(maps_[id].fd.get());
+  attr.key = address_of(key.data());
+  attr.value = address_of(value.data());
+  if (const long result = bpf(Command::kMapUpdate, attr); result < 0)
+    return fail_errno("cannot write to the map `" + maps_[id].shape.name + "`", static_cast<int>(-result));
+  return {};
+}
+
+Status LinuxMachine::remove(MapId id, std::span<const std::byte> key) {
+  MapElementAttr attr;
+  attr.map_fd = static_cast<uint32_t>(maps_[id].fd.get());
+  attr.key = address_of(key.data());
+  const long result = bpf(Command::kMapDelete, attr);
+  if (result < 0 && result != -ENOENT)
+    return fail_errno("cannot delete from the map `" + maps_[id].shape.name + "`", static_cast<int>(-result));
+  return {};
+}
+
+// ---- Programs -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr uint32_t kFirstLogBytes = 1 << 20;
+constexpr uint32_t kMaxLogBytes = 1 << 28;
+
+std::vector<program::BpfInsn> patched(const program::BpfProgram& program, const std::function<int(MapId)>& fd_of) {
+  std::vector<program::BpfInsn> code = program.code;
+  for (const program::MapReference& reference : program.map_references) code[reference.insn].imm = fd_of(reference.map);
+  return code;
+}
+
+// The last "N: (code) ..." line that the verifier printed, and its verdict: the last line that is neither an
+// instruction, a register state, a source line, nor a statistic.
+void explain(Refusal& refusal) {
+  for (std::string_view line : split(refusal.log, '\n')) {
+    line = trim(line);
+    if (line.empty()) continue;
+    const size_t colon = line.find(": ");
+    const auto number = colon == std::string_view::npos ? std::nullopt : parse_int(line.substr(0, colon));
+    if (number) {
+      refusal.insn = static_cast<uint32_t>(*number);
+    } else if (!line.starts_with(';') && !line.starts_with("processed ") && !line.starts_with("verification time") &&
+               !line.starts_with("stack depth") && !line.starts_with("from ") && !line.starts_with('R')) {
+      refusal.sentence = line;
+    } else if (line.starts_with('R') && line.find("=") == std::string_view::npos) {
+      refusal.sentence = line;  // "R1 invalid mem access 'scalar'"
+    } else if (line.starts_with('R') && line.find(" !read_ok") != std::string_view::npos) {
+      refusal.sentence = line;
+    }
+  }
+}
+
+}  // namespace
+
+Status LinuxMachine::load_program(ProgramId id, const program::BpfProgram& program, const source::Sources& sources) {
+  const std::vector<program::BpfInsn> code = patched(program, [&](MapId map) { return maps_[map].fd.get(); });
+  static_assert(sizeof(program::BpfInsn) == 8);
+  const bool needs_btf = std::any_of(program.functions.begin(), program.functions.end(),
+                                     [](const program::FunctionInfo& f) { return f.is_callback; });
+  ProgLoadAttr attr;
+  attr.prog_type = number_of(program.kind);
+  attr.insn_cnt = static_cast<uint32_t>(code.size());
+  attr.insns = address_of(code.data());
+  attr.license = address_of("GPL");
+  attr.prog_flags = program.is_sleepable || program.kind == program::ProgramKind::kSyscall ? BPF_F_SLEEPABLE : 0;
+  attr.expected_attach_type = program.expected_attach_type;
+  if (program.kind == program::ProgramKind::kTracingRawTracepoint) attr.expected_attach_type = kAttachTraceRawTp;
+  attr.attach_btf_id = program.attach_btf_id;
+  copy_name(attr.prog_name, program.name);
+
+  long fd = -1;
+  if (!needs_btf && !keep_log_) fd = bpf(Command::kProgLoad, attr);
+  if (fd >= 0) {
+    programs_.add(OwnedFd(static_cast<int>(fd)));
+    return {};
+  }
+
+  // With BTF: for callbacks, and so that a refusal names the user's lines. Only now, as most programs load without.
+  const ProgramBtf btf = make_program_btf(program, sources);
+  BtfLoadAttr btf_attr;
+  btf_attr.btf = address_of(btf.blob.data());
+  btf_attr.btf_size = static_cast<uint32_t>(btf.blob.size());
+  const OwnedFd btf_fd(static_cast<int>(bpf(Command::kBtfLoad, btf_attr)));
+  if (btf_fd.valid()) {
+    attr.prog_btf_fd = static_cast<uint32_t>(btf_fd.get());
+    attr.func_info = address_of(btf.functions.data());
+    attr.func_info_cnt = static_cast<uint32_t>(btf.functions.size());
+    attr.func_info_rec_size = sizeof(FuncInfoRecord);
+    attr.line_info = address_of(btf.lines.data());
+    attr.line_info_cnt = static_cast<uint32_t>(btf.lines.size());
+    attr.line_info_rec_size = sizeof(LineInfoRecord);
+  }
+  if (!keep_log_) fd = bpf(Command::kProgLoad, attr);
+  std::string log;
+  for (uint32_t size = kFirstLogBytes; fd < 0 && size <= kMaxLogBytes; size *= 4) {
+    log.assign(size, '\0');
+    attr.log_level = keep_log_ ? 2 | 4 : 1;
+    attr.log_size = size;
+    attr.log_buf = address_of(log.data());
+    fd = bpf(Command::kProgLoad, attr);
+    if (fd != -ENOSPC) break;
+  }
+  log.resize(std::strlen(log.c_str()));
+  if (keep_log_) log_ += "program " + program.name + ":\n" + log;
+  if (fd < 0) {
+    refusal_ = Refusal{id, {}, std::move(log), 0, static_cast<int>(-fd)};
+    explain(*refusal_);
+    return fail_errno("the kernel refused the program `" + program.name + "`", static_cast<int>(-fd),
+                      fd == -EPERM ? "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON" : "");
+  }
+  programs_.add(OwnedFd(static_cast<int>(fd)));
+  return {};
+}
+
+Status LinuxMachine::run(ProgramId program) {
+  TestRunAttr attr;
+  attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
+  if (const long result = bpf(Command::kTestRun, attr); result < 0)
+    return fail_errno("cannot run a begin or end probe", static_cast<int>(-result));
+  return {};
+}
+
+}  // namespace espy::load

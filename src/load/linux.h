@@ -1,0 +1,87 @@
+// The Machine of this kernel. linux.cc: maps and programs; attach.cc: links; features.cc: what can be done.
+#pragma once
+
+#include <vector>
+
+#include "load/bpf.h"
+#include "load/machine.h"
+
+namespace espy::load {
+
+// A private or shared mapping that goes with its owner.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(std::byte* start, size_t size) : start_(start), size_(size) {}
+  Mapping(Mapping&& other) noexcept
+      : start_(std::exchange(other.start_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(start_, other.start_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~Mapping();
+  std::span<std::byte> bytes() const { return {start_, size_}; }
+
+ private:
+  std::byte* start_ = nullptr;
+  size_t size_ = 0;
+};
+
+class LinuxMachine final : public Machine {
+ public:
+  bool try_feature(kernel::Feature feature) override;
+  void use_btf(BtfLookup lookup) override { btf_ = std::move(lookup); }
+
+  Status load(const program::Program& program, const types::Types& types, const source::Sources& sources) override;
+  const std::optional<Refusal>& refusal() const override { return refusal_; }
+  void keep_verifier_log(bool keep) override { keep_log_ = keep; }
+  const std::string& verifier_log() const override { return log_; }
+
+  std::span<std::byte> memory(MapId map) override;
+  Status for_each(MapId map,
+                  const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) override;
+  std::optional<std::vector<std::byte>> lookup(MapId map, std::span<const std::byte> key) override;
+  Status update(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) override;
+  Status remove(MapId map, std::span<const std::byte> key) override;
+
+  Status run(ProgramId program) override;
+  Status attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) override;
+  Status attach_tracing(ProgramId program, uint64_t cookie) override;
+  Status attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) override;
+  Status attach_uprobe(ProgramId program, const std::string& path, uint64_t offset, uint64_t reference_counter,
+                       bool is_return, std::optional<uint32_t> pid, uint64_t cookie) override;
+  Status attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) override;
+  uint64_t attached_count() const override { return links_.size() + perf_events_.size(); }
+  void detach_all() override;
+
+  uint64_t now_ns() override;
+
+ private:
+  struct LoadedMap {
+    OwnedFd fd;
+    program::BpfMap shape;
+    Mapping mapping;
+    uint32_t stored_value_size = 0;  // as user space sees it: all CPUs' of a per-CPU map
+  };
+
+  Status create_map(const program::BpfMap& shape);
+  Status fill_and_map(LoadedMap& map);
+  Status load_program(ProgramId id, const program::BpfProgram& program, const source::Sources& sources);
+  Status visit_batches(const LoadedMap& map,
+                       const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);
+  Status keep_link(long fd, std::string_view what);
+  bool try_helper(uint32_t helper, uint32_t program_type);
+  bool try_rdonly_cast(int32_t type_id);
+
+  Table<MapId, LoadedMap> maps_;
+  Table<ProgramId, OwnedFd> programs_;
+  std::vector<OwnedFd> links_;        // closed at once: raw tracepoints, multi links, tracing
+  std::vector<OwnedFd> perf_events_;  // slow to close: perf events and their links
+  std::optional<Refusal> refusal_;
+  bool keep_log_ = false;
+  std::string log_;
+  BtfLookup btf_;
+};
+
+}  // namespace espy::load

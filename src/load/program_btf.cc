@@ -1,0 +1,135 @@
+#include "load/program_btf.h"
+
+#include <linux/btf.h>
+
+#include <cstring>
+#include <map>
+
+namespace espy::load {
+
+namespace {
+
+constexpr uint32_t kMaxLine = (1U << 22) - 1;
+constexpr uint32_t kMaxColumn = (1U << 10) - 1;
+
+class Writer {
+ public:
+  Writer() { strings_.push_back('\0'); }
+
+  uint32_t string(const std::string& text) {
+    const auto [at, is_new] = offsets_.try_emplace(text, static_cast<uint32_t>(strings_.size()));
+    if (is_new) strings_.append(text.c_str(), text.size() + 1);
+    return at->second;
+  }
+
+  // Appends a type record and what follows it; returns its id.
+  uint32_t type(uint32_t name, uint32_t kind, uint32_t vlen, uint32_t size_or_type, std::vector<uint32_t> rest = {}) {
+    put(name);
+    put(kind << 24 | vlen);
+    put(size_or_type);
+    for (const uint32_t word : rest) put(word);
+    return ++last_id_;
+  }
+
+  std::string finish() const {
+    btf_header header = {};
+    header.magic = BTF_MAGIC;
+    header.version = BTF_VERSION;
+    header.hdr_len = sizeof(header);
+    header.type_len = static_cast<uint32_t>(types_.size());
+    header.str_off = header.type_len;
+    header.str_len = static_cast<uint32_t>(strings_.size());
+    std::string blob(reinterpret_cast<const char*>(&header), sizeof(header));
+    return blob + types_ + strings_;
+  }
+
+ private:
+  void put(uint32_t word) { types_.append(reinterpret_cast<const char*>(&word), sizeof(word)); }
+
+  std::string types_;
+  std::string strings_;
+  std::map<std::string, uint32_t> offsets_;
+  uint32_t last_id_ = 0;
+};
+
+std::string identifier(const std::string& name) {
+  std::string out;
+  for (const char c : name) out += (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') ? c : '_';
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) != 0) out.insert(0, "_");
+  return out;
+}
+
+class LineTable {
+ public:
+  LineTable(Writer& writer, const source::Sources& sources) : writer_(writer), sources_(sources) {}
+
+  // A place for `insn`; keeps the one before where there is no new one to tell.
+  void add(uint32_t insn, source::Span span) {
+    while (span.valid() && span.expansion.valid()) span = sources_[span.expansion].call;
+    if (span.valid()) set_place(span);
+    if (!records_.empty() && records_.back().insn == insn) records_.pop_back();
+    last_.insn = insn;
+    records_.push_back(last_);
+  }
+
+  std::vector<LineInfoRecord> take() { return std::move(records_); }
+
+ private:
+  void set_place(source::Span span) {
+    const source::Place place = sources_.place(span.source, span.begin);
+    last_.file_name_offset = writer_.string(sources_[span.source].name);
+    last_.line_offset = writer_.string(std::string(sources_.line(span.source, place.line)));
+    last_.line_column = std::min(place.line, kMaxLine) << 10 | std::min(place.column, kMaxColumn);
+  }
+
+  Writer& writer_;
+  const source::Sources& sources_;
+  LineInfoRecord last_;
+  std::vector<LineInfoRecord> records_;
+};
+
+// The verifier wants a line at the first instruction of every function.
+std::vector<LineInfoRecord> make_lines(const program::BpfProgram& program, const source::Sources& sources,
+                                       Writer& writer) {
+  LineTable table(writer, sources);
+  table.add(0, program.lines.empty() ? source::Span{} : program.lines.front().span);
+  size_t next_function = 0;
+  const auto start_functions = [&](uint32_t up_to) {
+    for (; next_function < program.functions.size() && program.functions[next_function].insn < up_to; ++next_function)
+      table.add(program.functions[next_function].insn, {});
+  };
+  for (const program::LineInfo& line : program.lines) {
+    start_functions(line.insn);
+    while (next_function < program.functions.size() && program.functions[next_function].insn == line.insn)
+      ++next_function;
+    table.add(line.insn, line.span);
+  }
+  start_functions(static_cast<uint32_t>(program.code.size()));
+  return table.take();
+}
+
+}  // namespace
+
+ProgramBtf make_program_btf(const program::BpfProgram& program, const source::Sources& sources) {
+  Writer writer;
+  ProgramBtf out;
+  constexpr uint32_t kIntEncoding = BTF_INT_SIGNED << 24 | 64;
+  const uint32_t int_id = writer.type(writer.string("long"), BTF_KIND_INT, 0, 8, {kIntEncoding});
+  const uint32_t pointer_id = writer.type(0, BTF_KIND_PTR, 0, 0);
+  for (const program::FunctionInfo& function : program.functions) {
+    std::vector<uint32_t> parameters;
+    for (uint32_t i = 0; i < function.parameter_count; ++i) {
+      parameters.push_back(writer.string("a" + std::to_string(i)));
+      parameters.push_back(pointer_id);
+    }
+    const uint32_t prototype = writer.type(0, BTF_KIND_FUNC_PROTO, function.parameter_count, int_id, parameters);
+    const uint32_t id =
+        writer.type(writer.string(identifier(function.name)), BTF_KIND_FUNC, BTF_FUNC_STATIC, prototype);
+    out.functions.push_back({function.insn, id});
+  }
+  out.lines = make_lines(program, sources, writer);
+  out.blob = writer.finish();
+  return out;
+}
+
+}  // namespace espy::load
