@@ -130,7 +130,8 @@ struct Provider {
   // matches nothing at all, returns nothing and says nothing: the checker reports that by `missing_probes`.
   std::vector<BoundProbe> (*bind)(BindRequest&) = nullptr;
   ProbeContext (*context)(ContextRequest&) = nullptr;
-  Status (*attach)(AttachRequest&) = nullptr;                // null: never attached (begin, end: run by the session)
+  Status (*attach)(AttachRequest&) = nullptr;  // null: run by the session, at `phase`
+  enum class Phase : uint8_t { kAttached, kBegin, kEnd } phase = Phase::kAttached;
   std::vector<ListedProbe> (*list)(ListRequest&) = nullptr;  // null: not listed
   bool needs_target_to_list = false;                         // user probes: only listed if named
   std::string_view example = {};
