@@ -1,6 +1,7 @@
 // The top level: definitions, declarations, actions, in any order.
 #include <fmt/format.h>
 
+#include "syntax/parse_c.h"
 #include "syntax/parser_impl.h"
 
 namespace espy::syntax {
@@ -25,6 +26,7 @@ ExprId Parser::lone_expression() {
 
 void Parser::item() {
   if (stream_.accept(TokenKind::kSemicolon)) return;
+  if (CParser::at_definition(stream_)) return CParser(stream_, ast_.c_definitions).definition();
   const TokenKind next = stream_.peek().kind;
   const bool named = next == TokenKind::kIdentifier;
   if (stream_.at_word("config") && (next == TokenKind::kAssign || next == TokenKind::kLeftBrace)) return config();

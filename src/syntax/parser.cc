@@ -1,12 +1,17 @@
 #include "syntax/parser.h"
 
 #include "syntax/parser_impl.h"
+#include "syntax/preprocess.h"
 
 namespace espy::syntax {
 
 Ast parse(const source::Sources& sources, source::SourceId source, source::Diagnostics& diagnostics) {
   Ast ast;
-  Parser parser(sources, source, nullptr, ast, diagnostics);
+  const Preprocessed preprocessed = preprocess(sources[source].text);
+  for (const auto& [where, id, message] : preprocessed.problems) {
+    diagnostics.error(id, Span{source, where.begin, where.end}, std::string(message));
+  }
+  Parser parser(sources, source, &preprocessed.hidden, ast, diagnostics);
   parser.script();
   return ast;
 }

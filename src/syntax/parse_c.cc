@@ -1,0 +1,413 @@
+#include "syntax/parse_c.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "syntax/c_constant.h"
+#include "syntax/preprocess.h"
+
+namespace espy::syntax {
+
+namespace {
+
+constexpr uint32_t kMaxNesting = 100;
+
+bool is_tag(std::string_view word) { return word == "struct" || word == "union" || word == "enum"; }
+
+// Words that change nothing about a layout.
+bool is_ignored(std::string_view word) {
+  constexpr std::string_view kIgnored[] = {"const",  "volatile", "static", "extern",   "inline",
+                                           "__user", "__kernel", "__rcu",  "__percpu", "__iomem"};
+  return std::find(std::begin(kIgnored), std::end(kIgnored), word) != std::end(kIgnored);
+}
+
+bool is_number_word(std::string_view word) {
+  constexpr std::string_view kWords[] = {"unsigned", "signed", "long", "short", "int", "char"};
+  return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+}
+
+bool is_attribute(std::string_view word) {
+  return word == "__attribute__" || word == "__packed" || word == "__aligned";
+}
+
+}  // namespace
+
+bool CParser::at_definition(const TokenStream& stream) {
+  if (stream.at(TokenKind::kHash)) return true;
+  if (!stream.at(TokenKind::kIdentifier) || stream.peek().kind == TokenKind::kColon) return false;
+  return stream.text() == "typedef" || is_tag(stream.text());
+}
+
+void CParser::definition() {
+  if (stream_.at(TokenKind::kHash)) return directive();
+  if (stream_.at_word("typedef")) return typedef_declaration();
+  tagged_declaration();
+}
+
+void CParser::directive() {
+  const Directive directive = read_directive(stream_.source_text(), stream_.token().begin);
+  const source::Span span = stream_.span(directive.where.begin, directive.where.end);
+  if (directive.word == "define") {
+    DefineText define = read_define(directive.rest);
+    if (define.name.empty() || !is_word_start(define.name[0])) {
+      stream_.remark("malformed-define", span, "`#define` needs a name");
+    } else {
+      out_.push_back(CDefine{span, std::string(define.name), define.is_function_like, std::move(define.parameters),
+                             std::move(define.body)});
+    }
+  } else if (directive.word == "include") {
+    include(span, directive.rest);
+  } else {
+    stream_.remark("unknown-directive", span, fmt::format("there is no `#{}`", directive.word),
+                   "#include, #define, #undef, #if, #ifdef, #ifndef, #elif, #else, #endif are known");
+  }
+  stream_.seek(directive.where.end);
+}
+
+void CParser::include(const source::Span& span, std::string_view rest) {
+  const char close = rest.starts_with('<') ? '>' : '"';
+  const size_t end = rest.size() > 1 ? rest.find(close, 1) : std::string_view::npos;
+  if (end == std::string_view::npos || (rest[0] != '<' && rest[0] != '"')) {
+    stream_.remark("malformed-include", span, "`#include` needs a file", "#include <linux/fs.h> or #include \"my.h\"");
+    return;
+  }
+  out_.push_back(CInclude{span, std::string(rest.substr(1, end - 1)), close == '>'});
+}
+
+// A struct or enum that is named and defined in the middle of another declaration is a definition of its own.
+void CParser::define_inline(const CType& type, const source::Span& span) {
+  if (type.name.empty()) return;
+  if (type.inline_struct) {
+    out_.push_back(*type.inline_struct);
+    std::get<CStruct>(out_.back()).span = span;
+  } else if (type.inline_enum) {
+    out_.push_back(*type.inline_enum);
+    std::get<CEnum>(out_.back()).span = span;
+  }
+}
+
+// typedef unsigned int u, *pu;
+void CParser::typedef_declaration() {
+  const uint32_t begin = stream_.advance().begin;
+  const CType base = specifiers();
+  std::vector<CTypedef> names;
+  do {
+    CTypedef out{.type = base};
+    out.name = declarator(out.type.steps);
+    if (stream_.ok() && out.name.empty()) stream_.unexpected("the name of the new type");
+    names.push_back(std::move(out));
+    attributes(nullptr);
+  } while (stream_.ok() && stream_.accept(TokenKind::kComma));
+  stream_.expect(TokenKind::kSemicolon, "after the typedef");
+  const source::Span span = stream_.span_from(begin);
+  define_inline(base, span);
+  for (CTypedef& name : names) {
+    name.span = span;
+    out_.push_back(std::move(name));
+  }
+}
+
+// struct foo { ... };  struct foo;
+void CParser::tagged_declaration() {
+  const uint32_t begin = stream_.token().begin;
+  CType type = specifiers();
+  if (stream_.ok() && !stream_.at(TokenKind::kSemicolon)) {
+    stream_.unexpected("`;` after the definition", "C variables and functions cannot be defined in a script");
+  }
+  stream_.accept(TokenKind::kSemicolon);
+  const source::Span span = stream_.span_from(begin);
+  if (type.inline_enum && type.name.empty()) {
+    out_.push_back(*type.inline_enum);
+    std::get<CEnum>(out_.back()).span = span;
+  } else if (type.inline_struct || type.inline_enum) {
+    define_inline(type, span);
+  } else if (!type.name.empty() && type.tag != CType::Tag::kEnum) {
+    CStruct forward{.span = span, .name = type.name, .is_union = type.tag == CType::Tag::kUnion};
+    forward.has_body = false;
+    out_.push_back(std::move(forward));
+  }
+}
+
+// What stands before the declarators: `const unsigned long`, `struct foo`, `struct { ... }`.
+CType CParser::specifiers() {
+  CType out;
+  while (stream_.ok() && stream_.at(TokenKind::kIdentifier)) {
+    const std::string_view word = stream_.text();
+    if (is_attribute(word)) {
+      attributes(nullptr);
+    } else if (is_ignored(word)) {
+      stream_.advance();
+    } else if (is_tag(word) && out.name.empty()) {
+      tagged(out);
+      while (stream_.at(TokenKind::kIdentifier) && is_ignored(stream_.text())) stream_.advance();
+      return out;
+    } else if (out.name.empty() || (is_number_word(word) && is_number_word(out.name.substr(0, out.name.find(' '))))) {
+      if (!out.name.empty()) out.name += ' ';
+      out.name += stream_.text(stream_.advance());
+    } else {
+      break;
+    }
+  }
+  if (out.name.empty()) stream_.unexpected("a type");
+  return out;
+}
+
+// struct/union/enum, with or without a tag, with or without a body.
+void CParser::tagged(CType& type) {
+  const uint32_t begin = stream_.token().begin;
+  const std::string_view word = stream_.text(stream_.advance());
+  type.tag = word == "struct" ? CType::Tag::kStruct : word == "union" ? CType::Tag::kUnion : CType::Tag::kEnum;
+  CStruct before_tag;
+  attributes(&before_tag);
+  if (stream_.at(TokenKind::kIdentifier)) type.name = stream_.text(stream_.advance());
+  if (!stream_.at(TokenKind::kLeftBrace)) {
+    if (type.name.empty()) stream_.unexpected(fmt::format("a name or `{{` after `{}`", word));
+    return;
+  }
+  if (++nesting_ > kMaxNesting) {
+    stream_.error("nesting-too-deep", stream_.span(stream_.token()), "this is nested too deeply");
+  } else if (type.tag == CType::Tag::kEnum) {
+    CEnum body = enum_body(type.name);
+    attributes(nullptr);
+    body.span = stream_.span_from(begin);
+    type.inline_enum = std::make_shared<const CEnum>(std::move(body));
+  } else {
+    CStruct body = struct_body(type.name, type.tag == CType::Tag::kUnion);
+    body.is_packed = before_tag.is_packed;
+    body.align_bytes = before_tag.align_bytes;
+    attributes(&body);
+    body.span = stream_.span_from(begin);
+    type.inline_struct = std::make_shared<const CStruct>(std::move(body));
+  }
+  --nesting_;
+}
+
+CStruct CParser::struct_body(std::string name, bool is_union) {
+  CStruct out{.name = std::move(name), .is_union = is_union};
+  const Token open = stream_.advance();
+  while (stream_.ok() && !stream_.at(TokenKind::kRightBrace) && !stream_.at_end()) {
+    if (stream_.at(TokenKind::kHash)) {
+      directive();
+    } else {
+      members(out.members);
+    }
+  }
+  if (stream_.at_end()) {
+    auto* error = stream_.error("unclosed-brace", stream_.span(stream_.token()), "the script ends inside a struct",
+                                "a `}` is missing");
+    if (error != nullptr) error->notes.push_back({stream_.span(open), "the struct opens here"});
+  }
+  stream_.accept(TokenKind::kRightBrace);
+  return out;
+}
+
+// One declaration, which may name several members: `int a, *b, c[4], d : 3;`
+void CParser::members(std::vector<CMember>& out) {
+  if (stream_.accept(TokenKind::kSemicolon)) return;
+  const uint32_t begin = stream_.token().begin;
+  const CType base = specifiers();
+  if (stream_.at(TokenKind::kSemicolon)) {
+    // Anonymous if it has a body without a tag; a mere definition or declaration if it has a tag.
+    if (base.name.empty()) out.push_back({.span = stream_.span_from(begin), .type = base});
+    stream_.advance();
+    if (!base.name.empty()) define_inline(base, stream_.span_from(begin));
+    return;
+  }
+  do {
+    member(out, base);
+  } while (stream_.ok() && stream_.accept(TokenKind::kComma));
+  stream_.expect(TokenKind::kSemicolon, "after the member");
+  define_inline(base, stream_.span_from(begin));
+}
+
+void CParser::member(std::vector<CMember>& out, const CType& base) {
+  const uint32_t begin = stream_.token().begin;
+  CMember member{.type = base};
+  if (!stream_.at(TokenKind::kColon)) {
+    member.name = declarator(member.type.steps);
+    if (stream_.ok() && member.name.empty()) stream_.unexpected("the name of a member");
+  }
+  if (stream_.accept(TokenKind::kColon)) {
+    const auto bits = constant("the width of a bit field");
+    if (bits && (*bits < 0 || *bits > 64)) {
+      stream_.remark("bad-bit-field", stream_.span_from(begin), "a bit field has 0 to 64 bits");
+    }
+    member.bit_size = static_cast<uint32_t>(std::clamp<int64_t>(bits.value_or(0), 0, 64));
+  }
+  attributes(nullptr);
+  member.span = stream_.span_from(begin);
+  out.push_back(std::move(member));
+}
+
+// `*name[4]`, `(*name)(int)`. Returns the name, "" if there is none, and adds to `steps` what it makes of the base,
+// innermost first: `int m[2][3]` is three ints, twice.
+std::string CParser::declarator(std::vector<CType::Step>& steps) {
+  if (++nesting_ > kMaxNesting) {
+    stream_.error("nesting-too-deep", stream_.span(stream_.token()), "this is nested too deeply");
+    --nesting_;
+    return "";
+  }
+  while (stream_.at(TokenKind::kStar) || (stream_.at(TokenKind::kIdentifier) && is_ignored(stream_.text()))) {
+    if (stream_.advance().kind == TokenKind::kStar) steps.push_back({.kind = CType::Step::Kind::kPointer});
+  }
+  attributes(nullptr);
+  std::string name;
+  std::vector<CType::Step> inner;
+  const Token next = stream_.peek();
+  if (stream_.at(TokenKind::kLeftParen) && (next.kind == TokenKind::kStar || next.kind == TokenKind::kLeftParen)) {
+    stream_.advance();
+    name = declarator(inner);
+    stream_.expect(TokenKind::kRightParen, "after the declarator");
+  } else if (stream_.at(TokenKind::kIdentifier) && !is_attribute(stream_.text())) {
+    name = stream_.text(stream_.advance());
+  }
+  std::vector<CType::Step> suffixes;
+  while (stream_.ok() && (stream_.at(TokenKind::kLeftBracket) || stream_.at(TokenKind::kLeftParen))) {
+    suffixes.push_back(stream_.at(TokenKind::kLeftBracket) ? array_step() : function_step());
+  }
+  steps.insert(steps.end(), suffixes.rbegin(), suffixes.rend());
+  steps.insert(steps.end(), inner.begin(), inner.end());
+  --nesting_;
+  return name;
+}
+
+CType::Step CParser::array_step() {
+  CType::Step out{.kind = CType::Step::Kind::kArray};
+  const uint32_t begin = stream_.advance().begin;
+  if (!stream_.at(TokenKind::kRightBracket)) {
+    const auto count = constant("the length of an array");
+    if (count && *count < 0) {
+      stream_.remark("bad-array-length", stream_.span_from(begin), "an array cannot have a negative length");
+    } else if (count) {
+      out.count = static_cast<uint64_t>(*count);
+    }
+  }
+  stream_.expect(TokenKind::kRightBracket, "after the length of the array");
+  return out;
+}
+
+CType::Step CParser::function_step() {
+  CType::Step out{.kind = CType::Step::Kind::kFunction};
+  stream_.advance();
+  while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
+    if (stream_.accept(TokenKind::kEllipsis)) break;
+    CType parameter = specifiers();
+    if (stream_.ok()) declarator(parameter.steps);
+    out.parameters.push_back(std::move(parameter));
+    if (!stream_.ok() || !stream_.accept(TokenKind::kComma)) break;
+  }
+  stream_.expect(TokenKind::kRightParen, "after the parameters");
+  return out;
+}
+
+CEnum CParser::enum_body(std::string name) {
+  CEnum out{.name = std::move(name)};
+  stream_.advance();
+  enumerators_.clear();
+  int64_t next = 0;
+  while (stream_.ok() && !stream_.at(TokenKind::kRightBrace) && !stream_.at_end()) {
+    const std::string enumerator(stream_.text());
+    if (!stream_.expect(TokenKind::kIdentifier, "of an enumerator")) break;
+    if (stream_.accept(TokenKind::kAssign)) next = constant("the value of an enumerator").value_or(next);
+    enumerators_.emplace_back(enumerator, next);
+    next = static_cast<int64_t>(static_cast<uint64_t>(next) + 1);
+    if (!stream_.accept(TokenKind::kComma)) break;
+  }
+  stream_.expect(TokenKind::kRightBrace, "after the enumerators");
+  out.enumerators = enumerators_;
+  return out;
+}
+
+// Any attributes that stand here; what they say about a layout goes to `target`.
+void CParser::attributes(CStruct* target) {
+  while (stream_.ok() && stream_.at(TokenKind::kIdentifier) && is_attribute(stream_.text())) {
+    const std::string_view word = stream_.text(stream_.advance());
+    if (word == "__packed") {
+      if (target != nullptr) target->is_packed = true;
+    } else if (word == "__aligned") {
+      aligned(target);
+    } else {
+      attribute_list(target);
+    }
+  }
+}
+
+// ((packed, aligned(8), ...))
+void CParser::attribute_list(CStruct* target) {
+  stream_.expect(TokenKind::kLeftParen, "after `__attribute__`");
+  stream_.expect(TokenKind::kLeftParen, "after `__attribute__(`");
+  while (stream_.ok() && stream_.at(TokenKind::kIdentifier)) {
+    const std::string_view word = stream_.text(stream_.advance());
+    if (word == "packed" || word == "__packed__") {
+      if (target != nullptr) target->is_packed = true;
+    } else if (word == "aligned" || word == "__aligned__") {
+      aligned(target);
+    } else if (stream_.at(TokenKind::kLeftParen)) {
+      stream_.skip_balanced();
+    }
+    if (!stream_.accept(TokenKind::kComma)) break;
+  }
+  stream_.expect(TokenKind::kRightParen, "after the attributes");
+  stream_.expect(TokenKind::kRightParen, "after the attributes");
+}
+
+void CParser::aligned(CStruct* target) {
+  const uint32_t begin = stream_.token().begin;
+  int64_t bytes = 16;  // without a number: the largest that the machine may want
+  if (stream_.accept(TokenKind::kLeftParen)) {
+    bytes = constant("an alignment").value_or(bytes);
+    stream_.expect(TokenKind::kRightParen, "after the alignment");
+  }
+  const bool power_of_two = bytes > 0 && bytes <= (1 << 20) && (bytes & (bytes - 1)) == 0;
+  if (!power_of_two) {
+    stream_.remark("bad-alignment", stream_.span_from(begin), "an alignment is a power of two");
+  } else if (target != nullptr) {
+    target->align_bytes = static_cast<uint32_t>(bytes);
+  }
+}
+
+// The constant that stands here, up to the `,` `;` or bracket that ends it.
+std::optional<int64_t> CParser::constant(std::string_view what) {
+  const uint32_t begin = stream_.token().begin;
+  while (!stream_.at_end()) {
+    const TokenKind kind = stream_.token().kind;
+    if (kind == TokenKind::kLeftParen) {
+      stream_.skip_balanced();
+      continue;
+    }
+    if (kind == TokenKind::kComma || kind == TokenKind::kSemicolon || kind == TokenKind::kRightBracket ||
+        kind == TokenKind::kRightBrace || kind == TokenKind::kRightParen || kind == TokenKind::kLeftBrace) {
+      break;
+    }
+    stream_.advance();
+  }
+  const source::Span span = stream_.span_from(begin);
+  const std::string_view text = stream_.source_text().substr(span.begin, span.end - span.begin);
+  const ConstantScope scope{.value = [this](std::string_view name) { return name_value(name, 0); }};
+  const auto out = evaluate_constant(text, scope);
+  if (!out) stream_.remark("not-a-constant", span, fmt::format("{} must be a constant", what));
+  return out;
+}
+
+std::optional<int64_t> CParser::name_value(std::string_view name, int depth) const {
+  constexpr int kMaxDepth = 20;
+  for (const auto& [enumerator, value] : enumerators_) {
+    if (enumerator == name) return value;
+  }
+  for (auto definition = out_.rbegin(); definition != out_.rend(); ++definition) {
+    if (const auto* enumeration = std::get_if<CEnum>(&*definition)) {
+      for (const auto& [enumerator, value] : enumeration->enumerators) {
+        if (enumerator == name) return value;
+      }
+    }
+    const auto* define = std::get_if<CDefine>(&*definition);
+    if (define == nullptr || define->name != name || define->is_function_like || depth > kMaxDepth) continue;
+    const ConstantScope scope{.value = [this, depth](std::string_view n) { return name_value(n, depth + 1); }};
+    return evaluate_constant(define->body, scope);
+  }
+  return std::nullopt;
+}
+
+}  // namespace espy::syntax

@@ -1,0 +1,45 @@
+// The C that a script may hold: #include, #define, struct, union, enum, typedef.
+#pragma once
+
+#include "syntax/ast.h"
+#include "syntax/token_stream.h"
+
+namespace espy::syntax {
+
+class CParser {
+ public:
+  CParser(TokenStream& stream, std::vector<CDefinition>& out) : stream_(stream), out_(out) {}
+
+  // Does a definition begin here?
+  static bool at_definition(const TokenStream& stream);
+  // Takes one definition, or reports and panics.
+  void definition();
+
+ private:
+  void directive();
+  void include(const source::Span& span, std::string_view rest);
+  void typedef_declaration();
+  void tagged_declaration();
+  CType specifiers();
+  void tagged(CType& type);
+  CStruct struct_body(std::string name, bool is_union);
+  CEnum enum_body(std::string name);
+  void members(std::vector<CMember>& out);
+  void member(std::vector<CMember>& out, const CType& base);
+  std::string declarator(std::vector<CType::Step>& steps);
+  CType::Step array_step();
+  CType::Step function_step();
+  void attributes(CStruct* target);
+  void attribute_list(CStruct* target);
+  void aligned(CStruct* target);
+  std::optional<int64_t> constant(std::string_view what);
+  std::optional<int64_t> name_value(std::string_view name, int depth) const;
+  void define_inline(const CType& type, const source::Span& span);
+
+  TokenStream& stream_;
+  std::vector<CDefinition>& out_;
+  std::vector<std::pair<std::string, int64_t>> enumerators_;  // of the enum being read
+  uint32_t nesting_ = 0;
+};
+
+}  // namespace espy::syntax
