@@ -14,7 +14,8 @@ std::string format(const Ast& ast, const source::Sources& sources, source::Sourc
 // One expression on one line.
 std::string format(const Ast& ast, ExprId expr);
 
-// The tree, one node a line, indented: what --dump=ast shows and the parser's goldens hold.
-std::string dump(const Ast& ast, const source::Sources& sources);
+// The tree, one node a line, indented: what --dump=ast shows and the parser's goldens hold. `with_places` adds line and
+// column to each node.
+std::string dump(const Ast& ast, const source::Sources& sources, bool with_places = false);
 
 }  // namespace espy::syntax
