@@ -170,6 +170,8 @@ struct Program {
   MapId globals;  // scalars, counters, flags; mmapable, one value
   MapId rodata;   // constants
   MapId ring;     // program/ring.h; invalid if nothing is emitted
+  uint32_t ring_bytes = 0;        // data bytes per CPU, a power of two
+  uint32_t ring_slack_bytes = 0;  // behind them: the longest record of this program, rounded up
   uint32_t cpu_count = 0;
 
   // Runtime words in `globals`, offsets in bytes. User space writes the first, programs the others.
