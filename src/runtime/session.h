@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,10 +47,9 @@ class EventView {
 };
 
 struct SessionOptions {
-  bool quiet = false;  // no "Attached N probes"
-  bool verbose = false;
-  uint32_t child_pid = 0;               // of -c, stopped until attached; 0: none
-  std::optional<uint32_t> watched_pid;  // of -p: its end ends the run
+  uint32_t child_pid = 0;               // of -c: its end ends the run; 0: none
+  std::optional<uint32_t> watched_pid;  // of -p: the same
+  std::function<Status()> on_attached;  // lets the child of -c go
 };
 
 class Session {
@@ -83,6 +83,13 @@ class Session {
   void run_command(const std::string& command);
 
  private:
+  size_t drain();  // what is in the rings, up to a batch; returns how many records
+  void drain_all();
+  void stop_programs();  // sets the flag on which every program returns at once
+  Status loop(int signal_fd);
+  void show_losses();
+  std::map<std::string_view, program::ScriptMapId> maps_by_name() const;
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
   output::Sink& sink_;

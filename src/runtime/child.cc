@@ -1,0 +1,120 @@
+#include "runtime/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/strings.h"
+
+namespace espy::runtime {
+
+std::vector<std::string> split_command(const std::string& command) {
+  std::vector<std::string> words;
+  std::string word;
+  bool in_word = false;
+  char quote = 0;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (c == '\\' && quote != '\'' && i + 1 < command.size()) {
+      word += command[++i];
+      in_word = true;
+    } else if (quote != 0) {
+      if (c == quote)
+        quote = 0;
+      else
+        word += c;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+      in_word = true;
+    } else if (c == ' ' || c == '\t' || c == '\n') {
+      if (in_word) words.push_back(std::move(word));
+      word.clear();
+      in_word = false;
+    } else {
+      word += c;
+      in_word = true;
+    }
+  }
+  if (in_word) words.push_back(std::move(word));
+  return words;
+}
+
+namespace {
+
+Result<std::string> find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    if (::access(name.c_str(), X_OK) == 0) return name;
+    return fail_errno("cannot run `" + name + "`", errno);
+  }
+  const char* path = std::getenv("PATH");
+  for (const std::string_view directory : split(path != nullptr ? path : "/usr/bin:/bin", ':')) {
+    std::string candidate = std::string(directory) + "/" + name;
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return fail("cannot run `" + name + "`: there is no such command in $PATH", ENOENT);
+}
+
+[[noreturn]] void wait_and_exec(int gate, int verdict, const std::string& program, std::vector<std::string>& words) {
+  char go = 0;
+  if (::read(gate, &go, 1) != 1) ::_exit(127);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(program.c_str(), arguments.data());
+  const int code = errno;
+  [[maybe_unused]] const ssize_t put = ::write(verdict, &code, sizeof(code));
+  ::_exit(127);
+}
+
+}  // namespace
+
+Result<Child> Child::start(const std::string& command) {
+  std::vector<std::string> words = split_command(command);
+  if (words.empty()) return fail("the command of -c is empty");
+  const std::string program = TRY(find_program(words[0]));
+  int gate[2], verdict[2];
+  if (::pipe2(gate, O_CLOEXEC) < 0) return fail_errno("cannot make a pipe", errno);
+  OwnedFd gate_read(gate[0]), gate_write(gate[1]);
+  if (::pipe2(verdict, O_CLOEXEC) < 0) return fail_errno("cannot make a pipe", errno);
+  OwnedFd verdict_read(verdict[0]), verdict_write(verdict[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail_errno("cannot start `" + command + "`", errno);
+  if (pid == 0) {
+    gate_write.reset();
+    wait_and_exec(gate_read.get(), verdict_write.get(), program, words);
+  }
+  return Child(pid, std::move(gate_write), std::move(verdict_read));
+}
+
+Status Child::let_go() {
+  TRY_STATUS(write_all(gate_.get(), "g"));
+  gate_.reset();
+  int code = 0;
+  if (::read(verdict_.get(), &code, sizeof(code)) == static_cast<ssize_t>(sizeof(code)))
+    return fail_errno("cannot run the command", code);
+  verdict_.reset();
+  return {};
+}
+
+Child::~Child() {
+  if (pid_.value <= 0) return;
+  int status = 0;
+  if (gate_.valid()) {
+    gate_.reset();
+  } else if (::waitpid(pid_.value, &status, WNOHANG) == pid_.value) {
+    return;
+  } else {
+    ::kill(pid_.value, SIGTERM);
+  }
+  while (::waitpid(pid_.value, &status, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace espy::runtime

@@ -1,0 +1,103 @@
+#include "runtime/map_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace espy::runtime {
+
+namespace {
+
+using program::ScriptMap;
+using program::Storage;
+
+constexpr uint32_t kAssignedBytes = 8;
+
+uint32_t cpus_of(const ScriptMap& map, const program::Program& program) {
+  return map.storage == Storage::kGlobalPerCpu ? program.cpu_count : 1;
+}
+
+bool is_scalar(const ScriptMap& map) {
+  return map.storage == Storage::kGlobal || map.storage == Storage::kGlobalPerCpu;
+}
+
+}  // namespace
+
+Result<output::MapView> MapReader::read(program::ScriptMapId id) {
+  const ScriptMap& map = program_.script_maps[id];
+  output::MapView view;
+  view.name = map.name;
+  view.is_scalar = is_scalar(map);
+  if (view.is_scalar) {
+    read_scalar(map, view);
+  } else {
+    TRY_STATUS(read_hash(map, view));
+    output::sort_for_display(view.entries);
+  }
+  return view;
+}
+
+std::span<std::byte> MapReader::scalar_bytes(const ScriptMap& map) {
+  return machine_.memory(program_.globals).subspan(map.offset_bytes);
+}
+
+void MapReader::read_scalar(const ScriptMap& map, output::MapView& view) {
+  const std::span<const std::byte> bytes = scalar_bytes(map);
+  const uint32_t cpus = cpus_of(map, program_);
+  const uint32_t stride = map.stride_bytes;
+  if (output::is_unset(bytes, cpus, stride)) return;
+  const uint32_t size = context_.types[map.value].size_bytes;
+  if (map.storage == Storage::kGlobal) {
+    view.entries.push_back({{}, output::decode(context_, map.value, bytes.subspan(kAssignedBytes, size))});
+    return;
+  }
+  const uint32_t padded = (size + 7) & ~7U;
+  std::vector<std::byte> values(size_t{padded} * cpus);
+  for (uint32_t cpu = 0; cpu < cpus; ++cpu)
+    std::memcpy(values.data() + size_t{cpu} * padded, bytes.data() + size_t{cpu} * stride + kAssignedBytes, size);
+  view.entries.push_back({{}, output::decode_per_cpu(context_, map.value, values, cpus)});
+}
+
+Status MapReader::read_hash(const ScriptMap& map, output::MapView& view) {
+  const bool is_per_cpu = map.storage == Storage::kPercpuHash;
+  return machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
+    view.entries.push_back({output::decode(context_, map.key, key),
+                            is_per_cpu ? output::decode_per_cpu(context_, map.value, value, program_.cpu_count)
+                                       : output::decode(context_, map.value, value)});
+  });
+}
+
+Result<std::vector<std::vector<std::byte>>> MapReader::keys(const ScriptMap& map) {
+  std::vector<std::vector<std::byte>> out;
+  TRY_STATUS(machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte>) {
+    out.emplace_back(key.begin(), key.end());
+  }));
+  return out;
+}
+
+Status MapReader::clear(program::ScriptMapId id) {
+  const ScriptMap& map = program_.script_maps[id];
+  if (is_scalar(map)) {
+    const uint32_t size = kAssignedBytes + context_.types[map.value].size_bytes;
+    for (uint32_t cpu = 0; cpu < cpus_of(map, program_); ++cpu)
+      std::ranges::fill(scalar_bytes(map).subspan(size_t{cpu} * map.stride_bytes, size), std::byte{0});
+    return {};
+  }
+  for (const std::vector<std::byte>& key : TRY(keys(map))) TRY_STATUS(machine_.remove(map.map, key));
+  return {};
+}
+
+Status MapReader::zero(program::ScriptMapId id) {
+  const ScriptMap& map = program_.script_maps[id];
+  const uint32_t size = context_.types[map.value].size_bytes;
+  if (is_scalar(map)) {
+    for (uint32_t cpu = 0; cpu < cpus_of(map, program_); ++cpu)
+      std::ranges::fill(scalar_bytes(map).subspan(size_t{cpu} * map.stride_bytes + kAssignedBytes, size), std::byte{0});
+    return {};
+  }
+  const uint32_t copies = map.storage == Storage::kPercpuHash ? program_.cpu_count : 1;
+  const std::vector<std::byte> zeros(copies == 1 ? size : size_t{(size + 7) & ~7U} * copies);
+  for (const std::vector<std::byte>& key : TRY(keys(map))) TRY_STATUS(machine_.update(map.map, key, zeros));
+  return {};
+}
+
+}  // namespace espy::runtime

@@ -1,0 +1,112 @@
+#include "runtime/resolver.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "base/fd.h"
+#include "base/strings.h"
+
+namespace espy::runtime {
+
+namespace {
+
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+
+int64_t read_clock_ns(clockid_t clock) {
+  timespec now = {};
+  ::clock_gettime(clock, &now);
+  return now.tv_sec * static_cast<int64_t>(kNsPerSecond) + now.tv_nsec;
+}
+
+std::vector<uint64_t> stack_addresses(load::Machine& machine, const program::Program& program, types::TypeId type,
+                                      int64_t reference) {
+  for (const auto& [stack_type, map] : program.stacks) {
+    if (stack_type != type) continue;
+    const auto key = static_cast<uint32_t>(reference);
+    const auto bytes = machine.lookup(map, std::as_bytes(std::span(&key, 1)));
+    if (!bytes) return {};
+    std::vector<uint64_t> addresses(bytes->size() / sizeof(uint64_t));
+    std::memcpy(addresses.data(), bytes->data(), addresses.size() * sizeof(uint64_t));
+    while (!addresses.empty() && addresses.back() == 0) addresses.pop_back();
+    return addresses;
+  }
+  return {};
+}
+
+output::Frame kernel_frame(symbols::Symbolizer& symbols, uint64_t address) {
+  const auto symbol = symbols.kernel(address);
+  if (!symbol) return {address, {}, 0, {}, {}};
+  return {address, symbol->name, symbol->offset, symbol->module, {}};
+}
+
+output::Frame user_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address) {
+  output::Frame frame{address, {}, 0, symbols.user_module(pid, address).value_or(""), {}};
+  if (const auto symbol = symbols.user(pid, address)) {
+    frame.symbol = symbol->name;
+    frame.offset = symbol->offset;
+  }
+  return frame;
+}
+
+// From /etc/passwd alone: a static program cannot load the modules of nsswitch.conf.
+std::map<uint32_t, std::string> read_users() {
+  std::map<uint32_t, std::string> users;
+  const auto text = read_file("/etc/passwd");
+  if (!text) return users;
+  for (const std::string_view line : split(*text, '\n')) {
+    const auto fields = split(line, ':');
+    if (fields.size() < 3) continue;
+    if (const auto uid = parse_int(fields[2])) users.emplace(static_cast<uint32_t>(*uid), fields[0]);
+  }
+  return users;
+}
+
+}  // namespace
+
+int64_t wall_clock_offset_ns(uint32_t clock) {
+  const int64_t before = read_clock_ns(static_cast<clockid_t>(clock));
+  const int64_t wall = read_clock_ns(CLOCK_REALTIME);
+  const int64_t after = read_clock_ns(static_cast<clockid_t>(clock));
+  return wall - (before + after) / 2;
+}
+
+std::string format_time(std::string_view format, uint64_t ns, uint32_t clock) {
+  if (clock != CLOCK_REALTIME) ns += static_cast<uint64_t>(wall_clock_offset_ns(clock));
+  std::string with_micros(format);
+  const std::string micros = fmt::format("{:06}", ns % kNsPerSecond / 1000);
+  for (size_t at = with_micros.find("%f"); at != std::string::npos; at = with_micros.find("%f", at + micros.size()))
+    with_micros.replace(at, 2, micros);
+  const auto seconds = static_cast<time_t>(ns / kNsPerSecond);
+  tm local = {};
+  ::localtime_r(&seconds, &local);
+  std::string out(256 + with_micros.size() * 4, '\0');
+  out.resize(::strftime(out.data(), out.size(), with_micros.c_str(), &local));
+  return out;
+}
+
+output::Resolver make_resolver(load::Machine& machine, const program::Program& program, symbols::Symbolizer& symbols) {
+  output::Resolver resolver;
+  resolver.stack = [&](types::TypeId type, int64_t reference) {
+    return stack_addresses(machine, program, type, reference);
+  };
+  resolver.kernel_symbol = [&](uint64_t address) { return kernel_frame(symbols, address); };
+  resolver.user_symbol = [&](uint32_t pid, uint64_t address) { return user_frame(symbols, pid, address); };
+  resolver.username = [users = std::shared_ptr<std::map<uint32_t, std::string>>()](uint32_t uid) mutable {
+    if (!users) users = std::make_shared<std::map<uint32_t, std::string>>(read_users());
+    const auto at = users->find(uid);
+    return at == users->end() ? std::to_string(uid) : at->second;
+  };
+  resolver.timestamp = format_time;
+  resolver.probe = [&](uint64_t index) -> const program::Probe* {
+    const program::ProbeId id{static_cast<uint32_t>(index)};
+    return program.probes.contains(id) ? &program.probes[id] : nullptr;
+  };
+  resolver.boot_time_ns = static_cast<uint64_t>(wall_clock_offset_ns(CLOCK_BOOTTIME));
+  return resolver;
+}
+
+}  // namespace espy::runtime

@@ -1,0 +1,345 @@
+#include "runtime/session.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "program/ring.h"
+#include "runtime/map_reader.h"
+#include "runtime/resolver.h"
+#include "runtime/ring.h"
+
+namespace espy::runtime {
+
+namespace {
+
+// How long the loop sleeps between looks at the rings: at once back to the shortest when there was something.
+constexpr int kBusyPollMs = 1;
+constexpr int kIdlePollMs = 50;
+constexpr size_t kDrainBatch = 65536;  // records between two looks at signals
+
+bool is_edge(const spec::Provider& provider) { return provider.phase != spec::Provider::Phase::kAttached; }
+
+OwnedFd open_pidfd(uint32_t pid) { return OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+// Signals that end the run, as a descriptor; blocked while it lives.
+class SignalFd {
+ public:
+  SignalFd() {
+    sigemptyset(&set_);
+    for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) sigaddset(&set_, signal);
+    ::sigprocmask(SIG_BLOCK, &set_, &before_);
+    fd_ = OwnedFd(::signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  SignalFd(const SignalFd&) = delete;
+  SignalFd& operator=(const SignalFd&) = delete;
+  ~SignalFd() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+  int get() const { return fd_.get(); }
+  bool take() const {
+    signalfd_siginfo info = {};
+    return ::read(fd_.get(), &info, sizeof(info)) == sizeof(info);
+  }
+  // From here on a signal has its ordinary effect: a second Ctrl-C quits at once.
+  void unblock() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t set_ = {};
+  sigset_t before_ = {};
+  OwnedFd fd_;
+};
+
+}  // namespace
+
+// ---- What a handler is given ----------------------------------------------------------------------------------------
+
+output::Value EventView::field(size_t index) const {
+  const output::DecodeContext context{session_.types(), session_.resolver(), schema_.literals};
+  return output::decode_field(context, schema_.fields[index], record_);
+}
+
+int64_t EventView::integer(size_t index) const {
+  const program::EventField& field = schema_.fields[index];
+  const types::Type& type = session_.types()[field.type];
+  CHECK(type.size_bytes <= 8 && !field.is_in_tail);
+  uint64_t bits = 0;
+  std::memcpy(&bits, record_.data() + field.offset_bytes, type.size_bytes);
+  const int unused = 64 - 8 * static_cast<int>(type.size_bytes);
+  if (unused == 0) return static_cast<int64_t>(bits);
+  return type.is_signed ? static_cast<int64_t>(bits << unused) >> unused : static_cast<int64_t>(bits);
+}
+
+std::vector<output::Value> EventView::fields() const {
+  std::vector<output::Value> values;
+  values.reserve(field_count());
+  for (size_t i = 0; i < field_count(); ++i) values.push_back(field(i));
+  return values;
+}
+
+// ---- The session ----------------------------------------------------------------------------------------------------
+
+struct Session::Impl {
+  load::Machine& machine;
+  const spec::Registry& registry;
+  SessionOptions options;
+  Ring ring;
+  MapReader maps;
+  std::vector<void (*)(EventView&)> handlers;  // by EventId
+  std::map<std::pair<const program::EventSchema*, size_t>, output::Formatter> formatters;
+  uint64_t lost_shown = 0;
+  bool exit_requested = false;
+  int exit_status = 0;
+};
+
+Session::Session(load::Machine& machine, const program::Program& program, const types::Types& types,
+                 const source::Sources& sources, const spec::Registry& registry, const spec::Config& config,
+                 output::Sink& sink, output::Writer& out, symbols::Symbolizer& symbols, SessionOptions options)
+    : sink_(sink),
+      out_(out),
+      config_(config),
+      sources_(sources),
+      types_(types),
+      program_(program),
+      symbols_(symbols),
+      resolver_(make_resolver(machine, program, symbols)) {
+  const bool has_ring = program.ring.valid();
+  impl_ = std::make_unique<Impl>(
+      Impl{machine,
+           registry,
+           options,
+           has_ring ? Ring(machine.memory(program.ring), program.maps[program.ring].value_size, program.ring_bytes)
+                    : Ring({}, 0, 0),
+           MapReader(machine, program, output::DecodeContext{types_, resolver_}),
+           {},
+           {}});
+  for (const program::EventSchema& schema : program.events) {
+    const spec::Builtin* builtin = registry.find_builtin(schema.builtin);
+    CHECK(builtin != nullptr && builtin->handle != nullptr);
+    impl_->handlers.push_back(builtin->handle);
+  }
+}
+
+Session::~Session() = default;
+
+const output::Formatter& Session::formatter(const program::EventSchema& schema, size_t literal_index) {
+  const auto key = std::make_pair(&schema, literal_index);
+  auto at = impl_->formatters.find(key);
+  if (at == impl_->formatters.end()) {
+    auto made = output::Formatter::create(schema.literals[literal_index]);
+    CHECK(made.has_value());  // the checker parsed it before
+    at = impl_->formatters.emplace(key, std::move(*made)).first;
+  }
+  return at->second;
+}
+
+std::string Session::format(const EventView& event, size_t literal_index, size_t first_field) {
+  std::vector<output::Value> values;
+  for (size_t i = first_field; i < event.field_count(); ++i) values.push_back(event.field(i));
+  std::string out;
+  formatter(event.schema(), literal_index).append(out, values, {config_.str_trunc_trailer});
+  return out;
+}
+
+void Session::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor) {
+  auto view = impl_->maps.read(map);
+  if (!view) {
+    sink_.message("runtime_error", view.error().message, "", 0, 0, 0);
+    return;
+  }
+  view->top = top;
+  view->divisor = divisor;
+  sink_.map(*view);
+}
+
+void Session::clear_map(program::ScriptMapId map) {
+  if (const Status done = impl_->maps.clear(map); !done)
+    sink_.message("runtime_error", done.error().message, "", 0, 0, 0);
+}
+
+void Session::zero_map(program::ScriptMapId map) {
+  if (const Status done = impl_->maps.zero(map); !done)
+    sink_.message("runtime_error", done.error().message, "", 0, 0, 0);
+}
+
+void Session::request_exit(int status) {
+  if (impl_->exit_requested) return;
+  impl_->exit_requested = true;
+  impl_->exit_status = status;
+}
+
+void Session::run_command(const std::string& command) {
+  std::FILE* pipe = ::popen(command.c_str(), "re");
+  if (pipe == nullptr) {
+    sink_.message("runtime_error", fmt::format("cannot run `{}`: {}", command, std::strerror(errno)), "", 0, 0, 0);
+    return;
+  }
+  std::string text;
+  char chunk[4096];
+  for (size_t got = 0; (got = std::fread(chunk, 1, sizeof(chunk), pipe)) > 0;) text.append(chunk, got);
+  ::pclose(pipe);
+  sink_.text("syscall", text);
+}
+
+namespace {
+
+// One run: the state that lives from begin to the last map.
+class Run {
+ public:
+  Run(Session& session, load::Machine& machine, const spec::Registry& registry, const SessionOptions& options)
+      : session_(session), machine_(machine), registry_(registry), options_(options) {}
+
+  const spec::Provider& provider(const program::Probe& probe) const {
+    const spec::Provider* found = registry_.find_provider(probe.provider);
+    CHECK(found != nullptr);
+    return *found;
+  }
+
+  bool has_attached_probes() const {
+    for (const program::Probe& probe : session_.program().probes)
+      if (!is_edge(provider(probe))) return true;
+    return false;
+  }
+
+  Status run_phase(spec::Provider::Phase phase) const {
+    for (const program::Probe& probe : session_.program().probes)
+      if (provider(probe).phase == phase) TRY_STATUS(machine_.run(probe.program));
+    return {};
+  }
+
+  // Program by program, as one program may serve many probes.
+  Status attach() const {
+    const program::Program& program = session_.program();
+    std::map<program::ProgramId, std::vector<program::ProbeId>> by_program;
+    for (const program::ProbeId id : program.probes.ids())
+      if (!is_edge(provider(program.probes[id]))) by_program[program.probes[id].program].push_back(id);
+    for (const auto& [program_id, probes] : by_program) {
+      const program::Probe& first = program.probes[probes.front()];
+      spec::AttachRequest request{machine_, program, program_id, probes, session_.config()};
+      TRY_STATUS(provider(first).attach(request));
+    }
+    return {};
+  }
+
+ private:
+  Session& session_;
+  load::Machine& machine_;
+  const spec::Registry& registry_;
+  const SessionOptions& options_;
+};
+
+void watch(int epoll, int fd) {
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+}  // namespace
+
+size_t Session::drain() {
+  const size_t count = impl_->ring.drain(
+      [&](std::span<const std::byte> record) {
+        const auto* header = reinterpret_cast<const program::RecordHeader*>(record.data());
+        const program::EventId id{header->event_plus_one - 1};
+        EventView view(*this, program_.events[id], record);
+        impl_->handlers[id.index](view);
+      },
+      kDrainBatch);
+  if (const uint64_t lost = impl_->ring.lost(); lost > impl_->lost_shown) {
+    sink_.lost(lost - impl_->lost_shown);
+    impl_->lost_shown = lost;
+  }
+  return count;
+}
+
+void Session::drain_all() {
+  while (drain() > 0) {
+  }
+}
+
+void Session::stop_programs() {
+  const auto globals = impl_->machine.memory(program_.globals);
+  if (globals.empty()) return;
+  const uint64_t one = 1;
+  std::memcpy(globals.data() + program_.exit_flag_offset, &one, sizeof(one));
+}
+
+// Until exit(), a signal, or the end of the watched process.
+Status Session::loop(int signal_fd) {
+  const OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return fail_errno("cannot wait for events", errno);
+  watch(epoll.get(), signal_fd);
+  std::vector<OwnedFd> pidfds;
+  for (const uint32_t pid : {impl_->options.child_pid, impl_->options.watched_pid.value_or(0)}) {
+    if (pid == 0) continue;
+    pidfds.push_back(open_pidfd(pid));
+    if (!pidfds.back().valid()) return {};  // it has gone already
+    watch(epoll.get(), pidfds.back().get());
+  }
+  int timeout_ms = kBusyPollMs;
+  while (!impl_->exit_requested && out_.status()) {
+    epoll_event event = {};
+    const bool is_over = ::epoll_wait(epoll.get(), &event, 1, program_.ring.valid() ? timeout_ms : -1) > 0;
+    const size_t count = drain();
+    out_.batch_end();
+    if (is_over) break;
+    timeout_ms = count > 0 ? kBusyPollMs : std::min(timeout_ms * 2, kIdlePollMs);
+  }
+  return {};
+}
+
+void Session::show_losses() {
+  const auto globals = impl_->machine.memory(program_.globals);
+  for (const auto& [what, offset] : program_.loss_counters) {
+    uint64_t count = 0;
+    std::memcpy(&count, globals.data() + offset, sizeof(count));
+    if (count > 0) sink_.message("runtime_error", fmt::format("{}: {}", what, count), "", 0, 0, 0);
+  }
+  if (impl_->lost_shown > 0) sink_.total_lost(impl_->lost_shown);
+}
+
+Result<int> Session::run() {
+  SignalFd signals;
+  const Run run(*this, impl_->machine, impl_->registry, impl_->options);
+  TRY_STATUS(run.run_phase(spec::Provider::Phase::kBegin));
+  drain_all();
+  if (run.has_attached_probes() && !impl_->exit_requested) {
+    TRY_STATUS(run.attach());
+    sink_.attached(program_.probes.size());
+    out_.batch_end();
+    if (impl_->options.on_attached) TRY_STATUS(impl_->options.on_attached());
+    TRY_STATUS(loop(signals.get()));
+  } else {
+    sink_.attached(program_.probes.size());
+  }
+  signals.unblock();
+  stop_programs();
+  impl_->machine.detach_all();
+  drain_all();
+  TRY_STATUS(run.run_phase(spec::Provider::Phase::kEnd));
+  drain_all();
+  sink_.end();
+  if (config_.print_maps_on_exit) {
+    for (const auto& [name, id] : maps_by_name()) print_map(id, 0, 0);
+  }
+  show_losses();
+  out_.flush();
+  TRY_STATUS(out_.status());
+  return impl_->exit_status;
+}
+
+std::map<std::string_view, program::ScriptMapId> Session::maps_by_name() const {
+  std::map<std::string_view, program::ScriptMapId> out;
+  for (const program::ScriptMapId id : program_.script_maps.ids()) out.emplace(program_.script_maps[id].name, id);
+  return out;
+}
+
+}  // namespace espy::runtime
