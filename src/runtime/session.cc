@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/fd.h"
 #include "program/ring.h"
 #include "runtime/map_reader.h"
 #include "runtime/resolver.h"
