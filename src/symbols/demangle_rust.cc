@@ -248,8 +248,8 @@ class V0Reader {
       if (c == '_') return value + 1;
       if (!is_digit(c) && !is_lower(c) && !is_upper(c)) break;
       const int digit = is_digit(c) ? c - '0' : (is_lower(c) ? c - 'a' + 10 : c - 'A' + 36);
-      if (value > (UINT64_MAX >> 8)) break;
-      value = value * 62 + static_cast<uint64_t>(digit);
+      if (__builtin_mul_overflow(value, uint64_t{62}, &value)) break;
+      if (__builtin_add_overflow(value, static_cast<uint64_t>(digit), &value)) break;
     }
     failed_ = true;
     return 0;

@@ -1,11 +1,14 @@
 // The target of a uprobe, as people write it, to a path: resolve_library.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <set>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "base/fd.h"
 #include "base/strings.h"
@@ -74,23 +77,31 @@ std::optional<std::string> find_cached_library(std::string_view name) {
   return std::nullopt;
 }
 
-// Where loaders look without a cache. Names must be complete here, but for `lib` and `.so`.
+// A development package's libc.so is a script for the linker, with the same name as a library.
+bool is_elf(const std::string& path) {
+  std::array<char, 4> magic = {};
+  const OwnedFd fd(is_file(path) ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1);
+  return fd.valid() && ::read(fd.get(), magic.data(), magic.size()) == 4 &&
+         std::memcmp(magic.data(), "\177ELF", 4) == 0;
+}
+
+// Where loaders look without a cache. Of several versions the one whose name sorts last.
 std::optional<std::string> find_in_default_directories(std::string_view name) {
-#if defined(__x86_64__)
-  constexpr std::string_view kMultiarch = "x86_64-linux-gnu";
-#elif defined(__aarch64__)
-  constexpr std::string_view kMultiarch = "aarch64-linux-gnu";
+#if defined(__aarch64__)
+  const std::string multiarch = "/aarch64-linux-gnu";
 #else
-  constexpr std::string_view kMultiarch = "";
+  const std::string multiarch = "/x86_64-linux-gnu";
 #endif
-  const std::string plain(name);
-  for (const std::string& directory : {std::string("/lib64"), std::string("/usr/lib64"),
-                                       "/lib/" + std::string(kMultiarch), "/usr/lib/" + std::string(kMultiarch),
-                                       std::string("/lib"), std::string("/usr/lib"), std::string("/usr/local/lib")}) {
-    for (const std::string& file : {plain, plain + ".so", "lib" + plain + ".so"}) {
-      std::string path = directory + "/" + file;
-      if (is_file(path)) return path;
+  for (const std::string& directory :
+       {std::string("/lib64"), std::string("/usr/lib64"), "/lib" + multiarch, "/usr/lib" + multiarch,
+        std::string("/lib"), std::string("/usr/lib"), std::string("/usr/local/lib")}) {
+    std::string best;
+    std::error_code error;
+    for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+      std::string path = it->path().string();
+      if (path > best && is_called(base_name(path), name) && is_elf(path)) best = std::move(path);
     }
+    if (!best.empty()) return best;
   }
   return std::nullopt;
 }

@@ -1,10 +1,10 @@
 #include "symbols/process.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 
+#include "base/fd.h"
 #include "base/strings.h"
 
 namespace espy::symbols {
@@ -73,31 +73,20 @@ std::optional<std::pair<dev_t, ino_t>> read_program(uint32_t pid) {
   return std::pair{exe->st_dev, exe->st_ino};
 }
 
-std::shared_ptr<const FileRoot> FileRoots::of(uint32_t pid) {
+std::string read_root(uint32_t pid) {
   const auto our_namespace = stat_of("/proc/self/ns/mnt"), our_root = stat_of("/");
-  const auto namespace_ = stat_of(proc_path(pid, "ns/mnt")), root = stat_of(proc_path(pid, "root"));
-  if (!our_namespace || !our_root || !namespace_ || !root) return ours_;
-  const auto identity = [](const struct stat& mount_namespace, const struct stat& directory) {
-    return std::array<uint64_t, 3>{mount_namespace.st_ino, directory.st_dev, directory.st_ino};
-  };
-  const std::array<uint64_t, 3> key = identity(*namespace_, *root);
-  if (key == identity(*our_namespace, *our_root)) return ours_;
-
-  std::shared_ptr<const FileRoot>& known = others_[key];
-  if (known != nullptr) return known;
-  // An open root keeps the files in reach when the last process of the container has gone.
-  OwnedFd directory(::open(proc_path(pid, "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid()) return ours_;
-  std::string prefix = "/proc/self/fd/" + std::to_string(directory.get());
-  known = std::make_shared<FileRoot>(std::move(directory), std::move(prefix));
-  return known;
+  const auto their_namespace = stat_of(proc_path(pid, "ns/mnt")), their_root = stat_of(proc_path(pid, "root"));
+  if (!our_namespace || !our_root || !their_namespace || !their_root) return "";
+  const bool is_same = our_namespace->st_ino == their_namespace->st_ino && our_root->st_dev == their_root->st_dev &&
+                       our_root->st_ino == their_root->st_ino;
+  return is_same ? "" : proc_path(pid, "root");
 }
 
 bool refresh_perf_map(Process& process) {
   const auto name_for = [](uint32_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; };
   const std::string inner = name_for(process.inner_pid), outer = name_for(process.pid);
   // A JIT that writes to a /tmp of the host, bound into its container, knows only its inner pid all the same.
-  for (const auto& [path, seen_as] : {std::pair{process.root->prefix + inner, inner}, std::pair{outer, outer}}) {
+  for (const auto& [path, seen_as] : {std::pair{process.root + inner, inner}, std::pair{outer, outer}}) {
     const auto status = stat_of(path);
     // Anybody can put a FIFO there, so only a real file is opened.
     if (!status || !S_ISREG(status->st_mode)) continue;

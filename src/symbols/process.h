@@ -6,13 +6,11 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "symbols/perf_map.h"
 #include "symbols/symbols.h"
 
@@ -41,16 +39,10 @@ struct LoadedPerfMap {
   std::array<uint64_t, 4> identity = {};
 };
 
-// Where the files of a process are to be found, also after its end.
-struct FileRoot {
-  OwnedFd directory;   // the root of another mount namespace or a chroot; not open if it is ours
-  std::string prefix;  // goes in front of the process' paths: "" or "/proc/self/fd/N"
-};
-
 struct Process {
   uint32_t pid = 0;
   uint32_t inner_pid = 0;  // in its own pid namespace: the one in the names of the files it writes
-  std::shared_ptr<const FileRoot> root;
+  std::string root;        // goes in front of its paths to make them ours: "", or "/proc/PID/root" while it lives
   std::shared_ptr<AddressSpace> space;
   std::optional<std::pair<dev_t, ino_t>> program;
   std::chrono::steady_clock::time_point program_read_at = {};
@@ -58,19 +50,11 @@ struct Process {
   std::chrono::steady_clock::time_point next_refresh = {};  // not before, after a refresh that did not help
 };
 
-// Roots are shared: a container's processes need one descriptor together.
-class FileRoots {
- public:
-  std::shared_ptr<const FileRoot> of(uint32_t pid);
-
- private:
-  std::shared_ptr<const FileRoot> ours_ = std::make_shared<FileRoot>();
-  std::map<std::array<uint64_t, 3>, std::shared_ptr<const FileRoot>> others_;
-};
-
 // Nothing where the process is gone, a zombie, a kernel thread or not ours to see.
 std::shared_ptr<AddressSpace> read_address_space(uint32_t pid);
 uint32_t read_inner_pid(uint32_t pid);
+// "/proc/PID/root" for a process in another mount namespace or behind a chroot, "" for one that sees the files we see.
+std::string read_root(uint32_t pid);
 // Device and inode of the program that a process runs.
 std::optional<std::pair<dev_t, ino_t>> read_program(uint32_t pid);
 

@@ -8,9 +8,10 @@
 // After exec the old mappings might explain addresses of the new program, wrongly, if both are linked to one place;
 // so whether it is still the same program is asked too, though not for each frame of a stack.
 //
-// The file behind a mapping is opened by path, below the root of the process' mount namespace. /proc/PID/map_files
-// leads to the very file that is mapped, even a deleted one, but only for a live process and with privileges;
-// therefore deleted files are opened already when the snapshot is taken.
+// The file behind a mapping is opened by path, when an address in it is first asked for. Two kinds cannot wait, as
+// their way leads through the process and ends with it: deleted files (/proc/PID/map_files) and those of another
+// mount namespace (/proc/PID/root). These are opened as soon as the snapshot is taken. Keeping the namespace open
+// instead would be simpler, and would keep the file systems of every container that ever ran busy.
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,7 +70,6 @@ struct Symbolizer::State {
 
   Options options;
   KernelSymbols kernel_symbols;
-  FileRoots roots;
   std::unordered_map<uint32_t, Process> processes;
   std::map<std::pair<dev_t, ino_t>, std::shared_ptr<AddressSpace>> programs;  // kPerProgram only
   std::map<FileKey, std::shared_ptr<const ElfFile>> files;
@@ -102,15 +102,16 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   Process& process = processes[pid];
   process.pid = pid;
   process.inner_pid = read_inner_pid(pid);
-  process.root = roots.of(pid);
+  process.root = read_root(pid);
   if (is_new && process.space != nullptr) space->adopt_files(*process.space);
   process.space = space;
   process.program = program;
   process.program_read_at = Clock::now();
   if (program && by_program) programs[*program] = space;
   for (CodeMapping& code : space->code) {
-    if (is_new && code.mapping.deleted) file_of(process, code);
+    if (code.mapping.deleted || !process.root.empty()) file_of(process, code);
   }
+  if (!process.root.empty()) refresh_perf_map(process);
   return &process;
 }
 
@@ -155,7 +156,7 @@ std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& pro
     struct stat status = {};
     return ::stat(path.c_str(), &status) == 0 && status.st_ino == mapping.inode;
   };
-  const std::string path = process.root->prefix + mapping.path;
+  const std::string path = process.root + mapping.path;
   std::vector<std::string> candidates;
   if (!mapping.deleted && has_inode(path)) candidates.push_back(path);
   candidates.push_back(map_files_path(process.pid, mapping));

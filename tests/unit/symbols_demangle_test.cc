@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include "symbols/demangle.h"
+
+namespace espy::symbols {
+namespace {
+
+std::string name_of(std::string_view mangled) { return demangle(mangled, DemangleStyle::kName); }
+
+TEST(Demangle, LeavesOtherNamesAlone) {
+  for (const char* name :
+       {"", "main", "_start", "_Z", "_R", "_Zzz", "__libc_start_main", "_RNvC1", "_RB_", "_RNvBa_"}) {
+    EXPECT_EQ(demangle(name), name);
+  }
+}
+
+TEST(Demangle, CppSignature) {
+  EXPECT_EQ(demangle("_ZN2ns1fEi"), "ns::f(int)");
+  EXPECT_EQ(demangle("_ZN2ns1SC1ERKS0_"), "ns::S::S(ns::S const&)");
+  EXPECT_EQ(demangle("_ZNK2ns1S3getEv"), "ns::S::get() const");
+  EXPECT_EQ(demangle("_ZN2ns5valueE"), "ns::value");
+}
+
+TEST(Demangle, CppNameHasNeitherParametersNorReturnType) {
+  EXPECT_EQ(name_of("_ZN2ns1fEi"), "ns::f");
+  EXPECT_EQ(name_of("_ZNK2ns1S3getEv"), "ns::S::get");
+  EXPECT_EQ(name_of("_ZN2ns1gIiEEvT_"), "ns::g<int>");  // void ns::g<int>(int)
+  EXPECT_EQ(name_of("_ZN12_GLOBAL__N_11fEv"), "(anonymous namespace)::f");
+  EXPECT_EQ(name_of("_ZNK1FclEi"), "F::operator()");
+  EXPECT_EQ(name_of("_ZlsR1FS0_"), "operator<<");  // operator<<(F&, F&)
+  EXPECT_EQ(name_of("_ZN1FnwEm"), "F::operator new");
+  EXPECT_EQ(name_of("_ZN1FcvbEv"), "F::operator bool");
+  EXPECT_EQ(name_of("_Z1hPFviE"), "h");     // h(void (*)(int))
+  EXPECT_EQ(name_of("_Z1fB5cxx11v"), "f");  // f[abi:cxx11]()
+  EXPECT_EQ(name_of("_ZN2ns1fEi.cold"), "ns::f");
+  EXPECT_EQ(name_of("_ZN2ns5valueE"), "ns::value");
+}
+
+TEST(Demangle, RustLegacy) {
+  EXPECT_EQ(demangle("_ZN4core3fmt9Formatter12pad_integral17h1234567890abcdefE"), "core::fmt::Formatter::pad_integral");
+  EXPECT_EQ(demangle("_ZN42_$LT$$RF$T$u20$as$u20$core..fmt..Debug$GT$3fmt17habcdefabcdefabcdE.llvm.123"),
+            "<&T as core::fmt::Debug>::fmt");
+  EXPECT_EQ(demangle("_ZN1a4main28_$u7b$$u7b$closure$u7d$$u7d$17he28cf04776b6777bE"), "a::main::{{closure}}");
+  EXPECT_EQ(demangle("_ZN1a13gr$uf6$$udf$e10stra$udf$e17h967c84ad7ecef4f5E"), "a::größe::straße");
+  EXPECT_EQ(demangle("_ZN3foo3bar17h1234567890abcdefE.cold"), "foo::bar.cold");
+  // Sixteen hex digits behind an h make a hash; anything else is C++.
+  EXPECT_EQ(demangle("_ZN3foo3bar17h1234567890abcdeXEv"), "foo::bar::h1234567890abcdeX()");
+}
+
+TEST(Demangle, RustV0) {
+  EXPECT_EQ(demangle("_RNvNtCs1234_7mycrate3foo3bar"), "mycrate::foo::bar");
+  EXPECT_EQ(demangle("_RNvNtCs1234_7mycrate3foo3bar.llvm.9D1C9369"), "mycrate::foo::bar");
+  EXPECT_EQ(demangle("_RINvNtC3std3mem8align_ofdE"), "std::mem::align_of::<f64>");
+  EXPECT_EQ(demangle("_RNCNvC4bulk4main0"), "bulk::main::{closure#0}");
+  EXPECT_EQ(demangle("_RNCNvC4bulk4mains_0"), "bulk::main::{closure#1}");
+  EXPECT_EQ(demangle("_RNvMC1aNtB2_1S3new"), "<a::S>::new");
+  EXPECT_EQ(demangle("_RNvXC1aNtB2_1SNtNtC4core3fmt5Debug3fmt"), "<a::S as core::fmt::Debug>::fmt");
+  EXPECT_EQ(demangle("_RINvC1a4holdDNtNtC4core3fmt5DebugNtNtBf_6marker4SendEL_E"),
+            "a::hold::<dyn core::fmt::Debug + core::marker::Send>");
+  EXPECT_EQ(demangle("_RINvC1a4holdDNtNtNtNtC4core4iter6traits8iterator8Iteratorp4ItemhEL_E"),
+            "a::hold::<dyn core::iter::traits::iterator::Iterator<Item = u8>>");
+  EXPECT_EQ(demangle("_RINvC1a4holdFG_RL0_eERL0_eE"), "a::hold::<for<'a> fn(&'a str) -> &'a str>");
+  EXPECT_EQ(demangle("_RINvC1a4holdFUKCPhOaEbE"), "a::hold::<unsafe extern \"C\" fn(*const u8, *mut i8) -> bool>");
+  EXPECT_EQ(demangle("_RINvC1a1fTAdj3_ShTuEEE"), "a::f::<([f64; 3], [u8], ((),))>");
+  EXPECT_EQ(demangle("_RINvC1a1fKj7_Kb1_Kc78_Kin2a_KpE"), "a::f::<7, true, 'x', -42, _>");
+  EXPECT_EQ(demangle("_RNvC1au9gre_6ka8l"), "a::grüße");
+}
+
+TEST(Demangle, HostileRustIsRefusedQuickly) {
+  // A chain of tuples of back references doubles the text at each step.
+  std::string bomb = "_RINvC1a1fTuuE";
+  for (int i = 0; i < 60; ++i) bomb += "TB7_B7_E";
+  EXPECT_EQ(demangle(bomb), bomb);
+  const std::string deep = "_RINvC1a1f" + std::string(100000, 'R') + "uE";
+  EXPECT_EQ(demangle(deep), deep);
+  EXPECT_EQ(demangle("_RNvC999999999999999999999991a1f"), "_RNvC999999999999999999999991a1f");
+}
+
+}  // namespace
+}  // namespace espy::symbols

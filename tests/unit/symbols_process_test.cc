@@ -1,0 +1,265 @@
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "symbols/symbols.h"
+#include "symbols_support.h"
+
+// Outside of all namespaces and not static, so that the name is plain.
+extern "C" __attribute__((noinline)) int espy_symbols_test_function(int x) { return x * 3 + 1; }
+namespace espy_symbols_test {
+__attribute__((noinline)) int mangled(int x) { return x * 5 + 1; }
+}  // namespace espy_symbols_test
+
+namespace espy::symbols {
+namespace {
+
+using testing::Child;
+using testing::has_tool;
+using ::testing::HasSubstr;
+using testing::run;
+using ::testing::StartsWith;
+using testing::TempDir;
+
+const auto kOurPid = static_cast<uint32_t>(::getpid());
+
+uint64_t address_of(auto* thing) { return reinterpret_cast<uint64_t>(thing); }
+
+// Prints where `visible` is, then waits for its input to end.
+constexpr std::string_view kWaiting = R"(
+  #include <stdio.h>
+  #include <unistd.h>
+  __attribute__((noinline)) int visible(int x) { return x * 3 + 1; }
+  int main(int argc, char **argv) {
+    char c;
+    printf("%lx\n", (unsigned long)visible);
+    fflush(stdout);
+    while (read(0, &c, 1) > 0) {}
+    return visible(argc) == 0;
+  })";
+
+TEST(Mappings, OurOwn) {
+  const auto mappings = read_mappings(kOurPid);
+  ASSERT_TRUE(mappings);
+  EXPECT_TRUE(std::ranges::is_sorted(*mappings, {}, &Mapping::start));
+  const uint64_t here = address_of(&espy_symbols_test_function);
+  const auto code = std::ranges::find_if(*mappings, [&](const Mapping& m) { return m.start <= here && here < m.end; });
+  ASSERT_NE(code, mappings->end());
+  EXPECT_TRUE(code->executable);
+  struct stat status = {};
+  ASSERT_EQ(::stat("/proc/self/exe", &status), 0);
+  EXPECT_EQ(code->inode, status.st_ino);
+  EXPECT_EQ(code->path, std::filesystem::read_symlink("/proc/self/exe").string());
+  EXPECT_TRUE(std::ranges::any_of(*mappings, [](const Mapping& m) { return m.path == "[stack]" && !m.executable; }));
+}
+
+TEST(Mappings, NoProcess) {
+  const auto mappings = read_mappings(0x7fffffff);
+  ASSERT_FALSE(mappings);
+  EXPECT_THAT(mappings.error().message, HasSubstr("No such file"));
+}
+
+TEST(User, OurOwnFunctions) {
+  for (const CachePolicy policy : {CachePolicy::kPerPid, CachePolicy::kPerProgram, CachePolicy::kNone}) {
+    Symbolizer symbols({.cache = policy});
+    const uint64_t start = address_of(&espy_symbols_test_function);
+    const auto found = symbols.user(kOurPid, start + 2);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->name, "espy_symbols_test_function");
+    EXPECT_EQ(found->offset, 2u);
+    EXPECT_EQ(found->address, start);
+    EXPECT_THAT(found->module, HasSubstr("unit_symbols"));
+    EXPECT_EQ(symbols.user(kOurPid, address_of(&espy_symbols_test::mangled))->name, "espy_symbols_test::mangled(int)");
+  }
+  Symbolizer plain({.demangle_cpp = false});
+  EXPECT_EQ(plain.user(kOurPid, address_of(&espy_symbols_test::mangled))->name, "_ZN17espy_symbols_test7mangledEi");
+}
+
+TEST(User, SharedLibraryAndNothing) {
+  Symbolizer symbols;
+  const auto found = symbols.user(kOurPid, address_of(::dlsym(RTLD_DEFAULT, "getpid")));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "getpid");
+  int on_stack = 0;
+  EXPECT_FALSE(symbols.user(kOurPid, address_of(&on_stack)));
+  EXPECT_FALSE(symbols.user(kOurPid, 0));
+  EXPECT_FALSE(symbols.user(kOurPid, ~uint64_t{0}));
+  EXPECT_FALSE(symbols.user(0x7fffffff, 0x1000));
+}
+
+TEST(User, Vdso) {
+  Symbolizer symbols;
+  const auto vdso = *read_mappings(kOurPid);
+  const auto mapping = std::ranges::find(vdso, "[vdso]", &Mapping::path);
+  if (mapping == vdso.end()) GTEST_SKIP() << "no vdso";
+  bool found_one = false;
+  for (uint64_t at = mapping->start; at < mapping->end && !found_one; at += 16) {
+    const auto found = symbols.user(kOurPid, at);
+    found_one = found && found->module == "[vdso]" && found->name.find("gettime") != std::string::npos;
+  }
+  EXPECT_TRUE(found_one);
+  EXPECT_EQ(symbols.user_module(kOurPid, mapping->start), "[vdso]");
+}
+
+class Waiting : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Waiting, IsNamedAliveAndDead) {
+  const TempDir dir;
+  const std::string path = dir.build("waiting", kWaiting, std::string("-O1 ") + GetParam());
+  Symbolizer symbols;
+  Child child({path});
+  const uint64_t visible = child.read_address();
+  ASSERT_NE(visible, 0u);
+  symbols.remember(child.pid());
+  const uint32_t pid = child.pid();
+  child.finish();
+  ASSERT_FALSE(read_mappings(pid));
+  const auto found = symbols.user(pid, visible + 1);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "visible");
+  EXPECT_EQ(found->offset, 1u);
+  EXPECT_EQ(found->module, path);
+  EXPECT_EQ(symbols.user_module(pid, visible), path);
+  symbols.remember(pid);  // too late, but no reason to forget
+  EXPECT_TRUE(symbols.user(pid, visible));
+  symbols.forget(pid);
+  EXPECT_FALSE(symbols.user(pid, visible));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Waiting, ::testing::Values("-pie -fPIE", "-no-pie -fno-pie"));
+
+TEST(User, DeletedProgramAfterItsEnd) {
+  const TempDir dir;
+  const std::string path = dir.build("waiting", kWaiting, "-O1");
+  Child child({path});
+  const uint64_t visible = child.read_address();
+  std::filesystem::remove(path);
+  if (::access(("/proc/" + std::to_string(child.pid()) + "/map_files").c_str(), R_OK) != 0)
+    GTEST_SKIP() << "needs root";
+  Symbolizer symbols;
+  symbols.remember(child.pid());
+  const uint32_t pid = child.pid();
+  child.finish();
+  const auto found = symbols.user(pid, visible);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "visible");
+  EXPECT_EQ(found->module, path);
+}
+
+TEST(User, LibraryLoadedAfterTheSnapshot) {
+  const TempDir dir;
+  const std::string path = dir.build("late.so", "int late_function(void) { return 4; }", "-shared -fPIC");
+  Symbolizer symbols;
+  symbols.remember(kOurPid);
+  void* library = ::dlopen(path.c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr);
+  const auto found = symbols.user(kOurPid, address_of(::dlsym(library, "late_function")));
+  ::dlclose(library);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "late_function");
+}
+
+TEST(User, ExecToAProgramAtTheSameAddresses) {
+  const TempDir dir;
+  // Both are linked to the same place, so only asking which program it is tells them apart.
+  const std::string second = dir.build("second", kWaiting, "-O1 -no-pie -fno-pie -Dvisible=other_name");
+  const std::string first = dir.build("first", R"(
+      #include <stdio.h>
+      #include <unistd.h>
+      __attribute__((noinline)) int visible(int x) { return x * 3 + 1; }
+      int main(int argc, char **argv) {
+        char c;
+        printf("%lx\n", (unsigned long)visible);
+        fflush(stdout);
+        if (read(0, &c, 1) > 0) execv(argv[1], argv + 1);
+        return visible(argc);
+      })",
+                                      "-O1 -no-pie -fno-pie");
+  Child child({first, second});
+  const uint64_t visible = child.read_address();
+  Symbolizer symbols;
+  ASSERT_EQ(symbols.user(child.pid(), visible)->name, "visible");
+  child.write_line("");
+  const uint64_t other = child.read_address();
+  ::usleep(11000);  // it is not asked for every address
+  const auto found = symbols.user(child.pid(), other);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "other_name");
+}
+
+TEST(User, PerfMap) {
+  const std::string path = "/tmp/perf-" + std::to_string(kOurPid) + ".map";
+  void* code = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(code, MAP_FAILED);
+  const uint64_t start = address_of(code);
+  Symbolizer symbols;
+  EXPECT_FALSE(symbols.user(kOurPid, start));
+  std::ofstream map(path);
+  map << std::hex << start + 0x40 << " 20 old code\n" << start << " 10 Module::first(int)\nbroken line\n" << std::flush;
+  EXPECT_EQ(symbols.user(kOurPid, start + 0x41)->name, "old code");
+  map << std::hex << start + 0x80 << " 10 later\n" << start + 0x40 << " 10 new code\n" << std::flush;
+  const auto later = symbols.user(kOurPid, start + 0x84);
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->name, "later");
+  EXPECT_EQ(later->offset, 4u);
+  EXPECT_EQ(later->address, start + 0x80);
+  EXPECT_EQ(later->module, path);
+  EXPECT_EQ(symbols.user(kOurPid, start + 0x41)->name, "new code");
+  EXPECT_EQ(symbols.user(kOurPid, start)->name, "Module::first(int)");
+  EXPECT_FALSE(symbols.user(kOurPid, start + 0x10));
+  std::filesystem::remove(path);
+  ::munmap(code, 4096);
+}
+
+TEST(User, OtherMountAndPidNamespace) {
+  if (!has_tool("unshare") || !run("unshare -m -p -f true")) GTEST_SKIP() << "needs unshare and root";
+  const TempDir dir;
+  const std::string path = dir.build("waiting", kWaiting, "-O1");
+  std::filesystem::create_directory(dir.path("inside"));
+  // Only within the namespace there is something at inside/.
+  const std::string mounted = dir.path("inside/program");
+  const std::string script =
+      "mount -t tmpfs tmpfs " + dir.path("inside") + " && cp " + path + " " + mounted + " && exec " + mounted;
+  Child child({"unshare", "-m", "-p", "-f", "sh", "-c", script});
+  const uint64_t visible = child.read_address();
+  ASSERT_NE(visible, 0u);
+  const std::string children = testing::output_of("pgrep -P " + std::to_string(child.pid()));
+  const auto inner = static_cast<uint32_t>(std::strtoul(children.c_str(), nullptr, 10));
+  ASSERT_NE(inner, 0u);
+  Symbolizer symbols;
+  symbols.remember(inner);
+  EXPECT_THAT(resolve_library("program", inner).value_or(""), StartsWith("/proc/" + std::to_string(inner) + "/root/"));
+  EXPECT_THAT(resolve_library(mounted, inner).value_or(""), StartsWith("/proc/" + std::to_string(inner) + "/root/"));
+  child.finish();
+  EXPECT_FALSE(std::filesystem::exists(mounted));
+  const auto found = symbols.user(inner, visible + 3);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "visible");
+  EXPECT_EQ(found->module, mounted);
+}
+
+TEST(ElfCache, SharesUntilReplaced) {
+  const TempDir dir;
+  const std::string path = dir.build("library.so", "int before(void) { return 1; }", "-shared -fPIC");
+  Symbolizer symbols;
+  const auto first = symbols.elf_file(path);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(*symbols.elf_file(path), *first);
+  std::filesystem::remove(path);
+  dir.build("library.so", "int after(void) { return 1; }", "-shared -fPIC");
+  const auto second = symbols.elf_file(path);
+  ASSERT_TRUE(second);
+  EXPECT_TRUE((*second)->find_function("after"));
+  EXPECT_TRUE((*first)->find_function("before"));
+  EXPECT_FALSE(symbols.elf_file(dir.path("missing")));
+}
+
+}  // namespace
+}  // namespace espy::symbols
