@@ -316,8 +316,10 @@ Result<int> Session::run() {
     TRY_STATUS(run.attach());
     sink_.attached(program_.probes.size());
     out_.batch_end();
-    if (impl_->options.on_attached) TRY_STATUS(impl_->options.on_attached());
-    TRY_STATUS(loop(signals.get()));
+    if (!impl_->options.is_dry_run) {
+      if (impl_->options.on_attached) TRY_STATUS(impl_->options.on_attached());
+      TRY_STATUS(loop(signals.get()));
+    }
   } else {
     sink_.attached(program_.probes.size());
   }

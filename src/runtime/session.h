@@ -50,6 +50,7 @@ struct SessionOptions {
   uint32_t child_pid = 0;               // of -c: its end ends the run; 0: none
   std::optional<uint32_t> watched_pid;  // of -p: the same
   std::function<Status()> on_attached;  // lets the child of -c go
+  bool is_dry_run = false;              // attach, then end
 };
 
 class Session {

@@ -1,0 +1,94 @@
+#include "cli/environment.h"
+
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "check/check.h"
+#include "cli/registry.h"
+
+namespace espy::cli {
+
+namespace {
+
+// Tracepoints are described there. A box that never traced may not have it mounted; failing to is told where it is
+// needed.
+void mount_tracefs() {
+  if (::access("/sys/kernel/tracing/events", F_OK) != 0)
+    ::mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, nullptr);
+}
+
+Result<std::vector<kernel::Feature>> parse_features(const std::vector<std::string>& names) {
+  std::vector<kernel::Feature> out;
+  for (const std::string& name : names) {
+    const auto feature = kernel::find_feature(name);
+    if (!feature) return fail("there is no kernel feature `" + name + "`", 0, "espy --info lists them");
+    out.push_back(*feature);
+  }
+  return out;
+}
+
+void connect_btf(Environment& environment) {
+  Environment* e = &environment;
+  e->machine->use_btf({[e](std::string_view name) { return e->kernel->kfunc_id(name); },
+                       [e](std::string_view tag) -> std::optional<uint32_t> {
+                         const types::TypeId type = e->kernel->find_struct(e->types, tag);
+                         const auto location = type ? e->kernel->btf_location(e->types, type) : std::nullopt;
+                         return location ? std::optional(location->btf_id) : std::nullopt;
+                       }});
+}
+
+spec::Config config_of(const Options& options) {
+  spec::Config config;
+  config.positional = options.positional;
+  config.named = options.named;
+  config.allow_unsafe = options.unsafe;
+  config.warn_helper_errors = options.warn_helper_errors;
+  config.pid = options.pid;
+  return config;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
+  auto environment = std::make_unique<Environment>(
+      Environment{make_registry(), load::open_linux(), nullptr, {}, {}, {}, {}, config_of(options)});
+  mount_tracefs();
+  const std::vector<kernel::Feature> disabled = TRY(parse_features(options.disabled_features));
+  load::Machine* machine = environment->machine.get();
+  environment->kernel = TRY(kernel::open_kernel("/", [machine, disabled](kernel::Feature feature) {
+    return std::ranges::find(disabled, feature) == disabled.end() && machine->try_feature(feature);
+  }));
+  connect_btf(*environment);
+  check::read_environment(
+      environment->config, [](const char* name) { return ::getenv(name); }, environment->diagnostics);
+  return environment;
+}
+
+Result<source::SourceId> read_script(const Options& options, source::Sources& sources) {
+  if (options.program_text) return sources.add("stdin", *options.program_text);
+  if (*options.file == "-") return sources.add("stdin", TRY(read_file("/dev/stdin")));
+  return sources.add(*options.file, TRY(read_file(*options.file)));
+}
+
+bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options) {
+  const char* color = ::getenv("BPFTRACE_COLOR");
+  const std::string_view when = color != nullptr ? color : "auto";
+  const bool is_colored = when == "always" || (when == "auto" && ::isatty(STDERR_FILENO) == 1);
+  for (const source::Diagnostic& diagnostic : diagnostics.all()) {
+    if (diagnostic.severity != source::Severity::kError && options.no_warnings) continue;
+    std::fputs(render(diagnostic, sources, is_colored).c_str(), stderr);
+  }
+  return diagnostics.has_errors();
+}
+
+void complain(const Error& error) {
+  std::fprintf(stderr, "espy: %s\n", error.message.c_str());
+  if (!error.hint.empty()) std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
+}
+
+}  // namespace espy::cli

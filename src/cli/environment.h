@@ -1,0 +1,42 @@
+// What every mode of espy begins with: the machine, the kernel, the registry, the script's text.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/options.h"
+#include "kernel/kernel.h"
+#include "load/machine.h"
+#include "source/diagnostic.h"
+#include "source/source.h"
+#include "spec/config.h"
+#include "spec/registry.h"
+#include "symbols/symbols.h"
+#include "types/type.h"
+
+namespace espy::cli {
+
+struct Environment {
+  spec::Registry registry;
+  std::unique_ptr<load::Machine> machine;
+  std::unique_ptr<kernel::Kernel> kernel;
+  types::Types types;
+  symbols::Symbolizer symbols;
+  source::Sources sources;
+  source::Diagnostics diagnostics;
+  spec::Config config;  // from the environment's variables and the options
+};
+
+// Opens everything; mounts tracefs where it is not.
+Result<std::unique_ptr<Environment>> open_environment(const Options& options);
+
+// -e, FILE or stdin.
+Result<source::SourceId> read_script(const Options& options, source::Sources& sources);
+
+// Prints what was found so far to stderr; warnings only unless --no-warnings. True if there are errors.
+bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options);
+
+// "espy: MESSAGE" and the hint, to stderr.
+void complain(const Error& error);
+
+}  // namespace espy::cli

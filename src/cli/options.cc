@@ -1,0 +1,281 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include "base/strings.h"
+
+namespace espy::cli {
+
+namespace {
+
+constexpr std::string_view kStages[] = {"tokens", "ast", "types", "ir", "opt", "bpf", "program", "events", "verifier"};
+
+template <bool Options::*Member>
+Status set_flag(Options& options, std::string_view) {
+  options.*Member = true;
+  return {};
+}
+
+template <Mode kMode>
+Status set_mode(Options& options, std::string_view) {
+  options.mode = kMode;
+  return {};
+}
+
+Status set_program(Options& options, std::string_view text) {
+  if (options.program_text) return fail("-e is given twice");
+  options.program_text = text;
+  return {};
+}
+
+Status set_pid(Options& options, std::string_view text) {
+  const auto pid = parse_int(text);
+  if (!pid || *pid <= 0 || *pid > INT32_MAX) return fail(fmt::format("`{}` is not a process id", text));
+  options.pid = static_cast<uint32_t>(*pid);
+  return {};
+}
+
+Status set_command(Options& options, std::string_view text) {
+  options.command = text;
+  return {};
+}
+
+Status set_output(Options& options, std::string_view text) {
+  options.output_file = text;
+  return {};
+}
+
+Status set_format(Options& options, std::string_view text) {
+  if (output::find_sink(text) == nullptr) return fail(fmt::format("Invalid output format \"{}\"", text));
+  options.format = text;
+  return {};
+}
+
+Status set_buffering(Options& options, std::string_view text) {
+  if (text == "line") {
+    options.buffering = output::Buffering::kLine;
+  } else if (text == "full") {
+    options.buffering = output::Buffering::kFull;
+  } else if (text == "none") {
+    options.buffering = output::Buffering::kNone;
+  } else {
+    return fail(fmt::format("-B takes line, full or none, not `{}`", text));
+  }
+  return {};
+}
+
+Status set_include_directory(Options& options, std::string_view text) {
+  options.include_directories.emplace_back(text);
+  return {};
+}
+
+Status set_include_file(Options& options, std::string_view text) {
+  options.include_files.emplace_back(text);
+  return {};
+}
+
+Status set_no_feature(Options& options, std::string_view text) {
+  for (const std::string_view name : split(text, ',')) options.disabled_features.emplace_back(name);
+  return {};
+}
+
+Status set_dump(Options& options, std::string_view text) {
+  for (const std::string_view stage : split(text, ',')) {
+    if (std::ranges::find(kStages, stage) == std::end(kStages)) {
+      const std::string near = nearest(stage, kStages);
+      return fail(fmt::format("there is no stage `{}` to dump", stage), 0,
+                  near.empty() ? "the stages are tokens, ast, types, ir, opt, bpf, program, events, verifier"
+                               : fmt::format("did you mean `{}`?", near));
+    }
+    options.dump.emplace_back(stage);
+  }
+  return {};
+}
+
+Status set_short_dump(Options& options, std::string_view) { return set_dump(options, "ast,ir,bpf"); }
+
+Status accept(Options&, std::string_view) { return {}; }
+
+constexpr OptionRow kRows[] = {
+    {'e', "", "PROGRAM", "run this program", set_program},
+    {'l', "list", "", "list probes that match a pattern, or those of a program; with -v their arguments",
+     set_mode<Mode::kList>},
+    {'p', "pid", "PID", "trace only this process, and end with it", set_pid},
+    {'c', "cmd", "COMMAND", "start a command, trace it, and end with it", set_command},
+    {'o', "output", "FILE", "write the output to a file", set_output},
+    {'f', "format", "FORMAT", "text or json", set_format},
+    {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering},
+    {'v', "verbose", "", "say more", set_flag<&Options::verbose>},
+    {'q', "quiet", "", "print only what the program prints", set_flag<&Options::quiet>},
+    {'k', "warnings", "", "report helpers that failed, with their place in the program",
+     set_flag<&Options::warn_helper_errors>},
+    {0, "no-warnings", "", "no warnings about the program", set_flag<&Options::no_warnings>},
+    {0, "unsafe", "", "allow system(), signal() and others that change the machine", set_flag<&Options::unsafe>},
+    {'I', "", "DIRECTORY", "look for includes here too", set_include_directory},
+    {0, "include", "FILE", "include this file before the program", set_include_file},
+    {0, "no-feature", "NAMES", "do without these kernel features (comma-separated; --info lists them)", set_no_feature},
+    {0, "info", "", "what this kernel offers", set_mode<Mode::kInfo>},
+    {0, "dry-run", "", "compile, load and attach, then end", set_flag<&Options::dry_run>},
+    {0, "dump", "STAGES", "print stages of the compilation: tokens ast types ir opt bpf program events verifier",
+     set_dump},
+    {'d', "", "", "the same for ast,ir,bpf", set_short_dump},
+    {0, "time", "", "print the milliseconds that each stage took", set_flag<&Options::time_stages>},
+    {0, "fmt", "", "print the program, formatted", set_mode<Mode::kFormat>},
+    {'b', "btf", "", "accepted for old scripts; BTF is always used", accept},
+    {'h', "help", "", "this page", set_mode<Mode::kHelp>},
+    {'V', "version", "", "the version", set_mode<Mode::kVersion>},
+};
+
+const OptionRow* find_short(char name) {
+  for (const OptionRow& row : kRows)
+    if (row.short_name == name) return &row;
+  return nullptr;
+}
+
+const OptionRow* find_long(std::string_view name) {
+  for (const OptionRow& row : kRows)
+    if (!row.long_name.empty() && row.long_name == name) return &row;
+  return nullptr;
+}
+
+tl::unexpected<Error> unknown_option(std::string_view typed) {
+  std::vector<std::string_view> names;
+  for (const OptionRow& row : kRows)
+    if (!row.long_name.empty()) names.push_back(row.long_name);
+  const std::string near = typed.starts_with("--") ? nearest(typed.substr(2), names) : "";
+  return fail(fmt::format("there is no option `{}`", typed), 0,
+              near.empty() ? "espy --help lists them" : fmt::format("did you mean `--{}`?", near));
+}
+
+// Walks the arguments: options, then the script or its file, then what belongs to the script.
+class Parser {
+ public:
+  explicit Parser(std::span<char* const> arguments) : arguments_(arguments) {}
+
+  Result<Options> parse() {
+    while (next_ < arguments_.size()) {
+      const std::string_view word = arguments_[next_++];
+      if (word == "--") {
+        TRY_STATUS(take_named());
+      } else if (word.starts_with("--")) {
+        TRY_STATUS(take_long(word));
+      } else if (word.size() > 1 && word[0] == '-' && !is_script_argument()) {
+        TRY_STATUS(take_short(word));
+      } else {
+        take_word(word);
+      }
+    }
+    return std::move(options_);
+  }
+
+ private:
+  bool has_script() const { return options_.program_text || options_.file; }
+  // "-1" behind a script is an argument of the script.
+  bool is_script_argument() const {
+    return has_script() && arguments_[next_ - 1][1] >= '0' && arguments_[next_ - 1][1] <= '9';
+  }
+
+  void take_word(std::string_view word) {
+    if (options_.mode == Mode::kList && options_.search.empty() && !has_script()) {
+      options_.search = word;
+    } else if (!has_script()) {
+      options_.file = word;
+    } else {
+      options_.positional.emplace_back(word);
+    }
+  }
+
+  Result<std::string_view> argument_of(std::string_view option) {
+    if (next_ == arguments_.size()) return fail(fmt::format("{} needs an argument", option));
+    return std::string_view(arguments_[next_++]);
+  }
+
+  Status take_long(std::string_view word) {
+    const size_t equals = word.find('=');
+    const OptionRow* row = find_long(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
+    if (row == nullptr) return unknown_option(word.substr(0, equals));
+    if (row->argument.empty()) {
+      if (equals != std::string_view::npos) return fail(fmt::format("--{} takes no argument", row->long_name));
+      return row->set(options_, {});
+    }
+    if (equals != std::string_view::npos) return row->set(options_, word.substr(equals + 1));
+    return row->set(options_, TRY(argument_of(word)));
+  }
+
+  Status take_short(std::string_view word) {
+    for (size_t i = 1; i < word.size(); ++i) {
+      const OptionRow* row = find_short(word[i]);
+      if (row == nullptr) return unknown_option(fmt::format("-{}", word[i]));
+      if (row->argument.empty()) {
+        TRY_STATUS(row->set(options_, {}));
+        continue;
+      }
+      const std::string_view rest = word.substr(i + 1);
+      if (!rest.empty()) return row->set(options_, rest);
+      return row->set(options_, TRY(argument_of(word)));
+    }
+    return {};
+  }
+
+  // Behind `--`: --name, --name=value, and plain words as positional arguments.
+  Status take_named() {
+    while (next_ < arguments_.size()) {
+      const std::string_view word = arguments_[next_++];
+      if (!word.starts_with("--")) {
+        take_word(word);
+        continue;
+      }
+      const size_t equals = word.find('=');
+      const std::string name(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
+      options_.named.emplace_back(name, equals == std::string_view::npos ? "true" : word.substr(equals + 1));
+    }
+    return {};
+  }
+
+  std::span<char* const> arguments_;
+  size_t next_ = 0;
+  Options options_;
+};
+
+Status check_combination(const Options& options) {
+  if (options.pid && options.command) return fail("-p and -c cannot be used together");
+  if (options.mode == Mode::kRun && !options.program_text && !options.file)
+    return fail("there is no program to run", 0, "espy -e 'begin { printf(\"hello\\n\"); }', or espy FILE");
+  return {};
+}
+
+}  // namespace
+
+std::span<const OptionRow> option_rows() { return kRows; }
+
+Result<Options> parse_options(std::span<char* const> arguments) {
+  Options options = TRY(Parser(arguments).parse());
+  TRY_STATUS(check_combination(options));
+  return options;
+}
+
+std::string help_text() {
+  std::string out =
+      "espy traces Linux: it compiles a script to BPF, runs it in the kernel and shows what it saw.\n\n"
+      "usage: espy [options] FILE [arguments]\n"
+      "       espy [options] -e 'PROGRAM' [arguments]\n"
+      "       espy -l [PATTERN]\n\n"
+      "options:\n";
+  for (const OptionRow& row : kRows) {
+    std::string names = row.short_name != 0 ? fmt::format("-{}", row.short_name) : "  ";
+    if (!row.long_name.empty()) names += fmt::format("{}--{}", row.short_name != 0 ? ", " : "  ", row.long_name);
+    if (!row.argument.empty()) names += fmt::format(" {}", row.argument);
+    out += fmt::format("  {:<26}{}\n", names, row.doc);
+  }
+  out +=
+      "\nexamples:\n"
+      "  espy -e 'tracepoint:syscalls:sys_enter_openat { printf(\"%s %s\\n\", comm, str(args.filename)); }'\n"
+      "      which process opens which file\n"
+      "  espy -e 'tracepoint:syscalls:sys_enter_* { @[probe] = count(); }'\n"
+      "      system calls by name, until Ctrl-C\n"
+      "  espy -l 'tracepoint:sched:*'\n"
+      "      what can be traced\n";
+  return out;
+}
+
+}  // namespace espy::cli

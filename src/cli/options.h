@@ -1,0 +1,59 @@
+// The command line: one table of options, what they set, and the help made from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "output/sink.h"
+
+namespace espy::cli {
+
+enum class Mode : uint8_t { kRun, kList, kInfo, kHelp, kVersion, kFormat };
+
+struct Options {
+  Mode mode = Mode::kRun;
+  std::optional<std::string> program_text;                 // -e
+  std::optional<std::string> file;                         // FILE, or "-"
+  std::string search;                                      // -l PATTERN
+  std::vector<std::string> positional;                     // behind the script: $1, $2, ...
+  std::vector<std::pair<std::string, std::string>> named;  // behind `--`: --name=value
+  std::vector<std::string> dump;                           // stages of -d
+  std::vector<std::string> include_directories;
+  std::vector<std::string> include_files;
+  std::optional<uint32_t> pid;
+  std::optional<std::string> command;
+  std::optional<std::string> output_file;
+  std::string format = "text";
+  output::Buffering buffering = output::Buffering::kLine;
+  std::vector<std::string> disabled_features;
+  bool verbose = false;
+  bool quiet = false;
+  bool unsafe = false;
+  bool warn_helper_errors = false;
+  bool no_warnings = false;
+  bool dry_run = false;
+  bool time_stages = false;
+};
+
+struct OptionRow {
+  char short_name = 0;         // 0: none
+  std::string_view long_name;  // without dashes; empty: none
+  std::string_view argument;   // "FILE"; empty: takes none
+  std::string_view doc;        // one line
+  // Sets what the option says; the error is one sentence.
+  Status (*set)(Options& options, std::string_view argument);
+};
+
+std::span<const OptionRow> option_rows();
+
+// argv without its first. Everything behind the script's name belongs to the script.
+Result<Options> parse_options(std::span<char* const> arguments);
+
+std::string help_text();
+
+}  // namespace espy::cli

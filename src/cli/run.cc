@@ -1,0 +1,202 @@
+// The way of a script. Each stage is a value that --dump can show and --time can measure.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "bpf/disassemble.h"
+#include "bpf/emit.h"
+#include "check/check.h"
+#include "cli/environment.h"
+#include "cli/pipeline.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+#include "opt/pipeline.h"
+#include "runtime/child.h"
+#include "runtime/session.h"
+#include "syntax/format.h"
+#include "syntax/parser.h"
+
+namespace espy::cli {
+
+namespace {
+
+// --time: what each stage took, in milliseconds.
+class StageClock {
+ public:
+  explicit StageClock(bool is_shown) : is_shown_(is_shown) {}
+
+  void lap(std::string_view stage) {
+    const auto now = std::chrono::steady_clock::now();
+    if (is_shown_) {
+      const double ms = std::chrono::duration<double, std::milli>(now - last_).count();
+      std::fputs(fmt::format("{:<8}{:8.3f} ms\n", stage, ms).c_str(), stderr);
+    }
+    last_ = now;
+  }
+
+ private:
+  bool is_shown_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+bool wants(const Options& options, std::string_view stage) {
+  return std::ranges::find(options.dump, stage) != options.dump.end();
+}
+
+void dump(const Options& options, std::string_view stage, const std::function<std::string()>& text) {
+  if (wants(options, stage)) std::fputs(fmt::format("--- {}\n{}\n", stage, text()).c_str(), stdout);
+}
+
+std::string disassemble_all(const program::Program& program) {
+  std::string out;
+  for (const program::BpfProgram& p : program.programs) out += bpf::disassemble(p, program) + "\n";
+  return out;
+}
+
+// A refusal by the verifier is our mistake: show where in the script it is, and the verifier's own words.
+void explain_refusal(const load::Refusal& refusal, const program::Program& program, const source::Sources& sources) {
+  source::Span span;
+  for (const program::LineInfo& line : program.programs[refusal.program].lines)
+    if (line.insn <= refusal.insn) span = line.span;
+  source::Diagnostics diagnostics;
+  diagnostics.error("verifier", span,
+                    "the kernel's verifier refused what espy made of this: " +
+                        (refusal.sentence.empty() ? "it gave no reason" : refusal.sentence),
+                    "this is a bug in espy; --dump=verifier,bpf shows the whole log");
+  std::fputs(render(diagnostics, sources).c_str(), stderr);
+}
+
+struct Output {
+  OwnedFd file;
+  std::unique_ptr<output::Writer> writer;
+  std::unique_ptr<output::Sink> sink;
+};
+
+Result<Output> open_output(const Options& options, const spec::Config& config) {
+  Output out;
+  int fd = STDOUT_FILENO;
+  if (options.output_file) {
+    out.file = OwnedFd(::open(options.output_file->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!out.file.valid()) return fail_errno("cannot write to " + *options.output_file, errno);
+    fd = out.file.get();
+  }
+  out.writer = std::make_unique<output::Writer>(fd, options.buffering);
+  out.sink = output::find_sink(options.format)->create(*out.writer, {config.str_trunc_trailer}, options.quiet);
+  return out;
+}
+
+Result<std::optional<runtime::Child>> start_child(const Options& options, spec::Config& config) {
+  if (!options.command) return std::nullopt;
+  runtime::Child child = TRY(runtime::Child::start(*options.command));
+  config.has_child = true;
+  config.child_pid = child.pid();
+  return std::optional(std::move(child));
+}
+
+// From a checked script to a program with code; the diagnostics say what does not fit on the BPF stack.
+program::Program compile(const check::Checked& checked, Environment& e, const Options& options, StageClock& clock) {
+  lower::Lowered lowered = lower::lower(checked, e.types, *e.kernel, e.sources);
+  clock.lap("lower");
+  dump(options, "ir", [&] { return ir::print(lowered.ir); });
+  opt::optimize(lowered.ir);
+  clock.lap("opt");
+  dump(options, "opt", [&] { return ir::print(lowered.ir); });
+  const bpf::Target target{e.kernel->has(kernel::Feature::kBpfV3), e.kernel->has(kernel::Feature::kBpfV4)};
+  for (const bpf::EmitProblem& problem : bpf::emit(lowered.ir, target, lowered.program)) {
+    e.diagnostics.error("stack-too-large", {},
+                        fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512",
+                                    lowered.program.programs[problem.program].name, problem.stack_bytes));
+  }
+  clock.lap("bpf");
+  dump(options, "bpf", [&] { return disassemble_all(lowered.program); });
+  dump(options, "program", [&] { return program::print(lowered.program, e.types); });
+  return std::move(lowered.program);
+}
+
+Status load(const program::Program& program, Environment& e, const Options& options) {
+  e.machine->keep_verifier_log(wants(options, "verifier"));
+  const Status loaded = e.machine->load(program, e.types, e.sources);
+  dump(options, "verifier", [&] { return e.machine->verifier_log(); });
+  if (!loaded && e.machine->refusal() && e.machine->refusal()->code != EPERM)
+    explain_refusal(*e.machine->refusal(), program, e.sources);
+  return loaded;
+}
+
+Result<int> run_script(const Options& options) {
+  StageClock clock(options.time_stages);
+  const auto e = TRY(open_environment(options));
+  const source::SourceId script = TRY(read_script(options, e->sources));
+  auto child = TRY(start_child(options, e->config));
+  clock.lap("read");
+
+  syntax::Ast ast = syntax::parse(e->sources, script, e->diagnostics);
+  clock.lap("parse");
+  dump(options, "ast", [&] { return syntax::dump(ast, e->sources); });
+  if (e->diagnostics.has_errors()) {
+    report(e->diagnostics, e->sources, options);
+    return EXIT_FAILURE;
+  }
+
+  check::CheckRequest request{e->sources, e->registry, *e->kernel, e->types, &e->symbols, e->config, e->diagnostics};
+  const check::Checked checked = check::check(std::move(ast), request);
+  clock.lap("check");
+  if (report(e->diagnostics, e->sources, options)) return EXIT_FAILURE;
+
+  const size_t reported = e->diagnostics.all().size();
+  const program::Program program = compile(checked, *e, options, clock);
+  if (e->diagnostics.all().size() > reported) {
+    report(e->diagnostics, e->sources, options);
+    return EXIT_FAILURE;
+  }
+  if (!options.dump.empty() && !wants(options, "verifier")) return EXIT_SUCCESS;
+
+  TRY_STATUS(load(program, *e, options));
+  clock.lap("load");
+  if (!options.dump.empty()) return EXIT_SUCCESS;
+
+  const Output out = TRY(open_output(options, checked.config));
+  runtime::SessionOptions session_options;
+  session_options.is_dry_run = options.dry_run;
+  session_options.watched_pid = options.pid;
+  if (child) {
+    session_options.child_pid = child->pid();
+    session_options.on_attached = [&] { return child->let_go(); };
+  }
+  runtime::Session session(*e->machine, program, e->types, e->sources, e->registry, checked.config, *out.sink,
+                           *out.writer, e->symbols, session_options);
+  const int status = TRY(session.run());
+  clock.lap("run");
+  return status;
+}
+
+}  // namespace
+
+int run_program(const Options& options) {
+  const auto status = run_script(options);
+  if (status) return *status;
+  complain(status.error());
+  return EXIT_FAILURE;
+}
+
+int format_program(const Options& options) {
+  source::Sources sources;
+  source::Diagnostics diagnostics;
+  const auto script = read_script(options, sources);
+  if (!script) {
+    complain(script.error());
+    return EXIT_FAILURE;
+  }
+  const syntax::Ast ast = syntax::parse(sources, *script, diagnostics);
+  if (report(diagnostics, sources, options)) return EXIT_FAILURE;
+  std::fputs(syntax::format(ast, sources, *script).c_str(), stdout);
+  return EXIT_SUCCESS;
+}
+
+}  // namespace espy::cli
