@@ -62,6 +62,11 @@ class Line {
     if (value < 0 || value > kMaxId) fail_with(fmt::format("expected `{}` and a number", letter));
     return IdType{failed() ? 0 : static_cast<uint32_t>(value)};
   }
+  bool accept_letter(char letter) {  // also right before a digit
+    if (!rest_.starts_with(letter)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
   bool starts_with(char c) const { return rest_.starts_with(c); }
   std::string quoted();
   void skip_blanks() {
@@ -314,10 +319,7 @@ void Reader::constant_like(Line& line, Instruction& out) {
 
 void Reader::memory(Line& line, Instruction& out) {
   line.expect(".");
-  if (line.starts_with('s')) {
-    out.is_signed = true;
-    line.expect("s");
-  }
+  out.is_signed = line.accept_letter('s');
   out.width = static_cast<uint8_t>(line.number());
   line.expect("[");
   out.operands.push_back(value(line));
