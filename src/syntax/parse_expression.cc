@@ -164,7 +164,7 @@ ExprId Parser::member(ExprId base, uint32_t begin) {
   }
   if (stream_.at(TokenKind::kInteger)) {
     const Token token = stream_.token();
-    if (ast_.get<IntegerLiteral>(base) != nullptr && stream_.last_end() == token.begin) {
+    if (ast_.get<IntegerLiteral>(base) != nullptr) {
       stream_.error("no-floating-point", stream_.span(begin, token.end), "there are no floating-point numbers",
                     "scale to an integer: 1500 instead of 1.5");
       return error_expr();
