@@ -70,6 +70,9 @@ struct ProbeContext {
   Dispatch dispatch = Dispatch::kSingle;
   Recipe number;
   bool skip_compat_syscalls = false;  // 32-bit tasks have other numbers
+
+  bool is_limited_to_pid = true;  // with -p: fires, but does nothing, in other processes
+  bool runs_after_exit = false;   // begin and end: not stopped by the exit flag
 };
 
 // A probe that an attach point stands for, before programs are formed.
