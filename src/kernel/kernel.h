@@ -77,6 +77,8 @@ class Kernel {
   virtual std::optional<Enumerated> find_enumerator(types::Types& types, std::string_view name) = 0;
   virtual void complete(types::Types& types, types::TypeId struct_type) = 0;
   virtual std::vector<std::string> struct_names(std::string_view glob) = 0;  // "struct foo", "union bar", "enum baz"
+  // The C text of "struct foo", "union foo", "enum foo" or any of them named foo, without the last newline.
+  virtual std::optional<std::string> c_definition(std::string_view name) = 0;
 
   virtual std::optional<FunctionPrototype> find_function(types::Types& types, std::string_view name,
                                                          std::string_view module = {}) = 0;

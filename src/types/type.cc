@@ -228,14 +228,16 @@ TypeId Types::stack(bool user, StackMode mode, uint32_t frames) {
 }
 
 // A struct of the script is known by its tag, one of BTF by its id: two kernel objects may each have a `struct entry`.
-TypeId Types::declare_struct(std::string name, bool is_union, Origin origin) {
-  if (origin.btf_id != 0) {
-    return intern(
-        {.kind = Kind::kStruct, .is_union = is_union, .complete = false, .name = std::move(name), .origin = origin},
-        fmt::format("btf{}:{}", origin.module, origin.btf_id));
-  }
+TypeId Types::declare_struct(std::string name, bool is_union, Origin origin, uint32_t size_bytes) {
+  Type type{.kind = Kind::kStruct,
+            .is_union = is_union,
+            .complete = false,
+            .size_bytes = size_bytes,
+            .name = name,
+            .origin = origin};
+  if (origin.btf_id != 0) return intern(std::move(type), fmt::format("btf{}:{}", origin.module, origin.btf_id));
   if (const auto found = structs_.find(name); found != structs_.end()) return found->second;
-  const TypeId id = types_.add({.kind = Kind::kStruct, .is_union = is_union, .complete = false, .name = name});
+  const TypeId id = types_.add(std::move(type));
   if (!name.empty()) structs_.emplace(std::move(name), id);
   return id;
 }

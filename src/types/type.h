@@ -141,7 +141,8 @@ class Types {
 
   // Named types. `name` is the tag alone; struct and union share one name space, enums have another. Declaring twice
   // with the same origin gives the same id.
-  TypeId declare_struct(std::string name, bool is_union, Origin origin);
+  // `size_bytes`: where it is known before the members are, so that arrays of it have theirs.
+  TypeId declare_struct(std::string name, bool is_union, Origin origin, uint32_t size_bytes = 0);
   void define_struct(TypeId id, std::vector<Member> members, uint32_t size_bytes, uint32_t align_bytes);
   TypeId define_enum(std::string name, std::vector<Enumerator> enumerators, uint32_t size_bytes, bool is_signed,
                      Origin origin);

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <cstddef>
+
+#include "kernel/arch/arch.h"
+
+namespace espy::kernel {
+namespace {
+
+// struct pt_regs as the kernel pushes it: the order of the words is ABI (asm/ptrace.h).
+enum Slot : uint32_t {
+  kR15,
+  kR14,
+  kR13,
+  kR12,
+  kBp,
+  kBx,
+  kR11,
+  kR10,
+  kR9,
+  kR8,
+  kAx,
+  kCx,
+  kDx,
+  kSi,
+  kDi,
+  kOrigAx,
+  kIp,
+  kCs,
+  kFlags,
+  kSp,
+  kSs,
+  kSlots
+};
+
+constexpr uint32_t at(Slot slot) { return slot * 8; }
+
+// By the kernel's names, and by those of the processor's manual.
+constexpr Register kRegisters[] = {
+    {"r15", at(kR15)},        {"r14", at(kR14)},         {"r13", at(kR13)}, {"r12", at(kR12)}, {"bp", at(kBp)},
+    {"bx", at(kBx)},          {"r11", at(kR11)},         {"r10", at(kR10)}, {"r9", at(kR9)},   {"r8", at(kR8)},
+    {"ax", at(kAx)},          {"cx", at(kCx)},           {"dx", at(kDx)},   {"si", at(kSi)},   {"di", at(kDi)},
+    {"orig_ax", at(kOrigAx)}, {"orig_rax", at(kOrigAx)}, {"ip", at(kIp)},   {"pc", at(kIp)},   {"cs", at(kCs)},
+    {"flags", at(kFlags)},    {"sp", at(kSp)},           {"ss", at(kSs)},   {"rbp", at(kBp)},  {"rbx", at(kBx)},
+    {"rax", at(kAx)},         {"rcx", at(kCx)},          {"rdx", at(kDx)},  {"rsi", at(kSi)},  {"rdi", at(kDi)},
+    {"rip", at(kIp)},         {"eflags", at(kFlags)},    {"rsp", at(kSp)},
+};
+
+constexpr uint32_t kArguments[] = {at(kDi), at(kSi), at(kDx), at(kCx), at(kR8), at(kR9)};
+// `syscall` itself overwrites cx, so the fourth argument travels in r10.
+constexpr uint32_t kSyscallArguments[] = {at(kDi), at(kSi), at(kDx), at(kR10), at(kR8), at(kR9)};
+
+constexpr Arch kArch = {
+    .name = "x86_64",
+    .registers = kRegisters,
+    .argument_offsets = kArguments,
+    .syscall_argument_offsets = kSyscallArguments,
+    .return_value_offset = at(kAx),
+    .stack_pointer_offset = at(kSp),
+    .instruction_pointer_offset = at(kIp),
+    .pt_regs_size_bytes = at(kSlots),
+    .stack_argument_start_bytes = 8,  // the return address is on top
+    // struct thread_info { unsigned long flags, syscall_work; u32 status; ... } opens task_struct, and TS_COMPAT in its
+    // status says that the task is in a 32-bit system call.
+    .compat_status_offset_bytes = 16,
+    .compat_status_mask = 2,
+};
+
+}  // namespace
+
+const Arch& x86_64() { return kArch; }
+
+const Arch& host_arch() { return kArch; }
+
+std::optional<Register> find_register(const Arch& arch, std::string_view name) {
+  const auto found = std::ranges::find(arch.registers, name, &Register::name);
+  if (found == arch.registers.end()) return std::nullopt;
+  return *found;
+}
+
+}  // namespace espy::kernel

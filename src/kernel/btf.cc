@@ -1,0 +1,253 @@
+// How to find one of 150,000 records in a millisecond without an index.
+//
+// Records have different lengths and only the first one's place is known, so an id can be found only by walking. A
+// full table of offsets would be 600 KB that most runs do not need. Instead whoever walks drops a mark every 64
+// records: an id costs a jump and a short walk, and what was never walked costs nothing.
+//
+// Names are found backwards. The kernel's strings are unique, so a name is first searched as bytes among the strings
+// (which memmem does at memory speed) and the records are then compared by a 32-bit offset, without looking at any
+// string. A name that is nowhere among the strings is answered without looking at the records at all.
+#include "kernel/btf.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/fd.h"
+
+namespace espy::kernel {
+namespace {
+
+constexpr uint16_t kMagic = 0xeb9f;
+constexpr uint32_t kMarkEvery = 64;
+constexpr size_t kFixedBytes = 12;  // name, info, size or type
+
+struct Header {
+  uint16_t magic;
+  uint8_t version;
+  uint8_t flags;
+  uint32_t header_bytes;
+  uint32_t types_offset;  // from the header's end, as is strings_offset
+  uint32_t types_bytes;
+  uint32_t strings_offset;
+  uint32_t strings_bytes;
+};
+
+uint32_t read_word(const std::byte* bytes) {
+  uint32_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+// Bytes that follow the fixed part of a record; nothing for a kind we do not know, whose length nobody can tell.
+std::optional<size_t> tail_bytes(BtfKind kind, uint32_t count) {
+  switch (kind) {
+    case BtfKind::kInt:
+    case BtfKind::kVar:
+    case BtfKind::kDeclTag: return 4;
+    case BtfKind::kArray: return 12;
+    case BtfKind::kStruct:
+    case BtfKind::kUnion:
+    case BtfKind::kDatasec:
+    case BtfKind::kEnum64: return size_t{12} * count;
+    case BtfKind::kEnum:
+    case BtfKind::kFuncProto: return size_t{8} * count;
+    case BtfKind::kPtr:
+    case BtfKind::kFwd:
+    case BtfKind::kTypedef:
+    case BtfKind::kVolatile:
+    case BtfKind::kConst:
+    case BtfKind::kRestrict:
+    case BtfKind::kFunc:
+    case BtfKind::kFloat:
+    case BtfKind::kTypeTag: return 0;
+    case BtfKind::kVoid: break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+uint32_t BtfRecord::word(size_t index) const {
+  return (index + 1) * 4 <= tail.size() ? read_word(tail.data() + index * 4) : 0;
+}
+
+Result<std::unique_ptr<Btf>> Btf::open(const std::string& path, const Btf* base) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail_errno(path, errno);
+  const OwnedFd file(fd);
+  struct stat status = {};
+  if (fstat(fd, &status) != 0) return fail_errno(path, errno);
+
+  std::unique_ptr<Btf> btf(new Btf);
+  btf->mapping_bytes_ = static_cast<size_t>(status.st_size);
+  void* mapping = btf->mapping_bytes_ ? mmap(nullptr, btf->mapping_bytes_, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+  // Before 6.16 the kernel's own BTF files can be read but not mapped.
+  if (mapping == MAP_FAILED) return parse(TRY(read_file(path)), base);
+  btf->mapping_ = mapping;
+  TRY_STATUS(btf->read_header(base));
+  return btf;
+}
+
+Result<std::unique_ptr<Btf>> Btf::parse(std::string bytes, const Btf* base) {
+  std::unique_ptr<Btf> btf(new Btf);
+  btf->owned_ = std::move(bytes);
+  TRY_STATUS(btf->read_header(base));
+  return btf;
+}
+
+Btf::~Btf() {
+  if (mapping_) munmap(mapping_, mapping_bytes_);
+}
+
+Status Btf::read_header(const Btf* base) {
+  const auto bytes = mapping_ ? std::string_view(static_cast<const char*>(mapping_), mapping_bytes_) : owned_;
+  Header header = {};
+  if (bytes.size() < sizeof header) return fail("BTF is too short");
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != kMagic) return fail("not BTF, or that of a machine with another byte order");
+  if (header.version != 1) return fail("BTF of an unknown version");
+  const auto section = [&](uint32_t offset, uint32_t size) -> std::optional<std::string_view> {
+    const uint64_t start = uint64_t{header.header_bytes} + offset;
+    if (start > bytes.size() || size > bytes.size() - start) return std::nullopt;
+    return bytes.substr(start, size);
+  };
+  const auto types = section(header.types_offset, header.types_bytes);
+  const auto strings = section(header.strings_offset, header.strings_bytes);
+  if (!types || !strings) return fail("BTF is truncated");
+  if (!strings->empty() && strings->back() != '\0') return fail("BTF strings are not terminated");
+  types_ = std::as_bytes(std::span(types->data(), types->size()));
+  strings_ = *strings;
+  base_ = base;
+  if (base) {
+    first_id_ = base->end_id();
+    first_string_ = base->first_string_ + static_cast<uint32_t>(base->strings_.size());
+  }
+  reached_ = {first_id_, 0};
+  return {};
+}
+
+// Reads the record at `cursor` and moves it behind; nothing at the end, or where the object makes no more sense.
+std::optional<BtfRecord> Btf::next(Cursor& cursor) const {
+  if (types_.size() - cursor.offset_bytes < kFixedBytes) return std::nullopt;
+  const std::byte* bytes = types_.data() + cursor.offset_bytes;
+  BtfRecord record{cursor.id, read_word(bytes), read_word(bytes + 4), read_word(bytes + 8), {}};
+  const auto tail = tail_bytes(record.kind(), record.count());
+  if (!tail || *tail > types_.size() - cursor.offset_bytes - kFixedBytes) return std::nullopt;
+  record.tail = {bytes + kFixedBytes, *tail};
+
+  if (cursor.id == reached_.id) {
+    if ((cursor.id - first_id_) % kMarkEvery == 0) marks_.push_back(cursor.offset_bytes);
+    reached_ = {cursor.id + 1, static_cast<uint32_t>(cursor.offset_bytes + kFixedBytes + *tail)};
+  }
+  ++cursor.id;
+  cursor.offset_bytes += static_cast<uint32_t>(kFixedBytes + *tail);
+  return record;
+}
+
+uint32_t Btf::end_id() const {
+  Cursor cursor = reached_;
+  while (next(cursor)) {
+  }
+  return reached_.id;
+}
+
+std::optional<BtfRecord> Btf::record(uint32_t id) const {
+  if (id < first_id_) return base_ && id != 0 ? base_->record(id) : std::nullopt;
+  Cursor cursor = reached_;
+  if (id < reached_.id) {
+    const uint32_t mark = (id - first_id_) / kMarkEvery;
+    cursor = {first_id_ + mark * kMarkEvery, marks_[mark]};
+  }
+  while (cursor.id < id) {
+    if (!next(cursor)) return std::nullopt;
+  }
+  return next(cursor);
+}
+
+std::string_view Btf::string(uint32_t offset) const {
+  if (offset < first_string_) return base_ ? base_->string(offset) : std::string_view{};
+  offset -= first_string_;
+  if (offset >= strings_.size()) return {};
+  return strings_.data() + offset;  // ends in bounds: the section's last byte is NUL
+}
+
+// Where `text` stands as a whole string, here and in the base, in the shared numbering. Once in what the kernel makes.
+std::vector<uint32_t> Btf::string_offsets(std::string_view text) const {
+  std::vector<uint32_t> offsets = base_ ? base_->string_offsets(text) : std::vector<uint32_t>{};
+  if (text.empty() || text.find('\0') != text.npos) return offsets;
+  const std::string needle = '\0' + std::string(text) + '\0';
+  const char* const begin = strings_.data();
+  const char* const end = begin + strings_.size();
+  for (const char* at = begin; at < end;) {
+    const auto* found =
+        static_cast<const char*>(memmem(at, static_cast<size_t>(end - at), needle.data(), needle.size()));
+    if (!found) break;
+    offsets.push_back(first_string_ + static_cast<uint32_t>(found + 1 - begin));
+    at = found + needle.size() - 1;
+  }
+  // The first string of a module has no NUL before it.
+  if (base_ && strings_.starts_with(std::string_view(needle).substr(1))) offsets.push_back(first_string_);
+  return offsets;
+}
+
+std::optional<BtfRecord> Btf::find(std::string_view name, BtfKinds set) const {
+  const auto offsets = string_offsets(name);
+  if (offsets.empty()) return std::nullopt;
+  std::optional<BtfRecord> found;
+  for_each([&](const BtfRecord& record) {
+    if (record.is(set) && std::find(offsets.begin(), offsets.end(), record.name_offset) != offsets.end())
+      found = record;
+    return !found;
+  });
+  return found;
+}
+
+std::optional<Btf::FoundEnumerator> Btf::find_enumerator(std::string_view name) const {
+  const auto offsets = string_offsets(name);
+  if (offsets.empty()) return std::nullopt;
+  std::optional<FoundEnumerator> found;
+  for_each([&](const BtfRecord& record) {
+    if (!record.is(kinds(BtfKind::kEnum, BtfKind::kEnum64))) return true;
+    for (uint32_t i = 0; i < record.count() && !found; ++i) {
+      const uint32_t offset = enumerator(record, i).name_offset;
+      if (std::find(offsets.begin(), offsets.end(), offset) != offsets.end()) found = FoundEnumerator{record, i};
+    }
+    return !found;
+  });
+  return found;
+}
+
+BtfMember Btf::member(const BtfRecord& record, uint32_t index) {
+  const size_t at = size_t{3} * index;
+  BtfMember member{record.word(at), record.word(at + 1), record.word(at + 2), 0};
+  if (record.kind_flag()) {
+    member.bit_size = member.offset_bits >> 24;
+    member.offset_bits &= 0xff'ffff;
+  }
+  return member;
+}
+
+BtfEnumerator Btf::enumerator(const BtfRecord& record, uint32_t index) {
+  if (record.kind() == BtfKind::kEnum64) {
+    const size_t at = size_t{3} * index;
+    const uint64_t value = record.word(at + 1) | uint64_t{record.word(at + 2)} << 32;
+    return {record.word(at), static_cast<int64_t>(value)};
+  }
+  const uint32_t value = record.word(size_t{2} * index + 1);
+  // The flag says that there are negative values; without it they are unsigned.
+  const int64_t wide = record.kind_flag() ? int64_t{static_cast<int32_t>(value)} : int64_t{value};
+  return {record.word(size_t{2} * index), wide};
+}
+
+BtfParameter Btf::parameter(const BtfRecord& record, uint32_t index) {
+  return {record.word(size_t{2} * index), record.word(size_t{2} * index + 1)};
+}
+
+BtfArray Btf::array(const BtfRecord& record) { return {record.word(0), record.word(2)}; }
+
+}  // namespace espy::kernel

@@ -1,0 +1,159 @@
+// Btf: one BTF object (vmlinux or a module), mapped and read in place.
+//
+// In: a file or bytes. Out: records by id and by name. Nothing is decoded before it is asked for and nothing is copied:
+// a record is a view into the object, which must outlive it. Every access is checked against the object's bounds; in
+// malformed BTF the records end where the damage starts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace espy::kernel {
+
+// As the format numbers them (Documentation/bpf/btf.rst).
+enum class BtfKind : uint8_t {
+  kVoid,
+  kInt,
+  kPtr,
+  kArray,
+  kStruct,
+  kUnion,
+  kEnum,
+  kFwd,
+  kTypedef,
+  kVolatile,
+  kConst,
+  kRestrict,
+  kFunc,
+  kFuncProto,
+  kVar,
+  kDatasec,
+  kFloat,
+  kDeclTag,
+  kTypeTag,
+  kEnum64,
+};
+
+// A set of kinds, for searches: `kinds(BtfKind::kStruct, BtfKind::kUnion)`.
+using BtfKinds = uint32_t;
+template <class... Kind>
+constexpr BtfKinds kinds(Kind... kind) {
+  return (... | (BtfKinds{1} << static_cast<uint8_t>(kind)));
+}
+
+struct BtfRecord {
+  uint32_t id = 0;
+  uint32_t name_offset = 0;
+  uint32_t info = 0;
+  uint32_t size_or_type = 0;        // bytes, or the id this record is about
+  std::span<const std::byte> tail;  // what follows the twelve bytes that all records have
+
+  BtfKind kind() const { return static_cast<BtfKind>(info >> 24 & 0x1f); }
+  uint32_t count() const { return info & 0xffff; }  // members, enumerators, parameters
+  bool kind_flag() const { return info >> 31; }     // bit fields in members; a union behind kFwd; signed enumerators
+  bool is(BtfKinds set) const { return set >> static_cast<uint8_t>(kind()) & 1; }
+
+  // The 32-bit word `index` of the tail; 0 behind its end.
+  uint32_t word(size_t index) const;
+};
+
+struct BtfMember {
+  uint32_t name_offset = 0;
+  uint32_t type = 0;
+  uint32_t offset_bits = 0;
+  uint32_t bit_size = 0;  // 0 unless a bit field
+};
+
+struct BtfEnumerator {
+  uint32_t name_offset = 0;
+  int64_t value = 0;
+};
+
+struct BtfParameter {
+  uint32_t name_offset = 0;
+  uint32_t type = 0;  // 0 in the last one: `...`
+};
+
+struct BtfArray {
+  uint32_t element = 0;
+  uint32_t count = 0;
+};
+
+class Btf {
+ public:
+  // `base` is vmlinux's BTF for that of a module, whose ids and strings go on where those of the base end; it must
+  // outlive the result.
+  static Result<std::unique_ptr<Btf>> open(const std::string& path, const Btf* base = nullptr);
+  static Result<std::unique_ptr<Btf>> parse(std::string bytes, const Btf* base = nullptr);
+  ~Btf();
+  Btf(const Btf&) = delete;
+  Btf& operator=(const Btf&) = delete;
+
+  // Ids of this object (not of its base) are first_id() .. end_id() - 1; end_id() reads the whole object once.
+  uint32_t first_id() const { return first_id_; }
+  uint32_t end_id() const;
+
+  // The record of `id`, in the base if it belongs there; nothing for 0 (void) and for ids there are not.
+  std::optional<BtfRecord> record(uint32_t id) const;
+  // The string at `offset`; "" where there is none.
+  std::string_view string(uint32_t offset) const;
+  std::string_view name(const BtfRecord& record) const { return string(record.name_offset); }
+
+  // The first record of one of these kinds with this name, in this object alone.
+  std::optional<BtfRecord> find(std::string_view name, BtfKinds set) const;
+  // The first enum of this object that has an enumerator of that name, and which.
+  struct FoundEnumerator {
+    BtfRecord record;
+    uint32_t index = 0;
+  };
+  std::optional<FoundEnumerator> find_enumerator(std::string_view name) const;
+
+  // Calls `visit(record)` for all of this object in order of ids, until it returns false.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    Cursor cursor{first_id_, 0};
+    while (const auto record = next(cursor)) {
+      if (!visit(*record)) return;
+    }
+  }
+
+  static BtfMember member(const BtfRecord& record, uint32_t index);
+  static BtfEnumerator enumerator(const BtfRecord& record, uint32_t index);
+  static BtfParameter parameter(const BtfRecord& record, uint32_t index);
+  static BtfArray array(const BtfRecord& record);
+
+ private:
+  struct Cursor {  // a place between two records
+    uint32_t id;
+    uint32_t offset_bytes;
+  };
+
+  Btf() = default;
+  Status read_header(const Btf* base);
+  std::optional<BtfRecord> next(Cursor& cursor) const;
+  std::vector<uint32_t> string_offsets(std::string_view text) const;
+
+  std::string owned_;
+  void* mapping_ = nullptr;
+  size_t mapping_bytes_ = 0;
+
+  const Btf* base_ = nullptr;
+  uint32_t first_id_ = 1;
+  uint32_t first_string_ = 0;  // where our strings start in the numbering shared with the base
+  std::span<const std::byte> types_;
+  std::string_view strings_;
+
+  // Offsets of every kMarkEvery-th record as far as anybody has read, and the place reached.
+  mutable std::vector<uint32_t> marks_;
+  mutable Cursor reached_ = {};
+};
+
+}  // namespace espy::kernel

@@ -1,0 +1,127 @@
+// C writes a type around the name it is for: `int (*name[4])(long)`. So a declaration grows from the name outwards,
+// one record at a time: a pointer puts a star before it, an array brackets behind it, until a record that has a name
+// of its own (or braces) ends it on the left. Only where an array or function follows a pointer are parentheses needed.
+#include "kernel/btf_print.h"
+
+#include <fmt/format.h>
+
+namespace espy::kernel {
+namespace {
+
+constexpr int kMaxDepth = 64;
+constexpr int kMaxNesting = 4;         // of functions in parameters of functions
+constexpr size_t kMaxLines = 100'000;  // damaged BTF may nest without end
+constexpr BtfKinds kAggregates = kinds(BtfKind::kStruct, BtfKind::kUnion);
+constexpr BtfKinds kEnums = kinds(BtfKind::kEnum, BtfKind::kEnum64);
+
+class Printer {
+ public:
+  explicit Printer(const Btf& btf) : btf_(btf) {}
+
+  // "struct foo {...}" with its lines indented by `indent` tabs, without a semicolon.
+  std::string definition(const BtfRecord& record, int indent) {
+    const std::string_view tag = btf_.name(record);
+    std::string text = fmt::format("{}{}{} {{\n", keyword(record), tag.empty() ? "" : " ", tag);
+    for (uint32_t i = 0; i < record.count() && indent < kMaxDepth && ++lines_ < kMaxLines; ++i) {
+      text += std::string(static_cast<size_t>(indent) + 1, '\t');
+      text += record.is(kEnums) ? enumerator(record, i) : member(record, i, indent + 1) + ";\n";
+    }
+    return text + std::string(static_cast<size_t>(indent), '\t') + "}";
+  }
+
+ private:
+  static std::string_view keyword(const BtfRecord& record) {
+    if (record.kind() == BtfKind::kFwd) return record.kind_flag() ? "union" : "struct";
+    if (record.is(kEnums)) return "enum";
+    return record.kind() == BtfKind::kUnion ? "union" : "struct";
+  }
+
+  std::string enumerator(const BtfRecord& record, uint32_t index) {
+    const BtfEnumerator value = Btf::enumerator(record, index);
+    const std::string_view name = btf_.string(value.name_offset);
+    if (record.kind_flag()) return fmt::format("{} = {},\n", name, value.value);
+    return fmt::format("{} = {},\n", name, static_cast<uint64_t>(value.value));
+  }
+
+  std::string member(const BtfRecord& owner, uint32_t index, int indent) {
+    const BtfMember member = Btf::member(owner, index);
+    std::string text = declare(member.type, std::string(btf_.string(member.name_offset)), indent);
+    if (member.bit_size != 0) text += fmt::format(": {}", member.bit_size);
+    return text;
+  }
+
+  // The declaration of `declarator` ("name", "*name", "(*name)(int)") as of the type `id`.
+  std::string declare(uint32_t id, std::string declarator, int indent) {
+    std::string qualifiers;  // of the type that comes next, `const` in `const char *`
+    bool behind_pointer = false;
+    for (int depth = 0; depth < kMaxDepth; ++depth) {
+      const auto record = btf_.record(id);
+      if (!record) return finish(qualifiers + "void", declarator);
+      switch (record->kind()) {
+        case BtfKind::kPtr:
+          declarator = qualifiers.empty() ? "*" + declarator : fmt::format("* {}{}", qualifiers, declarator);
+          qualifiers.clear();
+          behind_pointer = true;
+          break;
+        case BtfKind::kArray:
+          if (behind_pointer) declarator = "(" + declarator + ")";
+          declarator += fmt::format("[{}]", Btf::array(*record).count);
+          behind_pointer = false;
+          id = Btf::array(*record).element;
+          continue;
+        case BtfKind::kFuncProto:
+          if (behind_pointer) declarator = "(" + declarator + ")";
+          declarator += parameters(*record, indent);
+          behind_pointer = false;
+          break;
+        case BtfKind::kConst: qualifiers += "const "; break;
+        case BtfKind::kVolatile: qualifiers += "volatile "; break;
+        case BtfKind::kRestrict:
+        case BtfKind::kTypeTag: break;
+        default: return finish(qualifiers + base(*record, indent), declarator);
+      }
+      id = record->size_or_type;
+    }
+    return finish("void", declarator);
+  }
+
+  static std::string finish(std::string left, const std::string& declarator) {
+    return declarator.empty() ? left : left + " " + declarator;
+  }
+
+  std::string base(const BtfRecord& record, int indent) {
+    const std::string_view name = btf_.name(record);
+    const bool tagged = record.is(kAggregates | kEnums) || record.kind() == BtfKind::kFwd;
+    if (!tagged) return std::string(name);
+    return name.empty() ? definition(record, indent) : fmt::format("{} {}", keyword(record), name);
+  }
+
+  std::string parameters(const BtfRecord& proto, int indent) {
+    if (proto.count() == 0) return "(void)";
+    std::string text;
+    for (uint32_t i = 0; i < proto.count(); ++i) {
+      const BtfParameter parameter = Btf::parameter(proto, i);
+      if (i > 0) text += ", ";
+      if (++nesting_ > kMaxNesting) {
+        text += "...";
+      } else {
+        text += parameter.type == 0 ? "..."
+                                    : declare(parameter.type, std::string(btf_.string(parameter.name_offset)), indent);
+      }
+      --nesting_;
+    }
+    return "(" + text + ")";
+  }
+
+  const Btf& btf_;
+  int nesting_ = 0;
+  size_t lines_ = 0;
+};
+
+}  // namespace
+
+std::string print_definition(const Btf& btf, const BtfRecord& record) {
+  return Printer(btf).definition(record, 0) + ";";
+}
+
+}  // namespace espy::kernel

@@ -1,0 +1,89 @@
+// From BTF records to the language's types.
+//
+// In: ids of a BtfSet. Out: TypeIds. A struct met on the way is only declared, with its size; its members are read by
+// `complete_struct` when they are asked for, so that `task_struct` does not pull in half of the kernel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernel/btf.h"
+#include "types/type.h"
+
+namespace espy::kernel {
+
+// A record and whose it is. Module 0 is vmlinux; records of a module's base are given as vmlinux's.
+struct BtfPlace {
+  uint32_t module = 0;
+  BtfRecord record;
+};
+
+// vmlinux's BTF and that of the modules, each opened when it is first asked for.
+class BtfSet {
+ public:
+  explicit BtfSet(std::string directory) : directory_(std::move(directory)) {}
+
+  const Btf* vmlinux();
+  const std::vector<std::string>& modules();                    // names by index - 1
+  const Btf* object(uint32_t module);                           // nullptr where it cannot be read
+  std::optional<uint32_t> module_index(std::string_view name);  // "vmlinux" is 0
+  std::string_view module_name(uint32_t module);
+  std::optional<BtfPlace> record(uint32_t module, uint32_t id);
+
+  // In vmlinux, and if it is not there in the modules.
+  std::optional<BtfPlace> find(std::string_view name, BtfKinds set);
+  std::optional<std::pair<BtfPlace, uint32_t>> find_enumerator(std::string_view name);  // the enum, and which one of it
+
+ private:
+  const Btf* load(uint32_t module);
+
+  std::string directory_;
+  std::optional<std::vector<std::string>> modules_;
+  std::vector<std::unique_ptr<Btf>> objects_;
+  std::vector<bool> tried_;
+};
+
+class BtfConverter {
+ public:
+  BtfConverter(BtfSet& set, types::Types& types) : set_(set), types_(types) {}
+
+  // The type of record `id`; void where the BTF makes no sense.
+  types::TypeId convert(uint32_t module, uint32_t id);
+  types::TypeId convert(const BtfPlace& place) { return convert(place.module, place.record.id); }
+  // Reads the members of a struct that came from BTF, and those of all structs that lie within it.
+  void complete_struct(types::TypeId struct_type);
+  // Defines `struct_type`, whatever it came from, with the members of `place`.
+  void define_as(types::TypeId struct_type, const BtfPlace& place);
+  // Parameters and result of a kFunc or kFuncProto; each parameter's offset is its place among 8-byte argument words.
+  struct Prototype {
+    std::vector<types::Member> parameters;
+    types::TypeId result;
+  };
+  Prototype prototype(const BtfPlace& function);
+
+ private:
+  types::TypeId convert_record(const BtfPlace& place);
+  types::TypeId convert_int(const BtfPlace& place);
+  types::TypeId convert_float(uint32_t size_bytes);
+  types::TypeId convert_pointer(const BtfPlace& place);
+  types::TypeId convert_array(const BtfPlace& place);
+  types::TypeId convert_struct(const BtfPlace& place);
+  types::TypeId convert_enum(const BtfPlace& place);
+  types::TypeId convert_function(const BtfPlace& place);
+  types::Member convert_member(const BtfPlace& owner, const BtfMember& member);
+  void complete_parts(types::TypeId type);
+  uint32_t struct_align(const std::vector<types::Member>& members, uint32_t size_bytes) const;
+
+  BtfSet& set_;
+  types::Types& types_;
+  int depth_ = 0;
+  int function_depth_ = 0;
+  std::set<types::TypeId> in_progress_;
+};
+
+}  // namespace espy::kernel

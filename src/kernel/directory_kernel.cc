@@ -1,0 +1,251 @@
+#include "kernel/directory_kernel.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <set>
+
+#include "base/fd.h"
+#include "base/strings.h"
+#include "kernel/btf_print.h"
+#include "kernel/functions.h"
+#include "kernel/syscalls.h"
+#include "kernel/tracefs.h"
+
+namespace espy::kernel {
+namespace {
+
+using types::Kind;
+using types::TypeId;
+using types::Types;
+
+constexpr BtfKinds kStructs = kinds(BtfKind::kStruct, BtfKind::kUnion);
+constexpr BtfKinds kEnums = kinds(BtfKind::kEnum, BtfKind::kEnum64);
+constexpr std::string_view kRawTracepointPrefix = "btf_trace_";
+
+std::string_view keyword(BtfKind kind) {
+  if (kind == BtfKind::kStruct) return "struct";
+  return kind == BtfKind::kUnion ? "union" : "enum";
+}
+
+}  // namespace
+
+DirectoryKernel::DirectoryKernel(std::string root, const Arch& arch, uint32_t cpu_count,
+                                 std::function<bool(Feature)> probe)
+    : root_(std::move(root)),
+      arch_(arch),
+      cpu_count_(cpu_count),
+      probe_(std::move(probe)),
+      btf_(root_ + "/sys/kernel/btf") {}
+
+bool DirectoryKernel::has(Feature feature) {
+  const auto [entry, is_new] = features_.try_emplace(feature, false);
+  if (is_new) entry->second = probe_(feature);
+  return entry->second;
+}
+
+TypeId DirectoryKernel::find_struct(Types& types, std::string_view tag) {
+  const TypeId own = types.find_struct(tag);
+  if (own.valid() && types[own].complete) return own;
+  const auto place = btf_.find(tag, kStructs);
+  return place ? BtfConverter(btf_, types).convert(*place) : own;
+}
+
+TypeId DirectoryKernel::find_enum(Types& types, std::string_view tag) {
+  if (const TypeId own = types.find_enum(tag); own.valid()) return own;
+  const auto place = btf_.find(tag, kEnums);
+  return place ? BtfConverter(btf_, types).convert(*place) : TypeId{};
+}
+
+TypeId DirectoryKernel::find_typedef(Types& types, std::string_view name) {
+  if (const TypeId own = types.find_alias(name); own.valid()) return own;
+  const auto place = btf_.find(name, kinds(BtfKind::kTypedef));
+  return place ? BtfConverter(btf_, types).convert(*place) : TypeId{};
+}
+
+std::optional<Enumerated> DirectoryKernel::find_enumerator(Types& types, std::string_view name) {
+  for (uint32_t i = 0; i < types.size(); ++i) {
+    const types::Type& type = types[TypeId{i}];
+    if (type.kind != Kind::kEnum || type.origin.btf_id != 0) continue;
+    for (const types::Enumerator& enumerator : type.enumerators) {
+      if (enumerator.name == name) return Enumerated{TypeId{i}, enumerator.value};
+    }
+  }
+  const auto found = btf_.find_enumerator(name);
+  if (!found) return std::nullopt;
+  const auto& [place, index] = *found;
+  return Enumerated{BtfConverter(btf_, types).convert(place), Btf::enumerator(place.record, index).value};
+}
+
+void DirectoryKernel::complete(Types& types, TypeId struct_type) {
+  const types::Type& type = types[struct_type];
+  if (type.kind != Kind::kStruct || type.complete) return;
+  BtfConverter converter(btf_, types);
+  if (type.origin.btf_id != 0) return converter.complete_struct(struct_type);
+  // The script named it (`struct sock *sk;`) without saying what it is.
+  if (type.name.empty()) return;
+  if (const auto place = btf_.find(std::string(type.name), kStructs)) converter.define_as(struct_type, *place);
+}
+
+std::vector<std::string> DirectoryKernel::struct_names(std::string_view glob) {
+  std::set<std::string> names;
+  for (uint32_t module = 0; module <= btf_.modules().size(); ++module) {
+    const Btf* btf = btf_.object(module);
+    if (!btf) continue;
+    btf->for_each([&](const BtfRecord& record) {
+      if (!record.is(kStructs | kEnums)) return true;
+      const std::string_view tag = btf->name(record);
+      if (tag.empty()) return true;
+      std::string name = fmt::format("{} {}", keyword(record.kind()), tag);
+      if (glob_match(glob, name) || glob_match(glob, tag)) names.insert(std::move(name));
+      return true;
+    });
+  }
+  return {names.begin(), names.end()};
+}
+
+std::optional<std::string> DirectoryKernel::c_definition(std::string_view name) {
+  BtfKinds set = kStructs | kEnums;
+  if (name.starts_with("struct ")) {
+    set = kinds(BtfKind::kStruct);
+  } else if (name.starts_with("union ")) {
+    set = kinds(BtfKind::kUnion);
+  } else if (name.starts_with("enum ")) {
+    set = kEnums;
+  }
+  if (const size_t space = name.find(' '); space != name.npos) name = trim(name.substr(space));
+  const auto place = btf_.find(name, set);
+  if (!place) return std::nullopt;
+  return print_definition(*btf_.object(place->module), place->record);
+}
+
+std::optional<FunctionPrototype> DirectoryKernel::find_function(Types& types, std::string_view name,
+                                                                std::string_view module) {
+  std::optional<BtfPlace> place;
+  if (module.empty()) {
+    place = btf_.find(name, kinds(BtfKind::kFunc));
+  } else if (const auto index = btf_.module_index(module)) {
+    const Btf* btf = btf_.object(*index);
+    const auto record = btf ? btf->find(name, kinds(BtfKind::kFunc)) : std::nullopt;
+    if (record) place = BtfPlace{*index, *record};
+  }
+  if (!place) return std::nullopt;
+  auto prototype = BtfConverter(btf_, types).prototype(*place);
+  return FunctionPrototype{.name = std::string(name),
+                           .module = std::string(btf_.module_name(place->module)),
+                           .btf_id = place->record.id,
+                           .module_index = place->module,
+                           .parameters = std::move(prototype.parameters),
+                           .result = prototype.result};
+}
+
+// The typedef btf_trace_NAME has the types of a tracepoint's arguments but not their names. Functions made by the same
+// macros have both: the one for BPF (but only for the first event of a class), and since 6.5 a probe stub for each.
+std::optional<BtfPlace> DirectoryKernel::find_tracepoint_function(std::string_view name) {
+  for (const char* prefix : {"__bpf_trace_", "__probestub_", "__traceiter_"}) {
+    if (const auto place = btf_.find(prefix + std::string(name), kinds(BtfKind::kFunc))) return place;
+  }
+  return std::nullopt;
+}
+
+std::optional<FunctionPrototype> DirectoryKernel::find_raw_tracepoint(Types& types, std::string_view name) {
+  const auto typedef_place = btf_.find(std::string(kRawTracepointPrefix) + std::string(name), kinds(BtfKind::kTypedef));
+  if (!typedef_place) return std::nullopt;
+  auto described = find_tracepoint_function(name);
+  if (!described) {
+    const auto pointer = btf_.record(typedef_place->module, typedef_place->record.size_or_type);
+    if (pointer) described = btf_.record(pointer->module, pointer->record.size_or_type);
+  }
+  if (!described || !described->record.is(kinds(BtfKind::kFunc, BtfKind::kFuncProto))) return std::nullopt;
+  auto prototype = BtfConverter(btf_, types).prototype(*described);
+  auto& parameters = prototype.parameters;
+  if (!parameters.empty()) parameters.erase(parameters.begin());  // void *__data
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].offset_bits -= 64;
+    if (parameters[i].name.empty()) parameters[i].name = fmt::format("arg{}", i);
+  }
+  return FunctionPrototype{.name = std::string(name),
+                           .module = std::string(btf_.module_name(typedef_place->module)),
+                           .btf_id = typedef_place->record.id,
+                           .module_index = typedef_place->module,
+                           .parameters = std::move(parameters),
+                           .result = types.void_type()};
+}
+
+std::vector<std::string> DirectoryKernel::raw_tracepoints(std::string_view glob) {
+  std::set<std::string> names;
+  for (uint32_t module = 0; module <= btf_.modules().size(); ++module) {
+    const Btf* btf = btf_.object(module);
+    if (!btf) continue;
+    btf->for_each([&](const BtfRecord& record) {
+      if (record.kind() != BtfKind::kTypedef) return true;
+      std::string_view name = btf->name(record);
+      if (!name.starts_with(kRawTracepointPrefix)) return true;
+      name.remove_prefix(kRawTracepointPrefix.size());
+      if (glob_match(glob, name)) names.emplace(name);
+      return true;
+    });
+  }
+  return {names.begin(), names.end()};
+}
+
+std::optional<uint32_t> DirectoryKernel::kfunc_id(std::string_view name) {
+  const Btf* btf = btf_.vmlinux();
+  const auto record = btf ? btf->find(name, kinds(BtfKind::kFunc)) : std::nullopt;
+  if (!record) return std::nullopt;
+  return record->id;
+}
+
+std::optional<TypeLocation> DirectoryKernel::btf_location(const Types& types, TypeId struct_type) {
+  const types::Type& type = types[struct_type];
+  if (type.kind != Kind::kStruct || type.origin.btf_id == 0) return std::nullopt;
+  const auto place = btf_.record(type.origin.module, type.origin.btf_id);
+  if (!place) return std::nullopt;
+  if (place->record.is(kStructs)) return TypeLocation{place->module, place->record.id};
+  const auto whole = btf_.find(type.name, kStructs);
+  if (!whole) return std::nullopt;
+  return TypeLocation{whole->module, whole->record.id};
+}
+
+// Looked for until it is found: who may mount it does so when it is missing.
+const std::string& DirectoryKernel::tracing() {
+  if (tracing_.empty()) tracing_ = find_tracing(root_);
+  return tracing_;
+}
+
+std::vector<std::string> DirectoryKernel::tracepoints(std::string_view category_glob, std::string_view event_glob) {
+  return tracing().empty() ? std::vector<std::string>{} : list_tracepoints(tracing(), category_glob, event_glob);
+}
+
+Result<Tracepoint> DirectoryKernel::tracepoint(Types& types, std::string_view category, std::string_view event) {
+  if (tracing().empty()) {
+    return fail("tracefs is not mounted", ENOENT, "mount -t tracefs tracefs /sys/kernel/tracing");
+  }
+  const std::string path = fmt::format("{}/events/{}/{}/format", tracing(), category, event);
+  const auto format = read_file(path);
+  if (!format && format.error().code == ENOENT) {
+    return fail(fmt::format("no tracepoint {}:{}", category, event), ENOENT);
+  }
+  if (!format) return tl::unexpected(format.error());
+  return parse_tracepoint(*this, types, category, event, *format);
+}
+
+std::optional<uint32_t> DirectoryKernel::syscall_number(std::string_view name) { return find_syscall_number(name); }
+
+std::optional<std::string> DirectoryKernel::syscall_name(uint32_t number) {
+  const auto name = find_syscall_name(number);
+  if (!name) return std::nullopt;
+  return std::string(*name);
+}
+
+std::vector<std::string> DirectoryKernel::functions(std::string_view glob) {
+  return list_functions(tracing(), root_ + "/proc/kallsyms", glob);
+}
+
+std::optional<uint64_t> DirectoryKernel::symbol_address(std::string_view name) {
+  const auto known = addresses_.find(name);
+  if (known != addresses_.end()) return known->second;
+  return addresses_.emplace(name, find_symbol(root_ + "/proc/kallsyms", name)).first->second;
+}
+
+}  // namespace espy::kernel

@@ -1,0 +1,62 @@
+// The one implementation of Kernel: it reads files below a directory, which is "/" for the running kernel.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kernel/btf_types.h"
+#include "kernel/kernel.h"
+
+namespace espy::kernel {
+
+class DirectoryKernel : public Kernel {
+ public:
+  // `root` has no slash at its end: "" for the running kernel.
+  DirectoryKernel(std::string root, const Arch& arch, uint32_t cpu_count, std::function<bool(Feature)> probe);
+
+  const Arch& arch() const override { return arch_; }
+  uint32_t cpu_count() const override { return cpu_count_; }
+  bool has(Feature feature) override;
+  bool has_btf() override { return btf_.vmlinux() != nullptr; }
+
+  types::TypeId find_struct(types::Types& types, std::string_view tag) override;
+  types::TypeId find_enum(types::Types& types, std::string_view tag) override;
+  types::TypeId find_typedef(types::Types& types, std::string_view name) override;
+  std::optional<Enumerated> find_enumerator(types::Types& types, std::string_view name) override;
+  void complete(types::Types& types, types::TypeId struct_type) override;
+  std::vector<std::string> struct_names(std::string_view glob) override;
+  std::optional<std::string> c_definition(std::string_view name) override;
+
+  std::optional<FunctionPrototype> find_function(types::Types& types, std::string_view name,
+                                                 std::string_view module) override;
+  std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) override;
+  std::vector<std::string> raw_tracepoints(std::string_view glob) override;
+  std::optional<uint32_t> kfunc_id(std::string_view name) override;
+  std::optional<TypeLocation> btf_location(const types::Types& types, types::TypeId struct_type) override;
+
+  std::vector<std::string> tracepoints(std::string_view category_glob, std::string_view event_glob) override;
+  Result<Tracepoint> tracepoint(types::Types& types, std::string_view category, std::string_view event) override;
+  std::optional<uint32_t> syscall_number(std::string_view name) override;
+  std::optional<std::string> syscall_name(uint32_t number) override;
+
+  std::vector<std::string> functions(std::string_view glob) override;
+  std::optional<uint64_t> symbol_address(std::string_view name) override;
+
+ private:
+  const std::string& tracing();  // where tracefs is; "" if nowhere
+  std::optional<BtfPlace> find_tracepoint_function(std::string_view name);
+
+  std::string root_;
+  const Arch& arch_;
+  uint32_t cpu_count_;
+  std::function<bool(Feature)> probe_;
+  std::map<Feature, bool> features_;
+  std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;
+  std::string tracing_;
+  BtfSet btf_;
+};
+
+}  // namespace espy::kernel

@@ -1,0 +1,52 @@
+#include "kernel/features.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace espy::kernel {
+namespace {
+
+constexpr FeatureRow kRows[] = {
+    {Feature::kBpfV3, "bpf_v3", "has 32-bit BPF instructions", "5.1"},
+    {Feature::kBpfV4, "bpf_v4", "has signed division, sign-extending loads and long jumps in BPF", "6.6"},
+    {Feature::kRingbuf, "ringbuf", "has BPF ring buffers", "5.8"},
+    {Feature::kRawTracepointCookie, "raw_tracepoint_cookie", "passes cookies to raw tracepoints", "6.10"},
+    {Feature::kPerfLinkCookie, "perf_link_cookie", "passes cookies through perf event links", "5.15"},
+    {Feature::kTpBtf, "tp_btf", "attaches to tracepoints with typed arguments", "5.5"},
+    {Feature::kFentry, "fentry", "attaches to functions by trampoline (fentry, fexit)", "5.5"},
+    {Feature::kKprobe, "kprobe", "has kprobes", "4.1"},
+    {Feature::kKprobeMulti, "kprobe_multi", "attaches many kprobes in one call", "5.18"},
+    {Feature::kKprobeSession, "kprobe_session", "runs one program at entry and return of a kernel function", "6.10"},
+    {Feature::kUprobeMulti, "uprobe_multi", "attaches many uprobes in one call", "6.6"},
+    {Feature::kUprobeSession, "uprobe_session", "runs one program at entry and return of a user function", "6.13"},
+    {Feature::kRdonlyCastTyped, "rdonly_cast_typed", "reads kernel structs by plain loads", "6.2"},
+    {Feature::kRdonlyCastVoid, "rdonly_cast_void", "reads any kernel memory by plain loads", "6.18"},
+    {Feature::kMayGoto, "may_goto", "allows loops without a provable bound", "6.9"},
+    {Feature::kOpenCodedIterators, "open_coded_iterators", "has number iterators in BPF", "6.4"},
+    {Feature::kMapLookupPercpu, "map_lookup_percpu", "looks up other CPUs' values in BPF", "5.19"},
+    {Feature::kForEachMapElem, "for_each_map_elem", "walks maps in BPF", "5.13"},
+    {Feature::kBpfLoop, "bpf_loop", "has bounded loops by helper", "5.17"},
+    {Feature::kGetCurrentTaskBtf, "get_current_task_btf", "gives the current task as a typed pointer", "5.11"},
+    {Feature::kGetAttachCookie, "get_attach_cookie", "tells a program which of its attachments ran it", "5.15"},
+    {Feature::kTaskStorage, "task_storage", "keeps values with a task", "5.11"},
+    {Feature::kGetFuncIp, "get_func_ip", "tells the address of the probed function", "5.15"},
+    {Feature::kStringKfuncs, "string_kfuncs", "has string functions in BPF", "6.17"},
+    {Feature::kSendSignal, "send_signal", "sends signals from BPF", "5.3"},
+    {Feature::kProbeWriteUser, "probe_write_user", "writes user memory from BPF", "4.8"},
+    {Feature::kPerfEventHardware, "perf_event_hardware", "counts hardware events", "2.6.31"},
+};
+
+static_assert(std::size(kRows) == static_cast<size_t>(Feature::kCount), "a row for each feature");
+static_assert(std::ranges::is_sorted(kRows, {}, &FeatureRow::feature), "rows in the order of the enum");
+
+}  // namespace
+
+std::span<const FeatureRow> feature_rows() { return kRows; }
+
+std::optional<Feature> find_feature(std::string_view name) {
+  const auto row = std::ranges::find(kRows, name, &FeatureRow::name);
+  if (row == std::end(kRows)) return std::nullopt;
+  return row->feature;
+}
+
+}  // namespace espy::kernel

@@ -1,0 +1,112 @@
+#include "kernel/functions.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+#include <unordered_set>
+
+#include "base/fd.h"
+#include "base/strings.h"
+
+namespace espy::kernel {
+namespace {
+
+// A line of kallsyms: "ffffffff81000000 T _text" or "... t name\t[module]".
+struct Symbol {
+  uint64_t address = 0;
+  char kind = 0;
+  std::string_view name;
+  std::string_view module;  // with its brackets
+};
+
+std::optional<Symbol> parse_symbol(std::string_view line) {
+  Symbol symbol;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), symbol.address, 16);
+  const auto used = static_cast<size_t>(end - line.data());
+  if (error != std::errc{} || line.size() < used + 4) return std::nullopt;
+  symbol.kind = line[used + 1];
+  line.remove_prefix(used + 3);
+  const size_t tab = line.find('\t');
+  symbol.name = line.substr(0, tab);
+  if (tab != line.npos) symbol.module = line.substr(tab + 1);
+  return symbol;
+}
+
+class FunctionList {
+ public:
+  explicit FunctionList(std::string_view glob) : glob_(glob) {}
+
+  void add(std::string_view name, std::string_view module) {
+    if (!glob_match(glob_, name)) return;
+    std::string text(name);
+    if (!module.empty()) text.append(" ").append(module);
+    if (seen_.insert(text).second) names_.push_back(std::move(text));
+  }
+  std::vector<std::string> take() { return std::move(names_); }
+
+ private:
+  std::string_view glob_;
+  std::unordered_set<std::string> seen_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+bool for_each_line(const std::string& path, const std::function<bool(std::string_view)>& visit) {
+  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return false;
+  std::vector<char> buffer(1 << 16);
+  size_t held = 0;  // bytes of a line whose end is not read yet
+  while (true) {
+    if (held == buffer.size()) buffer.resize(buffer.size() * 2);
+    const ssize_t got = read(file.get(), buffer.data() + held, buffer.size() - held);
+    if (got < 0) return false;
+    if (got == 0) break;
+    const std::string_view text(buffer.data(), held + static_cast<size_t>(got));
+    size_t start = 0;
+    for (size_t end; (end = text.find('\n', start)) != text.npos; start = end + 1) {
+      if (!visit(text.substr(start, end - start))) return true;
+    }
+    held = text.size() - start;
+    std::memmove(buffer.data(), buffer.data() + start, held);
+  }
+  if (held > 0) visit(std::string_view(buffer.data(), held));
+  return true;
+}
+
+std::vector<std::string> list_functions(const std::string& tracing, const std::string& kallsyms,
+                                        std::string_view glob) {
+  FunctionList functions(glob);
+  const bool listed = !tracing.empty() && for_each_line(tracing + "/available_filter_functions", [&](auto line) {
+    const size_t space = line.find(' ');
+    functions.add(line.substr(0, space), space == line.npos ? std::string_view{} : line.substr(space + 1));
+    return true;
+  });
+  if (listed) return functions.take();
+  for_each_line(kallsyms, [&](std::string_view line) {
+    const auto symbol = parse_symbol(line);
+    // Programs of BPF and trampolines are listed as if they were modules; they are no functions of the kernel.
+    const bool is_ours = symbol && (symbol->kind == 't' || symbol->kind == 'T') && symbol->module != "[bpf]" &&
+                         !symbol->module.starts_with("[__builtin");
+    if (is_ours) functions.add(symbol->name, symbol->module);
+    return true;
+  });
+  return functions.take();
+}
+
+std::optional<uint64_t> find_symbol(const std::string& kallsyms, std::string_view name) {
+  uint64_t address = 0;
+  for_each_line(kallsyms, [&](std::string_view line) {
+    // Most lines are for someone else: look at the end before taking the line apart.
+    if (line.find(name) == line.npos) return true;
+    const auto symbol = parse_symbol(line);
+    if (symbol && symbol->name == name) address = symbol->address;
+    return address == 0;
+  });
+  if (address == 0) return std::nullopt;
+  return address;
+}
+
+}  // namespace espy::kernel

@@ -1,0 +1,38 @@
+// A kernel that was recorded by scripts/record-kernel: the same files below a directory, and beside them `arch`, `cpus`
+// and `features` for what cannot be read from a file. tests/kernels/README.md has the form.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <set>
+
+#include "base/fd.h"
+#include "base/strings.h"
+#include "kernel/directory_kernel.h"
+
+namespace espy::kernel {
+
+Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& directory) {
+  struct stat status = {};
+  if (stat(directory.c_str(), &status) != 0) return fail_errno(directory, errno);
+
+  const std::string arch = TRY(read_file(directory + "/arch"));
+  if (trim(arch) != x86_64().name) return fail(fmt::format("{}: unknown architecture {}", directory, trim(arch)));
+
+  const auto cpus = parse_int(trim(TRY(read_file(directory + "/cpus"))));
+  if (!cpus || *cpus < 1) return fail(directory + "/cpus: not a number of CPUs");
+
+  std::set<Feature> features;
+  const std::string listed = TRY(read_file(directory + "/features"));
+  for (const std::string_view line : split(listed, '\n')) {
+    const std::string_view name = trim(line);
+    if (name.empty() || name.starts_with('#')) continue;
+    const auto feature = find_feature(name);
+    if (!feature) return fail(fmt::format("{}/features: unknown feature {}", directory, name));
+    features.insert(*feature);
+  }
+  return std::make_unique<DirectoryKernel>(directory, x86_64(), static_cast<uint32_t>(*cpus),
+                                           [features](Feature feature) { return features.contains(feature); });
+}
+
+}  // namespace espy::kernel
