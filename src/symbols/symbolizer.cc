@@ -19,6 +19,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <unordered_map>
 
@@ -227,6 +228,21 @@ std::optional<std::string> Symbolizer::user_module(uint32_t pid, uint64_t addres
   const CodeMapping* code = process == nullptr ? nullptr : process->space->find(address);
   if (code == nullptr || code->mapping.path.empty()) return std::nullopt;
   return code->mapping.path;
+}
+
+std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& path) {
+  struct stat status = {};
+  const auto elf = state_->open_file(path);
+  Process* process = state_->snapshot(pid, false);
+  if (!elf || process == nullptr || ::stat(path.c_str(), &status) != 0) return std::nullopt;
+  // Inode numbers repeat on other devices, and devices are not told alike everywhere, so the name has a say too.
+  std::error_code ignored;
+  const std::string real = std::filesystem::canonical(path, ignored).filename().string();
+  for (const CodeMapping& code : process->space->code) {
+    if (code.mapping.inode != status.st_ino || !code.mapping.path.ends_with("/" + real)) continue;
+    if (const auto linked = (*elf)->address_of_offset(code.mapping.file_offset)) return code.mapping.start - *linked;
+  }
+  return std::nullopt;
 }
 
 void Symbolizer::remember(uint32_t pid) { state_->snapshot(pid, true); }

@@ -76,6 +76,9 @@ class Symbolizer {
   std::optional<Symbol> user(uint32_t pid, uint64_t address);
   // The file (or "[vdso]", ...) mapped there, also where no symbol is known. Only executable mappings are kept.
   std::optional<std::string> user_module(uint32_t pid, uint64_t address);
+  // What to add to the linked addresses of a file (ElfSymbol::address) in that process' memory; `path` is one of ours.
+  // Nothing where the process does not map code from it.
+  std::optional<uint64_t> load_bias(uint32_t pid, const std::string& path);
   // Takes down the process' mappings now (some 50 us); a process that is gone keeps what was taken before.
   void remember(uint32_t pid);
   // Drops what is known of a process, for tracers that run for weeks.

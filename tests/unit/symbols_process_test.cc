@@ -75,11 +75,23 @@ TEST(User, OurOwnFunctions) {
     EXPECT_EQ(found->name, "espy_symbols_test_function");
     EXPECT_EQ(found->offset, 2u);
     EXPECT_EQ(found->address, start);
-    EXPECT_THAT(found->module, HasSubstr("unit_symbols"));
+    EXPECT_EQ(found->module, std::filesystem::read_symlink("/proc/self/exe").string());
     EXPECT_EQ(symbols.user(kOurPid, address_of(&espy_symbols_test::mangled))->name, "espy_symbols_test::mangled(int)");
   }
   Symbolizer plain({.demangle_cpp = false});
   EXPECT_EQ(plain.user(kOurPid, address_of(&espy_symbols_test::mangled))->name, "_ZN17espy_symbols_test7mangledEi");
+}
+
+TEST(User, LoadBias) {
+  Symbolizer symbols;
+  const auto elf = symbols.elf_file("/proc/self/exe");
+  ASSERT_TRUE(elf);
+  const auto function = (*elf)->find_function("espy_symbols_test_function");
+  ASSERT_TRUE(function);
+  const auto bias = symbols.load_bias(kOurPid, "/proc/self/exe");
+  ASSERT_TRUE(bias);
+  EXPECT_EQ(*bias + function->address, address_of(&espy_symbols_test_function));
+  EXPECT_FALSE(symbols.load_bias(kOurPid, "/bin/true"));
 }
 
 TEST(User, SharedLibraryAndNothing) {
