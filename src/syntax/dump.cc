@@ -132,7 +132,7 @@ class Dumper {
   void c_type(const CType& t) {
     constexpr std::string_view kTags[] = {"", "struct ", "union ", "enum "};
     std::string text(kTags[static_cast<size_t>(t.tag)]);
-    text += t.name;
+    text = trim(text += t.name);
     for (const CType::Step& step : t.steps) {
       switch (step.kind) {
         case CType::Step::Kind::kPointer: text += '*'; break;

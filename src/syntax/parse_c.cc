@@ -109,11 +109,11 @@ void CParser::typedef_declaration() {
   }
 }
 
-// struct foo { ... };  struct foo;
+// struct foo { ... };  struct foo; The `;` behind a body may be left out: `struct foo { int x; } begin { ... }`.
 void CParser::tagged_declaration() {
   const uint32_t begin = stream_.token().begin;
   CType type = specifiers();
-  if (stream_.ok() && !stream_.at(TokenKind::kSemicolon)) {
+  if (!type.inline_struct && !type.inline_enum && !stream_.at(TokenKind::kSemicolon)) {
     stream_.unexpected("`;` after the definition", "C variables and functions cannot be defined in a script");
   }
   stream_.accept(TokenKind::kSemicolon);

@@ -6,6 +6,8 @@ namespace espy::syntax {
 
 namespace {
 
+constexpr uint32_t kMaxErrors = 100;
+
 // What the user calls a piece of punctuation.
 std::string_view spelling(TokenKind kind) {
   switch (kind) {
@@ -95,11 +97,12 @@ void TokenStream::skip_balanced() {
 source::Diagnostic* TokenStream::error(std::string_view id, source::Span span, std::string message, std::string hint) {
   if (panic_) return nullptr;
   panic_ = true;
+  if (++error_count_ > kMaxErrors) return nullptr;
   return &diagnostics_.error(id, span, std::move(message), std::move(hint));
 }
 
 void TokenStream::remark(std::string_view id, source::Span span, std::string message, std::string hint) {
-  if (!panic_) diagnostics_.error(id, span, std::move(message), std::move(hint));
+  if (!panic_ && ++error_count_ <= kMaxErrors) diagnostics_.error(id, span, std::move(message), std::move(hint));
 }
 
 source::Diagnostic* TokenStream::unexpected(std::string_view what, std::string hint) {

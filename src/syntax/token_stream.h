@@ -45,7 +45,7 @@ class TokenStream {
   source::Span span_from(uint32_t begin) const { return span(begin, last_end_ > begin ? last_end_ : begin); }
   uint32_t last_end() const { return last_end_; }
 
-  // Reports and panics; nullptr if panicking already.
+  // Reports and panics; nullptr if panicking already, or if there were so many errors that more would help nobody.
   source::Diagnostic* error(std::string_view id, source::Span span, std::string message, std::string hint = {});
   // "expected WHAT, found `x`" at the current token, or what is wrong with that token itself.
   source::Diagnostic* unexpected(std::string_view what, std::string hint = {});
@@ -69,6 +69,7 @@ class TokenStream {
   Lexer lexer_;
   Token token_;
   uint32_t last_end_ = 0;
+  uint32_t error_count_ = 0;
   bool panic_ = false;
 };
 
