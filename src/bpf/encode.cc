@@ -1,0 +1,225 @@
+#include "bpf/encode.h"
+
+#include <unordered_map>
+
+namespace espy::bpf {
+namespace {
+
+using program::BpfInsn;
+
+// One function as a row of instructions: blocks joined by falling through where they can be, by jumps where not.
+class Line {
+ public:
+  Line(const MachineFunction& function, const Target& target) : function_(function), target_(target) {}
+
+  void lay_out();
+  void find_positions();
+  void write(uint32_t index, std::vector<BpfInsn>& out) const;
+  const std::vector<MachineInsn>& insns() const { return insns_; }
+
+ private:
+  uint32_t real_block(uint32_t block) const;
+  void end_block(uint32_t block, uint32_t following);
+  uint32_t size_of_insn(uint32_t index) const;
+  int64_t distance(uint32_t index) const;
+  void write_jump(uint32_t index, std::vector<BpfInsn>& out) const;
+  BpfInsn basic(const MachineInsn& insn) const;
+
+  const MachineFunction& function_;
+  const Target& target_;
+  std::vector<MachineInsn> insns_;
+  std::vector<uint32_t> first_;  // by block: index into insns_
+  std::vector<uint32_t>
+      positions_;              // by instruction: in BPF instructions from the function's start; one more at the end
+  std::vector<bool> is_long_;  // by instruction: a jump that 16 bits do not reach
+};
+
+constexpr uint8_t kJaCode = kJmp | kJa, kLongJaCode = kJmp32 | kJa;
+
+// Jumps to a block with nothing in it go to where it goes on.
+uint32_t Line::real_block(uint32_t block) const {
+  for (size_t hops = 0; hops < function_.blocks.size() && block != kNoBlock; ++hops) {
+    const MachineBlock& at = function_.blocks[block];
+    if (!at.insns.empty() || at.next == kNoBlock || at.next == block) break;
+    block = at.next;
+  }
+  return block;
+}
+
+uint8_t inverse_jump(uint8_t operation) {
+  switch (operation) {
+    case kJeq: return kJne;
+    case kJne: return kJeq;
+    case kJgt: return kJle;
+    case kJle: return kJgt;
+    case kJge: return kJlt;
+    case kJlt: return kJge;
+    case kJsgt: return kJsle;
+    case kJsle: return kJsgt;
+    case kJsge: return kJslt;
+    case kJslt: return kJsge;
+    default: return 0;  // has none
+  }
+}
+
+void Line::lay_out() {
+  std::vector<uint32_t> order;
+  for (uint32_t block = 0; block < function_.blocks.size(); ++block)
+    if (real_block(block) == block) order.push_back(block);
+  if (order.empty() || order.front() != real_block(0)) insns_.push_back({.code = kJaCode, .target = real_block(0)});
+  first_.assign(function_.blocks.size(), 0);
+  for (size_t i = 0; i < order.size(); ++i) {
+    first_[order[i]] = static_cast<uint32_t>(insns_.size());
+    end_block(order[i], i + 1 < order.size() ? order[i + 1] : kNoBlock);
+  }
+}
+
+// Appends a block's instructions and what it takes to get to the next.
+void Line::end_block(uint32_t block, uint32_t following) {
+  const MachineBlock& source = function_.blocks[block];
+  insns_.insert(insns_.end(), source.insns.begin(), source.insns.end());
+  uint32_t next = real_block(source.next);
+  if (!source.insns.empty() && is_conditional_jump(source.insns.back())) {
+    MachineInsn& jump = insns_.back();
+    jump.target = real_block(jump.target);
+    uint8_t inverse = inverse_jump(operation_of(jump.code));
+    bool is_may_goto = jump.code == (kJmp | kJcond);
+    if (jump.target == next && !is_may_goto) {
+      insns_.pop_back();
+    } else if (jump.target == following && inverse != 0) {
+      jump.code = static_cast<uint8_t>((jump.code & 0x0f) | inverse);
+      std::swap(jump.target, next);
+    }
+  }
+  source::Span span = source.insns.empty() ? source::Span{} : source.insns.back().span;
+  if (next != kNoBlock && next != following) insns_.push_back({.code = kJaCode, .target = next, .span = span});
+}
+
+// A long conditional jump is `if not (c) goto +1; gotol target`, or `if (c) goto +1; goto +1; gotol target` where the
+// condition has no inverse.
+uint32_t Line::size_of_insn(uint32_t index) const {
+  const MachineInsn& insn = insns_[index];
+  if (insn.code == kLdImm64) return 2;
+  if (!is_long_[index] || insn.code == kJaCode) return 1;
+  return inverse_jump(operation_of(insn.code)) != 0 ? 2 : 3;
+}
+
+int64_t Line::distance(uint32_t index) const {
+  return int64_t{positions_[first_[insns_[index].target]]} - int64_t{positions_[index + 1]};
+}
+
+// Jumps that turn out long make the code longer, which can make more of them long.
+void Line::find_positions() {
+  is_long_.assign(insns_.size(), false);
+  positions_.resize(insns_.size() + 1);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t i = 0; i < insns_.size(); ++i) positions_[i + 1] = positions_[i] + size_of_insn(i);
+    for (uint32_t i = 0; i < insns_.size(); ++i) {
+      if (insns_[i].target == kNoBlock || is_long_[i]) continue;
+      int64_t hop = distance(i);
+      if (hop == static_cast<int16_t>(hop)) continue;
+      is_long_[i] = true;
+      changed = true;
+    }
+  }
+}
+
+BpfInsn Line::basic(const MachineInsn& insn) const {
+  int32_t base = insn.object == kNoObject ? 0 : function_.objects[insn.object].offset;
+  bool is_memory = class_of(insn.code) >= kLdx && class_of(insn.code) <= kStx;
+  Reg dst = insn.dst == kNoReg ? 0 : insn.dst, src = insn.src == kNoReg ? insn.pseudo : insn.src;
+  if (insn.object != kNoObject && is_memory) (class_of(insn.code) == kLdx ? src : dst) = kFramePointer;
+  CHECK(dst <= kFramePointer && src <= kFramePointer);
+  BpfInsn out{.code = insn.code, .registers = static_cast<uint8_t>(dst | src << 4)};
+  out.offset = static_cast<int16_t>(insn.offset + (is_memory ? base : 0));
+  out.imm = static_cast<int32_t>(insn.imm + (is_memory ? 0 : base));
+  return out;
+}
+
+void Line::write_jump(uint32_t index, std::vector<BpfInsn>& out) const {
+  BpfInsn jump = basic(insns_[index]);
+  int64_t hop = distance(index);
+  if (!is_long_[index]) {
+    jump.offset = static_cast<int16_t>(hop);
+    return out.push_back(jump);
+  }
+  if (jump.code != kJaCode) {
+    uint8_t inverse = inverse_jump(operation_of(jump.code));
+    if (inverse != 0) jump.code = static_cast<uint8_t>((jump.code & 0x0f) | inverse);
+    jump.offset = 1;
+    out.push_back(jump);
+    if (inverse == 0) out.push_back({.code = kJaCode, .offset = 1});
+  }
+  CHECK(target_.v4);
+  out.push_back({.code = kLongJaCode, .imm = static_cast<int32_t>(hop)});
+}
+
+void Line::write(uint32_t index, std::vector<BpfInsn>& out) const {
+  const MachineInsn& insn = insns_[index];
+  if (insn.target != kNoBlock) return write_jump(index, out);
+  BpfInsn first = basic(insn);
+  if (insn.code != kLdImm64) return out.push_back(first);
+  BpfInsn second;
+  if (insn.pseudo == 0) second.imm = static_cast<int32_t>(insn.imm >> 32);
+  if (insn.pseudo == kPseudoMapValue) std::swap(first.imm, second.imm);
+  out.push_back(first);
+  out.push_back(second);
+}
+
+class Encoder {
+ public:
+  Encoder(const Target& target, program::BpfProgram& out) : target_(target), out_(out) {}
+
+  void add(const CodedFunction& function) {
+    starts_[function.id.index] = here();
+    out_.functions.push_back(
+        {here(), function.function->name, function.function->parameter_count, function.function->is_callback});
+    Line line(function.machine, target_);
+    line.lay_out();
+    line.find_positions();
+    source::Span last;
+    for (uint32_t i = 0; i < line.insns().size(); ++i) {
+      const MachineInsn& insn = line.insns()[i];
+      if (insn.span.valid() && !(insn.span == last)) out_.lines.push_back({here(), last = insn.span});
+      if (insn.map.valid()) out_.map_references.push_back({here(), insn.map});
+      if (insn.function.valid()) function_references_.push_back({here(), insn.function});
+      line.write(i, out_.code);
+    }
+  }
+
+  // The imm of calls and function addresses is the distance from the next instruction.
+  void link() {
+    for (auto [insn, function] : function_references_) {
+      auto start = starts_.find(function.index);
+      CHECK(start != starts_.end());
+      out_.code[insn].imm = static_cast<int32_t>(start->second) - static_cast<int32_t>(insn) - 1;
+    }
+  }
+
+ private:
+  struct FunctionReference {
+    uint32_t insn;
+    ir::FunctionId function;
+  };
+  uint32_t here() const { return static_cast<uint32_t>(out_.code.size()); }
+
+  const Target& target_;
+  program::BpfProgram& out_;
+  std::unordered_map<uint32_t, uint32_t> starts_;
+  std::vector<FunctionReference> function_references_;
+};
+
+}  // namespace
+
+void encode(const std::vector<CodedFunction>& functions, const Target& target, program::BpfProgram& out) {
+  out.code.clear();
+  out.map_references.clear();
+  out.lines.clear();
+  out.functions.clear();
+  Encoder encoder(target, out);
+  for (const CodedFunction& function : functions) encoder.add(function);
+  encoder.link();
+}
+
+}  // namespace espy::bpf

@@ -1,0 +1,269 @@
+// Arithmetic and compares. BPF has two-operand instructions: d = a + b is `d = a; d += b`, and the allocator gives d
+// and a one register where it can.
+#include <utility>
+
+#include "bpf/select_impl.h"
+
+namespace espy::bpf {
+
+using namespace ir;
+
+Condition condition_of(Op compare);
+
+namespace {
+
+bool is_commutative(uint8_t operation) {
+  return operation == kAdd || operation == kMul || operation == kAnd || operation == kOr || operation == kXor;
+}
+
+bool is_shift(uint8_t operation) { return operation == kLsh || operation == kRsh || operation == kArsh; }
+
+uint8_t operation_of(Op op) {
+  switch (op) {
+    case Op::k_add: return kAdd;
+    case Op::k_sub: return kSub;
+    case Op::k_mul: return kMul;
+    case Op::k_and: return kAnd;
+    case Op::k_or: return kOr;
+    case Op::k_xor: return kXor;
+    case Op::k_shl: return kLsh;
+    case Op::k_shr: return kRsh;
+    case Op::k_sar: return kArsh;
+    default: UNREACHABLE("not a binary operation of BPF");
+  }
+}
+
+uint8_t jump_of(Condition condition) {
+  switch (condition) {
+    case Condition::eq: return kJeq;
+    case Condition::ne: return kJne;
+    case Condition::ult: return kJlt;
+    case Condition::ule: return kJle;
+    case Condition::ugt: return kJgt;
+    case Condition::uge: return kJge;
+    case Condition::slt: return kJslt;
+    case Condition::sle: return kJsle;
+    case Condition::sgt: return kJsgt;
+    case Condition::sge: return kJsge;
+    case Condition::test: return kJset;
+  }
+  UNREACHABLE("no such condition");
+}
+
+// a COND b as b COND' a.
+Condition mirrored(Condition condition) {
+  switch (condition) {
+    case Condition::ult: return Condition::ugt;
+    case Condition::ule: return Condition::uge;
+    case Condition::ugt: return Condition::ult;
+    case Condition::uge: return Condition::ule;
+    case Condition::slt: return Condition::sgt;
+    case Condition::sle: return Condition::sge;
+    case Condition::sgt: return Condition::slt;
+    case Condition::sge: return Condition::sle;
+    default: return condition;
+  }
+}
+
+}  // namespace
+
+void Selector::alu(uint8_t operation, Reg dst, Reg src, int16_t offset) {
+  push({.code = static_cast<uint8_t>(kAlu64 | operation | kReg), .dst = dst, .src = src, .offset = offset});
+}
+
+void Selector::alu_imm(uint8_t operation, Reg dst, int32_t imm, int16_t offset) {
+  push({.code = static_cast<uint8_t>(kAlu64 | operation | kImm), .dst = dst, .offset = offset, .imm = imm});
+}
+
+void Selector::select_scalar(ValueId id, const Instruction& instruction) {
+  const std::vector<ValueId>& operands = instruction.operands;
+  switch (instruction.op) {
+    case Op::k_udiv:
+    case Op::k_sdiv:
+    case Op::k_umod:
+    case Op::k_smod: return select_divide(id, instruction);
+    case Op::k_eq:
+    case Op::k_ne:
+    case Op::k_ult:
+    case Op::k_ule:
+    case Op::k_slt:
+    case Op::k_sle: return select_compare(result(id), instruction);
+    case Op::k_zext32: push({.code = kAlu32 | kMov | kReg, .dst = result(id), .src = use(operands[0])}); return;
+    default: break;
+  }
+  if (operands.size() == 2) return select_binary(id, operation_of(instruction.op), operands[0], operands[1]);
+  Reg dst = result(id);
+  put(dst, operands[0]);
+  switch (instruction.op) {
+    case Op::k_neg: return alu_imm(kNeg, dst, 0);
+    case Op::k_not: return alu_imm(kXor, dst, -1);
+    case Op::k_zext8: return alu_imm(kAnd, dst, 0xff);
+    case Op::k_zext16: return alu_imm(kAnd, dst, 0xffff);
+    case Op::k_sext8: return select_sign_extend(dst, 8);
+    case Op::k_sext16: return select_sign_extend(dst, 16);
+    case Op::k_sext32: return select_sign_extend(dst, 32);
+    case Op::k_bswap16: return select_byte_swap(dst, 16);
+    case Op::k_bswap32: return select_byte_swap(dst, 32);
+    case Op::k_bswap64: return select_byte_swap(dst, 64);
+    default: UNREACHABLE("not a scalar operation");
+  }
+}
+
+void Selector::select_binary(ValueId id, uint8_t operation, ValueId a, ValueId b, int16_t offset) {
+  if (is_commutative(operation)) {
+    bool b_is_free = !constant(b) && folding_.uses(b) == 1 && folding_.uses(a) > 1;
+    if (constant(a) || b_is_free) std::swap(a, b);
+  }
+  Reg dst = result(id);
+  if (is_shift(operation) && constant(b)) {
+    put(dst, a);
+    return alu_imm(operation, dst, static_cast<int32_t>(*constant(b) & 63));
+  }
+  if (std::optional<int32_t> imm = small_constant(b)) {
+    put(dst, a);
+    return alu_imm(operation, dst, *imm, offset);
+  }
+  Reg src = a == b ? dst : use(b);
+  put(dst, a);
+  alu(operation, dst, src, offset);
+}
+
+void Selector::select_divide(ValueId id, const Instruction& instruction) {
+  std::optional<int64_t> divisor = constant(instruction.operands[1]);
+  bool is_mod = instruction.op == Op::k_umod || instruction.op == Op::k_smod;
+  bool is_signed = instruction.op == Op::k_sdiv || instruction.op == Op::k_smod;
+  Reg dst = result(id);
+  if (divisor == 0 || (divisor == -1 && instruction.op == Op::k_smod)) return put_constant(dst, 0);
+  // The most negative number by -1: some kernels' code would trap.
+  if (divisor == -1 && instruction.op == Op::k_sdiv) {
+    put(dst, instruction.operands[0]);
+    return alu_imm(kNeg, dst, 0);
+  }
+  if (is_signed && (!target_.v4 || !divisor)) return divide_signed_by_hand(dst, instruction);
+  select_binary(id, is_mod ? kMod : kDiv, instruction.operands[0], instruction.operands[1], is_signed ? 1 : 0);
+  if (is_mod && !divisor) zero_if_zero(dst, use(instruction.operands[1]));
+}
+
+// 0 for what is not negative, else -1.
+Reg Selector::sign_of(Reg value) {
+  Reg sign = out_.add_register();
+  move(sign, value);
+  alu_imm(kArsh, sign, 63);
+  return sign;
+}
+
+Reg Selector::absolute(Reg value, Reg sign) {
+  Reg out = out_.add_register();
+  move(out, value);
+  alu(kXor, out, sign);
+  alu(kSub, out, sign);
+  return out;
+}
+
+// Signed division by unsigned division, for CPUs without it, and for divisors that may be -1: kernels before 6.12
+// divide the most negative number by that in hardware, which traps.
+void Selector::divide_signed_by_hand(Reg dst, const Instruction& instruction) {
+  bool is_mod = instruction.op == Op::k_smod;
+  Reg a = use(instruction.operands[0]), b = use(instruction.operands[1]);
+  Reg sign_a = sign_of(a), sign_b = sign_of(b);
+  Reg divisor = absolute(b, sign_b);
+  move(dst, absolute(a, sign_a));
+  alu(is_mod ? kMod : kDiv, dst, divisor);
+  if (!is_mod) alu(kXor, sign_a, sign_b);
+  alu(kXor, dst, sign_a);
+  alu(kSub, dst, sign_a);
+  if (is_mod && !constant(instruction.operands[1])) zero_if_zero(dst, divisor);
+}
+
+// BPF leaves the dividend when it takes the remainder by zero; the IR says 0.
+void Selector::zero_if_zero(Reg dst, Reg divisor) {
+  uint32_t from = block_;
+  uint32_t clear = add_block(), done = add_block();
+  push({.code = kJmp | kJne | kImm, .dst = divisor, .imm = 0, .target = done});
+  out_.blocks[from].next = clear;
+  enter(clear);
+  put_constant(dst, 0);
+  out_.blocks[clear].next = done;
+  enter(done);
+}
+
+void Selector::select_sign_extend(Reg dst, unsigned bits) {
+  if (target_.v4) return alu(kMov, dst, dst, static_cast<int16_t>(bits));
+  alu_imm(kLsh, dst, static_cast<int32_t>(64 - bits));
+  alu_imm(kArsh, dst, static_cast<int32_t>(64 - bits));
+}
+
+void Selector::select_byte_swap(Reg dst, unsigned bits) {
+  // Without an unconditional swap: "to big endian", which swaps where the kernel is little endian.
+  constexpr uint8_t kSwap = kAlu64 | kEnd, kToBigEndian = kAlu32 | kEnd | kReg;
+  push({.code = target_.v4 ? kSwap : kToBigEndian, .dst = dst, .imm = bits});
+}
+
+void Selector::jump_if(Condition condition, ValueId a, ValueId b, uint32_t target) {
+  if (constant(a) && !constant(b)) {
+    std::swap(a, b);
+    condition = mirrored(condition);
+  }
+  uint8_t jump = kJmp | jump_of(condition);
+  Reg left = use(a);
+  if (std::optional<int32_t> imm = small_constant(b)) {
+    push({.code = jump, .dst = left, .imm = *imm, .target = target});
+  } else {
+    Reg right = use(b);
+    push({.code = static_cast<uint8_t>(jump | kReg), .dst = left, .src = right, .target = target});
+  }
+}
+
+// d = 1; if (a COND b) goto done; d = 0; done:
+void Selector::select_compare(Reg dst, const Instruction& instruction) {
+  if (select_branchless(dst, instruction)) return;
+  uint32_t clear = add_block(), done = add_block();
+  put_constant(dst, 1);
+  jump_if(condition_of(instruction.op), instruction.operands[0], instruction.operands[1], done);
+  out_.blocks[block_].next = clear;
+  enter(clear);
+  put_constant(dst, 0);
+  out_.blocks[clear].next = done;
+  enter(done);
+}
+
+// Arithmetic instead of jumps, so that the verifier has one path to follow, not two. It refuses that for pointers.
+bool Selector::select_branchless(Reg dst, const Instruction& instruction) {
+  ValueId a = instruction.operands[0], b = instruction.operands[1];
+  if (!is_scalar(a) || !is_scalar(b)) return false;
+  if (instruction.op == Op::k_slt && constant(b) == 0) {
+    put(dst, a);
+    alu_imm(kRsh, dst, 63);
+    return true;
+  }
+  bool is_equal = instruction.op == Op::k_eq;
+  if (!is_equal && instruction.op != Op::k_ne) return false;
+  // x | -x has its highest bit set for every x but 0.
+  Reg difference = out_.add_register();
+  if (constant(b) == 0) {
+    put(difference, a);
+  } else if (std::optional<int32_t> imm = small_constant(b)) {
+    put(difference, a);
+    alu_imm(kXor, difference, *imm);
+  } else {
+    Reg right = use(b);
+    put(difference, a);
+    alu(kXor, difference, right);
+  }
+  move(dst, difference);
+  alu_imm(kNeg, dst, 0);
+  alu(kOr, dst, difference);
+  alu_imm(kRsh, dst, 63);
+  if (is_equal) alu_imm(kXor, dst, 1);
+  return true;
+}
+
+// Surely no pointer.
+bool Selector::is_scalar(ValueId id) const {
+  const Instruction& instruction = function_.values[id];
+  if (instruction.op == Op::k_load) return instruction.width < 8;
+  if (instruction.op >= Op::k_mul && instruction.op <= Op::k_sle) return true;
+  return instruction.op == Op::k_konst;
+}
+
+}  // namespace espy::bpf

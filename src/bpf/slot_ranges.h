@@ -1,0 +1,15 @@
+// Where a function uses its stack slots.
+#pragma once
+
+#include <vector>
+
+#include "bpf/live.h"
+#include "ir/ir.h"
+
+namespace espy::bpf {
+
+// By slot: where its bytes may hold something that is still wanted. Instructions are numbered over all blocks. A slot
+// that nobody uses has no segments.
+std::vector<Range> slot_ranges(const ir::Function& function);
+
+}  // namespace espy::bpf
