@@ -1,0 +1,9 @@
+#include "probes/all.h"
+
+namespace espy::probes {
+
+std::vector<const spec::Provider*> all() {
+  return {&kBegin, &kEnd, &kInterval, &kProfile, &kSoftware, &kTracepoint, &kRawTracepoint, &kUprobe, &kUretprobe};
+}
+
+}  // namespace espy::probes

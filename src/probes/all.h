@@ -1,0 +1,22 @@
+// Every probe type. One file each; a new one is a file and a line in all.cc.
+#pragma once
+
+#include <vector>
+
+#include "spec/provider.h"
+
+namespace espy::probes {
+
+std::vector<const spec::Provider*> all();
+
+extern const spec::Provider kBegin;
+extern const spec::Provider kEnd;
+extern const spec::Provider kInterval;
+extern const spec::Provider kProfile;
+extern const spec::Provider kSoftware;
+extern const spec::Provider kTracepoint;
+extern const spec::Provider kRawTracepoint;
+extern const spec::Provider kUprobe;
+extern const spec::Provider kUretprobe;
+
+}  // namespace espy::probes

@@ -1,0 +1,93 @@
+#include "probes/common.h"
+
+#include <fmt/format.h>
+
+#include "base/fd.h"
+#include "base/strings.h"
+
+namespace espy::probes {
+
+namespace {
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+
+struct Unit {
+  std::string_view name;
+  uint64_t ns;
+};
+constexpr Unit kUnits[] = {{"ns", 1},
+                           {"us", 1000},
+                           {"ms", 1'000'000},
+                           {"s", kNsPerSecond},
+                           {"m", 60 * kNsPerSecond},
+                           {"h", 3600 * kNsPerSecond}};
+
+std::optional<uint64_t> unit_ns(std::string_view name) {
+  for (const Unit& unit : kUnits)
+    if (unit.name == name) return unit.ns;
+  return std::nullopt;
+}
+
+std::optional<Rate> parse_duration(std::string_view text) {
+  const size_t digits = text.find_first_not_of("0123456789");
+  const auto number = parse_int(text.substr(0, digits));
+  if (!number || *number <= 0) return std::nullopt;
+  if (digits == std::string_view::npos) return Rate{static_cast<uint64_t>(*number), 0};
+  const auto unit = unit_ns(text.substr(digits));
+  if (!unit) return std::nullopt;
+  return Rate{static_cast<uint64_t>(*number) * *unit, 0};
+}
+
+}  // namespace
+
+std::string full_name(std::string_view provider, std::span<const std::string> parts) {
+  std::string out(provider);
+  for (const std::string& part : parts) out += ":" + part;
+  return out;
+}
+
+std::vector<spec::BoundProbe> wrong_form(spec::BindRequest& request, std::string_view form, std::string_view example) {
+  request.diagnostics.error("bad-attach-point", request.point.span, fmt::format("this probe is written {}", form),
+                            fmt::format("for example `{}`", example));
+  return {};
+}
+
+std::optional<Rate> parse_rate(std::span<const std::string> parts) {
+  if (parts.size() == 1) return parse_duration(parts[0]);
+  if (parts.size() != 2) return std::nullopt;
+  const auto number = parse_int(parts[1]);
+  if (!number || *number <= 0) return std::nullopt;
+  const auto count = static_cast<uint64_t>(*number);
+  if (parts[0] == "hz") return count > kNsPerSecond ? std::nullopt : std::optional(Rate{kNsPerSecond / count, count});
+  const auto unit = unit_ns(parts[0]);
+  if (!unit) return std::nullopt;
+  return Rate{count * *unit, 0};
+}
+
+void add_registers(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types, bool is_return) {
+  context.registers_offset_bytes = 0;
+  const auto field = [&](std::string name, uint32_t offset) {
+    return spec::ContextField{std::move(name), types.uint64(),
+                              spec::Recipe{spec::Recipe::Kind::kContext, offset, 0, 8, false}};
+  };
+  if (is_return) {
+    context.retval = field("retval", arch.return_value_offset);
+    return;
+  }
+  for (size_t i = 0; i < arch.argument_offsets.size(); ++i)
+    context.arguments.push_back(field(fmt::format("arg{}", i), arch.argument_offsets[i]));
+}
+
+std::vector<int32_t> online_cpus() {
+  std::vector<int32_t> out;
+  const auto text = read_file("/sys/devices/system/cpu/online");
+  if (!text) return {0};
+  for (const std::string_view range : split(trim(*text), ',')) {
+    const size_t dash = range.find('-');
+    const auto first = parse_int(range.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : parse_int(range.substr(dash + 1));
+    for (int64_t cpu = first.value_or(0); cpu <= last.value_or(-1); ++cpu) out.push_back(static_cast<int32_t>(cpu));
+  }
+  return out;
+}
+
+}  // namespace espy::probes

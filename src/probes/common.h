@@ -1,0 +1,33 @@
+// What several probe types share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/provider.h"
+
+namespace espy::probes {
+
+// "provider:part:part", as `probe` shows it.
+std::string full_name(std::string_view provider, std::span<const std::string> parts);
+
+// Reports how the attach point should look: "`interval` takes 2 parts, ...". Returns nothing, to be returned.
+std::vector<spec::BoundProbe> wrong_form(spec::BindRequest& request, std::string_view form, std::string_view example);
+
+// A time as the last parts say it: {"s", "5"}, {"ms", "10"}, {"us", "100"}, {"hz", "99"}, {"10ms"}, or plain
+// nanoseconds.
+struct Rate {
+  uint64_t period_ns = 0;
+  uint64_t hz = 0;  // not 0 where it was given so; `period_ns` is its inverse then
+};
+std::optional<Rate> parse_rate(std::span<const std::string> parts);
+
+// pt_regs in the context, at `offset_bytes`, perhaps behind a pointer: arguments, return value, registers.
+void add_registers(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types, bool is_return);
+
+// CPUs that are online now.
+std::vector<int32_t> online_cpus();
+
+}  // namespace espy::probes

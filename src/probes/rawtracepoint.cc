@@ -1,0 +1,92 @@
+// rawtracepoint: the tracepoint's own arguments, before the kernel makes a record of them.
+#include <fmt/format.h>
+
+#include "load/machine.h"
+#include "probes/all.h"
+#include "probes/common.h"
+
+namespace espy::probes {
+
+namespace {
+
+constexpr uint32_t kArgumentBytes = 8;
+constexpr uint32_t kMaxArguments = 12;  // MAX_BPF_FUNC_ARGS of the kernel
+
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  if (request.parts.empty() || request.parts.size() > 2)
+    return wrong_form(request, kRawTracepoint.form, "rawtracepoint:sched_switch");
+  std::vector<spec::BoundProbe> out;
+  for (const std::string& event : request.kernel.raw_tracepoints(request.parts.back())) {
+    spec::BoundProbe bound;
+    bound.probe.provider = kRawTracepoint.name;
+    bound.probe.target = request.parts.size() == 2 ? request.parts[0] : "vmlinux";
+    bound.probe.function = event;
+    bound.probe.name = "rawtracepoint:" + bound.probe.target + ":" + event;
+    bound.probe.span = request.point.span;
+    const bool shares = !request.uses_args && request.kernel.has(kernel::Feature::kRawTracepointCookie);
+    bound.share = shares ? "raw" : "raw/" + event;
+    out.push_back(std::move(bound));
+  }
+  return out;
+}
+
+spec::ProbeContext context(spec::ContextRequest& request) {
+  spec::ProbeContext out;
+  out.kind = program::ProgramKind::kRawTracepoint;
+  if (request.share == "raw") out.dispatch = spec::ProbeContext::Dispatch::kCookie;
+  const auto prototype = request.kernel.find_raw_tracepoint(request.types, request.probes.front().function);
+  const size_t count = prototype ? prototype->parameters.size() : kMaxArguments;
+  for (uint32_t i = 0; i < count; ++i) {
+    const spec::Recipe recipe{spec::Recipe::Kind::kContext, i * kArgumentBytes, 0, 8, false};
+    out.arguments.push_back({fmt::format("arg{}", i), request.types.uint64(), recipe});
+    if (!prototype) continue;
+    const types::Member& parameter = prototype->parameters[i];
+    spec::Recipe typed = recipe;
+    const types::Type& type = request.types[parameter.type];
+    if (type.size_bytes < 8) typed.size_bytes = static_cast<uint8_t>(type.size_bytes);
+    typed.is_signed = type.is_signed;
+    out.args.push_back({parameter.name, parameter.type, typed});
+  }
+  return out;
+}
+
+Status attach(spec::AttachRequest& request) {
+  for (const program::ProbeId id : request.probes) {
+    const std::string& event = request.program.probes[id].function;
+    const uint64_t cookie = request.probes.size() > 1 ? id.index : 0;
+    TRY_STATUS(request.machine.attach_raw_tracepoint(request.program_id, event, cookie));
+  }
+  return {};
+}
+
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  const std::string pattern = request.parts.empty() ? "*" : request.parts.back();
+  std::vector<spec::ListedProbe> out;
+  for (const std::string& event : request.kernel.raw_tracepoints(pattern)) {
+    spec::ListedProbe listed{"rawtracepoint:vmlinux:" + event, {}};
+    if (request.verbose) {
+      if (const auto prototype = request.kernel.find_raw_tracepoint(request.types, event)) {
+        for (const types::Member& parameter : prototype->parameters)
+          listed.arguments.push_back(types::to_string(request.types, parameter.type) + " " + parameter.name);
+      }
+    }
+    out.push_back(std::move(listed));
+  }
+  return out;
+}
+
+}  // namespace
+
+const spec::Provider kRawTracepoint = {.name = "rawtracepoint",
+                                       .aliases = {"rt"},
+                                       .doc =
+                                           "Fires at a tracepoint with the arguments that the kernel's code gave it: "
+                                           "`args.NAME` by type, or arg0, arg1, ...",
+                                       .form = "rawtracepoint:EVENT or rawtracepoint:MODULE:EVENT",
+                                       .bind = bind,
+                                       .context = context,
+                                       .attach = attach,
+                                       .list = list,
+                                       .example = "rawtracepoint:sched_switch { @[args.next.comm] = count(); }"};
+
+}  // namespace espy::probes

@@ -1,0 +1,89 @@
+// interval and profile: the software clock of perf, on one CPU or on each.
+#include <linux/perf_event.h>
+
+#include "load/machine.h"
+#include "probes/all.h"
+#include "probes/common.h"
+
+namespace espy::probes {
+
+namespace {
+
+constexpr uint64_t kMinPeriodNs = 1000;
+
+template <const spec::Provider& kRow>
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  const auto rate = parse_rate(request.parts);
+  if (!rate) return wrong_form(request, kRow.form, kRow.example.substr(0, kRow.example.find(' ')));
+  if (rate->period_ns < kMinPeriodNs) {
+    request.diagnostics.error("period-too-short", request.point.span, "the shortest period is 1 microsecond");
+    return {};
+  }
+  spec::BoundProbe bound;
+  bound.probe.provider = kRow.name;
+  bound.probe.name = full_name(kRow.name, request.parts);
+  bound.probe.number = rate->period_ns;
+  bound.probe.span = request.point.span;
+  bound.share = bound.probe.name;
+  return {bound};
+}
+
+template <bool kIsPerCpu>
+spec::ProbeContext context(spec::ContextRequest& request) {
+  spec::ProbeContext out;
+  out.kind = program::ProgramKind::kPerfEvent;
+  out.is_limited_to_pid = kIsPerCpu;  // an interval goes on whoever runs
+  // struct bpf_perf_event_data begins with the registers of what was interrupted.
+  if (kIsPerCpu) add_registers(out, request.kernel.arch(), request.types, false);
+  out.arguments.clear();
+  return out;
+}
+
+template <bool kIsPerCpu>
+Status attach(spec::AttachRequest& request) {
+  for (const program::ProbeId id : request.probes) {
+    load::PerfEvent event;
+    event.type = PERF_TYPE_SOFTWARE;
+    event.config = PERF_COUNT_SW_CPU_CLOCK;
+    event.period = request.program.probes[id].number;
+    for (const int32_t cpu : online_cpus()) {
+      event.cpu = cpu;
+      TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
+      if (!kIsPerCpu) break;
+    }
+  }
+  return {};
+}
+
+template <const spec::Provider& kRow>
+std::vector<spec::ListedProbe> list(spec::ListRequest&) {
+  std::vector<spec::ListedProbe> out;
+  for (const std::string_view unit : {"hz", "ms", "s", "us"})
+    out.push_back({std::string(kRow.name) + ":" + std::string(unit) + ":", {}});
+  return out;
+}
+
+}  // namespace
+
+const spec::Provider kInterval = {
+    .name = "interval",
+    .aliases = {"i"},
+    .doc = "Fires at a fixed rate, on one CPU. For printing in between and for ending after a time.",
+    .form = "interval:UNIT:N with hz, s, ms or us, or interval:DURATION",
+    .bind = bind<kInterval>,
+    .context = context<false>,
+    .attach = attach<false>,
+    .list = list<kInterval>,
+    .example = "interval:ms:100 { printf(\"tick\\n\"); exit(); }"};
+
+const spec::Provider kProfile = {.name = "profile",
+                                 .aliases = {"p"},
+                                 .doc = "Fires at a fixed rate on every CPU. For sampling what runs.",
+                                 .form = "profile:UNIT:N with hz, s, ms or us, or profile:DURATION",
+                                 .bind = bind<kProfile>,
+                                 .context = context<true>,
+                                 .attach = attach<true>,
+                                 .list = list<kProfile>,
+                                 .example = "profile:hz:99 { @[comm] = count(); }"};
+
+}  // namespace espy::probes

@@ -1,0 +1,211 @@
+// tracepoint: the kernel's static probes, by category and event.
+//
+// The obvious way, a perf event each, costs 33 ns a hit, up to 100 ms to detach, and half a minute for all system
+// calls. So it is the last one taken:
+//
+//   sys_enter_X, sys_exit_X   one raw tracepoint sys_enter or sys_exit for all of them. The program looks the call's
+//   number up and
+//                             goes on only if it is asked for; arguments are read from the task's registers, which is
+//                             where the kernel's own record has them from.
+//   others, args not used     the raw tracepoint of that name, if BTF knows one. With cookies a wildcard shares a
+//   program. others                    a perf event, whose record is laid out as tracefs says.
+//
+// Left out: events that are not tracepoints at all (ftrace:*) attach through perf; 32-bit system calls are not seen,
+// since their numbers mean other calls (perf leaves them out as well).
+#include <linux/perf_event.h>
+
+#include <algorithm>
+
+#include "load/machine.h"
+#include "probes/all.h"
+#include "probes/common.h"
+
+namespace espy::probes {
+
+namespace {
+
+constexpr std::string_view kSyscalls = "syscalls";
+constexpr std::string_view kEnter = "sys_enter_";
+constexpr std::string_view kExit = "sys_exit_";
+// Ways to attach, the first word of `share`.
+constexpr std::string_view kRawEnter = "sys_enter";
+constexpr std::string_view kRawExit = "sys_exit";
+constexpr std::string_view kRaw = "raw";
+constexpr std::string_view kPerf = "perf";
+
+std::string_view way_of(std::string_view share) { return share.substr(0, share.find('/')); }
+
+bool is_syscall_event(const std::string& category, const std::string& event) {
+  return category == kSyscalls && (event.starts_with(kEnter) || event.starts_with(kExit));
+}
+
+// The programs that serve this event, by the cheapest way; sets what attaching by it needs.
+std::string choose_way(spec::BindRequest& request, program::Probe& probe) {
+  kernel::Kernel& kernel = request.kernel;
+  const std::string own = "/" + probe.target + "/" + probe.function;
+  if (is_syscall_event(probe.target, probe.function)) {
+    const bool is_enter = probe.function.starts_with(kEnter);
+    const auto number = kernel.syscall_number(probe.function.substr(is_enter ? kEnter.size() : kExit.size()));
+    if (number) {
+      probe.number = *number;
+      if (!is_enter) return std::string(kRawExit);
+      return request.uses_args ? std::string(kRawEnter) + own : std::string(kRawEnter);
+    }
+  }
+  const bool reads_record = request.uses_args || request.uses_context;
+  if (!reads_record && !kernel.raw_tracepoints(probe.function).empty()) {
+    return kernel.has(kernel::Feature::kRawTracepointCookie) ? std::string(kRaw) : std::string(kRaw) + own;
+  }
+  if (const auto tracepoint = kernel.tracepoint(request.types, probe.target, probe.function))
+    probe.number = tracepoint->id;
+  if (!reads_record && kernel.has(kernel::Feature::kPerfLinkCookie)) return std::string(kPerf);
+  return std::string(kPerf) + own;
+}
+
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  if (request.parts.size() != 2) return wrong_form(request, kTracepoint.form, "tracepoint:syscalls:sys_enter_openat");
+  std::vector<spec::BoundProbe> out;
+  for (const std::string& found : request.kernel.tracepoints(request.parts[0], request.parts[1])) {
+    const size_t colon = found.find(':');
+    spec::BoundProbe bound;
+    bound.probe.provider = kTracepoint.name;
+    bound.probe.name = "tracepoint:" + found;
+    bound.probe.target = found.substr(0, colon);
+    bound.probe.function = found.substr(colon + 1);
+    bound.probe.span = request.point.span;
+    bound.share = choose_way(request, bound.probe);
+    out.push_back(std::move(bound));
+  }
+  return out;
+}
+
+// ---- Contexts -----------------------------------------------------------------------------------------------------
+
+using spec::Recipe;
+
+constexpr uint32_t kRawArgumentBytes = 8;  // bpf_raw_tracepoint_args: u64 args[]
+
+Recipe behind_registers(uint32_t offset) {  // sys_enter and sys_exit: args[0] points to the task's pt_regs
+  return Recipe{Recipe::Kind::kBehindPointer, 0, offset, 8, false};
+}
+
+void set_syscall_dispatch(spec::ProbeContext& out, const kernel::Arch& arch, bool is_enter) {
+  out.kind = program::ProgramKind::kRawTracepoint;
+  out.dispatch = spec::ProbeContext::Dispatch::kNumber;
+  out.skip_compat_syscalls = true;
+  out.pointers = types::AddressSpace::kUser;
+  const auto number = kernel::find_register(arch, "orig_ax");
+  CHECK(number.has_value());
+  out.number = is_enter ? Recipe{Recipe::Kind::kContext, kRawArgumentBytes, 0, 8, false}
+                        : behind_registers(number->offset_bytes);
+}
+
+void add_syscall_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepoint, const kernel::Arch& arch,
+                      bool is_enter) {
+  size_t argument = 0;
+  for (const kernel::TracepointField& field : tracepoint.fields) {
+    Recipe recipe = out.number;  // __syscall_nr
+    if (field.name != "__syscall_nr") {
+      recipe = is_enter ? behind_registers(arch.syscall_argument_offsets[argument++])
+                        : Recipe{Recipe::Kind::kContext, kRawArgumentBytes, 0, 8, true};
+    }
+    recipe.size_bytes = static_cast<uint8_t>(std::min<uint32_t>(field.size_bytes, 8));
+    recipe.is_signed = field.is_signed;
+    out.args.push_back({field.name, field.type, recipe});
+    if (argument == arch.syscall_argument_offsets.size()) break;
+  }
+}
+
+Recipe record_recipe(const kernel::TracepointField& field, const types::Types& types) {
+  const bool is_scalar = field.size_bytes <= 8 && !types::is_by_reference(types[field.type]);
+  Recipe recipe{Recipe::Kind::kContext, field.offset_bytes, 0, static_cast<uint8_t>(field.size_bytes), field.is_signed};
+  if (field.is_data_loc) {
+    recipe.kind = field.is_relative_loc ? Recipe::Kind::kRelativeLoc : Recipe::Kind::kDataLoc;
+    recipe.size_bytes = 4;
+  } else if (!is_scalar) {
+    recipe.kind = Recipe::Kind::kContextAddress;
+  }
+  return recipe;
+}
+
+void add_record_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepoint, const types::Types& types) {
+  for (const kernel::TracepointField& field : tracepoint.fields)
+    out.args.push_back({field.name, field.type, record_recipe(field, types)});
+}
+
+spec::ProbeContext context(spec::ContextRequest& request) {
+  spec::ProbeContext out;
+  const std::string_view way = way_of(request.share);
+  const program::Probe& probe = request.probes.front();
+  const kernel::Arch& arch = request.kernel.arch();
+  const bool is_syscall = way == kRawEnter || way == kRawExit;
+  if (is_syscall) set_syscall_dispatch(out, arch, way == kRawEnter);
+  if (way == kPerf) out.kind = program::ProgramKind::kTracepoint;
+  if (!is_syscall && way == request.share) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
+  if (!request.uses_args) return out;
+  const auto tracepoint = request.kernel.tracepoint(request.types, probe.target, probe.function);
+  if (!tracepoint) return out;
+  if (is_syscall) {
+    add_syscall_args(out, *tracepoint, arch, way == kRawEnter);
+  } else {
+    add_record_args(out, *tracepoint, request.types);
+  }
+  return out;
+}
+
+// ---- Attaching ----------------------------------------------------------------------------------------------------
+
+Status attach_one(spec::AttachRequest& request, program::ProbeId id) {
+  const program::Probe& probe = request.program.probes[id];
+  const program::BpfProgram& code = request.program.programs[request.program_id];
+  if (code.kind == program::ProgramKind::kRawTracepoint)
+    return request.machine.attach_raw_tracepoint(request.program_id, probe.function, id.index);
+  load::PerfEvent event;
+  event.type = PERF_TYPE_TRACEPOINT;
+  event.config = probe.number;
+  return request.machine.attach_perf_event(request.program_id, event, id.index);
+}
+
+Status attach(spec::AttachRequest& request) {
+  const program::Probe& first = request.program.probes[request.probes.front()];
+  const bool is_raw = request.program.programs[request.program_id].kind == program::ProgramKind::kRawTracepoint;
+  if (is_raw && is_syscall_event(first.target, first.function)) {
+    const std::string_view raw = first.function.starts_with(kEnter) ? kRawEnter : kRawExit;
+    return request.machine.attach_raw_tracepoint(request.program_id, std::string(raw), 0);
+  }
+  for (const program::ProbeId id : request.probes) TRY_STATUS(attach_one(request, id));
+  return {};
+}
+
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  const std::string category = request.parts.empty() ? "*" : request.parts[0];
+  const std::string event = request.parts.size() < 2 ? "*" : request.parts[1];
+  std::vector<spec::ListedProbe> out;
+  for (const std::string& name : request.kernel.tracepoints(category, event)) {
+    spec::ListedProbe listed{"tracepoint:" + name, {}};
+    const size_t colon = name.find(':');
+    if (request.verbose) {
+      const auto tracepoint = request.kernel.tracepoint(request.types, name.substr(0, colon), name.substr(colon + 1));
+      if (tracepoint)
+        for (const kernel::TracepointField& field : tracepoint->fields)
+          listed.arguments.push_back(field.c_type + " " + field.name);
+    }
+    out.push_back(std::move(listed));
+  }
+  return out;
+}
+
+}  // namespace
+
+const spec::Provider kTracepoint = {
+    .name = "tracepoint",
+    .aliases = {"t"},
+    .doc = "Fires at the kernel's static tracepoints, whose fields are `args.NAME`. Wildcards in both parts.",
+    .form = "tracepoint:CATEGORY:EVENT",
+    .bind = bind,
+    .context = context,
+    .attach = attach,
+    .list = list,
+    .example = "tracepoint:syscalls:sys_enter_openat { printf(\"%s %s\\n\", comm, str(args.filename)); }"};
+
+}  // namespace espy::probes
