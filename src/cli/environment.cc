@@ -3,11 +3,13 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "base/fd.h"
 #include "check/check.h"
 #include "cli/registry.h"
 

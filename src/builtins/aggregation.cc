@@ -1,0 +1,228 @@
+// What sums up: count, sum, min, max, avg, stats, hist, lhist. Each CPU has a value of its own (program/layout.h says
+// how it lies), which `lower_update` folds the argument into; reading merges them. So nothing is ever lost between
+// CPUs.
+#include "builtins/all.h"
+#include "check/checker.h"
+#include "lower/lowering.h"
+#include "program/layout.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using ir::Condition;
+using ir::Op;
+using ir::ValueId;
+using lower::Lowering;
+using spec::BuiltinKind;
+using spec::CallSite;
+using types::Kind;
+using types::TypeId;
+
+constexpr int64_t kSecondWord = 8;
+constexpr int64_t kMaxHistBits = 5;
+constexpr int64_t kMaxLinearBuckets = 1000;
+
+// word += value, for this CPU. Another thread may come between only where the program can be preempted.
+void add_to(Lowering& lowering, ValueId address, int64_t offset, ValueId value, bool is_atomic) {
+  ir::Builder& ir = lowering.ir();
+  if (is_atomic) {
+    ir.atomic_add(8, address, value, offset);
+  } else {
+    ir.store(8, address, ir.binary(Op::k_add, ir.load(8, address, offset), value), offset);
+  }
+}
+
+void update_count(Lowering& lowering, const CallSite&, ValueId address, bool is_atomic) {
+  add_to(lowering, address, 0, lowering.ir().constant(1), is_atomic);
+}
+
+void update_sum(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
+  add_to(lowering, address, 0, lowering.scalar(call.arguments[0]), is_atomic);
+}
+
+void update_stats(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
+  add_to(lowering, address, 0, lowering.scalar(call.arguments[0]), is_atomic);
+  add_to(lowering, address, kSecondWord, lowering.ir().constant(1), is_atomic);
+}
+
+// The first value wins, as there is no neutral one. A preempted update may lose to the one that came between: both are
+// real values and the later comparison is repeated at the next event, which a compare-and-exchange would not make more
+// right.
+template <bool kIsMax>
+void update_extreme(Lowering& lowering, const CallSite& call, ValueId address, bool) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId value = lowering.scalar(call.arguments[0]);
+  const bool is_signed = lowering.types()[lowering.type(call.arguments[0])].is_signed;
+  const Condition better =
+      kIsMax ? (is_signed ? Condition::sgt : Condition::ugt) : (is_signed ? Condition::slt : Condition::ult);
+  const auto take = [&] {
+    ir.store(8, address, value);
+    ir.store(8, address, ir.constant(1), kSecondWord);
+  };
+  lowering.when(Condition::eq, ir.load(8, address, kSecondWord), ir.constant(0), take,
+                [&] { lowering.when(better, value, ir.load(8, address), take); });
+}
+
+template <Kind kKind>
+TypeId check_signed_like(check::Checker& checker, const CallSite& call) {
+  const bool is_signed = call.arguments.empty() || checker.types()[checker.type(call.arguments[0])].is_signed;
+  return checker.types().simple(kKind, is_signed);
+}
+
+TypeId check_count(check::Checker& checker, const CallSite&) { return checker.types().simple(Kind::kCount); }
+
+// ---- Histograms
+// -------------------------------------------------------------------------------------------------------
+
+TypeId check_hist(check::Checker& checker, const CallSite& call) {
+  int64_t bits = 0;
+  if (call.arguments.size() > 1) {
+    bits = checker.integer(call.arguments[1]).value_or(0);
+    if (bits < 0 || bits > kMaxHistBits) {
+      checker.error("hist-bits", checker.ast()[call.arguments[1]].span, "hist's second argument is between 0 and 5");
+      bits = 0;
+    }
+  }
+  return checker.types().hist(static_cast<uint8_t>(bits));
+}
+
+// The position of the highest bit of n > 0, by halves: six compares, no branch that the predictor could get wrong.
+ValueId log2_of(Lowering& lowering, ValueId n) {
+  ir::Builder& ir = lowering.ir();
+  ValueId log = ir.constant(0);
+  for (int shift = 32; shift >= 1; shift /= 2) {
+    const ValueId high = ir.binary(Op::k_shr, n, shift);
+    const ValueId is_high = ir.binary(Op::k_ne, high, 0);
+    const ValueId step = ir.binary(Op::k_mul, is_high, shift);
+    n = ir.binary(Op::k_shr, n, step);
+    log = ir.binary(Op::k_add, log, step);
+  }
+  return log;
+}
+
+// program::hist_bucket in IR.
+ValueId hist_index(Lowering& lowering, ValueId value, uint8_t bits) {
+  ir::Builder& ir = lowering.ir();
+  const int64_t small = int64_t{1} << bits;
+  return lowering.select(
+      Condition::slt, value, ir.constant(0), [&] { return ir.constant(0); },
+      [&] {
+        return lowering.select(
+            Condition::ult, value, ir.constant(small), [&] { return ir.binary(Op::k_add, value, 1); },
+            [&] {
+              const ValueId log = log2_of(lowering, value);
+              if (bits == 0) return ir.binary(Op::k_add, log, 2);
+              const ValueId shift = ir.binary(Op::k_sub, log, bits);
+              const ValueId base = ir.binary(Op::k_shl, ir.binary(Op::k_add, shift, 1), bits);
+              const ValueId within = ir.binary(Op::k_sub, ir.binary(Op::k_shr, value, shift), small);
+              return ir.binary(Op::k_add, ir.binary(Op::k_add, base, within), 1);
+            });
+      });
+}
+
+// buckets[index] += 1, with the index clamped where the verifier can see it.
+void count_bucket(Lowering& lowering, ValueId address, ValueId index, uint32_t buckets, bool is_atomic) {
+  ir::Builder& ir = lowering.ir();
+  lowering.when(Condition::ult, index, ir.constant(buckets), [&] {
+    const ValueId bucket = ir.binary(Op::k_add, address, ir.binary(Op::k_shl, index, 3));
+    add_to(lowering, bucket, 0, ir.constant(1), is_atomic);
+  });
+}
+
+void update_hist(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
+  const uint8_t bits = lowering.types()[lowering.type(call.expr)].hist_bits;
+  const ValueId index = hist_index(lowering, lowering.scalar(call.arguments[0]), bits);
+  count_bucket(lowering, address, index, program::hist_bucket_count(bits), is_atomic);
+}
+
+TypeId check_lhist(check::Checker& checker, const CallSite& call) {
+  const auto number = [&](size_t i) { return checker.integer(call.arguments[i]).value_or(0); };
+  const int64_t min = number(1), max = number(2), step = number(3);
+  const source::Span span = checker.ast()[call.arguments[1]].span;
+  if (step <= 0) {
+    checker.error("lhist-step", checker.ast()[call.arguments[3]].span, "lhist's step must be 1 or more");
+  } else if (max <= min) {
+    checker.error("lhist-range", span, "lhist's max must be larger than its min");
+  } else if ((max - min + step - 1) / step > kMaxLinearBuckets) {
+    checker.error("lhist-buckets", span, "lhist has more than 1000 buckets", "take a larger step");
+  } else {
+    return checker.types().lhist(min, max, step);
+  }
+  return checker.types().lhist(0, 1, 1);
+}
+
+void update_lhist(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
+  ir::Builder& ir = lowering.ir();
+  const types::Type type = lowering.types()[lowering.type(call.expr)];
+  const uint32_t buckets = program::lhist_bucket_count(type.lhist_min, type.lhist_max, type.lhist_step);
+  const ValueId value = lowering.scalar(call.arguments[0]);
+  const ValueId index = lowering.select(
+      Condition::slt, value, ir.constant(type.lhist_min), [&] { return ir.constant(0); },
+      [&] {
+        return lowering.select(
+            Condition::sge, value, ir.constant(type.lhist_max), [&] { return ir.constant(buckets - 1); },
+            [&] {
+              const ValueId above = ir.binary(Op::k_sub, value, type.lhist_min);
+              return ir.binary(Op::k_add, ir.binary(Op::k_udiv, above, type.lhist_step), 1);
+            });
+      });
+  count_bucket(lowering, address, index, buckets, is_atomic);
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "any count()",
+     .doc = "Counts how often it is assigned.",
+     .kind = BuiltinKind::kAggregation,
+     .check = check_count,
+     .lower_update = update_count,
+     .example = "begin { @ = count(); }"},
+    {.sig = "any sum(int n)",
+     .doc = "Adds up.",
+     .kind = BuiltinKind::kAggregation,
+     .check = check_signed_like<Kind::kSum>,
+     .lower_update = update_sum,
+     .example = "begin { @ = sum(2); @ = sum(3); }"},
+    {.sig = "any min(int n)",
+     .doc = "Keeps the smallest.",
+     .kind = BuiltinKind::kAggregation,
+     .check = check_signed_like<Kind::kMin>,
+     .lower_update = update_extreme<false>,
+     .example = "begin { @ = min(2); @ = min(3); }"},
+    {.sig = "any max(int n)",
+     .doc = "Keeps the largest.",
+     .kind = BuiltinKind::kAggregation,
+     .check = check_signed_like<Kind::kMax>,
+     .lower_update = update_extreme<true>,
+     .example = "begin { @ = max(2); @ = max(3); }"},
+    {.sig = "any avg(int n)",
+     .doc = "Keeps the average, truncated toward zero when shown.",
+     .kind = BuiltinKind::kAggregation,
+     .check = check_signed_like<Kind::kAvg>,
+     .lower_update = update_stats,
+     .example = "begin { @ = avg(2); @ = avg(4); }"},
+    {.sig = "any stats(int n)",
+     .doc = "Keeps count, average and total.",
+     .kind = BuiltinKind::kAggregation,
+     .check = check_signed_like<Kind::kStats>,
+     .lower_update = update_stats,
+     .example = "begin { @ = stats(4); }"},
+    {.sig = "any hist(int n, literal int bits = 0)",
+     .doc = "Keeps a histogram over powers of two, each split into 2^bits parts.",
+     .kind = BuiltinKind::kAggregation,
+     .check = check_hist,
+     .lower_update = update_hist,
+     .example = "begin { @ = hist(100); }"},
+    {.sig = "any lhist(int n, literal int min, literal int max, literal int step)",
+     .doc = "Keeps a histogram with equal steps from min to max.",
+     .kind = BuiltinKind::kAggregation,
+     .check = check_lhist,
+     .lower_update = update_lhist,
+     .example = "begin { @ = lhist(3, 0, 10, 5); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> aggregation_builtins() { return kRows; }
+
+}  // namespace espy::builtins

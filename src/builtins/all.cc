@@ -1,0 +1,10 @@
+#include "builtins/all.h"
+
+namespace espy::builtins {
+
+std::vector<std::span<const spec::Builtin>> all() {
+  return {task_builtins(),   time_builtins(),   probe_builtins(), output_builtins(), aggregation_builtins(),
+          string_builtins(), symbol_builtins(), map_builtins(),   net_builtins()};
+}
+
+}  // namespace espy::builtins

@@ -1,0 +1,223 @@
+// What shows something, and what ends the run: the asynchronous builtins. Each emits a record; `handle` is its other
+// half.
+#include <time.h>
+
+#include <algorithm>
+
+#include "base/fd.h"
+#include "builtins/all.h"
+#include "check/checker.h"
+#include "lower/lowering.h"
+#include "output/format.h"
+#include "runtime/resolver.h"
+#include "runtime/session.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using lower::EventArgument;
+using lower::Lowering;
+using lower::Operand;
+using runtime::EventView;
+using spec::CallSite;
+using types::TypeId;
+
+std::vector<EventArgument> arguments_from(const CallSite& call, size_t first) {
+  std::vector<EventArgument> out;
+  for (size_t i = first; i < call.arguments.size(); ++i) out.push_back({call.arguments[i], {}});
+  return out;
+}
+
+// ---- printf and its kin: a format and values ------------------------------------------------------------------------
+
+// The format is parsed here once, so that the session can rely on it.
+TypeId check_format(Checker& checker, const CallSite& call) {
+  const TypeId nothing = checker.types().void_type();
+  const auto text = checker.text(call.arguments[0]);
+  if (!text) return nothing;  // the signature has complained
+  const auto conversions = output::parse_format(*text);
+  const source::Span span = checker.ast()[call.arguments[0]].span;
+  if (!conversions) {
+    checker.error("bad-format", span, conversions.error().message, conversions.error().hint);
+    return nothing;
+  }
+  size_t wanted = 0;
+  for (const output::Conversion& conversion : *conversions)
+    wanted += 1 + (conversion.width == -2 ? 1 : 0) + (conversion.precision == -2 ? 1 : 0);
+  const size_t given = call.arguments.size() - 1;
+  if (wanted != given) {
+    checker.error("format-arguments", call.span,
+                  "the format wants " + std::to_string(wanted) + (wanted == 1 ? " value, " : " values, ") +
+                      std::to_string(given) + (given == 1 ? " is given" : " are given"));
+  }
+  return nothing;
+}
+
+template <const char* const& kName>
+Operand lower_format(Lowering& lowering, const CallSite& call) {
+  lowering.emit_event(kName, arguments_from(call, 1), call.span, {*lowering.text(call.arguments[0])});
+  return {};
+}
+
+constexpr const char* kPrintf = "printf";
+constexpr const char* kCat = "cat";
+constexpr const char* kSystem = "system";
+
+void handle_printf(EventView& event) { event.session().sink().text("printf", event.session().format(event, 0, 0)); }
+
+void handle_cat(EventView& event) {
+  const std::string path = event.session().format(event, 0, 0);
+  auto text = read_file(path);
+  if (!text) {
+    event.session().sink().message("runtime_error", text.error().message, "", 0, 0, 0);
+    return;
+  }
+  text->resize(std::min<size_t>(text->size(), event.session().config().max_cat_bytes));
+  event.session().sink().text("cat", *text);
+}
+
+void handle_system(EventView& event) { event.session().run_command(event.session().format(event, 0, 0)); }
+
+// ---- print, clear, zero ---------------------------------------------------------------------------------------------
+
+// A whole map is told apart from a value by having no key where it wants one, or by being a scalar that is shown by
+// name.
+bool is_whole_map(const check::Unit& unit, const syntax::Ast& ast, syntax::ExprId expr) {
+  return ast.get<syntax::Map>(expr) != nullptr && unit.fact(expr).map.valid();
+}
+
+TypeId check_print(Checker& checker, const CallSite& call) {
+  for (size_t i = 1; i < call.arguments.size(); ++i) {
+    if (!checker.integer(call.arguments[i]))
+      checker.error("not-constant", checker.ast()[call.arguments[i]].span, "print's top and div must be constants");
+  }
+  if (call.arguments.size() > 1 && !is_whole_map(checker.unit(), checker.ast(), call.arguments[0]))
+    checker.error("not-a-map", checker.ast()[call.arguments[0]].span,
+                  "only a whole map can be printed with top and div");
+  return checker.types().void_type();
+}
+
+int64_t constant_or(Lowering& lowering, const CallSite& call, size_t index, int64_t otherwise) {
+  return index < call.arguments.size() ? lowering.integer(call.arguments[index]).value_or(otherwise) : otherwise;
+}
+
+Operand lower_print(Lowering& lowering, const CallSite& call) {
+  const syntax::ExprId what = call.arguments[0];
+  if (is_whole_map(lowering.unit(), lowering.ast(), what)) {
+    lowering.emit_event("print", {}, call.span, {},
+                        {constant_or(lowering, call, 1, 0), constant_or(lowering, call, 2, 0)},
+                        lowering.unit().fact(what).map);
+  } else {
+    lowering.emit_event("print", arguments_from(call, 0), call.span);
+  }
+  return {};
+}
+
+void handle_print(EventView& event) {
+  const program::EventSchema& schema = event.schema();
+  if (schema.map.valid()) {
+    event.session().print_map(schema.map, static_cast<uint64_t>(schema.numbers[0]),
+                              static_cast<uint64_t>(schema.numbers[1]));
+  } else {
+    event.session().sink().value(event.field(0));
+  }
+}
+
+template <const char* const& kName>
+Operand lower_on_map(Lowering& lowering, const CallSite& call) {
+  lowering.emit_event(kName, {}, call.span, {}, {}, lowering.unit().fact(call.arguments[0]).map);
+  return {};
+}
+
+constexpr const char* kClear = "clear";
+constexpr const char* kZero = "zero";
+
+void handle_clear(EventView& event) { event.session().clear_map(event.schema().map); }
+void handle_zero(EventView& event) { event.session().zero_map(event.schema().map); }
+
+// ---- exit, time, join -----------------------------------------------------------------------------------------------
+
+Operand lower_exit(Lowering& lowering, const CallSite& call) {
+  std::vector<EventArgument> code;
+  if (!call.arguments.empty())
+    code = {{{}, lowering.scalar_operand(lowering.types().int64(), lowering.scalar(call.arguments[0]))}};
+  lowering.emit_event("exit", std::move(code), call.span);
+  lowering.set_exit_flag();
+  lowering.end_action();
+  return {};
+}
+
+void handle_exit(EventView& event) {
+  event.session().request_exit(event.field_count() > 0 ? static_cast<int>(event.integer(0)) : 0);
+}
+
+Operand lower_time(Lowering& lowering, const CallSite& call) {
+  const std::string format = call.arguments.empty() ? "%H:%M:%S\n" : *lowering.text(call.arguments[0]);
+  lowering.emit_event("time", {}, call.span, {format});
+  return {};
+}
+
+void handle_time(EventView& event) {
+  timespec now = {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const uint64_t ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  event.session().sink().text("time", runtime::format_time(event.schema().literals[0], ns, CLOCK_REALTIME));
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "void printf(literal string format, ...)",
+     .doc = "Prints the values as the format says: the conversions of printf(3), `%s` for any value, `%r` for buffers.",
+     .check = check_format,
+     .lower = lower_format<kPrintf>,
+     .handle = handle_printf,
+     .example = "begin { printf(\"%d %s\\n\", 42, \"answer\"); }"},
+    {.sig = "void print(any value, int top = 0, int div = 0)",
+     .doc = "Prints a value, or a whole map: only its `top` largest entries, with values divided by `div`.",
+     .check = check_print,
+     .lower = lower_print,
+     .handle = handle_print,
+     .example = "begin { @x[1] = 10; @x[2] = 20; print(@x, 1, 10); clear(@x); }"},
+    {.sig = "void clear(map m)",
+     .doc = "Removes all entries of a map. Acts when the record is drained, after what was printed before.",
+     .lower = lower_on_map<kClear>,
+     .handle = handle_clear,
+     .example = "begin { @x = 1; clear(@x); }"},
+    {.sig = "void zero(map m)",
+     .doc = "Sets all values of a map to zero and keeps its keys.",
+     .lower = lower_on_map<kZero>,
+     .handle = handle_zero,
+     .example = "begin { @x[1] = 1; zero(@x); }"},
+    {.sig = "void exit(int code = 0)",
+     .doc =
+         "Ends the run: this action stops here, `end` probes run, maps are printed. `code` becomes espy's exit status.",
+     .lower = lower_exit,
+     .handle = handle_exit,
+     .ends_action = true,
+     .example = "begin { exit(); }"},
+    {.sig = "void time(literal string format = \"%H:%M:%S\\n\")",
+     .doc = "Prints the wall-clock time at which the record is drained, by strftime(3).",
+     .lower = lower_time,
+     .handle = handle_time,
+     .example = "begin { time(\"%Y\\n\"); }"},
+    {.sig = "void cat(literal string format, ...)",
+     .doc = "Prints the file that the format names, up to `max_cat_bytes`.",
+     .check = check_format,
+     .lower = lower_format<kCat>,
+     .handle = handle_cat,
+     .example = "begin { cat(\"/proc/loadavg\"); }"},
+    {.sig = "void system(literal string format, ...)",
+     .doc = "Runs the command that the format makes in a shell, and prints its output. Needs `--unsafe`.",
+     .check = check_format,
+     .lower = lower_format<kSystem>,
+     .handle = handle_system,
+     .is_unsafe = true,
+     .example = "begin { system(\"echo hi\"); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> output_builtins() { return kRows; }
+
+}  // namespace espy::builtins
