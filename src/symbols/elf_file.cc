@@ -153,8 +153,8 @@ std::vector<ElfSymbol> ElfFile::State::collect_functions(Accept accept) {
     return false;
   });
   std::ranges::stable_sort(found, {}, [](const RawSymbol& symbol) { return std::tuple(symbol.name, rank(symbol)); });
-  const auto rest = std::ranges::unique(found, {}, &RawSymbol::name);
-  found.erase(rest.begin(), rest.end());
+  const auto same_name = [](const RawSymbol& a, const RawSymbol& b) { return a.name == b.name; };
+  found.erase(std::unique(found.begin(), found.end(), same_name), found.end());
   std::vector<ElfSymbol> out;
   out.reserve(found.size());
   for (const RawSymbol& symbol : found) out.push_back(describe(symbol));
@@ -174,8 +174,8 @@ void ElfFile::State::build_index() {
     return false;
   });
   std::ranges::stable_sort(index, shows_before);
-  const auto rest = std::ranges::unique(index, {}, &IndexEntry::address);
-  index.erase(rest.begin(), rest.end());
+  const auto same_place = [](const IndexEntry& a, const IndexEntry& b) { return a.address == b.address; };
+  index.erase(std::unique(index.begin(), index.end(), same_place), index.end());
   index.shrink_to_fit();
 }
 
@@ -215,7 +215,9 @@ std::vector<ElfSymbol> ElfFile::functions_by_demangled_name(std::string_view glo
   return state_->collect_functions([&](std::string_view name) {
     if (!name.starts_with("_Z") && !name.starts_with("_R")) return false;
     if (name.find(needle) == name.npos) return false;
-    return glob_match(glob, demangle(name, DemangleStyle::kName)) || glob_match(glob, demangle(name));
+    // Equality too, because `operator[]` looks like a glob.
+    const std::string plain = demangle(name, DemangleStyle::kName), full = demangle(name);
+    return plain == glob || full == glob || glob_match(glob, plain) || glob_match(glob, full);
   });
 }
 

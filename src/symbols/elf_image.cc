@@ -42,7 +42,8 @@ std::optional<RawSymbol> SymbolTable::at(size_t index) const {
 }
 
 Result<ElfImage> ElfImage::open(const std::string& path) {
-  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Not to wait for somebody at the other end, should the path lead to a FIFO.
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return fail_errno("cannot open " + path, errno);
   struct stat status = {};
   if (::fstat(fd.get(), &status) != 0) return fail_errno("cannot stat " + path, errno);

@@ -21,8 +21,8 @@ PerfMap::PerfMap(std::string text) : text_(std::move(text)) {
   // The last line about a start wins: reversed, it is the first, which is the one `unique` keeps.
   std::ranges::reverse(entries_);
   std::ranges::stable_sort(entries_, {}, &Entry::start);
-  const auto rest = std::ranges::unique(entries_, {}, &Entry::start);
-  entries_.erase(rest.begin(), rest.end());
+  const auto same_start = [](const Entry& a, const Entry& b) { return a.start == b.start; };
+  entries_.erase(std::unique(entries_.begin(), entries_.end(), same_start), entries_.end());
 }
 
 std::optional<PerfMap::Entry> PerfMap::at(uint64_t address) const {

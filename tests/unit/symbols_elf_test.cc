@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <map>
@@ -64,6 +65,8 @@ TEST(ElfFile, ErrorsAreOneSentence) {
   const auto directory = ElfFile::open(dir.path(""));
   ASSERT_FALSE(directory);
   EXPECT_THAT(directory.error().message, HasSubstr("is not a file"));
+  ASSERT_EQ(::mkfifo(dir.path("fifo").c_str(), 0600), 0);
+  EXPECT_FALSE(ElfFile::open(dir.path("fifo")));
   const auto torn = ElfFile::open(dir.write("torn", std::string_view("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\3\0", 18)));
   EXPECT_FALSE(torn);
 }
@@ -243,8 +246,8 @@ TEST(ElfFile, CppOverloadsByDemangledName) {
       int ff(int x) { return x; }
       template <class T> T g(T x) { return x; }
       template int g<int>(int);
-      struct S { S(); ~S(); };
-      S::S() {} S::~S() {}
+      struct S { S(); ~S(); int operator[](int); };
+      S::S() {} S::~S() {} int S::operator[](int x) { return x; }
       })",
                                            "-shared -fPIC", "c++"));
   ASSERT_TRUE(elf);
@@ -254,6 +257,7 @@ TEST(ElfFile, CppOverloadsByDemangledName) {
   EXPECT_THAT(names(elf->functions_by_demangled_name("ns::g<int>")), ElementsAre("_ZN2ns1gIiEET_S1_"));
   EXPECT_THAT(names(elf->functions_by_demangled_name("ns::S::S")), ElementsAre("_ZN2ns1SC1Ev", "_ZN2ns1SC2Ev"));
   EXPECT_THAT(names(elf->functions_by_demangled_name("ns::S::~S")), ElementsAre("_ZN2ns1SD1Ev", "_ZN2ns1SD2Ev"));
+  EXPECT_THAT(names(elf->functions_by_demangled_name("ns::S::operator[]")), ElementsAre("_ZN2ns1SixEi"));
   EXPECT_THAT(elf->functions_by_demangled_name("ns::h"), ElementsAre());
 }
 

@@ -147,6 +147,27 @@ TEST_P(Waiting, IsNamedAliveAndDead) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Waiting, ::testing::Values("-pie -fPIE", "-no-pie -fno-pie"));
 
+TEST(User, DeadProcessesUnderEachPolicy) {
+  const TempDir dir;
+  const std::string path = dir.build("waiting", kWaiting, "-O1 -no-pie -fno-pie");
+  for (const CachePolicy policy : {CachePolicy::kPerPid, CachePolicy::kPerProgram, CachePolicy::kNone}) {
+    Symbolizer symbols({.cache = policy});
+    Child first({path}), second({path});
+    const uint64_t visible = first.read_address();
+    ASSERT_EQ(second.read_address(), visible);
+    symbols.remember(first.pid());
+    symbols.remember(second.pid());
+    const uint32_t pids[] = {first.pid(), second.pid()};
+    first.finish();
+    second.finish();
+    for (const uint32_t pid : pids) {
+      const auto found = symbols.user(pid, visible);
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->name, "visible");
+    }
+  }
+}
+
 TEST(User, DeletedProgramAfterItsEnd) {
   const TempDir dir;
   const std::string path = dir.build("waiting", kWaiting, "-O1");
