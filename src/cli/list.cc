@@ -1,0 +1,98 @@
+// -l: what can be traced. Patterns are attach points with wildcards; without one, all that the kernel offers.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/strings.h"
+#include "check/check.h"
+#include "cli/environment.h"
+#include "cli/pipeline.h"
+#include "syntax/parser.h"
+
+namespace espy::cli {
+
+namespace {
+
+std::vector<std::string> to_strings(std::span<const std::string_view> parts) { return {parts.begin(), parts.end()}; }
+
+// What a provider lists, as text; the number of probes is returned.
+size_t list_provider(const spec::Provider& provider, std::span<const std::string> parts, Environment& e,
+                     const Options& options) {
+  if (provider.list == nullptr) return 0;
+  spec::ListRequest request{parts, options.verbose, *e.kernel, e.types, &e.symbols, e.config};
+  const std::vector<spec::ListedProbe> found = provider.list(request);
+  std::string out;
+  for (const spec::ListedProbe& probe : found) {
+    out += probe.name + "\n";
+    for (const std::string& argument : probe.arguments) out += "    " + argument + "\n";
+  }
+  std::fputs(out.c_str(), stdout);
+  return found.size();
+}
+
+// "struct qstr", "enum foo", "union bar": the C definitions of all that match.
+bool list_types(const std::string& pattern, Environment& e) {
+  const size_t space = pattern.find(' ');
+  const std::string_view tag = std::string_view(pattern).substr(0, space);
+  if (space == std::string::npos || (tag != "struct" && tag != "union" && tag != "enum")) return false;
+  for (const std::string& name : e.kernel->struct_names(std::string_view(pattern).substr(space + 1))) {
+    if (!name.starts_with(tag)) continue;
+    if (const auto text = e.kernel->c_definition(name)) std::fputs(("vmlinux:" + *text + "\n").c_str(), stdout);
+  }
+  return true;
+}
+
+size_t list_pattern(const std::string& pattern, Environment& e, const Options& options) {
+  const std::vector<std::string_view> words = split(pattern, ':');
+  const std::string_view wanted = words.size() == 1 && !words[0].empty() ? "*" : words[0];
+  const std::vector<std::string> parts = words.size() == 1 && e.registry.find_provider(words[0]) == nullptr
+                                             ? std::vector<std::string>{std::string(words[0])}
+                                             : to_strings(std::span(words).subspan(1));
+  const spec::Provider* named = e.registry.find_provider(words[0]);
+  size_t count = 0;
+  for (const spec::Provider* provider : e.registry.providers()) {
+    const bool is_named = provider == named;
+    if (named != nullptr ? !is_named : provider->needs_target_to_list || !glob_match(wanted, provider->name)) continue;
+    // A bare word is the last part of whatever has it: `*:word`.
+    const bool is_bare = words.size() == 1 && named == nullptr && pattern != "*";
+    const std::vector<std::string> bare = {"*", pattern};
+    count += list_provider(*provider, is_bare && provider->name == "tracepoint" ? bare : parts, e, options);
+  }
+  return count;
+}
+
+int list_program(const Options& options, Environment& e) {
+  const auto script = read_script(options, e.sources);
+  if (!script) {
+    complain(script.error());
+    return EXIT_FAILURE;
+  }
+  syntax::Ast ast = syntax::parse(e.sources, *script, e.diagnostics);
+  check::CheckRequest request{e.sources, e.registry, *e.kernel, e.types, &e.symbols, e.config, e.diagnostics};
+  const check::Checked checked = check::check(std::move(ast), request);
+  if (report(e.diagnostics, e.sources, options)) return EXIT_FAILURE;
+  for (const program::Probe& probe : checked.probes) std::puts(probe.name.c_str());
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+int list_probes(const Options& options) {
+  const auto environment = open_environment(options);
+  if (!environment) {
+    complain(environment.error());
+    return EXIT_FAILURE;
+  }
+  Environment& e = **environment;
+  if (options.program_text || options.file) return list_program(options, e);
+  if (list_types(options.search, e)) return EXIT_SUCCESS;
+  size_t count = 0;
+  for (const std::string_view pattern : split(options.search.empty() ? "*" : options.search, ','))
+    count += list_pattern(std::string(trim(pattern)), e, options);
+  if (count > 0 || options.search.empty()) return EXIT_SUCCESS;
+  std::fputs(fmt::format("espy: no probe matches `{}`\n", options.search).c_str(), stderr);
+  return EXIT_FAILURE;
+}
+
+}  // namespace espy::cli
