@@ -195,8 +195,8 @@ CStruct CParser::struct_body(std::string name, bool is_union) {
     }
   }
   if (stream_.at_end()) {
-    auto* error = stream_.error("unclosed-brace", stream_.span(stream_.token()), "the script ends inside a struct",
-                                "a `}` is missing");
+    auto* error =
+        stream_.error("unclosed-brace", stream_.here(), "the script ends inside a struct", "a `}` is missing");
     if (error != nullptr) error->notes.push_back({stream_.span(open), "the struct opens here"});
   }
   stream_.accept(TokenKind::kRightBrace);

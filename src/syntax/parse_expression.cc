@@ -329,7 +329,8 @@ ExprId Parser::integer() {
                    fmt::format("`{}` does not fit into 64 bits", stream_.text(token)));
   } else if (value.problem == IntegerValue::Problem::kMalformed) {
     stream_.remark("malformed-integer", stream_.span(token), fmt::format("`{}` is not a number", stream_.text(token)),
-                   "durations end in ns, us, ms, s, m, h or d");
+                   stream_.text(token)[0] == '0' ? "a number that begins with 0 is octal, with 0x hexadecimal"
+                                                 : "durations end in ns, us, ms, s, m, h or d");
   }
   return add(token.begin, IntegerLiteral{value.value, value.is_duration});
 }

@@ -81,8 +81,8 @@ ExprId Parser::block() {
 
 void Parser::unclosed(Token open, std::string_view what) {
   const bool at_end = stream_.at_end();
-  const Span where = stream_.span(stream_.token());
-  auto* error = stream_.error("unclosed-brace", where,
+  if (at_end && stream_.lost_text()) return;
+  auto* error = stream_.error("unclosed-brace", stream_.here(),
                               at_end ? "the script ends inside a block" : "this begins an action inside a block",
                               "a `}` is missing");
   if (error != nullptr) error->notes.push_back({stream_.span(open), fmt::format("the {} opens here", what)});
@@ -200,7 +200,19 @@ void Parser::expression_statement(Block& out) {
   }
   demote(value);
   add_statement(out, begin, ExprStmt{value});
-  if (!braced) end_statement();
+  if (braced) return;
+  if (stream_.at(TokenKind::kLeftBrace)) misspelt_keyword(value);
+  end_statement();
+}
+
+// `whle ($x) {`: what was read as a call and has a block behind it was meant to be a statement.
+void Parser::misspelt_keyword(ExprId read_as) {
+  constexpr std::string_view kWords[] = {"if", "while", "unroll", "for"};
+  const auto* call = ast_.get<Call>(read_as);
+  if (call == nullptr) return;
+  const std::string meant = nearest(call->name, kWords);
+  stream_.error("unknown-keyword", call->name_span, fmt::format("no statement begins with `{}`", call->name),
+                meant.empty() ? "" : fmt::format("did you mean `{}`?", meant));
 }
 
 StmtNode Parser::assignment(ExprId target) {

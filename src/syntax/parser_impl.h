@@ -64,6 +64,7 @@ class Parser {
   void block_item(Block& out);
   bool keyword_statement(Block& out);
   void expression_statement(Block& out);
+  void misspelt_keyword(ExprId read_as);
   StmtNode assignment(ExprId target);
   StmtNode let();
   StmtNode while_loop();

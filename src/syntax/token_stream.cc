@@ -40,6 +40,10 @@ TokenStream::TokenStream(const source::Sources& sources, source::SourceId source
       lexer_(text_, hidden),
       token_(lexer_.next()) {}
 
+source::Span TokenStream::here() const {
+  return at_end() && last_end_ > 0 ? span(last_end_ - 1, last_end_) : span(token_);
+}
+
 Token TokenStream::peek() const {
   Lexer ahead = lexer_;
   return ahead.next();
@@ -107,12 +111,13 @@ void TokenStream::remark(std::string_view id, source::Span span, std::string mes
 
 source::Diagnostic* TokenStream::unexpected(std::string_view what, std::string hint) {
   if (panic_ || broken_token()) return nullptr;
-  return error("unexpected-token", span(token_), fmt::format("expected {}, found {}", what, found()), std::move(hint));
+  return error("unexpected-token", here(), fmt::format("expected {}, found {}", what, found()), std::move(hint));
 }
 
 // Where the current token is no word of the language, that is the thing to say.
 bool TokenStream::broken_token() {
   const source::Span where = span(token_);
+  lost_text_ |= at(TokenKind::kUnterminatedString) || at(TokenKind::kUnterminatedComment);
   switch (token_.kind) {
     case TokenKind::kUnterminatedString:
       error("unterminated-string", where, "this string has no end", "add the closing `\"`");

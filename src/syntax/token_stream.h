@@ -43,6 +43,8 @@ class TokenStream {
   source::Span span(const Token& token) const { return span(token.begin, token.end); }
   // From `begin` to the end of the last token taken.
   source::Span span_from(uint32_t begin) const { return span(begin, last_end_ > begin ? last_end_ : begin); }
+  // The current token; at the end of the script, where there is nothing to underline, the last byte before it.
+  source::Span here() const;
   uint32_t last_end() const { return last_end_; }
 
   // Reports and panics; nullptr if panicking already, or if there were so many errors that more would help nobody.
@@ -53,6 +55,8 @@ class TokenStream {
   void remark(std::string_view id, source::Span span, std::string message, std::string hint = {});
   bool ok() const { return !panic_; }
   void calm() { panic_ = false; }
+  // Did a string or a comment without an end swallow text that may have held brackets?
+  bool lost_text() const { return lost_text_; }
 
   const source::Sources& sources() const { return sources_; }
   source::SourceId source() const { return source_; }
@@ -71,6 +75,7 @@ class TokenStream {
   uint32_t last_end_ = 0;
   uint32_t error_count_ = 0;
   bool panic_ = false;
+  bool lost_text_ = false;
 };
 
 }  // namespace espy::syntax

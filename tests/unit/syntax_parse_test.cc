@@ -90,7 +90,8 @@ INSTANTIATE_TEST_SUITE_P(
         Row{R"x(uprobe:"/a b":cpp:"n::f(int, char)" {})x",
             R"x((action (probe uprobe "/a b" cpp "n::f(int, char)") (block)))x"},
         Row{"x=i:ms:$1{}", "(action x (probe i ms $1) (block))"},
-        Row{"uprobe:a.apk!/lib.so:f,u:x@f.c:12{}", "(action (probe uprobe a.apk!/lib.so f) (probe u x@f.c 12) (block))"},
+        Row{"uprobe:a.apk!/lib.so:f,u:x@f.c:12{}",
+            "(action (probe uprobe a.apk!/lib.so f) (probe u x@f.c 12) (block))"},
         Row{"begin { print(1) }", "(action (probe begin) (block (do (call print (int 1)))))"},
         Row{"begin { if (1) { 2 } else if 3 { 4 } ; }",
             "(action (probe begin) (block (do (if (int 1) (block (do (int 2))) (if (int 3) (block (do (int 4))))))))"},
@@ -101,8 +102,7 @@ INSTANTIATE_TEST_SUITE_P(
             "(macro m (parameter $a) (parameter @b) (parameter c) (block (value (if (name c) (block (value (int 1))) "
             "(block (value (int 2)))))))"},
         Row{"macro m() { if (1) { f() } }", "(macro m (block (do (if (int 1) (block (do (call f)))))))"},
-        Row{"fn f($a:int8):void { return; }",
-            "(fn f (parameter $a (type int8)) (type void) (block (return)))"},
+        Row{"fn f($a:int8):void { return; }", "(fn f (parameter $a (type int8)) (type void) (block (return)))"},
         Row{"config = { a = 1; b = c }", "(config a (int 1)) (config b (name c))"},
         Row{"let @m = hash(10);", "(map-declaration @m hash (int 10))"}, Row{"import \"a.bt\"", "(import \"a.bt\")"}));
 
