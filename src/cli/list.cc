@@ -54,10 +54,7 @@ size_t list_pattern(const std::string& pattern, Environment& e, const Options& o
   for (const spec::Provider* provider : e.registry.providers()) {
     const bool is_named = provider == named;
     if (named != nullptr ? !is_named : provider->needs_target_to_list || !glob_match(wanted, provider->name)) continue;
-    // A bare word is the last part of whatever has it: `*:word`.
-    const bool is_bare = words.size() == 1 && named == nullptr && pattern != "*";
-    const std::vector<std::string> bare = {"*", pattern};
-    count += list_provider(*provider, is_bare && provider->name == "tracepoint" ? bare : parts, e, options);
+    count += list_provider(*provider, parts, e, options);
   }
   return count;
 }

@@ -178,8 +178,9 @@ Status attach(spec::AttachRequest& request) {
 }
 
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
-  const std::string category = request.parts.empty() ? "*" : request.parts[0];
-  const std::string event = request.parts.size() < 2 ? "*" : request.parts[1];
+  // One part alone is an event of any category: `-l 'sched_*'`.
+  const std::string category = request.parts.size() < 2 ? "*" : request.parts[0];
+  const std::string event = request.parts.empty() ? "*" : request.parts.back();
   std::vector<spec::ListedProbe> out;
   for (const std::string& name : request.kernel.tracepoints(category, event)) {
     spec::ListedProbe listed{"tracepoint:" + name, {}};
