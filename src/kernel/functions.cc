@@ -39,7 +39,8 @@ class FunctionList {
   explicit FunctionList(std::string_view glob) : glob_(glob) {}
 
   void add(std::string_view name, std::string_view module) {
-    if (!glob_match(glob_, name)) return;
+    // ftrace's own word for functions that the linker dropped.
+    if (!glob_match(glob_, name) || name.starts_with("__ftrace_invalid_address")) return;
     std::string text(name);
     if (!module.empty()) text.append(" ").append(module);
     if (seen_.insert(text).second) names_.push_back(std::move(text));
@@ -88,8 +89,8 @@ std::vector<std::string> list_functions(const std::string& tracing, const std::s
   for_each_line(kallsyms, [&](std::string_view line) {
     const auto symbol = parse_symbol(line);
     // Programs of BPF and trampolines are listed as if they were modules; they are no functions of the kernel.
-    const bool is_ours = symbol && (symbol->kind == 't' || symbol->kind == 'T') && symbol->module != "[bpf]" &&
-                         !symbol->module.starts_with("[__builtin");
+    const bool is_ours = symbol && std::string_view("tTwW").find(symbol->kind) != std::string_view::npos &&
+                         symbol->module != "[bpf]" && !symbol->module.starts_with("[__builtin");
     if (is_ours) functions.add(symbol->name, symbol->module);
     return true;
   });

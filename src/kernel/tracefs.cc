@@ -230,7 +230,7 @@ std::vector<std::string> subdirectories(const std::string& path) {
 
 Result<Tracepoint> parse_tracepoint(Kernel& kernel, Types& types, std::string_view category, std::string_view event,
                                     std::string_view format) {
-  Tracepoint result{.category = std::string(category), .event = std::string(event)};
+  Tracepoint result{.category = std::string(category), .event = std::string(event), .fields = {}};
   FieldTyper typer(kernel, types, category == "syscalls" ? AddressSpace::kUser : AddressSpace::kKernel);
   bool has_id = false;
   for (std::string_view line : split(format, '\n')) {
@@ -246,6 +246,7 @@ Result<Tracepoint> parse_tracepoint(Kernel& kernel, Types& types, std::string_vi
     if (declaration.name.empty() || declaration.name.starts_with("common_")) continue;
     TracepointField field{.name = declaration.name,
                           .c_type = type_text(text, declaration.name),
+                          .type = {},
                           .offset_bytes = number_after(line, "offset:"),
                           .size_bytes = number_after(line, "size:"),
                           .is_signed = number_after(line, "signed:") != 0,
