@@ -86,6 +86,12 @@ std::optional<BtfPlace> BtfSet::record(uint32_t module, uint32_t id) {
 }
 
 std::optional<BtfPlace> BtfSet::find(std::string_view name, BtfKinds set) {
+  const auto [entry, is_new] = found_.try_emplace({std::string(name), set});
+  if (is_new) entry->second = search(name, set);
+  return entry->second;
+}
+
+std::optional<BtfPlace> BtfSet::search(std::string_view name, BtfKinds set) {
   if (!vmlinux()) return std::nullopt;
   if (const auto record = vmlinux()->find(name, set)) return BtfPlace{0, *record};
   for (uint32_t module = 1; module <= modules().size(); ++module) {

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -35,17 +37,19 @@ class BtfSet {
   std::string_view module_name(uint32_t module);
   std::optional<BtfPlace> record(uint32_t module, uint32_t id);
 
-  // In vmlinux, and if it is not there in the modules.
+  // In vmlinux, and if it is not there in the modules. Answers are remembered: a script says a name more than once.
   std::optional<BtfPlace> find(std::string_view name, BtfKinds set);
   std::optional<std::pair<BtfPlace, uint32_t>> find_enumerator(std::string_view name);  // the enum, and which one of it
 
  private:
   const Btf* load(uint32_t module);
+  std::optional<BtfPlace> search(std::string_view name, BtfKinds set);
 
   std::string directory_;
   std::optional<std::vector<std::string>> modules_;
   std::vector<std::unique_ptr<Btf>> objects_;
   std::vector<bool> tried_;
+  std::map<std::pair<std::string, BtfKinds>, std::optional<BtfPlace>> found_;
 };
 
 class BtfConverter {
