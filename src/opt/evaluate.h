@@ -1,0 +1,23 @@
+// The algebra of docs/ir.md on constants.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ir/ir.h"
+
+namespace espy::opt {
+
+// `op` of one or two constants (unary operations ignore `b`); nothing for operations that are no arithmetic.
+std::optional<int64_t> evaluate(ir::Op op, int64_t a, int64_t b = 0);
+bool evaluate(ir::Condition condition, int64_t a, int64_t b);
+
+bool is_comparison(ir::Op op);  // eq to sle: the result is 0 or 1
+bool is_commutative(ir::Op op);
+ir::Condition as_condition(ir::Op comparison);
+// The condition that holds when `condition` does not; nothing for `test`.
+std::optional<ir::Condition> negation(ir::Condition condition);
+// The condition with its operands exchanged.
+ir::Condition mirrored(ir::Condition condition);
+
+}  // namespace espy::opt

@@ -1,0 +1,89 @@
+// The passes and their order. Variables become values first, since everything else looks at values; then the cheap
+// passes that feed each other repeat until nothing changes; stores go last, when the loads they would be kept for are
+// gone.
+#include "opt/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+
+#include "ir/text.h"
+#include "opt/passes.h"
+
+namespace espy::opt {
+namespace {
+
+struct Pass {
+  std::string_view name;
+  bool (*run)(ir::Function&);
+};
+
+constexpr Pass kOnce[] = {{"promote", promote}};
+constexpr Pass kRepeated[] = {
+    {"fold", fold}, {"cse", cse}, {"forward", forward}, {"lookup", lookup}, {"conditions", conditions},
+    {"cfg", cfg},   {"dce", dce}};
+constexpr Pass kLast[] = {{"dse", dse}, {"dce", dce}};
+
+// Each round ends where the one before left nothing to do; scripts need two or three.
+constexpr int kMaxRounds = 6;
+
+// In debug builds every change is followed by the IR's own verifier.
+void check_after([[maybe_unused]] std::string_view pass, [[maybe_unused]] const ir::Module& module) {
+#ifdef ESPY_DEBUG
+  std::string wrong = ir::verify(module);
+  if (wrong.empty()) return;
+  fmt::print(stderr, "after {}: {}\n{}", pass, wrong, ir::print(module));
+  UNREACHABLE("a pass broke the IR");
+#endif
+}
+
+bool run(const Pass& pass, ir::Module& module, ir::Function& function) {
+  if (!pass.run(function)) return false;
+  check_after(pass.name, module);
+  return true;
+}
+
+void optimize_function(ir::Module& module, ir::Function& function) {
+  for (const Pass& pass : kOnce) run(pass, module, function);
+  // A pass need not run again unless another one has changed something since.
+  std::array<int, std::size(kRepeated)> seen;
+  seen.fill(-1);
+  int changes = 0;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    int before = changes;
+    for (size_t i = 0; i < std::size(kRepeated); ++i) {
+      if (seen[i] == changes) continue;
+      if (run(kRepeated[i], module, function)) ++changes;
+      seen[i] = changes;
+    }
+    if (changes == before) break;
+  }
+  for (const Pass& pass : kLast) run(pass, module, function);
+}
+
+}  // namespace
+
+void optimize(ir::Module& module) {
+  for (ir::Function& function : module.functions) optimize_function(module, function);
+}
+
+bool run_pass(std::string_view name, ir::Function& function) {
+  for (const Pass& pass : kOnce)
+    if (pass.name == name) return pass.run(function);
+  for (const Pass& pass : kRepeated)
+    if (pass.name == name) return pass.run(function);
+  for (const Pass& pass : kLast)
+    if (pass.name == name) return pass.run(function);
+  return false;
+}
+
+std::vector<std::string_view> pass_names() {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : kOnce) names.push_back(pass.name);
+  for (const Pass& pass : kRepeated) names.push_back(pass.name);
+  names.push_back(kLast[0].name);
+  return names;
+}
+
+}  // namespace espy::opt

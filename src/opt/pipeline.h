@@ -1,0 +1,23 @@
+// opt: IR to better IR, one pass a file.
+//
+// In: a module that ir::verify accepts. Out: one that it accepts too, and that does the same with fewer instructions,
+// helper calls and memory accesses. Never done here: anything that takes a fact from the kernel's verifier. Null and
+// bounds checks stay unless the same check on the same value dominates them; memory accesses stay behind the branch
+// that guards them; pointer arithmetic stays `add pointer, scalar`.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace espy::opt {
+
+// Runs all passes over all functions.
+void optimize(ir::Module& module);
+
+// Runs one pass by name; gives whether it changed something. False also for a name that is no pass: see pass_names.
+bool run_pass(std::string_view name, ir::Function& function);
+std::vector<std::string_view> pass_names();
+
+}  // namespace espy::opt
