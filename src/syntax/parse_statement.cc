@@ -263,6 +263,7 @@ StmtNode Parser::for_loop() {
 
 ExprId Parser::condition() {
   const uint32_t begin = stream_.token().begin;
+  condition_begin_ = begin;
   const ExprId out = expression();
   const auto* record = ast_.get<Record>(out);
   if (stream_.ok() && (stream_.at(TokenKind::kAssign) || (record != nullptr && record->names.size() == 1))) {

@@ -6,7 +6,8 @@
 //      in `_t` or is a typedef of the script, and something that can begin an operand follows: `(pid_t)-1`;
 //   2. it is any name with `*` or `[...]` behind it, and an operand follows that no binary operator could be:
 //      `(foo *)p`, but not `(a[1]) - 2`;
-//   3. it is any bare name, and such an operand follows on the same line: `(foo)$x`. Nothing else it could mean.
+//   3. it is any bare name, and such an operand follows on the same line: `(foo)$x`. Nothing else it could mean,
+//      except around a whole condition: `if (x) print(1)` lacks its braces.
 #include <algorithm>
 
 #include "syntax/parser_impl.h"
@@ -102,7 +103,8 @@ bool Parser::at_cast() const {
     case TokenKind::kMap:
     case TokenKind::kPositional:
     case TokenKind::kPositionalCount:
-    case TokenKind::kLeftParen: return type->known || type->suffix || !operand.after_newline;
+    case TokenKind::kLeftParen:
+      return type->known || type->suffix || (!operand.after_newline && stream_.token().begin != condition_begin_);
     case TokenKind::kNot:
     case TokenKind::kBitNot:
     case TokenKind::kMinus:

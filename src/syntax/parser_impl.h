@@ -115,6 +115,7 @@ class Parser {
   TokenStream stream_;
   Ast& ast_;
   bool in_predicate_ = false;
+  uint32_t condition_begin_ = ~uint32_t{0};  // where the last `if` or loop put its condition
   uint32_t nesting_ = 0;
   uint32_t links_ = 0;  // see Nesting
 };

@@ -141,6 +141,13 @@ t.bt:2:15: error: an assignment is not a condition [assignment-in-expression]
     |               ^ use `==` to compare
 )x");
 }
+TEST(Errors, BodyWithoutBraces) {
+  EXPECT_EQ(Parsed("begin { if (x) print(1); }").errors(),
+            R"x(t.bt:1:16: error: expected `{` to open a block, found `print` [unexpected-token]
+  1 | begin { if (x) print(1); }
+    |                ^~~~~
+)x");
+}
 TEST(Errors, StrangeBytes) {
   EXPECT_EQ(Parsed("begin { $x = 1 \xc3\xa9 2; `; }\n/* open").errors(),
             R"x(t.bt:1:16: error: `é` has no meaning here [unexpected-character]
