@@ -81,14 +81,14 @@ void Spiller::rewrite(const std::vector<MachineInsn>& insns, size_t index, std::
     open(dst, a.reads_dst, insn.span, out);
     insn.dst = homes_[dst].stand_in;
     homes_[dst].is_dirty |= a.writes_dst;
-    if (rewrite_move(insn, out)) return;  // a load from the stack into the stand-in
   }
-  if (is_spilled(src)) {
+  bool is_done = is_spilled(dst) && rewrite_move(insn, out);  // a load from the stack into the stand-in
+  if (!is_done && is_spilled(src)) {
     open(src, a.reads_src, insn.span, out);
     insn.src = homes_[src].stand_in;
     homes_[src].is_dirty |= a.writes_src;
   }
-  out.push_back(insn);
+  if (!is_done) out.push_back(insn);
   for (Reg reg : {dst, src}) {
     if (!is_spilled(reg)) continue;
     bool stays = next && uses(*next, reg);

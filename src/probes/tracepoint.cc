@@ -100,8 +100,8 @@ void set_syscall_dispatch(spec::ProbeContext& out, const kernel::Arch& arch, boo
                         : behind_registers(number->offset_bytes);
 }
 
-void add_syscall_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepoint, const kernel::Arch& arch,
-                      bool is_enter) {
+void add_syscall_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepoint, const types::Types& types,
+                      const kernel::Arch& arch, bool is_enter) {
   size_t argument = 0;
   for (const kernel::TracepointField& field : tracepoint.fields) {
     Recipe recipe = out.number;  // __syscall_nr
@@ -109,8 +109,10 @@ void add_syscall_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepo
       recipe = is_enter ? behind_registers(arch.syscall_argument_offsets[argument++])
                         : Recipe{Recipe::Kind::kContext, kRawArgumentBytes, 0, 8, true};
     }
-    recipe.size_bytes = static_cast<uint8_t>(std::min<uint32_t>(field.size_bytes, 8));
-    recipe.is_signed = field.is_signed;
+    // The record has eight bytes for each; of an `int` only four are the argument.
+    const types::Type& type = types[field.type];
+    recipe.size_bytes = static_cast<uint8_t>(std::min<uint32_t>(type.size_bytes, 8));
+    recipe.is_signed = type.is_signed;
     out.args.push_back({field.name, field.type, recipe});
     if (argument == arch.syscall_argument_offsets.size()) break;
   }
@@ -146,7 +148,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   const auto tracepoint = request.kernel.tracepoint(request.types, probe.target, probe.function);
   if (!tracepoint) return out;
   if (is_syscall) {
-    add_syscall_args(out, *tracepoint, arch, way == kRawEnter);
+    add_syscall_args(out, *tracepoint, request.types, arch, way == kRawEnter);
   } else {
     add_record_args(out, *tracepoint, request.types);
   }

@@ -1,10 +1,9 @@
-// An interpreter for the part of the IR that needs no kernel: arithmetic, control flow, stack slots and a context of
-// plain words. It judges the optimiser and the back end, so it shares no code with them.
+// Runs a function of IR in the plainest way: pure operations, branches, stack objects of loads and stores. Written
+// apart from opt/evaluate.h, so that the two can be judges of each other.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -12,191 +11,169 @@
 
 namespace espy::test {
 
+// What `ret` gives; nothing if an operation is not supported, an access leaves its object, or after `max_steps`.
+// `parameters` are the function's. Addresses of stack objects are (slot + 1) << 32.
 class IrEvaluator {
  public:
-  // `context` is read and written by the function.
-  IrEvaluator(const ir::Module& module, ir::FunctionId function, std::vector<uint64_t>& context)
-      : module_(module), function_(module.functions[function]), context_(context) {}
+  explicit IrEvaluator(const ir::Function& function) : function_(function), values_(function.values.size()) {
+    for (const ir::Slot& slot : function.slots) memory_.emplace_back(slot.size_bytes);
+  }
 
-  // What the function returns; nothing if it runs for more than `steps` instructions or does what this cannot do.
-  std::optional<uint64_t> run(std::vector<uint64_t> arguments = {}, size_t steps = 1'000'000) {
-    values_.assign(function_.values.size(), 0);
-    slots_.clear();
-    for (const ir::Slot& slot : function_.slots) slots_.emplace_back(slot.size_bytes);
-    arguments_ = std::move(arguments);
+  std::optional<uint64_t> run(const std::vector<uint64_t>& parameters, int max_steps = 10'000) {
+    parameters_ = parameters;
     ir::BlockId block{0};
-    while (true) {
+    for (;;) {
       for (ir::ValueId id : function_.blocks[block].instructions) {
-        if (steps-- == 0) return std::nullopt;
-        const ir::Instruction& insn = function_.values[id];
-        if (insn.op == ir::Op::k_ret) return value(insn.operands[0]);
-        if (!insn.targets.empty()) {
-          block = go_to(insn);
-          break;
+        const ir::Instruction& instruction = function_.values[id];
+        if (max_steps-- == 0) return {};
+        if (instruction.op == ir::Op::k_ret) return value(instruction, 0);
+        if (instruction.targets.empty()) {
+          if (!step(id, instruction)) return {};
+          continue;
         }
-        std::optional<uint64_t> result = execute(insn);
-        if (!result) return std::nullopt;
-        values_[id.index] = *result;
+        block = follow(instruction);
+        if (!block.valid()) return {};
+        break;
       }
     }
   }
 
  private:
-  static constexpr uint64_t kContextBase = 0x7000'0000'0000, kSlotBase = 0x7100'0000'0000, kSlotStride = 0x10000;
+  uint64_t value(const ir::Instruction& instruction, size_t i) const { return values_[instruction.operands[i].index]; }
 
-  uint64_t value(ir::ValueId id) const { return values_[id.index]; }
-
-  ir::BlockId go_to(const ir::Instruction& end) {
-    bool first = end.op != ir::Op::k_branch || holds(end.condition, value(end.operands[0]), value(end.operands[1]));
-    const ir::Target& target = end.targets[first ? 0 : 1];
+  ir::BlockId follow(const ir::Instruction& instruction) {
+    size_t which = 0;
+    if (instruction.op == ir::Op::k_branch)
+      which = holds(instruction.condition, value(instruction, 0), value(instruction, 1)) ? 0 : 1;
+    const ir::Target& target = instruction.targets[which];
     std::vector<uint64_t> arguments;
-    for (ir::ValueId argument : target.arguments) arguments.push_back(value(argument));
-    for (size_t i = 0; i < arguments.size(); ++i)
-      values_[function_.blocks[target.block].parameters[i].index] = arguments[i];
+    for (ir::ValueId argument : target.arguments) arguments.push_back(values_[argument.index]);
+    const std::vector<ir::ValueId>& parameters = function_.blocks[target.block].parameters;
+    for (size_t i = 0; i < parameters.size(); ++i) values_[parameters[i].index] = arguments[i];
     return target.block;
   }
 
   static bool holds(ir::Condition condition, uint64_t a, uint64_t b) {
-    auto sa = static_cast<int64_t>(a), sb = static_cast<int64_t>(b);
+    int64_t x = static_cast<int64_t>(a), y = static_cast<int64_t>(b);
     switch (condition) {
       case ir::Condition::eq: return a == b;
       case ir::Condition::ne: return a != b;
       case ir::Condition::ult: return a < b;
-      case ir::Condition::ule: return a <= b;
-      case ir::Condition::ugt: return a > b;
-      case ir::Condition::uge: return a >= b;
-      case ir::Condition::slt: return sa < sb;
-      case ir::Condition::sle: return sa <= sb;
-      case ir::Condition::sgt: return sa > sb;
-      case ir::Condition::sge: return sa >= sb;
+      case ir::Condition::ule: return !(b < a);
+      case ir::Condition::ugt: return b < a;
+      case ir::Condition::uge: return !(a < b);
+      case ir::Condition::slt: return x < y;
+      case ir::Condition::sle: return !(y < x);
+      case ir::Condition::sgt: return y < x;
+      case ir::Condition::sge: return !(x < y);
       case ir::Condition::test: return (a & b) != 0;
     }
     return false;
   }
 
-  uint8_t* memory(uint64_t address, uint64_t size) {
-    uint8_t* base = nullptr;
-    uint64_t limit = 0, offset = 0;
-    if (address >= kSlotBase) {
-      size_t slot = (address - kSlotBase) / kSlotStride;
-      if (slot >= slots_.size()) return nullptr;
-      base = slots_[slot].data();
-      limit = slots_[slot].size();
-      offset = (address - kSlotBase) % kSlotStride;
-    } else if (address >= kContextBase) {
-      base = reinterpret_cast<uint8_t*>(context_.data());
-      limit = context_.size() * 8;
-      offset = address - kContextBase;
-    }
-    return base && offset + size <= limit ? base + offset : nullptr;
+  // The bytes of an access to a stack object, or null.
+  uint8_t* bytes(uint64_t address, uint64_t size) {
+    uint64_t slot = (address >> 32) - 1, offset = address & 0xffffffff;
+    if (slot >= memory_.size() || offset + size > memory_[slot].size()) return nullptr;
+    return memory_[slot].data() + offset;
   }
 
-  static uint64_t extend(uint64_t value, unsigned bits, bool is_signed) {
-    if (bits == 64) return value;
-    uint64_t low = value & ((uint64_t{1} << bits) - 1);
-    bool is_negative = is_signed && (low >> (bits - 1)) != 0;
-    return is_negative ? low | ~uint64_t{0} << bits : low;
+  static uint64_t extend(uint64_t value, int bits, bool is_signed) {
+    value <<= 64 - bits;
+    return is_signed ? static_cast<uint64_t>(static_cast<int64_t>(value) >> (64 - bits)) : value >> (64 - bits);
   }
 
-  std::optional<uint64_t> execute(const ir::Instruction& insn) {
-    using ir::Op;
-    switch (insn.op) {
-      case Op::k_konst: return static_cast<uint64_t>(insn.imm);
-      case Op::k_context: return kContextBase;
-      case Op::k_param: return arguments_.at(static_cast<size_t>(insn.imm));
-      case Op::k_slot: return kSlotBase + insn.slot.index * kSlotStride;
-      case Op::k_load:
-      case Op::k_store:
-      case Op::k_zero:
-      case Op::k_copy: return access(insn);
-      case Op::k_call_function: return call(insn);
-      case Op::k_call: return 0;  // the callers use helpers for their clobbering only
+  bool step(ir::ValueId id, const ir::Instruction& instruction) {
+    uint64_t& out = values_[id.index];
+    switch (instruction.op) {
+      case ir::Op::k_konst: out = static_cast<uint64_t>(instruction.imm); return true;
+      case ir::Op::k_param: out = parameters_[static_cast<size_t>(instruction.imm)]; return true;
+      case ir::Op::k_slot: out = uint64_t{instruction.slot.index + 1} << 32; return true;
+      case ir::Op::k_load: {
+        uint8_t* from = bytes(value(instruction, 0) + static_cast<uint64_t>(instruction.imm), instruction.width);
+        if (!from) return false;
+        out = 0;
+        std::memcpy(&out, from, instruction.width);
+        if (instruction.width < 8) out = extend(out, instruction.width * 8, instruction.is_signed);
+        return true;
+      }
+      case ir::Op::k_store: {
+        uint8_t* to = bytes(value(instruction, 0) + static_cast<uint64_t>(instruction.imm), instruction.width);
+        uint64_t stored = value(instruction, 1);
+        if (to) std::memcpy(to, &stored, instruction.width);
+        return to != nullptr;
+      }
+      case ir::Op::k_zero: {
+        uint8_t* to = bytes(value(instruction, 0), static_cast<uint64_t>(instruction.imm));
+        if (to) std::memset(to, 0, static_cast<size_t>(instruction.imm));
+        return to != nullptr;
+      }
       default: break;
     }
-    if (insn.operands.size() == 1) return unary(insn.op, value(insn.operands[0]));
-    if (insn.operands.size() == 2) return binary(insn.op, value(insn.operands[0]), value(insn.operands[1]));
-    return std::nullopt;
+    if (instruction.operands.size() == 1) return unary(instruction.op, value(instruction, 0), out);
+    return instruction.operands.size() == 2 &&
+           binary(instruction.op, value(instruction, 0), value(instruction, 1), out);
   }
 
-  std::optional<uint64_t> call(const ir::Instruction& insn) {
-    std::vector<uint64_t> arguments;
-    for (ir::ValueId operand : insn.operands) arguments.push_back(value(operand));
-    return IrEvaluator(module_, insn.function, context_).run(arguments);
-  }
-
-  std::optional<uint64_t> access(const ir::Instruction& insn) {
-    uint64_t address = value(insn.operands[0]);
-    if (insn.op == ir::Op::k_zero || insn.op == ir::Op::k_copy) {
-      auto size = static_cast<uint64_t>(insn.imm);
-      uint8_t* to = memory(address, size);
-      uint8_t* from = insn.op == ir::Op::k_copy ? memory(value(insn.operands[1]), size) : to;
-      if (!to || !from) return std::nullopt;
-      insn.op == ir::Op::k_zero ? std::memset(to, 0, size) : std::memcpy(to, from, size);
-      return 0;
-    }
-    uint8_t* at = memory(address + static_cast<uint64_t>(insn.imm), insn.width);
-    if (!at) return std::nullopt;
-    uint64_t word = 0;
-    if (insn.op == ir::Op::k_store) {
-      word = value(insn.operands[1]);
-      std::memcpy(at, &word, insn.width);  // little endian
-      return 0;
-    }
-    std::memcpy(&word, at, insn.width);
-    return extend(word, insn.width * 8u, insn.is_signed);
-  }
-
-  static std::optional<uint64_t> unary(ir::Op op, uint64_t a) {
-    using ir::Op;
+  static bool unary(ir::Op op, uint64_t a, uint64_t& out) {
+    auto swapped = [&](int bytes) {
+      uint64_t result = 0;
+      for (int i = 0; i < bytes; ++i) result = result << 8 | (a >> (8 * i) & 0xff);
+      return result;
+    };
     switch (op) {
-      case Op::k_neg: return 0 - a;
-      case Op::k_not: return ~a;
-      case Op::k_zext8: return extend(a, 8, false);
-      case Op::k_zext16: return extend(a, 16, false);
-      case Op::k_zext32: return extend(a, 32, false);
-      case Op::k_sext8: return extend(a, 8, true);
-      case Op::k_sext16: return extend(a, 16, true);
-      case Op::k_sext32: return extend(a, 32, true);
-      case Op::k_bswap16: return __builtin_bswap16(static_cast<uint16_t>(a));
-      case Op::k_bswap32: return __builtin_bswap32(static_cast<uint32_t>(a));
-      case Op::k_bswap64: return __builtin_bswap64(a);
-      default: return std::nullopt;
+      case ir::Op::k_neg: out = 0 - a; return true;
+      case ir::Op::k_not: out = ~a; return true;
+      case ir::Op::k_zext8: out = extend(a, 8, false); return true;
+      case ir::Op::k_zext16: out = extend(a, 16, false); return true;
+      case ir::Op::k_zext32: out = extend(a, 32, false); return true;
+      case ir::Op::k_sext8: out = extend(a, 8, true); return true;
+      case ir::Op::k_sext16: out = extend(a, 16, true); return true;
+      case ir::Op::k_sext32: out = extend(a, 32, true); return true;
+      case ir::Op::k_bswap16: out = swapped(2); return true;
+      case ir::Op::k_bswap32: out = swapped(4); return true;
+      case ir::Op::k_bswap64: out = swapped(8); return true;
+      default: return false;
     }
   }
 
-  static std::optional<uint64_t> binary(ir::Op op, uint64_t a, uint64_t b) {
-    using ir::Op;
-    auto sa = static_cast<int64_t>(a), sb = static_cast<int64_t>(b);
+  static uint64_t signed_division(uint64_t a, uint64_t b, bool wants_remainder) {
+    if (b == 0) return 0;
+    bool a_negative = a >> 63, b_negative = b >> 63;
+    uint64_t x = a_negative ? 0 - a : a, y = b_negative ? 0 - b : b;
+    uint64_t result = wants_remainder ? x % y : x / y;
+    bool is_negative = wants_remainder ? a_negative : a_negative != b_negative;
+    return is_negative ? 0 - result : result;
+  }
+
+  static bool binary(ir::Op op, uint64_t a, uint64_t b, uint64_t& out) {
     switch (op) {
-      case Op::k_add: return a + b;
-      case Op::k_sub: return a - b;
-      case Op::k_mul: return a * b;
-      case Op::k_udiv: return b == 0 ? 0 : a / b;
-      case Op::k_umod: return b == 0 ? 0 : a % b;
-      case Op::k_sdiv: return b == 0 ? 0 : sb == -1 ? 0 - a : static_cast<uint64_t>(sa / sb);
-      case Op::k_smod: return b == 0 || sb == -1 ? 0 : static_cast<uint64_t>(sa % sb);
-      case Op::k_and: return a & b;
-      case Op::k_or: return a | b;
-      case Op::k_xor: return a ^ b;
-      case Op::k_shl: return a << (b & 63);
-      case Op::k_shr: return a >> (b & 63);
-      case Op::k_sar: return static_cast<uint64_t>(sa >> (b & 63));
-      case Op::k_eq: return a == b;
-      case Op::k_ne: return a != b;
-      case Op::k_ult: return a < b;
-      case Op::k_ule: return a <= b;
-      case Op::k_slt: return sa < sb;
-      case Op::k_sle: return sa <= sb;
-      default: return std::nullopt;
+      case ir::Op::k_add: out = a + b; return true;
+      case ir::Op::k_sub: out = a - b; return true;
+      case ir::Op::k_mul: out = a * b; return true;
+      case ir::Op::k_udiv: out = b ? a / b : 0; return true;
+      case ir::Op::k_umod: out = b ? a % b : 0; return true;
+      case ir::Op::k_sdiv: out = signed_division(a, b, false); return true;
+      case ir::Op::k_smod: out = signed_division(a, b, true); return true;
+      case ir::Op::k_and: out = a & b; return true;
+      case ir::Op::k_or: out = a | b; return true;
+      case ir::Op::k_xor: out = a ^ b; return true;
+      case ir::Op::k_shl: out = a << (b % 64); return true;
+      case ir::Op::k_shr: out = a >> (b % 64); return true;
+      case ir::Op::k_sar: out = static_cast<uint64_t>(static_cast<int64_t>(a) >> (b % 64)); return true;
+      case ir::Op::k_eq: out = holds(ir::Condition::eq, a, b); return true;
+      case ir::Op::k_ne: out = holds(ir::Condition::ne, a, b); return true;
+      case ir::Op::k_ult: out = holds(ir::Condition::ult, a, b); return true;
+      case ir::Op::k_ule: out = holds(ir::Condition::ule, a, b); return true;
+      case ir::Op::k_slt: out = holds(ir::Condition::slt, a, b); return true;
+      case ir::Op::k_sle: out = holds(ir::Condition::sle, a, b); return true;
+      default: return false;
     }
   }
 
-  const ir::Module& module_;
   const ir::Function& function_;
-  std::vector<uint64_t>& context_;
-  std::vector<uint64_t> arguments_;
-  std::vector<uint64_t> values_;
-  std::vector<std::vector<uint8_t>> slots_;
+  std::vector<uint64_t> values_, parameters_;
+  std::vector<std::vector<uint8_t>> memory_;
 };
 
 }  // namespace espy::test

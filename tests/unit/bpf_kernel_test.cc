@@ -54,7 +54,7 @@ uint64_t evaluate(Op op, int64_t a, int64_t b) {
   builder.ret(value);
   FunctionId id = module.functions.add(function);
   std::vector<uint64_t> nothing;
-  return *test::IrEvaluator(module, id, nothing).run();
+  return *test::IrMachine(module, id, nothing).run();
 }
 
 // words[2] = words[0] OP words[1]
@@ -110,7 +110,7 @@ TEST_F(BpfKernel, Conditions) {
         b.store(8, context, b.constant(2), 8);
         b.jump(mirror);
         b.enter(mirror);
-        b.branch(static_cast<Condition>(c), b.constant(by), x, done, mirror == done ? yes : done);
+        b.branch(static_cast<Condition>(c), b.constant(by), x, done, done);
         b.enter(done);
         b.ret(0);
       };
@@ -211,12 +211,12 @@ TEST_F(BpfKernel, CallsSubprogramsWithPermutedArguments) {
       b.enter(small);
       b.ret(b.binary(Op::k_sub, mix, p[4]));
     }
+    FunctionId id = code.add_function(callee);
     Builder b(code.main());
     b.enter(b.add_block());
     ValueId context = b.context();
     ValueId v[5];
     for (int i = 0; i < 5; ++i) v[i] = b.load(8, context, 8 * i);
-    FunctionId id = code.add_function(callee);
     ValueId first = b.call_function(id, {v[4], v[3], v[2], v[1], v[0]});
     ValueId second = b.call_function(id, {v[1], v[2], v[3], v[4], v[0]});
     b.store(8, context, first, 40);

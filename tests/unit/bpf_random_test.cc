@@ -137,7 +137,7 @@ TEST(BpfRandom, KernelAgreesWithTheEvaluator) {
         Words words{seed * input, ~input, input << 33, 5};
         words.resize(kWords);
         Words expected = words;
-        ASSERT_TRUE(test::IrEvaluator(original.module, FunctionId{0}, expected).run().has_value());
+        ASSERT_TRUE(test::IrMachine(original.module, FunctionId{0}, expected).run().has_value());
         ASSERT_TRUE(run(loaded.program, words));
         ASSERT_EQ(words, expected) << "seed " << seed << ", optimised " << is_optimised << "\n"
                                    << ir::print(code.module)

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "../support/ir_eval.h"
+#include "../support/ir_machine.h"
 #include "bpf/disassemble.h"
 #include "bpf/emit.h"
 #include "ir/builder.h"
