@@ -35,7 +35,7 @@ Extension extension_of(Op op) {
   }
 }
 
-bool is_power_of_two(int64_t value) { return value != 0 && (value & (value - 1)) == 0; }
+bool is_power_of_two(int64_t value) { return __builtin_popcountll(static_cast<uint64_t>(value)) == 1; }
 int64_t log2_of(int64_t power) { return __builtin_ctzll(static_cast<uint64_t>(power)); }
 
 class Folder {
@@ -250,7 +250,7 @@ bool Folder::strength(ValueId id, int64_t b) {
       if (b == -1) return become(id, Op::k_neg, a);
       return is_power_of_two(b) && become(id, Op::k_shl, a, log2_of(b));
     case Op::k_udiv: return is_power_of_two(b) && become(id, Op::k_shr, a, log2_of(b));
-    case Op::k_umod: return is_power_of_two(b) && become(id, Op::k_and, a, b - 1);
+    case Op::k_umod: return is_power_of_two(b) && become(id, Op::k_and, a, *evaluate(Op::k_sub, b, 1));
     case Op::k_sdiv: return b == -1 && become(id, Op::k_neg, a);
     default: return false;
   }

@@ -62,7 +62,7 @@ void Memory::locate(const Function& function, ValueId id) {
   if (instruction.op != Op::k_add) return;
   const Location& base = locations_[instruction.operands[0].index];
   const Instruction& step = function.values[instruction.operands[1]];
-  if (step.op == Op::k_konst) {
+  if (step.op == Op::k_konst && step.imm == static_cast<int32_t>(step.imm)) {
     location = base;
     location.offset += step.imm;
   } else if (base.base != Base::kOther) {
