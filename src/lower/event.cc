@@ -1,0 +1,194 @@
+// Records for user space. program/ring.h says how a record is reserved and completed; this writes the instructions.
+//
+// Scalars are evaluated before the reservation, so that nothing that a script can write stands between it and the
+// completion, but the reads of strings: those go straight into the record. A string or buffer that may be long lies in
+// the record's tail, behind the fixed part, and takes there only what it needs: the record is reserved with room for
+// all, and shrunk at the end if nothing was reserved behind it meanwhile (nothing but an interrupt can). What a shorter
+// value leaves in the tail is zeros, as the ring demands of memory that is not yet reserved.
+#include <algorithm>
+
+#include "lower/unit.h"
+#include "program/ring.h"
+
+namespace espy::lower {
+namespace {
+
+constexpr uint32_t kInlineBytes = 64;  // longer strings and buffers go to the tail
+constexpr uint32_t kHeaderBytes = sizeof(program::RecordHeader);
+constexpr int kReserveTries = 4;
+
+}  // namespace
+
+UnitLowering::PlannedField UnitLowering::plan_field(const EventArgument& argument) {
+  PlannedField planned;
+  if (argument.expr.valid()) {
+    const check::ExprFact& fact = unit_->fact(argument.expr);
+    const types::Type& type = types()[fact.type];
+    const bool is_known = !std::holds_alternative<std::monostate>(fact.constant);
+    const bool has_text = type.kind == Kind::kString || type.kind == Kind::kBuffer;
+    const bool is_plain = ast().get<syntax::Call>(argument.expr) || ast().get<syntax::Name>(argument.expr);
+    if (has_text && !is_known && is_plain && fact.builtin && fact.builtin->lower_into && !fact.replacement.valid() &&
+        fact.function < 0) {
+      planned.expr = argument.expr;
+      planned.field.type = fact.type;
+    } else {
+      planned.operand = value(argument.expr);
+      planned.field.type = planned.operand.type;
+    }
+  } else {
+    planned.operand = argument.operand;
+    planned.field.type = planned.operand.type;
+  }
+  if (!planned.field.type.valid()) {
+    planned.operand = {types().int64(), ir().constant(0)};
+    planned.field.type = planned.operand.type;
+  }
+  const types::Type& type = types()[planned.field.type];
+  const bool has_text = type.kind == Kind::kString || type.kind == Kind::kBuffer;
+  planned.field.is_in_tail = has_text && type.size_bytes > kInlineBytes;
+  if (planned.field.is_in_tail) planned.tail_bytes = static_cast<uint32_t>(round_up(type.count, 8));
+  planned.has_prefix = type.kind == Kind::kBuffer && !planned.expr.valid();
+  return planned;
+}
+
+ValueId UnitLowering::ring_base(BlockId without) {
+  const ValueId key = memory(8, "cpu");
+  ir().store(4, key, cpu());
+  const ValueId base = ir().call(Helper::map_lookup_elem, {ir().map(shared_.ring_map()), key});
+  const BlockId found = ir().add_block("ring");
+  ir().branch(Condition::ne, base, 0, found, without);
+  ir().enter(found);
+  return base;
+}
+
+// Gives the head before: where the record begins, in bytes ever reserved.
+ValueId UnitLowering::reserve(ValueId base, uint32_t size_bytes, BlockId without) {
+  const BlockId got = ir().add_block("reserved");
+  const ValueId head = ir().add_block_parameter(got);
+  const BlockId lost = ir().add_block("lost");
+  for (int i = 0; i < kReserveTries; ++i) {
+    const ValueId old = ir().load(8, base, program::kRingHeadOffset);
+    const ValueId tail = ir().load(8, base, program::kRingTailOffset);
+    const ValueId next = ir().binary(Op::k_add, old, size_bytes);
+    const ValueId used = ir().binary(Op::k_sub, next, tail);
+    const BlockId fits = ir().add_block("fits");
+    const BlockId taken = ir().add_block("taken");
+    const BlockId retry = ir().add_block("retry");
+    ir().branch(Condition::ugt, used, shared_.program.ring_bytes, lost, fits);
+    ir().enter(fits);
+    const ValueId seen = ir().atomic(Op::k_atomic_cmpxchg, 8, base, {old, next}, program::kRingHeadOffset);
+    ir().branch(Condition::eq, seen, old, taken, retry);
+    ir().enter(taken);
+    ir().jump(got, {old});
+    ir().enter(retry);
+  }
+  ir().jump(lost);
+  ir().enter(lost);
+  ir().atomic_add(8, base, ir().constant(1), program::kRingLostOffset);
+  ir().jump(without);
+  ir().enter(got);
+  return head;
+}
+
+// At most `limit`, so that the verifier sees it; what is negative as a number is far above it.
+ValueId UnitLowering::bounded(ValueId value, uint32_t limit) {
+  const ir::SlotId slot = new_slot("bounded");
+  when(
+      Condition::ule, value, ir().constant(limit), [&] { write_slot(slot, value); },
+      [&] { write_slot(slot, ir().constant(limit)); });
+  return read_slot(slot);
+}
+
+// Writes a string or buffer at the cursor; gives the bytes that count.
+ValueId UnitLowering::write_tail(const PlannedField& planned, ValueId record, ValueId cursor) {
+  const types::Type type = types()[planned.field.type];
+  const ValueId destination = ir().binary(Op::k_add, record, cursor);
+  const uint32_t limit = type.kind == Kind::kString ? type.count - 1 : type.count;
+  if (planned.expr.valid()) {
+    const check::ExprFact& fact = unit_->fact(planned.expr);
+    const auto* call = ast().get<syntax::Call>(planned.expr);
+    const spec::CallSite site{planned.expr, ast()[planned.expr].span,
+                              call ? std::span<const ExprId>(call->arguments) : std::span<const ExprId>()};
+    return bounded(fact.builtin->lower_into(*this, site, destination, type.count), limit);
+  }
+  if (type.kind == Kind::kString)
+    return bounded(read_string(destination, type.count, planned.operand.value, planned.operand.space, false), limit);
+  const Operand whole = in_our_memory(planned.operand);
+  const ValueId size = bounded(ir().load(4, whole.value), limit);
+  read_dynamic(destination, size, offset(whole.value, 4), AddressSpace::kKernel);
+  return size;
+}
+
+void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
+                              std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map) {
+  std::vector<PlannedField> fields;
+  for (const EventArgument& argument : arguments) fields.push_back(plan_field(argument));
+  uint32_t fixed = kHeaderBytes;
+  uint32_t tail = 0;
+  program::EventSchema schema{.builtin = std::string(builtin),
+                              .literals = std::move(literals),
+                              .numbers = std::move(numbers),
+                              .map = map,
+                              .span = span};
+  for (PlannedField& planned : fields) {
+    const types::Type& type = types()[planned.field.type];
+    const uint32_t align =
+        planned.field.is_in_tail ? 4 : std::min(8u, std::max(type.align_bytes, type.size_bytes >= 8 ? 8u : 1u));
+    fixed = static_cast<uint32_t>(round_up(fixed, align));
+    planned.field.offset_bytes = fixed;
+    fixed += planned.field.is_in_tail ? 8 : type.size_bytes;
+    tail += planned.tail_bytes;
+    schema.fields.push_back(planned.field);
+  }
+  fixed = static_cast<uint32_t>(round_up(fixed, 8));
+  schema.size_bytes = fixed;
+  const uint32_t size = fixed + tail;
+  shared_.longest_record_bytes = std::max(shared_.longest_record_bytes, size);
+  const program::EventId event = shared_.program.events.add(std::move(schema));
+
+  const BlockId done = ir().add_block("emitted");
+  const ValueId base = ring_base(done);
+  const ValueId head = reserve(base, size, done);
+  const ValueId place = ir().binary(Op::k_and, head, shared_.program.ring_bytes - 8);
+  const ValueId record = ir().binary(Op::k_add, offset(base, program::kRingDataOffset), place);
+  const ValueId counter = ir().map_value(shared_.program.globals, shared_.program.sequence_offset);
+  ir().store(8, record, ir().atomic(Op::k_atomic_fetch_add, 8, counter, {ir().constant(1)}), 8);
+
+  ValueId cursor = ir().constant(fixed);
+  for (const PlannedField& planned : fields) {
+    const ValueId at = offset(record, planned.field.offset_bytes);
+    if (planned.field.is_in_tail) {
+      const ValueId length = write_tail(planned, record, cursor);
+      ir().store(4, record, cursor, planned.field.offset_bytes);
+      ir().store(4, record, length, planned.field.offset_bytes + 4);
+      const ValueId padded = ir().binary(Op::k_and, ir().binary(Op::k_add, length, 7), ~int64_t{7});
+      cursor = ir().binary(Op::k_add, cursor, padded);
+    } else if (planned.expr.valid()) {
+      const types::Type type = types()[planned.field.type];
+      const bool is_buffer = type.kind == Kind::kBuffer;
+      const auto* call = ast().get<syntax::Call>(planned.expr);
+      const spec::CallSite site{planned.expr, ast()[planned.expr].span,
+                                call ? std::span<const ExprId>(call->arguments) : std::span<const ExprId>()};
+      const ValueId length =
+          unit_->fact(planned.expr).builtin->lower_into(*this, site, offset(at, is_buffer ? 4 : 0), type.count);
+      if (is_buffer) ir().store(4, at, length);
+    } else {
+      store(at, planned.operand);
+    }
+  }
+  ValueId written = ir().constant(size);
+  if (tail > 0) {
+    // Gives back what the tail did not need; if something came behind, it is kept.
+    const ValueId end = ir().binary(Op::k_add, head, size);
+    const ValueId wanted = ir().binary(Op::k_add, head, cursor);
+    const ValueId seen = ir().atomic(Op::k_atomic_cmpxchg, 8, base, {end, wanted}, program::kRingHeadOffset);
+    written = select(
+        Condition::eq, seen, end, [&] { return cursor; }, [&] { return ir().constant(size); });
+  }
+  ir().store(4, record, written, 4);
+  ir().store_release(4, record, ir().constant(int64_t{event.index} + 1));
+  ir().jump(done);
+  ir().enter(done);
+}
+
+}  // namespace espy::lower

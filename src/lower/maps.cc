@@ -1,0 +1,328 @@
+// Maps of the script. A scalar is a word "assigned" and a value in `globals`, of each CPU where it aggregates; anything
+// with a key is an entry of a hash.
+#include <bit>
+
+#include "lower/unit.h"
+
+namespace espy::lower {
+namespace {
+
+using program::Storage;
+
+constexpr int64_t kAny = 0;      // BPF_ANY
+constexpr int64_t kNoExist = 1;  // BPF_NOEXIST
+
+}  // namespace
+
+// ---- Elements
+
+Lowering::MapElement UnitLowering::element(ScriptMapId map, ExprId key) {
+  const program::ScriptMap info = script_map(map);
+  if (types()[info.key].kind == Kind::kVoid) return {map, {}};
+  const uint32_t size = types()[info.key].size_bytes;
+  const ValueId address = memory(size, "key");
+  store_converted(address, value(key), info.key);
+  return {map, address};
+}
+
+Lowering::MapElement UnitLowering::element(ExprId map_expr) {
+  const ScriptMapId map = unit_->fact(map_expr).map;
+  const auto* index = ast().get<syntax::Index>(map_expr);
+  if (!index) return {map, {}};
+  if (index->indices.size() == 1) return element(map, index->indices[0]);
+  const types::Type key = types()[script_map(map).key];
+  const ValueId address = memory(key.size_bytes, "key");
+  zero(address, key.size_bytes);
+  for (size_t i = 0; i < index->indices.size() && i < key.members.size(); ++i)
+    store_converted(offset(address, key.members[i].offset_bytes()), value(index->indices[i]), key.members[i].type);
+  return {map, address};
+}
+
+ValueId UnitLowering::scalar_slot(const program::ScriptMap& map, ValueId at_cpu) {
+  const ValueId start = ir().map_value(shared_.program.globals, map.offset_bytes);
+  if (map.storage == Storage::kGlobal) return start;
+  const ValueId slot = ir().binary(Op::k_and, at_cpu, shared_.cpu_slots() - 1);
+  return ir().binary(Op::k_add, start, ir().binary(Op::k_shl, slot, std::countr_zero(map.stride_bytes)));
+}
+
+ValueId UnitLowering::scalar_slot(const program::ScriptMap& map) {
+  return scalar_slot(map, map.storage == Storage::kGlobal ? ValueId{} : cpu());
+}
+
+ValueId UnitLowering::lookup(const MapElement& element) {
+  const program::ScriptMap map = script_map(element.map);
+  if (!element.key.valid()) return offset(scalar_slot(map), 8);
+  return ir().call(Helper::map_lookup_elem, {ir().map(map.map), element.key});
+}
+
+void UnitLowering::with_value(const MapElement& element, const std::function<void(ValueId)>& then,
+                              const std::function<void()>& otherwise) {
+  const program::ScriptMap map = script_map(element.map);
+  if (!element.key.valid()) {
+    const ValueId slot = scalar_slot(map);
+    when(
+        Condition::ne, ir().load(8, slot), ir().constant(0),
+        [&] {
+          if (then) then(offset(slot, 8));
+        },
+        otherwise);
+    return;
+  }
+  const ValueId found = lookup(element);
+  when(
+      Condition::ne, found, ir().constant(0),
+      [&] {
+        if (then) then(found);
+      },
+      otherwise);
+}
+
+// An absent key is inserted as zeros, without touching a value that someone else may have inserted meanwhile, and
+// looked up again: so whatever `then` does is done in place, once, and nothing is lost.
+void UnitLowering::with_new_value(const MapElement& element, const std::function<void(ValueId)>& then) {
+  const program::ScriptMap map = script_map(element.map);
+  if (!element.key.valid()) {
+    const ValueId slot = scalar_slot(map);
+    ir().store(8, slot, ir().constant(1));
+    return then(offset(slot, 8));
+  }
+  const ValueId found = lookup(element);
+  const BlockId use = ir().add_block("value");
+  const ValueId address = ir().add_block_parameter(use);
+  const BlockId miss = ir().add_block("miss");
+  const BlockId hit = ir().add_block("hit");
+  const BlockId full = ir().add_block("full");
+  const BlockId inserted = ir().add_block("inserted");
+  const BlockId done = ir().add_block("done");
+  ir().branch(Condition::ne, found, 0, hit, miss);
+  ir().enter(hit);
+  ir().jump(use, {found});
+  ir().enter(miss);
+  const uint32_t size = shared_.program.maps[map.map].value_size;
+  ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, zeros(size), ir().constant(kNoExist)});
+  const ValueId again = lookup(element);
+  ir().branch(Condition::ne, again, 0, inserted, full);
+  ir().enter(inserted);
+  ir().jump(use, {again});
+  ir().enter(full);
+  count_loss("map full " + map.name);
+  ir().jump(done);
+  ir().enter(use);
+  then(address);
+  ir().jump(done);
+  ir().enter(done);
+}
+
+Operand UnitLowering::read_element(const MapElement& element, ExprId) {
+  const program::ScriptMap map = script_map(element.map);
+  if (types::is_aggregation(types()[map.value])) return merged(element);
+  const bool is_reference = types::is_by_reference(types()[map.value]);
+  if (!element.key.valid()) return load(lookup(element), map.value);  // zeros until it is assigned
+  const ir::SlotId result = new_slot("element");
+  with_value(
+      element, [&](ValueId address) { write_slot(result, load(address, map.value).value); },
+      [&] {
+        const uint32_t size = shared_.program.maps[map.map].value_size;
+        write_slot(result, is_reference ? zeros(size) : ir().constant(0));
+      });
+  return {map.value, read_slot(result), is_reference};
+}
+
+// ---- Assignment
+
+void UnitLowering::assign_element(const MapElement& element, ExprId value_expr) {
+  const auto* call = ast().get<syntax::Call>(value_expr);
+  const spec::Builtin* builtin = call ? unit_->fact(value_expr).builtin : nullptr;
+  if (builtin && builtin->kind == spec::BuiltinKind::kAggregation) return aggregate(element, *builtin, value_expr);
+  store_element(element, value(value_expr));
+}
+
+void UnitLowering::aggregate(const MapElement& element, const spec::Builtin& builtin, ExprId call) {
+  const spec::CallSite site{call, ast()[call].span, ast().get<syntax::Call>(call)->arguments};
+  with_new_value(element, [&](ValueId address) { builtin.lower_update(*this, site, address, is_preemptible()); });
+}
+
+void UnitLowering::store_element(const MapElement& element, Operand operand) {
+  const program::ScriptMap map = script_map(element.map);
+  if (!element.key.valid()) {
+    const ValueId slot = scalar_slot(map);
+    store_converted(offset(slot, 8), operand, map.value);
+    ir().store(8, slot, ir().constant(1));
+    return;
+  }
+  const uint32_t size = shared_.program.maps[map.map].value_size;
+  const uint32_t used = types()[map.value].size_bytes;
+  const ValueId copy = memory(size, "new");
+  if (used % 8) zero(copy, size);
+  store_converted(copy, operand, map.value);
+  const ValueId failed =
+      ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, copy, ir().constant(kAny)});
+  when(Condition::ne, failed, ir().constant(0), [&] { count_loss("map full " + map.name); });
+}
+
+ValueId UnitLowering::remove(const MapElement& element) {
+  const program::ScriptMap map = script_map(element.map);
+  if (element.key.valid()) {
+    const ValueId failed = ir().call(Helper::map_delete_elem, {ir().map(map.map), element.key});
+    return ir().binary(Op::k_eq, failed, ir().constant(0));
+  }
+  const auto size = static_cast<uint32_t>(round_up(types()[map.value].size_bytes, 8));
+  const ir::SlotId was = new_slot("was");
+  write_slot(was, ir().constant(0));
+  const auto clear = [&](ValueId slot) {
+    write_slot(was, ir().binary(Op::k_or, read_slot(was), ir().load(8, slot)));
+    zero(slot, 8 + size);
+  };
+  if (map.storage == Storage::kGlobal) {
+    clear(scalar_slot(map));
+  } else {
+    count_up(shared_.program.cpu_count, [&](ValueId at_cpu) { clear(scalar_slot(map, at_cpu)); });
+  }
+  return read_slot(was);
+}
+
+// ---- Length
+
+FunctionId UnitLowering::counting_callback() {
+  const FunctionId outer = function_id_;
+  ir::Builder* outer_builder = builder_;
+  const FunctionId id = begin_function("count_keys", 4, true);
+  {
+    function_id_ = id;
+    ir::Builder builder(function());
+    builder_ = &builder;
+    builder.enter(builder.add_block("entry"));
+    const ValueId counter = builder.param(3);
+    builder.store(8, counter, builder.binary(Op::k_add, builder.load(8, counter), 1));
+    builder.ret(0);
+  }
+  function_id_ = outer;
+  builder_ = outer_builder;
+  return id;
+}
+
+ValueId UnitLowering::length(ScriptMapId id) {
+  const program::ScriptMap map = script_map(id);
+  if (!map.map.valid()) return ir().load(8, scalar_slot(map));
+  if (const auto sum = kernel().kfunc_id("bpf_map_sum_elem_count")) return ir().kfunc(*sum, {ir().map(map.map)}, false);
+  const ValueId counter = memory(8, "length");
+  ir().store(8, counter, ir().constant(0));
+  const FunctionId callback = counting_callback();
+  ir().call(Helper::for_each_map_elem, {ir().map(map.map), ir().function_address(callback), counter, ir().constant(0)});
+  return ir().load(8, counter);
+}
+
+// ---- Aggregations read by the program itself
+
+void UnitLowering::for_each_cpu(const MapElement& element, const std::function<void(ValueId)>& body) {
+  const program::ScriptMap map = script_map(element.map);
+  count_up(shared_.program.cpu_count, [&](ValueId at_cpu) {
+    if (!element.key.valid()) return body(offset(scalar_slot(map, at_cpu), 8));
+    const ValueId address = ir().call(Helper::map_lookup_percpu_elem, {ir().map(map.map), element.key, at_cpu});
+    when(Condition::ne, address, ir().constant(0), [&] { body(address); });
+  });
+}
+
+void UnitLowering::merge_words(ValueId destination, ValueId source, uint32_t words) {
+  constexpr uint32_t kUnrolled = 4;
+  const auto add = [&](ValueId to, ValueId from, int64_t at) {
+    ir().store(8, to, ir().binary(Op::k_add, ir().load(8, to, at), ir().load(8, from, at)), at);
+  };
+  if (words <= kUnrolled) {
+    for (uint32_t i = 0; i < words; ++i) add(destination, source, i * 8);
+    return;
+  }
+  count_up(words, [&](ValueId index) {
+    const ValueId at = ir().binary(Op::k_shl, index, 3);
+    add(ir().binary(Op::k_add, destination, at), ir().binary(Op::k_add, source, at), 0);
+  });
+}
+
+void UnitLowering::merge_extreme(bool is_max, bool is_signed, ValueId destination, ValueId source) {
+  when(Condition::ne, ir().load(8, source, 8), ir().constant(0), [&] {
+    const ValueId other = ir().load(8, source);
+    const ValueId mine = ir().load(8, destination);
+    const BlockId take = ir().add_block("take");
+    const BlockId compare = ir().add_block("compare");
+    const BlockId join = ir().add_block("join");
+    ir().branch(Condition::eq, ir().load(8, destination, 8), 0, take, compare);
+    ir().enter(compare);
+    const Condition better =
+        is_max ? (is_signed ? Condition::sgt : Condition::ugt) : (is_signed ? Condition::slt : Condition::ult);
+    ir().branch(better, other, mine, take, join);
+    ir().enter(take);
+    ir().store(8, destination, other);
+    ir().store(8, destination, ir().constant(1), 8);
+    ir().jump(join);
+    ir().enter(join);
+  });
+}
+
+// Slots of the same epoch add up; a newer one replaces an older.
+void UnitLowering::merge_tseries(TypeId type, ValueId destination, ValueId source) {
+  const types::TseriesParams params = types().tseries_params(type);
+  const bool is_signed = types()[type].is_signed;
+  count_up(static_cast<uint32_t>(params.intervals), [&](ValueId index) {
+    const ValueId at = ir().binary(Op::k_mul, index, ir().constant(24));
+    const ValueId to = ir().binary(Op::k_add, destination, at);
+    const ValueId from = ir().binary(Op::k_add, source, at);
+    const ValueId epoch = ir().load(8, from);
+    when(
+        Condition::ugt, epoch, ir().load(8, to), [&] { ir().copy(to, from, 24); },
+        [&] {
+          when(Condition::eq, epoch, ir().load(8, to), [&] {
+            const ValueId mine = ir().load(8, to, 8);
+            const ValueId other = ir().load(8, from, 8);
+            ValueId both = ir().binary(Op::k_add, mine, other);
+            if (params.aggregation == Kind::kMax || params.aggregation == Kind::kMin) {
+              const bool is_max = params.aggregation == Kind::kMax;
+              const Condition better = is_max ? (is_signed ? Condition::sgt : Condition::ugt)
+                                              : (is_signed ? Condition::slt : Condition::ult);
+              both = select(
+                  better, other, mine, [&] { return other; }, [&] { return mine; });
+            } else if (params.aggregation == Kind::kVoid) {
+              both = other;
+            }
+            ir().store(8, to, both, 8);
+            ir().store(8, to, ir().binary(Op::k_add, ir().load(8, to, 16), ir().load(8, from, 16)), 16);
+          });
+        });
+  });
+}
+
+void UnitLowering::merge_cpu(TypeId type_id, ValueId destination, ValueId source) {
+  const types::Type type = types()[type_id];
+  switch (type.kind) {
+    case Kind::kMin:
+    case Kind::kMax: return merge_extreme(type.kind == Kind::kMax, type.is_signed, destination, source);
+    case Kind::kTseries: return merge_tseries(type_id, destination, source);
+    default: return merge_words(destination, source, type.size_bytes / 8);
+  }
+}
+
+// The aggregation of all CPUs, in the layout of one.
+Operand UnitLowering::merged(const MapElement& element) {
+  const TypeId type = script_map(element.map).value;
+  const uint32_t size = types()[type].size_bytes;
+  const ValueId address = memory(size, "merged");
+  zero(address, size);
+  if (!types::is_aggregation(types()[type])) {  // a number in a map that was declared per CPU
+    with_value(
+        element, [&](ValueId found) { copy(address, found, size); }, nullptr);
+    return load(address, type);
+  }
+  for_each_cpu(element, [&](ValueId source) { merge_cpu(type, address, source); });
+  return {type, address, true};
+}
+
+Operand UnitLowering::reduce(Operand aggregate, TypeId to) {
+  const types::Type type = types()[aggregate.type];
+  const ValueId first = ir().load(8, aggregate.value);
+  if (type.kind == Kind::kAvg || type.kind == Kind::kStats) {
+    const ValueId count = ir().load(8, aggregate.value, 8);
+    return {to, ir().binary(type.is_signed ? Op::k_sdiv : Op::k_udiv, first, count)};
+  }
+  return {to, normalise(first, to)};
+}
+
+}  // namespace espy::lower

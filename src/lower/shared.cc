@@ -1,0 +1,161 @@
+#include "lower/shared.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "program/ring.h"
+#include "spec/builtin.h"
+
+namespace espy::lower {
+namespace {
+
+using program::MapKind;
+using program::Storage;
+
+constexpr uint32_t kCacheLineBytes = 64;
+constexpr uint32_t kPageBytes = 4096;
+constexpr uint32_t kSmallRingBytes = 256 * 1024;
+constexpr uint32_t kLargeRingBytes = 4 * 1024 * 1024;
+constexpr uint64_t kAllRingsBytes = 256 * 1024 * 1024;
+constexpr uint32_t kStacks = 8192;
+
+bool is_per_cpu(MapKind kind) { return kind == MapKind::kPercpuHash || kind == MapKind::kLruPercpuHash; }
+
+MapKind hash_kind(const check::CheckedMap& map, bool is_aggregation) {
+  if (!is_aggregation) return map.kind == MapKind::kArray ? MapKind::kHash : map.kind;
+  return map.kind == MapKind::kLruHash || map.kind == MapKind::kLruPercpuHash ? MapKind::kLruPercpuHash
+                                                                              : MapKind::kPercpuHash;
+}
+
+// Few events and slow ones come from probes that the session runs or that tick.
+bool is_quiet(const check::Checked& checked, const check::Unit& unit) {
+  return std::all_of(unit.probes.begin(), unit.probes.end(), [&](program::ProbeId id) {
+    const std::string& provider = checked.probes[id].provider;
+    return provider == "begin" || provider == "end" || provider == "interval" || provider == "self";
+  });
+}
+
+bool may_emit(const check::Checked& checked, const check::Unit& unit) {
+  for (const check::ExprId id : checked.ast.exprs.ids()) {
+    const spec::Builtin* builtin = unit.fact(id).builtin;
+    if (builtin && builtin->handle) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+uint32_t Shared::cpu_slots() const { return std::bit_ceil(std::max(program.cpu_count, 1u)); }
+
+uint32_t Shared::add_global(uint32_t size_bytes, uint32_t align_bytes) {
+  const auto offset = static_cast<uint32_t>(round_up(globals_bytes, align_bytes));
+  globals_bytes = offset + size_bytes;
+  return offset;
+}
+
+uint32_t Shared::add_constant(std::string_view bytes) {
+  if (const auto found = constant_offsets.find(bytes); found != constant_offsets.end()) return found->second;
+  constants.resize(round_up(constants.size(), 8));
+  const auto offset = static_cast<uint32_t>(constants.size());
+  constants += bytes;
+  constant_offsets.emplace(bytes, offset);
+  return offset;
+}
+
+uint32_t Shared::loss_counter(std::string_view what) {
+  for (const auto& [name, offset] : program.loss_counters)
+    if (name == what) return offset;
+  const uint32_t offset = add_global(8, 8);
+  program.loss_counters.emplace_back(what, offset);
+  return offset;
+}
+
+MapId Shared::scratch_map() {
+  if (!scratch.valid()) scratch = program.maps.add({.name = "scratch"});
+  return scratch;
+}
+
+MapId Shared::ring_map() {
+  if (!program.ring.valid())
+    program.ring = program.maps.add({.name = "ring", .max_entries = program.cpu_count, .is_mmapable = true});
+  return program.ring;
+}
+
+MapId Shared::stack_map(TypeId type) {
+  for (const auto& [known, map] : program.stacks)
+    if (known == type) return map;
+  const types::Type& stack = types[type];
+  const uint32_t frame_bytes = stack.stack_mode == types::StackMode::kBuildId ? 32 : 8;
+  const MapId map = program.maps.add({.name = "stacks",
+                                      .kind = MapKind::kStackTrace,
+                                      .value_size = std::max(stack.count, 1u) * frame_bytes,
+                                      .max_entries = kStacks});
+  program.stacks.emplace_back(type, map);
+  return map;
+}
+
+void Shared::add_fixed_maps() {
+  program.cpu_count = std::max(kernel.cpu_count(), 1u);
+  program.globals = program.maps.add({.name = "globals", .is_mmapable = true});
+  program.rodata = program.maps.add({.name = "rodata", .is_read_only = true});
+  program.exit_flag_offset = add_global(8, kCacheLineBytes);
+  program.sequence_offset = add_global(8, kCacheLineBytes);
+  globals_bytes = static_cast<uint32_t>(round_up(globals_bytes, kCacheLineBytes));
+}
+
+void Shared::add_script_maps() {
+  for (const program::ScriptMapId id : checked.maps.ids()) {
+    const check::CheckedMap& map = checked.maps[id];
+    const types::Type& value = types[map.value];
+    const bool is_aggregation = types::is_aggregation(value);
+    const auto value_bytes = static_cast<uint32_t>(round_up(std::max(value.size_bytes, 8u), 8));
+    program::ScriptMap out{.name = map.name, .key = map.key, .value = map.value, .span = map.span};
+    if (types[map.key].kind == types::Kind::kVoid) {
+      out.storage = is_aggregation ? Storage::kGlobalPerCpu : Storage::kGlobal;
+      if (is_aggregation) {
+        out.stride_bytes = std::max(std::bit_ceil(8 + value_bytes), kCacheLineBytes);
+        out.offset_bytes = add_global(out.stride_bytes * cpu_slots(), kCacheLineBytes);
+      } else {
+        out.offset_bytes = add_global(8 + value_bytes, 8);
+      }
+    } else {
+      const MapKind kind = hash_kind(map, is_aggregation);
+      out.storage = is_per_cpu(kind) ? Storage::kPercpuHash : Storage::kHash;
+      const uint64_t entries = map.max_entries ? map.max_entries : checked.config.max_map_keys;
+      out.map = program.maps.add({.name = map.name,
+                                  .kind = kind,
+                                  .key_size = std::max(types[map.key].size_bytes, 1u),
+                                  .value_size = value_bytes,
+                                  .max_entries = static_cast<uint32_t>(std::min<uint64_t>(entries, UINT32_MAX)),
+                                  .is_preallocated = kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash});
+    }
+    program.script_maps.add(std::move(out));
+  }
+}
+
+void Shared::choose_ring_size() {
+  bool is_large = false;
+  for (const check::Unit& unit : checked.units)
+    is_large = is_large || (may_emit(checked, unit) && (!unit.action || !is_quiet(checked, unit)));
+  program.ring_bytes = is_large ? kLargeRingBytes : kSmallRingBytes;
+  const uint64_t pages = checked.config.perf_rb_pages;
+  if (pages) program.ring_bytes = static_cast<uint32_t>(std::bit_ceil(std::clamp<uint64_t>(pages, 32, 65536))) * 4096;
+  while (program.ring_bytes > kSmallRingBytes && uint64_t{program.ring_bytes} * program.cpu_count > kAllRingsBytes)
+    program.ring_bytes /= 2;
+}
+
+void Shared::finish() {
+  if (program.ring.valid()) {
+    program.ring_slack_bytes = static_cast<uint32_t>(round_up(std::max(longest_record_bytes, 1u), kPageBytes));
+    program.maps[program.ring].value_size = program::kRingDataOffset + program.ring_bytes + program.ring_slack_bytes;
+  } else {
+    program.ring_bytes = 0;
+  }
+  program.maps[program.globals].value_size = static_cast<uint32_t>(round_up(globals_bytes, 8));
+  constants.resize(std::max<uint64_t>(round_up(constants.size(), 8), 8));
+  program.maps[program.rodata].value_size = static_cast<uint32_t>(constants.size());
+  program.maps[program.rodata].initial = constants;
+  if (scratch.valid()) program.maps[scratch].value_size = std::max(scratch_bytes, 8u);
+}
+
+}  // namespace espy::lower

@@ -1,0 +1,327 @@
+// One action (or all attach points of it that see the same context) into one BPF program.
+#include "lower/unit.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "lower/frame.h"
+#include "lower/lower.h"
+
+namespace espy::lower {
+namespace {
+
+constexpr uint32_t kRegions = 4;              // of scratch per CPU, where threads may interleave
+constexpr uint32_t kRegionsOffsetBytes = 64;  // behind the word that says which are taken
+
+}  // namespace
+
+UnitLowering::UnitLowering(Shared& shared, const check::Unit& unit)
+    : shared_(shared), main_unit_(unit), unit_(&unit), frame_bytes_(kFrameHeaderBytes) {}
+
+FunctionId UnitLowering::begin_function(std::string name, uint32_t parameters, bool is_callback) {
+  const FunctionId id = shared_.module.functions.add(
+      {.name = std::move(name), .parameter_count = parameters, .is_callback = is_callback});
+  functions_.push_back(id);
+  return id;
+}
+
+void UnitLowering::lower(program::ProgramId program) {
+  main_id_ = function_id_ = begin_function(shared_.program.programs[program].name, 1, false);
+  Activation main{.unit = unit_};
+  activation_ = &main;
+  find_shared_variables(main);
+  {
+    ir::Builder builder(function());
+    builder_ = &builder;
+    frame_slot_ = builder.add_slot(8, 8, "frame");
+    const BlockId entry = builder.add_block("entry");
+    setup_block_ = builder.add_block("setup");
+    exit_block_ = builder.add_block("exit");
+    skip_block_ = builder.add_block("skip");
+    scratch_base_ = function().values.add({.op = Op::k_add});  // placed by fill_setup()
+    main.result = new_slot("result");
+    builder.enter(entry);
+    lower_entry();
+    const BlockId body = first_block_ = builder.add_block("body");
+    if (main_unit_.action->predicate.valid()) {
+      const BlockId guard = builder.add_block("guard");
+      builder.jump(guard);
+      builder.enter(guard);
+      is_guarding_ = true;
+      branch_on(main_unit_.action->predicate, body, skip_block_);
+      is_guarding_ = false;
+      if (has_setup_before_guard_) first_block_ = guard;
+    } else {
+      builder.jump(body);
+    }
+    builder.enter(body);
+    discard(main_unit_.action->body);
+    builder.jump(exit_block_);
+    fill_setup();
+    fill_exit();
+  }
+  builder_ = nullptr;
+  for (const FunctionId id : functions_) prune_unreachable(shared_.module.functions[id]);
+  shared_.module.units.push_back({program, functions_});
+}
+
+// ---- Entry
+
+void UnitLowering::lower_entry() {
+  if (main_unit_.context.kind != program::ProgramKind::kSyscall) {
+    const ValueId flag = ir().load(8, ir().map_value(shared_.program.globals, shared_.program.exit_flag_offset));
+    const BlockId leave = ir().add_block("leave");
+    const BlockId stay = ir().add_block("stay");
+    ir().branch(Condition::ne, flag, 0, leave, stay);
+    ir().enter(leave);
+    ir().ret(0);
+    ir().enter(stay);
+  }
+  if (main_unit_.context.dispatch == spec::ProbeContext::Dispatch::kNumber) dispatch_by_number();
+}
+
+// Several system calls are served by one program: those that nobody asked for must cost as little as can be.
+void UnitLowering::dispatch_by_number() {
+  const TypeId number_type = types().int64();
+  const ValueId number = context_field({"number", number_type, main_unit_.context.number}).value;
+  const BlockId leave = ir().add_block("other");
+  const BlockId mine = ir().add_block("mine");
+  const auto probe = [&](program::ProbeId id) -> const program::Probe& { return shared_.program.probes[id]; };
+  if (main_unit_.probes.size() == 1) {
+    ir().branch(Condition::eq, number, static_cast<int64_t>(probe(main_unit_.probes[0]).number), mine, leave);
+    ir().enter(mine);
+    probe_index_ = ir().constant(main_unit_.probes[0].index);
+  } else {
+    uint64_t last = 0;
+    for (const program::ProbeId id : main_unit_.probes) last = std::max(last, probe(id).number);
+    std::string table((last + 1) * 2, '\0');  // u16 each: the probe's index + 1, or 0
+    for (const program::ProbeId id : main_unit_.probes) {
+      const uint32_t entry = id.index + 1;
+      table[probe(id).number * 2] = static_cast<char>(entry & 0xff);
+      table[probe(id).number * 2 + 1] = static_cast<char>(entry >> 8);
+    }
+    const BlockId known = ir().add_block("known");
+    ir().branch(Condition::ule, number, static_cast<int64_t>(last), known, leave);
+    ir().enter(known);
+    const ValueId address = ir().binary(Op::k_add, constant_bytes(table), ir().binary(Op::k_shl, number, 1));
+    const ValueId found = ir().load(2, address);
+    ir().branch(Condition::ne, found, 0, mine, leave);
+    ir().enter(mine);
+    probe_index_ = ir().binary(Op::k_sub, found, 1);
+  }
+  if (main_unit_.context.skip_compat_syscalls) skip_compat_tasks();
+  const BlockId on = ir().block();
+  ir().enter(leave);
+  ir().ret(0);
+  ir().enter(on);
+}
+
+// A 32-bit task's system calls have other numbers.
+void UnitLowering::skip_compat_tasks() {
+  const kernel::Arch& arch = kernel().arch();
+  if (!arch.compat_status_mask) return;
+  const ValueId task = ir().call(Helper::get_current_task, {});
+  const ValueId status = read_scalar(task, arch.compat_status_offset_bytes, 4, false, AddressSpace::kKernel, TypeId{});
+  const BlockId compat = ir().add_block("compat");
+  const BlockId native = ir().add_block("native");
+  ir().branch(Condition::test, status, arch.compat_status_mask, compat, native);
+  ir().enter(compat);
+  ir().ret(0);
+  ir().enter(native);
+}
+
+ValueId UnitLowering::probe_index() {
+  using Dispatch = spec::ProbeContext::Dispatch;
+  switch (main_unit_.context.dispatch) {
+    case Dispatch::kSingle: return ir().constant(main_unit_.probes.empty() ? 0 : main_unit_.probes[0].index);
+    case Dispatch::kCookie: return ir().call(Helper::get_attach_cookie, {ir().context()});
+    case Dispatch::kNumber: break;
+  }
+  return is_in_callback() ? ir().load(8, frame(), kFrameProbeOffset) : probe_index_;
+}
+
+// ---- Scratch and frame
+
+// `setup` stands between entry and guard, or between guard and body; only now is it known what it must do.
+void UnitLowering::fill_setup() {
+  ir::Function& main = function();
+  for (const BlockId id : main.blocks.ids()) {
+    if (main.blocks[id].instructions.empty()) continue;
+    for (ir::Target& target : main.values[main.blocks[id].instructions.back()].targets)
+      if (target.block == first_block_) target.block = setup_block_;
+  }
+  ir().enter(setup_block_);
+  const bool has_scratch = scratch_bytes_ > 0;
+  if (main_unit_.context.kind == program::ProgramKind::kSyscall) write_slot(activation().result, ir().constant(0));
+  if (has_scratch) {
+    const bool is_shared = main_unit_.context.is_preemptible;
+    const uint32_t region = std::bit_ceil(std::max(scratch_bytes_, 64u));
+    const uint32_t stride = is_shared ? std::bit_ceil(region * kRegions + kRegionsOffsetBytes) : region;
+    const auto at = static_cast<uint32_t>(round_up(shared_.scratch_bytes, 64));
+    shared_.scratch_bytes = at + stride * shared_.cpu_slots();
+    const ValueId slot = ir().binary(Op::k_and, cpu(), shared_.cpu_slots() - 1);
+    const ValueId distance = ir().binary(Op::k_shl, slot, std::countr_zero(stride));
+    const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(shared_.scratch_map(), at), distance);
+    if (is_shared) {
+      take_scratch_region(of_cpu);
+    } else {
+      main.values[scratch_base_].operands = {of_cpu, ir().constant(0)};
+    }
+  } else {
+    main.values[scratch_base_] = {.op = Op::k_konst};
+  }
+  main.blocks[setup_block_].instructions.push_back(scratch_base_);
+  if (frame_bytes_ > kFrameHeaderBytes || has_callbacks_) {
+    main.slots[frame_slot_].size_bytes = frame_bytes_;
+    const ValueId frame = ir().slot(frame_slot_);
+    ir().zero(frame, frame_bytes_);
+    ir().store(8, frame, scratch_base_, kFrameScratchOffset);
+    ir().store(8, frame, ir().context(), kFrameContextOffset);
+    if (probe_index_.valid()) ir().store(8, frame, probe_index_, kFrameProbeOffset);
+  }
+  ir().jump(first_block_);
+}
+
+// Two threads may run this program on one CPU at a time where it can be preempted, so each takes one of a few regions.
+void UnitLowering::take_scratch_region(ValueId cpu_base) {
+  const uint32_t region = std::bit_ceil(std::max(scratch_bytes_, 64u));
+  scratch_cpu_slot_ = new_slot("scratch_cpu");
+  scratch_bit_slot_ = new_slot("scratch_bit");
+  const BlockId got = ir().add_block("scratch");
+  const ValueId index = ir().add_block_parameter(got);
+  for (uint32_t i = 0; i < kRegions; ++i) {
+    const ValueId old = ir().atomic(Op::k_atomic_fetch_or, 8, cpu_base, {ir().constant(int64_t{1} << i)});
+    const ValueId number = ir().constant(i);
+    const BlockId take = ir().add_block();
+    const BlockId next = ir().add_block();
+    ir().branch(Condition::test, old, int64_t{1} << i, next, take);
+    ir().enter(take);
+    ir().jump(got, {number});
+    ir().enter(next);
+  }
+  count_loss("scratch busy");
+  ir().ret(0);
+  ir().enter(got);
+  write_slot(scratch_cpu_slot_, cpu_base);
+  write_slot(scratch_bit_slot_, ir().binary(Op::k_shl, ir().constant(1), index));
+  const ValueId distance = ir().binary(Op::k_shl, index, std::countr_zero(region));
+  const ValueId base = ir().binary(Op::k_add, cpu_base, distance);
+  function().values[scratch_base_].operands = {base, ir().constant(kRegionsOffsetBytes)};
+  setup_block_ = got;
+}
+
+void UnitLowering::fill_exit() {
+  const bool returns_value = main_unit_.context.kind == program::ProgramKind::kSyscall;
+  if (has_setup_before_guard_) {
+    ir().enter(skip_block_);
+    ir().jump(exit_block_);
+  } else {
+    ir().enter(skip_block_);
+    ir().ret(0);
+  }
+  ir().enter(exit_block_);
+  if (scratch_cpu_slot_.valid()) {
+    const ValueId mask = ir().unary(Op::k_not, read_slot(scratch_bit_slot_));
+    ir().atomic(Op::k_atomic_fetch_and, 8, read_slot(scratch_cpu_slot_), {mask});
+  }
+  ir().ret(returns_value ? read_slot(activation().result) : ir().constant(0));
+}
+
+ValueId UnitLowering::cpu() { return ir().call(Helper::get_smp_processor_id, {}); }
+
+// ---- Ends
+
+void UnitLowering::go_to(BlockId block) {
+  ir().jump(block);
+  ir().enter(ir().add_block("unreachable"));
+}
+
+void UnitLowering::leave_callback(int64_t result) {
+  ir().ret(result);
+  ir().enter(ir().add_block("unreachable"));
+}
+
+void UnitLowering::end_action() {
+  if (!is_in_callback()) return go_to(is_guarding_ ? skip_block_ : exit_block_);
+  ir().store(8, frame(), ir().constant(kLeftAction), kFrameLeftOffset);
+  leave_callback(1);
+}
+
+void UnitLowering::leave_activation() {
+  if (activation().callback_depth > 0) {
+    ir().store(8, frame(), ir().constant(kLeftFunction), kFrameLeftOffset);
+    leave_callback(1);
+  } else if (activation().return_block.valid()) {
+    go_to(activation().return_block);
+  } else {
+    end_action();
+  }
+}
+
+void UnitLowering::set_exit_flag() {
+  ir().store(8, ir().map_value(shared_.program.globals, shared_.program.exit_flag_offset), ir().constant(1));
+}
+
+void UnitLowering::count_loss(std::string_view what) {
+  ir().atomic_add(8, ir().map_value(shared_.program.globals, shared_.loss_counter(what)), ir().constant(1));
+}
+
+// Code behind a `return` may use values that were never made on any path to it. It is emptied rather than kept legal.
+void UnitLowering::prune_unreachable(ir::Function& function) {
+  std::vector<bool> is_reached(function.blocks.size());
+  std::vector<BlockId> left{BlockId{0}};
+  is_reached[0] = true;
+  while (!left.empty()) {
+    const ir::Block& block = function.blocks[left.back()];
+    left.pop_back();
+    for (const ir::Target& target : function.values[block.instructions.back()].targets) {
+      if (is_reached[target.block.index]) continue;
+      is_reached[target.block.index] = true;
+      left.push_back(target.block);
+    }
+  }
+  for (const BlockId id : function.blocks.ids()) {
+    if (is_reached[id.index]) continue;
+    const ValueId zero = function.values.add({.op = Op::k_konst});
+    const ValueId end = function.values.add({.op = Op::k_ret, .operands = {zero}});
+    function.blocks[id].parameters.clear();
+    function.blocks[id].instructions = {zero, end};
+  }
+  // The context is the main function's: callbacks find it in the frame.
+  if (!function.is_callback) return;
+  for (const BlockId id : function.blocks.ids()) {
+    for (const ValueId each : function.blocks[id].instructions) {
+      ir::Instruction& instruction = function.values[each];
+      if (instruction.op != Op::k_context || !is_reached[id.index]) continue;
+      const ValueId frame = function.blocks[BlockId{0}].instructions.front();
+      CHECK(function.values[frame].op == Op::k_param);
+      instruction = {
+          .op = Op::k_load, .width = 8, .imm = kFrameContextOffset, .operands = {frame}, .span = instruction.span};
+    }
+  }
+}
+
+// ---- The whole script
+
+Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, const source::Sources&) {
+  Shared shared{checked, types, kernel};
+  shared.program.probes = checked.probes;
+  shared.add_fixed_maps();
+  shared.add_script_maps();
+  shared.choose_ring_size();
+  for (const check::Unit& unit : checked.units) {
+    if (!unit.action) continue;
+    const program::ProgramId id = shared.program.programs.next_id();
+    shared.program.programs.add({.name = "espy_" + std::to_string(id.index),
+                                 .kind = unit.context.kind,
+                                 .is_sleepable = unit.context.is_sleepable,
+                                 .expected_attach_type = unit.context.expected_attach_type,
+                                 .attach_btf_id = unit.context.attach_btf_id});
+    for (const program::ProbeId probe : unit.probes) shared.program.probes[probe].program = id;
+    UnitLowering(shared, unit).lower(id);
+  }
+  shared.finish();
+  return {std::move(shared.module), std::move(shared.program)};
+}
+
+}  // namespace espy::lower
