@@ -78,7 +78,7 @@ void Spiller::rewrite(const std::vector<MachineInsn>& insns, size_t index, std::
   if (!goes_on && rewrite_move(insn, out)) return;
   Access a = access(insn);
   if (is_spilled(dst)) {
-    open(dst, a.reads_dst, insn.span, out);
+    open(dst, a.reads_dst || (src == dst && a.reads_src), insn.span, out);
     insn.dst = homes_[dst].stand_in;
     homes_[dst].is_dirty |= a.writes_dst;
   }
