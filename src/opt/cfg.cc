@@ -47,17 +47,16 @@ class Simplifier {
 
 bool Simplifier::run() {
   replacement_.resize(function_.values.size());
-  bool changed = equal_targets();
-  changed |= thread_edges();
-  if (changed) {
+  // Parameters first: without the uniform ones, more blocks turn out to do nothing but compare.
+  bool changed = uniform_parameters();
+  changed |= equal_targets();
+  if (thread_edges()) {
+    changed = true;
     std::vector<bool> keep(function_.blocks.size());
     for (BlockId block : reverse_post_order(function_)) keep[block.index] = true;
     keep_blocks(function_, keep);
   }
-  if (uniform_parameters()) {
-    replace_all_uses(function_, replacement_);
-    changed = true;
-  }
+  changed |= uniform_parameters();
   return merge_chains() || changed;
 }
 
@@ -141,6 +140,7 @@ bool Simplifier::uniform_parameters() {
   for (BlockId block : reverse_post_order(function_))
     for (size_t i = function_.blocks[block].parameters.size(); i-- > 0;)
       changed |= uniform_parameter(block, i, predecessors);
+  if (changed) replace_all_uses(function_, replacement_);
   return changed;
 }
 

@@ -155,7 +155,7 @@ Module random_module(uint64_t seed, int statements) {
 }
 
 TEST(OptRandom, KeepsWhatFunctionsGive) {
-  for (uint64_t seed = 0; seed < 1500; ++seed) {
+  for (uint64_t seed = 0; seed < 600; ++seed) {
     Module before = random_module(seed, 5 + static_cast<int>(seed % 40));
     ASSERT_EQ(verify(before), "") << print(before);
     Module after = before;
