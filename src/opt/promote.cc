@@ -64,7 +64,7 @@ bool Promotion::run() {
 }
 
 bool Promotion::find_variables() {
-  std::vector<bool> is_plain(function_.slots.size());
+  std::vector<bool> is_plain(function_.slots.size()), is_accessed(function_.slots.size());
   for (SlotId slot : function_.slots.ids()) is_plain[slot.index] = function_.slots[slot].is_variable;
   for (const Block& block : function_.blocks) {
     for (ValueId id : block.instructions) {
@@ -74,14 +74,14 @@ bool Promotion::find_variables() {
       size_t place = 0;
       for_each_use(instruction, [&](ValueId used) {
         const Instruction& address = function_.values[used];
-        if (address.op == Op::k_slot && !(is_access && place == 0)) is_plain[address.slot.index] = false;
-        ++place;
+        bool is_address = is_access && place++ == 0;
+        if (address.op == Op::k_slot) (is_address ? is_accessed : is_plain)[address.slot.index] = is_address;
       });
     }
   }
   variable_.assign(function_.slots.size(), kNoVariable);
   for (size_t i = 0; i < is_plain.size(); ++i)
-    if (is_plain[i]) variable_[i] = count_++;
+    if (is_plain[i] && is_accessed[i]) variable_[i] = count_++;
   return count_ != 0;
 }
 
