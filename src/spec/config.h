@@ -32,6 +32,7 @@ struct Config {
   types::StackMode stack_mode = types::StackMode::kBpftrace;
   MissingProbes missing_probes = MissingProbes::kError;
   std::optional<UserSymbolCache> cache_user_symbols;
+  std::vector<std::string> from_environment;  // names of variables that the environment has set: it beats the script
 
   // From the command line.
   std::vector<std::string> positional;                     // $1, $2, ...

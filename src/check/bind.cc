@@ -1,0 +1,204 @@
+#include "check/bind.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <tuple>
+
+#include "base/strings.h"
+#include "check/analyzer.h"
+#include "check/walk.h"
+
+namespace espy::check {
+
+namespace {
+
+// What an action reads of its probe: cheaper ways to attach are open to those that read little.
+struct Uses {
+  bool args = false;
+  bool context = false;
+};
+
+bool is_argument_name(std::string_view name) {
+  const std::string_view rest = name.starts_with("sarg")  ? name.substr(4)
+                                : name.starts_with("arg") ? name.substr(3)
+                                                          : "";
+  return !rest.empty() && rest.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+void look_at(std::string_view name, Uses& uses) {
+  if (name == "args") uses.args = true;
+  if (name == "ctx" || name == "retval" || name == "reg" || is_argument_name(name)) uses.context = true;
+}
+
+Uses uses_of(const syntax::Ast& ast, const syntax::Action& action) {
+  Uses uses;
+  const auto visit = [&](ExprId id) {
+    if (const auto* name = ast.get<syntax::Name>(id)) look_at(name->name, uses);
+    if (const auto* call = ast.get<syntax::Call>(id)) look_at(call->name, uses);
+  };
+  walk(ast, action.predicate, visit);
+  walk(ast, action.body, visit);
+  return uses;
+}
+
+// `$1` anywhere in a part becomes the parameter, `$#` their number; in quotes too.
+std::string with_parameters(std::string_view text, const std::vector<std::string>& positional) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    size_t end = i + 1;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+    if (text[i] != '$') {
+      out += text[i];
+    } else if (end > i + 1) {
+      size_t number = 0;
+      for (size_t k = i + 1; k < end && number < 10000; ++k) number = number * 10 + static_cast<size_t>(text[k] - '0');
+      if (number >= 1 && number <= positional.size()) out += positional[number - 1];
+      i = end - 1;
+    } else if (end < text.size() && text[end] == '#') {
+      out += std::to_string(positional.size());
+      i = end;
+    } else {
+      out += '$';
+    }
+  }
+  return out;
+}
+
+class Binder {
+ public:
+  Binder(Checked& checked, CheckRequest& request) : checked_(checked), request_(request) {}
+
+  void bind_action(const syntax::Action& action) {
+    const Uses uses = uses_of(checked_.ast, action);
+    // In the order of first appearance.
+    std::vector<std::pair<std::string, std::vector<ProbeId>>> groups;
+    for (const syntax::AttachPoint& point : action.attach_points) bind_point(point, uses, groups);
+    for (auto& [share, probes] : groups) {
+      Unit unit;
+      unit.action = &action;
+      unit.probes = std::move(probes);
+      unit.context = context_of(share, unit.probes, uses);
+      checked_.units.push_back(std::move(unit));
+    }
+  }
+
+ private:
+  using Groups = std::vector<std::pair<std::string, std::vector<ProbeId>>>;
+
+  const spec::Provider* find(const syntax::AttachPoint& point, const std::string& word) {
+    if (const spec::Provider* provider = request_.registry.find_provider(word)) return provider;
+    std::vector<std::string> names;
+    for (const spec::Provider* known : request_.registry.providers()) names.emplace_back(known->name);
+    request_.diagnostics.error("unknown-probe", point.provider.span, "no probe type named `" + word + "`",
+                               did_you_mean(to_lower(word), names));
+    return nullptr;
+  }
+
+  // The provider and its parts, parameters put in. A parameter may be a whole attach point: it is split again.
+  std::pair<std::string, std::vector<std::string>> words(const syntax::AttachPoint& point) {
+    const auto& given = checked_.config.positional;
+    std::vector<std::string> out;
+    const auto add = [&](const syntax::AttachPart& part) {
+      const std::string text = with_parameters(part.text, given);
+      const bool whole = part.text.starts_with('$') && text != part.text && !part.quoted;
+      if (!whole || !point.parts.empty()) return out.push_back(text);
+      for (const std::string_view piece : split(text, ':')) out.emplace_back(piece);
+    };
+    add(point.provider);
+    for (const syntax::AttachPart& part : point.parts) out.push_back(with_parameters(part.text, given));
+    std::string provider = out.front();
+    out.erase(out.begin());
+    return {std::move(provider), std::move(out)};
+  }
+
+  void bind_point(const syntax::AttachPoint& point, const Uses& uses, Groups& groups) {
+    const auto [word, parts] = words(point);
+    if (word.find_first_of("*?[") != std::string::npos) return bind_all(point, word, parts, uses, groups);
+    const spec::Provider* provider = find(point, word);
+    if (provider) bind_to(*provider, point, parts, uses, groups, true);
+  }
+
+  // A wildcard for the provider: every one that it matches and that lists its probes.
+  void bind_all(const syntax::AttachPoint& point, const std::string& pattern, const std::vector<std::string>& parts,
+                const Uses& uses, Groups& groups) {
+    const size_t before = checked_.probes.size();
+    for (const spec::Provider* provider : request_.registry.providers()) {
+      if (glob_match(to_lower(pattern), provider->name) && provider->list && !provider->needs_target_to_list)
+        bind_to(*provider, point, parts, uses, groups, false);
+    }
+    if (checked_.probes.size() == before) missing(point);
+  }
+
+  void bind_to(const spec::Provider& provider, const syntax::AttachPoint& point, const std::vector<std::string>& parts,
+               const Uses& uses, Groups& groups, bool must_match) {
+    source::Diagnostics found_wrong;
+    spec::BindRequest bind{point,           parts,       request_.kernel, request_.types, request_.symbols,
+                           checked_.config, found_wrong, uses.args,       uses.context};
+    std::vector<spec::BoundProbe> bound = provider.bind(bind);
+    if (must_match || !found_wrong.has_errors())
+      for (const source::Diagnostic& said : found_wrong.all()) request_.diagnostics.add(said);
+    if (bound.empty() && !found_wrong.has_errors() && must_match) missing(point);
+    for (spec::BoundProbe& probe : bound) add(provider, point, std::move(probe), groups);
+  }
+
+  void add(const spec::Provider& provider, const syntax::AttachPoint& point, spec::BoundProbe bound, Groups& groups) {
+    if (checked_.probes.size() >= checked_.config.max_probes) {
+      if (!too_many_)
+        request_.diagnostics.error("too-many-probes", point.span,
+                                   fmt::format("more than {} probes would be attached", checked_.config.max_probes),
+                                   "set max_probes higher, or BPFTRACE_MAX_PROBES");
+      too_many_ = true;
+      return;
+    }
+    if (bound.probe.provider.empty()) bound.probe.provider = provider.name;
+    if (!bound.probe.span.valid()) bound.probe.span = point.span;
+    // Shares of different probe types are different programs, whatever they are called.
+    const std::string share = std::string(provider.name) + '\0' + bound.share;
+    const ProbeId id = checked_.probes.add(std::move(bound.probe));
+    for (auto& [known, probes] : groups)
+      if (known == share) return probes.push_back(id);
+    groups.emplace_back(share, std::vector<ProbeId>{id});
+  }
+
+  void missing(const syntax::AttachPoint& point) {
+    const std::string text(request_.sources.text(point.span));
+    const std::string message = "nothing to attach to matches `" + text + "`";
+    switch (checked_.config.missing_probes) {
+      case spec::MissingProbes::kError:
+        request_.diagnostics.error("no-such-probe", point.span, message, "`espy -l` lists what there is");
+        break;
+      case spec::MissingProbes::kWarn: request_.diagnostics.warning("no-such-probe", point.span, message); break;
+      case spec::MissingProbes::kIgnore: break;
+    }
+  }
+
+  spec::ProbeContext context_of(const std::string& share, const std::vector<ProbeId>& ids, const Uses& uses) {
+    const size_t zero = share.find('\0');
+    const spec::Provider* provider = request_.registry.find_provider(std::string_view(share).substr(0, zero));
+    CHECK(provider && provider->context);
+    std::vector<program::Probe> probes;
+    for (const ProbeId id : ids) probes.push_back(checked_.probes[id]);
+    spec::ContextRequest context{probes, std::string_view(share).substr(zero + 1), request_.kernel, request_.types,
+                                 uses.args};
+    return provider->context(context);
+  }
+
+  Checked& checked_;
+  CheckRequest& request_;
+  bool too_many_ = false;
+};
+
+}  // namespace
+
+void bind_probes(Checked& checked, CheckRequest& request) {
+  Binder binder(checked, request);
+  for (const syntax::Action& action : checked.ast.actions) binder.bind_action(action);
+  for (const syntax::Function& function : checked.ast.functions) {
+    Unit unit;
+    unit.function = &function;
+    checked.units.push_back(std::move(unit));
+  }
+}
+
+}  // namespace espy::check

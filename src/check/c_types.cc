@@ -1,0 +1,159 @@
+#include "check/c_types.h"
+
+#include <algorithm>
+
+namespace espy::check {
+
+using namespace syntax;
+using types::Member;
+using types::TypeId;
+
+namespace {
+
+class Definer {
+ public:
+  Definer(types::Types& types, kernel::Kernel& kernel, source::Diagnostics& diagnostics)
+      : types_(types), kernel_(kernel), diagnostics_(diagnostics) {}
+
+  TypeId define(const CStruct& node) {
+    const TypeId known = node.name.empty() ? TypeId{} : types_.find_struct(node.name);
+    const TypeId id = known && !types_[known].complete ? known : types_.declare_struct(node.name, node.is_union, {});
+    if (!node.has_body) return id;
+    std::vector<Member> members;
+    Layout at;
+    for (const CMember& member : node.members) {
+      const TypeId type = resolve(member.type, member.span);
+      if (!type) return id;
+      members.push_back(place(node, member, type, at));
+    }
+    const uint64_t align = std::max<uint64_t>(at.align_bytes, node.align_bytes);
+    const uint64_t bytes = ((at.end_bits + 7) / 8 + align - 1) / align * align;
+    types_.define_struct(id, std::move(members), static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX)),
+                         static_cast<uint32_t>(align));
+    return id;
+  }
+
+  TypeId define(const CEnum& node) {
+    std::vector<types::Enumerator> enumerators;
+    bool is_signed = false;
+    bool is_wide = false;
+    for (const auto& [name, value] : node.enumerators) {
+      enumerators.push_back({name, value});
+      is_signed |= value < 0;
+      is_wide |= value > UINT32_MAX || value < INT32_MIN;
+    }
+    return types_.define_enum(node.name, std::move(enumerators), is_wide ? 8 : 4, is_signed, {});
+  }
+
+  void define(const CTypedef& node) {
+    if (const TypeId target = resolve(node.type, node.span)) types_.define_alias(node.name, target);
+  }
+
+  void define(const CInclude& node) {
+    if (kernel_.has_btf()) return;
+    diagnostics_.error("include-without-btf", node.span,
+                       "`" + node.path + "` cannot be included: this kernel has no BTF to take its types from",
+                       "define the types in the script");
+  }
+
+  void define(const CDefine&) {}
+
+ private:
+  struct Layout {
+    uint64_t end_bits = 0;
+    uint32_t align_bytes = 1;
+  };
+
+  // Bit fields share their unit with the ones before where they fit; everything else starts at its own alignment.
+  Member place(const CStruct& holder, const CMember& member, TypeId type, Layout& at) {
+    const types::Type& t = types_[type];
+    const uint32_t align = holder.is_packed ? 1 : std::max(t.align_bytes, 1u);
+    const uint64_t size_bits = uint64_t{t.size_bytes} * 8;
+    const uint64_t start = holder.is_union ? 0 : at.end_bits;
+    Member out{.name = member.name, .type = type};
+    uint64_t offset = (start + align * 8 - 1) / (align * 8) * (align * 8);
+    uint64_t taken = size_bits;
+    if (member.bit_size) {
+      taken = *member.bit_size;
+      out.bit_size = static_cast<uint32_t>(taken);
+      const bool crosses = size_bits > 0 && start / size_bits != (start + taken - (taken > 0)) / size_bits;
+      if (holder.is_packed || (taken > 0 && !crosses)) offset = start;
+    }
+    out.offset_bits = static_cast<uint32_t>(std::min<uint64_t>(offset, UINT32_MAX));
+    at.end_bits = std::max(at.end_bits, offset + taken);
+    at.align_bytes = std::max(at.align_bytes, align);
+    return out;
+  }
+
+  TypeId base(const CType& type) {
+    if (type.inline_struct) return define(*type.inline_struct);
+    if (type.inline_enum) return define(*type.inline_enum);
+    switch (type.tag) {
+      case CType::Tag::kStruct:
+      case CType::Tag::kUnion: {
+        if (const TypeId own = types_.find_struct(type.name)) return own;
+        if (const TypeId known = kernel_.find_struct(types_, type.name)) return known;
+        return types_.declare_struct(type.name, type.tag == CType::Tag::kUnion, {});
+      }
+      case CType::Tag::kEnum: {
+        if (const TypeId own = types_.find_enum(type.name)) return own;
+        return kernel_.find_enum(types_, type.name);
+      }
+      case CType::Tag::kNone: break;
+    }
+    if (type.name == "void") return types_.void_type();
+    if (type.name == "bool" || type.name == "_Bool") return types_.bool_type();
+    if (type.name == "float") return types_.float_type(4);
+    if (type.name == "double") return types_.float_type(8);
+    if (const TypeId alias = types_.find_alias(type.name)) return alias;
+    if (const TypeId integer = c_integer(types_, type.name)) return integer;
+    return kernel_.find_typedef(types_, type.name);
+  }
+
+  TypeId resolve(const CType& type, source::Span span) {
+    TypeId out = base(type);
+    if (!out) {
+      diagnostics_.error("unknown-type", span, "no type named `" + type.name + "`", "define it above");
+      return out;
+    }
+    // Steps are listed from the name outwards for arrays of arrays: the last `[n]` is the innermost.
+    for (size_t i = 0; i < type.steps.size(); ++i) {
+      const CType::Step& step = type.steps[i];
+      switch (step.kind) {
+        case CType::Step::Kind::kPointer: out = types_.pointer(out, types::AddressSpace::kKernel); break;
+        case CType::Step::Kind::kFunction: out = types_.function(out, {}); break;
+        case CType::Step::Kind::kArray:
+          if (const TypeId found = complete(out, span))
+            out = types_.array(found, static_cast<uint32_t>(std::min<uint64_t>(step.count.value_or(0), 1 << 24)));
+          break;
+      }
+    }
+    return type.steps.empty() || type.steps.back().kind != CType::Step::Kind::kPointer ? complete(out, span) : out;
+  }
+
+  // What is placed must have a size.
+  TypeId complete(TypeId type, source::Span span) {
+    if (types_[type].kind != types::Kind::kStruct || types_[type].complete) return type;
+    if (types_[type].origin.btf_id != 0) {
+      kernel_.complete(types_, type);
+      return type;
+    }
+    diagnostics_.error("unknown-type", span, "`struct " + types_[type].name + "` is not defined here",
+                       "define it above, or use a pointer to it");
+    return {};
+  }
+
+  types::Types& types_;
+  kernel::Kernel& kernel_;
+  source::Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void define_c_types(const Ast& ast, types::Types& types, kernel::Kernel& kernel, source::Diagnostics& diagnostics) {
+  Definer definer(types, kernel, diagnostics);
+  for (const CDefinition& definition : ast.c_definitions)
+    std::visit([&](const auto& node) { definer.define(node); }, definition);
+}
+
+}  // namespace espy::check

@@ -1,0 +1,176 @@
+// One table of variables for both. The environment is read first and beats the script: it leaves the names it has set
+// in the config.
+#include "check/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "base/strings.h"
+#include "check/analyzer.h"
+
+namespace espy::check {
+
+using spec::Config;
+
+namespace {
+
+// What is wrong with a value, or nothing.
+using Problem = std::string;
+
+struct Key {
+  std::string_view name;
+  std::string_view old_name;  // may be empty
+  Problem (*set)(Config&, std::string_view text);
+};
+
+template <uint64_t Config::*kMember, uint64_t kLeast, uint64_t kMost>
+Problem set_number(Config& config, std::string_view text) {
+  const auto value = parse_int(text);
+  if (!value || *value < 0 || static_cast<uint64_t>(*value) < kLeast || static_cast<uint64_t>(*value) > kMost)
+    return fmt::format("must be a number from {} to {}", kLeast, kMost);
+  config.*kMember = static_cast<uint64_t>(*value);
+  return {};
+}
+
+template <bool Config::*kMember, bool kMeans = true>
+Problem set_flag(Config& config, std::string_view text) {
+  const std::string word = to_lower(text);
+  if (word == "1" || word == "true") return config.*kMember = kMeans, Problem();
+  if (word == "0" || word == "false") return config.*kMember = !kMeans, Problem();
+  return "must be true or false";
+}
+
+Problem set_trailer(Config& config, std::string_view text) {
+  config.str_trunc_trailer = text;
+  return {};
+}
+
+Problem set_license(Config& config, std::string_view text) {
+  static constexpr std::array<std::string_view, 6> kAccepted = {
+      "GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"};
+  for (const std::string_view accepted : kAccepted)
+    if (text == accepted) return config.license = accepted, Problem();
+  return "must be one that the kernel takes for GPL: GPL, GPL v2, GPL and additional rights, Dual BSD/GPL, "
+         "Dual MIT/GPL or Dual MPL/GPL";
+}
+
+Problem set_stack_mode(Config& config, std::string_view text) {
+  using types::StackMode;
+  static constexpr std::array<std::pair<std::string_view, StackMode>, 4> kModes = {{{"bpftrace", StackMode::kBpftrace},
+                                                                                    {"perf", StackMode::kPerf},
+                                                                                    {"raw", StackMode::kRaw},
+                                                                                    {"build_id", StackMode::kBuildId}}};
+  for (const auto& [word, mode] : kModes)
+    if (to_lower(text) == word) return config.stack_mode = mode, Problem();
+  return "must be bpftrace, perf, raw or build_id";
+}
+
+Problem set_missing_probes(Config& config, std::string_view text) {
+  using spec::MissingProbes;
+  const std::string word = to_lower(text);
+  if (word == "error") return config.missing_probes = MissingProbes::kError, Problem();
+  if (word == "warn") return config.missing_probes = MissingProbes::kWarn, Problem();
+  if (word == "ignore") return config.missing_probes = MissingProbes::kIgnore, Problem();
+  return "must be error, warn or ignore";
+}
+
+Problem set_symbol_cache(Config& config, std::string_view text) {
+  using spec::UserSymbolCache;
+  const std::string word = to_lower(text);
+  if (word == "per_program" || word == "1") return config.cache_user_symbols = UserSymbolCache::kPerProgram, Problem();
+  if (word == "per_pid") return config.cache_user_symbols = UserSymbolCache::kPerPid, Problem();
+  if (word == "none" || word == "0") return config.cache_user_symbols = UserSymbolCache::kNone, Problem();
+  return "must be PER_PROGRAM, PER_PID or NONE";
+}
+
+Problem accept(Config&, std::string_view) { return {}; }
+
+constexpr uint64_t kLargest = 1u << 30;
+
+constexpr std::array kKeys = {
+    Key{"max_strlen", "strlen", set_number<&Config::max_strlen, 1, 1 << 20>},
+    Key{"max_map_keys", "map_keys_max", set_number<&Config::max_map_keys, 1, kLargest>},
+    Key{"max_probes", "", set_number<&Config::max_probes, 1, 1 << 20>},
+    Key{"max_bpf_progs", "", set_number<&Config::max_bpf_progs, 1, 1 << 20>},
+    Key{"max_cat_bytes", "cat_bytes_max", set_number<&Config::max_cat_bytes, 1, kLargest>},
+    Key{"log_size", "", set_number<&Config::log_size, 1, kLargest>},
+    Key{"on_stack_limit", "", set_number<&Config::on_stack_limit, 0, 512>},
+    Key{"perf_rb_pages", "", set_number<&Config::perf_rb_pages, 1, 1 << 18>},
+    Key{"cpp_demangle", "", set_flag<&Config::cpp_demangle>},
+    Key{"no_cpp_demangle", "", set_flag<&Config::cpp_demangle, false>},
+    Key{"lazy_symbolication", "", set_flag<&Config::lazy_symbolication>},
+    Key{"print_maps_on_exit", "", set_flag<&Config::print_maps_on_exit>},
+    Key{"show_debug_info", "use_blazesym", set_flag<&Config::show_debug_info>},
+    Key{"license", "", set_license},
+    Key{"str_trunc_trailer", "", set_trailer},
+    Key{"stack_mode", "", set_stack_mode},
+    Key{"missing_probes", "", set_missing_probes},
+    Key{"cache_user_symbols", "", set_symbol_cache},
+    // Known to older tools, and without a meaning here.
+    Key{"symbol_source", "", accept},
+    Key{"max_type_res_iterations", "", accept},
+    Key{"unstable_addr", "", accept},
+    Key{"unstable_import", "", accept},
+    Key{"unstable_macro", "", accept},
+    Key{"unstable_map_decl", "", accept},
+    Key{"unstable_tseries", "", accept},
+};
+
+const Key* find_key(std::string_view name) {
+  for (const Key& key : kKeys)
+    if (key.name == name || (!key.old_name.empty() && key.old_name == name)) return &key;
+  return nullptr;
+}
+
+std::string value_text(const syntax::Ast& ast, ExprId id) {
+  if (const auto* number = ast.get<syntax::IntegerLiteral>(id)) return std::to_string(number->value);
+  if (const auto* flag = ast.get<syntax::BoolLiteral>(id)) return flag->value ? "true" : "false";
+  if (const auto* text = ast.get<syntax::StringLiteral>(id)) return text->value;
+  if (const auto* name = ast.get<syntax::Name>(id)) return name->name;
+  return {};
+}
+
+}  // namespace
+
+void read_config(const syntax::Ast& ast, Config& config, source::Diagnostics& diagnostics) {
+  for (const syntax::ConfigEntry& entry : ast.config) {
+    std::string name = to_lower(entry.name);
+    if (name.starts_with("bpftrace_")) name = name.substr(9);
+    const Key* key = find_key(name);
+    if (!key) {
+      std::vector<std::string> names;
+      for (const Key& known : kKeys) names.emplace_back(known.name);
+      diagnostics.error("unknown-config", entry.name_span, "no config variable named `" + entry.name + "`",
+                        did_you_mean(name, names));
+      continue;
+    }
+    const std::string upper(key->name);
+    if (std::ranges::find(config.from_environment, upper) != config.from_environment.end()) continue;
+    const std::string problem = key->set(config, value_text(ast, entry.value));
+    if (!problem.empty())
+      diagnostics.error("bad-config", ast[entry.value].span, "`" + std::string(key->name) + "` " + problem);
+  }
+}
+
+void read_environment(Config& config, const std::function<const char*(const char*)>& getenv,
+                      source::Diagnostics& diagnostics) {
+  for (const Key& key : kKeys) {
+    for (const std::string_view name : {key.name, key.old_name}) {
+      if (name.empty()) continue;
+      std::string variable = "BPFTRACE_";
+      for (const char c : name) variable += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+      const char* text = getenv(variable.c_str());
+      if (!text) continue;
+      const std::string problem = key.set(config, text);
+      if (problem.empty())
+        config.from_environment.emplace_back(key.name == "no_cpp_demangle" ? "cpp_demangle" : key.name);
+      else
+        diagnostics.error("bad-config", {}, variable + " " + problem + ", not `" + text + "`");
+    }
+  }
+}
+
+}  // namespace espy::check

@@ -1,0 +1,218 @@
+// Calls: builtins by their signatures, the script's own functions.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "check/analyzer.h"
+#include "check/signature.h"
+
+namespace espy::check {
+
+using source::Severity;
+using types::Kind;
+using namespace syntax;
+
+namespace {
+
+std::string ordinal(size_t index) {
+  static constexpr std::string_view kWords[] = {"first", "second", "third", "fourth", "fifth", "sixth"};
+  return index < std::size(kWords) ? std::string(kWords[index]) : fmt::format("{}th", index + 1);
+}
+
+std::string describe(std::string_view wanted) {
+  if (wanted == "int") return "an integer";
+  if (wanted == "pointer") return "a pointer";
+  if (wanted == "string") return "a string";
+  if (wanted == "buffer") return "a buffer";
+  if (wanted == "map") return "a map";
+  if (wanted == "aggregation") return "an aggregation";
+  if (wanted == "stack") return "a stack";
+  if (wanted == "type") return "a type";
+  return fmt::format("`{}`", wanted);
+}
+
+}  // namespace
+
+TypeId Analyzer::visit(ExprId id, const Call& node) {
+  for (size_t i = 0; i < ast().functions.size(); ++i)
+    if (ast().functions[i].name == node.name) return call_function(id, node, i);
+  const spec::Builtin* builtin = request_.registry.find_builtin(node.name);
+  if (!builtin) {
+    for (const ExprId argument : node.arguments)
+      if (!ast().get<Name>(argument)) expr(argument);
+    bool is_context = false;
+    if (node.arguments.empty()) {
+      const TypeId found = context_name(id, node.name, is_context);
+      if (is_context) return found;
+    }
+    unknown_name(node.name, node.name_span, true);
+    return {};
+  }
+  // str($1) is the parameter as it was typed, whether it looks like a number or not.
+  const auto* parameter = node.arguments.empty() ? nullptr : ast().get<Positional>(node.arguments[0]);
+  if (parameter && node.name == "str") {
+    fact(id).builtin = builtin;
+    for (const ExprId argument : node.arguments) expr(argument);
+    const auto& given = config().positional;
+    const bool is_given = parameter->index >= 1 && parameter->index <= given.size();
+    return string_constant(id, is_given ? given[parameter->index - 1] : std::string());
+  }
+  return builtin_use(id, *builtin, node.arguments);
+}
+
+TypeId Analyzer::call_function(ExprId id, const Call& node, size_t index) {
+  const syntax::Function& function = ast().functions[index];
+  fact(id).function = static_cast<int32_t>(index);
+  for (const ExprId argument : node.arguments) value(argument), read_aggregation(argument);
+  if (node.arguments.size() != function.parameters.size()) {
+    error("wrong-arity", span(id),
+          fmt::format("`{}` takes {} argument{}, {} given", node.name, function.parameters.size(),
+                      function.parameters.size() == 1 ? "" : "s", node.arguments.size()));
+  } else {
+    for (size_t i = 0; i < node.arguments.size(); ++i) {
+      const ExprId argument = node.arguments[i];
+      if (!type(argument) || !function.parameters[i].type) continue;
+      Slot slot;
+      slot.type = slot.firm = type_name(function.parameters[i].type);
+      slot.is_declared = true;
+      if (slot.type && !slot.add(types(), type(argument), constant(argument), is_literal(argument)))
+        error("type-mismatch", span(argument),
+              fmt::format("`{}`'s {} parameter is {}, not {}", node.name, ordinal(i), show(slot.type),
+                          show(type(argument))));
+    }
+  }
+  return function.result ? type_name(function.result) : types().void_type();
+}
+
+bool Analyzer::allowed_here(const spec::Builtin& builtin, Span at) {
+  const std::string name(spec::name_of(builtin));
+  bool allowed = true;
+  if (builtin.is_unsafe && !config().allow_unsafe) {
+    error("unsafe", at, "`" + name + "` can change the system", "run with --unsafe to allow it");
+    allowed = false;
+  }
+  if (builtin.needs && !kernel().has(*builtin.needs)) {
+    const auto rows = kernel::feature_rows();
+    const auto row = std::ranges::find(rows, *builtin.needs, &kernel::FeatureRow::feature);
+    error("kernel-lacks", at,
+          row == rows.end() ? "this kernel lacks what `" + name + "` needs"
+                            : fmt::format("this kernel lacks `{}`, which `{}` needs", row->name, name));
+    allowed = false;
+  }
+  const std::string& provider = first_probe().provider;
+  if (!builtin.providers.empty() && unit_->action) {
+    const auto listed = split(builtin.providers, ',');
+    if (std::ranges::none_of(listed, [&](std::string_view p) { return trim(p) == provider; })) {
+      std::vector<std::string> names;
+      for (const std::string_view p : listed) names.emplace_back(trim(p));
+      error("wrong-probe", at, "`" + name + "` does not work in a `" + provider + "` probe",
+            "it works in " + join(names, ", "));
+      allowed = false;
+    }
+  }
+  if (builtin.ends_action && loop_depth_ > 0)
+    error("exit-in-loop", at, "`" + name + "` cannot stand in a loop", "use `break`, and call it behind the loop");
+  return allowed;
+}
+
+bool Analyzer::matches(std::string_view wanted, TypeId found, ExprId argument) {
+  if (wanted == "any" || wanted.empty()) return true;
+  const types::Type& t = type_of(found);
+  if (wanted == "int") return is_int_like(t) || t.kind == Kind::kPointer;
+  if (wanted == "pointer")
+    return t.kind == Kind::kPointer || (t.kind == Kind::kInt && !t.char_like) || t.kind == Kind::kArray ||
+           t.kind == Kind::kString;
+  if (wanted == "string") return t.kind == Kind::kString;
+  if (wanted == "buffer") return t.kind == Kind::kBuffer || t.kind == Kind::kString;
+  if (wanted == "aggregation") return types::is_aggregation(t);
+  if (wanted == "stack") return t.kind == Kind::kKernelStack || t.kind == Kind::kUserStack;
+  if (wanted == "type") return ast().get<TypeExpr>(argument) != nullptr;
+  const TypeId exact = signature_type(types(), kernel(), wanted);
+  if (!exact) return true;
+  const types::Type& e = type_of(exact);
+  const types::Type& now = type_of(found);
+  if (is_int_like(e)) return is_int_like(now) || now.kind == Kind::kPointer;
+  if (e.kind == Kind::kPointer) return now.kind == Kind::kPointer || now.kind == Kind::kInt;
+  return e.kind == now.kind;
+}
+
+void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& parameter, size_t index, ExprId argument) {
+  const std::string name(spec::name_of(builtin));
+  const auto where = [&] { return fmt::format("`{}`'s {} argument", name, ordinal(index)); };
+  if (parameter.type == "map") {
+    if (!map_argument(argument, true) && !ast().get<ErrorExpr>(argument)) {
+      expr(argument);
+      error("not-a-map", span(argument), where() + " must be a map");
+    }
+    return;
+  }
+  if (parameter.type == "any" && ast().get<Map>(argument)) {
+    map_argument(argument, false);
+    return;
+  }
+  if (parameter.type == "type" && ast().get<TypeExpr>(argument)) {
+    fact(argument).type = type_name(ast().get<TypeExpr>(argument)->type);
+    return;
+  }
+  // A bare word is a mode: nsecs(boot), ustack(perf, 5).
+  const auto* word = ast().get<Name>(argument);
+  const bool takes_words = parameter.is_literal && (parameter.type == "string" || parameter.type == "any");
+  if (word && takes_words && !defines_.contains(word->name)) {
+    fact(argument).type = string_constant(argument, word->name);
+    return;
+  }
+  value(argument);
+  read_aggregation(argument);
+  const TypeId found = type(argument);
+  if (!found) return;
+  if (parameter.is_literal && !is_literal(argument)) {
+    error("not-constant", span(argument),
+          where() + " must be " + (parameter.type == "string" ? "a string literal" : "a constant"));
+    return;
+  }
+  if (!matches(parameter.type, found, argument)) {
+    const bool is_text = parameter.is_literal && parameter.type == "string";
+    error("wrong-argument", span(argument),
+          where() + " must be " + (is_text ? "a string literal" : describe(parameter.type)) + ", not " + show(found));
+  }
+}
+
+TypeId Analyzer::builtin_use(ExprId id, const spec::Builtin& builtin, const std::vector<ExprId>& arguments) {
+  fact(id).builtin = &builtin;
+  const Signature signature = parse_signature(builtin.sig);
+  const bool allowed = allowed_here(builtin, span(id));
+  const size_t problems = problems_;
+  MapState* map = nullptr;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (i < signature.parameters.size()) {
+      const Parameter& parameter = signature.parameters[i];
+      check_argument(builtin, parameter, i, arguments[i]);
+      if (parameter.type == "map" && fact(arguments[i]).map.valid())
+        map = &maps_.find(checked_.maps[fact(arguments[i]).map].name)->second;
+      else if (map && parameter.name == "key" && type(arguments[i]))
+        use_key(*map, {arguments[i]}, span(arguments[i]));
+    } else {
+      value(arguments[i]);
+      read_aggregation(arguments[i]);
+    }
+  }
+  const std::string_view name = spec::name_of(builtin);
+  if (const auto problem = arity_problem(name, signature, arguments.size())) {
+    error("wrong-arity", span(id), *problem, fmt::format("it is `{}`", builtin.sig));
+    return {};
+  }
+  TypeId result = signature_type(types(), kernel(), signature.result);
+  if (signature.result == "int") result = types().int64();
+  const bool is_known = std::ranges::all_of(
+      arguments, [&](ExprId argument) { return type(argument).valid() || fact(argument).map.valid(); });
+  if (!allowed || !is_known || problems_ != problems) return result;
+  if (builtin.check) {
+    const spec::CallSite site{id, span(id), arguments};
+    const TypeId said = builtin.check(*this, site);
+    if (signature.result == "any" || !result) result = said;
+  }
+  return result;
+}
+
+}  // namespace espy::check

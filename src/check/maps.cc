@@ -1,0 +1,166 @@
+// Maps: keys and values that fit all uses, in all units.
+#include <algorithm>
+
+#include "check/analyzer.h"
+
+namespace espy::check {
+
+using source::Severity;
+using types::Kind;
+
+Analyzer::MapState& Analyzer::map_state(const std::string& name, Span at) {
+  const auto found = maps_.find(name);
+  if (found != maps_.end()) {
+    CheckedMap& map = checked_.maps[found->second.id];
+    if (!map.span.valid()) map.span = at;
+    return found->second;
+  }
+  MapState& state = maps_[name];
+  CheckedMap map;
+  map.name = name;
+  map.key = map.value = types().void_type();
+  map.span = at;
+  state.id = checked_.maps.add(std::move(map));
+  changed();
+  return state;
+}
+
+TypeId Analyzer::key_type(const MapState& map) {
+  if (map.key.empty()) return types().void_type();
+  std::vector<TypeId> elements;
+  for (const Slot& slot : map.key) elements.push_back(slot.type ? slot.type : types().int64());
+  return elements.size() == 1 ? elements[0] : types().tuple(std::move(elements));
+}
+
+void Analyzer::use_as_scalar(MapState& map, Span at) {
+  if (!map.scalar_span.valid()) map.scalar_span = at;
+  if (map.key.empty()) return;
+  const std::string name = checked_.maps[map.id].name;
+  auto* said = report(Severity::kError, "map-needs-key", at, "`" + name + "` has keys, but is used without one here",
+                      "write `" + name + "[KEY]`");
+  note(said, map.keyed_span, "used with a key here");
+}
+
+void Analyzer::use_key(MapState& map, const std::vector<ExprId>& indices, Span at) {
+  // @m[a, b] and @m[(a, b)] are the same.
+  std::vector<ExprId> parts = indices;
+  const syntax::Tuple* tuple = parts.size() == 1 ? ast().get<syntax::Tuple>(parts[0]) : nullptr;
+  if (tuple) {
+    expr(parts[0]);
+    parts = tuple->elements;
+  } else {
+    for (const ExprId part : parts) value(part), read_aggregation(part);
+  }
+  if (parts.size() == 1 && type(parts[0]) && type_of(type(parts[0])).kind == Kind::kTuple) {
+    std::vector<TypeId> elements;
+    for (const types::Member& member : type_of(type(parts[0])).members) elements.push_back(member.type);
+    return use_key_type(map, std::move(elements), at);
+  }
+  std::vector<TypeId> elements;
+  for (const ExprId part : parts) elements.push_back(type(part));
+  const bool is_fresh = map.key.empty();
+  if (is_fresh || map.key.size() != parts.size()) return use_key_type(map, std::move(elements), at);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const TypeId before = map.key[i].type;
+    if (!map.key[i].add(types(), elements[i], constant(parts[i]), is_literal(parts[i]))) {
+      auto* said = report(Severity::kError, "key-mismatch", span(parts[i]),
+                          "the key of `" + checked_.maps[map.id].name + "` is " + show(before) + " here, and " +
+                              show(elements[i]) + " does not go with it",
+                          {});
+      note(said, map.keyed_span, "first used here");
+    }
+    if (map.key[i].type != before) changed();
+  }
+}
+
+void Analyzer::use_key_type(MapState& map, std::vector<TypeId> elements, Span at) {
+  if (map.scalar_span.valid() && map.key.empty()) {
+    const std::string name = checked_.maps[map.id].name;
+    auto* said =
+        report(Severity::kError, "map-has-no-key", at, "`" + name + "` has no keys, but is used with one here", {});
+    note(said, map.scalar_span, "used without a key here");
+    return;
+  }
+  if (!map.keyed_span.valid()) map.keyed_span = at;
+  if (map.key.empty()) {
+    map.key.resize(elements.size());
+    changed();
+  }
+  if (map.key.size() != elements.size()) {
+    auto* said = report(Severity::kError, "key-mismatch", at,
+                        "`" + checked_.maps[map.id].name + "` has keys of " + std::to_string(map.key.size()) +
+                            " values, " + std::to_string(elements.size()) + " are given here",
+                        {});
+    note(said, map.keyed_span, "first used here");
+    return;
+  }
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const TypeId before = map.key[i].type;
+    if (!elements[i] || map.key[i].add(types(), elements[i], {}, false)) {
+      if (map.key[i].type != before) changed();
+      continue;
+    }
+    auto* said = report(Severity::kError, "key-mismatch", at,
+                        "the key of `" + checked_.maps[map.id].name + "` is " + show(before) + ", and " +
+                            show(elements[i]) + " does not go with it",
+                        {});
+    note(said, map.keyed_span, "first used here");
+  }
+}
+
+void Analyzer::add_to_map(MapState& map, ExprId value_expr, Span at) {
+  add_type_to_map(map, type(value_expr), constant(value_expr), is_literal(value_expr), at);
+}
+
+void Analyzer::add_type_to_map(MapState& map, TypeId value_type, const Constant& known, bool literal, Span at) {
+  if (!value_type) return;
+  const std::string name = checked_.maps[map.id].name;
+  const TypeId before = map.value.type;
+  if (type_of(value_type).kind == Kind::kVoid) {
+    error("no-value", at, "there is no value to assign to `" + name + "`");
+    return;
+  }
+  if (!map.value.add(types(), value_type, known, literal)) {
+    auto* said = report(Severity::kError, "type-mismatch", at,
+                        "`" + name + "` holds " + show(before) + ", and cannot hold " + show(value_type), {});
+    note(said, map.value_span, "first assigned here");
+    return;
+  }
+  if (!map.value_span.valid()) map.value_span = at;
+  if (map.value.loses_sign && speaks_)
+    warning("mixed-signs", at, "`" + name + "` holds signed and unsigned values, so it becomes `int64`",
+            "cast one of them");
+  if (map.value.type != before) changed();
+}
+
+Analyzer::MapState* Analyzer::map_target(ExprId target) {
+  if (const auto* map = ast().get<syntax::Map>(target)) {
+    MapState& state = map_state(map->name, span(target));
+    use_as_scalar(state, span(target));
+    fact(target).map = state.id;
+    return &state;
+  }
+  const auto* index = ast().get<syntax::Index>(target);
+  const auto* map = index ? ast().get<syntax::Map>(index->base) : nullptr;
+  if (!map) return nullptr;
+  MapState& state = map_state(map->name, span(index->base));
+  use_key(state, index->indices, span(target));
+  fact(target).map = state.id;
+  fact(index->base).map = state.id;
+  return &state;
+}
+
+Analyzer::MapState* Analyzer::map_argument(ExprId id, bool allows_element) {
+  if (const auto* map = ast().get<syntax::Map>(id)) {
+    MapState& state = map_state(map->name, span(id));
+    fact(id).map = state.id;
+    fact(id).type = state.value.type;
+    return &state;
+  }
+  if (!allows_element || !ast().get<syntax::Index>(id)) return nullptr;
+  MapState* state = map_target(id);
+  if (state) fact(id).type = state->value.type;
+  return state;
+}
+
+}  // namespace espy::check

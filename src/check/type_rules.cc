@@ -1,0 +1,194 @@
+#include "check/type_rules.h"
+
+#include <algorithm>
+
+namespace espy::check {
+
+using types::Kind;
+using types::Type;
+using types::Types;
+
+namespace {
+
+bool same_kind_numbers(const Type& a, const Type& b) { return is_int_like(a) && is_int_like(b); }
+
+TypeId unify_integers(Types& types, TypeId a_id, TypeId b_id, bool* loses_sign) {
+  const Type& a = types[a_id];
+  const Type& b = types[b_id];
+  if (a.kind == Kind::kBool && b.kind == Kind::kBool) return types.bool_type();
+  const bool a_signed = a.kind != Kind::kBool && a.is_signed;
+  const bool b_signed = b.kind != Kind::kBool && b.is_signed;
+  const uint32_t a_size = std::min(a.size_bytes, 8u);
+  const uint32_t b_size = std::min(b.size_bytes, 8u);
+  if (a.kind == Kind::kBool || b.kind == Kind::kBool) {
+    const bool is_signed = a_signed || b_signed;
+    return types.int_type(std::max(a_size, b_size), is_signed);
+  }
+  if (a_signed == b_signed) return types.int_type(std::max(a_size, b_size), a_signed);
+  const uint32_t unsigned_size = a_signed ? b_size : a_size;
+  const uint32_t signed_size = a_signed ? a_size : b_size;
+  if (unsigned_size == 8) {
+    if (loses_sign) *loses_sign = true;
+    return types.int64();
+  }
+  return types.int_type(std::max(unsigned_size * 2, signed_size), true);
+}
+
+std::optional<TypeId> unify_members(Types& types, TypeId a_id, TypeId b_id, bool* loses_sign) {
+  const std::vector<types::Member> a = types[a_id].members;
+  const std::vector<types::Member> b = types[b_id].members;
+  if (a.size() != b.size()) return std::nullopt;
+  std::vector<types::Member> out;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].name != b[i].name) return std::nullopt;
+    const auto element = unify(types, a[i].type, b[i].type, loses_sign);
+    if (!element) return std::nullopt;
+    out.push_back({.name = a[i].name, .type = *element});
+  }
+  if (types[a_id].kind == Kind::kRecord) return types.record(std::move(out));
+  std::vector<TypeId> elements;
+  for (const types::Member& member : out) elements.push_back(member.type);
+  return types.tuple(std::move(elements));
+}
+
+std::optional<TypeId> unify_pointers(const Types& types, TypeId a_id, TypeId b_id) {
+  const Type& a = types[a_id];
+  const Type& b = types[b_id];
+  if (a.element == b.element) return a_id;
+  if (types[a.element].kind == Kind::kVoid) return b_id;
+  if (types[b.element].kind == Kind::kVoid) return a_id;
+  return std::nullopt;
+}
+
+}  // namespace
+
+TypeId smallest_signed(Types& types, int64_t value) {
+  for (const uint32_t size : {1u, 2u, 4u}) {
+    const int64_t limit = int64_t{1} << (size * 8 - 1);
+    if (value >= -limit && value < limit) return types.int_type(size, true);
+  }
+  return types.int64();
+}
+
+TypeId literal_type(Types& types, uint64_t value) {
+  return value > INT64_MAX ? types.uint64() : smallest_signed(types, static_cast<int64_t>(value));
+}
+
+bool fits(const Type& type, int64_t value, bool is_unsigned) {
+  if (type.kind == Kind::kBool) return true;
+  const uint32_t bits = std::min(type.size_bytes, 8u) * 8;
+  if (type.is_signed) {
+    if (is_unsigned && value < 0) return false;
+    if (bits == 64) return true;
+    const int64_t limit = int64_t{1} << (bits - 1);
+    return value >= -limit && value < limit;
+  }
+  if (!is_unsigned && value < 0) return false;
+  return bits == 64 || (static_cast<uint64_t>(value) >> bits) == 0;
+}
+
+bool is_int_like(const Type& type) {
+  return type.kind == Kind::kInt || type.kind == Kind::kBool || type.kind == Kind::kEnum;
+}
+
+bool is_truthy(const Type& type) {
+  return is_int_like(type) || type.kind == Kind::kPointer || type.kind == Kind::kString;
+}
+
+std::optional<TypeId> unify(Types& types, TypeId a_id, TypeId b_id, bool* loses_sign) {
+  if (a_id == b_id || !b_id) return a_id;
+  if (!a_id) return b_id;
+  const Type& a = types[a_id];
+  const Type& b = types[b_id];
+  if (same_kind_numbers(a, b)) return unify_integers(types, a_id, b_id, loses_sign);
+  if (a.kind != b.kind) return std::nullopt;
+  switch (a.kind) {
+    case Kind::kString:
+    case Kind::kBuffer: return a.count >= b.count ? a_id : b_id;
+    case Kind::kTuple:
+    case Kind::kRecord: return unify_members(types, a_id, b_id, loses_sign);
+    case Kind::kPointer: return unify_pointers(types, a_id, b_id);
+    case Kind::kKernelStack:
+    case Kind::kUserStack:
+      if (a.stack_mode != b.stack_mode) return std::nullopt;
+      return a.count >= b.count ? a_id : b_id;
+    case Kind::kSum:
+    case Kind::kMin:
+    case Kind::kMax:
+    case Kind::kAvg:
+    case Kind::kStats: return a.is_signed ? a_id : b_id;
+    default: return std::nullopt;
+  }
+}
+
+TypeId reduced_type(Types& types, TypeId aggregation) {
+  const Type& type = types[aggregation];
+  switch (type.kind) {
+    case Kind::kCount: return types.int64();
+    case Kind::kSum:
+    case Kind::kMin:
+    case Kind::kMax:
+    case Kind::kAvg: return types.int_type(8, type.is_signed);
+    default: return {};
+  }
+}
+
+bool converts(Types& types, TypeId from_id, TypeId to_id) {
+  if (from_id == to_id) return true;
+  const Type& from = types[from_id];
+  const Type& to = types[to_id];
+  if (is_int_like(from) && to.kind == Kind::kInt)
+    return from.size_bytes < to.size_bytes || (from.size_bytes == to.size_bytes && from.is_signed == to.is_signed) ||
+           from.kind == Kind::kBool;
+  const auto both = unify(types, from_id, to_id);
+  return both && *both == to_id;
+}
+
+bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_literal) {
+  if (!value || types[value].kind == Kind::kVoid) return !value;
+  const auto* integer = std::get_if<int64_t>(&constant);
+  const bool is_number = types[value].kind == Kind::kInt;
+  const bool is_positive = is_literal && integer && is_number && (*integer >= 0 || !types[value].is_signed);
+  if (is_declared) {
+    if (integer && is_number && is_int_like(types[type])) return fits(types[type], *integer, !types[value].is_signed);
+    if (is_positive && *integer == 0 && types[type].kind == Kind::kPointer) return true;
+    return converts(types, value, type);
+  }
+  if (is_positive && firm && types[firm].kind == Kind::kPointer) return *integer == 0;
+  if (is_positive) {
+    if (firm && !is_int_like(types[firm])) return false;
+    has_literal = true;
+    literal_max = std::max(literal_max, static_cast<uint64_t>(*integer));
+  } else {
+    if (has_literal && !is_int_like(types[value])) {
+      if (literal_max != 0 || types[value].kind != Kind::kPointer) return false;
+      has_literal = false;
+    }
+    const auto both = unify(types, firm, value, &loses_sign);
+    if (!both) return false;
+    firm = *both;
+  }
+  settle(types);
+  return true;
+}
+
+void Slot::settle(Types& types) {
+  if (!has_literal) {
+    type = firm;
+    return;
+  }
+  if (!firm) {
+    type = literal_type(types, literal_max);
+    return;
+  }
+  if (types[firm].kind == Kind::kBool || types[firm].kind == Kind::kEnum) {
+    type = unify_integers(types, firm, literal_type(types, literal_max), nullptr);
+    return;
+  }
+  const bool is_signed = types[firm].is_signed;
+  uint32_t size = std::min(types[firm].size_bytes, 8u);
+  while (size < 8 && !fits(types[types.int_type(size, is_signed)], static_cast<int64_t>(literal_max), true)) size *= 2;
+  type = types.int_type(size, is_signed);
+}
+
+}  // namespace espy::check

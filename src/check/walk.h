@@ -1,0 +1,12 @@
+// Visits every expression below a root, itself included, before its children.
+#pragma once
+
+#include "syntax/ast.h"
+
+namespace espy::check {
+
+using ExprVisitor = std::function<void(syntax::ExprId)>;
+
+void walk(const syntax::Ast& ast, syntax::ExprId root, const ExprVisitor& visit);
+
+}  // namespace espy::check
