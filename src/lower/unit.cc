@@ -19,8 +19,9 @@ UnitLowering::UnitLowering(Shared& shared, const check::Unit& unit)
     : shared_(shared), main_unit_(unit), unit_(&unit), frame_bytes_(kFrameHeaderBytes) {}
 
 FunctionId UnitLowering::begin_function(std::string name, uint32_t parameters, bool is_callback) {
-  const FunctionId id = shared_.module.functions.add(
-      {.name = std::move(name), .parameter_count = parameters, .is_callback = is_callback});
+  const FunctionId id = shared_.module.functions.add({});
+  bodies_[id] = std::make_unique<ir::Function>(
+      ir::Function{.name = std::move(name), .parameter_count = parameters, .is_callback = is_callback});
   functions_.push_back(id);
   return id;
 }
@@ -61,7 +62,10 @@ void UnitLowering::lower(program::ProgramId program) {
     fill_exit();
   }
   builder_ = nullptr;
-  for (const FunctionId id : functions_) prune_unreachable(shared_.module.functions[id]);
+  for (const FunctionId id : functions_) {
+    prune_unreachable(*bodies_.at(id));
+    shared_.module.functions[id] = std::move(*bodies_.at(id));
+  }
   shared_.module.units.push_back({program, functions_});
 }
 

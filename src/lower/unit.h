@@ -15,6 +15,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -125,7 +126,7 @@ class UnitLowering : public Lowering {
   void find_shared_variables(Activation& activation);
   void mark_shared(Activation& activation, ExprId expr, bool is_in_callback);
   void mark_shared(Activation& activation, StmtId stmt, bool is_in_callback);
-  ir::Function& function() { return shared_.module.functions[function_id_]; }
+  ir::Function& function() { return *bodies_.at(function_id_); }
   bool is_in_callback() const { return function_id_ != main_id_; }
   Activation& activation() { return *activation_; }
 
@@ -261,6 +262,7 @@ class UnitLowering : public Lowering {
   FunctionId function_id_;
   FunctionId main_id_;
   std::vector<FunctionId> functions_;  // of this program
+  std::map<FunctionId, std::unique_ptr<ir::Function>> bodies_;  // builders hold on to them; moved out at the end
   Activation* activation_ = nullptr;
   size_t depth_ = 0;  // of inlined calls
 
