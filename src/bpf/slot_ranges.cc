@@ -1,5 +1,7 @@
 #include "bpf/slot_ranges.h"
 
+#include <algorithm>
+
 #include "ir/analysis.h"
 
 namespace espy::bpf {
@@ -21,28 +23,27 @@ class SlotRanges {
   void find_addresses();
   void find_escapes();
   void find_uses();
-  std::vector<bool> reach(const std::vector<bool>& uses, bool backwards) const;
-  Range range_of(uint32_t slot) const;
+  void widen_to_loops();
 
   const Function& function_;
   std::vector<BlockId> order_;
   std::vector<uint32_t> slot_of_;  // by value: the slot that it points into
   std::vector<bool> escapes_;      // by slot
-  // By slot: places of its uses, ascending.
-  std::vector<std::vector<uint32_t>> uses_;
-  std::vector<uint32_t> starts_;  // by block: number of its first instruction; parameters have none
+  Range uses_;                     // by slot; end 0: none
+  Range loops_;                    // from the target of each jump back to the jump
 };
 
 std::vector<Range> SlotRanges::run() {
   find_addresses();
   find_escapes();
   find_uses();
+  widen_to_loops();
   std::vector<Range> ranges(function_.slots.size());
   for (uint32_t slot = 0; slot < ranges.size(); ++slot) {
     if (escapes_[slot])
       ranges[slot] = {{0, ~0u}};
-    else if (!uses_[slot].empty())
-      ranges[slot] = range_of(slot);
+    else if (uses_[slot].end != 0)
+      ranges[slot] = {uses_[slot]};
   }
   return ranges;
 }
@@ -118,77 +119,50 @@ void SlotRanges::find_escapes() {
   }
 }
 
+// A slot is in use from its first use to its last one in reverse post order: control gets from one to the other without
+// leaving that stretch, unless it jumps back.
 void SlotRanges::find_uses() {
   uses_.resize(function_.slots.size());
-  starts_.assign(function_.blocks.size() + 1, 0);
+  std::vector<uint32_t> starts(function_.blocks.size(), ~0u);  // blocks to come have no place yet
   uint32_t place = 0;
-  for (BlockId block : function_.blocks.ids()) {
-    starts_[block.index] = place;
+  for (BlockId block : order_) {
+    starts[block.index] = place;
     for (ValueId id : function_.blocks[block].instructions) {
       for_each_use(function_.values[id], [&](ValueId used) {
         uint32_t slot = slot_of_[used.index];
-        if (slot != kNoSlot && (uses_[slot].empty() || uses_[slot].back() != place)) uses_[slot].push_back(place);
+        if (slot == kNoSlot) return;
+        Segment& range = uses_[slot];
+        if (range.end == 0) range.start = place;
+        range.end = place + 1;
       });
       ++place;
     }
+    for (const ir::Target& target : terminator(function_, block).targets)
+      if (starts[target.block.index] < place) loops_.push_back({starts[target.block.index], place});
   }
-  starts_.back() = place;
 }
 
-// Blocks at whose end (or, backwards, start) a use lies behind (ahead).
-std::vector<bool> SlotRanges::reach(const std::vector<bool>& uses, bool backwards) const {
-  std::vector<bool> reached = uses;
-  Predecessors predecessors(function_);
-  std::vector<BlockId> todo;
-  for (BlockId block : order_)
-    if (uses[block.index]) todo.push_back(block);
-  auto visit = [&](BlockId block) {
-    if (reached[block.index]) return;
-    reached[block.index] = true;
-    todo.push_back(block);
-  };
-  while (!todo.empty()) {
-    BlockId block = todo.back();
-    todo.pop_back();
-    if (backwards) {
-      for (BlockId from : predecessors[block]) visit(from);
-    } else {
-      for (const ir::Target& target : terminator(function_, block).targets) visit(target.block);
-    }
-  }
-  return reached;
-}
-
-// A slot is in use between any use before and any use behind: no store is taken for the start of a new life, so within
-// a loop it is in use all the way round.
-Range SlotRanges::range_of(uint32_t slot) const {
-  std::vector<bool> uses(function_.blocks.size());
-  std::vector<uint32_t> first(uses.size()), last(uses.size());
-  size_t next = 0;
-  for (uint32_t block = 0; block < uses.size(); ++block) {
-    for (; next < uses_[slot].size() && uses_[slot][next] < starts_[block + 1]; ++next) {
-      if (!uses[block]) first[block] = uses_[slot][next];
-      uses[block] = true;
-      last[block] = uses_[slot][next];
-    }
-  }
-  std::vector<bool> behind = reach(uses, false), ahead = reach(uses, true);
-  Predecessors predecessors(function_);
-  Range range;
-  for (BlockId block : function_.blocks.ids()) {
-    uint32_t b = block.index;
-    if (!behind[b] || !ahead[b]) continue;
-    bool is_in = false, is_out = false;
-    for (BlockId from : predecessors[block]) is_in |= behind[from.index];
-    for (const ir::Target& target : terminator(function_, block).targets) is_out |= ahead[target.block.index];
-    uint32_t start = is_in ? starts_[b] : first[b];
-    uint32_t end = is_out ? starts_[b + 1] : last[b] + 1;
-    if (!range.empty() && range.back().end >= start)
-      range.back().end = end;
+// What lies between the target and the start of a jump back may run again after it: a use there makes the slot in use
+// all the way round. No store is taken for the start of a new life.
+void SlotRanges::widen_to_loops() {
+  std::sort(loops_.begin(), loops_.end(), [](const Segment& a, const Segment& b) { return a.start < b.start; });
+  Range outer;
+  for (const Segment& loop : loops_) {
+    if (!outer.empty() && loop.start < outer.back().end)
+      outer.back().end = std::max(outer.back().end, loop.end);
     else
-      range.push_back({start, end});
+      outer.push_back(loop);
   }
-  return range;
+  auto loop_at = [&](uint32_t place) -> const Segment* {
+    auto next = std::upper_bound(outer.begin(), outer.end(), place,
+                                 [](uint32_t at, const Segment& loop) { return at < loop.start; });
+    return next != outer.begin() && place < std::prev(next)->end ? &*std::prev(next) : nullptr;
+  };
+  for (Segment& use : uses_) {
+    if (use.end == 0) continue;
+    if (const Segment* loop = loop_at(use.start)) use.start = loop->start;
+    if (const Segment* loop = loop_at(use.end - 1)) use.end = loop->end;
+  }
 }
 
 }  // namespace

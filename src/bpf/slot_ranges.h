@@ -8,7 +8,8 @@
 
 namespace espy::bpf {
 
-// By slot: where its bytes may hold something that is still wanted. Instructions are numbered over all blocks. A slot
+// By slot: where its bytes may hold something that is still wanted. Instructions are numbered in
+// reverse post order. A slot
 // that nobody uses has no segments.
 std::vector<Range> slot_ranges(const ir::Function& function);
 
