@@ -72,7 +72,7 @@ void UnitLowering::lower(program::ProgramId program) {
 // ---- Entry
 
 void UnitLowering::lower_entry() {
-  if (main_unit_.context.kind != program::ProgramKind::kSyscall) {
+  if (!main_unit_.context.runs_after_exit) {
     const ValueId flag = ir().load(8, ir().map_value(shared_.program.globals, shared_.program.exit_flag_offset));
     const BlockId leave = ir().add_block("leave");
     const BlockId stay = ir().add_block("stay");
@@ -82,6 +82,17 @@ void UnitLowering::lower_entry() {
     ir().enter(stay);
   }
   if (main_unit_.context.dispatch == spec::ProbeContext::Dispatch::kNumber) dispatch_by_number();
+  if (config().pid && main_unit_.context.is_limited_to_pid) skip_other_processes(*config().pid);
+}
+
+void UnitLowering::skip_other_processes(uint32_t pid) {
+  const ValueId tgid = ir().binary(Op::k_shr, ir().call(Helper::get_current_pid_tgid, {}), 32);
+  const BlockId other = ir().add_block("other_process");
+  const BlockId same = ir().add_block("same_process");
+  ir().branch(Condition::eq, tgid, pid, same, other);
+  ir().enter(other);
+  ir().ret(0);
+  ir().enter(same);
 }
 
 // Several system calls are served by one program: those that nobody asked for must cost as little as can be.

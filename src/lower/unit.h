@@ -114,6 +114,7 @@ class UnitLowering : public Lowering {
   void lower_entry();
   void dispatch_by_number();
   void skip_compat_tasks();
+  void skip_other_processes(uint32_t pid);
   void lower_predicate();
   void fill_setup();
   void take_scratch_region(ValueId cpu_base);
@@ -261,7 +262,7 @@ class UnitLowering : public Lowering {
   ir::Builder* builder_ = nullptr;
   FunctionId function_id_;
   FunctionId main_id_;
-  std::vector<FunctionId> functions_;  // of this program
+  std::vector<FunctionId> functions_;                           // of this program
   std::map<FunctionId, std::unique_ptr<ir::Function>> bodies_;  // builders hold on to them; moved out at the end
   Activation* activation_ = nullptr;
   size_t depth_ = 0;  // of inlined calls

@@ -79,6 +79,9 @@ struct Builtin {
 };
 
 // The name in `sig`: the word before its parenthesis, or its last word.
-std::string_view name_of(const Builtin& builtin);
+inline std::string_view name_of(const Builtin& builtin) {
+  const std::string_view head = builtin.sig.substr(0, builtin.sig.find('('));
+  return head.substr(head.rfind(' ') + 1);
+}
 
 }  // namespace espy::spec

@@ -32,13 +32,6 @@ class Registry {
   std::vector<const Provider*> providers_;
 };
 
-inline std::string_view name_of(const Builtin& builtin) {
-  const std::string_view sig = builtin.sig;
-  const size_t open = sig.find('(');
-  const std::string_view head = sig.substr(0, open);
-  return head.substr(head.rfind(' ') + 1);
-}
-
 inline const Provider* Registry::find_provider(std::string_view name) const {
   const auto equal = [](std::string_view a, std::string_view b) {
     if (a.size() != b.size()) return false;
