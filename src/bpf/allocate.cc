@@ -48,8 +48,8 @@ namespace espy::bpf {
 namespace {
 
 constexpr Reg kAllocatable = 10;
-// r0 first: seldom wanted as an argument. r1 last of its kind: often wanted.
-constexpr Reg kPreference[kAllocatable] = {0, 5, 4, 3, 2, 1, 6, 7, 8, 9};
+// First those that calls seldom want: r5 and r4 are rare arguments, r0 is every call's result, r1 and r2 its arguments.
+constexpr Reg kPreference[kAllocatable] = {5, 4, 3, 0, 2, 1, 6, 7, 8, 9};
 constexpr double kUnspillableWeight = 1e30;
 
 class Allocator {

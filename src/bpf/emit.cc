@@ -1,5 +1,7 @@
 #include "bpf/emit.h"
 
+#include <algorithm>
+
 #include "bpf/allocate.h"
 #include "bpf/encode.h"
 #include "bpf/frame.h"
@@ -16,16 +18,49 @@ CodedFunction compile(const ir::Module& module, ir::FunctionId id, const Target&
   return out;
 }
 
+// The kernel counts the frames of a chain of calls together, each rounded up.
+class StackCheck {
+ public:
+  explicit StackCheck(const std::vector<CodedFunction>& functions) : functions_(functions), chains_(functions.size()) {}
+
+  // Bytes of the function's frame and the deepest chain of calls below it.
+  uint32_t chain_bytes(size_t index) {
+    uint32_t& chain = chains_[index];
+    if (chain != 0) return chain;
+    constexpr uint32_t kRounding = 32;
+    uint32_t own = std::max(functions_[index].machine.stack_bytes, 1u);
+    own = (own + kRounding - 1) / kRounding * kRounding;
+    chain = own;  // the kernel refuses recursion; here it only must end
+    uint32_t deepest = 0;
+    for (const MachineBlock& block : functions_[index].machine.blocks) {
+      for (const MachineInsn& insn : block.insns)
+        if (insn.function.valid()) deepest = std::max(deepest, chain_bytes(index_of(insn.function)));
+    }
+    return chains_[index] = own + deepest;
+  }
+
+ private:
+  size_t index_of(ir::FunctionId id) const {
+    auto found = std::find_if(functions_.begin(), functions_.end(), [&](const CodedFunction& f) { return f.id == id; });
+    CHECK(found != functions_.end());
+    return static_cast<size_t>(found - functions_.begin());
+  }
+
+  const std::vector<CodedFunction>& functions_;
+  std::vector<uint32_t> chains_;
+};
+
 }  // namespace
 
 std::vector<EmitProblem> emit(const ir::Module& module, const Target& target, program::Program& program) {
   std::vector<EmitProblem> problems;
   for (const ir::Unit& unit : module.units) {
     std::vector<CodedFunction> functions;
-    for (ir::FunctionId id : unit.functions) {
-      functions.push_back(compile(module, id, target));
-      uint32_t stack_bytes = functions.back().machine.stack_bytes;
-      if (stack_bytes > kStackLimitBytes) problems.push_back({unit.program, id, stack_bytes});
+    for (ir::FunctionId id : unit.functions) functions.push_back(compile(module, id, target));
+    StackCheck check(functions);
+    for (size_t i = 0; i < functions.size(); ++i) {
+      uint32_t bytes = i == 0 ? check.chain_bytes(0) : functions[i].machine.stack_bytes;
+      if (bytes > kStackLimitBytes) problems.push_back({unit.program, functions[i].id, bytes});
     }
     encode(functions, target, program.programs[unit.program]);
   }

@@ -112,5 +112,64 @@ TEST(Emit, LinksCallbacksAndNamesMaps) {
   EXPECT_EQ(code.map_references[0].insn, 1u);
 }
 
+// A function that keeps `slots` slots of 64 bytes in use at once and calls `callee`, if that is valid.
+ir::Function with_slots(int slots, ir::FunctionId callee) {
+  ir::Function function{.name = "deep"};
+  ir::Builder b(function);
+  b.enter(b.add_block());
+  std::vector<ir::SlotId> ids;
+  for (int i = 0; i < slots; ++i) ids.push_back(b.add_slot(64, 8));
+  for (ir::SlotId id : ids) b.zero(b.slot(id), 64);
+  ir::ValueId sum = callee.valid() ? b.call_function(callee, {}) : b.constant(0);
+  for (ir::SlotId id : ids) sum = b.binary(ir::Op::k_add, sum, b.load(8, b.slot(id)));
+  b.ret(sum);
+  return function;
+}
+
+TEST(Emit, ReportsFramesThatAreTooLarge) {
+  struct Case {
+    int main_slots, callee_slots;
+    uint32_t reported_bytes;
+  };
+  for (Case c : {Case{8, 0, 0}, Case{9, 0, 576}, Case{4, 4, 0}, Case{4, 5, 576}}) {
+    ir::Module module;
+    program::Program program;
+    program.programs.add({.name = "test"});
+    bool calls = c.callee_slots > 0;
+    module.functions.add(with_slots(c.main_slots, calls ? ir::FunctionId{1} : ir::FunctionId{}));
+    module.units.push_back({program::ProgramId{0}, {ir::FunctionId{0}}});
+    if (calls) module.units[0].functions.push_back(module.functions.add(with_slots(c.callee_slots, {})));
+    std::vector<EmitProblem> problems = emit(module, {}, program);
+    EXPECT_EQ(problems.empty() ? 0 : problems[0].stack_bytes, c.reported_bytes)
+        << c.main_slots << " " << c.callee_slots;
+  }
+}
+
+// Slots that are never in use together share their bytes: one after the other, and in the arms of a branch.
+TEST(Emit, SharesTheStack) {
+  ir::Module module;
+  program::Program program;
+  program.programs.add({.name = "test"});
+  ir::Function main{.name = "main"};
+  ir::Builder b(main);
+  b.enter(b.add_block());
+  ir::ValueId x = b.load(8, b.context());
+  for (int i = 0; i < 20; ++i) {
+    ir::BlockId yes = b.add_block(), no = b.add_block(), done = b.add_block();
+    b.branch(ir::Condition::eq, x, i, yes, no);
+    for (ir::BlockId arm : {yes, no}) {
+      b.enter(arm);
+      ir::SlotId slot = b.add_slot(256, 8);
+      b.call(ir::Helper::get_current_comm, {b.slot(slot), b.constant(16)});
+      b.jump(done);
+    }
+    b.enter(done);
+  }
+  b.ret(0);
+  module.functions.add(main);
+  module.units.push_back({program::ProgramId{0}, {ir::FunctionId{0}}});
+  EXPECT_TRUE(emit(module, {}, program).empty());
+}
+
 }  // namespace
 }  // namespace espy::bpf
