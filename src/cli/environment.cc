@@ -56,19 +56,25 @@ spec::Config config_of(const Options& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
+std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
+                                              std::unique_ptr<kernel::Kernel> kernel) {
   auto environment = std::make_unique<Environment>(
-      Environment{make_registry(), load::open_linux(), nullptr, {}, {}, {}, {}, config_of(options)});
-  mount_tracefs();
-  const std::vector<kernel::Feature> disabled = TRY(parse_features(options.disabled_features));
-  load::Machine* machine = environment->machine.get();
-  environment->kernel = TRY(kernel::open_kernel("/", [machine, disabled](kernel::Feature feature) {
-    return std::ranges::find(disabled, feature) == disabled.end() && machine->try_feature(feature);
-  }));
+      Environment{make_registry(), std::move(machine), std::move(kernel), {}, {}, {}, {}, config_of(options)});
   connect_btf(*environment);
   check::read_environment(
       environment->config, [](const char* name) { return ::getenv(name); }, environment->diagnostics);
   return environment;
+}
+
+Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
+  mount_tracefs();
+  const std::vector<kernel::Feature> disabled = TRY(parse_features(options.disabled_features));
+  auto machine = load::open_linux();
+  load::Machine* tried = machine.get();
+  auto kernel = TRY(kernel::open_kernel("/", [tried, disabled](kernel::Feature feature) {
+    return std::ranges::find(disabled, feature) == disabled.end() && tried->try_feature(feature);
+  }));
+  return make_environment(options, std::move(machine), std::move(kernel));
 }
 
 Result<source::SourceId> read_script(const Options& options, source::Sources& sources) {

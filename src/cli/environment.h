@@ -30,6 +30,10 @@ struct Environment {
 // Opens everything; mounts tracefs where it is not.
 Result<std::unique_ptr<Environment>> open_environment(const Options& options);
 
+// The same on another machine and kernel than those we run on.
+std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
+                                              std::unique_ptr<kernel::Kernel> kernel);
+
 // -e, FILE or stdin.
 Result<source::SourceId> read_script(const Options& options, source::Sources& sources);
 

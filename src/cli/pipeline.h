@@ -1,7 +1,12 @@
 // What espy can be asked to do; each returns the exit status and has told the user all that is wrong.
 #pragma once
 
+#include <functional>
+#include <memory>
+
+#include "cli/environment.h"
 #include "cli/options.h"
+#include "runtime/session.h"
 
 namespace espy::cli {
 
@@ -9,5 +14,10 @@ int run_program(const Options& options);     // the way of a script, from text t
 int list_probes(const Options& options);     // -l
 int show_info(const Options& options);       // --info
 int format_program(const Options& options);  // --fmt
+
+// The way of a script in a given environment. `prepare` is called with the program once it is loaded, and may set what
+// the session needs.
+using PrepareSession = std::function<void(const program::Program&, Environment&, runtime::SessionOptions&)>;
+int run_program(const Options& options, Environment& environment, const PrepareSession& prepare);
 
 }  // namespace espy::cli

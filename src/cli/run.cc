@@ -129,9 +129,8 @@ Status load(const program::Program& program, Environment& e, const Options& opti
   return loaded;
 }
 
-Result<int> run_script(const Options& options) {
+Result<int> run_script(const Options& options, Environment* e, const PrepareSession& prepare) {
   StageClock clock(options.time_stages);
-  const auto e = TRY(open_environment(options));
   const source::SourceId script = TRY(read_script(options, e->sources));
   auto child = TRY(start_child(options, e->config));
   clock.lap("read");
@@ -169,6 +168,7 @@ Result<int> run_script(const Options& options) {
     session_options.child_pid = child->pid();
     session_options.on_attached = [&] { return child->let_go(); };
   }
+  if (prepare) prepare(program, *e, session_options);
   runtime::Session session(*e->machine, program, e->types, e->sources, e->registry, checked.config, *out.sink,
                            *out.writer, e->symbols, session_options);
   const int status = TRY(session.run());
@@ -178,10 +178,17 @@ Result<int> run_script(const Options& options) {
 
 }  // namespace
 
-int run_program(const Options& options) {
-  const auto status = run_script(options);
+int run_program(const Options& options, Environment& environment, const PrepareSession& prepare) {
+  const auto status = run_script(options, &environment, prepare);
   if (status) return *status;
   complain(status.error());
+  return EXIT_FAILURE;
+}
+
+int run_program(const Options& options) {
+  const auto environment = open_environment(options);
+  if (environment) return run_program(options, **environment, {});
+  complain(environment.error());
   return EXIT_FAILURE;
 }
 

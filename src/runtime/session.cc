@@ -273,8 +273,15 @@ void Session::stop_programs() {
   std::memcpy(globals.data() + program_.exit_flag_offset, &one, sizeof(one));
 }
 
+// Event by event, until there are no more or exit() was called.
+Status Session::play(const std::function<Result<bool>()>& next_event) {
+  while (!impl_->exit_requested && TRY(next_event())) drain_all();
+  return {};
+}
+
 // Until exit(), a signal, or the end of the watched process.
 Status Session::loop(int signal_fd) {
+  if (impl_->options.next_event) return play(impl_->options.next_event);
   const OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return fail_errno("cannot wait for events", errno);
   watch(epoll.get(), signal_fd);

@@ -51,6 +51,8 @@ struct SessionOptions {
   std::optional<uint32_t> watched_pid;  // of -p: the same
   std::function<Status()> on_attached;  // lets the child of -c go
   bool is_dry_run = false;              // attach, then end
+  // Where events are made, not waited for: makes the next one; false when there are no more, which ends the run.
+  std::function<Result<bool>()> next_event;
 };
 
 class Session {
@@ -88,6 +90,7 @@ class Session {
   void drain_all();
   void stop_programs();  // sets the flag on which every program returns at once
   Status loop(int signal_fd);
+  Status play(const std::function<Result<bool>()>& next_event);
   void show_losses();
   std::map<std::string_view, program::ScriptMapId> maps_by_name() const;
 

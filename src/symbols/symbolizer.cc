@@ -67,7 +67,7 @@ std::shared_ptr<const ElfFile> read_vdso() {
 }  // namespace
 
 struct Symbolizer::State {
-  explicit State(Options chosen) : options(chosen) {}
+  explicit State(Options chosen) : options(std::move(chosen)), kernel_symbols(options.kernel_symbols) {}
 
   Options options;
   KernelSymbols kernel_symbols;

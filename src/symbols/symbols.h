@@ -58,6 +58,7 @@ class Symbolizer {
   struct Options {
     bool demangle_cpp = true;  // and Rust
     CachePolicy cache = CachePolicy::kPerPid;
+    std::string kernel_symbols = "/proc/kallsyms";  // or a file like it
   };
 
   Symbolizer();
