@@ -1,0 +1,158 @@
+#include "support/sim_map.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace espy::simulator {
+
+namespace {
+using program::MapKind;
+
+constexpr uint64_t kNoExist = 1, kExist = 2;
+
+std::vector<std::byte> bytes_of_number(uint32_t number) {
+  std::vector<std::byte> out(sizeof(number));
+  std::memcpy(out.data(), &number, sizeof(number));
+  return out;
+}
+
+bool is_lru(MapKind kind) { return kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash; }
+}  // namespace
+
+SimMap::SimMap(program::BpfMap shape, uint32_t cpu_count, Memory& memory)
+    : shape_(std::move(shape)), cpu_count_(cpu_count), memory_(memory) {
+  if (shape_.kind == MapKind::kArray) {
+    array_storage_.resize(size_t{stride()} * shape_.max_entries);
+    array_ = array_storage_;
+    std::memcpy(array_.data(), shape_.initial.data(), std::min<size_t>(shape_.initial.size(), shape_.value_size));
+    for (uint32_t i = 0; i < shape_.max_entries; ++i)
+      memory_.add_region(array_.subspan(size_t{i} * stride(), shape_.value_size), shape_.is_read_only);
+  } else if (shape_.kind == MapKind::kPercpuArray) {
+    for (uint32_t i = 0; i < shape_.max_entries; ++i) create(bytes_of_number(i));
+  }
+}
+
+bool SimMap::is_per_cpu() const {
+  return shape_.kind == MapKind::kPercpuArray || shape_.kind == MapKind::kPercpuHash ||
+         shape_.kind == MapKind::kLruPercpuHash;
+}
+
+bool SimMap::is_array() const { return shape_.kind == MapKind::kArray || shape_.kind == MapKind::kPercpuArray; }
+
+SimMap::Key SimMap::key_of(std::span<const std::byte> key) const { return {key.begin(), key.end()}; }
+
+SimMap::Element& SimMap::create(const Key& key) {
+  auto element = std::make_unique<Element>();
+  element->values.resize(size_t{stride()} * copies());
+  add_value_regions(element->values);
+  if (is_lru(shape_.kind)) by_age_.push_back(key);
+  return *(elements_[key] = std::move(element));
+}
+
+void SimMap::add_value_regions(std::vector<std::byte>& values) {
+  for (uint32_t cpu = 0; cpu < copies(); ++cpu)
+    memory_.add_region(std::span(values).subspan(size_t{cpu} * stride(), shape_.value_size), shape_.is_read_only);
+}
+
+void SimMap::destroy(std::map<Key, std::unique_ptr<Element>>::iterator at) {
+  by_age_.remove(at->first);
+  removed_.push_back(std::move(at->second));
+  elements_.erase(at);
+}
+
+void SimMap::bury_removed() {
+  for (const auto& element : removed_)
+    for (uint32_t cpu = 0; cpu < copies(); ++cpu)
+      memory_.remove_region(element->values.data() + size_t{cpu} * stride());
+  removed_.clear();
+}
+
+std::byte* SimMap::lookup(std::span<const std::byte> key, uint32_t cpu) {
+  if (shape_.kind == MapKind::kArray) {
+    uint32_t index = 0;
+    std::memcpy(&index, key.data(), sizeof(index));
+    return index < shape_.max_entries ? array_.data() + size_t{index} * stride() : nullptr;
+  }
+  const auto at = elements_.find(key_of(key));
+  if (at == elements_.end()) return nullptr;
+  return at->second->values.data() + (is_per_cpu() ? size_t{cpu} * stride() : 0);
+}
+
+int64_t SimMap::update(std::span<const std::byte> key, std::span<const std::byte> value, uint64_t flags,
+                       uint32_t cpu) {
+  std::byte* old = lookup(key, cpu);
+  if (old != nullptr && flags == kNoExist) return -EEXIST;
+  if (old == nullptr) {
+    if (flags == kExist) return -ENOENT;
+    if (is_array()) return -E2BIG;
+    if (elements_.size() >= shape_.max_entries) {
+      if (!is_lru(shape_.kind)) return -E2BIG;
+      destroy(elements_.find(by_age_.front()));
+    }
+    create(key_of(key));
+    old = lookup(key, cpu);
+  }
+  std::memcpy(old, value.data(), shape_.value_size);
+  return 0;
+}
+
+int64_t SimMap::remove(std::span<const std::byte> key) {
+  if (is_array()) return -EINVAL;
+  const auto at = elements_.find(key_of(key));
+  if (at == elements_.end()) return -ENOENT;
+  destroy(at);
+  return 0;
+}
+
+std::vector<std::vector<std::byte>> SimMap::keys() const {
+  std::vector<Key> out;
+  if (shape_.kind == MapKind::kArray)
+    for (uint32_t i = 0; i < shape_.max_entries; ++i) out.push_back(bytes_of_number(i));
+  for (const auto& [key, element] : elements_) out.push_back(key);
+  return out;
+}
+
+std::vector<std::byte> SimMap::all_cpus(std::span<const std::byte> key) {
+  const std::byte* first = lookup(key, 0);
+  if (first == nullptr) return {};
+  return {first, first + (is_per_cpu() ? size_t{stride()} * cpu_count_ : shape_.value_size)};
+}
+
+void SimMap::set_all_cpus(std::span<const std::byte> key, std::span<const std::byte> value) {
+  std::byte* first = lookup(key, 0);
+  if (first == nullptr) {
+    create(key_of(key));
+    first = lookup(key, 0);
+  }
+  CHECK(value.size() >= (is_per_cpu() ? size_t{stride()} * cpu_count_ : shape_.value_size));
+  std::memcpy(first, value.data(), is_per_cpu() ? size_t{stride()} * cpu_count_ : shape_.value_size);
+}
+
+int64_t SimMap::stack_id(std::span<const uint64_t> stack) {
+  std::vector<std::byte> value(shape_.value_size);
+  std::memcpy(value.data(), stack.data(), std::min(value.size(), stack.size_bytes()));
+  for (const auto& [key, element] : elements_) {
+    if (std::memcmp(element->values.data(), value.data(), value.size()) != 0) continue;
+    uint32_t id = 0;
+    std::memcpy(&id, key.data(), sizeof(id));
+    return id;
+  }
+  if (elements_.size() >= shape_.max_entries) return -ENOMEM;
+  const auto id = static_cast<uint32_t>(elements_.size());
+  update(bytes_of_number(id), value, 0, 0);
+  return id;
+}
+
+std::byte* SimMap::task_value(uint64_t task, bool create_it) {
+  Key key(sizeof(task));
+  std::memcpy(key.data(), &task, sizeof(task));
+  if (!elements_.contains(key)) {
+    if (!create_it) return nullptr;
+    create(key);
+  }
+  return elements_[key]->values.data();
+}
+
+}  // namespace espy::simulator

@@ -1,0 +1,69 @@
+// A BPF map of the simulator: an array or a hash, one value for all CPUs or one for each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "program/program.h"
+#include "support/sim_memory.h"
+
+namespace espy::simulator {
+
+class SimMap {
+ public:
+  SimMap(program::BpfMap shape, uint32_t cpu_count, Memory& memory);
+
+  const program::BpfMap& shape() const { return shape_; }
+  bool is_per_cpu() const;
+  bool is_array() const;
+  // The value of `key` as a program on `cpu` sees it; null if there is none.
+  std::byte* lookup(std::span<const std::byte> key, uint32_t cpu);
+  // As the helper does it: 0 or a negative errno. Of a per-CPU map only `cpu`'s value is set, a new key's others are 0.
+  int64_t update(std::span<const std::byte> key, std::span<const std::byte> value, uint64_t flags, uint32_t cpu);
+  int64_t remove(std::span<const std::byte> key);
+  size_t size() const { return elements_.size(); }
+  // All keys; the first value of each (per-CPU: of `cpu`). Keys in order of their bytes.
+  std::vector<std::vector<std::byte>> keys() const;
+
+  // As user space sees it: all CPUs' values, each padded to 8 bytes.
+  std::vector<std::byte> all_cpus(std::span<const std::byte> key);
+  void set_all_cpus(std::span<const std::byte> key, std::span<const std::byte> value);
+  std::span<std::byte> array_bytes() { return array_; }
+
+  // A removed value stays readable until the program that may hold its address has ended.
+  void bury_removed();
+
+  // Stack traces: the id of `stack`, added if it is new.
+  int64_t stack_id(std::span<const uint64_t> stack);
+  // Task storage: the value of `task`.
+  std::byte* task_value(uint64_t task, bool create);
+
+ private:
+  using Key = std::vector<std::byte>;
+  struct Element {
+    std::vector<std::byte> values;  // all CPUs'
+  };
+  uint32_t stride() const { return (shape_.value_size + 7) & ~7U; }
+  uint32_t copies() const { return is_per_cpu() ? cpu_count_ : 1; }
+  Element& create(const Key& key);
+  void destroy(std::map<Key, std::unique_ptr<Element>>::iterator at);
+  void add_value_regions(std::vector<std::byte>& values);
+  Key key_of(std::span<const std::byte> key) const;
+
+  program::BpfMap shape_;
+  uint32_t cpu_count_;
+  Memory& memory_;
+  std::span<std::byte> array_;               // kArray: what user space may map
+  std::vector<std::byte> array_storage_;
+  std::map<Key, std::unique_ptr<Element>> elements_;
+  std::vector<std::unique_ptr<Element>> removed_;
+  std::list<Key> by_age_;  // LRU: oldest first
+};
+
+}  // namespace espy::simulator

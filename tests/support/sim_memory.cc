@@ -1,0 +1,73 @@
+#include "support/sim_memory.h"
+
+#include <cstring>
+
+#include "base/check.h"
+
+namespace espy::simulator {
+
+namespace {
+constexpr uint64_t kGapBytes = 4096;  // between things in foreign memory: running off one end hits nothing
+
+uint64_t number_of(const std::byte* address) { return reinterpret_cast<uint64_t>(address); }
+}  // namespace
+
+void Memory::add_region(std::span<std::byte> bytes, bool is_read_only) {
+  if (!bytes.empty()) regions_[number_of(bytes.data())] = Region{bytes, is_read_only};
+}
+
+void Memory::remove_region(const std::byte* start) { regions_.erase(number_of(start)); }
+
+std::byte* Memory::find(uint64_t address, uint64_t size_bytes, Access access) const {
+  auto at = regions_.upper_bound(address);
+  if (at == regions_.begin()) return nullptr;
+  const Region& region = (--at)->second;
+  const uint64_t offset = address - at->first;
+  if (offset > region.bytes.size() || size_bytes > region.bytes.size() - offset) return nullptr;
+  if (region.is_read_only && access == Access::kWrite) return nullptr;
+  return region.bytes.data() + offset;
+}
+
+void Memory::put_foreign(uint64_t address, std::span<const std::byte> bytes) {
+  for (size_t i = 0; i < bytes.size(); ++i) foreign_[address + i] = bytes[i];
+}
+
+void Memory::put_foreign(uint64_t address, std::string_view bytes) {
+  put_foreign(address, std::as_bytes(std::span(bytes)));
+}
+
+uint64_t Memory::add_kernel(std::string_view bytes) {
+  const uint64_t address = next_kernel_;
+  put_foreign(address, bytes);
+  next_kernel_ += (bytes.size() + 2 * kGapBytes - 1) / kGapBytes * kGapBytes;
+  return address;
+}
+
+uint64_t Memory::add_user(std::string_view bytes) {
+  const uint64_t address = next_user_;
+  put_foreign(address, bytes);
+  next_user_ += (bytes.size() + 2 * kGapBytes - 1) / kGapBytes * kGapBytes;
+  return address;
+}
+
+bool Memory::read_anywhere(uint64_t address, std::span<std::byte> out) const {
+  if (const std::byte* own = find(address, out.size(), Access::kRead)) {
+    std::memcpy(out.data(), own, out.size());
+    return true;
+  }
+  auto at = foreign_.find(address);
+  for (size_t i = 0; i < out.size(); ++i, ++at) {
+    if (at == foreign_.end() || at->first != address + i) return false;
+    out[i] = at->second;
+  }
+  return true;
+}
+
+bool Memory::write_foreign(uint64_t address, std::span<const std::byte> bytes) {
+  for (size_t i = 0; i < bytes.size(); ++i)
+    if (!foreign_.contains(address + i)) return false;
+  put_foreign(address, bytes);
+  return true;
+}
+
+}  // namespace espy::simulator

@@ -1,0 +1,103 @@
+#include "support/simulator.h"
+
+#include <array>
+#include <cerrno>
+
+#include "base/check.h"
+
+namespace espy::simulator {
+
+using program::MapId;
+using program::ProgramId;
+
+Status Simulator::load(const program::Program& program, const types::Types& /*types*/,
+                       const source::Sources& /*sources*/) {
+  maps_.reserve(program.maps.size());  // programs hold the maps' addresses
+  for (const program::BpfMap& shape : program.maps) maps_.emplace_back(shape, program.cpu_count, world_.memory);
+  for (const program::BpfProgram& code : program.programs) {
+    programs_.push_back(code);
+    for (const program::MapReference& reference : code.map_references)
+      programs_.back().code[reference.insn].imm = static_cast<int32_t>(reference.map.index);
+  }
+  if (btf_.kfunc) {
+    kfuncs_.rdonly_cast = btf_.kfunc("bpf_rdonly_cast").value_or(0);
+    kfuncs_.map_sum_elem_count = btf_.kfunc("bpf_map_sum_elem_count").value_or(0);
+  }
+  return {};
+}
+
+Status Simulator::execute(ProgramId program, std::span<std::byte> context) {
+  CHECK(program.index < programs_.size());
+  Interpreter interpreter(programs_[program.index], maps_, world_, kfuncs_);
+  const auto result = interpreter.run(context);
+  world_.now_ns += kStepNs;
+  if (!result) return fail("simulator: " + result.error().message);
+  return {};
+}
+
+// Programs that the session runs read nothing of their context; BPF_PROG_TEST_RUN gives them zeros.
+Status Simulator::run(ProgramId program) {
+  std::array<std::byte, 96> context = {};
+  return execute(program, context);
+}
+
+Status Simulator::fire(const Attachment& attachment, std::span<std::byte> context) {
+  world_.cookie = attachment.cookie;
+  return execute(attachment.program, context);
+}
+
+Status Simulator::for_each(
+    MapId map, const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) {
+  SimMap& found = maps_[map.index];
+  for (const std::vector<std::byte>& key : found.keys()) visit(key, found.all_cpus(key));
+  return {};
+}
+
+std::optional<std::vector<std::byte>> Simulator::lookup(MapId map, std::span<const std::byte> key) {
+  std::vector<std::byte> value = maps_[map.index].all_cpus(key);
+  if (value.empty()) return std::nullopt;
+  return value;
+}
+
+Status Simulator::update(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) {
+  maps_[map.index].set_all_cpus(key, value);
+  return {};
+}
+
+Status Simulator::remove(MapId map, std::span<const std::byte> key) {
+  maps_[map.index].remove(key);
+  maps_[map.index].bury_removed();
+  return {};
+}
+
+Status Simulator::attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) {
+  attachments_.push_back({program, cookie, name});
+  return {};
+}
+
+Status Simulator::attach_tracing(ProgramId program, uint64_t cookie) {
+  attachments_.push_back({program, cookie, {}});
+  return {};
+}
+
+// One event of several CPUs is attached once: the test says on which CPU it fires.
+Status Simulator::attach_perf_event(ProgramId program, const load::PerfEvent&, uint64_t cookie) {
+  for (const Attachment& known : attachments_)
+    if (known.program == program && known.cookie == cookie) return {};
+  attachments_.push_back({program, cookie, {}});
+  return {};
+}
+
+Status Simulator::attach_uprobe(ProgramId program, const std::string&, uint64_t, uint64_t, bool,
+                                std::optional<uint32_t>, uint64_t cookie) {
+  attachments_.push_back({program, cookie, {}});
+  return {};
+}
+
+Status Simulator::attach_uprobe_multi(ProgramId program, const load::UprobeMulti& probes) {
+  for (size_t i = 0; i < probes.offsets.size(); ++i)
+    attachments_.push_back({program, i < probes.cookies.size() ? probes.cookies[i] : 0, {}});
+  return {};
+}
+
+}  // namespace espy::simulator

@@ -1,0 +1,70 @@
+// A Machine that is no kernel: it runs a program's instructions one by one, in a scripted world.
+//
+// In: a Program, and events that a test fires. Out: the same maps and records as on a kernel, on every machine alike,
+// without privileges. Whether the kernel's verifier would take the program is not asked; but a program that touches
+// memory it was not given fails the run.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "load/machine.h"
+#include "support/sim_interpreter.h"
+
+namespace espy::simulator {
+
+// A place where a program hangs.
+struct Attachment {
+  program::ProgramId program;
+  uint64_t cookie = 0;
+  std::string raw_tracepoint;  // its name, if that is what it is
+};
+
+class Simulator final : public load::Machine {
+ public:
+  World& world() { return world_; }
+  const std::vector<Attachment>& attachments() const { return attachments_; }
+  // Runs an attached program: its event happens. `context` is what the program may read.
+  Status fire(const Attachment& attachment, std::span<std::byte> context);
+
+  bool try_feature(kernel::Feature) override { return true; }
+  void use_btf(BtfLookup lookup) override { btf_ = std::move(lookup); }
+  Status load(const program::Program& program, const types::Types& types, const source::Sources& sources) override;
+  const std::optional<load::Refusal>& refusal() const override { return refusal_; }
+  void keep_verifier_log(bool) override {}
+  const std::string& verifier_log() const override { return log_; }
+
+  std::span<std::byte> memory(program::MapId map) override { return maps_[map.index].array_bytes(); }
+  Status for_each(program::MapId map,
+                  const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) override;
+  std::optional<std::vector<std::byte>> lookup(program::MapId map, std::span<const std::byte> key) override;
+  Status update(program::MapId map, std::span<const std::byte> key, std::span<const std::byte> value) override;
+  Status remove(program::MapId map, std::span<const std::byte> key) override;
+
+  Status run(program::ProgramId program) override;
+  Status attach_raw_tracepoint(program::ProgramId program, const std::string& name, uint64_t cookie) override;
+  Status attach_tracing(program::ProgramId program, uint64_t cookie) override;
+  Status attach_perf_event(program::ProgramId program, const load::PerfEvent& event, uint64_t cookie) override;
+  Status attach_uprobe(program::ProgramId program, const std::string& path, uint64_t offset,
+                       uint64_t reference_counter, bool is_return, std::optional<uint32_t> pid,
+                       uint64_t cookie) override;
+  Status attach_uprobe_multi(program::ProgramId program, const load::UprobeMulti& probes) override;
+  uint64_t attached_count() const override { return attachments_.size(); }
+  void detach_all() override { attachments_.clear(); }
+  uint64_t now_ns() override { return world_.now_ns; }
+
+ private:
+  Status execute(program::ProgramId program, std::span<std::byte> context);
+
+  World world_;
+  std::vector<SimMap> maps_;  // by MapId
+  std::vector<program::BpfProgram> programs_;
+  std::vector<Attachment> attachments_;
+  std::optional<load::Refusal> refusal_;
+  std::string log_;
+  BtfLookup btf_;
+  KfuncIds kfuncs_;
+};
+
+}  // namespace espy::simulator
