@@ -20,6 +20,10 @@ ValueId UnitLowering::memory(uint32_t size_bytes, std::string_view name) {
     stack_bytes_ += size_bytes;
     return ir().slot(ir().add_slot(size_bytes, 8, std::string(name)));
   }
+  return scratch(size_bytes);
+}
+
+ValueId UnitLowering::scratch(uint32_t size_bytes) {
   const auto at = static_cast<uint32_t>(round_up(scratch_bytes_, kScratchAlignBytes));
   scratch_bytes_ = at + size_bytes;
   return offset(scratch_base(), at);

@@ -102,10 +102,12 @@ class UnitLowering : public Lowering {
   struct Activation {
     const check::Unit* unit = nullptr;
     std::vector<Home> homes;
-    std::set<uint32_t> shared_variables;  // in a callback or by address
-    BlockId return_block;                 // of a `fn`
-    uint32_t result_offset = 0;           // in the frame; 0: `result`
-    ir::SlotId result;                    // scalar, or the address
+    std::set<uint32_t> shared_variables;   // between functions, or by address
+    std::map<uint32_t, uint32_t> used_in;  // variable to the first function that names it
+    uint32_t callbacks = 0;
+    BlockId return_block;        // of a `fn`
+    uint32_t result_offset = 0;  // in the frame; 0: `result`
+    ir::SlotId result;           // scalar, or the address
     std::vector<Loop> loops;
     size_t callback_depth = 0;
   };
@@ -125,8 +127,9 @@ class UnitLowering : public Lowering {
   FunctionId begin_function(std::string name, uint32_t parameters, bool is_callback);
   void prune_unreachable(ir::Function& function);
   void find_shared_variables(Activation& activation);
-  void mark_shared(Activation& activation, ExprId expr, bool is_in_callback);
-  void mark_shared(Activation& activation, StmtId stmt, bool is_in_callback);
+  void note_use(Activation& activation, VariableId variable, uint32_t function);
+  void mark_shared(Activation& activation, ExprId expr, uint32_t function);
+  void mark_shared(Activation& activation, StmtId stmt, uint32_t function);
   ir::Function& function() { return *bodies_.at(function_id_); }
   bool is_in_callback() const { return function_id_ != main_id_; }
   Activation& activation() { return *activation_; }
@@ -213,6 +216,7 @@ class UnitLowering : public Lowering {
   // ---- memory.cc
   uint32_t alignment_of(ValueId address);
   ValueId scratch_base();
+  ValueId scratch(uint32_t size_bytes);
   ValueId offset(ValueId address, int64_t offset_bytes);
   void store_converted(ValueId address, Operand operand, TypeId to);
   Operand convert_members(Operand operand, TypeId to);

@@ -33,7 +33,9 @@ UnitLowering::Home& UnitLowering::declare(VariableId variable) {
   if (is_new && is_shared) home.frame_offset = add_frame_word();
   if (types::is_by_reference(type)) {
     // A home made in another function, or in a block that does not dominate this one, is made anew.
-    home.address = memory(type.size_bytes, info.name);
+    // A callback's stack is gone before its caller's frame is, so no address of it may be there.
+    const bool must_outlive = home.frame_offset && is_in_callback();
+    home.address = must_outlive ? scratch(type.size_bytes) : memory(type.size_bytes, info.name);
     home.owner = function_id_;
     if (home.frame_offset) {
       ir().store(8, frame(), home.address, home.frame_offset);
@@ -100,15 +102,21 @@ void UnitLowering::find_shared_variables(Activation& activation) {
       activation.shared_variables.insert(variable.index);
   }
   const ExprId body = unit.action ? unit.action->body : unit.function->body;
-  if (unit.action && unit.action->predicate.valid()) mark_shared(activation, unit.action->predicate, false);
-  mark_shared(activation, body, false);
+  if (unit.action && unit.action->predicate.valid()) mark_shared(activation, unit.action->predicate, 0);
+  mark_shared(activation, body, 0);
 }
 
-void UnitLowering::mark_shared(Activation& activation, ExprId expr, bool is_in_callback) {
+// `function`: 0 is the action itself, others are its callbacks.
+void UnitLowering::note_use(Activation& activation, VariableId variable, uint32_t function) {
+  const auto [first, is_new] = activation.used_in.emplace(variable.index, function);
+  if (!is_new && first->second != function) activation.shared_variables.insert(variable.index);
+}
+
+void UnitLowering::mark_shared(Activation& activation, ExprId expr, uint32_t function) {
   if (!expr.valid()) return;
   const VariableId variable = activation.unit->fact(expr).variable;
-  if (variable.valid() && is_in_callback) activation.shared_variables.insert(variable.index);
-  const auto visit = [&](ExprId id) { mark_shared(activation, id, is_in_callback); };
+  if (variable.valid()) note_use(activation, variable, function);
+  const auto visit = [&](ExprId id) { mark_shared(activation, id, function); };
   std::visit(
       [&](const auto& node) {
         using Node = std::decay_t<decltype(node)>;
@@ -131,7 +139,7 @@ void UnitLowering::mark_shared(Activation& activation, ExprId expr, bool is_in_c
         } else if constexpr (std::is_same_v<Node, syntax::Record>) {
           for (const ExprId each : node.values) visit(each);
         } else if constexpr (std::is_same_v<Node, syntax::Block>) {
-          for (const StmtId each : node.statements) mark_shared(activation, each, is_in_callback);
+          for (const StmtId each : node.statements) mark_shared(activation, each, function);
           visit(node.value);
         } else if constexpr (std::is_same_v<Node, syntax::If>) {
           visit(node.condition), visit(node.then_branch), visit(node.else_branch);
@@ -140,8 +148,8 @@ void UnitLowering::mark_shared(Activation& activation, ExprId expr, bool is_in_c
       ast()[expr].node);
 }
 
-void UnitLowering::mark_shared(Activation& activation, StmtId stmt, bool is_in_callback) {
-  const auto visit = [&](ExprId id) { mark_shared(activation, id, is_in_callback); };
+void UnitLowering::mark_shared(Activation& activation, StmtId stmt, uint32_t function) {
+  const auto visit = [&](ExprId id) { mark_shared(activation, id, function); };
   std::visit(
       [&](const auto& node) {
         using Node = std::decay_t<decltype(node)>;
@@ -158,7 +166,10 @@ void UnitLowering::mark_shared(Activation& activation, StmtId stmt, bool is_in_c
           visit(node.begin), visit(node.end), visit(node.body);
         } else if constexpr (std::is_same_v<Node, syntax::ForMap>) {
           visit(node.map);
-          mark_shared(activation, node.body, true);
+          const uint32_t callback = ++activation.callbacks;
+          if (const VariableId pair = activation.unit->fact(stmt).variable; pair.valid())
+            note_use(activation, pair, callback);
+          mark_shared(activation, node.body, callback);
         }
       },
       ast()[stmt].node);
