@@ -105,6 +105,8 @@ class Analyzer final : public Checker {
   // ---- Maps (maps.cc)
   MapState& map_state(const std::string& name, Span span);
   void use_key(MapState& map, const std::vector<ExprId>& indices, Span span);
+  bool open_key(MapState& map, size_t count, Span span);
+  void key_mismatch(const MapState& map, TypeId held, TypeId given, Span span);
   void use_key_type(MapState& map, std::vector<TypeId> types, Span span);
   void use_as_scalar(MapState& map, Span span);
   void add_to_map(MapState& map, ExprId value, Span span);
@@ -149,7 +151,9 @@ class Analyzer final : public Checker {
   TypeId integer_constant(ExprId id, Number value);
   TypeId string_constant(ExprId id, std::string text);
   std::optional<Number> number_of(ExprId id);
-  bool is_literal(ExprId id) { return constant(id).index() != 0; }
+  bool is_constant(ExprId id) const { return constant(id).index() != 0; }
+  // A constant whose type nobody chose, so that it may take another.
+  bool is_literal(ExprId id);
   TypeId branches(ExprId id, ExprId a, ExprId b);
   TypeId context_name(ExprId id, const std::string& name, bool& found);
   TypeId args_type();

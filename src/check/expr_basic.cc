@@ -71,6 +71,13 @@ std::optional<Number> Analyzer::number_of(ExprId id) {
   return Number{*known, !t.is_signed && *known < 0};
 }
 
+bool Analyzer::is_literal(ExprId id) {
+  if (!is_constant(id) || !type(id)) return false;
+  const auto known = number_of(id);
+  if (!known || type_of(type(id)).kind != Kind::kInt) return true;
+  return type(id) == (known->is_unsigned ? types().uint64() : smallest_signed(types(), known->bits));
+}
+
 TypeId Analyzer::integer_constant(ExprId id, Number value) {
   fact(id).constant = value.bits;
   if (value.is_unsigned) return literal_type(types(), value.as_unsigned());
@@ -172,7 +179,7 @@ TypeId Analyzer::visit(ExprId id, const Typeinfo& node) {
 TypeId Analyzer::visit(ExprId id, const Comptime& node) {
   const TypeId found = value(node.operand);
   fact(id).constant = constant(node.operand);
-  if (found && !is_literal(node.operand))
+  if (found && !is_constant(node.operand))
     error("not-constant", span(node.operand), "this is not known at compile time");
   return found;
 }

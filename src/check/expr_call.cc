@@ -166,7 +166,7 @@ void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& par
   read_aggregation(argument);
   const TypeId found = type(argument);
   if (!found) return;
-  if (parameter.is_literal && !is_literal(argument)) {
+  if (parameter.is_literal && !is_constant(argument)) {
     error("not-constant", span(argument),
           where() + " must be " + (parameter.type == "string" ? "a string literal" : "a constant"));
     return;

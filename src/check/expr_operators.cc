@@ -115,7 +115,7 @@ TypeId Analyzer::address_of(ExprId id, const Unary& node) {
 
 void Analyzer::adapt_literal(ExprId literal, TypeId other) {
   if (!literal || !is_literal(literal) || !other || !type(literal)) return;
-  if (type_of(literal ? type(literal) : other).kind != Kind::kInt || type_of(other).kind != Kind::kInt) return;
+  if (type_of(type(literal)).kind != Kind::kInt || type_of(other).kind != Kind::kInt) return;
   const auto known = number_of(literal);
   if (!known || (!known->is_unsigned && known->bits < 0)) return;
   if (!type_of(other).is_signed && fits(type_of(other), known->bits, true)) fact(literal).type = other;

@@ -56,55 +56,53 @@ void Analyzer::use_key(MapState& map, const std::vector<ExprId>& indices, Span a
     for (const types::Member& member : type_of(type(parts[0])).members) elements.push_back(member.type);
     return use_key_type(map, std::move(elements), at);
   }
-  std::vector<TypeId> elements;
-  for (const ExprId part : parts) elements.push_back(type(part));
-  const bool is_fresh = map.key.empty();
-  if (is_fresh || map.key.size() != parts.size()) return use_key_type(map, std::move(elements), at);
+  if (!open_key(map, parts.size(), at)) return;
   for (size_t i = 0; i < parts.size(); ++i) {
     const TypeId before = map.key[i].type;
-    if (!map.key[i].add(types(), elements[i], constant(parts[i]), is_literal(parts[i]))) {
-      auto* said = report(Severity::kError, "key-mismatch", span(parts[i]),
-                          "the key of `" + checked_.maps[map.id].name + "` is " + show(before) + " here, and " +
-                              show(elements[i]) + " does not go with it",
-                          {});
-      note(said, map.keyed_span, "first used here");
-    }
+    if (!map.key[i].add(types(), type(parts[i]), constant(parts[i]), is_literal(parts[i])))
+      key_mismatch(map, before, type(parts[i]), span(parts[i]));
     if (map.key[i].type != before) changed();
   }
 }
 
-void Analyzer::use_key_type(MapState& map, std::vector<TypeId> elements, Span at) {
+void Analyzer::key_mismatch(const MapState& map, TypeId held, TypeId given, Span at) {
+  auto* said = report(Severity::kError, "key-mismatch", at,
+                      "the key of `" + checked_.maps[map.id].name + "` is " + show(held) + ", and " + show(given) +
+                          " does not go with it",
+                      {});
+  note(said, map.keyed_span, "first used here");
+}
+
+// Makes sure that the map has keys of `count` values; false where it cannot.
+bool Analyzer::open_key(MapState& map, size_t count, Span at) {
+  const std::string& name = checked_.maps[map.id].name;
   if (map.scalar_span.valid() && map.key.empty()) {
-    const std::string name = checked_.maps[map.id].name;
     auto* said =
         report(Severity::kError, "map-has-no-key", at, "`" + name + "` has no keys, but is used with one here", {});
     note(said, map.scalar_span, "used without a key here");
-    return;
+    return false;
   }
   if (!map.keyed_span.valid()) map.keyed_span = at;
   if (map.key.empty()) {
-    map.key.resize(elements.size());
+    map.key.resize(count);
     changed();
   }
-  if (map.key.size() != elements.size()) {
-    auto* said = report(Severity::kError, "key-mismatch", at,
-                        "`" + checked_.maps[map.id].name + "` has keys of " + std::to_string(map.key.size()) +
-                            " values, " + std::to_string(elements.size()) + " are given here",
-                        {});
-    note(said, map.keyed_span, "first used here");
-    return;
-  }
+  if (map.key.size() == count) return true;
+  auto* said = report(Severity::kError, "key-mismatch", at,
+                      "`" + name + "` has keys of " + std::to_string(map.key.size()) +
+                          (map.key.size() == 1 ? " value, " : " values, ") + std::to_string(count) +
+                          (count == 1 ? " is" : " are") + " given here",
+                      {});
+  note(said, map.keyed_span, "first used here");
+  return false;
+}
+
+void Analyzer::use_key_type(MapState& map, std::vector<TypeId> elements, Span at) {
+  if (!open_key(map, elements.size(), at)) return;
   for (size_t i = 0; i < elements.size(); ++i) {
     const TypeId before = map.key[i].type;
-    if (!elements[i] || map.key[i].add(types(), elements[i], {}, false)) {
-      if (map.key[i].type != before) changed();
-      continue;
-    }
-    auto* said = report(Severity::kError, "key-mismatch", at,
-                        "the key of `" + checked_.maps[map.id].name + "` is " + show(before) + ", and " +
-                            show(elements[i]) + " does not go with it",
-                        {});
-    note(said, map.keyed_span, "first used here");
+    if (!map.key[i].add(types(), elements[i], {}, false)) key_mismatch(map, before, elements[i], at);
+    if (map.key[i].type != before) changed();
   }
 }
 
@@ -127,7 +125,7 @@ void Analyzer::add_type_to_map(MapState& map, TypeId value_type, const Constant&
     return;
   }
   if (!map.value_span.valid()) map.value_span = at;
-  if (map.value.loses_sign && speaks_)
+  if (map.value.loses_sign && speaks_ && !std::exchange(map.value.is_sign_said, true))
     warning("mixed-signs", at, "`" + name + "` holds signed and unsigned values, so it becomes `int64`",
             "cast one of them");
   if (map.value.type != before) changed();

@@ -220,7 +220,7 @@ TypeId Analyzer::visit(ExprId id, const Cast& node) {
     error("bad-cast", span(id), show(from) + " cannot be cast to " + show(to));
     return {};
   }
-  if (from == to && !fact(node.operand).is_reduced && !is_literal(node.operand))
+  if (from == to && !fact(node.operand).is_reduced && !is_constant(node.operand))
     warning("useless-cast", span(id), "this is " + show(to) + " already");
   if (target.kind == Kind::kPointer && source_type.kind == Kind::kPointer && source_type.space != target.space)
     to = types().pointer(target.element, source_type.space);

@@ -38,6 +38,7 @@ struct Slot {
   bool has_literal = false;
   bool is_declared = false;  // `type` is what the script said
   bool loses_sign = false;
+  bool is_sign_said = false;  // and the user has been told
 
   // Widens. False where the value has no place here.
   bool add(types::Types& types, TypeId value, const Constant& constant, bool is_literal);

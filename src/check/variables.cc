@@ -27,9 +27,7 @@ VariableId Analyzer::declare(uint64_t site, const std::string& name, Span at, bo
     found = declarations.emplace(site, id).first;
     changed();
   }
-  scopes_.back().names.emplace_back(unit_->variables[found->second].name, found->second);
-  // The name lives in the table, which may move when it grows: point at the tree's copy.
-  scopes_.back().names.back().first = name;
+  scopes_.back().names.emplace_back(name, found->second);  // `name` is the tree's, and stays
   return found->second;
 }
 
@@ -46,7 +44,6 @@ void Analyzer::add_to_variable(VariableId id, TypeId type, const Constant& const
   VariableState& state = variables_[unit_index_][id.index];
   const std::string name = unit_->variables[id].name;
   const TypeId before = state.slot.type;
-  const bool had_sign = !state.slot.loses_sign;
   if (!state.slot.add(types(), type, constant, is_literal)) {
     const auto* integer = std::get_if<int64_t>(&constant);
     if (state.slot.is_declared && integer && is_int_like(type_of(before)) && is_int_like(type_of(type))) {
@@ -58,7 +55,7 @@ void Analyzer::add_to_variable(VariableId id, TypeId type, const Constant& const
     }
     return;
   }
-  if (state.slot.loses_sign && (speaks_ || had_sign))
+  if (state.slot.loses_sign && speaks_ && !std::exchange(state.slot.is_sign_said, true))
     warning("mixed-signs", at, "`" + name + "` holds signed and unsigned values, so it becomes `int64`",
             "cast one of them");
   if (state.slot.type != before) {
