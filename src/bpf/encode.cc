@@ -1,5 +1,6 @@
 #include "bpf/encode.h"
 
+#include <map>
 #include <unordered_map>
 
 namespace espy::bpf {
@@ -13,6 +14,8 @@ class Line {
   Line(const MachineFunction& function, const Target& target) : function_(function), target_(target) {}
 
   void lay_out();
+  // For CPUs without long jumps: makes jumps that may be too far hop over islands of jumps.
+  void add_islands();
   void find_positions();
   void write(uint32_t index, std::vector<BpfInsn>& out) const;
   const std::vector<MachineInsn>& insns() const { return insns_; }
@@ -22,16 +25,21 @@ class Line {
   void end_block(uint32_t block, uint32_t following);
   uint32_t size_of_insn(uint32_t index) const;
   int64_t distance(uint32_t index) const;
+  uint32_t hop(uint32_t from, uint32_t target);
+  using IslandJumps = std::map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>>;  // (jump's number, target)
+  void insert_islands(const IslandJumps& jumps, size_t blocks);
   void write_jump(uint32_t index, std::vector<BpfInsn>& out) const;
   BpfInsn basic(const MachineInsn& insn) const;
 
+  // (number of the island, block to reach): block to jump to
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> islands_;
   const MachineFunction& function_;
   const Target& target_;
   std::vector<MachineInsn> insns_;
   std::vector<uint32_t> first_;  // by block: index into insns_
-  std::vector<uint32_t>
-      positions_;              // by instruction: in BPF instructions from the function's start; one more at the end
-  std::vector<bool> is_long_;  // by instruction: a jump that 16 bits do not reach
+  std::vector<bool> is_long_;    // by instruction: a jump that 16 bits do not reach
+  // By instruction, and one more for the end: in BPF instructions from the function's start.
+  std::vector<uint32_t> positions_;
 };
 
 constexpr uint8_t kJaCode = kJmp | kJa, kLongJaCode = kJmp32 | kJa;
@@ -93,6 +101,63 @@ void Line::end_block(uint32_t block, uint32_t following) {
   }
   source::Span span = source.insns.empty() ? source::Span{} : source.insns.back().span;
   if (next != kNoBlock && next != following) insns_.push_back({.code = kJaCode, .target = next, .span = span});
+}
+
+// Island k is before instruction k * kIslandStride: a jump for each block that somebody wants to reach by way of it.
+// Two of them are near enough even if every instruction between takes two places.
+constexpr uint32_t kIslandStride = 15000;
+
+// Where a jump from `from` to block `target` goes first: to an island's jump if the way is long. Islands' jumps are
+// numbered behind the blocks.
+uint32_t Line::hop(uint32_t from, uint32_t target) {
+  uint32_t to = first_[target];
+  uint32_t distance = from < to ? to - from : from - to;
+  if (distance <= kIslandStride) return target;
+  uint32_t island = from < to ? from / kIslandStride + 1 : (from - 1) / kIslandStride;
+  auto [entry, is_new] = islands_.try_emplace({island, target}, static_cast<uint32_t>(first_.size()));
+  if (is_new) first_.push_back(0);
+  uint32_t id = entry->second;
+  if (is_new) hop(island * kIslandStride, target);  // so that the next island has its jump
+  return id;
+}
+
+void Line::add_islands() {
+  if (insns_.size() <= kIslandStride) return;
+  size_t blocks = first_.size();
+  std::vector<uint32_t> targets(insns_.size(), kNoBlock);
+  for (uint32_t i = 0; i < insns_.size(); ++i)
+    if (insns_[i].target != kNoBlock) targets[i] = hop(i, insns_[i].target);
+  if (first_.size() == blocks) return;
+  IslandJumps jumps;
+  for (const auto& [key, id] : std::map(islands_))
+    jumps[key.first].emplace_back(id, hop(key.first * kIslandStride, key.second));
+  for (uint32_t i = 0; i < insns_.size(); ++i) insns_[i].target = targets[i];
+  insert_islands(jumps, blocks);
+}
+
+void Line::insert_islands(const IslandJumps& jumps, size_t blocks) {
+  std::vector<MachineInsn> old = std::move(insns_);
+  std::vector<uint32_t> moved(old.size() + 1);
+  insns_.clear();
+  for (uint32_t i = 0; i < old.size(); ++i) {
+    auto island = i % kIslandStride == 0 ? jumps.find(i / kIslandStride) : jumps.end();
+    if (island != jumps.end()) {
+      bool is_passed = insns_.empty() || (insns_.back().code != kJaCode && insns_.back().code != (kJmp | kExit));
+      size_t over = insns_.size();
+      if (is_passed) insns_.push_back({.code = kJaCode, .target = static_cast<uint32_t>(first_.size())});
+      for (auto [id, target] : island->second) {
+        first_[id] = static_cast<uint32_t>(insns_.size());
+        insns_.push_back({.code = kJaCode, .target = target});
+      }
+      if (is_passed) {
+        CHECK(insns_[over].target == first_.size());
+        first_.push_back(static_cast<uint32_t>(insns_.size()));
+      }
+    }
+    moved[i] = static_cast<uint32_t>(insns_.size());
+    insns_.push_back(old[i]);
+  }
+  for (size_t block = 0; block < blocks; ++block) first_[block] = moved[first_[block]];
 }
 
 // A long conditional jump is `if not (c) goto +1; gotol target`, or `if (c) goto +1; goto +1; gotol target` where the
@@ -177,6 +242,7 @@ class Encoder {
         {here(), function.function->name, function.function->parameter_count, function.function->is_callback});
     Line line(function.machine, target_);
     line.lay_out();
+    if (!target_.v4) line.add_islands();
     line.find_positions();
     source::Span last;
     for (uint32_t i = 0; i < line.insns().size(); ++i) {
