@@ -20,6 +20,9 @@ Selector::Selector(const Function& function, const Target& target)
 }
 
 MachineFunction Selector::run() {
+  enter(add_block());  // of its own, since loops may go back to the entry
+  read_inputs();
+  out_.blocks[block_].next = 0;
   for (BlockId block : block_order(function_)) select_block(block);
   finish_layout();
   return std::move(out_);
@@ -28,7 +31,6 @@ MachineFunction Selector::run() {
 // A block of IR starts in the machine block of the same number; those that selection adds have numbers above.
 void Selector::select_block(BlockId block) {
   enter(block.index);
-  if (block.index == 0) read_inputs();
   for (ValueId id : function_.blocks[block].instructions) {
     const Instruction& instruction = function_.values[id];
     Effect effect = effect_of(instruction);

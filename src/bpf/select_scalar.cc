@@ -8,8 +8,6 @@ namespace espy::bpf {
 
 using namespace ir;
 
-Condition condition_of(Op compare);
-
 namespace {
 
 bool is_commutative(uint8_t operation) {
