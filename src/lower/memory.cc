@@ -45,7 +45,7 @@ uint32_t UnitLowering::alignment_of(ValueId address) {
   int64_t total = 0;
   for (;;) {
     const ir::Instruction& instruction = function().values[address];
-    if (instruction.op != Op::k_add) break;
+    if (instruction.op != Op::k_add || instruction.operands.empty()) break;  // the scratch base is placed last
     const ir::Instruction& right = function().values[instruction.operands[1]];
     if (right.op != Op::k_konst) break;
     total += right.imm;

@@ -102,6 +102,7 @@ void UnitLowering::find_shared_variables(Activation& activation) {
       activation.shared_variables.insert(variable.index);
   }
   const ExprId body = unit.action ? unit.action->body : unit.function->body;
+  for (const VariableId parameter : unit.parameters) note_use(activation, parameter, 0);
   if (unit.action && unit.action->predicate.valid()) mark_shared(activation, unit.action->predicate, 0);
   mark_shared(activation, body, 0);
 }
@@ -150,6 +151,8 @@ void UnitLowering::mark_shared(Activation& activation, ExprId expr, uint32_t fun
 
 void UnitLowering::mark_shared(Activation& activation, StmtId stmt, uint32_t function) {
   const auto visit = [&](ExprId id) { mark_shared(activation, id, function); };
+  const VariableId declared = activation.unit->fact(stmt).variable;
+  if (declared.valid() && !ast().get<syntax::ForMap>(stmt)) note_use(activation, declared, function);
   std::visit(
       [&](const auto& node) {
         using Node = std::decay_t<decltype(node)>;
