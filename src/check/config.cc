@@ -151,7 +151,8 @@ void read_config(const syntax::Ast& ast, Config& config, source::Diagnostics& di
     if (std::ranges::find(config.from_environment, upper) != config.from_environment.end()) continue;
     const std::string problem = key->set(config, value_text(ast, entry.value));
     if (!problem.empty())
-      diagnostics.error("bad-config", ast[entry.value].span, "`" + std::string(key->name) + "` " + problem);
+      diagnostics.error("bad-config", entry.value ? ast[entry.value].span : entry.span,
+                        "`" + std::string(key->name) + "` " + problem);
   }
 }
 

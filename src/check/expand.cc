@@ -1,10 +1,228 @@
+// A call is replaced where it stands: its node becomes a Block that holds a copy of the macro's body. Copies are made
+// of nodes never seen before, so the loop that looks for calls comes to those inside a body in its turn; the chain of
+// expansions in their spans tells when a macro would call itself.
 #include "check/expand.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "check/walk.h"
 
 namespace espy::check {
 
-void expand_macros(syntax::Ast& ast, source::Sources&, source::Diagnostics& diagnostics) {
-  for (const syntax::Macro& macro : ast.macros)
-    diagnostics.error("not-yet-supported", macro.name_span, "macros are not supported yet");
+using namespace syntax;
+using source::ExpansionId;
+using source::Span;
+
+namespace {
+
+// What stands for what in one copy of a body.
+struct Substitution {
+  std::map<std::string, ExprId> expressions;   // plain parameters
+  std::map<std::string, std::string> renamed;  // `$` and `@` parameters
+  ExpansionId expansion;
+  bool is_argument = false;  // a copy of what was given: names and spans stay
+};
+
+class Copier {
+ public:
+  Copier(Ast& ast, const Substitution& with) : ast_(ast), with_(with) {}
+
+  ExprId expr(ExprId id) {
+    if (!id) return id;
+    if (const auto* name = ast_.get<Name>(id)) {
+      if (const auto found = with_.expressions.find(name->name); found != with_.expressions.end()) {
+        const Substitution nothing{.is_argument = true};
+        return Copier(ast_, nothing).expr(found->second);
+      }
+    }
+    Expr out = ast_[id];
+    out.span = at(out.span);
+    std::visit([this](auto& node) { fix(node); }, out.node);
+    return ast_.exprs.add(std::move(out));
+  }
+
+ private:
+  Span at(Span span) const {
+    if (!with_.is_argument) span.expansion = with_.expansion;
+    return span;
+  }
+  std::string name(const std::string& old) const {
+    if (with_.is_argument) return old;
+    if (const auto found = with_.renamed.find(old); found != with_.renamed.end()) return found->second;
+    // A `#` cannot be typed in a name: the macro's own variables meet nobody else's.
+    return old.starts_with('$') ? fmt::format("{}#{}", old, with_.expansion.index) : old;
+  }
+  StmtId stmt(StmtId id) {
+    Stmt out = ast_[id];
+    out.span = at(out.span);
+    std::visit([this](auto& node) { fix(node); }, out.node);
+    return ast_.stmts.add(std::move(out));
+  }
+  TypeNameId type_name(TypeNameId id) {
+    if (!id) return id;
+    TypeName out = ast_[id];
+    out.span = at(out.span);
+    out.typeof_expr = expr(out.typeof_expr);
+    out.typeof_type = type_name(out.typeof_type);
+    for (TypeNameId& element : out.elements) element = type_name(element);
+    for (TypeName::Suffix& suffix : out.suffixes) suffix.count = expr(suffix.count);
+    return ast_.type_names.add(std::move(out));
+  }
+  void all(std::vector<ExprId>& ids) {
+    for (ExprId& id : ids) id = expr(id);
+  }
+
+  template <class Leaf>
+  void fix(Leaf&) {}
+  void fix(syntax::Variable& n) { n.name = name(n.name); }
+  void fix(Map& n) { n.name = name(n.name); }
+  void fix(Index& n) { n.base = expr(n.base), all(n.indices); }
+  void fix(Call& n) { n.name_span = at(n.name_span), all(n.arguments); }
+  void fix(TypeExpr& n) { n.type = type_name(n.type); }
+  void fix(Sizeof& n) { n.operand = expr(n.operand); }
+  void fix(Offsetof& n) { n.operand = expr(n.operand); }
+  void fix(Typeinfo& n) { n.operand = expr(n.operand); }
+  void fix(Comptime& n) { n.operand = expr(n.operand); }
+  void fix(Unary& n) { n.operand = expr(n.operand); }
+  void fix(Binary& n) { n.left = expr(n.left), n.right = expr(n.right), n.op_span = at(n.op_span); }
+  void fix(Ternary& n) {
+    n.condition = expr(n.condition), n.then_value = expr(n.then_value), n.else_value = expr(n.else_value);
+  }
+  void fix(Access& n) { n.base = expr(n.base), n.name_span = at(n.name_span); }
+  void fix(TupleAccess& n) { n.base = expr(n.base); }
+  void fix(Cast& n) { n.type = type_name(n.type), n.operand = expr(n.operand); }
+  void fix(Tuple& n) { all(n.elements); }
+  void fix(Record& n) { all(n.values); }
+  void fix(Block& n) {
+    for (StmtId& id : n.statements) id = stmt(id);
+    n.value = expr(n.value);
+  }
+  void fix(If& n) {
+    n.condition = expr(n.condition), n.then_branch = expr(n.then_branch), n.else_branch = expr(n.else_branch);
+  }
+  void fix(ExprStmt& n) { n.value = expr(n.value); }
+  void fix(Assign& n) { n.target = expr(n.target), n.value = expr(n.value); }
+  void fix(Let& n) {
+    n.name = name(n.name), n.name_span = at(n.name_span);
+    n.type = type_name(n.type), n.value = expr(n.value);
+  }
+  void fix(Discard& n) { n.value = expr(n.value); }
+  void fix(While& n) { n.condition = expr(n.condition), n.body = expr(n.body); }
+  void fix(Unroll& n) { n.count = expr(n.count), n.body = expr(n.body); }
+  void fix(ForMap& n) {
+    n.variable = name(n.variable), n.variable_span = at(n.variable_span);
+    n.map = expr(n.map), n.body = expr(n.body);
+  }
+  void fix(ForRange& n) {
+    n.variable = name(n.variable), n.variable_span = at(n.variable_span);
+    n.begin = expr(n.begin), n.end = expr(n.end), n.body = expr(n.body);
+  }
+  void fix(Return& n) { n.value = expr(n.value); }
+
+  Ast& ast_;
+  const Substitution& with_;
+};
+
+class Expander {
+ public:
+  Expander(Ast& ast, source::Sources& sources, source::Diagnostics& diagnostics)
+      : ast_(ast), sources_(sources), diagnostics_(diagnostics) {}
+
+  void run() {
+    std::set<ExprId> in_macros;
+    for (const Macro& macro : ast_.macros) {
+      walk(ast_, macro.body, [&](ExprId id) { in_macros.insert(id); });
+      for (const Macro::Parameter& parameter : macro.parameters)
+        walk(ast_, parameter.default_value, [&](ExprId id) { in_macros.insert(id); });
+    }
+    for (uint32_t i = 0; i < ast_.exprs.size(); ++i) {
+      const ExprId id{i};
+      if (in_macros.contains(id)) continue;
+      if (const auto* call = ast_.get<Call>(id)) {
+        if (const Macro* macro = find(call->name)) expand(id, *macro, call->arguments);
+      } else if (const auto* name = ast_.get<Name>(id)) {
+        const Macro* macro = find(name->name);
+        if (macro && macro->parameters.empty()) expand(id, *macro, {});
+      }
+    }
+  }
+
+ private:
+  static constexpr uint32_t kMostNodes = 1 << 20;
+
+  const Macro* find(std::string_view name) const {
+    for (const Macro& macro : ast_.macros)
+      if (macro.name == name) return &macro;
+    return nullptr;
+  }
+
+  bool calls_itself(const Macro& macro, Span call) const {
+    while (call.expansion.valid()) {
+      if (sources_[call.expansion].macro == macro.name) return true;
+      call = sources_[call.expansion].call;
+    }
+    return false;
+  }
+
+  void expand(ExprId id, const Macro& macro, std::vector<ExprId> arguments) {
+    const Span call = ast_[id].span;
+    const auto refuse = [&](std::string_view what, Span at, std::string message) {
+      auto& said = diagnostics_.error(what, at, std::move(message));
+      said.notes.push_back({macro.name_span, "defined here"});
+      ast_.exprs[id].node = ErrorExpr{};
+    };
+    if (calls_itself(macro, call))
+      return refuse("recursive-macro", call, "the macro `" + macro.name + "` calls itself");
+    if (ast_.exprs.size() > kMostNodes) return refuse("too-long", call, "macros make this script too long");
+    Substitution with;
+    for (size_t i = 0; i < macro.parameters.size(); ++i) {
+      const Macro::Parameter& parameter = macro.parameters[i];
+      const ExprId given = i < arguments.size() ? arguments[i] : parameter.default_value;
+      if (!given || arguments.size() > macro.parameters.size())
+        return refuse("wrong-arity", call,
+                      fmt::format("the macro `{}` takes {} argument{}, {} given", macro.name, macro.parameters.size(),
+                                  macro.parameters.size() == 1 ? "" : "s", arguments.size()));
+      if (!add(parameter, given, with))
+        return refuse("wrong-argument", ast_[given].span,
+                      fmt::format("the macro `{}` wants a {} for `{}`", macro.name,
+                                  parameter.kind == Macro::ParameterKind::kMap ? "map" : "variable", parameter.name));
+    }
+    if (macro.parameters.empty() && !arguments.empty())
+      return refuse("wrong-arity", call, fmt::format("the macro `{}` takes no arguments", macro.name));
+    with.expansion = sources_.add_expansion(macro.name, call);
+    const ExprId body = Copier(ast_, with).expr(macro.body);
+    ast_.exprs[id].node = body ? ast_.exprs[body].node : ExprNode(ErrorExpr{});
+  }
+
+  bool add(const Macro::Parameter& parameter, ExprId given, Substitution& with) const {
+    switch (parameter.kind) {
+      case Macro::ParameterKind::kExpression: with.expressions[parameter.name] = given; return true;
+      case Macro::ParameterKind::kVariable: {
+        const auto* variable = ast_.get<syntax::Variable>(given);
+        if (variable) with.renamed[parameter.name] = variable->name;
+        return variable != nullptr;
+      }
+      case Macro::ParameterKind::kMap: {
+        const auto* map = ast_.get<Map>(given);
+        if (map) with.renamed[parameter.name] = map->name;
+        return map != nullptr;
+      }
+    }
+    return false;
+  }
+
+  Ast& ast_;
+  source::Sources& sources_;
+  source::Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void expand_macros(Ast& ast, source::Sources& sources, source::Diagnostics& diagnostics) {
+  if (!ast.macros.empty()) Expander(ast, sources, diagnostics).run();
 }
 
 }  // namespace espy::check

@@ -48,6 +48,7 @@ TypeId Analyzer::value(ExprId id) {
 }
 
 void Analyzer::read_aggregation(ExprId id) {
+  if (!id) return;
   ExprFact& out = fact(id);
   if (!out.type || !out.map.valid() || !types::is_aggregation(type_of(out.type))) return;
   const TypeId number_type = reduced_type(types(), out.type);
@@ -211,7 +212,7 @@ TypeId Analyzer::visit(ExprId id, const syntax::Record& node) {
   return complete ? types().record(std::move(members)) : TypeId{};
 }
 
-TypeId Analyzer::visit(ExprId, const Block& node) {
+TypeId Analyzer::visit(ExprId block, const Block& node) {
   scopes_.emplace_back();
   bool ended = false;
   for (const StmtId id : node.statements) {
@@ -229,6 +230,8 @@ TypeId Analyzer::visit(ExprId, const Block& node) {
     found = expr(node.value);
     read_aggregation(node.value);
     found = type(node.value);
+    // Macros for constants come out so.
+    if (node.statements.empty()) fact(block).constant = constant(node.value);
   }
   scopes_.pop_back();
   return found;

@@ -158,7 +158,8 @@ void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& par
   // A bare word is a mode: nsecs(boot), ustack(perf, 5).
   const auto* word = ast().get<Name>(argument);
   const bool takes_words = parameter.is_literal && (parameter.type == "string" || parameter.type == "any");
-  if (word && takes_words && !defines_.contains(word->name)) {
+  const bool is_word = word && !defines_.contains(word->name) && !request_.registry.find_builtin(word->name);
+  if (is_word && takes_words) {
     fact(argument).type = string_constant(argument, word->name);
     return;
   }
@@ -188,8 +189,8 @@ TypeId Analyzer::builtin_use(ExprId id, const spec::Builtin& builtin, const std:
     if (i < signature.parameters.size()) {
       const Parameter& parameter = signature.parameters[i];
       check_argument(builtin, parameter, i, arguments[i]);
-      if (parameter.type == "map" && fact(arguments[i]).map.valid())
-        map = &maps_.find(checked_.maps[fact(arguments[i]).map].name)->second;
+      if (parameter.type == "map" && unit().fact(arguments[i]).map.valid())
+        map = &maps_.find(checked_.maps[unit().fact(arguments[i]).map].name)->second;
       else if (map && parameter.name == "key" && type(arguments[i]))
         use_key(*map, {arguments[i]}, span(arguments[i]));
     } else {
@@ -205,7 +206,7 @@ TypeId Analyzer::builtin_use(ExprId id, const spec::Builtin& builtin, const std:
   TypeId result = signature_type(types(), kernel(), signature.result);
   if (signature.result == "int") result = types().int64();
   const bool is_known = std::ranges::all_of(
-      arguments, [&](ExprId argument) { return type(argument).valid() || fact(argument).map.valid(); });
+      arguments, [&](ExprId argument) { return type(argument).valid() || unit().fact(argument).map.valid(); });
   if (!allowed || !is_known || problems_ != problems) return result;
   if (builtin.check) {
     const spec::CallSite site{id, span(id), arguments};

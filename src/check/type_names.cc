@@ -107,7 +107,12 @@ TypeId Analyzer::named_type(const TypeName& name) {
 }
 
 TypeId Analyzer::base_type_name(const TypeName& name) {
-  if (name.typeof_expr) return value(name.typeof_expr), read_aggregation(name.typeof_expr), type(name.typeof_expr);
+  if (const auto* type_expr = ast().get<TypeExpr>(name.typeof_expr)) return type_name(type_expr->type);
+  if (name.typeof_expr) {
+    value(name.typeof_expr);
+    read_aggregation(name.typeof_expr);
+    return type(name.typeof_expr);
+  }
   if (name.typeof_type) return type_name(name.typeof_type);
   if (!name.elements.empty()) {
     std::vector<types::Member> members;

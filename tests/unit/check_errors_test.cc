@@ -37,6 +37,16 @@ INSTANTIATE_TEST_SUITE_P(
             "t:1:9: note: declared here\n"
             "  1 | begin { $a = 1; if (1) { let $a = 2; } }\n"
             "    |         ^~\n"},
+        Row{"macro again(a) { again(a) } begin { $x = again(2) }",
+            "t:1:18: error: the macro `again` calls itself [recursive-macro]\n"
+            "  1 | macro again(a) { again(a) } begin { $x = again(2) }\n"
+            "    |                  ^~~~~~~~\n"
+            "t:1:42: note: expanded from `again`\n"
+            "  1 | macro again(a) { again(a) } begin { $x = again(2) }\n"
+            "    |                                          ^~~~~~~~\n"
+            "t:1:7: note: defined here\n"
+            "  1 | macro again(a) { again(a) } begin { $x = again(2) }\n"
+            "    |       ^~~~~\n"},
         Row{"begn { }",
             "t:1:1: error: no probe type named `begn` [unknown-probe]\n"
             "  1 | begn { }\n"
@@ -160,7 +170,10 @@ INSTANTIATE_TEST_SUITE_P(
             "t:1:14: error: `str` takes 1 or 2 arguments, 3 given [wrong-arity]\n"
             "  1 | begin { $a = str(1, 2, 3) }\n"
             "    |              ^~~~~~~~~~~~ it is `any str(pointer p, int length = 64)`\n"},
-        Row{"begin { printf(comm) }", ""},
+        Row{"begin { printf(comm) }",
+            "t:1:16: error: `printf`'s first argument must be a string literal [not-constant]\n"
+            "  1 | begin { printf(comm) }\n"
+            "    |                ^~~~\n"},
         Row{"begin { printf(5) }",
             "t:1:16: error: `printf`'s first argument must be a string literal, not `int8` [wrong-argument]\n"
             "  1 | begin { printf(5) }\n"
