@@ -73,8 +73,10 @@ class Analyzer final : public Checker {
                              std::string hint);
   void note(source::Diagnostic* diagnostic, Span span, std::string message);
   ExprFact& fact(ExprId id) { return unit_->exprs[id]; }
-  const types::Type& type_of(TypeId id) { return request_.types[id]; }
-  std::string show(TypeId id) { return "`" + types::to_string(request_.types, id) + "`"; }
+  // Of an unknown type too, which is as good as void.
+  const types::Type& type_of(TypeId id) { return request_.types[known(id)]; }
+  TypeId known(TypeId id) { return id ? id : request_.types.void_type(); }
+  std::string show(TypeId id) { return "`" + types::to_string(request_.types, known(id)) + "`"; }
   Span span(ExprId id) const { return checked_.ast[id].span; }
   void changed() { changed_ = true; }
 

@@ -223,7 +223,7 @@ void Analyzer::visit(StmtId id, const Continue&) {
 
 void Analyzer::visit(StmtId id, const Return& node) {
   if (node.value) value(node.value), read_aggregation(node.value);
-  if (!unit_->function) return;
+  if (!unit_->function || !unit_->result) return;
   const bool wants_value = type_of(unit_->result).kind != Kind::kVoid;
   if (wants_value && !node.value) {
     error("no-value", ast()[id].span, "`" + unit_->function->name + "` returns " + show(unit_->result));

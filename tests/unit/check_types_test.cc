@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Row{"macro set($v, @m) { $v = 300; @m = $v; let $t = 1; } begin { $t = 1; $x = 1; set($x, @q) }",
                           "$t int8; $x int16; $t#0 int8; @q int16"},
                       Row{"macro inner(a) { a + 1 } macro outer(a) { inner(a) } begin { $x = outer(2) }", "$x int8"},
-                      Row{"macro zero { 0 } begin { $x = zero + 1 }", "$x int8"}));
+                      Row{"macro zero() { 0 } begin { $x = zero + 1 }", "$x int8"}));
 
 }  // namespace
 }  // namespace espy::check
