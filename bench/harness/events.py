@@ -1,0 +1,74 @@
+"""Cost of an event: what the kernel's statistics say of the programs that serve it, in nanoseconds."""
+
+from harness.process import Failure, Statistics, Tracer
+from harness.report import Row
+from harness.workload import Reads
+
+READ = "tracepoint:syscalls:sys_enter_read"
+LATENCY = (READ + " { @start[tid] = nsecs; } "
+           "tracepoint:syscalls:sys_exit_read /@start[tid]/ { @ = hist(nsecs - @start[tid]); delete(@start[tid]); }")
+PROGRAMS = [
+    # name, script, C program, how many programs of a tracer serve an event
+    ("empty program (the bookkeeping)", None, "empty", 1),
+    ("false predicate", READ + " /pid == 1/ { @ = count(); }", "false_predicate", 1),
+    ("@ = count()", READ + " { @ = count(); }", "count", 1),
+    ("@[pid] = count()", READ + " { @[pid] = count(); }", "count_pid", 1),
+    ("@[comm] = count()", READ + " { @[comm] = count(); }", "count_comm", 1),
+    ("@[pid, comm] = hist(args.count)", READ + " { @[pid, comm] = hist(args->count); }", "hist_pid_comm", 1),
+    ("read latency, C with a hash", LATENCY, "latency_hash", 2),
+    ("read latency, C with task storage", None, "latency_task", 2),
+    ("@[kstack] = count()", READ + " { @[kstack] = count(); }", "count_kstack", 1),
+]
+COUNT = 1_000_000
+FOREIGN_NOTICED = 1.05  # runs per read; more than this are other processes' system calls
+
+
+def run(tools, report, options):
+    title = "Cost of an event: median (least) ns by the kernel's statistics"
+    rows = report.group(title)
+    slower_title = "The same runs: median (least) ns that one read(2) took, statistics included"
+    slower_rows = report.group(slower_title)
+    with Statistics():
+        for name, script, c_name, programs in PROGRAMS:
+            is_comparison = script is not None and tools.c_program(c_name) is not None
+            targets = {"bpftrace": 1.0, "C": 1.1} if is_comparison else {}
+            row = Row(name, "ns", at_most_ratio=targets)
+            slower = Row(name, "ns")
+            rows.append(row)
+            slower_rows.append(slower)
+            commands = {tool: tools.script(tool, script) for tool in tools.scripted} if script else {}
+            if tools.c_program(c_name):
+                commands["C"] = tools.c_program(c_name)
+            for _ in range(options.rounds):
+                for tool, command in list(commands.items()):
+                    try:
+                        measure(tools, report, command, tool, programs, row, slower)
+                    except Failure as failure:
+                        row.failures[tool] = str(failure)
+                        del commands[tool]
+    report.print_group(title)
+    report.print_group(slower_title)
+
+
+def measure(tools, report, command, tool, programs, row, slower):
+    workload = Reads(tools, COUNT)
+    tracer = Tracer(command)
+    try:
+        tracer.wait_until_tracing()
+        before = tracer.statistics()
+        read_ns = workload.run()
+        after = tracer.statistics()
+        tracer.stop()
+    finally:
+        tracer.kill()
+        workload.process.kill()
+        workload.process.wait()
+    deltas = [(after[id][1] - before[id][1], after[id][0] - before[id][0]) for id in after if id in before]
+    served = sorted(deltas, reverse=True)[:programs]
+    runs, time_ns = sum(delta[0] for delta in served), sum(delta[1] for delta in served)
+    if runs < programs * COUNT:
+        raise Failure(f"ran {runs:,} times for {programs * COUNT:,} events")
+    if runs > programs * COUNT * FOREIGN_NOTICED:
+        report.note(f"{tool}, {row.name}: {runs / COUNT / programs:.2f} runs for each read, the rest for other processes")
+    row.add(tool, time_ns / runs)
+    slower.add(tool, read_ns)

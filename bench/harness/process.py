@@ -1,0 +1,153 @@
+"""Start tracers, wait until they trace, stop them, and read what the kernel knows of them."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+READY_TIMEOUT_S = 120
+STOP_TIMEOUT_S = 300
+
+
+def median(samples):
+    ordered = sorted(samples)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+class Failure(Exception):
+    """A tracer did not do what the benchmark needs; the text says what, for the row that is left out."""
+
+
+def read_file(path):
+    try:
+        return pathlib.Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def run_measured(spawn, command, environment=None):
+    """Runs a command to its end: (wall time in ms, peak memory in MiB, what it printed)."""
+    read_end, write_end = os.pipe()
+    try:
+        process = subprocess.run(
+            ["sh", "-c", 'exec "$@" 3>&%d' % write_end, "sh", spawn, *command],
+            pass_fds=[write_end], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=environment, timeout=STOP_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise Failure("did not end") from error
+    finally:
+        os.close(write_end)
+    with os.fdopen(read_end) as report:
+        fields = report.read().split()
+    if process.returncode != 0 or len(fields) != 3 or fields[2] != "0":
+        raise Failure("failed: " + first_line(process.stderr))
+    return int(fields[0]) / 1e6, int(fields[1]) / 1024, process.stdout.decode(errors="replace")
+
+
+def first_line(text):
+    lines = [line for line in text.decode(errors="replace").splitlines() if "RLIMIT_MEMLOCK" not in line]
+    return lines[0][:160] if lines else "without a word"
+
+
+class Tracer:
+    """A tracer (or the loader of a C program) that runs beside the benchmark."""
+
+    def __init__(self, command, stdout=subprocess.DEVNULL, environment=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
+                                        env=environment)
+        self.pid = self.process.pid
+        self.usage = None  # of the ended process
+        self.errors = b""
+
+    def wait_until_tracing(self):
+        """Returns once the tracer holds a BPF program and has gone quiet: everything is attached then."""
+        end = time.monotonic() + READY_TIMEOUT_S
+        used_ns, since = self.cpu_ns(), time.monotonic()
+        while time.monotonic() < end:
+            time.sleep(0.15)
+            if self.is_gone():
+                self.collect()
+                raise Failure("ended early: " + first_line(self.errors))
+            now_used_ns, now = self.cpu_ns(), time.monotonic()
+            busy = (now_used_ns - used_ns) / 1e9 / (now - since)
+            used_ns, since = now_used_ns, now
+            if busy < 0.05 and self.statistics():
+                return
+        self.kill()
+        raise Failure("did not start tracing")
+
+    def cpu_ns(self):
+        """CPU time of all threads so far."""
+        total_ns = 0
+        for task in pathlib.Path(f"/proc/{self.pid}/task").glob("*"):
+            fields = read_file(task / "schedstat").split()
+            total_ns += int(fields[0]) if fields else 0
+        return total_ns
+
+    def user_s(self):
+        fields = read_file(f"/proc/{self.pid}/stat").rsplit(")", 1)[-1].split()
+        return int(fields[11]) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+
+    def statistics(self):
+        """{program id: (run time in ns, runs)} of the BPF programs that the tracer holds."""
+        programs = {}
+        for descriptor in pathlib.Path(f"/proc/{self.pid}/fdinfo").glob("*"):
+            fields = dict(line.split(":", 1) for line in read_file(descriptor).splitlines() if ":" in line)
+            if "run_cnt" in fields:
+                programs[int(fields["prog_id"])] = (int(fields["run_time_ns"]), int(fields["run_cnt"]))
+        return programs
+
+    def written_bytes(self):
+        """Bytes given to write(2) so far, also by a process that has ended but is not collected yet."""
+        for line in read_file(f"/proc/{self.pid}/io").splitlines():
+            if line.startswith("wchar:"):
+                return int(line.split()[1])
+        return 0
+
+    def is_gone(self):
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return ended is not None
+
+    def interrupt(self):
+        """Sends SIGINT and waits for the end, which is left to collect(): seconds."""
+        start = time.monotonic()
+        os.kill(self.pid, signal.SIGINT)
+        while not self.is_gone():
+            if time.monotonic() - start > STOP_TIMEOUT_S:
+                self.kill()
+                raise Failure("did not stop")
+            time.sleep(0.0002)
+        return time.monotonic() - start
+
+    def collect(self):
+        """Takes the ended process off the kernel's hands: its use of the machine, its messages, its status."""
+        _, status, self.usage = os.wait4(self.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        os.set_blocking(self.process.stderr.fileno(), False)  # a child that detaches may hold the other end
+        self.errors = self.process.stderr.read() or b""
+        self.process.stderr.close()
+
+    def stop(self):
+        elapsed_s = self.interrupt()
+        self.collect()
+        return elapsed_s
+
+    def kill(self):
+        if self.process.returncode is None:
+            self.process.kill()
+            self.collect()
+
+
+class Statistics:
+    """Has the kernel time every run of a BPF program while the block lasts."""
+
+    PATH = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
+
+    def __enter__(self):
+        self.before = self.PATH.read_text()
+        self.PATH.write_text("1")
+
+    def __exit__(self, *_):
+        self.PATH.write_text(self.before)

@@ -1,0 +1,105 @@
+"""Rows of samples, their tables, and the targets that they meet or miss."""
+
+import dataclasses
+import json
+
+from harness.process import median
+
+TOOLS = ["espy", "bpftrace", "C"]
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    unit: str
+    samples: dict = dataclasses.field(default_factory=dict)  # tool -> samples, in `unit`
+    failures: dict = dataclasses.field(default_factory=dict)  # tool -> why there are none
+    limit: float | None = None      # espy's target
+    at_least: bool = False          # ... is a lower bound
+    at_most_ratio: dict = dataclasses.field(default_factory=dict)  # tool -> espy's target as a multiple of it
+
+    def add(self, tool, sample):
+        self.samples.setdefault(tool, []).append(sample)
+
+    def value(self, tool):
+        return median(self.samples[tool]) if self.samples.get(tool) else None
+
+    def ratio(self, tool):
+        espy, other = self.value("espy"), self.value(tool)
+        return espy / other if espy is not None and other else None
+
+    def misses(self):
+        """What espy fails to reach, as phrases."""
+        espy = self.value("espy")
+        has_target = self.limit is not None or self.at_most_ratio
+        if espy is None:
+            return [f"{self.name}: no figure"] if has_target else []
+        missed = []
+        if self.limit is not None and (espy < self.limit if self.at_least else espy > self.limit):
+            missed.append(f"{self.name}: {number(espy)} {self.unit}, target {number(self.limit)}")
+        for tool, ratio in self.at_most_ratio.items():
+            actual = self.ratio(tool)
+            if actual is not None and actual > ratio:
+                missed.append(f"{self.name}: {actual:.2f} times {tool}, target {ratio:g}")
+        return missed
+
+    def target(self):
+        parts = []
+        if self.limit is not None:
+            parts.append(("≥ " if self.at_least else "≤ ") + number(self.limit))
+        parts += [f"≤ {ratio:g} × {tool}" for tool, ratio in self.at_most_ratio.items()]
+        return ", ".join(parts)
+
+
+def number(value):
+    if value == 0 or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+
+
+class Report:
+    def __init__(self):
+        self.groups = {}  # title -> rows
+        self.notes = []
+
+    def group(self, title):
+        return self.groups.setdefault(title, [])
+
+    def note(self, text):
+        self.notes.append(text)
+        print(f"  note: {text}", flush=True)
+
+    def print_group(self, title):
+        header = ["", "unit", *TOOLS, "espy/bpftrace", "espy/C", "target", ""]
+        lines = [header]
+        for row in self.groups[title]:
+            cells = [row.name, row.unit]
+            for tool in TOOLS:
+                samples = row.samples.get(tool)
+                spread = f" ({number(max(samples) if row.at_least else min(samples))})" if samples and len(samples) > 1 else ""
+                cells.append(number(row.value(tool)) + spread if samples else "failed" if tool in row.failures else "-")
+            for tool in TOOLS[1:]:
+                ratio = row.ratio(tool)
+                cells.append("-" if ratio is None else f"{ratio:.3g}" if ratio < 100 else f"{ratio:.0f}")
+            cells += [row.target(), "missed" if row.misses() else ""]
+            lines.append(cells)
+        widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+        print(f"\n{title}")
+        for line in lines:
+            cells = [cell.ljust(width) if i in (0, 1, 7, 8) else cell.rjust(width)
+                     for i, (cell, width) in enumerate(zip(line, widths))]
+            print("  " + "  ".join(cells).rstrip())
+        for row in self.groups[title]:
+            for tool, why in row.failures.items():
+                print(f"  {tool}, {row.name}: {why}")
+        print(flush=True)
+
+    def misses(self):
+        return [phrase for rows in self.groups.values() for row in rows for phrase in row.misses()]
+
+    def write_json(self, path):
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"notes": self.notes,
+                       "groups": {title: [dataclasses.asdict(row) for row in rows]
+                                  for title, rows in self.groups.items()}}, file, indent=1)
+            file.write("\n")

@@ -1,0 +1,50 @@
+"""Start-up: wall time and peak memory from exec to exit. The column C is a static program that does the least."""
+
+import os
+
+from harness.process import Failure, run_measured
+from harness.report import Row
+
+SCRIPTS = [
+    # name, script, what floor(1) does instead, targets in ms and MiB
+    ("begin only", "BEGIN { exit(); }", "nothing", 5, 8),
+    ("one tracepoint, 1 ms",
+     'tracepoint:syscalls:sys_enter_openat { printf("%s %s\\n", comm, str(args->filename)); } interval:ms:1 { exit(); }',
+     "tracepoint", 10, 12),
+    ("all syscalls counted, 50 ms",
+     "tracepoint:syscalls:sys_enter_* { @[probe] = count(); } interval:ms:50 { exit(); }", None, 150, 16),
+]
+MIN_RUNS = 15
+ENVIRONMENT = {**os.environ, "BPFTRACE_MAX_PROBES": "2048"}
+
+
+def run(tools, report, options):
+    title = "Start-up: median (least) of runs from exec to exit"
+    rows = report.group(title)
+    for name, script, floor, limit_ms, limit_mib in SCRIPTS:
+        wall = Row(name, "ms", limit=limit_ms)
+        memory = Row(name, "MiB", limit=limit_mib)
+        rows += [wall, memory]
+        commands = {tool: tools.script(tool, script) for tool in tools.scripted}
+        if floor:
+            commands["C"] = [tools.helper("floor"), floor]
+        is_slow = floor is None  # in bpftrace it takes half a minute
+        if is_slow and options.quick:
+            commands.pop("bpftrace", None)
+        for round_index in range(max(MIN_RUNS, options.rounds)):
+            for tool, command in list(commands.items()):
+                if is_slow and tool == "bpftrace" and round_index > 0:
+                    continue
+                measure(tools, command, tool, wall, memory, commands)
+    report.print_group(title)
+
+
+def measure(tools, command, tool, wall, memory, commands):
+    try:
+        wall_ms, peak_mib, _ = run_measured(tools.helper("spawn"), command, ENVIRONMENT)
+    except Failure as failure:
+        wall.failures[tool] = str(failure)
+        del commands[tool]
+        return
+    wall.add(tool, wall_ms)
+    memory.add(tool, peak_mib)
