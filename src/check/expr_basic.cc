@@ -28,12 +28,8 @@ TypeId Analyzer::expr(ExprId id) {
   out.is_reduced = false;
   const TypeId found = std::visit([&](const auto& node) { return visit(id, node); }, ast()[id].node);
   --depth_;
-  ExprFact& done = fact(id);
-  if (done.type != found) {
-    done.type = found;
-    changed();
-  }
-  return found;
+  // Whether another round is needed is for variables and maps to say: all else follows from them.
+  return fact(id).type = found;
 }
 
 TypeId Analyzer::value(ExprId id) {
