@@ -2,6 +2,7 @@
 // its type's width.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "lower/unit.h"
 
@@ -131,6 +132,27 @@ ValueId UnitLowering::equal_values(Operand left, Operand right) {
   return equal_bytes(left.value, right.value, std::min(a.size_bytes, b.size_bytes));
 }
 
+// Against a string known at compile time: its words are immediates, and its last one may reach into the zeros behind
+// it.
+ValueId UnitLowering::equal_text(Operand operand, std::string text) {
+  const uint32_t capacity = types()[operand.type].size_bytes;
+  text.resize(std::min<size_t>(round_up(text.size() + 1, 8), capacity));
+  if (text.size() > kInlineCompareBytes)
+    return equal_bytes(operand.value, constant_bytes(text), static_cast<uint32_t>(text.size()));
+  const uint32_t align = alignment_of(operand.value);
+  ValueId difference = ir().constant(0);
+  for (size_t at = 0; at < text.size();) {
+    const auto width = static_cast<uint8_t>(std::min<size_t>(align, std::bit_floor(text.size() - at)));
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, width);
+    const ValueId loaded = ir().load(width, operand.value, static_cast<int64_t>(at));
+    const ValueId both = ir().binary(Op::k_xor, loaded, ir().constant(static_cast<int64_t>(word)));
+    difference = ir().binary(Op::k_or, difference, both);
+    at += width;
+  }
+  return ir().binary(Op::k_eq, difference, ir().constant(0));
+}
+
 Operand UnitLowering::binary(ExprId expr, const syntax::Binary& node) {
   const TypeId result = type(expr);
   if (node.op == BinaryOp::kLogicalAnd || node.op == BinaryOp::kLogicalOr) {
@@ -157,12 +179,7 @@ Operand UnitLowering::binary(ExprId expr, const syntax::Binary& node) {
       if (!known || types()[other->type].kind != Kind::kString) continue;
       const auto needed = static_cast<uint32_t>(known->size() + 1);
       if (needed > types()[other->type].size_bytes) return {result, ir().constant(node.op == BinaryOp::kNotEqual)};
-      left = in_our_memory(left);
-      right = in_our_memory(right);
-      // Whole words where there are as many: both sides have zeros behind the end.
-      const uint32_t whole = std::min(
-          {static_cast<uint32_t>(round_up(needed, 8)), types()[left.type].size_bytes, types()[right.type].size_bytes});
-      const ValueId same = equal_bytes(left.value, right.value, std::max(needed, whole));
+      const ValueId same = equal_text(in_our_memory(*other), *known);
       return {result, node.op == BinaryOp::kEqual ? same : ir().binary(Op::k_xor, same, ir().constant(1))};
     }
     const ValueId same = equal_values(left, right);

@@ -183,6 +183,7 @@ class UnitLowering : public Lowering {
   ValueId arithmetic(syntax::BinaryOp op, Operand left, Operand right, TypeId result, bool is_unsigned);
   ValueId compare(syntax::BinaryOp op, Operand left, Operand right, bool is_unsigned);
   ValueId equal_bytes(ValueId left, ValueId right, uint32_t size_bytes);
+  ValueId equal_text(Operand operand, std::string text);
   ValueId equal_values(Operand left, Operand right);
   bool is_unsigned_pair(ExprId left, ExprId right);
   ValueId normalise(ValueId value, TypeId type);
