@@ -1,0 +1,73 @@
+// Where the shape of the IR is the point: what must be cheap, and what must not be there at all.
+#include "lower_support.h"
+
+namespace espy::lower {
+namespace {
+
+using ::testing::Test;
+
+class LowerIr : public Test {
+ protected:
+  testing::FakeKernel kernel_;
+  std::string optimized(const std::string& text) { return Script(text, kernel_).optimized(); }
+};
+
+size_t count(const std::string& text, std::string_view what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+TEST_F(LowerIr, CountingAScalarIsAPlainAddInThisCpusSlot) {
+  const std::string ir = optimized("raw { @ = count(); }");
+  EXPECT_EQ(count(ir, "map_lookup_elem"), 0u) << ir;
+  EXPECT_EQ(count(ir, "atomic"), 0u) << ir;
+  EXPECT_EQ(count(ir, "get_smp_processor_id"), 1u) << ir;
+}
+
+TEST_F(LowerIr, CountingAKeyUpdatesInPlaceAndInsertsZerosOnAMiss) {
+  const std::string ir = optimized("raw { @[pid] = count(); }");
+  EXPECT_EQ(count(ir, "map_lookup_elem"), 2u) << ir;
+  EXPECT_EQ(count(ir, "map_update_elem"), 1u) << ir;
+}
+
+TEST_F(LowerIr, AnUnusedIncrementIsAtomic) {
+  EXPECT_EQ(count(optimized("raw { @x = (int64)0; @x++; }"), "atomic_add"), 1u);
+}
+
+TEST_F(LowerIr, AShortConstantStringIsComparedByWords) {
+  const std::string ir = optimized("raw /comm == \"bash\"/ { @ = count(); }");
+  EXPECT_EQ(count(ir, "strncmp"), 0u) << ir;
+  EXPECT_EQ(count(ir, "load.8 [v"), 3u) << ir;  // the exit flag, one word of the name, the counter
+}
+
+TEST_F(LowerIr, NothingIsLeftBehindAnEnd) {
+  const std::string ir = optimized("raw { exit(); @[1] = 1; }");
+  EXPECT_EQ(count(ir, "map_update_elem"), 0u) << ir;
+}
+
+TEST_F(LowerIr, LossesHaveACounterOfTheirOwn) {
+  Script script("raw { @a[pid] = 1; @b[pid] = count(); @s = 1; }", kernel_);
+  ASSERT_EQ(script.lowered.program.loss_counters.size(), 2u);
+  EXPECT_EQ(script.lowered.program.loss_counters[0].first, "map full @a");
+}
+
+TEST_F(LowerIr, ALongStringIsInTheTailAndAShortOneInPlace) {
+  Script script("raw { printf(\"%s %s\", str(arg0), comm); }", kernel_);
+  const program::Program& program = script.lowered.program;
+  ASSERT_EQ(program.events.size(), 1u);
+  const program::EventSchema& event = program.events[program::EventId{0}];
+  ASSERT_EQ(event.fields.size(), 2u);
+  EXPECT_TRUE(event.fields[0].is_in_tail);
+  EXPECT_FALSE(event.fields[1].is_in_tail);
+  EXPECT_EQ(program.ring_slack_bytes, 4096u);
+}
+
+TEST_F(LowerIr, WithoutEventsThereIsNoRing) {
+  Script script("raw { @ = count(); }", kernel_);
+  EXPECT_FALSE(script.lowered.program.ring.valid());
+  EXPECT_EQ(script.lowered.program.ring_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace espy::lower
