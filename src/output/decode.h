@@ -30,7 +30,7 @@ struct Resolver {
 struct DecodeContext {
   const types::Types& types;
   const Resolver& resolver;
-  std::span<const std::string> literals = {};  // of the event or map: timestamp formats
+  std::span<const std::string> literals = {};  // Program::formats
 };
 
 // One value as it lies in an event, in a map's key, or in a map's value that is not per-CPU. Too few bytes decode as

@@ -17,7 +17,7 @@
 //   usym       u64 address, u32 pid, u32 0
 //   inet       u32 family (AF_INET, AF_INET6), 16 bytes
 //   mac        6 bytes
-//   timestamp  u64 nanoseconds, u32 index into the event's or map's literals, u32 clock
+//   timestamp  u64 nanoseconds, u32 index into Program::formats, u32 clock
 //   others     as their C type
 #pragma once
 

@@ -179,6 +179,9 @@ struct Program {
   uint32_t sequence_offset = 0;   // u64
   std::vector<std::pair<std::string, uint32_t>> loss_counters;  // "map full @x": u64 each, shown at exit when not 0
 
+  // Formats of timestamps, which name theirs by its index here: a value may travel from an event into a map and back.
+  std::vector<std::string> formats;
+
   // One STACK_TRACE map per shape of stack, by the stack's type.
   std::vector<std::pair<types::TypeId, MapId>> stacks;
 };

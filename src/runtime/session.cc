@@ -63,7 +63,7 @@ class SignalFd {
 // ---- What a handler is given ----------------------------------------------------------------------------------------
 
 output::Value EventView::field(size_t index) const {
-  const output::DecodeContext context{session_.types(), session_.resolver(), schema_.literals};
+  const output::DecodeContext context{session_.types(), session_.resolver(), session_.program().formats};
   return output::decode_field(context, schema_.fields[index], record_);
 }
 
@@ -118,7 +118,7 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
            options,
            has_ring ? Ring(machine.memory(program.ring), program.maps[program.ring].value_size, program.ring_bytes)
                     : Ring({}, 0, 0),
-           MapReader(machine, program, output::DecodeContext{types_, resolver_}),
+           MapReader(machine, program, output::DecodeContext{types_, resolver_, program_.formats}),
            {},
            {}});
   for (const program::EventSchema& schema : program.events) {

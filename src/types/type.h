@@ -49,7 +49,7 @@ enum class Kind : uint8_t {
   kInet,          // uint8 family (4 or 6 as AF_INET, AF_INET6), padding to 4, 16 bytes of address
   kMac,           // 6 bytes
   kUsername,      // uint32 uid
-  kTimestamp,     // uint64 nanoseconds, uint32 event-schema literal of the format, uint32 clock
+  kTimestamp,     // uint64 nanoseconds, uint32 index into Program::formats, uint32 clock
   kCgroupPath,    // uint64 cgroup id
   kProbeName,     // uint64 index into Program::attach_points: shown as the probe's full name
   kFunctionName,  // the same index: shown as the probed function's name

@@ -1,0 +1,104 @@
+#include "builtins/common.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace espy::builtins {
+
+using ir::Condition;
+using ir::Op;
+using ir::ValueId;
+using lower::Lowering;
+using lower::Operand;
+using types::AddressSpace;
+using types::Kind;
+using types::TypeId;
+
+ValueId bounded(Lowering& lowering, ValueId value, uint32_t limit) {
+  ir::Builder& ir = lowering.ir();
+  return lowering.select(
+      Condition::ule, value, ir.constant(limit), [&] { return value; }, [&] { return ir.constant(limit); });
+}
+
+Pointed pointed_to(Lowering& lowering, syntax::ExprId expr) {
+  const Operand operand = lowering.value(expr);
+  if (operand.is_address) return {operand.value, operand.space};
+  const types::Type& type = lowering.types()[operand.type];
+  if (type.kind == Kind::kPointer) return {operand.value, type.space};
+  return {operand.value, lowering.unit().context.pointers};
+}
+
+// A word at a time; the rest by halves. An address that was computed may be unaligned, which the stack does not take.
+ValueId bytes_differ(Lowering& lowering, ValueId a, ValueId b, uint32_t size_bytes) {
+  ir::Builder& ir = lowering.ir();
+  for (ValueId* address : {&a, &b}) {
+    if (ir.function().values[*address].op != Op::k_add) continue;
+    const ValueId copy = lowering.memory(size_bytes, "bytes");
+    lowering.copy(copy, *address, size_bytes);
+    *address = copy;
+  }
+  ValueId difference = ir.constant(0);
+  for (uint32_t at = 0; at < size_bytes;) {
+    uint32_t width = 8;
+    while (width > size_bytes - at) width /= 2;
+    const auto bytes = static_cast<uint8_t>(width);
+    difference = ir.binary(Op::k_or, difference, ir.binary(Op::k_xor, ir.load(bytes, a, at), ir.load(bytes, b, at)));
+    at += width;
+  }
+  return ir.binary(Op::k_ne, difference, 0);
+}
+
+ValueId as_string(Lowering& lowering, syntax::ExprId expr, uint32_t capacity_bytes) {
+  const Operand operand = lowering.in_our_memory(lowering.value(expr));
+  return lowering.convert(operand, lowering.types().string(capacity_bytes)).value;
+}
+
+Operand named_number(Lowering& lowering, ValueId index, const std::vector<std::string>& names,
+                     std::string_view otherwise, uint32_t capacity_bytes) {
+  ir::Builder& ir = lowering.ir();
+  std::string table;
+  const auto append = [&](std::string_view name) {
+    table += name.substr(0, capacity_bytes - 1);
+    table.resize((table.size() / capacity_bytes + 1) * capacity_bytes);
+  };
+  for (const std::string& name : names) append(name.empty() ? otherwise : std::string_view(name));
+  append(otherwise);
+  const ValueId row = bounded(lowering, index, static_cast<uint32_t>(names.size()));
+  const ValueId address =
+      ir.binary(Op::k_add, lowering.constant_bytes(table), ir.binary(Op::k_mul, row, capacity_bytes));
+  return {lowering.types().string(capacity_bytes), address, true};
+}
+
+std::string choices(std::string_view word, const std::vector<std::string>& names) {
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string near = nearest(word, candidates);
+  return near.empty() ? "there are " + join(names, ", ") : "did you mean `" + near + "`?";
+}
+
+Operand kernel_member(Lowering& lowering, ValueId base, TypeId struct_type,
+                      std::initializer_list<std::string_view> path) {
+  types::Types& types = lowering.types();
+  ir::Builder& ir = lowering.ir();
+  TypeId outer = struct_type, type = struct_type;
+  int64_t offset_bytes = 0;
+  for (const std::string_view name : path) {
+    if (types[type].kind == Kind::kPointer) {
+      base = lowering.read_scalar(base, offset_bytes, 8, false, AddressSpace::kKernel, outer);
+      offset_bytes = 0;
+      type = outer = types[type].element;
+    }
+    lowering.kernel().complete(types, type);
+    const auto found = types::find_member(types, type, name);
+    if (!found) return {types.int64(), ir.constant(0)};
+    offset_bytes += found->offset_bits / 8;
+    type = found->type;
+  }
+  const types::Type last = types[type];
+  if (types::is_by_reference(last))
+    return {type, ir.binary(Op::k_add, base, offset_bytes), true, AddressSpace::kKernel};
+  return {type, lowering.read_scalar(base, offset_bytes, static_cast<uint8_t>(last.size_bytes), last.is_signed,
+                                     AddressSpace::kKernel, outer)};
+}
+
+}  // namespace espy::builtins

@@ -1,0 +1,42 @@
+// What several families need.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check/checker.h"
+#include "lower/lowering.h"
+#include "spec/builtin.h"
+
+namespace espy::builtins {
+
+// `value`, or `limit` where it is larger as an unsigned number: where the verifier must see a bound.
+ir::ValueId bounded(lower::Lowering& lowering, ir::ValueId value, uint32_t limit);
+
+// Where the bytes of `expr` are when taken as the target of a pointer: of a pointer or integer its value, of an array,
+// string or struct its address. An integer points to where the probe's own pointers do.
+struct Pointed {
+  ir::ValueId address;
+  types::AddressSpace space = types::AddressSpace::kKernel;
+};
+Pointed pointed_to(lower::Lowering& lowering, syntax::ExprId expr);
+
+// 1 if `size_bytes` at two places of our memory differ, else 0.
+ir::ValueId bytes_differ(lower::Lowering& lowering, ir::ValueId a, ir::ValueId b, uint32_t size_bytes);
+
+// The string of our memory or anywhere as one of `capacity_bytes`, zeros behind its end.
+ir::ValueId as_string(lower::Lowering& lowering, syntax::ExprId expr, uint32_t capacity_bytes);
+
+// `names[index]`, or `otherwise` for what is not among them: a table of equally long strings in .rodata.
+lower::Operand named_number(lower::Lowering& lowering, ir::ValueId index, const std::vector<std::string>& names,
+                            std::string_view otherwise, uint32_t capacity_bytes);
+
+// The hint for a word that is not among `names`: "did you mean `x`?", or what there is.
+std::string choices(std::string_view word, const std::vector<std::string>& names);
+
+// The member of the struct at `base` by its path, through pointers; its address where it is larger than a register.
+lower::Operand kernel_member(lower::Lowering& lowering, ir::ValueId base, types::TypeId struct_type,
+                             std::initializer_list<std::string_view> path);
+
+}  // namespace espy::builtins

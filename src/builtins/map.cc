@@ -1,0 +1,88 @@
+// What asks and changes maps at once, in BPF. (clear, zero and print act when drained: output.cc.)
+#include "builtins/all.h"
+#include "builtins/common.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using lower::Lowering;
+using lower::Operand;
+using spec::CallSite;
+using syntax::ExprId;
+using types::Kind;
+using types::TypeId;
+
+bool is_element(const syntax::Ast& ast, ExprId expr) { return ast.get<syntax::Index>(expr) != nullptr; }
+
+// The map's key type is only known when all uses are: so whether a key is wanted is asked of what is written.
+TypeId check_delete(Checker& checker, const CallSite& call) {
+  if (call.arguments.size() == 2 && is_element(checker.ast(), call.arguments[0]))
+    checker.error("not-a-map", checker.ast()[call.arguments[0]].span, "the map stands without a key here",
+                  "write `delete(@m, key)`");
+  return checker.types().bool_type();
+}
+
+Lowering::MapElement named_element(Lowering& lowering, const CallSite& call) {
+  const program::ScriptMapId map = lowering.unit().fact(call.arguments[0]).map;
+  return call.arguments.size() > 1 ? lowering.element(map, call.arguments[1]) : lowering.element(call.arguments[0]);
+}
+
+Operand lower_delete(Lowering& lowering, const CallSite& call) {
+  return lowering.scalar_operand(lowering.types().bool_type(), lowering.remove(named_element(lowering, call)));
+}
+
+Operand lower_has_key(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const ir::ValueId result = lowering.memory(8, "has_key");
+  ir.store(8, result, ir.constant(0));
+  lowering.with_value(
+      named_element(lowering, call), [&](ir::ValueId) { ir.store(8, result, ir.constant(1)); }, nullptr);
+  return lowering.scalar_operand(lowering.types().bool_type(), ir.load(8, result));
+}
+
+// ---- len: of a map its keys, of a stack its frames ------------------------------------------------------------------
+
+TypeId check_len(Checker& checker, const CallSite& call) {
+  const ExprId what = call.arguments[0];
+  const bool is_map = checker.unit().fact(what).map.valid() && !is_element(checker.ast(), what);
+  const types::Type& type = checker.types()[checker.type(what)];
+  if (!is_map && type.kind != Kind::kArray && type.kind != Kind::kTuple) {
+    checker.error(
+        "wrong-argument", checker.ast()[what].span,
+        "`len`'s first argument must be a map or an array, not " + to_string(checker.types(), checker.type(what)),
+        type.kind == Kind::kString ? "use `strlen`" : "");
+  }
+  if (!is_map && type.kind == Kind::kArray) checker.fold(call.expr, int64_t{type.count});
+  if (!is_map && type.kind == Kind::kTuple) checker.fold(call.expr, static_cast<int64_t>(type.members.size()));
+  return checker.types().int64();
+}
+
+Operand lower_len(Lowering& lowering, const CallSite& call) {
+  return lowering.scalar_operand(lowering.types().int64(),
+                                 lowering.length(lowering.unit().fact(call.arguments[0]).map));
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "bool delete(map m, any key = 0)",
+     .doc = "Removes a key, or forgets a map without keys; true if it was there. `delete(@m[key])` is the old form.",
+     .check = check_delete,
+     .lower = lower_delete,
+     .example = "begin { @x[1] = 1; @x[2] = 2; delete(@x, 1); delete(@x[2]); }"},
+    {.sig = "bool has_key(map m, any key)",
+     .doc = "True if the map has the key.",
+     .lower = lower_has_key,
+     .example = "begin { @x[1] = 1; if (has_key(@x, 1)) { print(\"yes\"); } }"},
+    {.sig = "any len(any m)",
+     .doc = "The number of keys of a map, or of elements of an array.",
+     .check = check_len,
+     .lower = lower_len,
+     .example = "begin { @x[1] = 1; @x[2] = 2; print(len(@x)); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> map_builtins() { return kRows; }
+
+}  // namespace espy::builtins

@@ -1,0 +1,134 @@
+// Addresses of the network.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "builtins/all.h"
+#include "builtins/common.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using ir::Condition;
+using ir::Helper;
+using ir::ValueId;
+using lower::Lowering;
+using lower::Operand;
+using spec::CallSite;
+using types::Kind;
+using types::TypeId;
+
+constexpr uint32_t kV4Bytes = 4;
+constexpr uint32_t kV6Bytes = 16;
+constexpr uint32_t kInetBytes = 20;
+constexpr uint32_t kMacBytes = 6;
+
+// ---- ntop([family,] address) ----------------------------------------------------------------------------------------
+
+TypeId check_ntop(Checker& checker, const CallSite& call) {
+  const syntax::ExprId address = call.arguments.back();
+  const types::Type& type = checker.types()[checker.type(address)];
+  const bool is_bytes = type.kind == Kind::kArray || type.kind == Kind::kString || type.kind == Kind::kBuffer;
+  const uint32_t size = type.kind == Kind::kBuffer ? type.count : type.size_bytes;
+  const bool fits =
+      types::is_integer(type) || type.kind == Kind::kPointer || (is_bytes && (size == kV4Bytes || size == kV6Bytes));
+  if (!fits) {
+    checker.error("wrong-argument", checker.ast()[address].span,
+                  "an address is an integer, or an array of 4 or 16 bytes, not " +
+                      to_string(checker.types(), checker.type(address)));
+  }
+  if (call.arguments.size() > 1 && !types::is_integer(checker.types()[checker.type(call.arguments[0])]))
+    checker.error("wrong-argument", checker.ast()[call.arguments[0]].span, "the family must be AF_INET or AF_INET6");
+  return checker.types().simple(Kind::kInet);
+}
+
+// An integer is an IPv4 address as it lies in memory, in network order.
+Operand lower_ntop(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const syntax::ExprId given = call.arguments.back();
+  const types::Type type = lowering.types()[lowering.type(given)];
+  Operand out{lowering.types().simple(Kind::kInet), lowering.memory(kInetBytes, "inet"), true};
+  lowering.zero(out.value, kInetBytes);
+  const ValueId place = ir.binary(ir::Op::k_add, out.value, 4);
+  uint32_t size = kV4Bytes;
+  if (types::is_integer(type)) {
+    ir.store(4, place, lowering.scalar(given));
+  } else {
+    Pointed source = pointed_to(lowering, given);
+    if (type.kind == Kind::kBuffer) source.address = ir.binary(ir::Op::k_add, source.address, 4);
+    const uint32_t there = type.kind == Kind::kBuffer ? type.count : type.size_bytes;
+    const bool is_v6 = type.kind != Kind::kPointer && there >= kV6Bytes;
+    const bool is_v6_behind_pointer =
+        type.kind == Kind::kPointer && call.arguments.size() > 1 && lowering.integer(call.arguments[0]) == AF_INET6;
+    if (is_v6 || is_v6_behind_pointer) size = kV6Bytes;
+    // 16 bytes may start at 4 of our own: read them where it is aligned, then move.
+    const ValueId bytes = lowering.memory(size, "address");
+    lowering.read(bytes, size, source.address, source.space);
+    for (uint32_t at = 0; at < size; at += 4) ir.store(4, place, ir.load(4, bytes, at), at);
+  }
+  const ValueId family = call.arguments.size() > 1 ? lowering.scalar(call.arguments[0])
+                                                   : ir.constant(size == kV6Bytes ? AF_INET6 : AF_INET);
+  ir.store(4, out.value, family);
+  return out;
+}
+
+// ---- pton("ADDRESS"): bytes at compile time -------------------------------------------------------------------------
+
+std::string parse_address(const std::string& text) {
+  char bytes[kV6Bytes];
+  if (::inet_pton(AF_INET, text.c_str(), bytes) == 1) return {bytes, kV4Bytes};
+  if (::inet_pton(AF_INET6, text.c_str(), bytes) == 1) return {bytes, kV6Bytes};
+  return {};
+}
+
+TypeId check_pton(Checker& checker, const CallSite& call) {
+  const auto text = checker.text(call.arguments[0]);
+  const std::string bytes = text ? parse_address(*text) : std::string();
+  if (text && bytes.empty()) {
+    checker.error("bad-address", checker.ast()[call.arguments[0]].span,
+                  "`" + *text + "` is neither an IPv4 nor an IPv6 address");
+  }
+  const auto size = static_cast<uint32_t>(bytes.empty() ? kV4Bytes : bytes.size());
+  return checker.types().array(checker.types().int_type(1, false), size);
+}
+
+Operand lower_pton(Lowering& lowering, const CallSite& call) {
+  const std::string bytes = parse_address(*lowering.text(call.arguments[0]));
+  return {lowering.type(call.expr), lowering.constant_bytes(bytes), true};
+}
+
+// ---- macaddr, socket_cookie
+
+Operand lower_macaddr(Lowering& lowering, const CallSite& call) {
+  const Pointed source = pointed_to(lowering, call.arguments[0]);
+  Operand out{lowering.types().simple(Kind::kMac), lowering.memory(kMacBytes, "mac"), true};
+  lowering.read(out.value, kMacBytes, source.address, source.space);
+  return out;
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "inet ntop(any family, any address = family)",
+     .doc = "An IP address to show: of an integer (IPv4, in network order) or of 4 or 16 bytes. The family may stand "
+            "before it.",
+     .check = check_ntop,
+     .lower = lower_ntop,
+     .example = "begin { printf(\"%s %s\\n\", ntop(0x0100007f), ntop(pton(\"::1\"))); }"},
+    {.sig = "any pton(literal string address)",
+     .doc = "The bytes of an IPv4 or IPv6 address, in network order.",
+     .check = check_pton,
+     .lower = lower_pton,
+     .example = "begin { print(pton(\"127.0.0.1\")); }"},
+    {.sig = "macaddr macaddr(any p)",
+     .doc = "The hardware address whose 6 bytes are at `p`.",
+     .lower = lower_macaddr,
+     .example = "begin { print(macaddr(\"abcdef\")); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> net_builtins() { return kRows; }
+
+}  // namespace espy::builtins

@@ -1,0 +1,165 @@
+// What fired, and the registers it left: probe, func, probetype, ctx, reg(), usermode; and signals to the task.
+// `args`, `argN` and `retval` are no builtins: the probe's context has them as fields.
+#include <csignal>
+#include <cstring>
+
+#include "base/strings.h"
+#include "builtins/all.h"
+#include "builtins/common.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using ir::Helper;
+using ir::Op;
+using lower::Lowering;
+using lower::Operand;
+using spec::BuiltinKind;
+using spec::CallSite;
+using types::Kind;
+using types::TypeId;
+
+// The index of what fired, shown as the type says.
+template <Kind kKind>
+Operand lower_fired(Lowering& lowering, const CallSite&) {
+  return lowering.scalar_operand(lowering.types().simple(kKind), lowering.probe_index());
+}
+
+TypeId check_context(Checker& checker, const CallSite&) { return checker.unit().context.context_type; }
+
+Operand lower_context(Lowering& lowering, const CallSite& call) {
+  return lowering.scalar_operand(lowering.type(call.expr), lowering.ir().context());
+}
+
+// ---- Registers
+
+bool has_registers(Checker& checker, const CallSite& call) {
+  if (checker.unit().context.registers_offset_bytes) return true;
+  checker.error("no-registers", call.span, "`" + checker.first_probe().provider + "` probes have no registers");
+  return false;
+}
+
+TypeId check_register(Checker& checker, const CallSite& call) {
+  const TypeId result = checker.types().uint64();
+  const auto name = checker.text(call.arguments[0]);
+  if (!name || !has_registers(checker, call)) return result;
+  const kernel::Arch& arch = checker.kernel().arch();
+  if (kernel::find_register(arch, *name)) return result;
+  std::vector<std::string> names;
+  for (const kernel::Register& known : arch.registers) names.emplace_back(known.name);
+  checker.error("unknown-register", checker.ast()[call.arguments[0]].span,
+                "no register is named `" + *name + "` on " + std::string(arch.name), choices(*name, names));
+  return result;
+}
+
+Operand lower_register(Lowering& lowering, const CallSite& call) {
+  const auto found = kernel::find_register(lowering.kernel().arch(), *lowering.text(call.arguments[0]));
+  return lowering.scalar_operand(lowering.types().uint64(), lowering.register_value(*found));
+}
+
+TypeId check_usermode(Checker& checker, const CallSite& call) {
+  if (has_registers(checker, call) && checker.kernel().arch().name != "x86_64")
+    checker.error("wrong-cpu", call.span, "`usermode` is there on x86_64 only");
+  return checker.types().int_type(1, false);
+}
+
+// The two low bits of the code segment are the privilege level: 3 is the user's.
+Operand lower_usermode(Lowering& lowering, const CallSite&) {
+  ir::Builder& ir = lowering.ir();
+  const auto segment = kernel::find_register(lowering.kernel().arch(), "cs");
+  const ir::ValueId level = ir.binary(Op::k_and, lowering.register_value(*segment), 3);
+  return lowering.scalar_operand(lowering.types().int_type(1, false), ir.binary(Op::k_eq, level, 3));
+}
+
+// ---- Signals
+
+std::optional<int> signal_number(std::string_view name) {
+  if (name.starts_with("SIG")) name.remove_prefix(3);
+  for (int number = 1; number < NSIG; ++number)
+    if (const char* known = ::sigabbrev_np(number); known && name == known) return number;
+  return std::nullopt;
+}
+
+TypeId check_signal(Checker& checker, const CallSite& call) {
+  const TypeId nothing = checker.types().void_type();
+  const syntax::ExprId what = call.arguments[0];
+  const source::Span span = checker.ast()[what].span;
+  const types::Type& type = checker.types()[checker.type(what)];
+  if (const auto name = checker.text(what)) {
+    if (signal_number(*name)) return nothing;
+    std::vector<std::string> names;
+    for (int number = 1; number < NSIG; ++number)
+      if (const char* known = ::sigabbrev_np(number)) names.push_back(std::string("SIG") + known);
+    checker.error("unknown-signal", span, "no signal is named `" + *name + "`", choices(*name, names));
+  } else if (const auto number = checker.integer(what); number && (*number < 1 || *number > 64)) {
+    checker.error("unknown-signal", span, "signals are numbered from 1 to 64");
+  } else if (!number && !types::is_integer(type)) {
+    checker.error("wrong-argument", span, "a signal is a name such as \"SIGUSR1\", or a number");
+  }
+  return nothing;
+}
+
+template <Helper kHelper>
+Operand lower_signal(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const auto name = lowering.text(call.arguments[0]);
+  const ir::ValueId number = name ? ir.constant(signal_number(*name).value_or(0)) : lowering.scalar(call.arguments[0]);
+  ir.call(kHelper, {number});
+  return {};
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "probe_name probe",
+     .doc = "The full name of the probe that fired.",
+     .kind = BuiltinKind::kVariable,
+     .lower = lower_fired<Kind::kProbeName>,
+     .example = "begin { print(probe); }"},
+    {.sig = "function_name func",
+     .doc = "The name of the function that is probed.",
+     .kind = BuiltinKind::kVariable,
+     .lower = lower_fired<Kind::kFunctionName>,
+     .example = "uprobe:/bin/bash:readline { print(func); }"},
+    {.sig = "probe_type probetype",
+     .doc = "The type of the probe that fired: `tracepoint`, `kprobe`.",
+     .kind = BuiltinKind::kVariable,
+     .lower = lower_fired<Kind::kProbeType>,
+     .example = "begin { print(probetype); }"},
+    {.sig = "any ctx",
+     .doc = "The probe's raw context, typed where the kernel says its type.",
+     .kind = BuiltinKind::kVariable,
+     .check = check_context,
+     .lower = lower_context},
+    {.sig = "any reg(literal string name)",
+     .doc = "A register of the CPU as it was when the probe fired: `reg(\"ip\")`.",
+     .check = check_register,
+     .lower = lower_register,
+     .example = "profile:hz:99 { @[reg(\"ip\")] = count(); exit(); }"},
+    {.sig = "any usermode",
+     .doc = "1 if the CPU was running a program, 0 if it was in the kernel.",
+     .kind = BuiltinKind::kVariable,
+     .check = check_usermode,
+     .lower = lower_usermode,
+     .example = "profile:hz:99 { @[usermode] = count(); exit(); }"},
+    {.sig = "void signal(any signal)",
+     .doc = "Sends a signal, by name or number, to the process that is traced. Needs `--unsafe`.",
+     .check = check_signal,
+     .lower = lower_signal<Helper::send_signal>,
+     .needs = kernel::Feature::kSendSignal,
+     .is_unsafe = true,
+     .example = "uprobe:/bin/bash:readline { signal(\"SIGUSR1\"); }"},
+    {.sig = "void signal_thread(any signal)",
+     .doc = "Sends a signal to the thread that is traced. Needs `--unsafe`.",
+     .check = check_signal,
+     .lower = lower_signal<Helper::send_signal_thread>,
+     .needs = kernel::Feature::kSendSignal,
+     .is_unsafe = true,
+     .example = "uprobe:/bin/bash:readline { signal_thread(10); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> probe_builtins() { return kRows; }
+
+}  // namespace espy::builtins

@@ -1,0 +1,379 @@
+// Strings and bytes: read from memory, compared, searched, looked up by number.
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/strings.h"
+#include "builtins/all.h"
+#include "builtins/common.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using ir::Condition;
+using ir::Helper;
+using ir::Op;
+using ir::ValueId;
+using lower::Lowering;
+using lower::Operand;
+using spec::CallSite;
+using syntax::ExprId;
+using types::AddressSpace;
+using types::Kind;
+using types::TypeId;
+
+constexpr uint32_t kMaxCompareBytes = 1024;
+
+uint32_t longest(const spec::Config& config) { return static_cast<uint32_t>(config.max_strlen); }
+
+// ---- str(p, length) -------------------------------------------------------------------------------------------------
+
+// With a constant length the string needs just that, and room for its NUL.
+TypeId check_str(Checker& checker, const CallSite& call) {
+  uint32_t capacity = longest(checker.config());
+  const types::Type& type = checker.types()[checker.type(call.arguments[0])];
+  if (type.kind == Kind::kString || type.kind == Kind::kArray) capacity = std::max(type.count, 1u);
+  if (call.arguments.size() > 1) {
+    const auto length = checker.integer(call.arguments[1]);
+    if (length && *length < 0)
+      checker.error("negative-length", checker.ast()[call.arguments[1]].span, "a length cannot be negative");
+    else if (length)
+      capacity =
+          static_cast<uint32_t>(std::min<uint64_t>(static_cast<uint64_t>(*length) + 1, longest(checker.config())));
+  }
+  return checker.types().string(capacity);
+}
+
+// The size, NUL included, where the script computes its length; it never exceeds `capacity_bytes`.
+ValueId computed_size(Lowering& lowering, ExprId length, uint32_t capacity_bytes, uint32_t extra_bytes) {
+  const ValueId wanted = lowering.ir().binary(Op::k_add, lowering.scalar(length), extra_bytes);
+  return bounded(lowering, wanted, capacity_bytes);
+}
+
+ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
+  ir::Builder& ir = lowering.ir();
+  const Pointed source = pointed_to(lowering, call.arguments[0]);
+  const uint32_t capacity = std::min(capacity_bytes, lowering.types()[lowering.type(call.expr)].count);
+  const bool is_computed = call.arguments.size() > 1 && !lowering.integer(call.arguments[1]);
+  if (!is_computed) return lowering.read_string(destination, capacity, source.address, source.space, false);
+  const ValueId size = computed_size(lowering, call.arguments[1], capacity, 1);
+  const Helper helper =
+      source.space == AddressSpace::kUser ? Helper::probe_read_user_str : Helper::probe_read_kernel_str;
+  const ValueId got = ir.call(helper, {destination, size, source.address});
+  return lowering.select(
+      Condition::sgt, got, ir.constant(0), [&] { return ir.binary(Op::k_sub, got, 1); },
+      [&] { return ir.constant(0); });
+}
+
+// ---- buf(p, length) -------------------------------------------------------------------------------------------------
+
+TypeId check_buf(Checker& checker, const CallSite& call) {
+  const types::Type& type = checker.types()[checker.type(call.arguments[0])];
+  const bool has_size = type.kind == Kind::kArray || type.kind == Kind::kString || type.kind == Kind::kBuffer;
+  uint64_t capacity =
+      has_size ? (type.kind == Kind::kBuffer ? type.count : type.size_bytes) : longest(checker.config());
+  if (call.arguments.size() > 1) {
+    const auto length = checker.integer(call.arguments[1]);
+    if (length && *length < 0)
+      checker.error("negative-length", checker.ast()[call.arguments[1]].span, "a length cannot be negative");
+    else if (length)
+      capacity = std::min<uint64_t>(static_cast<uint64_t>(*length), longest(checker.config()));
+  } else if (!has_size) {
+    checker.error("buffer-length", call.span, "how long is the buffer?", "say it: `buf(p, length)`");
+  }
+  return checker.types().buffer(static_cast<uint32_t>(std::max<uint64_t>(capacity, 1)));
+}
+
+ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
+  ir::Builder& ir = lowering.ir();
+  Pointed source = pointed_to(lowering, call.arguments[0]);
+  if (lowering.types()[lowering.type(call.arguments[0])].kind == Kind::kBuffer)
+    source.address = ir.binary(Op::k_add, source.address, 4);
+  const uint32_t capacity = std::min(capacity_bytes, lowering.types()[lowering.type(call.expr)].count);
+  const bool is_computed = call.arguments.size() > 1 && !lowering.integer(call.arguments[1]);
+  if (!is_computed) {
+    lowering.read(destination, capacity, source.address, source.space);
+    return ir.constant(capacity);
+  }
+  const ValueId size = computed_size(lowering, call.arguments[1], capacity, 0);
+  const Helper helper = source.space == AddressSpace::kUser ? Helper::probe_read_user : Helper::probe_read_kernel;
+  ir.call(helper, {destination, size, source.address});
+  return size;
+}
+
+// ---- Lengths
+
+// The helper that copies strings finds their ends faster than instructions do.
+Operand lower_strlen(Lowering& lowering, const CallSite& call) {
+  const Operand text = lowering.value(call.arguments[0]);
+  ValueId length = text.length;
+  if (!length.valid()) {
+    const uint32_t capacity = lowering.types()[text.type].count;
+    length = lowering.read_string(lowering.memory(capacity, "strlen"), capacity, text.value, text.space, false);
+  }
+  return lowering.scalar_operand(lowering.types().uint64(), length);
+}
+
+TypeId check_strcap(Checker& checker, const CallSite& call) {
+  checker.fold(call.expr, int64_t{checker.types()[checker.type(call.arguments[0])].count});
+  return checker.types().uint64();
+}
+
+TypeId check_default_length(Checker& checker, const CallSite& call) {
+  checker.fold(call.expr, static_cast<int64_t>(checker.config().max_strlen));
+  return checker.types().uint64();
+}
+
+// ---- Comparing
+
+TypeId check_compare_size(Checker& checker, const CallSite& call) {
+  const auto size = checker.integer(call.arguments[2]);
+  if (size && (*size < 0 || *size > kMaxCompareBytes))
+    checker.error("compare-length", checker.ast()[call.arguments[2]].span, "at most 1024 bytes can be compared");
+  return checker.types().uint64();
+}
+
+// Behind a string's end there are zeros, so that comparing its words stops where C's strncmp would.
+Operand lower_strncmp(Lowering& lowering, const CallSite& call) {
+  types::Types& types = lowering.types();
+  const auto size = static_cast<uint32_t>(lowering.integer(call.arguments[2]).value_or(0));
+  const uint32_t a = types[lowering.type(call.arguments[0])].count, b = types[lowering.type(call.arguments[1])].count;
+  const uint32_t capacity = std::max({a, b, 1u});
+  const ValueId left = as_string(lowering, call.arguments[0], capacity);
+  const ValueId right = as_string(lowering, call.arguments[1], capacity);
+  return lowering.scalar_operand(types.uint64(), bytes_differ(lowering, left, right, std::min(size, capacity)));
+}
+
+ValueId bytes_at(Lowering& lowering, ExprId expr, uint32_t size_bytes) {
+  const Pointed source = pointed_to(lowering, expr);
+  const ValueId copy = lowering.memory(size_bytes, "bytes");
+  lowering.zero(copy, size_bytes);
+  const types::Type& type = lowering.types()[lowering.type(expr)];
+  const bool is_value = type.kind == Kind::kString || type.kind == Kind::kArray;
+  const uint32_t there = is_value ? std::min(size_bytes, type.size_bytes) : size_bytes;
+  lowering.read(copy, there, source.address, source.space);
+  return copy;
+}
+
+Operand lower_memcmp(Lowering& lowering, const CallSite& call) {
+  const auto size = static_cast<uint32_t>(lowering.integer(call.arguments[2]).value_or(0));
+  const ValueId left = bytes_at(lowering, call.arguments[0], size);
+  const ValueId right = bytes_at(lowering, call.arguments[1], size);
+  return lowering.scalar_operand(lowering.types().uint64(), bytes_differ(lowering, left, right, size));
+}
+
+// ---- Searching, by the kernel's own functions
+
+ValueId find_in(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const Operand haystack = lowering.in_our_memory(lowering.value(call.arguments[0]));
+  const Operand needle = lowering.in_our_memory(lowering.value(call.arguments[1]));
+  const ValueId found = ir.kfunc(*lowering.kernel().kfunc_id("bpf_strstr"), {haystack.value, needle.value});
+  return ir.unary(Op::k_sext32, found);
+}
+
+Operand lower_strstr(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId found = find_in(lowering, call);
+  const ValueId index = lowering.select(
+      Condition::slt, found, ir.constant(0), [&] { return ir.constant(-1); }, [&] { return found; });
+  return lowering.scalar_operand(lowering.types().int64(), index);
+}
+
+Operand lower_strcontains(Lowering& lowering, const CallSite& call) {
+  const ValueId found = find_in(lowering, call);
+  return lowering.scalar_operand(lowering.types().bool_type(),
+                                 lowering.ir().binary(Op::k_sle, lowering.ir().constant(0), found));
+}
+
+// ---- str_concat
+
+TypeId check_concat(Checker& checker, const CallSite& call) {
+  const auto capacity = [&](size_t i) { return checker.types()[checker.type(call.arguments[i])].count; };
+  return checker.types().string(std::max(capacity(0) + capacity(1), 2u) - 1);
+}
+
+ValueId lower_concat_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t) {
+  ir::Builder& ir = lowering.ir();
+  const Operand a = lowering.value(call.arguments[0]);
+  const Operand b = lowering.value(call.arguments[1]);
+  const uint32_t room = lowering.types()[a.type].count;
+  const ValueId first = lowering.read_string(destination, room, a.value, a.space, false);
+  const ValueId at = bounded(lowering, first, room - 1);
+  const ValueId second = lowering.read_string(ir.binary(Op::k_add, destination, at), lowering.types()[b.type].count,
+                                              b.value, b.space, false);
+  return ir.binary(Op::k_add, at, second);
+}
+
+// ---- Numbers with names: tables in .rodata, so the result is a string like any other
+
+constexpr uint32_t kErrorBytes = 64;
+constexpr uint32_t kSignalBytes = 16;
+constexpr uint32_t kSyscallBytes = 32;
+constexpr int kErrorCount = EHWPOISON + 1;
+constexpr uint32_t kSyscallCount = 512;
+
+TypeId check_strerror(Checker& checker, const CallSite&) { return checker.types().string(kErrorBytes); }
+TypeId check_signal_name(Checker& checker, const CallSite&) { return checker.types().string(kSignalBytes); }
+TypeId check_syscall_name(Checker& checker, const CallSite&) { return checker.types().string(kSyscallBytes); }
+
+// Takes both signs, as kernel functions return -ENOENT.
+Operand lower_strerror(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  std::vector<std::string> names;
+  for (int number = 0; number < kErrorCount; ++number) {
+    const char* text = ::strerrordesc_np(number);
+    names.emplace_back(text ? text : "");
+  }
+  const ValueId error = lowering.scalar(call.arguments[0]);
+  const ValueId positive = lowering.select(
+      Condition::slt, error, ir.constant(0), [&] { return ir.unary(Op::k_neg, error); }, [&] { return error; });
+  return named_number(lowering, positive, names, "Unknown error", kErrorBytes);
+}
+
+Operand lower_signal_name(Lowering& lowering, const CallSite& call) {
+  std::vector<std::string> names;
+  for (int number = 0; number < NSIG; ++number) {
+    const char* text = ::sigabbrev_np(number);
+    names.push_back(text && number > 0 ? std::string("SIG") + text : "");
+  }
+  return named_number(lowering, lowering.scalar(call.arguments[0]), names, "unknown", kSignalBytes);
+}
+
+Operand lower_syscall_name(Lowering& lowering, const CallSite& call) {
+  std::vector<std::string> names;
+  for (uint32_t number = 0; number < kSyscallCount; ++number)
+    names.push_back(lowering.kernel().syscall_name(number).value_or(""));
+  while (!names.empty() && names.back().empty()) names.pop_back();
+  return named_number(lowering, lowering.scalar(call.arguments[0]), names, "unknown", kSyscallBytes);
+}
+
+// ---- Bytes and pointers
+
+TypeId check_bswap(Checker& checker, const CallSite& call) {
+  const types::Type& type = checker.types()[checker.type(call.arguments[0])];
+  return checker.types().int_type(type.kind == Kind::kInt ? type.size_bytes : 8, false);
+}
+
+Operand lower_bswap(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const TypeId type = lowering.type(call.expr);
+  const ValueId value = lowering.scalar(call.arguments[0]);
+  switch (lowering.types()[type].size_bytes) {
+    case 2: return {type, ir.unary(Op::k_bswap16, value)};
+    case 4: return {type, ir.unary(Op::k_bswap32, value)};
+    case 8: return {type, ir.unary(Op::k_bswap64, value)};
+    default: return {type, value};
+  }
+}
+
+template <AddressSpace kSpace>
+TypeId check_space(Checker& checker, const CallSite& call) {
+  const types::Type& type = checker.types()[checker.type(call.arguments[0])];
+  const TypeId target = type.kind == Kind::kPointer ? type.element : checker.types().void_type();
+  return checker.types().pointer(target, kSpace);
+}
+
+Operand lower_space(Lowering& lowering, const CallSite& call) {
+  return lowering.scalar_operand(lowering.type(call.expr), lowering.value(call.arguments[0]).value);
+}
+
+// The kernel's IS_ERR: the last page of addresses is error numbers.
+Operand lower_is_err(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  constexpr int64_t kLastError = 4095;
+  const ValueId is_error = ir.binary(Op::k_ule, ir.constant(-kLastError), lowering.scalar(call.arguments[0]));
+  return lowering.scalar_operand(lowering.types().bool_type(), is_error);
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "any str(pointer p, int length = max_strlen)",
+     .doc = "The NUL-terminated string at `p`, at most `length` bytes of it. `str($1)` is a parameter as it was typed.",
+     .check = check_str,
+     .lower_into = lower_str_into,
+     .example = "tracepoint:syscalls:sys_enter_openat { printf(\"%s\\n\", str(args.filename)); exit(); }"},
+    {.sig = "any buf(any p, int length = size)",
+     .doc = "`length` bytes at `p`, which may hold zeros; of an array all where no length is said.",
+     .check = check_buf,
+     .lower_into = lower_buf_into,
+     .example = "tracepoint:syscalls:sys_enter_write { printf(\"%r\\n\", buf(args.buf, 8)); exit(); }"},
+    {.sig = "uint64 strlen(string s)",
+     .doc = "The length of a string.",
+     .lower = lower_strlen,
+     .example = "begin { print(strlen(comm)); }"},
+    {.sig = "uint64 strcap(string s)",
+     .doc = "How many bytes a string has room for, its NUL included.",
+     .check = check_strcap,
+     .example = "begin { print(strcap(comm)); }"},
+    {.sig = "uint64 default_str_length()",
+     .doc = "The value of `max_strlen`.",
+     .check = check_default_length,
+     .example = "begin { print(default_str_length()); }"},
+    {.sig = "uint64 strncmp(string a, string b, literal int n)",
+     .doc = "0 if the first `n` bytes of two strings are equal, else another number.",
+     .check = check_compare_size,
+     .lower = lower_strncmp,
+     .example = "begin { if (strncmp(comm, \"es\", 2) == 0) { print(\"it is us\"); } }"},
+    {.sig = "uint64 memcmp(any a, any b, literal int n)",
+     .doc = "0 if `n` bytes at two places are equal, else another number.",
+     .check = check_compare_size,
+     .lower = lower_memcmp,
+     .example = "begin { print(memcmp(\"abc\", \"abd\", 2)); }"},
+    {.sig = "int64 strstr(string haystack, string needle)",
+     .doc = "Where `needle` first stands in `haystack`, counted from 0; -1 where it does not.",
+     .lower = lower_strstr,
+     .needs = kernel::Feature::kStringKfuncs,
+     .example = "begin { print(strstr(\"haystack\", \"stack\")); }"},
+    {.sig = "bool strcontains(string haystack, string needle)",
+     .doc = "True if `needle` stands in `haystack`.",
+     .lower = lower_strcontains,
+     .needs = kernel::Feature::kStringKfuncs,
+     .example = "begin { print(strcontains(\"haystack\", \"needle\")); }"},
+    {.sig = "any str_concat(string a, string b)",
+     .doc = "Two strings, one behind the other.",
+     .check = check_concat,
+     .lower_into = lower_concat_into,
+     .example = "begin { print(str_concat(\"a\", \"b\")); }"},
+    {.sig = "any strerror(int error)",
+     .doc = "What an error number means, of either sign: `No such file or directory`.",
+     .check = check_strerror,
+     .lower = lower_strerror,
+     .example = "begin { print(strerror(2)); }"},
+    {.sig = "any signal_name(int signal)",
+     .doc = "The name of a signal's number: `SIGTERM`.",
+     .check = check_signal_name,
+     .lower = lower_signal_name,
+     .example = "begin { print(signal_name(9)); }"},
+    {.sig = "any syscall_name(int number)",
+     .doc = "The name of a system call's number: `openat`.",
+     .check = check_syscall_name,
+     .lower = lower_syscall_name,
+     .example = "tracepoint:raw_syscalls:sys_enter { @[syscall_name(args.id)] = count(); exit(); }"},
+    {.sig = "any bswap(int n)",
+     .doc = "The bytes of an integer in reverse order, as many as its type has.",
+     .check = check_bswap,
+     .lower = lower_bswap,
+     .example = "begin { printf(\"%x\\n\", bswap((uint32)0x12345678)); }"},
+    {.sig = "any kptr(pointer p)",
+     .doc = "The pointer, read as one into kernel memory.",
+     .check = check_space<AddressSpace::kKernel>,
+     .lower = lower_space,
+     .example = "begin { print(str(kptr(kaddr(\"linux_banner\")), 5)); }"},
+    {.sig = "any uptr(pointer p)",
+     .doc = "The pointer, read as one into the process' memory.",
+     .check = check_space<AddressSpace::kUser>,
+     .lower = lower_space,
+     .example = "tracepoint:syscalls:sys_enter_openat { print(str(uptr(args.filename))); exit(); }"},
+    {.sig = "bool is_err(pointer p)",
+     .doc = "True if a kernel function returned an error number as this pointer.",
+     .lower = lower_is_err,
+     .example = "begin { print(is_err((int8 *)-2)); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> string_builtins() { return kRows; }
+
+}  // namespace espy::builtins

@@ -1,0 +1,274 @@
+// Stacks, and addresses to and from names. In BPF all of these are numbers; names are found when they are shown.
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "builtins/all.h"
+#include "builtins/common.h"
+#include "runtime/session.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using ir::Condition;
+using ir::Helper;
+using ir::Op;
+using ir::ValueId;
+using lower::Lowering;
+using lower::Operand;
+using runtime::EventView;
+using spec::BuiltinKind;
+using spec::CallSite;
+using types::Kind;
+using types::StackMode;
+using types::TypeId;
+
+// ---- Processes whose addresses will be named ------------------------------------------------------------------------
+//
+// A process may be gone when its stack is shown, and /proc/PID/maps with it. So the first time that a program takes an
+// address of a process, it tells user space, which takes down the mappings at once. Which processes were told of is in
+// an LRU hash: 8 ns a stack, and a process that was forgotten is merely told of again.
+
+constexpr const char* kRemember = "__remember_process";
+constexpr std::string_view kSeenMap = "seen_processes";
+constexpr uint32_t kSeenProcesses = 4096;
+
+program::MapId seen_map(program::Program& program) {
+  for (const program::MapId id : program.maps.ids())
+    if (program.maps[id].name == kSeenMap) return id;
+  return program.maps.add({.name = std::string(kSeenMap),
+                           .kind = program::MapKind::kLruHash,
+                           .key_size = 4,
+                           .value_size = 8,
+                           .max_entries = kSeenProcesses,
+                           .is_preallocated = true});
+}
+
+ValueId current_pid(Lowering& lowering) {
+  ir::Builder& ir = lowering.ir();
+  return ir.binary(Op::k_shr, ir.call(Helper::get_current_pid_tgid, {}), 32);
+}
+
+void remember_process(Lowering& lowering, ValueId pid, source::Span span) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId map = ir.map(seen_map(lowering.program()));
+  const ValueId key = lowering.memory(8, "seen_pid");
+  ir.store(8, key, pid);
+  lowering.when(Condition::eq, ir.call(Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
+    const ValueId value = lowering.memory(8, "seen");
+    ir.store(8, value, ir.constant(1));
+    ir.call(Helper::map_update_elem, {map, key, value, ir.constant(0)});
+    const Operand told = lowering.scalar_operand(lowering.types().int_type(4, false), pid);
+    lowering.emit_event(kRemember, {{{}, told}}, span);
+  });
+}
+
+void handle_remember(EventView& event) { event.session().symbols().remember(static_cast<uint32_t>(event.integer(0))); }
+
+// ---- kstack, ustack -------------------------------------------------------------------------------------------------
+
+constexpr uint32_t kDefaultFrames = 127;
+constexpr int64_t kMaxFrames = 1024;
+constexpr int64_t kUserStackFlag = 256;  // BPF_F_USER_STACK
+
+struct ModeRow {
+  std::string_view word;
+  StackMode mode;
+};
+constexpr ModeRow kModes[] = {
+    {"bpftrace", StackMode::kBpftrace},
+    {"perf", StackMode::kPerf},
+    {"raw", StackMode::kRaw},
+    {"build_id", StackMode::kBuildId},
+};
+
+// Both arguments may stand alone: (mode), (frames), (mode, frames).
+template <bool kIsUser>
+TypeId check_stack(Checker& checker, const CallSite& call) {
+  StackMode mode = checker.config().stack_mode;
+  uint32_t frames = kDefaultFrames;
+  for (const syntax::ExprId argument : call.arguments) {
+    const source::Span span = checker.ast()[argument].span;
+    if (const auto word = checker.text(argument)) {
+      const auto row = std::ranges::find(kModes, *word, &ModeRow::word);
+      if (row == std::end(kModes) || (row->mode == StackMode::kBuildId && !kIsUser)) {
+        std::vector<std::string> words = {"bpftrace", "perf", "raw"};
+        if (kIsUser) words.emplace_back("build_id");
+        checker.error("stack-mode", span, "there is no stack mode `" + *word + "`", choices(*word, words));
+      } else {
+        mode = row->mode;
+      }
+    } else if (const auto number = checker.integer(argument)) {
+      if (*number < 1 || *number > kMaxFrames)
+        checker.error("stack-frames", span, "a stack has 1 to 1024 frames");
+      else
+        frames = static_cast<uint32_t>(*number);
+    }
+  }
+  if (call.arguments.size() == 2 && (!checker.text(call.arguments[0]) || checker.text(call.arguments[1])))
+    checker.error("stack-arguments", call.span, "the mode comes first, then the number of frames");
+  return checker.types().stack(kIsUser, mode, frames);
+}
+
+Operand lower_kstack(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const TypeId type = lowering.type(call.expr);
+  const ValueId map = ir.map(lowering.stack_map(type));
+  return lowering.scalar_operand(type, ir.call(Helper::get_stackid, {ir.context(), map, ir.constant(0)}));
+}
+
+Operand lower_ustack(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const TypeId type = lowering.type(call.expr);
+  const ValueId pid = current_pid(lowering);
+  remember_process(lowering, pid, call.span);
+  const ValueId map = ir.map(lowering.stack_map(type));
+  const ValueId id = ir.call(Helper::get_stackid, {ir.context(), map, ir.constant(kUserStackFlag)});
+  Operand out{type, lowering.memory(16, "ustack"), true};
+  ir.store(8, out.value, id);
+  ir.store(8, out.value, pid, 8);
+  return out;
+}
+
+// ---- ksym, usym
+
+Operand lower_ksym(Lowering& lowering, const CallSite& call) {
+  return lowering.scalar_operand(lowering.types().simple(Kind::kKernelSymbol), lowering.scalar(call.arguments[0]));
+}
+
+Operand lower_usym(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId address = lowering.scalar(call.arguments[0]);
+  const ValueId pid = current_pid(lowering);
+  remember_process(lowering, pid, call.span);
+  Operand out{lowering.types().simple(Kind::kUserSymbol), lowering.memory(16, "usym"), true};
+  ir.store(8, out.value, address);
+  ir.store(8, out.value, pid, 8);
+  return out;
+}
+
+// ---- kaddr, uaddr: at compile time ----------------------------------------------------------------------------------
+
+TypeId check_kaddr(Checker& checker, const CallSite& call) {
+  const auto name = checker.text(call.arguments[0]);
+  if (name) {
+    const auto address = checker.kernel().symbol_address(*name);
+    if (address) {
+      checker.fold(call.expr, static_cast<int64_t>(*address));
+    } else {
+      checker.error("unknown-symbol", checker.ast()[call.arguments[0]].span,
+                    "the kernel has no symbol `" + *name + "` that it shows us",
+                    "/proc/kallsyms shows addresses only to root");
+    }
+  }
+  return checker.types().uint64();
+}
+
+// A symbol of the probed binary. What a position-independent program adds to its addresses is only known of a process:
+// that of -p or -c.
+TypeId check_uaddr(Checker& checker, const CallSite& call) {
+  types::Types& types = checker.types();
+  TypeId target = types.uint64();
+  const auto name = checker.text(call.arguments[0]);
+  const std::string& path = checker.first_probe().target;
+  const source::Span span = checker.ast()[call.arguments[0]].span;
+  symbols::Symbolizer* symbols = checker.symbols();
+  if (!name || !symbols) return types.pointer(target, types::AddressSpace::kUser);
+  const auto file = symbols->elf_file(path);
+  if (!file) {
+    checker.error("no-binary", span, "`uaddr` needs a probe of a binary", file.error().message);
+    return types.pointer(target, types::AddressSpace::kUser);
+  }
+  auto symbol = (*file)->find_object(*name);
+  if (!symbol) symbol = (*file)->find_function(*name);
+  if (!symbol) {
+    checker.error("unknown-symbol", span, "`" + path + "` has no symbol `" + *name + "`");
+    return types.pointer(target, types::AddressSpace::kUser);
+  }
+  for (const uint32_t bytes : {1u, 2u, 4u})
+    if (symbol->size == bytes) target = types.int_type(bytes, false);
+  std::optional<uint64_t> bias = 0;
+  if ((*file)->is_position_independent()) {
+    const spec::Config& config = checker.config();
+    const std::optional<uint32_t> pid = config.pid         ? config.pid
+                                        : config.has_child ? std::optional(config.child_pid)
+                                                           : std::nullopt;
+    bias = pid ? symbols->load_bias(*pid, path) : std::nullopt;
+    if (!bias) {
+      checker.error("no-process", call.span, "`" + path + "` is loaded at another address in each process",
+                    "name a process with -p");
+    }
+  }
+  checker.fold(call.expr, static_cast<int64_t>(symbol->address + bias.value_or(0)));
+  return types.pointer(target, types::AddressSpace::kUser);
+}
+
+// ---- Control groups
+
+// The id of a control group is its directory's inode number.
+TypeId check_cgroupid(Checker& checker, const CallSite& call) {
+  const auto path = checker.text(call.arguments[0]);
+  struct stat found = {};
+  if (path && ::stat(path->c_str(), &found) == 0) {
+    checker.fold(call.expr, static_cast<int64_t>(found.st_ino));
+  } else if (path) {
+    checker.error("no-cgroup", checker.ast()[call.arguments[0]].span, "there is no control group `" + *path + "`",
+                  "give the path of its directory, below /sys/fs/cgroup");
+  }
+  return checker.types().uint64();
+}
+
+Operand lower_cgroup_path(Lowering& lowering, const CallSite& call) {
+  return lowering.scalar_operand(lowering.types().simple(Kind::kCgroupPath), lowering.scalar(call.arguments[0]));
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "any kstack(literal any mode = bpftrace, literal any frames = 127)",
+     .doc = "The kernel's stack. Modes are `bpftrace`, `perf` and `raw`; `kstack(3)` has three frames.",
+     .kind = BuiltinKind::kVariable,
+     .check = check_stack<false>,
+     .lower = lower_kstack,
+     .example = "tracepoint:raw_syscalls:sys_enter { @[kstack(3)] = count(); exit(); }"},
+    {.sig = "any ustack(literal any mode = bpftrace, literal any frames = 127)",
+     .doc = "The process' stack, followed by frame pointers. Modes are `bpftrace`, `perf`, `raw` and `build_id`.",
+     .kind = BuiltinKind::kVariable,
+     .check = check_stack<true>,
+     .lower = lower_ustack,
+     .example = "tracepoint:raw_syscalls:sys_enter { @[ustack(perf, 5)] = count(); exit(); }"},
+    {.sig = "ksym ksym(int address)",
+     .doc = "The kernel's function or variable at an address.",
+     .lower = lower_ksym,
+     .example = "begin { print(ksym(kaddr(\"vfs_read\"))); }"},
+    {.sig = "usym usym(int address)",
+     .doc = "The process' function at an address.",
+     .lower = lower_usym,
+     .example = "uprobe:/bin/bash:readline { print(usym(reg(\"ip\"))); }"},
+    {.sig = "uint64 kaddr(literal string name)",
+     .doc = "The address of a kernel symbol.",
+     .check = check_kaddr,
+     .example = "begin { printf(\"%p\\n\", kaddr(\"vfs_read\")); }"},
+    {.sig = "any uaddr(literal string name)",
+     .doc = "The address of a symbol in the probed binary, as a pointer to an integer of the symbol's size.",
+     .check = check_uaddr,
+     .providers = "uprobe,uretprobe,usdt"},
+    {.sig = "uint64 cgroupid(literal string path)",
+     .doc = "The id of the control group with this directory, to compare with `cgroup`.",
+     .check = check_cgroupid,
+     .example = "begin { if (cgroup == cgroupid(\"/sys/fs/cgroup\")) { print(\"root group\"); } }"},
+    {.sig = "cgroup_path cgroup_path(int id)",
+     .doc = "The path of a control group.",
+     .lower = lower_cgroup_path,
+     .example = "begin { print(cgroup_path(cgroup)); }"},
+    {.sig = "void __remember_process(int pid)",
+     .doc = "Internal: tells the symbolizer of a process before it ends.",
+     .handle = handle_remember},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> symbol_builtins() { return kRows; }
+
+}  // namespace espy::builtins

@@ -1,0 +1,135 @@
+// Clocks.
+#include <time.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "builtins/all.h"
+#include "builtins/common.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using ir::Helper;
+using ir::Op;
+using lower::Lowering;
+using lower::Operand;
+using spec::BuiltinKind;
+using spec::CallSite;
+using types::TypeId;
+
+struct Clock {
+  std::string_view word;
+  Helper helper;
+  clockid_t id;
+};
+
+// The first one is meant where none is named: it goes on while the machine sleeps.
+constexpr Clock kClocks[] = {
+    {"boot", Helper::ktime_get_boot_ns, CLOCK_BOOTTIME},
+    {"monotonic", Helper::ktime_get_ns, CLOCK_MONOTONIC},
+    {"tai", Helper::ktime_get_tai_ns, CLOCK_TAI},
+    // The kernel has no helper for CLOCK_TAI before 6.1: boot time and the difference of the clocks when espy started.
+    {"sw_tai", Helper::ktime_get_boot_ns, CLOCK_TAI},
+};
+
+const Clock* find_clock(std::string_view word) {
+  const auto found = std::ranges::find(kClocks, word, &Clock::word);
+  return found == std::end(kClocks) ? nullptr : &*found;
+}
+
+int64_t now_ns(clockid_t clock) {
+  timespec now = {};
+  ::clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+TypeId check_nsecs(Checker& checker, const CallSite& call) {
+  const TypeId result = checker.types().uint64();
+  if (call.arguments.empty()) return result;
+  const auto word = checker.text(call.arguments[0]);
+  if (!word || find_clock(*word)) return result;
+  std::vector<std::string> words;
+  for (const Clock& clock : kClocks) words.emplace_back(clock.word);
+  checker.error("unknown-clock", checker.ast()[call.arguments[0]].span, "no clock is named `" + *word + "`",
+                choices(*word, words));
+  return result;
+}
+
+Operand lower_nsecs(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const Clock& clock = call.arguments.empty() ? kClocks[0] : *find_clock(*lowering.text(call.arguments[0]));
+  ir::ValueId now = ir.call(clock.helper, {});
+  if (clock.word == "sw_tai") now = ir.binary(Op::k_add, now, now_ns(CLOCK_TAI) - now_ns(CLOCK_BOOTTIME));
+  return lowering.scalar_operand(lowering.types().uint64(), now);
+}
+
+// The start is that of the compilation: some milliseconds before the first probe can fire.
+Operand lower_elapsed(Lowering& lowering, const CallSite&) {
+  ir::Builder& ir = lowering.ir();
+  const ir::ValueId now = ir.call(Helper::ktime_get_boot_ns, {});
+  return lowering.scalar_operand(lowering.types().uint64(), ir.binary(Op::k_sub, now, now_ns(CLOCK_BOOTTIME)));
+}
+
+Operand lower_jiffies(Lowering& lowering, const CallSite&) {
+  return lowering.scalar_operand(lowering.types().uint64(), lowering.ir().call(Helper::jiffies64, {}));
+}
+
+// ---- strftime: a number that knows its format and clock, made text when it is shown ---------------------------------
+
+// The clock that an expression reads, if it does so plainly.
+clockid_t clock_of(Lowering& lowering, syntax::ExprId expr) {
+  const auto* call = lowering.ast().get<syntax::Call>(expr);
+  const spec::Builtin* builtin = lowering.unit().fact(expr).builtin;
+  if (!call || call->arguments.empty() || !builtin || builtin->lower != lower_nsecs) return CLOCK_BOOTTIME;
+  return find_clock(*lowering.text(call->arguments[0]))->id;
+}
+
+Operand lower_strftime(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  std::vector<std::string>& formats = lowering.program().formats;
+  const std::string format = *lowering.text(call.arguments[0]);
+  const auto known = std::ranges::find(formats, format);
+  const auto index = known - formats.begin();
+  if (known == formats.end()) formats.push_back(format);
+  const ir::ValueId ns = lowering.scalar(call.arguments[1]);
+  Operand out;
+  out.type = lowering.types().simple(types::Kind::kTimestamp);
+  out.value = lowering.memory(16, "timestamp");
+  out.is_address = true;
+  ir.store(8, out.value, ns);
+  ir.store(4, out.value, ir.constant(index), 8);
+  ir.store(4, out.value, ir.constant(clock_of(lowering, call.arguments[1])), 12);
+  return out;
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "any nsecs(literal string clock = \"boot\")",
+     .doc = "Nanoseconds on a clock: `boot` (since boot, sleep counts), `monotonic`, `tai` or `sw_tai`.",
+     .kind = BuiltinKind::kVariable,
+     .check = check_nsecs,
+     .lower = lower_nsecs,
+     .example = "begin { $a = nsecs; if (nsecs >= $a && nsecs(tai) > nsecs(monotonic)) { print(\"later\"); } }"},
+    {.sig = "uint64 elapsed",
+     .doc = "Nanoseconds since espy started.",
+     .kind = BuiltinKind::kVariable,
+     .lower = lower_elapsed,
+     .example = "begin { if (elapsed > 0) { print(\"started\"); } }"},
+    {.sig = "uint64 jiffies",
+     .doc = "The kernel's tick counter.",
+     .kind = BuiltinKind::kVariable,
+     .lower = lower_jiffies,
+     .example = "begin { if (jiffies > 0) { print(\"ticks\"); } }"},
+    {.sig = "timestamp strftime(literal string format, int ns)",
+     .doc = "A time of `nsecs` as text by strftime(3), with `%f` for microseconds. Made text when it is shown.",
+     .lower = lower_strftime,
+     .example = "begin { printf(\"%s\\n\", strftime(\"%H:%M:%S.%f\", nsecs)); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> time_builtins() { return kRows; }
+
+}  // namespace espy::builtins
