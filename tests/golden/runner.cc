@@ -1,0 +1,107 @@
+// golden_runner: runs the tests that are scripts.
+//
+//   golden_runner --all               all of tests/golden and tests/live, from the repository's root
+//   golden_runner PATH...             files, or folders of them
+//   golden_runner --bless [PATH...]   rewrites the goldens' expectations with what comes out now
+//
+// Each golden runs in the simulator, and, where nothing has to be fired, again on this kernel through build/espy.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "golden/support/execute.h"
+#include "load/machine.h"
+
+namespace espy::golden {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Totals {
+  uint32_t passed = 0;
+  uint32_t failed = 0;
+  uint32_t skipped = 0;
+};
+
+void show(Totals& totals, const std::string& name, const Judgement& judgement) {
+  switch (judgement.verdict) {
+    case Verdict::kPassed: ++totals.passed; break;
+    case Verdict::kSkipped:
+      ++totals.skipped;
+      fmt::print("SKIP {}: {}\n", name, judgement.text);
+      break;
+    case Verdict::kFailed:
+      ++totals.failed;
+      fmt::print("FAIL {}\n{}\n", name, judgement.text);
+      break;
+  }
+  std::fflush(stdout);
+}
+
+std::vector<std::string> find_cases(const std::vector<std::string>& places) {
+  std::vector<std::string> out;
+  for (const std::string& place : places) {
+    if (!fs::is_directory(place)) {
+      out.push_back(place);
+      continue;
+    }
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(place))
+      if (entry.path().extension() == ".bt") out.push_back(entry.path().string());
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+std::string why_not_live() {
+  if (::geteuid() != 0) return "the real kernel needs root";
+  if (!load::open_linux()->try_feature(kernel::Feature::kBpfV3)) return "this kernel does not let us load BPF programs";
+  return "";
+}
+
+void run_golden(const std::string& path, const Places& places, bool bless, Totals& totals) {
+  auto c = read_case(path);
+  if (!c) return show(totals, path, {Verdict::kFailed, c.error().message});
+  show(totals, path, run_simulated(*c, places, bless));
+  if (bless) {
+    std::ofstream(path) << write_case(*c);
+  } else if (c->runs_live()) {
+    show(totals, path + " (live)", run_live(*c, places));
+  }
+}
+
+int run(const std::vector<std::string>& arguments) {
+  bool bless = false, all = false;
+  std::vector<std::string> paths;
+  for (const std::string& argument : arguments) {
+    if (argument == "--bless") {
+      bless = true;
+    } else if (argument == "--all") {
+      all = true;
+    } else {
+      paths.push_back(argument);
+    }
+  }
+  if (paths.empty()) paths = {"tests/golden"};
+  Places places;
+  places.root = fs::current_path().string();
+  places.espy = fs::absolute(fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "espy").string();
+  places.no_live = fs::exists(places.espy) ? why_not_live() : "there is no " + places.espy;
+  Totals totals;
+  for (const std::string& path : find_cases(paths)) run_golden(path, places, bless, totals);
+  (void)all;
+  fmt::print("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed, totals.skipped);
+  return totals.failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+}  // namespace espy::golden
+
+int main(int argc, char** argv) { return espy::golden::run({argv + 1, argv + argc}); }

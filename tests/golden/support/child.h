@@ -1,0 +1,26 @@
+// One run in a process of its own: what it wrote, and how it ended. A crash or an endless loop is a result like others.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace espy::golden {
+
+struct Outcome {
+  std::string out;
+  std::string err;
+  int status = 0;  // exit status; 128 + N for signal N
+  bool timed_out = false;
+};
+
+// Runs `body` in a child and exits with what it gives.
+Outcome run_child(const std::function<int()>& body, uint32_t timeout_ms);
+// Runs a program; `directory` is where.
+Outcome run_program(const std::vector<std::string>& argv, const std::string& directory,
+                    const std::vector<std::pair<std::string, std::string>>& environment, uint32_t timeout_ms);
+
+}  // namespace espy::golden

@@ -1,0 +1,210 @@
+#include "golden/support/execute.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "base/strings.h"
+#include "cli/pipeline.h"
+#include "golden/support/child.h"
+#include "golden/support/stage.h"
+
+namespace espy::golden {
+
+namespace {
+
+constexpr uint32_t kTimeoutMs = 20'000;
+
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+// ---- In the simulator -----------------------------------------------------------------------------------------------
+
+Result<cli::Options> parse_arguments(const std::vector<std::string>& arguments) {
+  std::vector<char*> pointers;
+  for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
+  return cli::parse_options(pointers);
+}
+
+// Makes the session play the case's events.
+class Player {
+ public:
+  Player(const Case& c, Stage stage) : case_(c), stage_(stage) {}
+
+  Result<bool> next() {
+    while (line_ < case_.fires.size() && times_ == case_.fires[line_].count) {
+      ++line_;
+      times_ = 0;
+    }
+    if (line_ == case_.fires.size()) return false;
+    ++times_;
+    if (const Status done = stage_.fire(case_.fires[line_]); !done)
+      return fail(fmt::format("fire: {}: {}", case_.fires[line_].text, done.error().message));
+    return true;
+  }
+
+ private:
+  const Case& case_;
+  Stage stage_;
+  size_t line_ = 0;
+  uint32_t times_ = 0;
+};
+
+int simulate(const Case& c, const Places& places, const std::vector<std::string>& arguments) {
+  const std::string recorded = fmt::format("{}/tests/kernels/{}", places.root, c.kernel);
+  auto kernel = kernel::open_recorded_kernel(recorded);
+  auto options = parse_arguments(arguments);
+  if (!kernel || !options) {
+    cli::complain(kernel ? options.error() : kernel.error());
+    return EXIT_FAILURE;
+  }
+  if (::chdir(directory_of(c.path).c_str()) != 0) return EXIT_FAILURE;
+  for (const auto& [name, value] : c.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  ::setenv("TZ", "UTC", 1);
+  if (options->mode == cli::Mode::kFormat) return cli::format_program(*options);
+  auto machine = std::make_unique<simulator::Simulator>();
+  simulator::Simulator& simulated = *machine;
+  const auto environment = cli::make_environment(*options, std::move(machine), std::move(*kernel));
+  environment->symbols = symbols::Symbolizer({.kernel_symbols = recorded + "/proc/kallsyms"});
+  std::unique_ptr<Player> player;
+  return cli::run_program(
+      *options, *environment,
+      [&](const program::Program& program, cli::Environment& e, runtime::SessionOptions& session) {
+        Stage stage(simulated, program, *e.kernel, e.types);
+        stage.set_task(simulated.world().task);
+        player = std::make_unique<Player>(c, stage);
+        session.next_event = [&] { return player->next(); };
+      });
+}
+
+// "Attached 3 probes" says nothing in a test whose probes are before one's eyes.
+std::string without_attached(const std::string& text) {
+  std::string out;
+  for (const std::string_view line : split(text, '\n'))
+    if (!(line.starts_with("Attached ") && (line.ends_with(" probe") || line.ends_with(" probes"))))
+      out += fmt::format("{}\n", line);
+  out.pop_back();
+  return out;
+}
+
+// What `-d STAGE` printed, without its heading and the empty lines at the end.
+std::string without_heading(const std::string& text) {
+  std::string out = text.substr(std::min(text.find('\n') + 1, text.size()));
+  while (out.ends_with("\n\n")) out.pop_back();
+  return out;
+}
+
+struct Got {
+  std::string text;
+  std::string problem;  // it ended in a way that no section can expect
+};
+
+std::string how_it_ended(const Outcome& outcome) {
+  if (outcome.timed_out) return "it did not end";
+  if (outcome.status >= 128) return fmt::format("it died of signal {}\n{}", outcome.status - 128, outcome.err);
+  return "";
+}
+
+Got get_section(const Case& c, const Places& places, const std::string& name) {
+  std::vector<std::string> arguments = c.arguments;
+  if (name == "json") {
+    arguments.insert(arguments.begin(), {"-f", "json"});
+  } else {
+    arguments.insert(arguments.begin(), {"-d", name});
+  }
+  const Outcome outcome = run_child([&] { return simulate(c, places, arguments); }, kTimeoutMs);
+  std::string problem = how_it_ended(outcome);
+  if (problem.empty() && name != "json" && outcome.status != 0) problem = outcome.err;
+  return {name == "json" ? outcome.out : without_heading(outcome.out), problem};
+}
+
+class Judge {
+ public:
+  Judge(Case& c, const Places& places, bool bless) : case_(c), places_(places), bless_(bless) {}
+
+  Judgement judge() {
+    const Outcome main = run_child([&] { return simulate(case_, places_, case_.arguments); }, kTimeoutMs);
+    complain(how_it_ended(main));
+    err_ = without_attached(main.err);
+    if (bless_) bless_main(main);
+    for (Section& section : case_.sections) compare(section, main);
+    if (case_.find("stderr") == nullptr && !err_.empty()) complain("on stderr:\n" + err_);
+    if (case_.find("stdout") == nullptr && case_.find("json") == nullptr && !main.out.empty())
+      complain("on stdout:\n" + main.out);
+    if (main.status != case_.exit_status && !main.timed_out && main.status < 128)
+      complain(fmt::format("exit status {}, not {}\n", main.status, case_.exit_status));
+    return {text_.empty() ? Verdict::kPassed : Verdict::kFailed, text_};
+  }
+
+ private:
+  // A new file gets the sections that its run has something for; a section stays where it is wanted empty.
+  void bless_main(const Outcome& main) {
+    case_.exit_status = main.status;
+    if (case_.find("stdout") == nullptr && case_.find("json") == nullptr && !main.out.empty())
+      case_.sections.insert(case_.sections.begin(), {"stdout", ""});
+    if (case_.find("stderr") == nullptr && !err_.empty()) case_.sections.push_back({"stderr", ""});
+  }
+
+  void compare(Section& section, const Outcome& main) {
+    Got got;
+    if (section.name == "stdout") {
+      got.text = main.out;
+    } else if (section.name == "stderr") {
+      got.text = err_;
+    } else {
+      got = get_section(case_, places_, section.name);
+    }
+    complain(got.problem);
+    if (bless_) section.text = got.text;
+    if (got.text != section.text) complain(fmt::format("{}:\n{}", section.name, difference(section.text, got.text)));
+  }
+
+  void complain(const std::string& text) { text_ += text; }
+
+  Case& case_;
+  const Places& places_;
+  bool bless_;
+  std::string err_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string difference(std::string_view expected, std::string_view got) {
+  std::string out;
+  const auto a = split(expected, '\n'), b = split(got, '\n');
+  size_t front = 0, back = 0;
+  while (front < a.size() && front < b.size() && a[front] == b[front]) ++front;
+  while (back + front < a.size() && back + front < b.size() && a[a.size() - 1 - back] == b[b.size() - 1 - back]) ++back;
+  for (size_t i = 0; i < front; ++i) out += fmt::format("  {}\n", a[i]);
+  for (size_t i = front; i < a.size() - back; ++i) out += fmt::format("- {}\n", a[i]);
+  for (size_t i = front; i < b.size() - back; ++i) out += fmt::format("+ {}\n", b[i]);
+  for (size_t i = a.size() - back; i < a.size(); ++i)
+    if (!a[i].empty()) out += fmt::format("  {}\n", a[i]);
+  return out;
+}
+
+Judgement run_simulated(Case& c, const Places& places, bool bless) { return Judge(c, places, bless).judge(); }
+
+Judgement run_live(const Case& c, const Places& places) {
+  if (!places.no_live.empty()) return {Verdict::kSkipped, places.no_live};
+  std::vector<std::string> argv = {places.espy};
+  argv.insert(argv.end(), c.arguments.begin(), c.arguments.end());
+  std::vector<std::pair<std::string, std::string>> environment = c.environment;
+  environment.emplace_back("TZ", "UTC");
+  const Outcome outcome = run_program(argv, directory_of(c.path), environment, kTimeoutMs);
+  std::string text = how_it_ended(outcome);
+  const Section* expected = c.find("stdout");
+  if (expected != nullptr && outcome.out != expected->text)
+    text += fmt::format("stdout:\n{}", difference(expected->text, outcome.out));
+  if (outcome.status != c.exit_status) text += fmt::format("exit status {}, not {}\n", outcome.status, c.exit_status);
+  if (!text.empty()) text += outcome.err;
+  return {text.empty() ? Verdict::kPassed : Verdict::kFailed, text};
+}
+
+}  // namespace espy::golden

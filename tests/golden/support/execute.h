@@ -1,0 +1,31 @@
+// A golden test from its file to a verdict.
+#pragma once
+
+#include <string>
+
+#include "golden/support/case.h"
+
+namespace espy::golden {
+
+enum class Verdict : uint8_t { kPassed, kFailed, kSkipped };
+
+struct Judgement {
+  Verdict verdict = Verdict::kPassed;
+  std::string text;  // the difference, or why it was skipped
+};
+
+struct Places {
+  std::string root;     // of the repository
+  std::string espy;     // the program for live runs; empty: none
+  std::string no_live;  // why the real kernel cannot be used; empty: it can
+};
+
+// On the simulator. With `bless`, writes what came out into the case instead of judging.
+Judgement run_simulated(Case& c, const Places& places, bool bless);
+// The same file through the program itself, on this kernel.
+Judgement run_live(const Case& c, const Places& places);
+
+// Lines of both, marked with - (expected) and + (got).
+std::string difference(std::string_view expected, std::string_view got);
+
+}  // namespace espy::golden
