@@ -21,7 +21,8 @@ def run(tools, report, options):
             figures = {
                 "event": Row(f"{name}: an event, by the kernel's statistics", "ns", limit=60),
                 "delivered": Row(f"{name}: lines delivered", "lines", at_least=True),
-                "rate": Row(f"{name}: lines a second", "lines/s", limit=2e6, at_least=True),
+                "events": Row(f"{name}: events a second", "1/s", at_least=True),
+                "rate": Row(f"{name}: lines a second", "1/s", limit=2e6, at_least=True),
                 "user": Row(f"{name}: user CPU for a line", "us", limit=0.4),
                 "system": Row(f"{name}: system CPU for a line", "us"),
             }
@@ -49,8 +50,8 @@ def measure(tools, report, tool, path, count, figures):
     try:
         tracer.wait_until_tracing()
         before, start = tracer.statistics(), time.monotonic()
-        user_before_s, written_before = tracer.user_s(), tracer.written_bytes()
-        workload.run()
+        (user_before_s, system_before_s), written_before = tracer.user_and_system_s(), tracer.written_bytes()
+        read_ns = workload.run()
         after = tracer.statistics()
         end = wait_for_silence(tracer)
         tracer.interrupt()
@@ -69,9 +70,10 @@ def measure(tools, report, tool, path, count, figures):
         report.note(f"{tool} {path}: {count - lines:,} of {count:,} lines missing; it says: {loss[-1] if loss else 'nothing'}")
     figures["event"].add(tool, time_ns / runs)
     figures["delivered"].add(tool, min(lines, count))
+    figures["events"].add(tool, 1e9 / read_ns)
     figures["rate"].add(tool, lines / (end - start))
     figures["user"].add(tool, (tracer.usage.ru_utime - user_before_s) * 1e6 / lines)
-    figures["system"].add(tool, tracer.usage.ru_stime * 1e6 / lines)
+    figures["system"].add(tool, (tracer.usage.ru_stime - system_before_s) * 1e6 / lines)
 
 
 def wait_for_silence(tracer):

@@ -86,9 +86,10 @@ class Tracer:
             total_ns += int(fields[0]) if fields else 0
         return total_ns
 
-    def user_s(self):
+    def user_and_system_s(self):
         fields = read_file(f"/proc/{self.pid}/stat").rsplit(")", 1)[-1].split()
-        return int(fields[11]) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+        ticks = os.sysconf("SC_CLK_TCK")
+        return (int(fields[11]) / ticks, int(fields[12]) / ticks) if fields else (0.0, 0.0)
 
     def statistics(self):
         """{program id: (run time in ns, runs)} of the BPF programs that the tracer holds."""
