@@ -13,6 +13,7 @@
 #include "bpf/disassemble.h"
 #include "bpf/emit.h"
 #include "check/check.h"
+#include "cli/dump.h"
 #include "cli/environment.h"
 #include "cli/pipeline.h"
 #include "ir/text.h"
@@ -117,6 +118,7 @@ program::Program compile(const check::Checked& checked, Environment& e, const Op
   clock.lap("bpf");
   dump(options, "bpf", [&] { return disassemble_all(lowered.program); });
   dump(options, "program", [&] { return program::print(lowered.program, e.types); });
+  dump(options, "events", [&] { return dump_events(lowered.program, e.types); });
   return std::move(lowered.program);
 }
 
@@ -137,6 +139,7 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
 
   syntax::Ast ast = syntax::parse(e->sources, script, e->diagnostics);
   clock.lap("parse");
+  dump(options, "tokens", [&] { return dump_tokens(e->sources, script); });
   dump(options, "ast", [&] { return syntax::dump(ast, e->sources); });
   if (e->diagnostics.has_errors()) {
     report(e->diagnostics, e->sources, options);
@@ -147,6 +150,7 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   const check::Checked checked = check::check(std::move(ast), request);
   clock.lap("check");
   if (report(e->diagnostics, e->sources, options)) return EXIT_FAILURE;
+  dump(options, "types", [&] { return dump_types(checked, e->types); });
 
   const size_t reported = e->diagnostics.all().size();
   const program::Program program = compile(checked, *e, options, clock);
