@@ -22,15 +22,9 @@ constexpr int kReserveTries = 4;
 UnitLowering::PlannedField UnitLowering::plan_field(const EventArgument& argument) {
   PlannedField planned;
   if (argument.expr.valid()) {
-    const check::ExprFact& fact = unit_->fact(argument.expr);
-    const types::Type& type = types()[fact.type];
-    const bool is_known = !std::holds_alternative<std::monostate>(fact.constant);
-    const bool has_text = type.kind == Kind::kString || type.kind == Kind::kBuffer;
-    const bool is_plain = ast().get<syntax::Call>(argument.expr) || ast().get<syntax::Name>(argument.expr);
-    if (has_text && !is_known && is_plain && fact.builtin && fact.builtin->lower_into && !fact.replacement.valid() &&
-        fact.function < 0) {
+    if (writes_bytes(argument.expr)) {
       planned.expr = argument.expr;
-      planned.field.type = fact.type;
+      planned.field.type = type(argument.expr);
     } else {
       planned.operand = value(argument.expr);
       planned.field.type = planned.operand.type;
@@ -105,11 +99,7 @@ ValueId UnitLowering::write_tail(const PlannedField& planned, ValueId record, Va
   const ValueId destination = ir().binary(Op::k_add, record, cursor);
   const uint32_t limit = type.kind == Kind::kString ? type.count - 1 : type.count;
   if (planned.expr.valid()) {
-    const check::ExprFact& fact = unit_->fact(planned.expr);
-    const auto* call = ast().get<syntax::Call>(planned.expr);
-    const spec::CallSite site{planned.expr, ast()[planned.expr].span,
-                              call ? std::span<const ExprId>(call->arguments) : std::span<const ExprId>()};
-    return bounded(fact.builtin->lower_into(*this, site, destination, type.count), limit);
+    return bounded(write_bytes(planned.expr, destination, type.count), limit);
   }
   if (type.kind == Kind::kString)
     return bounded(read_string(destination, type.count, planned.operand.value, planned.operand.space, false), limit);
@@ -166,11 +156,7 @@ void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgumen
     } else if (planned.expr.valid()) {
       const types::Type type = types()[planned.field.type];
       const bool is_buffer = type.kind == Kind::kBuffer;
-      const auto* call = ast().get<syntax::Call>(planned.expr);
-      const spec::CallSite site{planned.expr, ast()[planned.expr].span,
-                                call ? std::span<const ExprId>(call->arguments) : std::span<const ExprId>()};
-      const ValueId length =
-          unit_->fact(planned.expr).builtin->lower_into(*this, site, offset(at, is_buffer ? 4 : 0), type.count);
+      const ValueId length = write_bytes(planned.expr, offset(at, is_buffer ? 4 : 0), type.count);
       if (is_buffer) ir().store(4, at, length);
     } else {
       store(at, planned.operand);

@@ -185,7 +185,7 @@ Operand UnitLowering::make_tuple(ExprId expr, const std::vector<ExprId>& element
   zero(address, layout.size_bytes);
   for (size_t i = 0; i < elements.size(); ++i) {
     const types::Member& part = layout.members[i];
-    store_converted(offset(address, part.offset_bytes()), value(elements[i]), part.type);
+    store_value(offset(address, part.offset_bytes()), elements[i], part.type);
   }
   return {tuple, address, true};
 }
@@ -196,6 +196,31 @@ Operand UnitLowering::call(ExprId expr, const syntax::Call& node) {
   const check::ExprFact& fact = unit_->fact(expr);
   if (fact.function >= 0) return call_function(expr, node);
   return fact.builtin ? call_builtin(expr, *fact.builtin, node.arguments) : Operand{};
+}
+
+bool UnitLowering::writes_bytes(ExprId expr) const {
+  const check::ExprFact& fact = unit_->fact(expr);
+  if (!fact.builtin || !fact.builtin->lower_into || fact.replacement.valid() || fact.function >= 0) return false;
+  if (!std::holds_alternative<std::monostate>(fact.constant)) return false;
+  const Kind kind = shared_.types[fact.type].kind;
+  return (kind == Kind::kString || kind == Kind::kBuffer) &&
+         (ast().get<syntax::Call>(expr) || ast().get<syntax::Name>(expr));
+}
+
+ValueId UnitLowering::write_bytes(ExprId expr, ValueId destination, uint32_t capacity_bytes) {
+  const auto* call = ast().get<syntax::Call>(expr);
+  const spec::CallSite site{expr, ast()[expr].span,
+                            call ? std::span<const ExprId>(call->arguments) : std::span<const ExprId>()};
+  return unit_->fact(expr).builtin->lower_into(*this, site, destination, capacity_bytes);
+}
+
+void UnitLowering::store_value(ValueId zeroed, ExprId expr, TypeId to) {
+  const bool is_text = types()[to].kind == Kind::kString;
+  if (is_text && type(expr) == to && writes_bytes(expr)) {
+    write_bytes(expr, zeroed, types()[to].count);
+  } else {
+    store_converted(zeroed, value(expr), to);
+  }
 }
 
 Operand UnitLowering::call_builtin(ExprId expr, const spec::Builtin& builtin, std::span<const ExprId> arguments) {

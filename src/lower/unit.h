@@ -220,6 +220,12 @@ class UnitLowering : public Lowering {
   ValueId scratch(uint32_t size_bytes);
   ValueId offset(ValueId address, int64_t offset_bytes);
   void store_converted(ValueId address, Operand operand, TypeId to);
+  // The same for an expression; text that a builtin can write goes there without a copy. What is at `zeroed` are zeros.
+  void store_value(ValueId zeroed, ExprId expr, TypeId to);
+  // True of `comm`, `str(p)` and their like: a builtin that writes its bytes where it is told; `write_bytes` does, and
+  // gives the length.
+  bool writes_bytes(ExprId expr) const;
+  ValueId write_bytes(ExprId expr, ValueId destination, uint32_t capacity_bytes);
   Operand convert_members(Operand operand, TypeId to);
   void copy_string(ValueId destination, Operand operand, uint32_t capacity_bytes);
   ValueId zeros(uint32_t size_bytes) { return constant_bytes(std::string(size_bytes, '\0')); }
