@@ -1,9 +1,10 @@
 // What sums up: count, sum, min, max, avg, stats, hist, lhist. Each CPU has a value of its own (program/layout.h says
 // how it lies), which `lower_update` folds the argument into; reading merges them. So nothing is ever lost between
 // CPUs.
+#include <cstddef>
+
 #include "builtins/all.h"
-#include "check/checker.h"
-#include "lower/lowering.h"
+#include "builtins/common.h"
 #include "program/layout.h"
 
 namespace espy::builtins {
@@ -87,37 +88,50 @@ TypeId check_hist(check::Checker& checker, const CallSite& call) {
   return checker.types().hist(static_cast<uint8_t>(bits));
 }
 
-// The position of the highest bit of n > 0, by halves: six compares, no branch that the predictor could get wrong.
-ValueId log2_of(Lowering& lowering, ValueId n) {
+// Which bucket of hist(n, 0) a byte is in: 1 for 0, else 2 + log2.
+std::string byte_buckets() {
+  std::string out;
+  for (int64_t n = 0; n < 256; ++n) out += static_cast<char>(program::hist_bucket(n, 0));
+  return out;
+}
+
+// The shift that brings n's highest set bit into the low byte: 0, 8, ... 56. Three branches, which are predicted, as
+// most values of a histogram are of the same few sizes.
+ValueId byte_shift(Lowering& lowering, ValueId n, int lowest, int highest) {
   ir::Builder& ir = lowering.ir();
-  ValueId log = ir.constant(0);
-  for (int shift = 32; shift >= 1; shift /= 2) {
-    const ValueId high = ir.binary(Op::k_shr, n, shift);
-    const ValueId is_high = ir.binary(Op::k_ne, high, 0);
-    const ValueId step = ir.binary(Op::k_mul, is_high, shift);
-    n = ir.binary(Op::k_shr, n, step);
-    log = ir.binary(Op::k_add, log, step);
-  }
-  return log;
+  if (lowest == highest) return ir.constant(lowest);
+  const int middle = (lowest + highest + 8) / 2;
+  return lowering.select(
+      Condition::ult, n, ir.constant(int64_t{1} << middle), [&] { return byte_shift(lowering, n, lowest, middle - 8); },
+      [&] { return byte_shift(lowering, n, middle, highest); });
+}
+
+// hist_bucket(n, 0) of n >= 0: a table of bytes, and the shift.
+ValueId plain_bucket(Lowering& lowering, ValueId n) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId shift = byte_shift(lowering, n, 0, 56);
+  const ValueId byte = ir.binary(Op::k_and, ir.binary(Op::k_shr, n, shift), 0xff);
+  const ValueId table = lowering.constant_bytes(byte_buckets());
+  return ir.binary(Op::k_add, ir.load(1, ir.binary(Op::k_add, table, byte)), shift);
 }
 
 // program::hist_bucket in IR.
 ValueId hist_index(Lowering& lowering, ValueId value, uint8_t bits) {
   ir::Builder& ir = lowering.ir();
   const int64_t small = int64_t{1} << bits;
+  const auto large = [&] {
+    const ValueId log = ir.binary(Op::k_sub, plain_bucket(lowering, value), 2);
+    const ValueId shift = ir.binary(Op::k_sub, log, bits);
+    const ValueId base = ir.binary(Op::k_shl, ir.binary(Op::k_add, shift, 1), bits);
+    const ValueId within = ir.binary(Op::k_sub, ir.binary(Op::k_shr, value, shift), small);
+    return ir.binary(Op::k_add, ir.binary(Op::k_add, base, within), 1);
+  };
   return lowering.select(
       Condition::slt, value, ir.constant(0), [&] { return ir.constant(0); },
       [&] {
+        if (bits == 0) return plain_bucket(lowering, value);
         return lowering.select(
-            Condition::ult, value, ir.constant(small), [&] { return ir.binary(Op::k_add, value, 1); },
-            [&] {
-              const ValueId log = log2_of(lowering, value);
-              if (bits == 0) return ir.binary(Op::k_add, log, 2);
-              const ValueId shift = ir.binary(Op::k_sub, log, bits);
-              const ValueId base = ir.binary(Op::k_shl, ir.binary(Op::k_add, shift, 1), bits);
-              const ValueId within = ir.binary(Op::k_sub, ir.binary(Op::k_shr, value, shift), small);
-              return ir.binary(Op::k_add, ir.binary(Op::k_add, base, within), 1);
-            });
+            Condition::ult, value, ir.constant(small), [&] { return ir.binary(Op::k_add, value, 1); }, large);
       });
 }
 
@@ -170,6 +184,87 @@ void update_lhist(Lowering& lowering, const CallSite& call, ValueId address, boo
   count_bucket(lowering, address, index, buckets, is_atomic);
 }
 
+// ---- Time series: a slot for each interval, used again when its time has passed
+// --------------------------------------
+
+constexpr int64_t kMaxIntervals = 1000;  // a per-CPU value has at most 32 KiB
+constexpr int64_t kSlotBytes = sizeof(program::TseriesSlot);
+constexpr int64_t kSlotValue = offsetof(program::TseriesSlot, value);
+constexpr int64_t kSlotCount = offsetof(program::TseriesSlot, count);
+
+struct SeriesRow {
+  std::string_view word;
+  Kind kind;
+};
+constexpr SeriesRow kSeries[] = {{"avg", Kind::kAvg}, {"max", Kind::kMax}, {"min", Kind::kMin}, {"sum", Kind::kSum}};
+
+TypeId check_tseries(check::Checker& checker, const CallSite& call) {
+  const auto span = [&](size_t i) { return checker.ast()[call.arguments[i]].span; };
+  const int64_t interval = checker.integer(call.arguments[1]).value_or(1);
+  const int64_t intervals = checker.integer(call.arguments[2]).value_or(1);
+  types::TseriesParams params{1, 1, Kind::kVoid};
+  if (interval < 1)
+    checker.error("tseries-interval", span(1), "the interval must be 1 nanosecond or more");
+  else
+    params.interval_ns = static_cast<uint64_t>(interval);
+  if (intervals < 1 || intervals > kMaxIntervals)
+    checker.error("tseries-intervals", span(2), "a time series has 1 to 1000 intervals");
+  else
+    params.intervals = static_cast<uint32_t>(intervals);
+  if (call.arguments.size() > 3) {
+    const std::string word = checker.text(call.arguments[3]).value_or("");
+    std::vector<std::string> words;
+    for (const SeriesRow& row : kSeries) {
+      words.emplace_back(row.word);
+      if (row.word == word) params.aggregation = row.kind;
+    }
+    if (params.aggregation == Kind::kVoid)
+      checker.error("tseries-aggregation", span(3), "a time series cannot keep the `" + word + "` of an interval",
+                    choices(word, words));
+  }
+  return checker.types().tseries(params, checker.types()[checker.type(call.arguments[0])].is_signed);
+}
+
+// A further value in an interval that has some.
+void update_slot(Lowering& lowering, ValueId slot, ValueId value, const types::Type& type, Kind kind, bool is_atomic) {
+  ir::Builder& ir = lowering.ir();
+  const auto replace = [&] { ir.store(8, slot, value, kSlotValue); };
+  switch (kind) {
+    case Kind::kSum:
+    case Kind::kAvg: add_to(lowering, slot, kSlotValue, value, is_atomic); break;
+    case Kind::kMin:
+      lowering.when(type.is_signed ? Condition::slt : Condition::ult, value, ir.load(8, slot, kSlotValue), replace);
+      break;
+    case Kind::kMax:
+      lowering.when(type.is_signed ? Condition::sgt : Condition::ugt, value, ir.load(8, slot, kSlotValue), replace);
+      break;
+    default: replace();
+  }
+  add_to(lowering, slot, kSlotCount, ir.constant(1), is_atomic);
+}
+
+void update_tseries(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
+  ir::Builder& ir = lowering.ir();
+  const TypeId type_id = lowering.type(call.expr);
+  const types::Type type = lowering.types()[type_id];
+  const types::TseriesParams params = lowering.types().tseries_params(type_id);
+  const ValueId value = lowering.scalar(call.arguments[0]);
+  const ValueId now = ir.call(ir::Helper::ktime_get_boot_ns, {});
+  const ValueId epoch = ir.binary(Op::k_udiv, now, static_cast<int64_t>(params.interval_ns));
+  const ValueId index = ir.binary(Op::k_umod, epoch, params.intervals);
+  lowering.when(Condition::ult, index, ir.constant(params.intervals), [&] {  // always; for the verifier
+    const ValueId slot = ir.binary(Op::k_add, address, ir.binary(Op::k_mul, index, kSlotBytes));
+    lowering.when(
+        Condition::eq, ir.load(8, slot), epoch,
+        [&] { update_slot(lowering, slot, value, type, params.aggregation, is_atomic); },
+        [&] {
+          ir.store(8, slot, epoch);
+          ir.store(8, slot, value, kSlotValue);
+          ir.store(8, slot, ir.constant(1), kSlotCount);
+        });
+  });
+}
+
 constexpr spec::Builtin kRows[] = {
     {.sig = "any count()",
      .doc = "Counts how often it is assigned.",
@@ -219,6 +314,13 @@ constexpr spec::Builtin kRows[] = {
      .check = check_lhist,
      .lower_update = update_lhist,
      .example = "begin { @ = lhist(3, 0, 10, 5); }"},
+    {.sig = "any tseries(int n, literal int interval, literal int intervals, literal string aggregation = last)",
+     .doc = "Keeps a value for each of the last `intervals` stretches of `interval` nanoseconds: the last one, or the "
+            "`avg`, `max`, `min` or `sum`.",
+     .kind = BuiltinKind::kAggregation,
+     .check = check_tseries,
+     .lower_update = update_tseries,
+     .example = "begin { @ = tseries(3, 1s, 5); }"},
 };
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/fd.h"
 #include "builtins/all.h"
-#include "check/checker.h"
-#include "lower/lowering.h"
+#include "builtins/common.h"
 #include "output/format.h"
 #include "runtime/resolver.h"
 #include "runtime/session.h"
@@ -61,11 +61,26 @@ Operand lower_format(Lowering& lowering, const CallSite& call) {
   return {};
 }
 
+constexpr const char* kErrorf = "errorf";
+constexpr const char* kWarnf = "warnf";
 constexpr const char* kPrintf = "printf";
 constexpr const char* kCat = "cat";
 constexpr const char* kSystem = "system";
 
 void handle_printf(EventView& event) { event.session().sink().text("printf", event.session().format(event, 0, 0)); }
+
+// A message names the place in the script that made it.
+void message(EventView& event, std::string_view kind, std::string_view text) {
+  const source::Sources& sources = event.session().sources();
+  const source::Span span = event.schema().span;
+  const source::Place begin = sources.place(span.source, span.begin);
+  const source::Place end = sources.place(span.source, span.end);
+  event.session().sink().message(kind, text, sources[span.source].name, begin.line, begin.column,
+                                 end.line == begin.line ? end.column : begin.column);
+}
+
+void handle_errorf(EventView& event) { message(event, "errorf", event.session().format(event, 0, 0)); }
+void handle_warnf(EventView& event) { message(event, "warnf", event.session().format(event, 0, 0)); }
 
 void handle_cat(EventView& event) {
   const std::string path = event.session().format(event, 0, 0);
@@ -166,6 +181,99 @@ void handle_time(EventView& event) {
   event.session().sink().text("time", runtime::format_time(event.schema().literals[0], ns, CLOCK_REALTIME));
 }
 
+// ---- join: the strings of a NULL-ended array of pointers
+// --------------------------------------------------------------
+
+constexpr int kJoinedStrings = 16;
+
+// An array such as argv holds user pointers if it is itself in user memory. The first field is how many there are.
+Operand lower_join(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const Pointed array = pointed_to(lowering, call.arguments[0]);
+  const TypeId text = lowering.types().string(static_cast<uint32_t>(lowering.config().max_strlen));
+  std::vector<EventArgument> fields = {{}};
+  ir::ValueId count = ir.constant(0);
+  ir::ValueId goes_on = ir.constant(1);
+  for (int i = 0; i < kJoinedStrings; ++i) {
+    const ir::ValueId string = lowering.read_scalar(array.address, i * 8, 8, false, array.space);
+    goes_on = ir.binary(ir::Op::k_and, goes_on, ir.binary(ir::Op::k_ne, string, 0));
+    count = ir.binary(ir::Op::k_add, count, goes_on);
+    Operand operand{text, string, true, array.space, {}};
+    fields.push_back({{}, operand});
+  }
+  fields[0] = {{}, lowering.scalar_operand(lowering.types().int64(), count)};
+  const bool has_separator = call.arguments.size() > 1;
+  lowering.emit_event("join", std::move(fields), call.span, {has_separator ? *lowering.text(call.arguments[1]) : " "});
+  return {};
+}
+
+void handle_join(EventView& event) {
+  const auto count = static_cast<size_t>(event.integer(0));
+  std::string out;
+  for (size_t i = 1; i <= count && i < event.field_count(); ++i) {
+    if (i > 1) out += event.schema().literals[0];
+    out += output::to_text(event.field(i), {event.session().config().str_trunc_trailer});
+  }
+  event.session().sink().text("join", out + "\n");
+}
+
+// ---- assert
+
+Operand lower_assert(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const ir::ValueId condition = lowering.scalar(call.arguments[0]);
+  lowering.when(ir::Condition::eq, condition, ir.constant(0), [&] {
+    lowering.emit_event("assert", {}, call.span, {lowering.text(call.arguments[1]).value_or("assertion failed")});
+    lowering.set_exit_flag();
+    lowering.end_action();
+  });
+  return {};
+}
+
+void handle_assert(EventView& event) {
+  message(event, "errorf", event.schema().literals[0]);
+  event.session().request_exit(1);
+}
+
+// ---- debugf: into the kernel's own trace
+// ------------------------------------------------------------------------------
+
+constexpr size_t kMaxTraced = 3;  // values that the helper takes
+
+TypeId check_debugf(Checker& checker, const CallSite& call) {
+  if (call.arguments.size() > 1 + kMaxTraced)
+    checker.error("debugf-arguments", call.span, "`debugf` takes at most three values");
+  return check_format(checker, call);
+}
+
+// The helper's conversions are those of the kernel's printk, where a 64-bit number is %lld.
+std::string kernel_format(const std::string& format) {
+  std::string out;
+  size_t at = 0;
+  const auto conversions = output::parse_format(format);
+  if (!conversions) return format;
+  for (const output::Conversion& conversion : *conversions) {
+    out += format.substr(at, conversion.begin - at);
+    const bool is_number = conversion.conversion.find_first_of("diuxX") == 0;
+    out += is_number ? "%ll" + conversion.conversion : "%" + conversion.conversion;
+    at = conversion.end;
+  }
+  return out + format.substr(at) + '\0';
+}
+
+Operand lower_debugf(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const std::string format = kernel_format(*lowering.text(call.arguments[0]));
+  std::array<ir::ValueId, kMaxTraced> values = {ir.constant(0), ir.constant(0), ir.constant(0)};
+  for (size_t i = 1; i < call.arguments.size() && i <= kMaxTraced; ++i) {
+    const Operand operand = lowering.in_our_memory(lowering.value(call.arguments[i]));
+    values[i - 1] = operand.value;
+  }
+  ir.call(ir::Helper::trace_printk, {lowering.constant_bytes(format), ir.constant(static_cast<int64_t>(format.size())),
+                                     values[0], values[1], values[2]});
+  return {};
+}
+
 constexpr spec::Builtin kRows[] = {
     {.sig = "void printf(literal string format, ...)",
      .doc = "Prints the values as the format says: the conversions of printf(3), `%s` for any value, `%r` for buffers.",
@@ -173,6 +281,23 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_format<kPrintf>,
      .handle = handle_printf,
      .example = "begin { printf(\"%d %s\\n\", 42, \"answer\"); }"},
+    {.sig = "void errorf(literal string format, ...)",
+     .doc = "Prints as `printf` does, as an error, with the place in the script.",
+     .check = check_format,
+     .lower = lower_format<kErrorf>,
+     .handle = handle_errorf,
+     .example = "begin { errorf(\"bad: %d\", 42); }"},
+    {.sig = "void warnf(literal string format, ...)",
+     .doc = "Prints as `printf` does, as a warning, with the place in the script.",
+     .check = check_format,
+     .lower = lower_format<kWarnf>,
+     .handle = handle_warnf,
+     .example = "begin { warnf(\"odd: %d\", 42); }"},
+    {.sig = "void debugf(literal string format, ...)",
+     .doc = "Prints at once into the kernel's trace, /sys/kernel/tracing/trace_pipe. At most three values.",
+     .check = check_debugf,
+     .lower = lower_debugf,
+     .example = "begin { debugf(\"here: %d\", 42); }"},
     {.sig = "void print(any value, int top = 0, int div = 0)",
      .doc = "Prints a value, or a whole map: only its `top` largest entries, with values divided by `div`.",
      .check = check_print,
@@ -201,6 +326,16 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_time,
      .handle = handle_time,
      .example = "begin { time(\"%Y\\n\"); }"},
+    {.sig = "void join(any strings, literal string separator = \" \")",
+     .doc = "Prints the strings of an array of pointers that ends with NULL, such as argv; at most 16.",
+     .lower = lower_join,
+     .handle = handle_join,
+     .example = "tracepoint:syscalls:sys_enter_execve { join(args.argv); }"},
+    {.sig = "void assert(any condition, literal string message)",
+     .doc = "Where the condition is false, prints the message as an error and ends the run with exit status 1.",
+     .lower = lower_assert,
+     .handle = handle_assert,
+     .example = "begin { assert(1 < 2, \"numbers are broken\"); }"},
     {.sig = "void cat(literal string format, ...)",
      .doc = "Prints the file that the format names, up to `max_cat_bytes`.",
      .check = check_format,

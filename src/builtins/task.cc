@@ -71,9 +71,8 @@ Operand lower_id(Lowering& lowering, const CallSite& call) {
   const NamespaceId own = wants_init ? NamespaceId{} : own_pid_namespace();
   if (own.inode == kInitialPidNamespace) return half(lowering, ir.call(Helper::get_current_pid_tgid, {}), kIsProcess);
   const ValueId info = lowering.memory(8, "pidns_info");  // u32 pid, u32 tgid; zeros where it fails
-  ir.call(Helper::get_ns_current_pid_tgid,
-          {ir.constant(static_cast<int64_t>(own.device)), ir.constant(static_cast<int64_t>(own.inode)), info,
-           ir.constant(8)});
+  ir.call(Helper::get_ns_current_pid_tgid, {ir.constant(static_cast<int64_t>(own.device)),
+                                            ir.constant(static_cast<int64_t>(own.inode)), info, ir.constant(8)});
   return uint32_operand(lowering, ir.load(4, info, kIsProcess ? 4 : 0));
 }
 

@@ -1,0 +1,147 @@
+// What is answered while the script is compiled: of types, of the kernel, of the command line. These fold to constants,
+// so that `if comptime (...)` can ask.
+#include "base/strings.h"
+#include "builtins/all.h"
+#include "builtins/common.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using spec::CallSite;
+using types::Kind;
+using types::Type;
+using types::TypeId;
+
+TypeId answer(Checker& checker, const CallSite& call, bool is_true) {
+  checker.fold(call.expr, int64_t{is_true});
+  return checker.types().bool_type();
+}
+
+// ---- Questions about an expression's or a type's type
+
+bool is_string(const Type& type) { return type.kind == Kind::kString; }
+bool is_pointer(const Type& type) { return type.kind == Kind::kPointer; }
+bool is_array(const Type& type) { return type.kind == Kind::kArray; }
+bool is_number(const Type& type) { return type.kind == Kind::kInt; }
+bool is_unsigned(const Type& type) { return type.kind == Kind::kInt && !type.is_signed; }
+
+template <bool (*kTest)(const Type&)>
+TypeId check_type(Checker& checker, const CallSite& call) {
+  return answer(checker, call, kTest(checker.types()[checker.type(call.arguments[0])]));
+}
+
+TypeId check_is_literal(Checker& checker, const CallSite& call) {
+  const syntax::Ast& ast = checker.ast();
+  const syntax::ExprId what = call.arguments[0];
+  return answer(checker, call,
+                ast.get<syntax::IntegerLiteral>(what) || ast.get<syntax::StringLiteral>(what) ||
+                    ast.get<syntax::BoolLiteral>(what));
+}
+
+// ---- Questions about the kernel
+
+TypeId check_kfunc(Checker& checker, const CallSite& call) {
+  const auto name = checker.text(call.arguments[0]);
+  return answer(checker, call, name && checker.kernel().kfunc_id(*name).has_value());
+}
+
+// ---- Refusing to compile
+
+TypeId check_fail(Checker& checker, const CallSite& call) {
+  checker.error("fail", call.span, checker.text(call.arguments[0]).value_or(""));
+  return checker.types().void_type();
+}
+
+TypeId check_static_assert(Checker& checker, const CallSite& call) {
+  if (checker.integer(call.arguments[0]) == 0)
+    checker.error("static-assert", call.span, checker.text(call.arguments[1]).value_or(""));
+  return checker.types().void_type();
+}
+
+// ---- getopt: `espy script.bt -- --NAME=VALUE` -----------------------------------------------------------------------
+
+std::optional<bool> parse_bool(std::string_view text) {
+  if (text.empty() || text == "true" || text == "1") return true;
+  if (text == "false" || text == "0") return false;
+  return std::nullopt;
+}
+
+// The default's type says what the option's value is; without one it is a switch.
+TypeId check_getopt(Checker& checker, const CallSite& call) {
+  types::Types& types = checker.types();
+  const auto name = checker.text(call.arguments[0]);
+  if (!name) return types.bool_type();
+  std::optional<std::string> given;
+  for (const auto& [option, value] : checker.config().named)
+    if (option == *name) given = value;
+  const auto complain = [&](const char* wanted) {
+    checker.error("bad-option", call.span, "`--" + *name + "` wants " + wanted + ", not `" + *given + "`");
+  };
+  const bool has_default = call.arguments.size() > 1;
+  const bool is_switch = !has_default || types[checker.type(call.arguments[1])].kind == Kind::kBool;
+  if (is_switch) {
+    const auto value = given ? parse_bool(*given) : std::optional(false);
+    if (!value) complain("true or false");
+    const bool otherwise = has_default && checker.integer(call.arguments[1]).value_or(0) != 0;
+    return answer(checker, call, given ? value.value_or(false) : otherwise);
+  }
+  if (const auto number = checker.integer(call.arguments[1])) {
+    const auto value = given ? parse_int(*given) : number;
+    if (!value) complain("a number");
+    checker.fold(call.expr, value.value_or(0));
+    return types.int64();
+  }
+  const std::string text = given ? *given : checker.text(call.arguments[1]).value_or("");
+  checker.fold(call.expr, text);
+  return types.string(static_cast<uint32_t>(text.size() + 1));
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "any is_literal(any e)",
+     .doc = "True if the expression is written as a literal.",
+     .check = check_is_literal,
+     .example = "begin { print(is_literal(1)); }"},
+    {.sig = "any is_str(any e)",
+     .doc = "True for strings.",
+     .check = check_type<is_string>,
+     .example = "begin { print(is_str(\"a\")); }"},
+    {.sig = "any is_ptr(any e)",
+     .doc = "True for pointers.",
+     .check = check_type<is_pointer>,
+     .example = "begin { print(is_ptr(curtask)); }"},
+    {.sig = "any is_array(any e)",
+     .doc = "True for arrays.",
+     .check = check_type<is_array>,
+     .example = "begin { print(is_array(pton(\"::1\"))); }"},
+    {.sig = "any is_integer(any e)",
+     .doc = "True for integers.",
+     .check = check_type<is_number>,
+     .example = "begin { print(is_integer(pid)); }"},
+    {.sig = "any is_unsigned_integer(any e)",
+     .doc = "True for integers without a sign.",
+     .check = check_type<is_unsigned>,
+     .example = "begin { print(is_unsigned_integer(pid)); }"},
+    {.sig = "any kfunc_exist(literal string name)",
+     .doc = "True if the kernel has a function of this name that programs may call.",
+     .check = check_kfunc,
+     .example = "begin { print(kfunc_exist(\"bpf_no_such_function\")); }"},
+    {.sig = "void fail(literal string message)",
+     .doc = "Refuses to compile with this message, where it is not in a branch that `comptime` leaves out.",
+     .check = check_fail},
+    {.sig = "void static_assert(literal any condition, literal string message)",
+     .doc = "Refuses to compile with this message if the condition is false.",
+     .check = check_static_assert,
+     .example = "begin { static_assert(sizeof(int64) == 8, \"odd\"); }"},
+    {.sig = "any getopt(literal string name, literal any default = false, literal string description = \"\")",
+     .doc = "The value of the script's option `--name`, given behind `--`; a switch, or as the default's type is.",
+     .check = check_getopt,
+     .example = "begin { print(getopt(\"count\", 5)); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> comptime_builtins() { return kRows; }
+
+}  // namespace espy::builtins
