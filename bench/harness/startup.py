@@ -1,6 +1,7 @@
 """Start-up: wall time and peak memory from exec to exit. The column C is a static program that does the least."""
 
 import os
+import time
 
 from harness.process import Failure, run_measured
 from harness.report import Row
@@ -15,6 +16,7 @@ SCRIPTS = [
      "tracepoint:syscalls:sys_enter_* { @[probe] = count(); } interval:ms:50 { exit(); }", None, 150, 16),
 ]
 MIN_RUNS = 15
+PAUSE_S = 0.1  # to attach right after another process detached waits for the kernel to finish with that
 ENVIRONMENT = {**os.environ, "BPFTRACE_MAX_PROBES": "2048"}
 
 
@@ -40,6 +42,7 @@ def run(tools, report, options):
 
 
 def measure(tools, command, tool, wall, memory, commands):
+    time.sleep(PAUSE_S)
     try:
         wall_ms, peak_mib, _ = run_measured(tools.helper("spawn"), command, ENVIRONMENT)
     except Failure as failure:
