@@ -189,11 +189,14 @@ std::vector<std::string> DirectoryKernel::raw_tracepoints(std::string_view glob)
   return {names.begin(), names.end()};
 }
 
+// Remembered: lowering asks at every read of kernel memory.
 std::optional<uint32_t> DirectoryKernel::kfunc_id(std::string_view name) {
+  if (const auto known = kfuncs_.find(name); known != kfuncs_.end()) return known->second;
   const Btf* btf = btf_.vmlinux();
   const auto record = btf ? btf->find(name, kinds(BtfKind::kFunc)) : std::nullopt;
-  if (!record) return std::nullopt;
-  return record->id;
+  const auto id = record ? std::optional(record->id) : std::nullopt;
+  kfuncs_.emplace(name, id);
+  return id;
 }
 
 std::optional<TypeLocation> DirectoryKernel::btf_location(const Types& types, TypeId struct_type) {

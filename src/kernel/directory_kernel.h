@@ -55,6 +55,7 @@ class DirectoryKernel : public Kernel {
   std::function<bool(Feature)> probe_;
   std::map<Feature, bool> features_;
   std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;
+  std::map<std::string, std::optional<uint32_t>, std::less<>> kfuncs_;
   std::string tracing_;
   BtfSet btf_;
 };
