@@ -288,6 +288,28 @@ Operand lower_is_err(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.types().bool_type(), is_error);
 }
 
+// ---- container_of(p, struct T, member)
+
+TypeId check_container(Checker& checker, const CallSite& call) {
+  types::Types& types = checker.types();
+  const TypeId outer = checker.type(call.arguments[1]);
+  const auto name = checker.text(call.arguments[2]);
+  checker.kernel().complete(types, outer);
+  if (name && !types::find_member(types, outer, *name)) {
+    checker.error("unknown-member", checker.ast()[call.arguments[2]].span,
+                  "`" + to_string(types, outer) + "` has no member `" + *name + "`");
+  }
+  const types::Type& pointer = types[checker.type(call.arguments[0])];
+  return types.pointer(outer, pointer.kind == Kind::kPointer ? pointer.space : AddressSpace::kKernel);
+}
+
+Operand lower_container(Lowering& lowering, const CallSite& call) {
+  const TypeId outer = lowering.type(call.arguments[1]);
+  const auto found = types::find_member(lowering.types(), outer, *lowering.text(call.arguments[2]));
+  const ValueId member = lowering.value(call.arguments[0]).value;
+  return {lowering.type(call.expr), lowering.ir().binary(Op::k_sub, member, found ? found->offset_bits / 8 : 0)};
+}
+
 constexpr spec::Builtin kRows[] = {
     {.sig = "any str(pointer p, int length = max_strlen)",
      .doc = "The NUL-terminated string at `p`, at most `length` bytes of it. `str($1)` is a parameter as it was typed.",
@@ -360,12 +382,17 @@ constexpr spec::Builtin kRows[] = {
      .doc = "The pointer, read as one into kernel memory.",
      .check = check_space<AddressSpace::kKernel>,
      .lower = lower_space,
-     .example = "begin { print(str(kptr(kaddr(\"linux_banner\")), 5)); }"},
+     .example = "begin { $task = kptr(curtask); print($task->comm); }"},
     {.sig = "any uptr(pointer p)",
      .doc = "The pointer, read as one into the process' memory.",
      .check = check_space<AddressSpace::kUser>,
      .lower = lower_space,
      .example = "tracepoint:syscalls:sys_enter_openat { print(str(uptr(args.filename))); exit(); }"},
+    {.sig = "any container_of(pointer p, type T, literal any member)",
+     .doc = "The struct in which `p` points to a member.",
+     .check = check_container,
+     .lower = lower_container,
+     .example = "begin { $p = (uint64)&curtask->prio; print(container_of($p, struct task_struct, prio)->comm); }"},
     {.sig = "bool is_err(pointer p)",
      .doc = "True if a kernel function returned an error number as this pointer.",
      .lower = lower_is_err,

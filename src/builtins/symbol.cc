@@ -73,6 +73,7 @@ void handle_remember(EventView& event) { event.session().symbols().remember(stat
 constexpr uint32_t kDefaultFrames = 127;
 constexpr int64_t kMaxFrames = 1024;
 constexpr int64_t kUserStackFlag = 256;  // BPF_F_USER_STACK
+constexpr int64_t kProgramFrames = 2;    // of a raw tracepoint: the program, and bpf_trace_runN that ran it
 
 struct ModeRow {
   std::string_view word;
@@ -113,11 +114,17 @@ TypeId check_stack(Checker& checker, const CallSite& call) {
   return checker.types().stack(kIsUser, mode, frames);
 }
 
+// Other probes bring the registers that they fired with, and the stack starts there; a raw tracepoint's starts here.
+// The low byte of the flags is how many frames to leave out.
 Operand lower_kstack(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const TypeId type = lowering.type(call.expr);
+  const program::ProgramKind kind = lowering.unit().context.kind;
+  const bool starts_here =
+      kind == program::ProgramKind::kRawTracepoint || kind == program::ProgramKind::kTracingRawTracepoint;
   const ValueId map = ir.map(lowering.stack_map(type));
-  return lowering.scalar_operand(type, ir.call(Helper::get_stackid, {ir.context(), map, ir.constant(0)}));
+  const ValueId flags = ir.constant(starts_here ? kProgramFrames : 0);
+  return lowering.scalar_operand(type, ir.call(Helper::get_stackid, {ir.context(), map, flags}));
 }
 
 Operand lower_ustack(Lowering& lowering, const CallSite& call) {
@@ -161,49 +168,84 @@ TypeId check_kaddr(Checker& checker, const CallSite& call) {
     } else {
       checker.error("unknown-symbol", checker.ast()[call.arguments[0]].span,
                     "the kernel has no symbol `" + *name + "` that it shows us",
-                    "/proc/kallsyms shows addresses only to root");
+                    "it shows functions, and variables if CONFIG_KALLSYMS_ALL is set");
     }
   }
   return checker.types().uint64();
 }
 
-// A symbol of the probed binary. What a position-independent program adds to its addresses is only known of a process:
-// that of -p or -c.
+// ---- uaddr: a symbol of the probed binary
+//
+// A position-independent program is somewhere else in each process. Where -p or -c names the process, its mappings say.
+// Else a probe at a known instruction does: the instruction pointer and the place of that instruction in the file
+// differ by as much as the symbol's address and its place. A return probe fires in the caller, so it has no such
+// instruction.
+
+std::optional<symbols::ElfSymbol> find_symbol(const symbols::ElfFile& file, const std::string& name) {
+  const auto object = file.find_object(name);
+  return object ? object : file.find_function(name);
+}
+
+bool knows_its_place(const spec::ProbeContext& context, const program::Probe& probe) {
+  return context.registers_offset_bytes && probe.provider != "uretprobe";
+}
+
 TypeId check_uaddr(Checker& checker, const CallSite& call) {
   types::Types& types = checker.types();
-  TypeId target = types.uint64();
+  const auto pointer_to = [&](TypeId target) { return types.pointer(target, types::AddressSpace::kUser); };
   const auto name = checker.text(call.arguments[0]);
-  const std::string& path = checker.first_probe().target;
+  const program::Probe& probe = checker.first_probe();
   const source::Span span = checker.ast()[call.arguments[0]].span;
   symbols::Symbolizer* symbols = checker.symbols();
-  if (!name || !symbols) return types.pointer(target, types::AddressSpace::kUser);
-  const auto file = symbols->elf_file(path);
+  if (!name || !symbols) return pointer_to(types.uint64());
+  const auto file = symbols->elf_file(probe.target);
   if (!file) {
     checker.error("no-binary", span, "`uaddr` needs a probe of a binary", file.error().message);
-    return types.pointer(target, types::AddressSpace::kUser);
+    return pointer_to(types.uint64());
   }
-  auto symbol = (*file)->find_object(*name);
-  if (!symbol) symbol = (*file)->find_function(*name);
+  const auto symbol = find_symbol(**file, *name);
   if (!symbol) {
-    checker.error("unknown-symbol", span, "`" + path + "` has no symbol `" + *name + "`");
-    return types.pointer(target, types::AddressSpace::kUser);
+    checker.error("unknown-symbol", span, "`" + probe.target + "` has no symbol `" + *name + "`");
+    return pointer_to(types.uint64());
   }
-  for (const uint32_t bytes : {1u, 2u, 4u})
-    if (symbol->size == bytes) target = types.int_type(bytes, false);
-  std::optional<uint64_t> bias = 0;
-  if ((*file)->is_position_independent()) {
-    const spec::Config& config = checker.config();
-    const std::optional<uint32_t> pid = config.pid         ? config.pid
-                                        : config.has_child ? std::optional(config.child_pid)
-                                                           : std::nullopt;
-    bias = pid ? symbols->load_bias(*pid, path) : std::nullopt;
-    if (!bias) {
-      checker.error("no-process", call.span, "`" + path + "` is loaded at another address in each process",
-                    "name a process with -p");
-    }
+  const bool is_small = symbol->size == 1 || symbol->size == 2 || symbol->size == 4;
+  const TypeId target = types.int_type(is_small ? static_cast<uint32_t>(symbol->size) : 8, false);
+  const spec::Config& config = checker.config();
+  const uint32_t pid = config.pid.value_or(config.has_child ? config.child_pid : 0);
+  std::optional<uint64_t> bias;
+  if (!(*file)->is_position_independent())
+    bias = 0;
+  else if (pid != 0)
+    bias = symbols->load_bias(pid, probe.target);
+  if (bias) {
+    checker.fold(call.expr, static_cast<int64_t>(symbol->address + *bias));
+  } else if (!knows_its_place(checker.unit().context, probe)) {
+    checker.error("no-process", call.span, "`" + probe.target + "` is loaded at another address in each process",
+                  "name a process with -p, or use a uprobe");
   }
-  checker.fold(call.expr, static_cast<int64_t>(symbol->address + bias.value_or(0)));
-  return types.pointer(target, types::AddressSpace::kUser);
+  return pointer_to(target);
+}
+
+Operand lower_uaddr(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const TypeId type = lowering.type(call.expr);
+  const std::string& path = lowering.checked().probes[lowering.unit().probes[0]].target;
+  const auto file = symbols::ElfFile::open(path);
+  const auto symbol = file ? find_symbol(*file, *lowering.text(call.arguments[0])) : std::nullopt;
+  if (!symbol) return {type, ir.constant(0)};
+  // What to add to the instruction pointer, by probe.
+  std::string table;
+  for (const program::Probe& probe : lowering.checked().probes) {
+    const uint64_t linked = probe.target == path ? file->address_of_offset(probe.address).value_or(0) : 0;
+    const uint64_t distance = symbol->address - linked;
+    table.append(reinterpret_cast<const char*>(&distance), sizeof(distance));
+  }
+  const auto count = static_cast<uint32_t>(table.size() / sizeof(uint64_t));
+  const ValueId row = bounded(lowering, lowering.probe_index(), count - 1);
+  const ValueId place = ir.binary(Op::k_add, lowering.constant_bytes(table), ir.binary(Op::k_shl, row, 3));
+  const kernel::Arch& arch = lowering.kernel().arch();
+  const ValueId here = lowering.register_value({"ip", arch.instruction_pointer_offset});
+  return {type, ir.binary(Op::k_add, here, ir.load(8, place))};
 }
 
 // ---- Control groups
@@ -253,7 +295,9 @@ constexpr spec::Builtin kRows[] = {
     {.sig = "any uaddr(literal string name)",
      .doc = "The address of a symbol in the probed binary, as a pointer to an integer of the symbol's size.",
      .check = check_uaddr,
-     .providers = "uprobe,uretprobe,usdt"},
+     .lower = lower_uaddr,
+     .providers = "uprobe,uretprobe,usdt",
+     .example = "uprobe:/bin/bash:readline { printf(\"PS1: %s\\n\", str(*uaddr(\"ps1_prompt\"))); }"},
     {.sig = "uint64 cgroupid(literal string path)",
      .doc = "The id of the control group with this directory, to compare with `cgroup`.",
      .check = check_cgroupid,

@@ -17,10 +17,10 @@ namespace espy::syntax {
 namespace {
 
 constexpr std::string_view kTypeWords[] = {
-    "bool",   "int8",      "int16",    "int32",  "int64", "uint8", "uint16", "uint32", "uint64",   "string", "buffer",
-    "inet",   "timestamp", "username", "void",   "u8",    "u16",   "u32",    "u64",    "s8",       "s16",    "s32",
-    "s64",    "__u8",      "__u16",    "__u32",  "__u64", "__s8",  "__s16",  "__s32",  "__s64",    "__be16", "__be32",
-    "__be64", "__le16",    "__le32",   "__le64", "char",  "short", "int",    "long",   "unsigned", "signed",
+    "bool",   "int8",      "int16",  "int32", "int64", "uint8", "uint16", "uint32",   "uint64", "string", "buffer",
+    "inet",   "timestamp", "void",   "u8",    "u16",   "u32",   "u64",    "s8",       "s16",    "s32",    "s64",
+    "__u8",   "__u16",     "__u32",  "__u64", "__s8",  "__s16", "__s32",  "__s64",    "__be16", "__be32", "__be64",
+    "__le16", "__le32",    "__le64", "char",  "short", "int",   "long",   "unsigned", "signed",
 };
 
 constexpr std::string_view kCWords[] = {"unsigned", "signed", "long", "short", "int", "char"};
