@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "output/decode.h"
 #include "output/value.h"
 
 namespace espy::output {
@@ -33,6 +34,9 @@ class Formatter {
  public:
   static Result<Formatter> create(std::string_view format);
   void append(std::string& out, std::span<const Value> values, const TextStyle& style) const;
+  // The same from a record's fields, without making Values of plain numbers and strings.
+  void append_record(std::string& out, const DecodeContext& context, const program::EventSchema& schema,
+                     size_t first_field, std::span<const std::byte> record, const TextStyle& style) const;
 
  private:
   std::vector<std::string> literals_;  // literals_[i] precedes conversions_[i]

@@ -1,0 +1,233 @@
+#include "output/decode.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace espy::output {
+
+namespace {
+
+using types::Kind;
+using types::Type;
+using types::TypeId;
+using Bytes = std::span<const std::byte>;
+
+Bytes part(Bytes bytes, size_t offset, size_t size) {
+  if (offset >= bytes.size()) return {};
+  return bytes.subspan(offset, std::min(size, bytes.size() - offset));
+}
+
+// Up to eight bytes as a number; missing ones are zeros.
+uint64_t word(Bytes bytes, size_t offset = 0, size_t size = 8) {
+  const Bytes from = part(bytes, offset, std::min<size_t>(size, 8));
+  uint64_t out = 0;
+  if (!from.empty()) std::memcpy(&out, from.data(), from.size());
+  return out;
+}
+
+int64_t sign_extend(uint64_t value, uint32_t bits) {
+  if (bits == 0 || bits >= 64) return static_cast<int64_t>(value);
+  return static_cast<int64_t>(value << (64 - bits)) >> (64 - bits);
+}
+
+Value integer(const Type& type, uint64_t bits, uint32_t width_bits) {
+  if (type.is_signed) return {sign_extend(bits, width_bits)};
+  return {bits};
+}
+
+Value enumerated(const Type& type, uint64_t bits, uint32_t width_bits) {
+  const int64_t number = type.is_signed ? sign_extend(bits, width_bits) : static_cast<int64_t>(bits);
+  for (const types::Enumerator& each : type.enumerators)
+    if (each.value == number) return {EnumValue{number, each.name}};
+  return {EnumValue{number, {}}};
+}
+
+std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+StringValue string_value(Bytes bytes, size_t capacity) {
+  const std::string_view all = as_text(part(bytes, 0, capacity));
+  const size_t end = all.find('\0');
+  return {std::string(all.substr(0, end)), end == std::string_view::npos && all.size() == capacity};
+}
+
+std::string inet_text(Bytes bytes) {
+  char text[INET6_ADDRSTRLEN] = "";
+  const int family = static_cast<int>(word(bytes, 0, 4)) == AF_INET6 ? AF_INET6 : AF_INET;
+  const Bytes address = part(bytes, 4, 16);
+  if (address.size() == 16) ::inet_ntop(family, address.data(), text, sizeof(text));
+  return text;
+}
+
+std::string mac_text(Bytes bytes) {
+  const auto at = [&](size_t i) { return static_cast<unsigned>(word(bytes, i, 1)); };
+  return fmt::format("{:02X}:{:02X}:{:02X}:{:02X}:{:02X}:{:02X}", at(0), at(1), at(2), at(3), at(4), at(5));
+}
+
+std::string symbol_text(const Frame& frame) {
+  if (frame.symbol.empty()) return fmt::format("{:#x}", frame.address);
+  return frame.offset == 0 ? frame.symbol : fmt::format("{}+{}", frame.symbol, frame.offset);
+}
+
+class Decoder {
+ public:
+  explicit Decoder(const DecodeContext& context) : context_(context) {}
+
+  Value decode(TypeId id, Bytes bytes) const {
+    const Type& type = context_.types[id];
+    switch (type.kind) {
+      case Kind::kVoid:
+      case Kind::kFloat:
+      case Kind::kFunction: return {};
+      case Kind::kBool: return {word(bytes, 0, 1) != 0};
+      case Kind::kInt: return integer(type, word(bytes, 0, type.size_bytes), type.size_bytes * 8);
+      case Kind::kEnum: return enumerated(type, word(bytes, 0, type.size_bytes), type.size_bytes * 8);
+      case Kind::kPointer: return {PointerValue{word(bytes)}};
+      case Kind::kArray: return array(type, bytes);
+      case Kind::kString: return {string_value(bytes, type.count)};
+      case Kind::kBuffer:
+        return {BufferValue{std::string(as_text(part(bytes, 4, std::min<uint64_t>(word(bytes, 0, 4), type.count))))}};
+      case Kind::kTuple: return tuple(type, bytes);
+      case Kind::kRecord:
+      case Kind::kStruct: return record(type, bytes);
+      default: return is_aggregation(type) ? aggregation(type, id, bytes) : meaning(type, id, bytes);
+    }
+  }
+
+  // Numbers that stand for something else.
+  Value meaning(const Type& type, TypeId id, Bytes bytes) const {
+    const Resolver& resolver = context_.resolver;
+    const uint64_t number = word(bytes);
+    switch (type.kind) {
+      case Kind::kKernelStack:
+      case Kind::kUserStack: return stack(type, id, bytes);
+      case Kind::kKernelSymbol:
+        return {TextValue{resolver.kernel_symbol ? symbol_text(resolver.kernel_symbol(number))
+                                                 : fmt::format("{:#x}", number)}};
+      case Kind::kUserSymbol: {
+        const auto pid = static_cast<uint32_t>(word(bytes, 8, 4));
+        return {TextValue{resolver.user_symbol ? symbol_text(resolver.user_symbol(pid, number))
+                                               : fmt::format("{:#x}", number)}};
+      }
+      case Kind::kInet: return {TextValue{inet_text(bytes)}};
+      case Kind::kMac: return {TextValue{mac_text(bytes)}};
+      case Kind::kUsername: {
+        const auto uid = static_cast<uint32_t>(number & UINT32_MAX);
+        return {TextValue{resolver.username ? resolver.username(uid) : std::to_string(uid)}};
+      }
+      case Kind::kTimestamp: return {TextValue{timestamp(number, bytes)}};
+      case Kind::kCgroupPath:
+        return {TextValue{resolver.cgroup_path ? resolver.cgroup_path(number) : std::to_string(number)}};
+      case Kind::kProbeName:
+      case Kind::kFunctionName:
+      case Kind::kProbeType: return {TextValue{probe_text(type.kind, number)}};
+      default: return {number};
+    }
+  }
+
+ private:
+  std::string timestamp(uint64_t ns, Bytes bytes) const {
+    const uint64_t index = word(bytes, 8, 4);
+    if (!context_.resolver.timestamp || index >= context_.literals.size()) return std::to_string(ns);
+    return context_.resolver.timestamp(context_.literals[index], ns, static_cast<uint32_t>(word(bytes, 12, 4)));
+  }
+
+  std::string probe_text(Kind kind, uint64_t index) const {
+    const program::Probe* probe = context_.resolver.probe ? context_.resolver.probe(index) : nullptr;
+    if (probe == nullptr) return std::to_string(index);
+    if (kind == Kind::kProbeName) return probe->name;
+    return kind == Kind::kFunctionName ? probe->function : probe->provider;
+  }
+
+  Value array(const Type& type, Bytes bytes) const {
+    ListValue out;
+    const size_t size = context_.types[type.element].size_bytes;
+    for (uint32_t i = 0; i < type.count; ++i) out.items.push_back(decode(type.element, part(bytes, i * size, size)));
+    return {std::move(out)};
+  }
+
+  Value member(const types::Member& member, Bytes bytes) const {
+    const Type& type = context_.types[member.type];
+    if (member.bit_size == 0) return decode(member.type, part(bytes, member.offset_bytes(), type.size_bytes));
+    // The bits may straddle a byte, never more than eight of them from the first.
+    const uint64_t raw = word(bytes, member.offset_bytes()) >> (member.offset_bits % 8);
+    const uint64_t bits = member.bit_size >= 64 ? raw : raw & ((uint64_t{1} << member.bit_size) - 1);
+    if (type.kind == Kind::kEnum) return enumerated(type, bits, member.bit_size);
+    if (type.kind == Kind::kBool) return {bits != 0};
+    return integer(type, bits, member.bit_size);
+  }
+
+  Value tuple(const Type& type, Bytes bytes) const {
+    TupleValue out;
+    for (const types::Member& each : type.members) out.items.push_back(member(each, bytes));
+    return {std::move(out)};
+  }
+
+  Value record(const Type& type, Bytes bytes) const {
+    RecordValue out;
+    for (const types::Member& each : type.members) {
+      out.names.push_back(each.name);
+      out.items.push_back(member(each, bytes));
+    }
+    return {std::move(out)};
+  }
+
+  Value stack(const Type& type, TypeId id, Bytes bytes) const {
+    StackValue out;
+    out.mode = static_cast<uint8_t>(type.stack_mode);
+    out.is_user = type.kind == Kind::kUserStack;
+    const auto reference = static_cast<int64_t>(word(bytes));
+    const auto pid = static_cast<uint32_t>(word(bytes, 8, 4));
+    if (reference < 0) {
+      // EFAULT is what a thread without a user or kernel stack gives; anything else is a stack that is missing.
+      if (reference != -EFAULT)
+        out.problem = fmt::format("stack missing: {}", std::strerror(static_cast<int>(-reference)));
+      return {std::move(out)};
+    }
+    if (!context_.resolver.stack) return {std::move(out)};
+    for (const uint64_t address : context_.resolver.stack(id, reference)) {
+      const auto& kernel = context_.resolver.kernel_symbol;
+      const auto& user = context_.resolver.user_symbol;
+      Frame frame{address, {}, 0, {}, {}};
+      if (out.is_user && user) frame = user(pid, address);
+      if (!out.is_user && kernel) frame = kernel(address);
+      out.frames.push_back(std::move(frame));
+    }
+    return {std::move(out)};
+  }
+
+  Value aggregation(const Type&, TypeId id, Bytes bytes) const { return decode_per_cpu(context_, id, bytes, 1); }
+
+  const DecodeContext& context_;
+};
+
+}  // namespace
+
+Value decode(const DecodeContext& context, types::TypeId type, std::span<const std::byte> bytes) {
+  return Decoder(context).decode(type, bytes);
+}
+
+Value decode_field(const DecodeContext& context, const program::EventField& field, std::span<const std::byte> record) {
+  const types::Type& type = context.types[field.type];
+  if (!field.is_in_tail) return decode(context, field.type, part(record, field.offset_bytes, type.size_bytes));
+  const size_t offset = word(record, field.offset_bytes, 4);
+  const size_t length = word(record, field.offset_bytes + 4, 4);
+  const Bytes bytes = part(record, offset, length);
+  if (type.kind == Kind::kBuffer) return {BufferValue{std::string(as_text(bytes))}};
+  // A tail has no room for the NUL of a string that fills its capacity.
+  StringValue text = string_value(bytes, length);
+  text.is_truncated = length + 1 >= type.count;
+  return {std::move(text)};
+}
+
+bool is_unset(std::span<const std::byte> bytes, uint32_t cpu_count, uint32_t stride_bytes) {
+  for (uint32_t cpu = 0; cpu < cpu_count; ++cpu)
+    if (word(bytes, size_t{cpu} * stride_bytes) != 0) return false;
+  return true;
+}
+
+}  // namespace espy::output

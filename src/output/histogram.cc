@@ -1,0 +1,85 @@
+#include "output/histogram.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "program/layout.h"
+
+namespace espy::output {
+
+namespace {
+
+constexpr int kBarWidth = 52;
+
+// "1K", "2M": the largest power of 1024 that divides the number, else the number.
+std::string short_number(uint64_t number) {
+  constexpr std::string_view kSuffixes = "KMGTPE";
+  std::string suffix;
+  for (size_t i = 0; i < kSuffixes.size() && number != 0 && number % 1024 == 0; ++i) {
+    number /= 1024;
+    suffix = kSuffixes[i];
+  }
+  return fmt::format("{}{}", number, suffix);
+}
+
+std::string hist_label(uint32_t index, uint8_t bits) {
+  if (index == 0) return "(..., 0)";
+  const uint64_t start = program::hist_bucket_start(index, bits);
+  const uint64_t end = index + 1 < program::hist_bucket_count(bits) ? program::hist_bucket_start(index + 1, bits) : 0;
+  if (end - start == 1) return fmt::format("[{}]", start);
+  return fmt::format("[{}, {})", short_number(start), end == 0 ? "..." : short_number(end));
+}
+
+// Bounds are shortened only where every bound can be: if the step is a multiple of 1024.
+std::string linear_number(int64_t number, int64_t step) {
+  constexpr int64_t kKibi = 1024, kMebi = kKibi * kKibi;
+  if (step % kMebi == 0 && number % kMebi == 0 && number != 0) return fmt::format("{}M", number / kMebi);
+  if (step % kKibi == 0 && number % kKibi == 0 && number != 0) return fmt::format("{}K", number / kKibi);
+  return std::to_string(number);
+}
+
+std::string linear_label(size_t index, const LhistValue& hist) {
+  const auto bound = [&](int64_t number) { return linear_number(number, hist.step); };
+  if (index == 0) return fmt::format("(..., {})", bound(hist.min));
+  if (index + 1 == hist.buckets.size()) return fmt::format("[{}, ...)", bound(hist.max));
+  const int64_t start = hist.min + static_cast<int64_t>(index - 1) * hist.step;
+  return fmt::format("[{}, {})", bound(start), bound(start + hist.step));
+}
+
+std::string row(const std::string& label, uint64_t count, uint64_t most) {
+  const auto width =
+      most == 0 ? 0 : static_cast<int>(static_cast<double>(count) / static_cast<double>(most) * kBarWidth);
+  const std::string bar(static_cast<size_t>(width), '@');
+  return fmt::format("{:<16} {:>7} |{:<52}|\n", label, count, bar);
+}
+
+}  // namespace
+
+BucketRange used_buckets(const std::vector<uint64_t>& buckets) {
+  const auto is_used = [](uint64_t count) { return count != 0; };
+  const auto first = std::find_if(buckets.begin(), buckets.end(), is_used);
+  if (first == buckets.end()) return {};
+  const auto last = std::find_if(buckets.rbegin(), buckets.rend(), is_used);
+  return {static_cast<size_t>(first - buckets.begin()), static_cast<size_t>(buckets.rend() - last - 1)};
+}
+
+std::string histogram_rows(const HistValue& hist, uint64_t divisor) {
+  const BucketRange range = used_buckets(hist.buckets);
+  if (divisor == 0) divisor = 1;
+  const uint64_t most = *std::max_element(hist.buckets.begin(), hist.buckets.end()) / divisor;
+  std::string out;
+  for (size_t i = range.first; i <= range.last; ++i)
+    out += row(hist_label(static_cast<uint32_t>(i), hist.bits), hist.buckets[i] / divisor, most);
+  return out;
+}
+
+std::string histogram_rows(const LhistValue& hist) {
+  const BucketRange range = used_buckets(hist.buckets);
+  const uint64_t most = *std::max_element(hist.buckets.begin(), hist.buckets.end());
+  std::string out;
+  for (size_t i = range.first; i <= range.last; ++i) out += row(linear_label(i, hist), hist.buckets[i], most);
+  return out;
+}
+
+}  // namespace espy::output

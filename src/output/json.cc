@@ -1,0 +1,216 @@
+// JSON output: an object a line.
+#include <fmt/format.h>
+#include <time.h>
+
+#include <cmath>
+
+#include "output/histogram.h"
+#include "output/sinks.h"
+#include "program/layout.h"
+
+namespace espy::output {
+
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    switch (c) {
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      default: out += byte < 0x20 ? fmt::format("\\u{:04x}", byte) : std::string(1, c);
+    }
+  }
+  return out + "\"";
+}
+
+// Readers take numbers as doubles: one that a double cannot hold goes as a string.
+template <class Int>
+std::string number(Int value) {
+  const auto as_double = static_cast<double>(value);
+  const bool is_exact = std::abs(as_double) < 0x1p63 && static_cast<Int>(as_double) == value;
+  return is_exact ? std::to_string(value) : fmt::format("\"{}\"", value);
+}
+
+std::string json(const Value& value, const TextStyle& style);
+
+std::string list(const std::vector<Value>& items, const TextStyle& style) {
+  std::string out = "[";
+  for (size_t i = 0; i < items.size(); ++i) out += (i > 0 ? "," : "") + json(items[i], style);
+  return out + "]";
+}
+
+std::string record(const RecordValue& record, const TextStyle& style) {
+  std::string out = "{";
+  for (size_t i = 0; i < record.items.size(); ++i)
+    out += fmt::format("{}{}: {}", i > 0 ? ", " : "", quoted(record.names[i]), json(record.items[i], style));
+  return out + "}";
+}
+
+std::string buckets(const HistValue& hist) {
+  const BucketRange range = used_buckets(hist.buckets);
+  std::string out = "[";
+  for (size_t i = range.first; i <= range.last; ++i) {
+    const auto index = static_cast<uint32_t>(i);
+    if (i > range.first) out += ", ";
+    if (i == 0) {
+      out += fmt::format("{{\"max\": -1, \"count\": {}}}", hist.buckets[i]);
+    } else {
+      out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", program::hist_bucket_start(index, hist.bits),
+                         program::hist_bucket_start(index + 1, hist.bits) - 1, hist.buckets[i]);
+    }
+  }
+  return out + "]";
+}
+
+std::string buckets(const LhistValue& hist) {
+  const BucketRange range = used_buckets(hist.buckets);
+  std::string out = "[";
+  for (size_t i = range.first; i <= range.last; ++i) {
+    const int64_t start = hist.min + (static_cast<int64_t>(i) - 1) * hist.step;
+    if (i > range.first) out += ", ";
+    if (i == 0) {
+      out += fmt::format("{{\"max\": {}, \"count\": {}}}", hist.min - 1, hist.buckets[i]);
+    } else if (i + 1 == hist.buckets.size()) {
+      out += fmt::format("{{\"min\": {}, \"count\": {}}}", hist.max, hist.buckets[i]);
+    } else {
+      out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", start, start + hist.step - 1, hist.buckets[i]);
+    }
+  }
+  return out + "]";
+}
+
+std::string stats(const StatsValue& value) {
+  const auto amount = [&](int64_t n) { return value.is_signed ? number(n) : number(static_cast<uint64_t>(n)); };
+  int64_t average = 0;
+  if (value.count > 0)
+    average = value.is_signed ? value.total / static_cast<int64_t>(value.count)
+                              : static_cast<int64_t>(static_cast<uint64_t>(value.total) / value.count);
+  if (value.only_average) return amount(average);
+  return fmt::format("{{\"count\": {}, \"average\": {}, \"total\": {}}}", value.count, amount(average),
+                     amount(value.total));
+}
+
+std::string tseries(const TseriesValue& series) {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  std::string out = "[";
+  for (const TseriesPoint& point : series.points) {
+    const auto seconds = static_cast<time_t>(point.start_ns / kNsPerSecond);
+    tm local = {};
+    ::localtime_r(&seconds, &local);
+    char date[32] = "";
+    ::strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &local);
+    out += fmt::format("{}{{\"interval_start\":\"{}.{:09}\",\"value\":{}}}", out.size() > 1 ? ", " : "", date,
+                       point.start_ns % kNsPerSecond, point.value ? number(*point.value) : "null");
+  }
+  return out + "]";
+}
+
+struct ToJson {
+  const TextStyle& style;
+  std::string operator()(std::monostate) const { return "null"; }
+  std::string operator()(bool v) const { return v ? "true" : "false"; }
+  std::string operator()(int64_t v) const { return number(v); }
+  std::string operator()(uint64_t v) const { return number(v); }
+  std::string operator()(const EnumValue& v) const { return number(v.number); }
+  std::string operator()(const PointerValue& v) const { return number(v.address); }
+  std::string operator()(const BufferValue& v) const {
+    std::string out = "[";
+    for (const char c : v.bytes)
+      out += fmt::format("{}{}", out.size() > 1 ? "," : "", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    return out + "]";
+  }
+  std::string operator()(const ListValue& v) const { return list(v.items, style); }
+  std::string operator()(const TupleValue& v) const { return list(v.items, style); }
+  std::string operator()(const RecordValue& v) const { return record(v, style); }
+  std::string operator()(const HistValue& v) const { return buckets(v); }
+  std::string operator()(const LhistValue& v) const { return buckets(v); }
+  std::string operator()(const StatsValue& v) const { return stats(v); }
+  std::string operator()(const TseriesValue& v) const { return tseries(v); }
+  template <class Text>
+  std::string operator()(const Text& v) const {
+    return quoted(to_text({v}, style));
+  }
+};
+
+std::string json(const Value& value, const TextStyle& style) { return std::visit(ToJson{style}, value.node); }
+
+// A tuple's parts joined by commas, without blanks or parentheses.
+std::string key(const Value& value, const TextStyle& style) {
+  const auto* tuple = std::get_if<TupleValue>(&value.node);
+  if (tuple == nullptr) return to_text(value, style);
+  std::string out;
+  for (size_t i = 0; i < tuple->items.size(); ++i) out += (i > 0 ? "," : "") + key(tuple->items[i], style);
+  return out;
+}
+
+std::string_view type_of(const Value& value) {
+  if (std::holds_alternative<HistValue>(value.node) || std::holds_alternative<LhistValue>(value.node)) return "hist";
+  if (std::holds_alternative<StatsValue>(value.node)) return "stats";
+  if (std::holds_alternative<TseriesValue>(value.node)) return "tseries";
+  return "map";
+}
+
+class JsonSink final : public Sink {
+ public:
+  JsonSink(Writer& out, TextStyle style) : out_(out), style_(std::move(style)) {}
+
+  void attached(uint64_t probe_count) override {
+    line("attached_probes", fmt::format("{{\"probes\": {}}}", probe_count),
+         fmt::format("\"count\": {}, ", probe_count));
+  }
+  void text(std::string_view kind, std::string_view text) override { line(kind, quoted(text)); }
+  void value(const Value& value) override { line("value", json(value, style_)); }
+
+  void map(const MapView& map) override {
+    if (map.entries.empty()) return;
+    const size_t count = map.entries.size();
+    std::string data = fmt::format("{{{}: ", quoted(map.name));
+    if (map.is_scalar) {
+      data += json(map.entries[0].value, style_);
+    } else {
+      const size_t first = map.top > 0 && map.top < count ? count - map.top : 0;
+      data += "{";
+      for (size_t i = first; i < count; ++i)
+        data += fmt::format("{}{}: {}", i > first ? ", " : "", quoted(key(map.entries[i].key, style_)),
+                            json(map.entries[i].value, style_));
+      data += "}";
+    }
+    line(type_of(map.entries[0].value), data + "}");
+  }
+
+  void lost(uint64_t events) override {
+    line("lost_events", fmt::format("{{\"events\": {}}}", events), fmt::format("\"count\": {}, ", events));
+  }
+  void total_lost(uint64_t) override {}
+
+  void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line_number,
+               uint32_t column, uint32_t) override {
+    std::string out = fmt::format("{{\"type\": {}, \"msg\": {}", quoted(kind), quoted(text));
+    if (!file.empty())
+      out += fmt::format(", \"filename\": {}, \"line\": {}, \"col\": {}", quoted(file), line_number, column);
+    out_.write(out + "}\n");
+  }
+
+  void end() override {}
+
+ private:
+  void line(std::string_view type, std::string_view data, std::string_view before_data = "") {
+    out_.write(fmt::format("{{\"type\": {}, {}\"data\": {}}}\n", quoted(type), before_data, data));
+  }
+
+  Writer& out_;
+  TextStyle style_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> make_json_sink(Writer& out, TextStyle style, bool) {
+  return std::make_unique<JsonSink>(out, std::move(style));
+}
+
+}  // namespace espy::output

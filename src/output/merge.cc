@@ -1,0 +1,135 @@
+// A value that each CPU has for itself, as one. program/layout.h says how the parts lie.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "output/decode.h"
+#include "program/layout.h"
+
+namespace espy::output {
+
+namespace {
+
+using types::Kind;
+using types::Type;
+
+// The 64-bit words of every CPU's value, missing ones as zeros.
+class CpuWords {
+ public:
+  CpuWords(std::span<const std::byte> bytes, uint32_t size_bytes, uint32_t cpu_count)
+      : words_per_cpu_((size_bytes + 7) / 8), cpu_count_(cpu_count), words_(size_t{words_per_cpu_} * cpu_count) {
+    if (!bytes.empty())
+      std::memcpy(words_.data(), bytes.data(), std::min(bytes.size(), words_.size() * sizeof(uint64_t)));
+  }
+
+  uint32_t cpus() const { return cpu_count_; }
+  uint32_t words() const { return words_per_cpu_; }
+  uint64_t at(uint32_t cpu, uint32_t word) const { return words_[size_t{cpu} * words_per_cpu_ + word]; }
+  uint64_t total(uint32_t word) const {
+    uint64_t sum = 0;
+    for (uint32_t cpu = 0; cpu < cpu_count_; ++cpu) sum += at(cpu, word);
+    return sum;
+  }
+
+ private:
+  uint32_t words_per_cpu_;
+  uint32_t cpu_count_;
+  std::vector<uint64_t> words_;
+};
+
+Value number(const Type& type, uint64_t bits) {
+  if (type.is_signed) return {static_cast<int64_t>(bits)};
+  return {bits};
+}
+
+// Word 0 is the value, word 1 says whether this CPU has one.
+Value extreme(const Type& type, const CpuWords& words) {
+  const bool wants_max = type.kind == Kind::kMax;
+  bool is_set = false;
+  uint64_t best = 0;
+  for (uint32_t cpu = 0; cpu < words.cpus(); ++cpu) {
+    if (words.at(cpu, 1) == 0) continue;
+    const uint64_t value = words.at(cpu, 0);
+    const bool is_less = type.is_signed ? static_cast<int64_t>(value) < static_cast<int64_t>(best) : value < best;
+    if (!is_set || (value != best && is_less != wants_max)) best = value;
+    is_set = true;
+  }
+  return number(type, best);
+}
+
+std::vector<uint64_t> totals(const CpuWords& words) {
+  std::vector<uint64_t> out(words.words());
+  for (uint32_t i = 0; i < out.size(); ++i) out[i] = words.total(i);
+  return out;
+}
+
+struct Epoch {
+  int64_t value = 0;
+  uint64_t count = 0;
+};
+
+void merge_slot(Epoch& epoch, const program::TseriesSlot& slot, Kind aggregation) {
+  const bool is_first = epoch.count == 0;
+  epoch.count += slot.count;
+  switch (aggregation) {
+    case Kind::kSum:
+    case Kind::kAvg: epoch.value += slot.value; break;
+    case Kind::kMin: epoch.value = is_first ? slot.value : std::min(epoch.value, slot.value); break;
+    case Kind::kMax: epoch.value = is_first ? slot.value : std::max(epoch.value, slot.value); break;
+    default: epoch.value = slot.value; break;
+  }
+}
+
+// The newest `intervals` epochs over all CPUs; the gaps between them have no value.
+Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& words) {
+  const types::TseriesParams& params = context.types.tseries_params(id);
+  std::map<uint64_t, Epoch> epochs;
+  constexpr uint32_t kWords = sizeof(program::TseriesSlot) / sizeof(uint64_t);
+  for (uint32_t cpu = 0; cpu < words.cpus(); ++cpu) {
+    for (uint32_t i = 0; i + kWords <= words.words(); i += kWords) {
+      const program::TseriesSlot slot{words.at(cpu, i), static_cast<int64_t>(words.at(cpu, i + 1)),
+                                      words.at(cpu, i + 2)};
+      if (slot.epoch != 0) merge_slot(epochs[slot.epoch], slot, params.aggregation);
+    }
+  }
+  TseriesValue out;
+  out.interval_ns = params.interval_ns;
+  if (epochs.empty()) return {std::move(out)};
+  const uint64_t last = epochs.rbegin()->first;
+  const uint64_t oldest = last >= params.intervals ? last - params.intervals + 1 : 0;
+  for (uint64_t epoch = std::max(oldest, epochs.begin()->first); epoch <= last; ++epoch) {
+    TseriesPoint point{context.resolver.boot_time_ns + epoch * params.interval_ns, std::nullopt};
+    if (const auto at = epochs.find(epoch); at != epochs.end()) {
+      const bool is_average = params.aggregation == Kind::kAvg && at->second.count > 0;
+      point.value = is_average ? at->second.value / static_cast<int64_t>(at->second.count) : at->second.value;
+    }
+    out.points.push_back(point);
+  }
+  return {std::move(out)};
+}
+
+}  // namespace
+
+Value decode_per_cpu(const DecodeContext& context, types::TypeId id, std::span<const std::byte> bytes,
+                     uint32_t cpu_count) {
+  const Type& type = context.types[id];
+  const CpuWords words(bytes, type.size_bytes, cpu_count);
+  switch (type.kind) {
+    case Kind::kCount: return {words.total(0)};
+    case Kind::kSum: return number(type, words.total(0));
+    case Kind::kMin:
+    case Kind::kMax: return extreme(type, words);
+    case Kind::kAvg:
+    case Kind::kStats:
+      return {StatsValue{.count = words.total(1),
+                         .is_signed = type.is_signed,
+                         .total = static_cast<int64_t>(words.total(0)),
+                         .only_average = type.kind == Kind::kAvg}};
+    case Kind::kHist: return {HistValue{type.hist_bits, totals(words)}};
+    case Kind::kLhist: return {LhistValue{type.lhist_min, type.lhist_max, type.lhist_step, totals(words)}};
+    case Kind::kTseries: return tseries(context, id, words);
+    default: return decode(context, id, bytes);
+  }
+}
+
+}  // namespace espy::output

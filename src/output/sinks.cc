@@ -1,0 +1,19 @@
+#include "output/sinks.h"
+
+namespace espy::output {
+
+const std::vector<SinkRow>& sinks() {
+  static const std::vector<SinkRow> rows = {
+      {"text", "for people, and for pipes that expect bpftrace's text", make_text_sink},
+      {"json", "one object a line", make_json_sink},
+  };
+  return rows;
+}
+
+const SinkRow* find_sink(std::string_view name) {
+  for (const SinkRow& row : sinks())
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+}  // namespace espy::output

@@ -1,0 +1,92 @@
+// The order in which a map is shown: by value where values are numbers or aggregates, else by key.
+#include <algorithm>
+#include <numeric>
+
+#include "output/decode.h"
+
+namespace espy::output {
+
+namespace {
+
+template <class T>
+int compare(const T& a, const T& b) {
+  return a < b ? -1 : (b < a ? 1 : 0);
+}
+
+// Numbers of either sign on one line.
+struct Number {
+  bool is_negative = false;
+  uint64_t bits = 0;
+};
+
+int compare(Number a, Number b) {
+  if (a.is_negative != b.is_negative) return a.is_negative ? -1 : 1;
+  return compare(a.bits, b.bits);
+}
+
+Number number_of(int64_t value) { return {value < 0, static_cast<uint64_t>(value)}; }
+
+uint64_t sum(const std::vector<uint64_t>& buckets) {
+  return std::accumulate(buckets.begin(), buckets.end(), uint64_t{0});
+}
+
+Number average(const StatsValue& stats) {
+  if (stats.count == 0) return {};
+  if (!stats.is_signed) return {false, static_cast<uint64_t>(stats.total) / stats.count};
+  return number_of(stats.total / static_cast<int64_t>(stats.count));
+}
+
+// What a value is ordered by, if it is one that orders.
+std::optional<Number> rank(const Value& value) {
+  if (const auto* v = std::get_if<int64_t>(&value.node)) return number_of(*v);
+  if (const auto* v = std::get_if<uint64_t>(&value.node)) return Number{false, *v};
+  if (const auto* v = std::get_if<bool>(&value.node)) return Number{false, *v ? uint64_t{1} : uint64_t{0}};
+  if (const auto* v = std::get_if<EnumValue>(&value.node)) return number_of(v->number);
+  if (const auto* v = std::get_if<StatsValue>(&value.node)) return average(*v);
+  if (const auto* v = std::get_if<HistValue>(&value.node)) return Number{false, sum(v->buckets)};
+  if (const auto* v = std::get_if<LhistValue>(&value.node)) return Number{false, sum(v->buckets)};
+  if (const auto* v = std::get_if<TseriesValue>(&value.node))
+    return Number{false, v->points.empty() ? 0 : v->points.back().start_ns};
+  return std::nullopt;
+}
+
+int compare(const Value& a, const Value& b);
+
+int compare(const std::vector<Value>& a, const std::vector<Value>& b) {
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    if (const int order = compare(a[i], b[i]); order != 0) return order;
+  return compare(a.size(), b.size());
+}
+
+int compare(const StackValue& a, const StackValue& b) {
+  for (size_t i = 0; i < std::min(a.frames.size(), b.frames.size()); ++i)
+    if (const int order = compare(a.frames[i].address, b.frames[i].address); order != 0) return order;
+  return compare(a.frames.size(), b.frames.size());
+}
+
+int compare(const Value& a, const Value& b) {
+  if (a.node.index() != b.node.index()) return compare(a.node.index(), b.node.index());
+  if (const auto ranked = rank(a)) return compare(*ranked, *rank(b));
+  if (const auto* v = std::get_if<PointerValue>(&a.node))
+    return compare(v->address, std::get<PointerValue>(b.node).address);
+  if (const auto* v = std::get_if<StringValue>(&a.node)) return compare(v->text, std::get<StringValue>(b.node).text);
+  if (const auto* v = std::get_if<BufferValue>(&a.node)) return compare(v->bytes, std::get<BufferValue>(b.node).bytes);
+  if (const auto* v = std::get_if<TextValue>(&a.node)) return compare(v->text, std::get<TextValue>(b.node).text);
+  if (const auto* v = std::get_if<StackValue>(&a.node)) return compare(*v, std::get<StackValue>(b.node));
+  if (const auto* v = std::get_if<ListValue>(&a.node)) return compare(v->items, std::get<ListValue>(b.node).items);
+  if (const auto* v = std::get_if<TupleValue>(&a.node)) return compare(v->items, std::get<TupleValue>(b.node).items);
+  if (const auto* v = std::get_if<RecordValue>(&a.node)) return compare(v->items, std::get<RecordValue>(b.node).items);
+  return 0;
+}
+
+}  // namespace
+
+void sort_for_display(std::vector<MapEntry>& entries) {
+  std::sort(entries.begin(), entries.end(), [](const MapEntry& a, const MapEntry& b) {
+    const auto ranked_a = rank(a.value), ranked_b = rank(b.value);
+    const int by_value = ranked_a && ranked_b ? compare(*ranked_a, *ranked_b) : 0;
+    return by_value != 0 ? by_value < 0 : compare(a.key, b.key) < 0;
+  });
+}
+
+}  // namespace espy::output

@@ -1,0 +1,30 @@
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "output/sink.h"
+
+namespace espy::output {
+
+namespace {
+constexpr size_t kFullBytes = 64 * 1024;
+}
+
+Writer::Writer(int fd, Buffering buffering) : fd_(fd), buffering_(buffering) { buffer_.reserve(kFullBytes); }
+
+Writer::~Writer() { flush(); }
+
+void Writer::write(std::string_view bytes) {
+  buffer_ += bytes;
+  if (buffering_ == Buffering::kNone || buffer_.size() >= kFullBytes) flush();
+}
+
+void Writer::flush() {
+  if (!buffer_.empty() && status_) status_ = write_all(fd_, buffer_);
+  buffer_.clear();
+}
+
+void Writer::batch_end() {
+  if (buffering_ == Buffering::kLine) flush();
+}
+
+}  // namespace espy::output
