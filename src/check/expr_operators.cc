@@ -28,7 +28,7 @@ TypeId Analyzer::visit(ExprId id, const Unary& node) {
     error("bad-operands", span(id), std::string("`") + spelling(node.op) + "` does not work on " + show(operand));
     return {};
   }
-  if (const auto known = number_of(node.operand)) {
+  if (const auto known = number_of(node.operand); known && (is_not || folds(node.operand))) {
     const auto folded = fold_unary(node.op, *known);
     if (!folded) {
       error("bad-constant", span(id), "unable to fold literals due to overflow or underflow");
@@ -121,10 +121,14 @@ void Analyzer::adapt_literal(ExprId literal, TypeId other) {
   if (!type_of(other).is_signed && fits(type_of(other), known->bits, true)) fact(literal).type = other;
 }
 
+// Literals are numbers and compute exactly. One that a cast made unsigned computes modulo 2^64, as variables of its type
+// do: that is left to the optimiser, which knows the CPU's arithmetic.
+bool Analyzer::folds(ExprId constant) { return is_literal(constant) || type_of(type(constant)).is_signed; }
+
 std::optional<TypeId> Analyzer::fold_operands(ExprId id, const Binary& node) {
   const auto a = number_of(node.left);
   const auto b = number_of(node.right);
-  if (a && b) {
+  if (a && b && (is_logical(node.op) || (folds(node.left) && folds(node.right)))) {
     const auto folded = fold_binary(node.op, *a, *b);
     if (!folded) {
       error("bad-constant", span(id), "unable to fold literals due to overflow or underflow");

@@ -166,6 +166,30 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   return out;
 }
 
+constexpr int kNotSupported = 524;  // ENOTSUPP, which the kernel returns but does not publish
+
+load::UprobeMulti part_of(const load::UprobeMulti& whole, size_t begin, size_t end) {
+  load::UprobeMulti part = whole;
+  const auto cut = [&](std::vector<uint64_t>& list) {
+    if (!list.empty()) list = {list.begin() + static_cast<long>(begin), list.begin() + static_cast<long>(end)};
+  };
+  cut(part.offsets);
+  cut(part.reference_counters);
+  cut(part.cookies);
+  return part;
+}
+
+// Attaches to all offsets that can be probed. The kernel refuses instructions that it cannot single-step (a `lock`
+// prefix), and with one all of them, without saying which: so halves are tried, and theirs. Fails if nothing is left.
+Status attach_possible(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes) {
+  const Status status = machine.attach_uprobe_multi(program, probes);
+  const size_t count = probes.offsets.size();
+  if (status || count == 1 || status.error().code != kNotSupported) return status;
+  const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2));
+  const Status second = attach_possible(machine, program, part_of(probes, count / 2, count));
+  return first ? first : second;
+}
+
 template <bool kIsReturn>
 Status attach(spec::AttachRequest& request) {
   const program::BpfProgram& code = request.program.programs[request.program_id];
@@ -182,7 +206,7 @@ Status attach(spec::AttachRequest& request) {
     multi.offsets.push_back(request.program.probes[id].address);
     multi.cookies.push_back(id.index);
   }
-  return request.machine.attach_uprobe_multi(request.program_id, multi);
+  return attach_possible(request.machine, request.program_id, multi);
 }
 
 template <const spec::Provider& kRow>

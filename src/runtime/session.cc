@@ -142,10 +142,10 @@ const output::Formatter& Session::formatter(const program::EventSchema& schema, 
 }
 
 std::string Session::format(const EventView& event, size_t literal_index, size_t first_field) {
-  std::vector<output::Value> values;
-  for (size_t i = first_field; i < event.field_count(); ++i) values.push_back(event.field(i));
+  const output::DecodeContext context{types_, resolver_, program_.formats};
   std::string out;
-  formatter(event.schema(), literal_index).append(out, values, {config_.str_trunc_trailer});
+  formatter(event.schema(), literal_index)
+      .append_record(out, context, event.schema(), first_field, event.record(), {config_.str_trunc_trailer});
   return out;
 }
 
