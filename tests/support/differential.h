@@ -1,0 +1,39 @@
+// Judges against each other: what one script leaves in its maps, by different ways.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "kernel/kernel.h"
+#include "load/machine.h"
+
+namespace espy::differential {
+
+enum class Way : uint8_t { kSimulatedUnoptimized, kSimulated, kKernel, kKernelUnoptimized };
+
+// What a script did: its maps' bytes in hexadecimal, by "@name" or "@name[key]"; CPUs' values added up.
+struct Effect {
+  std::map<std::string, std::string> maps;
+  std::string rejected;  // what the checker said against it; then nothing ran
+  std::string failure;   // a refused load, a fault
+};
+
+// One kernel of facts for the simulator and, with root, the running one.
+class Judges {
+ public:
+  explicit Judges(const std::string& recorded_kernel);
+  ~Judges();
+  bool has_kernel() const;  // this machine lets us load programs
+  Effect run(const std::string& script, Way way);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Runs the script by all ways there are; the differences and failures, or "". `is_rejected` tells that it did not
+// compile. Where a script has @aN and @bN, they must be equal.
+std::string judge(Judges& judges, const std::string& script, bool& is_rejected);
+
+}  // namespace espy::differential

@@ -1,0 +1,274 @@
+#include "support/generate.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace espy::differential {
+
+namespace {
+
+struct IntType {
+  const char* name;
+  unsigned bits;
+  bool is_signed;
+};
+constexpr IntType kTypes[] = {{"int8", 8, true},   {"int16", 16, true},   {"int32", 32, true},   {"int64", 64, true},
+                              {"uint8", 8, false}, {"uint16", 16, false}, {"uint32", 32, false}, {"uint64", 64, false}};
+
+class Random {
+ public:
+  explicit Random(uint32_t seed) : engine_(seed) {}
+  uint64_t bits() { return engine_(); }
+  uint32_t below(uint32_t limit) { return static_cast<uint32_t>(engine_() % limit); }
+  bool one_in(uint32_t n) { return below(n) == 0; }
+  template <class T, size_t kSize>
+  const T& pick(const T (&choices)[kSize]) {
+    return choices[below(kSize)];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// A number of that type: often one at an edge.
+std::string number(Random& random, const IntType& type) {
+  const uint64_t mask = type.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << type.bits) - 1;
+  const uint64_t top = type.is_signed ? mask >> 1 : mask;
+  uint64_t value = 0;
+  switch (random.below(6)) {
+    case 0: value = random.below(4); break;
+    case 1: value = top - random.below(2); break;
+    case 2: value = uint64_t{1} << random.below(type.bits); break;
+    case 3: value = random.below(100); break;
+    default: value = random.bits() >> random.below(64); break;
+  }
+  value &= top;
+  if (type.is_signed && random.one_in(3)) return fmt::format("-{}", value);
+  return std::to_string(value);
+}
+
+// ---- Expressions ----------------------------------------------------------------------------------------------------
+
+// An expression in both forms at once, and the assignments that its variables need.
+struct Both {
+  std::string literal;
+  std::string variable;
+};
+
+class ExpressionGenerator {
+ public:
+  explicit ExpressionGenerator(uint32_t seed) : random_(seed) {}
+
+  Both expression(unsigned depth) {
+    if (depth == 0 || random_.one_in(8)) return leaf();
+    switch (random_.below(8)) {
+      case 0: return unary(depth);
+      case 1: return cast(depth);
+      case 2: return ternary(depth);
+      default: return binary(depth);
+    }
+  }
+
+  std::string take_assignments() { return std::exchange(assignments_, {}); }
+
+ private:
+  Both leaf() {
+    const IntType& type = random_.pick(kTypes);
+    const std::string literal = fmt::format("({}){}", type.name, parenthesized(number(random_, type)));
+    const std::string name = fmt::format("$v{}", count_++);
+    assignments_ += fmt::format("  {} = {};\n", name, literal);
+    return {literal, name};
+  }
+  static std::string parenthesized(const std::string& text) { return text[0] == '-' ? "(" + text + ")" : text; }
+
+  Both unary(unsigned depth) {
+    static constexpr const char* kOperators[] = {"-", "~", "!"};
+    const char* op = random_.pick(kOperators);
+    const Both a = expression(depth - 1);
+    return {fmt::format("{}({})", op, a.literal), fmt::format("{}({})", op, a.variable)};
+  }
+  Both cast(unsigned depth) {
+    const IntType& type = random_.pick(kTypes);
+    const Both a = expression(depth - 1);
+    return {fmt::format("({})({})", type.name, a.literal), fmt::format("({})({})", type.name, a.variable)};
+  }
+  Both ternary(unsigned depth) {
+    const Both a = expression(depth - 1), b = expression(depth - 1), c = expression(depth - 1);
+    return {fmt::format("(({}) ? ({}) : ({}))", a.literal, b.literal, c.literal),
+            fmt::format("(({}) ? ({}) : ({}))", a.variable, b.variable, c.variable)};
+  }
+  Both binary(unsigned depth) {
+    static constexpr const char* kOperators[] = {"+", "-", "*", "/",  "%",  "&", "|",  "^",  "<<",
+                                                 ">>", "==", "!=", "<", "<=", ">", ">=", "&&", "||"};
+    const char* op = random_.pick(kOperators);
+    const Both a = expression(depth - 1), b = expression(depth - 1);
+    return {fmt::format("({}) {} ({})", a.literal, op, b.literal),
+            fmt::format("({}) {} ({})", a.variable, op, b.variable)};
+  }
+
+  Random random_;
+  std::string assignments_;
+  uint32_t count_ = 0;
+};
+
+// ---- Programs -------------------------------------------------------------------------------------------------------
+
+class ProgramGenerator {
+ public:
+  explicit ProgramGenerator(uint32_t seed) : random_(seed) {}
+
+  std::string generate() {
+    out_ = "begin {\n";
+    for (uint32_t i = 0; i < kVariables; ++i) {
+      types_.push_back(&random_.pick(kTypes));
+      const std::string first = number(random_, *types_[i]);
+      line(fmt::format("let $v{} : {} = ({})({});", i, types_[i]->name, types_[i]->name, first));
+    }
+    for (uint32_t i = 0; i < 3; ++i) line(fmt::format("@s{} = (int64)({});", i, number(random_, kTypes[3])));
+    block(3, 6);
+    for (uint32_t i = 0; i < kVariables; ++i) line(fmt::format("@out{} = $v{};", i, i));
+    return out_ + "}\n";
+  }
+
+ private:
+  static constexpr uint32_t kVariables = 5;
+
+  void line(const std::string& text) { out_ += std::string(2 * indent_, ' ') + text + "\n"; }
+
+  std::string variable() { return fmt::format("$v{}", random_.below(kVariables)); }
+
+  std::string operand() {
+    switch (random_.below(6)) {
+      case 0: return number_or_parenthesized();
+      case 1: return fmt::format("@s{}", random_.below(3));
+      case 2: return fmt::format("@m[{}]", key());
+      default: return variable();
+    }
+  }
+  std::string number_or_parenthesized() {
+    const std::string text = number(random_, random_.pick(kTypes));
+    return text[0] == '-' ? "(" + text + ")" : text;
+  }
+  // Few different ones, so that keys are met again.
+  std::string key() { return random_.one_in(3) ? fmt::format("({} & 3)", variable()) : std::to_string(random_.below(4)); }
+
+  std::string expression(unsigned depth) {
+    static constexpr const char* kOperators[] = {"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"};
+    if (depth == 0 || random_.one_in(4)) return operand();
+    if (random_.one_in(6)) {
+      const std::string condition_text = condition(0);
+      return fmt::format("({} ? {} : {})", condition_text, cast_operand(), cast_operand());
+    }
+    const std::string a = expression(depth - 1), b = expression(depth - 1);
+    return fmt::format("({} {} {})", a, random_.pick(kOperators), b);
+  }
+  std::string cast_operand() { return fmt::format("(int64){}", operand()); }
+  std::string condition(unsigned depth) {
+    static constexpr const char* kOperators[] = {"==", "!=", "<", "<=", ">", ">="};
+    const std::string a = expression(depth), b = expression(depth);
+    std::string text = fmt::format("(int64){} {} (int64){}", a, random_.pick(kOperators), b);
+    if (random_.one_in(4)) {
+      const std::string c = condition(0);
+      text = fmt::format("({}) {} ({})", text, random_.one_in(2) ? "&&" : "||", c);
+    }
+    return text;
+  }
+
+  void block(unsigned depth, uint32_t count) {
+    ++indent_;
+    for (uint32_t i = 0; i < count; ++i) statement(depth);
+    --indent_;
+  }
+
+  void assignment() {
+    const uint32_t which = random_.below(kVariables);
+    line(fmt::format("$v{} = ({})({});", which, types_[which]->name, expression(2)));
+  }
+
+  void map_statement() {
+    switch (random_.below(12)) {
+      case 0: return line(fmt::format("@m[{}] = (int64)({});", key(), expression(1)));
+      case 1: return line(fmt::format("@s{} = (int64)({});", random_.below(3), expression(2)));
+      case 2: return line(fmt::format("@c[{}] = count();", key()));
+      case 3: return line(fmt::format("@n = count();"));
+      case 4: return line(fmt::format("@sum[{}] = sum((int64)({}));", key(), expression(1)));
+      case 5: return line(fmt::format("@h[{}] = hist((int64)({}));", key(), expression(1)));
+      case 6: return line(fmt::format("@hs = hist((int64){}, 2);", variable()));
+      case 7: return line(fmt::format("@l = lhist((int64){}, -10, 100, 7);", variable()));
+      case 8: return line(fmt::format("@lo = min((int64){}); @hi[{}] = max((int64){});", variable(), key(), variable()));
+      case 9: return line(fmt::format("@st = stats((int64){}); @av[{}] = avg((int64){});", variable(), key(), variable()));
+      case 10: return line(fmt::format("@m[{}]++; @s{} += 3;", key(), random_.below(3)));
+      default: return line(fmt::format("delete(@m, {});", key()));
+    }
+  }
+
+  void statement(unsigned depth) {
+    switch (depth == 0 ? random_.below(3) : random_.below(8)) {
+      case 0:
+      case 1: return assignment();
+      case 2:
+      case 3: return map_statement();
+      case 4: return if_statement(depth);
+      case 5: return while_statement(depth);
+      case 6: return range_statement(depth);
+      default: return unroll_statement(depth);
+    }
+  }
+
+  void if_statement(unsigned depth) {
+    line(fmt::format("if ({}) {{", condition(1)));
+    block(depth - 1, 1 + random_.below(3));
+    if (random_.one_in(2)) {
+      line("} else {");
+      block(depth - 1, 1 + random_.below(2));
+    }
+    line("}");
+  }
+  void while_statement(unsigned depth) {
+    const std::string counter = fmt::format("$i{}", counters_++);
+    line(fmt::format("let {} : int64 = (int64)0;", counter));
+    line(fmt::format("while ({} < {}) {{", counter, 1 + random_.below(5)));
+    ++indent_;
+    line(fmt::format("{} = {} + 1;", counter, counter));
+    if (random_.one_in(4)) line(fmt::format("if ({}) {{ {}; }}", condition(0), random_.one_in(2) ? "break" : "continue"));
+    --indent_;
+    block(depth - 1, 1 + random_.below(2));
+    line("}");
+  }
+  void range_statement(unsigned depth) {
+    const std::string counter = fmt::format("$i{}", counters_++);
+    line(fmt::format("for ({} : {}..{}) {{", counter, random_.below(3), 2 + random_.below(4)));
+    block(depth - 1, 1 + random_.below(2));
+    line("}");
+  }
+  void unroll_statement(unsigned depth) {
+    line(fmt::format("unroll({}) {{", 1 + random_.below(3)));
+    block(depth - 1, 1 + random_.below(2));
+    line("}");
+  }
+
+  Random random_;
+  std::string out_;
+  std::vector<const IntType*> types_;
+  uint32_t indent_ = 1;
+  uint32_t counters_ = 0;
+};
+
+}  // namespace
+
+std::string generate_expressions(uint32_t seed, uint32_t count) {
+  ExpressionGenerator generator(seed);
+  std::string out;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Both both = generator.expression(1 + i % 4);
+    // A probe each: what an unoptimized program keeps in variables has to fit on one stack.
+    out += fmt::format("begin {{\n{}  @a{} = (int64)({});\n  @b{} = (int64)({});\n}}\n", generator.take_assignments(), i, both.literal, i,
+                       both.variable);
+  }
+  return out;
+}
+
+std::string generate_program(uint32_t seed) { return ProgramGenerator(seed).generate(); }
+
+}  // namespace espy::differential

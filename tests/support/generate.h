@@ -1,0 +1,18 @@
+// Random scripts for judges to agree about.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace espy::differential {
+
+// `count` integer expressions. Each is assigned twice: written with literals, which the checker folds, to @aN, and with
+// the same numbers in variables of the same types, which it cannot, to @bN.
+std::string generate_expressions(uint32_t seed, uint32_t count);
+
+// A begin probe of nested statements over variables, scalar and keyed maps and aggregations.
+std::string generate_program(uint32_t seed);
+
+}  // namespace espy::differential
