@@ -185,7 +185,7 @@ Operand UnitLowering::make_tuple(ExprId expr, const std::vector<ExprId>& element
   zero(address, layout.size_bytes);
   for (size_t i = 0; i < elements.size(); ++i) {
     const types::Member& part = layout.members[i];
-    store_value(offset(address, part.offset_bytes()), elements[i], part.type);
+    store_member(address, part.offset_bytes(), elements[i], part.type);
   }
   return {tuple, address, true};
 }
@@ -214,12 +214,13 @@ ValueId UnitLowering::write_bytes(ExprId expr, ValueId destination, uint32_t cap
   return unit_->fact(expr).builtin->lower_into(*this, site, destination, capacity_bytes);
 }
 
-void UnitLowering::store_value(ValueId zeroed, ExprId expr, TypeId to) {
+void UnitLowering::store_member(ValueId zeroed, uint32_t offset_bytes, ExprId expr, TypeId to) {
+  const ValueId address = offset(zeroed, offset_bytes);
   const bool is_text = types()[to].kind == Kind::kString;
-  if (is_text && type(expr) == to && writes_bytes(expr)) {
-    write_bytes(expr, zeroed, types()[to].count);
+  if (is_text && offset_bytes % 8 == 0 && type(expr) == to && writes_bytes(expr)) {
+    write_bytes(expr, address, types()[to].count);
   } else {
-    store_converted(zeroed, value(expr), to);
+    store_converted(address, value(expr), to);
   }
 }
 

@@ -22,7 +22,7 @@ Lowering::MapElement UnitLowering::element(ScriptMapId map, ExprId key) {
   const uint32_t size = types()[info.key].size_bytes;
   const ValueId address = memory(size, "key");
   if (writes_bytes(key)) zero(address, size);
-  store_value(address, key, info.key);
+  store_member(address, 0, key, info.key);
   return {map, address};
 }
 
@@ -35,7 +35,7 @@ Lowering::MapElement UnitLowering::element(ExprId map_expr) {
   const ValueId address = memory(key.size_bytes, "key");
   zero(address, key.size_bytes);
   for (size_t i = 0; i < index->indices.size() && i < key.members.size(); ++i)
-    store_value(offset(address, key.members[i].offset_bytes()), index->indices[i], key.members[i].type);
+    store_member(address, key.members[i].offset_bytes(), index->indices[i], key.members[i].type);
   return {map, address};
 }
 

@@ -220,8 +220,9 @@ class UnitLowering : public Lowering {
   ValueId scratch(uint32_t size_bytes);
   ValueId offset(ValueId address, int64_t offset_bytes);
   void store_converted(ValueId address, Operand operand, TypeId to);
-  // The same for an expression; text that a builtin can write goes there without a copy. What is at `zeroed` are zeros.
-  void store_value(ValueId zeroed, ExprId expr, TypeId to);
+  // The same for an expression, at `zeroed` + offset. Text that a builtin can write goes there without a copy; only to
+  // multiples of 8, since such builtins write words and the stack wants them aligned.
+  void store_member(ValueId zeroed, uint32_t offset_bytes, ExprId expr, TypeId to);
   // True of `comm`, `str(p)` and their like: a builtin that writes its bytes where it is told; `write_bytes` does, and
   // gives the length.
   bool writes_bytes(ExprId expr) const;
