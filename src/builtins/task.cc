@@ -114,7 +114,10 @@ ValueId lower_comm_into(Lowering& lowering, const CallSite&, ValueId destination
   const auto offset = comm_offset_bytes(lowering);
   if (offset && capacity_bytes >= kCommBytes) {
     const ValueId task = ir.call(Helper::get_current_task_btf, {});
-    for (uint32_t at = 0; at < kCommBytes; at += 8) ir.store(8, destination, ir.load(8, task, *offset + at), at);
+    for (uint32_t at = 0; at < kCommBytes; at += 8) {  // `store` knows how a key's destination is aligned
+      const ValueId place = at ? ir.binary(Op::k_add, destination, at) : destination;
+      lowering.store(place, lowering.scalar_operand(lowering.types().uint64(), ir.load(8, task, *offset + at)));
+    }
   } else {
     ir.call(Helper::get_current_comm, {destination, ir.constant(std::min(capacity_bytes, kCommBytes))});
   }
