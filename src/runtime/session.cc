@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,8 @@ namespace {
 // How long the loop sleeps between looks at the rings: at once back to the shortest when there was something.
 constexpr int kBusyPollMs = 1;
 constexpr int kIdlePollMs = 50;
+constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
+constexpr int kSameSignalUs = 300'000;
 constexpr size_t kDrainBatch = 65536;  // records between two looks at signals
 
 bool is_edge(const spec::Provider& provider) { return provider.phase != spec::Provider::Phase::kAttached; }
@@ -36,7 +39,7 @@ class SignalFd {
  public:
   SignalFd() {
     sigemptyset(&set_);
-    for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) sigaddset(&set_, signal);
+    for (const int signal : kEndingSignals) sigaddset(&set_, signal);
     ::sigprocmask(SIG_BLOCK, &set_, &before_);
     fd_ = OwnedFd(::signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK));
   }
@@ -49,8 +52,18 @@ class SignalFd {
     signalfd_siginfo info = {};
     return ::read(fd_.get(), &info, sizeof(info)) == sizeof(info);
   }
-  // From here on a signal has its ordinary effect: a second Ctrl-C quits at once.
-  void unblock() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  // From here on a second Ctrl-C quits at once; but not one that came with the first: timeout(1) and sudo(8) send their
+  // child a signal that the terminal has sent it already.
+  void let_second_quit() {
+    for (const int signal : kEndingSignals) ::signal(signal, SIG_IGN);
+    ::signal(SIGALRM, [](int) {
+      for (const int signal : kEndingSignals) ::signal(signal, SIG_DFL);
+    });
+    itimerval grace = {};
+    grace.it_value.tv_usec = kSameSignalUs;
+    ::setitimer(ITIMER_REAL, &grace, nullptr);
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
 
  private:
   sigset_t set_ = {};
@@ -266,6 +279,14 @@ void Session::drain_all() {
   }
 }
 
+// Whether a program called exit() that we have not heard of yet.
+bool Session::has_exit_flag() const {
+  const auto globals = impl_->machine.memory(program_.globals);
+  uint64_t flag = 0;
+  if (!globals.empty()) std::memcpy(&flag, globals.data() + program_.exit_flag_offset, sizeof(flag));
+  return flag != 0;
+}
+
 void Session::stop_programs() {
   const auto globals = impl_->machine.memory(program_.globals);
   if (globals.empty()) return;
@@ -318,19 +339,18 @@ Result<int> Session::run() {
   SignalFd signals;
   const Run run(*this, impl_->machine, impl_->registry, impl_->options);
   TRY_STATUS(run.run_phase(spec::Provider::Phase::kBegin));
-  drain_all();
-  if (run.has_attached_probes() && !impl_->exit_requested) {
-    TRY_STATUS(run.attach());
-    sink_.attached(program_.probes.size());
+  const bool is_attached = run.has_attached_probes() && !has_exit_flag();
+  if (is_attached) TRY_STATUS(run.attach());
+  sink_.attached(program_.probes.size());
+  drain_all();  // what begin said comes behind that
+  if (is_attached) {
     out_.batch_end();
     if (!impl_->options.is_dry_run) {
       if (impl_->options.on_attached) TRY_STATUS(impl_->options.on_attached());
       TRY_STATUS(loop(signals.get()));
     }
-  } else {
-    sink_.attached(program_.probes.size());
   }
-  signals.unblock();
+  signals.let_second_quit();
   stop_programs();
   impl_->machine.detach_all();
   drain_all();

@@ -88,6 +88,7 @@ class Session {
  private:
   size_t drain();  // what is in the rings, up to a batch; returns how many records
   void drain_all();
+  bool has_exit_flag() const;
   void stop_programs();  // sets the flag on which every program returns at once
   Status loop(int signal_fd);
   Status play(const std::function<Result<bool>()>& next_event);
