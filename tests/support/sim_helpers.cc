@@ -17,6 +17,7 @@ constexpr uint64_t kFunctionTag = uint64_t{0xf0} << 56;
 constexpr uint64_t kTaiOffsetNs = 37'000'000'000;
 constexpr uint64_t kNsPerJiffy = 4'000'000;
 constexpr uint64_t kUserStackFlag = 1 << 8, kSkipMask = 0xff;
+constexpr uint64_t kProgramAddress = 0xffff'ffff'a000'0000;
 constexpr uint64_t kMaxIterations = 1 << 23;
 
 uint64_t error(int code) { return static_cast<uint64_t>(-int64_t{code}); }
@@ -74,8 +75,8 @@ Result<uint64_t> Interpreter::task_helper(int32_t number, const Arguments& a) {
     case Helper::get_current_pid_tgid: return uint64_t{task.pid} << 32 | task.tid;
     case Helper::get_current_uid_gid: return uint64_t{task.gid} << 32 | task.uid;
     case Helper::get_current_cgroup_id: return task.cgroup;
-    case Helper::get_current_task:
-    case Helper::get_current_task_btf: return world_.current_task;
+    case Helper::get_current_task: return world_.current_task;
+    case Helper::get_current_task_btf: casts_.insert(world_.current_task); return world_.current_task;
     case Helper::get_attach_cookie: return world_.cookie;
     case Helper::get_current_comm: {
       const auto out = TRY(bytes(a[0], a[1], Access::kWrite, "get_current_comm"));
@@ -177,7 +178,12 @@ Result<uint64_t> Interpreter::read_helper(int32_t number, const Arguments& a) {
 Result<uint64_t> Interpreter::stack_helper(int32_t number, const Arguments& a) {
   const bool by_id = static_cast<Helper>(number) == Helper::get_stackid;
   const uint64_t flags = by_id ? a[2] : a[3];
-  const std::vector<uint64_t>& all = (flags & kUserStackFlag) != 0 ? world_.user_stack : world_.kernel_stack;
+  const bool is_user = (flags & kUserStackFlag) != 0;
+  std::vector<uint64_t> all = is_user ? world_.user_stack : world_.kernel_stack;
+  // Where no registers say where the event was, a stack begins with the program itself and with what ran it.
+  const bool starts_here = program_.kind == program::ProgramKind::kRawTracepoint ||
+                           program_.kind == program::ProgramKind::kTracingRawTracepoint;
+  if (!is_user && starts_here && !all.empty()) all.insert(all.begin(), {kProgramAddress, kProgramAddress + 8});
   const size_t skip = std::min<size_t>(flags & kSkipMask, all.size());
   const std::span<const uint64_t> stack = std::span(all).subspan(skip);
   if (stack.empty()) return error(EFAULT);
