@@ -124,22 +124,22 @@ void UnitLowering::dispatch_by_number() {
     ir().enter(mine);
     probe_index_ = ir().binary(Op::k_sub, found, 1);
   }
-  if (main_unit_.context.skip_compat_syscalls) skip_compat_tasks();
+  if (main_unit_.context.code_segment) skip_compat_tasks();
   const BlockId on = ir().block();
   ir().enter(leave);
   ir().ret(0);
   ir().enter(on);
 }
 
-// A 32-bit task's system calls have other numbers.
+// A 32-bit task's system calls have other numbers. Its code segment gives it away for the price of two loads; the
+// kernel's own flag (TS_COMPAT) also knows a 64-bit task that does `int $0x80`, but getting at it takes a helper call, a
+// seventh of what counting an event costs altogether.
 void UnitLowering::skip_compat_tasks() {
-  const kernel::Arch& arch = kernel().arch();
-  if (!arch.compat_status_mask) return;
-  const ValueId task = ir().call(Helper::get_current_task, {});
-  const ValueId status = read_scalar(task, arch.compat_status_offset_bytes, 4, false, AddressSpace::kKernel, TypeId{});
+  const TypeId segment_type = types().int64();
+  const ValueId segment = context_field({"code_segment", segment_type, *main_unit_.context.code_segment}).value;
   const BlockId compat = ir().add_block("compat");
   const BlockId native = ir().add_block("native");
-  ir().branch(Condition::test, status, arch.compat_status_mask, compat, native);
+  ir().branch(Condition::eq, segment, kernel().arch().compat_code_segment, compat, native);
   ir().enter(compat);
   ir().ret(0);
   ir().enter(native);

@@ -92,12 +92,13 @@ Recipe behind_registers(uint32_t offset) {  // sys_enter and sys_exit: args[0] p
 void set_syscall_dispatch(spec::ProbeContext& out, const kernel::Arch& arch, bool is_enter) {
   out.kind = program::ProgramKind::kRawTracepoint;
   out.dispatch = spec::ProbeContext::Dispatch::kNumber;
-  out.skip_compat_syscalls = true;
   out.pointers = types::AddressSpace::kUser;
   const auto number = kernel::find_register(arch, "orig_ax");
   CHECK(number.has_value());
   out.number = is_enter ? Recipe{Recipe::Kind::kContext, kRawArgumentBytes, 0, 8, false}
                         : behind_registers(number->offset_bytes);
+  if (const auto segment = kernel::find_register(arch, "cs"); segment && arch.compat_code_segment)
+    out.code_segment = behind_registers(segment->offset_bytes);
 }
 
 void add_syscall_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepoint, const types::Types& types,

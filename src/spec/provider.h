@@ -69,7 +69,7 @@ struct ProbeContext {
   enum class Dispatch : uint8_t { kSingle, kCookie, kNumber };
   Dispatch dispatch = Dispatch::kSingle;
   Recipe number;
-  bool skip_compat_syscalls = false;  // 32-bit tasks have other numbers
+  std::optional<Recipe> code_segment;  // with kNumber: tells 32-bit tasks, which have other numbers and are left out
 
   bool is_limited_to_pid = true;  // with -p: fires, but does nothing, in other processes
   bool runs_after_exit = false;   // begin and end: not stopped by the exit flag

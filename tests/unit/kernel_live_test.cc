@@ -52,14 +52,6 @@ TEST_F(LiveBtf, TaskStructHasWhatEveryKernelHas) {
   EXPECT_EQ(find_member(types_, task, "tgid")->offset_bits, find_member(types_, task, "pid")->offset_bits + 32);
 }
 
-TEST_F(LiveBtf, TheCompatFlagIsWhereTheArchSaysItIs) {
-  const auto task = whole("task_struct");
-  const auto info = find_member(types_, task, "thread_info");
-  if (!info) GTEST_SKIP() << "thread_info is not in task_struct";
-  const auto status = find_member(types_, info->type, "status");
-  EXPECT_EQ((info->offset_bits + status->offset_bits) / 8, kernel_->arch().compat_status_offset_bytes);
-}
-
 TEST_F(LiveBtf, EveryStructCanBeRead) {
   size_t read = 0;
   for (const std::string& name : kernel_->struct_names("struct *")) {

@@ -25,9 +25,7 @@ struct Arch {
   uint32_t instruction_pointer_offset = 0;
   uint32_t pt_regs_size_bytes = 0;
   uint32_t stack_argument_start_bytes = 0;  // of the first stack argument, from the stack pointer at function entry
-  uint32_t compat_status_offset_bytes =
-      0;  // thread_info.status in task_struct, and the bit that marks a 32-bit syscall
-  uint32_t compat_status_mask = 0;
+  uint32_t compat_code_segment = 0;         // what register cs holds in 32-bit tasks; 0: nothing tells them
 };
 
 const Arch& x86_64();

@@ -59,10 +59,7 @@ constexpr Arch kArch = {
     .instruction_pointer_offset = at(kIp),
     .pt_regs_size_bytes = at(kSlots),
     .stack_argument_start_bytes = 8,  // the return address is on top
-    // struct thread_info { unsigned long flags, syscall_work; u32 status; ... } opens task_struct, and TS_COMPAT in its
-    // status says that the task is in a 32-bit system call.
-    .compat_status_offset_bytes = 16,
-    .compat_status_mask = 2,
+    .compat_code_segment = 0x23,      // __USER32_CS
 };
 
 }  // namespace
