@@ -1,11 +1,14 @@
 // What sums up: count, sum, min, max, avg, stats, hist, lhist. Each CPU has a value of its own (program/layout.h says
 // how it lies), which `lower_update` folds the argument into; reading merges them. So nothing is ever lost between
 // CPUs.
+#include <time.h>
+
 #include <cstddef>
 
 #include "builtins/all.h"
 #include "builtins/common.h"
 #include "program/layout.h"
+#include "runtime/resolver.h"
 
 namespace espy::builtins {
 
@@ -249,7 +252,9 @@ void update_tseries(Lowering& lowering, const CallSite& call, ValueId address, b
   const types::Type type = lowering.types()[type_id];
   const types::TseriesParams params = lowering.types().tseries_params(type_id);
   const ValueId value = lowering.scalar(call.arguments[0]);
-  const ValueId now = ir.call(ir::Helper::ktime_get_boot_ns, {});
+  // Intervals begin at whole ones of the wall clock, as it was when espy started.
+  const ValueId now =
+      ir.binary(Op::k_add, ir.call(ir::Helper::ktime_get_boot_ns, {}), runtime::wall_clock_offset_ns(CLOCK_BOOTTIME));
   const ValueId epoch = ir.binary(Op::k_udiv, now, static_cast<int64_t>(params.interval_ns));
   const ValueId index = ir.binary(Op::k_umod, epoch, params.intervals);
   lowering.when(Condition::ult, index, ir.constant(params.intervals), [&] {  // always; for the verifier

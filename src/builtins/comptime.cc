@@ -133,7 +133,7 @@ constexpr spec::Builtin kRows[] = {
     {.sig = "void static_assert(literal any condition, literal string message)",
      .doc = "Refuses to compile with this message if the condition is false.",
      .check = check_static_assert,
-     .example = "begin { static_assert(sizeof(int64) == 8, \"odd\"); }"},
+     .example = "begin { static_assert(1 + 1 == 2, \"odd\"); }"},
     {.sig = "any getopt(literal string name, literal any default = false, literal string description = \"\")",
      .doc = "The value of the script's option `--name`, given behind `--`; a switch, or as the default's type is.",
      .check = check_getopt,

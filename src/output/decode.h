@@ -24,7 +24,6 @@ struct Resolver {
   std::function<std::string(uint64_t id)> cgroup_path;
   std::function<std::string(std::string_view format, uint64_t ns, uint32_t clock)> timestamp;
   std::function<const program::Probe*(uint64_t index)> probe;
-  uint64_t boot_time_ns = 0;  // wall clock at boot, for tseries
 };
 
 struct DecodeContext {

@@ -98,7 +98,7 @@ Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& wo
   const uint64_t last = epochs.rbegin()->first;
   const uint64_t oldest = last >= params.intervals ? last - params.intervals + 1 : 0;
   for (uint64_t epoch = std::max(oldest, epochs.begin()->first); epoch <= last; ++epoch) {
-    TseriesPoint point{context.resolver.boot_time_ns + epoch * params.interval_ns, std::nullopt};
+    TseriesPoint point{epoch * params.interval_ns, std::nullopt};
     if (const auto at = epochs.find(epoch); at != epochs.end()) {
       const bool is_average = params.aggregation == Kind::kAvg && at->second.count > 0;
       point.value = is_average ? at->second.value / static_cast<int64_t>(at->second.count) : at->second.value;

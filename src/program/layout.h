@@ -57,7 +57,7 @@ constexpr uint32_t lhist_bucket_count(int64_t min, int64_t max, int64_t step) {
 }
 
 struct TseriesSlot {
-  uint64_t epoch;  // nanoseconds / interval; 0: empty
+  uint64_t epoch;  // nanoseconds since 1970 / interval; 0: empty
   int64_t value;   // last, sum, min or max; for avg the sum
   uint64_t count;
 };

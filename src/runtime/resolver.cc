@@ -1,7 +1,9 @@
 #include "runtime/resolver.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <map>
@@ -65,6 +67,28 @@ std::map<uint32_t, std::string> read_users() {
   return users;
 }
 
+// A control group's id is its kernfs node's, which is a whole file handle: the kernel finds the directory by it.
+std::string cgroup_path(uint64_t id) {
+  constexpr std::string_view kRoot = "/sys/fs/cgroup";
+  constexpr int kKernfsHandle = 0xfe;  // FILEID_KERNFS
+  alignas(file_handle) std::byte memory[sizeof(file_handle) + sizeof(id)];
+  auto* handle = new (memory) file_handle{};
+  handle->handle_bytes = sizeof(id);
+  handle->handle_type = kKernfsHandle;
+  std::memcpy(memory + sizeof(file_handle), &id, sizeof(id));
+  const OwnedFd root(::open(kRoot.data(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) return std::to_string(id);
+  const OwnedFd mount(::openat(root.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const OwnedFd found(::open_by_handle_at(mount.get(), handle, O_PATH | O_CLOEXEC));
+  if (!found.valid()) return std::to_string(id);
+  char path[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(found.get());
+  const ssize_t length = ::readlink(link.c_str(), path, sizeof(path));
+  std::string_view text(path, length > 0 ? static_cast<size_t>(length) : 0);
+  if (text.starts_with(kRoot)) text.remove_prefix(kRoot.size());
+  return text.empty() ? "/" : std::string(text);
+}
+
 }  // namespace
 
 int64_t wall_clock_offset_ns(uint32_t clock) {
@@ -100,12 +124,12 @@ output::Resolver make_resolver(load::Machine& machine, const program::Program& p
     const auto at = users->find(uid);
     return at == users->end() ? std::to_string(uid) : at->second;
   };
+  resolver.cgroup_path = cgroup_path;
   resolver.timestamp = format_time;
   resolver.probe = [&](uint64_t index) -> const program::Probe* {
     const program::ProbeId id{static_cast<uint32_t>(index)};
     return program.probes.contains(id) ? &program.probes[id] : nullptr;
   };
-  resolver.boot_time_ns = static_cast<uint64_t>(wall_clock_offset_ns(CLOCK_BOOTTIME));
   return resolver;
 }
 
