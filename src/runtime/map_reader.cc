@@ -95,7 +95,9 @@ Status MapReader::zero(program::ScriptMapId id) {
     return {};
   }
   const uint32_t copies = map.storage == Storage::kPercpuHash ? program_.cpu_count : 1;
-  const std::vector<std::byte> zeros(copies == 1 ? size : size_t{(size + 7) & ~7U} * copies);
+  // The kernel reads as much as the map's values have, which is more than a narrow type needs.
+  const size_t stored = (program_.maps[map.map].value_size + 7) & ~7U;
+  const std::vector<std::byte> zeros(stored * copies);
   for (const std::vector<std::byte>& key : TRY(keys(map))) TRY_STATUS(machine_.update(map.map, key, zeros));
   return {};
 }
