@@ -85,7 +85,8 @@ int list_probes(const Options& options) {
   if (options.program_text || options.file) return list_program(options, e);
   if (list_types(options.search, e)) return EXIT_SUCCESS;
   size_t count = 0;
-  for (const std::string_view pattern : split(options.search.empty() ? "*" : options.search, ','))
+  const std::string search = options.search.empty() ? "*" : options.search;
+  for (const std::string_view pattern : split(search, ','))
     count += list_pattern(std::string(trim(pattern)), e, options);
   if (count > 0 || options.search.empty()) return EXIT_SUCCESS;
   std::fputs(fmt::format("espy: no probe matches `{}`\n", options.search).c_str(), stderr);

@@ -1,6 +1,7 @@
 // interval and profile: the software clock of perf, on one CPU or on each.
 #include <linux/perf_event.h>
 
+#include "base/strings.h"
 #include "load/machine.h"
 #include "probes/all.h"
 #include "probes/common.h"
@@ -56,10 +57,11 @@ Status attach(spec::AttachRequest& request) {
 }
 
 template <const spec::Provider& kRow>
-std::vector<spec::ListedProbe> list(spec::ListRequest&) {
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  const std::string pattern = request.parts.empty() ? "*" : request.parts[0];
   std::vector<spec::ListedProbe> out;
   for (const std::string_view unit : {"hz", "ms", "s", "us"})
-    out.push_back({std::string(kRow.name) + ":" + std::string(unit) + ":", {}});
+    if (glob_match(pattern, unit)) out.push_back({std::string(kRow.name) + ":" + std::string(unit) + ":", {}});
   return out;
 }
 
