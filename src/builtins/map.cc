@@ -42,7 +42,7 @@ Operand lower_has_key(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.types().bool_type(), ir.load(8, result));
 }
 
-// ---- len: of a map its keys, of a stack its frames ------------------------------------------------------------------
+// ---- len: of a map its keys, of an array its elements --------------------------------------------------------------
 
 TypeId check_len(Checker& checker, const CallSite& call) {
   const ExprId what = call.arguments[0];
