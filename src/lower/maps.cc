@@ -140,7 +140,8 @@ void UnitLowering::assign_element(const MapElement& element, ExprId value_expr) 
 
 void UnitLowering::aggregate(const MapElement& element, const spec::Builtin& builtin, ExprId call) {
   const spec::CallSite site{call, ast()[call].span, ast().get<syntax::Call>(call)->arguments};
-  with_new_value(element, [&](ValueId address) { builtin.lower_update(*this, site, address, is_preemptible()); });
+  const bool is_atomic = is_preemptible() || shared_.is_interrupted(element.map);
+  with_new_value(element, [&](ValueId address) { builtin.lower_update(*this, site, address, is_atomic); });
 }
 
 void UnitLowering::store_element(const MapElement& element, Operand operand) {

@@ -133,6 +133,23 @@ void Shared::add_script_maps() {
   }
 }
 
+bool Shared::is_interrupted(program::ScriptMapId map) const {
+  uint32_t programs = 0;
+  bool may_interrupt = false;
+  for (const check::Unit& unit : checked.units) {
+    const auto assigns_map = [&](const syntax::Stmt& statement) {
+      const auto* assign = std::get_if<syntax::Assign>(&statement.node);
+      return assign && unit.fact(assign->target).map == map;
+    };
+    if (std::none_of(checked.ast.stmts.begin(), checked.ast.stmts.end(), assigns_map)) continue;
+    ++programs;
+    // System calls fire in a task, with preemption off: they interrupt nothing and are not interrupted by each other.
+    const bool is_syscall = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
+    may_interrupt = may_interrupt || (!is_syscall && !unit.context.runs_after_exit);
+  }
+  return programs > 1 && may_interrupt;
+}
+
 void Shared::choose_ring_size() {
   bool is_large = false;
   for (const check::Unit& unit : checked.units)

@@ -42,6 +42,10 @@ struct Shared {
   MapId ring_map();
   MapId stack_map(TypeId type);
 
+  // Whether two programs aggregate into this map of which one may interrupt the other on a CPU, in the middle of an
+  // update. (A program never interrupts itself: the kernel skips and counts that.)
+  bool is_interrupted(program::ScriptMapId map) const;
+
   void add_fixed_maps();    // globals with the runtime's words, .rodata
   void add_script_maps();   // one for each CheckedMap, by the same id
   void choose_ring_size();  // by what may emit

@@ -132,8 +132,8 @@ void UnitLowering::dispatch_by_number() {
 }
 
 // A 32-bit task's system calls have other numbers. Its code segment gives it away for the price of two loads; the
-// kernel's own flag (TS_COMPAT) also knows a 64-bit task that does `int $0x80`, but getting at it takes a helper call, a
-// seventh of what counting an event costs altogether.
+// kernel's own flag (TS_COMPAT) also knows a 64-bit task that does `int $0x80`, but getting at it takes a helper call,
+// a seventh of what counting an event costs altogether.
 void UnitLowering::skip_compat_tasks() {
   const TypeId segment_type = types().int64();
   const ValueId segment = context_field({"code_segment", segment_type, *main_unit_.context.code_segment}).value;
