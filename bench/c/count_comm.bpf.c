@@ -1,10 +1,6 @@
 // @[comm] = count()
 #include "trace.h"
 
-struct comm {
-  char text[16];
-};
-
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
   __uint(max_entries, 4096);
@@ -16,8 +12,7 @@ struct {
 SEC("raw_tp/sys_enter")
 int enter(struct bpf_raw_tracepoint_args *ctx) {
   if (ctx->args[1] != SYS_READ) return 0;
-  struct comm comm;
-  bpf_get_current_comm(&comm, sizeof(comm));
+  struct comm comm = comm_of(bpf_get_current_task_btf());
   count_key(&counts, &comm);
   return 0;
 }

@@ -2,8 +2,8 @@
 #include "trace.h"
 
 struct key {
-  char comm[16];
-  u32 pid;
+  struct comm comm;
+  u64 pid;
 };
 
 struct histogram {
@@ -23,9 +23,8 @@ static const struct histogram empty;
 SEC("tp_btf/sys_enter")
 int BPF_PROG(enter, struct registers *registers, long number) {
   if (number != SYS_READ) return 0;
-  struct key key;
-  key.pid = bpf_get_current_pid_tgid() >> 32;
-  bpf_get_current_comm(key.comm, sizeof(key.comm));
+  struct task_struct *task = bpf_get_current_task_btf();
+  struct key key = {comm_of(task), task->tgid};
   struct histogram *histogram = bpf_map_lookup_elem(&histograms, &key);
   if (!histogram) {
     bpf_map_update_elem(&histograms, &key, &empty, BPF_NOEXIST);

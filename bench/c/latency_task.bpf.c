@@ -1,8 +1,6 @@
 // The latency of read(2), with the start in the task's own storage: the fastest way known.
 #include "trace.h"
 
-struct task_struct;
-
 struct {
   __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
   __uint(map_flags, BPF_F_NO_PREALLOC);

@@ -22,6 +22,16 @@ struct registers {
   u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 };
 
+// What is needed of the kernel's task; libbpf puts the running kernel's offsets in.
+struct task_struct {
+  u32 tgid;
+  char comm[16];
+} __attribute__((preserve_access_index));
+
+struct comm {
+  u64 words[2];
+};
+
 // Counters of one CPU, on cache lines of their own. In .bss, an mmapable array that programs address directly.
 struct counter {
   u64 value;
@@ -30,6 +40,12 @@ struct counter {
 
 static __always_inline u32 this_cpu(void) {
   return bpf_get_smp_processor_id() & (MAX_CPUS - 1);
+}
+
+// By plain loads, which the verifier allows on the current task; the kernel keeps zeros behind the name.
+static __always_inline struct comm comm_of(const struct task_struct *task) {
+  const u64 *words = (const u64 *)task->comm;
+  return (struct comm){{words[0], words[1]}};
 }
 
 // Index of the highest bit set, without branches.

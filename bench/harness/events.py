@@ -7,9 +7,10 @@ from harness.workload import Reads
 READ = "tracepoint:syscalls:sys_enter_read"
 LATENCY = (READ + " { @start[tid] = nsecs; } "
            "tracepoint:syscalls:sys_exit_read /@start[tid]/ { @ = hist(nsecs - @start[tid]); delete(@start[tid]); }")
+EMPTY = "empty"
 PROGRAMS = [
     # name, script, C program, how many programs of a tracer serve an event
-    ("empty program (the bookkeeping)", None, "empty", 1),
+    ("empty program (the bookkeeping)", None, EMPTY, 1),
     ("false predicate", READ + " /pid == 1/ { @ = count(); }", "false_predicate", 1),
     ("@ = count()", READ + " { @ = count(); }", "count", 1),
     ("@[pid] = count()", READ + " { @[pid] = count(); }", "count_pid", 1),

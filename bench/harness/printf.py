@@ -5,6 +5,7 @@ import tempfile
 import time
 
 from harness.process import Failure, Statistics, Tracer, first_line
+from harness.events import EMPTY, measure as measure_event
 from harness.report import Row
 from harness.workload import Reads
 
@@ -16,7 +17,11 @@ def run(tools, report, options):
     count = COUNT // 10 if options.quick else COUNT
     title = f"printf: {count:,} lines `pid comm number`, median (best)"
     rows = report.group(title)
+    empty = Row("empty program (the bookkeeping)", "ns")
+    rows.append(empty)
     with Statistics(), tempfile.TemporaryDirectory() as directory:
+        for _ in range(options.rounds if tools.c_program(EMPTY) else 0):
+            measure_event(tools, report, tools.c_program(EMPTY), "C", 1, empty, Row("", "ns"))
         for name, path in [("to /dev/null", "/dev/null"), ("to a file", os.path.join(directory, "lines"))]:
             figures = {
                 "event": Row(f"{name}: an event, by the kernel's statistics", "ns", limit=60),
