@@ -33,6 +33,28 @@ std::vector<EventArgument> arguments_from(const CallSite& call, size_t first) {
 // ---- printf and its kin: a format and values ------------------------------------------------------------------------
 
 // The format is parsed here once, so that the session can rely on it.
+// Whether `%d` and its like are given something that has a number.
+void check_conversion(Checker& checker, const output::Conversion& conversion, syntax::ExprId argument) {
+  const TypeId type = checker.type(argument);
+  if (!type || conversion.conversion.find_first_of("diuoxXc") != 0) return;
+  switch (checker.types()[type].kind) {
+    case types::Kind::kString:
+    case types::Kind::kBuffer:
+    case types::Kind::kTuple:
+    case types::Kind::kRecord:
+    case types::Kind::kStruct:
+    case types::Kind::kArray:
+    case types::Kind::kKernelStack:
+    case types::Kind::kUserStack:
+      checker.error("format-type", checker.ast()[argument].span,
+                    "`%" + conversion.conversion + "` wants an integer, and this is `" +
+                        types::to_string(checker.types(), type) + "`",
+                    "`%s` prints any value");
+      break;
+    default: break;
+  }
+}
+
 TypeId check_format(Checker& checker, const CallSite& call) {
   const TypeId nothing = checker.types().void_type();
   const auto text = checker.text(call.arguments[0]);
@@ -44,8 +66,10 @@ TypeId check_format(Checker& checker, const CallSite& call) {
     return nothing;
   }
   size_t wanted = 0;
-  for (const output::Conversion& conversion : *conversions)
+  for (const output::Conversion& conversion : *conversions) {
     wanted += 1 + (conversion.width == -2 ? 1 : 0) + (conversion.precision == -2 ? 1 : 0);
+    if (wanted < call.arguments.size()) check_conversion(checker, conversion, call.arguments[wanted]);
+  }
   const size_t given = call.arguments.size() - 1;
   if (wanted != given) {
     checker.error("format-arguments", call.span,
