@@ -24,7 +24,24 @@ struct Key {
   std::string_view name;
   std::string_view old_name;  // may be empty
   Problem (*set)(Config&, std::string_view text);
+  std::string_view doc = {};                     // empty: without a meaning, kept for old scripts
+  std::string (*show)(const Config&) = nullptr;  // null with an empty doc
 };
+
+template <uint64_t Config::*kMember>
+std::string show_number(const Config& config) {
+  return std::to_string(config.*kMember);
+}
+
+template <bool Config::*kMember>
+std::string show_flag(const Config& config) {
+  return config.*kMember ? "true" : "false";
+}
+
+template <std::string Config::*kMember>
+std::string show_text(const Config& config) {
+  return config.*kMember;
+}
 
 template <uint64_t Config::*kMember, uint64_t kLeast, uint64_t kMost>
 Problem set_number(Config& config, std::string_view text) {
@@ -91,23 +108,37 @@ Problem accept(Config&, std::string_view) { return {}; }
 constexpr uint64_t kLargest = 1u << 30;
 
 constexpr std::array kKeys = {
-    Key{"max_strlen", "strlen", set_number<&Config::max_strlen, 1, 1 << 20>},
-    Key{"max_map_keys", "map_keys_max", set_number<&Config::max_map_keys, 1, kLargest>},
-    Key{"max_probes", "", set_number<&Config::max_probes, 1, 1 << 20>},
+    Key{"max_strlen", "strlen", set_number<&Config::max_strlen, 1, 1 << 20>,
+        "The longest string that str() and buf() read, in bytes.", show_number<&Config::max_strlen>},
+    Key{"max_map_keys", "map_keys_max", set_number<&Config::max_map_keys, 1, kLargest>,
+        "How many keys a map holds that does not say so itself.", show_number<&Config::max_map_keys>},
+    Key{"max_probes", "", set_number<&Config::max_probes, 1, 1 << 20>, "How many probes one run may attach.",
+        show_number<&Config::max_probes>},
     Key{"max_bpf_progs", "", set_number<&Config::max_bpf_progs, 1, 1 << 20>},
-    Key{"max_cat_bytes", "cat_bytes_max", set_number<&Config::max_cat_bytes, 1, kLargest>},
-    Key{"log_size", "", set_number<&Config::log_size, 1, kLargest>},
+    Key{"max_cat_bytes", "cat_bytes_max", set_number<&Config::max_cat_bytes, 1, kLargest>,
+        "How much of a file cat() prints.", show_number<&Config::max_cat_bytes>},
+    Key{"log_size", "", set_number<&Config::log_size, 1, kLargest>, "The room for the verifier's log, in bytes.",
+        show_number<&Config::log_size>},
     Key{"on_stack_limit", "", set_number<&Config::on_stack_limit, 0, 512>},
-    Key{"perf_rb_pages", "", set_number<&Config::perf_rb_pages, 1, 1 << 18>},
+    Key{"perf_rb_pages", "", set_number<&Config::perf_rb_pages, 1, 1 << 18>,
+        "The size of the ring of records, in pages, rounded up to a power of two; 0: chosen by memory.",
+        show_number<&Config::perf_rb_pages>},
     Key{"cpp_demangle", "", set_flag<&Config::cpp_demangle>},
     Key{"no_cpp_demangle", "", set_flag<&Config::cpp_demangle, false>},
     Key{"lazy_symbolication", "", set_flag<&Config::lazy_symbolication>},
-    Key{"print_maps_on_exit", "", set_flag<&Config::print_maps_on_exit>},
+    Key{"print_maps_on_exit", "", set_flag<&Config::print_maps_on_exit>,
+        "Whether maps that are not empty are printed at the end.", show_flag<&Config::print_maps_on_exit>},
     Key{"show_debug_info", "use_blazesym", set_flag<&Config::show_debug_info>},
-    Key{"license", "", set_license},
-    Key{"str_trunc_trailer", "", set_trailer},
-    Key{"stack_mode", "", set_stack_mode},
-    Key{"missing_probes", "", set_missing_probes},
+    Key{"license", "", set_license, "The licence that the kernel is told; programs need one that it takes for GPL.",
+        show_text<&Config::license>},
+    Key{"str_trunc_trailer", "", set_trailer, "What is printed behind a string that did not fit.",
+        show_text<&Config::str_trunc_trailer>},
+    Key{"stack_mode", "", set_stack_mode,
+        "How stacks are shown where the call does not say: bpftrace, perf, raw or build_id.",
+        [](const Config&) -> std::string { return "bpftrace"; }},
+    Key{"missing_probes", "", set_missing_probes,
+        "What an attach point that matches nothing is: error, warn or ignore.",
+        [](const Config&) -> std::string { return "error"; }},
     Key{"cache_user_symbols", "", set_symbol_cache},
     // Known to older tools, and without a meaning here.
     Key{"symbol_source", "", accept},
@@ -134,6 +165,13 @@ std::string value_text(const syntax::Ast& ast, ExprId id) {
 }
 
 }  // namespace
+
+std::vector<ConfigRow> config_rows() {
+  std::vector<ConfigRow> rows;
+  for (const Key& key : kKeys)
+    rows.push_back({key.name, key.old_name, key.doc, key.show != nullptr ? key.show(Config()) : ""});
+  return rows;
+}
 
 void read_config(const syntax::Ast& ast, Config& config, source::Diagnostics& diagnostics) {
   for (const syntax::ConfigEntry& entry : ast.config) {

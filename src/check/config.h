@@ -3,10 +3,20 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "check/check.h"
 
 namespace espy::check {
+
+// A variable as the manual shows it.
+struct ConfigRow {
+  std::string_view name;
+  std::string_view old_name;  // may be empty
+  std::string_view doc;       // empty: accepted and without effect
+  std::string initial;        // its value where nobody sets it
+};
+std::vector<ConfigRow> config_rows();
 
 // Reads the script's entries into `config`. What the environment has set stays.
 void read_config(const syntax::Ast& ast, spec::Config& config, source::Diagnostics& diagnostics);

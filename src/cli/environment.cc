@@ -1,6 +1,9 @@
 #include "cli/environment.h"
 
+#include <fmt/format.h>
+#include <linux/capability.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,11 +20,23 @@ namespace espy::cli {
 
 namespace {
 
+constexpr const char* kTracefsEvents = "/sys/kernel/tracing/events";
+
+// Newer than some headers.
+constexpr unsigned kCapPerfmon = 38;
+constexpr unsigned kCapBpf = 39;
+
+uint64_t effective_capabilities() {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+  if (::syscall(SYS_capget, &header, data) != 0) return 0;
+  return uint64_t{data[1].effective} << 32 | data[0].effective;
+}
+
 // Tracepoints are described there. A box that never traced may not have it mounted; failing to is told where it is
 // needed.
 void mount_tracefs() {
-  if (::access("/sys/kernel/tracing/events", F_OK) != 0)
-    ::mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, nullptr);
+  if (::access(kTracefsEvents, F_OK) != 0) ::mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, nullptr);
 }
 
 Result<std::vector<kernel::Feature>> parse_features(const std::vector<std::string>& names) {
@@ -76,6 +91,16 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
   }));
   return make_environment(options, std::move(machine), std::move(kernel));
 }
+
+Status require_privileges() {
+  const uint64_t effective = effective_capabilities();
+  const auto has = [&](unsigned capability) { return (effective >> capability & 1) != 0; };
+  if (has(CAP_SYS_ADMIN) || (has(kCapBpf) && has(kCapPerfmon))) return {};
+  const char* missing = has(kCapBpf) ? "CAP_PERFMON" : has(kCapPerfmon) ? "CAP_BPF" : "CAP_BPF and CAP_PERFMON";
+  return fail(fmt::format("tracing needs root or {}, which this process lacks: run espy with sudo", missing), EPERM);
+}
+
+bool can_read_tracefs() { return ::access(kTracefsEvents, R_OK | X_OK) == 0; }
 
 Result<source::SourceId> read_script(const Options& options, source::Sources& sources) {
   if (options.program_text) return sources.add("stdin", *options.program_text);

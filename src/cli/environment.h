@@ -34,6 +34,11 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options);
 std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
                                               std::unique_ptr<kernel::Kernel> kernel);
 
+// Whether this process may load and attach programs; the error names the capabilities that it lacks.
+Status require_privileges();
+// Whether tracefs can be read, which describes tracepoints.
+bool can_read_tracefs();
+
 // -e, FILE or stdin.
 Result<source::SourceId> read_script(const Options& options, source::Sources& sources);
 

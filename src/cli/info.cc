@@ -11,6 +11,10 @@
 namespace espy::cli {
 
 int show_info(const Options& options) {
+  if (const Status may_try = require_privileges(); !may_try) {
+    complain(may_try.error());
+    return EXIT_FAILURE;
+  }
   const auto environment = open_environment(options);
   if (!environment) {
     complain(environment.error());

@@ -1,5 +1,6 @@
 // -l: what can be traced. Patterns are attach points with wildcards; without one, all that the kernel offers.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -83,13 +84,22 @@ int list_probes(const Options& options) {
   }
   Environment& e = **environment;
   if (options.program_text || options.file) return list_program(options, e);
+  if (!options.search.empty() && ::access(options.search.c_str(), F_OK) == 0) {
+    Options of_file = options;
+    of_file.file = options.search;
+    return list_program(of_file, e);
+  }
   if (list_types(options.search, e)) return EXIT_SUCCESS;
   size_t count = 0;
   const std::string search = options.search.empty() ? "*" : options.search;
   for (const std::string_view pattern : split(search, ','))
     count += list_pattern(std::string(trim(pattern)), e, options);
   if (count > 0 || options.search.empty()) return EXIT_SUCCESS;
-  std::fputs(fmt::format("espy: no probe matches `{}`\n", options.search).c_str(), stderr);
+  const bool is_file_name = options.search.ends_with(".bt");
+  complain({fmt::format("no probe matches `{}`", options.search), 0,
+            is_file_name         ? "there is no such file either"
+            : can_read_tracefs() ? ""
+                                 : "tracepoints cannot be looked up: only root can read /sys/kernel/tracing"});
   return EXIT_FAILURE;
 }
 

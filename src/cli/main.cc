@@ -16,6 +16,7 @@ int dispatch(const Options& options) {
     case Mode::kInfo: return show_info(options);
     case Mode::kList: return list_probes(options);
     case Mode::kFormat: return format_program(options);
+    case Mode::kReference: return show_reference(options);
     case Mode::kRun: return run_program(options);
   }
   return EXIT_FAILURE;
@@ -23,8 +24,13 @@ int dispatch(const Options& options) {
 
 int run(int argc, char** argv) {
   const auto options = parse_options({argv + 1, static_cast<size_t>(argc - 1)});
-  if (options) return dispatch(*options);
-  complain(options.error());
+  if (!options) {
+    complain(options.error());
+    return EXIT_FAILURE;
+  }
+  const int status = dispatch(*options);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  complain({"cannot write to the standard output"});
   return EXIT_FAILURE;
 }
 

@@ -48,7 +48,8 @@ Status set_output(Options& options, std::string_view text) {
 }
 
 Status set_format(Options& options, std::string_view text) {
-  if (output::find_sink(text) == nullptr) return fail(fmt::format("Invalid output format \"{}\"", text));
+  if (output::find_sink(text) == nullptr)
+    return fail(fmt::format("Invalid output format \"{}\"", text), 0, "the formats are text and json");
   options.format = text;
   return {};
 }
@@ -94,38 +95,47 @@ Status set_dump(Options& options, std::string_view text) {
   return {};
 }
 
+Status set_reference(Options& options, std::string_view part) {
+  options.mode = Mode::kReference;
+  options.reference_part = part;
+  return {};
+}
+
 Status set_short_dump(Options& options, std::string_view) { return set_dump(options, "ast,ir,bpf"); }
 
 Status accept(Options&, std::string_view) { return {}; }
 
 constexpr OptionRow kRows[] = {
     {'e', "", "PROGRAM", "run this program", set_program},
-    {'l', "list", "", "list probes that match a pattern, or those of a program; with -v their arguments",
+    {'l', "list", "", "list the probes that match a pattern, or those of a program; with -v their arguments",
      set_mode<Mode::kList>},
-    {'p', "pid", "PID", "trace only this process, and end with it", set_pid},
-    {'c', "cmd", "COMMAND", "start a command, trace it, and end with it", set_command},
-    {'o', "output", "FILE", "write the output to a file", set_output},
-    {'f', "format", "FORMAT", "text or json", set_format},
+    {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
+    {'c', "cmd", "COMMAND", "start this command when all is attached, and end when it ends", set_command},
+    {'o', "output", "FILE", "write the output to this file", set_output},
+    {'f', "format", "FORMAT", "text (default) or json", set_format},
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering},
-    {'v', "verbose", "", "say more", set_flag<&Options::verbose>},
-    {'q', "quiet", "", "print only what the program prints", set_flag<&Options::quiet>},
-    {'k', "warnings", "", "report helpers that failed, with their place in the program",
-     set_flag<&Options::warn_helper_errors>},
-    {0, "no-warnings", "", "no warnings about the program", set_flag<&Options::no_warnings>},
+    {'v', "verbose", "", "with -l: show the arguments of probes", set_flag<&Options::verbose>},
+    {'q', "quiet", "", "do not say how many probes were attached", set_flag<&Options::quiet>},
+    {'k', "warnings", "", "accepted; failed helpers are not reported yet", set_flag<&Options::warn_helper_errors>},
+    {0, "no-warnings", "", "show errors about the program, but no warnings", set_flag<&Options::no_warnings>},
     {0, "unsafe", "", "allow system(), signal() and others that change the machine", set_flag<&Options::unsafe>},
-    {'I', "", "DIRECTORY", "look for includes here too", set_include_directory},
-    {0, "include", "FILE", "include this file before the program", set_include_file},
+    {'I', "", "DIRECTORY", "accepted for old scripts; types come from the kernel's BTF", set_include_directory},
+    {0, "include", "FILE", "accepted for old scripts; types come from the kernel's BTF", set_include_file},
     {0, "no-feature", "NAMES", "do without these kernel features (comma-separated; --info lists them)", set_no_feature},
-    {0, "info", "", "what this kernel offers", set_mode<Mode::kInfo>},
-    {0, "dry-run", "", "compile, load and attach, then end", set_flag<&Options::dry_run>},
-    {0, "dump", "STAGES", "print stages of the compilation: tokens ast types ir opt bpf program events verifier",
+    {0, "info", "", "show what this kernel offers", set_mode<Mode::kInfo>},
+    {0, "dry-run", "", "compile, load and attach, run begin and end, but wait for nothing",
+     set_flag<&Options::dry_run>},
+    {0, "dump", "STAGES",
+     "show stages of the compilation and end (comma-separated): tokens, ast, types, ir, opt, bpf, "
+     "program, events, verifier",
      set_dump},
-    {'d', "", "", "the same for ast,ir,bpf", set_short_dump},
-    {0, "time", "", "print the milliseconds that each stage took", set_flag<&Options::time_stages>},
-    {0, "fmt", "", "print the program, formatted", set_mode<Mode::kFormat>},
+    {'d', "", "", "the same as --dump ast,ir,bpf", set_short_dump},
+    {0, "time", "", "show the milliseconds that each stage took", set_flag<&Options::time_stages>},
+    {0, "fmt", "", "print the program well formatted, and end", set_mode<Mode::kFormat>},
     {'b', "btf", "", "accepted for old scripts; BTF is always used", accept},
-    {'h', "help", "", "this page", set_mode<Mode::kHelp>},
-    {'V', "version", "", "the version", set_mode<Mode::kVersion>},
+    {0, "reference", "PART", "", set_reference},
+    {'h', "help", "", "show this page", set_mode<Mode::kHelp>},
+    {'V', "version", "", "show the version", set_mode<Mode::kVersion>},
 };
 
 const OptionRow* find_short(char name) {
@@ -241,7 +251,8 @@ class Parser {
 
 Status check_combination(const Options& options) {
   if (options.pid && options.command) return fail("-p and -c cannot be used together");
-  if (options.mode == Mode::kRun && !options.program_text && !options.file)
+  const bool wants_program = options.mode == Mode::kRun || options.mode == Mode::kFormat;
+  if (wants_program && !options.program_text && !options.file)
     return fail("there is no program to run", 0, "espy -e 'begin { printf(\"hello\\n\"); }', or espy FILE");
   return {};
 }
@@ -264,6 +275,7 @@ std::string help_text() {
       "       espy -l [PATTERN]\n\n"
       "options:\n";
   for (const OptionRow& row : kRows) {
+    if (row.doc.empty()) continue;
     std::string names = row.short_name != 0 ? fmt::format("-{}", row.short_name) : "  ";
     if (!row.long_name.empty()) names += fmt::format("{}--{}", row.short_name != 0 ? ", " : "  ", row.long_name);
     if (!row.argument.empty()) names += fmt::format(" {}", row.argument);

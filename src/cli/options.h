@@ -13,7 +13,7 @@
 
 namespace espy::cli {
 
-enum class Mode : uint8_t { kRun, kList, kInfo, kHelp, kVersion, kFormat };
+enum class Mode : uint8_t { kRun, kList, kInfo, kHelp, kVersion, kFormat, kReference };
 
 struct Options {
   Mode mode = Mode::kRun;
@@ -22,6 +22,7 @@ struct Options {
   std::string search;                                      // -l PATTERN
   std::vector<std::string> positional;                     // behind the script: $1, $2, ...
   std::vector<std::pair<std::string, std::string>> named;  // behind `--`: --name=value
+  std::string reference_part;                              // of --reference: cli/reference.h
   std::vector<std::string> dump;                           // stages of -d
   std::vector<std::string> include_directories;
   std::vector<std::string> include_files;
@@ -44,7 +45,7 @@ struct OptionRow {
   char short_name = 0;         // 0: none
   std::string_view long_name;  // without dashes; empty: none
   std::string_view argument;   // "FILE"; empty: takes none
-  std::string_view doc;        // one line
+  std::string_view doc;        // one line; empty: not shown, for making the manual
   // Sets what the option says; the error is one sentence.
   Status (*set)(Options& options, std::string_view argument);
 };

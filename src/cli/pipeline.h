@@ -14,6 +14,7 @@ int run_program(const Options& options);     // the way of a script, from text t
 int list_probes(const Options& options);     // -l
 int show_info(const Options& options);       // --info
 int format_program(const Options& options);  // --fmt
+int show_reference(const Options& options);  // --reference
 
 // The way of a script in a given environment. `prepare` is called with the program once it is loaded, and may set what
 // the session needs.

@@ -1,6 +1,7 @@
 // The way of a script. Each stage is a value that --dump can show and --time can measure.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,6 +51,9 @@ class StageClock {
 bool wants(const Options& options, std::string_view stage) {
   return std::ranges::find(options.dump, stage) != options.dump.end();
 }
+
+// What is made and not loaded can be shown to anybody.
+bool ends_before_load(const Options& options) { return !options.dump.empty() && !wants(options, "verifier"); }
 
 void dump(const Options& options, std::string_view stage, const std::function<std::string()>& text) {
   if (wants(options, stage)) std::fputs(fmt::format("--- {}\n{}\n", stage, text()).c_str(), stdout);
@@ -146,10 +150,16 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
     return EXIT_FAILURE;
   }
 
+  if (ast.actions.empty())
+    return fail("the program has no probes", 0, "a probe is `begin { ... }`; espy -l lists what can be traced");
+
   check::CheckRequest request{e->sources, e->registry, *e->kernel, e->types, &e->symbols, e->config, e->diagnostics};
   const check::Checked checked = check::check(std::move(ast), request);
   clock.lap("check");
-  if (report(e->diagnostics, e->sources, options)) return EXIT_FAILURE;
+  if (report(e->diagnostics, e->sources, options)) {
+    if (!can_read_tracefs()) complain({"tracepoints cannot be looked up: only root can read /sys/kernel/tracing"});
+    return EXIT_FAILURE;
+  }
   dump(options, "types", [&] { return dump_types(checked, e->types); });
 
   const size_t reported = e->diagnostics.all().size();
@@ -158,7 +168,7 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
     report(e->diagnostics, e->sources, options);
     return EXIT_FAILURE;
   }
-  if (!options.dump.empty() && !wants(options, "verifier")) return EXIT_SUCCESS;
+  if (ends_before_load(options)) return EXIT_SUCCESS;
 
   TRY_STATUS(load(program, *e, options));
   clock.lap("load");
@@ -180,6 +190,13 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   return status;
 }
 
+Result<std::unique_ptr<Environment>> open_to_run(const Options& options) {
+  if (!ends_before_load(options)) TRY_STATUS(require_privileges());
+  if (options.pid && ::kill(static_cast<pid_t>(*options.pid), 0) != 0 && errno == ESRCH)
+    return fail(fmt::format("there is no process {}", *options.pid), ESRCH);
+  return open_environment(options);
+}
+
 }  // namespace
 
 int run_program(const Options& options, Environment& environment, const PrepareSession& prepare) {
@@ -190,7 +207,7 @@ int run_program(const Options& options, Environment& environment, const PrepareS
 }
 
 int run_program(const Options& options) {
-  const auto environment = open_environment(options);
+  const auto environment = open_to_run(options);
   if (environment) return run_program(options, **environment, {});
   complain(environment.error());
   return EXIT_FAILURE;

@@ -1,0 +1,194 @@
+#include "cli/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "base/strings.h"
+#include "builtins/all.h"
+#include "check/config.h"
+#include "cli/environment.h"
+#include "cli/options.h"
+#include "cli/pipeline.h"
+#include "cli/registry.h"
+#include "kernel/features.h"
+
+namespace espy::cli {
+
+namespace {
+
+struct Family {
+  std::string_view title;
+  std::span<const spec::Builtin> (*rows)();
+};
+
+constexpr Family kFamilies[] = {
+    {"Tasks and processes", builtins::task_builtins},  {"Time", builtins::time_builtins},
+    {"The probe", builtins::probe_builtins},           {"Output", builtins::output_builtins},
+    {"Aggregations", builtins::aggregation_builtins},  {"Strings and memory", builtins::string_builtins},
+    {"Stacks and symbols", builtins::symbol_builtins}, {"Maps", builtins::map_builtins},
+    {"Addresses of networks", builtins::net_builtins}, {"Questions to the compiler", builtins::comptime_builtins},
+};
+
+constexpr std::string_view kHead = R"(# Reference
+
+Made from espy's own tables by `make docs`. How the language works is in [language.md](language.md).
+
+)";
+
+constexpr std::string_view kSignatures = R"(## Builtins
+
+A signature shows the result, the name and the parameters. `int` stands for any integer, bool or enum, `any` for any
+value, `string` for strings of every capacity. `literal` wants a constant. What stands behind `=` is taken where the
+argument is left out. A builtin without parentheses may be written with or without `()`. The result `any` depends on the
+arguments or on the probe.
+
+)";
+
+const kernel::FeatureRow& row_of(kernel::Feature feature) {
+  return *std::ranges::find(kernel::feature_rows(), feature, &kernel::FeatureRow::feature);
+}
+
+std::string code_block(std::string_view text) { return fmt::format("```\n{}\n```\n\n", text); }
+
+std::string probe_section(const spec::Provider& provider) {
+  std::string out = fmt::format("### {}\n\n{}\n\nWritten {}", provider.name, provider.doc, provider.form);
+  if (!provider.aliases.empty()) out += fmt::format(", with `{}` for short", fmt::join(provider.aliases, "`, `"));
+  return out + ".\n\n" + code_block(provider.example);
+}
+
+std::string builtin_section(const spec::Builtin& builtin) {
+  std::string out = fmt::format("#### {}\n\n`{}`\n\n{}", spec::name_of(builtin), builtin.sig, builtin.doc);
+  if (!builtin.providers.empty()) out += fmt::format(" Only in `{}` probes.", builtin.providers);
+  if (builtin.needs) {
+    const kernel::FeatureRow& row = row_of(*builtin.needs);
+    out += fmt::format(" Needs the kernel feature `{}` (Linux {}).", row.name, row.since);
+  }
+  if (builtin.is_unsafe && builtin.doc.find("--unsafe") == builtin.doc.npos) out += " Needs `--unsafe`.";
+  out += "\n\n";
+  return builtin.example.empty() ? out : out + code_block(builtin.example);
+}
+
+std::string builtins_chapter(const spec::Registry& registry) {
+  CHECK(registry.families().size() == std::size(kFamilies));
+  std::string out(kSignatures);
+  for (const Family& family : kFamilies) {
+    out += fmt::format("### {}\n\n", family.title);
+    if (family.rows == builtins::aggregation_builtins) out += "These stand only on the right of a map assignment.\n\n";
+    for (const spec::Builtin& builtin : family.rows()) out += builtin_section(builtin);
+  }
+  return out;
+}
+
+std::string option_names(const OptionRow& row) {
+  std::string out;
+  if (row.short_name != 0) out += fmt::format("-{}", row.short_name);
+  if (!row.long_name.empty()) out += fmt::format("{}--{}", out.empty() ? "" : ", ", row.long_name);
+  if (!row.argument.empty()) out += fmt::format(" {}", row.argument);
+  return out;
+}
+
+std::string options_chapter() {
+  std::string out = "## Options\n\n| option | |\n|---|---|\n";
+  for (const OptionRow& row : option_rows())
+    if (!row.doc.empty()) out += fmt::format("| `{}` | {} |\n", option_names(row), row.doc);
+  return out + "\n";
+}
+
+std::string config_chapter() {
+  std::string out =
+      "## Config variables\n\n"
+      "Set in the script, `config = { max_strlen = 64 }`, or in the environment, `BPFTRACE_MAX_STRLEN=64`. The\n"
+      "environment beats the script.\n\n"
+      "| variable | default | |\n|---|---|---|\n";
+  std::string without_effect;
+  for (const check::ConfigRow& row : check::config_rows()) {
+    if (row.doc.empty()) {
+      without_effect += fmt::format("{}`{}`", without_effect.empty() ? "" : ", ", row.name);
+      continue;
+    }
+    out += fmt::format("| `{}` | `{}` | {}", row.name, row.initial, row.doc);
+    if (!row.old_name.empty()) out += fmt::format(" Old name: `{}`.", row.old_name);
+    out += " |\n";
+  }
+  return out + fmt::format("\nAccepted and without effect: {}.\n\n", without_effect);
+}
+
+std::string features_chapter() {
+  std::string out =
+      "## Kernel features\n\n"
+      "What espy asks of a kernel; none but `ringbuf` is necessary for everything. `espy --info` says what the "
+      "running\n"
+      "kernel has, found by trying; `--no-feature NAME` does without one.\n\n"
+      "| feature | since Linux | |\n|---|---|---|\n";
+  for (const kernel::FeatureRow& row : kernel::feature_rows())
+    out += fmt::format("| `{}` | {} | {} |\n", row.name, row.since, row.meaning);
+  return out;
+}
+
+// mdoc(7) takes a dash for a minus and a leading point for a macro.
+std::string escape_mdoc(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '-' || c == '\\') out += '\\';
+    out += c == '\\' ? 'e' : c;
+  }
+  return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
+}
+
+}  // namespace
+
+std::string reference_markdown(const spec::Registry& registry) {
+  std::string out(kHead);
+  out += "## Probe types\n\nNames and short names are the same in capitals.\n\n";
+  for (const spec::Provider* provider : registry.providers()) out += probe_section(*provider);
+  return out + builtins_chapter(registry) + options_chapter() + config_chapter() + features_chapter();
+}
+
+std::string options_mdoc() {
+  std::string out = ".Bl -tag -width Ds\n";
+  for (const OptionRow& row : option_rows()) {
+    if (row.doc.empty()) continue;
+    out += ".It";
+    if (row.short_name != 0) out += fmt::format(" Fl {}", row.short_name);
+    if (row.short_name != 0 && !row.long_name.empty()) out += " ,";
+    if (!row.long_name.empty()) out += fmt::format(" Fl \\-{}", escape_mdoc(row.long_name));
+    if (!row.argument.empty()) out += fmt::format(" Ar {}", row.argument);
+    out += fmt::format("\n{}\n", escape_mdoc(row.doc));
+  }
+  return out + ".El\n";
+}
+
+std::string completion_words(const spec::Registry& registry) {
+  std::string options;
+  for (const OptionRow& row : option_rows()) {
+    if (row.doc.empty()) continue;
+    if (row.short_name != 0) options += fmt::format(" -{}", row.short_name);
+    if (!row.long_name.empty()) options += fmt::format(" --{}", row.long_name);
+  }
+  std::string probes;
+  for (const spec::Provider* provider : registry.providers()) probes += fmt::format(" {}:", provider->name);
+  return fmt::format("_espy_options='{}'\n_espy_probes='{}'\n", trim(options), trim(probes));
+}
+
+int show_reference(const Options& options) {
+  const spec::Registry registry = make_registry();
+  std::string text;
+  if (options.reference_part == "manual") {
+    text = reference_markdown(registry);
+  } else if (options.reference_part == "options") {
+    text = options_mdoc();
+  } else if (options.reference_part == "completion") {
+    text = completion_words(registry);
+  } else {
+    complain({"--reference takes manual, options or completion"});
+    return EXIT_FAILURE;
+  }
+  std::fputs(text.c_str(), stdout);
+  return EXIT_SUCCESS;
+}
+
+}  // namespace espy::cli
