@@ -68,9 +68,10 @@ std::string why_not_live() {
 void run_golden(const std::string& path, const Places& places, bool bless, Totals& totals) {
   auto c = read_case(path);
   if (!c) return show(totals, path, {Verdict::kFailed, c.error().message});
-  show(totals, path, run_simulated(*c, places, bless));
+  const Judgement judgement = run_simulated(*c, places, bless);
+  show(totals, path, judgement);
   if (bless) {
-    std::ofstream(path) << write_case(*c);
+    if (judgement.verdict == Verdict::kPassed) std::ofstream(path) << write_case(*c);
   } else if (c->runs_live()) {
     show(totals, path + " (live)", run_live(*c, places));
   }
