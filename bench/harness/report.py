@@ -22,16 +22,23 @@ class Row:
     def add(self, tool, sample):
         self.samples.setdefault(tool, []).append(sample)
 
-    def value(self, tool):
-        return median(self.samples[tool]) if self.samples.get(tool) else None
+    def best(self, samples):
+        return max(samples) if self.at_least else min(samples)
 
-    def ratio(self, tool):
-        espy, other = self.value("espy"), self.value(tool)
+    def value(self, tool, by_best=False):
+        """The median, or the best of the rounds; None if there are no samples."""
+        samples = self.samples.get(tool)
+        if not samples:
+            return None
+        return self.best(samples) if by_best else median(samples)
+
+    def ratio(self, tool, by_best=False):
+        espy, other = self.value("espy", by_best), self.value(tool, by_best)
         return espy / other if espy is not None and other else None
 
-    def misses(self):
+    def misses(self, by_best):
         """What espy fails to reach, as phrases."""
-        espy = self.value("espy")
+        espy = self.value("espy", by_best)
         has_target = self.limit is not None or self.at_most_ratio
         if espy is None:
             return [f"{self.name} ({self.unit}): no figure"] if has_target else []
@@ -39,7 +46,7 @@ class Row:
         if self.limit is not None and (espy * NOISE < self.limit if self.at_least else espy > self.limit * NOISE):
             missed.append(f"{self.name}: {number(espy)} {self.unit}, target {number(self.limit)}")
         for tool, ratio in self.at_most_ratio.items():
-            actual = self.ratio(tool)
+            actual = self.ratio(tool, by_best)
             if actual is not None and actual > ratio * NOISE:
                 missed.append(f"{self.name}: {actual:.2f} times {tool}, target {ratio:g}")
         return missed
@@ -61,6 +68,7 @@ def number(value):
 class Report:
     def __init__(self):
         self.groups = {}  # title -> rows
+        self.by_best = False  # targets are judged by the best of the rounds, not the median
         self.notes = []
 
     def group(self, title):
@@ -77,12 +85,12 @@ class Report:
             cells = [row.name, row.unit]
             for tool in TOOLS:
                 samples = row.samples.get(tool)
-                spread = f" ({number(max(samples) if row.at_least else min(samples))})" if samples and len(samples) > 1 else ""
+                spread = f" ({number(row.best(samples))})" if samples and len(samples) > 1 else ""
                 cells.append(number(row.value(tool)) + spread if samples else "failed" if tool in row.failures else "-")
             for tool in TOOLS[1:]:
                 ratio = row.ratio(tool)
                 cells.append("-" if ratio is None else f"{ratio:.3g}" if ratio < 100 else f"{ratio:.0f}")
-            cells += [row.target(), "missed" if row.misses() else ""]
+            cells += [row.target(), "missed" if row.misses(self.by_best) else ""]
             lines.append(cells)
         widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
         print(f"\n{title}")
@@ -96,7 +104,7 @@ class Report:
         print(flush=True)
 
     def misses(self):
-        return [phrase for rows in self.groups.values() for row in rows for phrase in row.misses()]
+        return [phrase for rows in self.groups.values() for row in rows for phrase in row.misses(self.by_best)]
 
     def write_json(self, path):
         with open(path, "w", encoding="utf-8") as file:
