@@ -4,7 +4,7 @@
 struct counter counters[MAX_CPUS];
 
 SEC("raw_tp/sys_enter")
-int enter(struct bpf_raw_tracepoint_args *ctx) {
+int enter(struct bpf_raw_tracepoint_args* ctx) {
   if (ctx->args[1] == SYS_READ) counters[this_cpu()].value += 1;
   return 0;
 }

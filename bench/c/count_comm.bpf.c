@@ -10,7 +10,7 @@ struct {
 } counts SEC(".maps");
 
 SEC("raw_tp/sys_enter")
-int enter(struct bpf_raw_tracepoint_args *ctx) {
+int enter(struct bpf_raw_tracepoint_args* ctx) {
   if (ctx->args[1] != SYS_READ) return 0;
   struct comm comm = comm_of(bpf_get_current_task_btf());
   count_key(&counts, &comm);

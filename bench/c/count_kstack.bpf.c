@@ -23,7 +23,7 @@ struct {
 } counts SEC(".maps");
 
 SEC("raw_tp/sys_enter")
-int enter(struct bpf_raw_tracepoint_args *ctx) {
+int enter(struct bpf_raw_tracepoint_args* ctx) {
   if (ctx->args[1] != SYS_READ) return 0;
   u32 id = bpf_get_stackid(ctx, &stacks, 0);
   count_key(&counts, &id);

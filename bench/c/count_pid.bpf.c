@@ -10,7 +10,7 @@ struct {
 } counts SEC(".maps");
 
 SEC("raw_tp/sys_enter")
-int enter(struct bpf_raw_tracepoint_args *ctx) {
+int enter(struct bpf_raw_tracepoint_args* ctx) {
   if (ctx->args[1] != SYS_READ) return 0;
   u32 pid = bpf_get_current_pid_tgid() >> 32;
   count_key(&counts, &pid);

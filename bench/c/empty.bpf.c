@@ -2,6 +2,4 @@
 #include "trace.h"
 
 SEC("raw_tp/sys_enter")
-int enter(struct bpf_raw_tracepoint_args *ctx) {
-  return 0;
-}
+int enter(struct bpf_raw_tracepoint_args* ctx) { return 0; }

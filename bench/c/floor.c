@@ -5,11 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static long bpf(int command, union bpf_attr *attributes) {
+static long bpf(int command, union bpf_attr* attributes) {
   return syscall(SYS_bpf, command, attributes, sizeof(*attributes));
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static const struct bpf_insn code[] = {
       {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
       {.code = BPF_JMP | BPF_EXIT},

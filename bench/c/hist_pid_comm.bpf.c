@@ -21,11 +21,11 @@ struct {
 static const struct histogram empty;
 
 SEC("tp_btf/sys_enter")
-int BPF_PROG(enter, struct registers *registers, long number) {
+int BPF_PROG(enter, struct registers* registers, long number) {
   if (number != SYS_READ) return 0;
-  struct task_struct *task = bpf_get_current_task_btf();
+  struct task_struct* task = bpf_get_current_task_btf();
   struct key key = {comm_of(task), task->tgid};
-  struct histogram *histogram = bpf_map_lookup_elem(&histograms, &key);
+  struct histogram* histogram = bpf_map_lookup_elem(&histograms, &key);
   if (!histogram) {
     bpf_map_update_elem(&histograms, &key, &empty, BPF_NOEXIST);
     histogram = bpf_map_lookup_elem(&histograms, &key);

@@ -14,7 +14,7 @@ struct histogram {
 } histograms[MAX_CPUS];
 
 SEC("raw_tp/sys_enter")
-int enter(struct bpf_raw_tracepoint_args *ctx) {
+int enter(struct bpf_raw_tracepoint_args* ctx) {
   if (ctx->args[1] != SYS_READ) return 0;
   u32 tid = bpf_get_current_pid_tgid();
   u64 now = bpf_ktime_get_ns();
@@ -23,10 +23,10 @@ int enter(struct bpf_raw_tracepoint_args *ctx) {
 }
 
 SEC("tp_btf/sys_exit")
-int BPF_PROG(leave, struct registers *registers, long result) {
+int BPF_PROG(leave, struct registers* registers, long result) {
   if (registers->orig_ax != SYS_READ) return 0;
   u32 tid = bpf_get_current_pid_tgid();
-  u64 *start = bpf_map_lookup_elem(&starts, &tid);
+  u64* start = bpf_map_lookup_elem(&starts, &tid);
   if (!start) return 0;
   histograms[this_cpu()].buckets[log2_floor(bpf_ktime_get_ns() - *start)] += 1;
   bpf_map_delete_elem(&starts, &tid);

@@ -13,17 +13,17 @@ struct histogram {
 } histograms[MAX_CPUS];
 
 SEC("tp_btf/sys_enter")
-int BPF_PROG(enter, struct registers *registers, long number) {
+int BPF_PROG(enter, struct registers* registers, long number) {
   if (number != SYS_READ) return 0;
-  u64 *start = bpf_task_storage_get(&starts, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+  u64* start = bpf_task_storage_get(&starts, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
   if (start) *start = bpf_ktime_get_ns();
   return 0;
 }
 
 SEC("tp_btf/sys_exit")
-int BPF_PROG(leave, struct registers *registers, long result) {
+int BPF_PROG(leave, struct registers* registers, long result) {
   if (registers->orig_ax != SYS_READ) return 0;
-  u64 *start = bpf_task_storage_get(&starts, bpf_get_current_task_btf(), 0, 0);
+  u64* start = bpf_task_storage_get(&starts, bpf_get_current_task_btf(), 0, 0);
   if (!start || !*start) return 0;
   histograms[this_cpu()].buckets[log2_floor(bpf_ktime_get_ns() - *start)] += 1;
   *start = 0;

@@ -3,12 +3,12 @@
 #include <signal.h>
 #include <stdio.h>
 
-static int quiet(enum libbpf_print_level level, const char *format, va_list arguments) {
+static int quiet(enum libbpf_print_level level, const char* format, va_list arguments) {
   return level == LIBBPF_WARN ? vfprintf(stderr, format, arguments) : 0;
 }
 
-int main(int argc, char **argv) {
-  struct bpf_program *program;
+int main(int argc, char** argv) {
+  struct bpf_program* program;
   sigset_t stop;
   int signal_number;
 
@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
   sigaddset(&stop, SIGINT);
   sigprocmask(SIG_BLOCK, &stop, NULL);
 
-  struct bpf_object *object = bpf_object__open(argv[1]);
+  struct bpf_object* object = bpf_object__open(argv[1]);
   if (!object || bpf_object__load(object)) return 1;
   bpf_object__for_each_program(program, object) {
     if (!bpf_program__attach(program)) return 1;

@@ -12,7 +12,7 @@ static long now_ns(void) {
   return now.tv_sec * 1000000000L + now.tv_nsec;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   long count = argc > 1 ? atol(argv[1]) : 0;
   int zero = open("/dev/zero", O_RDONLY);
   char byte;

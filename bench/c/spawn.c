@@ -14,7 +14,7 @@ static long now_ns(void) {
   return now.tv_sec * 1000000000L + now.tv_nsec;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   struct rusage usage;
   int status;
 
@@ -28,6 +28,7 @@ int main(int argc, char **argv) {
   }
   if (child < 0 || wait4(child, &status, 0, &usage) != child) return 1;
   long wall_ns = now_ns() - start_ns;
-  dprintf(3, "%ld %ld %d\n", wall_ns, usage.ru_maxrss, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  dprintf(3, "%ld %ld %d\n", wall_ns, usage.ru_maxrss, exit_status);
   return 0;
 }

@@ -4,10 +4,11 @@
 // They attach to the raw tracepoints sys_enter and sys_exit, as espy does, and pick out read(2) by its number.
 #pragma once
 
+// clang-format off: the helpers need the types
 #include <linux/bpf.h>
-
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+// clang-format on
 
 typedef __u8 u8;
 typedef __u32 u32;
@@ -38,13 +39,11 @@ struct counter {
   u64 padding[7];
 };
 
-static __always_inline u32 this_cpu(void) {
-  return bpf_get_smp_processor_id() & (MAX_CPUS - 1);
-}
+static __always_inline u32 this_cpu(void) { return bpf_get_smp_processor_id() & (MAX_CPUS - 1); }
 
 // By plain loads, which the verifier allows on the current task; the kernel keeps zeros behind the name.
-static __always_inline struct comm comm_of(const struct task_struct *task) {
-  const u64 *words = (const u64 *)task->comm;
+static __always_inline struct comm comm_of(const struct task_struct* task) {
+  const u64* words = (const u64*)task->comm;
   return (struct comm){{words[0], words[1]}};
 }
 
@@ -69,9 +68,9 @@ static __always_inline u32 log2_floor(u64 value) {
 }
 
 // Adds one to a counter in a per-CPU hash.
-static __always_inline void count_key(void *map, const void *key) {
+static __always_inline void count_key(void* map, const void* key) {
   u64 one = 1;
-  u64 *counter = bpf_map_lookup_elem(map, key);
+  u64* counter = bpf_map_lookup_elem(map, key);
   if (counter)
     *counter += 1;
   else

@@ -70,6 +70,7 @@ def measure(tools, report, command, tool, programs, row, slower):
     if runs < programs * COUNT:
         raise Failure(f"ran {runs:,} times for {programs * COUNT:,} events")
     if runs > programs * COUNT * FOREIGN_NOTICED:
-        report.note(f"{tool}, {row.name}: {runs / COUNT / programs:.2f} runs for each read, the rest for other processes")
+        share = runs / COUNT / programs
+        report.note(f"{tool}, {row.name}: {share:.2f} runs for each read, the rest for other processes")
     row.add(tool, time_ns / runs)
     slower.add(tool, read_ns)

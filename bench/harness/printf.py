@@ -72,7 +72,8 @@ def measure(tools, report, tool, path, count, figures):
         raise Failure(f"{lines} lines for {runs} runs: {first_line(tracer.errors)}")
     loss = [text for text in tracer.errors.decode(errors="replace").splitlines() if "lost" in text.lower()]
     if lines < count:
-        report.note(f"{tool} {path}: {count - lines:,} of {count:,} lines missing; it says: {loss[-1] if loss else 'nothing'}")
+        said = loss[-1] if loss else "nothing"
+        report.note(f"{tool} {path}: {count - lines:,} of {count:,} lines missing; it says: {said}")
     figures["event"].add(tool, time_ns / runs)
     figures["delivered"].add(tool, min(lines, count))
     figures["events"].add(tool, 1e9 / read_ns)

@@ -10,7 +10,8 @@ SCRIPTS = [
     # name, script, what floor(1) does instead, targets in ms and MiB
     ("begin only", "BEGIN { exit(); }", "nothing", 5, 8),
     ("one tracepoint, 1 ms",
-     'tracepoint:syscalls:sys_enter_openat { printf("%s %s\\n", comm, str(args->filename)); } interval:ms:1 { exit(); }',
+     'tracepoint:syscalls:sys_enter_openat { printf("%s %s\\n", comm, str(args->filename)); } '
+     "interval:ms:1 { exit(); }",
      "tracepoint", 10, 12),
     ("all syscalls counted, 50 ms",
      "tracepoint:syscalls:sys_enter_* { @[probe] = count(); } interval:ms:50 { exit(); }", None, 150, 16),
