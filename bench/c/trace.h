@@ -4,7 +4,8 @@
 // They attach to the raw tracepoints sys_enter and sys_exit, as espy does, and pick out read(2) by its number.
 #pragma once
 
-// clang-format off: the helpers need the types
+// The helpers need the types.
+// clang-format off
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
