@@ -30,11 +30,13 @@ def run(tools, report, options):
             for tool, command in list(commands.items()):
                 if is_slow and tool == "bpftrace" and round_index > 0:
                     continue
+                tracer = Tracer(command, environment=ENVIRONMENT)
                 try:
-                    tracer = Tracer(command, environment=ENVIRONMENT)
                     tracer.wait_until_tracing()
                     row.add(tool, tracer.stop() * 1e3)
                 except Failure as failure:
                     row.failures[tool] = str(failure)
                     del commands[tool]
+                finally:
+                    tracer.kill()
     report.print_group(title)
