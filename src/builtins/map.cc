@@ -42,6 +42,11 @@ Operand lower_has_key(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.types().bool_type(), ir.load(8, result));
 }
 
+Operand lower_find(Lowering& lowering, const CallSite& call) {
+  const Lowering::MapElement element = named_element(lowering, call);
+  return lowering.scalar_operand(lowering.types().bool_type(), lowering.find_into(element, call.arguments[2]));
+}
+
 // ---- len: of a map its keys, of an array its elements --------------------------------------------------------------
 
 TypeId check_len(Checker& checker, const CallSite& call) {
@@ -74,6 +79,10 @@ constexpr spec::Builtin kRows[] = {
      .doc = "True if the map has the key.",
      .lower = lower_has_key,
      .example = "begin { @x[1] = 1; if (has_key(@x, 1)) { print(\"yes\"); } }"},
+    {.sig = "bool find(map m, any key, variable value)",
+     .doc = "True if the map has the key; assigns its value to the variable, or zero.",
+     .lower = lower_find,
+     .example = "begin { @x[1] = 5; if (find(@x, 1, $value)) { print($value); } }"},
     {.sig = "any len(any m)",
      .doc = "The number of keys of a map, or of elements of an array.",
      .check = check_len,

@@ -60,8 +60,8 @@ class Analyzer final : public Checker {
   };
   struct VariableState {
     Slot slot;
-    bool is_assigned = false;
-    Span assigned_span;
+    bool is_assigned = false;  // by a statement that stands before the one being checked
+    int loop_depth = 0;        // where it is declared: an outer loop may have assigned it on its last turn
   };
 
   // ---- Rounds (analyzer.cc)
@@ -184,6 +184,7 @@ class Analyzer final : public Checker {
   // expr_call.cc
   TypeId call_function(ExprId id, const syntax::Call& node, size_t function);
   void check_argument(const spec::Builtin& builtin, const struct Parameter& parameter, size_t index, ExprId argument);
+  void output_argument(const MapState* map, ExprId argument, const std::string& where);
   bool matches(std::string_view wanted, TypeId type, ExprId argument);
 
   // type_names.cc

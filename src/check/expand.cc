@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -142,9 +143,9 @@ class Expander {
       const ExprId id{i};
       if (in_macros.contains(id)) continue;
       if (const auto* call = ast_.get<Call>(id)) {
-        if (const Macro* macro = find(call->name)) expand(id, *macro, call->arguments);
+        if (const Macro* macro = find(call->name, call->arguments.size())) expand(id, *macro, call->arguments);
       } else if (const auto* name = ast_.get<Name>(id)) {
-        const Macro* macro = find(name->name);
+        const Macro* macro = find(name->name, 0);
         if (macro && macro->parameters.empty()) expand(id, *macro, {});
       }
     }
@@ -153,15 +154,28 @@ class Expander {
  private:
   static constexpr uint32_t kMostNodes = 1 << 20;
 
-  const Macro* find(std::string_view name) const {
-    for (const Macro& macro : ast_.macros)
-      if (macro.name == name) return &macro;
-    return nullptr;
+  // Macros of one name are told apart by how many arguments they take; where none fits, the first one is named in the
+  // complaint.
+  const Macro* find(std::string_view name, size_t arguments) const {
+    const Macro* first = nullptr;
+    for (const Macro& macro : ast_.macros) {
+      if (macro.name != name) continue;
+      if (takes(macro, arguments)) return &macro;
+      if (!first) first = &macro;
+    }
+    return first;
+  }
+
+  static bool takes(const Macro& macro, size_t arguments) {
+    const auto is_required = [](const Macro::Parameter& parameter) { return !parameter.default_value.valid(); };
+    const auto required = std::ranges::count_if(macro.parameters, is_required);
+    return arguments >= static_cast<size_t>(required) && arguments <= macro.parameters.size();
   }
 
   bool calls_itself(const Macro& macro, Span call) const {
     while (call.expansion.valid()) {
-      if (sources_[call.expansion].macro == macro.name) return true;
+      const auto made = expanded_.find(call.expansion);
+      if (made != expanded_.end() && made->second == &macro) return true;
       call = sources_[call.expansion].call;
     }
     return false;
@@ -193,6 +207,7 @@ class Expander {
     if (macro.parameters.empty() && !arguments.empty())
       return refuse("wrong-arity", call, fmt::format("the macro `{}` takes no arguments", macro.name));
     with.expansion = sources_.add_expansion(macro.name, call);
+    expanded_.emplace(with.expansion, &macro);
     const ExprId body = Copier(ast_, with).expr(macro.body);
     ast_.exprs[id].node = body ? ast_.exprs[body].node : ExprNode(ErrorExpr{});
   }
@@ -217,6 +232,7 @@ class Expander {
   Ast& ast_;
   source::Sources& sources_;
   source::Diagnostics& diagnostics_;
+  std::map<ExpansionId, const Macro*> expanded_;
 };
 
 }  // namespace

@@ -111,6 +111,9 @@ TypeId Analyzer::visit(ExprId id, const syntax::Variable& node) {
           did_you_mean(node.name, names));
     return {};
   }
+  const VariableState& state = variables_[unit_index_][found.index];
+  if (!state.is_assigned && loop_depth_ <= state.loop_depth)
+    error("unset-variable", span(id), "`" + node.name + "` is used before anything is assigned to it");
   fact(id).variable = found;
   return unit_->variables[found].type;
 }

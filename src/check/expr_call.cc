@@ -137,6 +137,23 @@ bool Analyzer::matches(std::string_view wanted, TypeId found, ExprId argument) {
   return e.kind == now.kind;
 }
 
+// A variable that the builtin assigns: declared here if it is new, of the type of the map's values.
+void Analyzer::output_argument(const MapState* map, ExprId argument, const std::string& where) {
+  const auto* variable = ast().get<syntax::Variable>(argument);
+  if (!variable) {
+    if (!ast().get<ErrorExpr>(argument)) error("wrong-argument", span(argument), where + " must be a variable to assign");
+    return;
+  }
+  VariableId id = find_variable(variable->name);
+  if (!id) id = declare((uint64_t{1} << 32) | argument.index, variable->name, span(argument), false);
+  TypeId held = map && map->value.type ? map->value.type : types().int64();
+  if (const TypeId reduced = reduced_type(types(), held)) held = reduced;
+  add_to_variable(id, held, {}, false, span(argument));
+  variables_[unit_index_][id.index].is_assigned = true;
+  fact(argument).variable = id;
+  fact(argument).type = unit_->variables[id].type;
+}
+
 void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& parameter, size_t index, ExprId argument) {
   const std::string name(spec::name_of(builtin));
   const auto where = [&] { return fmt::format("`{}`'s {} argument", name, ordinal(index)); };
@@ -188,7 +205,10 @@ TypeId Analyzer::builtin_use(ExprId id, const spec::Builtin& builtin, const std:
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (i < signature.parameters.size()) {
       const Parameter& parameter = signature.parameters[i];
-      check_argument(builtin, parameter, i, arguments[i]);
+      if (parameter.type == "variable")
+        output_argument(map, arguments[i], fmt::format("`{}`'s {} argument", spec::name_of(builtin), ordinal(i)));
+      else
+        check_argument(builtin, parameter, i, arguments[i]);
       if (parameter.type == "map" && unit().fact(arguments[i]).map.valid())
         map = &maps_.find(checked_.maps[unit().fact(arguments[i]).map].name)->second;
       else if (map && parameter.name == "key" && type(arguments[i]))

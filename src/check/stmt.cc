@@ -142,8 +142,9 @@ void Analyzer::visit(StmtId id, const Let& node) {
     add_to_variable(out.variable, type(node.value), constant(node.value), is_literal(node.value), span(node.value));
     variables_[unit_index_][out.variable.index].is_assigned = true;
   } else {
-    // `let $x;` reads as zero until it is assigned in an inner block.
-    variables_[unit_index_][out.variable.index].is_assigned = true;
+    // Arrays and the like are as good as assigned: `let` fills them with zeros, and there is no other way to.
+    const TypeId type = unit_->variables[out.variable].type;
+    variables_[unit_index_][out.variable.index].is_assigned = declared && types::is_by_reference(type_of(type));
   }
   out.type = unit_->variables[out.variable].type;
 }

@@ -27,6 +27,7 @@ VariableId Analyzer::declare(uint64_t site, const std::string& name, Span at, bo
     found = declarations.emplace(site, id).first;
     changed();
   }
+  variables_[unit_index_][found->second.index].loop_depth = loop_depth_;
   scopes_.back().names.emplace_back(name, found->second);  // `name` is the tree's, and stays
   return found->second;
 }

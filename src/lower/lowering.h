@@ -111,6 +111,8 @@ class Lowering {
   // Runs `then` with the value's address if the key is there, `otherwise` if not; both may be null.
   virtual void with_value(const MapElement& element, const std::function<void(ValueId address)>& then,
                           const std::function<void()>& otherwise) = 0;
+  // Writes the value, or zeros where the key is absent, into a variable; 1 if the key is there.
+  virtual ValueId find_into(const MapElement& element, ExprId variable) = 0;
   virtual ValueId remove(const MapElement& element) = 0;  // 1 if it was there
   virtual ValueId length(program::ScriptMapId map) = 0;   // number of keys
 

@@ -1,5 +1,6 @@
 // Maps of the script. A scalar is a word "assigned" and a value in `globals`, of each CPU where it aggregates; anything
 // with a key is an entry of a hash.
+#include <algorithm>
 #include <bit>
 
 #include "lower/unit.h"
@@ -127,6 +128,32 @@ Operand UnitLowering::read_element(const MapElement& element, ExprId) {
         write_slot(result, is_reference ? zeros(size) : ir().constant(0));
       });
   return {map.value, read_slot(result), is_reference};
+}
+
+ValueId UnitLowering::find_into(const MapElement& element, ExprId variable_expr) {
+  const VariableId variable = unit_->fact(variable_expr).variable;
+  const program::ScriptMap map = script_map(element.map);
+  const bool is_aggregation = types::is_aggregation(types()[map.value]);
+  const ir::SlotId is_there = new_slot("is_there");
+  write_slot(is_there, ir().constant(0));
+  // The first write gives the variable its home, before the paths part.
+  const uint32_t size = std::max(types()[map.value].size_bytes, 8u);
+  const TypeId held = unit_->variables[variable].type;
+  if (is_aggregation) {
+    const Operand whole = merged(element);
+    write_variable(variable, is_scalar(held) ? reduce(whole, held) : whole);
+  } else {
+    const bool is_reference = types::is_by_reference(types()[map.value]);
+    write_variable(variable, {map.value, is_reference ? zeros(size) : ir().constant(0), is_reference});
+  }
+  with_value(
+      element,
+      [&](ValueId address) {
+        write_slot(is_there, ir().constant(1));
+        if (!is_aggregation) write_variable(variable, load(address, map.value));
+      },
+      nullptr);
+  return read_slot(is_there);
 }
 
 // ---- Assignment

@@ -21,10 +21,11 @@ constexpr uint32_t kStacks = 8192;
 
 bool is_per_cpu(MapKind kind) { return kind == MapKind::kPercpuHash || kind == MapKind::kLruPercpuHash; }
 
+// Only aggregations can be merged over CPUs; a plain value that was declared per CPU has one place all the same.
 MapKind hash_kind(const check::CheckedMap& map, bool is_aggregation) {
-  if (!is_aggregation) return map.kind == MapKind::kArray ? MapKind::kHash : map.kind;
-  return map.kind == MapKind::kLruHash || map.kind == MapKind::kLruPercpuHash ? MapKind::kLruPercpuHash
-                                                                              : MapKind::kPercpuHash;
+  const bool is_lru = map.kind == MapKind::kLruHash || map.kind == MapKind::kLruPercpuHash;
+  if (is_aggregation) return is_lru ? MapKind::kLruPercpuHash : MapKind::kPercpuHash;
+  return is_lru ? MapKind::kLruHash : MapKind::kHash;
 }
 
 // Few events and slow ones come from probes that the session runs or that tick.

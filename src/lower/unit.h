@@ -75,6 +75,7 @@ class UnitLowering : public Lowering {
   MapElement element(ScriptMapId map, ExprId key) override;
   void with_value(const MapElement& element, const std::function<void(ValueId)>& then,
                   const std::function<void()>& otherwise) override;
+  ValueId find_into(const MapElement& element, ExprId variable) override;
   ValueId remove(const MapElement& element) override;
   ValueId length(ScriptMapId map) override;
 
