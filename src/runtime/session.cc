@@ -24,8 +24,9 @@ namespace espy::runtime {
 namespace {
 
 // How long the loop sleeps between looks at the rings: at once back to the shortest when there was something.
+// A burst after the longest sleep must find room: at five million records a second of 50 bytes, 10 ms fill 2.5 MB.
 constexpr int kBusyPollMs = 1;
-constexpr int kIdlePollMs = 50;
+constexpr int kIdlePollMs = 10;
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
 constexpr int kSameSignalUs = 300'000;
 constexpr size_t kDrainBatch = 65536;  // records between two looks at signals
@@ -107,7 +108,9 @@ struct Session::Impl {
   Ring ring;
   MapReader maps;
   std::vector<void (*)(EventView&)> handlers;  // by EventId
-  std::map<std::pair<const program::EventSchema*, size_t>, output::Formatter> formatters;
+  std::vector<std::map<size_t, output::Formatter>> formatters;  // by EventId, then by literal
+  std::string text;                                            // of the last `format`
+  output::TextStyle style;
   uint64_t lost_shown = 0;
   bool exit_requested = false;
   int exit_status = 0;
@@ -133,7 +136,9 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
                     : Ring({}, 0, 0),
            MapReader(machine, program, output::DecodeContext{types_, resolver_, program_.formats}),
            {},
-           {}});
+           std::vector<std::map<size_t, output::Formatter>>(program.events.size()),
+           {},
+           {config.str_trunc_trailer}});
   for (const program::EventSchema& schema : program.events) {
     const spec::Builtin* builtin = registry.find_builtin(schema.builtin);
     CHECK(builtin != nullptr && builtin->handle != nullptr);
@@ -144,22 +149,19 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
 Session::~Session() = default;
 
 const output::Formatter& Session::formatter(const program::EventSchema& schema, size_t literal_index) {
-  const auto key = std::make_pair(&schema, literal_index);
-  auto at = impl_->formatters.find(key);
-  if (at == impl_->formatters.end()) {
-    auto made = output::Formatter::create(schema.literals[literal_index]);
-    CHECK(made.has_value());  // the checker parsed it before
-    at = impl_->formatters.emplace(key, std::move(*made)).first;
-  }
-  return at->second;
+  auto& made = impl_->formatters[static_cast<size_t>(&schema - &*program_.events.begin())];
+  if (const auto at = made.find(literal_index); at != made.end()) return at->second;
+  auto formatter = output::Formatter::create(schema.literals[literal_index]);
+  CHECK(formatter.has_value());  // the checker parsed it before
+  return made.emplace(literal_index, std::move(*formatter)).first->second;
 }
 
-std::string Session::format(const EventView& event, size_t literal_index, size_t first_field) {
+const std::string& Session::format(const EventView& event, size_t literal_index, size_t first_field) {
   const output::DecodeContext context{types_, resolver_, program_.formats};
-  std::string out;
+  impl_->text.clear();
   formatter(event.schema(), literal_index)
-      .append_record(out, context, event.schema(), first_field, event.record(), {config_.str_trunc_trailer});
-  return out;
+      .append_record(impl_->text, context, event.schema(), first_field, event.record(), impl_->style);
+  return impl_->text;
 }
 
 void Session::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor) {
@@ -287,6 +289,12 @@ bool Session::has_exit_flag() const {
   return flag != 0;
 }
 
+bool Session::programs_stopped() const {
+  uint64_t flag = 0;
+  std::memcpy(&flag, impl_->machine.memory(program_.globals).data() + program_.exit_flag_offset, sizeof(flag));
+  return flag != 0;
+}
+
 void Session::stop_programs() {
   const auto globals = impl_->machine.memory(program_.globals);
   if (globals.empty()) return;
@@ -319,7 +327,8 @@ Status Session::loop(int signal_fd) {
     const bool is_over = ::epoll_wait(epoll.get(), &event, 1, program_.ring.valid() ? timeout_ms : -1) > 0;
     const size_t count = drain();
     out_.batch_end();
-    if (is_over) break;
+    // exit() sets the flag besides sending a record, which may have found no room.
+    if (is_over || (count == 0 && programs_stopped())) break;
     timeout_ms = count > 0 ? kBusyPollMs : std::min(timeout_ms * 2, kIdlePollMs);
   }
   return {};

@@ -76,7 +76,8 @@ class Session {
   const output::Resolver& resolver() const { return resolver_; }
   // The prepared format of this event's literal `index`; made once per event.
   const output::Formatter& formatter(const program::EventSchema& schema, size_t literal_index);
-  std::string format(const EventView& event, size_t literal_index, size_t first_field);
+  // The event's fields by that format; good until the next call.
+  const std::string& format(const EventView& event, size_t literal_index, size_t first_field);
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor);
   void clear_map(program::ScriptMapId map);  // forgets all keys, or that the scalar was ever assigned
   void zero_map(program::ScriptMapId map);   // keys stay, values become zero
@@ -90,6 +91,7 @@ class Session {
   void drain_all();
   bool has_exit_flag() const;
   void stop_programs();  // sets the flag on which every program returns at once
+  bool programs_stopped() const;
   Status loop(int signal_fd);
   Status play(const std::function<Result<bool>()>& next_event);
   void show_losses();
