@@ -64,12 +64,46 @@ TypeId check_namespace(Checker& checker, const CallSite& call) {
   return checker.types().int_type(4, false);
 }
 
+// ---- The current task's members, loaded plainly
+// -----------------------------------------------------------------------
+//
+// A helper call costs some 9 ns. The current task is a typed pointer, from which the verifier lets us load plainly, and
+// an array may be loaded by words: 1 ns for `comm` instead of 9.5. What lies behind the name's NUL must be zeros, as
+// names are keys of maps: __set_task_comm() pads since 5.17, the kernel that brought bpf_loop. The pointer is itself a
+// helper's result; where it is needed for `comm` anyway, `pid` and `tid` come from it too.
+
+std::optional<uint32_t> task_offset_bytes(Lowering& lowering, std::string_view member, uint32_t size_bytes) {
+  kernel::Kernel& kernel = lowering.kernel();
+  if (!kernel.has(kernel::Feature::kGetCurrentTaskBtf) || !kernel.has(kernel::Feature::kBpfLoop)) return std::nullopt;
+  const TypeId task = kernel.find_struct(lowering.types(), "task_struct");
+  if (!task.valid()) return std::nullopt;
+  kernel.complete(lowering.types(), task);
+  const auto found = types::find_member(lowering.types(), task, member);
+  if (!found || lowering.types()[found->type].size_bytes != size_bytes) return std::nullopt;
+  return found->offset_bits / 8;
+}
+
+Operand lower_comm(Lowering& lowering, const CallSite& call);
+
+bool loads_comm(const Lowering& lowering) {
+  for (const syntax::ExprId expr : lowering.ast().exprs.ids()) {
+    const spec::Builtin* builtin = lowering.unit().fact(expr).builtin;
+    if (builtin != nullptr && builtin->lower == lower_comm) return true;
+  }
+  return false;
+}
+
 template <bool kIsProcess>
 Operand lower_id(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const bool wants_init = !call.arguments.empty() && lowering.text(call.arguments[0]) == "init";
   const NamespaceId own = wants_init ? NamespaceId{} : own_pid_namespace();
-  if (own.inode == kInitialPidNamespace) return half(lowering, ir.call(Helper::get_current_pid_tgid, {}), kIsProcess);
+  if (own.inode == kInitialPidNamespace) {
+    const auto offset =
+        loads_comm(lowering) ? task_offset_bytes(lowering, kIsProcess ? "tgid" : "pid", 4) : std::nullopt;
+    if (!offset) return half(lowering, ir.call(Helper::get_current_pid_tgid, {}), kIsProcess);
+    return uint32_operand(lowering, ir.load(4, ir.call(Helper::get_current_task_btf, {}), *offset));
+  }
   const ValueId info = lowering.memory(8, "pidns_info");  // u32 pid, u32 tgid; zeros where it fails
   ir.call(Helper::get_ns_current_pid_tgid, {ir.constant(static_cast<int64_t>(own.device)),
                                             ir.constant(static_cast<int64_t>(own.inode)), info, ir.constant(8)});
@@ -86,10 +120,6 @@ Operand lower_username(Lowering& lowering, const CallSite& call) {
 }
 
 // ---- comm -----------------------------------------------------------------------------------------------------------
-//
-// The helper takes 9.5 ns, for a copy of 16 bytes. The current task is a typed pointer, from which the verifier lets us
-// load plainly, and an array may be loaded by words: 1 ns. What lies behind the name's NUL must be zeros, as names are
-// keys of maps. The helper sees to that itself; a load sees what __set_task_comm() left, which pads since 5.17.
 
 TypeId check_comm(Checker& checker, const CallSite& call) {
   if (!call.arguments.empty())
@@ -98,20 +128,9 @@ TypeId check_comm(Checker& checker, const CallSite& call) {
   return checker.types().string(kCommBytes);
 }
 
-std::optional<uint32_t> comm_offset_bytes(Lowering& lowering) {
-  kernel::Kernel& kernel = lowering.kernel();
-  if (!kernel.has(kernel::Feature::kGetCurrentTaskBtf) || !kernel.has(kernel::Feature::kBpfLoop)) return std::nullopt;
-  const TypeId task = kernel.find_struct(lowering.types(), "task_struct");
-  if (!task.valid()) return std::nullopt;
-  kernel.complete(lowering.types(), task);
-  const auto found = types::find_member(lowering.types(), task, "comm");
-  if (!found || lowering.types()[found->type].size_bytes != kCommBytes) return std::nullopt;
-  return found->offset_bits / 8;
-}
-
 ValueId lower_comm_into(Lowering& lowering, const CallSite&, ValueId destination, uint32_t capacity_bytes) {
   ir::Builder& ir = lowering.ir();
-  const auto offset = comm_offset_bytes(lowering);
+  const auto offset = task_offset_bytes(lowering, "comm", kCommBytes);
   if (offset && capacity_bytes >= kCommBytes) {
     const ValueId task = ir.call(Helper::get_current_task_btf, {});
     for (uint32_t at = 0; at < kCommBytes; at += 8) {  // `store` knows how a key's destination is aligned
