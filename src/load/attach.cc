@@ -1,5 +1,6 @@
 // Links: what makes a program fire, and what ends it.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <sched.h>
@@ -115,6 +116,31 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
   attr.uprobe_multi.flags = probes.is_return ? kReturnFlag : 0;
   attr.uprobe_multi.pid = probes.pid;
   return keep_link(bpf(Command::kLinkCreate, attr), probes.path);
+}
+
+Status LinuxMachine::attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) {
+  PerfEvent event;
+  event.type = TRY(pmu_type("kprobe"));
+  event.config = probe.is_return ? 1 : 0;
+  event.path = probe.function;
+  event.config2 = probe.function.empty() ? probe.address : probe.offset;
+  return attach_perf_event(program, event, cookie);
+}
+
+Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) {
+  constexpr uint32_t kReturnFlag = 1;  // BPF_F_KPROBE_MULTI_RETURN
+  std::vector<uint64_t> names;
+  for (const std::string& function : probes.functions) names.push_back(address_of(function.c_str()));
+  LinkCreateAttr attr;
+  attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
+  attr.attach_type = kAttachKprobeMulti;
+  attr.kprobe_multi = {};
+  attr.kprobe_multi.flags = probes.is_return ? kReturnFlag : 0;
+  attr.kprobe_multi.count = static_cast<uint32_t>(names.size());
+  attr.kprobe_multi.syms = address_of(names.data());
+  attr.kprobe_multi.cookies = address_of(probes.cookies.data());
+  const std::string more = names.size() > 1 ? fmt::format(" and {} more functions", names.size() - 1) : "";
+  return keep_link(bpf(Command::kLinkCreate, attr), probes.functions.front() + more);
 }
 
 namespace {

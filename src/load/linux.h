@@ -52,6 +52,8 @@ class LinuxMachine final : public Machine {
   Status attach_uprobe(ProgramId program, const std::string& path, uint64_t offset, uint64_t reference_counter,
                        bool is_return, std::optional<uint32_t> pid, uint64_t cookie) override;
   Status attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) override;
+  Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) override;
+  Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) override;
   uint64_t attached_count() const override { return links_.size() + perf_events_.size(); }
   void detach_all() override;
 

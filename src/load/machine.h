@@ -45,7 +45,7 @@ struct PerfEvent {
   uint32_t breakpoint_type = 0;
   int32_t pid = -1;       // -1: every process
   int32_t cpu = -1;       // -1: every CPU (only with a pid), else one
-  std::string path = {};  // uprobe, by the dynamic PMU
+  std::string path = {};  // what config1 points to: a uprobe's file, a kprobe's function
 };
 
 struct UprobeMulti {
@@ -54,6 +54,20 @@ struct UprobeMulti {
   std::vector<uint64_t> reference_counters;  // as many as offsets, or none
   std::vector<uint64_t> cookies;
   uint32_t pid = 0;  // 0: every process
+  bool is_return = false;
+};
+
+// One place in the kernel's code, by name or by address.
+struct Kprobe {
+  std::string function;  // "": `address` says where
+  uint64_t address = 0;
+  uint64_t offset = 0;  // behind the function's start
+  bool is_return = false;
+};
+
+struct KprobeMulti {
+  std::vector<std::string> functions;  // each once
+  std::vector<uint64_t> cookies;       // as many
   bool is_return = false;
 };
 
@@ -95,6 +109,8 @@ class Machine {
   virtual Status attach_uprobe(ProgramId program, const std::string& path, uint64_t offset, uint64_t reference_counter,
                                bool is_return, std::optional<uint32_t> pid, uint64_t cookie) = 0;
   virtual Status attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) = 0;
+  virtual Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie);
+  virtual Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes);
   virtual uint64_t attached_count() const = 0;
   // Nothing fires once this returns, or, where closing is slow, soon after; reading the maps stays possible.
   virtual void detach_all() = 0;
@@ -102,6 +118,9 @@ class Machine {
   // ---- Time and signals, so that a simulator can own them
   virtual uint64_t now_ns() = 0;  // CLOCK_MONOTONIC
 };
+
+inline Status Machine::attach_kprobe(ProgramId, const Kprobe&, uint64_t) { return fail("no kprobes here"); }
+inline Status Machine::attach_kprobe_multi(ProgramId, const KprobeMulti&) { return fail("no kprobes here"); }
 
 // This machine.
 std::unique_ptr<Machine> open_linux();

@@ -16,6 +16,8 @@ extern const spec::Provider kProfile;
 extern const spec::Provider kSoftware;
 extern const spec::Provider kTracepoint;
 extern const spec::Provider kRawTracepoint;
+extern const spec::Provider kKprobe;
+extern const spec::Provider kKretprobe;
 extern const spec::Provider kUprobe;
 extern const spec::Provider kUretprobe;
 

@@ -77,6 +77,21 @@ void add_registers(spec::ProbeContext& context, const kernel::Arch& arch, types:
     context.arguments.push_back(field(fmt::format("arg{}", i), arch.argument_offsets[i]));
 }
 
+Place split_place(const std::string& text) {
+  const size_t plus = text.rfind('+');
+  if (plus == std::string::npos) return {text, 0};
+  const auto offset = parse_int(std::string_view(text).substr(plus + 1));
+  if (!offset || *offset < 0) return {text, 0};
+  return {text.substr(0, plus), static_cast<uint64_t>(*offset)};
+}
+
+KernelFunction split_module(std::string_view listed) {
+  const size_t bracket = listed.find(" [");
+  if (bracket == std::string_view::npos) return {std::string(listed), "vmlinux"};
+  const std::string_view module = listed.substr(bracket + 2);
+  return {std::string(listed.substr(0, bracket)), std::string(module.substr(0, module.find(']')))};
+}
+
 std::vector<int32_t> online_cpus() {
   std::vector<int32_t> out;
   const auto text = read_file("/sys/devices/system/cpu/online");

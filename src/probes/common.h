@@ -27,6 +27,20 @@ std::optional<Rate> parse_rate(std::span<const std::string> parts);
 // pt_regs in the context, at `offset_bytes`, perhaps behind a pointer: arguments, return value, registers.
 void add_registers(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types, bool is_return);
 
+// "function+0x10" in two; an offset that is no number leaves the whole as the function's name.
+struct Place {
+  std::string function;
+  uint64_t offset = 0;
+};
+Place split_place(const std::string& text);
+
+// A kernel function as Kernel::functions lists it, "name" or "name [module]", in two; the module of most is "vmlinux".
+struct KernelFunction {
+  std::string name;
+  std::string module;
+};
+KernelFunction split_module(std::string_view listed);
+
 // CPUs that are online now.
 std::vector<int32_t> online_cpus();
 

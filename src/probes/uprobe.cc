@@ -35,20 +35,6 @@ namespace {
 
 constexpr uint32_t kAttachUprobeMulti = 48;  // BPF_TRACE_UPROBE_MULTI
 
-// "function+0x10" in two; an offset that is no number leaves the whole as name.
-struct Place {
-  std::string function;
-  uint64_t offset = 0;
-};
-
-Place split_place(const std::string& text) {
-  const size_t plus = text.rfind('+');
-  if (plus == std::string::npos) return {text, 0};
-  const auto offset = parse_int(std::string_view(text).substr(plus + 1));
-  if (!offset || *offset < 0) return {text, 0};
-  return {text.substr(0, plus), static_cast<uint64_t>(*offset)};
-}
-
 template <const spec::Provider& kRow>
 class Binder {
  public:

@@ -21,6 +21,7 @@ Status Simulator::load(const program::Program& program, const types::Types& /*ty
   }
   if (btf_.kfunc) {
     kfuncs_.rdonly_cast = btf_.kfunc("bpf_rdonly_cast").value_or(0);
+    kfuncs_.strstr = btf_.kfunc("bpf_strstr").value_or(0);
     kfuncs_.map_sum_elem_count = btf_.kfunc("bpf_map_sum_elem_count").value_or(0);
   }
   return {};
@@ -46,8 +47,8 @@ Status Simulator::fire(const Attachment& attachment, std::span<std::byte> contex
   return execute(attachment.program, context);
 }
 
-Status Simulator::for_each(
-    MapId map, const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) {
+Status Simulator::for_each(MapId map,
+                           const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) {
   SimMap& found = maps_[map.index];
   for (const std::vector<std::byte>& key : found.keys()) visit(key, found.all_cpus(key));
   return {};
@@ -97,6 +98,16 @@ Status Simulator::attach_uprobe(ProgramId program, const std::string&, uint64_t,
 Status Simulator::attach_uprobe_multi(ProgramId program, const load::UprobeMulti& probes) {
   for (size_t i = 0; i < probes.offsets.size(); ++i)
     attachments_.push_back({program, i < probes.cookies.size() ? probes.cookies[i] : 0, {}});
+  return {};
+}
+
+Status Simulator::attach_kprobe(ProgramId program, const load::Kprobe&, uint64_t cookie) {
+  attachments_.push_back({program, cookie, {}});
+  return {};
+}
+
+Status Simulator::attach_kprobe_multi(ProgramId program, const load::KprobeMulti& probes) {
+  for (const uint64_t cookie : probes.cookies) attachments_.push_back({program, cookie, {}});
   return {};
 }
 

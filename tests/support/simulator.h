@@ -46,10 +46,11 @@ class Simulator final : public load::Machine {
   Status attach_raw_tracepoint(program::ProgramId program, const std::string& name, uint64_t cookie) override;
   Status attach_tracing(program::ProgramId program, uint64_t cookie) override;
   Status attach_perf_event(program::ProgramId program, const load::PerfEvent& event, uint64_t cookie) override;
-  Status attach_uprobe(program::ProgramId program, const std::string& path, uint64_t offset,
-                       uint64_t reference_counter, bool is_return, std::optional<uint32_t> pid,
-                       uint64_t cookie) override;
+  Status attach_uprobe(program::ProgramId program, const std::string& path, uint64_t offset, uint64_t reference_counter,
+                       bool is_return, std::optional<uint32_t> pid, uint64_t cookie) override;
   Status attach_uprobe_multi(program::ProgramId program, const load::UprobeMulti& probes) override;
+  Status attach_kprobe(program::ProgramId program, const load::Kprobe& probe, uint64_t cookie) override;
+  Status attach_kprobe_multi(program::ProgramId program, const load::KprobeMulti& probes) override;
   uint64_t attached_count() const override { return attachments_.size(); }
   void detach_all() override { attachments_.clear(); }
   uint64_t now_ns() override { return world_.now_ns; }

@@ -1,0 +1,253 @@
+// kprobe, kretprobe: functions of the kernel, or any instruction of it.
+//
+// The problem is the one of uprobes: a wildcard stands for hundreds of functions, and a perf event each costs
+// milliseconds to attach and a grace period to detach.
+//
+// The trick is the same: one kprobe_multi link (Linux 5.18, and CONFIG_FPROBE) takes the names of all functions of an
+// attach point, with a cookie each that is the probe's index. It stands on ftrace's hooks, so it takes only entries and
+// returns of functions that ftrace lists; an instruction behind an entry, an address, or a function that ftrace does
+// not list, goes through a perf event of the kprobe PMU, as everything does on older kernels.
+//
+// A wildcard leaves out what the kernel will not probe: the list that it is matched against is ftrace's, and what is
+// refused all the same (there is a blacklist, and static functions that share a name) is passed over, as long as
+// something is left. What was named in full must attach.
+//
+// Left out: pairing kprobe and kretprobe of the same functions into one session link.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <set>
+
+#include "base/strings.h"
+#include "load/machine.h"
+#include "probes/all.h"
+#include "probes/common.h"
+
+namespace espy::probes {
+
+namespace {
+
+constexpr uint32_t kAttachKprobeMulti = 42;  // BPF_TRACE_KPROBE_MULTI
+// Ways to attach: what `share` starts with.
+constexpr std::string_view kMulti = "multi";
+constexpr std::string_view kPerf = "perf";
+
+template <const spec::Provider& kRow>
+class Binder {
+ public:
+  explicit Binder(spec::BindRequest& request) : request_(request) {}
+
+  std::vector<spec::BoundProbe> bind() {
+    if (request_.parts.empty() || request_.parts.size() > 2) return wrong_form(request_, kRow.form, "kprobe:vfs_read");
+    if (!request_.kernel.has(kernel::Feature::kKprobe)) {
+      request_.diagnostics.error("no-kprobes", request_.point.span, "this kernel has no kprobes (CONFIG_KPROBES)");
+      return {};
+    }
+    const std::string& place = request_.parts.back();
+    if (request_.parts.size() == 2) module_ = request_.parts[0];
+    if (has_wildcard(place)) {
+      add_all(place);
+    } else if (place.starts_with("0x")) {
+      add_address(place);
+    } else {
+      add_function(split_place(place));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void error(std::string_view id, const std::string& message, const std::string& hint = "") {
+    request_.diagnostics.error(std::string(id), request_.point.span, message, hint);
+  }
+
+  void add_all(const std::string& glob) {
+    is_wildcard_ = true;
+    for (const std::string& found : request_.kernel.functions(glob)) {
+      const KernelFunction function = split_module(found);
+      if (is_in_module(function)) add(function, 0, true);
+    }
+  }
+
+  bool is_in_module(const KernelFunction& function) const {
+    return module_.empty() || glob_match(module_, function.module);
+  }
+
+  void add_function(const Place& place) {
+    if (kIsReturn && place.offset > 0)
+      return error("offset-on-return", "a kretprobe fires when a function returns: it takes no offset");
+    for (const std::string& found : request_.kernel.functions(place.function)) {
+      const KernelFunction function = split_module(found);
+      if (is_in_module(function)) return add(function, place.offset, place.offset == 0);
+    }
+    // Not in ftrace's list, yet kprobes may reach it.
+    if (module_.empty() && request_.kernel.symbol_address(place.function))
+      add({place.function, "vmlinux"}, place.offset, false);
+  }
+
+  void add_address(const std::string& text) {
+    const auto address = parse_int(text);
+    if (!address) return;
+    if (kIsReturn) return error("address-on-return", "a kretprobe takes the name of a function, not an address");
+    if (!request_.config.allow_unsafe)
+      return error("needs-unsafe", "a probe at a raw address may crash the kernel: it needs --unsafe");
+    add({text, "vmlinux"}, 0, false);
+    out_.back().probe.address = static_cast<uint64_t>(*address);
+  }
+
+  void add(const KernelFunction& function, uint64_t offset, bool is_traceable) {
+    spec::BoundProbe bound;
+    bound.probe.provider = kRow.name;
+    bound.probe.target = function.module;
+    bound.probe.function = function.name;
+    bound.probe.offset = offset;
+    bound.probe.number = is_wildcard_ ? 1 : 0;
+    bound.probe.name = fmt::format("{}:{}", kRow.name, function.name);
+    if (!module_.empty()) bound.probe.name = fmt::format("{}:{}:{}", kRow.name, function.module, function.name);
+    if (offset > 0) bound.probe.name += fmt::format("+{}", offset);
+    bound.probe.span = request_.point.span;
+    if (is_traceable && request_.kernel.has(kernel::Feature::kKprobeMulti)) {
+      bound.share = kMulti;
+    } else if (request_.kernel.has(kernel::Feature::kPerfLinkCookie)) {
+      bound.share = kPerf;
+    } else {
+      bound.share = fmt::format("{}/{}", kPerf, bound.probe.name);
+    }
+    out_.push_back(std::move(bound));
+  }
+
+  static constexpr bool kIsReturn = &kRow == &kKretprobe;
+  spec::BindRequest& request_;
+  std::string module_;  // a pattern; "" for any
+  bool is_wildcard_ = false;
+  std::vector<spec::BoundProbe> out_;
+};
+
+template <const spec::Provider& kRow>
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  return Binder<kRow>(request).bind();
+}
+
+template <bool kIsReturn>
+spec::ProbeContext context(spec::ContextRequest& request) {
+  spec::ProbeContext out;
+  out.kind = program::ProgramKind::kKprobe;
+  add_registers(out, request.kernel.arch(), request.types, kIsReturn);
+  if (request.share == kMulti) out.expected_attach_type = kAttachKprobeMulti;
+  if (request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
+  return out;
+}
+
+// ---- Attaching ----------------------------------------------------------------------------------------------------
+
+load::KprobeMulti part_of(const load::KprobeMulti& whole, size_t begin, size_t end) {
+  load::KprobeMulti part;
+  part.is_return = whole.is_return;
+  for (size_t i = begin; i < end; ++i) {
+    part.functions.push_back(whole.functions[i]);
+    part.cookies.push_back(whole.cookies[i]);
+  }
+  return part;
+}
+
+// Attaches to all functions that it can. With one that it cannot find or hook the kernel refuses them all, without
+// saying which: so halves are tried, and theirs. Fails if nothing is left.
+Status attach_possible(load::Machine& machine, program::ProgramId program, const load::KprobeMulti& probes) {
+  const Status status = machine.attach_kprobe_multi(program, probes);
+  const size_t count = probes.functions.size();
+  if (status || count == 1) return status;
+  const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2));
+  const Status second = attach_possible(machine, program, part_of(probes, count / 2, count));
+  return first ? first : second;
+}
+
+// A link takes a function once. Attach points of one action may overlap: what comes again goes into a link of its own.
+Status attach_multi(spec::AttachRequest& request, bool is_return) {
+  std::vector<program::ProbeId> left(request.probes.begin(), request.probes.end());
+  while (!left.empty()) {
+    load::KprobeMulti multi;
+    multi.is_return = is_return;
+    std::set<std::string_view> taken;
+    std::vector<program::ProbeId> again;
+    for (const program::ProbeId id : left) {
+      const std::string& function = request.program.probes[id].function;
+      if (!taken.insert(function).second) {
+        again.push_back(id);
+        continue;
+      }
+      multi.functions.push_back(function);
+      multi.cookies.push_back(id.index);
+    }
+    TRY_STATUS(attach_possible(request.machine, request.program_id, multi));
+    left = std::move(again);
+  }
+  return {};
+}
+
+Status explain(const Status& status, const program::Probe& probe) {
+  if (status) return status;
+  std::string why = status.error().message;
+  if (status.error().code == EILSEQ) why = "that is in the middle of an instruction";
+  if (status.error().code == ENOENT) why = "the kernel has no such function";
+  if (status.error().code == EADDRNOTAVAIL) why = "several functions of the kernel have this name";
+  if (status.error().code == EINVAL) why = "the kernel does not allow a probe there";
+  return fail(fmt::format("cannot attach to {}: {}", probe.name, why), status.error().code);
+}
+
+template <bool kIsReturn>
+Status attach(spec::AttachRequest& request) {
+  const program::BpfProgram& code = request.program.programs[request.program_id];
+  if (code.expected_attach_type == kAttachKprobeMulti) return attach_multi(request, kIsReturn);
+  Status last;
+  size_t attached = 0;
+  for (const program::ProbeId id : request.probes) {
+    const program::Probe& probe = request.program.probes[id];
+    load::Kprobe kprobe{probe.address == 0 ? probe.function : "", probe.address, probe.offset, kIsReturn};
+    const Status status = explain(request.machine.attach_kprobe(request.program_id, kprobe, id.index), probe);
+    const bool is_of_wildcard = probe.number != 0;
+    if (!status && !is_of_wildcard) return status;
+    if (status) ++attached;
+    if (!status) last = status;
+  }
+  return attached > 0 ? Status{} : last;
+}
+
+template <const spec::Provider& kRow>
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  if (!request.kernel.has(kernel::Feature::kKprobe)) return {};
+  std::vector<spec::ListedProbe> out;
+  const bool has_module = request.parts.size() > 1;
+  for (const std::string& found : request.kernel.functions(request.parts.empty() ? "*" : request.parts.back())) {
+    const KernelFunction function = split_module(found);
+    if (has_module && !glob_match(request.parts[0], function.module)) continue;
+    const std::string module = has_module ? function.module + ":" : "";
+    out.push_back({fmt::format("{}:{}{}", kRow.name, module, function.name), {}});
+  }
+  return out;
+}
+
+}  // namespace
+
+const spec::Provider kKprobe = {
+    .name = "kprobe",
+    .aliases = {"k"},
+    .doc =
+        "Fires when a function of the kernel is entered, or at an instruction inside it. Arguments are arg0, arg1, "
+        "...; wildcards leave out what cannot be traced. A raw address needs `--unsafe`.",
+    .form = "kprobe:FUNCTION, kprobe:MODULE:FUNCTION, kprobe:FUNCTION+OFFSET or kprobe:0xADDRESS",
+    .bind = bind<kKprobe>,
+    .context = context<false>,
+    .attach = attach<false>,
+    .list = list<kKprobe>,
+    .example = "kprobe:vfs_read { @[comm] = count(); }"};
+
+const spec::Provider kKretprobe = {.name = "kretprobe",
+                                   .aliases = {"kr"},
+                                   .doc = "Fires when a function of the kernel returns. What it returns is `retval`.",
+                                   .form = "kretprobe:FUNCTION or kretprobe:MODULE:FUNCTION",
+                                   .bind = bind<kKretprobe>,
+                                   .context = context<true>,
+                                   .attach = attach<true>,
+                                   .list = list<kKretprobe>,
+                                   .example = "kretprobe:vfs_read { @bytes = hist((int64)retval); }"};
+
+}  // namespace espy::probes
