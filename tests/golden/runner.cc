@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "golden/support/execute.h"
+#include "golden/support/live.h"
 #include "load/machine.h"
 
 namespace espy::golden {
@@ -66,6 +67,10 @@ std::string why_not_live() {
 }
 
 void run_golden(const std::string& path, const Places& places, bool bless, Totals& totals) {
+  if (path.find("tests/live/") != std::string::npos) {
+    if (!bless) show(totals, path, run_live_test(path, places));
+    return;
+  }
   auto c = read_case(path);
   if (!c) return show(totals, path, {Verdict::kFailed, c.error().message});
   const Judgement judgement = run_simulated(*c, places, bless);
@@ -90,13 +95,13 @@ int run(const std::vector<std::string>& arguments) {
     }
   }
   if (paths.empty()) paths = {"tests/golden"};
+  if (all) paths = {"tests/golden", "tests/live"};
   Places places;
   places.root = fs::current_path().string();
   places.espy = fs::absolute(fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "espy").string();
   places.no_live = fs::exists(places.espy) ? why_not_live() : "there is no " + places.espy;
   Totals totals;
   for (const std::string& path : find_cases(paths)) run_golden(path, places, bless, totals);
-  (void)all;
   fmt::print("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed, totals.skipped);
   return totals.failed == 0 ? 0 : 1;
 }

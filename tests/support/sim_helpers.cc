@@ -152,6 +152,18 @@ Result<uint64_t> Interpreter::strncmp(const Arguments& a) {
                                                     reinterpret_cast<const char*>(second.data()), a[1])});
 }
 
+// Where the second string begins in the first, or an error.
+Result<uint64_t> Interpreter::strstr(const Arguments& a) {
+  std::string texts[2];
+  for (size_t i = 0; i < 2; ++i) {
+    std::byte c{};
+    for (uint64_t at = a[i]; world_.memory.read_anywhere(at, std::span(&c, 1)) && c != std::byte{0}; ++at)
+      texts[i] += static_cast<char>(c);
+  }
+  const size_t found = texts[0].find(texts[1]);
+  return found == std::string::npos ? error(ENOENT) : found;
+}
+
 Result<uint64_t> Interpreter::read_helper(int32_t number, const Arguments& a) {
   const auto which = static_cast<Helper>(number);
   if (which == Helper::probe_write_user) {

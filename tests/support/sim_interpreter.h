@@ -22,6 +22,7 @@ namespace espy::simulator {
 struct KfuncIds {
   uint32_t rdonly_cast = 0;
   uint32_t map_sum_elem_count = 0;
+  uint32_t strstr = 0;
 };
 
 class Interpreter {
@@ -57,6 +58,7 @@ class Interpreter {
   Result<uint64_t> for_each(SimMap& map, const Arguments& a);
   Result<uint64_t> loop(const Arguments& a);
   Result<uint64_t> strncmp(const Arguments& a);
+  Result<uint64_t> strstr(const Arguments& a);
   Result<uint64_t> kfunc(uint32_t id, const Arguments& a);
   Result<SimMap*> map_of(uint64_t handle);
   Result<std::span<std::byte>> bytes(uint64_t address, uint64_t size_bytes, Access access, std::string_view what);
