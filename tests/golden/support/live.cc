@@ -78,7 +78,7 @@ std::string unmet(const LiveCase& c, const Outcome& outcome, const Environment& 
     if (kind == "expect stderr") is_met = has_line(outcome.err, demand);
     if (kind == "reject") is_met = !has_line(outcome.out, demand);
     if (kind == "check")
-      is_met = run_program({"/bin/sh", "-c", demand + " <\"$OUT\""}, "", environment, kTimeoutMs).status == 0;
+      is_met = run_program({"/bin/sh", "-c", "( " + demand + " ) <\"$OUT\""}, "", environment, kTimeoutMs).status == 0;
     if (!is_met) text += fmt::format("not met: {}: {}\n", kind, demand);
   }
   if (outcome.status != c.exit_status) text += fmt::format("exit status {}, not {}\n", outcome.status, c.exit_status);
