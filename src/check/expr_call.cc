@@ -172,10 +172,12 @@ void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& par
     fact(argument).type = type_name(ast().get<TypeExpr>(argument)->type);
     return;
   }
-  // A bare word is a mode: nsecs(boot), ustack(perf, 5).
+  // A bare word is a mode: nsecs(boot), ustack(perf, 5); also one that is a builtin's name: tseries(n, 1s, 5, max).
   const auto* word = ast().get<Name>(argument);
   const bool takes_words = parameter.is_literal && (parameter.type == "string" || parameter.type == "any");
-  const bool is_word = word && !defines_.contains(word->name) && !request_.registry.find_builtin(word->name);
+  const bool is_word = word && !defines_.contains(word->name) &&
+                       ((parameter.type == "string" && parameter.is_optional) ||
+                        !request_.registry.find_builtin(word->name));
   if (is_word && takes_words) {
     fact(argument).type = string_constant(argument, word->name);
     return;

@@ -97,8 +97,7 @@ TypeId Analyzer::dereference(ExprId id, const Unary& node) {
     error("not-a-pointer", span(id), "a `void *` must be cast before it is followed", "write `*(uint64 *)...`");
     return {};
   }
-  if (type_of(element).kind == Kind::kStruct && !type_of(element).complete) kernel().complete(types(), element);
-  return element;
+  return seen_from(t.space, element);
 }
 
 TypeId Analyzer::address_of(ExprId id, const Unary& node) {
@@ -128,7 +127,10 @@ bool Analyzer::folds(ExprId constant) { return is_literal(constant) || type_of(t
 std::optional<TypeId> Analyzer::fold_operands(ExprId id, const Binary& node) {
   const auto a = number_of(node.left);
   const auto b = number_of(node.right);
-  if (a && b && (is_logical(node.op) || (folds(node.left) && folds(node.right)))) {
+  // Where neither is negative, the order is the same in every arithmetic.
+  const auto is_natural = [](Number n) { return n.is_unsigned || n.bits >= 0; };
+  const bool compares = a && b && is_comparison(node.op) && is_natural(*a) && is_natural(*b);
+  if (a && b && (is_logical(node.op) || compares || (folds(node.left) && folds(node.right)))) {
     const auto folded = fold_binary(node.op, *a, *b);
     if (!folded) {
       error("bad-constant", span(id), "unable to fold literals due to overflow or underflow");
