@@ -111,15 +111,4 @@ Status Simulator::attach_kprobe_multi(ProgramId program, const load::KprobeMulti
   return {};
 }
 
-Status Simulator::attach_kprobe(ProgramId program, const load::Kprobe&, uint64_t cookie) {
-  attachments_.push_back({program, cookie, {}});
-  return {};
-}
-
-Status Simulator::attach_kprobe_multi(ProgramId program, const load::KprobeMulti& probes) {
-  for (const uint64_t cookie : probes.cookies) attachments_.push_back({program, cookie, {}});
-  if (probes.cookies.empty()) attachments_.push_back({program, 0, {}});
-  return {};
-}
-
 }  // namespace espy::simulator

@@ -51,8 +51,6 @@ class Simulator final : public load::Machine {
   Status attach_uprobe_multi(program::ProgramId program, const load::UprobeMulti& probes) override;
   Status attach_kprobe(program::ProgramId program, const load::Kprobe& probe, uint64_t cookie) override;
   Status attach_kprobe_multi(program::ProgramId program, const load::KprobeMulti& probes) override;
-  Status attach_kprobe(program::ProgramId program, const load::Kprobe& probe, uint64_t cookie) override;
-  Status attach_kprobe_multi(program::ProgramId program, const load::KprobeMulti& probes) override;
   uint64_t attached_count() const override { return attachments_.size(); }
   void detach_all() override { attachments_.clear(); }
   uint64_t now_ns() override { return world_.now_ns; }
