@@ -9,7 +9,7 @@ DEPS   ?= scripts/install-deps
 cmake_build = cmake -S . -B $(1) -G Ninja $(2) >$(1)/configure.log 2>&1 || { cat $(1)/configure.log; exit 1; }; \
 	cmake --build $(1) -j $(JOBS) $(3)
 
-.PHONY: all try test bless bench lint fmt debug install uninstall clean help
+.PHONY: all try test bless bench lint fmt docs debug install uninstall clean help
 
 all:  ## Build build/espy, one static, stripped binary
 	@mkdir -p $(BUILD)
@@ -52,6 +52,9 @@ lint:  ## Check format, layers, sizes, and with clang-tidy what changed
 
 fmt:  ## Format the C++ sources in place
 	@scripts/lint --list-sources | xargs -r clang-format -i
+
+docs: all  ## Rewrite the generated parts of docs/
+	@scripts/make-docs $(BUILD)/espy
 
 debug:  ## Build build-debug/espy with sanitizers and internal checks
 	@mkdir -p build-debug

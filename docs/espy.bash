@@ -1,0 +1,31 @@
+# Completion of espy in bash: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
+
+# begin generated: make docs
+_espy_options='-e -l --list -p --pid -c --cmd -o --output -f --format -B --buffer -v --verbose -q --quiet -k --warnings --no-warnings --unsafe -I --include --no-feature --info --dry-run --dump -d --time --fmt -b --btf -h --help -V --version'
+_espy_probes='begin: end: interval: profile: software: tracepoint: rawtracepoint: uprobe: uretprobe:'
+# end generated
+
+_espy() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+  # Readline takes a colon for the end of a word; this glues the pieces of an attach point together again.
+  if declare -F _get_comp_words_by_ref >/dev/null; then _get_comp_words_by_ref -n : -c word -p before; fi
+  case $before in
+    -f | --format) COMPREPLY=($(compgen -W 'text json' -- "$word")); return ;;
+    -B | --buffer) COMPREPLY=($(compgen -W 'line full none' -- "$word")); return ;;
+    -p | --pid) COMPREPLY=($(compgen -W "$(cd /proc && echo [0-9]*)" -- "$word")); return ;;
+    --dump) COMPREPLY=($(compgen -W 'tokens ast types ir opt bpf program events verifier' -- "$word")); return ;;
+    -c | --cmd) COMPREPLY=($(compgen -c -- "$word")); return ;;
+    -e) return ;;
+  esac
+  if [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W "$_espy_options" -- "$word"))
+  elif [[ " ${COMP_WORDS[*]} " =~ \ (-l|-lv|--list)\  ]]; then
+    local found=$_espy_probes
+    if [[ $word == *:* ]]; then found=$(espy -l "$word*" 2>/dev/null); fi
+    COMPREPLY=($(compgen -W "$found" -- "$word"))
+    if declare -F __ltrim_colon_completions >/dev/null; then __ltrim_colon_completions "$word"; fi
+  else
+    COMPREPLY=($(compgen -f -- "$word"))
+  fi
+}
+complete -o filenames -F _espy espy
