@@ -13,7 +13,7 @@
 // is tried anew up to four times. The record lies at data + (head & (ring_bytes - 1)). The program fills it, and writes
 // `event_plus_one` last with release order. The consumer takes records while `event_plus_one` is not 0, zeroes what it
 // took, and moves tail: so a reserved record always reads 0 until it is complete. Nobody is woken: the consumer polls,
-// each millisecond while there is work, backing off to 50 ms.
+// each millisecond while there is work, backing off to 10 ms.
 //
 // Between CPUs, records are merged by `sequence`, which every record takes from one counter after its reservation.
 #pragma once
