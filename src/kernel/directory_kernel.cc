@@ -139,6 +139,67 @@ std::optional<FunctionPrototype> DirectoryKernel::find_function(Types& types, st
                            .result = prototype.result};
 }
 
+// Whether a trampoline can pass the function's arguments on: twelve words at most, no `...`, and no struct of more than
+// two words (MAX_BPF_FUNC_ARGS and btf_distill_func_proto of the kernel).
+bool DirectoryKernel::is_passable(const BtfPlace& function) {
+  constexpr size_t kMaxWords = 12;
+  constexpr uint32_t kMaxStructBytes = 16;
+  const auto prototype = btf_.record(function.module, function.record.size_or_type);
+  if (!prototype || prototype->record.kind() != BtfKind::kFuncProto) return false;
+  const auto skip =
+      kinds(BtfKind::kTypedef, BtfKind::kConst, BtfKind::kVolatile, BtfKind::kRestrict, BtfKind::kTypeTag);
+  const auto strip = [&](uint32_t id) {
+    auto place = btf_.record(function.module, id);
+    while (place && place->record.is(skip)) place = btf_.record(function.module, place->record.size_or_type);
+    return place;
+  };
+  size_t words = 0;
+  for (uint32_t i = 0; i < prototype->record.count(); ++i) {
+    const uint32_t id = Btf::parameter(prototype->record, i).type;
+    const auto type = strip(id);
+    if (id == 0 || !type) return false;
+    const bool is_struct = type->record.is(kStructs);
+    if (type->record.kind() == BtfKind::kUnion || type->record.kind() == BtfKind::kFloat) return false;
+    if (is_struct && type->record.size_or_type > kMaxStructBytes) return false;
+    words += is_struct && type->record.size_or_type > 8 ? 2 : 1;
+  }
+  const auto result = strip(prototype->record.size_or_type);
+  return words <= kMaxWords && (!result || !result->record.is(kStructs | kinds(BtfKind::kFloat)));
+}
+
+std::vector<FunctionPrototype> DirectoryKernel::find_functions(Types* types, std::string_view glob,
+                                                               std::string_view module_glob) {
+  const std::vector<std::string> listed = functions(glob);
+  const std::set<std::string_view> may_be_probed(listed.begin(), listed.end());
+  std::vector<FunctionPrototype> out;
+  for (uint32_t module = 0; module <= btf_.modules().size(); ++module) {
+    const std::string module_name(btf_.module_name(module));
+    const Btf* btf = glob_match(module_glob, module_name) ? btf_.object(module) : nullptr;
+    if (!btf) continue;
+    const size_t first = out.size();
+    btf->for_each([&](const BtfRecord& record) {
+      const std::string_view name = btf->name(record);
+      if (record.kind() != BtfKind::kFunc || !glob_match(glob, name)) return true;
+      const std::string full = module == 0 ? std::string(name) : fmt::format("{} [{}]", name, module_name);
+      if (!may_be_probed.contains(full) || !is_passable({module, record})) return true;
+      FunctionPrototype function{
+          .name = std::string(name), .module = module_name, .btf_id = record.id, .module_index = module};
+      if (types) {
+        auto prototype = BtfConverter(btf_, *types).prototype({module, record});
+        function.parameters = std::move(prototype.parameters);
+        function.result = prototype.result;
+      }
+      out.push_back(std::move(function));
+      return true;
+    });
+    const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
+    std::stable_sort(out.begin() + static_cast<long>(first), out.end(), by_name);
+    const auto same_name = [](const auto& a, const auto& b) { return a.name == b.name; };
+    out.erase(std::unique(out.begin() + static_cast<long>(first), out.end(), same_name), out.end());
+  }
+  return out;
+}
+
 // The typedef btf_trace_NAME has the types of a tracepoint's arguments but not their names. Functions made by the same
 // macros have both: the one for BPF (but only for the first event of a class), and since 6.5 a probe stub for each.
 std::optional<BtfPlace> DirectoryKernel::find_tracepoint_function(std::string_view name) {

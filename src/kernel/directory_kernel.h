@@ -32,6 +32,8 @@ class DirectoryKernel : public Kernel {
 
   std::optional<FunctionPrototype> find_function(types::Types& types, std::string_view name,
                                                  std::string_view module) override;
+  std::vector<FunctionPrototype> find_functions(types::Types* types, std::string_view glob,
+                                                std::string_view module_glob) override;
   std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) override;
   std::vector<std::string> raw_tracepoints(std::string_view glob) override;
   std::optional<uint32_t> kfunc_id(std::string_view name) override;
@@ -48,6 +50,7 @@ class DirectoryKernel : public Kernel {
  private:
   const std::string& tracing();  // where tracefs is; "" if nowhere
   std::optional<BtfPlace> find_tracepoint_function(std::string_view name);
+  bool is_passable(const BtfPlace& function);
 
   std::string root_;
   const Arch& arch_;

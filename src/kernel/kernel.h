@@ -82,6 +82,12 @@ class Kernel {
 
   virtual std::optional<FunctionPrototype> find_function(types::Types& types, std::string_view name,
                                                          std::string_view module = {}) = 0;
+  // Functions that fentry and fexit can attach to: those with BTF that may be probed and whose arguments a trampoline
+  // can pass, sorted by module and name. Parameters and result are only there if `types` is.
+  virtual std::vector<FunctionPrototype> find_functions(types::Types* /*types*/, std::string_view /*glob*/,
+                                                        std::string_view /*module_glob*/) {
+    return {};
+  }
   // Parameters of btf_trace_NAME, without its leading void *.
   virtual std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) = 0;
   virtual std::vector<std::string> raw_tracepoints(std::string_view glob) = 0;  // "sched_switch"

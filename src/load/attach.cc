@@ -52,7 +52,7 @@ Status LinuxMachine::attach_raw_tracepoint(ProgramId program, const std::string&
 Status LinuxMachine::attach_tracing(ProgramId program, uint64_t cookie) {
   LinkCreateAttr attr;
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
-  attr.attach_type = kAttachTraceRawTp;
+  attr.attach_type = attach_types_[program];
   attr.tracing.cookie = cookie;
   return keep_link(bpf(Command::kLinkCreate, attr), "a kernel function");
 }

@@ -25,9 +25,12 @@ enum class Command : int {
   kMapNextKey = 4,
   kProgLoad = 5,
   kTestRun = 10,
+  kObjectInfo = 15,
   kRawTracepointOpen = 17,
   kBtfLoad = 18,
+  kBtfById = 19,
   kMapFreeze = 22,
+  kBtfNextId = 23,
   kMapLookupBatch = 24,
   kLinkCreate = 28,
 };

@@ -96,6 +96,24 @@ bool has_raw_tracepoint_cookie() {
   return bpf(Command::kRawTracepointOpen, attr) == -EBADF;
 }
 
+// Attaches to a function that is there for tests and never called otherwise. Kernels that forbid it do so at the load
+// or at the link.
+bool has_fentry(uint32_t function_btf_id) {
+  const BpfInsn code[] = {mov(0, 0), kExit};
+  ProgLoadAttr load;
+  load.prog_type = BPF_PROG_TYPE_TRACING;
+  load.expected_attach_type = kAttachTraceFentry;
+  load.attach_btf_id = function_btf_id;
+  load.insns = address_of(code);
+  load.insn_cnt = 2;
+  load.license = address_of("GPL");
+  const OwnedFd program(static_cast<int>(bpf(Command::kProgLoad, load)));
+  if (!program.valid()) return false;
+  RawTracepointAttr attr;
+  attr.prog_fd = static_cast<uint32_t>(program.get());
+  return OwnedFd(static_cast<int>(bpf(Command::kRawTracepointOpen, attr))).valid();
+}
+
 bool has_hardware_counters() {
   perf_event_attr attr = {};
   attr.size = sizeof(attr);
@@ -163,7 +181,10 @@ bool LinuxMachine::try_feature(Feature feature) {
     case Feature::kSendSignal: return try_helper(BPF_FUNC_send_signal, kRawTp);
     case Feature::kProbeWriteUser: return try_helper(BPF_FUNC_probe_write_user, kRawTp);
     case Feature::kPerfEventHardware: return has_hardware_counters();
-    case Feature::kFentry: return false;  // needs a function's BTF id: tried where one is attached
+    case Feature::kFentry: {
+      const auto function = btf_.kfunc ? btf_.kfunc("bpf_fentry_test1") : std::nullopt;
+      return function && has_fentry(*function);
+    }
     case Feature::kCount: break;
   }
   UNREACHABLE("feature");

@@ -191,8 +191,8 @@ Status LinuxMachine::remove(MapId id, std::span<const std::byte> key) {
 
 namespace {
 
-constexpr uint32_t kFirstLogBytes = 1 << 20;
-constexpr uint32_t kMaxLogBytes = 1 << 28;
+constexpr uint32_t kLastLogBytes = 1 << 20;
+constexpr uint32_t kWholeLogBytes = 1 << 26;
 
 std::vector<program::BpfInsn> patched(const program::BpfProgram& program, const std::function<int(MapId)>& fd_of) {
   std::vector<program::BpfInsn> code = program.code;
@@ -237,6 +237,12 @@ Status LinuxMachine::load_program(ProgramId id, const program::BpfProgram& progr
   attr.expected_attach_type = program.expected_attach_type;
   if (program.kind == program::ProgramKind::kTracingRawTracepoint) attr.expected_attach_type = kAttachTraceRawTp;
   attr.attach_btf_id = program.attach_btf_id;
+  attach_types_.add(attr.expected_attach_type);
+  OwnedFd module_btf;
+  if (!program.attach_btf_module.empty()) {
+    module_btf = TRY(open_module_btf(program.attach_btf_module));
+    attr.attach_btf_obj_fd = static_cast<uint32_t>(module_btf.get());
+  }
   copy_name(attr.prog_name, program.name);
 
   long fd = -1;
@@ -261,15 +267,17 @@ Status LinuxMachine::load_program(ProgramId id, const program::BpfProgram& progr
     attr.line_info_cnt = static_cast<uint32_t>(btf.lines.size());
     attr.line_info_rec_size = sizeof(LineInfoRecord);
   }
-  if (!keep_log_) fd = bpf(Command::kProgLoad, attr);
+  if (needs_btf && !keep_log_) fd = bpf(Command::kProgLoad, attr);
   std::string log;
-  for (uint32_t size = kFirstLogBytes; fd < 0 && size <= kMaxLogBytes; size *= 4) {
-    log.assign(size, '\0');
+  if (fd < 0) {
+    // Of a log that is too long the kernel keeps the end (Linux 6.4), which is what explains a refusal.
+    const long refused = fd;
+    log.assign(keep_log_ ? kWholeLogBytes : kLastLogBytes, '\0');
     attr.log_level = keep_log_ ? 2 | 4 : 1;
-    attr.log_size = size;
+    attr.log_size = static_cast<uint32_t>(log.size());
     attr.log_buf = address_of(log.data());
     fd = bpf(Command::kProgLoad, attr);
-    if (fd != -ENOSPC) break;
+    if (fd == -ENOSPC && !keep_log_) fd = refused;
   }
   log.resize(std::strlen(log.c_str()));
   if (keep_log_) log_ += "program " + program.name + ":\n" + log;

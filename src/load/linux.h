@@ -28,6 +28,9 @@ class Mapping {
   size_t size_ = 0;
 };
 
+// The BTF of a module that is loaded into the kernel; held open until the program that is for it is loaded.
+Result<OwnedFd> open_module_btf(const std::string& module);
+
 class LinuxMachine final : public Machine {
  public:
   bool try_feature(kernel::Feature feature) override;
@@ -78,8 +81,9 @@ class LinuxMachine final : public Machine {
 
   Table<MapId, LoadedMap> maps_;
   Table<ProgramId, OwnedFd> programs_;
-  std::vector<OwnedFd> links_;        // closed at once: raw tracepoints, multi links, tracing
-  std::vector<OwnedFd> perf_events_;  // slow to close: perf events and their links
+  Table<ProgramId, uint32_t> attach_types_;  // as the programs were loaded with
+  std::vector<OwnedFd> links_;               // closed at once: raw tracepoints, multi links, tracing
+  std::vector<OwnedFd> perf_events_;         // slow to close: perf events and their links
   std::optional<Refusal> refusal_;
   bool keep_log_ = false;
   std::string log_;

@@ -331,7 +331,8 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
                                  .kind = unit.context.kind,
                                  .is_sleepable = unit.context.is_sleepable,
                                  .expected_attach_type = unit.context.expected_attach_type,
-                                 .attach_btf_id = unit.context.attach_btf_id});
+                                 .attach_btf_id = unit.context.attach_btf_id,
+                                 .attach_btf_module = unit.context.attach_btf_module});
     for (const program::ProbeId probe : unit.probes) shared.program.probes[probe].program = id;
     UnitLowering(shared, unit).lower(id);
   }

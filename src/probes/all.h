@@ -18,6 +18,8 @@ extern const spec::Provider kTracepoint;
 extern const spec::Provider kRawTracepoint;
 extern const spec::Provider kKprobe;
 extern const spec::Provider kKretprobe;
+extern const spec::Provider kFentry;
+extern const spec::Provider kFexit;
 extern const spec::Provider kUprobe;
 extern const spec::Provider kUretprobe;
 

@@ -137,7 +137,7 @@ struct BpfProgram {
   bool is_sleepable = false;
   uint32_t expected_attach_type = 0;  // BPF_TRACE_UPROBE_MULTI and the like; 0 for none
   uint32_t attach_btf_id = 0;         // kTracingRawTracepoint, kFentry, kFexit, kIter
-  uint32_t attach_btf_module = 0;
+  std::string attach_btf_module = {};  // whose ids those are; "" for vmlinux
   std::vector<BpfInsn> code;
   std::vector<MapReference> map_references;
   std::vector<LineInfo> lines;          // ascending by insn

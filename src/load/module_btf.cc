@@ -1,0 +1,54 @@
+// The BTF of a kernel module as a descriptor, which loading a program for one of its functions asks for. The kernel
+// knows BTF objects by id; which of them is the module's is told by its name.
+#include <cerrno>
+
+#include "load/linux.h"
+
+namespace espy::load {
+
+namespace {
+
+struct NextIdAttr {
+  uint32_t start_id = 0;
+  uint32_t next_id = 0;
+  uint32_t open_flags = 0;
+};
+
+struct BtfInfo {  // struct bpf_btf_info
+  uint64_t btf = 0;
+  uint32_t btf_size = 0;
+  uint32_t id = 0;
+  uint64_t name = 0;
+  uint32_t name_len = 0;
+  uint32_t kernel_btf = 0;
+};
+
+struct InfoAttr {
+  uint32_t bpf_fd = 0;
+  uint32_t info_len = 0;
+  uint64_t info = 0;
+};
+
+bool is_named(int fd, const std::string& module) {
+  char name[64] = {};
+  BtfInfo info;
+  info.name = address_of(name);
+  info.name_len = sizeof(name);
+  InfoAttr attr{static_cast<uint32_t>(fd), sizeof(info), address_of(&info)};
+  return bpf(Command::kObjectInfo, attr) >= 0 && info.kernel_btf != 0 && module == name;
+}
+
+}  // namespace
+
+Result<OwnedFd> open_module_btf(const std::string& module) {
+  NextIdAttr attr;
+  while (bpf(Command::kBtfNextId, attr) >= 0) {
+    NextIdAttr wanted{attr.next_id, 0, 0};  // start_id is in one union with btf_id
+    OwnedFd fd(static_cast<int>(bpf(Command::kBtfById, wanted)));
+    if (fd.valid() && is_named(fd.get(), module)) return fd;
+    attr.start_id = attr.next_id;
+  }
+  return fail("the kernel has no type information for its module " + module, ENOENT);
+}
+
+}  // namespace espy::load

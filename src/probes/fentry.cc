@@ -1,0 +1,160 @@
+// fentry, fexit: functions of the kernel with their arguments by name and type.
+//
+// BTF describes every function of the kernel and of its modules, and a BPF trampoline hands a program the arguments as
+// words, one behind the other, and at the exit what the function returned behind them. That is cheaper than a kprobe
+// and needs no registers; a pointer among the arguments is read like any other kernel memory.
+//
+// A program is loaded for one function: it is checked against that function's prototype. So a wildcard costs a program
+// for each, and what has to be left out is left out before: functions that ftrace does not list, and those whose
+// arguments a trampoline cannot pass (variadic ones, more than twelve words, structs by value of more than two words).
+//
+// Left out: BPF programs as targets.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "load/machine.h"
+#include "probes/all.h"
+#include "probes/common.h"
+
+namespace espy::probes {
+
+namespace {
+
+constexpr uint32_t kAttachFentry = 24;  // BPF_TRACE_FENTRY
+constexpr uint32_t kAttachFexit = 25;   // BPF_TRACE_FEXIT
+constexpr uint32_t kWordBytes = 8;
+constexpr std::string_view kVmlinux = "vmlinux";
+
+template <const spec::Provider& kRow>
+spec::BoundProbe make_probe(const spec::BindRequest& request, const kernel::FunctionPrototype& function) {
+  spec::BoundProbe bound;
+  bound.probe.provider = kRow.name;
+  bound.probe.target = function.module;
+  bound.probe.function = function.name;
+  bound.probe.number = function.btf_id;
+  bound.probe.name = fmt::format("{}:{}:{}", kRow.name, function.module, function.name);
+  bound.probe.span = request.point.span;
+  bound.share = bound.probe.name;
+  return bound;
+}
+
+template <const spec::Provider& kRow>
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  if (request.parts.empty() || request.parts.size() > 2) return wrong_form(request, kRow.form, "fentry:vfs_read");
+  const auto refuse = [&](const std::string& message, const std::string& hint) {
+    request.diagnostics.error("no-fentry", request.point.span, message, hint);
+    return std::vector<spec::BoundProbe>{};
+  };
+  if (!request.kernel.has_btf())
+    return refuse("this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which fentry and fexit need", "");
+  if (!request.kernel.has(kernel::Feature::kFentry)) {
+    const bool has_kprobes = request.kernel.has(kernel::Feature::kKprobe);
+    return refuse("this kernel lets nobody attach to its functions by fentry and fexit",
+                  has_kprobes ? "kprobe and kretprobe work here" : "");
+  }
+  std::vector<spec::BoundProbe> out;
+  const std::string module = request.parts.size() == 2 ? request.parts[0] : "";
+  const std::string& name = request.parts.back();
+  if (has_wildcard(name) || has_wildcard(module)) {
+    for (const auto& function : request.kernel.find_functions(nullptr, name, module.empty() ? "*" : module))
+      out.push_back(make_probe<kRow>(request, function));
+  } else if (const auto function = request.kernel.find_function(request.types, name, module)) {
+    out.push_back(make_probe<kRow>(request, *function));
+  }
+  return out;
+}
+
+// A parameter as the trampoline passes it: in a word's low bytes, or, a struct, in one or two words.
+spec::ContextField word_field(const types::Types& types, const std::string& name, types::TypeId type,
+                              uint32_t offset_bytes) {
+  using Recipe = spec::Recipe;
+  const types::Type& layout = types[type];
+  Recipe recipe{Recipe::Kind::kContext, offset_bytes, 0, kWordBytes, layout.is_signed};
+  if (types::is_by_reference(layout)) {
+    recipe.kind = Recipe::Kind::kContextAddress;
+  } else if (layout.size_bytes > 0 && layout.size_bytes < kWordBytes) {
+    recipe.size_bytes = static_cast<uint8_t>(layout.size_bytes);
+  }
+  return {name, type, recipe};
+}
+
+template <bool kIsExit>
+spec::ProbeContext context(spec::ContextRequest& request) {
+  const program::Probe& probe = request.probes.front();
+  spec::ProbeContext out;
+  out.kind = kIsExit ? program::ProgramKind::kFexit : program::ProgramKind::kFentry;
+  out.expected_attach_type = kIsExit ? kAttachFexit : kAttachFentry;
+  out.attach_btf_id = static_cast<uint32_t>(probe.number);
+  if (probe.target != kVmlinux) out.attach_btf_module = probe.target;
+  out.is_preemptible = true;  // it runs in whoever called the function
+  const auto prototype = request.kernel.find_function(request.types, probe.function, probe.target);
+  if (!prototype) return out;
+  uint32_t end = 0;
+  for (const types::Member& parameter : prototype->parameters) {
+    request.kernel.complete(request.types, parameter.type);
+    out.args.push_back(word_field(request.types, parameter.name, parameter.type, parameter.offset_bytes()));
+    const uint32_t size = std::max(request.types[parameter.type].size_bytes, 1u);
+    end = parameter.offset_bytes() + (size + kWordBytes - 1) / kWordBytes * kWordBytes;
+  }
+  if (kIsExit && request.types[prototype->result].kind != types::Kind::kVoid)
+    out.retval = word_field(request.types, "retval", prototype->result, end);
+  return out;
+}
+
+Status attach(spec::AttachRequest& request) {
+  for (const program::ProbeId id : request.probes) {
+    const Status status = request.machine.attach_tracing(request.program_id, 0);
+    if (!status)
+      return fail(fmt::format("cannot attach to {}: {}", request.program.probes[id].name, status.error().message),
+                  status.error().code);
+  }
+  return {};
+}
+
+template <const spec::Provider& kRow>
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  if (!request.kernel.has(kernel::Feature::kFentry)) return {};
+  const std::string module = request.parts.size() > 1 ? request.parts[0] : "*";
+  const std::string name = request.parts.empty() ? "*" : request.parts.back();
+  std::vector<spec::ListedProbe> out;
+  for (const auto& function : request.kernel.find_functions(request.verbose ? &request.types : nullptr, name, module)) {
+    spec::ListedProbe listed{fmt::format("{}:{}:{}", kRow.name, function.module, function.name), {}};
+    for (const types::Member& parameter : function.parameters)
+      listed.arguments.push_back(types::to_string(request.types, parameter.type) + " " + parameter.name);
+    const bool shows_result = request.verbose && &kRow == &kFexit;
+    if (shows_result && request.types[function.result].kind != types::Kind::kVoid)
+      listed.arguments.push_back(types::to_string(request.types, function.result) + " retval");
+    out.push_back(std::move(listed));
+  }
+  return out;
+}
+
+}  // namespace
+
+const spec::Provider kFentry = {
+    .name = "fentry",
+    .aliases = {"f", "kfunc"},
+    .doc = "Fires when a function of the kernel is entered, with its arguments as `args.NAME`, by type. Needs BTF.",
+    .form = "fentry:FUNCTION or fentry:MODULE:FUNCTION",
+    .bind = bind<kFentry>,
+    .context = context<false>,
+    .attach = attach,
+    .list = list<kFentry>,
+    .example = "fentry:vfs_open { printf(\"%s\\n\", str(args.path.dentry.d_name.name)); }"};
+
+const spec::Provider kFexit = {
+    .name = "fexit",
+    .aliases = {"fr", "kretfunc"},
+    .doc =
+        "Fires when a function of the kernel returns, with its arguments as `args.NAME` and `retval`, by type. Needs "
+        "BTF.",
+    .form = "fexit:FUNCTION or fexit:MODULE:FUNCTION",
+    .bind = bind<kFexit>,
+    .context = context<true>,
+    .attach = attach,
+    .list = list<kFexit>,
+    .example = "fexit:vfs_read { @[args.file.f_path.dentry.d_name.name] = sum(retval); }"};
+
+}  // namespace espy::probes
