@@ -104,10 +104,24 @@ void UnitLowering::assign(const syntax::Assign& node) {
 
 // ---- Loops
 
-// Goes on, unless the kernel's patience is at its end.
-void UnitLowering::guard_loop(BlockId go_on, BlockId spent) {
-  if (kernel().has(kernel::Feature::kMayGoto)) return ir().may_goto(go_on, spent);
-  ir().jump(go_on);
+// The verifier walks a loop once for each value of a counter that it knows, a million steps at most. A number that lies
+// on the stack, and one byte of which was written again, is just a number to it: the loop is walked until nothing new
+// is seen.
+ValueId UnitLowering::hide_from_verifier(ValueId value) {
+  const ValueId place = ir().slot(ir().add_slot(8, 8, "hidden"));
+  ir().store(8, place, value);
+  ir().store(1, place, value);
+  return ir().load(8, place);
+}
+
+// What a loop may change looks unknown from its first turn on.
+void UnitLowering::hide_variables() {
+  if (!kernel().has(kernel::Feature::kMayGoto)) return;  // the verifier has to see the end of each loop itself
+  const std::vector<Home> homes = activation().homes;
+  for (uint32_t i = 0; i < homes.size(); ++i) {
+    const bool is_number = types::is_integer(types()[unit_->variables[VariableId{i}].type]);
+    if (is_number && homes[i].slot.valid()) write_slot(homes[i].slot, hide_from_verifier(read_slot(homes[i].slot)));
+  }
 }
 
 void UnitLowering::loop_body(ExprId body, BlockId next, BlockId done) {
@@ -128,6 +142,7 @@ void UnitLowering::loop_while(const syntax::While& node) {
     turns = new_slot("turns");
     write_slot(turns, ir().constant(0));
   }
+  hide_variables();
   ir().jump(head);
   ir().enter(head);
   if (has_may_goto) {
@@ -154,6 +169,8 @@ void UnitLowering::for_range(StmtId id, const syntax::ForRange& node) {
   write_slot(limit, scalar(node.end));
   const bool has_may_goto = kernel().has(kernel::Feature::kMayGoto);
   if (!has_may_goto) write_slot(turns, ir().constant(0));
+  if (has_may_goto) write_slot(counter, hide_from_verifier(read_slot(counter)));
+  hide_variables();
   const BlockId head = ir().add_block("for");
   const BlockId test = ir().add_block("test");
   const BlockId body = ir().add_block("body_of_for");

@@ -160,7 +160,8 @@ class UnitLowering : public Lowering {
   void loop_body(ExprId body, BlockId next, BlockId done);
   void return_from(const syntax::Return& node);
   void leave_loop(bool is_break);
-  void guard_loop(BlockId go_on, BlockId spent);
+  ValueId hide_from_verifier(ValueId value);
+  void hide_variables();
 
   // ---- expr.cc
   Operand constant_value(TypeId type, const check::Constant& constant);
