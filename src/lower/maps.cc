@@ -79,6 +79,11 @@ void UnitLowering::with_value(const MapElement& element, const std::function<voi
       otherwise);
 }
 
+void UnitLowering::lose_update(const program::ScriptMap& map) {
+  count_loss(map.name + " is full at " + std::to_string(shared_.program.maps[map.map].max_entries) +
+             " keys (raise max_map_keys, or the number it is declared with); updates lost");
+}
+
 // An absent key is inserted as zeros, without touching a value that someone else may have inserted meanwhile, and
 // looked up again: so whatever `then` does is done in place, once, and nothing is lost.
 void UnitLowering::with_new_value(const MapElement& element, const std::function<void(ValueId)>& then) {
@@ -107,7 +112,7 @@ void UnitLowering::with_new_value(const MapElement& element, const std::function
   ir().enter(inserted);
   ir().jump(use, {again});
   ir().enter(full);
-  count_loss("map full " + map.name);
+  lose_update(map);
   ir().jump(done);
   ir().enter(use);
   then(address);
@@ -186,7 +191,7 @@ void UnitLowering::store_element(const MapElement& element, Operand operand) {
   store_converted(copy, operand, map.value);
   const ValueId failed =
       ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, copy, ir().constant(kAny)});
-  when(Condition::ne, failed, ir().constant(0), [&] { count_loss("map full " + map.name); });
+  when(Condition::ne, failed, ir().constant(0), [&] { lose_update(map); });
 }
 
 ValueId UnitLowering::remove(const MapElement& element) {

@@ -214,7 +214,7 @@ void UnitLowering::take_scratch_region(ValueId cpu_base) {
     ir().jump(got, {number});
     ir().enter(next);
   }
-  count_loss("scratch busy");
+  count_loss("four other threads were in the same program on a CPU; events skipped");
   ir().ret(0);
   ir().enter(got);
   write_slot(scratch_cpu_slot_, cpu_base);

@@ -160,6 +160,7 @@ class UnitLowering : public Lowering {
   void loop_body(ExprId body, BlockId next, BlockId done);
   void return_from(const syntax::Return& node);
   void leave_loop(bool is_break);
+  void lose_update(const program::ScriptMap& map);
   ValueId hide_from_verifier(ValueId value);
   void hide_variables();
 

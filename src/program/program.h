@@ -177,7 +177,7 @@ struct Program {
   // Runtime words in `globals`, offsets in bytes. User space writes the first, programs the others.
   uint32_t exit_flag_offset = 0;  // u64: set by exit(); programs return at once when it is not 0
   uint32_t sequence_offset = 0;   // u64
-  std::vector<std::pair<std::string, uint32_t>> loss_counters;  // "map full @x": u64 each, shown at exit when not 0
+  std::vector<std::pair<std::string, uint32_t>> loss_counters;  // "@x is full ...; updates lost": u64 each, shown at exit when not 0
 
   // Formats of timestamps, which name theirs by its index here: a value may travel from an event into a map and back.
   std::vector<std::string> formats;
