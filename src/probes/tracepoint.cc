@@ -16,6 +16,7 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "load/machine.h"
 #include "probes/all.h"
 #include "probes/common.h"
@@ -62,6 +63,21 @@ std::string choose_way(spec::BindRequest& request, program::Probe& probe) {
   return std::string(kPerf) + own;
 }
 
+// A name that is nearly one: said here, as only we know the others.
+void suggest(spec::BindRequest& request) {
+  const std::string& category = request.parts[0];
+  const std::string& event = request.parts[1];
+  if (has_wildcard(category + event) || request.config.missing_probes != spec::MissingProbes::kError) return;
+  std::vector<std::string> known = request.kernel.tracepoints(category, "*");
+  if (known.empty()) known = request.kernel.tracepoints("*", event);
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  const std::string near = nearest(category + ":" + event, names);
+  if (!near.empty())
+    request.diagnostics.error("no-such-tracepoint", request.point.span,
+                              "there is no tracepoint `" + category + ":" + event + "`",
+                              "did you mean `" + near + "`?");
+}
+
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   if (request.parts.size() != 2) return wrong_form(request, kTracepoint.form, "tracepoint:syscalls:sys_enter_openat");
   std::vector<spec::BoundProbe> out;
@@ -76,6 +92,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     bound.share = choose_way(request, bound.probe);
     out.push_back(std::move(bound));
   }
+  if (out.empty()) suggest(request);
   return out;
 }
 
