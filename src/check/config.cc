@@ -121,7 +121,7 @@ constexpr std::array kKeys = {
         show_number<&Config::log_size>},
     Key{"on_stack_limit", "", set_number<&Config::on_stack_limit, 0, 512>},
     Key{"perf_rb_pages", "", set_number<&Config::perf_rb_pages, 1, 1 << 18>,
-        "The size of the ring of records, in pages, rounded up to a power of two; 0: chosen by memory.",
+        "The size of the ring of records of each CPU, in pages, rounded up to a power of two; 0: chosen by memory.",
         show_number<&Config::perf_rb_pages>},
     Key{"cpp_demangle", "", set_flag<&Config::cpp_demangle>},
     Key{"no_cpp_demangle", "", set_flag<&Config::cpp_demangle, false>},
