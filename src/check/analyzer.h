@@ -180,6 +180,7 @@ class Analyzer final : public Checker {
   // expr_access.cc
   TypeId member(ExprId id, TypeId base, const std::string& name, Span name_span);
   TypeId element(ExprId id, TypeId base, ExprId index);
+  TypeId seen_from(types::AddressSpace space, TypeId found);
 
   // expr_call.cc
   TypeId call_function(ExprId id, const syntax::Call& node, size_t function);

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "check/analyzer.h"
 #include "check/bind.h"
 #include "check/c_types.h"
 #include "check/config.h"
 #include "check/expand.h"
+#include "check/import.h"
 #include "check/walk.h"
 #include "syntax/parser.h"
 
@@ -16,35 +18,72 @@ namespace espy::check {
 
 namespace {
 
-// The macros that the script's expressions name, each body parsed as an expression of the same tree. Must be done
-// before any fact is noted, as the tree grows.
-Defines parse_defines(syntax::Ast& ast, CheckRequest& request) {
-  Defines out;
-  std::vector<const syntax::CDefine*> candidates;
-  for (const auto& definition : ast.c_definitions) {
-    const auto* define = std::get_if<syntax::CDefine>(&definition);
-    if (define && !define->is_function_like && !define->body.empty()) candidates.push_back(define);
+// The #defines that the script names, each body parsed as an expression of the same tree. One with parameters becomes a
+// macro of the language; its calls are replaced with the others'. Must be done before any fact is noted, as the tree
+// grows.
+class DefineParser {
+ public:
+  DefineParser(syntax::Ast& ast, CheckRequest& request) : ast_(ast), request_(request) {}
+
+  Defines run() {
+    for (const auto& definition : ast_.c_definitions) {
+      const auto* define = std::get_if<syntax::CDefine>(&definition);
+      if (!define || define->body.empty()) continue;
+      // The last definition counts.
+      (define->is_function_like ? with_parameters_ : plain_).insert_or_assign(define->name, define);
+    }
+    if (plain_.empty() && with_parameters_.empty()) return {};
+    // Bodies may name other macros: the tree grows while we go.
+    for (uint32_t i = 0; i < ast_.exprs.size(); ++i) {
+      const ExprId id{i};
+      if (const auto* name = ast_.get<syntax::Name>(id)) use_plain(name->name);
+      if (const auto* call = ast_.get<syntax::Call>(id)) use_call(call->name);
+    }
+    return std::move(out_);
   }
-  if (candidates.empty()) return out;
-  // Bodies may name other macros: the tree grows while we go.
-  for (uint32_t i = 0; i < ast.exprs.size(); ++i) {
-    const auto* name = ast.get<syntax::Name>(ExprId{i});
-    if (!name || out.contains(name->name)) continue;
-    // The last definition counts.
-    const auto define = std::find_if(candidates.rbegin(), candidates.rend(),
-                                     [&](const syntax::CDefine* d) { return d->name == name->name; });
-    if (define == candidates.rend()) continue;
-    const std::string key = (*define)->name;
-    const source::SourceId body = request.sources.add("#define " + key, (*define)->body);
-    out.emplace(key, ExprId{});
+
+ private:
+  using Candidates = std::map<std::string, const syntax::CDefine*, std::less<>>;
+
+  ExprId parse_body(const syntax::CDefine& define) {
+    const source::SourceId body = request_.sources.add("#define " + define.name, define.body);
     source::Diagnostics ignored;  // a macro that is no expression is an error only where it is one in C as well
-    const ExprId parsed = syntax::parse_expression(request.sources, body, ast, ignored);
+    const ExprId parsed = syntax::parse_expression(request_.sources, body, ast_, ignored);
     if (ignored.has_errors())
-      request.diagnostics.error("bad-define", (*define)->span, "`" + key + "` is used, but its body is no expression");
-    out[key] = parsed;
+      request_.diagnostics.error("bad-define", define.span,
+                                 "`" + define.name + "` is used, but its body is no expression");
+    return parsed;
   }
-  return out;
-}
+
+  void use_plain(const std::string& name) {
+    const auto found = plain_.find(name);
+    if (found == plain_.end() || out_.contains(name)) return;
+    const syntax::CDefine* define = found->second;
+    out_.emplace(define->name, ExprId{});
+    const ExprId body = parse_body(*define);
+    out_.find(define->name)->second = body;
+  }
+
+  void use_call(const std::string& name) {
+    const auto found = with_parameters_.find(name);
+    if (found == with_parameters_.end()) return;
+    const syntax::CDefine& define = *found->second;
+    with_parameters_.erase(found);
+    syntax::Macro macro{.span = define.span, .name = define.name, .name_span = define.span};
+    for (const std::string& parameter : define.parameters)
+      macro.parameters.push_back(
+          {.kind = syntax::Macro::ParameterKind::kExpression, .name = parameter, .span = define.span});
+    macro.body = parse_body(define);
+    ast_.macros.push_back(std::move(macro));
+  }
+
+  syntax::Ast& ast_;
+  CheckRequest& request_;
+  Candidates plain_, with_parameters_;
+  Defines out_;
+};
+
+Defines parse_defines(syntax::Ast& ast, CheckRequest& request) { return DefineParser(ast, request).run(); }
 
 // A macro must not stand for itself, through however many others.
 void refuse_cycles(const syntax::Ast& ast, Defines& defines, CheckRequest& request) {
@@ -116,11 +155,6 @@ void declare_maps(Checked& checked, CheckRequest& request) {
   }
 }
 
-void refuse_imports(const syntax::Ast& ast, source::Diagnostics& diagnostics) {
-  for (const syntax::Import& import : ast.imports)
-    diagnostics.error("not-yet-supported", import.span, "`import` is not supported yet");
-}
-
 }  // namespace
 
 Checked check(syntax::Ast ast, CheckRequest& request) {
@@ -128,10 +162,11 @@ Checked check(syntax::Ast ast, CheckRequest& request) {
   checked.config = request.config;
   checked.ast = std::move(ast);
   read_config(checked.ast, checked.config, request.diagnostics);
-  refuse_imports(checked.ast, request.diagnostics);
-  expand_macros(checked.ast, request.sources, request.diagnostics);
+  if (!checked.ast.imports.empty())
+    read_imports(checked.ast, checked.ast.imports.front().span.source, request.sources, request.diagnostics);
   Defines defines = parse_defines(checked.ast, request);
   refuse_cycles(checked.ast, defines, request);
+  expand_macros(checked.ast, request.sources, request.diagnostics);
   define_c_types(checked.ast, request.types, request.kernel, request.diagnostics);
   declare_maps(checked, request);
   // Facts point into units and the tree: both are complete here, and moving `checked` moves neither's elements.

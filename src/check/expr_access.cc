@@ -40,9 +40,13 @@ TypeId Analyzer::member(ExprId, TypeId base, const std::string& name, Span name_
     error("unknown-member", name_span, show(holder) + " has no member `" + name + "`", did_you_mean(name, names));
     return {};
   }
-  if (is_behind && space == types::AddressSpace::kUser && type_of(found->type).kind == Kind::kPointer)
-    return types().pointer(type_of(found->type).element, space);
-  return found->type;
+  return seen_from(space, found->type);
+}
+
+// What lies at an address of `space`: pointers found in user memory point to user memory.
+TypeId Analyzer::seen_from(types::AddressSpace space, TypeId found) {
+  if (type_of(found).kind == Kind::kStruct && !type_of(found).complete) kernel().complete(types(), found);
+  return space == types::AddressSpace::kUser ? types().in_user_memory(found) : found;
 }
 
 TypeId Analyzer::visit(ExprId id, const TupleAccess& node) {
@@ -81,11 +85,7 @@ TypeId Analyzer::element(ExprId id, TypeId base, ExprId index) {
         error("not-a-pointer", span(id), "a `void *` must be cast before it is indexed");
         return {};
       }
-      const types::Type& element_type = type_of(t.element);
-      if (element_type.kind == Kind::kStruct && !element_type.complete) kernel().complete(types(), t.element);
-      if (t.space == types::AddressSpace::kUser && type_of(t.element).kind == Kind::kPointer)
-        return types().pointer(type_of(t.element).element, t.space);
-      return t.element;
+      return seen_from(t.space, t.element);
     }
     default: error("bad-index", span(id), show(base) + " cannot be indexed"); return {};
   }

@@ -108,6 +108,12 @@ std::optional<TypeId> unify(Types& types, TypeId a_id, TypeId b_id, bool* loses_
     case Kind::kTuple:
     case Kind::kRecord: return unify_members(types, a_id, b_id, loses_sign);
     case Kind::kPointer: return unify_pointers(types, a_id, b_id);
+    case Kind::kArray:
+      if (a.count == b.count && types.in_user_memory(a_id) == types.in_user_memory(b_id)) return a_id;
+      return std::nullopt;
+    case Kind::kStruct:  // from kernel and user memory: the first decides where its pointers point
+      if (types.in_user_memory(a_id) == types.in_user_memory(b_id)) return a_id;
+      return std::nullopt;
     case Kind::kKernelStack:
     case Kind::kUserStack:
       if (a.stack_mode != b.stack_mode) return std::nullopt;

@@ -1,18 +1,39 @@
 #include "syntax/parser.h"
 
+#include <utility>
+
 #include "syntax/parser_impl.h"
 #include "syntax/preprocess.h"
 
 namespace espy::syntax {
 
+namespace {
+
+void swap_tables(Ast& a, Ast& b) {
+  std::swap(a.exprs, b.exprs);
+  std::swap(a.stmts, b.stmts);
+  std::swap(a.type_names, b.type_names);
+}
+
+}  // namespace
+
 Ast parse(const source::Sources& sources, source::SourceId source, source::Diagnostics& diagnostics) {
+  Ast nothing;
+  Ast ast = parse_part(sources, source, nothing, diagnostics);
+  swap_tables(ast, nothing);
+  return ast;
+}
+
+Ast parse_part(const source::Sources& sources, source::SourceId source, Ast& whole, source::Diagnostics& diagnostics) {
   Ast ast;
+  swap_tables(ast, whole);
   const Preprocessed preprocessed = preprocess(sources[source].text);
   for (const auto& [where, id, message] : preprocessed.problems) {
     diagnostics.error(id, Span{source, where.begin, where.end}, std::string(message));
   }
   Parser parser(sources, source, &preprocessed.hidden, ast, diagnostics);
   parser.script();
+  swap_tables(ast, whole);
   return ast;
 }
 

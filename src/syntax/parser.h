@@ -11,6 +11,9 @@ namespace espy::syntax {
 
 Ast parse(const source::Sources& sources, source::SourceId source, source::Diagnostics& diagnostics);
 
+// The same, with the nodes added to the tables of `whole`; only what stands at the top level is returned.
+Ast parse_part(const source::Sources& sources, source::SourceId source, Ast& whole, source::Diagnostics& diagnostics);
+
 // The whole of `source` as one expression, its nodes added to `ast`: the body of a #define.
 ExprId parse_expression(const source::Sources& sources, source::SourceId source, Ast& ast,
                         source::Diagnostics& diagnostics);

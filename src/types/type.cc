@@ -175,6 +175,23 @@ TypeId Types::record(std::vector<Member> named_elements) {
                 key);
 }
 
+// A struct's twin has the same members: whoever takes a member out of it looks at the twin's space.
+TypeId Types::in_user_memory(TypeId id) {
+  const Type type = types_[id];
+  if (type.space == AddressSpace::kUser) return id;
+  switch (type.kind) {
+    case Kind::kPointer: return pointer(type.element, AddressSpace::kUser);
+    case Kind::kArray: return array(in_user_memory(type.element), type.count);
+    case Kind::kStruct: {
+      if (!type.complete) return id;
+      Type twin = type;
+      twin.space = AddressSpace::kUser;
+      return intern(std::move(twin), fmt::format("user:{}", id.index));
+    }
+    default: return id;
+  }
+}
+
 TypeId Types::function(TypeId result, std::vector<Member> parameters) {
   const std::string key = fmt::format("function{}{}", result.index, members_key(parameters));
   return intern({.kind = Kind::kFunction, .element = result, .members = std::move(parameters)}, key);

@@ -84,7 +84,7 @@ struct Type {
   bool is_union = false;
   bool complete = true;    // kStruct: `members` and `size_bytes` are known
   bool char_like = false;  // kInt of C type char: arrays of it are strings
-  AddressSpace space = AddressSpace::kKernel;
+  AddressSpace space = AddressSpace::kKernel;  // pointers: of what they point to; structs: of their pointers
   StackMode stack_mode = StackMode::kBpftrace;
   uint8_t hist_bits = 0;  // k of hist(n, k)
   uint32_t size_bytes = 0;
@@ -132,6 +132,8 @@ class Types {
   TypeId buffer(uint32_t capacity_bytes);
   TypeId tuple(std::vector<TypeId> elements);         // laid out as a C struct
   TypeId record(std::vector<Member> named_elements);  // offsets are computed here
+  // The type as it lies in user memory: what pointers in it point to is user memory, too. Structs must be complete.
+  TypeId in_user_memory(TypeId id);
   TypeId function(TypeId result, std::vector<Member> parameters);
   TypeId hist(uint8_t bits);
   TypeId lhist(int64_t min, int64_t max, int64_t step);

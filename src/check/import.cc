@@ -1,0 +1,143 @@
+#include "check/import.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "syntax/parser.h"
+
+namespace espy::check {
+
+namespace {
+
+namespace fs = std::filesystem;
+using source::SourceId;
+using source::Span;
+
+constexpr std::string_view kScript = ".bt";
+constexpr std::string_view kHeader = ".h";
+
+template <class T>
+void append(std::vector<T>& to, std::vector<T>& from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+// Anybody could put code there that then runs as root.
+bool is_world_writable(const fs::path& directory) {
+  struct stat status = {};
+  return ::stat(directory.c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0;
+}
+
+class Importer {
+ public:
+  Importer(syntax::Ast& whole, source::Sources& sources, source::Diagnostics& diagnostics)
+      : whole_(whole), sources_(sources), diagnostics_(diagnostics) {}
+
+  // What the script holds itself is moved aside, and comes last.
+  void run(SourceId script) {
+    syntax::Ast own;
+    move_top_level(whole_, own);
+    const fs::path path(sources_[script].name);
+    std::error_code ignored;
+    seen_.insert(fs::weakly_canonical(path, ignored));
+    import_all(own.imports, path);
+    move_top_level(own, whole_);
+  }
+
+ private:
+  static void move_top_level(syntax::Ast& from, syntax::Ast& to) {
+    append(to.c_definitions, from.c_definitions);
+    append(to.config, from.config);
+    append(to.imports, from.imports);
+    append(to.map_declarations, from.map_declarations);
+    append(to.macros, from.macros);
+    append(to.functions, from.functions);
+    append(to.actions, from.actions);
+    from.c_definitions.clear(), from.config.clear(), from.imports.clear(), from.map_declarations.clear();
+    from.macros.clear(), from.functions.clear(), from.actions.clear();
+  }
+
+  void import_all(const std::vector<syntax::Import>& imports, const fs::path& importer) {
+    for (const syntax::Import& import : imports) import_path(importer.parent_path() / import.path, import.span);
+  }
+
+  void import_path(const fs::path& path, Span at) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) {
+      diagnostics_.error("no-such-import", at, fmt::format("there is no file `{}`", path.string()),
+                         "paths are relative to the file that imports");
+      return;
+    }
+    if (!fs::is_directory(status)) return import_file(path, at, true);
+    if (refuse_directory(path, at)) return;
+    std::vector<fs::path> files;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path, error))
+      if (entry.is_regular_file(error)) files.push_back(entry.path());
+    std::ranges::sort(files);
+    for (const fs::path& file : files) import_file(file, at, false);
+  }
+
+  bool refuse_directory(const fs::path& directory, Span at) {
+    const fs::path named = directory.empty() ? fs::path(".") : directory;
+    if (!is_world_writable(named)) return false;
+    diagnostics_.error("unsafe-import", at, fmt::format("anybody may write to `{}`", named.string()),
+                       "take that permission away: chmod o-w " + named.string());
+    return true;
+  }
+
+  void import_file(const fs::path& path, Span at, bool is_named) {
+    const std::string name = path.filename().string();
+    if (name.ends_with(".bpf.c")) {
+      if (is_named)
+        diagnostics_.error("not-importable", at, "a BPF program in C needs a C compiler that makes BPF",
+                           "write it in this language: `fn name($a : type) : type { ... }`");
+      return;
+    }
+    if (!name.ends_with(kScript) && !name.ends_with(kHeader)) {
+      if (is_named)
+        diagnostics_.error("not-importable", at, fmt::format("`{}` is neither a script nor a header", name),
+                           "import takes .bt and .h files, and directories of them");
+      return;
+    }
+    std::error_code error;
+    if (!seen_.insert(fs::weakly_canonical(path, error)).second) return;
+    if (refuse_directory(path.parent_path(), at)) return;
+    std::ifstream file(path);
+    if (!file) {
+      diagnostics_.error("no-such-import", at, fmt::format("cannot read `{}`: {}", path.string(), std::strerror(errno)));
+      return;
+    }
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    read(path, sources_.add(path.lexically_normal().string(), std::move(text)));
+  }
+
+  void read(const fs::path& path, SourceId source) {
+    syntax::Ast part = syntax::parse_part(sources_, source, whole_, diagnostics_);
+    for (const syntax::ConfigEntry& entry : part.config)
+      diagnostics_.error("config-in-import", entry.span, "only the script itself may set `config`");
+    part.config.clear();
+    import_all(part.imports, path);
+    move_top_level(part, whole_);
+  }
+
+  syntax::Ast& whole_;
+  source::Sources& sources_;
+  source::Diagnostics& diagnostics_;
+  std::set<fs::path> seen_;
+};
+
+}  // namespace
+
+void read_imports(syntax::Ast& ast, SourceId script, source::Sources& sources, source::Diagnostics& diagnostics) {
+  if (!ast.imports.empty()) Importer(ast, sources, diagnostics).run(script);
+}
+
+}  // namespace espy::check
