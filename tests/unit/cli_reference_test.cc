@@ -1,0 +1,100 @@
+// The documents agree with the tables: they are made from them, and every row has its words and an example that checks.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/fd.h"
+#include "check/check.h"
+#include "check/config.h"
+#include "cli/options.h"
+#include "cli/reference.h"
+#include "cli/registry.h"
+#include "kernel/kernel.h"
+#include "symbols/symbols.h"
+#include "syntax/parser.h"
+
+namespace espy::cli {
+namespace {
+
+// The root of the source.
+const std::string kRoot = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+
+std::string document(const std::string& name) {
+  const auto text = read_file(kRoot + "/docs/" + name);
+  EXPECT_TRUE(text.has_value()) << name;
+  return text.value_or("");
+}
+
+// What stands between the lines that hold `begin generated` and `end generated`.
+std::string generated_part(const std::string& text) {
+  const size_t begin = text.find('\n', text.find("begin generated"));
+  const size_t end = text.find("end generated");
+  if (begin == text.npos || end == text.npos || end < begin) return "";
+  return text.substr(begin + 1, text.rfind('\n', end) - begin);
+}
+
+// The errors that the recorded kernel gives for a script, as a reader would see them.
+std::string errors_of(const std::string& script) {
+  source::Sources sources;
+  source::Diagnostics diagnostics;
+  types::Types types;
+  symbols::Symbolizer symbols;
+  auto kernel = kernel::open_recorded_kernel(kRoot + "/tests/kernels/6.18-full-x86_64");
+  if (!kernel) return kernel.error().message;
+  spec::Config config;
+  config.allow_unsafe = true;
+  config.has_child = true;
+  config.child_pid = 1;
+  const spec::Registry registry = make_registry();
+  syntax::Ast ast = syntax::parse(sources, sources.add("example", script), diagnostics);
+  check::CheckRequest request{sources, registry, **kernel, types, &symbols, config, diagnostics};
+  [[maybe_unused]] const check::Checked checked = check::check(std::move(ast), request);
+  std::string out;
+  for (const source::Diagnostic& each : diagnostics.all())
+    if (each.severity == source::Severity::kError) out += render(each, sources);
+  return out;
+}
+
+TEST(CliReference, IsWhatTheTablesSay) {
+  EXPECT_EQ(document("reference.md"), reference_markdown(make_registry())) << "make docs";
+  EXPECT_EQ(generated_part(document("espy.8")), options_mdoc()) << "make docs";
+  EXPECT_EQ(generated_part(document("espy.bash")), completion_words(make_registry())) << "make docs";
+}
+
+TEST(CliReference, EveryRowHasItsWords) {
+  const spec::Registry registry = make_registry();
+  for (const auto& family : registry.families())
+    for (const spec::Builtin& row : family) EXPECT_TRUE(row.doc.ends_with('.')) << row.sig;
+  for (const spec::Provider* provider : registry.providers()) {
+    EXPECT_FALSE(provider->doc.empty()) << provider->name;
+    EXPECT_TRUE(provider->form.starts_with(provider->name)) << provider->name;
+    EXPECT_FALSE(provider->example.empty()) << provider->name;
+  }
+  for (const check::ConfigRow& row : check::config_rows())
+    EXPECT_TRUE(row.doc.empty() || row.doc.ends_with('.')) << row.name;
+}
+
+TEST(CliReference, EveryExampleChecks) {
+  const spec::Registry registry = make_registry();
+  for (const auto& family : registry.families()) {
+    for (const spec::Builtin& row : family) {
+      if (!row.example.empty()) {
+        EXPECT_EQ(errors_of(std::string(row.example)), "") << row.sig;
+      }
+    }
+  }
+  for (const spec::Provider* provider : registry.providers())
+    EXPECT_EQ(errors_of(std::string(provider->example)), "") << provider->name;
+}
+
+TEST(CliReference, HelpNamesEveryOptionOnce) {
+  const std::string help = help_text();
+  for (const OptionRow& row : option_rows()) {
+    const std::string name =
+        row.long_name.empty() ? std::string("  -") + row.short_name : "--" + std::string(row.long_name);
+    EXPECT_EQ(help.find(name) != help.npos, !row.doc.empty()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace espy::cli
