@@ -9,7 +9,7 @@ DEPS   ?= scripts/install-deps
 cmake_build = cmake -S . -B $(1) -G Ninja $(2) >$(1)/configure.log 2>&1 || { cat $(1)/configure.log; exit 1; }; \
 	cmake --build $(1) -j $(JOBS) $(3)
 
-.PHONY: all try test bless bench lint fmt docs debug install uninstall clean help
+.PHONY: all try test bless bench fuzz lint fmt docs debug install uninstall clean help
 
 all:  ## Build build/espy, one static, stripped binary
 	@mkdir -p $(BUILD)
@@ -46,6 +46,12 @@ bench:  ## Build and run the benchmarks (sudo)
 	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_BENCH=ON)
 	@echo "[3/3] benchmarks"
 	@bench/run $(BUILD)
+
+# Everything is built with sanitizers, in its own directory. Inputs that fail are left in the top directory as NAME-failure-N.txt.
+fuzz:  ## Try random scripts and records for SECONDS (60) each
+	@mkdir -p build-debug
+	@$(call cmake_build,build-debug,-DCMAKE_BUILD_TYPE=Debug,--target fuzzers)
+	@for name in parse check events; do build-debug/tests/fuzz_$$name $(or $(SECONDS),60) $$([ $$name = events ] || find tests/golden -name '*.bt') || exit 1; done
 
 lint:  ## Check format, layers, sizes, and with clang-tidy what changed
 	@scripts/lint

@@ -1,0 +1,101 @@
+#include "driver.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <new>
+#include <thread>
+
+namespace espy::fuzz {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMaxInputBytes = 1 << 20;
+constexpr auto kHang = std::chrono::seconds(20);  // sanitizers and two busy CPUs included
+
+// Seen by the parent when the child is gone.
+struct Shared {
+  Counts counts;
+  std::atomic<uint64_t> input_size;
+  char input[kMaxInputBytes];
+};
+
+Shared* make_shared_memory() {
+  void* at = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) std::abort();
+  return new (at) Shared();
+}
+
+void run_child(Shared& shared, const Target& target, uint32_t seed, Clock::time_point end) {
+  Random random(seed);
+  for (size_t i = 0; i < target.inputs_per_child && Clock::now() < end; ++i) {
+    const std::string input = target.next(random);
+    shared.input_size = std::min(input.size(), kMaxInputBytes);
+    std::memcpy(shared.input, input.data(), shared.input_size);
+    target.try_one(input, shared.counts);
+    ++shared.counts.tries;
+  }
+}
+
+// How the child ended: "" well.
+std::string watch_child(pid_t child, const Shared& shared) {
+  uint64_t last = shared.counts.tries;
+  Clock::time_point since = Clock::now();
+  int status = 0;
+  while (::waitpid(child, &status, WNOHANG) == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (const uint64_t now = shared.counts.tries; now != last) {
+      last = now;
+      since = Clock::now();
+    } else if (Clock::now() - since > kHang) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      return "hangs";
+    }
+  }
+  if (WIFSIGNALED(status)) return std::string("ended by ") + ::strsignal(WTERMSIG(status));
+  return WEXITSTATUS(status) == 0 ? "" : "failed";
+}
+
+}  // namespace
+
+std::string read_whole(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+int drive(const char* name, int seconds, uint32_t seed, const Target& target) {
+  Shared& shared = *make_shared_memory();
+  const auto end = Clock::now() + std::chrono::seconds(seconds);
+  int failures = 0;
+  for (; Clock::now() < end; ++seed) {
+    std::fflush(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      run_child(shared, target, seed, end);
+      std::exit(0);
+    }
+    const std::string failure = watch_child(child, shared);
+    if (failure.empty()) continue;
+    const std::string path = std::string(name) + "-failure-" + std::to_string(++failures) + ".txt";
+    std::ofstream(path).write(shared.input, static_cast<std::streamsize>(shared.input_size.load()));
+    std::printf("%s: %s, input in %s\n", name, failure.c_str(), path.c_str());
+  }
+  std::printf("%s: %llu inputs", name, static_cast<unsigned long long>(shared.counts.tries));
+  for (size_t i = 0; i < target.count_names.size(); ++i)
+    std::printf(", %llu %s", static_cast<unsigned long long>(shared.counts.of[i]), target.count_names[i].c_str());
+  std::printf(", %d failures\n", failures);
+  return failures;
+}
+
+}  // namespace espy::fuzz
