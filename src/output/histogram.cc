@@ -31,11 +31,12 @@ std::string hist_label(uint32_t index, uint8_t bits) {
   return fmt::format("[{}, {})", short_number(start), end == 0 ? "..." : short_number(end));
 }
 
-// Bounds are shortened only where every bound can be: if the step is a multiple of 1024.
+// Bounds are shortened only if the step is a multiple of 1024.
 std::string linear_number(int64_t number, int64_t step) {
   constexpr int64_t kKibi = 1024, kMebi = kKibi * kKibi;
-  if (step % kMebi == 0 && number % kMebi == 0 && number != 0) return fmt::format("{}M", number / kMebi);
-  if (step % kKibi == 0 && number % kKibi == 0 && number != 0) return fmt::format("{}K", number / kKibi);
+  if (step % kKibi != 0 || number == 0) return std::to_string(number);
+  if (number % kMebi == 0) return fmt::format("{}M", number / kMebi);
+  if (number % kKibi == 0) return fmt::format("{}K", number / kKibi);
   return std::to_string(number);
 }
 
@@ -47,12 +48,13 @@ std::string linear_label(size_t index, const LhistValue& hist) {
   return fmt::format("[{}, {})", bound(start), bound(start + hist.step));
 }
 
-std::string row(const std::string& label, uint64_t count, uint64_t most) {
-  const auto width =
-      most == 0 ? 0 : static_cast<int>(static_cast<double>(count) / static_cast<double>(most) * kBarWidth);
-  const std::string bar(static_cast<size_t>(width), '@');
-  return fmt::format("{:<16} {:>7} |{:<52}|\n", label, count, bar);
+// The bar is the bucket's share of the fullest one, undivided. In single precision: 15 of 26 is 30 wide, not 29.
+std::string row(const std::string& label, uint64_t count, uint64_t most, uint64_t divisor) {
+  const auto width = static_cast<size_t>(static_cast<float>(count) / static_cast<float>(most) * kBarWidth);
+  return fmt::format("{:<16}{:>8} |{:<52}|\n", label, count / divisor, std::string(width, '@'));
 }
+
+uint64_t fullest(const std::vector<uint64_t>& buckets) { return *std::max_element(buckets.begin(), buckets.end()); }
 
 }  // namespace
 
@@ -67,18 +69,17 @@ BucketRange used_buckets(const std::vector<uint64_t>& buckets) {
 std::string histogram_rows(const HistValue& hist, uint64_t divisor) {
   const BucketRange range = used_buckets(hist.buckets);
   if (divisor == 0) divisor = 1;
-  const uint64_t most = *std::max_element(hist.buckets.begin(), hist.buckets.end()) / divisor;
   std::string out;
   for (size_t i = range.first; i <= range.last; ++i)
-    out += row(hist_label(static_cast<uint32_t>(i), hist.bits), hist.buckets[i] / divisor, most);
+    out += row(hist_label(static_cast<uint32_t>(i), hist.bits), hist.buckets[i], fullest(hist.buckets), divisor);
   return out;
 }
 
 std::string histogram_rows(const LhistValue& hist) {
   const BucketRange range = used_buckets(hist.buckets);
-  const uint64_t most = *std::max_element(hist.buckets.begin(), hist.buckets.end());
   std::string out;
-  for (size_t i = range.first; i <= range.last; ++i) out += row(linear_label(i, hist), hist.buckets[i], most);
+  for (size_t i = range.first; i <= range.last; ++i)
+    out += row(linear_label(i, hist), hist.buckets[i], fullest(hist.buckets), 1);
   return out;
 }
 
