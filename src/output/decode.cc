@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 
@@ -68,9 +69,9 @@ std::string mac_text(Bytes bytes) {
   return fmt::format("{:02X}:{:02X}:{:02X}:{:02X}:{:02X}:{:02X}", at(0), at(1), at(2), at(3), at(4), at(5));
 }
 
+// Of a symbol alone the name is shown, wherever inside it the address lies; stacks show the offset.
 std::string symbol_text(const Frame& frame) {
-  if (frame.symbol.empty()) return fmt::format("{:#x}", frame.address);
-  return frame.offset == 0 ? frame.symbol : fmt::format("{}+{}", frame.symbol, frame.offset);
+  return frame.symbol.empty() ? fmt::format("{:#x}", frame.address) : frame.symbol;
 }
 
 class Decoder {
@@ -169,11 +170,21 @@ class Decoder {
 
   Value record(const Type& type, Bytes bytes) const {
     RecordValue out;
+    append_members(out, type, bytes);
+    return {std::move(out)};
+  }
+
+  // The members of an anonymous struct or union are the outer one's, as in C.
+  void append_members(RecordValue& out, const Type& type, Bytes bytes) const {
     for (const types::Member& each : type.members) {
+      const Type& inner = context_.types[each.type];
+      if (each.name.empty() && inner.kind == Kind::kStruct) {
+        append_members(out, inner, part(bytes, each.offset_bytes(), inner.size_bytes));
+        continue;
+      }
       out.names.push_back(each.name);
       out.items.push_back(member(each, bytes));
     }
-    return {std::move(out)};
   }
 
   Value stack(const Type& type, TypeId id, Bytes bytes) const {
