@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 #include <time.h>
 
-#include <cmath>
+#include <type_traits>
 
+#include "output/divide.h"
 #include "output/histogram.h"
 #include "output/sinks.h"
 #include "program/layout.h"
@@ -32,7 +33,8 @@ std::string quoted(std::string_view text) {
 template <class Int>
 std::string number(Int value) {
   const auto as_double = static_cast<double>(value);
-  const bool is_exact = std::abs(as_double) < 0x1p63 && static_cast<Int>(as_double) == value;
+  constexpr double kLimit = std::is_signed_v<Int> ? 0x1p63 : 0x1p64;  // rounded up to it, it is no Int any more
+  const bool is_exact = as_double < kLimit && static_cast<Int>(as_double) == value;
   return is_exact ? std::to_string(value) : fmt::format("\"{}\"", value);
 }
 
@@ -51,6 +53,11 @@ std::string record(const RecordValue& record, const TextStyle& style) {
   return out + "}";
 }
 
+uint64_t last_of(uint32_t index, uint8_t bits) {
+  const bool is_last = index + 1 == program::hist_bucket_count(bits);
+  return is_last ? UINT64_MAX : program::hist_bucket_start(index + 1, bits) - 1;
+}
+
 std::string buckets(const HistValue& hist) {
   const BucketRange range = used_buckets(hist.buckets);
   std::string out = "[";
@@ -61,7 +68,7 @@ std::string buckets(const HistValue& hist) {
       out += fmt::format("{{\"max\": -1, \"count\": {}}}", hist.buckets[i]);
     } else {
       out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", program::hist_bucket_start(index, hist.bits),
-                         program::hist_bucket_start(index + 1, hist.bits) - 1, hist.buckets[i]);
+                         last_of(index, hist.bits), hist.buckets[i]);
     }
   }
   return out + "]";
@@ -139,12 +146,10 @@ struct ToJson {
 
 std::string json(const Value& value, const TextStyle& style) { return std::visit(ToJson{style}, value.node); }
 
-// A tuple's parts joined by commas, without blanks or parentheses.
+// The text of the key without any blanks or parentheses, its strings' own included: "a,1".
 std::string key(const Value& value, const TextStyle& style) {
-  const auto* tuple = std::get_if<TupleValue>(&value.node);
-  if (tuple == nullptr) return to_text(value, style);
-  std::string out;
-  for (size_t i = 0; i < tuple->items.size(); ++i) out += (i > 0 ? "," : "") + key(tuple->items[i], style);
+  std::string out = to_text(value, style);
+  std::erase_if(out, [](char c) { return c == ' ' || c == '(' || c == ')'; });
   return out;
 }
 
@@ -168,16 +173,16 @@ class JsonSink final : public Sink {
 
   void map(const MapView& map) override {
     if (map.entries.empty()) return;
-    const size_t count = map.entries.size();
+    const auto value_of = [&](const MapEntry& entry) { return json(divided(entry.value, map.divisor), style_); };
     std::string data = fmt::format("{{{}: ", quoted(map.name));
     if (map.is_scalar) {
-      data += json(map.entries[0].value, style_);
+      data += value_of(map.entries[0]);
     } else {
-      const size_t first = map.top > 0 && map.top < count ? count - map.top : 0;
-      data += "{";
-      for (size_t i = first; i < count; ++i)
-        data += fmt::format("{}{}: {}", i > first ? ", " : "", quoted(key(map.entries[i].key, style_)),
-                            json(map.entries[i].value, style_));
+      std::string_view separator = "{";
+      for (const MapEntry& entry : shown_entries(map)) {
+        data += fmt::format("{}{}: {}", separator, quoted(key(entry.key, style_)), value_of(entry));
+        separator = ", ";
+      }
       data += "}";
     }
     line(type_of(map.entries[0].value), data + "}");

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "output/bytes.h"
+#include "output/divide.h"
 #include "output/histogram.h"
 #include "output/sinks.h"
 
@@ -12,8 +14,7 @@ namespace espy::output {
 
 namespace {
 
-// ---- Values
-// -----------------------------------------------------------------------------------------------------------
+// ---- Values ---------------------------------------------------------------------------------------------------------
 
 constexpr uint8_t kPerfMode = 1, kRawMode = 2, kBuildIdMode = 3;  // types::StackMode
 
@@ -24,7 +25,7 @@ std::string frame_text(const Frame& frame, const StackValue& stack) {
     case kPerfMode:
       if (!stack.is_user) return fmt::format("\t{:x} {}\n", frame.address, symbol);
       return fmt::format("\t{:x} {} ({})\n", frame.address, symbol, frame.module.empty() ? "[unknown]" : frame.module);
-    case kRawMode: return fmt::format("        {:x}\n", frame.address);
+    case kRawMode: return fmt::format("{:x}\n", frame.address);
     case kBuildIdMode: return fmt::format("        {} {:#x}\n", frame.build_id, frame.offset);
     default: return fmt::format("        {}\n", symbol);
   }
@@ -34,15 +35,6 @@ std::string stack_text(const StackValue& stack) {
   std::string out = "\n";
   if (!stack.problem.empty()) out += fmt::format("        [{}]\n", stack.problem);
   for (const Frame& frame : stack.frames) out += frame_text(frame, stack);
-  return out;
-}
-
-std::string escaped(std::string_view bytes) {
-  std::string out;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += byte >= 0x20 && byte < 0x7f && c != '\\' ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
-  }
   return out;
 }
 
@@ -95,8 +87,8 @@ std::string tseries_text(const TseriesValue& series) {
   }
   if (min > max) return "";
   if (min == max) {
-    --min;
-    ++max;
+    if (min > INT64_MIN) --min;
+    if (max < INT64_MAX) ++max;
   }
   const std::string margin(19, ' '), line(kWidth, '_');
   const std::string scale = fmt::format("{}{:<52}{}\n", margin, min, max);
@@ -104,7 +96,11 @@ std::string tseries_text(const TseriesValue& series) {
   for (const TseriesPoint& point : series.points) {
     std::string graph(kWidth, ' ');
     if (point.value) {
-      const double share = static_cast<double>(*point.value - min) / static_cast<double>(max - min);
+      // Unsigned, as the range of int64 does not fit int64.
+      const auto above_min = [&](int64_t value) {
+        return static_cast<double>(static_cast<uint64_t>(value) - static_cast<uint64_t>(min));
+      };
+      const double share = above_min(*point.value) / above_min(max);
       graph[static_cast<size_t>(share * (kWidth - 1))] = '*';
     }
     out += fmt::format("{} |{}| {}\n", clock_text(point.start_ns), graph,
@@ -139,24 +135,11 @@ struct ToText {
   std::string operator()(const TseriesValue& v) const { return tseries_text(v); }
 };
 
-// ---- Maps
-// -------------------------------------------------------------------------------------------------------------
+// ---- Maps -----------------------------------------------------------------------------------------------------------
 
 template <class... T>
 bool is_any_of(const Value& value) {
   return (std::holds_alternative<T>(value.node) || ...);
-}
-
-Value divided(const Value& value, uint64_t divisor) {
-  if (divisor <= 1) return value;
-  Value out = value;
-  if (auto* v = std::get_if<int64_t>(&out.node)) *v /= static_cast<int64_t>(divisor);
-  if (auto* v = std::get_if<uint64_t>(&out.node)) *v /= divisor;
-  if (auto* v = std::get_if<StatsValue>(&out.node)) {
-    // The average of what is divided; the count stays.
-    v->total /= static_cast<int64_t>(divisor);
-  }
-  return out;
 }
 
 // The parentheses of a tuple are dropped: `@m[a, 1]`.
@@ -176,9 +159,7 @@ class TextSink final : public Sink {
   void value(const Value& value) override { out_.write(to_text(value, style_) + "\n"); }
 
   void map(const MapView& map) override {
-    const size_t count = map.entries.size();
-    for (size_t i = map.top > 0 && map.top < count ? count - map.top : 0; i < count; ++i) {
-      const MapEntry& entry = map.entries[i];
+    for (const MapEntry& entry : shown_entries(map)) {
       const std::string head =
           map.is_scalar ? std::string(map.name) : fmt::format("{}[{}]", map.name, key_text(entry.key, style_));
       out_.write(head + tail(entry.value, map.divisor));

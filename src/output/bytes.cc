@@ -1,0 +1,38 @@
+#include "output/bytes.h"
+
+namespace espy::output {
+
+namespace {
+
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+void append_byte(std::string& out, unsigned char byte) {
+  out += kDigits[byte >> 4];
+  out += kDigits[byte & 15];
+}
+
+}  // namespace
+
+std::string escaped(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) {
+    if (c >= ' ' && c <= '~') {
+      out += c;
+    } else {
+      out += "\\x";
+      append_byte(out, static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
+std::string hexadecimal(std::string_view bytes, std::string_view separator) {
+  std::string out;
+  for (const char c : bytes) {
+    if (!out.empty()) out += separator;
+    append_byte(out, static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+}  // namespace espy::output

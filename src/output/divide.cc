@@ -1,0 +1,28 @@
+#include "output/divide.h"
+
+namespace espy::output {
+
+namespace {
+
+// A divisor above int64's range leaves nothing of any signed value.
+int64_t quotient(int64_t value, uint64_t divisor) {
+  return divisor > INT64_MAX ? 0 : value / static_cast<int64_t>(divisor);
+}
+
+}  // namespace
+
+Value divided(const Value& value, uint64_t divisor) {
+  Value out = value;
+  if (divisor <= 1) return out;
+  if (auto* v = std::get_if<int64_t>(&out.node)) *v = quotient(*v, divisor);
+  if (auto* v = std::get_if<uint64_t>(&out.node)) *v /= divisor;
+  if (auto* v = std::get_if<HistValue>(&out.node))
+    for (uint64_t& count : v->buckets) count /= divisor;
+  // The average is that of the divided total, and so divided itself; the count stays.
+  if (auto* v = std::get_if<StatsValue>(&out.node))
+    v->total =
+        v->is_signed ? quotient(v->total, divisor) : static_cast<int64_t>(static_cast<uint64_t>(v->total) / divisor);
+  return out;
+}
+
+}  // namespace espy::output

@@ -1,0 +1,22 @@
+// print(@map, top, divisor): what of a map is shown, and in which unit.
+#pragma once
+
+#include <algorithm>
+#include <span>
+
+#include "output/sink.h"
+
+namespace espy::output {
+
+// The last `top` entries of the display order, or all.
+inline std::span<const MapEntry> shown_entries(const MapView& map) {
+  const size_t count = map.entries.size();
+  const size_t shown = map.top == 0 ? count : std::min<size_t>(count, map.top);
+  return std::span(map.entries).last(shown);
+}
+
+// A number, an average, a total or a histogram's counts by `divisor`, toward zero; others as they are, and all if it is
+// 0. An lhist's counts stay.
+Value divided(const Value& value, uint64_t divisor);
+
+}  // namespace espy::output
