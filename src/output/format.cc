@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 
+#include "output/bytes.h"
 #include "output/gfp.h"
 
 namespace espy::output {
@@ -15,9 +17,10 @@ namespace {
 constexpr int kNone = -1;
 constexpr int kFromArgument = -2;
 constexpr std::string_view kFlags = "-+ #0";
-constexpr std::array<std::string_view, 9> kLengths = {"hh", "ll", "h", "l", "j", "z", "t", "L", "q"};
-constexpr std::array<std::string_view, 14> kConversions = {"rx", "rh", "gr", "d", "i", "u", "o",
-                                                           "x",  "X",  "c",  "p", "s", "r", "b"};
+constexpr int kMaxWidth = 65536;
+constexpr std::array<std::string_view, 7> kLengths = {"hh", "ll", "h", "l", "j", "z", "t"};
+constexpr std::array<std::string_view, 13> kConversions = {"rx", "rh", "gr", "d", "i", "u", "o",
+                                                           "x",  "X",  "c",  "p", "s", "r"};
 
 // Reads one conversion behind its `%`.
 class ConversionReader {
@@ -48,7 +51,6 @@ class ConversionReader {
       return kFromArgument;
     }
     int value = kNone;
-    constexpr int kMaxWidth = 65536;
     for (; at_ < format_.size() && format_[at_] >= '0' && format_[at_] <= '9'; ++at_)
       value = std::min(std::max(value, 0) * 10 + (format_[at_] - '0'), kMaxWidth);
     return value;
@@ -78,21 +80,15 @@ class ConversionReader {
   size_t at_;
 };
 
-// ---- Numbers
-// ----------------------------------------------------------------------------------------------------------
+// ---- Numbers --------------------------------------------------------------------------------------------------------
 
-struct Bits {
-  uint64_t value = 0;
-  bool is_signed = false;
-};
-
-Bits bits_of(const Value& value) {
-  if (const auto* v = std::get_if<int64_t>(&value.node)) return {static_cast<uint64_t>(*v), true};
-  if (const auto* v = std::get_if<uint64_t>(&value.node)) return {*v, false};
-  if (const auto* v = std::get_if<bool>(&value.node)) return {*v ? uint64_t{1} : 0, false};
-  if (const auto* v = std::get_if<EnumValue>(&value.node)) return {static_cast<uint64_t>(v->number), true};
-  if (const auto* v = std::get_if<PointerValue>(&value.node)) return {v->address, false};
-  return {};
+uint64_t bits_of(const Value& value) {
+  if (const auto* v = std::get_if<int64_t>(&value.node)) return static_cast<uint64_t>(*v);
+  if (const auto* v = std::get_if<uint64_t>(&value.node)) return *v;
+  if (const auto* v = std::get_if<bool>(&value.node)) return *v ? 1 : 0;
+  if (const auto* v = std::get_if<EnumValue>(&value.node)) return static_cast<uint64_t>(v->number);
+  if (const auto* v = std::get_if<PointerValue>(&value.node)) return v->address;
+  return 0;
 }
 
 // C's length modifiers cut the number, with the sign that the conversion reads.
@@ -107,150 +103,179 @@ void append_decimal(std::string& out, uint64_t value) {
   out.append(text.data(), text.size());
 }
 
-bool has_flag(const Conversion& c, char flag) { return c.flags.find(flag) != std::string::npos; }
-
-void pad(std::string& out, size_t start, const Conversion& c, int width) {
-  const size_t length = out.size() - start;
-  if (width <= 0 || length >= static_cast<size_t>(width)) return;
-  const size_t missing = static_cast<size_t>(width) - length;
-  out.insert(has_flag(c, '-') ? out.size() : start, missing, ' ');
+// `bits_per_digit`: 3 for octal, 4 for hexadecimal.
+void append_power_of_two(std::string& out, uint64_t value, unsigned bits_per_digit, std::string_view digits) {
+  char text[22];
+  char* at = std::end(text);
+  do {
+    *--at = digits[value & ((1U << bits_per_digit) - 1)];
+    value >>= bits_per_digit;
+  } while (value != 0);
+  out.append(at, std::end(text));
 }
 
-void append_digits(std::string& out, uint64_t value, const std::string& conversion) {
-  if (conversion == "x" || conversion == "p") {
-    fmt::format_to(std::back_inserter(out), "{:x}", value);
-  } else if (conversion == "X") {
-    fmt::format_to(std::back_inserter(out), "{:X}", value);
-  } else if (conversion == "o") {
-    fmt::format_to(std::back_inserter(out), "{:o}", value);
-  } else if (conversion == "b") {
-    fmt::format_to(std::back_inserter(out), "{:b}", value);
-  } else {
-    append_decimal(out, value);
+void append_digits(std::string& out, uint64_t value, char conversion) {
+  switch (conversion) {
+    case 'x':
+    case 'p': return append_power_of_two(out, value, 4, "0123456789abcdef");
+    case 'X': return append_power_of_two(out, value, 4, "0123456789ABCDEF");
+    case 'o': return append_power_of_two(out, value, 3, "01234567");
+    default: return append_decimal(out, value);
   }
+}
+
+bool has_flag(const Conversion& c, char flag) { return c.flags.find(flag) != std::string::npos; }
+
+// Width and precision of one call: what the format says, or the arguments in place of `*`.
+struct Sizes {
+  int width = 0;
+  int precision = kNone;
+  bool is_left = false;
+};
+
+// As in C, a negative width means left-aligned and a negative precision none.
+template <class Take>
+Sizes sizes_of(const Conversion& c, Take&& take) {
+  Sizes out{c.width, c.precision, has_flag(c, '-')};
+  const auto number = [&] { return std::clamp<int64_t>(static_cast<int32_t>(bits_of(take())), -kMaxWidth, kMaxWidth); };
+  if (c.width == kFromArgument) {
+    const int64_t width = number();
+    out.is_left |= width < 0;
+    out.width = static_cast<int>(std::abs(width));
+  }
+  if (c.precision == kFromArgument) out.precision = static_cast<int>(std::max<int64_t>(number(), kNone));
+  return out;
+}
+
+void pad(std::string& out, size_t start, const Sizes& sizes) {
+  const size_t length = out.size() - start;
+  if (sizes.width <= 0 || length >= static_cast<size_t>(sizes.width)) return;
+  out.insert(sizes.is_left ? out.size() : start, static_cast<size_t>(sizes.width) - length, ' ');
+}
+
+std::string_view sign_of(const Conversion& c, bool is_negative) {
+  if (is_negative) return "-";
+  if (has_flag(c, '+')) return "+";
+  return has_flag(c, ' ') ? " " : "";
 }
 
 std::string_view prefix_of(const Conversion& c, uint64_t value) {
   if (c.conversion == "p") return "0x";
   if (!has_flag(c, '#') || value == 0) return "";
   if (c.conversion == "x") return "0x";
-  if (c.conversion == "X") return "0X";
-  return c.conversion == "o" ? "0" : "";
+  return c.conversion == "X" ? "0X" : "";
 }
 
-// As printf(3): sign or prefix, zeros up to the precision, digits, spaces or zeros up to the width.
-void append_number(std::string& out, Bits bits, const Conversion& c, int width, int precision) {
-  const bool reads_sign = c.conversion == "d" || c.conversion == "i";
-  uint64_t value = cut(bits.value, c.length, reads_sign);
+// As printf(3): sign or prefix, zeros up to the precision, digits, spaces or zeros up to the width. All numbers have 64
+// bits: like there, %d reads them as signed and the others as unsigned, whatever they were.
+void append_number(std::string& out, uint64_t bits, const Conversion& c, const Sizes& sizes) {
   const size_t start = out.size();
-  // An unsigned value of 64 bits stays what it is, even under %d.
-  const bool is_negative = reads_sign && static_cast<int64_t>(value) < 0 && (bits.is_signed || !c.length.empty());
-  if (is_negative) {
-    out += '-';
-    value = ~value + 1;
-  } else if (reads_sign && has_flag(c, '+')) {
-    out += '+';
-  } else if (reads_sign && has_flag(c, ' ')) {
-    out += ' ';
-  }
-  out += prefix_of(c, value);
+  const bool reads_sign = c.conversion == "d" || c.conversion == "i";
+  uint64_t value = cut(bits, c.length, reads_sign);
+  const bool is_negative = reads_sign && static_cast<int64_t>(value) < 0;
+  if (is_negative) value = 0 - value;
+  out += reads_sign ? sign_of(c, is_negative) : prefix_of(c, value);
   const size_t digits = out.size();
-  if (value != 0 || precision != 0) append_digits(out, value, c.conversion);
-  size_t wanted = precision > 0 ? static_cast<size_t>(precision) : 0;
-  if (has_flag(c, '0') && !has_flag(c, '-') && precision == kNone && width > 0 &&
-      static_cast<size_t>(width) > digits - start)
-    wanted = static_cast<size_t>(width) - (digits - start);
-  if (out.size() - digits < wanted) out.insert(digits, wanted - (out.size() - digits), '0');
-  pad(out, start, c, width);
+  if (value != 0 || sizes.precision != 0) append_digits(out, value, c.conversion[0]);
+  const size_t length = out.size() - digits;
+  size_t wanted = sizes.precision > 0 ? static_cast<size_t>(sizes.precision) : 0;
+  if (c.conversion == "o" && has_flag(c, '#') && (value != 0 || length == 0)) wanted = std::max(wanted, length + 1);
+  const bool fills_with_zeros = has_flag(c, '0') && !sizes.is_left && sizes.precision == kNone;
+  const size_t before = digits - start;
+  if (fills_with_zeros && sizes.width > 0 && static_cast<size_t>(sizes.width) > before)
+    wanted = std::max(wanted, static_cast<size_t>(sizes.width) - before);
+  if (length < wanted) out.insert(digits, wanted - length, '0');
+  pad(out, start, sizes);
 }
 
-// ---- Buffers
-// ----------------------------------------------------------------------------------------------------------
+// ---- Texts ----------------------------------------------------------------------------------------------------------
 
 std::string bytes_of(const Value& value, const TextStyle& style) {
   if (const auto* v = std::get_if<BufferValue>(&value.node)) return v->bytes;
   return to_text(value, style);
 }
 
-std::string escaped(std::string_view bytes) {
-  std::string out;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7f && c != '\\') {
-      out += c;
-    } else {
-      out += fmt::format("\\x{:02x}", byte);
-    }
-  }
-  return out;
-}
-
-std::string hexadecimal(std::string_view bytes, std::string_view separator) {
-  std::string out;
-  for (const char c : bytes) {
-    if (!out.empty()) out += separator;
-    out += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
-
 std::string text_for(const Value& value, const Conversion& c, const TextStyle& style) {
   if (c.conversion == "r") return escaped(bytes_of(value, style));
   if (c.conversion == "rx") return hexadecimal(bytes_of(value, style), "");
   if (c.conversion == "rh") return hexadecimal(bytes_of(value, style), " ");
-  if (c.conversion == "gr") return gfp_flags(bits_of(value).value);
+  if (c.conversion == "gr") return gfp_flags(bits_of(value));
+  if (c.conversion == "p") return "(nil)";
   return to_text(value, style);
 }
 
 bool is_number(const Conversion& c) {
-  return std::string_view("diuoxXpb").find(c.conversion[0]) != std::string_view::npos && c.conversion.size() == 1;
+  return std::string_view("diuoxXp").find(c.conversion[0]) != std::string_view::npos && c.conversion.size() == 1;
 }
 
-void append_value(std::string& out, const Value& value, const Conversion& c, int width, int precision,
+void append_value(std::string& out, const Value& value, const Conversion& c, const Sizes& sizes,
                   const TextStyle& style) {
-  if (is_number(c)) return append_number(out, bits_of(value), c, width, precision);
+  const bool is_null_pointer = c.conversion == "p" && bits_of(value) == 0;
+  if (is_number(c) && !is_null_pointer) return append_number(out, bits_of(value), c, sizes);
   const size_t start = out.size();
   if (c.conversion == "c") {
-    out += static_cast<char>(bits_of(value).value);
+    out += static_cast<char>(bits_of(value));
   } else {
-    std::string text = text_for(value, c, style);
-    if (precision >= 0 && text.size() > static_cast<size_t>(precision)) text.resize(static_cast<size_t>(precision));
-    out += text;
+    const std::string text = text_for(value, c, style);
+    const bool is_cut = sizes.precision >= 0 && !is_null_pointer;
+    out.append(text, 0, is_cut ? static_cast<size_t>(sizes.precision) : std::string::npos);
   }
-  pad(out, start, c, width);
+  pad(out, start, sizes);
 }
 
 // A plain `%d`, `%u`, `%s`: nothing but the value.
 bool is_bare(const Conversion& c) { return c.flags.empty() && c.width == kNone && c.precision == kNone; }
 
+uint64_t read_bits(std::span<const std::byte> record, size_t offset, size_t size) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, record.data() + offset, size);
+  return bits;
+}
+
+// A whole string of a record, where it is there and needs no trailer.
+bool append_string(std::string& out, const types::Type& type, const program::EventField& field,
+                   std::span<const std::byte> record) {
+  size_t offset = field.offset_bytes;
+  size_t size = type.count;
+  if (field.is_in_tail) {
+    if (offset + 8 > record.size()) return false;
+    size = read_bits(record, offset + 4, 4);
+    offset = read_bits(record, offset, 4);
+    if (size + 1 >= type.count) return false;
+  }
+  if (offset + size > record.size()) return false;
+  const auto* text = reinterpret_cast<const char*>(record.data() + offset);
+  const size_t length = ::strnlen(text, size);
+  if (!field.is_in_tail && length == size) return false;
+  out.append(text, length);
+  return true;
+}
+
 // The common cases straight from the record's bytes; false where a Value has to be made.
 bool append_plain(std::string& out, const types::Types& types, const program::EventField& field,
                   std::span<const std::byte> record, const Conversion& c) {
   const types::Type& type = types[field.type];
-  if (!is_bare(c) || field.is_in_tail || field.offset_bytes + type.size_bytes > record.size()) return false;
-  const std::byte* at = record.data() + field.offset_bytes;
-  if (type.kind == types::Kind::kString && c.conversion == "s") {
-    const auto* text = reinterpret_cast<const char*>(at);
-    const size_t length = ::strnlen(text, type.count);
-    if (length == type.count) return false;  // truncated: shown with the trailer
-    out.append(text, length);
-    return true;
-  }
-  const bool is_decimal = c.conversion == "d" || c.conversion == "u" || c.conversion == "s";
-  if (type.kind != types::Kind::kInt || type.size_bytes > 8 || !is_decimal || c.length == "h" || c.length == "hh")
+  if (!is_bare(c) || c.conversion.size() != 1) return false;
+  char conversion = c.conversion[0];
+  if (type.kind == types::Kind::kString) return conversion == 's' && append_string(out, type, field, record);
+  if (type.kind != types::Kind::kInt || type.size_bytes > 8 || c.length.starts_with('h') ||
+      field.offset_bytes + size_t{type.size_bytes} > record.size())
     return false;
-  uint64_t bits = 0;
-  std::memcpy(&bits, at, type.size_bytes);
-  if (type.is_signed && c.conversion != "u") {
-    const int unused = 64 - 8 * static_cast<int>(type.size_bytes);
-    const fmt::format_int digits(static_cast<int64_t>(bits << unused) >> unused);
-    out.append(digits.data(), digits.size());
-  } else if (type.is_signed) {
-    return false;
-  } else {
-    append_decimal(out, bits);
+  uint64_t bits = read_bits(record, field.offset_bytes, type.size_bytes);
+  const int unused_bits = 64 - 8 * static_cast<int>(type.size_bytes);
+  if (type.is_signed) bits = static_cast<uint64_t>(static_cast<int64_t>(bits << unused_bits) >> unused_bits);
+  if (conversion == 's') conversion = type.is_signed ? 'd' : 'u';
+  switch (conversion) {
+    case 'd':
+      if (static_cast<int64_t>(bits) < 0) {
+        out += '-';
+        bits = 0 - bits;
+      }
+      [[fallthrough]];
+    case 'u': append_decimal(out, bits); return true;
+    case 'x': append_digits(out, bits, 'x'); return true;
+    default: return false;
   }
-  return true;
 }
 
 }  // namespace
@@ -302,9 +327,8 @@ void Formatter::append(std::string& out, std::span<const Value> values, const Te
   for (size_t i = 0; i < conversions_.size(); ++i) {
     const Conversion& c = conversions_[i];
     out += literals_[i];
-    const int width = c.width == kFromArgument ? static_cast<int>(bits_of(take()).value) : c.width;
-    const int precision = c.precision == kFromArgument ? static_cast<int>(bits_of(take()).value) : c.precision;
-    append_value(out, take(), c, width, precision, style);
+    const Sizes sizes = sizes_of(c, take);
+    append_value(out, take(), c, sizes, style);
   }
   out += literals_.back();
 }
@@ -322,9 +346,8 @@ void Formatter::append_record(std::string& out, const DecodeContext& context, co
       ++next;
       continue;
     }
-    const int width = c.width == kFromArgument ? static_cast<int>(bits_of(take()).value) : c.width;
-    const int precision = c.precision == kFromArgument ? static_cast<int>(bits_of(take()).value) : c.precision;
-    append_value(out, take(), c, width, precision, style);
+    const Sizes sizes = sizes_of(c, take);
+    append_value(out, take(), c, sizes, style);
   }
   out += literals_.back();
 }
