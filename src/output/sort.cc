@@ -40,7 +40,6 @@ Number average(const StatsValue& stats) {
 std::optional<Number> rank(const Value& value) {
   if (const auto* v = std::get_if<int64_t>(&value.node)) return number_of(*v);
   if (const auto* v = std::get_if<uint64_t>(&value.node)) return Number{false, *v};
-  if (const auto* v = std::get_if<bool>(&value.node)) return Number{false, *v ? uint64_t{1} : uint64_t{0}};
   if (const auto* v = std::get_if<EnumValue>(&value.node)) return number_of(v->number);
   if (const auto* v = std::get_if<StatsValue>(&value.node)) return average(*v);
   if (const auto* v = std::get_if<HistValue>(&value.node)) return Number{false, sum(v->buckets)};
@@ -66,6 +65,10 @@ int compare(const StackValue& a, const StackValue& b) {
 
 int compare(const Value& a, const Value& b) {
   if (a.node.index() != b.node.index()) return compare(a.node.index(), b.node.index());
+  if (const auto* v = std::get_if<bool>(&a.node)) return compare(*v, std::get<bool>(b.node));
+  // Keys of all 64 bits are compared as signed: kernel addresses come before small numbers.
+  if (const auto* v = std::get_if<uint64_t>(&a.node))
+    return compare(static_cast<int64_t>(*v), static_cast<int64_t>(std::get<uint64_t>(b.node)));
   if (const auto ranked = rank(a)) return compare(*ranked, *rank(b));
   if (const auto* v = std::get_if<PointerValue>(&a.node))
     return compare(v->address, std::get<PointerValue>(b.node).address);
