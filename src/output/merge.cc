@@ -73,7 +73,9 @@ void merge_slot(Epoch& epoch, const program::TseriesSlot& slot, Kind aggregation
   epoch.count += slot.count;
   switch (aggregation) {
     case Kind::kSum:
-    case Kind::kAvg: epoch.value += slot.value; break;
+    case Kind::kAvg:  // wraps around, as the kernel's side does
+      epoch.value = static_cast<int64_t>(static_cast<uint64_t>(epoch.value) + static_cast<uint64_t>(slot.value));
+      break;
     case Kind::kMin: epoch.value = is_first ? slot.value : std::min(epoch.value, slot.value); break;
     case Kind::kMax: epoch.value = is_first ? slot.value : std::max(epoch.value, slot.value); break;
     default: epoch.value = slot.value; break;
