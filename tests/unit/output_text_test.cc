@@ -1,0 +1,279 @@
+// The text sink against the examples of the language's description, byte for byte.
+#include <gtest/gtest.h>
+
+#include <ctime>
+
+#include "output_support.h"
+#include "program/layout.h"
+
+namespace espy::output {
+namespace {
+
+const std::string kFullBar(52, '@');
+const std::string kNoBar(52, ' ');
+
+HistValue hist(uint8_t bits, const std::vector<int64_t>& values) {
+  HistValue out{bits, std::vector<uint64_t>(program::hist_bucket_count(bits))};
+  for (const int64_t value : values) ++out.buckets[program::hist_bucket(value, bits)];
+  return out;
+}
+
+std::string map_text(const MapView& view) {
+  return shown("text", [&](Sink& sink) { sink.map(view); });
+}
+
+std::string value_text(const Value& value) {
+  return shown("text", [&](Sink& sink) { sink.value(value); });
+}
+
+TEST(Text, TheHistogramsOfTheDescription) {
+  const std::string text = shown("text", [](Sink& sink) {
+    sink.end();
+    sink.map(scalar("@h", {hist(0, {-3, 0, 1, 9})}));
+    sink.map(scalar("@l", {LhistValue{0, 10, 5, {1, 1, 0, 1}}}));
+    sink.map(keyed("@n", {{tuple({string("a"), number(1)}), {hist(0, {5})}}}));
+  });
+  EXPECT_EQ(text,
+            "\n\n@h:\n"
+            "(..., 0)               1 |" +
+                kFullBar +
+                "|\n"
+                "[0]                    1 |" +
+                kFullBar +
+                "|\n"
+                "[1]                    1 |" +
+                kFullBar +
+                "|\n"
+                "[2, 4)                 0 |" +
+                kNoBar +
+                "|\n"
+                "[4, 8)                 0 |" +
+                kNoBar +
+                "|\n"
+                "[8, 16)                1 |" +
+                kFullBar +
+                "|\n"
+                "\n@l:\n"
+                "(..., 0)               1 |" +
+                kFullBar +
+                "|\n"
+                "[0, 5)                 1 |" +
+                kFullBar +
+                "|\n"
+                "[5, 10)                0 |" +
+                kNoBar +
+                "|\n"
+                "[10, ...)              1 |" +
+                kFullBar +
+                "|\n"
+                "\n@n[a, 1]:\n"
+                "[4, 8)                 1 |" +
+                kFullBar + "|\n\n");
+}
+
+// The labels alone, of all rows.
+std::string labels(const Value& value) {
+  const std::string text = to_text(value, {});
+  std::string out;
+  for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+    out += text.substr(at, text.find(')', at) + 1 - at) + " ";
+  return out;
+}
+
+TEST(Text, FinerHistogramsSplitPowersOfTwo) {
+  EXPECT_EQ(labels({hist(2, {10, 100})}),
+            "[10, 12) [12, 14) [14, 16) [16, 20) [20, 24) [24, 28) [28, 32) [32, 40) [40, 48) [48, 56) [56, 64) "
+            "[64, 80) [80, 96) [96, 112) ");
+}
+
+TEST(Text, LabelsAreShortenedByPowersOf1024) {
+  const auto label = [](int64_t value) { return labels({hist(0, {value})}); };
+  EXPECT_EQ(label(1023), "[512, 1K) ");
+  EXPECT_EQ(label(1024), "[1K, 2K) ");
+  EXPECT_EQ(label(1 << 20), "[1M, 2M) ");
+  EXPECT_EQ(label(1 << 30), "[1G, 2G) ");
+  EXPECT_EQ(label(1LL << 40), "[1T, 2T) ");
+  EXPECT_EQ(label(1LL << 50), "[1P, 2P) ");
+  EXPECT_EQ(label(INT64_MAX), "[4E, 8E) ");
+  const auto linear = [](int64_t min, int64_t max, int64_t step) {
+    LhistValue value{min, max, step, std::vector<uint64_t>(program::lhist_bucket_count(min, max, step), 1)};
+    return labels({value});
+  };
+  EXPECT_EQ(linear(0, 2048, 1024), "(..., 0) [0, 1K) [1K, 2K) [2K, ...) ");
+  EXPECT_EQ(linear(0, 2048, 1000), "(..., 0) [0, 1000) [1000, 2000) [2000, 3000) [2048, ...) ");
+  EXPECT_EQ(linear(1 << 20, 2 << 20, 512 << 10), "(..., 1M) [1M, 1536K) [1536K, 2M) [2M, ...) ");
+  EXPECT_EQ(linear(-10, 0, 5), "(..., -10) [-10, -5) [-5, 0) [0, ...) ");
+}
+
+// 15 of 26 is 30 wide in single precision and 29 in double; the field's is single.
+TEST(Text, BarsAreSharesOfTheFullest) {
+  HistValue value = hist(0, {});
+  value.buckets[4] = 26;
+  value.buckets[5] = 15;
+  EXPECT_EQ(to_text({value}, {}), "[4, 8)                26 |" + kFullBar + "|\n" + "[8, 16)               15 |" +
+                                      std::string(30, '@') + std::string(22, ' ') + "|\n");
+  // Counts beyond their column push the bar.
+  value.buckets = {12345678, 123456789};
+  EXPECT_EQ(to_text({value}, {}).substr(0, 27), "(..., 0)        12345678 |@");
+}
+
+TEST(Text, AnEmptyHistogramHasNoRows) { EXPECT_EQ(map_text(scalar("@h", {hist(0, {})})), "@h:\n\n"); }
+
+TEST(Text, TheScalarsOfTheDescription) {
+  const auto text_of = [](Value value) { return map_text(scalar("@x", std::move(value))); };
+  EXPECT_EQ(text_of(number(5)), "@x: 5\n");
+  EXPECT_EQ(text_of({StatsValue{1, true, 4, false}}), "@x: { .count = 1, .average = 4, .total = 4 }\n");
+  EXPECT_EQ(text_of(tuple({number(1), string("a"), tuple({number(2), number(3)})})), "@x: (1, a, (2, 3))\n");
+  EXPECT_EQ(text_of({RecordValue{{"a", "b"}, {number(1), string("x")}}}), "@x: { .a = 1, .b = x }\n");
+  EXPECT_EQ(text_of({RecordValue{}}), "@x: {}\n");
+  EXPECT_EQ(text_of({true}), "@x: true\n");
+  EXPECT_EQ(text_of({PointerValue{0x1234}}), "@x: 0x1234\n");
+  EXPECT_EQ(text_of({ListValue{{number(1), number(2)}}}), "@x: [1,2]\n");
+  EXPECT_EQ(text_of({}), "@x: null\n");
+  EXPECT_EQ(text_of({BufferValue{"a\1"}}), "@x: a\\x01\n");
+  MapView unset = scalar("@x", {});
+  unset.entries.clear();
+  EXPECT_EQ(map_text(unset), "");
+}
+
+TEST(Text, TheKeyedMapsOfTheDescription) {
+  EXPECT_EQ(map_text(keyed("@a", {{number(1), {uint64_t{1}}}})), "@a[1]: 1\n");
+  EXPECT_EQ(map_text(keyed("@e", {{tuple({string("x"), number(1)}), {StatsValue{1, true, 4, true}}}})),
+            "@e[x, 1]: 4\n");
+  EXPECT_EQ(map_text(keyed("@y", {{tuple({tuple({number(1), number(2)}), number(3)}), number(4)}})),
+            "@y[(1, 2), 3]: 4\n");
+  MapView top = keyed("@m", {{number(1), number(30)}, {number(2), number(10)}, {number(3), number(20)}});
+  top.top = 2;
+  top.divisor = 10;
+  EXPECT_EQ(map_text(top), "@m[3]: 2\n@m[1]: 3\n");
+  top.top = 9;
+  top.divisor = 0;
+  EXPECT_EQ(map_text(top), "@m[2]: 10\n@m[3]: 20\n@m[1]: 30\n");
+}
+
+TEST(Text, DivisorsDivideWhatIsAnAmount) {
+  const auto divided_by = [](uint64_t divisor, Value value) {
+    MapView view = scalar("@x", std::move(value));
+    view.divisor = divisor;
+    return map_text(view);
+  };
+  EXPECT_EQ(divided_by(10, number(-25)), "@x: -2\n");
+  EXPECT_EQ(divided_by(UINT64_MAX, number(-25)), "@x: 0\n");
+  EXPECT_EQ(divided_by(10, {UINT64_MAX}), "@x: 1844674407370955161\n");
+  EXPECT_EQ(divided_by(10, {StatsValue{2, true, 150, true}}), "@x: 7\n");
+  EXPECT_EQ(divided_by(10, {StatsValue{1, false, -1, true}}), "@x: 1844674407370955161\n");
+  EXPECT_EQ(divided_by(10, string("a")), "@x: a\n");
+  EXPECT_EQ(divided_by(10, {LhistValue{0, 1, 1, {20, 0, 0}}}), "@x:\n(..., 0)              20 |" + kFullBar + "|\n\n");
+  // The bar is of the counts as they are.
+  HistValue value = hist(0, {});
+  value.buckets[4] = 3;
+  value.buckets[5] = 2;
+  EXPECT_EQ(divided_by(2, {value}), "@x:\n[4, 8)                 1 |" + kFullBar + "|\n" +
+                                        "[8, 16)                1 |" + std::string(34, '@') + std::string(18, ' ') +
+                                        "|\n\n");
+}
+
+TEST(Text, PrintedValuesEndTheirLine) {
+  EXPECT_EQ(value_text(tuple({number(1), string("x")})), "(1, x)\n");
+  EXPECT_EQ(value_text(string("hi")), "hi\n");
+  EXPECT_EQ(value_text(number(20)), "20\n");
+  EXPECT_EQ(value_text({EnumValue{3, ""}}), "3\n");
+}
+
+TEST(Text, FullStringsHaveTheTrailer) {
+  const auto print = [](Sink& sink) { sink.value({StringValue{"abcd", true}}); };
+  EXPECT_EQ(shown("text", print), "abcd..\n");
+  EXPECT_EQ(shown("text", print, {.truncation_trailer = "[cut]"}), "abcd[cut]\n");
+}
+
+// ---- Stacks ---------------------------------------------------------------------------------------------------------
+
+StackValue stack(types::StackMode mode, bool is_user) {
+  StackValue out;
+  out.mode = static_cast<uint8_t>(mode);
+  out.is_user = is_user;
+  out.frames = {{0xabc0, "vfs_read", 16, "libc.so.6", "00ff"}, {0x1234}};
+  return out;
+}
+
+TEST(Text, StacksStandUnderTheirName) {
+  const Value kernel{stack(types::StackMode::kBpftrace, false)};
+  const std::string frames = "\n        vfs_read+16\n        0x1234\n";
+  EXPECT_EQ(map_text(scalar("@k", kernel)), "@k: " + frames + "\n");
+  EXPECT_EQ(value_text(kernel), frames + "\n");
+  EXPECT_EQ(map_text(keyed("@", {{kernel, number(2)}})), "@[" + frames + "]: 2\n");
+  EXPECT_EQ(map_text(keyed("@", {{tuple({kernel, string("bash")}), number(2)}})), "@[" + frames + ", bash]: 2\n");
+  EXPECT_EQ(value_text({StackValue{}}), "\n\n");
+}
+
+TEST(Text, StackModes) {
+  using types::StackMode;
+  EXPECT_EQ(value_text({stack(StackMode::kPerf, false)}), "\n\tabc0 vfs_read+16\n\t1234 0x1234\n\n");
+  EXPECT_EQ(value_text({stack(StackMode::kPerf, true)}),
+            "\n\tabc0 vfs_read+16 (libc.so.6)\n\t1234 0x1234 ([unknown])\n\n");
+  EXPECT_EQ(value_text({stack(StackMode::kRaw, true)}), "\nabc0\n1234\n\n");
+}
+
+// ---- Time series ----------------------------------------------------------------------------------------------------
+
+class TextInUtc : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("TZ", "UTC", 1);
+    ::tzset();
+  }
+};
+
+TEST_F(TextInUtc, TheTimeSeriesOfTheDescription) {
+  constexpr uint64_t kStart = ((9 * 60 + 26) * 60 + 44) * 1'000'000'000ULL;
+  const std::string margin(19, ' '), line(51, '_'), scale = margin + "2" + std::string(51, ' ') + "4\n";
+  EXPECT_EQ(map_text(scalar("@t", {TseriesValue{1'000'000'000, {{kStart, 3}}}})),
+            "@t:\n" + scale + "hh:mm:ss.ns        |" + line + "|\n" + "09:26:44.000000000 |" + std::string(25, ' ') +
+                "*" + std::string(25, ' ') + "| 3\n" + margin + "v" + line + "v\n" + scale + "\n");
+}
+
+TEST_F(TextInUtc, TimesWithoutDataHaveADash) {
+  const std::string text = to_text({TseriesValue{1, {{0, -5}, {1, std::nullopt}, {2, 5}}}}, {});
+  EXPECT_NE(text.find("00:00:00.000000000 |*" + std::string(50, ' ') + "| -5\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("00:00:00.000000001 |" + std::string(51, ' ') + "| -\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("00:00:00.000000002 |" + std::string(50, ' ') + "*| 5\n"), std::string::npos) << text;
+}
+
+TEST_F(TextInUtc, TheWholeRangeOfNumbersHasItsPlace) {
+  const std::string text = to_text({TseriesValue{1, {{0, INT64_MIN}, {1, 0}, {2, INT64_MAX}}}}, {});
+  EXPECT_NE(text.find("|*" + std::string(50, ' ') + "| -9223372036854775808\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("|" + std::string(50, ' ') + "*| 9223372036854775807\n"), std::string::npos) << text;
+  to_text({TseriesValue{1, {{0, INT64_MAX}}}}, {});
+  to_text({TseriesValue{1, {{0, INT64_MIN}}}}, {});
+  EXPECT_EQ(to_text({TseriesValue{1, {}}}, {}), "");
+}
+
+// ---- Messages -------------------------------------------------------------------------------------------------------
+
+std::string messages(const std::function<void(Sink&)>& use, bool quiet = false) {
+  Writer out(-1, Buffering::kFull);
+  testing::internal::CaptureStderr();
+  use(*find_sink("text")->create(out, {}, quiet));
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Text, MessagesGoToStderr) {
+  EXPECT_EQ(messages([](Sink& sink) { sink.attached(1); }), "Attached 1 probe\n");
+  EXPECT_EQ(messages([](Sink& sink) { sink.attached(12); }), "Attached 12 probes\n");
+  EXPECT_EQ(messages([](Sink& sink) { sink.attached(12); }, true), "");
+  EXPECT_EQ(messages([](Sink& sink) { sink.lost(7); }), "Lost 7 events\n");
+  EXPECT_EQ(messages([](Sink& sink) { sink.total_lost(7); }), "WARNING: Total lost event count: 7\n");
+  EXPECT_EQ(messages([](Sink& sink) { sink.message("errorf", "bad 1", "stdin", 1, 9, 62); }),
+            "stdin:1:9-62: ERROR: bad 1\n");
+  EXPECT_EQ(messages([](Sink& sink) { sink.message("warnf", "odd\n", "stdin", 1, 9, 62); }),
+            "stdin:1:9-62: WARNING: odd\n");
+  EXPECT_EQ(messages([](Sink& sink) { sink.message("runtime_error", "full", "", 0, 0, 0); }), "WARNING: full\n");
+}
+
+TEST(Text, ReadyTextIsWrittenAsItIs) {
+  EXPECT_EQ(shown("text", [](Sink& sink) { sink.text("printf", std::string_view("a\0b", 3)); }),
+            std::string("a\0b", 3));
+}
+
+}  // namespace
+}  // namespace espy::output
