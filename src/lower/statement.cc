@@ -108,7 +108,9 @@ void UnitLowering::assign(const syntax::Assign& node) {
 // on the stack, and one byte of which was written again, is just a number to it: the loop is walked until nothing new
 // is seen.
 ValueId UnitLowering::hide_from_verifier(ValueId value) {
-  const ValueId place = ir().slot(ir().add_slot(8, 8, "hidden"));
+  ir::SlotId& slot = hiding_slots_[function_id_];
+  if (!slot.valid()) slot = ir().add_slot(8, 8, "hidden");
+  const ValueId place = ir().slot(slot);
   ir().store(8, place, value);
   ir().store(1, place, value);
   return ir().load(8, place);

@@ -276,6 +276,7 @@ class UnitLowering : public Lowering {
   std::vector<std::unique_ptr<check::Unit>> inlined_units_;
   ir::Builder* builder_ = nullptr;
   FunctionId function_id_;
+  std::map<FunctionId, ir::SlotId> hiding_slots_;  // hide_from_verifier's, one a function
   FunctionId main_id_;
   std::vector<FunctionId> functions_;                           // of this program
   std::map<FunctionId, std::unique_ptr<ir::Function>> bodies_;  // builders hold on to them; moved out at the end

@@ -88,7 +88,10 @@ void UnitLowering::write_variable(VariableId variable, Operand operand) {
     // count. One byte of it written again, and it knows only that there is a number.
     if (types::is_integer(types()[type])) ir().store(1, frame(), value, made.frame_offset);
   } else {
-    write_slot(made.slot, value);
+    // In a loop, a number of which only the type is known is less to follow than one with bounds.
+    const bool is_hidden = !activation().loops.empty() && types::is_integer(types()[type]) &&
+                           kernel().has(kernel::Feature::kMayGoto);
+    write_slot(made.slot, is_hidden ? hide_from_verifier(value) : value);
   }
 }
 
