@@ -1,5 +1,7 @@
 // What is answered while the script is compiled: of types, of the kernel, of the command line. These fold to constants,
 // so that `if comptime (...)` can ask.
+#include <cstring>
+
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
@@ -47,12 +49,64 @@ TypeId check_kfunc(Checker& checker, const CallSite& call) {
   return answer(checker, call, name && checker.kernel().kfunc_id(*name).has_value());
 }
 
+// ---- config: the configuration variables, as a record of constants
+
+struct Setting {
+  std::string_view name;
+  uint64_t (*value)(const spec::Config&);
+  bool is_bool = false;
+};
+
+constexpr Setting kSettings[] = {
+    {"max_strlen", [](const spec::Config& config) { return config.max_strlen; }},
+    {"max_map_keys", [](const spec::Config& config) { return config.max_map_keys; }},
+    {"max_probes", [](const spec::Config& config) { return config.max_probes; }},
+    {"max_bpf_progs", [](const spec::Config& config) { return config.max_bpf_progs; }},
+    {"max_cat_bytes", [](const spec::Config& config) { return config.max_cat_bytes; }},
+    {"on_stack_limit", [](const spec::Config& config) { return config.on_stack_limit; }},
+    {"log_size", [](const spec::Config& config) { return config.log_size; }},
+    {"cpp_demangle", [](const spec::Config& config) { return uint64_t{config.cpp_demangle}; }, true},
+    {"lazy_symbolication", [](const spec::Config& config) { return uint64_t{config.lazy_symbolication}; }, true},
+    {"print_maps_on_exit", [](const spec::Config& config) { return uint64_t{config.print_maps_on_exit}; }, true},
+    {"show_debug_info", [](const spec::Config& config) { return uint64_t{config.show_debug_info}; }, true},
+};
+
+TypeId check_config(Checker& checker, const CallSite&) {
+  types::Types& types = checker.types();
+  std::vector<types::Member> members;
+  for (const Setting& setting : kSettings)
+    members.push_back(
+        {.name = std::string(setting.name), .type = setting.is_bool ? types.bool_type() : types.uint64()});
+  return types.record(std::move(members));
+}
+
+lower::Operand lower_config(lower::Lowering& lowering, const CallSite& call) {
+  const TypeId type = lowering.type(call.expr);
+  const types::Type& record = lowering.types()[type];
+  std::string bytes(record.size_bytes, '\0');
+  for (size_t i = 0; i < record.members.size(); ++i) {
+    const uint64_t value = kSettings[i].value(lowering.config());
+    std::memcpy(bytes.data() + record.members[i].offset_bytes(), &value, kSettings[i].is_bool ? 1 : sizeof(value));
+  }
+  return {type, lowering.constant_bytes(bytes), true};
+}
+
 // ---- Refusing to compile
 
 TypeId check_fail(Checker& checker, const CallSite& call) {
   checker.error("fail", call.span, checker.text(call.arguments[0]).value_or(""));
   return checker.types().void_type();
 }
+
+TypeId check_assert_str(Checker& checker, const CallSite& call) {
+  const TypeId type = checker.type(call.arguments[0]);
+  if (!is_string(checker.types()[type]))
+    checker.error("static-assert", checker.ast()[call.arguments[0]].span,
+                  "this must be a string, and is " + to_string(checker.types(), type));
+  return checker.types().void_type();
+}
+
+lower::Operand lower_nothing(lower::Lowering&, const CallSite&) { return {}; }
 
 TypeId check_static_assert(Checker& checker, const CallSite& call) {
   if (checker.integer(call.arguments[0]) == 0)
@@ -123,10 +177,21 @@ constexpr spec::Builtin kRows[] = {
      .doc = "True for integers without a sign.",
      .check = check_type<is_unsigned>,
      .example = "begin { print(is_unsigned_integer(pid)); }"},
+    {.sig = "any config",
+     .doc = "The configuration variables that are numbers or switches, as a record: `config.max_strlen`.",
+     .kind = spec::BuiltinKind::kVariable,
+     .check = check_config,
+     .lower = lower_config,
+     .example = "begin { print(config.max_strlen); }"},
     {.sig = "any kfunc_exist(literal string name)",
      .doc = "True if the kernel has a function of this name that programs may call.",
      .check = check_kfunc,
      .example = "begin { print(kfunc_exist(\"bpf_no_such_function\")); }"},
+    {.sig = "any kfunc_allowed(literal string name)",
+     .doc = "True if the kernel offers this function to programs. Which types of programs may call it is not written "
+            "down anywhere; the kernel says so when it loads them.",
+     .check = check_kfunc,
+     .example = "begin { print(kfunc_allowed(\"bpf_no_such_function\")); }"},
     {.sig = "void fail(literal string message)",
      .doc = "Refuses to compile with this message, where it is not in a branch that `comptime` leaves out.",
      .check = check_fail},
@@ -134,6 +199,11 @@ constexpr spec::Builtin kRows[] = {
      .doc = "Refuses to compile with this message if the condition is false.",
      .check = check_static_assert,
      .example = "begin { static_assert(1 + 1 == 2, \"odd\"); }"},
+    {.sig = "void assert_str(any e)",
+     .doc = "Refuses to compile if the expression is not a string.",
+     .check = check_assert_str,
+     .lower = lower_nothing,
+     .example = "begin { assert_str(comm); }"},
     {.sig = "any getopt(literal string name, literal any default = false, literal string description = \"\")",
      .doc = "The value of the script's option `--name`, given behind `--`; a switch, or as the default's type is.",
      .check = check_getopt,

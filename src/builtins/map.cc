@@ -47,12 +47,44 @@ Operand lower_find(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.types().bool_type(), lowering.find_into(element, call.arguments[2]));
 }
 
-// ---- len: of a map its keys, of an array its elements --------------------------------------------------------------
+// ---- len: of a map its keys, of an array its elements, of a stack its frames ---------------------------------------
+//
+// A stack as a value is a number by which user space finds its frames: BPF cannot. So it is taken again, into memory,
+// which is why it must be asked for by name.
+
+bool is_stack(const types::Type& type) { return type.kind == Kind::kKernelStack || type.kind == Kind::kUserStack; }
+
+bool takes_stack(const syntax::Ast& ast, ExprId expr, const types::Type& type) {
+  const std::string_view word = type.kind == Kind::kKernelStack ? "kstack" : "ustack";
+  const auto* name = ast.get<syntax::Name>(expr);
+  const auto* call = ast.get<syntax::Call>(expr);
+  return (name && name->name == word) || (call && call->name == word);
+}
+
+Operand lower_frames(Lowering& lowering, types::Type type) {
+  constexpr int64_t kUserStackFlag = 256;  // BPF_F_USER_STACK
+  constexpr uint32_t kFrameBytes = 8;
+  ir::Builder& ir = lowering.ir();
+  const uint32_t size = type.count * kFrameBytes;
+  const ir::ValueId flags = ir.constant(type.kind == Kind::kUserStack ? kUserStackFlag : 0);
+  const ir::ValueId got =
+      ir.call(ir::Helper::get_stack, {ir.context(), lowering.memory(size, "frames"), ir.constant(size), flags});
+  const ir::ValueId frames = lowering.select(
+      ir::Condition::slt, got, ir.constant(0), [&] { return ir.constant(0); },
+      [&] { return ir.binary(ir::Op::k_shr, got, 3); });
+  return lowering.scalar_operand(lowering.types().int64(), frames);
+}
 
 TypeId check_len(Checker& checker, const CallSite& call) {
   const ExprId what = call.arguments[0];
   const bool is_map = checker.unit().fact(what).map.valid() && !is_element(checker.ast(), what);
   const types::Type& type = checker.types()[checker.type(what)];
+  if (!is_map && is_stack(type)) {
+    if (!takes_stack(checker.ast(), what, type))
+      checker.error("stack-length", checker.ast()[what].span, "a stack's length can be asked only where it is taken",
+                    "write `len(kstack)` or `len(ustack)`, and keep the number");
+    return checker.types().int64();
+  }
   if (!is_map && type.kind != Kind::kArray && type.kind != Kind::kTuple) {
     checker.error(
         "wrong-argument", checker.ast()[what].span,
@@ -65,8 +97,10 @@ TypeId check_len(Checker& checker, const CallSite& call) {
 }
 
 Operand lower_len(Lowering& lowering, const CallSite& call) {
-  return lowering.scalar_operand(lowering.types().int64(),
-                                 lowering.length(lowering.unit().fact(call.arguments[0]).map));
+  const ExprId what = call.arguments[0];
+  if (!lowering.unit().fact(what).map.valid() || is_element(lowering.ast(), what))
+    return lower_frames(lowering, lowering.types()[lowering.type(what)]);
+  return lowering.scalar_operand(lowering.types().int64(), lowering.length(lowering.unit().fact(what).map));
 }
 
 constexpr spec::Builtin kRows[] = {
@@ -84,7 +118,7 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_find,
      .example = "begin { @x[1] = 5; if (find(@x, 1, $value)) { print($value); } }"},
     {.sig = "any len(any m)",
-     .doc = "The number of keys of a map, or of elements of an array.",
+     .doc = "The number of keys of a map, of elements of an array, or of frames of `kstack` and `ustack`.",
      .check = check_len,
      .lower = lower_len,
      .example = "begin { @x[1] = 1; @x[2] = 2; print(len(@x)); }"},

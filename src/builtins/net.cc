@@ -102,6 +102,21 @@ Operand lower_pton(Lowering& lowering, const CallSite& call) {
 
 // ---- macaddr, socket_cookie
 
+// The helper takes only pointers that the verifier trusts; the number itself is in the socket, once somebody asked for
+// it: the kernel numbers a socket when it is first asked.
+TypeId check_cookie(Checker& checker, const CallSite& call) {
+  if (!checker.kernel().find_struct(checker.types(), "sock").valid())
+    checker.error("no-btf", call.span, "`socket_cookie` needs the kernel's types (BTF)");
+  return checker.types().uint64();
+}
+
+Operand lower_cookie(Lowering& lowering, const CallSite& call) {
+  const TypeId sock = lowering.kernel().find_struct(lowering.types(), "sock");
+  const Operand found =
+      kernel_member(lowering, lowering.scalar(call.arguments[0]), sock, {"__sk_common", "skc_cookie", "counter"});
+  return lowering.scalar_operand(lowering.types().uint64(), found.value);
+}
+
 Operand lower_macaddr(Lowering& lowering, const CallSite& call) {
   const Pointed source = pointed_to(lowering, call.arguments[0]);
   Operand out{lowering.types().simple(Kind::kMac), lowering.memory(kMacBytes, "mac"), true};
@@ -125,6 +140,11 @@ constexpr spec::Builtin kRows[] = {
      .doc = "The hardware address whose 6 bytes are at `p`.",
      .lower = lower_macaddr,
      .example = "begin { print(macaddr(\"abcdef\")); }"},
+    {.sig = "any socket_cookie(pointer socket)",
+     .doc = "The kernel's number for a `struct sock *`, never used twice; 0 while nobody has asked for it.",
+     .check = check_cookie,
+     .lower = lower_cookie,
+     .example = "rawtracepoint:inet_sock_set_state { print(socket_cookie(args.sk)); }"},
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/fd.h"
 #include "builtins/all.h"
@@ -262,11 +261,14 @@ void handle_assert(EventView& event) {
 // ---- debugf: into the kernel's own trace
 // ------------------------------------------------------------------------------
 
-constexpr size_t kMaxTraced = 3;  // values that the helper takes
+// The old helper takes three values; one of 5.16 takes an array of them.
+
+constexpr size_t kTracedInRegisters = 3;
+constexpr size_t kMaxTraced = 12;  // MAX_BPRINTF_VARARGS
 
 TypeId check_debugf(Checker& checker, const CallSite& call) {
   if (call.arguments.size() > 1 + kMaxTraced)
-    checker.error("debugf-arguments", call.span, "`debugf` takes at most three values");
+    checker.error("debugf-arguments", call.span, "`debugf` takes at most twelve values");
   return check_format(checker, call);
 }
 
@@ -288,13 +290,20 @@ std::string kernel_format(const std::string& format) {
 Operand lower_debugf(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const std::string format = kernel_format(*lowering.text(call.arguments[0]));
-  std::array<ir::ValueId, kMaxTraced> values = {ir.constant(0), ir.constant(0), ir.constant(0)};
-  for (size_t i = 1; i < call.arguments.size() && i <= kMaxTraced; ++i) {
-    const Operand operand = lowering.in_our_memory(lowering.value(call.arguments[i]));
-    values[i - 1] = operand.value;
+  const ir::ValueId text = lowering.constant_bytes(format);
+  const ir::ValueId text_size = ir.constant(static_cast<int64_t>(format.size()));
+  std::vector<ir::ValueId> values;
+  for (size_t i = 1; i < call.arguments.size(); ++i)
+    values.push_back(lowering.in_our_memory(lowering.value(call.arguments[i])).value);
+  if (values.size() <= kTracedInRegisters) {
+    values.resize(kTracedInRegisters, ir.constant(0));
+    ir.call(ir::Helper::trace_printk, {text, text_size, values[0], values[1], values[2]});
+    return {};
   }
-  ir.call(ir::Helper::trace_printk, {lowering.constant_bytes(format), ir.constant(static_cast<int64_t>(format.size())),
-                                     values[0], values[1], values[2]});
+  const auto size = static_cast<uint32_t>(values.size() * sizeof(uint64_t));
+  const ir::ValueId array = lowering.memory(size, "traced");
+  for (size_t i = 0; i < values.size(); ++i) ir.store(8, array, values[i], static_cast<int64_t>(i * sizeof(uint64_t)));
+  ir.call(ir::Helper::trace_vprintk, {text, text_size, array, ir.constant(size)});
   return {};
 }
 
@@ -318,7 +327,7 @@ constexpr spec::Builtin kRows[] = {
      .handle = handle_warnf,
      .example = "begin { warnf(\"odd: %d\", 42); }"},
     {.sig = "void debugf(literal string format, ...)",
-     .doc = "Prints at once into the kernel's trace, /sys/kernel/tracing/trace_pipe. At most three values.",
+     .doc = "Prints at once into the kernel's trace, /sys/kernel/tracing/trace_pipe. At most twelve values.",
      .check = check_debugf,
      .lower = lower_debugf,
      .example = "begin { debugf(\"here: %d\", 42); }"},

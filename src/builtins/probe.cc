@@ -110,6 +110,50 @@ Operand lower_signal(Lowering& lowering, const CallSite& call) {
   return {};
 }
 
+// ---- Changing what happens: the return value of a function, the memory of a process
+
+TypeId check_override(Checker& checker, const CallSite& call) {
+  if (!checker.kernel().symbol_address("bpf_override_return"))
+    checker.error("missing-feature", call.span, "this kernel cannot override return values",
+                  "it must be built with CONFIG_BPF_KPROBE_OVERRIDE");
+  return checker.types().void_type();
+}
+
+Operand lower_override(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  ir.call(Helper::override_return, {ir.context(), lowering.scalar(call.arguments[0])});
+  return {};
+}
+
+TypeId check_write_user(Checker& checker, const CallSite& call) {
+  const auto length = checker.integer(call.arguments[2]);
+  const types::Type& source = checker.types()[checker.type(call.arguments[1])];
+  const bool is_sized = source.kind == Kind::kString || source.kind == Kind::kArray || source.kind == Kind::kStruct;
+  const auto limit = is_sized ? source.size_bytes : static_cast<uint32_t>(checker.config().max_strlen);
+  if (length && (*length < 1 || *length > limit))
+    checker.error("write-length", checker.ast()[call.arguments[2]].span,
+                  "the length must be from 1 to " + std::to_string(limit));
+  return checker.types().void_type();
+}
+
+// The helper writes from our memory only.
+Operand lower_write_user(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const auto size = static_cast<uint32_t>(lowering.integer(call.arguments[2]).value_or(1));
+  const ir::ValueId destination = lowering.scalar(call.arguments[0]);
+  const Pointed source = pointed_to(lowering, call.arguments[1]);
+  const ir::ValueId bytes = lowering.memory(size, "written");
+  lowering.read(bytes, size, source.address, source.space);
+  ir.call(Helper::probe_write_user, {destination, bytes, ir.constant(size)});
+  return {};
+}
+
+TypeId check_unwatch(Checker& checker, const CallSite& call) {
+  checker.error("no-watchpoints", call.span, "`unwatch` ends a watchpoint while it runs, and espy's cannot be ended so",
+                "test a map in the watchpoint's predicate instead");
+  return checker.types().void_type();
+}
+
 constexpr spec::Builtin kRows[] = {
     {.sig = "probe_name probe",
      .doc = "The full name of the probe that fired.",
@@ -156,6 +200,23 @@ constexpr spec::Builtin kRows[] = {
      .needs = kernel::Feature::kSendSignal,
      .is_unsafe = true,
      .example = "uprobe:/bin/bash:readline { signal_thread(10); }"},
+    {.sig = "void override(int value)",
+     .doc = "Makes the probed function return this value without running. Only functions that the kernel lists for "
+            "error injection. Needs `--unsafe`.",
+     .check = check_override,
+     .lower = lower_override,
+     .needs = kernel::Feature::kKprobe,
+     .is_unsafe = true,
+     .providers = "kprobe"},
+    {.sig = "void write_user(pointer destination, any source, literal int length)",
+     .doc = "Writes `length` bytes into the memory of the process that is traced. Needs `--unsafe`.",
+     .check = check_write_user,
+     .lower = lower_write_user,
+     .needs = kernel::Feature::kProbeWriteUser,
+     .is_unsafe = true},
+    {.sig = "void unwatch(int address)",
+     .doc = "Ends the watchpoint at an address. Refused: espy's watchpoints stay until the end.",
+     .check = check_unwatch},
 };
 
 }  // namespace

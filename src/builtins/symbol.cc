@@ -1,8 +1,11 @@
 // Stacks, and addresses to and from names. In BPF all of these are numbers; names are found when they are shown.
+#include <elf.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "base/fd.h"
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
@@ -174,16 +177,64 @@ TypeId check_kaddr(Checker& checker, const CallSite& call) {
   return checker.types().uint64();
 }
 
+// ---- percpu_kaddr: a per-CPU variable has a place in a region that each CPU has of its own
+
+constexpr const char* kRegionOffsets = "__per_cpu_offset";
+
+TypeId check_percpu_kaddr(Checker& checker, const CallSite& call) {
+  const auto name = checker.text(call.arguments[0]);
+  for (const std::string& wanted : {name.value_or(kRegionOffsets), std::string(kRegionOffsets)}) {
+    if (checker.kernel().symbol_address(wanted)) continue;
+    checker.error("unknown-symbol", checker.ast()[call.arguments[0]].span,
+                  "the kernel has no symbol `" + wanted + "` that it shows us",
+                  "it shows variables if CONFIG_KALLSYMS_ALL is set");
+    break;
+  }
+  return checker.types().uint64();
+}
+
+Operand lower_percpu_kaddr(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  kernel::Kernel& kernel = lowering.kernel();
+  const auto base = static_cast<int64_t>(kernel.symbol_address(*lowering.text(call.arguments[0])).value_or(0));
+  const auto offsets = static_cast<int64_t>(kernel.symbol_address(kRegionOffsets).value_or(0));
+  const ValueId cpu = call.arguments.size() > 1 ? lowering.scalar(call.arguments[1]) : lowering.cpu();
+  const ValueId row = bounded(lowering, cpu, kernel.cpu_count() - 1);
+  const ValueId place = ir.binary(Op::k_add, ir.binary(Op::k_shl, row, 3), offsets);
+  const ValueId region = lowering.read_scalar(place, 0, 8, false, types::AddressSpace::kKernel);
+  return lowering.scalar_operand(lowering.types().uint64(), ir.binary(Op::k_add, region, base));
+}
+
 // ---- uaddr: a symbol of the probed binary
 //
 // A position-independent program is somewhere else in each process. Where -p or -c names the process, its mappings say.
 // Else a probe at a known instruction does: the instruction pointer and the place of that instruction in the file
 // differ by as much as the symbol's address and its place. A return probe fires in the caller, so it has no such
-// instruction.
+// instruction; but if the binary is a program and no library, the kernel knows where the process has its code.
 
 std::optional<symbols::ElfSymbol> find_symbol(const symbols::ElfFile& file, const std::string& name) {
   const auto object = file.find_object(name);
   return object ? object : file.find_function(name);
+}
+
+// The lowest address, as linked, that a program's code is loaded at; nothing of a library, which has no interpreter.
+std::optional<uint64_t> code_address(const std::string& path) {
+  const auto image = read_file(path);
+  Elf64_Ehdr header;
+  if (!image || image->size() < sizeof(header)) return std::nullopt;
+  std::memcpy(&header, image->data(), sizeof(header));
+  std::optional<uint64_t> lowest;
+  bool is_program = false;
+  for (size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    const size_t at = header.e_phoff + i * sizeof(segment);
+    if (header.e_ident[EI_CLASS] != ELFCLASS64 || at + sizeof(segment) > image->size()) return std::nullopt;
+    std::memcpy(&segment, image->data() + at, sizeof(segment));
+    is_program |= segment.p_type == PT_INTERP;
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
+      lowest = std::min(lowest.value_or(UINT64_MAX), segment.p_vaddr);
+  }
+  return is_program ? lowest : std::nullopt;
 }
 
 bool knows_its_place(const spec::ProbeContext& context, const program::Probe& probe) {
@@ -219,7 +270,7 @@ TypeId check_uaddr(Checker& checker, const CallSite& call) {
     bias = symbols->load_bias(pid, probe.target);
   if (bias) {
     checker.fold(call.expr, static_cast<int64_t>(symbol->address + *bias));
-  } else if (!knows_its_place(checker.unit().context, probe)) {
+  } else if (!knows_its_place(checker.unit().context, probe) && !code_address(probe.target)) {
     checker.error("no-process", call.span, "`" + probe.target + "` is loaded at another address in each process",
                   "name a process with -p, or use a uprobe");
   }
@@ -233,6 +284,11 @@ Operand lower_uaddr(Lowering& lowering, const CallSite& call) {
   const auto file = symbols::ElfFile::open(path);
   const auto symbol = file ? find_symbol(*file, *lowering.text(call.arguments[0])) : std::nullopt;
   if (!symbol) return {type, ir.constant(0)};
+  if (!knows_its_place(lowering.unit().context, lowering.checked().probes[lowering.unit().probes[0]])) {
+    const ValueId start = lowering.current_task_field({"mm", "start_code"});
+    const uint64_t linked = code_address(path).value_or(0);
+    return {type, ir.binary(Op::k_add, start, static_cast<int64_t>(symbol->address - linked))};
+  }
   // What to add to the instruction pointer, by probe.
   std::string table;
   for (const program::Probe& probe : lowering.checked().probes) {
@@ -292,6 +348,10 @@ constexpr spec::Builtin kRows[] = {
      .doc = "The address of a kernel symbol.",
      .check = check_kaddr,
      .example = "begin { printf(\"%p\\n\", kaddr(\"vfs_read\")); }"},
+    {.sig = "any percpu_kaddr(literal string name, int cpu = cpu)",
+     .doc = "The address of a kernel's per-CPU variable, for this CPU or the one given.",
+     .check = check_percpu_kaddr,
+     .lower = lower_percpu_kaddr},
     {.sig = "any uaddr(literal string name)",
      .doc = "The address of a symbol in the probed binary, as a pointer to an integer of the symbol's size.",
      .check = check_uaddr,

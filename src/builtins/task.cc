@@ -12,6 +12,7 @@ namespace espy::builtins {
 namespace {
 
 using check::Checker;
+using ir::Condition;
 using ir::Helper;
 using ir::Op;
 using ir::ValueId;
@@ -121,14 +122,42 @@ Operand lower_username(Lowering& lowering, const CallSite& call) {
 
 // ---- comm -----------------------------------------------------------------------------------------------------------
 
+// comm(pid) looks the process up. Kernels since 6.2 have a function for that, and let some types of programs call it.
+bool may_look_up(program::ProgramKind kind) {
+  return kind != program::ProgramKind::kRawTracepoint && kind != program::ProgramKind::kKprobe;
+}
+
 TypeId check_comm(Checker& checker, const CallSite& call) {
-  if (!call.arguments.empty())
-    checker.error("comm-of-pid", call.span, "`comm` is the current thread's only",
-                  "keep names by pid in a map, at a probe where they run");
+  if (!call.arguments.empty()) {
+    const bool knows = checker.kernel().kfunc_id("bpf_task_from_pid") && checker.kernel().kfunc_id("bpf_task_release");
+    const bool may = may_look_up(checker.unit().context.kind);
+    if (!knows || !may)
+      checker.error("comm-of-pid", call.span,
+                    knows ? "the kernel does not let `" + checker.first_probe().provider + "` probes look up a process"
+                          : "this kernel lacks `bpf_task_from_pid`, which `comm(pid)` needs",
+                    "keep names by pid in a map, at a probe where they run");
+  }
   return checker.types().string(kCommBytes);
 }
 
-ValueId lower_comm_into(Lowering& lowering, const CallSite&, ValueId destination, uint32_t capacity_bytes) {
+// The name of a process by its number, "" where there is none. The kernel holds on to the task until it is released.
+ValueId comm_of_pid(Lowering& lowering, syntax::ExprId pid, ValueId destination, uint32_t capacity_bytes) {
+  ir::Builder& ir = lowering.ir();
+  kernel::Kernel& kernel = lowering.kernel();
+  const uint32_t size = std::min(capacity_bytes, kCommBytes);
+  lowering.zero(destination, size);
+  const ValueId task = ir.kfunc(*kernel.kfunc_id("bpf_task_from_pid"), {lowering.scalar(pid)});
+  lowering.when(Condition::ne, task, ir.constant(0), [&] {
+    const TypeId type = kernel.find_struct(lowering.types(), "task_struct");
+    const Operand name = kernel_member(lowering, task, type, {"comm"});
+    ir.call(Helper::probe_read_kernel_str, {destination, ir.constant(size), name.value});
+    ir.kfunc(*kernel.kfunc_id("bpf_task_release"), {task});
+  });
+  return ir.constant(kCommBytes - 1);
+}
+
+ValueId lower_comm_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
+  if (!call.arguments.empty()) return comm_of_pid(lowering, call.arguments[0], destination, capacity_bytes);
   ir::Builder& ir = lowering.ir();
   const auto offset = task_offset_bytes(lowering, "comm", kCommBytes);
   if (offset && capacity_bytes >= kCommBytes) {
@@ -263,7 +292,7 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_username,
      .example = "begin { print(username); }"},
     {.sig = "any comm(int pid = 0)",
-     .doc = "The name of the thread, at most 15 bytes.",
+     .doc = "The name of the thread, at most 15 bytes; with an argument, of the process with that id, or nothing.",
      .kind = BuiltinKind::kVariable,
      .check = check_comm,
      .lower = lower_comm,

@@ -1,0 +1,171 @@
+// Paths of open files.
+//
+// The kernel's own bpf_d_path() may be called from a handful of functions only. So the path is found as the kernel
+// finds it: from the name of the file to its directory's and on to the root, and where a mounted file system ends, on
+// at the place where it is mounted. The names come last first, so they are written into a buffer from its end.
+// Unlike d_path() this takes no locks: of a file that is renamed meanwhile, an odd mixture may come out. What lies
+// beyond a chroot is shown, and what was deleted is not marked.
+#include <algorithm>
+#include <bit>
+
+#include "builtins/all.h"
+#include "builtins/common.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using ir::Condition;
+using ir::Helper;
+using ir::Op;
+using ir::ValueId;
+using lower::Lowering;
+using spec::CallSite;
+using types::AddressSpace;
+using types::TypeId;
+
+constexpr uint32_t kLongestName = 255;   // NAME_MAX
+constexpr uint32_t kLongestPath = 4096;  // PATH_MAX
+constexpr int64_t kMostSteps = 64;       // names and mounts on the way to the root
+
+TypeId check_path(Checker& checker, const CallSite& call) {
+  for (const char* tag : {"path", "dentry", "mount"}) {
+    if (checker.kernel().find_struct(checker.types(), tag).valid()) continue;
+    checker.error("no-btf", call.span, "`path` needs the kernel's types (BTF)");
+    break;
+  }
+  uint64_t capacity = checker.config().max_strlen;
+  if (call.arguments.size() > 1) {
+    const int64_t size = checker.integer(call.arguments[1]).value_or(1);
+    if (size < 1 || size > int64_t{kLongestPath})
+      checker.error("path-length", checker.ast()[call.arguments[1]].span, "a path has 1 to 4096 bytes");
+    else
+      capacity = static_cast<uint64_t>(size) + 1;
+  }
+  return checker.types().string(static_cast<uint32_t>(std::min<uint64_t>(capacity, kLongestPath)));
+}
+
+// Walks from a file to the root; knows how far from the buffer's start the path begins by now.
+class PathWalk {
+ public:
+  PathWalk(Lowering& lowering, uint32_t size_bytes)
+      : lowering_(lowering), ir_(lowering.ir()), size_(size_bytes), buffer_(lowering.memory(size_ + 256, "path")) {
+    ir_.store(1, at(ir_.constant(size_ - 1)), ir_.constant(0));
+  }
+
+  // Gives the address of the path's first byte.
+  ValueId walk(const Pointed& path) {
+    const ValueId file = member(path.address, "path", {"dentry"});
+    const ir::BlockId step = ir_.add_block("step");
+    const ir::BlockId done = ir_.add_block("walked");
+    const ValueId dentry = ir_.add_block_parameter(step), mount = ir_.add_block_parameter(step);
+    const ValueId begin = ir_.add_block_parameter(step), count = ir_.add_block_parameter(step);
+    const ValueId end_begin = ir_.add_block_parameter(done);
+    ir_.jump(step, {file, mount_of(path.address), ir_.constant(size_ - 1), ir_.constant(0)});
+
+    ir_.enter(step);
+    const ir::BlockId cross = ir_.add_block("cross"), inside = ir_.add_block("inside"), next = ir_.add_block("next");
+    const ValueId next_dentry = ir_.add_block_parameter(next), next_mount = ir_.add_block_parameter(next);
+    const ValueId next_begin = ir_.add_block_parameter(next);
+    ir_.branch(Condition::eq, dentry, member(mount, "mount", {"mnt", "mnt_root"}), cross, inside);
+
+    ir_.enter(cross);  // the root of a file system: on where it is mounted, unless that is all
+    const ValueId above = member(mount, "mount", {"mnt_parent"});
+    const ValueId place = member(mount, "mount", {"mnt_mountpoint"});
+    const ir::BlockId up = ir_.add_block("up"), top = ir_.add_block("top");
+    ir_.branch(Condition::eq, above, mount, top, up);
+    ir_.enter(up);
+    ir_.jump(next, {place, above, begin});
+    ir_.enter(top);
+    ir_.jump(done, {begin});
+
+    ir_.enter(inside);
+    const ValueId parent = member(dentry, "dentry", {"d_parent"});
+    const ir::BlockId named = ir_.add_block("named"), lost = ir_.add_block("lost"), fits = ir_.add_block("fits");
+    ir_.branch(Condition::eq, parent, dentry, lost, named);
+    ir_.enter(named);
+    const ValueId length = bounded(lowering_, member(dentry, "dentry", {"d_name", "len"}), kLongestName);
+    ir_.branch(Condition::ult, length, begin, fits, lost);
+    ir_.enter(lost);
+    ir_.jump(done, {begin});
+    ir_.enter(fits);
+    ir_.jump(next, {parent, mount, prepend(begin, member(dentry, "dentry", {"d_name", "name"}), length)});
+
+    ir_.enter(next);
+    const ValueId counted = ir_.binary(Op::k_add, count, 1);
+    const ir::BlockId again = ir_.add_block("again"), enough = ir_.add_block("enough");
+    ir_.branch(Condition::ult, counted, kMostSteps, again, enough);
+    ir_.enter(again);
+    ir_.jump(step, {next_dentry, next_mount, next_begin, counted});
+    ir_.enter(enough);
+    ir_.jump(done, {next_begin});
+
+    ir_.enter(done);
+    return finish(file, end_begin);
+  }
+
+ private:
+  ValueId at(ValueId begin) { return ir_.binary(Op::k_add, buffer_, begin); }
+
+  ValueId member(ValueId base, std::string_view tag, std::initializer_list<std::string_view> path) {
+    return kernel_member(lowering_, base, lowering_.kernel().find_struct(lowering_.types(), tag), path).value;
+  }
+
+  // A `struct path` has the mount's public part, which is a member of the whole.
+  ValueId mount_of(ValueId path) {
+    const TypeId mount = lowering_.kernel().find_struct(lowering_.types(), "mount");
+    lowering_.kernel().complete(lowering_.types(), mount);
+    const auto part = types::find_member(lowering_.types(), mount, "mnt");
+    return ir_.binary(Op::k_sub, member(path, "path", {"mnt"}), part ? part->offset_bits / 8 : 0);
+  }
+
+  ValueId prepend(ValueId begin, ValueId name, ValueId length) {
+    const ValueId before = ir_.binary(Op::k_sub, ir_.binary(Op::k_sub, begin, length), 1);
+    const ValueId place = ir_.binary(Op::k_and, before, size_ - 1);
+    ir_.call(Helper::probe_read_kernel, {at(ir_.binary(Op::k_add, place, 1)), length, name});
+    ir_.store(1, at(place), ir_.constant('/'));
+    return place;
+  }
+
+  // Where no name was met it is the root; or nothing, where there was no file.
+  ValueId finish(ValueId file, ValueId begin) {
+    const ValueId root = ir_.constant(size_ - 2);
+    const ValueId first = lowering_.select(
+        Condition::eq, begin, ir_.constant(size_ - 1),
+        [&] {
+          ir_.store(1, at(root), ir_.constant('/'));
+          return lowering_.select(
+              Condition::eq, file, ir_.constant(0), [&] { return begin; }, [&] { return root; });
+        },
+        [&] { return begin; });
+    return at(first);
+  }
+
+  Lowering& lowering_;
+  ir::Builder& ir_;
+  uint32_t size_;  // a power of two
+  ValueId buffer_;
+};
+
+ValueId lower_path_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
+  const Pointed path = pointed_to(lowering, call.arguments[0]);
+  const uint32_t size = std::bit_ceil(std::max(lowering.types()[lowering.type(call.expr)].count, 2 * kLongestName));
+  const ValueId first = PathWalk(lowering, size).walk(path);
+  return lowering.read_string(destination, capacity_bytes, first, AddressSpace::kKernel, false);
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "any path(any path, literal int size = max_strlen)",
+     .doc = "The path of a file, from a `struct path`: `path(args.file->f_path)`. Its end, where it is longer than "
+            "`size` bytes.",
+     .check = check_path,
+     .lower_into = lower_path_into,
+     .example = "rawtracepoint:sched_process_exec { print(path(args.bprm->file->f_path)); exit(); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> file_builtins() { return kRows; }
+
+}  // namespace espy::builtins

@@ -1,0 +1,147 @@
+// Packets, kept in a file that packet analysers read: skboutput().
+//
+// The format is pcap with nanoseconds: a header of 24 bytes, then of each packet 16 bytes and what was kept of it.
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/fd.h"
+#include "builtins/all.h"
+#include "builtins/common.h"
+#include "runtime/session.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using ir::Condition;
+using ir::Helper;
+using ir::Op;
+using ir::ValueId;
+using lower::Lowering;
+using lower::Operand;
+using runtime::EventView;
+using spec::CallSite;
+using types::TypeId;
+
+constexpr uint32_t kMostBytes = 9000;  // a jumbo frame
+constexpr uint32_t kNsPerSecond = 1'000'000'000;
+
+TypeId check_skboutput(Checker& checker, const CallSite& call) {
+  if (!checker.kernel().find_struct(checker.types(), "sk_buff").valid())
+    checker.error("no-btf", call.span, "`skboutput` needs the kernel's types (BTF)");
+  return checker.types().int_type(4, false);
+}
+
+ValueId smaller(Lowering& lowering, ValueId a, ValueId b) {
+  return lowering.select(
+      Condition::ult, a, b, [&] { return a; }, [&] { return b; });
+}
+
+// Reads the packet's linear part: headers always, payload unless the card put it into pages of its own.
+Operand lower_skboutput(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  types::Types& types = lowering.types();
+  const TypeId type = lowering.kernel().find_struct(types, "sk_buff");
+  const auto member = [&](ValueId packet, std::string_view name) {
+    return kernel_member(lowering, packet, type, {name}).value;
+  };
+  const ValueId packet = lowering.scalar(call.arguments[1]);
+  const ValueId wanted = lowering.scalar(call.arguments[2]);
+  const ValueId skipped = lowering.scalar(call.arguments[3]);
+  const uint32_t capacity = static_cast<uint32_t>(
+      std::clamp<int64_t>(lowering.integer(call.arguments[2]).value_or(kMostBytes), 1, int64_t{kMostBytes}));
+  const ValueId length = member(packet, "len");
+  const ValueId linear = ir.binary(Op::k_sub, length, member(packet, "data_len"));
+  const ValueId there = lowering.select(
+      Condition::ult, skipped, linear, [&] { return ir.binary(Op::k_sub, linear, skipped); },
+      [&] { return ir.constant(0); });
+  const ValueId size = bounded(lowering, smaller(lowering, wanted, there), capacity);
+
+  const TypeId buffer = types.buffer(capacity);
+  const ValueId bytes = lowering.memory(types[buffer].size_bytes, "packet");
+  lowering.zero(bytes, 8);
+  if (capacity <= 64) lowering.zero(bytes, types[buffer].size_bytes);  // goes into the record whole
+  ir.store(4, bytes, size);
+  const ValueId source = ir.binary(Op::k_add, member(packet, "data"), skipped);
+  ir.call(Helper::probe_read_kernel, {ir.binary(Op::k_add, bytes, 4), size, source});
+
+  const Operand now = lowering.scalar_operand(types.uint64(), ir.call(Helper::ktime_get_boot_ns, {}));
+  const Operand whole = lowering.scalar_operand(types.uint64(), ir.binary(Op::k_sub, length, skipped));
+  lowering.emit_event("skboutput", {{{}, now}, {{}, whole}, {{}, {buffer, bytes, true}}}, call.span,
+                      {*lowering.text(call.arguments[0])});
+  return lowering.scalar_operand(types.int_type(4, false), ir.constant(0));
+}
+
+// ---- The file
+
+struct FileHeader {
+  uint32_t magic = 0xa1b23c4d;  // nanoseconds
+  uint16_t major = 2, minor = 4;
+  uint32_t zone = 0, accuracy = 0;
+  uint32_t longest = 65535;
+  uint32_t link_type = 1;  // Ethernet
+};
+static_assert(sizeof(FileHeader) == 24);
+
+struct PacketHeader {
+  uint32_t seconds = 0, nanoseconds = 0;
+  uint32_t kept_bytes = 0, whole_bytes = 0;
+};
+
+int64_t read_clock_ns(clockid_t clock) {
+  timespec now = {};
+  ::clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * kNsPerSecond + now.tv_nsec;
+}
+
+std::string_view bytes_of(const EventView& event, size_t index) {
+  const program::EventField& field = event.schema().fields[index];
+  const auto* record = reinterpret_cast<const char*>(event.record().data());
+  uint32_t place[2] = {};  // tail: offset, length; else the length, then the bytes
+  std::memcpy(place, record + field.offset_bytes, sizeof(place));
+  return field.is_in_tail ? std::string_view(record + place[0], place[1])
+                          : std::string_view(record + field.offset_bytes + 4, place[0]);
+}
+
+// A file that is there already is continued.
+void handle_skboutput(EventView& event) {
+  const std::string& path = event.schema().literals[0];
+  const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  std::string out;
+  if (file.valid() && ::lseek(file.get(), 0, SEEK_END) == 0) {
+    const FileHeader header;
+    out.append(reinterpret_cast<const char*>(&header), sizeof(header));
+  }
+  const int64_t since_1970 = event.integer(0) + read_clock_ns(CLOCK_REALTIME) - read_clock_ns(CLOCK_BOOTTIME);
+  const std::string_view bytes = bytes_of(event, 2);
+  const PacketHeader header{static_cast<uint32_t>(since_1970 / kNsPerSecond),
+                            static_cast<uint32_t>(since_1970 % kNsPerSecond), static_cast<uint32_t>(bytes.size()),
+                            static_cast<uint32_t>(event.integer(1))};
+  out.append(reinterpret_cast<const char*>(&header), sizeof(header));
+  out.append(bytes);
+  if (!file.valid() || ::write(file.get(), out.data(), out.size()) != static_cast<ssize_t>(out.size()))
+    event.session().sink().message("runtime_error", "cannot write `" + path + "`: " + std::strerror(errno), "", 0, 0,
+                                   0);
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "uint32 skboutput(literal string path, pointer packet, int length, int offset)",
+     .doc = "Appends a packet, a `struct sk_buff *`, to a file in pcap format: at most `length` bytes, from `offset` "
+            "behind the start of its data. Only what lies in the packet's linear part is kept.",
+     .check = check_skboutput,
+     .lower = lower_skboutput,
+     .handle = handle_skboutput,
+     .example = "rawtracepoint:net_dev_queue { skboutput(\"packets.pcap\", args.skb, 1500, 0); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> packet_builtins() { return kRows; }
+
+}  // namespace espy::builtins
