@@ -30,7 +30,8 @@ constexpr Family kFamilies[] = {
     {"The probe", builtins::probe_builtins},           {"Output", builtins::output_builtins},
     {"Aggregations", builtins::aggregation_builtins},  {"Strings and memory", builtins::string_builtins},
     {"Stacks and symbols", builtins::symbol_builtins}, {"Maps", builtins::map_builtins},
-    {"Addresses of networks", builtins::net_builtins}, {"Questions to the compiler", builtins::comptime_builtins},
+    {"Addresses of networks", builtins::net_builtins}, {"Packets", builtins::packet_builtins},
+    {"Files", builtins::file_builtins},                {"Questions to the compiler", builtins::comptime_builtins},
 };
 
 constexpr std::string_view kHead = R"(# Reference
