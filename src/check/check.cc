@@ -73,7 +73,8 @@ class DefineParser {
     for (const std::string& parameter : define.parameters)
       macro.parameters.push_back(
           {.kind = syntax::Macro::ParameterKind::kExpression, .name = parameter, .span = define.span});
-    macro.body = parse_body(define);
+    const ExprId value = parse_body(define);
+    macro.body = ast_.exprs.add({define.span, syntax::Block{.statements = {}, .value = value}});
     ast_.macros.push_back(std::move(macro));
   }
 
