@@ -66,6 +66,7 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
   attr.sample_period = event.period;
   attr.freq = event.is_frequency ? 1 : 0;
   attr.bp_type = event.breakpoint_type;
+  attr.inherit = event.for_new_threads ? 1 : 0;
   const int cpu = event.pid < 0 && event.cpu < 0 ? 0 : event.cpu;
   const long fd = open_perf_event(attr, event.pid, cpu);
   if (fd < 0) return fail_errno("cannot open the perf event", static_cast<int>(-fd));
@@ -141,6 +142,42 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
   attr.kprobe_multi.cookies = address_of(probes.cookies.data());
   const std::string more = names.size() > 1 ? fmt::format(" and {} more functions", names.size() - 1) : "";
   return keep_link(bpf(Command::kLinkCreate, attr), probes.functions.front() + more);
+}
+
+namespace {
+
+// Reading an iterator to its end runs its program for each item; what it prints comes through our ring, not here.
+[[noreturn]] void walk(int iterator) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  char nothing[4096];
+  long got = 0;
+  do got = ::read(iterator, nothing, sizeof(nothing));
+  while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
+  ::_exit(0);
+}
+
+}  // namespace
+
+// In another process, so that this one goes on to empty the ring meanwhile.
+Status LinuxMachine::start_walk(ProgramId program) {
+  LinkCreateAttr attr;
+  attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
+  attr.attach_type = kAttachTraceIter;
+  TRY_STATUS(keep_link(bpf(Command::kLinkCreate, attr), "the iterator"));
+  IterCreateAttr create{static_cast<uint32_t>(links_.back().get()), 0};
+  const OwnedFd iterator(static_cast<int>(bpf(Command::kIterCreate, create)));
+  if (!iterator.valid()) return fail("cannot start the iterator");
+  const pid_t child = ::fork();
+  if (child < 0) return fail_errno("cannot start a process for the iterator", errno);
+  if (child == 0) walk(iterator.get());
+  walks_.emplace_back(static_cast<int>(::syscall(__NR_pidfd_open, child, 0)));
+  return {};
+}
+
+std::vector<int> LinuxMachine::walks() const {
+  std::vector<int> out;
+  for (const OwnedFd& process : walks_) out.push_back(process.get());
+  return out;
 }
 
 namespace {

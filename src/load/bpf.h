@@ -33,6 +33,7 @@ enum class Command : int {
   kBtfNextId = 23,
   kMapLookupBatch = 24,
   kLinkCreate = 28,
+  kIterCreate = 33,
 };
 
 struct MapCreateAttr {
@@ -123,6 +124,11 @@ struct BtfLoadAttr {
 
 struct MapFreezeAttr {
   uint32_t map_fd = 0;
+};
+
+struct IterCreateAttr {
+  uint32_t link_fd = 0;
+  uint32_t flags = 0;
 };
 
 struct LinkCreateAttr {

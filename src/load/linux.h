@@ -57,6 +57,8 @@ class LinuxMachine final : public Machine {
   Status attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) override;
   Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) override;
   Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) override;
+  Status start_walk(ProgramId program) override;
+  std::vector<int> walks() const override;
   uint64_t attached_count() const override { return links_.size() + perf_events_.size(); }
   void detach_all() override;
 
@@ -84,6 +86,7 @@ class LinuxMachine final : public Machine {
   Table<ProgramId, uint32_t> attach_types_;  // as the programs were loaded with
   std::vector<OwnedFd> links_;               // closed at once: raw tracepoints, multi links, tracing
   std::vector<OwnedFd> perf_events_;         // slow to close: perf events and their links
+  std::vector<OwnedFd> walks_;  // processes
   std::optional<Refusal> refusal_;
   bool keep_log_ = false;
   std::string log_;

@@ -45,6 +45,7 @@ struct PerfEvent {
   uint32_t breakpoint_type = 0;
   int32_t pid = -1;       // -1: every process
   int32_t cpu = -1;       // -1: every CPU (only with a pid), else one
+  bool for_new_threads = false;  // also for threads that `pid`, which is a thread, starts from now on
   std::string path = {};  // what config1 points to: a uprobe's file, a kprobe's function
 };
 
@@ -111,6 +112,10 @@ class Machine {
   virtual Status attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) = 0;
   virtual Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie);
   virtual Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes);
+  // Starts a walk of a kIter program over all that there is, in a helper process; a descriptor in `walks` becomes
+  // readable when it is done.
+  virtual Status start_walk(ProgramId program);
+  virtual std::vector<int> walks() const { return {}; }
   virtual uint64_t attached_count() const = 0;
   // Nothing fires once this returns, or, where closing is slow, soon after; reading the maps stays possible.
   virtual void detach_all() = 0;
@@ -121,6 +126,8 @@ class Machine {
 
 inline Status Machine::attach_kprobe(ProgramId, const Kprobe&, uint64_t) { return fail("no kprobes here"); }
 inline Status Machine::attach_kprobe_multi(ProgramId, const KprobeMulti&) { return fail("no kprobes here"); }
+
+inline Status Machine::start_walk(ProgramId) { return fail("no iterators here"); }
 
 // This machine.
 std::unique_ptr<Machine> open_linux();

@@ -190,8 +190,19 @@ Operand UnitLowering::context_field(const spec::ContextField& field) {
       return as_field(ir().load(8, context, recipe.offset_bytes), recipe.inner_offset_bytes, AddressSpace::kKernel);
     case Recipe::Kind::kUserStackWord:
       return as_field(ir().load(8, context, recipe.offset_bytes), recipe.inner_offset_bytes, AddressSpace::kUser);
+    case Recipe::Kind::kConstant: return {field.type, ir().constant(recipe.displacement)};
+    case Recipe::Kind::kUserMemory: return as_field(user_address(recipe), 0, AddressSpace::kUser);
   }
   UNREACHABLE("a recipe of no kind");
+}
+
+// Base, index, scale and displacement, as an operand of the CPU has them.
+ValueId UnitLowering::user_address(const spec::Recipe& recipe) {
+  ValueId address = ir().constant(recipe.displacement);
+  if (recipe.has_base) address = offset(ir().load(8, ir().context(), recipe.offset_bytes), recipe.displacement);
+  if (recipe.index_scale == 0) return address;
+  const ValueId index = ir().load(8, ir().context(), recipe.index_offset_bytes);
+  return ir().binary(Op::k_add, address, ir().binary(Op::k_mul, index, ir().constant(recipe.index_scale)));
 }
 
 ValueId UnitLowering::register_value(const kernel::Register& reg) {

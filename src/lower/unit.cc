@@ -81,8 +81,19 @@ void UnitLowering::lower_entry() {
     ir().ret(0);
     ir().enter(stay);
   }
+  if (main_unit_.context.not_null) leave_if_null(*main_unit_.context.not_null);
   if (main_unit_.context.dispatch == spec::ProbeContext::Dispatch::kNumber) dispatch_by_number();
   if (config().pid && main_unit_.context.is_limited_to_pid) skip_other_processes(*config().pid);
+}
+
+void UnitLowering::leave_if_null(const spec::Recipe& pointer) {
+  const ValueId found = ir().load(8, ir().context(), pointer.offset_bytes);
+  const BlockId leave = ir().add_block("no_more");
+  const BlockId stay = ir().add_block("item");
+  ir().branch(Condition::eq, found, 0, leave, stay);
+  ir().enter(leave);
+  ir().ret(0);
+  ir().enter(stay);
 }
 
 void UnitLowering::skip_other_processes(uint32_t pid) {
@@ -148,7 +159,9 @@ void UnitLowering::skip_compat_tasks() {
 ValueId UnitLowering::probe_index() {
   using Dispatch = spec::ProbeContext::Dispatch;
   switch (main_unit_.context.dispatch) {
-    case Dispatch::kSingle: return ir().constant(main_unit_.probes.empty() ? 0 : main_unit_.probes[0].index);
+    case Dispatch::kSingle:
+      if (main_unit_.probes.empty()) return ir().constant(0);
+      return ir().constant(program::first_of_name(shared_.program.probes, main_unit_.probes[0]).index);
     case Dispatch::kCookie: return ir().call(Helper::get_attach_cookie, {ir().context()});
     case Dispatch::kNumber: break;
   }

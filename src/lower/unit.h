@@ -115,6 +115,7 @@ class UnitLowering : public Lowering {
 
   // ---- unit.cc
   void lower_entry();
+  void leave_if_null(const spec::Recipe& pointer);
   void dispatch_by_number();
   void skip_compat_tasks();
   void skip_other_processes(uint32_t pid);
@@ -215,6 +216,7 @@ class UnitLowering : public Lowering {
   bool is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
   ValueId copied_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed, AddressSpace space);
   ValueId extend(ValueId value, uint8_t size_bytes, bool is_signed);
+  ValueId user_address(const spec::Recipe& recipe);
   void read_dynamic(ValueId destination, ValueId size, ValueId source, AddressSpace space);
 
   // ---- memory.cc
@@ -268,6 +270,7 @@ class UnitLowering : public Lowering {
   ValueId ring_base(BlockId without);
   ValueId reserve(ValueId base, uint32_t size_bytes, BlockId without);
   ValueId write_tail(const PlannedField& planned, ValueId record, ValueId cursor);
+  ValueId shown_length(const PlannedField& planned, ValueId length);
   ValueId bounded(ValueId value, uint32_t limit);
 
   Shared& shared_;

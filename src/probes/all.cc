@@ -3,7 +3,8 @@
 namespace espy::probes {
 
 std::vector<const spec::Provider*> all() {
-  return {&kBegin, &kEnd, &kInterval, &kProfile, &kSoftware, &kTracepoint, &kRawTracepoint, &kKprobe, &kKretprobe, &kFentry, &kFexit, &kUprobe, &kUretprobe};
+  return {&kBegin, &kEnd,    &kInterval,  &kProfile, &kSoftware,   &kHardware,      &kKprobe,     &kKretprobe, &kFentry,
+          &kFexit, &kUprobe, &kUretprobe, &kUsdt,    &kTracepoint, &kRawTracepoint, &kWatchpoint, &kIter, &kSelf};
 }
 
 }  // namespace espy::probes

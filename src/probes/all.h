@@ -14,6 +14,8 @@ extern const spec::Provider kEnd;
 extern const spec::Provider kInterval;
 extern const spec::Provider kProfile;
 extern const spec::Provider kSoftware;
+extern const spec::Provider kHardware;
+extern const spec::Provider kWatchpoint;
 extern const spec::Provider kTracepoint;
 extern const spec::Provider kRawTracepoint;
 extern const spec::Provider kKprobe;
@@ -22,5 +24,8 @@ extern const spec::Provider kFentry;
 extern const spec::Provider kFexit;
 extern const spec::Provider kUprobe;
 extern const spec::Provider kUretprobe;
+extern const spec::Provider kUsdt;
+extern const spec::Provider kIter;
+extern const spec::Provider kSelf;
 
 }  // namespace espy::probes

@@ -41,6 +41,11 @@ struct KernelFunction {
 };
 KernelFunction split_module(std::string_view listed);
 
+// What programs of uprobe, uretprobe and usdt see, and their attaching. A `share` that starts with "multi/" is for one
+// link; all of its probes are in one file.
+spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return);
+Status attach_uprobes(spec::AttachRequest& request, bool is_return);
+
 // CPUs that are online now.
 std::vector<int32_t> online_cpus();
 

@@ -1,7 +1,7 @@
-// software: the kernel's own counters, through perf.
+// software and hardware: what perf counts, each COUNT-th time. The kernel's own counters, and those of the CPU.
 #include <linux/perf_event.h>
 
-#include <algorithm>
+#include <span>
 
 #include "base/strings.h"
 #include "load/machine.h"
@@ -19,7 +19,7 @@ struct Event {
   uint64_t default_period;
 };
 
-constexpr Event kEvents[] = {
+constexpr Event kSoftwareEvents[] = {
     {"alignment-faults", "", PERF_COUNT_SW_ALIGNMENT_FAULTS, 1},
     {"bpf-output", "", PERF_COUNT_SW_BPF_OUTPUT, 1},
     {"context-switches", "cs", PERF_COUNT_SW_CONTEXT_SWITCHES, 1000},
@@ -33,26 +33,55 @@ constexpr Event kEvents[] = {
     {"task-clock", "", PERF_COUNT_SW_TASK_CLOCK, 1},
 };
 
+constexpr Event kHardwareEvents[] = {
+    {"backend-stalls", "", PERF_COUNT_HW_STALLED_CYCLES_BACKEND, 1'000'000},
+    {"branch-instructions", "branches", PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 100'000},
+    {"branch-misses", "", PERF_COUNT_HW_BRANCH_MISSES, 100'000},
+    {"bus-cycles", "", PERF_COUNT_HW_BUS_CYCLES, 100'000},
+    {"cache-misses", "", PERF_COUNT_HW_CACHE_MISSES, 1'000'000},
+    {"cache-references", "", PERF_COUNT_HW_CACHE_REFERENCES, 1'000'000},
+    {"cpu-cycles", "cycles", PERF_COUNT_HW_CPU_CYCLES, 1'000'000},
+    {"frontend-stalls", "", PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, 1'000'000},
+    {"instructions", "", PERF_COUNT_HW_INSTRUCTIONS, 1'000'000},
+    {"ref-cycles", "", PERF_COUNT_HW_REF_CPU_CYCLES, 1'000'000},
+};
+
+template <const spec::Provider& kRow>
+constexpr bool kIsHardware = &kRow == &kHardware;
+
+template <const spec::Provider& kRow>
+std::span<const Event> events() {
+  if constexpr (kIsHardware<kRow>) return kHardwareEvents;
+  return kSoftwareEvents;
+}
+
+template <const spec::Provider& kRow>
 const Event* find_event(std::string_view name) {
-  for (const Event& event : kEvents)
+  for (const Event& event : events<kRow>())
     if (event.name == name || (!event.alias.empty() && event.alias == name)) return &event;
   return nullptr;
 }
 
+template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
-  if (request.parts.empty() || request.parts.size() > 2)
-    return wrong_form(request, kSoftware.form, "software:page-faults:100");
-  const Event* event = find_event(request.parts[0]);
+  const std::string_view example = kRow.example.substr(0, kRow.example.find(' '));
+  if (request.parts.empty() || request.parts.size() > 2) return wrong_form(request, kRow.form, example);
+  const Event* event = find_event<kRow>(request.parts[0]);
   if (event == nullptr) return {};
+  if (kIsHardware<kRow> && !request.kernel.has(kernel::Feature::kPerfEventHardware)) {
+    request.diagnostics.error("no-counters", request.point.span, "this machine has no hardware counters",
+                              "in a virtual machine they are there only if the host passes them on");
+    return {};
+  }
   spec::BoundProbe bound;
   bound.probe.number = event->default_period;
   if (request.parts.size() == 2 && !request.parts[1].empty()) {
     const auto period = parse_int(request.parts[1]);
-    if (!period || *period <= 0) return wrong_form(request, kSoftware.form, "software:page-faults:100");
+    if (!period || *period <= 0) return wrong_form(request, kRow.form, example);
     bound.probe.number = static_cast<uint64_t>(*period);
   }
-  bound.probe.provider = kSoftware.name;
-  bound.probe.name = full_name(kSoftware.name, request.parts);
+  bound.probe.provider = kRow.name;
+  bound.probe.name = full_name(kRow.name, request.parts);
   bound.probe.target = event->name;
   bound.probe.span = request.point.span;
   bound.share = bound.probe.name;
@@ -67,13 +96,14 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   return out;
 }
 
+template <const spec::Provider& kRow>
 Status attach(spec::AttachRequest& request) {
   for (const program::ProbeId id : request.probes) {
     const program::Probe& probe = request.program.probes[id];
-    const Event* found = find_event(probe.target);
+    const Event* found = find_event<kRow>(probe.target);
     CHECK(found != nullptr);
     load::PerfEvent event;
-    event.type = PERF_TYPE_SOFTWARE;
+    event.type = kIsHardware<kRow> ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
     event.config = found->config;
     event.period = probe.number;
     for (const int32_t cpu : online_cpus()) {
@@ -84,12 +114,14 @@ Status attach(spec::AttachRequest& request) {
   return {};
 }
 
+template <const spec::Provider& kRow>
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   const std::string pattern = request.parts.empty() ? "*" : request.parts[0];
   std::vector<spec::ListedProbe> out;
-  for (const Event& event : kEvents) {
+  for (const Event& event : events<kRow>()) {
     for (const std::string_view name : {event.name, event.alias})
-      if (!name.empty() && glob_match(pattern, name)) out.push_back({"software:" + std::string(name) + ":", {}});
+      if (!name.empty() && glob_match(pattern, name))
+        out.push_back({std::string(kRow.name) + ":" + std::string(name) + ":", {}});
   }
   return out;
 }
@@ -101,10 +133,21 @@ const spec::Provider kSoftware = {
     .aliases = {"s"},
     .doc = "Fires each COUNT occurrences of an event that the kernel counts: page-faults, context-switches, ...",
     .form = "software:EVENT or software:EVENT:COUNT",
-    .bind = bind,
+    .bind = bind<kSoftware>,
     .context = context,
-    .attach = attach,
-    .list = list,
+    .attach = attach<kSoftware>,
+    .list = list<kSoftware>,
     .example = "software:page-faults:1 { @[comm] = count(); }"};
+
+const spec::Provider kHardware = {
+    .name = "hardware",
+    .aliases = {"h"},
+    .doc = "Fires each COUNT occurrences of an event that the CPU counts: cpu-cycles, cache-misses, ...",
+    .form = "hardware:EVENT or hardware:EVENT:COUNT",
+    .bind = bind<kHardware>,
+    .context = context,
+    .attach = attach<kHardware>,
+    .list = list<kHardware>,
+    .example = "hardware:cache-misses:10000 { @[comm] = count(); }"};
 
 }  // namespace espy::probes

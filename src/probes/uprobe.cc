@@ -33,8 +33,6 @@ namespace espy::probes {
 
 namespace {
 
-constexpr uint32_t kAttachUprobeMulti = 48;  // BPF_TRACE_UPROBE_MULTI
-
 template <const spec::Provider& kRow>
 class Binder {
  public:
@@ -140,59 +138,12 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
 
 template <bool kIsReturn>
 spec::ProbeContext context(spec::ContextRequest& request) {
-  spec::ProbeContext out;
-  out.kind = program::ProgramKind::kKprobe;
-  out.is_preemptible = true;
-  out.pointers = types::AddressSpace::kUser;
-  add_registers(out, request.kernel.arch(), request.types, kIsReturn);
-  if (request.share.starts_with("multi/")) {
-    out.expected_attach_type = kAttachUprobeMulti;
-    if (request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
-  }
-  return out;
-}
-
-constexpr int kNotSupported = 524;  // ENOTSUPP, which the kernel returns but does not publish
-
-load::UprobeMulti part_of(const load::UprobeMulti& whole, size_t begin, size_t end) {
-  load::UprobeMulti part = whole;
-  const auto cut = [&](std::vector<uint64_t>& list) {
-    if (!list.empty()) list = {list.begin() + static_cast<long>(begin), list.begin() + static_cast<long>(end)};
-  };
-  cut(part.offsets);
-  cut(part.reference_counters);
-  cut(part.cookies);
-  return part;
-}
-
-// Attaches to all offsets that can be probed. The kernel refuses instructions that it cannot single-step (a `lock`
-// prefix), and with one all of them, without saying which: so halves are tried, and theirs. Fails if nothing is left.
-Status attach_possible(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes) {
-  const Status status = machine.attach_uprobe_multi(program, probes);
-  const size_t count = probes.offsets.size();
-  if (status || count == 1 || status.error().code != kNotSupported) return status;
-  const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2));
-  const Status second = attach_possible(machine, program, part_of(probes, count / 2, count));
-  return first ? first : second;
+  return uprobe_context(request, kIsReturn);
 }
 
 template <bool kIsReturn>
 Status attach(spec::AttachRequest& request) {
-  const program::BpfProgram& code = request.program.programs[request.program_id];
-  const program::Probe& first = request.program.probes[request.probes.front()];
-  if (code.expected_attach_type != kAttachUprobeMulti) {
-    return request.machine.attach_uprobe(request.program_id, first.target, first.address, first.reference_counter,
-                                         kIsReturn, request.config.pid, request.probes.front().index);
-  }
-  load::UprobeMulti multi;
-  multi.path = first.target;
-  multi.is_return = kIsReturn;
-  multi.pid = request.config.pid.value_or(0);
-  for (const program::ProbeId id : request.probes) {
-    multi.offsets.push_back(request.program.probes[id].address);
-    multi.cookies.push_back(id.index);
-  }
-  return attach_possible(request.machine, request.program_id, multi);
+  return attach_uprobes(request, kIsReturn);
 }
 
 template <const spec::Provider& kRow>

@@ -135,8 +135,8 @@ struct BpfProgram {
   std::string name;  // at most 15 bytes are passed on
   ProgramKind kind = ProgramKind::kRawTracepoint;
   bool is_sleepable = false;
-  uint32_t expected_attach_type = 0;  // BPF_TRACE_UPROBE_MULTI and the like; 0 for none
-  uint32_t attach_btf_id = 0;         // kTracingRawTracepoint, kFentry, kFexit, kIter
+  uint32_t expected_attach_type = 0;   // BPF_TRACE_UPROBE_MULTI and the like; 0 for none
+  uint32_t attach_btf_id = 0;          // kTracingRawTracepoint, kFentry, kFexit, kIter
   std::string attach_btf_module = {};  // whose ids those are; "" for vmlinux
   std::vector<BpfInsn> code;
   std::vector<MapReference> map_references;
@@ -160,6 +160,13 @@ struct Probe {
   source::Span span;
 };
 
+// The first of the probes with this one's full name: several places of a USDT probe are one probe to the user.
+inline ProbeId first_of_name(const Table<ProbeId, Probe>& probes, ProbeId id) {
+  for (const ProbeId other : probes.ids())
+    if (probes[other].name == probes[id].name) return other;
+  return id;
+}
+
 struct Program {
   Table<MapId, BpfMap> maps;
   Table<ScriptMapId, ScriptMap> script_maps;
@@ -167,9 +174,9 @@ struct Program {
   Table<ProgramId, BpfProgram> programs;
   Table<ProbeId, Probe> probes;
 
-  MapId globals;  // scalars, counters, flags; mmapable, one value
-  MapId rodata;   // constants
-  MapId ring;     // program/ring.h; invalid if nothing is emitted
+  MapId globals;                  // scalars, counters, flags; mmapable, one value
+  MapId rodata;                   // constants
+  MapId ring;                     // program/ring.h; invalid if nothing is emitted
   uint32_t ring_bytes = 0;        // data bytes per CPU, a power of two
   uint32_t ring_slack_bytes = 0;  // behind them: the longest record of this program, rounded up
   uint32_t cpu_count = 0;
@@ -177,7 +184,8 @@ struct Program {
   // Runtime words in `globals`, offsets in bytes. User space writes the first, programs the others.
   uint32_t exit_flag_offset = 0;  // u64: set by exit(); programs return at once when it is not 0
   uint32_t sequence_offset = 0;   // u64
-  std::vector<std::pair<std::string, uint32_t>> loss_counters;  // "@x is full ...; updates lost": u64 each, shown at exit when not 0
+  std::vector<std::pair<std::string, uint32_t>>
+      loss_counters;  // "@x is full ...; updates lost": u64 each, shown at exit when not 0
 
   // Formats of timestamps, which name theirs by its index here: a value may travel from an event into a map and back.
   std::vector<std::string> formats;

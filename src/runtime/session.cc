@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -31,6 +32,17 @@ constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
 constexpr int kSameSignalUs = 300'000;
 constexpr size_t kDrainBatch = 65536;  // records between two looks at signals
 
+// Which signal has come; 0 if none.
+uint32_t take_signal(int signal_fd) {
+  signalfd_siginfo info = {};
+  return ::read(signal_fd, &info, sizeof(info)) == sizeof(info) ? info.ssi_signo : 0;
+}
+
+// Programs that nothing in the kernel fires: the session runs them when SIGUSR1 comes.
+bool is_on_signal(const spec::Provider& provider) {
+  return provider.phase == spec::Provider::Phase::kAttached && provider.attach == nullptr;
+}
+
 bool is_edge(const spec::Provider& provider) { return provider.phase != spec::Provider::Phase::kAttached; }
 
 OwnedFd open_pidfd(uint32_t pid) { return OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
@@ -38,9 +50,10 @@ OwnedFd open_pidfd(uint32_t pid) { return OwnedFd(static_cast<int>(::syscall(SYS
 // Signals that end the run, as a descriptor; blocked while it lives.
 class SignalFd {
  public:
-  SignalFd() {
+  explicit SignalFd(bool with_user_signal) {
     sigemptyset(&set_);
     for (const int signal : kEndingSignals) sigaddset(&set_, signal);
+    if (with_user_signal) sigaddset(&set_, SIGUSR1);
     ::sigprocmask(SIG_BLOCK, &set_, &before_);
     fd_ = OwnedFd(::signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK));
   }
@@ -49,10 +62,6 @@ class SignalFd {
   ~SignalFd() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
   int get() const { return fd_.get(); }
-  bool take() const {
-    signalfd_siginfo info = {};
-    return ::read(fd_.get(), &info, sizeof(info)) == sizeof(info);
-  }
   // From here on a second Ctrl-C quits at once; but not one that came with the first: timeout(1) and sudo(8) send their
   // child a signal that the terminal has sent it already.
   void let_second_quit() {
@@ -224,6 +233,17 @@ class Run {
     return false;
   }
 
+  bool has_signal_probes() const {
+    return std::ranges::any_of(session_.program().probes,
+                               [&](const program::Probe& probe) { return is_on_signal(provider(probe)); });
+  }
+
+  Status run_signal_probes() const {
+    for (const program::Probe& probe : session_.program().probes)
+      if (is_on_signal(provider(probe))) TRY_STATUS(machine_.run(probe.program));
+    return {};
+  }
+
   Status run_phase(spec::Provider::Phase phase) const {
     for (const program::Probe& probe : session_.program().probes)
       if (provider(probe).phase == phase) TRY_STATUS(machine_.run(probe.program));
@@ -234,8 +254,10 @@ class Run {
   Status attach() const {
     const program::Program& program = session_.program();
     std::map<program::ProgramId, std::vector<program::ProbeId>> by_program;
-    for (const program::ProbeId id : program.probes.ids())
-      if (!is_edge(provider(program.probes[id]))) by_program[program.probes[id].program].push_back(id);
+    for (const program::ProbeId id : program.probes.ids()) {
+      const program::Probe& probe = program.probes[id];
+      if (!is_edge(provider(probe)) && !is_on_signal(provider(probe))) by_program[probe.program].push_back(id);
+    }
     for (const auto& [program_id, probes] : by_program) {
       const program::Probe& first = program.probes[probes.front()];
       spec::AttachRequest request{machine_, program, program_id, probes, session_.config()};
@@ -321,10 +343,23 @@ Status Session::loop(int signal_fd) {
     if (!pidfds.back().valid()) return {};  // it has gone already
     watch(epoll.get(), pidfds.back().get());
   }
+  const std::vector<int> walks = impl_->machine.walks();
+  for (const int walk : walks) watch(epoll.get(), walk);
+  size_t walking = walks.size();
+  // What became readable ends the run, except a walk while others go on.
+  const auto is_end = [&](int fd) {
+    if (std::ranges::find(walks, fd) == walks.end()) return true;
+    ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, fd, nullptr);
+    return --walking == 0;
+  };
   int timeout_ms = kBusyPollMs;
   while (!impl_->exit_requested && out_.status()) {
     epoll_event event = {};
-    const bool is_over = ::epoll_wait(epoll.get(), &event, 1, program_.ring.valid() ? timeout_ms : -1) > 0;
+    const bool is_ready = ::epoll_wait(epoll.get(), &event, 1, program_.ring.valid() ? timeout_ms : -1) > 0;
+    const bool is_signal = is_ready && event.data.fd == signal_fd;
+    const bool is_user_signal = is_signal && take_signal(signal_fd) == SIGUSR1;
+    if (is_user_signal) TRY_STATUS(Run(*this, impl_->machine, impl_->registry, impl_->options).run_signal_probes());
+    const bool is_over = is_ready && !is_user_signal && is_end(event.data.fd);
     const size_t count = drain();
     out_.batch_end();
     // exit() sets the flag besides sending a record, which may have found no room.
@@ -345,8 +380,8 @@ void Session::show_losses() {
 }
 
 Result<int> Session::run() {
-  SignalFd signals;
   const Run run(*this, impl_->machine, impl_->registry, impl_->options);
+  SignalFd signals(run.has_signal_probes());
   TRY_STATUS(run.run_phase(spec::Provider::Phase::kBegin));
   const bool is_attached = run.has_attached_probes() && !has_exit_flag();
   if (is_attached) TRY_STATUS(run.attach());

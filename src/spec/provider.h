@@ -34,12 +34,19 @@ struct Recipe {
     kRelativeLoc,     // the same, offset counted from behind the u32
     kContextAddress,  // the address context + offset itself: char arrays and structs in the record
     kUserStackWord,   // sp = register at context + offset; then user memory at sp + inner_offset
+    kConstant,        // the number `displacement`
+    kUserMemory,      // user memory at `displacement` + the register at context + offset + that of the index, scaled
   };
   Kind kind = Kind::kContext;
   uint32_t offset_bytes = 0;
   uint32_t inner_offset_bytes = 0;
   uint8_t size_bytes = 8;
   bool is_signed = false;
+  // kConstant and kUserMemory alone:
+  int64_t displacement = 0;
+  bool has_base = true;  // else there is no register at `offset_bytes`
+  uint32_t index_offset_bytes = 0;
+  uint8_t index_scale = 0;  // 0: no index
 };
 
 struct ContextField {
@@ -72,6 +79,8 @@ struct ProbeContext {
   Recipe number;
   std::optional<Recipe> code_segment;  // with kNumber: tells 32-bit tasks, which have other numbers and are left out
 
+  // Where given: a pointer in the context that is NULL in the last call of an iterator, in which nothing is to be done.
+  std::optional<Recipe> not_null;
   bool is_limited_to_pid = true;  // with -p: fires, but does nothing, in other processes
   bool runs_after_exit = false;   // begin and end: not stopped by the exit flag
 };

@@ -107,19 +107,32 @@ std::optional<std::pair<std::string, uint32_t>> ElfImage::debug_link() const {
 }
 
 std::string_view ElfImage::section_bytes(std::string_view name) const {
+  Elf_Scn* section = find_section(name);
+  GElf_Shdr header;
+  if (section == nullptr || gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) return {};
+  const Elf_Data* data = elf_rawdata(section, nullptr);
+  if (data == nullptr || data->d_buf == nullptr) return {};
+  return {static_cast<const char*>(data->d_buf), data->d_size};
+}
+
+std::optional<uint64_t> ElfImage::section_address(std::string_view name) const {
+  Elf_Scn* section = find_section(name);
+  GElf_Shdr header;
+  if (section == nullptr || gelf_getshdr(section, &header) == nullptr) return std::nullopt;
+  return header.sh_addr;
+}
+
+Elf_Scn* ElfImage::find_section(std::string_view name) const {
   size_t names = 0;
-  if (elf_getshdrstrndx(elf_.get(), &names) != 0) return {};
+  if (elf_getshdrstrndx(elf_.get(), &names) != 0) return nullptr;
   for (Elf_Scn* section = elf_nextscn(elf_.get(), nullptr); section != nullptr;
        section = elf_nextscn(elf_.get(), section)) {
     GElf_Shdr header;
-    if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
+    if (gelf_getshdr(section, &header) == nullptr) continue;
     const char* text = elf_strptr(elf_.get(), names, header.sh_name);
-    if (text == nullptr || name != text) continue;
-    const Elf_Data* data = elf_rawdata(section, nullptr);
-    if (data == nullptr || data->d_buf == nullptr) return {};
-    return {static_cast<const char*>(data->d_buf), data->d_size};
+    if (text != nullptr && name == text) return section;
   }
-  return {};
+  return nullptr;
 }
 
 Elf_Scn* ElfImage::find_section(uint32_t type) const {

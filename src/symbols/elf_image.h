@@ -66,6 +66,7 @@ class ElfImage {
   std::optional<std::pair<std::string, uint32_t>> debug_link() const;
   // The bytes of a section as they are in the file; empty if there is none.
   std::string_view section_bytes(std::string_view name) const;
+  std::optional<uint64_t> section_address(std::string_view name) const;
   // The first symbol table of type SHT_SYMTAB or SHT_DYNSYM.
   std::optional<SymbolTable> symbol_table(uint32_t section_type) const;
 
@@ -77,6 +78,7 @@ class ElfImage {
 
   static Result<ElfImage> finish(ElfImage image);
   Elf_Scn* find_section(uint32_t type) const;
+  Elf_Scn* find_section(std::string_view name) const;
 
   std::string path_;
   std::unique_ptr<std::string> bytes_;  // behind a pointer, so that moving the image leaves them in place

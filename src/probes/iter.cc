@@ -1,0 +1,105 @@
+// iter: everything of a kind that the kernel has now, an item a call: tasks, open files, mappings, sockets, maps.
+//
+// An iterator is a program for the BTF function bpf_iter_NAME, whose context is struct bpf_iter__NAME. Reading its
+// descriptor runs the program for each item, and once more with no item. So nothing is attached: the walk is started,
+// and the run ends with it.
+//
+// Left out: pinning an iterator below /sys/fs/bpf. What an action prints comes out through our own records, which
+// nobody would read there.
+#include <algorithm>
+
+#include "base/strings.h"
+#include "load/machine.h"
+#include "probes/all.h"
+#include "probes/common.h"
+
+namespace espy::probes {
+
+namespace {
+
+constexpr uint32_t kAttachIter = 28;  // BPF_TRACE_ITER
+constexpr std::string_view kStructPrefix = "bpf_iter__";
+constexpr uint32_t kFirstItemOffset = 8;  // behind `meta`, in every context
+
+struct Iterator {
+  std::string name;
+  uint32_t btf_id;
+};
+
+std::vector<Iterator> iterators(kernel::Kernel& kernel, std::string_view glob) {
+  std::vector<Iterator> out;
+  for (const std::string& found : kernel.struct_names(std::string(kStructPrefix) + std::string(glob))) {
+    const size_t prefix = found.find(kStructPrefix);
+    std::string name = found.substr(prefix + kStructPrefix.size());
+    if (const auto id = kernel.kfunc_id("bpf_iter_" + name)) out.push_back({std::move(name), *id});
+  }
+  return out;
+}
+
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  if (request.parts.size() != 1) return wrong_form(request, kIter.form, "iter:task");
+  std::vector<spec::BoundProbe> out;
+  for (const auto& [name, btf_id] : iterators(request.kernel, request.parts[0])) {
+    spec::BoundProbe bound;
+    bound.probe.provider = kIter.name;
+    bound.probe.function = name;
+    bound.probe.number = btf_id;
+    bound.probe.name = "iter:" + name;
+    bound.probe.span = request.point.span;
+    bound.share = bound.probe.name;
+    out.push_back(std::move(bound));
+  }
+  return out;
+}
+
+spec::ProbeContext context(spec::ContextRequest& request) {
+  const program::Probe& probe = request.probes.front();
+  spec::ProbeContext out;
+  out.kind = program::ProgramKind::kIter;
+  out.expected_attach_type = kAttachIter;
+  out.attach_btf_id = static_cast<uint32_t>(probe.number);
+  out.is_preemptible = true;
+  out.is_limited_to_pid = false;  // it runs in a process of ours
+  out.not_null = spec::Recipe{spec::Recipe::Kind::kContext, kFirstItemOffset, 0, 8, false};
+  const types::TypeId layout = request.kernel.find_struct(request.types, std::string(kStructPrefix) + probe.function);
+  if (layout) out.context_type = request.types.pointer(layout, types::AddressSpace::kKernel);
+  return out;
+}
+
+Status attach(spec::AttachRequest& request) { return request.machine.start_walk(request.program_id); }
+
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  std::vector<spec::ListedProbe> out;
+  for (const auto& [name, btf_id] : iterators(request.kernel, request.parts.empty() ? "*" : request.parts[0])) {
+    spec::ListedProbe listed{"iter:" + name, {}};
+    if (request.verbose) {
+      const types::TypeId layout = request.kernel.find_struct(request.types, std::string(kStructPrefix) + name);
+      request.kernel.complete(request.types, layout);
+      for (const types::Member& part : request.types[layout].members) {
+        const auto field =
+            part.name.empty() ? request.types[part.type].members.front() : part;  // __bpf_md_ptr: a union
+        if (field.name != "meta")
+          listed.arguments.push_back(types::to_string(request.types, field.type) + " " + field.name);
+      }
+    }
+    out.push_back(std::move(listed));
+  }
+  return out;
+}
+
+}  // namespace
+
+const spec::Provider kIter = {
+    .name = "iter",
+    .aliases = {"it"},
+    .doc =
+        "Runs once for each object of a kind that the kernel has now: `task`, `task_file`, `task_vma`, `bpf_map`, "
+        "`tcp`, ... The object is in `ctx`: `ctx.task`. The run ends when all were seen.",
+    .form = "iter:KIND",
+    .bind = bind,
+    .context = context,
+    .attach = attach,
+    .list = list,
+    .example = "iter:task { printf(\"%d %s\\n\", ctx.task.pid, ctx.task.comm); }"};
+
+}  // namespace espy::probes

@@ -1,0 +1,40 @@
+// self: run by the session when espy itself gets a signal.
+#include "probes/all.h"
+#include "probes/common.h"
+
+namespace espy::probes {
+
+namespace {
+
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  const bool is_known = request.parts.size() == 2 && request.parts[0] == "signal" && request.parts[1] == "SIGUSR1";
+  if (!is_known) return wrong_form(request, kSelf.form, kSelf.form);
+  spec::BoundProbe bound;
+  bound.probe.provider = kSelf.name;
+  bound.probe.name = kSelf.form;
+  bound.probe.function = request.parts[1];
+  bound.probe.span = request.point.span;
+  bound.share = kSelf.form;
+  return {bound};
+}
+
+spec::ProbeContext context(spec::ContextRequest&) {
+  spec::ProbeContext out;
+  out.kind = program::ProgramKind::kRawTracepoint;
+  out.is_limited_to_pid = false;
+  return out;
+}
+
+std::vector<spec::ListedProbe> list(spec::ListRequest&) { return {{.name = std::string(kSelf.form), .arguments = {}}}; }
+
+}  // namespace
+
+const spec::Provider kSelf = {.name = "self",
+                              .doc = "Runs when espy gets the signal SIGUSR1.",
+                              .form = "self:signal:SIGUSR1",
+                              .bind = bind,
+                              .context = context,
+                              .list = list,
+                              .example = "self:signal:SIGUSR1 { print(@); }  interval:s:1 { @++; }"};
+
+}  // namespace espy::probes

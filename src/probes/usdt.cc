@@ -1,0 +1,228 @@
+// usdt: probes that programs and libraries were compiled with (<sys/sdt.h>).
+//
+// A USDT probe is a `nop` with a note that tells its place, where the arguments are there ("8@%rax -4@-1132(%rbp)"),
+// and perhaps a semaphore: a counter in the program's memory that is not 0 while somebody watches. So it is a uprobe
+// with a recipe for each argument; the kernel counts the semaphore up and down, also if we are killed.
+//
+// A probe may be at many places, with its arguments elsewhere at each. Places of one file whose operands read the same
+// share a program and a link; others have a program each. For the user they are one probe: `probe` and maps by it do
+// not tell them apart (program::first_of_name).
+//
+// The operands travel in `share`, with symbols already resolved: `8@sym(%rip)` becomes the distance from the probe, as
+// the instruction pointer is the one address of the file that is known when it fires.
+//
+// Left out: floating-point arguments and those in segments (%fs:8) are 0; a target `*` for all processes; activating
+// semaphores by hand on kernels without reference counters (before 4.20).
+#include "symbols/usdt.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "base/strings.h"
+#include "load/machine.h"
+#include "probes/all.h"
+#include "probes/common.h"
+#include "symbols/symbols.h"
+
+namespace espy::probes {
+
+namespace {
+
+using symbols::UsdtLocation;
+using symbols::UsdtOperand;
+
+constexpr char kOperandsBegin = '\n';  // in `share`; a path has none
+
+// The file and what is asked for in it, of usdt:FILE:NAME, usdt:FILE:PROVIDER:NAME, and with -p usdt:NAME.
+struct Target {
+  std::string file;
+  std::string provider = "*";
+  std::string name = "*";
+};
+
+std::optional<Target> parse_target(std::span<const std::string> parts, std::optional<uint32_t> pid) {
+  Target out;
+  if (parts.size() == 1 && pid) {
+    out.name = parts[0];
+  } else if (parts.size() == 2 || parts.size() == 3) {
+    out.file = parts[0];
+    out.name = parts.back();
+    if (parts.size() == 3 && !parts[1].empty()) out.provider = parts[1];
+  } else {
+    return std::nullopt;
+  }
+  if (out.file.empty() && pid) out.file = fmt::format("/proc/{}/exe", *pid);
+  return out;
+}
+
+struct Found {
+  std::string path;
+  std::vector<UsdtLocation> locations;
+};
+
+Result<Found> find(const Target& target, std::optional<uint32_t> pid) {
+  Found out;
+  out.path = TRY(symbols::resolve_library(target.file, pid));
+  for (UsdtLocation& location : TRY(symbols::read_usdt(out.path)))
+    if (glob_match(target.provider, location.provider) && glob_match(target.name, location.name))
+      out.locations.push_back(std::move(location));
+  return out;
+}
+
+// The arguments' operands with numbers for symbols, relative to the probe where the operand is relative to %rip.
+std::string resolved_operands(const UsdtLocation& location, const symbols::ElfFile& file) {
+  std::string out;
+  for (const std::string& text : symbols::split_usdt_arguments(location.arguments)) {
+    const auto operand = symbols::parse_usdt_operand(text);
+    std::string resolved = text;
+    if (operand && !operand->symbol.empty()) {
+      const auto symbol = file.find_object(operand->symbol);
+      const uint64_t origin = operand->base == "rip" ? location.address : 0;
+      const auto distance = static_cast<int64_t>((symbol ? symbol->address : 0) - origin) + operand->displacement;
+      const std::string size = text.substr(0, text.find('@'));
+      resolved = fmt::format("{}@{}{}", size, distance, text.find('(') == text.npos ? "" : text.substr(text.find('(')));
+    }
+    out += (out.empty() ? "" : " ") + resolved;
+  }
+  return out;
+}
+
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  const auto target = parse_target(request.parts, request.config.pid);
+  if (!target) return wrong_form(request, kUsdt.form, "usdt:/usr/bin/python3:function__entry");
+  const auto found = find(*target, request.config.pid);
+  const auto file = found ? request.symbols->elf_file(found->path) : tl::unexpected(found.error());
+  if (!file) {
+    request.diagnostics.error("bad-target", request.point.span, file.error().message, file.error().hint);
+    return {};
+  }
+  const bool is_multi = request.kernel.has(kernel::Feature::kUprobeMulti);
+  std::vector<spec::BoundProbe> out;
+  for (const UsdtLocation& location : found->locations) {
+    spec::BoundProbe bound;
+    bound.probe.provider = kUsdt.name;
+    bound.probe.target = found->path;
+    bound.probe.function = location.name;
+    bound.probe.name = fmt::format("usdt:{}:{}:{}", found->path, location.provider, location.name);
+    bound.probe.address = location.file_offset;
+    bound.probe.reference_counter = location.semaphore_file_offset;
+    bound.probe.span = request.point.span;
+    const std::string operands = request.uses_context ? resolved_operands(location, **file) : "";
+    const std::string way = is_multi ? "multi/" + found->path : fmt::format("perf/{:#x}", location.file_offset);
+    bound.share = way + kOperandsBegin + operands;
+    out.push_back(std::move(bound));
+  }
+  return out;
+}
+
+// ---- Arguments ----------------------------------------------------------------------------------------------------
+
+// A register by the assembler's name of it or of a part of it: "rax", "eax", "ax", "al", "ah", "r9d".
+std::optional<uint32_t> register_offset(const kernel::Arch& arch, std::string_view name) {
+  if (const auto whole = kernel::find_register(arch, name)) return whole->offset_bytes;
+  const auto known = [&](const std::string& whole, uint32_t byte = 0) -> std::optional<uint32_t> {
+    const auto found = kernel::find_register(arch, whole);
+    return found ? std::optional(found->offset_bytes + byte) : std::nullopt;
+  };
+  const std::string text(name);
+  const std::string front = text.substr(0, text.size() - 1);
+  if (text.starts_with('e')) return known(text.substr(1));  // eax
+  if (text.starts_with('r') && (text.ends_with('d') || text.ends_with('w') || text.ends_with('b'))) return known(front);
+  if (text.size() == 3 && text.ends_with('l')) return known(front);           // sil
+  if (text.size() == 2 && text.ends_with('l')) return known(front + "x");     // al
+  if (text.size() == 2 && text.ends_with('h')) return known(front + "x", 1);  // ah
+  return std::nullopt;
+}
+
+// A constant as a value of its size: `1@$-56` is the unsigned byte 200.
+int64_t narrowed(const UsdtOperand& operand) {
+  const int unused = 64 - 8 * operand.size_bytes;
+  const auto bits = static_cast<uint64_t>(operand.displacement) << unused;
+  return operand.is_signed ? static_cast<int64_t>(bits) >> unused : static_cast<int64_t>(bits >> unused);
+}
+
+// Where the argument is, in the registers or behind them; 0 for what nobody here understands.
+spec::Recipe recipe_of(const std::optional<UsdtOperand>& operand, const kernel::Arch& arch) {
+  using Kind = spec::Recipe::Kind;
+  spec::Recipe out;
+  out.kind = Kind::kConstant;
+  if (!operand) return out;
+  const auto base = register_offset(arch, operand->base);
+  const auto index = register_offset(arch, operand->index);
+  out.size_bytes = operand->size_bytes;
+  out.is_signed = operand->is_signed;
+  switch (operand->kind) {
+    case UsdtOperand::Kind::kConstant: out.displacement = narrowed(*operand); break;
+    case UsdtOperand::Kind::kRegister:
+      if (!base) break;
+      out.kind = Kind::kContext;
+      out.offset_bytes = *base;
+      break;
+    case UsdtOperand::Kind::kMemory:
+      if ((!operand->base.empty() && !base) || (!operand->index.empty() && !index)) break;
+      out.kind = Kind::kUserMemory;
+      out.displacement = operand->displacement;
+      out.has_base = base.has_value();
+      out.offset_bytes = base.value_or(0);
+      out.index_offset_bytes = index.value_or(0);
+      out.index_scale = index ? operand->scale : 0;
+      break;
+  }
+  return out;
+}
+
+spec::ProbeContext context(spec::ContextRequest& request) {
+  spec::ProbeContext out = uprobe_context(request, false);
+  out.arguments.clear();
+  const kernel::Arch& arch = request.kernel.arch();
+  const std::string_view operands = request.share.substr(request.share.find(kOperandsBegin) + 1);
+  for (const std::string& text : symbols::split_usdt_arguments(operands)) {
+    const spec::Recipe recipe = recipe_of(symbols::parse_usdt_operand(text), arch);
+    const types::TypeId type = recipe.is_signed ? request.types.int64() : request.types.uint64();
+    out.arguments.push_back({fmt::format("arg{}", out.arguments.size()), type, recipe});
+  }
+  return out;
+}
+
+Status attach(spec::AttachRequest& request) { return attach_uprobes(request, false); }
+
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  Target target;
+  if (request.parts.size() == 1) {
+    target.file = request.parts[0];
+  } else if (const auto parsed = parse_target(request.parts, request.config.pid)) {
+    target = *parsed;
+  }
+  if (target.file.empty() && request.config.pid) target.file = fmt::format("/proc/{}/exe", *request.config.pid);
+  const auto found = find(target, request.config.pid);
+  if (!found) return {};
+  std::vector<spec::ListedProbe> out;
+  std::set<std::string> seen;
+  for (const UsdtLocation& location : found->locations) {
+    const std::string name = fmt::format("usdt:{}:{}:{}", found->path, location.provider, location.name);
+    if (seen.insert(name).second) out.push_back({name, {}});
+    if (!request.verbose) continue;
+    const std::string counter = location.semaphore_file_offset == 0 ? "" : " with a semaphore";
+    out.back().arguments.push_back(fmt::format("at {:#x}{}: {}", location.address, counter, location.arguments));
+  }
+  return out;
+}
+
+}  // namespace
+
+const spec::Provider kUsdt = {
+    .name = "usdt",
+    .aliases = {"U"},
+    .doc =
+        "Fires at a probe that a program or library was compiled with. Arguments are arg0, arg1, ...; a semaphore is "
+        "counted up while the probe is attached. `-lv` shows places and operands.",
+    .form = "usdt:BINARY:NAME or usdt:BINARY:PROVIDER:NAME",
+    .bind = bind,
+    .context = context,
+    .attach = attach,
+    .list = list,
+    .needs_target_to_list = true,
+    .example = "usdt:libc:setjmp { @[comm] = count(); }"};
+
+}  // namespace espy::probes

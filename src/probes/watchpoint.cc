@@ -1,0 +1,121 @@
+// watchpoint: the CPU's debug registers, through perf. A CPU has four.
+//
+// With a process (-p or -c) each of its threads is watched, and those that they start; else every CPU, which is what
+// an address of the kernel needs.
+#include <fmt/format.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "base/strings.h"
+#include "load/machine.h"
+#include "probes/all.h"
+#include "probes/common.h"
+
+namespace espy::probes {
+
+namespace {
+
+constexpr std::string_view kExample = "watchpoint:0x10000000:8:w";
+
+std::optional<uint32_t> parse_mode(std::string_view mode) {
+  if (mode == "w") return HW_BREAKPOINT_W;
+  if (mode == "rw" || mode == "wr") return HW_BREAKPOINT_RW;
+  if (mode == "x") return HW_BREAKPOINT_X;
+  return std::nullopt;
+}
+
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  if (request.parts.size() != 3) return wrong_form(request, kWatchpoint.form, kExample);
+  const auto address = parse_int(request.parts[0]);
+  const auto length = parse_int(request.parts[1]);
+  const auto mode = parse_mode(request.parts[2]);
+  if (!address || !length || !mode) return wrong_form(request, kWatchpoint.form, kExample);
+  const auto error = [&](const std::string& message) {
+    request.diagnostics.error("bad-watchpoint", request.point.span, message);
+    return std::vector<spec::BoundProbe>{};
+  };
+  if (*length != 1 && *length != 2 && *length != 4 && *length != 8) return error("the length must be 1, 2, 4 or 8");
+  if (*address % *length != 0) return error("the address must be a multiple of the length");
+  if (*mode == HW_BREAKPOINT_X && *length != 8) return error("to watch execution (x) the length must be 8");
+  spec::BoundProbe bound;
+  bound.probe.provider = kWatchpoint.name;
+  bound.probe.name = full_name(kWatchpoint.name, request.parts);
+  bound.probe.address = static_cast<uint64_t>(*address);
+  bound.probe.offset = static_cast<uint64_t>(*length);
+  bound.probe.number = *mode;
+  bound.probe.span = request.point.span;
+  bound.share = bound.probe.name;
+  return {bound};
+}
+
+spec::ProbeContext context(spec::ContextRequest& request) {
+  spec::ProbeContext out;
+  out.kind = program::ProgramKind::kPerfEvent;
+  add_registers(out, request.kernel.arch(), request.types, false);
+  out.arguments.clear();
+  return out;
+}
+
+Status explain(const Status& status, const program::Probe& probe) {
+  if (status) return status;
+  std::string why = status.error().message;
+  if (status.error().code == EINVAL) why = "the kernel allows no watchpoint there";
+  if (status.error().code == ENOSPC) why = "all debug registers of the CPU are in use";
+  return fail(fmt::format("cannot attach to {}: {}", probe.name, why), status.error().code);
+}
+
+std::vector<int32_t> threads_of(uint32_t pid) {
+  std::vector<int32_t> out;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), failed))
+    if (const auto tid = parse_int(entry.path().filename().string())) out.push_back(static_cast<int32_t>(*tid));
+  return out;
+}
+
+Status attach(spec::AttachRequest& request) {
+  const spec::Config& config = request.config;
+  for (const program::ProbeId id : request.probes) {
+    const program::Probe& probe = request.program.probes[id];
+    load::PerfEvent event;
+    event.type = PERF_TYPE_BREAKPOINT;
+    event.breakpoint_type = static_cast<uint32_t>(probe.number);
+    event.config1 = probe.address;
+    event.config2 = probe.offset;
+    event.period = 1;
+    const auto attach_one = [&] {
+      return explain(request.machine.attach_perf_event(request.program_id, event, id.index), probe);
+    };
+    if (config.pid || config.has_child) {
+      event.for_new_threads = true;
+      for (const int32_t thread : threads_of(config.pid.value_or(config.child_pid))) {
+        event.pid = thread;
+        TRY_STATUS(attach_one());
+      }
+      continue;
+    }
+    for (const int32_t cpu : online_cpus()) {
+      event.cpu = cpu;
+      TRY_STATUS(attach_one());
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+const spec::Provider kWatchpoint = {
+    .name = "watchpoint",
+    .aliases = {"w"},
+    .doc =
+        "Fires when memory is written (`w`), read or written (`rw`), or executed (`x`), by the CPU's debug "
+        "registers. LENGTH is 1, 2, 4 or 8; the address one of the process given by -p or -c, or one of the kernel.",
+    .form = "watchpoint:ADDRESS:LENGTH:MODE",
+    .bind = bind,
+    .context = context,
+    .attach = attach,
+    .example = "watchpoint:0x10000000:8:rw { printf(\"%s\\n\", comm); }"};
+
+}  // namespace espy::probes

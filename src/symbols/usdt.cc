@@ -1,0 +1,189 @@
+// The notes that <sys/sdt.h> makes, and the operands in them.
+//
+// A note has three addresses (the place, the link-time address of section .stapsdt.base, the semaphore or 0) and three
+// strings. Prelinking moves a file's addresses without touching notes: the difference between where .stapsdt.base is
+// and where the note says it was is added to all of them.
+#include "symbols/usdt.h"
+
+#include <cstring>
+
+#include "base/strings.h"
+#include "symbols/elf_image.h"
+
+namespace espy::symbols {
+
+namespace {
+
+constexpr uint32_t kNoteType = 3;
+constexpr std::string_view kOwner{"stapsdt", 8};  // with its NUL
+
+// Bytes of a note, taken from the front; 0 and "" behind the end.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : left_(bytes) {}
+
+  bool at_end() const { return left_.empty(); }
+  uint64_t word(size_t size_bytes) {
+    uint64_t value = 0;
+    const std::string_view bytes = take(size_bytes);
+    std::memcpy(&value, bytes.data(), bytes.size());
+    return value;
+  }
+  std::string_view take(size_t count) {
+    const std::string_view out = left_.substr(0, count);
+    left_.remove_prefix(out.size());
+    return out;
+  }
+  std::string text() {
+    const size_t end = left_.find('\0');
+    std::string out(left_.substr(0, end));
+    take(end == std::string_view::npos ? left_.size() : end + 1);
+    return out;
+  }
+
+ private:
+  std::string_view left_;
+};
+
+size_t padded(size_t size) { return (size + 3) & ~size_t{3}; }
+
+uint64_t offset_of(const ElfImage& image, uint64_t address) {
+  for (const Segment& segment : image.segments())
+    if (address >= segment.address && address - segment.address < segment.file_size)
+      return address - segment.address + segment.file_offset;
+  return 0;
+}
+
+UsdtLocation read_note(const ElfImage& image, std::string_view description) {
+  const size_t word_bytes = image.is_64bit() ? 8 : 4;
+  Reader reader(description);
+  UsdtLocation out;
+  out.address = reader.word(word_bytes);
+  const uint64_t linked_base = reader.word(word_bytes);
+  uint64_t semaphore = reader.word(word_bytes);
+  if (const auto base = image.section_address(".stapsdt.base"); base && linked_base != 0) {
+    out.address += *base - linked_base;
+    if (semaphore != 0) semaphore += *base - linked_base;
+  }
+  out.provider = reader.text();
+  out.name = reader.text();
+  out.arguments = reader.text();
+  out.file_offset = offset_of(image, out.address);
+  if (semaphore != 0) out.semaphore_file_offset = offset_of(image, semaphore);
+  return out;
+}
+
+bool is_size(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789f") == std::string_view::npos;
+}
+
+// "%rax" without its sign; nothing if it is no register.
+std::optional<std::string> register_name(std::string_view text) {
+  text = trim(text);
+  if (!text.starts_with('%')) return std::nullopt;
+  return std::string(text.substr(1));
+}
+
+// "-8", "sym", "sym+4", "-4+sym", "": numbers into the displacement, at most one symbol.
+bool parse_displacement(std::string_view text, UsdtOperand& out) {
+  while (!text.empty()) {
+    const bool is_negative = text.starts_with('-');
+    if (is_negative || text.starts_with('+')) text.remove_prefix(1);
+    const size_t end = text.find_first_of("+-");
+    const std::string_view term = text.substr(0, end);
+    text.remove_prefix(term.size());
+    if (const auto number = parse_int(term)) {
+      out.displacement += is_negative ? -*number : *number;
+    } else if (!term.empty() && out.symbol.empty() && !is_negative && term.find_first_of("%:$ ") == term.npos) {
+      out.symbol = term;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+// DISPLACEMENT(BASE,INDEX,SCALE), with or without the parenthesis.
+bool parse_memory(std::string_view text, UsdtOperand& out) {
+  out.kind = UsdtOperand::Kind::kMemory;
+  const size_t open = text.find('(');
+  if (!parse_displacement(text.substr(0, open), out)) return false;
+  if (open == std::string_view::npos) return true;
+  if (!text.ends_with(')')) return false;
+  const std::vector<std::string_view> parts = split(text.substr(open + 1, text.size() - open - 2), ',');
+  if (parts.size() > 3) return false;
+  if (!trim(parts[0]).empty()) {
+    const auto base = register_name(parts[0]);
+    if (!base) return false;
+    out.base = *base;
+  }
+  if (parts.size() > 1) {
+    const auto index = register_name(parts[1]);
+    if (!index) return false;
+    out.index = *index;
+  }
+  const auto scale = parts.size() > 2 ? parse_int(trim(parts[2])) : 1;
+  if (!scale || (*scale != 1 && *scale != 2 && *scale != 4 && *scale != 8)) return false;
+  out.scale = static_cast<uint8_t>(*scale);
+  return true;
+}
+
+}  // namespace
+
+Result<std::vector<UsdtLocation>> read_usdt(const std::string& path) {
+  const ElfImage image = TRY(ElfImage::open(path));
+  std::vector<UsdtLocation> out;
+  Reader notes(image.section_bytes(".note.stapsdt"));
+  while (!notes.at_end()) {
+    const uint64_t owner_bytes = notes.word(4);
+    const uint64_t description_bytes = notes.word(4);
+    const uint64_t type = notes.word(4);
+    const std::string_view owner = notes.take(padded(owner_bytes)).substr(0, owner_bytes);
+    const std::string_view description = notes.take(padded(description_bytes)).substr(0, description_bytes);
+    if (type == kNoteType && owner == kOwner) out.push_back(read_note(image, description));
+  }
+  return out;
+}
+
+std::vector<std::string> split_usdt_arguments(std::string_view text) {
+  std::vector<std::string> out;
+  for (const std::string_view word : split(text, ' ')) {
+    if (word.empty()) continue;
+    const size_t at = word.find('@');
+    if (out.empty() || (at != std::string_view::npos && is_size(word.substr(0, at)))) {
+      out.emplace_back(word);
+    } else {
+      out.back() += ' ';
+      out.back() += word;
+    }
+  }
+  return out;
+}
+
+std::optional<UsdtOperand> parse_usdt_operand(std::string_view text) {
+  const size_t at = text.find('@');
+  if (at == std::string_view::npos) return std::nullopt;
+  UsdtOperand out;
+  const auto size = parse_int(text.substr(0, at));
+  const int64_t bytes = size ? std::abs(*size) : 0;
+  if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) return std::nullopt;
+  out.size_bytes = static_cast<uint8_t>(bytes);
+  out.is_signed = *size < 0;
+  const std::string_view operand = trim(text.substr(at + 1));
+  if (const auto name = register_name(operand)) {
+    if (name->find(':') != std::string::npos) return std::nullopt;  // %fs:8
+    out.kind = UsdtOperand::Kind::kRegister;
+    out.base = *name;
+    return out;
+  }
+  if (operand.starts_with('$')) {
+    const auto constant = parse_int(operand.substr(1));
+    if (!constant) return std::nullopt;
+    out.displacement = *constant;
+    return out;
+  }
+  return parse_memory(operand, out) ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace espy::symbols
