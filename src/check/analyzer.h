@@ -138,6 +138,7 @@ class Analyzer final : public Checker {
   TypeId visit(ExprId id, const syntax::Sizeof& node);
   TypeId visit(ExprId id, const syntax::Offsetof& node);
   TypeId visit(ExprId id, const syntax::Typeinfo& node);
+  TypeId type_question(ExprId id, const syntax::Typeinfo& node, const std::string& name, Span at);
   TypeId visit(ExprId id, const syntax::Comptime& node);
   TypeId visit(ExprId id, const syntax::Unary& node);
   TypeId visit(ExprId id, const syntax::Binary& node);

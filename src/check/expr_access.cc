@@ -17,6 +17,8 @@ TypeId Analyzer::visit(ExprId id, const Access& node) {
     fact(id).field = field;
     return field ? field->type : TypeId{};
   }
+  if (const auto* question = ast().get<Typeinfo>(node.base))
+    return type_question(id, *question, node.name, node.name_span);
   const TypeId base = value(node.base);
   read_aggregation(node.base);
   return base ? member(id, base, node.name, node.name_span) : TypeId{};

@@ -170,9 +170,26 @@ TypeId Analyzer::visit(ExprId, const TypeExpr& node) {
   return types().void_type();
 }
 
-TypeId Analyzer::visit(ExprId id, const Typeinfo& node) {
-  if (node.operand) expr(node.operand);
-  error("not-yet-supported", span(id), "`typeinfo` is not supported yet");
+TypeId Analyzer::visit(ExprId id, const Typeinfo&) {
+  error("no-value", span(id), "`typeinfo` has members, but no value of its own",
+        "ask for `.base_type`, `.full_type` or `.btf_id`");
+  return {};
+}
+
+// typeinfo(x).base_type: a constant.
+TypeId Analyzer::type_question(ExprId id, const Typeinfo& node, const std::string& name, Span at) {
+  const auto* as_type = ast().get<TypeExpr>(node.operand);
+  TypeId found = as_type ? type_name(as_type->type) : value(node.operand);
+  if (!as_type && ast().get<Map>(node.operand)) found = type(node.operand);
+  if (!found) return {};
+  if (name == "base_type") return string_constant(id, std::string(kind_name(type_of(found).kind)));
+  if (name == "full_type") return string_constant(id, types::to_string(types(), found));
+  if (name == "btf_id") {
+    const auto location = kernel().btf_location(types(), found);
+    return integer_constant(id, {location ? int64_t{location->btf_id} : 0});
+  }
+  error("unknown-member", at, "`typeinfo` has no member `" + name + "`",
+        did_you_mean(name, {"base_type", "full_type", "btf_id"}));
   return {};
 }
 

@@ -87,10 +87,28 @@ std::optional<Parser::TypeAhead> Parser::look_for_type(Token token, Lexer lexer)
   return out;
 }
 
+// Behind `((`: a list of types that are spelled like types, `))`, and an operand: `((int64, string[8]))$t`.
+bool Parser::at_tuple_cast(Lexer lexer) const {
+  TokenKind after = TokenKind::kComma;
+  size_t count = 0;
+  while (after == TokenKind::kComma) {
+    const Token first = lexer.next();
+    const std::optional<TypeAhead> element = look_for_type(first, lexer);
+    if (!element || !element->known) return false;
+    after = element->after.kind;
+    lexer = element->lexer;
+    ++count;
+  }
+  if (count < 2 || after != TokenKind::kRightParen || lexer.next().kind != TokenKind::kRightParen) return false;
+  const TokenKind operand = lexer.next().kind;
+  return operand == TokenKind::kLeftParen || operand == TokenKind::kVariable || operand == TokenKind::kMap;
+}
+
 // At a `(`: does it open a cast? The rules stand at the top of this file.
 bool Parser::at_cast() const {
   Lexer lexer = stream_.lexer();
   const Token first = lexer.next();
+  if (first.kind == TokenKind::kLeftParen) return at_tuple_cast(lexer);
   if (first.kind != TokenKind::kIdentifier) return false;
   std::optional<TypeAhead> type = look_for_type(first, lexer);
   if (!type || type->after.kind != TokenKind::kRightParen) return false;

@@ -91,6 +91,7 @@ class Parser {
   ExprId record(uint32_t begin);
   ExprId cast();
   bool at_cast() const;
+  bool at_tuple_cast(Lexer lexer) const;
   ExprId integer();
   ExprId string();
   ExprId call();
