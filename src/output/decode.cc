@@ -227,11 +227,11 @@ Value decode_field(const DecodeContext& context, const program::EventField& fiel
   if (!field.is_in_tail) return decode(context, field.type, part(record, field.offset_bytes, type.size_bytes));
   const size_t offset = word(record, field.offset_bytes, 4);
   const size_t length = word(record, field.offset_bytes + 4, 4);
-  const Bytes bytes = part(record, offset, length);
-  if (type.kind == Kind::kBuffer) return {BufferValue{std::string(as_text(bytes))}};
-  // A tail has no room for the NUL of a string that fills its capacity.
-  StringValue text = string_value(bytes, length);
-  text.is_truncated = length + 1 >= type.count;
+  if (type.kind == Kind::kBuffer) return {BufferValue{std::string(as_text(part(record, offset, length)))}};
+  // The length of a string that was cut counts the NUL, which need not lie in the record.
+  const size_t shown = std::min<size_t>(length, type.count - 1);
+  StringValue text = string_value(part(record, offset, shown), shown + 1);
+  text.is_truncated = length >= type.count;
   return {std::move(text)};
 }
 

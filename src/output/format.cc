@@ -241,7 +241,7 @@ bool append_string(std::string& out, const types::Type& type, const program::Eve
     if (offset + 8 > record.size()) return false;
     size = read_bits(record, offset + 4, 4);
     offset = read_bits(record, offset, 4);
-    if (size + 1 >= type.count) return false;
+    if (size >= type.count) return false;
   }
   if (offset + size > record.size()) return false;
   const auto* text = reinterpret_cast<const char*>(record.data() + offset);
