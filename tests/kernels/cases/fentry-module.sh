@@ -1,0 +1,3 @@
+# A function of a module needs the type information of that module.
+modprobe xfs || skip 'no module xfs'
+expect 'Attached 2 probes' "$ESPY" -e 'fentry:xfs:xfs_file_open { print(1) } interval:ms:10 { exit() }'

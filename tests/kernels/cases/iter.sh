@@ -1,0 +1,3 @@
+# A walk over all tasks prints each, and ends by itself.
+expect '^1 ' "$ESPY" -e 'iter:task { printf("%d %s\n", ctx.task.pid, ctx.task.comm); }'
+expect '^@: [0-9]+' "$ESPY" -e 'iter:task_vma { @ = count(); }'
