@@ -2,7 +2,7 @@
 
 # begin generated: make docs
 _espy_options='-e -l --list -p --pid -c --cmd -o --output -f --format -B --buffer -v --verbose -q --quiet -k --warnings --no-warnings --unsafe -I --include --no-feature --info --dry-run --dump -d --time --fmt -b --btf -h --help -V --version'
-_espy_probes='begin: end: interval: profile: software: tracepoint: rawtracepoint: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe:'
+_espy_probes='begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self:'
 # end generated
 
 _espy() {

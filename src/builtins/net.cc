@@ -144,7 +144,7 @@ constexpr spec::Builtin kRows[] = {
      .doc = "The kernel's number for a `struct sock *`, never used twice; 0 while nobody has asked for it.",
      .check = check_cookie,
      .lower = lower_cookie,
-     .example = "rawtracepoint:inet_sock_set_state { print(socket_cookie(args.sk)); }"},
+     .example = "rawtracepoint:tcp_retransmit_skb { print(socket_cookie(args.sk)); }"},
 };
 
 }  // namespace

@@ -56,7 +56,9 @@ TEST(BuiltinRows, SayWhatTheyAre) {
     const check::Signature signature = check::parse_signature(row->sig);
     EXPECT_FALSE(signature.result.empty()) << row->sig;
     for (const check::Parameter& parameter : signature.parameters) EXPECT_FALSE(parameter.type.empty()) << row->sig;
-    if (signature.result == "any") EXPECT_NE(row->check, nullptr) << row->sig;
+    if (signature.result == "any") {
+      EXPECT_NE(row->check, nullptr) << row->sig;
+    }
     EXPECT_EQ(row->kind == spec::BuiltinKind::kAggregation, row->lower_update != nullptr) << row->sig;
   }
 }
