@@ -141,7 +141,8 @@ bool Analyzer::matches(std::string_view wanted, TypeId found, ExprId argument) {
 void Analyzer::output_argument(const MapState* map, ExprId argument, const std::string& where) {
   const auto* variable = ast().get<syntax::Variable>(argument);
   if (!variable) {
-    if (!ast().get<ErrorExpr>(argument)) error("wrong-argument", span(argument), where + " must be a variable to assign");
+    if (!ast().get<ErrorExpr>(argument))
+      error("wrong-argument", span(argument), where + " must be a variable to assign");
     return;
   }
   VariableId id = find_variable(variable->name);
@@ -175,9 +176,9 @@ void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& par
   // A bare word is a mode: nsecs(boot), ustack(perf, 5); also one that is a builtin's name: tseries(n, 1s, 5, max).
   const auto* word = ast().get<Name>(argument);
   const bool takes_words = parameter.is_literal && (parameter.type == "string" || parameter.type == "any");
-  const bool is_word = word && !defines_.contains(word->name) &&
-                       ((parameter.type == "string" && parameter.is_optional) ||
-                        !request_.registry.find_builtin(word->name));
+  const bool is_word =
+      word && !defines_.contains(word->name) &&
+      ((parameter.type == "string" && parameter.is_optional) || !request_.registry.find_builtin(word->name));
   if (is_word && takes_words) {
     fact(argument).type = string_constant(argument, word->name);
     return;

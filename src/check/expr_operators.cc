@@ -120,8 +120,8 @@ void Analyzer::adapt_literal(ExprId literal, TypeId other) {
   if (!type_of(other).is_signed && fits(type_of(other), known->bits, true)) fact(literal).type = other;
 }
 
-// Literals are numbers and compute exactly. One that a cast made unsigned computes modulo 2^64, as variables of its type
-// do: that is left to the optimiser, which knows the CPU's arithmetic.
+// Literals are numbers and compute exactly. One that a cast made unsigned computes modulo 2^64, as variables of its
+// type do: that is left to the optimiser, which knows the CPU's arithmetic.
 bool Analyzer::folds(ExprId constant) { return is_literal(constant) || type_of(type(constant)).is_signed; }
 
 std::optional<TypeId> Analyzer::fold_operands(ExprId id, const Binary& node) {

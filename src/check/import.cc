@@ -112,7 +112,8 @@ class Importer {
     if (refuse_directory(path.parent_path(), at)) return;
     std::ifstream file(path);
     if (!file) {
-      diagnostics_.error("no-such-import", at, fmt::format("cannot read `{}`: {}", path.string(), std::strerror(errno)));
+      diagnostics_.error("no-such-import", at,
+                         fmt::format("cannot read `{}`: {}", path.string(), std::strerror(errno)));
       return;
     }
     std::string text{std::istreambuf_iterator<char>(file), {}};

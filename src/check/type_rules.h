@@ -26,7 +26,7 @@ TypeId reduced_type(types::Types& types, TypeId aggregation);
 // Whether a value of type `from` may be put into a place of the fixed type `to` without a cast.
 bool converts(types::Types& types, TypeId from, TypeId to);
 
-bool is_truthy(const types::Type& type);    // may be a condition
+bool is_truthy(const types::Type& type);  // may be a condition
 // "int", "pointer": what `typeinfo` calls the kind.
 std::string_view kind_name(types::Kind kind);
 

@@ -26,12 +26,18 @@ struct Family {
 };
 
 constexpr Family kFamilies[] = {
-    {"Tasks and processes", builtins::task_builtins},  {"Time", builtins::time_builtins},
-    {"The probe", builtins::probe_builtins},           {"Output", builtins::output_builtins},
-    {"Aggregations", builtins::aggregation_builtins},  {"Strings and memory", builtins::string_builtins},
-    {"Stacks and symbols", builtins::symbol_builtins}, {"Maps", builtins::map_builtins},
-    {"Addresses of networks", builtins::net_builtins}, {"Packets", builtins::packet_builtins},
-    {"Files", builtins::file_builtins},                {"Questions to the compiler", builtins::comptime_builtins},
+    {"Tasks and processes", builtins::task_builtins},
+    {"Time", builtins::time_builtins},
+    {"The probe", builtins::probe_builtins},
+    {"Output", builtins::output_builtins},
+    {"Aggregations", builtins::aggregation_builtins},
+    {"Strings and memory", builtins::string_builtins},
+    {"Stacks and symbols", builtins::symbol_builtins},
+    {"Maps", builtins::map_builtins},
+    {"Addresses of networks", builtins::net_builtins},
+    {"Packets", builtins::packet_builtins},
+    {"Files", builtins::file_builtins},
+    {"Questions to the compiler", builtins::comptime_builtins},
 };
 
 constexpr std::string_view kHead = R"(# Reference

@@ -86,7 +86,7 @@ class LinuxMachine final : public Machine {
   Table<ProgramId, uint32_t> attach_types_;  // as the programs were loaded with
   std::vector<OwnedFd> links_;               // closed at once: raw tracepoints, multi links, tracing
   std::vector<OwnedFd> perf_events_;         // slow to close: perf events and their links
-  std::vector<OwnedFd> walks_;  // processes
+  std::vector<OwnedFd> walks_;               // processes
   std::optional<Refusal> refusal_;
   bool keep_log_ = false;
   std::string log_;

@@ -43,10 +43,10 @@ struct PerfEvent {
   uint64_t period = 0;  // 0: none; a count, or Hz if `is_frequency`
   bool is_frequency = false;
   uint32_t breakpoint_type = 0;
-  int32_t pid = -1;       // -1: every process
-  int32_t cpu = -1;       // -1: every CPU (only with a pid), else one
+  int32_t pid = -1;              // -1: every process
+  int32_t cpu = -1;              // -1: every CPU (only with a pid), else one
   bool for_new_threads = false;  // also for threads that `pid`, which is a thread, starts from now on
-  std::string path = {};  // what config1 points to: a uprobe's file, a kprobe's function
+  std::string path = {};         // what config1 points to: a uprobe's file, a kprobe's function
 };
 
 struct UprobeMulti {

@@ -84,13 +84,13 @@ void UnitLowering::write_variable(VariableId variable, Operand operand) {
   const Home& made = this->home(variable);
   if (made.frame_offset) {
     ir().store(8, frame(), value, made.frame_offset);
-    // The kernel's verifier knows a number that lies whole on the stack, and would walk a loop that counts once for each
-    // count. One byte of it written again, and it knows only that there is a number.
+    // The kernel's verifier knows a number that lies whole on the stack, and would walk a loop that counts once for
+    // each count. One byte of it written again, and it knows only that there is a number.
     if (types::is_integer(types()[type])) ir().store(1, frame(), value, made.frame_offset);
   } else {
     // In a loop, a number of which only the type is known is less to follow than one with bounds.
-    const bool is_hidden = !activation().loops.empty() && types::is_integer(types()[type]) &&
-                           kernel().has(kernel::Feature::kMayGoto);
+    const bool is_hidden =
+        !activation().loops.empty() && types::is_integer(types()[type]) && kernel().has(kernel::Feature::kMayGoto);
     write_slot(made.slot, is_hidden ? hide_from_verifier(value) : value);
   }
 }

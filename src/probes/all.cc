@@ -4,7 +4,7 @@ namespace espy::probes {
 
 std::vector<const spec::Provider*> all() {
   return {&kBegin, &kEnd,    &kInterval,  &kProfile, &kSoftware,   &kHardware,      &kKprobe,     &kKretprobe, &kFentry,
-          &kFexit, &kUprobe, &kUretprobe, &kUsdt,    &kTracepoint, &kRawTracepoint, &kWatchpoint, &kIter, &kSelf};
+          &kFexit, &kUprobe, &kUretprobe, &kUsdt,    &kTracepoint, &kRawTracepoint, &kWatchpoint, &kIter,      &kSelf};
 }
 
 }  // namespace espy::probes

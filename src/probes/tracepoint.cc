@@ -178,8 +178,10 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 Status attach_one(spec::AttachRequest& request, program::ProbeId id) {
   const program::Probe& probe = request.program.probes[id];
   const program::BpfProgram& code = request.program.programs[request.program_id];
-  if (code.kind == program::ProgramKind::kRawTracepoint)
-    return request.machine.attach_raw_tracepoint(request.program_id, probe.function, id.index);
+  if (code.kind == program::ProgramKind::kRawTracepoint) {
+    const uint64_t cookie = request.probes.size() > 1 ? id.index : 0;  // older kernels take none
+    return request.machine.attach_raw_tracepoint(request.program_id, probe.function, cookie);
+  }
   load::PerfEvent event;
   event.type = PERF_TYPE_TRACEPOINT;
   event.config = probe.number;

@@ -114,8 +114,8 @@ std::string print_probe(ProbeId id, const Probe& probe) {
 std::string print(const Program& program, const types::Types& types) {
   std::string out = fmt::format("cpus {}\n", program.cpu_count);
   if (program.ring.valid())
-    out += fmt::format("ring m{} bytes={} slack={}\n", program.ring.index, program.ring_bytes,
-                       program.ring_slack_bytes);
+    out +=
+        fmt::format("ring m{} bytes={} slack={}\n", program.ring.index, program.ring_bytes, program.ring_slack_bytes);
   out += fmt::format("exit_flag @{}\nsequence @{}\n", program.exit_flag_offset, program.sequence_offset);
   for (const auto& [what, offset] : program.loss_counters) out += fmt::format("loss {} @{}\n", quote(what), offset);
   for (const MapId id : program.maps.ids()) out += print_map(id, program.maps[id]);

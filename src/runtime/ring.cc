@@ -1,7 +1,7 @@
-// Draining works in batches. A look over all CPUs finds how many complete records each has, up to a few pages; these are
-// merged, handed out, cleared and given back together. So the words that programs write and we read, or the other way
-// round, cross between CPUs once a batch and not once a record, and a machine of many idle CPUs is not searched through
-// for each.
+// Draining works in batches. A look over all CPUs finds how many complete records each has, up to a few pages; these
+// are merged, handed out, cleared and given back together. So the words that programs write and we read, or the other
+// way round, cross between CPUs once a batch and not once a record, and a machine of many idle CPUs is not searched
+// through for each.
 //
 // The look is two rounds. While the first is at one CPU, another that it has seen already may complete a record that
 // comes before what is found now. The second round finds it: it takes what is there up to the newest sequence that the

@@ -116,9 +116,9 @@ struct Session::Impl {
   SessionOptions options;
   Ring ring;
   MapReader maps;
-  std::vector<void (*)(EventView&)> handlers;  // by EventId
+  std::vector<void (*)(EventView&)> handlers;                   // by EventId
   std::vector<std::map<size_t, output::Formatter>> formatters;  // by EventId, then by literal
-  std::string text;                                            // of the last `format`
+  std::string text;                                             // of the last `format`
   output::TextStyle style;
   uint64_t lost_shown = 0;
   bool exit_requested = false;

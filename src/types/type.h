@@ -82,8 +82,8 @@ struct Type {
   Kind kind = Kind::kVoid;
   bool is_signed = false;
   bool is_union = false;
-  bool complete = true;    // kStruct: `members` and `size_bytes` are known
-  bool char_like = false;  // kInt of C type char: arrays of it are strings
+  bool complete = true;                        // kStruct: `members` and `size_bytes` are known
+  bool char_like = false;                      // kInt of C type char: arrays of it are strings
   AddressSpace space = AddressSpace::kKernel;  // pointers: of what they point to; structs: of their pointers
   StackMode stack_mode = StackMode::kBpftrace;
   uint8_t hist_bits = 0;  // k of hist(n, k)

@@ -85,8 +85,10 @@ class JsonReader {
       if (c == '"') return ++at_, true;
       if (c != '\\') continue;
       if (++at_ >= text_.size()) return false;
-      if (text_[at_] == 'u') at_ += 4;
-      else if (std::string_view("\"\\/bfnrt").find(text_[at_]) == std::string_view::npos) return false;
+      if (text_[at_] == 'u')
+        at_ += 4;
+      else if (std::string_view("\"\\/bfnrt").find(text_[at_]) == std::string_view::npos)
+        return false;
     }
     return false;
   }
@@ -210,9 +212,7 @@ Bytes any_bytes(Random& random, size_t size) {
   return out;
 }
 
-size_t any_size(Random& random, size_t right) {
-  return below(random, 3) == 0 ? below(random, right + 1) : right;
-}
+size_t any_size(Random& random, size_t right) { return below(random, 3) == 0 ? below(random, right + 1) : right; }
 
 std::string any_format(Random& random, size_t& conversions) {
   constexpr std::string_view kConversions[] = {"d", "i", "u", "o", "x", "X", "c", "p", "s", "r", "rx", "rh", "gr"};

@@ -30,8 +30,9 @@ Class class_of(std::string_view token) {
 
 // Blanks are dropped, except that lines stay lines for the preprocessor's sake.
 std::vector<std::string> tokenize(std::string_view text) {
-  constexpr std::string_view kLong[] = {"<<=", ">>=", "...", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=",
-                                        "*=",  "/=",  "%=",  "&=", "|=", "^=", "++", "--", "->", "..", "//", "/*", "*/"};
+  constexpr std::string_view kLong[] = {
+      "<<=", ">>=", "...", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=",
+      "*=",  "/=",  "%=",  "&=", "|=", "^=", "++", "--", "->", "..", "//", "/*", "*/"};
   std::vector<std::string> out;
   for (size_t at = 0; at < text.size();) {
     size_t end = at + 1;
@@ -69,15 +70,40 @@ std::string join(const std::vector<std::string>& tokens) {
 
 const char kBytes[] = "(){}[]<>/*:;,.$@#\"'\\+-=!~?&|^% \n\taz09_";
 
-constexpr std::string_view kNumbers[] = {
-    "0",    "1",          "2",          "7",          "8",           "63",         "64",     "65", "127", "128", "255",
-    "256",  "1000",       "65535",      "2147483647", "2147483648",  "4294967295", "1e9",    "1s", "5ms", "-1",  "0x7f",
-    "0xff", "0xffffffff", "0x80000000", "10000000000", "9223372036854775807", "18446744073709551615"};
+constexpr std::string_view kNumbers[] = {"0",
+                                         "1",
+                                         "2",
+                                         "7",
+                                         "8",
+                                         "63",
+                                         "64",
+                                         "65",
+                                         "127",
+                                         "128",
+                                         "255",
+                                         "256",
+                                         "1000",
+                                         "65535",
+                                         "2147483647",
+                                         "2147483648",
+                                         "4294967295",
+                                         "1e9",
+                                         "1s",
+                                         "5ms",
+                                         "-1",
+                                         "0x7f",
+                                         "0xff",
+                                         "0xffffffff",
+                                         "0x80000000",
+                                         "10000000000",
+                                         "9223372036854775807",
+                                         "18446744073709551615"};
 constexpr std::string_view kNames[] = {
-    "pid",    "tid",   "comm",   "nsecs", "cpu",    "kstack", "ustack", "probe",  "func",  "args", "retval", "curtask", "rand",
-    "count",  "sum",   "min",    "max",   "avg",    "stats",  "hist",   "lhist",  "str",   "buf",  "ksym",   "usym",    "ntop",
-    "printf", "print", "delete", "clear", "zero",   "len",    "if",     "else",   "while", "for",  "let",    "return",  "int8",
-    "int64",  "uint8", "uint64", "bool",  "sizeof", "string", "elapsed", "strftime", "has_key", "true", "false", "uint16"};
+    "pid",     "tid",     "comm",     "nsecs",   "cpu",    "kstack", "ustack", "probe", "func",   "args",  "retval",
+    "curtask", "rand",    "count",    "sum",     "min",    "max",    "avg",    "stats", "hist",   "lhist", "str",
+    "buf",     "ksym",    "usym",     "ntop",    "printf", "print",  "delete", "clear", "zero",   "len",   "if",
+    "else",    "while",   "for",      "let",     "return", "int8",   "int64",  "uint8", "uint64", "bool",  "sizeof",
+    "string",  "elapsed", "strftime", "has_key", "true",   "false",  "uint16"};
 
 }  // namespace
 
@@ -117,8 +143,7 @@ std::string ScriptMutator::by_bytes(Random& random) const {
       case 3: text.insert(at, piece(seeds_[below(random, seeds_.size())])); break;
       default:
         if (at < text.size())
-          text[at] =
-              below(random, 8) == 0 ? static_cast<char>(random()) : kBytes[below(random, sizeof kBytes - 1)];
+          text[at] = below(random, 8) == 0 ? static_cast<char>(random()) : kBytes[below(random, sizeof kBytes - 1)];
     }
   }
   return text;
@@ -177,7 +202,8 @@ void ScriptMutator::change_piece(Random& random, std::vector<std::string>& token
     }
     case 6: tokens.erase(begin, end); break;
     case 7: {  // an operation more
-      auto inserted = tokens.insert(tokens.begin() + static_cast<std::ptrdiff_t>(mine.end), theirs.begin(), theirs.end());
+      auto inserted =
+          tokens.insert(tokens.begin() + static_cast<std::ptrdiff_t>(mine.end), theirs.begin(), theirs.end());
       const auto& operators = pools_[kBinary];
       if (!operators.empty()) tokens.insert(inserted, operators[below(random, operators.size())]);
       break;

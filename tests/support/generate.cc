@@ -99,7 +99,7 @@ class ExpressionGenerator {
             fmt::format("(({}) ? ({}) : ({}))", a.variable, b.variable, c.variable)};
   }
   Both binary(unsigned depth) {
-    static constexpr const char* kOperators[] = {"+", "-", "*", "/",  "%",  "&", "|",  "^",  "<<",
+    static constexpr const char* kOperators[] = {"+",  "-",  "*",  "/", "%",  "&", "|",  "^",  "<<",
                                                  ">>", "==", "!=", "<", "<=", ">", ">=", "&&", "||"};
     const char* op = random_.pick(kOperators);
     const Both a = expression(depth - 1), b = expression(depth - 1);
@@ -151,7 +151,9 @@ class ProgramGenerator {
     return text[0] == '-' ? "(" + text + ")" : text;
   }
   // Few different ones, so that keys are met again.
-  std::string key() { return random_.one_in(3) ? fmt::format("({} & 3)", variable()) : std::to_string(random_.below(4)); }
+  std::string key() {
+    return random_.one_in(3) ? fmt::format("({} & 3)", variable()) : std::to_string(random_.below(4));
+  }
 
   std::string expression(unsigned depth) {
     static constexpr const char* kOperators[] = {"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"};
@@ -196,8 +198,10 @@ class ProgramGenerator {
       case 5: return line(fmt::format("@h[{}] = hist((int64)({}));", key(), expression(1)));
       case 6: return line(fmt::format("@hs = hist((int64){}, 2);", variable()));
       case 7: return line(fmt::format("@l = lhist((int64){}, -10, 100, 7);", variable()));
-      case 8: return line(fmt::format("@lo = min((int64){}); @hi[{}] = max((int64){});", variable(), key(), variable()));
-      case 9: return line(fmt::format("@st = stats((int64){}); @av[{}] = avg((int64){});", variable(), key(), variable()));
+      case 8:
+        return line(fmt::format("@lo = min((int64){}); @hi[{}] = max((int64){});", variable(), key(), variable()));
+      case 9:
+        return line(fmt::format("@st = stats((int64){}); @av[{}] = avg((int64){});", variable(), key(), variable()));
       case 10: return line(fmt::format("@m[{}]++; @s{} += 3;", key(), random_.below(3)));
       default: return line(fmt::format("delete(@m, {});", key()));
     }
@@ -231,7 +235,8 @@ class ProgramGenerator {
     line(fmt::format("while ({} < {}) {{", counter, 1 + random_.below(5)));
     ++indent_;
     line(fmt::format("{} = {} + 1;", counter, counter));
-    if (random_.one_in(4)) line(fmt::format("if ({}) {{ {}; }}", condition(0), random_.one_in(2) ? "break" : "continue"));
+    if (random_.one_in(4))
+      line(fmt::format("if ({}) {{ {}; }}", condition(0), random_.one_in(2) ? "break" : "continue"));
     --indent_;
     block(depth - 1, 1 + random_.below(2));
     line("}");
@@ -263,8 +268,8 @@ std::string generate_expressions(uint32_t seed, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     const Both both = generator.expression(1 + i % 4);
     // A probe each: what an unoptimized program keeps in variables has to fit on one stack.
-    out += fmt::format("begin {{\n{}  @a{} = (int64)({});\n  @b{} = (int64)({});\n}}\n", generator.take_assignments(), i, both.literal, i,
-                       both.variable);
+    out += fmt::format("begin {{\n{}  @a{} = (int64)({});\n  @b{} = (int64)({});\n}}\n", generator.take_assignments(),
+                       i, both.literal, i, both.variable);
   }
   return out;
 }

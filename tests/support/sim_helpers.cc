@@ -110,7 +110,8 @@ Result<uint64_t> Interpreter::map_helper(int32_t number, const Arguments& a) {
   const auto key = TRY(bytes(a[1], map.shape().key_size, Access::kRead, "the key"));
   switch (which) {
     case Helper::map_lookup_elem: return reinterpret_cast<uint64_t>(map.lookup(key, world_.cpu));
-    case Helper::map_lookup_percpu_elem: return reinterpret_cast<uint64_t>(map.lookup(key, static_cast<uint32_t>(a[2])));
+    case Helper::map_lookup_percpu_elem:
+      return reinterpret_cast<uint64_t>(map.lookup(key, static_cast<uint32_t>(a[2])));
     case Helper::map_delete_elem: return static_cast<uint64_t>(map.remove(key));
     default: break;
   }
@@ -129,8 +130,9 @@ Result<uint64_t> Interpreter::for_each(SimMap& map, const Arguments& a) {
     if (value == nullptr) continue;
     const ScopedRegion region(world_.memory, key, true);
     ++count;
-    const uint64_t stop = TRY(call(static_cast<uint32_t>(a[1] & ~kFunctionTag),
-                                   {a[0], reinterpret_cast<uint64_t>(key.data()), reinterpret_cast<uint64_t>(value), a[2]}));
+    const uint64_t stop =
+        TRY(call(static_cast<uint32_t>(a[1] & ~kFunctionTag),
+                 {a[0], reinterpret_cast<uint64_t>(key.data()), reinterpret_cast<uint64_t>(value), a[2]}));
     if (stop != 0) break;
   }
   return count;
@@ -148,8 +150,8 @@ Result<uint64_t> Interpreter::strncmp(const Arguments& a) {
   const auto first = TRY(bytes(a[0], a[1], Access::kRead, "strncmp"));
   std::vector<std::byte> second(a[1]);
   if (!world_.memory.read_anywhere(a[2], second)) return fail("strncmp: r3 is no string");
-  return static_cast<uint64_t>(int64_t{std::strncmp(reinterpret_cast<const char*>(first.data()),
-                                                    reinterpret_cast<const char*>(second.data()), a[1])});
+  return static_cast<uint64_t>(int64_t{
+      std::strncmp(reinterpret_cast<const char*>(first.data()), reinterpret_cast<const char*>(second.data()), a[1])});
 }
 
 // Where the second string begins in the first, or an error.

@@ -15,7 +15,7 @@ namespace {
 using namespace bpf;  // the bits of instructions
 using program::BpfInsn;
 
-constexpr uint32_t kMaxDepth = 8;                      // frames, as in the kernel
+constexpr uint32_t kMaxDepth = 8;                       // frames, as in the kernel
 constexpr uint64_t kMayGotoBudget = uint64_t{1} << 23;  // BPF_MAX_LOOPS
 constexpr uint64_t kMaxSteps = uint64_t{1} << 28;
 constexpr uint64_t kCastReach = 1 << 20;  // how far behind a cast pointer a load may be
@@ -131,8 +131,8 @@ Result<uint64_t> Interpreter::call(uint32_t function_at, const Arguments& argume
 
 Status Interpreter::step(Frame& frame, const BpfInsn& insn) {
   uint64_t& dst = frame.registers[dst_of(insn)];
-  const uint64_t src = (insn.code & kReg) != 0 ? frame.registers[src_of(insn)]
-                                               : static_cast<uint64_t>(static_cast<int64_t>(insn.imm));
+  const uint64_t src =
+      (insn.code & kReg) != 0 ? frame.registers[src_of(insn)] : static_cast<uint64_t>(static_cast<int64_t>(insn.imm));
   switch (class_of(insn.code)) {
     case kAlu64:
       if (dst_of(insn) == 10) return fail("writes the frame pointer");
@@ -183,11 +183,12 @@ Status Interpreter::step_memory(Frame& frame, const BpfInsn& insn) {
   const unsigned size = size_bytes(insn.code);
   const bool is_load = class_of(insn.code) == kLdx;
   if (mode_of(insn.code) == kModeAtomic) return step_atomic(frame, insn);
-  const uint64_t address = frame.registers[is_load ? src_of(insn) : dst_of(insn)] +
-                           static_cast<uint64_t>(int64_t{insn.offset});
+  const uint64_t address =
+      frame.registers[is_load ? src_of(insn) : dst_of(insn)] + static_cast<uint64_t>(int64_t{insn.offset});
   const std::byte* own = world_.memory.find(address, size, is_load ? Access::kRead : Access::kWrite);
   if (!is_load) {
-    if (own == nullptr) return fail(fmt::format("writes {} bytes at {:#x}, which are not the program's", size, address));
+    if (own == nullptr)
+      return fail(fmt::format("writes {} bytes at {:#x}, which are not the program's", size, address));
     const uint64_t value = class_of(insn.code) == kStx ? frame.registers[src_of(insn)]
                                                        : static_cast<uint64_t>(static_cast<int64_t>(insn.imm));
     std::memcpy(const_cast<std::byte*>(own), &value, size);
@@ -261,8 +262,8 @@ Status Interpreter::step_jump(Frame& frame, const BpfInsn& insn) {
     return {};
   }
   const uint64_t a = frame.registers[dst_of(insn)];
-  const uint64_t b = (insn.code & kReg) != 0 ? frame.registers[src_of(insn)]
-                                             : static_cast<uint64_t>(static_cast<int64_t>(insn.imm));
+  const uint64_t b =
+      (insn.code & kReg) != 0 ? frame.registers[src_of(insn)] : static_cast<uint64_t>(static_cast<int64_t>(insn.imm));
   const bool taken = class_of(insn.code) == kJmp
                          ? holds<uint64_t, int64_t>(operation, a, b)
                          : holds<uint32_t, int32_t>(operation, static_cast<uint32_t>(a), static_cast<uint32_t>(b));
@@ -276,9 +277,7 @@ Status Interpreter::step_call(Frame& frame, const BpfInsn& insn) {
   uint64_t result = 0;
   switch (src_of(insn)) {
     case kCallHelper: result = TRY(helper(insn.imm, arguments)); break;
-    case kCallFunction:
-      result = TRY(call(static_cast<uint32_t>(int64_t{frame.at} + insn.imm), arguments));
-      break;
+    case kCallFunction: result = TRY(call(static_cast<uint32_t>(int64_t{frame.at} + insn.imm), arguments)); break;
     case kCallKfunc: result = TRY(kfunc(static_cast<uint32_t>(insn.imm), arguments)); break;
     default: return fail("not a call");
   }

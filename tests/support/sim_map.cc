@@ -80,8 +80,7 @@ std::byte* SimMap::lookup(std::span<const std::byte> key, uint32_t cpu) {
   return at->second->values.data() + (is_per_cpu() ? size_t{cpu} * stride() : 0);
 }
 
-int64_t SimMap::update(std::span<const std::byte> key, std::span<const std::byte> value, uint64_t flags,
-                       uint32_t cpu) {
+int64_t SimMap::update(std::span<const std::byte> key, std::span<const std::byte> value, uint64_t flags, uint32_t cpu) {
   std::byte* old = lookup(key, cpu);
   if (old != nullptr && flags == kNoExist) return -EEXIST;
   if (old == nullptr) {

@@ -59,7 +59,7 @@ class SimMap {
   program::BpfMap shape_;
   uint32_t cpu_count_;
   Memory& memory_;
-  std::span<std::byte> array_;               // kArray: what user space may map
+  std::span<std::byte> array_;  // kArray: what user space may map
   std::vector<std::byte> array_storage_;
   std::map<Key, std::unique_ptr<Element>> elements_;
   std::vector<std::unique_ptr<Element>> removed_;

@@ -1,9 +1,9 @@
 // What a simulated program may touch.
 //
-// Two kinds of memory. Regions are ours: stacks, contexts, map values. A program reaches them by plain loads and stores,
-// and an access that is not wholly inside one region is a fault: what the kernel's verifier would have refused. Foreign
-// memory is the simulated kernel's and processes': pages of it lie at invented addresses, programs reach it by helpers,
-// and an address where nothing lies reads as an error, not a fault.
+// Two kinds of memory. Regions are ours: stacks, contexts, map values. A program reaches them by plain loads and
+// stores, and an access that is not wholly inside one region is a fault: what the kernel's verifier would have refused.
+// Foreign memory is the simulated kernel's and processes': pages of it lie at invented addresses, programs reach it by
+// helpers, and an address where nothing lies reads as an error, not a fault.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,4 @@
 // The consumer's end of the ring, against a producer that does in plain code what programs do.
-#include "runtime/ring.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "program/ring.h"
+#include "runtime/ring.h"
 
 namespace espy::runtime {
 namespace {

@@ -18,7 +18,8 @@ std::string expand_file(std::string word, const std::string& file) {
 }
 
 std::string unquoted(const std::string& word) {
-  const bool is_quoted = word.size() >= 2 && (word.front() == '\'' || word.front() == '"') && word.back() == word.front();
+  const bool is_quoted =
+      word.size() >= 2 && (word.front() == '\'' || word.front() == '"') && word.back() == word.front();
   return is_quoted ? word.substr(1, word.size() - 2) : word;
 }
 

@@ -1,6 +1,7 @@
 // A live test: a script that runs on this kernel beside a workload, and lines that its output has to have.
 //
-//   // workload: dd if=/dev/zero of=/dev/null bs=1 count=1000   by sh, once the probes are attached; then SIGINT is sent
+//   // workload: dd if=/dev/zero of=/dev/null bs=1 count=1000   by sh, once the probes are attached; then SIGINT is
+//   sent
 //   // args: -B line $FILE 7         espy's arguments, by sh; $FILE if the line is missing; $TARGET is the target's pid
 //   // target: yes >/dev/null        a program to look at, started before and killed behind
 //   // run: su nobody -c "$ESPY $FILE"   instead of espy with its arguments

@@ -236,8 +236,8 @@ Result<Stage::Bytes> Stage::record(const program::Probe& probe, const Event& eve
 // The words that raw tracepoints, fentry and fexit get: a parameter each, then what was returned.
 Result<Stage::Bytes> Stage::words(const program::Probe& probe, const Event& event) {
   const bool is_function = probe.provider == "fentry" || probe.provider == "fexit";
-  const auto prototype = is_function ? kernel_.find_function(types_, probe.function)
-                                     : kernel_.find_raw_tracepoint(types_, probe.function);
+  const auto prototype =
+      is_function ? kernel_.find_function(types_, probe.function) : kernel_.find_raw_tracepoint(types_, probe.function);
   const size_t count = prototype ? prototype->parameters.size() : kRawWords;
   Bytes out(8 * (count + (probe.provider == "fexit" ? 1 : 0)));
   for (size_t i = 0; i < count; ++i) {

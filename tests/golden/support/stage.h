@@ -5,9 +5,9 @@
 //
 // comm, pid, tid, uid, gid, ppid, cgroup, cpu and nsecs say who, where and when; kstack and ustack name functions,
 // innermost first: kstack=[vfs_read+0x10,ksys_read]. All else are the probe's: fields by name, argN, retval, registers;
-// `args.comm` where a field has the name of a fact. A value is a number, a "string" (put into the memory that the probe's
-// pointers mean), a ["list","of","strings"] as execve has it, a struct{member=1,...} of the kernel's in kernel memory, or
-// a kernel symbol.
+// `args.comm` where a field has the name of a fact. A value is a number, a "string" (put into the memory that the
+// probe's pointers mean), a ["list","of","strings"] as execve has it, a struct{member=1,...} of the kernel's in kernel
+// memory, or a kernel symbol.
 #pragma once
 
 #include "golden/support/case.h"
