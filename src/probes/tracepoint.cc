@@ -161,7 +161,8 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   const bool is_syscall = way == kRawEnter || way == kRawExit;
   if (is_syscall) set_syscall_dispatch(out, arch, way == kRawEnter);
   if (way == kPerf) out.kind = program::ProgramKind::kTracepoint;
-  if (!is_syscall && way == request.share && request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
+  if (!is_syscall && way == request.share && request.probes.size() > 1)
+    out.dispatch = spec::ProbeContext::Dispatch::kCookie;
   if (!request.uses_args) return out;
   const auto tracepoint = request.kernel.tracepoint(request.types, probe.target, probe.function);
   if (!tracepoint) return out;
