@@ -61,6 +61,7 @@ bool takes_stack(const syntax::Ast& ast, ExprId expr, const types::Type& type) {
   return (name && name->name == word) || (call && call->name == word);
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the table it comes from may grow meanwhile
 Operand lower_frames(Lowering& lowering, types::Type type) {
   constexpr int64_t kUserStackFlag = 256;  // BPF_F_USER_STACK
   constexpr uint32_t kFrameBytes = 8;

@@ -12,8 +12,6 @@ namespace espy::builtins {
 namespace {
 
 using check::Checker;
-using ir::Condition;
-using ir::Helper;
 using ir::ValueId;
 using lower::Lowering;
 using lower::Operand;

@@ -8,7 +8,6 @@
 
 namespace espy::check {
 
-using source::Severity;
 using types::Kind;
 using namespace syntax;
 

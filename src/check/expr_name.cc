@@ -8,7 +8,6 @@
 
 namespace espy::check {
 
-using types::Kind;
 using namespace syntax;
 
 namespace {

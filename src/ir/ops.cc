@@ -7,8 +7,11 @@
 namespace espy::ir {
 namespace {
 
+// The words of ops.def.
+// NOLINTBEGIN(readability-identifier-naming)
 constexpr int V = -1;
 constexpr Effect pure = Effect::pure, read = Effect::read, write = Effect::write, end = Effect::end;
+// NOLINTEND(readability-identifier-naming)
 
 constexpr OpInfo kOps[] = {
 #define OP(name, operands, result, effect) {#name, operands, result != 0, effect},

@@ -85,7 +85,7 @@ class Printer {
     return finish("void", declarator);
   }
 
-  static std::string finish(std::string left, const std::string& declarator) {
+  static std::string finish(const std::string& left, const std::string& declarator) {
     return declarator.empty() ? left : left + " " + declarator;
   }
 

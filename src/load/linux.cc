@@ -213,7 +213,7 @@ void explain(Refusal& refusal) {
     } else if (!line.starts_with(';') && !line.starts_with("processed ") && !line.starts_with("verification time") &&
                !line.starts_with("stack depth") && !line.starts_with("from ") && !line.starts_with('R')) {
       refusal.sentence = line;
-    } else if (line.starts_with('R') && line.find("=") == std::string_view::npos) {
+    } else if (line.starts_with('R') && line.find('=') == std::string_view::npos) {
       refusal.sentence = line;  // "R1 invalid mem access 'scalar'"
     } else if (line.starts_with('R') && line.find(" !read_ok") != std::string_view::npos) {
       refusal.sentence = line;

@@ -23,7 +23,8 @@ class Writer {
   }
 
   // Appends a type record and what follows it; returns its id.
-  uint32_t type(uint32_t name, uint32_t kind, uint32_t vlen, uint32_t size_or_type, std::vector<uint32_t> rest = {}) {
+  uint32_t type(uint32_t name, uint32_t kind, uint32_t vlen, uint32_t size_or_type,
+                const std::vector<uint32_t>& rest = {}) {
     put(name);
     put(kind << 24 | vlen);
     put(size_or_type);

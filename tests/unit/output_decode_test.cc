@@ -10,7 +10,6 @@ namespace espy::output {
 namespace {
 
 using types::Kind;
-using types::Member;
 using types::TypeId;
 
 TEST(Decode, IntegersHaveTheirWidthAndSign) {
