@@ -126,6 +126,13 @@ void UnitLowering::hide_variables() {
   }
 }
 
+// A loop that the kernel ends before its condition does is counted: what it would have done is missing.
+void UnitLowering::end_spent_loop(BlockId spent, BlockId done) {
+  ir().enter(spent);
+  count_loss("a loop had more turns than the kernel allows; loops cut short");
+  ir().jump(done);
+}
+
 void UnitLowering::loop_body(ExprId body, BlockId next, BlockId done) {
   activation().loops.push_back({next, done});
   discard(body);
@@ -138,6 +145,7 @@ void UnitLowering::loop_while(const syntax::While& node) {
   const BlockId test = ir().add_block("test");
   const BlockId body = ir().add_block("body_of_while");
   const BlockId done = ir().add_block("done");
+  const BlockId spent = ir().add_block("spent");
   const bool has_may_goto = kernel().has(kernel::Feature::kMayGoto);
   ir::SlotId turns;
   if (!has_may_goto) {
@@ -148,16 +156,17 @@ void UnitLowering::loop_while(const syntax::While& node) {
   ir().jump(head);
   ir().enter(head);
   if (has_may_goto) {
-    ir().may_goto(test, done);
+    ir().may_goto(test, spent);
   } else {
     const ValueId turn = read_slot(turns);
     write_slot(turns, ir().binary(Op::k_add, turn, 1));
-    ir().branch(Condition::ult, turn, kLoopLimit, test, done);
+    ir().branch(Condition::ult, turn, kLoopLimit, test, spent);
   }
   ir().enter(test);
   branch_on(node.condition, body, done);
   ir().enter(body);
   loop_body(node.body, head, done);
+  end_spent_loop(spent, done);
   ir().enter(done);
 }
 
@@ -178,14 +187,15 @@ void UnitLowering::for_range(StmtId id, const syntax::ForRange& node) {
   const BlockId body = ir().add_block("body_of_for");
   const BlockId next = ir().add_block("next");
   const BlockId done = ir().add_block("done");
+  const BlockId spent = ir().add_block("spent");
   ir().jump(head);
   ir().enter(head);
   if (has_may_goto) {
-    ir().may_goto(test, done);
+    ir().may_goto(test, spent);
   } else {
     const ValueId turn = read_slot(turns);
     write_slot(turns, ir().binary(Op::k_add, turn, 1));
-    ir().branch(Condition::ult, turn, kLoopLimit, test, done);
+    ir().branch(Condition::ult, turn, kLoopLimit, test, spent);
   }
   ir().enter(test);
   const ValueId index = read_slot(counter);
@@ -196,6 +206,7 @@ void UnitLowering::for_range(StmtId id, const syntax::ForRange& node) {
   ir().enter(next);
   write_slot(counter, ir().binary(Op::k_add, read_slot(counter), 1));
   ir().jump(head);
+  end_spent_loop(spent, done);
   ir().enter(done);
 }
 

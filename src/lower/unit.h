@@ -164,6 +164,7 @@ class UnitLowering : public Lowering {
   void lose_update(const program::ScriptMap& map);
   ValueId hide_from_verifier(ValueId value);
   void hide_variables();
+  void end_spent_loop(BlockId spent, BlockId done);
 
   // ---- expr.cc
   Operand constant_value(TypeId type, const check::Constant& constant);

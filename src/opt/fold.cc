@@ -342,7 +342,7 @@ bool Folder::fuse(Instruction& branch) {
   }
   bool is_equality = branch.condition == Condition::eq || branch.condition == Condition::ne;
   std::optional<int64_t> constant = constant_of(b);
-  if (!is_equality || (constant != 0 && constant != 1)) return false;
+  if (!is_equality || !constant || (*constant & ~int64_t{1})) return false;
   bool wants_true = (branch.condition == Condition::ne) == (constant == 0);
   const Instruction& from = at(a);
   if (is_comparison(from.op)) {

@@ -65,7 +65,7 @@ bool Forwarder::run() {
     // A loop's head has two predecessors; so the only one, if so, is done already.
     if (predecessors[id].size() == 1) known_ = at_end_[predecessors[id][0].index];
     block(id);
-    if (terminator(function_, id).targets.size() > 0) at_end_[id.index] = known_;
+    if (!terminator(function_, id).targets.empty()) at_end_[id.index] = known_;
   }
   if (changed_) replace_all_uses(function_, replacement_);
   return changed_;

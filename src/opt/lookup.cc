@@ -217,7 +217,7 @@ bool LookupReuse::replace() {
       const Instruction& instruction = function_.values[id];
       if (effect_of(instruction) == Effect::write) available &= ~killed_by(instruction);
       if (number_[id.index] < 0) return false;
-      size_t self = static_cast<size_t>(number_[id.index]);
+      size_t self = static_cast<unsigned char>(number_[id.index]);
       for (size_t i = 0; i < lookups_.size(); ++i) {
         if (i == self || !(available >> i & 1) || !have_equal_keys(lookups_[i], lookups_[self])) continue;
         replacement[id.index] = lookups_[i].call;
