@@ -140,7 +140,7 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
   impl_ = std::make_unique<Impl>(
       Impl{machine,
            registry,
-           options,
+           std::move(options),
            has_ring ? Ring(machine.memory(program.ring), program.maps[program.ring].value_size, program.ring_bytes)
                     : Ring({}, 0, 0),
            MapReader(machine, program, output::DecodeContext{types_, resolver_, program_.formats}),

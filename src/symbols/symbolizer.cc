@@ -198,7 +198,7 @@ std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint
 }
 
 Symbolizer::Symbolizer() : Symbolizer(Options{}) {}
-Symbolizer::Symbolizer(Options options) : state_(std::make_unique<State>(options)) {}
+Symbolizer::Symbolizer(const Options& options) : state_(std::make_unique<State>(options)) {}
 Symbolizer::Symbolizer(Symbolizer&&) noexcept = default;
 Symbolizer& Symbolizer::operator=(Symbolizer&&) noexcept = default;
 Symbolizer::~Symbolizer() = default;

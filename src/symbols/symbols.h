@@ -62,7 +62,7 @@ class Symbolizer {
   };
 
   Symbolizer();
-  explicit Symbolizer(Options options);
+  explicit Symbolizer(const Options& options);
   Symbolizer(Symbolizer&&) noexcept;
   Symbolizer& operator=(Symbolizer&&) noexcept;
   ~Symbolizer();

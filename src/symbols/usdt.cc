@@ -15,7 +15,7 @@ namespace espy::symbols {
 namespace {
 
 constexpr uint32_t kNoteType = 3;
-constexpr std::string_view kOwner{"stapsdt", 8};  // with its NUL
+constexpr std::string_view kOwner{"stapsdt\0", 8};  // with its NUL
 
 // Bytes of a note, taken from the front; 0 and "" behind the end.
 class Reader {
