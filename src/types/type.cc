@@ -152,7 +152,7 @@ TypeId Types::buffer(uint32_t capacity_bytes) {
                 fmt::format("buffer{}", capacity_bytes));
 }
 
-TypeId Types::tuple(std::vector<TypeId> elements) {
+TypeId Types::tuple(const std::vector<TypeId>& elements) {
   std::vector<Member> members;
   members.reserve(elements.size());
   for (const TypeId element : elements) members.push_back({.type = element});
