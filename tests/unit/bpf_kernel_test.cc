@@ -20,7 +20,7 @@ class BpfKernel : public testing::Test {
 
   // Loads and runs for both CPUs, as written and optimised; `build` writes main.
   template <class Build>
-  void check(Build build, Words words, const Words& expected) {
+  void check(Build build, const Words& words, const Words& expected) {
     for (const Target& target : kTargets) {
       for (bool is_optimised : {false, true}) {
         Code code;
