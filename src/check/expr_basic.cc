@@ -208,7 +208,7 @@ TypeId Analyzer::visit(ExprId, const Tuple& node) {
     elements.push_back(type(element));
   }
   if (std::ranges::any_of(elements, [](TypeId t) { return !t; })) return {};
-  return types().tuple(std::move(elements));
+  return types().tuple(elements);
 }
 
 TypeId Analyzer::visit(ExprId id, const syntax::Record& node) {

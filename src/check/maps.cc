@@ -29,7 +29,7 @@ TypeId Analyzer::key_type(const MapState& map) {
   if (map.key.empty()) return types().void_type();
   std::vector<TypeId> elements;
   for (const Slot& slot : map.key) elements.push_back(slot.type ? slot.type : types().int64());
-  return elements.size() == 1 ? elements[0] : types().tuple(std::move(elements));
+  return elements.size() == 1 ? elements[0] : types().tuple(elements);
 }
 
 void Analyzer::use_as_scalar(MapState& map, Span at) {

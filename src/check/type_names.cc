@@ -125,7 +125,7 @@ TypeId Analyzer::base_type_name(const TypeName& name) {
     if (!name.element_names.empty()) return types().record(std::move(members));
     std::vector<TypeId> elements;
     for (const types::Member& member : members) elements.push_back(member.type);
-    return types().tuple(std::move(elements));
+    return types().tuple(elements);
   }
   TypeId found;
   std::string_view word = "";

@@ -48,7 +48,7 @@ std::optional<TypeId> unify_members(Types& types, TypeId a_id, TypeId b_id, bool
   if (types[a_id].kind == Kind::kRecord) return types.record(std::move(out));
   std::vector<TypeId> elements;
   for (const types::Member& member : out) elements.push_back(member.type);
-  return types.tuple(std::move(elements));
+  return types.tuple(elements);
 }
 
 std::optional<TypeId> unify_pointers(const Types& types, TypeId a_id, TypeId b_id) {
