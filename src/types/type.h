@@ -130,7 +130,7 @@ class Types {
   TypeId array(TypeId element, uint32_t count);
   TypeId string(uint32_t capacity_bytes);
   TypeId buffer(uint32_t capacity_bytes);
-  TypeId tuple(const std::vector<TypeId>& elements);         // laid out as a C struct
+  TypeId tuple(const std::vector<TypeId>& elements);  // laid out as a C struct
   TypeId record(std::vector<Member> named_elements);  // offsets are computed here
   // The type as it lies in user memory: what pointers in it point to is user memory, too. Structs must be complete.
   TypeId in_user_memory(TypeId id);
