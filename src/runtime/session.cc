@@ -311,12 +311,6 @@ bool Session::has_exit_flag() const {
   return flag != 0;
 }
 
-bool Session::programs_stopped() const {
-  uint64_t flag = 0;
-  std::memcpy(&flag, impl_->machine.memory(program_.globals).data() + program_.exit_flag_offset, sizeof(flag));
-  return flag != 0;
-}
-
 void Session::stop_programs() {
   const auto globals = impl_->machine.memory(program_.globals);
   if (globals.empty()) return;
@@ -363,7 +357,7 @@ Status Session::loop(int signal_fd) {
     const size_t count = drain();
     out_.batch_end();
     // exit() sets the flag besides sending a record, which may have found no room.
-    if (is_over || (count == 0 && programs_stopped())) break;
+    if (is_over || (count == 0 && has_exit_flag())) break;
     timeout_ms = count > 0 ? kBusyPollMs : std::min(timeout_ms * 2, kIdlePollMs);
   }
   return {};

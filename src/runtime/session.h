@@ -91,7 +91,6 @@ class Session {
   void drain_all();
   bool has_exit_flag() const;
   void stop_programs();  // sets the flag on which every program returns at once
-  bool programs_stopped() const;
   Status loop(int signal_fd);
   Status play(const std::function<Result<bool>()>& next_event);
   void show_losses();
