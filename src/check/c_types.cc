@@ -1,6 +1,8 @@
 #include "check/c_types.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace espy::check {
 
@@ -24,9 +26,11 @@ class Definer {
     for (const CMember& member : node.members) {
       const TypeId type = resolve(member.type, member.span);
       if (!type) return id;
-      members.push_back(place(node, member, type, at));
+      const Member placed = place(node, member, type, at);
+      // `int : 5` only takes room.
+      if (!placed.name.empty() || !member.bit_size) members.push_back(placed);
     }
-    const uint64_t align = std::max<uint64_t>(at.align_bytes, node.align_bytes);
+    const uint64_t align = std::max<uint64_t>(at.align_bytes, node.attributes.align_bytes);
     const uint64_t bytes = ((at.end_bits + 7) / 8 + align - 1) / align * align;
     types_.define_struct(id, std::move(members), static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX)),
                          static_cast<uint32_t>(align));
@@ -47,15 +51,10 @@ class Definer {
 
   void define(const CTypedef& node) {
     if (const TypeId target = resolve(node.type, node.span)) types_.define_alias(node.name, target);
+    if (node.attributes.align_bytes != 0) aligned_names_[node.name] = node.attributes.align_bytes;
   }
 
-  void define(const CInclude& node) {
-    if (kernel_.has_btf()) return;
-    diagnostics_.error("include-without-btf", node.span,
-                       "`" + node.path + "` cannot be included: this kernel has no BTF to take its types from",
-                       "define the types in the script");
-  }
-
+  void define(const CInclude&) {}
   void define(const CDefine&) {}
 
  private:
@@ -64,10 +63,20 @@ class Definer {
     uint32_t align_bytes = 1;
   };
 
+  // What a member's place must be a multiple of. `aligned` beats `packed`.
+  uint32_t align_of(const CStruct& holder, const CMember& member, TypeId type) const {
+    const bool is_packed = holder.attributes.is_packed || member.attributes.is_packed;
+    uint32_t align = is_packed ? 1 : std::max(types_[type].align_bytes, 1u);
+    const auto aligned = aligned_names_.find(member.type.name);
+    if (aligned != aligned_names_.end() && member.type.steps.empty() && !is_packed)
+      align = std::max(align, aligned->second);
+    return std::max(align, member.attributes.align_bytes);
+  }
+
   // Bit fields share their unit with the ones before where they fit; everything else starts at its own alignment.
   Member place(const CStruct& holder, const CMember& member, TypeId type, Layout& at) {
     const types::Type& t = types_[type];
-    const uint32_t align = holder.is_packed ? 1 : std::max(t.align_bytes, 1u);
+    const uint32_t align = align_of(holder, member, type);
     const uint64_t size_bits = uint64_t{t.size_bytes} * 8;
     const uint64_t start = holder.is_union ? 0 : at.end_bits;
     Member out{.name = member.name, .type = type};
@@ -77,11 +86,13 @@ class Definer {
       taken = *member.bit_size;
       out.bit_size = static_cast<uint32_t>(taken);
       const bool crosses = size_bits > 0 && start / size_bits != (start + taken - (taken > 0)) / size_bits;
-      if (holder.is_packed || (taken > 0 && !crosses)) offset = start;
+      const bool is_packed = holder.attributes.is_packed || member.attributes.is_packed;
+      if (member.attributes.align_bytes == 0 && (is_packed || (taken > 0 && !crosses))) offset = start;
     }
     out.offset_bits = static_cast<uint32_t>(std::min<uint64_t>(offset, UINT32_MAX));
     at.end_bits = std::max(at.end_bits, offset + taken);
-    at.align_bytes = std::max(at.align_bytes, align);
+    // One without a name asks nothing of the whole.
+    if (!member.bit_size || !member.name.empty()) at.align_bytes = std::max(at.align_bytes, align);
     return out;
   }
 
@@ -105,6 +116,7 @@ class Definer {
     if (type.name == "bool" || type.name == "_Bool") return types_.bool_type();
     if (type.name == "float") return types_.float_type(4);
     if (type.name == "double") return types_.float_type(8);
+    if (type.name == "long double") return types_.float_type(16);
     if (const TypeId alias = types_.find_alias(type.name)) return alias;
     if (const TypeId integer = c_integer(types_, type.name)) return integer;
     return kernel_.find_typedef(types_, type.name);
@@ -144,6 +156,7 @@ class Definer {
   }
 
   types::Types& types_;
+  std::map<std::string, uint32_t, std::less<>> aligned_names_;  // typedefs with an alignment of their own
   kernel::Kernel& kernel_;
   source::Diagnostics& diagnostics_;
 };

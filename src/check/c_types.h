@@ -8,7 +8,7 @@
 
 namespace espy::check {
 
-// Puts structs, unions, enums and typedefs into `types`. Includes are satisfied from BTF.
+// Puts structs, unions, enums and typedefs into `types`.
 void define_c_types(const syntax::Ast& ast, types::Types& types, kernel::Kernel& kernel,
                     source::Diagnostics& diagnostics);
 

@@ -163,8 +163,7 @@ Checked check(syntax::Ast ast, CheckRequest& request) {
   checked.config = request.config;
   checked.ast = std::move(ast);
   read_config(checked.ast, checked.config, request.diagnostics);
-  if (!checked.ast.imports.empty())
-    read_imports(checked.ast, checked.ast.imports.front().span.source, request.sources, request.diagnostics);
+  if (!checked.ast.imports.empty()) read_imports(checked.ast, checked.ast.imports.front().span.source, request);
   Defines defines = parse_defines(checked.ast, request);
   refuse_cycles(checked.ast, defines, request);
   expand_macros(checked.ast, request.sources, request.diagnostics);

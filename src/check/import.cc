@@ -11,6 +11,7 @@
 #include <iterator>
 #include <set>
 
+#include "check/headers.h"
 #include "syntax/parser.h"
 
 namespace espy::check {
@@ -37,14 +38,18 @@ bool is_world_writable(const fs::path& directory) {
 
 class Importer {
  public:
-  Importer(syntax::Ast& whole, source::Sources& sources, source::Diagnostics& diagnostics)
-      : whole_(whole), sources_(sources), diagnostics_(diagnostics) {}
+  Importer(syntax::Ast& whole, SourceId script, CheckRequest& request)
+      : whole_(whole),
+        script_(script),
+        request_(request),
+        sources_(request.sources),
+        diagnostics_(request.diagnostics) {}
 
   // What the script holds itself is moved aside, and comes last.
-  void run(SourceId script) {
+  void run() {
     syntax::Ast own;
     move_top_level(whole_, own);
-    const fs::path path(sources_[script].name);
+    const fs::path path(sources_[script_].name);
     std::error_code ignored;
     seen_.insert(fs::weakly_canonical(path, ignored));
     import_all(own.imports, path);
@@ -117,11 +122,24 @@ class Importer {
       return;
     }
     std::string text{std::istreambuf_iterator<char>(file), {}};
-    read(path, sources_.add(path.lexically_normal().string(), std::move(text)));
+    const SourceId source = sources_.add(path.lexically_normal().string(), std::move(text), at);
+    if (name.ends_with(kHeader) && !is_readable(source)) {
+      syntax::Prelude compiled = compile_header(path.string(), at, script_, request_);
+      return append(whole_.c_definitions, compiled.definitions);
+    }
+    read(path, source);
+  }
+
+  // Headers for C may hold more than definitions: functions, variables, macros of a compiler.
+  bool is_readable(SourceId header) const {
+    source::Diagnostics problems;
+    syntax::parse(sources_, header, problems);
+    return !problems.has_errors();
   }
 
   void read(const fs::path& path, SourceId source) {
-    syntax::Ast part = syntax::parse_part(sources_, source, whole_, diagnostics_);
+    const syntax::Prelude prelude = read_headers(source, script_, request_);
+    syntax::Ast part = syntax::parse_part(sources_, source, whole_, diagnostics_, prelude);
     for (const syntax::ConfigEntry& entry : part.config)
       diagnostics_.error("config-in-import", entry.span, "only the script itself may set `config`");
     part.config.clear();
@@ -130,6 +148,8 @@ class Importer {
   }
 
   syntax::Ast& whole_;
+  SourceId script_;
+  CheckRequest& request_;
   source::Sources& sources_;
   source::Diagnostics& diagnostics_;
   std::set<fs::path> seen_;
@@ -137,8 +157,8 @@ class Importer {
 
 }  // namespace
 
-void read_imports(syntax::Ast& ast, SourceId script, source::Sources& sources, source::Diagnostics& diagnostics) {
-  if (!ast.imports.empty()) Importer(ast, sources, diagnostics).run(script);
+void read_imports(syntax::Ast& ast, SourceId script, CheckRequest& request) {
+  if (!ast.imports.empty()) Importer(ast, script, request).run();
 }
 
 }  // namespace espy::check

@@ -21,51 +21,16 @@ struct CName {
   uint8_t size_bytes;
   bool is_signed;
 };
-// What C calls integers, for casts in scripts and where there is no BTF.
+// What C headers call integers, for casts in scripts and where there is no BTF.
 constexpr std::array kCNames = {
-    CName{"int", 4, true},
-    CName{"unsigned", 4, false},
-    CName{"unsigned int", 4, false},
-    CName{"long", 8, true},
-    CName{"unsigned long", 8, false},
-    CName{"short", 2, true},
-    CName{"unsigned short", 2, false},
-    CName{"long long", 8, true},
-    CName{"unsigned long long", 8, false},
-    CName{"unsigned char", 1, false},
-    CName{"signed char", 1, true},
-    CName{"size_t", 8, false},
-    CName{"ssize_t", 8, true},
-    CName{"u8", 1, false},
-    CName{"u16", 2, false},
-    CName{"u32", 4, false},
-    CName{"u64", 8, false},
-    CName{"s8", 1, true},
-    CName{"s16", 2, true},
-    CName{"s32", 4, true},
-    CName{"s64", 8, true},
-    CName{"__u8", 1, false},
-    CName{"__u16", 2, false},
-    CName{"__u32", 4, false},
-    CName{"__u64", 8, false},
-    CName{"__s8", 1, true},
-    CName{"__s16", 2, true},
-    CName{"__s32", 4, true},
-    CName{"__s64", 8, true},
-    CName{"uint8_t", 1, false},
-    CName{"uint16_t", 2, false},
-    CName{"uint32_t", 4, false},
-    CName{"uint64_t", 8, false},
-    CName{"int8_t", 1, true},
-    CName{"int16_t", 2, true},
-    CName{"int32_t", 4, true},
-    CName{"int64_t", 8, true},
-    CName{"uintptr_t", 8, false},
-    CName{"intptr_t", 8, true},
-    CName{"pid_t", 4, true},
-    CName{"uid_t", 4, false},
-    CName{"dev_t", 4, false},
-    CName{"off_t", 8, true},
+    CName{"size_t", 8, false},   CName{"ssize_t", 8, true},   CName{"u8", 1, false},        CName{"u16", 2, false},
+    CName{"u32", 4, false},      CName{"u64", 8, false},      CName{"s8", 1, true},         CName{"s16", 2, true},
+    CName{"s32", 4, true},       CName{"s64", 8, true},       CName{"__u8", 1, false},      CName{"__u16", 2, false},
+    CName{"__u32", 4, false},    CName{"__u64", 8, false},    CName{"__s8", 1, true},       CName{"__s16", 2, true},
+    CName{"__s32", 4, true},     CName{"__s64", 8, true},     CName{"uint8_t", 1, false},   CName{"uint16_t", 2, false},
+    CName{"uint32_t", 4, false}, CName{"uint64_t", 8, false}, CName{"int8_t", 1, true},     CName{"int16_t", 2, true},
+    CName{"int32_t", 4, true},   CName{"int64_t", 8, true},   CName{"uintptr_t", 8, false}, CName{"intptr_t", 8, true},
+    CName{"pid_t", 4, true},     CName{"uid_t", 4, false},    CName{"dev_t", 4, false},     CName{"off_t", 8, true},
 };
 
 struct AggregationName {
@@ -84,12 +49,33 @@ constexpr std::array kAggregations = {
 
 constexpr int64_t kLargestCount = 1 << 20;  // elements of an array or bytes of a string that a script may ask for
 
+// "unsigned long int", its words in any order. A long is as long as a pointer.
+TypeId spelled_integer(types::Types& types, std::string_view name) {
+  uint32_t size_bytes = 4;
+  bool is_signed = true, is_char = false, has_sign = false;
+  for (const std::string_view word : split(name, ' ')) {
+    if (word == "char")
+      size_bytes = 1, is_char = true;
+    else if (word == "short")
+      size_bytes = 2;
+    else if (word == "long")
+      size_bytes = 8;
+    else if (word == "unsigned")
+      is_signed = false, has_sign = true;
+    else if (word == "signed")
+      has_sign = true;
+    else if (word != "int")
+      return {};
+  }
+  return is_char && !has_sign ? types.char_type() : types.int_type(size_bytes, is_signed);
+}
+
 }  // namespace
 
 TypeId c_integer(types::Types& types, std::string_view name) {
   for (const CName& row : kCNames)
     if (row.name == name) return types.int_type(row.size_bytes, row.is_signed);
-  return name == "char" ? types.char_type() : TypeId{};
+  return spelled_integer(types, name);
 }
 
 TypeId Analyzer::named_type(const TypeName& name) {

@@ -232,6 +232,14 @@ BtfMember Btf::member(const BtfRecord& record, uint32_t index) {
   return member;
 }
 
+// The flag is there since LLVM 15 and gcc 13.
+bool BtfRecord::has_negative() const {
+  constexpr uint32_t kSmallest = 0xffff8000;
+  bool out = kind_flag();
+  for (uint32_t i = 0; i < count() && kind() == BtfKind::kEnum && !out; ++i) out = word(size_t{2} * i + 1) >= kSmallest;
+  return out;
+}
+
 BtfEnumerator Btf::enumerator(const BtfRecord& record, uint32_t index) {
   if (record.kind() == BtfKind::kEnum64) {
     const size_t at = size_t{3} * index;
@@ -239,8 +247,7 @@ BtfEnumerator Btf::enumerator(const BtfRecord& record, uint32_t index) {
     return {record.word(at), static_cast<int64_t>(value)};
   }
   const uint32_t value = record.word(size_t{2} * index + 1);
-  // The flag says that there are negative values; without it they are unsigned.
-  const int64_t wide = record.kind_flag() ? int64_t{static_cast<int32_t>(value)} : int64_t{value};
+  const int64_t wide = record.has_negative() ? int64_t{static_cast<int32_t>(value)} : int64_t{value};
   return {record.word(size_t{2} * index), wide};
 }
 

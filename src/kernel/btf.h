@@ -58,7 +58,9 @@ struct BtfRecord {
 
   BtfKind kind() const { return static_cast<BtfKind>(info >> 24 & 0x1f); }
   uint32_t count() const { return info & 0xffff; }  // members, enumerators, parameters
-  bool kind_flag() const { return info >> 31; }     // bit fields in members; a union behind kFwd; signed enumerators
+  bool kind_flag() const { return info >> 31; }     // bit fields in members; a union behind kFwd; negative enumerators
+  // Of an enum. Compilers that do not set the flag leave small negative numbers as the only sign of it.
+  bool has_negative() const;
   bool is(BtfKinds set) const { return set >> static_cast<uint8_t>(kind()) & 1; }
 
   // The 32-bit word `index` of the tail; 0 behind its end.

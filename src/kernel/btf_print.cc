@@ -39,7 +39,7 @@ class Printer {
   std::string enumerator(const BtfRecord& record, uint32_t index) {
     const BtfEnumerator value = Btf::enumerator(record, index);
     const std::string_view name = btf_.string(value.name_offset);
-    if (record.kind_flag()) return fmt::format("{} = {},\n", name, value.value);
+    if (record.has_negative()) return fmt::format("{} = {},\n", name, value.value);
     return fmt::format("{} = {},\n", name, static_cast<uint64_t>(value.value));
   }
 

@@ -47,7 +47,15 @@ const std::vector<std::string>& BtfSet::modules() {
   return *modules_;
 }
 
+void BtfSet::add_header(std::unique_ptr<Btf> btf, bool before_kernel) {
+  headers_.push_back({std::move(btf), before_kernel});
+  found_.clear();
+}
+
 const Btf* BtfSet::object(uint32_t module) {
+  if (module >= kFirstHeader) {
+    return module - kFirstHeader < headers_.size() ? headers_[module - kFirstHeader].btf.get() : nullptr;
+  }
   return module == 0 || module <= modules().size() ? load(module) : nullptr;
 }
 
@@ -74,6 +82,7 @@ std::optional<uint32_t> BtfSet::module_index(std::string_view name) {
 
 std::string_view BtfSet::module_name(uint32_t module) {
   if (module == 0) return "vmlinux";
+  if (module >= kFirstHeader) return "headers";
   return modules()[module - 1];
 }
 
@@ -91,10 +100,23 @@ std::optional<BtfPlace> BtfSet::find(std::string_view name, BtfKinds set) {
   return entry->second;
 }
 
+std::vector<uint32_t> BtfSet::search_order() {
+  std::vector<uint32_t> out;
+  const auto add_headers = [&](bool before_kernel) {
+    for (uint32_t i = 0; i < headers_.size(); ++i) {
+      if (headers_[i].before_kernel == before_kernel) out.push_back(kFirstHeader + i);
+    }
+  };
+  add_headers(true);
+  for (uint32_t module = 0; vmlinux() && module <= modules().size(); ++module) out.push_back(module);
+  add_headers(false);
+  return out;
+}
+
 std::optional<BtfPlace> BtfSet::search(std::string_view name, BtfKinds set) {
-  if (!vmlinux()) return std::nullopt;
-  if (const auto record = vmlinux()->find(name, set)) return BtfPlace{0, *record};
-  for (uint32_t module = 1; module <= modules().size(); ++module) {
+  for (const uint32_t module : search_order()) {
+    // Functions of a header are none of the kernel's.
+    if (module >= kFirstHeader && (set & kinds(BtfKind::kFunc)) != 0) continue;
     const Btf* btf = object(module);
     if (!btf) continue;
     if (const auto record = btf->find(name, set)) return BtfPlace{module, *record};
@@ -103,7 +125,7 @@ std::optional<BtfPlace> BtfSet::search(std::string_view name, BtfKinds set) {
 }
 
 std::optional<std::pair<BtfPlace, uint32_t>> BtfSet::find_enumerator(std::string_view name) {
-  for (uint32_t module = 0; vmlinux() && module <= modules().size(); ++module) {
+  for (const uint32_t module : search_order()) {
     const Btf* btf = object(module);
     if (!btf) continue;
     if (const auto found = btf->find_enumerator(name)) return {{BtfPlace{module, found->record}, found->index}};
@@ -198,7 +220,7 @@ TypeId BtfConverter::convert_enum(const BtfPlace& place) {
   }
   const uint32_t size = record.size_or_type;
   if (size != 1 && size != 2 && size != 4 && size != 8) return types_.void_type();
-  return types_.define_enum(std::string(btf.name(record)), std::move(enumerators), size, record.kind_flag(),
+  return types_.define_enum(std::string(btf.name(record)), std::move(enumerators), size, record.has_negative(),
                             {place.module, record.id});
 }
 

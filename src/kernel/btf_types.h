@@ -25,9 +25,12 @@ struct BtfPlace {
   BtfRecord record;
 };
 
-// vmlinux's BTF and that of the modules, each opened when it is first asked for.
+// vmlinux's BTF and that of the modules, each opened when it is first asked for; and that of headers which a C compiler
+// read, under numbers of their own.
 class BtfSet {
  public:
+  static constexpr uint32_t kFirstHeader = 1u << 16;
+
   explicit BtfSet(std::string directory) : directory_(std::move(directory)) {}
 
   const Btf* vmlinux();
@@ -36,19 +39,28 @@ class BtfSet {
   std::optional<uint32_t> module_index(std::string_view name);  // "vmlinux" is 0
   std::string_view module_name(uint32_t module);
   std::optional<BtfPlace> record(uint32_t module, uint32_t id);
+  void add_header(std::unique_ptr<Btf> btf, bool before_kernel);
 
-  // In vmlinux, and if it is not there in the modules. Answers are remembered: a script says a name more than once.
+  // In headers that stand before the kernel, in vmlinux, in the modules, in other headers. Answers are remembered: a
+  // script says a name more than once.
   std::optional<BtfPlace> find(std::string_view name, BtfKinds set);
   std::optional<std::pair<BtfPlace, uint32_t>> find_enumerator(std::string_view name);  // the enum, and which one of it
 
  private:
+  struct Header {
+    std::unique_ptr<Btf> btf;
+    bool before_kernel;
+  };
+
   const Btf* load(uint32_t module);
+  std::vector<uint32_t> search_order();  // of modules and headers
   std::optional<BtfPlace> search(std::string_view name, BtfKinds set);
 
   std::string directory_;
   std::optional<std::vector<std::string>> modules_;
   std::vector<std::unique_ptr<Btf>> objects_;
   std::vector<bool> tried_;
+  std::vector<Header> headers_;
   std::map<std::pair<std::string, BtfKinds>, std::optional<BtfPlace>> found_;
 };
 

@@ -87,6 +87,11 @@ void DirectoryKernel::complete(Types& types, TypeId struct_type) {
   if (const auto place = btf_.find(std::string(type.name), kStructs)) converter.define_as(struct_type, *place);
 }
 
+Status DirectoryKernel::add_types(std::string btf, bool before_kernel) {
+  btf_.add_header(TRY(Btf::parse(std::move(btf))), before_kernel);
+  return {};
+}
+
 std::vector<std::string> DirectoryKernel::struct_names(std::string_view glob) {
   std::set<std::string> names;
   for (uint32_t module = 0; module <= btf_.modules().size(); ++module) {
@@ -264,10 +269,10 @@ std::optional<TypeLocation> DirectoryKernel::btf_location(const Types& types, Ty
   const types::Type& type = types[struct_type];
   if (type.kind != Kind::kStruct || type.origin.btf_id == 0) return std::nullopt;
   const auto place = btf_.record(type.origin.module, type.origin.btf_id);
-  if (!place) return std::nullopt;
+  if (!place || place->module >= BtfSet::kFirstHeader) return std::nullopt;
   if (place->record.is(kStructs)) return TypeLocation{place->module, place->record.id};
   const auto whole = btf_.find(type.name, kStructs);
-  if (!whole) return std::nullopt;
+  if (!whole || whole->module >= BtfSet::kFirstHeader) return std::nullopt;
   return TypeLocation{whole->module, whole->record.id};
 }
 
@@ -303,7 +308,15 @@ std::optional<std::string> DirectoryKernel::syscall_name(uint32_t number) {
 }
 
 std::vector<std::string> DirectoryKernel::functions(std::string_view glob) {
-  return list_functions(tracing(), root_ + "/proc/kallsyms", glob);
+  const std::string listed =
+      traceable_functions_.empty() ? tracing() + "/available_filter_functions" : traceable_functions_;
+  return list_functions(listed, root_ + "/proc/kallsyms", glob);
+}
+
+Status DirectoryKernel::use_traceable_functions(const std::string& path) {
+  if (!for_each_line(path, [](std::string_view) { return false; })) return fail_errno("cannot read " + path, errno);
+  traceable_functions_ = path;
+  return {};
 }
 
 std::optional<uint64_t> DirectoryKernel::symbol_address(std::string_view name) {

@@ -27,6 +27,7 @@ class DirectoryKernel : public Kernel {
   types::TypeId find_typedef(types::Types& types, std::string_view name) override;
   std::optional<Enumerated> find_enumerator(types::Types& types, std::string_view name) override;
   void complete(types::Types& types, types::TypeId struct_type) override;
+  Status add_types(std::string btf, bool before_kernel) override;
   std::vector<std::string> struct_names(std::string_view glob) override;
   std::optional<std::string> c_definition(std::string_view name) override;
 
@@ -45,6 +46,7 @@ class DirectoryKernel : public Kernel {
   std::optional<std::string> syscall_name(uint32_t number) override;
 
   std::vector<std::string> functions(std::string_view glob) override;
+  Status use_traceable_functions(const std::string& path) override;
   std::optional<uint64_t> symbol_address(std::string_view name) override;
 
  private:
@@ -60,6 +62,7 @@ class DirectoryKernel : public Kernel {
   std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;
   std::map<std::string, std::optional<uint32_t>, std::less<>> kfuncs_;
   std::string tracing_;
+  std::string traceable_functions_;  // a file instead of ftrace's own; "" for that
   BtfSet btf_;
 };
 

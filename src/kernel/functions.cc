@@ -77,15 +77,14 @@ bool for_each_line(const std::string& path, const std::function<bool(std::string
   return true;
 }
 
-std::vector<std::string> list_functions(const std::string& tracing, const std::string& kallsyms,
-                                        std::string_view glob) {
+std::vector<std::string> list_functions(const std::string& listed, const std::string& kallsyms, std::string_view glob) {
   FunctionList functions(glob);
-  const bool listed = !tracing.empty() && for_each_line(tracing + "/available_filter_functions", [&](auto line) {
+  const bool is_listed = for_each_line(listed, [&](std::string_view line) {
     const size_t space = line.find(' ');
     functions.add(line.substr(0, space), space == line.npos ? std::string_view{} : line.substr(space + 1));
     return true;
   });
-  if (listed) return functions.take();
+  if (is_listed) return functions.take();
   for_each_line(kallsyms, [&](std::string_view line) {
     const auto symbol = parse_symbol(line);
     // Programs of BPF and trampolines are listed as if they were modules; they are no functions of the kernel.

@@ -14,9 +14,9 @@ namespace espy::kernel {
 // be read to where the visitor stopped.
 bool for_each_line(const std::string& path, const std::function<bool(std::string_view)>& visit);
 
-// Functions that match, each once: "name" or "name [module]". From ftrace's list of what can be traced under
-// `tracing` if that is readable, else every function of `kallsyms`.
-std::vector<std::string> list_functions(const std::string& tracing, const std::string& kallsyms, std::string_view glob);
+// Functions that match, each once: "name" or "name [module]". From `listed`, ftrace's list of what can be traced, if
+// that is readable, else every function of `kallsyms`.
+std::vector<std::string> list_functions(const std::string& listed, const std::string& kallsyms, std::string_view glob);
 
 // The address of a symbol of the kernel; of the first where several have the name. Nothing also where addresses are
 // hidden from us.

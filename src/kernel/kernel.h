@@ -76,6 +76,9 @@ class Kernel {
   virtual types::TypeId find_typedef(types::Types& types, std::string_view name) = 0;
   virtual std::optional<Enumerated> find_enumerator(types::Types& types, std::string_view name) = 0;
   virtual void complete(types::Types& types, types::TypeId struct_type) = 0;
+  // Adds types that a C compiler read from headers: the bytes of a BTF section. `before_kernel`: they win over the
+  // kernel's own of the same name.
+  virtual Status add_types(std::string /*btf*/, bool /*before_kernel*/) { return {}; }
   virtual std::vector<std::string> struct_names(std::string_view glob) = 0;  // "struct foo", "union bar", "enum baz"
   // The C text of "struct foo", "union foo", "enum foo" or any of them named foo, without the last newline.
   virtual std::optional<std::string> c_definition(std::string_view name) = 0;
@@ -106,6 +109,8 @@ class Kernel {
 
   // Functions that may be probed (available_filter_functions, else kallsyms), "name" or "name [module]".
   virtual std::vector<std::string> functions(std::string_view glob) = 0;
+  // The same, one a line, from a file of the user's instead.
+  virtual Status use_traceable_functions(const std::string& /*path*/) { return {}; }
   virtual std::optional<uint64_t> symbol_address(std::string_view name) = 0;
 };
 

@@ -74,6 +74,16 @@ std::string expansion_chain(Span span, const Sources& sources) {
   return out;
 }
 
+// Through which imports the source of `span` came, innermost first.
+std::string import_chain(Span span, const Sources& sources) {
+  std::string out;
+  for (Span at = span; at.valid(); at = sources[at.source].imported_at) {
+    const Span& import = sources[at.source].imported_at;
+    if (import.valid()) out += fmt::format("{}note: imported here\n", located(import, sources));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string render(const Diagnostic& d, const Sources& sources, bool color) {
@@ -88,6 +98,7 @@ std::string render(const Diagnostic& d, const Sources& sources, bool color) {
     out += fmt::format("  hint: {}\n", d.hint);
   }
   out += expansion_chain(d.span, sources);
+  out += import_chain(d.span, sources);
   for (const Note& note : d.notes) {
     out += fmt::format("{}note: {}\n", located(note.span, sources), note.message);
     if (note.span.valid()) out += snippet(note.span, "", sources);

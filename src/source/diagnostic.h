@@ -47,7 +47,8 @@ class Diagnostics {
 //     3 |   printf("%s", strftme("%H", nsecs));
 //       |                ^~~~~~~ did you mean `strftime`?
 //
-// Notes follow in the same form; text from a macro shows the chain of calls, outermost last.
+// Notes follow in the same form; text from a macro shows the chain of calls, outermost last, and text from an import
+// the chain of imports.
 std::string render(const Diagnostics& diagnostics, const Sources& sources, bool color = false);
 std::string render(const Diagnostic& diagnostic, const Sources& sources, bool color = false);
 

@@ -11,8 +11,8 @@ Span join(Span a, Span b) {
   return Span{a.source, std::min(a.begin, b.begin), std::max(a.end, b.end), a.expansion};
 }
 
-SourceId Sources::add(std::string name, std::string text) {
-  Source source{std::move(name), std::move(text), {0}};
+SourceId Sources::add(std::string name, std::string text, Span imported_at) {
+  Source source{std::move(name), std::move(text), {0}, imported_at};
   for (uint32_t i = 0; i < source.text.size(); ++i) {
     if (source.text[i] == '\n') source.line_starts.push_back(i + 1);
   }

@@ -34,6 +34,7 @@ struct Source {
   std::string name;  // as the user named it: "exits.bt", "stdin"
   std::string text;
   std::vector<uint32_t> line_starts;
+  Span imported_at = {};  // where another source asked for it; invalid for the script itself
 };
 
 // 1-based; columns count bytes.
@@ -51,7 +52,7 @@ struct Expansion {
 // All sources of one run. Spans are meaningless without it.
 class Sources {
  public:
-  SourceId add(std::string name, std::string text);
+  SourceId add(std::string name, std::string text, Span imported_at = {});
   ExpansionId add_expansion(std::string macro, Span call);
 
   const Source& operator[](SourceId id) const { return sources_[id]; }

@@ -37,6 +37,11 @@ struct Config {
   // From the command line.
   std::vector<std::string> positional;                     // $1, $2, ...
   std::vector<std::pair<std::string, std::string>> named;  // --name=value after `--`
+  std::vector<std::string> include_directories;            // -I
+  std::vector<std::string> include_files;                  // --include
+  std::string probe_filter;                                // --probe-filter; empty: every probe
+  bool runs_tests = false;                                 // --test
+  bool runs_benchmarks = false;                            // --bench
   bool allow_unsafe = false;
   bool warn_helper_errors = false;  // -k
   std::optional<uint32_t> pid;      // -p

@@ -31,19 +31,24 @@ struct CType {
   std::vector<Step> steps;
 };
 
+struct CAttributes {
+  bool is_packed = false;
+  uint32_t align_bytes = 0;  // __attribute__((aligned(n))); 0 if not given
+};
+
 struct CMember {
   source::Span span;
   std::string name;  // empty: anonymous
   CType type;
   std::optional<uint32_t> bit_size;
+  CAttributes attributes;
 };
 
 struct CStruct {
   source::Span span;
   std::string name;
   bool is_union = false;
-  bool is_packed = false;
-  uint32_t align_bytes = 0;  // __attribute__((aligned(n))); 0 if not given
+  CAttributes attributes;
   std::vector<CMember> members;
   bool has_body = true;
 };
@@ -58,6 +63,7 @@ struct CTypedef {
   source::Span span;
   std::string name;
   CType type;
+  CAttributes attributes;
 };
 
 struct CInclude {

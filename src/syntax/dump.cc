@@ -117,8 +117,8 @@ class Dumper {
   }
   void c_definition(const CStruct& s) {
     std::string detail = s.name;
-    if (s.is_packed) detail += " packed";
-    if (s.align_bytes != 0) detail += fmt::format(" aligned={}", s.align_bytes);
+    if (s.attributes.is_packed) detail += " packed";
+    if (s.attributes.align_bytes != 0) detail += fmt::format(" aligned={}", s.attributes.align_bytes);
     if (!s.has_body) detail += " declared";
     node(s.is_union ? "union" : "struct", detail, s.span, [&] {
       for (const CMember& member : s.members) {

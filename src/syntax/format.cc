@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "syntax/lexer.h"
+#include "syntax/parser.h"
 #include "syntax/preprocess.h"
 #include "syntax/print.h"
 
@@ -124,7 +125,7 @@ class Formatter {
  public:
   Formatter(const Ast& ast, const source::Sources& sources, source::SourceId source)
       : ast_(ast), text_(sources[source].text), printer_(ast, &sources) {
-    const Preprocessed preprocessed = preprocess(text_);
+    const Preprocessed preprocessed = preprocess(text_, macro_bodies({}));
     scan_ = Scanner(text_, preprocessed.hidden, foreign_text(ast)).run();
   }
 

@@ -24,7 +24,7 @@ bool is_ignored(std::string_view word) {
 }
 
 bool is_number_word(std::string_view word) {
-  constexpr std::string_view kWords[] = {"unsigned", "signed", "long", "short", "int", "char"};
+  constexpr std::string_view kWords[] = {"unsigned", "signed", "long", "short", "int", "char", "double"};
   return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
 
@@ -91,14 +91,15 @@ void CParser::define_inline(const CType& type, const source::Span& span) {
 // typedef unsigned int u, *pu;
 void CParser::typedef_declaration() {
   const uint32_t begin = stream_.advance().begin;
-  const CType base = specifiers();
+  CAttributes common;
+  const CType base = specifiers(&common);
   std::vector<CTypedef> names;
   do {
-    CTypedef out{.type = base};
-    out.name = declarator(out.type.steps);
+    CTypedef out{.type = base, .attributes = common};
+    out.name = declarator(out.type.steps, &out.attributes);
     if (stream_.ok() && out.name.empty()) stream_.unexpected("the name of the new type");
+    attributes(&out.attributes);
     names.push_back(std::move(out));
-    attributes(nullptr);
   } while (stream_.ok() && stream_.accept(TokenKind::kComma));
   stream_.expect(TokenKind::kSemicolon, "after the typedef");
   const source::Span span = stream_.span_from(begin);
@@ -131,12 +132,12 @@ void CParser::tagged_declaration() {
 }
 
 // What stands before the declarators: `const unsigned long`, `struct foo`, `struct { ... }`.
-CType CParser::specifiers() {
+CType CParser::specifiers(CAttributes* attributes_of_names) {
   CType out;
   while (stream_.ok() && stream_.at(TokenKind::kIdentifier)) {
     const std::string_view word = stream_.text();
     if (is_attribute(word)) {
-      attributes(nullptr);
+      attributes(attributes_of_names);
     } else if (is_ignored(word)) {
       stream_.advance();
     } else if (is_tag(word) && out.name.empty()) {
@@ -159,8 +160,8 @@ void CParser::tagged(CType& type) {
   const uint32_t begin = stream_.token().begin;
   const std::string_view word = stream_.text(stream_.advance());
   type.tag = word == "struct" ? CType::Tag::kStruct : word == "union" ? CType::Tag::kUnion : CType::Tag::kEnum;
-  CStruct before_tag;
-  attributes(&before_tag);
+  CAttributes found;
+  attributes(&found);
   if (stream_.at(TokenKind::kIdentifier)) type.name = stream_.text(stream_.advance());
   if (!stream_.at(TokenKind::kLeftBrace)) {
     if (type.name.empty()) stream_.unexpected(fmt::format("a name or `{{` after `{}`", word));
@@ -175,9 +176,8 @@ void CParser::tagged(CType& type) {
     type.inline_enum = std::make_shared<const CEnum>(std::move(body));
   } else {
     CStruct body = struct_body(type.name, type.tag == CType::Tag::kUnion);
-    body.is_packed = before_tag.is_packed;
-    body.align_bytes = before_tag.align_bytes;
-    attributes(&body);
+    attributes(&found);
+    body.attributes = found;
     body.span = stream_.span_from(begin);
     type.inline_struct = std::make_shared<const CStruct>(std::move(body));
   }
@@ -207,7 +207,8 @@ CStruct CParser::struct_body(std::string name, bool is_union) {
 void CParser::members(std::vector<CMember>& out) {
   if (stream_.accept(TokenKind::kSemicolon)) return;
   const uint32_t begin = stream_.token().begin;
-  const CType base = specifiers();
+  CAttributes common;
+  const CType base = specifiers(&common);
   if (stream_.at(TokenKind::kSemicolon)) {
     // Anonymous if it has a body without a tag; a mere definition or declaration if it has a tag.
     if (base.name.empty()) out.push_back({.span = stream_.span_from(begin), .type = base});
@@ -216,17 +217,17 @@ void CParser::members(std::vector<CMember>& out) {
     return;
   }
   do {
-    member(out, base);
+    member(out, base, common);
   } while (stream_.ok() && stream_.accept(TokenKind::kComma));
   stream_.expect(TokenKind::kSemicolon, "after the member");
   define_inline(base, stream_.span_from(begin));
 }
 
-void CParser::member(std::vector<CMember>& out, const CType& base) {
+void CParser::member(std::vector<CMember>& out, const CType& base, const CAttributes& common) {
   const uint32_t begin = stream_.token().begin;
-  CMember member{.type = base};
+  CMember member{.type = base, .attributes = common};
   if (!stream_.at(TokenKind::kColon)) {
-    member.name = declarator(member.type.steps);
+    member.name = declarator(member.type.steps, &member.attributes);
     if (stream_.ok() && member.name.empty()) stream_.unexpected("the name of a member");
   }
   if (stream_.accept(TokenKind::kColon)) {
@@ -236,14 +237,14 @@ void CParser::member(std::vector<CMember>& out, const CType& base) {
     }
     member.bit_size = static_cast<uint32_t>(std::clamp<int64_t>(bits.value_or(0), 0, 64));
   }
-  attributes(nullptr);
+  attributes(&member.attributes);
   member.span = stream_.span_from(begin);
   out.push_back(std::move(member));
 }
 
 // `*name[4]`, `(*name)(int)`. Returns the name, "" if there is none, and adds to `steps` what it makes of the base,
 // innermost first: `int m[2][3]` is three ints, twice.
-std::string CParser::declarator(std::vector<CType::Step>& steps) {
+std::string CParser::declarator(std::vector<CType::Step>& steps, CAttributes* attributes_of_name) {
   if (++nesting_ > kMaxNesting) {
     stream_.error("nesting-too-deep", stream_.span(stream_.token()), "this is nested too deeply");
     --nesting_;
@@ -252,7 +253,7 @@ std::string CParser::declarator(std::vector<CType::Step>& steps) {
   while (stream_.at(TokenKind::kStar) || (stream_.at(TokenKind::kIdentifier) && is_ignored(stream_.text()))) {
     if (stream_.advance().kind == TokenKind::kStar) steps.push_back({.kind = CType::Step::Kind::kPointer});
   }
-  attributes(nullptr);
+  attributes(attributes_of_name);
   std::string name;
   std::vector<CType::Step> inner;
   const Token next = stream_.peek();
@@ -321,7 +322,7 @@ CEnum CParser::enum_body(std::string name) {
 }
 
 // Any attributes that stand here; what they say about a layout goes to `target`.
-void CParser::attributes(CStruct* target) {
+void CParser::attributes(CAttributes* target) {
   while (stream_.ok() && stream_.at(TokenKind::kIdentifier) && is_attribute(stream_.text())) {
     const std::string_view word = stream_.text(stream_.advance());
     if (word == "__packed") {
@@ -335,7 +336,7 @@ void CParser::attributes(CStruct* target) {
 }
 
 // ((packed, aligned(8), ...))
-void CParser::attribute_list(CStruct* target) {
+void CParser::attribute_list(CAttributes* target) {
   stream_.expect(TokenKind::kLeftParen, "after `__attribute__`");
   stream_.expect(TokenKind::kLeftParen, "after `__attribute__(`");
   while (stream_.ok() && stream_.at(TokenKind::kIdentifier)) {
@@ -353,7 +354,7 @@ void CParser::attribute_list(CStruct* target) {
   stream_.expect(TokenKind::kRightParen, "after the attributes");
 }
 
-void CParser::aligned(CStruct* target) {
+void CParser::aligned(CAttributes* target) {
   const uint32_t begin = stream_.token().begin;
   int64_t bytes = 16;  // without a number: the largest that the machine may want
   if (stream_.accept(TokenKind::kLeftParen)) {

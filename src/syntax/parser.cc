@@ -17,17 +17,29 @@ void swap_tables(Ast& a, Ast& b) {
 
 }  // namespace
 
-Ast parse(const source::Sources& sources, source::SourceId source, source::Diagnostics& diagnostics) {
+MacroBodies macro_bodies(const Prelude& prelude) {
+  MacroBodies out;
+  if (prelude.has_btf) out["BPFTRACE_HAVE_BTF"] = "1";
+  for (const CDefinition& definition : prelude.definitions) {
+    if (const auto* define = std::get_if<CDefine>(&definition)) out.insert_or_assign(define->name, define->body);
+  }
+  return out;
+}
+
+Ast parse(const source::Sources& sources, source::SourceId source, source::Diagnostics& diagnostics,
+          const Prelude& prelude) {
   Ast nothing;
-  Ast ast = parse_part(sources, source, nothing, diagnostics);
+  Ast ast = parse_part(sources, source, nothing, diagnostics, prelude);
   swap_tables(ast, nothing);
   return ast;
 }
 
-Ast parse_part(const source::Sources& sources, source::SourceId source, Ast& whole, source::Diagnostics& diagnostics) {
+Ast parse_part(const source::Sources& sources, source::SourceId source, Ast& whole, source::Diagnostics& diagnostics,
+               const Prelude& prelude) {
   Ast ast;
+  ast.c_definitions = prelude.definitions;
   swap_tables(ast, whole);
-  const Preprocessed preprocessed = preprocess(sources[source].text);
+  const Preprocessed preprocessed = preprocess(sources[source].text, macro_bodies(prelude));
   for (const auto& [where, id, message] : preprocessed.problems) {
     diagnostics.error(id, Span{source, where.begin, where.end}, std::string(message));
   }

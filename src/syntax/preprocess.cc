@@ -82,7 +82,7 @@ namespace {
 
 class Conditionals {
  public:
-  explicit Conditionals(std::string_view text) : text_(text) { defines_["BPFTRACE_HAVE_BTF"] = "1"; }
+  Conditionals(std::string_view text, MacroBodies known) : text_(text), defines_(std::move(known)) {}
 
   Preprocessed run() {
     for (size_t at = text_.find('#'); at != std::string_view::npos; at = text_.find('#', at)) {
@@ -220,7 +220,7 @@ class Conditionals {
 
   std::string_view text_;
   Preprocessed out_;
-  std::map<std::string, std::string, std::less<>> defines_;
+  MacroBodies defines_;
   std::vector<Level> levels_;
   std::optional<uint32_t> hidden_since_;
   size_t scanned_ = 0;
@@ -229,9 +229,9 @@ class Conditionals {
 
 }  // namespace
 
-Preprocessed preprocess(std::string_view text) {
+Preprocessed preprocess(std::string_view text, MacroBodies known) {
   if (text.find('#') == std::string_view::npos) return {};
-  return Conditionals(text).run();
+  return Conditionals(text, std::move(known)).run();
 }
 
 }  // namespace espy::syntax

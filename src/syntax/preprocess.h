@@ -5,6 +5,7 @@
 // themselves, from the lexer. `#include` and `#define` that count stay visible: they are definitions of the script.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,10 @@ struct Preprocessed {
   std::vector<Problem> problems;
 };
 
-Preprocessed preprocess(std::string_view text);
+using MacroBodies = std::map<std::string, std::string, std::less<>>;
+
+// `known`: what is defined before the text begins.
+Preprocessed preprocess(std::string_view text, MacroBodies known = {});
 
 // A `#` line: from its `#` to its end, lines joined by a backslash included.
 struct Directive {

@@ -1,6 +1,6 @@
 // golden_runner: runs the tests that are scripts.
 //
-//   golden_runner --all               all of tests/golden and tests/live, from the repository's root
+//   golden_runner --all               all of tests/golden, tests/language and tests/live, from the repository's root
 //   golden_runner PATH...             files, or folders of them
 //   golden_runner --bless [PATH...]   rewrites the goldens' expectations with what comes out now
 //
@@ -46,6 +46,9 @@ void show(Totals& totals, const std::string& name, const Judgement& judgement) {
   std::fflush(stdout);
 }
 
+// Scripts below a folder `parts` are imported by others.
+bool is_part(const fs::path& path) { return std::ranges::find(path, "parts") != path.end(); }
+
 std::vector<std::string> find_cases(const std::vector<std::string>& places) {
   std::vector<std::string> out;
   for (const std::string& place : places) {
@@ -54,7 +57,7 @@ std::vector<std::string> find_cases(const std::vector<std::string>& places) {
       continue;
     }
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(place))
-      if (entry.path().extension() == ".bt") out.push_back(entry.path().string());
+      if (entry.path().extension() == ".bt" && !is_part(entry.path())) out.push_back(entry.path().string());
   }
   std::ranges::sort(out);
   return out;
@@ -70,6 +73,10 @@ void run_golden(const std::string& path, const Places& places, bool bless, Total
   if (path.find("tests/live/") != std::string::npos) {
     if (!bless) show(totals, path, run_live_test(path, places));
     return;
+  }
+  if (path.find("tests/language/") != std::string::npos) {
+    show(totals, path, run_script_tests(path, places, false));
+    return show(totals, path + " (live)", run_script_tests(path, places, true));
   }
   auto c = read_case(path);
   if (!c) return show(totals, path, {Verdict::kFailed, c.error().message});
@@ -95,7 +102,7 @@ int run(const std::vector<std::string>& arguments) {
     }
   }
   if (paths.empty()) paths = {"tests/golden"};
-  if (all) paths = {"tests/golden", "tests/live"};
+  if (all) paths = {"tests/golden", "tests/language", "tests/live"};
   Places places;
   places.root = fs::current_path().string();
   places.espy = fs::absolute(fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "espy").string();

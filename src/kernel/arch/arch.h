@@ -17,6 +17,7 @@ struct Register {
 
 struct Arch {
   std::string_view name;                       // "x86_64"
+  std::string_view source_directory;           // of its headers in the kernel's source: arch/x86
   std::span<const Register> registers;         // by every accepted name
   std::span<const uint32_t> argument_offsets;  // in pt_regs, of function arguments passed in registers
   std::span<const uint32_t> syscall_argument_offsets;

@@ -51,6 +51,7 @@ constexpr uint32_t kSyscallArguments[] = {at(kDi), at(kSi), at(kDx), at(kR10), a
 
 constexpr Arch kArch = {
     .name = "x86_64",
+    .source_directory = "x86",
     .registers = kRegisters,
     .argument_offsets = kArguments,
     .syscall_argument_offsets = kSyscallArguments,

@@ -1,0 +1,36 @@
+// Running another program, and a directory for what it leaves.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace espy {
+
+struct ProcessOutput {
+  int status = 0;  // as a shell shows it: 128 + N if a signal N ended it
+  std::string out;
+  std::string err;
+};
+
+// Runs argv[0], found in PATH, with the input closed, and waits for its end. Its messages are in English. Fails with
+// ENOENT where there is no such program. `scratch` is an existing directory for its output.
+Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const std::string& scratch);
+
+// A directory of our own, gone with its owner.
+class ScratchDirectory {
+ public:
+  static Result<ScratchDirectory> make();  // in $TMPDIR or /tmp
+  ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  ScratchDirectory& operator=(ScratchDirectory&&) = delete;
+  ~ScratchDirectory();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace espy

@@ -1,0 +1,269 @@
+#include "check/headers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/strings.h"
+#include "kernel/c_compiler.h"
+#include "syntax/lexer.h"
+#include "syntax/preprocess.h"
+
+namespace espy::check {
+
+namespace {
+
+using kernel::CCompiler;
+using source::SourceId;
+using source::Span;
+using syntax::CDefine;
+using syntax::CInclude;
+
+// Where headers of the kernel lie below its include directories.
+constexpr std::string_view kKernelDirectories[] = {
+    "linux", "net",   "asm",  "asm-generic", "uapi",  "trace", "crypto", "drm", "scsi", "sound", "rdma",
+    "media", "kunit", "acpi", "xen",         "video", "soc",   "keys",   "kvm", "vdso", "ufs",   "memory"};
+
+bool is_kernel_header(const CInclude& include) {
+  if (!include.is_system) return false;
+  if (include.path == "vmlinux.h") return true;
+  const size_t slash = include.path.find('/');
+  if (slash == std::string::npos) return false;
+  return std::ranges::find(kKernelDirectories, include.path.substr(0, slash)) != std::end(kKernelDirectories);
+}
+
+// Everything in `text` that looks like a name, in comments as well: only used to choose among macros.
+std::set<std::string, std::less<>> words_of(std::string_view text) {
+  std::set<std::string, std::less<>> out;
+  for (size_t at = 0; at < text.size();) {
+    if (!syntax::is_word(text[at])) {
+      ++at;
+      continue;
+    }
+    size_t end = at;
+    while (end < text.size() && syntax::is_word(text[end])) ++end;
+    if (syntax::is_word_start(text[at])) out.emplace(text.substr(at, end - at));
+    at = end;
+  }
+  return out;
+}
+
+// NAME_2, but not Name or x.
+bool looks_like_constant(std::string_view name) {
+  if (name.size() < 3 || name == "BEGIN" || name == "END") return false;
+  return std::ranges::all_of(name, [](char c) { return (c >= 'A' && c <= 'Z') || c == '_' || syntax::is_digit(c); });
+}
+
+// A C text of our own, and which of its lines came from where.
+struct Unit {
+  std::string text;
+  std::vector<std::pair<std::string, Span>> lines;  // the header's name, if the line is an include
+  bool is_empty = true;                             // no include in it
+
+  void add_line(const std::string& line, const std::string& header, Span span) {
+    text += line + "\n";
+    lines.emplace_back(header, span);
+    is_empty &= header.empty();
+  }
+};
+
+class HeaderReader {
+ public:
+  HeaderReader(SourceId main, CheckRequest& request) : request_(request) {
+    words_ = words_of(request_.sources[main].text);
+    prelude_.has_btf = request_.kernel.has_btf();
+  }
+
+  syntax::Prelude read(SourceId source, bool is_script) {
+    const source::Source& text = request_.sources[source];
+    const auto& forced = request_.config.include_files;
+    if (text.text.find("#include") == std::string::npos && text.text.find("# include") == std::string::npos &&
+        (forced.empty() || !is_script))
+      return std::move(prelude_);
+    words_.merge(words_of(text.text));
+    directory_ = std::filesystem::path(text.name).parent_path().string();
+    source::Diagnostics ignored;  // what is wrong is said when the file is parsed in earnest
+    draft_ = syntax::parse(request_.sources, source, ignored, prelude_);
+    if (is_script)
+      for (const std::string& file : forced) user_.add_line(fmt::format("#include \"{}\"", file), file, {});
+    for (const syntax::CDefinition& definition : draft_.c_definitions) add(definition);
+    if (!user_.is_empty) compile_user();
+    if (!kernel_.is_empty && (!prelude_.has_btf || misses_something())) compile_kernel();
+    return std::move(prelude_);
+  }
+
+  syntax::Prelude read_header(const std::string& path, Span at) {
+    std::error_code ignored;
+    const std::string absolute = std::filesystem::absolute(path, ignored).string();
+    words_.merge(words_of(""));
+    user_.add_line(fmt::format("#include \"{}\"", absolute), path, at);
+    compile_user();
+    return std::move(prelude_);
+  }
+
+ private:
+  void add(const syntax::CDefinition& definition) {
+    if (const auto* include = std::get_if<CInclude>(&definition)) {
+      const std::string name =
+          fmt::format("{}{}{}", include->is_system ? '<' : '"', include->path, include->is_system ? '>' : '"');
+      if (!is_kernel_header(*include)) {
+        user_.add_line("#include " + name, name, include->span);
+      } else if (prelude_.has_btf) {
+        // Not all of the kernel's own are installed: those that are will do.
+        kernel_.add_line(fmt::format("#if __has_include({0})\n#include {0}\n#endif", name), name, include->span);
+        kernel_.lines.insert(kernel_.lines.end(), 2, {"", include->span});
+      } else {
+        kernel_.add_line("#include " + name, name, include->span);
+      }
+    } else if (const auto* define = std::get_if<CDefine>(&definition)) {
+      const std::string parameters =
+          define->is_function_like ? fmt::format("({})", join(define->parameters, ",")) : std::string();
+      for (Unit* unit : {&user_, &kernel_})
+        unit->add_line(fmt::format("#define {}{} {}", define->name, parameters, define->body), "", define->span);
+      own_.insert(define->name);
+    }
+  }
+
+  // Does the script name something that looks like a constant, or a type, and that neither it nor BTF defines?
+  bool misses_something() {
+    for (const syntax::CDefinition& definition : draft_.c_definitions) {
+      if (const auto* known = std::get_if<syntax::CStruct>(&definition)) own_.insert(known->name);
+      if (const auto* known = std::get_if<syntax::CEnum>(&definition)) {
+        own_.insert(known->name);
+        for (const auto& [name, value] : known->enumerators) own_.insert(name);
+      }
+    }
+    for (const CDefine& define : defines(prelude_)) own_.insert(define.name);
+    for (const syntax::Expr& expr : draft_.exprs) {
+      const auto* name = std::get_if<syntax::Name>(&expr.node);
+      if (name == nullptr || !looks_like_constant(name->name) || own_.contains(name->name)) continue;
+      if (!request_.kernel.find_enumerator(request_.types, name->name)) return true;
+    }
+    for (const syntax::TypeName& name : draft_.type_names) {
+      if (name.tag == syntax::TypeName::Tag::kNone || own_.contains(name.name)) continue;
+      if (!request_.kernel.c_definition(name.name)) return true;
+    }
+    return false;
+  }
+
+  static std::vector<CDefine> defines(const syntax::Prelude& prelude) {
+    std::vector<CDefine> out;
+    for (const syntax::CDefinition& definition : prelude.definitions)
+      if (const auto* define = std::get_if<CDefine>(&definition)) out.push_back(*define);
+    return out;
+  }
+
+  std::vector<std::string> common_flags() const {
+    std::vector<std::string> out;
+    if (prelude_.has_btf) out.emplace_back("-DBPFTRACE_HAVE_BTF");
+    out.insert(out.end(), {"-iquote", directory_.empty() ? "." : directory_});
+    for (const std::string& directory : request_.config.include_directories) out.push_back("-I" + directory);
+    return out;
+  }
+
+  void compile_user() {
+    if (Status done = compile(user_, common_flags(), true); !done) complain(user_, done.error());
+  }
+
+  // With headers of the kernel itself where they are installed, else with those that it has for programs.
+  void compile_kernel() {
+    std::vector<std::string> flags = common_flags();
+    if (const auto own = kernel::kernel_header_flags(request_.kernel.arch()))
+      flags.insert(flags.end(), own->begin(), own->end());
+    const Status done = compile(kernel_, flags, false);
+    // Beside BTF this was only an attempt: the name that it was for will be reported as unknown.
+    if (!done && !prelude_.has_btf) complain(kernel_, done.error());
+  }
+
+  Status compile(const Unit& unit, const std::vector<std::string>& flags, bool before_kernel) {
+    CCompiler compiler = TRY(CCompiler::open(flags));
+    const auto macros = TRY(compiler.macros(unit.text));
+    if (!macros) return refuse(unit, compiler);
+    std::vector<std::string> chosen;
+    for (const auto& [name, body] : *macros)
+      if (words_.contains(name) && is_wanted(name, body)) chosen.push_back(name);
+    const auto compiled = TRY(compiler.compile(unit.text, chosen));
+    if (!compiled) return refuse(unit, compiler);
+    if (!compiled->btf.empty()) TRY_STATUS(request_.kernel.add_types(compiled->btf, before_kernel));
+    // The body of a macro that is no number may name others.
+    for (size_t i = 0; i < chosen.size(); ++i) define(chosen[i], *macros, compiled->numbers, chosen);
+    return {};
+  }
+
+  // One that stands for itself is an enumerator, and one without a body a mere mark; both are said by other means. The
+  // script's own definitions, and words of the language, stay what they are.
+  bool is_wanted(const std::string& name, const std::string& body) const {
+    return !name.empty() && body != name && !own_.contains(name) && !request_.registry.find_builtin(name);
+  }
+
+  void define(const std::string& name, const CCompiler::Macros& macros,
+              const std::map<std::string, int64_t, std::less<>>& numbers, std::vector<std::string>& chosen) {
+    const std::string& body = macros.find(name)->second;
+    const Span span = user_.lines.empty() ? Span() : user_.lines.front().second;
+    if (const auto number = numbers.find(name); number != numbers.end()) {
+      prelude_.definitions.push_back(CDefine{span, name, false, {}, std::to_string(number->second)});
+      return;
+    }
+    syntax::DefineText text = syntax::read_define(name + (body.starts_with('(') ? "" : " ") + body);
+    prelude_.definitions.push_back(
+        CDefine{span, name, text.is_function_like, std::move(text.parameters), std::move(text.body)});
+    for (const std::string& word : words_of(body)) {
+      const auto other = macros.find(word);
+      if (other == macros.end() || !is_wanted(word, other->second)) continue;
+      if (std::ranges::find(chosen, word) == chosen.end()) chosen.push_back(word);
+    }
+  }
+
+  // The compiler's first complaint, in a sentence of ours.
+  Status refuse(const Unit& unit, const CCompiler& compiler) {
+    if (compiler.problems().empty()) return fail("the C compiler failed without saying why");
+    const kernel::CProblem& problem = compiler.problems().front();
+    const bool is_known = problem.line > 0 && problem.line <= unit.lines.size();
+    const auto [header, span] = is_known ? unit.lines[problem.line - 1] : std::pair<std::string, Span>();
+    if (problem.is_missing_file) {
+      const std::string missing = problem.message.substr(0, problem.message.find(": "));
+      request_.diagnostics.error(
+          "no-such-header", span,
+          problem.where.empty() ? fmt::format("there is no header `{}`", missing)
+                                : fmt::format("there is no header `{}`, which {} includes", missing, problem.where),
+          "-I DIRECTORY says where to look");
+    } else {
+      request_.diagnostics.error(
+          "bad-header", span,
+          fmt::format("the C compiler refuses {}: {}", header.empty() ? "this" : header,
+                      problem.where.empty() ? problem.message : problem.where + ": " + problem.message));
+    }
+    return {};
+  }
+
+  void complain(const Unit& unit, const Error& error) {
+    const auto line = std::ranges::find_if(unit.lines, [](const auto& l) { return !l.first.empty(); });
+    if (error.code == ENOENT)
+      request_.diagnostics.error("no-c-compiler", line->second,
+                                 line->first + " needs a C compiler to be read, and there is none",
+                                 "install gcc, or define in the script what is needed of it");
+    else
+      request_.diagnostics.error("bad-header", line->second, error.message, error.hint);
+  }
+
+  CheckRequest& request_;
+  std::set<std::string, std::less<>> words_, own_;
+  syntax::Prelude prelude_;
+  syntax::Ast draft_;
+  std::string directory_;
+  Unit user_, kernel_;
+};
+
+}  // namespace
+
+syntax::Prelude read_headers(SourceId source, SourceId main, CheckRequest& request) {
+  return HeaderReader(main, request).read(source, source == main);
+}
+
+syntax::Prelude compile_header(const std::string& path, Span at, SourceId main, CheckRequest& request) {
+  return HeaderReader(main, request).read_header(path, at);
+}
+
+}  // namespace espy::check

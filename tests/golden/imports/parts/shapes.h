@@ -1,0 +1,2 @@
+#define SIDES 4
+struct shape { char name[SIDES]; int sides; };

@@ -1,0 +1,27 @@
+// Every rule by which C lays out types, once: given to a C compiler by an include, and to espy's own parser by an import.
+struct p1 { char a; int b; } __attribute__((packed));
+struct p2 { char a; int b; } __attribute__((aligned(16)));
+struct p3 { char a; int b __attribute__((packed)); };
+struct p4 { char a; int b __attribute__((aligned(32))); char c; };
+struct __attribute__((packed)) p5 { char a; short b : 3; int c : 13; long d; };
+struct p6 { unsigned int a : 4; unsigned char b : 4; unsigned int : 0; char c; long long d : 40; int e : 30; };
+struct p7 { int a : 3; int : 5; int b : 20; int c : 10; char d : 4; };
+union u1 { char a[3]; struct { short x, y; }; int z : 5; };
+struct p8 { struct { union { int a; char b[7]; }; long c; }; struct { char d; } e[3]; enum { PA, PB = 5, PC } f; };
+typedef int (*fn_t)(const char *, ...);
+typedef int arr_t[3][2];
+struct p9 { fn_t f; arr_t a; int *p[4]; int (*q)[4]; char **s; struct p8 *n; const volatile unsigned long long w; long double ld; _Bool flag; };
+struct p10 { char x; struct p1 y; struct p2 z; double d; float f; };
+struct p11 { int n; char tail[]; };
+struct p12 { int n; char tail[0]; };
+struct p13 { unsigned long a, b : 1, c : 1; };
+typedef struct { int a; } anon_t, *anon_p;
+struct p14 { anon_t a; anon_p b; void (*h[3])(void); };
+enum e1 { E1_A = -1, E1_B, E1_C = 1 << 4, E1_D = E1_C | 3, E1_E = sizeof(int) };
+struct p15 { unsigned short a : 9, b : 9; unsigned char c : 1; };
+struct p16 { char a; long b : 33; char c; } ;
+struct p17 { short a; } __attribute__((__aligned__(8), __packed__));
+struct p18 { char c; int a __attribute__((aligned(2))); char d[3] __attribute__((aligned(4))); };
+typedef unsigned int u32_16 __attribute__((aligned(16)));
+struct p19 { char a; u32_16 b; };
+struct p20 { char a : 3; int b : 30; char c; };
