@@ -41,6 +41,24 @@ void Analyzer::run() {
   speaks_ = true;
   for (size_t i = 0; i < checked_.units.size(); ++i) check_unit(i);
   settle_maps();
+  refuse_unknown_options();
+}
+
+void Analyzer::note_option(ScriptOption option) {
+  const bool is_known = std::ranges::find(checked_.options, option.name, &ScriptOption::name) != checked_.options.end();
+  if (speaks_ && !is_known) checked_.options.push_back(std::move(option));
+}
+
+// What was typed behind `--`, and the script never asks for. `--help` is answered by us.
+void Analyzer::refuse_unknown_options() {
+  std::vector<std::string> names;
+  for (const ScriptOption& option : checked_.options) names.push_back(option.name);
+  for (const auto& [name, value] : config().named) {
+    if (name == "help" || std::ranges::find(names, name) != names.end()) continue;
+    const std::string near = nearest(name, std::vector<std::string_view>(names.begin(), names.end()));
+    request_.diagnostics.error("unknown-option", {}, "the program has no option `--" + name + "`",
+                               near.empty() ? "`-- --help` lists its options" : "did you mean `--" + near + "`?");
+  }
 }
 
 void Analyzer::check_unit(size_t index) {

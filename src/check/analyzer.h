@@ -42,11 +42,14 @@ class Analyzer final : public Checker {
   TypeId type(ExprId expr) const override { return unit_->fact(expr).type; }
   const Constant& constant(ExprId expr) const override { return unit_->fact(expr).constant; }
   void fold(ExprId call, Constant value) override { fact(call).constant = std::move(value); }
+  void note_option(ScriptOption option) override;
   void error(std::string_view id, Span span, std::string message, std::string hint = {}) override;
   void warning(std::string_view id, Span span, std::string message, std::string hint = {}) override;
 
  private:
   static constexpr int kMostRounds = 24;
+
+  void refuse_unknown_options();
 
   struct MapState {
     ScriptMapId id;

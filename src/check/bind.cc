@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/regex.h"
 #include "base/strings.h"
 #include "check/analyzer.h"
 #include "check/walk.h"
@@ -67,7 +68,21 @@ std::string with_parameters(std::string_view text, const std::vector<std::string
 
 class Binder {
  public:
-  Binder(Checked& checked, CheckRequest& request) : checked_(checked), request_(request) {}
+  Binder(Checked& checked, CheckRequest& request) : checked_(checked), request_(request) {
+    if (checked.config.probe_filter.empty()) return;
+    if (auto filter = Regex::compile(checked.config.probe_filter)) filter_ = std::move(*filter);
+  }
+
+  // Says what to do where nothing is left to run, and where there is more than allowed.
+  void finish() {
+    const bool is_testing = checked_.config.runs_tests || checked_.config.runs_benchmarks;
+    if ((is_testing || left_out_) && !has_work_) no_probe_left();
+    if (checked_.units.size() > checked_.config.max_bpf_progs)
+      request_.diagnostics.error("too-many-programs", checked_.units.back().action->span,
+                                 fmt::format("{} BPF programs would be loaded, max_bpf_progs allows {}",
+                                             checked_.units.size(), checked_.config.max_bpf_progs),
+                                 "set max_bpf_progs higher, or BPFTRACE_MAX_BPF_PROGS");
+  }
 
   void bind_action(const syntax::Action& action) {
     const Uses uses = uses_of(checked_.ast, action);
@@ -130,8 +145,27 @@ class Binder {
     if (checked_.probes.size() == before) missing(point);
   }
 
+  // With --test or --bench nothing is attached.
+  bool is_left_out(const spec::Provider& provider) const {
+    const bool is_testing = checked_.config.runs_tests || checked_.config.runs_benchmarks;
+    return is_testing && provider.phase == spec::Provider::Phase::kAttached;
+  }
+
+  static bool is_edge(const spec::Provider& provider) {
+    return provider.phase == spec::Provider::Phase::kBegin || provider.phase == spec::Provider::Phase::kEnd;
+  }
+
+  // By --probe-filter; begin and end stay.
+  bool is_filtered(const spec::Provider& provider, const std::string& name) const {
+    return filter_ && !is_edge(provider) && !filter_->matches_somewhere(name);
+  }
+
   void bind_to(const spec::Provider& provider, const syntax::AttachPoint& point, const std::vector<std::string>& parts,
                const Uses& uses, Groups& groups, bool must_match) {
+    if (is_left_out(provider)) {
+      left_out_ = true;
+      return;
+    }
     source::Diagnostics found_wrong;
     spec::BindRequest bind{point,           parts,       request_.kernel, request_.types, request_.symbols,
                            checked_.config, found_wrong, uses.args,       uses.context};
@@ -143,6 +177,11 @@ class Binder {
   }
 
   void add(const spec::Provider& provider, const syntax::AttachPoint& point, spec::BoundProbe bound, Groups& groups) {
+    if (!bound.is_wanted || is_filtered(provider, bound.probe.name)) {
+      left_out_ = true;
+      return;
+    }
+    has_work_ |= !is_edge(provider);
     if (checked_.probes.size() >= checked_.config.max_probes) {
       if (!too_many_)
         request_.diagnostics.error("too-many-probes", point.span,
@@ -184,8 +223,24 @@ class Binder {
     return provider->context(context);
   }
 
+  void no_probe_left() {
+    const source::Span at = checked_.ast.actions.front().span;
+    if (filter_)
+      request_.diagnostics.error("no-probe-left", at, "no probe matches --probe-filter");
+    else if (checked_.config.runs_tests)
+      request_.diagnostics.error("no-probe-left", at, "there are no tests", "a test is `test:NAME { ... }`");
+    else if (checked_.config.runs_benchmarks)
+      request_.diagnostics.error("no-probe-left", at, "there are no benchmarks", "a benchmark is `bench:NAME { ... }`");
+    else
+      request_.diagnostics.error("no-probe-left", at, "there are only tests and benchmarks",
+                                 "--test and --bench run them");
+  }
+
   Checked& checked_;
   CheckRequest& request_;
+  std::optional<Regex> filter_;
+  bool left_out_ = false;
+  bool has_work_ = false;  // more than begin and end
   bool too_many_ = false;
 };
 
@@ -194,6 +249,7 @@ class Binder {
 void bind_probes(Checked& checked, CheckRequest& request) {
   Binder binder(checked, request);
   for (const syntax::Action& action : checked.ast.actions) binder.bind_action(action);
+  binder.finish();
   for (const syntax::Function& function : checked.ast.functions) {
     Unit unit;
     unit.function = &function;

@@ -77,11 +77,19 @@ struct CheckedMap {
   source::Span span;
 };
 
+// An option that the script asks for: getopt("count", 5, "how many").
+struct ScriptOption {
+  std::string name;
+  std::string initial;  // its value where it is not given, as text
+  std::string doc;
+};
+
 struct Checked {
   syntax::Ast ast;  // macros and imports expanded
   std::vector<Unit> units;
   Table<ScriptMapId, CheckedMap> maps;
   Table<ProbeId, program::Probe> probes;
+  std::vector<ScriptOption> options;  // in the order of their first use
   spec::Config config;
 };
 

@@ -36,6 +36,8 @@ class Checker {
   // Makes the call a constant: sizeof, kaddr, pton, getopt.
   virtual void fold(ExprId call, Constant value) = 0;
 
+  virtual void note_option(ScriptOption option) = 0;
+
   // Inference runs until nothing changes; these speak only in the last round.
   virtual void error(std::string_view id, source::Span span, std::string message, std::string hint = {}) = 0;
   virtual void warning(std::string_view id, source::Span span, std::string message, std::string hint = {}) = 0;

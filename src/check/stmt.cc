@@ -224,6 +224,8 @@ void Analyzer::visit(StmtId id, const Continue&) {
 
 void Analyzer::visit(StmtId id, const Return& node) {
   if (node.value) value(node.value), read_aggregation(node.value);
+  if (unit_->context.returns_value && node.value && type(node.value) && !is_int_like(type_of(type(node.value))))
+    error("type-mismatch", span(node.value), "a number is returned here, not " + show(type(node.value)));
   if (!unit_->function || !unit_->result) return;
   const bool wants_value = type_of(unit_->result).kind != Kind::kVoid;
   if (wants_value && !node.value) {

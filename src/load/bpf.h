@@ -33,6 +33,7 @@ enum class Command : int {
   kBtfNextId = 23,
   kMapLookupBatch = 24,
   kLinkCreate = 28,
+  kEnableStats = 32,
   kIterCreate = 33,
 };
 
@@ -88,6 +89,16 @@ struct ProgLoadAttr {
   uint32_t attach_btf_id = 0;
   uint32_t attach_btf_obj_fd = 0;
   uint32_t core_relo_cnt = 0;
+};
+
+struct EnableStatsAttr {
+  uint32_t type = 0;  // BPF_STATS_RUN_TIME
+};
+
+struct InfoAttr {
+  uint32_t bpf_fd = 0;
+  uint32_t info_len = 0;
+  uint64_t info = 0;
 };
 
 struct TestRunAttr {

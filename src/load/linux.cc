@@ -63,7 +63,7 @@ uint64_t LinuxMachine::now_ns() {
 Status LinuxMachine::load(const program::Program& program, const types::Types& /*types*/,
                           const source::Sources& sources) {
   for (const program::BpfMap& shape : program.maps) TRY_STATUS(create_map(shape));
-  for (const ProgramId id : program.programs.ids()) TRY_STATUS(load_program(id, program.programs[id], sources));
+  for (const ProgramId id : program.programs.ids()) TRY_STATUS(load_program(id, program, sources));
   return {};
 }
 
@@ -191,7 +191,7 @@ Status LinuxMachine::remove(MapId id, std::span<const std::byte> key) {
 
 namespace {
 
-constexpr uint32_t kLastLogBytes = 1 << 20;
+constexpr uint32_t kLeastLogBytes = 4096;  // the kernel wants 128 at least
 constexpr uint32_t kWholeLogBytes = 1 << 26;
 
 std::vector<program::BpfInsn> patched(const program::BpfProgram& program, const std::function<int(MapId)>& fd_of) {
@@ -223,7 +223,8 @@ void explain(Refusal& refusal) {
 
 }  // namespace
 
-Status LinuxMachine::load_program(ProgramId id, const program::BpfProgram& program, const source::Sources& sources) {
+Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, const source::Sources& sources) {
+  const program::BpfProgram& program = whole.programs[id];
   const std::vector<program::BpfInsn> code = patched(program, [&](MapId map) { return maps_[map].fd.get(); });
   static_assert(sizeof(program::BpfInsn) == 8);
   const bool needs_btf = std::any_of(program.functions.begin(), program.functions.end(),
@@ -232,7 +233,7 @@ Status LinuxMachine::load_program(ProgramId id, const program::BpfProgram& progr
   attr.prog_type = number_of(program.kind);
   attr.insn_cnt = static_cast<uint32_t>(code.size());
   attr.insns = address_of(code.data());
-  attr.license = address_of("GPL");
+  attr.license = address_of(whole.license.c_str());
   attr.prog_flags = program.is_sleepable || program.kind == program::ProgramKind::kSyscall ? BPF_F_SLEEPABLE : 0;
   attr.expected_attach_type = program.expected_attach_type;
   if (program.kind == program::ProgramKind::kTracingRawTracepoint) attr.expected_attach_type = kAttachTraceRawTp;
@@ -272,7 +273,7 @@ Status LinuxMachine::load_program(ProgramId id, const program::BpfProgram& progr
   if (fd < 0) {
     // Of a log that is too long the kernel keeps the end (Linux 6.4), which is what explains a refusal.
     const long refused = fd;
-    log.assign(keep_log_ ? kWholeLogBytes : kLastLogBytes, '\0');
+    log.assign(keep_log_ ? kWholeLogBytes : std::max(whole.verifier_log_bytes, kLeastLogBytes), '\0');
     attr.log_level = keep_log_ ? 2 | 4 : 1;
     attr.log_size = static_cast<uint32_t>(log.size());
     attr.log_buf = address_of(log.data());
@@ -297,6 +298,39 @@ Status LinuxMachine::run(ProgramId program) {
   if (const long result = bpf(Command::kTestRun, attr); result < 0)
     return fail_errno("cannot run a begin or end probe", static_cast<int>(-result));
   return {};
+}
+
+namespace {
+
+// How often a program has run, and for how many nanoseconds together; {0, 0} where nobody counts.
+std::pair<uint64_t, uint64_t> run_counts(int fd) {
+  bpf_prog_info info = {};
+  InfoAttr attr{static_cast<uint32_t>(fd), sizeof(info), address_of(&info)};
+  if (bpf(Command::kObjectInfo, attr) < 0) return {0, 0};
+  return {info.run_cnt, info.run_time_ns};
+}
+
+}  // namespace
+
+// The kernel counts the time of each program's runs while somebody holds the descriptor of BPF_ENABLE_STATS
+// (Linux 5.8); where it does not, the system calls are measured with them.
+Result<Machine::Measured> LinuxMachine::measure(ProgramId program, uint64_t count) {
+  const int fd = programs_[program].get();
+  EnableStatsAttr enable;
+  const OwnedFd stats(static_cast<int>(bpf(Command::kEnableStats, enable)));
+  const auto [runs_before, ns_before] = run_counts(fd);
+  const uint64_t started = now_ns();
+  TestRunAttr attr;
+  for (uint64_t i = 0; i < count; ++i) {
+    attr = {};
+    attr.prog_fd = static_cast<uint32_t>(fd);
+    if (const long result = bpf(Command::kTestRun, attr); result < 0)
+      return fail_errno("cannot run a test probe", static_cast<int>(-result));
+  }
+  const uint64_t elapsed = now_ns() - started;
+  const auto [runs, ns] = run_counts(fd);
+  if (runs > runs_before) return Measured{attr.retval, (ns - ns_before) / (runs - runs_before)};
+  return Measured{attr.retval, elapsed / std::max<uint64_t>(count, 1)};
 }
 
 }  // namespace espy::load

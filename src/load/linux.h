@@ -49,6 +49,7 @@ class LinuxMachine final : public Machine {
   Status remove(MapId map, std::span<const std::byte> key) override;
 
   Status run(ProgramId program) override;
+  Result<Measured> measure(ProgramId program, uint64_t count) override;
   Status attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) override;
   Status attach_tracing(ProgramId program, uint64_t cookie) override;
   Status attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) override;
@@ -74,7 +75,7 @@ class LinuxMachine final : public Machine {
 
   Status create_map(const program::BpfMap& shape);
   Status fill_and_map(LoadedMap& map);
-  Status load_program(ProgramId id, const program::BpfProgram& program, const source::Sources& sources);
+  Status load_program(ProgramId id, const program::Program& whole, const source::Sources& sources);
   Status visit_batches(const LoadedMap& map,
                        const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);
   Status keep_link(long fd, std::string_view what);

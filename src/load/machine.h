@@ -104,6 +104,12 @@ class Machine {
   // ---- Programs
   // Runs a kSyscall or kRawTracepoint program once, now, without an event.
   virtual Status run(ProgramId program) = 0;
+  // The same `count` times: what the last run returned, and how long one took in the kernel.
+  struct Measured {
+    uint32_t result = 0;
+    uint64_t average_ns = 0;
+  };
+  virtual Result<Measured> measure(ProgramId program, uint64_t count) = 0;
   virtual Status attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) = 0;
   virtual Status attach_tracing(ProgramId program, uint64_t cookie) = 0;  // tp_btf, fentry, fexit, iter: by its btf id
   virtual Status attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) = 0;

@@ -23,12 +23,6 @@ struct BtfInfo {  // struct bpf_btf_info
   uint32_t kernel_btf = 0;
 };
 
-struct InfoAttr {
-  uint32_t bpf_fd = 0;
-  uint32_t info_len = 0;
-  uint64_t info = 0;
-};
-
 bool is_named(int fd, const std::string& module) {
   char name[64] = {};
   BtfInfo info;

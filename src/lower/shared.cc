@@ -163,6 +163,8 @@ void Shared::choose_ring_size() {
 }
 
 void Shared::finish() {
+  program.license = checked.config.license;
+  program.verifier_log_bytes = static_cast<uint32_t>(checked.config.log_size);
   if (program.ring.valid()) {
     program.ring_slack_bytes = static_cast<uint32_t>(round_up(std::max(longest_record_bytes, 1u), kPageBytes));
     program.maps[program.ring].value_size = program::kRingDataOffset + program.ring_bytes + program.ring_slack_bytes;

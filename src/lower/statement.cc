@@ -294,7 +294,7 @@ void UnitLowering::return_from(const syntax::Return& node) {
   if (node.value.valid()) {
     const Activation& current = activation();
     const TypeId type = unit_->function ? unit_->result : types().int64();
-    if (unit_->function || main_unit_.context.kind == program::ProgramKind::kSyscall) {
+    if (unit_->function || main_unit_.context.returns_value) {
       Operand result = convert(value(node.value), type);
       if (result.is_address) {
         const ValueId copy = memory(types()[type].size_bytes, {});

@@ -180,7 +180,7 @@ void UnitLowering::fill_setup() {
   }
   ir().enter(setup_block_);
   const bool has_scratch = scratch_bytes_ > 0;
-  if (main_unit_.context.kind == program::ProgramKind::kSyscall) write_slot(activation().result, ir().constant(0));
+  if (main_unit_.context.returns_value) write_slot(activation().result, ir().constant(0));
   if (has_scratch) {
     const bool is_shared = main_unit_.context.is_preemptible;
     const uint32_t region = std::bit_ceil(std::max(scratch_bytes_, 64u));
@@ -239,7 +239,7 @@ void UnitLowering::take_scratch_region(ValueId cpu_base) {
 }
 
 void UnitLowering::fill_exit() {
-  const bool returns_value = main_unit_.context.kind == program::ProgramKind::kSyscall;
+  const bool returns_value = main_unit_.context.returns_value;
   if (has_setup_before_guard_) {
     ir().enter(skip_block_);
     ir().jump(exit_block_);

@@ -203,6 +203,19 @@ class JsonSink final : public Sink {
 
   void end() override {}
 
+  void tests_begin(size_t) override {}
+  void test_begin(std::string_view) override {}
+  void test_end(const TestResult& result) override {
+    line("test_result", fmt::format("{{{}: {{\"duration\": {}, \"passed\": {}, \"output\": {}}}}}", quoted(result.name),
+                                    result.duration_ns, result.has_passed, quoted(result.output)));
+  }
+  void tests_end(const std::vector<TestResult>&) override {}
+  void benchmarks_begin() override {}
+  void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) override {
+    line("benchmark_result",
+         fmt::format("{{{}: {{\"average\": {}, \"iters\": {}}}}}", quoted(name), average_ns, iterations));
+  }
+
  private:
   void line(std::string_view type, std::string_view data, std::string_view before_data = "") {
     out_.write(fmt::format("{{\"type\": {}, {}\"data\": {}}}\n", quoted(type), before_data, data));

@@ -45,6 +45,13 @@ struct MapView {
   uint64_t divisor = 0;           // 0: as they are
 };
 
+struct TestResult {
+  std::string name;
+  uint64_t duration_ns = 0;
+  bool has_passed = true;
+  std::string output;  // what it printed, and what was wrong
+};
+
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -60,6 +67,14 @@ class Sink {
   virtual void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line,
                        uint32_t column, uint32_t end_column) = 0;
   virtual void end() = 0;  // before the final maps: text prints its two newlines
+
+  // --test and --bench, in this order: all, then each.
+  virtual void tests_begin(size_t count) = 0;
+  virtual void test_begin(std::string_view name) = 0;
+  virtual void test_end(const TestResult& result) = 0;
+  virtual void tests_end(const std::vector<TestResult>& results) = 0;
+  virtual void benchmarks_begin() = 0;
+  virtual void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) = 0;
 };
 
 struct SinkRow {

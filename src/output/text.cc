@@ -178,7 +178,40 @@ class TextSink final : public Sink {
 
   void end() override { out_.write("\n\n"); }
 
+  // The look of GoogleTest, which many tools read.
+  void tests_begin(size_t count) override { mark(true, "==========", fmt::format("Running {}.", tests(count))); }
+  void test_begin(std::string_view name) override { mark(true, " RUN      ", name); }
+  void test_end(const TestResult& result) override {
+    out_.write(result.output);
+    mark(result.has_passed, result.has_passed ? "       OK " : "  FAILED  ",
+         fmt::format("{} ({} ms)", result.name, result.duration_ns / kNsPerMs));
+  }
+  void tests_end(const std::vector<TestResult>& results) override {
+    uint64_t total_ns = 0;
+    for (const TestResult& result : results) total_ns += result.duration_ns;
+    const auto passed = static_cast<size_t>(std::ranges::count(results, true, &TestResult::has_passed));
+    mark(true, "==========", fmt::format("{} ran. ({} ms total)", tests(results.size()), total_ns / kNsPerMs));
+    mark(true, "  PASSED  ", tests(passed) + ".");
+    if (passed == results.size()) return;
+    mark(false, "  FAILED  ", tests(results.size() - passed) + ", listed below:");
+    for (const TestResult& result : results)
+      if (!result.has_passed) mark(false, "  FAILED  ", result.name);
+  }
+  void benchmarks_begin() override {
+    out_.write(fmt::format("{:<40}{:<15}{}\n", "Benchmark", "Time(ns)", "Iterations"));
+  }
+  void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) override {
+    out_.write(fmt::format("{:<40}{:<15}{}\n", name, average_ns, iterations));
+  }
+
  private:
+  static constexpr uint64_t kNsPerMs = 1'000'000;
+  static std::string tests(size_t count) { return fmt::format("{} test{}", count, count == 1 ? "" : "s"); }
+
+  void mark(bool is_good, std::string_view word, std::string_view text) {
+    out_.write(fmt::format("\033[0;3{}m[{}]\033[m {}\n", is_good ? 2 : 1, word, text));
+  }
+
   // What follows the name: graphs stand under it and end with an empty line.
   std::string tail(const Value& value, uint64_t divisor) const {
     if (const auto* hist = std::get_if<HistValue>(&value.node)) return ":\n" + histogram_rows(*hist, divisor) + "\n";

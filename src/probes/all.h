@@ -27,5 +27,7 @@ extern const spec::Provider kUretprobe;
 extern const spec::Provider kUsdt;
 extern const spec::Provider kIter;
 extern const spec::Provider kSelf;
+extern const spec::Provider kTest;
+extern const spec::Provider kBench;
 
 }  // namespace espy::probes

@@ -180,6 +180,8 @@ struct Program {
   uint32_t ring_bytes = 0;        // data bytes per CPU, a power of two
   uint32_t ring_slack_bytes = 0;  // behind them: the longest record of this program, rounded up
   uint32_t cpu_count = 0;
+  std::string license = "GPL";              // told to the kernel
+  uint32_t verifier_log_bytes = 1'000'000;  // room for what the verifier says of a program it refuses
 
   // Runtime words in `globals`, offsets in bytes. User space writes the first, programs the others.
   uint32_t exit_flag_offset = 0;  // u64: set by exit(); programs return at once when it is not 0

@@ -11,12 +11,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
 #include "base/fd.h"
 #include "program/ring.h"
 #include "runtime/map_reader.h"
+#include "runtime/notify.h"
 #include "runtime/resolver.h"
 #include "runtime/ring.h"
 
@@ -176,22 +178,22 @@ const std::string& Session::format(const EventView& event, size_t literal_index,
 void Session::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor) {
   auto view = impl_->maps.read(map);
   if (!view) {
-    sink_.message("runtime_error", view.error().message, "", 0, 0, 0);
+    sink().message("runtime_error", view.error().message, "", 0, 0, 0);
     return;
   }
   view->top = top;
   view->divisor = divisor;
-  sink_.map(*view);
+  sink().map(*view);
 }
 
 void Session::clear_map(program::ScriptMapId map) {
   if (const Status done = impl_->maps.clear(map); !done)
-    sink_.message("runtime_error", done.error().message, "", 0, 0, 0);
+    sink().message("runtime_error", done.error().message, "", 0, 0, 0);
 }
 
 void Session::zero_map(program::ScriptMapId map) {
   if (const Status done = impl_->maps.zero(map); !done)
-    sink_.message("runtime_error", done.error().message, "", 0, 0, 0);
+    sink().message("runtime_error", done.error().message, "", 0, 0, 0);
 }
 
 void Session::request_exit(int status) {
@@ -203,14 +205,14 @@ void Session::request_exit(int status) {
 void Session::run_command(const std::string& command) {
   std::FILE* pipe = ::popen(command.c_str(), "re");
   if (pipe == nullptr) {
-    sink_.message("runtime_error", fmt::format("cannot run `{}`: {}", command, std::strerror(errno)), "", 0, 0, 0);
+    sink().message("runtime_error", fmt::format("cannot run `{}`: {}", command, std::strerror(errno)), "", 0, 0, 0);
     return;
   }
   std::string text;
   char chunk[4096];
   for (size_t got = 0; (got = std::fread(chunk, 1, sizeof(chunk), pipe)) > 0;) text.append(chunk, got);
   ::pclose(pipe);
-  sink_.text("syscall", text);
+  sink().text("syscall", text);
 }
 
 namespace {
@@ -231,6 +233,13 @@ class Run {
     for (const program::Probe& probe : session_.program().probes)
       if (!is_edge(provider(probe))) return true;
     return false;
+  }
+
+  std::vector<const program::Probe*> probes_of(spec::Provider::Phase phase) const {
+    std::vector<const program::Probe*> out;
+    for (const program::Probe& probe : session_.program().probes)
+      if (provider(probe).phase == phase) out.push_back(&probe);
+    return out;
   }
 
   bool has_signal_probes() const {
@@ -292,7 +301,7 @@ size_t Session::drain() {
       },
       kDrainBatch);
   if (const uint64_t lost = impl_->ring.lost(); lost > impl_->lost_shown) {
-    sink_.lost(lost - impl_->lost_shown);
+    sink().lost(lost - impl_->lost_shown);
     impl_->lost_shown = lost;
   }
   return count;
@@ -373,13 +382,88 @@ void Session::show_losses() {
   if (impl_->lost_shown > 0) sink_.total_lost(impl_->lost_shown);
 }
 
+// ---- Tests ----------------------------------------------------------------------------------------------------------
+
+void Session::clear_exit() {
+  impl_->exit_requested = false;
+  impl_->exit_status = 0;
+  const auto globals = impl_->machine.memory(program_.globals);
+  const uint64_t zero = 0;
+  if (!globals.empty()) std::memcpy(globals.data() + program_.exit_flag_offset, &zero, sizeof(zero));
+}
+
+output::TestResult Session::judge(const program::Probe& probe, const load::Machine::Measured& measured) {
+  // exit(0) is a way to end a test; one that we have heard nothing of was lost with its reason.
+  const bool has_quit = impl_->exit_requested ? impl_->exit_status != 0 : has_exit_flag();
+  output::TestResult result{.name = probe.function, .duration_ns = measured.average_ns, .output = capture_->take()};
+  if (measured.result != 0) result.output += fmt::format("it returned {}\n", static_cast<int32_t>(measured.result));
+  if (has_quit && !capture_->has_failed()) result.output += fmt::format("it exited with {}\n", impl_->exit_status);
+  result.has_passed = measured.result == 0 && !has_quit && !capture_->has_failed();
+  capture_->forget_failure();
+  clear_exit();
+  return result;
+}
+
+Result<size_t> Session::run_tests() {
+  const Run run(*this, impl_->machine, impl_->registry, impl_->options);
+  const auto probes = run.probes_of(spec::Provider::Phase::kTest);
+  std::vector<output::TestResult> results;
+  sink_.tests_begin(probes.size());
+  for (const program::Probe* probe : probes) {
+    sink_.test_begin(probe->function);
+    const load::Machine::Measured measured = TRY(impl_->machine.measure(probe->program, 1));
+    drain_all();
+    results.push_back(judge(*probe, measured));
+    sink_.test_end(results.back());
+  }
+  sink_.tests_end(results);
+  return static_cast<size_t>(std::ranges::count(results, false, &output::TestResult::has_passed));
+}
+
+// As often as fits some milliseconds, a part at a time, so that the rings do not overflow.
+Status Session::run_benchmarks() {
+  constexpr uint64_t kPart = 500, kTotalNs = 20'000'000, kShortestNs = 500;
+  const Run run(*this, impl_->machine, impl_->registry, impl_->options);
+  const auto probes = run.probes_of(spec::Provider::Phase::kBench);
+  if (!probes.empty()) sink_.benchmarks_begin();
+  for (const program::Probe* probe : probes) {
+    const uint64_t about_ns = TRY(impl_->machine.measure(probe->program, kPart)).average_ns;
+    const uint64_t parts = std::clamp<uint64_t>(kTotalNs / std::max(about_ns, kShortestNs) / kPart, 1, 100);
+    uint64_t sum_ns = 0;
+    for (uint64_t i = 0; i < parts; ++i) {
+      drain_all();
+      clear_exit();
+      sum_ns += TRY(impl_->machine.measure(probe->program, kPart)).average_ns;
+    }
+    drain_all();
+    capture_->take();
+    clear_exit();
+    sink_.benchmark(probe->function, sum_ns / parts, parts * kPart);
+  }
+  return {};
+}
+
 Result<int> Session::run() {
   const Run run(*this, impl_->machine, impl_->registry, impl_->options);
+  if (config_.runs_tests || config_.runs_benchmarks) {
+    capture_ = TRY(Capture::make(impl_->style));
+    TRY_STATUS(run.run_phase(spec::Provider::Phase::kBegin));
+    drain_all();
+    capture_->take();
+    const size_t failed = config_.runs_tests ? TRY(run_tests()) : 0;
+    if (config_.runs_benchmarks) TRY_STATUS(run_benchmarks());
+    TRY_STATUS(run.run_phase(spec::Provider::Phase::kEnd));
+    drain_all();
+    out_.flush();
+    TRY_STATUS(out_.status());
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
   SignalFd signals(run.has_signal_probes());
   TRY_STATUS(run.run_phase(spec::Provider::Phase::kBegin));
   const bool is_attached = run.has_attached_probes() && !has_exit_flag();
   if (is_attached) TRY_STATUS(run.attach());
   sink_.attached(program_.probes.size());
+  notify_manager("READY=1\nSTATUS=Tracing");
   drain_all();  // what begin said comes behind that
   if (is_attached) {
     out_.batch_end();
@@ -388,6 +472,7 @@ Result<int> Session::run() {
       TRY_STATUS(loop(signals.get()));
     }
   }
+  notify_manager("STOPPING=1");
   signals.let_second_quit();
   stop_programs();
   impl_->machine.detach_all();

@@ -19,6 +19,7 @@
 #include "load/machine.h"
 #include "output/sink.h"
 #include "program/program.h"
+#include "runtime/capture.h"
 #include "spec/registry.h"
 #include "symbols/symbols.h"
 
@@ -66,7 +67,7 @@ class Session {
   Result<int> run();
 
   // ---- For handlers
-  output::Sink& sink() { return sink_; }
+  output::Sink& sink() { return capture_ ? *capture_ : sink_; }
   output::Writer& out() { return out_; }
   const spec::Config& config() const { return config_; }
   const source::Sources& sources() const { return sources_; }
@@ -94,11 +95,17 @@ class Session {
   Status loop(int signal_fd);
   Status play(const std::function<Result<bool>()>& next_event);
   void show_losses();
+  // --test and --bench: each probe of the kind by itself. How many failed.
+  Result<size_t> run_tests();
+  Status run_benchmarks();
+  output::TestResult judge(const program::Probe& probe, const load::Machine::Measured& measured);
+  void clear_exit();
   std::map<std::string_view, program::ScriptMapId> maps_by_name() const;
 
   struct Impl;
   std::unique_ptr<Impl> impl_;
   output::Sink& sink_;
+  std::unique_ptr<Capture> capture_;  // while tests run: what they print
   output::Writer& out_;
   const spec::Config& config_;
   const source::Sources& sources_;

@@ -83,12 +83,14 @@ struct ProbeContext {
   std::optional<Recipe> not_null;
   bool is_limited_to_pid = true;  // with -p: fires, but does nothing, in other processes
   bool runs_after_exit = false;   // begin and end: not stopped by the exit flag
+  bool returns_value = false;     // what `return` says is what the program returns
 };
 
 // A probe that an attach point stands for, before programs are formed.
 struct BoundProbe {
   program::Probe probe;
-  std::string share;  // probes of an action with equal `share` are served by one program
+  std::string share;      // probes of an action with equal `share` are served by one program
+  bool is_wanted = true;  // false: well formed, but the command line did not ask for it
 };
 
 // What binding and listing may use. `uses_*` tell what the action reads, so that a cheaper way to attach can be chosen.
@@ -144,7 +146,7 @@ struct Provider {
   std::vector<BoundProbe> (*bind)(BindRequest&) = nullptr;
   ProbeContext (*context)(ContextRequest&) = nullptr;
   Status (*attach)(AttachRequest&) = nullptr;  // null: run by the session, at `phase`
-  enum class Phase : uint8_t { kAttached, kBegin, kEnd } phase = Phase::kAttached;
+  enum class Phase : uint8_t { kAttached, kBegin, kEnd, kTest, kBench } phase = Phase::kAttached;
   std::vector<ListedProbe> (*list)(ListRequest&) = nullptr;  // null: not listed
   bool needs_target_to_list = false;                         // user probes: only listed if named
   std::string_view example = {};

@@ -33,6 +33,7 @@ Status Simulator::execute(ProgramId program, std::span<std::byte> context) {
   const auto result = interpreter.run(context);
   world_.now_ns += kStepNs;
   if (!result) return fail("simulator: " + result.error().message);
+  last_result_ = *result;
   return {};
 }
 
@@ -40,6 +41,17 @@ Status Simulator::execute(ProgramId program, std::span<std::byte> context) {
 Status Simulator::run(ProgramId program) {
   std::array<std::byte, 96> context = {};
   return execute(program, context);
+}
+
+// A run always takes as long.
+Result<load::Machine::Measured> Simulator::measure(ProgramId program, uint64_t count) {
+  constexpr uint64_t kRunNs = 1000;
+  Measured out{.result = 0, .average_ns = kRunNs};
+  for (uint64_t i = 0; i < count; ++i) {
+    TRY_STATUS(run(program));
+    out.result = static_cast<uint32_t>(last_result_);
+  }
+  return out;
 }
 
 Status Simulator::fire(const Attachment& attachment, std::span<std::byte> context) {

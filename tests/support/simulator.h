@@ -43,6 +43,7 @@ class Simulator final : public load::Machine {
   Status remove(program::MapId map, std::span<const std::byte> key) override;
 
   Status run(program::ProgramId program) override;
+  Result<Measured> measure(program::ProgramId program, uint64_t count) override;
   Status attach_raw_tracepoint(program::ProgramId program, const std::string& name, uint64_t cookie) override;
   Status attach_tracing(program::ProgramId program, uint64_t cookie) override;
   Status attach_perf_event(program::ProgramId program, const load::PerfEvent& event, uint64_t cookie) override;
@@ -58,6 +59,7 @@ class Simulator final : public load::Machine {
  private:
   Status execute(program::ProgramId program, std::span<std::byte> context);
 
+  uint64_t last_result_ = 0;  // of the last program that ran
   World world_;
   std::vector<SimMap> maps_;  // by MapId
   std::vector<program::BpfProgram> programs_;

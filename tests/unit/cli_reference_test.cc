@@ -45,6 +45,8 @@ std::string errors_of(const std::string& script) {
   config.allow_unsafe = true;
   config.has_child = true;
   config.child_pid = 1;
+  config.runs_tests = script.starts_with("test:");
+  config.runs_benchmarks = script.starts_with("bench:");
   const spec::Registry registry = make_registry();
   syntax::Ast ast = syntax::parse(sources, sources.add("example", script), diagnostics);
   check::CheckRequest request{sources, registry, **kernel, types, &symbols, config, diagnostics};

@@ -78,7 +78,9 @@ inline std::vector<spec::BoundProbe> bind_here(spec::BindRequest& request) {
   out.probe.span = request.point.span;
   return {out};
 }
-inline spec::ProbeContext run_context(spec::ContextRequest&) { return {.kind = program::ProgramKind::kSyscall}; }
+inline spec::ProbeContext run_context(spec::ContextRequest&) {
+  return {.kind = program::ProgramKind::kSyscall, .returns_value = true};
+}
 inline spec::ProbeContext raw_context(spec::ContextRequest& request) {
   spec::ProbeContext out{.kind = program::ProgramKind::kRawTracepoint};
   for (uint32_t i = 0; i < 3; ++i) {

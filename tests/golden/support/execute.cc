@@ -191,6 +191,22 @@ std::string difference(std::string_view expected, std::string_view got) {
 
 Judgement run_simulated(Case& c, const Places& places, bool bless) { return Judge(c, places, bless).judge(); }
 
+Judgement run_script_tests(const std::string& path, const Places& places, bool is_live) {
+  if (is_live && !places.no_live.empty()) return {Verdict::kSkipped, places.no_live};
+  Case c{.path = path, .arguments = {"--test", path.substr(path.rfind('/') + 1)}};
+  Outcome outcome;
+  if (is_live) {
+    std::vector<std::string> argv = c.arguments;
+    argv.insert(argv.begin(), places.espy);
+    outcome = run_program(argv, directory_of(path), {{"TZ", "UTC"}}, kTimeoutMs);
+  } else {
+    outcome = run_child([&] { return simulate(c, places, c.arguments); }, kTimeoutMs);
+  }
+  const std::string problem = how_it_ended(outcome);
+  if (problem.empty() && outcome.status == 0) return {};
+  return {Verdict::kFailed, problem + outcome.out + outcome.err};
+}
+
 Judgement run_live(const Case& c, const Places& places) {
   if (!places.no_live.empty()) return {Verdict::kSkipped, places.no_live};
   std::vector<std::string> argv = {places.espy};

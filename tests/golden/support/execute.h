@@ -23,6 +23,8 @@ struct Places {
 // On the simulator. With `bless`, writes what came out into the case instead of judging.
 Judgement run_simulated(Case& c, const Places& places, bool bless);
 // The same file through the program itself, on this kernel.
+// A script of test probes, with --test: in the simulator, and through build/espy on this kernel.
+Judgement run_script_tests(const std::string& path, const Places& places, bool is_live);
 Judgement run_live(const Case& c, const Places& places);
 
 // Lines of both, marked with - (expected) and + (got).

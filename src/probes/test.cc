@@ -1,0 +1,53 @@
+// test and bench: run by the session itself, one after the other, where --test or --bench asks for it.
+#include "probes/all.h"
+#include "probes/common.h"
+
+namespace espy::probes {
+
+namespace {
+
+template <const spec::Provider& kRow, bool spec::Config::*kIsWanted>
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  if (request.parts.size() != 1 || request.parts[0].empty()) return wrong_form(request, kRow.form, kRow.example);
+  spec::BoundProbe bound;
+  bound.probe.provider = kRow.name;
+  bound.probe.name = full_name(kRow.name, request.parts);
+  bound.probe.function = request.parts[0];
+  bound.probe.span = request.point.span;
+  bound.share = bound.probe.name;
+  bound.is_wanted = request.config.*kIsWanted;
+  return {bound};
+}
+
+spec::ProbeContext context(spec::ContextRequest&) {
+  spec::ProbeContext out;
+  out.kind = program::ProgramKind::kRawTracepoint;
+  out.is_limited_to_pid = false;
+  out.runs_after_exit = true;
+  out.returns_value = true;
+  return out;
+}
+
+}  // namespace
+
+const spec::Provider kTest = {
+    .name = "test",
+    .doc =
+        "A test: runs once with --test, and fails if it returns a number other than 0, prints by errorf(), or an "
+        "assert() in it fails. Without --test it is left out.",
+    .form = "test:NAME",
+    .bind = bind<kTest, &spec::Config::runs_tests>,
+    .context = context,
+    .phase = spec::Provider::Phase::kTest,
+    .example = "test:sums { assert(1 + 1 == 2, \"sums\"); }"};
+
+const spec::Provider kBench = {
+    .name = "bench",
+    .doc = "A benchmark: runs many times with --bench, which shows how long it takes. Without --bench it is left out.",
+    .form = "bench:NAME",
+    .bind = bind<kBench, &spec::Config::runs_benchmarks>,
+    .context = context,
+    .phase = spec::Provider::Phase::kBench,
+    .example = "bench:counting { @ = count(); }"};
+
+}  // namespace espy::probes

@@ -1,0 +1,45 @@
+// A sink that keeps what a test prints, as text, to be shown with its result.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "output/sink.h"
+
+namespace espy::runtime {
+
+class Capture final : public output::Sink {
+ public:
+  static Result<std::unique_ptr<Capture>> make(const output::TextStyle& style);
+
+  std::string take();                              // what came since the last time
+  bool has_failed() const { return has_failed_; }  // errorf() or assert() spoke, or the run itself had trouble
+  void forget_failure() { has_failed_ = false; }
+
+  void attached(uint64_t) override {}
+  void text(std::string_view kind, std::string_view text) override { inner_->text(kind, text); }
+  void value(const output::Value& value) override { inner_->value(value); }
+  void map(const output::MapView& map) override { inner_->map(map); }
+  void lost(uint64_t) override { has_failed_ = true; }
+  void total_lost(uint64_t) override {}
+  void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
+               uint32_t end_column) override;
+  void end() override {}
+  void tests_begin(size_t) override {}
+  void test_begin(std::string_view) override {}
+  void test_end(const output::TestResult&) override {}
+  void tests_end(const std::vector<output::TestResult>&) override {}
+  void benchmarks_begin() override {}
+  void benchmark(std::string_view, uint64_t, uint64_t) override {}
+
+ private:
+  Capture(OwnedFd file, const output::TextStyle& style);
+
+  OwnedFd file_;
+  output::Writer writer_;
+  std::unique_ptr<output::Sink> inner_;
+  bool has_failed_ = false;
+};
+
+}  // namespace espy::runtime
