@@ -122,6 +122,13 @@ std::optional<bool> parse_bool(std::string_view text) {
   return std::nullopt;
 }
 
+std::string default_text(Checker& checker, syntax::ExprId value) {
+  if (const auto text = checker.text(value)) return "\"" + *text + "\"";
+  const int64_t number = checker.integer(value).value_or(0);
+  if (checker.types()[checker.type(value)].kind == Kind::kBool) return number != 0 ? "true" : "false";
+  return std::to_string(number);
+}
+
 // The default's type says what the option's value is; without one it is a switch.
 TypeId check_getopt(Checker& checker, const CallSite& call) {
   types::Types& types = checker.types();
@@ -134,6 +141,10 @@ TypeId check_getopt(Checker& checker, const CallSite& call) {
     checker.error("bad-option", call.span, "`--" + *name + "` wants " + wanted + ", not `" + *given + "`");
   };
   const bool has_default = call.arguments.size() > 1;
+  check::ScriptOption option{*name, "false", {}};
+  if (call.arguments.size() > 2) option.doc = checker.text(call.arguments[2]).value_or("");
+  if (has_default) option.initial = default_text(checker, call.arguments[1]);
+  checker.note_option(std::move(option));
   const bool is_switch = !has_default || types[checker.type(call.arguments[1])].kind == Kind::kBool;
   if (is_switch) {
     const auto value = given ? parse_bool(*given) : std::optional(false);

@@ -14,7 +14,9 @@
 
 #include "base/fd.h"
 #include "check/check.h"
+#include "check/headers.h"
 #include "cli/registry.h"
+#include "syntax/parser.h"
 
 namespace espy::cli {
 
@@ -63,18 +65,36 @@ spec::Config config_of(const Options& options) {
   spec::Config config;
   config.positional = options.positional;
   config.named = options.named;
+  config.include_directories = options.include_directories;
+  config.include_files = options.include_files;
+  config.probe_filter = options.probe_filter;
+  config.runs_tests = options.runs_tests;
+  config.runs_benchmarks = options.runs_benchmarks;
   config.allow_unsafe = options.unsafe;
   config.warn_helper_errors = options.warn_helper_errors;
   config.pid = options.pid;
   return config;
 }
 
+symbols::Symbolizer::Options symbol_options(const Options& options) {
+  symbols::Symbolizer::Options out;
+  out.debug_directories.insert(out.debug_directories.begin(), options.debug_directories.begin(),
+                               options.debug_directories.end());
+  return out;
+}
+
 }  // namespace
 
 std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
                                               std::unique_ptr<kernel::Kernel> kernel) {
-  auto environment = std::make_unique<Environment>(
-      Environment{make_registry(), std::move(machine), std::move(kernel), {}, {}, {}, {}, config_of(options)});
+  auto environment = std::make_unique<Environment>(Environment{make_registry(),
+                                                               std::move(machine),
+                                                               std::move(kernel),
+                                                               {},
+                                                               symbols::Symbolizer(symbol_options(options)),
+                                                               {},
+                                                               {},
+                                                               config_of(options)});
   connect_btf(*environment);
   check::read_environment(
       environment->config, [](const char* name) { return ::getenv(name); }, environment->diagnostics);
@@ -89,6 +109,7 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
   auto kernel = TRY(kernel::open_kernel("/", [tried, disabled](kernel::Feature feature) {
     return std::ranges::find(disabled, feature) == disabled.end() && tried->try_feature(feature);
   }));
+  if (!options.traceable_functions.empty()) TRY_STATUS(kernel->use_traceable_functions(options.traceable_functions));
   return make_environment(options, std::move(machine), std::move(kernel));
 }
 
@@ -106,6 +127,11 @@ Result<source::SourceId> read_script(const Options& options, source::Sources& so
   if (options.program_text) return sources.add("stdin", *options.program_text);
   if (*options.file == "-") return sources.add("stdin", TRY(read_file("/dev/stdin")));
   return sources.add(*options.file, TRY(read_file(*options.file)));
+}
+
+syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request) {
+  const syntax::Prelude prelude = check::read_headers(script, script, request);
+  return syntax::parse(request.sources, script, request.diagnostics, prelude);
 }
 
 bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "check/check.h"
 #include "cli/options.h"
 #include "kernel/kernel.h"
 #include "load/machine.h"
@@ -25,6 +26,8 @@ struct Environment {
   source::Sources sources;
   source::Diagnostics diagnostics;
   spec::Config config;  // from the environment's variables and the options
+
+  check::CheckRequest check_request() { return {sources, registry, *kernel, types, &symbols, config, diagnostics}; }
 };
 
 // Opens everything; mounts tracefs where it is not.
@@ -41,6 +44,9 @@ bool can_read_tracefs();
 
 // -e, FILE or stdin.
 Result<source::SourceId> read_script(const Options& options, source::Sources& sources);
+
+// The script as a tree, with what the headers that it includes say.
+syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request);
 
 // Prints what was found so far to stderr; warnings only unless --no-warnings. True if there are errors.
 bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options);

@@ -66,8 +66,8 @@ int list_program(const Options& options, Environment& e) {
     complain(script.error());
     return EXIT_FAILURE;
   }
-  syntax::Ast ast = syntax::parse(e.sources, *script, e.diagnostics);
-  check::CheckRequest request{e.sources, e.registry, *e.kernel, e.types, &e.symbols, e.config, e.diagnostics};
+  check::CheckRequest request = e.check_request();
+  syntax::Ast ast = parse_script(*script, request);
   const check::Checked checked = check::check(std::move(ast), request);
   if (report(e.diagnostics, e.sources, options)) return EXIT_FAILURE;
   for (const program::Probe& probe : checked.probes) std::puts(probe.name.c_str());

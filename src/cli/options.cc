@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/regex.h"
 #include "base/strings.h"
 
 namespace espy::cli {
@@ -77,6 +78,28 @@ Status set_include_file(Options& options, std::string_view text) {
   return {};
 }
 
+Status set_debug_directories(Options& options, std::string_view text) {
+  for (const std::string_view directory : split(text, ':'))
+    if (!directory.empty()) options.debug_directories.emplace_back(directory);
+  return {};
+}
+
+Status set_traceable_functions(Options& options, std::string_view text) {
+  options.traceable_functions = text;
+  return {};
+}
+
+Status set_probe_filter(Options& options, std::string_view text) {
+  options.probe_filter = text;
+  const auto regex = Regex::compile(options.probe_filter);
+  return regex ? Status() : tl::unexpected(regex.error());
+}
+
+Status refuse_dwarf(Options&, std::string_view) {
+  return fail("--dwarf-pid is for stacks that are unwound by DWARF, which espy does not do", 0,
+              "ustack follows frame pointers: build the program with -fno-omit-frame-pointer");
+}
+
 Status set_no_feature(Options& options, std::string_view text) {
   for (const std::string_view name : split(text, ',')) options.disabled_features.emplace_back(name);
   return {};
@@ -119,8 +142,20 @@ constexpr OptionRow kRows[] = {
     {'k', "warnings", "", "accepted; failed helpers are not reported yet", set_flag<&Options::warn_helper_errors>},
     {0, "no-warnings", "", "show errors about the program, but no warnings", set_flag<&Options::no_warnings>},
     {0, "unsafe", "", "allow system(), signal() and others that change the machine", set_flag<&Options::unsafe>},
-    {'I', "", "DIRECTORY", "accepted for old scripts; types come from the kernel's BTF", set_include_directory},
-    {0, "include", "FILE", "accepted for old scripts; types come from the kernel's BTF", set_include_file},
+    {'I', "", "DIRECTORY", "look for headers that are included in this directory, too", set_include_directory},
+    {0, "include", "FILE", "include this header before the first line of the program", set_include_file},
+    {0, "debuginfo", "DIRECTORIES", "look for separate debug files below these directories, too (colon-separated)",
+     set_debug_directories},
+    {0, "traceable-functions", "FILE", "take the kernel functions that may be traced from this file, one a line",
+     set_traceable_functions},
+    {0, "dwarf-pid", "PID", "refused: stacks are unwound by frame pointers", refuse_dwarf},
+    {0, "usdt-file-activation", "", "accepted; semaphores of USDT probes always count for every process of a file",
+     accept},
+    {0, "test", "", "run the program's `test` probes, and show which fail", set_flag<&Options::runs_tests>},
+    {0, "bench", "", "run the program's `bench` probes, and show how long they take",
+     set_flag<&Options::runs_benchmarks>},
+    {0, "probe-filter", "REGEX", "leave out the probes whose names this regular expression does not match",
+     set_probe_filter},
     {0, "no-feature", "NAMES", "do without these kernel features (comma-separated; --info lists them)", set_no_feature},
     {0, "info", "", "show what this kernel offers", set_mode<Mode::kInfo>},
     {0, "dry-run", "", "compile, load and attach, run begin and end, but wait for nothing",

@@ -26,6 +26,11 @@ struct Options {
   std::vector<std::string> dump;                           // stages of -d
   std::vector<std::string> include_directories;
   std::vector<std::string> include_files;
+  std::vector<std::string> debug_directories;  // --debuginfo
+  std::string traceable_functions;             // a file; "": what the kernel says
+  std::string probe_filter;                    // a regular expression; "": every probe
+  bool runs_tests = false;
+  bool runs_benchmarks = false;
   std::optional<uint32_t> pid;
   std::optional<std::string> command;
   std::optional<std::string> output_file;

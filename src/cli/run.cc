@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <optional>
 
+#include "base/fd.h"
+#include "base/strings.h"
 #include "bpf/disassemble.h"
 #include "bpf/emit.h"
 #include "check/check.h"
@@ -135,13 +137,46 @@ Status load(const program::Program& program, Environment& e, const Options& opti
   return loaded;
 }
 
+// `-- --help`, unless the script has an option of that name itself.
+bool asks_for_help(const check::Checked& checked) {
+  const auto is_help = [](const auto& option) { return option.first == "help"; };
+  return std::ranges::any_of(checked.config.named, is_help) &&
+         std::ranges::find(checked.options, "help", &check::ScriptOption::name) == checked.options.end();
+}
+
+std::string script_help(const check::Checked& checked, const std::string& name) {
+  if (checked.options.empty()) return fmt::format("{} has no options\n", name);
+  std::string out = fmt::format("options of {}, behind `--`:\n", name);
+  for (const check::ScriptOption& option : checked.options) {
+    const bool is_switch = option.initial == "true" || option.initial == "false";
+    const std::string left = fmt::format("--{}{}", option.name, is_switch ? "" : "=VALUE");
+    out += fmt::format("  {:<26}{}{}(default: {})\n", left, option.doc, option.doc.empty() ? "" : " ", option.initial);
+  }
+  return out;
+}
+
+// Processes of one program share their mappings where these do not differ: without randomised addresses, and for what
+// -c starts.
+symbols::CachePolicy cache_policy(const spec::Config& config) {
+  using spec::UserSymbolCache;
+  const auto randomised = read_file("/proc/sys/kernel/randomize_va_space");
+  const bool is_same = config.has_child || (randomised && trim(*randomised) == "0");
+  switch (config.cache_user_symbols.value_or(is_same ? UserSymbolCache::kPerProgram : UserSymbolCache::kPerPid)) {
+    case UserSymbolCache::kPerProgram: return symbols::CachePolicy::kPerProgram;
+    case UserSymbolCache::kPerPid: return symbols::CachePolicy::kPerPid;
+    case UserSymbolCache::kNone: return symbols::CachePolicy::kNone;
+  }
+  return symbols::CachePolicy::kPerPid;
+}
+
 Result<int> run_script(const Options& options, Environment* e, const PrepareSession& prepare) {
   StageClock clock(options.time_stages);
   const source::SourceId script = TRY(read_script(options, e->sources));
   auto child = TRY(start_child(options, e->config));
   clock.lap("read");
 
-  syntax::Ast ast = syntax::parse(e->sources, script, e->diagnostics);
+  check::CheckRequest request = e->check_request();
+  syntax::Ast ast = parse_script(script, request);
   clock.lap("parse");
   dump(options, "tokens", [&] { return dump_tokens(e->sources, script); });
   dump(options, "ast", [&] { return syntax::dump(ast, e->sources); });
@@ -153,7 +188,6 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   if (ast.actions.empty())
     return fail("the program has no probes", 0, "a probe is `begin { ... }`; espy -l lists what can be traced");
 
-  check::CheckRequest request{e->sources, e->registry, *e->kernel, e->types, &e->symbols, e->config, e->diagnostics};
   const check::Checked checked = check::check(std::move(ast), request);
   clock.lap("check");
   if (report(e->diagnostics, e->sources, options)) {
@@ -161,6 +195,11 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
     return EXIT_FAILURE;
   }
   dump(options, "types", [&] { return dump_types(checked, e->types); });
+  if (asks_for_help(checked)) {
+    std::fputs(script_help(checked, e->sources[script].name).c_str(), stdout);
+    return EXIT_SUCCESS;
+  }
+  e->symbols.configure(checked.config.cpp_demangle, cache_policy(checked.config));
 
   const size_t reported = e->diagnostics.all().size();
   const program::Program program = compile(checked, *e, options, clock);

@@ -20,8 +20,6 @@
 namespace espy::symbols {
 namespace {
 
-constexpr const char* kDebugRoot = "/usr/lib/debug";
-
 std::optional<ElfImage> open_matching(const std::string& path, const std::string& build_id) {
   Result<ElfImage> found = ElfImage::open(path);
   if (!found || found->build_id() != build_id) return std::nullopt;
@@ -29,10 +27,9 @@ std::optional<ElfImage> open_matching(const std::string& path, const std::string
   return std::move(*found);
 }
 
-std::optional<ElfImage> find_by_build_id(const std::string& build_id) {
+std::optional<ElfImage> find_by_build_id(const std::string& root, const std::string& build_id) {
   if (build_id.size() < 4) return std::nullopt;
-  return open_matching(
-      std::string(kDebugRoot) + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug", build_id);
+  return open_matching(root + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug", build_id);
 }
 
 bool has_crc(const std::string& path, uint32_t wanted) {
@@ -40,7 +37,7 @@ bool has_crc(const std::string& path, uint32_t wanted) {
   return bytes && crc32_z(0, reinterpret_cast<const Bytef*>(bytes->data()), bytes->size()) == wanted;
 }
 
-std::optional<ElfImage> find_by_link(const ElfImage& image, const std::string& build_id) {
+std::optional<ElfImage> find_by_link(const ElfImage& image, const std::string& root, const std::string& build_id) {
   const auto link = image.debug_link();
   if (!link) return std::nullopt;
   const auto& [name, crc] = *link;
@@ -50,7 +47,8 @@ std::optional<ElfImage> find_by_link(const ElfImage& image, const std::string& b
     directory = real.get();
   }
   directory.resize(directory.rfind('/') == std::string::npos ? 0 : directory.rfind('/') + 1);
-  for (const std::string& path : {directory + name, directory + ".debug/" + name, kDebugRoot + directory + name}) {
+  for (const std::string& path :
+       {directory + name, directory + ".debug/" + name, root + directory + name, root + "/" + name}) {
     if (path == image.path()) continue;
     // The build id says the same as the CRC without reading the file.
     if (build_id.empty() && !has_crc(path, crc)) continue;
@@ -93,10 +91,12 @@ std::optional<ElfImage> find_inside(const ElfImage& image) {
 
 }  // namespace
 
-std::optional<ElfImage> find_debug_image(const ElfImage& image) {
+std::optional<ElfImage> find_debug_image(const ElfImage& image, const std::vector<std::string>& debug_directories) {
   const std::string build_id = image.build_id();
-  if (std::optional<ElfImage> found = find_by_build_id(build_id)) return found;
-  if (std::optional<ElfImage> found = find_by_link(image, build_id)) return found;
+  for (const std::string& root : debug_directories) {
+    if (std::optional<ElfImage> found = find_by_build_id(root, build_id)) return found;
+    if (std::optional<ElfImage> found = find_by_link(image, root, build_id)) return found;
+  }
   return find_inside(image);
 }
 

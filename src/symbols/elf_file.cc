@@ -68,6 +68,7 @@ struct ElfFile::State {
 
   ElfImage image;
   std::string build_id;
+  std::vector<std::string> debug_directories = {};
   std::vector<SymbolTable> tables;  // in order of preference
 
   bool completed = false;
@@ -111,7 +112,7 @@ struct ElfFile::State {
 void ElfFile::State::complete() {
   if (completed) return;
   completed = true;
-  debug_image = find_debug_image(image);
+  debug_image = find_debug_image(image, debug_directories);
   if (debug_image) debug_table = debug_image->symbol_table(SHT_SYMTAB);
 }
 
@@ -184,8 +185,10 @@ ElfFile::ElfFile(ElfFile&&) noexcept = default;
 ElfFile& ElfFile::operator=(ElfFile&&) noexcept = default;
 ElfFile::~ElfFile() = default;
 
-Result<ElfFile> ElfFile::open(const std::string& path) {
-  return ElfFile(std::make_unique<State>(TRY(ElfImage::open(path))));
+Result<ElfFile> ElfFile::open(const std::string& path, std::vector<std::string> debug_directories) {
+  ElfFile file(std::make_unique<State>(TRY(ElfImage::open(path))));
+  file.state_->debug_directories = std::move(debug_directories);
+  return file;
 }
 
 Result<ElfFile> ElfFile::from_image(std::string image, std::string name) {

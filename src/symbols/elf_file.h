@@ -32,7 +32,8 @@ struct ElfSymbol {
 class ElfFile {
  public:
   // Opens and maps the file; errors say in a sentence what is wrong with it.
-  static Result<ElfFile> open(const std::string& path);
+  // Where separate debug files are looked for besides the file's own directory is in `debug_directories`.
+  static Result<ElfFile> open(const std::string& path, std::vector<std::string> debug_directories = {"/usr/lib/debug"});
   // The same for an image that is already in memory; `name` stands for the path.
   static Result<ElfFile> from_image(std::string image, std::string name);
 

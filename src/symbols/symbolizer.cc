@@ -141,7 +141,7 @@ Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_file(const std::s
   if (::stat(path.c_str(), &status) == 0) {
     if (const auto known = files.find(key_of(status)); known != files.end()) return known->second;
   }
-  auto file = std::make_shared<const ElfFile>(TRY(ElfFile::open(path)));
+  auto file = std::make_shared<const ElfFile>(TRY(ElfFile::open(path, options.debug_directories)));
   if (status.st_ino != 0) files[key_of(status)] = file;
   return file;
 }
@@ -199,6 +199,10 @@ std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint
 
 Symbolizer::Symbolizer() : Symbolizer(Options{}) {}
 Symbolizer::Symbolizer(const Options& options) : state_(std::make_unique<State>(options)) {}
+void Symbolizer::configure(bool demangle_cpp, CachePolicy cache) {
+  state_->options.demangle_cpp = demangle_cpp;
+  state_->options.cache = cache;
+}
 Symbolizer::Symbolizer(Symbolizer&&) noexcept = default;
 Symbolizer& Symbolizer::operator=(Symbolizer&&) noexcept = default;
 Symbolizer::~Symbolizer() = default;

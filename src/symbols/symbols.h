@@ -58,11 +58,14 @@ class Symbolizer {
   struct Options {
     bool demangle_cpp = true;  // and Rust
     CachePolicy cache = CachePolicy::kPerPid;
-    std::string kernel_symbols = "/proc/kallsyms";  // or a file like it
+    std::string kernel_symbols = "/proc/kallsyms";                    // or a file like it
+    std::vector<std::string> debug_directories = {"/usr/lib/debug"};  // of separate debug files
   };
 
   Symbolizer();
   explicit Symbolizer(const Options& options);
+  // Chooses anew how names are shown and how long mappings are believed; before the first question.
+  void configure(bool demangle_cpp, CachePolicy cache);
   Symbolizer(Symbolizer&&) noexcept;
   Symbolizer& operator=(Symbolizer&&) noexcept;
   ~Symbolizer();
