@@ -190,7 +190,12 @@ class Expander {
     };
     if (calls_itself(macro, call))
       return refuse("recursive-macro", call, "the macro `" + macro.name + "` calls itself");
-    if (ast_.exprs.size() > kMostNodes) return refuse("too-long", call, "macros make this script too long");
+    if (ast_.exprs.size() > kMostNodes) {
+      ast_.exprs[id].node = ErrorExpr{};
+      if (is_too_long_) return;
+      is_too_long_ = true;
+      return refuse("too-long", call, "macros make this script too long");
+    }
     Substitution with;
     for (size_t i = 0; i < macro.parameters.size(); ++i) {
       const Macro::Parameter& parameter = macro.parameters[i];
@@ -233,6 +238,7 @@ class Expander {
   source::Sources& sources_;
   source::Diagnostics& diagnostics_;
   std::map<ExpansionId, const Macro*> expanded_;
+  bool is_too_long_ = false;  // said once
 };
 
 }  // namespace

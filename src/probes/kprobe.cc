@@ -57,7 +57,7 @@ class Binder {
 
  private:
   void error(std::string_view id, const std::string& message, const std::string& hint = "") {
-    request_.diagnostics.error(std::string(id), request_.point.span, message, hint);
+    request_.diagnostics.error(id, request_.point.span, message, hint);
   }
 
   void add_all(const std::string& glob) {

@@ -59,6 +59,8 @@ void CParser::directive() {
     }
   } else if (directive.word == "include") {
     include(span, directive.rest);
+  } else if (directive.word == "error") {
+    stream_.remark("error-directive", span, std::string(directive.rest));
   } else {
     stream_.remark("unknown-directive", span, fmt::format("there is no `#{}`", directive.word),
                    "#include, #define, #undef, #if, #ifdef, #ifndef, #elif, #else, #endif are known");

@@ -1,5 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
 #include "syntax_scripts.h"
 #include "syntax_support.h"
 
@@ -15,6 +20,31 @@ TEST(Format, KeepsTheTreeAndIsStable) {
     EXPECT_EQ(again.tree(), parsed.tree()) << once;
     EXPECT_EQ(again.formatted(), once);
   }
+}
+
+std::vector<std::string> scripts_of_the_repository() {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::path(__FILE__).parent_path().parent_path().parent_path();
+  std::vector<std::string> out;
+  for (const char* directory : {"tests/golden", "tests/live", "tests/language", "tools"})
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / directory))
+      if (entry.path().extension() == ".bt") out.push_back(entry.path().string());
+  return out;
+}
+
+// Scripts of the error tests that do not parse are left out, and so are those that need a header to be read.
+TEST(Format, KeepsEveryScriptOfTheRepository) {
+  size_t formatted = 0;
+  for (const std::string& path : scripts_of_the_repository()) {
+    const Parsed parsed(read_file(path).value_or(""));
+    if (parsed.diagnostics.has_errors()) continue;
+    ++formatted;
+    const std::string once = parsed.formatted();
+    const Parsed again(once);
+    EXPECT_EQ(again.tree(), parsed.tree()) << path;
+    EXPECT_EQ(again.formatted(), once) << path;
+  }
+  EXPECT_GT(formatted, 300u);
 }
 
 TEST(Format, LaysOut) {
