@@ -119,6 +119,7 @@ class Analyzer final : public Checker {
   MapState* map_target(ExprId target);  // checks keys; null if not a map's element
   TypeId key_type(const MapState& map);
   // A map as it stands, for what works on whole maps or on elements: clear(@m), delete(@m[k]).
+  void warn_if_unset(const MapState& map, const std::string& name, Span at);
   MapState* map_argument(ExprId expr, bool allows_element);
 
   // ---- Expressions (expr_*.cc)
@@ -194,6 +195,7 @@ class Analyzer final : public Checker {
 
   // type_names.cc
   TypeId type_name(syntax::TypeNameId id);
+  void unknown_type(const syntax::TypeName& name, std::string_view word);
   TypeId base_type_name(const syntax::TypeName& name);
   TypeId named_type(const syntax::TypeName& name);
 

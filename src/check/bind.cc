@@ -142,7 +142,7 @@ class Binder {
       if (glob_match(to_lower(pattern), provider->name) && provider->list && !provider->needs_target_to_list)
         bind_to(*provider, point, parts, uses, groups, false);
     }
-    if (checked_.probes.size() == before) missing(point);
+    if (checked_.probes.size() == before) missing(point, nullptr, parts);
   }
 
   // With --test or --bench nothing is attached.
@@ -172,7 +172,7 @@ class Binder {
     std::vector<spec::BoundProbe> bound = provider.bind(bind);
     if (must_match || !found_wrong.has_errors())
       for (const source::Diagnostic& said : found_wrong.all()) request_.diagnostics.add(said);
-    if (bound.empty() && !found_wrong.has_errors() && must_match) missing(point);
+    if (bound.empty() && !found_wrong.has_errors() && must_match) missing(point, &provider, parts);
     for (spec::BoundProbe& probe : bound) add(provider, point, std::move(probe), groups);
   }
 
@@ -200,13 +200,29 @@ class Binder {
     groups.emplace_back(share, std::vector<ProbeId>{id});
   }
 
-  void missing(const syntax::AttachPoint& point) {
+  // The listed probe whose last part is nearest to the one that was typed.
+  std::string suggestion(const spec::Provider& provider, const std::vector<std::string>& parts) {
+    if (!provider.list || provider.needs_target_to_list || parts.empty()) return "";
+    spec::ListRequest list{{}, false, request_.kernel, request_.types, request_.symbols, checked_.config};
+    std::map<std::string, std::string> by_last_part;
+    for (spec::ListedProbe& probe : provider.list(list)) {
+      if (probe.name.ends_with(':')) probe.name.pop_back();
+      by_last_part.emplace(probe.name.substr(probe.name.rfind(':') + 1), std::move(probe.name));
+    }
+    std::vector<std::string_view> names;
+    for (const auto& [last, name] : by_last_part) names.push_back(last);
+    const std::string near = nearest(parts.back(), names);
+    return near.empty() ? "" : "did you mean `" + by_last_part[near] + "`?";
+  }
+
+  void missing(const syntax::AttachPoint& point, const spec::Provider* provider,
+               const std::vector<std::string>& parts) {
     const std::string text(request_.sources.text(point.span));
     const std::string message = "nothing to attach to matches `" + text + "`";
+    std::string hint = provider && !has_wildcard(text) ? suggestion(*provider, parts) : "";
+    if (hint.empty()) hint = "`espy -l` lists what there is";
     switch (checked_.config.missing_probes) {
-      case spec::MissingProbes::kError:
-        request_.diagnostics.error("no-such-probe", point.span, message, "`espy -l` lists what there is");
-        break;
+      case spec::MissingProbes::kError: request_.diagnostics.error("no-such-probe", point.span, message, hint); break;
       case spec::MissingProbes::kWarn: request_.diagnostics.warning("no-such-probe", point.span, message); break;
       case spec::MissingProbes::kIgnore: break;
     }

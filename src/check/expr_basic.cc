@@ -121,12 +121,7 @@ TypeId Analyzer::visit(ExprId id, const Map& node) {
   MapState& state = map_state(node.name, span(id));
   fact(id).map = state.id;
   use_as_scalar(state, span(id));
-  if (!state.value.type && speaks_) {
-    std::vector<std::string> names;
-    for (const auto& [name, other] : maps_)
-      if (other.value.type) names.push_back(name);
-    warning("unset-map", span(id), "nothing is ever assigned to `" + node.name + "`", did_you_mean(node.name, names));
-  }
+  warn_if_unset(state, node.name, span(id));
   return state.value.type ? state.value.type : types().int64();
 }
 
@@ -145,13 +140,7 @@ TypeId Analyzer::visit(ExprId id, const PositionalCount&) {
 TypeId Analyzer::visit(ExprId id, const Index& node) {
   if (ast().get<Map>(node.base)) {
     MapState* state = map_target(id);
-    if (!state->value.type && speaks_) {
-      std::vector<std::string> names;
-      for (const auto& [name, other] : maps_)
-        if (other.value.type) names.push_back(name);
-      const std::string& name = ast().get<Map>(node.base)->name;
-      warning("unset-map", span(node.base), "nothing is ever assigned to `" + name + "`", did_you_mean(name, names));
-    }
+    warn_if_unset(*state, ast().get<Map>(node.base)->name, span(node.base));
     return state->value.type ? state->value.type : types().int64();
   }
   const TypeId base = value(node.base);

@@ -141,6 +141,7 @@ void Analyzer::unknown_name(std::string_view name, Span at, bool is_call) {
     for (const spec::Builtin& row : family) names.emplace_back(spec::name_of(row));
   for (const auto& [define, unused] : defines_) names.push_back(define);
   for (const syntax::Function& function : ast().functions) names.push_back(function.name);
+  for (const syntax::Macro& macro : ast().macros) names.push_back(macro.name);
   for (const char* word : {"args", "retval", "ctx"}) names.emplace_back(word);
   std::string hint = did_you_mean(name, names);
   if (is_call) {

@@ -148,9 +148,18 @@ Analyzer::MapState* Analyzer::map_target(ExprId target) {
   return &state;
 }
 
+void Analyzer::warn_if_unset(const MapState& map, const std::string& name, Span at) {
+  if (map.value.type || !speaks_) return;
+  std::vector<std::string> names;
+  for (const auto& [other_name, other] : maps_)
+    if (other.value.type) names.push_back(other_name);
+  warning("unset-map", at, "nothing is ever assigned to `" + name + "`", did_you_mean(name, names));
+}
+
 Analyzer::MapState* Analyzer::map_argument(ExprId id, bool allows_element) {
   if (const auto* map = ast().get<syntax::Map>(id)) {
     MapState& state = map_state(map->name, span(id));
+    warn_if_unset(state, map->name, span(id));
     fact(id).map = state.id;
     fact(id).type = state.value.type;
     return &state;

@@ -143,4 +143,11 @@ TypeId signature_type(Types& types, kernel::Kernel& kernel, std::string_view tex
   return base_type(types, kernel, text);
 }
 
+std::vector<std::string> signature_type_names() {
+  std::vector<std::string> out = {"int8",   "int16",  "int32",  "int64",  "uint8",
+                                  "uint16", "uint32", "uint64", "string", "buffer"};
+  for (const NamedType& type : kSimple) out.emplace_back(type.name);
+  return out;
+}
+
 }  // namespace espy::check

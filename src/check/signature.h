@@ -33,5 +33,7 @@ std::optional<std::string> arity_problem(std::string_view name, const Signature&
 
 // A type of a signature: "uint64", "char *", "string[16]"; invalid for the words that stand for several.
 types::TypeId signature_type(types::Types& types, kernel::Kernel& kernel, std::string_view text);
+// The words for types that are one word, for suggestions.
+std::vector<std::string> signature_type_names();
 
 }  // namespace espy::check

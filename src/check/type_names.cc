@@ -129,11 +129,30 @@ TypeId Analyzer::base_type_name(const TypeName& name) {
       break;
     case TypeName::Tag::kNone: found = named_type(name); break;
   }
-  if (!found) {
-    error("unknown-type", name.span, fmt::format("no type named `{}{}`", word, name.name),
-          kernel().has_btf() ? "define it in the script" : "this kernel has no BTF: define it in the script");
-  }
+  if (!found) unknown_type(name, word);
   return found;
+}
+
+// `word` is "struct ", "union ", "enum " or "".
+void Analyzer::unknown_type(const TypeName& name, std::string_view word) {
+  if (!speaks_) return;
+  std::vector<std::string> names;
+  if (word.empty()) {
+    names = signature_type_names();
+    for (const AggregationName& row : kAggregations) names.emplace_back(row.name);
+    for (const CName& row : kCNames) names.emplace_back(row.name);
+  } else {
+    names = kernel().struct_names(std::string(word) + "*");
+  }
+  for (const CDefinition& definition : ast().c_definitions) {
+    if (const auto* known = std::get_if<CStruct>(&definition))
+      names.push_back(word.empty() ? "" : std::string(word) + known->name);
+    if (const auto* known = std::get_if<CTypedef>(&definition)) names.push_back(known->name);
+  }
+  std::string hint = did_you_mean(std::string(word) + name.name, names);
+  if (hint.empty())
+    hint = kernel().has_btf() ? "define it in the script" : "this kernel has no BTF: define it in the script";
+  error("unknown-type", name.span, fmt::format("no type named `{}{}`", word, name.name), hint);
 }
 
 TypeId Analyzer::type_name(TypeNameId id) {

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/strings.h"
 #include "check/check.h"
 #include "check/headers.h"
 #include "cli/registry.h"
@@ -45,7 +46,13 @@ Result<std::vector<kernel::Feature>> parse_features(const std::vector<std::strin
   std::vector<kernel::Feature> out;
   for (const std::string& name : names) {
     const auto feature = kernel::find_feature(name);
-    if (!feature) return fail("there is no kernel feature `" + name + "`", 0, "espy --info lists them");
+    if (!feature) {
+      std::vector<std::string_view> names;
+      for (const kernel::FeatureRow& row : kernel::feature_rows()) names.push_back(row.name);
+      const std::string near = nearest(name, names);
+      return fail("there is no kernel feature `" + name + "`", 0,
+                  near.empty() ? "espy --info lists them" : "did you mean `" + near + "`?");
+    }
     out.push_back(*feature);
   }
   return out;

@@ -81,6 +81,11 @@ class Binder {
     const Place place = split_place(text);
     const auto symbol = file.find_function(place.function);
     if (!symbol) return suggest(file, place.function);
+    if (&kRow == &kUretprobe && place.offset > 0) {
+      request_.diagnostics.error("offset-on-return", request_.point.span,
+                                 "a uretprobe fires when a function returns: it takes no offset");
+      return;
+    }
     if (place.offset > 0 && place.offset >= symbol->size) {
       request_.diagnostics.error(
           "offset-outside", request_.point.span,
