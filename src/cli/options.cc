@@ -126,6 +126,11 @@ Status set_reference(Options& options, std::string_view part) {
 
 Status set_short_dump(Options& options, std::string_view) { return set_dump(options, "ast,ir,bpf"); }
 
+bool is_stage_list(std::string_view text) {
+  const auto is_stage = [](std::string_view name) { return std::ranges::find(kStages, name) != std::end(kStages); };
+  return std::ranges::all_of(split(text, ','), is_stage);
+}
+
 Status accept(Options&, std::string_view) { return {}; }
 
 constexpr OptionRow kRows[] = {
@@ -164,8 +169,9 @@ constexpr OptionRow kRows[] = {
      "show stages of the compilation and end (comma-separated): tokens, ast, types, ir, opt, bpf, "
      "program, events, verifier",
      set_dump},
-    {'d', "", "", "the same as --dump ast,ir,bpf", set_short_dump},
-    {0, "time", "", "show the milliseconds that each stage took", set_flag<&Options::time_stages>},
+    {'d', "", "", "the same as --dump with the stages that follow, or ast,ir,bpf", set_short_dump},
+    {0, "time", "", "show the milliseconds that each stage took, and how many it may take",
+     set_flag<&Options::time_stages>},
     {0, "fmt", "", "print the program well formatted, and end", set_mode<Mode::kFormat>},
     {'b', "btf", "", "accepted for old scripts; BTF is always used", accept},
     {0, "reference", "PART", "", set_reference},
@@ -253,6 +259,9 @@ class Parser {
     for (size_t i = 1; i < word.size(); ++i) {
       const OptionRow* row = find_short(word[i]);
       if (row == nullptr) return unknown_option(fmt::format("-{}", word[i]));
+      // `-d` may stand alone, also twice.
+      const bool takes_stages = word == "-d" && next_ < arguments_.size() && is_stage_list(arguments_[next_]);
+      if (takes_stages) return set_dump(options_, arguments_[next_++]);
       if (row->argument.empty()) {
         TRY_STATUS(row->set(options_, {}));
         continue;

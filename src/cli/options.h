@@ -1,6 +1,7 @@
 // The command line: one table of options, what they set, and the help made from it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -44,6 +45,7 @@ struct Options {
   bool no_warnings = false;
   bool dry_run = false;
   bool time_stages = false;
+  std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();  // what --time counts from
 };
 
 struct OptionRow {

@@ -31,23 +31,35 @@ namespace espy::cli {
 
 namespace {
 
+// What the stages may take, in milliseconds: a script of a few lines should see its first event within 10.
+struct Budget {
+  std::string_view stage;
+  double ms;
+};
+constexpr Budget kBudgets[] = {{"start", 1},   {"read", 0.5}, {"parse", 0.5}, {"check", 1},
+                               {"lower", 1.5}, {"opt", 0.5},  {"bpf", 0.5},   {"load", 4}};
+
 // --time: what each stage took, in milliseconds.
 class StageClock {
  public:
-  explicit StageClock(bool is_shown) : is_shown_(is_shown) {}
+  StageClock(bool is_shown, std::chrono::steady_clock::time_point started_at)
+      : is_shown_(is_shown), last_(started_at) {}
 
   void lap(std::string_view stage) {
     const auto now = std::chrono::steady_clock::now();
     if (is_shown_) {
       const double ms = std::chrono::duration<double, std::milli>(now - last_).count();
-      std::fputs(fmt::format("{:<8}{:8.3f} ms\n", stage, ms).c_str(), stderr);
+      const auto* budget = std::ranges::find(kBudgets, stage, &Budget::stage);
+      const std::string allowed =
+          budget == std::end(kBudgets) ? "" : fmt::format(" of {:.1f}{}", budget->ms, ms > budget->ms ? ", over" : "");
+      std::fputs(fmt::format("{:<8}{:8.3f} ms{}\n", stage, ms, allowed).c_str(), stderr);
     }
     last_ = now;
   }
 
  private:
   bool is_shown_;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_;
 };
 
 bool wants(const Options& options, std::string_view stage) {
@@ -170,7 +182,8 @@ symbols::CachePolicy cache_policy(const spec::Config& config) {
 }
 
 Result<int> run_script(const Options& options, Environment* e, const PrepareSession& prepare) {
-  StageClock clock(options.time_stages);
+  StageClock clock(options.time_stages, options.started_at);
+  clock.lap("start");
   const source::SourceId script = TRY(read_script(options, e->sources));
   auto child = TRY(start_child(options, e->config));
   clock.lap("read");
