@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "kernel/abi_constants.h"
 #include "kernel/c_compiler.h"
 #include "syntax/lexer.h"
 #include "syntax/preprocess.h"
@@ -90,6 +91,7 @@ class HeaderReader {
       for (const std::string& file : forced) user_.add_line(fmt::format("#include \"{}\"", file), file, {});
     for (const syntax::CDefinition& definition : draft_.c_definitions) add(definition);
     if (!user_.is_empty) compile_user();
+    if (!kernel_.is_empty) define_abi_constants(kernel_);
     if (!kernel_.is_empty && (!prelude_.has_btf || misses_something())) compile_kernel();
     return std::move(prelude_);
   }
@@ -109,6 +111,7 @@ class HeaderReader {
       const std::string name =
           fmt::format("{}{}{}", include->is_system ? '<' : '"', include->path, include->is_system ? '>' : '"');
       if (!is_kernel_header(*include)) {
+        has_own_header_ |= !include->is_system;
         user_.add_line("#include " + name, name, include->span);
       } else if (prelude_.has_btf) {
         // Not all of the kernel's own are installed: those that are will do.
@@ -126,8 +129,8 @@ class HeaderReader {
     }
   }
 
-  // Does the script name something that looks like a constant, or a type, and that neither it nor BTF defines?
-  bool misses_something() {
+  // The names of the script that look like constants, and that neither it nor BTF defines.
+  std::set<std::string> unknown_constants() {
     for (const syntax::CDefinition& definition : draft_.c_definitions) {
       if (const auto* known = std::get_if<syntax::CStruct>(&definition)) own_.insert(known->name);
       if (const auto* known = std::get_if<syntax::CEnum>(&definition)) {
@@ -136,11 +139,25 @@ class HeaderReader {
       }
     }
     for (const CDefine& define : defines(prelude_)) own_.insert(define.name);
+    std::set<std::string> out;
     for (const syntax::Expr& expr : draft_.exprs) {
       const auto* name = std::get_if<syntax::Name>(&expr.node);
       if (name == nullptr || !looks_like_constant(name->name) || own_.contains(name->name)) continue;
-      if (!request_.kernel.find_enumerator(request_.types, name->name)) return true;
+      if (!request_.kernel.find_enumerator(request_.types, name->name)) out.insert(name->name);
     }
+    return out;
+  }
+
+  void define_abi_constants(const Unit& unit) {
+    for (const std::string& name : unknown_constants()) {
+      if (const auto value = kernel::abi_constant(name))
+        prelude_.definitions.push_back(CDefine{unit.lines.front().second, name, false, {}, std::to_string(*value)});
+    }
+  }
+
+  // Does the script name a constant, or a type, that neither it nor BTF defines?
+  bool misses_something() {
+    if (!unknown_constants().empty()) return true;
     for (const syntax::TypeName& name : draft_.type_names) {
       if (name.tag == syntax::TypeName::Tag::kNone || own_.contains(name.name)) continue;
       if (!request_.kernel.c_definition(name.name)) return true;
@@ -164,7 +181,14 @@ class HeaderReader {
   }
 
   void compile_user() {
-    if (Status done = compile(user_, common_flags(), true); !done) complain(user_, done.error());
+    const Status done = compile(user_, common_flags(), true);
+    if (done) return;
+    // Many scripts include <sys/socket.h> for AF_INET alone.
+    if (done.error().code == ENOENT && !has_own_header_ && prelude_.has_btf) {
+      define_abi_constants(user_);
+      if (!misses_something()) return;
+    }
+    complain(user_, done.error());
   }
 
   // With headers of the kernel itself where they are installed, else with those that it has for programs.
@@ -253,6 +277,7 @@ class HeaderReader {
   syntax::Prelude prelude_;
   syntax::Ast draft_;
   std::string directory_;
+  bool has_own_header_ = false;  // "x.h", which nobody but a compiler knows
   Unit user_, kernel_;
 };
 
