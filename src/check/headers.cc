@@ -188,7 +188,7 @@ class HeaderReader {
       define_abi_constants(user_);
       if (!misses_something()) return;
     }
-    complain(user_, done.error());
+    complain(user_, done.error(), request_.diagnostics);
   }
 
   // With headers of the kernel itself where they are installed, else with those that it has for programs.
@@ -198,7 +198,7 @@ class HeaderReader {
       flags.insert(flags.end(), own->begin(), own->end());
     const Status done = compile(kernel_, flags, false);
     // Beside BTF this was only an attempt: the name that it was for will be reported as unknown.
-    if (!done && !prelude_.has_btf) complain(kernel_, done.error());
+    if (!done && !prelude_.has_btf) complain(kernel_, done.error(), request_.diagnostics);
   }
 
   Status compile(const Unit& unit, const std::vector<std::string>& flags, bool before_kernel) {
@@ -245,7 +245,13 @@ class HeaderReader {
     if (compiler.problems().empty()) return fail("the C compiler failed without saying why");
     const kernel::CProblem& problem = compiler.problems().front();
     const bool is_known = problem.line > 0 && problem.line <= unit.lines.size();
-    const auto [header, span] = is_known ? unit.lines[problem.line - 1] : std::pair<std::string, Span>();
+    if (!is_known) {
+      request_.diagnostics.error("unfit-c-compiler", first_include(unit).second,
+                                 "the C compiler cannot do what is needed: " + problem.message,
+                                 "gcc 12 or later describes types as BTF: set CC to it");
+      return {};
+    }
+    const auto& [header, span] = unit.lines[problem.line - 1];
     if (problem.is_missing_file) {
       const std::string missing = problem.message.substr(0, problem.message.find(": "));
       request_.diagnostics.error(
@@ -262,14 +268,17 @@ class HeaderReader {
     return {};
   }
 
-  void complain(const Unit& unit, const Error& error) {
-    const auto line = std::ranges::find_if(unit.lines, [](const auto& l) { return !l.first.empty(); });
+  static const std::pair<std::string, Span>& first_include(const Unit& unit) {
+    return *std::ranges::find_if(unit.lines, [](const auto& line) { return !line.first.empty(); });
+  }
+
+  static void complain(const Unit& unit, const Error& error, source::Diagnostics& diagnostics) {
+    const auto& [header, span] = first_include(unit);
     if (error.code == ENOENT)
-      request_.diagnostics.error("no-c-compiler", line->second,
-                                 line->first + " needs a C compiler to be read, and there is none",
-                                 "install gcc, or define in the script what is needed of it");
+      diagnostics.error("no-c-compiler", span, header + " needs a C compiler to be read, and there is none",
+                        "install gcc, or define in the script what is needed of it");
     else
-      request_.diagnostics.error("bad-header", line->second, error.message, error.hint);
+      diagnostics.error("bad-header", span, error.message, error.hint);
   }
 
   CheckRequest& request_;

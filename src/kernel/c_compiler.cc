@@ -19,6 +19,7 @@ namespace espy::kernel {
 
 namespace {
 
+constexpr const char* kGcc = "gcc";
 constexpr std::string_view kNumbersSection = ".espy_numbers";
 
 template <class T>
@@ -78,7 +79,7 @@ std::vector<CProblem> read_problems(std::string_view messages, std::string_view 
 Result<CCompiler> CCompiler::open(std::vector<std::string> flags) {
   const char* named = std::getenv("CC");
   // What the name of a macro would be taken for: `linux` is 1 in GNU C.
-  std::vector<std::string> all = {named != nullptr && *named != '\0' ? named : "cc", "-std=gnu11", "-Ulinux", "-Uunix"};
+  std::vector<std::string> all = {named != nullptr && *named != '\0' ? named : kGcc, "-std=gnu11", "-Ulinux", "-Uunix"};
   all.insert(all.end(), flags.begin(), flags.end());
   return CCompiler(std::move(all), TRY(ScratchDirectory::make()));
 }
@@ -89,7 +90,12 @@ Result<ProcessOutput> CCompiler::run(const std::string& text, std::initializer_l
   argv.insert(argv.end(), {"-w", "-fno-diagnostics-show-caret", "-fdiagnostics-color=never"});
   argv.insert(argv.end(), arguments);
   argv.push_back(source_path());
-  ProcessOutput output = TRY(run_process(argv, scratch_.path()));
+  auto ran = run_process(argv, scratch_.path());
+  if (!ran && ran.error().code == ENOENT && argv[0] == kGcc) {
+    flags_[0] = argv[0] = "cc";
+    ran = run_process(argv, scratch_.path());
+  }
+  ProcessOutput output = TRY(std::move(ran));
   problems_ = output.status == 0 ? std::vector<CProblem>() : read_problems(output.err, source_path());
   return output;
 }

@@ -27,7 +27,7 @@ struct CProblem {
 
 class CCompiler {
  public:
-  // `flags` are put in front of the compiler's own. $CC, else cc.
+  // `flags` are put in front of the compiler's own. $CC, else gcc, else cc.
   static Result<CCompiler> open(std::vector<std::string> flags);
 
   // All macros that `text` defines, by name: "(a,b) a+b" for one with parameters, "" where there is nothing behind.
