@@ -21,6 +21,8 @@ class Definer {
     const TypeId known = node.name.empty() ? TypeId{} : types_.find_struct(node.name);
     const TypeId id = known && !types_[known].complete ? known : types_.declare_struct(node.name, node.is_union, {});
     if (!node.has_body) return id;
+    if (!node.name.empty() && kernel_.find_struct(nobody_, node.name))
+      note_hidden(node.span, (node.is_union ? "union " : "struct ") + node.name);
     std::vector<Member> members;
     Layout at;
     for (const CMember& member : node.members) {
@@ -38,6 +40,7 @@ class Definer {
   }
 
   TypeId define(const CEnum& node) {
+    if (!node.name.empty() && kernel_.find_enum(nobody_, node.name)) note_hidden(node.span, "enum " + node.name);
     std::vector<types::Enumerator> enumerators;
     bool is_signed = false;
     bool is_wide = false;
@@ -58,6 +61,10 @@ class Definer {
   void define(const CDefine&) {}
 
  private:
+  void note_hidden(source::Span at, const std::string& type) {
+    diagnostics_.add({source::Severity::kNote, "hides-kernel-type", at, "this hides the kernel's `" + type + "`"});
+  }
+
   struct Layout {
     uint64_t end_bits = 0;
     uint32_t align_bytes = 1;
@@ -156,6 +163,7 @@ class Definer {
   }
 
   types::Types& types_;
+  types::Types nobody_;  // holds what the kernel has of the same name, and is thrown away
   std::map<std::string, uint32_t, std::less<>> aligned_names_;  // typedefs with an alignment of their own
   kernel::Kernel& kernel_;
   source::Diagnostics& diagnostics_;
