@@ -1,8 +1,6 @@
 // The documents agree with the tables: they are made from them, and every row has its words and an example that checks.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "base/fd.h"
 #include "check/check.h"
 #include "check/config.h"
@@ -16,8 +14,7 @@
 namespace espy::cli {
 namespace {
 
-// The root of the source.
-const std::string kRoot = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+const std::string kRoot = ESPY_ROOT;
 
 std::string document(const std::string& name) {
   const auto text = read_file(kRoot + "/docs/" + name);

@@ -11,7 +11,7 @@ namespace {
 using types::Types;
 
 std::unique_ptr<Kernel> open_recording(const std::string& name) {
-  const auto directory = std::filesystem::path(__FILE__).parent_path().parent_path() / "kernels" / name;
+  const auto directory = std::filesystem::path(ESPY_ROOT "/tests/kernels") / name;
   auto kernel = open_recorded_kernel(directory.string());
   CHECK(kernel.has_value());
   return std::move(*kernel);

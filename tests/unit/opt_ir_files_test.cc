@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path folder() { return fs::path(__FILE__).parent_path().parent_path() / "ir"; }
+fs::path folder() { return ESPY_ROOT "/tests/ir"; }
 
 std::vector<fs::path> all_files() {
   std::vector<fs::path> files;
