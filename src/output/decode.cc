@@ -195,8 +195,10 @@ class Decoder {
     const auto pid = static_cast<uint32_t>(word(bytes, 8, 4));
     if (reference < 0) {
       // EFAULT is what a thread without a user or kernel stack gives; anything else is a stack that is missing.
+      constexpr int64_t kLastError = -4095;
       if (reference != -EFAULT)
-        out.problem = fmt::format("stack missing: {}", std::strerror(static_cast<int>(-reference)));
+        out.problem =
+            fmt::format("stack missing: {}", std::strerror(static_cast<int>(-std::max(reference, kLastError))));
       return {std::move(out)};
     }
     if (!context_.resolver.stack) return {std::move(out)};

@@ -99,7 +99,9 @@ Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& wo
   if (epochs.empty()) return {std::move(out)};
   const uint64_t last = epochs.rbegin()->first;
   const uint64_t oldest = last >= params.intervals ? last - params.intervals + 1 : 0;
-  for (uint64_t epoch = std::max(oldest, epochs.begin()->first); epoch <= last; ++epoch) {
+  const uint64_t first = std::max(oldest, epochs.begin()->first);
+  for (uint64_t i = 0; i <= last - first; ++i) {
+    const uint64_t epoch = first + i;
     TseriesPoint point{epoch * params.interval_ns, std::nullopt};
     if (const auto at = epochs.find(epoch); at != epochs.end()) {
       const bool is_average = params.aggregation == Kind::kAvg && at->second.count > 0;

@@ -119,6 +119,13 @@ TEST(Decode, WithoutAResolverNumbersAreShown) {
   EXPECT_EQ(world.text(world.types.simple(Kind::kKernelSymbol), bytes_of(uint64_t{42})), "0x2a");
 }
 
+TEST(Decode, AnyNegativeReferenceIsAMissingStack) {
+  World world;
+  const TypeId type = world.types.stack(false, types::StackMode::kBpftrace, 3);
+  for (const int64_t reference : {int64_t{-ENOMEM}, INT64_MIN})
+    EXPECT_NE(std::get<StackValue>(world.decode(type, bytes_of(reference)).node).problem, "");
+}
+
 // Every kind from fewer and fewer bytes; the last of them lie at the end of their allocation, where a sanitizer looks.
 TEST(Decode, MissingBytesAreZeros) {
   World world;
@@ -222,6 +229,14 @@ TEST(Merge, TimeSeriesMeetInTheirEpochs) {
   EXPECT_THAT(points(Kind::kAvg), ElementsAre(1, std::nullopt, 3));
   EXPECT_THAT(points(Kind::kMin), ElementsAre(1, std::nullopt, 3));
   EXPECT_THAT(points(Kind::kMax), ElementsAre(1, std::nullopt, 6));
+}
+
+TEST(Merge, TimeSeriesMayReachTheLastEpoch) {
+  World world;
+  const TypeId type = world.types.tseries({1000, 2, Kind::kSum}, true);
+  using Slot = program::TseriesSlot;
+  const Value merged = world.merge(type, bytes_of(Slot{UINT64_MAX, 6, 1}, Slot{1, 1, 1}), 1);
+  EXPECT_EQ(std::get<TseriesValue>(merged.node).points.size(), 2u);
 }
 
 TEST(Merge, UnsetMeansOnNoCpu) {
