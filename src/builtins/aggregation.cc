@@ -25,7 +25,7 @@ using types::TypeId;
 
 constexpr int64_t kSecondWord = 8;
 constexpr int64_t kMaxHistBits = 5;
-constexpr int64_t kMaxLinearBuckets = 1000;
+constexpr uint64_t kMaxLinearBuckets = 1000;
 
 // word += value, for this CPU. Another thread may come between only where the program can be preempted.
 void add_to(Lowering& lowering, ValueId address, int64_t offset, ValueId value, bool is_atomic) {
@@ -161,7 +161,8 @@ TypeId check_lhist(check::Checker& checker, const CallSite& call) {
     checker.error("lhist-step", checker.ast()[call.arguments[3]].span, "lhist's step must be 1 or more");
   } else if (max <= min) {
     checker.error("lhist-range", span, "lhist's max must be larger than its min");
-  } else if ((max - min + step - 1) / step > kMaxLinearBuckets) {
+  } else if ((static_cast<uint64_t>(max) - static_cast<uint64_t>(min) - 1) / static_cast<uint64_t>(step) >=
+             kMaxLinearBuckets) {
     checker.error("lhist-buckets", span, "lhist has more than 1000 buckets", "take a larger step");
   } else {
     return checker.types().lhist(min, max, step);
