@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxInputBytes = 1 << 20;
-constexpr auto kHang = std::chrono::seconds(20);  // sanitizers and two busy CPUs included
+constexpr auto kHang = std::chrono::seconds(60);  // sanitizers and two busy CPUs included
 
 // Seen by the parent when the child is gone.
 struct Shared {
@@ -99,3 +99,6 @@ int drive(const char* name, int seconds, uint32_t seed, const Target& target) {
 }
 
 }  // namespace espy::fuzz
+
+// What is undefined ends the input that did it, as an access out of bounds does.
+extern "C" const char* __ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1"; }

@@ -1,8 +1,9 @@
 // fuzz_check [--load] [--seed=N] SECONDS [SEED-FILE...]
 //
-// Whole compilations of damaged scripts. No text may crash, hang or leak; what the checker accepts must lower to sound
-// IR, stay sound under every pass, and become instructions. With --load (root) the kernel is the running one, and its
-// verifier must accept each program: nothing is attached. Refusals are printed, a cause once, and counted.
+// Whole compilations of damaged scripts; for 0 seconds, of the files as they are. No text may crash, hang or leak; what
+// the checker accepts must lower to sound IR, stay sound under every pass, and become instructions. With --load (root)
+// the kernel is the running one, and its verifier must accept each program: nothing is attached. Refusals are printed,
+// a cause once, and counted.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -114,25 +115,30 @@ class Compiler {
 int main(int argc, char** argv) {
   bool is_loading = false;
   uint32_t seed = 1;
-  int seconds = 0;
+  int seconds = -1;
   std::vector<std::string> files;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--load") == 0) {
       is_loading = true;
     } else if (std::strncmp(argv[i], "--seed=", 7) == 0) {
       seed = static_cast<uint32_t>(std::strtoul(argv[i] + 7, nullptr, 10));
-    } else if (seconds == 0) {
-      seconds = std::max(std::atoi(argv[i]), 1);
+    } else if (seconds < 0) {
+      seconds = std::atoi(argv[i]);
     } else {
       files.emplace_back(argv[i]);
     }
+  }
+  Compiler compiler(is_loading);
+  if (seconds == 0) {
+    Counts counts = {};
+    for (const std::string& file : files) compiler.try_one(fuzz::read_whole(file.c_str()), counts);
+    return 0;
   }
   const auto mutator = fuzz::ScriptMutator::with_seeds(files);
   const auto next = [&](fuzz::Random& random) {
     return random() % 16 == 0 ? mutator.by_bytes(random) : mutator.by_pieces(random);
   };
-  Compiler compiler(is_loading);
   const auto try_one = [&](const std::string& script, Counts& counts) { compiler.try_one(script, counts); };
-  return fuzz::drive("fuzz_check", seconds == 0 ? 5 : seconds, seed,
+  return fuzz::drive("fuzz_check", seconds < 0 ? 5 : seconds, seed,
                      {next, try_one, {"parsed", "accepted", "too large", "loaded", "refused"}, 5000});
 }
