@@ -78,22 +78,22 @@ Operand lower_frames(Lowering& lowering, types::Type type) {
 
 TypeId check_len(Checker& checker, const CallSite& call) {
   const ExprId what = call.arguments[0];
-  const bool is_map = checker.unit().fact(what).map.valid() && !is_element(checker.ast(), what);
+  if (checker.unit().fact(what).map.valid() && !is_element(checker.ast(), what)) return checker.types().int64();
   const types::Type& type = checker.types()[checker.type(what)];
-  if (!is_map && is_stack(type)) {
+  if (is_stack(type)) {
     if (!takes_stack(checker.ast(), what, type))
       checker.error("stack-length", checker.ast()[what].span, "a stack's length can be asked only where it is taken",
                     "write `len(kstack)` or `len(ustack)`, and keep the number");
     return checker.types().int64();
   }
-  if (!is_map && type.kind != Kind::kArray && type.kind != Kind::kTuple) {
+  if (type.kind != Kind::kArray && type.kind != Kind::kTuple) {
     checker.error(
         "wrong-argument", checker.ast()[what].span,
         "`len`'s first argument must be a map or an array, not " + to_string(checker.types(), checker.type(what)),
         type.kind == Kind::kString ? "use `strlen`" : "");
   }
-  if (!is_map && type.kind == Kind::kArray) checker.fold(call.expr, int64_t{type.count});
-  if (!is_map && type.kind == Kind::kTuple) checker.fold(call.expr, static_cast<int64_t>(type.members.size()));
+  if (type.kind == Kind::kArray) checker.fold(call.expr, int64_t{type.count});
+  if (type.kind == Kind::kTuple) checker.fold(call.expr, static_cast<int64_t>(type.members.size()));
   return checker.types().int64();
 }
 
@@ -118,7 +118,7 @@ constexpr spec::Builtin kRows[] = {
      .doc = "True if the map has the key; assigns its value to the variable, or zero.",
      .lower = lower_find,
      .example = "begin { @x[1] = 5; if (find(@x, 1, $value)) { print($value); } }"},
-    {.sig = "any len(any m)",
+    {.sig = "any len(any or map m)",
      .doc = "The number of keys of a map, of elements of an array, or of frames of `kstack` and `ustack`.",
      .check = check_len,
      .lower = lower_len,

@@ -19,6 +19,9 @@ std::string ordinal(size_t index) {
   return index < std::size(kWords) ? std::string(kWords[index]) : fmt::format("{}th", index + 1);
 }
 
+// A map's name stands for the whole map here, and for its value where `any` is wanted.
+constexpr std::string_view kAnyOrMap = "any or map";
+
 std::string describe(std::string_view wanted) {
   if (wanted == "int") return "an integer";
   if (wanted == "pointer") return "a pointer";
@@ -116,7 +119,7 @@ bool Analyzer::allowed_here(const spec::Builtin& builtin, Span at) {
 }
 
 bool Analyzer::matches(std::string_view wanted, TypeId found, ExprId argument) {
-  if (wanted == "any" || wanted.empty()) return true;
+  if (wanted == "any" || wanted == kAnyOrMap || wanted.empty()) return true;
   const types::Type& t = type_of(found);
   if (wanted == "int") return is_int_like(t) || t.kind == Kind::kPointer;
   if (wanted == "pointer")
@@ -164,7 +167,7 @@ void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& par
     }
     return;
   }
-  if (parameter.type == "any" && ast().get<Map>(argument)) {
+  if (parameter.type == kAnyOrMap && ast().get<Map>(argument)) {
     map_argument(argument, false);
     return;
   }

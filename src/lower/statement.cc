@@ -227,6 +227,7 @@ void UnitLowering::for_map(StmtId id, const syntax::ForMap& node) {
   const VariableId variable = unit_->fact(id).variable;
   const ScriptMapId map_id = unit_->fact(node.map).map;
   const program::ScriptMap map = script_map(map_id);
+  if (!map.map.valid()) return;  // never used with a key
   has_callbacks_ = true;
   const FunctionId outer = function_id_;
   ir::Builder* outer_builder = builder_;
