@@ -105,7 +105,7 @@ Operand lower_len(Lowering& lowering, const CallSite& call) {
 }
 
 constexpr spec::Builtin kRows[] = {
-    {.sig = "bool delete(map m, any key = 0)",
+    {.sig = "bool delete(map or element m, any key = 0)",
      .doc = "Removes a key, or forgets a map without keys; true if it was there. `delete(@m[key])` is the old form.",
      .check = check_delete,
      .lower = lower_delete,

@@ -21,6 +21,8 @@ std::string ordinal(size_t index) {
 
 // A map's name stands for the whole map here, and for its value where `any` is wanted.
 constexpr std::string_view kAnyOrMap = "any or map";
+// `delete(@m[key])`, the old form of `delete(@m, key)`.
+constexpr std::string_view kMapOrElement = "map or element";
 
 std::string describe(std::string_view wanted) {
   if (wanted == "int") return "an integer";
@@ -160,10 +162,11 @@ void Analyzer::output_argument(const MapState* map, ExprId argument, const std::
 void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& parameter, size_t index, ExprId argument) {
   const std::string name(spec::name_of(builtin));
   const auto where = [&] { return fmt::format("`{}`'s {} argument", name, ordinal(index)); };
-  if (parameter.type == "map") {
-    if (!map_argument(argument, true) && !ast().get<ErrorExpr>(argument)) {
+  if (parameter.type == "map" || parameter.type == kMapOrElement) {
+    if (!map_argument(argument, parameter.type == kMapOrElement) && !ast().get<ErrorExpr>(argument)) {
       expr(argument);
-      error("not-a-map", span(argument), where() + " must be a map");
+      error("not-a-map", span(argument), where() + " must be a map",
+            ast().get<Index>(argument) ? "write the map's name alone" : "");
     }
     return;
   }
@@ -214,10 +217,13 @@ TypeId Analyzer::builtin_use(ExprId id, const spec::Builtin& builtin, const std:
         output_argument(map, arguments[i], fmt::format("`{}`'s {} argument", spec::name_of(builtin), ordinal(i)));
       else
         check_argument(builtin, parameter, i, arguments[i]);
-      if (parameter.type == "map" && unit().fact(arguments[i]).map.valid())
+      const bool takes_map = parameter.type == "map" || parameter.type == kMapOrElement;
+      if (takes_map && unit().fact(arguments[i]).map.valid())
         map = &maps_.find(checked_.maps[unit().fact(arguments[i]).map].name)->second;
       else if (map && parameter.name == "key" && type(arguments[i]))
         use_key(*map, {arguments[i]}, span(arguments[i]));
+      if (map && parameter.type == kMapOrElement && arguments.size() == 1 && ast().get<Map>(arguments[0]))
+        use_as_scalar(*map, span(arguments[0]));
     } else {
       value(arguments[i]);
       read_aggregation(arguments[i]);
