@@ -12,6 +12,7 @@
 #include "check/expand.h"
 #include "check/import.h"
 #include "check/walk.h"
+#include "syntax/lexer.h"
 #include "syntax/parser.h"
 
 namespace espy::check {
@@ -38,12 +39,15 @@ class DefineParser {
       const ExprId id{i};
       if (const auto* name = ast_.get<syntax::Name>(id)) use_plain(name->name);
       if (const auto* call = ast_.get<syntax::Call>(id)) use_call(call->name);
+      if (std::holds_alternative<syntax::Access>(ast_.exprs[id].node)) rename_member(id);
     }
+    for (uint32_t i = 0; i < ast_.type_names.size() && i < kMostTypes; ++i) use_type(syntax::TypeNameId{i});
     return std::move(out_);
   }
 
  private:
   using Candidates = std::map<std::string, const syntax::CDefine*, std::less<>>;
+  static constexpr uint32_t kMostTypes = 100'000;  // macros that name each other would never end
 
   ExprId parse_body(const syntax::CDefine& define) {
     const source::SourceId body = request_.sources.add("#define " + define.name, define.body);
@@ -76,6 +80,27 @@ class DefineParser {
     const ExprId value = parse_body(define);
     macro.body = ast_.exprs.add({define.span, syntax::Block{.statements = {}, .value = value}});
     ast_.macros.push_back(std::move(macro));
+  }
+
+  // `#define FIELD pid`: `->FIELD` is `->pid`.
+  void rename_member(ExprId id) {
+    auto& access = std::get<syntax::Access>(ast_.exprs[id].node);
+    const auto define = plain_.find(access.name);
+    if (define == plain_.end()) return;
+    const std::string& body = define->second->body;
+    const bool is_name = syntax::is_word_start(body[0]) && std::ranges::all_of(body, syntax::is_word);
+    if (is_name) access.name = body;
+  }
+
+  // `#define TASK struct task_struct`: `(TASK *)` is a cast to it.
+  void use_type(syntax::TypeNameId id) {
+    const syntax::TypeName& name = ast_.type_names[id];
+    const auto found = name.tag == syntax::TypeName::Tag::kNone ? plain_.find(name.name) : plain_.end();
+    if (found == plain_.end()) return;
+    const source::SourceId body = request_.sources.add("#define " + found->first, found->second->body);
+    source::Diagnostics problems;
+    const syntax::TypeNameId parsed = syntax::parse_type(request_.sources, body, ast_, problems);
+    if (!problems.has_errors()) ast_.type_names[id].typeof_type = parsed;
   }
 
   syntax::Ast& ast_;

@@ -24,6 +24,12 @@ ExprId Parser::lone_expression() {
   return out;
 }
 
+TypeNameId Parser::lone_type() {
+  const TypeNameId out = type_name();
+  if (stream_.ok() && !stream_.at_end()) stream_.unexpected("the end of the type");
+  return out;
+}
+
 void Parser::item() {
   if (stream_.accept(TokenKind::kSemicolon)) return;
   if (CParser::at_definition(stream_)) return CParser(stream_, ast_.c_definitions).definition();

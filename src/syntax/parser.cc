@@ -55,6 +55,12 @@ ExprId parse_expression(const source::Sources& sources, source::SourceId source,
   return parser.lone_expression();
 }
 
+TypeNameId parse_type(const source::Sources& sources, source::SourceId source, Ast& ast,
+                      source::Diagnostics& diagnostics) {
+  Parser parser(sources, source, nullptr, ast, diagnostics);
+  return parser.lone_type();
+}
+
 const char* spelling(BinaryOp op) {
   switch (op) {
     case BinaryOp::kLogicalOr: return "||";

@@ -30,4 +30,8 @@ Ast parse_part(const source::Sources& sources, source::SourceId source, Ast& who
 ExprId parse_expression(const source::Sources& sources, source::SourceId source, Ast& ast,
                         source::Diagnostics& diagnostics);
 
+// The same for a type.
+TypeNameId parse_type(const source::Sources& sources, source::SourceId source, Ast& ast,
+                      source::Diagnostics& diagnostics);
+
 }  // namespace espy::syntax

@@ -21,6 +21,7 @@ class Parser {
   void script();
   // The whole source as one expression.
   ExprId lone_expression();
+  TypeNameId lone_type();
 
  private:
   // What a `(` or an argument begins with, read ahead without building anything.
