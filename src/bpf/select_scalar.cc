@@ -95,6 +95,7 @@ void Selector::select_scalar(ValueId id, const Instruction& instruction) {
   switch (instruction.op) {
     case Op::k_neg: return alu_imm(kNeg, dst, 0);
     case Op::k_not: return alu_imm(kXor, dst, -1);
+    case Op::k_opaque: return alu_imm(kOr, dst, 0);  // the verifier links copies, but not what was computed
     case Op::k_zext8: return alu_imm(kAnd, dst, 0xff);
     case Op::k_zext16: return alu_imm(kAnd, dst, 0xffff);
     case Op::k_sext8: return select_sign_extend(dst, 8);

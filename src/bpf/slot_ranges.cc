@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/analysis.h"
+#include "ir/slot_liveness.h"
 
 namespace espy::bpf {
 
@@ -15,37 +16,33 @@ constexpr uint32_t kNoSlot = ~0u;
 class SlotRanges {
  public:
   explicit SlotRanges(const Function& function)
-      : function_(function), order_(reverse_post_order(function)), escapes_(function.slots.size()) {}
+      : function_(function),
+        order_(reverse_post_order(function)),
+        escapes_(function.slots.size()),
+        ranges_(function.slots.size()) {}
   std::vector<Range> run();
 
  private:
   bool follow(ValueId value, uint32_t slot);
   void find_addresses();
   void find_escapes();
-  void find_uses();
-  void widen_to_loops();
+  void find_ranges();
+  static void add(Range& range, Segment segment);
 
   const Function& function_;
   std::vector<BlockId> order_;
   std::vector<uint32_t> slot_of_;  // by value: the slot that it points into
   std::vector<bool> escapes_;      // by slot
-  Range uses_;                     // by slot; end 0: none
-  Range loops_;                    // from the target of each jump back to the jump
+  std::vector<Range> ranges_;      // by slot
 };
 
 std::vector<Range> SlotRanges::run() {
   find_addresses();
   find_escapes();
-  find_uses();
-  widen_to_loops();
-  std::vector<Range> ranges(function_.slots.size());
-  for (uint32_t slot = 0; slot < ranges.size(); ++slot) {
-    if (escapes_[slot])
-      ranges[slot] = {{0, ~0u}};
-    else if (uses_[slot].end != 0)
-      ranges[slot] = {uses_[slot]};
-  }
-  return ranges;
+  find_ranges();
+  for (uint32_t slot = 0; slot < ranges_.size(); ++slot)
+    if (escapes_[slot]) ranges_[slot] = {{0, ~0u}};
+  return std::move(ranges_);
 }
 
 // Notes that `value` points into `slot`. A value that may point into either of two makes both escape.
@@ -119,49 +116,38 @@ void SlotRanges::find_escapes() {
   }
 }
 
-// A slot is in use from its first use to its last one in reverse post order: control gets from one to the other without
-// leaving that stretch, unless it jumps back.
-void SlotRanges::find_uses() {
-  uses_.resize(function_.slots.size());
-  std::vector<uint32_t> starts(function_.blocks.size(), ~0u);  // blocks to come have no place yet
+// Within a block a slot is in use from its start, or else from its first use there; to its end if a block behind still
+// wants what lies in the slot, or else to its last use.
+void SlotRanges::find_ranges() {
+  const SlotLiveness liveness(function_);
   uint32_t place = 0;
   for (BlockId block : order_) {
-    starts[block.index] = place;
+    const uint32_t start = place;
+    std::vector<Segment> uses(function_.slots.size());
     for (ValueId id : function_.blocks[block].instructions) {
       for_each_use(function_.values[id], [&](ValueId used) {
         uint32_t slot = slot_of_[used.index];
         if (slot == kNoSlot) return;
-        Segment& range = uses_[slot];
-        if (range.end == 0) range.start = place;
-        range.end = place + 1;
+        if (uses[slot].end == 0) uses[slot].start = place;
+        uses[slot].end = place + 1;
       });
       ++place;
     }
-    for (const ir::Target& target : terminator(function_, block).targets)
-      if (starts[target.block.index] < place) loops_.push_back({starts[target.block.index], place});
+    for (uint32_t slot = 0; slot < uses.size(); ++slot) {
+      if (liveness.is_live_at(block, SlotId{slot})) uses[slot] = {start, std::max(uses[slot].end, start + 1)};
+      for (const ir::Target& target : terminator(function_, block).targets)
+        if (liveness.is_live_at(target.block, SlotId{slot}))
+          uses[slot] = {uses[slot].end ? uses[slot].start : start, place};
+      if (uses[slot].end != 0) add(ranges_[slot], uses[slot]);
+    }
   }
 }
 
-// What lies between the target and the start of a jump back may run again after it: a use there makes the slot in use
-// all the way round. No store is taken for the start of a new life.
-void SlotRanges::widen_to_loops() {
-  std::sort(loops_.begin(), loops_.end(), [](const Segment& a, const Segment& b) { return a.start < b.start; });
-  Range outer;
-  for (const Segment& loop : loops_) {
-    if (!outer.empty() && loop.start < outer.back().end)
-      outer.back().end = std::max(outer.back().end, loop.end);
-    else
-      outer.push_back(loop);
-  }
-  auto loop_at = [&](uint32_t place) -> const Segment* {
-    auto next = std::upper_bound(outer.begin(), outer.end(), place,
-                                 [](uint32_t at, const Segment& loop) { return at < loop.start; });
-    return next != outer.begin() && place < std::prev(next)->end ? &*std::prev(next) : nullptr;
-  };
-  for (Segment& use : uses_) {
-    if (use.end == 0) continue;
-    if (const Segment* loop = loop_at(use.start)) use.start = loop->start;
-    if (const Segment* loop = loop_at(use.end - 1)) use.end = loop->end;
+void SlotRanges::add(Range& range, Segment segment) {
+  if (!range.empty() && range.back().end == segment.start) {
+    range.back().end = segment.end;
+  } else {
+    range.push_back(segment);
   }
 }
 

@@ -14,9 +14,9 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "bpf/disassemble.h"
-#include "bpf/emit.h"
 #include "check/check.h"
 #include "cli/dump.h"
+#include "cli/emit.h"
 #include "cli/environment.h"
 #include "cli/pipeline.h"
 #include "ir/text.h"
@@ -127,8 +127,7 @@ program::Program compile(const check::Checked& checked, Environment& e, const Op
   opt::optimize(lowered.ir);
   clock.lap("opt");
   dump(options, "opt", [&] { return ir::print(lowered.ir); });
-  const bpf::Target target{e.kernel->has(kernel::Feature::kBpfV3), e.kernel->has(kernel::Feature::kBpfV4)};
-  for (const bpf::EmitProblem& problem : bpf::emit(lowered.ir, target, lowered.program)) {
+  for (const bpf::EmitProblem& problem : emit(lowered.ir, *e.kernel, lowered.program)) {
     e.diagnostics.error("stack-too-large", {},
                         fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512",
                                     lowered.program.programs[problem.program].name, problem.stack_bytes));

@@ -99,6 +99,7 @@ struct Function {
   std::string name;
   uint32_t parameter_count = 0;  // of a subprogram or callback; a program's main function reads `context` instead
   bool is_callback = false;      // called by the kernel (for_each_map_elem, loop): needs func_info
+  uint32_t memory_bytes = 0;     // not 0: a global function, whose only parameter points at so much memory, or is null
   Table<ValueId, Instruction> values;
   Table<BlockId, Block> blocks;
   Table<SlotId, Slot> slots;

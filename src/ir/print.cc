@@ -190,8 +190,10 @@ void Printer::function(FunctionId function_id, const Function& function) {
   if (!out_.empty()) put("\n");
   put("function ");
   id('f', function_id.index);
-  put(" \"{}\" parameters {}{} {{\n", escape(function.name), function.parameter_count,
+  put(" \"{}\" parameters {}{}", escape(function.name), function.parameter_count,
       function.is_callback ? " callback" : "");
+  if (function.memory_bytes != 0) put(" memory {}", function.memory_bytes);
+  put(" {{\n");
   for (SlotId each : function.slots.ids()) slot(each, function.slots[each]);
   for (BlockId each : function.blocks.ids()) block(each, function);
   put("}}\n");

@@ -118,14 +118,19 @@ ProgramBtf make_program_btf(const program::BpfProgram& program, const source::So
   const uint32_t int_id = writer.type(writer.string("long"), BTF_KIND_INT, 0, 8, {kIntEncoding});
   const uint32_t pointer_id = writer.type(0, BTF_KIND_PTR, 0, 0);
   for (const program::FunctionInfo& function : program.functions) {
+    uint32_t parameter_type = pointer_id;
+    if (function.memory_bytes != 0) {  // a structure without members will do: the verifier asks for its size
+      const uint32_t memory_id = writer.type(writer.string("memory"), BTF_KIND_STRUCT, 0, function.memory_bytes);
+      parameter_type = writer.type(0, BTF_KIND_PTR, 0, memory_id);
+    }
     std::vector<uint32_t> parameters;
     for (uint32_t i = 0; i < function.parameter_count; ++i) {
       parameters.push_back(writer.string("a" + std::to_string(i)));
-      parameters.push_back(pointer_id);
+      parameters.push_back(parameter_type);
     }
     const uint32_t prototype = writer.type(0, BTF_KIND_FUNC_PROTO, function.parameter_count, int_id, parameters);
-    const uint32_t id =
-        writer.type(writer.string(identifier(function.name)), BTF_KIND_FUNC, BTF_FUNC_STATIC, prototype);
+    const uint32_t linkage = function.memory_bytes != 0 ? BTF_FUNC_GLOBAL : BTF_FUNC_STATIC;
+    const uint32_t id = writer.type(writer.string(identifier(function.name)), BTF_KIND_FUNC, linkage, prototype);
     out.functions.push_back({function.insn, id});
   }
   out.lines = make_lines(program, sources, writer);

@@ -66,6 +66,8 @@ ValueId UnitLowering::arithmetic(BinaryOp op, Operand left, Operand right, TypeI
 }
 
 ValueId UnitLowering::compare(BinaryOp op, Operand left, Operand right, bool is_unsigned) {
+  left = beside(left);
+  right = beside(right);
   const auto apply = [&](Op code, bool is_swapped) {
     return is_swapped ? ir().binary(code, right.value, left.value) : ir().binary(code, left.value, right.value);
   };
@@ -168,7 +170,7 @@ Operand UnitLowering::binary(ExprId expr, const syntax::Binary& node) {
     write_slot(slot, ir().constant(0));
     ir().jump(join);
     ir().enter(join);
-    return {result, read_slot(slot)};
+    return {result, joined(result, slot)};
   }
   if (is_comparison(node.op) && !is_scalar(type(node.left)) && !is_scalar(type(node.right)) &&
       !types::is_aggregation(types()[type(node.left)])) {
@@ -186,7 +188,8 @@ Operand UnitLowering::binary(ExprId expr, const syntax::Binary& node) {
     return {result, node.op == BinaryOp::kEqual ? same : ir().binary(Op::k_xor, same, ir().constant(1))};
   }
   const Operand left{type(node.left), scalar(node.left)};
-  const Operand right{type(node.right), scalar(node.right)};
+  Operand right{type(node.right), scalar(node.right)};
+  if (node.op == BinaryOp::kDivide || node.op == BinaryOp::kModulo) right = beside(right);  // compared with zero
   const bool is_unsigned = is_unsigned_pair(node.left, node.right);
   if (is_comparison(node.op)) return {result, compare(node.op, left, right, is_unsigned)};
   const ValueId out = arithmetic(node.op, left, right, result, is_unsigned);

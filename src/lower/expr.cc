@@ -110,7 +110,7 @@ void UnitLowering::branch_on(ExprId condition, BlockId if_true, BlockId if_false
   } else if (negation && negation->op == syntax::UnaryOp::kNot) {
     branch_on(negation->operand, if_false, if_true);
   } else {
-    ir().branch(Condition::ne, truth(value(condition)), 0, if_true, if_false);
+    ir().branch(Condition::ne, truth(beside(value(condition))), 0, if_true, if_false);
   }
 }
 
@@ -140,7 +140,14 @@ Operand UnitLowering::merge(TypeId type, ExprId condition, const std::function<v
   ir().jump(join);
   ir().enter(join);
   if (!type.valid() || types()[type].kind == Kind::kVoid) return {};
-  return {type, read_slot(result), types::is_by_reference(types()[type])};
+  return {type, joined(type, result), types::is_by_reference(types()[type])};
+}
+
+// What either of two ways has written. The verifier follows each with the bounds of its own, and the more of such
+// values a loop has, the more combinations.
+ValueId UnitLowering::joined(TypeId type, ir::SlotId result) {
+  const ValueId value = read_slot(result);
+  return is_walked_loop() && types::is_integer(types()[type]) ? hide_from_verifier(value) : value;
 }
 
 Operand UnitLowering::ternary(ExprId expr, const syntax::Ternary& node) {
@@ -152,7 +159,7 @@ Operand UnitLowering::ternary(ExprId expr, const syntax::Ternary& node) {
         Condition::ne, truth(first), ir().constant(0),
         [&] { write_slot(result, convert(in_our_memory(first), result_type).value); },
         [&] { assign_result(result, result_type, node.else_value); });
-    return {result_type, read_slot(result), types::is_by_reference(types()[result_type])};
+    return {result_type, joined(result_type, result), types::is_by_reference(types()[result_type])};
   }
   return merge(
       result_type, node.condition, [&](ir::SlotId slot) { assign_result(slot, result_type, node.then_value); },

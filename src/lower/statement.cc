@@ -116,9 +116,17 @@ ValueId UnitLowering::hide_from_verifier(ValueId value) {
   return ir().load(8, place);
 }
 
+ValueId UnitLowering::beside(ValueId number) { return is_walked_loop() ? ir().unary(Op::k_opaque, number) : number; }
+
+Operand UnitLowering::beside(Operand operand) {
+  const types::Type& type = types()[operand.type];
+  if (types::is_integer(type) && type.kind != Kind::kBool) operand.value = beside(operand.value);
+  return operand;
+}
+
 // What a loop may change looks unknown from its first turn on.
 void UnitLowering::hide_variables() {
-  if (!kernel().has(kernel::Feature::kMayGoto)) return;  // the verifier has to see the end of each loop itself
+  if (!kernel_has_may_goto()) return;  // the verifier has to see the end of each loop itself
   const std::vector<Home> homes = activation().homes;
   for (uint32_t i = 0; i < homes.size(); ++i) {
     const bool is_number = types::is_integer(types()[unit_->variables[VariableId{i}].type]);
@@ -126,88 +134,67 @@ void UnitLowering::hide_variables() {
   }
 }
 
-// A loop that the kernel ends before its condition does is counted: what it would have done is missing.
-void UnitLowering::end_spent_loop(BlockId spent, BlockId done) {
-  ir().enter(spent);
-  count_loss("a loop had more turns than the kernel allows; loops cut short");
-  ir().jump(done);
-}
-
-void UnitLowering::loop_body(ExprId body, BlockId next, BlockId done) {
-  activation().loops.push_back({next, done});
-  discard(body);
-  activation().loops.pop_back();
-  ir().jump(next);
-}
-
-void UnitLowering::loop_while(const syntax::While& node) {
-  const BlockId head = ir().add_block("while");
+// Up to where the loop's condition is to be tested. Where the kernel has no budget of its own for loops, the turns are
+// counted.
+UnitLowering::LoopBlocks UnitLowering::begin_loop(const std::string& name) {
+  const LoopBlocks blocks{ir().add_block(name), ir().add_block("body"), ir().add_block("next"), ir().add_block("done"),
+                          ir().add_block("spent")};
   const BlockId test = ir().add_block("test");
-  const BlockId body = ir().add_block("body_of_while");
-  const BlockId done = ir().add_block("done");
-  const BlockId spent = ir().add_block("spent");
-  const bool has_may_goto = kernel().has(kernel::Feature::kMayGoto);
   ir::SlotId turns;
-  if (!has_may_goto) {
-    turns = new_slot("turns");
-    write_slot(turns, ir().constant(0));
-  }
+  if (!kernel_has_may_goto()) write_slot(turns = new_slot("turns"), ir().constant(0));
   hide_variables();
-  ir().jump(head);
-  ir().enter(head);
-  if (has_may_goto) {
-    ir().may_goto(test, spent);
+  ir().jump(blocks.head);
+  ir().enter(blocks.head);
+  if (kernel_has_may_goto()) {
+    ir().may_goto(test, blocks.spent);
   } else {
     const ValueId turn = read_slot(turns);
     write_slot(turns, ir().binary(Op::k_add, turn, 1));
-    ir().branch(Condition::ult, turn, kLoopLimit, test, spent);
+    ir().branch(Condition::ult, turn, kLoopLimit, test, blocks.spent);
   }
   ir().enter(test);
-  branch_on(node.condition, body, done);
-  ir().enter(body);
-  loop_body(node.body, head, done);
-  end_spent_loop(spent, done);
-  ir().enter(done);
+  activation().loops.push_back({blocks.next, blocks.done});
+  return blocks;
+}
+
+// A loop that the kernel ends before its condition does is counted, and ends those around it, too: what they would have
+// done is missing.
+void UnitLowering::end_loop(const LoopBlocks& blocks) {
+  ir().enter(blocks.next);
+  ir().jump(blocks.head);
+  ir().enter(blocks.spent);
+  count_loss("a loop had more turns than the kernel allows; loops cut short");
+  ir().jump(activation().loops.front().done);
+  activation().loops.pop_back();
+  ir().enter(blocks.done);
+}
+
+void UnitLowering::loop_while(const syntax::While& node) {
+  const LoopBlocks loop = begin_loop("while");
+  branch_on(node.condition, loop.body, loop.done);
+  ir().enter(loop.body);
+  discard(node.body);
+  ir().jump(loop.next);
+  end_loop(loop);
 }
 
 void UnitLowering::for_range(StmtId id, const syntax::ForRange& node) {
   const VariableId variable = unit_->fact(id).variable;
   const TypeId type = unit_->variables[variable].type;
   const ir::SlotId counter = new_slot("next");
-  const ir::SlotId turns = new_slot("turns");
-  write_slot(counter, scalar(node.begin));
+  const ValueId begin = scalar(node.begin);
+  write_slot(counter, kernel_has_may_goto() ? hide_from_verifier(begin) : begin);
   const ir::SlotId limit = new_slot("limit");
   write_slot(limit, scalar(node.end));
-  const bool has_may_goto = kernel().has(kernel::Feature::kMayGoto);
-  if (!has_may_goto) write_slot(turns, ir().constant(0));
-  if (has_may_goto) write_slot(counter, hide_from_verifier(read_slot(counter)));
-  hide_variables();
-  const BlockId head = ir().add_block("for");
-  const BlockId test = ir().add_block("test");
-  const BlockId body = ir().add_block("body_of_for");
-  const BlockId next = ir().add_block("next");
-  const BlockId done = ir().add_block("done");
-  const BlockId spent = ir().add_block("spent");
-  ir().jump(head);
-  ir().enter(head);
-  if (has_may_goto) {
-    ir().may_goto(test, spent);
-  } else {
-    const ValueId turn = read_slot(turns);
-    write_slot(turns, ir().binary(Op::k_add, turn, 1));
-    ir().branch(Condition::ult, turn, kLoopLimit, test, spent);
-  }
-  ir().enter(test);
+  const LoopBlocks loop = begin_loop("for");
   const ValueId index = read_slot(counter);
-  ir().branch(Condition::slt, index, read_slot(limit), body, done);
-  ir().enter(body);
+  ir().branch(Condition::slt, beside(index), beside(read_slot(limit)), loop.body, loop.done);
+  ir().enter(loop.body);
+  write_slot(counter, ir().binary(Op::k_add, index, 1));
   write_variable(variable, {type, index});
-  loop_body(node.body, next, done);
-  ir().enter(next);
-  write_slot(counter, ir().binary(Op::k_add, read_slot(counter), 1));
-  ir().jump(head);
-  end_spent_loop(spent, done);
-  ir().enter(done);
+  discard(node.body);
+  ir().jump(loop.next);
+  end_loop(loop);
 }
 
 void UnitLowering::unroll(const syntax::Unroll& node) {
@@ -215,7 +202,10 @@ void UnitLowering::unroll(const syntax::Unroll& node) {
   const BlockId done = ir().add_block("done");
   for (int64_t i = 0; i < count; ++i) {
     const BlockId next = ir().add_block("turn");
-    loop_body(node.body, next, done);
+    activation().loops.push_back({next, done});
+    discard(node.body);
+    activation().loops.pop_back();
+    ir().jump(next);
     ir().enter(next);
   }
   ir().jump(done);
@@ -263,7 +253,10 @@ void UnitLowering::for_map(StmtId id, const syntax::ForMap& node) {
     std::vector<Loop> loops;
     std::swap(loops, activation().loops);
     ++activation().callback_depth;
-    loop_body(node.body, next, done);
+    activation().loops.push_back({next, done});
+    discard(node.body);
+    activation().loops.pop_back();
+    ir().jump(next);
     --activation().callback_depth;
     std::swap(loops, activation().loops);
     builder.enter(next);

@@ -158,13 +158,22 @@ class UnitLowering : public Lowering {
   void for_range(StmtId id, const syntax::ForRange& node);
   void loop_while(const syntax::While& node);
   void unroll(const syntax::Unroll& node);
-  void loop_body(ExprId body, BlockId next, BlockId done);
+  struct LoopBlocks {
+    BlockId head, body, next, done, spent;
+  };
+  LoopBlocks begin_loop(const std::string& name);
+  void end_loop(const LoopBlocks& blocks);
   void return_from(const syntax::Return& node);
   void leave_loop(bool is_break);
   void lose_update(const program::ScriptMap& map);
   ValueId hide_from_verifier(ValueId value);
+  ValueId beside(ValueId number) override;
+  Operand beside(Operand operand);  // what is no number stays itself
+  // Inside a loop of which the verifier has to find out that it sees nothing new in it.
+  bool is_walked_loop() { return !activation().loops.empty() && kernel_has_may_goto(); }
+  bool kernel_has_may_goto() { return kernel().has(kernel::Feature::kMayGoto); }
+  ValueId joined(TypeId type, ir::SlotId result);
   void hide_variables();
-  void end_spent_loop(BlockId spent, BlockId done);
 
   // ---- expr.cc
   Operand constant_value(TypeId type, const check::Constant& constant);

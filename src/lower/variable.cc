@@ -89,8 +89,7 @@ void UnitLowering::write_variable(VariableId variable, Operand operand) {
     if (types::is_integer(types()[type])) ir().store(1, frame(), value, made.frame_offset);
   } else {
     // In a loop, a number of which only the type is known is less to follow than one with bounds.
-    const bool is_hidden =
-        !activation().loops.empty() && types::is_integer(types()[type]) && kernel().has(kernel::Feature::kMayGoto);
+    const bool is_hidden = is_walked_loop() && types::is_integer(types()[type]);
     write_slot(made.slot, is_hidden ? hide_from_verifier(value) : value);
   }
 }

@@ -74,7 +74,7 @@ bool ValueNumbering::run() {
 bool ValueNumbering::takes_part(const Instruction& instruction) const {
   if (instruction.op == Op::k_load)
     return function_.values[instruction.operands[0]].op == Op::k_context && !context_is_written_;
-  return effect_of(instruction) == Effect::pure;
+  return effect_of(instruction) == Effect::pure && instruction.op != Op::k_opaque;
 }
 
 uint64_t ValueNumbering::hash(const Instruction& instruction) const {

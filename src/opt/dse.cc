@@ -6,7 +6,7 @@
 #include <bitset>
 
 #include "ir/analysis.h"
-#include "opt/memory.h"
+#include "ir/memory.h"
 #include "opt/passes.h"
 
 namespace espy::opt {

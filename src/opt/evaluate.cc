@@ -21,6 +21,7 @@ std::optional<int64_t> unary(Op op, int64_t a) {
   switch (op) {
     case Op::k_neg: return static_cast<int64_t>(-bits);
     case Op::k_not: return ~a;
+    case Op::k_opaque: return a;
     case Op::k_zext8: return static_cast<uint8_t>(a);
     case Op::k_zext16: return static_cast<uint16_t>(a);
     case Op::k_zext32: return static_cast<uint32_t>(a);

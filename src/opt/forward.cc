@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "ir/analysis.h"
-#include "opt/memory.h"
+#include "ir/memory.h"
 #include "opt/passes.h"
 
 namespace espy::opt {

@@ -11,7 +11,7 @@
 #include <map>
 
 #include "ir/analysis.h"
-#include "opt/memory.h"
+#include "ir/memory.h"
 #include "opt/passes.h"
 
 namespace espy::opt {

@@ -129,6 +129,7 @@ struct FunctionInfo {
   std::string name;
   uint32_t parameter_count = 1;
   bool is_callback = false;
+  uint32_t memory_bytes = 0;  // not 0: a global function; its parameter points at so many
 };
 
 struct BpfProgram {

@@ -7,6 +7,7 @@
 
 #include "bpf/emit.h"
 #include "check/check.h"
+#include "cli/emit.h"
 #include "cli/registry.h"
 #include "lower/lower.h"
 #include "opt/pipeline.h"
@@ -75,7 +76,7 @@ struct Compilation {
   spec::Registry registry = cli::make_registry();
 };
 
-Result<program::Program> compile(const std::string& script, kernel::Kernel& kernel, bool is_optimized, Compilation& c,
+Result<program::Program> compile(const std::string& script, kernel::Kernel& kernel, Way way, Compilation& c,
                                  Effect& effect) {
   const source::SourceId source = c.sources.add("generated", script);
   syntax::Ast ast = syntax::parse(c.sources, source, c.diagnostics);
@@ -86,9 +87,13 @@ Result<program::Program> compile(const std::string& script, kernel::Kernel& kern
   effect.rejected = errors_of(c.diagnostics, c.sources);
   if (!effect.rejected.empty()) return fail("rejected");
   lower::Lowered lowered = lower::lower(checked, c.types, kernel, c.sources);
+  const bool is_optimized = way == Way::kSimulated || way == Way::kKernel;
   if (is_optimized) opt::optimize(lowered.ir);
-  const bpf::Target target{kernel.has(kernel::Feature::kBpfV3), kernel.has(kernel::Feature::kBpfV4)};
-  if (!bpf::emit(lowered.ir, target, lowered.program).empty()) {
+  // The simulator needs no loops split: what the plainest way does is just what was written.
+  const bool fits = way == Way::kSimulatedUnoptimized
+                        ? bpf::emit(lowered.ir, bpf::Target{true, true}, lowered.program).empty()
+                        : cli::emit(lowered.ir, kernel, lowered.program).empty();
+  if (!fits) {
     if (!is_optimized) return fail(std::string(kTooLarge));
     return fail("the stack is too large");
   }
@@ -119,14 +124,13 @@ bool Judges::has_kernel() const { return state_->running != nullptr; }
 Effect Judges::run(const std::string& script, Way way) {
   Effect effect;
   const bool is_simulated = way == Way::kSimulated || way == Way::kSimulatedUnoptimized;
-  const bool is_optimized = way == Way::kSimulated || way == Way::kKernel;
   kernel::Kernel* kernel = is_simulated ? state_->recorded.get() : state_->running.get();
   if (kernel == nullptr) {
     effect.failure = "there is no kernel";
     return effect;
   }
   Compilation c;
-  const auto program = compile(script, *kernel, is_optimized, c, effect);
+  const auto program = compile(script, *kernel, way, c, effect);
   if (!program) {
     if (effect.rejected.empty()) effect.failure = program.error().message;
     return effect;
@@ -201,7 +205,10 @@ std::string judge(Judges& judges, const std::string& script, bool& is_rejected) 
   }
   for (const auto& [way, name] : others) {
     const Effect effect = judges.run(script, way);
-    if (effect.failure == kTooLarge) continue;
+    // What nobody runs may be too much for the stack, or for the verifier, which loops then walk in memory.
+    const bool is_too_complex =
+        way == Way::kKernelUnoptimized && effect.failure.find("is too large") != std::string::npos;
+    if (effect.failure == kTooLarge || is_too_complex) continue;
     if (!effect.failure.empty() || !effect.rejected.empty()) {
       out += fmt::format("{}: {}{}\n", name, effect.failure, effect.rejected);
     } else if (plain.failure.empty()) {

@@ -262,14 +262,17 @@ class ProgramGenerator {
 
 }  // namespace
 
-std::string generate_expressions(uint32_t seed, uint32_t count) {
+std::vector<GeneratedExpression> generate_expressions(uint32_t seed, uint32_t count) {
   ExpressionGenerator generator(seed);
-  std::string out;
+  std::vector<GeneratedExpression> out;
   for (uint32_t i = 0; i < count; ++i) {
     const Both both = generator.expression(1 + i % 4);
+    const std::string assignments = generator.take_assignments();
+    const std::string literal = fmt::format("  @a{} = (int64)({});\n", i, both.literal);
+    const std::string variable = fmt::format("  @b{} = (int64)({});\n", i, both.variable);
     // A probe each: what an unoptimized program keeps in variables has to fit on one stack.
-    out += fmt::format("begin {{\n{}  @a{} = (int64)({});\n  @b{} = (int64)({});\n}}\n", generator.take_assignments(),
-                       i, both.literal, i, both.variable);
+    out.push_back(
+        {"begin {\n" + assignments + literal + variable + "}\n", "begin {\n" + assignments + variable + "}\n"});
   }
   return out;
 }

@@ -124,6 +124,7 @@ class IrEvaluator {
     switch (op) {
       case ir::Op::k_neg: out = 0 - a; return true;
       case ir::Op::k_not: out = ~a; return true;
+      case ir::Op::k_opaque: out = a; return true;
       case ir::Op::k_zext8: out = extend(a, 8, false); return true;
       case ir::Op::k_zext16: out = extend(a, 16, false); return true;
       case ir::Op::k_zext32: out = extend(a, 32, false); return true;

@@ -152,6 +152,7 @@ class IrMachine {
     switch (op) {
       case Op::k_neg: return 0 - a;
       case Op::k_not: return ~a;
+      case Op::k_opaque: return a;
       case Op::k_zext8: return extend(a, 8, false);
       case Op::k_zext16: return extend(a, 16, false);
       case Op::k_zext32: return extend(a, 32, false);

@@ -1,10 +1,8 @@
-#include "opt/memory.h"
+#include "ir/memory.h"
 
 #include "ir/analysis.h"
 
-namespace espy::opt {
-
-using namespace ir;
+namespace espy::ir {
 
 bool is_atomic(Op op) { return op >= Op::k_atomic_add && op <= Op::k_atomic_cmpxchg; }
 
@@ -94,4 +92,4 @@ void Memory::find_escapes(const Instruction& instruction) {
     for (ValueId argument : target.arguments) escape(argument);
 }
 
-}  // namespace espy::opt
+}  // namespace espy::ir

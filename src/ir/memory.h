@@ -6,7 +6,7 @@
 
 #include "ir/ir.h"
 
-namespace espy::opt {
+namespace espy::ir {
 
 enum class Base : uint8_t { kSlot, kMap, kOther };  // a stack object; the only element of a map; some pointer
 
@@ -23,66 +23,64 @@ struct Location {
 // them, and as an argument of calls, so that no other pointer can lead to them.
 class Memory {
  public:
-  explicit Memory(const ir::Function& function);
+  explicit Memory(const Function& function);
   // Of an access through `address` with this immediate offset.
-  Location at(ir::ValueId address, int64_t offset = 0) const {
+  Location at(ValueId address, int64_t offset = 0) const {
     Location location = locations_[address.index];
     location.offset += offset;
     return location;
   }
-  bool is_private(ir::SlotId slot) const { return is_private_[slot.index]; }
+  bool is_private(SlotId slot) const { return is_private_[slot.index]; }
   bool is_private(const Location& location) const { return location.is_slot() && is_private_[location.id]; }
 
   // Calls `visit(Location, size_bytes)` for what the instruction may write through its operands; size 0: unknown.
   // Gives whether it may also write to what no operand leads to: anything that is not private.
   template <class Visit>
-  bool for_each_write(const ir::Instruction& instruction, Visit visit) const;
+  bool for_each_write(const Instruction& instruction, Visit visit) const;
   // The same for what it may read; gives whether it may read anything that is not private.
   template <class Visit>
-  bool for_each_read(const ir::Instruction& instruction, Visit visit) const;
+  bool for_each_read(const Instruction& instruction, Visit visit) const;
 
  private:
-  void locate(const ir::Function& function, ir::ValueId id);
-  void find_escapes(const ir::Instruction& instruction);
+  void locate(const Function& function, ValueId id);
+  void find_escapes(const Instruction& instruction);
 
   std::vector<Location> locations_;  // by value
   std::vector<bool> is_private_;     // by slot
 };
 
-bool is_atomic(ir::Op op);
-bool is_call(ir::Op op);
+bool is_atomic(Op op);
+bool is_call(Op op);
 // False for helpers that take pointers only to read.
-bool writes_arguments(const ir::Instruction& call);
+bool writes_arguments(const Instruction& call);
 // False for helpers that do not touch map values, kernel memory and the like, apart from their arguments.
-bool writes_elsewhere(const ir::Instruction& call);
+bool writes_elsewhere(const Instruction& call);
 
 template <class Visit>
-bool Memory::for_each_write(const ir::Instruction& instruction, Visit visit) const {
-  using ir::Op;
+bool Memory::for_each_write(const Instruction& instruction, Visit visit) const {
   if (instruction.op == Op::k_store || instruction.op == Op::k_store_release || is_atomic(instruction.op)) {
     visit(at(instruction.operands[0], instruction.imm), static_cast<uint32_t>(instruction.width));
   } else if (instruction.op == Op::k_zero || instruction.op == Op::k_copy) {
     visit(at(instruction.operands[0]), static_cast<uint32_t>(instruction.imm));
   } else if (is_call(instruction.op)) {
     if (writes_arguments(instruction))
-      for (ir::ValueId argument : instruction.operands) visit(at(argument), 0u);
+      for (ValueId argument : instruction.operands) visit(at(argument), 0u);
     return writes_elsewhere(instruction);
   }
   return false;
 }
 
 template <class Visit>
-bool Memory::for_each_read(const ir::Instruction& instruction, Visit visit) const {
-  using ir::Op;
+bool Memory::for_each_read(const Instruction& instruction, Visit visit) const {
   if (instruction.op == Op::k_load || is_atomic(instruction.op)) {
     visit(at(instruction.operands[0], instruction.imm), static_cast<uint32_t>(instruction.width));
   } else if (instruction.op == Op::k_copy) {
     visit(at(instruction.operands[1]), static_cast<uint32_t>(instruction.imm));
   } else if (is_call(instruction.op)) {
-    for (ir::ValueId argument : instruction.operands) visit(at(argument), 0u);
+    for (ValueId argument : instruction.operands) visit(at(argument), 0u);
     return true;
   }
   return false;
 }
 
-}  // namespace espy::opt
+}  // namespace espy::ir
