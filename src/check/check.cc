@@ -41,13 +41,13 @@ class DefineParser {
       if (const auto* call = ast_.get<syntax::Call>(id)) use_call(call->name);
       if (std::holds_alternative<syntax::Access>(ast_.exprs[id].node)) rename_member(id);
     }
-    for (uint32_t i = 0; i < ast_.type_names.size() && i < kMostTypes; ++i) use_type(syntax::TypeNameId{i});
+    for (uint32_t i = 0; i < ast_.type_names.size(); ++i) use_type(syntax::TypeNameId{i});
     return std::move(out_);
   }
 
  private:
   using Candidates = std::map<std::string, const syntax::CDefine*, std::less<>>;
-  static constexpr uint32_t kMostTypes = 100'000;  // macros that name each other would never end
+  static constexpr uint32_t kMostTypes = 200;  // macros that name each other would never end
 
   ExprId parse_body(const syntax::CDefine& define) {
     const source::SourceId body = request_.sources.add("#define " + define.name, define.body);
@@ -96,7 +96,7 @@ class DefineParser {
   void use_type(syntax::TypeNameId id) {
     const syntax::TypeName& name = ast_.type_names[id];
     const auto found = name.tag == syntax::TypeName::Tag::kNone ? plain_.find(name.name) : plain_.end();
-    if (found == plain_.end()) return;
+    if (found == plain_.end() || ++types_ > kMostTypes) return;
     const source::SourceId body = request_.sources.add("#define " + found->first, found->second->body);
     source::Diagnostics problems;
     const syntax::TypeNameId parsed = syntax::parse_type(request_.sources, body, ast_, problems);
@@ -106,6 +106,7 @@ class DefineParser {
   syntax::Ast& ast_;
   CheckRequest& request_;
   Candidates plain_, with_parameters_;
+  uint32_t types_ = 0;  // that were macros
   Defines out_;
 };
 

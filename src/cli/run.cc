@@ -242,7 +242,9 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
 }
 
 Result<std::unique_ptr<Environment>> open_to_run(const Options& options) {
-  if (!ends_before_load(options)) TRY_STATUS(require_privileges());
+  const auto is_help = [](const auto& option) { return option.first == "help"; };
+  const bool ends_early = ends_before_load(options) || std::ranges::any_of(options.named, is_help);
+  if (!ends_early) TRY_STATUS(require_privileges());
   if (options.pid && ::kill(static_cast<pid_t>(*options.pid), 0) != 0 && errno == ESRCH)
     return fail(fmt::format("there is no process {}", *options.pid), ESRCH);
   return open_environment(options);

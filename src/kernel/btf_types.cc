@@ -47,6 +47,13 @@ const std::vector<std::string>& BtfSet::modules() {
   return *modules_;
 }
 
+void BtfSet::use_vmlinux(std::unique_ptr<Btf> btf) {
+  objects_.resize(std::max<size_t>(objects_.size(), 1));
+  tried_.resize(objects_.size());
+  objects_[0] = std::move(btf);
+  tried_[0] = true;
+}
+
 void BtfSet::add_header(std::unique_ptr<Btf> btf, bool before_kernel) {
   headers_.push_back({std::move(btf), before_kernel});
   found_.clear();

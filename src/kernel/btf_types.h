@@ -39,6 +39,7 @@ class BtfSet {
   std::optional<uint32_t> module_index(std::string_view name);  // "vmlinux" is 0
   std::string_view module_name(uint32_t module);
   std::optional<BtfPlace> record(uint32_t module, uint32_t id);
+  void use_vmlinux(std::unique_ptr<Btf> btf);  // instead of the directory's
   void add_header(std::unique_ptr<Btf> btf, bool before_kernel);
 
   // In headers that stand before the kernel, in vmlinux, in the modules, in other headers. Answers are remembered: a

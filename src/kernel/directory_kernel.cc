@@ -38,6 +38,11 @@ DirectoryKernel::DirectoryKernel(std::string root, const Arch& arch, uint32_t cp
       probe_(std::move(probe)),
       btf_(root_ + "/sys/kernel/btf") {}
 
+Status DirectoryKernel::use_btf_file(const std::string& path) {
+  btf_.use_vmlinux(TRY(Btf::open(path)));
+  return {};
+}
+
 bool DirectoryKernel::has(Feature feature) {
   const auto [entry, is_new] = features_.try_emplace(feature, false);
   if (is_new) entry->second = probe_(feature);

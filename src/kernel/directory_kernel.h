@@ -17,6 +17,9 @@ class DirectoryKernel : public Kernel {
   // `root` has no slash at its end: "" for the running kernel.
   DirectoryKernel(std::string root, const Arch& arch, uint32_t cpu_count, std::function<bool(Feature)> probe);
 
+  // Takes the kernel's types from this file instead of /sys/kernel/btf/vmlinux.
+  Status use_btf_file(const std::string& path);
+
   const Arch& arch() const override { return arch_; }
   uint32_t cpu_count() const override { return cpu_count_; }
   bool has(Feature feature) override;

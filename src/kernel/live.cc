@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "base/fd.h"
 #include "base/strings.h"
@@ -26,7 +27,11 @@ Result<std::unique_ptr<Kernel>> open_kernel(std::string root, std::function<bool
   while (root.ends_with('/')) root.pop_back();
   struct stat status = {};
   if (stat((root + "/").c_str(), &status) != 0) return fail_errno(root, errno);
-  return std::make_unique<DirectoryKernel>(root, host_arch(), count_cpus(root), std::move(probe));
+  auto kernel = std::make_unique<DirectoryKernel>(root, host_arch(), count_cpus(root), std::move(probe));
+  const char* types = std::getenv("BPFTRACE_BTF");
+  const Status taken = types != nullptr ? kernel->use_btf_file(types) : Status();
+  if (!taken) return fail("BPFTRACE_BTF: " + taken.error().message, taken.error().code);
+  return kernel;
 }
 
 }  // namespace espy::kernel
