@@ -49,14 +49,17 @@ class DefineParser {
   using Candidates = std::map<std::string, const syntax::CDefine*, std::less<>>;
   static constexpr uint32_t kMostTypes = 200;  // macros that name each other would never end
 
+  // An expression, or statements: `#define STEP @n++; print(@n)`.
   ExprId parse_body(const syntax::CDefine& define) {
-    const source::SourceId body = request_.sources.add("#define " + define.name, define.body);
-    source::Diagnostics ignored;  // a macro that is no expression is an error only where it is one in C as well
-    const ExprId parsed = syntax::parse_expression(request_.sources, body, ast_, ignored);
-    if (ignored.has_errors())
-      request_.diagnostics.error("bad-define", define.span,
-                                 "`" + define.name + "` is used, but its body is no expression");
-    return parsed;
+    for (const std::string& text : {define.body, "{ " + define.body + " }"}) {
+      const source::SourceId body = request_.sources.add("#define " + define.name, text);
+      source::Diagnostics problems;
+      const ExprId parsed = syntax::parse_expression(request_.sources, body, ast_, problems);
+      if (!problems.has_errors()) return parsed;
+    }
+    request_.diagnostics.error("bad-define", define.span,
+                               "`" + define.name + "` is used, but its body is neither an expression nor statements");
+    return ast_.exprs.add({define.span, syntax::ErrorExpr{}});
   }
 
   void use_plain(const std::string& name) {

@@ -118,7 +118,9 @@ TypeId Analyzer::visit(ExprId id, const Name& node) {
   if (found) return from_context;
   if (const auto define = defines_.find(node.name); define != defines_.end()) {
     fact(id).replacement = define->second;
-    const TypeId replaced = value(define->second);
+    // Statements have no value; whether one is needed is up to whoever looks at the name.
+    const bool is_statements = ast().get<Block>(define->second) || ast().get<Call>(define->second);
+    const TypeId replaced = is_statements ? expr(define->second) : value(define->second);
     fact(id).constant = constant(define->second);
     return replaced;
   }

@@ -50,6 +50,7 @@ void UnitLowering::statement(StmtId id) {
 // An expression whose value nobody wants.
 void UnitLowering::discard(ExprId expr) {
   ir().at(ast()[expr].span);
+  if (const ExprId replacement = unit_->fact(expr).replacement; replacement.valid()) return discard(replacement);
   if (const auto* block = ast().get<syntax::Block>(expr)) {
     statements(block->statements);
     if (block->value.valid()) discard(block->value);
