@@ -36,7 +36,7 @@ inline constexpr spec::Builtin kRows[] = {
     {.sig = "void printf(literal string format, ...)"},
     {.sig = "void print(any value, int top = 0, int div = 0)"},
     {.sig = "void clear(map m)"},
-    {.sig = "bool delete(map m, any key = 0)"},
+    {.sig = "bool delete(map or element m, any key = 0)"},
     {.sig = "bool has_key(map m, any key)"},
     {.sig = "void exit(int code = 0)", .ends_action = true},
     {.sig = "void system(literal string format, ...)", .is_unsafe = true},
