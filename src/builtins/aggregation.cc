@@ -156,14 +156,17 @@ void update_hist(Lowering& lowering, const CallSite& call, ValueId address, bool
 TypeId check_lhist(check::Checker& checker, const CallSite& call) {
   const auto number = [&](size_t i) { return checker.integer(call.arguments[i]).value_or(0); };
   const int64_t min = number(1), max = number(2), step = number(3);
+  const auto steps = [&] { return program::lhist_bucket_count(min, max, step) - 2; };
   const source::Span span = checker.ast()[call.arguments[1]].span;
   if (step <= 0) {
     checker.error("lhist-step", checker.ast()[call.arguments[3]].span, "lhist's step must be 1 or more");
   } else if (max <= min) {
     checker.error("lhist-range", span, "lhist's max must be larger than its min");
-  } else if ((static_cast<uint64_t>(max) - static_cast<uint64_t>(min) - 1) / static_cast<uint64_t>(step) >=
-             kMaxLinearBuckets) {
+  } else if (steps() > kMaxLinearBuckets) {
     checker.error("lhist-buckets", span, "lhist has more than 1000 buckets", "take a larger step");
+  } else if (min == INT64_MIN ||
+             steps() > (uint64_t{INT64_MAX} - static_cast<uint64_t>(min)) / static_cast<uint64_t>(step)) {
+    checker.error("lhist-range", span, "lhist's bounds must fit into 64 bits, and so must the end of its last step");
   } else {
     return checker.types().lhist(min, max, step);
   }
@@ -186,7 +189,8 @@ ValueId divide_below(Lowering& lowering, ValueId value, uint64_t limit, int64_t 
 void update_lhist(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
   ir::Builder& ir = lowering.ir();
   const types::Type type = lowering.types()[lowering.type(call.expr)];
-  const uint32_t buckets = program::lhist_bucket_count(type.lhist_min, type.lhist_max, type.lhist_step);
+  const auto buckets =
+      static_cast<uint32_t>(program::lhist_bucket_count(type.lhist_min, type.lhist_max, type.lhist_step));
   const ValueId value = lowering.beside(lowering.scalar(call.arguments[0]));
   const ValueId index = lowering.select(
       Condition::slt, value, ir.constant(type.lhist_min), [&] { return ir.constant(0); },

@@ -45,6 +45,11 @@ TypeId Analyzer::value(ExprId id) {
 void Analyzer::read_aggregation(ExprId id) {
   if (!id) return;
   ExprFact& out = fact(id);
+  if (out.builtin && out.builtin->kind == spec::BuiltinKind::kAggregation) {
+    error("aggregation-not-assigned", span(id), "an aggregation can only be assigned to a map");
+    out.type = {};
+    return;
+  }
   if (!out.type || !out.map.valid() || !types::is_aggregation(type_of(out.type))) return;
   const TypeId number_type = reduced_type(types(), out.type);
   out.is_reduced = true;

@@ -92,7 +92,7 @@ class UnitLowering : public Lowering {
     ir::SlotId slot;
     uint32_t frame_offset = 0;  // not 0: the value, or the address of the memory, is in the frame
     ValueId address;
-    FunctionId owner;  // in which `address` may be used
+    FunctionId owner;  // in which `slot` and `address` may be used
   };
   struct Loop {
     BlockId next;

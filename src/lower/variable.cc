@@ -19,7 +19,10 @@ ir::SlotId UnitLowering::new_slot(std::string name) { return ir().add_variable(s
 UnitLowering::Home& UnitLowering::home(VariableId variable) {
   std::vector<Home>& homes = activation().homes;
   if (homes.size() <= variable.index) homes.resize(variable.index + 1);
-  return homes[variable.index];
+  Home& home = homes[variable.index];
+  // In an unrolled body a callback is made each time, and a slot is of one of them.
+  if (home.slot.valid() && home.owner != function_id_) home = {};
+  return home;
 }
 
 // Makes a home at the first mention. A declaration in a loop or an unrolled body comes by several times; it keeps its
@@ -29,6 +32,7 @@ UnitLowering::Home& UnitLowering::declare(VariableId variable) {
   const check::Variable& info = unit_->variables[variable];
   const types::Type& type = types()[info.type];
   const bool is_shared = activation().shared_variables.contains(variable.index);
+  home.owner = function_id_;
   const bool is_new = !home.slot.valid() && !home.address.valid() && !home.frame_offset;
   if (is_new && is_shared) home.frame_offset = add_frame_word();
   if (types::is_by_reference(type)) {
@@ -36,7 +40,6 @@ UnitLowering::Home& UnitLowering::declare(VariableId variable) {
     // A callback's stack is gone before its caller's frame is, so no address of it may be there.
     const bool must_outlive = home.frame_offset && is_in_callback();
     home.address = must_outlive ? scratch(type.size_bytes) : memory(type.size_bytes, info.name);
-    home.owner = function_id_;
     if (home.frame_offset) {
       ir().store(8, frame(), home.address, home.frame_offset);
     } else {

@@ -78,13 +78,13 @@ std::string buckets(const LhistValue& hist) {
   const BucketRange range = used_buckets(hist.buckets);
   std::string out = "[";
   for (size_t i = range.first; i <= range.last; ++i) {
-    const int64_t start = hist.min + (static_cast<int64_t>(i) - 1) * hist.step;
     if (i > range.first) out += ", ";
     if (i == 0) {
       out += fmt::format("{{\"max\": {}, \"count\": {}}}", hist.min - 1, hist.buckets[i]);
     } else if (i + 1 == hist.buckets.size()) {
       out += fmt::format("{{\"min\": {}, \"count\": {}}}", hist.max, hist.buckets[i]);
     } else {
+      const int64_t start = hist.min + (static_cast<int64_t>(i) - 1) * hist.step;
       out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", start, start + hist.step - 1, hist.buckets[i]);
     }
   }

@@ -52,8 +52,9 @@ static_assert(hist_bucket(-3, 0) == 0 && hist_bucket(0, 0) == 1 && hist_bucket(1
 static_assert(hist_bucket_start(5, 0) == 8 && hist_bucket_start(hist_bucket(100, 2), 2) == 96);
 static_assert(hist_bucket(INT64_MAX, 0) < hist_bucket_count(0) && hist_bucket(INT64_MAX, 5) < hist_bucket_count(5));
 
-constexpr uint32_t lhist_bucket_count(int64_t min, int64_t max, int64_t step) {
-  return static_cast<uint32_t>((max - min + step - 1) / step) + 2;
+constexpr uint64_t lhist_bucket_count(int64_t min, int64_t max, int64_t step) {
+  const uint64_t range = static_cast<uint64_t>(max) - static_cast<uint64_t>(min);
+  return (range - 1) / static_cast<uint64_t>(step) + 3;
 }
 
 struct TseriesSlot {
