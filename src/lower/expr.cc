@@ -54,9 +54,8 @@ Operand UnitLowering::value_of_node(ExprId expr) {
   const check::ExprFact& fact = unit_->fact(expr);
   if (fact.replacement.valid()) return convert(value(fact.replacement), fact.type);
   return std::visit(Overloaded{
-                        [&](const syntax::Name&) -> Operand {
-                          if (fact.field) return context_field(*fact.field);
-                          return fact.builtin ? call_builtin(expr, *fact.builtin, {}) : Operand{};
+                        [&](const syntax::Name& node) {
+                          return fact.builtin ? call_builtin(expr, *fact.builtin, {}) : context_name(expr, node.name);
                         },
                         [&](const syntax::Variable&) { return read_variable(fact.variable); },
                         [&](const syntax::Map&) { return read_element(element(expr), expr); },
@@ -202,7 +201,23 @@ Operand UnitLowering::make_tuple(ExprId expr, const std::vector<ExprId>& element
 Operand UnitLowering::call(ExprId expr, const syntax::Call& node) {
   const check::ExprFact& fact = unit_->fact(expr);
   if (fact.function >= 0) return call_function(expr, node);
-  return fact.builtin ? call_builtin(expr, *fact.builtin, node.arguments) : Operand{};
+  return fact.builtin ? call_builtin(expr, *fact.builtin, node.arguments) : context_name(expr, node.name);
+}
+
+// `args` alone is a record of all arguments; any other name is a field.
+Operand UnitLowering::context_name(ExprId expr, std::string_view name) {
+  const check::ExprFact& fact = unit_->fact(expr);
+  if (fact.field) return context_field(*fact.field);
+  if (name != "args" || !fact.type.valid()) return {};
+  const types::Type record = types()[fact.type];
+  const ValueId address = memory(record.size_bytes, "args");
+  zero(address, record.size_bytes);
+  for (const spec::ContextField& field : unit_->context.args) {
+    const auto member = std::ranges::find(record.members, field.name, &types::Member::name);
+    if (member != record.members.end())
+      store_converted(offset(address, member->offset_bytes()), context_field(field), member->type);
+  }
+  return {fact.type, address, true};
 }
 
 bool UnitLowering::writes_bytes(ExprId expr) const {

@@ -185,6 +185,7 @@ class UnitLowering : public Lowering {
                 const std::function<void(ir::SlotId)>& otherwise);
   void assign_result(ir::SlotId result, TypeId type, ExprId value);
   Operand make_tuple(ExprId expr, const std::vector<ExprId>& elements);
+  Operand context_name(ExprId expr, std::string_view name);
   Operand call(ExprId expr, const syntax::Call& node);
   Operand call_builtin(ExprId expr, const spec::Builtin& builtin, std::span<const ExprId> arguments);
   Operand call_function(ExprId expr, const syntax::Call& node);
