@@ -219,7 +219,7 @@ class HeaderReader {
   // One that stands for itself is an enumerator, and one without a body a mere mark; both are said by other means. The
   // script's own definitions, and words of the language, stay what they are.
   bool is_wanted(const std::string& name, const std::string& body) const {
-    return !name.empty() && body != name && !own_.contains(name) && !request_.registry.find_builtin(name);
+    return !name.empty() && trim(body) != name && !own_.contains(name) && !request_.registry.find_builtin(name);
   }
 
   void define(const std::string& name, const CCompiler::Macros& macros,
@@ -230,7 +230,7 @@ class HeaderReader {
       prelude_.definitions.push_back(CDefine{span, name, false, {}, std::to_string(number->second)});
       return;
     }
-    syntax::DefineText text = syntax::read_define(name + (body.starts_with('(') ? "" : " ") + body);
+    syntax::DefineText text = syntax::read_define(name + body);
     prelude_.definitions.push_back(
         CDefine{span, name, text.is_function_like, std::move(text.parameters), std::move(text.body)});
     for (const std::string& word : words_of(body)) {

@@ -109,7 +109,7 @@ Result<std::optional<CCompiler::Macros>> CCompiler::macros(const std::string& te
     if (!line.starts_with(kDefine)) continue;
     line.remove_prefix(kDefine.size());
     const size_t end = std::min(line.find_first_of(" ("), line.size());
-    out.emplace(line.substr(0, end), trim(line.substr(end)));
+    out.emplace(line.substr(0, end), line.substr(end));
   }
   return out;
 }

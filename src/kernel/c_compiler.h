@@ -30,7 +30,8 @@ class CCompiler {
   // `flags` are put in front of the compiler's own. $CC, else gcc, else cc.
   static Result<CCompiler> open(std::vector<std::string> flags);
 
-  // All macros that `text` defines, by name: "(a,b) a+b" for one with parameters, "" where there is nothing behind.
+  // All macros that `text` defines, by name, each with all that follows it: "(a,b) a+b", or " 5" where there are no
+  // parameters.
   // Nothing if the text does not compile; `problems()` says why.
   using Macros = std::map<std::string, std::string, std::less<>>;
   Result<std::optional<Macros>> macros(const std::string& text);
