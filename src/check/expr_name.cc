@@ -152,6 +152,11 @@ void Analyzer::unknown_name(std::string_view name, Span at, bool is_call) {
   }
   if (hint.empty() && find_variable("$" + std::string(name))) hint = fmt::format("did you mean `${}`?", name);
   if (hint.empty() && maps_.contains("@" + std::string(name))) hint = fmt::format("did you mean `@{}`?", name);
+  const bool is_constant = std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
+  const bool has_includes = std::ranges::any_of(
+      ast().c_definitions, [](const CDefinition& each) { return std::holds_alternative<CInclude>(each); });
+  if (hint.empty() && is_constant && has_includes)
+    hint = "if it is a macro of a kernel header, that header is not installed: `#define` it";
   error("unknown-name", at, fmt::format("nothing is named `{}`", name), hint);
 }
 

@@ -114,9 +114,9 @@ class HeaderReader {
         has_own_header_ |= !include->is_system;
         user_.add_line("#include " + name, name, include->span);
       } else if (prelude_.has_btf) {
-        // Not all of the kernel's own are installed: those that are will do.
-        kernel_.add_line(fmt::format("#if __has_include({0})\n#include {0}\n#endif", name), name, include->span);
-        kernel_.lines.insert(kernel_.lines.end(), 2, {"", include->span});
+        // In the kernel everything knows how ioctl numbers are made.
+        if (kernel_.is_empty) add_if_there("<linux/ioctl.h>", include->span);
+        add_if_there(name, include->span);
       } else {
         kernel_.add_line("#include " + name, name, include->span);
       }
@@ -127,6 +127,12 @@ class HeaderReader {
         unit->add_line(fmt::format("#define {}{} {}", define->name, parameters, define->body), "", define->span);
       own_.insert(define->name);
     }
+  }
+
+  // Not all of the kernel's own headers are installed: those that are will do.
+  void add_if_there(const std::string& name, Span span) {
+    kernel_.add_line(fmt::format("#if __has_include({0})\n#include {0}\n#endif", name), name, span);
+    kernel_.lines.insert(kernel_.lines.end(), 2, {"", span});
   }
 
   // The names of the script that look like constants, and that neither it nor BTF defines.
@@ -212,7 +218,8 @@ class HeaderReader {
     if (!compiled) return refuse(unit, compiler);
     if (!compiled->btf.empty()) TRY_STATUS(request_.kernel.add_types(compiled->btf, before_kernel));
     // The body of a macro that is no number may name others.
-    for (size_t i = 0; i < chosen.size(); ++i) define(chosen[i], *macros, compiled->numbers, chosen);
+    for (size_t i = 0; i < chosen.size(); ++i)
+      define(chosen[i], first_include(unit).second, *macros, compiled->numbers, chosen);
     return {};
   }
 
@@ -222,10 +229,9 @@ class HeaderReader {
     return !name.empty() && trim(body) != name && !own_.contains(name) && !request_.registry.find_builtin(name);
   }
 
-  void define(const std::string& name, const CCompiler::Macros& macros,
+  void define(const std::string& name, Span span, const CCompiler::Macros& macros,
               const std::map<std::string, int64_t, std::less<>>& numbers, std::vector<std::string>& chosen) {
     const std::string& body = macros.find(name)->second;
-    const Span span = user_.lines.empty() ? Span() : user_.lines.front().second;
     if (const auto number = numbers.find(name); number != numbers.end()) {
       prelude_.definitions.push_back(CDefine{span, name, false, {}, std::to_string(number->second)});
       return;
