@@ -2,14 +2,15 @@
 
 namespace espy::output {
 
-namespace {
-
-// A divisor above int64's range leaves nothing of any signed value.
 int64_t quotient(int64_t value, uint64_t divisor) {
   return divisor > INT64_MAX ? 0 : value / static_cast<int64_t>(divisor);
 }
 
-}  // namespace
+int64_t average(const StatsValue& stats) {
+  if (stats.count == 0) return 0;
+  if (stats.is_signed) return quotient(stats.total, stats.count);
+  return static_cast<int64_t>(static_cast<uint64_t>(stats.total) / stats.count);
+}
 
 Value divided(const Value& value, uint64_t divisor) {
   Value out = value;

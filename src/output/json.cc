@@ -93,12 +93,8 @@ std::string buckets(const LhistValue& hist) {
 
 std::string stats(const StatsValue& value) {
   const auto amount = [&](int64_t n) { return value.is_signed ? number(n) : number(static_cast<uint64_t>(n)); };
-  int64_t average = 0;
-  if (value.count > 0)
-    average = value.is_signed ? value.total / static_cast<int64_t>(value.count)
-                              : static_cast<int64_t>(static_cast<uint64_t>(value.total) / value.count);
-  if (value.only_average) return amount(average);
-  return fmt::format("{{\"count\": {}, \"average\": {}, \"total\": {}}}", value.count, amount(average),
+  if (value.only_average) return amount(average(value));
+  return fmt::format("{{\"count\": {}, \"average\": {}, \"total\": {}}}", value.count, amount(average(value)),
                      amount(value.total));
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "output/decode.h"
+#include "output/divide.h"
 #include "program/layout.h"
 
 namespace espy::output {
@@ -105,7 +106,7 @@ Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& wo
     TseriesPoint point{epoch * params.interval_ns, std::nullopt};
     if (const auto at = epochs.find(epoch); at != epochs.end()) {
       const bool is_average = params.aggregation == Kind::kAvg && at->second.count > 0;
-      point.value = is_average ? at->second.value / static_cast<int64_t>(at->second.count) : at->second.value;
+      point.value = is_average ? quotient(at->second.value, at->second.count) : at->second.value;
     }
     out.points.push_back(point);
   }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "output/decode.h"
+#include "output/divide.h"
 
 namespace espy::output {
 
@@ -30,10 +31,9 @@ uint64_t sum(const std::vector<uint64_t>& buckets) {
   return std::accumulate(buckets.begin(), buckets.end(), uint64_t{0});
 }
 
-Number average(const StatsValue& stats) {
-  if (stats.count == 0) return {};
-  if (!stats.is_signed) return {false, static_cast<uint64_t>(stats.total) / stats.count};
-  return number_of(stats.total / static_cast<int64_t>(stats.count));
+Number rank_of(const StatsValue& stats) {
+  const int64_t number = average(stats);
+  return stats.is_signed ? number_of(number) : Number{false, static_cast<uint64_t>(number)};
 }
 
 // What a value is ordered by, if it is one that orders.
@@ -41,7 +41,7 @@ std::optional<Number> rank(const Value& value) {
   if (const auto* v = std::get_if<int64_t>(&value.node)) return number_of(*v);
   if (const auto* v = std::get_if<uint64_t>(&value.node)) return Number{false, *v};
   if (const auto* v = std::get_if<EnumValue>(&value.node)) return number_of(v->number);
-  if (const auto* v = std::get_if<StatsValue>(&value.node)) return average(*v);
+  if (const auto* v = std::get_if<StatsValue>(&value.node)) return rank_of(*v);
   if (const auto* v = std::get_if<HistValue>(&value.node)) return Number{false, sum(v->buckets)};
   if (const auto* v = std::get_if<LhistValue>(&value.node)) return Number{false, sum(v->buckets)};
   if (const auto* v = std::get_if<TseriesValue>(&value.node))

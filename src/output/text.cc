@@ -58,14 +58,9 @@ std::string record_text(const RecordValue& record, const TextStyle& style) {
   return out + " }";
 }
 
-std::string total_text(const StatsValue& stats) {
-  return stats.is_signed ? std::to_string(stats.total) : std::to_string(static_cast<uint64_t>(stats.total));
-}
-
-std::string average_text(const StatsValue& stats) {
-  if (stats.count == 0) return "0";
-  if (stats.is_signed) return std::to_string(stats.total / static_cast<int64_t>(stats.count));
-  return std::to_string(static_cast<uint64_t>(stats.total) / stats.count);
+// `number` is the total or the average.
+std::string stats_text(const StatsValue& stats, int64_t number) {
+  return stats.is_signed ? std::to_string(number) : std::to_string(static_cast<uint64_t>(number));
 }
 
 std::string clock_text(uint64_t ns) {
@@ -129,8 +124,9 @@ struct ToText {
   std::string operator()(const HistValue& v) const { return histogram_rows(v, 0); }
   std::string operator()(const LhistValue& v) const { return histogram_rows(v); }
   std::string operator()(const StatsValue& v) const {
-    if (v.only_average) return average_text(v);
-    return fmt::format("{{ .count = {}, .average = {}, .total = {} }}", v.count, average_text(v), total_text(v));
+    if (v.only_average) return stats_text(v, average(v));
+    return fmt::format("{{ .count = {}, .average = {}, .total = {} }}", v.count, stats_text(v, average(v)),
+                       stats_text(v, v.total));
   }
   std::string operator()(const TseriesValue& v) const { return tseries_text(v); }
 };

@@ -239,6 +239,15 @@ TEST(Merge, TimeSeriesMayReachTheLastEpoch) {
   EXPECT_EQ(std::get<TseriesValue>(merged.node).points.size(), 2u);
 }
 
+TEST(Merge, AnAverageOverMoreThanHalfOfAllNumbersIsNothing) {
+  World world;
+  const Bytes words = bytes_of(INT64_MIN, UINT64_MAX);
+  EXPECT_EQ(to_text(world.merge(world.types.simple(Kind::kAvg, true), words, 1), {}), "0");
+  const TypeId series = world.types.tseries({1000, 1, Kind::kAvg}, true);
+  const Value merged = world.merge(series, bytes_of(program::TseriesSlot{1, INT64_MIN, UINT64_MAX}), 1);
+  EXPECT_EQ(std::get<TseriesValue>(merged.node).points[0].value, 0);
+}
+
 TEST(Merge, UnsetMeansOnNoCpu) {
   EXPECT_TRUE(is_unset(bytes_of(uint64_t{0}, uint64_t{7}, uint64_t{0}, uint64_t{7}), 2, 16));
   EXPECT_FALSE(is_unset(bytes_of(uint64_t{0}, uint64_t{7}, uint64_t{1}, uint64_t{7}), 2, 16));
