@@ -294,7 +294,9 @@ ExprId Parser::parenthesised() {
   Tuple tuple;
   bool comma = false;
   while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
-    tuple.elements.push_back(expression());
+    // `(int8)` is `int8`: sizeof((int8)).
+    const bool may_be_type = tuple.elements.empty() && stream_.peek().kind == TokenKind::kRightParen;
+    tuple.elements.push_back(may_be_type ? type_or_expression() : expression());
     if (stream_.at(TokenKind::kAssign)) {
       stream_.error("assignment-in-expression", stream_.span(stream_.token()), "an assignment is not a value",
                     "use `==` to compare");

@@ -170,6 +170,10 @@ std::string Printer::show(const Cast& n, Span) {
   // `(foo)(-x)` without its second parentheses would be a subtraction.
   const auto* unary = ast_.get<Unary>(n.operand);
   const bool prefixed = unary != nullptr && !is_postfix(unary->op);
+  // A cast to a tuple is known by the variable, the map or the parenthesis behind it.
+  const bool is_known = ast_.type_names[n.type].elements.empty() || ast_.get<Variable>(n.operand) ||
+                        ast_.get<Map>(n.operand) || ast_.get<Tuple>(n.operand) || ast_.get<Record>(n.operand);
+  if (!is_known) return "(" + type(n.type) + ")(" + print(n.operand, 0) + ")";
   return "(" + type(n.type) + ")" + print(n.operand, prefixed ? kPostfixLevel : kUnaryLevel);
 }
 

@@ -59,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"pid", "(name pid)"}, Row{"pid()", "(call pid)"}, Row{"$1", "(positional 1)"},
         Row{"$#", "(positional-count)"}, Row{"true", "(bool true)"},
         Row{"sizeof(struct x)", "(sizeof (type struct x))"}, Row{"sizeof($x)", "(sizeof (var $x))"},
+        Row{"sizeof((int8))", "(sizeof (type int8))"}, Row{"(pid)", "(name pid)"},
         Row{"sizeof(foo *)", "(sizeof (type foo*))"}, Row{"offsetof(struct x, a.b)", "(offsetof a.b (type struct x))"},
         Row{"comptime 1 + 2", "(+ (comptime (int 1)) (int 2))"}, Row{"typeinfo($x)", "(typeinfo (var $x))"},
         Row{"is_str(typeof($x))", "(call is_str (type typeof (var $x)))"},
