@@ -38,14 +38,13 @@ bless:  ## Rewrite the expectations of the golden tests with what espy gives now
 	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_TESTS=ON)
 	@$(BUILD)/tests/golden_runner --bless
 
-bench:  ## Build and run the benchmarks (sudo)
+bench:  ## Build and run the benchmarks (sudo); OPTIONS=--quick for the short form
 	@echo "[1/3] packages for the benchmarks"
 	@$(DEPS) bench
-	@echo "[2/3] build of espy and its benchmarks"
-	@mkdir -p $(BUILD)
-	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_BENCH=ON)
+	@echo "[2/3] build of $(BUILD)/espy"
+	@$(MAKE) --no-print-directory all
 	@echo "[3/3] benchmarks"
-	@bench/run $(BUILD)
+	@bench/run $(BUILD) $(OPTIONS)
 
 # Everything is built with sanitizers, in its own directory. Inputs that fail are left in the top directory as NAME-failure-N.txt.
 fuzz:  ## Try random scripts and records for SECONDS (60) each
@@ -72,13 +71,17 @@ install: all  ## Install below DESTDIR/PREFIX (/usr/local); BPFTRACE_ALIAS=1 add
 	@for tool in $(wildcard tools/*.bt); do install -D -m 755 -t $(DESTDIR)$(PREFIX)/share/espy/tools $$tool || exit 1; done
 	@[ ! -e docs/espy.8 ] || install -D -m 644 docs/espy.8 $(DESTDIR)$(PREFIX)/share/man/man8/espy.8
 	@[ ! -e docs/espy.bash ] || install -D -m 644 docs/espy.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espy
-	@[ "$(BPFTRACE_ALIAS)" != 1 ] || ln -sfn espy $(DESTDIR)$(PREFIX)/bin/bpftrace
+	@[ "$(BPFTRACE_ALIAS)" != 1 ] || { alias=$(DESTDIR)$(PREFIX)/bin/bpftrace; \
+	[ ! -e $$alias ] || [ "$$(readlink $$alias)" = espy ] || { echo "$$alias is another program; it is left as it is" >&2; exit 1; }; \
+	ln -sfn espy $$alias; }
+	@echo "espy is installed below $(DESTDIR)$(PREFIX)"
 
 uninstall:  ## Remove what `make install` put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/espy $(DESTDIR)$(PREFIX)/share/man/man8/espy.8
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espy
 	rm -rf $(DESTDIR)$(PREFIX)/share/espy
 	@alias=$(DESTDIR)$(PREFIX)/bin/bpftrace; [ "$$(readlink $$alias)" != espy ] || rm -f $$alias
+	@echo "espy is gone from $(DESTDIR)$(PREFIX)"
 
 clean:  ## Remove build and build-debug
 	rm -rf $(BUILD) build-debug
