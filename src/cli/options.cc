@@ -144,7 +144,7 @@ constexpr OptionRow kRows[] = {
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering},
     {'v', "verbose", "", "with -l: show the arguments of probes", set_flag<&Options::verbose>},
     {'q', "quiet", "", "do not say how many probes were attached", set_flag<&Options::quiet>},
-    {'k', "warnings", "", "accepted; failed helpers are not reported yet", set_flag<&Options::warn_helper_errors>},
+    {'k', "warnings", "", "say where in the script a kernel helper failed", set_flag<&Options::warn_helper_errors>},
     {0, "no-warnings", "", "show errors about the program, but no warnings", set_flag<&Options::no_warnings>},
     {0, "unsafe", "", "allow system(), signal() and others that change the machine", set_flag<&Options::unsafe>},
     {'I', "", "DIRECTORY", "look for headers that are included in this directory, too", set_include_directory},

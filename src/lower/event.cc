@@ -119,6 +119,16 @@ ValueId UnitLowering::shown_length(const PlannedField& planned, ValueId length) 
       [&] { return length; });
 }
 
+void UnitLowering::emit_failure(Helper helper, ValueId result) {
+  if (!config().warn_helper_errors) return;
+  emit_event("", {{{}, {types().int64(), result}}}, ir().span(), {std::string(ir::info(helper).name)}, {}, {});
+}
+
+void UnitLowering::report_failure(Helper helper, ValueId result) {
+  if (!config().warn_helper_errors) return;
+  when(Condition::slt, result, ir().constant(0), [&] { emit_failure(helper, result); });
+}
+
 void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
                               std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map) {
   std::vector<PlannedField> fields;

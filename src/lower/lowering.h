@@ -124,6 +124,8 @@ class Lowering {
   virtual void emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
                           std::vector<std::string> literals = {}, std::vector<int64_t> numbers = {},
                           program::ScriptMapId map = {}) = 0;
+  // Under -k, tells user space where `result`, what `helper` returned, is negative. Else costs nothing.
+  virtual void report_failure(ir::Helper helper, ValueId result) = 0;
   // Adds one to the counter that is shown at exit as "WHAT: N".
   virtual void count_loss(std::string_view what) = 0;
   // Ends the action here: what follows is a fresh, unreachable block.

@@ -106,12 +106,14 @@ void UnitLowering::with_new_value(const MapElement& element, const std::function
   ir().jump(use, {found});
   ir().enter(miss);
   const uint32_t size = shared_.program.maps[map.map].value_size;
-  ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, zeros(size), ir().constant(kNoExist)});
+  const ValueId failed =
+      ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, zeros(size), ir().constant(kNoExist)});
   const ValueId again = lookup(element);
   ir().branch(Condition::ne, again, 0, inserted, full);
   ir().enter(inserted);
   ir().jump(use, {again});
   ir().enter(full);
+  emit_failure(Helper::map_update_elem, failed);
   lose_update(map);
   ir().jump(done);
   ir().enter(use);
@@ -131,6 +133,7 @@ Operand UnitLowering::read_element(const MapElement& element, ExprId) {
       [&] {
         const uint32_t size = shared_.program.maps[map.map].value_size;
         write_slot(result, is_reference ? zeros(size) : ir().constant(0));
+        emit_failure(Helper::map_lookup_elem, ir().constant(0));
       });
   return {map.value, read_slot(result), is_reference};
 }
@@ -191,13 +194,17 @@ void UnitLowering::store_element(const MapElement& element, Operand operand) {
   store_converted(copy, operand, map.value);
   const ValueId failed =
       ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, copy, ir().constant(kAny)});
-  when(Condition::ne, failed, ir().constant(0), [&] { lose_update(map); });
+  when(Condition::ne, failed, ir().constant(0), [&] {
+    emit_failure(Helper::map_update_elem, failed);
+    lose_update(map);
+  });
 }
 
 ValueId UnitLowering::remove(const MapElement& element) {
   const program::ScriptMap map = script_map(element.map);
   if (element.key.valid()) {
     const ValueId failed = ir().call(Helper::map_delete_elem, {ir().map(map.map), element.key});
+    report_failure(Helper::map_delete_elem, failed);
     return ir().binary(Op::k_eq, failed, ir().constant(0));
   }
   const auto size = static_cast<uint32_t>(round_up(types()[map.value].size_bytes, 8));

@@ -30,8 +30,8 @@
 // since kernel mode may not touch user pages outside of its accessors (SMAP). So: probe_read_user, which gives zeros
 // for a page that is not there, or, where the program may sleep, copy_from_user, which brings the page in.
 //
-// What this leaves out. A fault is not reported for plain loads: there is nobody to tell us, and a script that wants
-// warnings about helper errors (-k) does not get them for such loads. A read that races with the object being freed
+// What this leaves out. A fault is not reported for plain loads: there is nobody to tell us. So where faults are to be
+// reported (-k), all reads go the classic way. A read that races with the object being freed
 // gives whatever is there, as it always did. Offsets beyond 16 bits are added to the pointer before the cast, which
 // makes them one cast each. On kernels before 6.2, and for pointers in structs between 6.2 and 6.17, the classic way is
 // taken and costs what it costs.
@@ -73,7 +73,7 @@ bool UnitLowering::is_plain_member(TypeId struct_type, int64_t offset_bytes, uin
 }
 
 UnitLowering::KernelRead UnitLowering::kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes) {
-  if (!kernel().kfunc_id("bpf_rdonly_cast")) return KernelRead::kCopy;
+  if (config().warn_helper_errors || !kernel().kfunc_id("bpf_rdonly_cast")) return KernelRead::kCopy;
   if (kernel().has(kernel::Feature::kRdonlyCastVoid)) return KernelRead::kCast;
   if (!struct_type.valid() || !kernel().has(kernel::Feature::kRdonlyCastTyped)) return KernelRead::kCopy;
   const auto location = kernel().btf_location(types(), struct_type);
@@ -118,7 +118,7 @@ void UnitLowering::read_dynamic(ValueId destination, ValueId size, ValueId sourc
   Helper helper = Helper::probe_read_kernel;
   if (space == AddressSpace::kUser)
     helper = main_unit_.context.is_sleepable ? Helper::copy_from_user : Helper::probe_read_user;
-  ir().call(helper, {destination, size, source});
+  report_failure(helper, ir().call(helper, {destination, size, source}));
 }
 
 ValueId UnitLowering::read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space,
@@ -126,6 +126,7 @@ ValueId UnitLowering::read_string(ValueId destination, uint32_t capacity_bytes, 
   if (zero_rest) zero(destination, capacity_bytes);
   const Helper helper = space == AddressSpace::kUser ? Helper::probe_read_user_str : Helper::probe_read_kernel_str;
   const ValueId got = ir().call(helper, {destination, ir().constant(capacity_bytes), source});
+  report_failure(helper, got);
   // Gives the length with its NUL, or a negative error.
   return select(
       Condition::sgt, got, ir().constant(0), [&] { return ir().binary(Op::k_sub, got, 1); },

@@ -81,6 +81,7 @@ class UnitLowering : public Lowering {
 
   void emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
                   std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map) override;
+  void report_failure(Helper helper, ValueId result) override;
   void count_loss(std::string_view what) override;
   void end_action() override;
   void set_exit_flag() override;
@@ -283,6 +284,7 @@ class UnitLowering : public Lowering {
   ValueId write_tail(const PlannedField& planned, ValueId record, ValueId cursor);
   ValueId shown_length(const PlannedField& planned, ValueId length);
   ValueId bounded(ValueId value, uint32_t limit);
+  void emit_failure(Helper helper, ValueId result);
 
   Shared& shared_;
   const check::Unit& main_unit_;

@@ -197,6 +197,13 @@ class JsonSink final : public Sink {
     out_.write(out + "}\n");
   }
 
+  void helper_error(const HelperError& error) override {
+    out_.write(fmt::format("{{\"type\": \"helper_error\", \"msg\": {}, \"helper\": {}, \"retcode\": {}, \"filename\": {}, "
+                           "\"line\": {}, \"col\": {}}}\n",
+                           quoted(error.message), quoted(error.helper), error.code, quoted(error.file), error.line,
+                           error.column));
+  }
+
   void end() override {}
 
   void tests_begin(size_t) override {}

@@ -172,6 +172,11 @@ class TextSink final : public Sink {
     warn(fmt::format("{}{}: {}{}", place, word, text, text.ends_with('\n') ? "" : "\n"));
   }
 
+  void helper_error(const HelperError& error) override {
+    warn(fmt::format("{}:{}:{}-{}: WARNING: {}\n{}Additional Info - helper: {}, retcode: {}\n", error.file, error.line,
+                     error.column, error.end_column, error.message, error.excerpt, error.helper, error.code));
+  }
+
   void end() override { out_.write("\n\n"); }
 
   // The look of GoogleTest, which many tools read.

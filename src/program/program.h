@@ -72,9 +72,10 @@ struct EventField {
   bool is_in_tail = false;
 };
 
-// What a record means. `builtin` is the row whose `handle` is called with it.
+// What a record means. `builtin` is the row whose `handle` is called with it. Where it is empty, the helper that
+// literals[0] names failed at `span` and returned the only field.
 struct EventSchema {
-  std::string builtin;                // "printf"
+  std::string builtin;                // "printf"; empty: a helper failed (-k)
   std::vector<std::string> literals;  // format strings and other constants of the call
   std::vector<int64_t> numbers;       // constant numbers of the call: top, div, ...
   std::vector<EventField> fields;

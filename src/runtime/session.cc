@@ -110,6 +110,28 @@ std::vector<output::Value> EventView::fields() const {
   return values;
 }
 
+// What a user can make of it, where that is more than the name of an error.
+std::string helper_message(std::string_view helper, int64_t code) {
+  if (helper == "map_update_elem" && code == -E2BIG)
+    return "Map full; can't update element. Try increasing max_map_keys config or manually setting the max entries in a "
+           "map declaration e.g. `let @a = hash(5000)`";
+  if (helper == "map_lookup_elem" && code == 0) return "Can't lookup map element because it does not exist.";
+  if (helper == "map_delete_elem" && code == -ENOENT) return "Can't delete map element because it does not exist.";
+  return std::strerror(static_cast<int>(-code));
+}
+
+void show_helper_error(EventView& event) {
+  const source::Sources& sources = event.session().sources();
+  const source::Span span = event.schema().span;
+  const source::Place begin = sources.place(span.source, span.begin);
+  const source::Place end = sources.place(span.source, span.end);
+  const std::string& helper = event.schema().literals[0];
+  const std::string message = helper_message(helper, event.integer(0));
+  const std::string excerpt = source::excerpt(span, sources);
+  event.session().sink().helper_error({helper, event.integer(0), message, sources[span.source].name, begin.line,
+                                       begin.column, end.line == begin.line ? end.column : begin.column, excerpt});
+}
+
 // ---- The session ----------------------------------------------------------------------------------------------------
 
 struct Session::Impl {
@@ -151,6 +173,10 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
            {},
            {config.str_trunc_trailer}});
   for (const program::EventSchema& schema : program.events) {
+    if (schema.builtin.empty()) {
+      impl_->handlers.push_back(show_helper_error);
+      continue;
+    }
     const spec::Builtin* builtin = registry.find_builtin(schema.builtin);
     CHECK(builtin != nullptr && builtin->handle != nullptr);
     impl_->handlers.push_back(builtin->handle);

@@ -86,6 +86,10 @@ std::string import_chain(Span span, const Sources& sources) {
 
 }  // namespace
 
+std::string excerpt(Span span, const Sources& sources) {
+  return snippet(span, "", sources) + expansion_chain(span, sources);
+}
+
 std::string render(const Diagnostic& d, const Sources& sources, bool color) {
   const Style s = style(d.severity);
   std::string out = located(d.span, sources);

@@ -51,5 +51,7 @@ class Diagnostics {
 // the chain of imports.
 std::string render(const Diagnostics& diagnostics, const Sources& sources, bool color = false);
 std::string render(const Diagnostic& diagnostic, const Sources& sources, bool color = false);
+// The user's line with the span underlined, then the chain of macro calls that it came through.
+std::string excerpt(Span span, const Sources& sources);
 
 }  // namespace espy::source
