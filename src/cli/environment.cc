@@ -1,5 +1,6 @@
 #include "cli/environment.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <sys/mount.h>
@@ -128,7 +129,7 @@ Status require_privileges() {
   return fail(fmt::format("tracing needs root or {}, which this process lacks: run espy with sudo", missing), EPERM);
 }
 
-bool can_read_tracefs() { return ::access(kTracefsEvents, R_OK | X_OK) == 0; }
+bool can_read_tracefs() { return ::faccessat(AT_FDCWD, kTracefsEvents, R_OK | X_OK, AT_EACCESS) == 0; }
 
 Result<source::SourceId> read_script(const Options& options, source::Sources& sources) {
   if (options.program_text) return sources.add("stdin", *options.program_text);

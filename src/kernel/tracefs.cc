@@ -7,6 +7,7 @@
 #include "kernel/tracefs.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -259,14 +260,20 @@ Result<Tracepoint> parse_tracepoint(Kernel& kernel, Types& types, std::string_vi
   return result;
 }
 
+namespace {
+
+// By the rights that we have, not those of who started us.
+bool exists(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_EACCESS) == 0; }
+
+}  // namespace
+
 std::vector<std::string> list_tracepoints(const std::string& tracing, std::string_view category_glob,
                                           std::string_view event_glob) {
   std::vector<std::string> names;
   const auto matching = [](const std::string& path, std::string_view glob) {
     if (!has_wildcard(glob)) {
       const std::string name(glob);
-      return access((path + "/" + name).c_str(), F_OK) == 0 ? std::vector<std::string>{name}
-                                                            : std::vector<std::string>{};
+      return exists(path + "/" + name) ? std::vector<std::string>{name} : std::vector<std::string>{};
     }
     auto all = subdirectories(path);
     std::erase_if(all, [&](const std::string& name) { return !glob_match(glob, name); });
@@ -283,7 +290,7 @@ std::vector<std::string> list_tracepoints(const std::string& tracing, std::strin
 
 std::string find_tracing(const std::string& root) {
   for (const char* place : {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}) {
-    if (access((root + place + "/events").c_str(), F_OK) == 0) return root + place;
+    if (exists(root + place + "/events")) return root + place;
   }
   return "";
 }
