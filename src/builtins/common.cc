@@ -101,4 +101,29 @@ Operand kernel_member(Lowering& lowering, ValueId base, TypeId struct_type,
                                      AddressSpace::kKernel, outer)};
 }
 
+// Other probes bring the registers that they fired with, and the stack starts there; a raw tracepoint's starts here.
+// The low byte of the flags is how many frames to leave out.
+ValueId stack_flags(Lowering& lowering, const types::Type& type) {
+  constexpr int64_t kUserStackFlag = 256;  // BPF_F_USER_STACK
+  constexpr int64_t kProgramFrames = 2;    // of a raw tracepoint: the program, and bpf_trace_runN that ran it
+  const program::ProgramKind kind = lowering.unit().context.kind;
+  const bool starts_here =
+      kind == program::ProgramKind::kRawTracepoint || kind == program::ProgramKind::kTracingRawTracepoint;
+  if (type.kind == Kind::kUserStack) return lowering.ir().constant(kUserStackFlag);
+  return lowering.ir().constant(starts_here ? kProgramFrames : 0);
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the table it comes from may grow meanwhile
+ValueId frame_count(Lowering& lowering, types::Type type) {
+  constexpr uint32_t kFrameBytes = 8;
+  ir::Builder& ir = lowering.ir();
+  const uint32_t size = type.count * kFrameBytes;
+  const ValueId flags = stack_flags(lowering, type);
+  const ValueId got =
+      ir.call(ir::Helper::get_stack, {ir.context(), lowering.memory(size, "frames"), ir.constant(size), flags});
+  return lowering.select(
+      Condition::slt, got, ir.constant(0), [&] { return ir.constant(0); },
+      [&] { return ir.binary(Op::k_shr, got, 3); });
+}
+
 }  // namespace espy::builtins

@@ -39,4 +39,8 @@ std::string choices(std::string_view word, const std::vector<std::string>& names
 lower::Operand kernel_member(lower::Lowering& lowering, ir::ValueId base, types::TypeId struct_type,
                              std::initializer_list<std::string_view> path);
 
+// The flags with which the kernel's helpers take a stack of this type here, and how many frames they would find.
+ir::ValueId stack_flags(lower::Lowering& lowering, const types::Type& type);
+ir::ValueId frame_count(lower::Lowering& lowering, types::Type type);
+
 }  // namespace espy::builtins

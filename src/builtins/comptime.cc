@@ -1,10 +1,14 @@
 // What is answered while the script is compiled: of types, of the kernel, of the command line. These fold to constants,
 // so that `if comptime (...)` can ask.
+#include <elf.h>
+
 #include <cstring>
 
+#include "base/fd.h"
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
+#include "output/format.h"
 
 namespace espy::builtins {
 
@@ -65,10 +69,31 @@ constexpr Setting kSettings[] = {
     {"max_cat_bytes", [](const spec::Config& config) { return config.max_cat_bytes; }},
     {"on_stack_limit", [](const spec::Config& config) { return config.on_stack_limit; }},
     {"log_size", [](const spec::Config& config) { return config.log_size; }},
+    {"perf_rb_pages", [](const spec::Config& config) { return config.perf_rb_pages; }},
     {"cpp_demangle", [](const spec::Config& config) { return uint64_t{config.cpp_demangle}; }, true},
     {"lazy_symbolication", [](const spec::Config& config) { return uint64_t{config.lazy_symbolication}; }, true},
     {"print_maps_on_exit", [](const spec::Config& config) { return uint64_t{config.print_maps_on_exit}; }, true},
     {"show_debug_info", [](const spec::Config& config) { return uint64_t{config.show_debug_info}; }, true},
+};
+
+struct TextSetting {
+  std::string_view name;
+  std::string (*value)(const spec::Config&);
+};
+
+constexpr TextSetting kTextSettings[] = {
+    {"license", [](const spec::Config& config) { return config.license; }},
+    {"str_trunc_trailer", [](const spec::Config& config) { return config.str_trunc_trailer; }},
+    {"missing_probes",
+     [](const spec::Config& config) {
+       constexpr const char* kWords[] = {"error", "warn", "ignore"};
+       return std::string(kWords[static_cast<size_t>(config.missing_probes)]);
+     }},
+    {"stack_mode",
+     [](const spec::Config& config) {
+       constexpr const char* kWords[] = {"bpftrace", "perf", "raw", "build_id"};
+       return std::string(kWords[static_cast<size_t>(config.stack_mode)]);
+     }},
 };
 
 TypeId check_config(Checker& checker, const CallSite&) {
@@ -77,6 +102,10 @@ TypeId check_config(Checker& checker, const CallSite&) {
   for (const Setting& setting : kSettings)
     members.push_back(
         {.name = std::string(setting.name), .type = setting.is_bool ? types.bool_type() : types.uint64()});
+  for (const TextSetting& setting : kTextSettings) {
+    const size_t length = setting.value(checker.config()).size();
+    members.push_back({.name = std::string(setting.name), .type = types.string(static_cast<uint32_t>(length + 1))});
+  }
   return types.record(std::move(members));
 }
 
@@ -84,18 +113,67 @@ lower::Operand lower_config(lower::Lowering& lowering, const CallSite& call) {
   const TypeId type = lowering.type(call.expr);
   const types::Type& record = lowering.types()[type];
   std::string bytes(record.size_bytes, '\0');
-  for (size_t i = 0; i < record.members.size(); ++i) {
+  const auto put = [&](size_t member, const void* from, size_t size) {
+    std::memcpy(bytes.data() + record.members[member].offset_bytes(), from, size);
+  };
+  for (size_t i = 0; i < std::size(kSettings); ++i) {
     const uint64_t value = kSettings[i].value(lowering.config());
-    std::memcpy(bytes.data() + record.members[i].offset_bytes(), &value, kSettings[i].is_bool ? 1 : sizeof(value));
+    put(i, &value, kSettings[i].is_bool ? 1 : sizeof(value));
+  }
+  for (size_t i = 0; i < std::size(kTextSettings); ++i) {
+    const std::string text = kTextSettings[i].value(lowering.config());
+    put(std::size(kSettings) + i, text.data(), text.size());
   }
   return {type, lowering.constant_bytes(bytes), true};
 }
 
+// ---- elf_info: of a binary, as a record of constants
+
+constexpr std::string_view kElfMembers[] = {"is_elf", "is_exe", "is_pie"};
+
+TypeId check_elf_info(Checker& checker, const CallSite&) {
+  std::vector<types::Member> members;
+  for (const std::string_view name : kElfMembers)
+    members.push_back({.name = std::string(name), .type = checker.types().bool_type()});
+  return checker.types().record(std::move(members));
+}
+
+// As in the file's header: ET_EXEC is loaded where it was linked to, ET_DYN (a library or such a program) anywhere.
+lower::Operand lower_elf_info(lower::Lowering& lowering, const CallSite& call) {
+  const auto image = read_file(lowering.text(call.arguments[0]).value_or(""));
+  Elf64_Ehdr header = {};
+  if (image && image->size() >= sizeof(header)) std::memcpy(&header, image->data(), sizeof(header));
+  const bool is_elf = std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
+  const std::string bytes = {static_cast<char>(is_elf), static_cast<char>(is_elf && header.e_type == ET_EXEC),
+                             static_cast<char>(is_elf && header.e_type == ET_DYN)};
+  return {lowering.type(call.expr), lowering.constant_bytes(bytes), true};
+}
+
 // ---- Refusing to compile
 
+// The values of the format must be known now, too.
 TypeId check_fail(Checker& checker, const CallSite& call) {
-  checker.error("fail", call.span, checker.text(call.arguments[0]).value_or(""));
-  return checker.types().void_type();
+  const TypeId nothing = checker.types().void_type();
+  const auto format = output::Formatter::create(checker.text(call.arguments[0]).value_or(""));
+  if (!format) {
+    checker.error("bad-format", checker.ast()[call.arguments[0]].span, format.error().message, format.error().hint);
+    return nothing;
+  }
+  std::vector<output::Value> values;
+  for (const syntax::ExprId argument : call.arguments.subspan(1)) {
+    if (const auto number = checker.integer(argument)) {
+      values.push_back({*number});
+    } else if (const auto text = checker.text(argument)) {
+      values.push_back({output::StringValue{*text}});
+    } else {
+      checker.error("not-constant", checker.ast()[argument].span, "this is not known at compile time");
+      return nothing;
+    }
+  }
+  std::string message;
+  format->append(message, values, {});
+  checker.error("fail", call.span, message);
+  return nothing;
 }
 
 TypeId check_assert_str(Checker& checker, const CallSite& call) {
@@ -203,9 +281,15 @@ constexpr spec::Builtin kRows[] = {
             "down anywhere; the kernel says so when it loads them.",
      .check = check_kfunc,
      .example = "begin { print(kfunc_allowed(\"bpf_no_such_function\")); }"},
-    {.sig = "void fail(literal string message)",
-     .doc = "Refuses to compile with this message, where it is not in a branch that `comptime` leaves out.",
+    {.sig = "void fail(literal string format, ...)",
+     .doc = "Refuses to compile with this message, made of constants as printf() does, where it is not in a branch "
+            "that `comptime` leaves out.",
      .check = check_fail},
+    {.sig = "any elf_info(literal string path)",
+     .doc = "Of a file: `.is_elf`, `.is_exe` (a program at a fixed address), `.is_pie` (one, or a library, at any).",
+     .check = check_elf_info,
+     .lower = lower_elf_info,
+     .example = "begin { print(elf_info(\"/bin/sh\").is_elf); }"},
     {.sig = "void static_assert(literal any condition, literal string message)",
      .doc = "Refuses to compile with this message if the condition is false.",
      .check = check_static_assert,

@@ -49,8 +49,8 @@ Operand lower_find(Lowering& lowering, const CallSite& call) {
 
 // ---- len: of a map its keys, of an array its elements, of a stack its frames ---------------------------------------
 //
-// A stack as a value is a number by which user space finds its frames: BPF cannot. So it is taken again, into memory,
-// which is why it must be asked for by name.
+// A stack as a value is a number by which user space finds its frames: BPF cannot. So, where the script asks for a
+// length, stacks carry it, or are taken for it.
 
 bool is_stack(const types::Type& type) { return type.kind == Kind::kKernelStack || type.kind == Kind::kUserStack; }
 
@@ -61,31 +61,23 @@ bool takes_stack(const syntax::Ast& ast, ExprId expr, const types::Type& type) {
   return (name && name->name == word) || (call && call->name == word);
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the table it comes from may grow meanwhile
-Operand lower_frames(Lowering& lowering, types::Type type) {
-  constexpr int64_t kUserStackFlag = 256;  // BPF_F_USER_STACK
-  constexpr uint32_t kFrameBytes = 8;
+// What was kept with the stack; nothing where it could not be taken.
+ir::ValueId kept_length(Lowering& lowering, const Operand& stack) {
   ir::Builder& ir = lowering.ir();
-  const uint32_t size = type.count * kFrameBytes;
-  const ir::ValueId flags = ir.constant(type.kind == Kind::kUserStack ? kUserStackFlag : 0);
-  const ir::ValueId got =
-      ir.call(ir::Helper::get_stack, {ir.context(), lowering.memory(size, "frames"), ir.constant(size), flags});
-  const ir::ValueId frames = lowering.select(
-      ir::Condition::slt, got, ir.constant(0), [&] { return ir.constant(0); },
-      [&] { return ir.binary(ir::Op::k_shr, got, 3); });
-  return lowering.scalar_operand(lowering.types().int64(), frames);
+  const ir::ValueId reference = stack.is_address ? ir.load(8, lowering.in_our_memory(stack).value) : stack.value;
+  return lowering.select(
+      ir::Condition::slt, reference, ir.constant(0), [&] { return ir.constant(0); },
+      [&] { return ir.binary(ir::Op::k_shr, reference, 32); });
 }
 
 TypeId check_len(Checker& checker, const CallSite& call) {
   const ExprId what = call.arguments[0];
-  if (checker.unit().fact(what).map.valid() && !is_element(checker.ast(), what)) return checker.types().int64();
   const types::Type& type = checker.types()[checker.type(what)];
-  if (is_stack(type)) {
-    if (!takes_stack(checker.ast(), what, type))
-      checker.error("stack-length", checker.ast()[what].span, "a stack's length can be asked only where it is taken",
-                    "write `len(kstack)` or `len(ustack)`, and keep the number");
+  if (is_stack(type) && !checker.is_keyed(what)) {
+    if (!takes_stack(checker.ast(), what, type)) checker.measure_stacks();
     return checker.types().int64();
   }
+  if (checker.unit().fact(what).map.valid() && !is_element(checker.ast(), what)) return checker.types().int64();
   if (type.kind != Kind::kArray && type.kind != Kind::kTuple) {
     checker.error(
         "wrong-argument", checker.ast()[what].span,
@@ -99,8 +91,15 @@ TypeId check_len(Checker& checker, const CallSite& call) {
 
 Operand lower_len(Lowering& lowering, const CallSite& call) {
   const ExprId what = call.arguments[0];
-  if (!lowering.unit().fact(what).map.valid() || is_element(lowering.ast(), what))
-    return lower_frames(lowering, lowering.types()[lowering.type(what)]);
+  const types::Type type = lowering.types()[lowering.type(what)];
+  const program::ScriptMapId map = lowering.unit().fact(what).map;
+  const bool is_whole_map = map.valid() && !is_element(lowering.ast(), what);
+  const bool is_keyed = is_whole_map && lowering.types()[lowering.checked().maps[map].key].kind != Kind::kVoid;
+  if (is_stack(type) && !is_keyed) {
+    const ir::ValueId length = takes_stack(lowering.ast(), what, type) ? frame_count(lowering, type)
+                                                                       : kept_length(lowering, lowering.value(what));
+    return lowering.scalar_operand(lowering.types().int64(), length);
+  }
   return lowering.scalar_operand(lowering.types().int64(), lowering.length(lowering.unit().fact(what).map));
 }
 
@@ -119,7 +118,7 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_find,
      .example = "begin { @x[1] = 5; if (find(@x, 1, $value)) { print($value); } }"},
     {.sig = "any len(any or map m)",
-     .doc = "The number of keys of a map, of elements of an array, or of frames of `kstack` and `ustack`.",
+     .doc = "The number of keys of a map, of elements of an array, or of frames of a stack.",
      .check = check_len,
      .lower = lower_len,
      .example = "begin { @x[1] = 1; @x[2] = 2; print(len(@x)); }"},

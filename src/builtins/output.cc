@@ -213,7 +213,7 @@ constexpr int kJoinedStrings = 16;
 Operand lower_join(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const Pointed array = pointed_to(lowering, call.arguments[0]);
-  const TypeId text = lowering.types().string(static_cast<uint32_t>(lowering.config().max_strlen));
+  const TypeId text = lowering.types().string(static_cast<uint32_t>(lowering.config().max_strlen), true);
   std::vector<EventArgument> fields = {{}};
   ir::ValueId count = ir.constant(0);
   ir::ValueId goes_on = ir.constant(1);

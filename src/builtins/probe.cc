@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
+#include "runtime/session.h"
 
 namespace espy::builtins {
 
@@ -25,6 +26,14 @@ using types::TypeId;
 template <Kind kKind>
 Operand lower_fired(Lowering& lowering, const CallSite&) {
   return lowering.scalar_operand(lowering.types().simple(kKind), lowering.probe_index());
+}
+
+// Known where all probes of an action are of one type, which is nearly always.
+TypeId check_probe_type(Checker& checker, const CallSite& call) {
+  const auto probes = checker.probe_types();
+  if (probes.size() != 1) return checker.types().simple(Kind::kProbeType);
+  checker.fold(call.expr, probes[0]);
+  return checker.types().string(static_cast<uint32_t>(probes[0].size() + 1));
 }
 
 TypeId check_context(Checker& checker, const CallSite&) { return checker.unit().context.context_type; }
@@ -106,7 +115,7 @@ Operand lower_signal(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const auto name = lowering.text(call.arguments[0]);
   const ir::ValueId number = name ? ir.constant(signal_number(*name).value_or(0)) : lowering.scalar(call.arguments[0]);
-  ir.call(kHelper, {number});
+  lowering.report_failure(kHelper, ir.call(kHelper, {number}));
   return {};
 }
 
@@ -144,15 +153,18 @@ Operand lower_write_user(Lowering& lowering, const CallSite& call) {
   const Pointed source = pointed_to(lowering, call.arguments[1]);
   const ir::ValueId bytes = lowering.memory(size, "written");
   lowering.read(bytes, size, source.address, source.space);
-  ir.call(Helper::probe_write_user, {destination, bytes, ir.constant(size)});
+  lowering.report_failure(Helper::probe_write_user,
+                          ir.call(Helper::probe_write_user, {destination, bytes, ir.constant(size)}));
   return {};
 }
 
-TypeId check_unwatch(Checker& checker, const CallSite& call) {
-  checker.error("no-watchpoints", call.span, "`unwatch` ends a watchpoint while it runs, and espy's cannot be ended so",
-                "test a map in the watchpoint's predicate instead");
-  return checker.types().void_type();
+Operand lower_unwatch(Lowering& lowering, const CallSite& call) {
+  const Operand address{lowering.types().int64(), lowering.scalar(call.arguments[0])};
+  lowering.emit_event("unwatch", {{{}, address}}, call.span);
+  return {};
 }
+
+void handle_unwatch(runtime::EventView& event) { event.session().unwatch(static_cast<uint64_t>(event.integer(0))); }
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "probe_name probe",
@@ -165,9 +177,10 @@ constexpr spec::Builtin kRows[] = {
      .kind = BuiltinKind::kVariable,
      .lower = lower_fired<Kind::kFunctionName>,
      .example = "uprobe:/bin/bash:readline { print(func); }"},
-    {.sig = "probe_type probetype",
+    {.sig = "any probetype",
      .doc = "The type of the probe that fired: `tracepoint`, `kprobe`.",
      .kind = BuiltinKind::kVariable,
+     .check = check_probe_type,
      .lower = lower_fired<Kind::kProbeType>,
      .example = "begin { print(probetype); }"},
     {.sig = "any ctx",
@@ -215,8 +228,10 @@ constexpr spec::Builtin kRows[] = {
      .needs = kernel::Feature::kProbeWriteUser,
      .is_unsafe = true},
     {.sig = "void unwatch(int address)",
-     .doc = "Ends the watchpoint at an address. Refused: espy's watchpoints stay until the end.",
-     .check = check_unwatch},
+     .doc = "Ends the watchpoints of an address. Happens when it is drained, so they may fire a few times more.",
+     .lower = lower_unwatch,
+     .handle = handle_unwatch,
+     .example = "watchpoint:0x10000000:8:w { unwatch(0x10000000); }"},
 };
 
 }  // namespace

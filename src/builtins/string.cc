@@ -34,7 +34,9 @@ uint32_t longest(const spec::Config& config) { return static_cast<uint32_t>(conf
 TypeId check_str(Checker& checker, const CallSite& call) {
   uint32_t capacity = longest(checker.config());
   const types::Type& type = checker.types()[checker.type(call.arguments[0])];
-  if (type.kind == Kind::kString || type.kind == Kind::kArray) capacity = std::max(type.count, 1u);
+  const bool is_whole = type.kind == Kind::kString || type.kind == Kind::kArray;
+  bool may_be_cut = !is_whole || type.may_be_cut;
+  if (is_whole) capacity = std::max(type.count, 1u);
   if (call.arguments.size() > 1) {
     const auto length = checker.integer(call.arguments[1]);
     if (length && *length < 0)
@@ -42,8 +44,9 @@ TypeId check_str(Checker& checker, const CallSite& call) {
     else if (length)
       capacity =
           static_cast<uint32_t>(std::min<uint64_t>(static_cast<uint64_t>(*length) + 1, longest(checker.config())));
+    may_be_cut |= is_whole && capacity < type.count;
   }
-  return checker.types().string(capacity);
+  return checker.types().string(capacity, may_be_cut);
 }
 
 // The size, NUL included, where the script computes its length; it never exceeds `capacity_bytes`.
@@ -62,6 +65,7 @@ ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destina
   const Helper helper =
       source.space == AddressSpace::kUser ? Helper::probe_read_user_str : Helper::probe_read_kernel_str;
   const ValueId got = ir.call(helper, {destination, size, source.address});
+  lowering.report_failure(helper, got);
   return lowering.select(
       Condition::sgt, got, ir.constant(0), [&] { return ir.binary(Op::k_sub, got, 1); },
       [&] { return ir.constant(0); });
@@ -99,7 +103,7 @@ ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destina
   }
   const ValueId size = computed_size(lowering, call.arguments[1], capacity, 0);
   const Helper helper = source.space == AddressSpace::kUser ? Helper::probe_read_user : Helper::probe_read_kernel;
-  ir.call(helper, {destination, size, source.address});
+  lowering.report_failure(helper, ir.call(helper, {destination, size, source.address}));
   return size;
 }
 
@@ -191,8 +195,9 @@ Operand lower_strcontains(Lowering& lowering, const CallSite& call) {
 // ---- str_concat
 
 TypeId check_concat(Checker& checker, const CallSite& call) {
-  const auto capacity = [&](size_t i) { return checker.types()[checker.type(call.arguments[i])].count; };
-  return checker.types().string(std::max(capacity(0) + capacity(1), 2u) - 1);
+  const types::Type& a = checker.types()[checker.type(call.arguments[0])];
+  const types::Type& b = checker.types()[checker.type(call.arguments[1])];
+  return checker.types().string(std::max(a.count + b.count, 2u) - 1, a.may_be_cut || b.may_be_cut);
 }
 
 ValueId lower_concat_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t) {
@@ -290,12 +295,24 @@ Operand lower_is_err(Lowering& lowering, const CallSite& call) {
 
 // ---- container_of(p, struct T, member)
 
+// The member may lie in members: `container_of(p, struct T, a.b)`.
+std::optional<uint32_t> offset_of(kernel::Kernel& kernel, types::Types& types, TypeId outer, std::string_view path) {
+  uint32_t offset_bytes = 0;
+  for (const std::string_view name : split(path, '.')) {
+    kernel.complete(types, outer);
+    const auto found = types::find_member(types, outer, name);
+    if (!found) return std::nullopt;
+    offset_bytes += found->offset_bits / 8;
+    outer = found->type;
+  }
+  return offset_bytes;
+}
+
 TypeId check_container(Checker& checker, const CallSite& call) {
   types::Types& types = checker.types();
   const TypeId outer = checker.type(call.arguments[1]);
   const auto name = checker.text(call.arguments[2]);
-  checker.kernel().complete(types, outer);
-  if (name && !types::find_member(types, outer, *name)) {
+  if (name && !offset_of(checker.kernel(), types, outer, *name)) {
     checker.error("unknown-member", checker.ast()[call.arguments[2]].span,
                   "`" + to_string(types, outer) + "` has no member `" + *name + "`");
   }
@@ -305,9 +322,10 @@ TypeId check_container(Checker& checker, const CallSite& call) {
 
 Operand lower_container(Lowering& lowering, const CallSite& call) {
   const TypeId outer = lowering.type(call.arguments[1]);
-  const auto found = types::find_member(lowering.types(), outer, *lowering.text(call.arguments[2]));
+  const std::string path = *lowering.text(call.arguments[2]);
+  const uint32_t distance = offset_of(lowering.kernel(), lowering.types(), outer, path).value_or(0);
   const ValueId member = lowering.value(call.arguments[0]).value;
-  return {lowering.type(call.expr), lowering.ir().binary(Op::k_sub, member, found ? found->offset_bits / 8 : 0)};
+  return {lowering.type(call.expr), lowering.ir().binary(Op::k_sub, member, distance)};
 }
 
 constexpr spec::Builtin kRows[] = {
@@ -388,7 +406,7 @@ constexpr spec::Builtin kRows[] = {
      .check = check_space<AddressSpace::kUser>,
      .lower = lower_space,
      .example = "tracepoint:syscalls:sys_enter_openat { print(str(uptr(args.filename))); exit(); }"},
-    {.sig = "any container_of(pointer p, type T, literal any member)",
+    {.sig = "any container_of(pointer p, type T, literal word member)",
      .doc = "The struct in which `p` points to a member.",
      .check = check_container,
      .lower = lower_container,

@@ -75,8 +75,6 @@ void handle_remember(EventView& event) { event.session().symbols().remember(stat
 
 constexpr uint32_t kDefaultFrames = 127;
 constexpr int64_t kMaxFrames = 1024;
-constexpr int64_t kUserStackFlag = 256;  // BPF_F_USER_STACK
-constexpr int64_t kProgramFrames = 2;    // of a raw tracepoint: the program, and bpf_trace_runN that ran it
 
 struct ModeRow {
   std::string_view word;
@@ -117,17 +115,23 @@ TypeId check_stack(Checker& checker, const CallSite& call) {
   return checker.types().stack(kIsUser, mode, frames);
 }
 
-// Other probes bring the registers that they fired with, and the stack starts there; a raw tracepoint's starts here.
-// The low byte of the flags is how many frames to leave out.
-Operand lower_kstack(Lowering& lowering, const CallSite& call) {
+// A stack's id; where the script asks for lengths, with the number of frames above it.
+ValueId take_stack(Lowering& lowering, TypeId type) {
   ir::Builder& ir = lowering.ir();
-  const TypeId type = lowering.type(call.expr);
-  const program::ProgramKind kind = lowering.unit().context.kind;
-  const bool starts_here =
-      kind == program::ProgramKind::kRawTracepoint || kind == program::ProgramKind::kTracingRawTracepoint;
   const ValueId map = ir.map(lowering.stack_map(type));
-  const ValueId flags = ir.constant(starts_here ? kProgramFrames : 0);
-  return lowering.scalar_operand(type, ir.call(Helper::get_stackid, {ir.context(), map, flags}));
+  const ValueId id = ir.call(Helper::get_stackid, {ir.context(), map, stack_flags(lowering, lowering.types()[type])});
+  if (!lowering.checked().measures_stacks) return id;
+  return lowering.select(
+      Condition::slt, id, ir.constant(0), [&] { return id; },
+      [&] {
+        const ValueId frames = frame_count(lowering, lowering.types()[type]);
+        return ir.binary(Op::k_or, id, ir.binary(Op::k_shl, frames, 32));
+      });
+}
+
+Operand lower_kstack(Lowering& lowering, const CallSite& call) {
+  const TypeId type = lowering.type(call.expr);
+  return lowering.scalar_operand(type, take_stack(lowering, type));
 }
 
 Operand lower_ustack(Lowering& lowering, const CallSite& call) {
@@ -135,8 +139,7 @@ Operand lower_ustack(Lowering& lowering, const CallSite& call) {
   const TypeId type = lowering.type(call.expr);
   const ValueId pid = current_pid(lowering);
   remember_process(lowering, pid, call.span);
-  const ValueId map = ir.map(lowering.stack_map(type));
-  const ValueId id = ir.call(Helper::get_stackid, {ir.context(), map, ir.constant(kUserStackFlag)});
+  const ValueId id = take_stack(lowering, type);
   Operand out{type, lowering.memory(16, "ustack"), true};
   ir.store(8, out.value, id);
   ir.store(8, out.value, pid, 8);
@@ -319,7 +322,11 @@ TypeId check_cgroupid(Checker& checker, const CallSite& call) {
   return checker.types().uint64();
 }
 
+// There is one hierarchy of control groups, and a filter by name takes it or leaves it.
 Operand lower_cgroup_path(Lowering& lowering, const CallSite& call) {
+  const auto filter = call.arguments.size() > 1 ? lowering.text(call.arguments[1]) : std::nullopt;
+  if (filter && !glob_match(*filter, "unified"))
+    return lowering.scalar_operand(lowering.types().simple(Kind::kCgroupPath), lowering.ir().constant(-1));
   return lowering.scalar_operand(lowering.types().simple(Kind::kCgroupPath), lowering.scalar(call.arguments[0]));
 }
 
@@ -362,8 +369,9 @@ constexpr spec::Builtin kRows[] = {
      .doc = "The id of the control group with this directory, to compare with `cgroup`.",
      .check = check_cgroupid,
      .example = "begin { if (cgroup == cgroupid(\"/sys/fs/cgroup\")) { print(\"root group\"); } }"},
-    {.sig = "cgroup_path cgroup_path(int id)",
-     .doc = "The path of a control group.",
+    {.sig = "cgroup_path cgroup_path(int id, literal string filter = \"*\")",
+     .doc =
+         "The path of a control group, `unified:/user.slice`; nothing if the hierarchy's name does not match `filter`.",
      .lower = lower_cgroup_path,
      .example = "begin { print(cgroup_path(cgroup)); }"},
     {.sig = "void __remember_process(int pid)",

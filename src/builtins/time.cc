@@ -66,11 +66,12 @@ Operand lower_nsecs(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.types().uint64(), now);
 }
 
-// The start is that of the compilation: some milliseconds before the first probe can fire.
+// The session writes down when it started.
 Operand lower_elapsed(Lowering& lowering, const CallSite&) {
   ir::Builder& ir = lowering.ir();
   const ir::ValueId now = ir.call(Helper::ktime_get_boot_ns, {});
-  return lowering.scalar_operand(lowering.types().uint64(), ir.binary(Op::k_sub, now, now_ns(CLOCK_BOOTTIME)));
+  const ir::ValueId start = ir.load(8, ir.map_value(lowering.program().globals, lowering.program().start_offset));
+  return lowering.scalar_operand(lowering.types().uint64(), ir.binary(Op::k_sub, now, start));
 }
 
 Operand lower_jiffies(Lowering& lowering, const CallSite&) {
@@ -113,7 +114,7 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_nsecs,
      .example = "begin { $a = nsecs; if (nsecs >= $a && nsecs(tai) > nsecs(monotonic)) { print(\"later\"); } }"},
     {.sig = "uint64 elapsed",
-     .doc = "Nanoseconds since espy started.",
+     .doc = "Nanoseconds since tracing started.",
      .kind = BuiltinKind::kVariable,
      .lower = lower_elapsed,
      .example = "begin { if (elapsed > 0) { print(\"started\"); } }"},

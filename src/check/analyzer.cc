@@ -32,7 +32,17 @@ const program::Probe& Analyzer::first_probe() const {
   return unit_->probes.empty() ? nothing : checked_.probes[unit_->probes.front()];
 }
 
+std::vector<std::string> Analyzer::probe_types() const {
+  std::vector<std::string> out;
+  for (const ProbeId id : unit_->probes) {
+    const std::string& provider = checked_.probes[id].provider;
+    if (std::ranges::find(out, provider) == out.end()) out.push_back(provider);
+  }
+  return out;
+}
+
 void Analyzer::run() {
+  note_whole_maps();
   int round = 0;
   do {
     changed_ = false;

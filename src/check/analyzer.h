@@ -39,8 +39,11 @@ class Analyzer final : public Checker {
   const syntax::Ast& ast() const override { return checked_.ast; }
   const Unit& unit() const override { return *unit_; }
   const program::Probe& first_probe() const override;
+  std::vector<std::string> probe_types() const override;
   TypeId type(ExprId expr) const override { return unit_->fact(expr).type; }
   const Constant& constant(ExprId expr) const override { return unit_->fact(expr).constant; }
+  bool is_keyed(ExprId map) const override;
+  void measure_stacks() override { checked_.measures_stacks = true; }
   void fold(ExprId call, Constant value) override { fact(call).constant = std::move(value); }
   void note_option(ScriptOption option) override;
   void error(std::string_view id, Span span, std::string message, std::string hint = {}) override;
@@ -121,6 +124,8 @@ class Analyzer final : public Checker {
   // A map as it stands, for what works on whole maps or on elements: clear(@m), delete(@m[k]).
   void warn_if_unset(const MapState& map, const std::string& name, Span at);
   MapState* map_argument(ExprId expr, bool allows_element);
+  void note_whole_maps();
+  bool is_part_of_scalar(const syntax::Index& node);
 
   // ---- Expressions (expr_*.cc)
   TypeId expr(ExprId id);
@@ -203,6 +208,8 @@ class Analyzer final : public Checker {
   Checked& checked_;
   const Defines& defines_;
   std::map<std::string, MapState, std::less<>> maps_;
+  std::set<std::string, std::less<>> whole_maps_;                       // assigned as they stand, and never with a key
+  std::set<std::pair<size_t, VariableId>> over_aggregations_;           // by unit: variables of `for` over such maps
   std::vector<std::vector<VariableState>> variables_;                   // by unit, by VariableId
   std::vector<std::unordered_map<uint64_t, VariableId>> declarations_;  // by unit: where declared
   std::vector<TypeId> args_types_;

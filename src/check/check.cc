@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "check/analyzer.h"
 #include "check/bind.h"
@@ -11,6 +12,7 @@
 #include "check/config.h"
 #include "check/expand.h"
 #include "check/import.h"
+#include "check/library.h"
 #include "check/walk.h"
 #include "syntax/lexer.h"
 #include "syntax/parser.h"
@@ -141,6 +143,40 @@ void refuse_cycles(const syntax::Ast& ast, Defines& defines, CheckRequest& reque
   }
 }
 
+void refuse_repeated(CheckRequest& request, std::string_view what, const std::string& name, source::Span again,
+                     source::Span first) {
+  auto& said = request.diagnostics.error("repeated-name", again, fmt::format("{} `{}` is defined already", what, name));
+  said.notes.push_back({first, "defined here"});
+}
+
+// Macros of one name may differ in how many arguments they take.
+bool take_the_same(const syntax::Macro& a, const syntax::Macro& b) {
+  const auto least = [](const syntax::Macro& macro) {
+    return std::ranges::count_if(macro.parameters, [](const auto& each) { return !each.default_value.valid(); });
+  };
+  return std::cmp_less_equal(least(a), b.parameters.size()) && std::cmp_less_equal(least(b), a.parameters.size());
+}
+
+void refuse_repeated_names(const syntax::Ast& ast, CheckRequest& request) {
+  for (size_t i = 0; i < ast.functions.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (ast.functions[i].name == ast.functions[j].name)
+        refuse_repeated(request, "the function", ast.functions[i].name, ast.functions[i].name_span,
+                        ast.functions[j].name_span);
+  for (size_t i = 0; i < ast.macros.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (ast.macros[i].name == ast.macros[j].name && take_the_same(ast.macros[i], ast.macros[j]))
+        refuse_repeated(request, "the macro", ast.macros[i].name, ast.macros[i].name_span, ast.macros[j].name_span);
+  std::map<std::string, source::Span, std::less<>> structs;
+  for (const syntax::CDefinition& definition : ast.c_definitions) {
+    const auto* node = std::get_if<syntax::CStruct>(&definition);
+    if (!node || node->name.empty() || !node->has_body) continue;
+    const auto [first, is_new] = structs.emplace(node->name, node->span);
+    if (!is_new)
+      refuse_repeated(request, node->is_union ? "the union" : "the struct", node->name, node->span, first->second);
+  }
+}
+
 struct KindRow {
   std::string_view name;
   program::MapKind kind;
@@ -193,8 +229,10 @@ Checked check(syntax::Ast ast, CheckRequest& request) {
   checked.ast = std::move(ast);
   read_config(checked.ast, checked.config, request.diagnostics);
   if (!checked.ast.imports.empty()) read_imports(checked.ast, checked.ast.imports.front().span.source, request);
+  refuse_repeated_names(checked.ast, request);
   Defines defines = parse_defines(checked.ast, request);
   refuse_cycles(checked.ast, defines, request);
+  add_library(checked.ast, request.sources, request.diagnostics);
   expand_macros(checked.ast, request.sources, request.diagnostics);
   define_c_types(checked.ast, request.types, request.kernel, request.diagnostics);
   declare_maps(checked, request);

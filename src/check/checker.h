@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "check/checked.h"
 #include "source/diagnostic.h"
@@ -22,6 +23,8 @@ class Checker {
   // The unit being checked: its context and facts so far.
   virtual const Unit& unit() const = 0;
   virtual const program::Probe& first_probe() const = 0;
+  // The types of the unit's probes, each once: "uprobe".
+  virtual std::vector<std::string> probe_types() const = 0;
 
   virtual TypeId type(ExprId expr) const = 0;  // arguments are checked before the builtin's `check` runs
   virtual const Constant& constant(ExprId expr) const = 0;
@@ -33,6 +36,10 @@ class Checker {
     const auto* value = std::get_if<std::string>(&constant(expr));
     return value ? std::optional(*value) : std::nullopt;
   }
+  // Whether this is a map as a whole that has keys.
+  virtual bool is_keyed(ExprId map) const = 0;
+  // Somewhere the script asks how many frames a stack that was kept has: so that must be kept with it.
+  virtual void measure_stacks() = 0;
   // Makes the call a constant: sizeof, kaddr, pton, getopt.
   virtual void fold(ExprId call, Constant value) = 0;
 

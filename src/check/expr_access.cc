@@ -63,6 +63,9 @@ TypeId Analyzer::visit(ExprId id, const TupleAccess& node) {
     error("bad-index", span(id), fmt::format("{} has {} elements, counted from 0", show(base), t.members.size()));
     return {};
   }
+  // Read as a number already: a cast to that number's type is not idle, but says what it reads.
+  const VariableId variable = fact(node.base).variable;
+  fact(id).is_reduced = node.index == 1 && variable && over_aggregations_.contains({unit_index_, variable});
   return t.members[node.index].type;
 }
 

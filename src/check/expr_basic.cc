@@ -143,14 +143,15 @@ TypeId Analyzer::visit(ExprId id, const PositionalCount&) {
 }
 
 TypeId Analyzer::visit(ExprId id, const Index& node) {
-  if (ast().get<Map>(node.base)) {
+  if (ast().get<Map>(node.base) && !is_part_of_scalar(node)) {
     MapState* state = map_target(id);
     warn_if_unset(*state, ast().get<Map>(node.base)->name, span(node.base));
     return state->value.type ? state->value.type : types().int64();
   }
   const TypeId base = value(node.base);
   for (const ExprId index : node.indices) number(index);
-  if (!base) return {};
+  const bool is_unknown_yet = ast().get<Map>(node.base) && !speaks_ && type_of(base).kind == Kind::kInt;
+  if (!base || is_unknown_yet) return {};
   if (node.indices.size() != 1) {
     error("bad-index", span(id), "one index is wanted here");
     return {};

@@ -36,6 +36,14 @@ std::string describe(std::string_view wanted) {
   return fmt::format("`{}`", wanted);
 }
 
+// `a.b.c` as it is written; nothing if it is something else.
+std::string dotted(const Ast& ast, ExprId id) {
+  if (const auto* name = ast.get<Name>(id)) return name->name;
+  const auto* access = ast.get<Access>(id);
+  const std::string outer = access ? dotted(ast, access->base) : std::string();
+  return outer.empty() ? outer : outer + "." + access->name;
+}
+
 }  // namespace
 
 TypeId Analyzer::visit(ExprId id, const Call& node) {
@@ -176,6 +184,12 @@ void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& par
   }
   if (parameter.type == "type" && ast().get<TypeExpr>(argument)) {
     fact(argument).type = type_name(ast().get<TypeExpr>(argument)->type);
+    return;
+  }
+  if (parameter.type == "word") {
+    const std::string path = dotted(ast(), argument);
+    if (path.empty()) error("wrong-argument", span(argument), where() + " must be a name");
+    fact(argument).type = string_constant(argument, path);
     return;
   }
   // A bare word is a mode: nsecs(boot), ustack(perf, 5); also one that is a builtin's name: tseries(n, 1s, 5, max).

@@ -104,9 +104,11 @@ TypeId Analyzer::address_of(ExprId id, const Unary& node) {
   if (!operand) return {};
   if (fact(node.operand).map.valid() || fact(node.operand).variable.valid())
     return types().pointer(operand, types::AddressSpace::kBpf);
-  const auto* access = ast().get<Access>(node.operand);
-  const TypeId base = access ? type(access->base) : TypeId{};
-  if (base && type_of(base).kind == Kind::kPointer) return types().pointer(operand, type_of(base).space);
+  // A member of a member of ... what a pointer points to.
+  for (const auto* access = ast().get<Access>(node.operand); access; access = ast().get<Access>(access->base)) {
+    const TypeId base = type(access->base);
+    if (base && type_of(base).kind == Kind::kPointer) return types().pointer(operand, type_of(base).space);
+  }
   error("no-address", span(id), "this has no address", "`&` works on variables, maps and members behind a pointer");
   return {};
 }

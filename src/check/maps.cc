@@ -131,6 +131,12 @@ void Analyzer::add_type_to_map(MapState& map, TypeId value_type, const Constant&
   if (map.value.type != before) changed();
 }
 
+bool Analyzer::is_keyed(ExprId expr) const {
+  const auto* map = ast().get<syntax::Map>(expr);
+  const auto found = map ? maps_.find(map->name) : maps_.end();
+  return found != maps_.end() && !found->second.key.empty();
+}
+
 Analyzer::MapState* Analyzer::map_target(ExprId target) {
   if (const auto* map = ast().get<syntax::Map>(target)) {
     MapState& state = map_state(map->name, span(target));
@@ -154,6 +160,29 @@ void Analyzer::warn_if_unset(const MapState& map, const std::string& name, Span 
   for (const auto& [other_name, other] : maps_)
     if (other.value.type) names.push_back(other_name);
   warning("unset-map", at, "nothing is ever assigned to `" + name + "`", did_you_mean(name, names));
+}
+
+// `@x[1]` is an element of the map @x, or of the array that the scalar @x holds: what is assigned to says which.
+void Analyzer::note_whole_maps() {
+  std::set<std::string, std::less<>> keyed;
+  const auto note = [&](ExprId target) {
+    if (const auto* map = ast().get<syntax::Map>(target)) whole_maps_.insert(map->name);
+    const auto* index = ast().get<syntax::Index>(target);
+    if (const auto* map = index ? ast().get<syntax::Map>(index->base) : nullptr) keyed.insert(map->name);
+  };
+  for (const syntax::Stmt& stmt : ast().stmts)
+    if (const auto* assign = std::get_if<syntax::Assign>(&stmt.node)) note(assign->target);
+  std::erase_if(whole_maps_, [&](const std::string& name) { return keyed.contains(name); });
+}
+
+bool Analyzer::is_part_of_scalar(const syntax::Index& node) {
+  const auto* map = ast().get<syntax::Map>(node.base);
+  if (!map || node.indices.size() != 1 || !whole_maps_.contains(map->name)) return false;
+  const TypeId held = map_state(map->name, span(node.base)).value.type;
+  if (!held) return true;  // an early round: the next one knows
+  const Kind kind = type_of(held).kind;
+  return kind == Kind::kArray || kind == Kind::kString || kind == Kind::kBuffer || kind == Kind::kTuple ||
+         kind == Kind::kPointer;
 }
 
 Analyzer::MapState* Analyzer::map_argument(ExprId id, bool allows_element) {

@@ -135,7 +135,7 @@ void Analyzer::visit(StmtId id, const Let& node) {
   out.variable = declare((uint64_t{2} << 32) | id.index, node.name, node.name_span, true);
   VariableState& state = variables_[unit_index_][out.variable.index];
   if (declared) {
-    set_variable_type(out.variable, declared);
+    if (!state.slot.is_refined) set_variable_type(out.variable, declared);
     state.slot.is_declared = true;
   }
   if (node.value) {
@@ -191,7 +191,10 @@ void Analyzer::visit(StmtId id, const ForMap& node) {
   out.variable = declare((uint64_t{2} << 32) | id.index, node.variable, node.variable_span, true);
   if (map) {
     TypeId value_type = map->value.type ? map->value.type : types().int64();
-    if (const TypeId reduced = reduced_type(types(), value_type)) value_type = reduced;
+    if (const TypeId reduced = reduced_type(types(), value_type)) {
+      value_type = reduced;
+      over_aggregations_.emplace(unit_index_, out.variable);
+    }
     TypeId key = key_type(*map);
     if (type_of(key).kind == Kind::kVoid) key = types().int64();
     set_variable_type(out.variable, types().tuple({key, value_type}));

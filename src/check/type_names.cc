@@ -47,6 +47,7 @@ constexpr std::array kAggregations = {
     AggregationName{"ustats_t", Kind::kStats, false},
 };
 
+constexpr uint32_t kStackFrames = 127;      // of a stack that nobody says more of
 constexpr int64_t kLargestCount = 1 << 20;  // elements of an array or bytes of a string that a script may ask for
 
 // "unsigned long int", its words in any order. A long is as long as a pointer.
@@ -84,6 +85,8 @@ TypeId Analyzer::named_type(const TypeName& name) {
     if (row.name == name.name) return types().simple(row.kind, row.is_signed);
   if (name.name == "string") return types().string(static_cast<uint32_t>(config().max_strlen));
   if (name.name == "buffer") return types().buffer(static_cast<uint32_t>(config().max_strlen));
+  if (name.name == "kstack_t") return types().stack(false, config().stack_mode, kStackFrames);
+  if (name.name == "ustack_t") return types().stack(true, config().stack_mode, kStackFrames);
   if (const TypeId alias = types().find_alias(name.name)) return alias;
   if (const TypeId c = c_integer(types(), name.name)) return c;
   if (const TypeId alias = kernel().find_typedef(types(), name.name)) return alias;
@@ -230,6 +233,8 @@ TypeId Analyzer::visit(ExprId id, const Cast& node) {
     error("bad-cast", span(id), show(from) + " cannot be cast to " + show(to));
     return {};
   }
+  const bool is_read = source_type.kind == Kind::kPointer || source_type.count > target.count;
+  if (target.kind == Kind::kString && (is_read || source_type.may_be_cut)) to = types().string(target.count, true);
   if (from == to && !fact(node.operand).is_reduced && !is_constant(node.operand))
     warning("useless-cast", span(id), "this is " + show(to) + " already");
   if (target.kind == Kind::kPointer && source_type.kind == Kind::kPointer && source_type.space != target.space)

@@ -144,6 +144,8 @@ std::optional<TypeId> unify(Types& types, TypeId a_id, TypeId b_id, bool* loses_
   if (a.kind != b.kind) return std::nullopt;
   switch (a.kind) {
     case Kind::kString:
+      if (a.count == b.count) return a.may_be_cut ? a_id : b_id;
+      return a.count > b.count ? a_id : b_id;
     case Kind::kBuffer: return a.count >= b.count ? a_id : b_id;
     case Kind::kTuple:
     case Kind::kRecord: return unify_members(types, a_id, b_id, loses_sign);
@@ -155,9 +157,7 @@ std::optional<TypeId> unify(Types& types, TypeId a_id, TypeId b_id, bool* loses_
       if (types.in_user_memory(a_id) == types.in_user_memory(b_id)) return a_id;
       return std::nullopt;
     case Kind::kKernelStack:
-    case Kind::kUserStack:
-      if (a.stack_mode != b.stack_mode) return std::nullopt;
-      return a.count >= b.count ? a_id : b_id;
+    case Kind::kUserStack: return std::nullopt;  // each shape has a map of its own, to which its numbers refer
     case Kind::kSum:
     case Kind::kMin:
     case Kind::kMax:
@@ -187,6 +187,8 @@ bool converts(Types& types, TypeId from_id, TypeId to_id) {
     return from.size_bytes < to.size_bytes || (from.size_bytes == to.size_bytes && from.is_signed == to.is_signed) ||
            from.kind == Kind::kBool;
   const auto both = unify(types, from_id, to_id);
+  if (both && from.kind == Kind::kString) return types[*both].count == to.count;
+  if (both && from.kind == Kind::kPointer) return types[*both].element == to.element;
   return both && *both == to_id;
 }
 
@@ -198,7 +200,9 @@ bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_lit
   if (is_declared) {
     if (integer && is_number && is_int_like(types[type])) return fits(types[type], *integer, !types[value].is_signed);
     if (is_positive && *integer == 0 && types[type].kind == Kind::kPointer) return true;
-    return converts(types, value, type);
+    if (!converts(types, value, type) && !is_open_stack(types, value)) return false;
+    refine(types, value);
+    return true;
   }
   if (is_positive && firm && types[firm].kind == Kind::kPointer) return *integer == 0;
   if (is_positive) {
@@ -216,6 +220,24 @@ bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_lit
   }
   settle(types);
   return true;
+}
+
+// What a declaration leaves open the first value decides: where a pointer points to, the mode and frames of a stack,
+// and whether a string may be cut.
+void Slot::refine(const Types& types, TypeId value) {
+  const Type& said = types[type];
+  const Type& given = types[value];
+  const bool is_same_string = said.kind == Kind::kString && given.may_be_cut && said.count == given.count;
+  const bool is_same_pointer = said.kind == Kind::kPointer && !is_refined && said.element == given.element;
+  const bool is_stack = is_open_stack(types, value);
+  if (!is_same_string && !is_same_pointer && !is_stack) return;
+  type = value;
+  is_refined = true;
+}
+
+bool Slot::is_open_stack(const Types& types, TypeId value) const {
+  const Kind kind = types[type].kind;
+  return !is_refined && kind == types[value].kind && (kind == Kind::kKernelStack || kind == Kind::kUserStack);
 }
 
 void Slot::settle(Types& types) {

@@ -40,6 +40,7 @@ struct Slot {
   uint64_t literal_max = 0;
   bool has_literal = false;
   bool is_declared = false;  // `type` is what the script said
+  bool is_refined = false;   // ... and a value has said what that left open
   bool loses_sign = false;
   bool is_sign_said = false;  // and the user has been told
 
@@ -47,6 +48,8 @@ struct Slot {
   bool add(types::Types& types, TypeId value, const Constant& constant, bool is_literal);
 
  private:
+  void refine(const types::Types& types, TypeId value);
+  bool is_open_stack(const types::Types& types, TypeId value) const;
   void settle(types::Types& types);
 };
 

@@ -85,8 +85,21 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
     perf_events_.emplace_back(static_cast<int>(link_fd));
   }
   if (::ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0) < 0) return fail_errno("cannot enable the perf event", errno);
+  if (event.type == PERF_TYPE_BREAKPOINT) watchpoints_.emplace_back(event.config1, perf.get());
   perf_events_.push_back(std::move(perf));
   return {};
+}
+
+// Stopped, not closed: that would wait.
+void LinuxMachine::detach_watchpoints(uint64_t address) {
+  for (const auto& [watched, event] : watchpoints_)
+    if (watched == address) ::ioctl(event, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+uint64_t LinuxMachine::skipped_runs(ProgramId program) {
+  bpf_prog_info info = {};
+  InfoAttr attr{static_cast<uint32_t>(programs_[program].get()), sizeof(info), address_of(&info)};
+  return bpf(Command::kObjectInfo, attr) < 0 ? 0 : info.recursion_misses;
 }
 
 Status LinuxMachine::attach_uprobe(ProgramId program, const std::string& path, uint64_t offset,

@@ -55,6 +55,12 @@ struct MapElementAttr {
   uint64_t flags = 0;
 };
 
+struct InfoAttr {
+  uint32_t bpf_fd = 0;
+  uint32_t info_len = 0;  // of what `info` points to: struct bpf_prog_info, bpf_btf_info, ...
+  uint64_t info = 0;
+};
+
 struct MapBatchAttr {
   uint64_t in_batch = 0;
   uint64_t out_batch = 0;

@@ -56,7 +56,7 @@ std::unique_ptr<Machine> open_linux() { return std::make_unique<LinuxMachine>();
 
 uint64_t LinuxMachine::now_ns() {
   timespec now = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 

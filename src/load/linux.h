@@ -61,6 +61,8 @@ class LinuxMachine final : public Machine {
   Status start_walk(ProgramId program) override;
   std::vector<int> walks() const override;
   uint64_t attached_count() const override { return links_.size() + perf_events_.size(); }
+  void detach_watchpoints(uint64_t address) override;
+  uint64_t skipped_runs(ProgramId program) override;
   void detach_all() override;
 
   uint64_t now_ns() override;
@@ -84,10 +86,11 @@ class LinuxMachine final : public Machine {
 
   Table<MapId, LoadedMap> maps_;
   Table<ProgramId, OwnedFd> programs_;
-  Table<ProgramId, uint32_t> attach_types_;  // as the programs were loaded with
-  std::vector<OwnedFd> links_;               // closed at once: raw tracepoints, multi links, tracing
-  std::vector<OwnedFd> perf_events_;         // slow to close: perf events and their links
-  std::vector<OwnedFd> walks_;               // processes
+  Table<ProgramId, uint32_t> attach_types_;            // as the programs were loaded with
+  std::vector<OwnedFd> links_;                         // closed at once: raw tracepoints, multi links, tracing
+  std::vector<OwnedFd> perf_events_;                   // slow to close: perf events and their links
+  std::vector<std::pair<uint64_t, int>> watchpoints_;  // address, perf event
+  std::vector<OwnedFd> walks_;                         // processes
   std::optional<Refusal> refusal_;
   bool keep_log_ = false;
   std::string log_;

@@ -123,11 +123,13 @@ class Machine {
   virtual Status start_walk(ProgramId program);
   virtual std::vector<int> walks() const { return {}; }
   virtual uint64_t attached_count() const = 0;
+  virtual void detach_watchpoints(uint64_t) {}            // of this address
+  virtual uint64_t skipped_runs(ProgramId) { return 0; }  // since the program, or another, was running already
   // Nothing fires once this returns, or, where closing is slow, soon after; reading the maps stays possible.
   virtual void detach_all() = 0;
 
   // ---- Time and signals, so that a simulator can own them
-  virtual uint64_t now_ns() = 0;  // CLOCK_MONOTONIC
+  virtual uint64_t now_ns() = 0;  // CLOCK_BOOTTIME, as `nsecs` is
 };
 
 inline Status Machine::attach_kprobe(ProgramId, const Kprobe&, uint64_t) { return fail("no kprobes here"); }

@@ -275,12 +275,31 @@ Operand UnitLowering::update(ExprId target, BinaryOp op, const std::function<Ope
   return is_used ? Operand{value_type, read_slot(result)} : Operand{};
 }
 
+// A buffer has its length before its bytes, a string or an array has not.
+Operand UnitLowering::cast_bytes(Operand operand, TypeId to) {
+  const types::Type from = types()[operand.type];
+  const types::Type target = types()[to];
+  const bool gives_buffer = target.kind == Kind::kBuffer;
+  const uint32_t given = gives_buffer ? from.size_bytes : from.count;
+  const uint32_t wanted = gives_buffer ? target.count : target.size_bytes;
+  const uint32_t moved = std::min(given, wanted);
+  const ValueId address = memory(target.size_bytes, "bytes");
+  zero(address, target.size_bytes);
+  read(offset(address, gives_buffer ? 4 : 0), moved, offset(operand.value, gives_buffer ? 0 : 4), AddressSpace::kBpf);
+  if (gives_buffer) ir().store(4, address, ir().constant(moved));
+  if (target.kind == Kind::kString) ir().store(1, address, ir().constant(0), target.size_bytes - 1);
+  return {to, address, true};
+}
+
 Operand UnitLowering::cast(ExprId expr, const syntax::Cast& node) {
   const TypeId to = type(expr);
   const types::Type target = types()[to];
   const Operand operand = value(node.operand);
   if (!operand.value.valid()) return operand;
   const types::Type from = types()[operand.type];
+  const bool is_bytes = from.kind == Kind::kString || from.kind == Kind::kArray || from.kind == Kind::kBuffer;
+  if (is_bytes && (from.kind == Kind::kBuffer) != (target.kind == Kind::kBuffer) && types::is_by_reference(target))
+    return cast_bytes(in_our_memory(operand), to);
   if (from.kind != Kind::kPointer || operand.is_address) return convert(operand, to);
   if (target.kind == Kind::kString) {  // (string[N])p reads
     const ValueId address = memory(target.size_bytes, "cast");

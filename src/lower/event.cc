@@ -109,16 +109,6 @@ ValueId UnitLowering::write_tail(const PlannedField& planned, ValueId record, Va
   return size;
 }
 
-// A string that filled the room it was read into was probably longer: its length then counts the NUL, too.
-ValueId UnitLowering::shown_length(const PlannedField& planned, ValueId length) {
-  const types::Type& type = types()[planned.field.type];
-  if (!planned.expr.valid() || type.kind != Kind::kString) return length;
-  const uint32_t capacity = type.count;
-  return select(
-      Condition::eq, length, ir().constant(capacity - 1), [&] { return ir().constant(capacity); },
-      [&] { return length; });
-}
-
 void UnitLowering::emit_failure(Helper helper, ValueId result) {
   if (!config().warn_helper_errors) return;
   emit_event("", {{{}, {types().int64(), result}}}, ir().span(), {std::string(ir::info(helper).name)}, {}, {});
@@ -170,7 +160,7 @@ void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgumen
     if (planned.field.is_in_tail) {
       const ValueId length = write_tail(planned, record, cursor);
       ir().store(4, record, cursor, planned.field.offset_bytes);
-      ir().store(4, record, shown_length(planned, length), planned.field.offset_bytes + 4);
+      ir().store(4, record, length, planned.field.offset_bytes + 4);
       const ValueId padded = ir().binary(Op::k_and, ir().binary(Op::k_add, length, 7), ~int64_t{7});
       cursor = ir().binary(Op::k_add, cursor, padded);
     } else if (planned.expr.valid()) {

@@ -233,7 +233,11 @@ ValueId UnitLowering::write_bytes(ExprId expr, ValueId destination, uint32_t cap
   const auto* call = ast().get<syntax::Call>(expr);
   const spec::CallSite site{expr, ast()[expr].span,
                             call ? std::span<const ExprId>(call->arguments) : std::span<const ExprId>()};
-  return unit_->fact(expr).builtin->lower_into(*this, site, destination, capacity_bytes);
+  const source::Span outer = ir().span();
+  ir().at(site.span);
+  const ValueId length = unit_->fact(expr).builtin->lower_into(*this, site, destination, capacity_bytes);
+  ir().at(outer);
+  return length;
 }
 
 void UnitLowering::store_member(ValueId zeroed, uint32_t offset_bytes, ExprId expr, TypeId to) {

@@ -207,6 +207,7 @@ class UnitLowering : public Lowering {
   Operand update(ExprId target, syntax::BinaryOp op, const std::function<Operand()>& amount, TypeId type,
                  bool is_unsigned, bool gives_old, bool is_used);
   Operand cast(ExprId expr, const syntax::Cast& node);
+  Operand cast_bytes(Operand operand, TypeId to);
   bool is_scalar(TypeId type) { return !types::is_by_reference(types()[type]); }
 
   // ---- access.cc
@@ -282,7 +283,6 @@ class UnitLowering : public Lowering {
   ValueId ring_base(BlockId without);
   ValueId reserve(ValueId base, uint32_t size_bytes, BlockId without);
   ValueId write_tail(const PlannedField& planned, ValueId record, ValueId cursor);
-  ValueId shown_length(const PlannedField& planned, ValueId length);
   ValueId bounded(ValueId value, uint32_t limit);
   void emit_failure(Helper helper, ValueId result);
 

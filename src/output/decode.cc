@@ -50,10 +50,14 @@ Value enumerated(const Type& type, uint64_t bits, uint32_t width_bits) {
 
 std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-StringValue string_value(Bytes bytes, size_t capacity) {
-  const std::string_view all = as_text(part(bytes, 0, capacity));
-  const size_t end = all.find('\0');
-  return {std::string(all.substr(0, end)), end == std::string_view::npos && all.size() == capacity};
+// One that was read from somewhere and fills what it was read into was probably longer. `bytes` need not go to its end.
+StringValue string_value(const DecodeContext& context, const Type& type, Bytes bytes) {
+  const std::string_view all = as_text(part(bytes, 0, type.count));
+  std::string text(all.substr(0, all.find('\0')));
+  const bool is_cut = type.may_be_cut && text.size() + 1 >= type.count;
+  CutStrings* cut = context.cut_strings;
+  if (is_cut && cut && type.count >= cut->limit_bytes) ++cut->count;
+  return {std::move(text), is_cut};
 }
 
 std::string inet_text(Bytes bytes) {
@@ -89,7 +93,7 @@ class Decoder {
       case Kind::kEnum: return enumerated(type, word(bytes, 0, type.size_bytes), type.size_bytes * 8);
       case Kind::kPointer: return {PointerValue{word(bytes)}};
       case Kind::kArray: return array(type, bytes);
-      case Kind::kString: return {string_value(bytes, type.count)};
+      case Kind::kString: return {string_value(context_, type, bytes)};
       case Kind::kBuffer:
         return {BufferValue{std::string(as_text(part(bytes, 4, std::min<uint64_t>(word(bytes, 0, 4), type.count))))}};
       case Kind::kTuple: return tuple(type, bytes);
@@ -202,7 +206,7 @@ class Decoder {
       return {std::move(out)};
     }
     if (!context_.resolver.stack) return {std::move(out)};
-    for (const uint64_t address : context_.resolver.stack(id, reference)) {
+    for (const uint64_t address : context_.resolver.stack(id, reference & UINT32_MAX)) {
       const auto& kernel = context_.resolver.kernel_symbol;
       const auto& user = context_.resolver.user_symbol;
       Frame frame{address, {}, 0, {}, {}};
@@ -230,11 +234,7 @@ Value decode_field(const DecodeContext& context, const program::EventField& fiel
   const size_t offset = word(record, field.offset_bytes, 4);
   const size_t length = word(record, field.offset_bytes + 4, 4);
   if (type.kind == Kind::kBuffer) return {BufferValue{std::string(as_text(part(record, offset, length)))}};
-  // The length of a string that was cut counts the NUL, which need not lie in the record.
-  const size_t shown = std::min<size_t>(length, type.count - 1);
-  StringValue text = string_value(part(record, offset, shown), shown + 1);
-  text.is_truncated = length >= type.count;
-  return {std::move(text)};
+  return {string_value(context, type, part(record, offset, std::min<size_t>(length, type.count - 1)))};
 }
 
 bool is_unset(std::span<const std::byte> bytes, uint32_t cpu_count, uint32_t stride_bytes) {

@@ -26,10 +26,17 @@ struct Resolver {
   std::function<const program::Probe*(uint64_t index)> probe;
 };
 
+// Strings that max_strlen cut: what a script cut itself it meant to.
+struct CutStrings {
+  uint64_t limit_bytes = 0;
+  uint64_t count = 0;
+};
+
 struct DecodeContext {
   const types::Types& types;
   const Resolver& resolver;
   std::span<const std::string> literals = {};  // Program::formats
+  CutStrings* cut_strings = nullptr;           // where to count them
 };
 
 // One value as it lies in an event, in a map's key, or in a map's value that is not per-CPU. Too few bytes decode as

@@ -232,7 +232,7 @@ uint64_t read_bits(std::span<const std::byte> record, size_t offset, size_t size
   return bits;
 }
 
-// A whole string of a record, where it is there and needs no trailer.
+// A string of a record that is there whole.
 bool append_string(std::string& out, const types::Type& type, const program::EventField& field,
                    std::span<const std::byte> record) {
   size_t offset = field.offset_bytes;
@@ -241,12 +241,11 @@ bool append_string(std::string& out, const types::Type& type, const program::Eve
     if (offset + 8 > record.size()) return false;
     size = read_bits(record, offset + 4, 4);
     offset = read_bits(record, offset, 4);
-    if (size >= type.count) return false;
   }
   if (offset + size > record.size()) return false;
   const auto* text = reinterpret_cast<const char*>(record.data() + offset);
   const size_t length = ::strnlen(text, size);
-  if (!field.is_in_tail && length == size) return false;
+  if (type.may_be_cut && length + 1 >= type.count) return false;
   out.append(text, length);
   return true;
 }

@@ -53,3 +53,47 @@ struct HelperError {
   std::string_view file;
   uint32_t line = 0, column = 0, end_column = 0;
   std::string_view excerpt;  // the line of the script, underlined
+};
+
+struct TestResult {
+  std::string name;
+  uint64_t duration_ns = 0;
+  bool has_passed = true;
+  std::string output;  // what it printed, and what was wrong
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+
+  virtual void attached(uint64_t probe_count) = 0;
+  // Ready text: of printf, time, cat, join; `kind` is JSON's "type": "printf", "time", "cat", "join", "syscall".
+  virtual void text(std::string_view kind, std::string_view text) = 0;
+  virtual void value(const Value& value) = 0;  // print(v)
+  virtual void map(const MapView& map) = 0;    // print(@m), and at exit
+  virtual void lost(uint64_t events) = 0;
+  virtual void total_lost(uint64_t events) = 0;  // at exit
+  virtual void helper_error(const HelperError& error) = 0;
+  // `kind` is "errorf", "warnf" or "runtime_error".
+  virtual void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line,
+                       uint32_t column, uint32_t end_column) = 0;
+  virtual void end() = 0;  // before the final maps: text prints its two newlines
+
+  // --test and --bench, in this order: all, then each.
+  virtual void tests_begin(size_t count) = 0;
+  virtual void test_begin(std::string_view name) = 0;
+  virtual void test_end(const TestResult& result) = 0;
+  virtual void tests_end(const std::vector<TestResult>& results) = 0;
+  virtual void benchmarks_begin() = 0;
+  virtual void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) = 0;
+};
+
+struct SinkRow {
+  std::string_view name;  // "text"
+  std::string_view doc;
+  std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, bool quiet);
+};
+const std::vector<SinkRow>& sinks();
+const SinkRow* find_sink(std::string_view name);
+
+}  // namespace espy::output

@@ -163,7 +163,10 @@ class TextSink final : public Sink {
   }
 
   void lost(uint64_t events) override { warn(fmt::format("Lost {} events\n", events)); }
-  void total_lost(uint64_t events) override { warn(fmt::format("WARNING: Total lost event count: {}\n", events)); }
+  void total_lost(uint64_t events) override {
+    warn(fmt::format("WARNING: Total lost event count: {}\n", events) +
+         "  hint: a larger perf_rb_pages has room for more events\n");
+  }
 
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
                uint32_t end_column) override {

@@ -188,6 +188,7 @@ struct Program {
   // Runtime words in `globals`, offsets in bytes. User space writes the first, programs the others.
   uint32_t exit_flag_offset = 0;  // u64: set by exit(); programs return at once when it is not 0
   uint32_t sequence_offset = 0;   // u64
+  uint32_t start_offset = 0;      // u64: CLOCK_BOOTTIME when begin ran; written by user space
   std::vector<std::pair<std::string, uint32_t>>
       loss_counters;  // "@x is full ...; updates lost": u64 each, shown at exit when not 0
 

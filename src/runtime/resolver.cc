@@ -69,6 +69,7 @@ std::map<uint32_t, std::string> read_users() {
 
 // A control group's id is its kernfs node's, which is a whole file handle: the kernel finds the directory by it.
 std::string cgroup_path(uint64_t id) {
+  if (id == UINT64_MAX) return "";  // a hierarchy that the script does not want
   constexpr std::string_view kRoot = "/sys/fs/cgroup";
   constexpr int kKernfsHandle = 0xfe;  // FILEID_KERNFS
   alignas(file_handle) std::byte memory[sizeof(file_handle) + sizeof(id)];
@@ -86,7 +87,7 @@ std::string cgroup_path(uint64_t id) {
   const ssize_t length = ::readlink(link.c_str(), path, sizeof(path));
   std::string_view text(path, length > 0 ? static_cast<size_t>(length) : 0);
   if (text.starts_with(kRoot)) text.remove_prefix(kRoot.size());
-  return text.empty() ? "/" : std::string(text);
+  return "unified:" + (text.empty() ? "/" : std::string(text));
 }
 
 }  // namespace

@@ -88,8 +88,7 @@ class SignalFd {
 // ---- What a handler is given ----------------------------------------------------------------------------------------
 
 output::Value EventView::field(size_t index) const {
-  const output::DecodeContext context{session_.types(), session_.resolver(), session_.program().formats};
-  return output::decode_field(context, schema_.fields[index], record_);
+  return output::decode_field(session_.decode_context(), schema_.fields[index], record_);
 }
 
 int64_t EventView::integer(size_t index) const {
@@ -113,7 +112,8 @@ std::vector<output::Value> EventView::fields() const {
 // What a user can make of it, where that is more than the name of an error.
 std::string helper_message(std::string_view helper, int64_t code) {
   if (helper == "map_update_elem" && code == -E2BIG)
-    return "Map full; can't update element. Try increasing max_map_keys config or manually setting the max entries in a "
+    return "Map full; can't update element. Try increasing max_map_keys config or manually setting the max entries in "
+           "a "
            "map declaration e.g. `let @a = hash(5000)`";
   if (helper == "map_lookup_elem" && code == 0) return "Can't lookup map element because it does not exist.";
   if (helper == "map_delete_elem" && code == -ENOENT) return "Can't delete map element because it does not exist.";
@@ -159,7 +159,8 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       types_(types),
       program_(program),
       symbols_(symbols),
-      resolver_(make_resolver(machine, program, symbols)) {
+      resolver_(make_resolver(machine, program, symbols)),
+      cut_strings_{config.max_strlen, 0} {
   const bool has_ring = program.ring.valid();
   impl_ = std::make_unique<Impl>(
       Impl{machine,
@@ -167,7 +168,7 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
            std::move(options),
            has_ring ? Ring(machine.memory(program.ring), program.maps[program.ring].value_size, program.ring_bytes)
                     : Ring({}, 0, 0),
-           MapReader(machine, program, output::DecodeContext{types_, resolver_, program_.formats}),
+           MapReader(machine, program, decode_context()),
            {},
            std::vector<std::map<size_t, output::Formatter>>(program.events.size()),
            {},
@@ -185,6 +186,8 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
 
 Session::~Session() = default;
 
+output::DecodeContext Session::decode_context() { return {types_, resolver_, program_.formats, &cut_strings_}; }
+
 const output::Formatter& Session::formatter(const program::EventSchema& schema, size_t literal_index) {
   auto& made = impl_->formatters[static_cast<size_t>(&schema - &*program_.events.begin())];
   if (const auto at = made.find(literal_index); at != made.end()) return at->second;
@@ -194,10 +197,9 @@ const output::Formatter& Session::formatter(const program::EventSchema& schema, 
 }
 
 const std::string& Session::format(const EventView& event, size_t literal_index, size_t first_field) {
-  const output::DecodeContext context{types_, resolver_, program_.formats};
   impl_->text.clear();
   formatter(event.schema(), literal_index)
-      .append_record(impl_->text, context, event.schema(), first_field, event.record(), impl_->style);
+      .append_record(impl_->text, decode_context(), event.schema(), first_field, event.record(), impl_->style);
   return impl_->text;
 }
 
@@ -221,6 +223,8 @@ void Session::zero_map(program::ScriptMapId map) {
   if (const Status done = impl_->maps.zero(map); !done)
     sink().message("runtime_error", done.error().message, "", 0, 0, 0);
 }
+
+void Session::unwatch(uint64_t address) { impl_->machine.detach_watchpoints(address); }
 
 void Session::request_exit(int status) {
   if (impl_->exit_requested) return;
@@ -353,6 +357,13 @@ void Session::stop_programs() {
   std::memcpy(globals.data() + program_.exit_flag_offset, &one, sizeof(one));
 }
 
+void Session::start_clock() {
+  const auto globals = impl_->machine.memory(program_.globals);
+  if (globals.empty()) return;
+  const uint64_t now_ns = impl_->machine.now_ns();
+  std::memcpy(globals.data() + program_.start_offset, &now_ns, sizeof(now_ns));
+}
+
 // Event by event, until there are no more or exit() was called.
 Status Session::play(const std::function<Result<bool>()>& next_event) {
   while (!impl_->exit_requested && TRY(next_event())) drain_all();
@@ -404,6 +415,19 @@ void Session::show_losses() {
     uint64_t count = 0;
     std::memcpy(&count, globals.data() + offset, sizeof(count));
     if (count > 0) sink_.message("runtime_error", fmt::format("{}: {}", what, count), "", 0, 0, 0);
+  }
+  if (cut_strings_.count > 0)
+    sink_.message("runtime_error",
+                  fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it): {}",
+                              cut_strings_.limit_bytes, cut_strings_.count),
+                  "", 0, 0, 0);
+  for (const program::ProgramId id : program_.programs.ids()) {
+    const uint64_t skipped = impl_->machine.skipped_runs(id);
+    if (skipped == 0) continue;
+    sink_.message(
+        "runtime_error",
+        fmt::format("probes that fired within a probe on the same CPU were skipped by the kernel: {}", skipped), "", 0,
+        0, 0);
   }
   if (impl_->lost_shown > 0) sink_.total_lost(impl_->lost_shown);
 }
@@ -485,6 +509,7 @@ Result<int> Session::run() {
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
   }
   SignalFd signals(run.has_signal_probes());
+  start_clock();
   TRY_STATUS(run.run_phase(spec::Provider::Phase::kBegin));
   const bool is_attached = run.has_attached_probes() && !has_exit_flag();
   if (is_attached) TRY_STATUS(run.attach());

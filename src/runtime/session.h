@@ -82,6 +82,7 @@ class Session {
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor);
   void clear_map(program::ScriptMapId map);  // forgets all keys, or that the scalar was ever assigned
   void zero_map(program::ScriptMapId map);   // keys stay, values become zero
+  void unwatch(uint64_t address);            // ends the watchpoints of this address
   void request_exit(int status);
   // Runs `command` by sh -c, gives its output to the sink as "syscall" text. Only the builtin's --unsafe check allows
   // this.
@@ -92,6 +93,8 @@ class Session {
   void drain_all();
   bool has_exit_flag() const;
   void stop_programs();  // sets the flag on which every program returns at once
+  void start_clock();    // of `elapsed`
+  output::DecodeContext decode_context();
   Status loop(int signal_fd);
   Status play(const std::function<Result<bool>()>& next_event);
   void show_losses();
@@ -102,6 +105,7 @@ class Session {
   void clear_exit();
   std::map<std::string_view, program::ScriptMapId> maps_by_name() const;
 
+  friend class EventView;
   struct Impl;
   std::unique_ptr<Impl> impl_;
   output::Sink& sink_;
@@ -113,6 +117,7 @@ class Session {
   const program::Program& program_;
   symbols::Symbolizer& symbols_;
   output::Resolver resolver_;
+  output::CutStrings cut_strings_;
 };
 
 }  // namespace espy::runtime

@@ -45,7 +45,8 @@ enum class BuiltinKind : uint8_t {
 struct Builtin {
   // RESULT name(PARAMETER, ...). RESULT and the type of a PARAMETER are a type of the language or one of
   //   int (any integer, bool or enum), pointer, string (any capacity), buffer, any, map, any or map, map or element,
-  //   aggregation, stack, type, void, variable (assigned by the builtin; of the type of the map's values).
+  //   aggregation, stack, type, void, variable (assigned by the builtin; of the type of the map's values), word (a
+  //   name, or names with dots).
   // A PARAMETER is `[literal] TYPE NAME [= DEFAULT]`; `literal` wants a constant; a last `...` takes any number of
   // values. RESULT `any` means that `check` says.
   std::string_view sig;

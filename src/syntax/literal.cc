@@ -113,7 +113,14 @@ size_t take_escape(std::string_view text, size_t i, std::string& out) {
     case 'r': out += '\r'; return 2;
     case '"': out += '"'; return 2;
     case '\\': out += '\\'; return 2;
-    case '0': return 1 + take_byte(text, i + 1, 3, 8, out);
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7': return 1 + take_byte(text, i + 1, 3, 8, out);
     case 'x': {
       const size_t digits = take_byte(text, i + 2, 2, 16, out);
       return digits > 0 ? 2 + digits : 0;

@@ -139,9 +139,13 @@ TypeId Types::array(TypeId element, uint32_t count) {
                 fmt::format("array{}:{}", count, element.index));
 }
 
-TypeId Types::string(uint32_t capacity_bytes) {
-  return intern({.kind = Kind::kString, .size_bytes = capacity_bytes, .align_bytes = 1, .count = capacity_bytes},
-                fmt::format("string{}", capacity_bytes));
+TypeId Types::string(uint32_t capacity_bytes, bool may_be_cut) {
+  return intern({.kind = Kind::kString,
+                 .may_be_cut = may_be_cut,
+                 .size_bytes = capacity_bytes,
+                 .align_bytes = 1,
+                 .count = capacity_bytes},
+                fmt::format("{}string{}", may_be_cut ? "cut " : "", capacity_bytes));
 }
 
 TypeId Types::buffer(uint32_t capacity_bytes) {

@@ -84,6 +84,7 @@ struct Type {
   bool is_union = false;
   bool complete = true;                        // kStruct: `members` and `size_bytes` are known
   bool char_like = false;                      // kInt of C type char: arrays of it are strings
+  bool may_be_cut = false;                     // kString: read from somewhere; one that fills it was probably longer
   AddressSpace space = AddressSpace::kKernel;  // pointers: of what they point to; structs: of their pointers
   StackMode stack_mode = StackMode::kBpftrace;
   uint8_t hist_bits = 0;  // k of hist(n, k)
@@ -128,7 +129,7 @@ class Types {
 
   TypeId pointer(TypeId element, AddressSpace space);
   TypeId array(TypeId element, uint32_t count);
-  TypeId string(uint32_t capacity_bytes);
+  TypeId string(uint32_t capacity_bytes, bool may_be_cut = false);
   TypeId buffer(uint32_t capacity_bytes);
   TypeId tuple(const std::vector<TypeId>& elements);  // laid out as a C struct
   TypeId record(std::vector<Member> named_elements);  // offsets are computed here
