@@ -66,16 +66,18 @@ TypeId Analyzer::context_name(ExprId id, const std::string& name, bool& found) {
     return {};
   }
   if (const auto number = argument_number(name)) {
-    if (*number < context.arguments.size()) {
+    const auto is_stacked = [](const spec::ContextField& field) { return field.name.starts_with("sarg"); };
+    const auto count =
+        context.arguments.size() - static_cast<size_t>(std::ranges::count_if(context.arguments, is_stacked));
+    if (*number < count) {
       fact(id).field = &context.arguments[*number];
       return context.arguments[*number].type;
     }
-    if (context.arguments.empty())
+    if (count == 0)
       error("no-context", span(id), provider_of(first_probe()) + " probes have no `" + name + "`",
             context.args.empty() ? "" : "use `args`");
     else
-      error("no-context", span(id),
-            fmt::format("there is no `{}` here: the last one is `arg{}`", name, context.arguments.size() - 1));
+      error("no-context", span(id), fmt::format("there is no `{}` here: the last one is `arg{}`", name, count - 1));
     return {};
   }
   if (name.starts_with("sarg")) {

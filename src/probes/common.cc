@@ -77,6 +77,22 @@ void add_registers(spec::ProbeContext& context, const kernel::Arch& arch, types:
     context.arguments.push_back(field(fmt::format("arg{}", i), arch.argument_offsets[i]));
 }
 
+void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types) {
+  constexpr uint32_t kCount = 10;
+  constexpr uint32_t kWordBytes = 8;
+  const bool is_user = context.pointers == types::AddressSpace::kUser;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    spec::Recipe recipe{is_user ? spec::Recipe::Kind::kUserStackWord : spec::Recipe::Kind::kBehindPointer,
+                        arch.stack_pointer_offset, arch.stack_argument_start_bytes + i * kWordBytes, 8, false};
+    context.arguments.push_back({fmt::format("sarg{}", i), types.uint64(), recipe});
+  }
+}
+
+types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name) {
+  const types::TypeId layout = request.kernel.find_struct(request.types, std::string(struct_name));
+  return layout ? request.types.pointer(layout, types::AddressSpace::kKernel) : types::TypeId{};
+}
+
 Place split_place(const std::string& text) {
   const size_t plus = text.rfind('+');
   if (plus == std::string::npos) return {text, 0};

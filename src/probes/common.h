@@ -27,6 +27,12 @@ std::optional<Rate> parse_rate(std::span<const std::string> parts);
 // pt_regs in the context, at `offset_bytes`, perhaps behind a pointer: arguments, return value, registers.
 void add_registers(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types, bool is_return);
 
+// sarg0, sarg1, ...: what is on the stack when a function begins, where arguments are that found no register.
+void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types);
+
+// The type of `ctx`: a pointer to the kernel's struct of this name; nothing where the kernel does not tell.
+types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name);
+
 // "function+0x10" in two; an offset that is no number leaves the whole as the function's name.
 struct Place {
   std::string function;

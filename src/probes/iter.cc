@@ -61,8 +61,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.is_preemptible = true;
   out.is_limited_to_pid = false;  // it runs in a process of ours
   out.not_null = spec::Recipe{spec::Recipe::Kind::kContext, kFirstItemOffset, 0, 8, false};
-  const types::TypeId layout = request.kernel.find_struct(request.types, std::string(kStructPrefix) + probe.function);
-  if (layout) out.context_type = request.types.pointer(layout, types::AddressSpace::kKernel);
+  out.context_type = context_pointer(request, std::string(kStructPrefix) + probe.function);
   return out;
 }
 

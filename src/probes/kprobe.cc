@@ -132,6 +132,8 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out;
   out.kind = program::ProgramKind::kKprobe;
   add_registers(out, request.kernel.arch(), request.types, kIsReturn);
+  if (!kIsReturn) add_stack_arguments(out, request.kernel.arch(), request.types);
+  out.context_type = context_pointer(request, "pt_regs");
   if (request.share == kMulti) out.expected_attach_type = kAttachKprobeMulti;
   if (request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
   return out;

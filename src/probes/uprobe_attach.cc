@@ -39,6 +39,8 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
   out.is_preemptible = true;
   out.pointers = types::AddressSpace::kUser;
   add_registers(out, request.kernel.arch(), request.types, is_return);
+  if (!is_return) add_stack_arguments(out, request.kernel.arch(), request.types);
+  out.context_type = context_pointer(request, "pt_regs");
   if (request.share.starts_with("multi/")) {
     out.expected_attach_type = kAttachUprobeMulti;
     if (request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;

@@ -38,4 +38,9 @@ void Capture::message(std::string_view kind, std::string_view text, std::string_
       fmt::format("{}{}: {}{}", place, is_error ? "ERROR" : "WARNING", text, text.ends_with('\n') ? "" : "\n"));
 }
 
+void Capture::helper_error(const output::HelperError& error) {
+  writer_.write(fmt::format("{}:{}:{}-{}: WARNING: {} ({}: {})\n", error.file, error.line, error.column,
+                            error.end_column, error.message, error.helper, error.code));
+}
+
 }  // namespace espy::runtime

@@ -44,7 +44,10 @@ TEST(Decode, StringsEndAtNulOrFillTheirCapacity) {
   const TypeId type = world.types.string(4);
   EXPECT_EQ(world.text(type, text_bytes("ab", 4)), "ab");
   EXPECT_EQ(world.text(type, text_bytes("abc", 4)), "abc");
-  EXPECT_EQ(world.text(type, text_bytes("abcd", 4)), "abcd..");
+  EXPECT_EQ(world.text(type, text_bytes("abcd", 4)), "abcd");
+  const TypeId read = world.types.string(4, true);
+  EXPECT_EQ(world.text(read, text_bytes("ab", 4)), "ab");
+  EXPECT_EQ(world.text(read, text_bytes("abc", 4)), "abc..");
   EXPECT_EQ(world.text(world.types.array(world.types.char_type(), 4), text_bytes("hi", 4)), "hi");
 }
 

@@ -262,12 +262,17 @@ TEST(Text, MessagesGoToStderr) {
   EXPECT_EQ(messages([](Sink& sink) { sink.attached(12); }), "Attached 12 probes\n");
   EXPECT_EQ(messages([](Sink& sink) { sink.attached(12); }, true), "");
   EXPECT_EQ(messages([](Sink& sink) { sink.lost(7); }), "Lost 7 events\n");
-  EXPECT_EQ(messages([](Sink& sink) { sink.total_lost(7); }), "WARNING: Total lost event count: 7\n");
+  EXPECT_EQ(messages([](Sink& sink) { sink.total_lost(7); }),
+            "WARNING: Total lost event count: 7\n  hint: a larger perf_rb_pages has room for more events\n");
   EXPECT_EQ(messages([](Sink& sink) { sink.message("errorf", "bad 1", "stdin", 1, 9, 62); }),
             "stdin:1:9-62: ERROR: bad 1\n");
   EXPECT_EQ(messages([](Sink& sink) { sink.message("warnf", "odd\n", "stdin", 1, 9, 62); }),
             "stdin:1:9-62: WARNING: odd\n");
   EXPECT_EQ(messages([](Sink& sink) { sink.message("runtime_error", "full", "", 0, 0, 0); }), "WARNING: full\n");
+  const HelperError error{"probe_read_user", -14, "Bad address", "stdin", 1, 9, 12, "  1 | a\n    | ^\n"};
+  EXPECT_EQ(messages([&](Sink& sink) { sink.helper_error(error); }),
+            "stdin:1:9-12: WARNING: Bad address\n  1 | a\n    | ^\nAdditional Info - helper: probe_read_user, retcode: "
+            "-14\n");
 }
 
 TEST(Text, ReadyTextIsWrittenAsItIs) {
