@@ -100,8 +100,16 @@ Operand lower_pton(Lowering& lowering, const CallSite& call) {
 
 // ---- macaddr, socket_cookie
 
-// The helper takes only pointers that the verifier trusts; the number itself is in the socket, once somebody asked for
-// it: the kernel numbers a socket when it is first asked.
+// The helper takes only pointers that the verifier trusts: those that fentry and fexit were given. The number itself is
+// in the socket, once somebody asked for it: the kernel numbers a socket when it is first asked.
+bool is_trusted(Lowering& lowering, syntax::ExprId socket) {
+  const program::ProgramKind kind = lowering.unit().context.kind;
+  if (kind != program::ProgramKind::kFentry && kind != program::ProgramKind::kFexit) return false;
+  const types::Type& pointer = lowering.types()[lowering.type(socket)];
+  return lowering.unit().fact(socket).field && pointer.kind == Kind::kPointer &&
+         lowering.types()[pointer.element].name == "sock";
+}
+
 TypeId check_cookie(Checker& checker, const CallSite& call) {
   if (!checker.kernel().find_struct(checker.types(), "sock").valid())
     checker.error("no-btf", call.span, "`socket_cookie` needs the kernel's types (BTF)");
@@ -109,10 +117,13 @@ TypeId check_cookie(Checker& checker, const CallSite& call) {
 }
 
 Operand lower_cookie(Lowering& lowering, const CallSite& call) {
+  const TypeId result = lowering.types().uint64();
+  const ir::ValueId socket = lowering.scalar(call.arguments[0]);
+  if (is_trusted(lowering, call.arguments[0]))
+    return lowering.scalar_operand(result, lowering.ir().call(ir::Helper::get_socket_cookie, {socket}));
   const TypeId sock = lowering.kernel().find_struct(lowering.types(), "sock");
-  const Operand found =
-      kernel_member(lowering, lowering.scalar(call.arguments[0]), sock, {"__sk_common", "skc_cookie", "counter"});
-  return lowering.scalar_operand(lowering.types().uint64(), found.value);
+  const Operand found = kernel_member(lowering, socket, sock, {"__sk_common", "skc_cookie", "counter"});
+  return lowering.scalar_operand(result, found.value);
 }
 
 Operand lower_macaddr(Lowering& lowering, const CallSite& call) {
@@ -139,7 +150,8 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_macaddr,
      .example = "begin { print(macaddr(\"abcdef\")); }"},
     {.sig = "any socket_cookie(pointer socket)",
-     .doc = "The kernel's number for a `struct sock *`, never used twice; 0 while nobody has asked for it.",
+     .doc = "The kernel's number for a `struct sock *`, never used twice; in fentry and fexit probes "
+            "given to it at once, else 0 while nobody has asked for it.",
      .check = check_cookie,
      .lower = lower_cookie,
      .example = "rawtracepoint:tcp_retransmit_skb { print(socket_cookie(args.sk)); }"},

@@ -101,12 +101,6 @@ struct EnableStatsAttr {
   uint32_t type = 0;  // BPF_STATS_RUN_TIME
 };
 
-struct InfoAttr {
-  uint32_t bpf_fd = 0;
-  uint32_t info_len = 0;
-  uint64_t info = 0;
-};
-
 struct TestRunAttr {
   uint32_t prog_fd = 0;
   uint32_t retval = 0;

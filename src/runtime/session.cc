@@ -421,14 +421,13 @@ void Session::show_losses() {
                   fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it): {}",
                               cut_strings_.limit_bytes, cut_strings_.count),
                   "", 0, 0, 0);
-  for (const program::ProgramId id : program_.programs.ids()) {
-    const uint64_t skipped = impl_->machine.skipped_runs(id);
-    if (skipped == 0) continue;
+  uint64_t skipped = 0;
+  for (const program::ProgramId id : program_.programs.ids()) skipped += impl_->machine.skipped_runs(id);
+  if (skipped > 0)
     sink_.message(
         "runtime_error",
         fmt::format("probes that fired within a probe on the same CPU were skipped by the kernel: {}", skipped), "", 0,
         0, 0);
-  }
   if (impl_->lost_shown > 0) sink_.total_lost(impl_->lost_shown);
 }
 
