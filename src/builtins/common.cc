@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "output/format.h"
 
 namespace espy::builtins {
 
@@ -124,6 +125,56 @@ ValueId frame_count(Lowering& lowering, types::Type type) {
   return lowering.select(
       Condition::slt, got, ir.constant(0), [&] { return ir.constant(0); },
       [&] { return ir.binary(Op::k_shr, got, 3); });
+}
+
+namespace {
+
+// Whether `%d` and its like are given something that has a number.
+void check_conversion(check::Checker& checker, const output::Conversion& conversion, syntax::ExprId argument) {
+  const TypeId type = checker.type(argument);
+  if (!type || conversion.conversion.find_first_of("diuoxXc") != 0) return;
+  switch (checker.types()[type].kind) {
+    case types::Kind::kString:
+    case types::Kind::kBuffer:
+    case types::Kind::kTuple:
+    case types::Kind::kRecord:
+    case types::Kind::kStruct:
+    case types::Kind::kArray:
+    case types::Kind::kKernelStack:
+    case types::Kind::kUserStack:
+      checker.error("format-type", checker.ast()[argument].span,
+                    "`%" + conversion.conversion + "` wants an integer, and this is `" +
+                        types::to_string(checker.types(), type) + "`",
+                    "`%s` prints any value");
+      break;
+    default: break;
+  }
+}
+
+}  // namespace
+
+TypeId check_format(check::Checker& checker, const spec::CallSite& call) {
+  const TypeId nothing = checker.types().void_type();
+  const auto text = checker.text(call.arguments[0]);
+  if (!text) return nothing;  // the signature has complained
+  const auto conversions = output::parse_format(*text);
+  const source::Span span = checker.ast()[call.arguments[0]].span;
+  if (!conversions) {
+    checker.error("bad-format", span, conversions.error().message, conversions.error().hint);
+    return nothing;
+  }
+  size_t wanted = 0;
+  for (const output::Conversion& conversion : *conversions) {
+    wanted += 1 + (conversion.width == -2 ? 1 : 0) + (conversion.precision == -2 ? 1 : 0);
+    if (wanted < call.arguments.size()) check_conversion(checker, conversion, call.arguments[wanted]);
+  }
+  const size_t given = call.arguments.size() - 1;
+  if (wanted != given) {
+    checker.error("format-arguments", call.span,
+                  "the format wants " + std::to_string(wanted) + (wanted == 1 ? " value, " : " values, ") +
+                      std::to_string(given) + (given == 1 ? " is given" : " are given"));
+  }
+  return nothing;
 }
 
 }  // namespace espy::builtins

@@ -39,6 +39,10 @@ std::string choices(std::string_view word, const std::vector<std::string>& names
 lower::Operand kernel_member(lower::Lowering& lowering, ir::ValueId base, types::TypeId struct_type,
                              std::initializer_list<std::string_view> path);
 
+// printf(format, ...) and its kin: whether the format can be read, and the values go with it. Where they do, the
+// session and whoever else parses it again can rely on it.
+types::TypeId check_format(check::Checker& checker, const spec::CallSite& call);
+
 // The flags with which the kernel's helpers take a stack of this type here, and how many frames they would find.
 ir::ValueId stack_flags(lower::Lowering& lowering, const types::Type& type);
 ir::ValueId frame_count(lower::Lowering& lowering, types::Type type);

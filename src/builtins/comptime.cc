@@ -153,12 +153,9 @@ lower::Operand lower_elf_info(lower::Lowering& lowering, const CallSite& call) {
 
 // The values of the format must be known now, too.
 TypeId check_fail(Checker& checker, const CallSite& call) {
-  const TypeId nothing = checker.types().void_type();
+  const TypeId nothing = check_format(checker, call);
   const auto format = output::Formatter::create(checker.text(call.arguments[0]).value_or(""));
-  if (!format) {
-    checker.error("bad-format", checker.ast()[call.arguments[0]].span, format.error().message, format.error().hint);
-    return nothing;
-  }
+  if (!format) return nothing;
   std::vector<output::Value> values;
   for (const syntax::ExprId argument : call.arguments.subspan(1)) {
     if (const auto number = checker.integer(argument)) {

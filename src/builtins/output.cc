@@ -31,53 +31,6 @@ std::vector<EventArgument> arguments_from(const CallSite& call, size_t first) {
 
 // ---- printf and its kin: a format and values ------------------------------------------------------------------------
 
-// The format is parsed here once, so that the session can rely on it.
-// Whether `%d` and its like are given something that has a number.
-void check_conversion(Checker& checker, const output::Conversion& conversion, syntax::ExprId argument) {
-  const TypeId type = checker.type(argument);
-  if (!type || conversion.conversion.find_first_of("diuoxXc") != 0) return;
-  switch (checker.types()[type].kind) {
-    case types::Kind::kString:
-    case types::Kind::kBuffer:
-    case types::Kind::kTuple:
-    case types::Kind::kRecord:
-    case types::Kind::kStruct:
-    case types::Kind::kArray:
-    case types::Kind::kKernelStack:
-    case types::Kind::kUserStack:
-      checker.error("format-type", checker.ast()[argument].span,
-                    "`%" + conversion.conversion + "` wants an integer, and this is `" +
-                        types::to_string(checker.types(), type) + "`",
-                    "`%s` prints any value");
-      break;
-    default: break;
-  }
-}
-
-TypeId check_format(Checker& checker, const CallSite& call) {
-  const TypeId nothing = checker.types().void_type();
-  const auto text = checker.text(call.arguments[0]);
-  if (!text) return nothing;  // the signature has complained
-  const auto conversions = output::parse_format(*text);
-  const source::Span span = checker.ast()[call.arguments[0]].span;
-  if (!conversions) {
-    checker.error("bad-format", span, conversions.error().message, conversions.error().hint);
-    return nothing;
-  }
-  size_t wanted = 0;
-  for (const output::Conversion& conversion : *conversions) {
-    wanted += 1 + (conversion.width == -2 ? 1 : 0) + (conversion.precision == -2 ? 1 : 0);
-    if (wanted < call.arguments.size()) check_conversion(checker, conversion, call.arguments[wanted]);
-  }
-  const size_t given = call.arguments.size() - 1;
-  if (wanted != given) {
-    checker.error("format-arguments", call.span,
-                  "the format wants " + std::to_string(wanted) + (wanted == 1 ? " value, " : " values, ") +
-                      std::to_string(given) + (given == 1 ? " is given" : " are given"));
-  }
-  return nothing;
-}
-
 template <const char* const& kName>
 Operand lower_format(Lowering& lowering, const CallSite& call) {
   lowering.emit_event(kName, arguments_from(call, 1), call.span, {*lowering.text(call.arguments[0])});
@@ -100,6 +53,7 @@ void message(EventView& event, std::string_view kind, std::string_view text) {
   const source::Place end = sources.place(span.source, span.end);
   event.session().sink().message(kind, text, sources[span.source].name, begin.line, begin.column,
                                  end.line == begin.line ? end.column : begin.column);
+  if (span.expansion.valid()) event.session().sink().explain(source::expansion_chain(span, sources));
 }
 
 void handle_errorf(EventView& event) { message(event, "errorf", event.session().format(event, 0, 0)); }

@@ -197,6 +197,8 @@ class JsonSink final : public Sink {
     out_.write(out + "}\n");
   }
 
+  void explain(std::string_view) override {}
+
   void helper_error(const HelperError& error) override {
     out_.write(fmt::format("{{\"type\": \"helper_error\", \"msg\": {}, \"helper\": {}, \"retcode\": {}, \"filename\": {}, "
                            "\"line\": {}, \"col\": {}}}\n",

@@ -73,6 +73,8 @@ class Sink {
   virtual void map(const MapView& map) = 0;    // print(@m), and at exit
   virtual void lost(uint64_t events) = 0;
   virtual void total_lost(uint64_t events) = 0;  // at exit
+  // What text output shows behind a message for people: the macro calls that it came through.
+  virtual void explain(std::string_view text) = 0;
   virtual void helper_error(const HelperError& error) = 0;
   // `kind` is "errorf", "warnf" or "runtime_error".
   virtual void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line,

@@ -175,6 +175,8 @@ class TextSink final : public Sink {
     warn(fmt::format("{}{}: {}{}", place, word, text, text.ends_with('\n') ? "" : "\n"));
   }
 
+  void explain(std::string_view text) override { warn(std::string(text)); }
+
   void helper_error(const HelperError& error) override {
     warn(fmt::format("{}:{}:{}-{}: WARNING: {}\n{}Additional Info - helper: {}, retcode: {}\n", error.file, error.line,
                      error.column, error.end_column, error.message, error.excerpt, error.helper, error.code));

@@ -25,6 +25,7 @@ class Capture final : public output::Sink {
   void total_lost(uint64_t) override {}
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
                uint32_t end_column) override;
+  void explain(std::string_view text) override { writer_.write(text); }
   void helper_error(const output::HelperError& error) override;
   void end() override {}
   void tests_begin(size_t) override {}

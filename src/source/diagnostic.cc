@@ -63,17 +63,6 @@ std::string located(Span span, const Sources& sources) {
   return fmt::format("{}:{}:{}: ", sources[span.source].name, place.line, place.column);
 }
 
-std::string expansion_chain(Span span, const Sources& sources) {
-  std::string out;
-  while (span.valid() && span.expansion.valid()) {
-    const Expansion& expansion = sources[span.expansion];
-    out += fmt::format("{}note: expanded from `{}`\n", located(expansion.call, sources), expansion.macro);
-    out += snippet(expansion.call, "", sources);
-    span = expansion.call;
-  }
-  return out;
-}
-
 // Through which imports the source of `span` came, innermost first.
 std::string import_chain(Span span, const Sources& sources) {
   std::string out;
@@ -85,6 +74,17 @@ std::string import_chain(Span span, const Sources& sources) {
 }
 
 }  // namespace
+
+std::string expansion_chain(Span span, const Sources& sources) {
+  std::string out;
+  while (span.valid() && span.expansion.valid()) {
+    const Expansion& expansion = sources[span.expansion];
+    out += fmt::format("{}note: expanded from `{}`\n", located(expansion.call, sources), expansion.macro);
+    out += snippet(expansion.call, "", sources);
+    span = expansion.call;
+  }
+  return out;
+}
 
 std::string excerpt(Span span, const Sources& sources) {
   return snippet(span, "", sources) + expansion_chain(span, sources);

@@ -51,6 +51,8 @@ class Diagnostics {
 // the chain of imports.
 std::string render(const Diagnostics& diagnostics, const Sources& sources, bool color = false);
 std::string render(const Diagnostic& diagnostic, const Sources& sources, bool color = false);
+// "note: expanded from ..." for each macro call that the span came through; nothing where it came through none.
+std::string expansion_chain(Span span, const Sources& sources);
 // The user's line with the span underlined, then the chain of macro calls that it came through.
 std::string excerpt(Span span, const Sources& sources);
 

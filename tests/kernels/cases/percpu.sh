@@ -1,2 +1,3 @@
 # A per-CPU variable has an address on each CPU.
-expect '^\(true, true\)$' "$ESPY" -e 'begin { print((percpu_kaddr("runqueues") > 0, percpu_kaddr("runqueues", 0) > kaddr("_text"))); }'
+expect '^\(true, 0\)$' "$ESPY" -e 'begin { $here = (struct rq *)percpu_kaddr("runqueues"); $first = (struct rq *)percpu_kaddr("runqueues", 0);
+  print(($here->cpu == cpu, $first->cpu)); }'
