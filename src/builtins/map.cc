@@ -72,7 +72,8 @@ ir::ValueId kept_length(Lowering& lowering, const Operand& stack) {
 
 TypeId check_len(Checker& checker, const CallSite& call) {
   const ExprId what = call.arguments[0];
-  const types::Type& type = checker.types()[checker.type(what)];
+  // A map that nothing is assigned to has no type.
+  const types::Type type = checker.type(what) ? checker.types()[checker.type(what)] : types::Type{};
   if (is_stack(type) && !checker.is_keyed(what)) {
     if (!takes_stack(checker.ast(), what, type)) checker.measure_stacks();
     return checker.types().int64();
@@ -91,7 +92,8 @@ TypeId check_len(Checker& checker, const CallSite& call) {
 
 Operand lower_len(Lowering& lowering, const CallSite& call) {
   const ExprId what = call.arguments[0];
-  const types::Type type = lowering.types()[lowering.type(what)];
+  const TypeId held = lowering.type(what);
+  const types::Type type = held ? lowering.types()[held] : types::Type{};
   const program::ScriptMapId map = lowering.unit().fact(what).map;
   const bool is_whole_map = map.valid() && !is_element(lowering.ast(), what);
   const bool is_keyed = is_whole_map && lowering.types()[lowering.checked().maps[map].key].kind != Kind::kVoid;
