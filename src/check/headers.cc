@@ -80,9 +80,7 @@ class HeaderReader {
   syntax::Prelude read(SourceId source, bool is_script) {
     const source::Source& text = request_.sources[source];
     const auto& forced = request_.config.include_files;
-    if (text.text.find("#include") == std::string::npos && text.text.find("# include") == std::string::npos &&
-        (forced.empty() || !is_script))
-      return std::move(prelude_);
+    if (text.text.find("include") == std::string::npos && (forced.empty() || !is_script)) return std::move(prelude_);
     words_.merge(words_of(text.text));
     directory_ = std::filesystem::path(text.name).parent_path().string();
     source::Diagnostics ignored;  // what is wrong is said when the file is parsed in earnest
@@ -99,7 +97,6 @@ class HeaderReader {
   syntax::Prelude read_header(const std::string& path, Span at) {
     std::error_code ignored;
     const std::string absolute = std::filesystem::absolute(path, ignored).string();
-    words_.merge(words_of(""));
     user_.add_line(fmt::format("#include \"{}\"", absolute), path, at);
     compile_user();
     return std::move(prelude_);
@@ -187,7 +184,7 @@ class HeaderReader {
   }
 
   void compile_user() {
-    const Status done = compile(user_, common_flags(), true);
+    const Status done = compile(user_, common_flags(), true, request_.diagnostics);
     if (done) return;
     // Many scripts include <sys/socket.h> for AF_INET alone.
     if (done.error().code == ENOENT && !has_own_header_ && prelude_.has_btf) {
@@ -202,20 +199,23 @@ class HeaderReader {
     std::vector<std::string> flags = common_flags();
     if (const auto own = kernel::kernel_header_flags(request_.kernel.arch()))
       flags.insert(flags.end(), own->begin(), own->end());
-    const Status done = compile(kernel_, flags, false);
-    // Beside BTF this was only an attempt: the name that it was for will be reported as unknown.
-    if (!done && !prelude_.has_btf) complain(kernel_, done.error(), request_.diagnostics);
+    // Beside BTF this is only an attempt: the name that it was for will be reported as unknown.
+    source::Diagnostics ignored;
+    source::Diagnostics& diagnostics = prelude_.has_btf ? ignored : request_.diagnostics;
+    if (const Status done = compile(kernel_, flags, false, diagnostics); !done)
+      complain(kernel_, done.error(), diagnostics);
   }
 
-  Status compile(const Unit& unit, const std::vector<std::string>& flags, bool before_kernel) {
+  Status compile(const Unit& unit, const std::vector<std::string>& flags, bool before_kernel,
+                 source::Diagnostics& diagnostics) {
     CCompiler compiler = TRY(CCompiler::open(flags));
     const auto macros = TRY(compiler.macros(unit.text));
-    if (!macros) return refuse(unit, compiler);
+    if (!macros) return refuse(unit, compiler, diagnostics);
     std::vector<std::string> chosen;
     for (const auto& [name, body] : *macros)
       if (words_.contains(name) && is_wanted(name, body)) chosen.push_back(name);
     const auto compiled = TRY(compiler.compile(unit.text, chosen));
-    if (!compiled) return refuse(unit, compiler);
+    if (!compiled) return refuse(unit, compiler, diagnostics);
     if (!compiled->btf.empty()) TRY_STATUS(request_.kernel.add_types(compiled->btf, before_kernel));
     // The body of a macro that is no number may name others.
     for (size_t i = 0; i < chosen.size(); ++i)
@@ -247,29 +247,28 @@ class HeaderReader {
   }
 
   // The compiler's first complaint, in a sentence of ours.
-  Status refuse(const Unit& unit, const CCompiler& compiler) {
+  static Status refuse(const Unit& unit, const CCompiler& compiler, source::Diagnostics& diagnostics) {
     if (compiler.problems().empty()) return fail("the C compiler failed without saying why");
     const kernel::CProblem& problem = compiler.problems().front();
     const bool is_known = problem.line > 0 && problem.line <= unit.lines.size();
     if (!is_known) {
-      request_.diagnostics.error("unfit-c-compiler", first_include(unit).second,
-                                 "the C compiler cannot do what is needed: " + problem.message,
-                                 "gcc 12 or later describes types as BTF: set CC to it");
+      diagnostics.error("unfit-c-compiler", first_include(unit).second,
+                        "the C compiler cannot do what is needed: " + problem.message,
+                        "gcc 12 or later describes types as BTF: set CC to it");
       return {};
     }
     const auto& [header, span] = unit.lines[problem.line - 1];
     if (problem.is_missing_file) {
       const std::string missing = problem.message.substr(0, problem.message.find(": "));
-      request_.diagnostics.error(
-          "no-such-header", span,
-          problem.where.empty() ? fmt::format("there is no header `{}`", missing)
-                                : fmt::format("there is no header `{}`, which {} includes", missing, problem.where),
-          "-I DIRECTORY says where to look");
+      diagnostics.error("no-such-header", span,
+                        problem.where.empty()
+                            ? fmt::format("there is no header `{}`", missing)
+                            : fmt::format("there is no header `{}`, which {} includes", missing, problem.where),
+                        "-I DIRECTORY says where to look");
     } else {
-      request_.diagnostics.error(
-          "bad-header", span,
-          fmt::format("the C compiler refuses {}: {}", header.empty() ? "this" : header,
-                      problem.where.empty() ? problem.message : problem.where + ": " + problem.message));
+      diagnostics.error("bad-header", span,
+                        fmt::format("the C compiler refuses {}: {}", header.empty() ? "this" : header,
+                                    problem.where.empty() ? problem.message : problem.where + ": " + problem.message));
     }
     return {};
   }

@@ -1,0 +1,2 @@
+#define ESPY_BROKEN 5
+this is not C;
