@@ -250,17 +250,26 @@ std::vector<ExprId> Parser::list(TokenKind close, std::string_view what) {
 // A type may be an argument too: container_of(p, struct foo, m).
 ExprId Parser::argument() { return type_or_expression(); }
 
+// sizeof(int8), and sizeof((int8)) as well.
 ExprId Parser::type_or_expression() {
   const uint32_t begin = stream_.token().begin;
-  if (stream_.at(TokenKind::kIdentifier)) {
-    const auto ahead = look_for_type(stream_.token(), stream_.lexer());
-    if (ahead && (ahead->after.kind == TokenKind::kRightParen || ahead->after.kind == TokenKind::kComma) &&
-        (ahead->known || (ahead->suffix && stream_.peek().kind == TokenKind::kStar))) {
-      const TypeNameId type = type_name();
-      return add(begin, TypeExpr{type});
-    }
-  }
-  return expression();
+  Token first = stream_.token();
+  Lexer lexer = stream_.lexer();
+  size_t open = 0;
+  for (; first.kind == TokenKind::kLeftParen; ++open) first = lexer.next();
+  if (first.kind != TokenKind::kIdentifier) return expression();
+  const std::optional<TypeAhead> ahead = look_for_type(first, lexer);
+  const bool is_pointer = ahead && ahead->suffix && open == 0 && stream_.peek().kind == TokenKind::kStar;
+  if (!ahead || (!ahead->known && !is_pointer)) return expression();
+  Token after = ahead->after;
+  lexer = ahead->lexer;
+  size_t closed = 0;
+  for (; closed < open && after.kind == TokenKind::kRightParen; ++closed) after = lexer.next();
+  if (closed < open || (after.kind != TokenKind::kRightParen && after.kind != TokenKind::kComma)) return expression();
+  for (size_t i = 0; i < open; ++i) stream_.advance();
+  const TypeNameId type = type_name();
+  for (size_t i = 0; i < open; ++i) stream_.advance();
+  return add(begin, TypeExpr{type});
 }
 
 ExprId Parser::sizeof_like(std::string_view name) {
@@ -294,9 +303,7 @@ ExprId Parser::parenthesised() {
   Tuple tuple;
   bool comma = false;
   while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
-    // `(int8)` is `int8`: sizeof((int8)).
-    const bool may_be_type = tuple.elements.empty() && stream_.peek().kind == TokenKind::kRightParen;
-    tuple.elements.push_back(may_be_type ? type_or_expression() : expression());
+    tuple.elements.push_back(expression());
     if (stream_.at(TokenKind::kAssign)) {
       stream_.error("assignment-in-expression", stream_.span(stream_.token()), "an assignment is not a value",
                     "use `==` to compare");
