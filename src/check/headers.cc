@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "base/strings.h"
@@ -72,16 +73,13 @@ struct Unit {
 
 class HeaderReader {
  public:
-  HeaderReader(SourceId main, CheckRequest& request) : request_(request) {
-    words_ = words_of(request_.sources[main].text);
-    prelude_.has_btf = request_.kernel.has_btf();
-  }
+  explicit HeaderReader(CheckRequest& request) : request_(request) { prelude_.has_btf = request_.kernel.has_btf(); }
 
   syntax::Prelude read(SourceId source, bool is_script) {
     const source::Source& text = request_.sources[source];
     const auto& forced = request_.config.include_files;
     if (text.text.find("include") == std::string::npos && (forced.empty() || !is_script)) return std::move(prelude_);
-    words_.merge(words_of(text.text));
+    if (is_script) words_ = words_of(text.text);
     directory_ = std::filesystem::path(text.name).parent_path().string();
     source::Diagnostics ignored;  // what is wrong is said when the file is parsed in earnest
     draft_ = syntax::parse(request_.sources, source, ignored, prelude_);
@@ -97,6 +95,7 @@ class HeaderReader {
   syntax::Prelude read_header(const std::string& path, Span at) {
     std::error_code ignored;
     const std::string absolute = std::filesystem::absolute(path, ignored).string();
+    has_own_header_ = true;
     user_.add_line(fmt::format("#include \"{}\"", absolute), path, at);
     compile_user();
     return std::move(prelude_);
@@ -211,10 +210,13 @@ class HeaderReader {
     CCompiler compiler = TRY(CCompiler::open(flags));
     const auto macros = TRY(compiler.macros(unit.text));
     if (!macros) return refuse(unit, compiler, diagnostics);
-    std::vector<std::string> chosen;
-    for (const auto& [name, body] : *macros)
-      if (words_.contains(name) && is_wanted(name, body)) chosen.push_back(name);
-    const auto compiled = TRY(compiler.compile(unit.text, chosen));
+    std::vector<std::string> chosen, constants;
+    for (const auto& [name, body] : *macros) {
+      if (!is_named(name) || !is_wanted(name, body)) continue;
+      chosen.push_back(name);
+      if (!body.starts_with('(')) constants.push_back(name);
+    }
+    const auto compiled = TRY(compiler.compile(unit.text, constants));
     if (!compiled) return refuse(unit, compiler, diagnostics);
     if (!compiled->btf.empty()) TRY_STATUS(request_.kernel.add_types(compiled->btf, before_kernel));
     // The body of a macro that is no number may name others.
@@ -222,6 +224,9 @@ class HeaderReader {
       define(chosen[i], first_include(unit).second, *macros, compiled->numbers, chosen);
     return {};
   }
+
+  // What an import includes is for all, also for imports that are not read yet.
+  bool is_named(const std::string& name) const { return words_ ? words_->contains(name) : !name.starts_with("__"); }
 
   // One that stands for itself is an enumerator, and one without a body a mere mark; both are said by other means. The
   // script's own definitions, and words of the language, stay what they are.
@@ -287,7 +292,8 @@ class HeaderReader {
   }
 
   CheckRequest& request_;
-  std::set<std::string, std::less<>> words_, own_;
+  std::optional<std::set<std::string, std::less<>>> words_;  // of the script; nothing for an import
+  std::set<std::string, std::less<>> own_;
   syntax::Prelude prelude_;
   syntax::Ast draft_;
   std::string directory_;
@@ -297,12 +303,12 @@ class HeaderReader {
 
 }  // namespace
 
-syntax::Prelude read_headers(SourceId source, SourceId main, CheckRequest& request) {
-  return HeaderReader(main, request).read(source, source == main);
+syntax::Prelude read_headers(SourceId source, bool is_script, CheckRequest& request) {
+  return HeaderReader(request).read(source, is_script);
 }
 
-syntax::Prelude compile_header(const std::string& path, Span at, SourceId main, CheckRequest& request) {
-  return HeaderReader(main, request).read_header(path, at);
+syntax::Prelude compile_header(const std::string& path, Span at, CheckRequest& request) {
+  return HeaderReader(request).read_header(path, at);
 }
 
 }  // namespace espy::check

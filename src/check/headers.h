@@ -14,11 +14,11 @@
 
 namespace espy::check {
 
-// What `source` must know before it is parsed. `main` is the script, whose words count for headers that an import
-// includes. Errors go to request.diagnostics.
-syntax::Prelude read_headers(source::SourceId source, source::SourceId main, CheckRequest& request);
+// What `source` must know before it is parsed. Of a script, only macros that it names are read; of an import
+// (`is_script` false) all, as others may name them. Errors go to request.diagnostics.
+syntax::Prelude read_headers(source::SourceId source, bool is_script, CheckRequest& request);
 
 // The same for an imported header that this language cannot read itself, as a C compiler reads it. `at` is the import.
-syntax::Prelude compile_header(const std::string& path, source::Span at, source::SourceId main, CheckRequest& request);
+syntax::Prelude compile_header(const std::string& path, source::Span at, CheckRequest& request);
 
 }  // namespace espy::check

@@ -124,7 +124,7 @@ class Importer {
     std::string text{std::istreambuf_iterator<char>(file), {}};
     const SourceId source = sources_.add(path.lexically_normal().string(), std::move(text), at);
     if (name.ends_with(kHeader) && !is_readable(source)) {
-      syntax::Prelude compiled = compile_header(path.string(), at, script_, request_);
+      syntax::Prelude compiled = compile_header(path.string(), at, request_);
       return append(whole_.c_definitions, compiled.definitions);
     }
     read(path, source);
@@ -138,7 +138,7 @@ class Importer {
   }
 
   void read(const fs::path& path, SourceId source) {
-    const syntax::Prelude prelude = read_headers(source, script_, request_);
+    const syntax::Prelude prelude = read_headers(source, false, request_);
     syntax::Ast part = syntax::parse_part(sources_, source, whole_, diagnostics_, prelude);
     for (const syntax::ConfigEntry& entry : part.config)
       diagnostics_.error("config-in-import", entry.span, "only the script itself may set `config`");

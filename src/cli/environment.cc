@@ -138,7 +138,7 @@ Result<source::SourceId> read_script(const Options& options, source::Sources& so
 }
 
 syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request) {
-  const syntax::Prelude prelude = check::read_headers(script, script, request);
+  const syntax::Prelude prelude = check::read_headers(script, true, request);
   // Without its headers, more would be wrong than is.
   if (request.diagnostics.has_errors()) return {};
   return syntax::parse(request.sources, script, request.diagnostics, prelude);

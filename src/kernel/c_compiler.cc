@@ -114,34 +114,36 @@ Result<std::optional<CCompiler::Macros>> CCompiler::macros(const std::string& te
   return out;
 }
 
-// Each name gets a line of its own. Those whose lines the compiler complains of are no integers, and are left out the
-// second time. `| 0` refuses pointers and fractions, which a bare initializer would take.
+// Each name gets a variable on a line of its own. Those whose lines the compiler complains of are no integers, and are
+// left out the next time. `| 0` refuses pointers and fractions, which a bare initializer would take.
 Result<std::optional<CCompiler::Compiled>> CCompiler::compile(const std::string& text,
                                                               const std::vector<std::string>& names) {
-  const std::string head =
-      text + fmt::format("__attribute__((section(\"{}\"))) const long long espy_numbers[] = {{ 0,\n", kNumbersSection);
-  const auto first_line = static_cast<uint32_t>(std::ranges::count(head, '\n') + 1);
+  constexpr int kMostAttempts = 4;  // some mistakes hide others
+  const auto first_line = static_cast<uint32_t>(std::ranges::count(text, '\n') + 1);
   const std::string object = scratch_.path() + "/headers.o";
   std::set<uint32_t> refused;
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    std::string body = head;
-    for (uint32_t i = 0; i < names.size(); ++i)
-      body += refused.contains(first_line + i) ? "0,\n" : fmt::format("({}) | 0,\n", names[i]);
-    const ProcessOutput output =
-        TRY(run(body + "};\n", {"-O0", "-gbtf", "-fno-eliminate-unused-debug-types", "-c", "-o", object}));
+  for (int attempt = 1;; ++attempt) {
+    std::string body = text;
+    for (uint32_t i = 0; i < names.size(); ++i) {
+      const std::string value = refused.contains(first_line + i) ? "0" : fmt::format("({}) | 0", names[i]);
+      body += fmt::format("const long long espy_number_{} __attribute__((section(\"{}\"))) = {};\n", i, kNumbersSection,
+                          value);
+    }
+    const ProcessOutput output = TRY(
+        run(body, {"-O0", "-fno-toplevel-reorder", "-gbtf", "-fno-eliminate-unused-debug-types", "-c", "-o", object}));
     if (output.status == 0) break;
     bool is_known = false;
     for (const std::string_view line : split(output.err, '\n')) {
       const uint32_t named = named_line(line, source_path());
       if (named >= first_line) is_known |= refused.insert(named).second;
     }
-    if (!is_known || attempt == 1) return std::nullopt;
+    if (!is_known || attempt == kMostAttempts) return std::nullopt;
   }
   const std::string elf = TRY(read_file(object));
   Compiled out{.btf = std::string(section_of(elf, ".BTF"))};
   const std::string_view numbers = section_of(elf, kNumbersSection);
   for (uint32_t i = 0; i < names.size(); ++i) {
-    const auto value = read_at<int64_t>(numbers, (uint64_t{i} + 1) * sizeof(int64_t));
+    const auto value = read_at<int64_t>(numbers, uint64_t{i} * sizeof(int64_t));
     if (value && !refused.contains(first_line + i)) out.numbers.emplace(names[i], *value);
   }
   return out;
