@@ -50,7 +50,7 @@ bench:  ## Build and run the benchmarks (sudo); OPTIONS=--quick for the short fo
 fuzz:  ## Try random scripts and records for SECONDS (60) each
 	@mkdir -p build-debug
 	@$(call cmake_build,build-debug,-DCMAKE_BUILD_TYPE=Debug,--target fuzzers)
-	@for name in parse check events; do build-debug/tests/fuzz_$$name $(or $(SECONDS),60) $$([ $$name = events ] || find tests/golden -name '*.bt') || exit 1; done
+	@for name in parse check events; do build-debug/tests/fuzz_$$name $(or $(SECONDS),60) $$([ $$name = events ] || find tests/golden tools -name '*.bt') || exit 1; done
 
 lint:  ## Check format, layers, sizes, and with clang-tidy what changed
 	@scripts/lint
