@@ -119,26 +119,69 @@ class ProgramGenerator {
   explicit ProgramGenerator(uint32_t seed) : random_(seed) {}
 
   std::string generate() {
-    out_ = "begin {\n";
+    out_ = kDefinitions;
+    out_ += "begin {\n";
     for (uint32_t i = 0; i < kVariables; ++i) {
       types_.push_back(&random_.pick(kTypes));
       const std::string first = number(random_, *types_[i]);
       line(fmt::format("let $v{} : {} = ({})({});", i, types_[i]->name, types_[i]->name, first));
     }
     for (uint32_t i = 0; i < 3; ++i) line(fmt::format("@s{} = (int64)({});", i, number(random_, kTypes[3])));
+    for (uint32_t i = 0; i < kTexts; ++i) line(fmt::format("let $t{} : string[16] = {};", i, text_literal()));
+    line(
+        "@pair[0] = ((int64)1, (uint8)2); @record = (number = (int64)1, word = $t0); @m[0] = (int64)1; @c[0] = "
+        "count();");
     block(3, 6);
     for (uint32_t i = 0; i < kVariables; ++i) line(fmt::format("@out{} = $v{};", i, i));
+    for (uint32_t i = 0; i < kTexts; ++i) line(fmt::format("@text{} = $t{};", i, i));
     return out_ + "}\n";
   }
 
  private:
-  static constexpr uint32_t kVariables = 5;
+  static constexpr uint32_t kVariables = 5, kTexts = 2;
+  static constexpr const char* kDefinitions =
+      "#define TWICE(x) ((x) * 2)\n"
+      "enum Shade { DARK, LIGHT = 5 };\n"
+      "let @kept = lruhash(16);\n"
+      "fn mix($a : int64, $b : int64) : int64 { if ($a > $b) { return $a ^ 7; } return $b - $a; }\n"
+      "macro either($x, e) { $x > 3 ? (int64)e : (int64)$x }\n";
 
   void line(const std::string& text) { out_ += std::string(2 * indent_, ' ') + text + "\n"; }
 
   std::string variable() { return fmt::format("$v{}", random_.below(kVariables)); }
 
+  // What else the language has that gives a number.
+  std::string rich_operand() {
+    switch (random_.below(16)) {
+      case 0: return fmt::format("mix((int64){}, (int64){})", variable(), variable());
+      case 1: return fmt::format("either({}, {})", variable(), random_.below(50));
+      case 2: return fmt::format("TWICE((int64){})", variable());
+      case 3: return fmt::format("(int64)(has_key(@m, {}) ? 3 : 4)", key());
+      case 4: return fmt::format("((int64)len(@m))");
+      case 5: return fmt::format("((int64)strlen({}))", text());
+      case 6: return fmt::format("(int64)({} == {} ? 10 : 20)", text(), text_literal());
+      case 7: return fmt::format("(int64)(strcontains({}, \"b\") ? 1 : 2)", text());
+      case 8: return fmt::format("(int64)(strncmp({}, {}, 2) == 0 ? 5 : 6)", text(), text());
+      case 9: return fmt::format("(int64)bswap((uint32){})", variable());
+      case 10: return fmt::format("(int64)((uint8[8])(uint64){})[{} & 7]", variable(), variable());
+      case 11: return fmt::format("(int64)@pair[{}].{}", key(), random_.below(2));
+      case 12: return "(int64)@record.number";
+      case 13: return fmt::format("(int64)@c[{}]", key());
+      case 14: {
+        const uint32_t number = counters_++;
+        return fmt::format("(int64)({{ let $z{} = (int64){}; $z{} * 3 }})", number, variable(), number);
+      }
+      default: return fmt::format("(int64)(LIGHT + sizeof({}))", random_.pick(kTypes).name);
+    }
+  }
+  std::string text_literal() {
+    static constexpr const char* kWords[] = {"\"\"", "\"a\"", "\"abc\"", "\"b\"", "\"fifteen letters\""};
+    return random_.pick(kWords);
+  }
+  std::string text() { return fmt::format("$t{}", random_.below(kTexts)); }
+
   std::string operand() {
+    if (random_.one_in(6)) return rich_operand();
     switch (random_.below(6)) {
       case 0: return number_or_parenthesized();
       case 1: return fmt::format("@s{}", random_.below(3));
@@ -207,7 +250,31 @@ class ProgramGenerator {
     }
   }
 
+  void rich_statement(unsigned depth) {
+    const uint32_t number = counters_++;
+    switch (random_.below(depth == 0 ? 11 : 12)) {
+      case 0: return line(fmt::format("{} = {};", text(), text_literal()));
+      case 1: return line(fmt::format("{} = {} ? {} : {};", text(), condition(0), text_literal(), text_literal()));
+      case 2: return line(fmt::format("@pair[{}] = ((int64){}, (uint8){});", key(), variable(), variable()));
+      case 3: return line(fmt::format("@record = (number = (int64){}, word = {});", variable(), text()));
+      case 4: return line(fmt::format("@by[{} & 1, {}] = (int64){};", variable(), text(), variable()));
+      case 5: return line(fmt::format("@words[{}]++; @counted[{}] = count();", text(), text()));
+      case 6: return line(fmt::format("@kept[{}] = (int64){};", key(), variable()));
+      case 7: return line(fmt::format("@bytes = (uint8[4])(uint32){};", variable()));
+      case 8: return line(fmt::format("@joined[{}] = str_concat({}, {});", key(), text(), text()));
+      case 9: return line(fmt::format("if (find(@m, {}, $f{})) {{ @found = $f{}; }}", key(), number, number));
+      case 10:
+        return line(fmt::format("@s{} = if {} {{ (int64){} }} else {{ (int64){} }};", random_.below(3), condition(0),
+                                variable(), variable()));
+      default:
+        // In no certain order: only what any order adds up to.
+        return line(fmt::format("for ($kv{} : @m) {{ @total += $kv{}.0 * 3 + $kv{}.1; @turns = count(); }}", number,
+                                number, number));
+    }
+  }
+
   void statement(unsigned depth) {
+    if (random_.one_in(4)) return rich_statement(depth);
     switch (depth == 0 ? random_.below(3) : random_.below(8)) {
       case 0:
       case 1: return assignment();
