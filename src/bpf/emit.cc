@@ -10,6 +10,21 @@
 namespace espy::bpf {
 namespace {
 
+// The unit's functions without those that nothing calls any more: the kernel wants to know of no others than it finds.
+std::vector<ir::FunctionId> called_functions(const ir::Module& module, const ir::Unit& unit) {
+  std::vector<ir::FunctionId> called = {unit.functions.front()};
+  for (size_t i = 0; i < called.size(); ++i) {
+    const ir::Function& function = module.functions[called[i]];
+    for (const ir::Block& block : function.blocks) {
+      for (ir::ValueId id : block.instructions) {
+        const ir::FunctionId callee = function.values[id].function;
+        if (callee.valid() && std::find(called.begin(), called.end(), callee) == called.end()) called.push_back(callee);
+      }
+    }
+  }
+  return called;
+}
+
 CodedFunction compile(const ir::Module& module, ir::FunctionId id, const Target& target) {
   const ir::Function& function = module.functions[id];
   CodedFunction out{id, &function, select(function, target)};
@@ -56,7 +71,7 @@ std::vector<EmitProblem> emit(const ir::Module& module, const Target& target, pr
   std::vector<EmitProblem> problems;
   for (const ir::Unit& unit : module.units) {
     std::vector<CodedFunction> functions;
-    for (ir::FunctionId id : unit.functions) functions.push_back(compile(module, id, target));
+    for (ir::FunctionId id : called_functions(module, unit)) functions.push_back(compile(module, id, target));
     StackCheck check(functions);
     for (size_t i = 0; i < functions.size(); ++i) {
       uint32_t bytes = i == 0 ? check.chain_bytes(0) : functions[i].machine.stack_bytes;

@@ -131,7 +131,8 @@ void UnitLowering::hide_variables() {
   const std::vector<Home> homes = activation().homes;
   for (uint32_t i = 0; i < homes.size(); ++i) {
     const bool is_number = types::is_integer(types()[unit_->variables[VariableId{i}].type]);
-    if (is_number && homes[i].slot.valid()) write_slot(homes[i].slot, hide_from_verifier(read_slot(homes[i].slot)));
+    const bool is_here = homes[i].slot.valid() && homes[i].owner == function_id_;
+    if (is_number && is_here) write_slot(homes[i].slot, hide_from_verifier(read_slot(homes[i].slot)));
   }
 }
 
