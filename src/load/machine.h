@@ -123,6 +123,9 @@ class Machine {
   virtual Status start_walk(ProgramId program);
   virtual std::vector<int> walks() const { return {}; }
   virtual uint64_t attached_count() const = 0;
+  // Probes of a wildcard that the kernel does not allow: their number is said at the end.
+  void leave_out(uint64_t count) { left_out_ += count; }
+  uint64_t left_out() const { return left_out_; }
   virtual void detach_watchpoints(uint64_t) {}            // of this address
   virtual uint64_t skipped_runs(ProgramId) { return 0; }  // since the program, or another, was running already
   // Nothing fires once this returns, or, where closing is slow, soon after; reading the maps stays possible.
@@ -130,6 +133,9 @@ class Machine {
 
   // ---- Time and signals, so that a simulator can own them
   virtual uint64_t now_ns() = 0;  // CLOCK_BOOTTIME, as `nsecs` is
+
+ private:
+  uint64_t left_out_ = 0;
 };
 
 inline Status Machine::attach_kprobe(ProgramId, const Kprobe&, uint64_t) { return fail("no kprobes here"); }

@@ -159,6 +159,7 @@ Status attach_possible(load::Machine& machine, program::ProgramId program, const
   if (status || count == 1) return status;
   const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2));
   const Status second = attach_possible(machine, program, part_of(probes, count / 2, count));
+  if (first.has_value() != second.has_value()) machine.leave_out(first ? count - count / 2 : count / 2);
   return first ? first : second;
 }
 
@@ -210,7 +211,9 @@ Status attach(spec::AttachRequest& request) {
     if (status) ++attached;
     if (!status) last = status;
   }
-  return attached > 0 ? Status{} : last;
+  if (attached == 0) return last;
+  request.machine.leave_out(request.probes.size() - attached);
+  return {};
 }
 
 template <const spec::Provider& kRow>

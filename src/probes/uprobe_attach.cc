@@ -28,6 +28,7 @@ Status attach_possible(load::Machine& machine, program::ProgramId program, const
   if (status || count == 1 || status.error().code != kNotSupported) return status;
   const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2));
   const Status second = attach_possible(machine, program, part_of(probes, count / 2, count));
+  if (first.has_value() != second.has_value()) machine.leave_out(first ? count - count / 2 : count / 2);
   return first ? first : second;
 }
 

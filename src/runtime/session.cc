@@ -421,6 +421,11 @@ void Session::show_losses() {
                   fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it): {}",
                               cut_strings_.limit_bytes, cut_strings_.count),
                   "", 0, 0, 0);
+  if (const uint64_t left_out = impl_->machine.left_out(); left_out > 0)
+    sink_.message(
+        "runtime_error",
+        fmt::format("functions that a wildcard matches and the kernel lets nobody probe were left out: {}", left_out),
+        "", 0, 0, 0);
   uint64_t skipped = 0;
   for (const program::ProgramId id : program_.programs.ids()) skipped += impl_->machine.skipped_runs(id);
   if (skipped > 0)
