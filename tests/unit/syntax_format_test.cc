@@ -24,7 +24,7 @@ TEST(Format, KeepsTheTreeAndIsStable) {
 
 std::vector<std::string> scripts_of_the_repository() {
   namespace fs = std::filesystem;
-  const fs::path root = fs::path(__FILE__).parent_path().parent_path().parent_path();
+  const fs::path root = ESPY_ROOT;
   std::vector<std::string> out;
   for (const char* directory : {"tests/golden", "tests/live", "tests/language", "tools"})
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / directory))
