@@ -23,6 +23,7 @@ using ir::ValueId;
 using lower::Lowering;
 using spec::CallSite;
 using types::AddressSpace;
+using types::Kind;
 using types::TypeId;
 
 constexpr uint32_t kLongestName = 255;   // NAME_MAX
@@ -35,6 +36,13 @@ TypeId check_path(Checker& checker, const CallSite& call) {
     checker.error("no-btf", call.span, "`path` needs the kernel's types (BTF)");
     break;
   }
+  const TypeId given = checker.type(call.arguments[0]);
+  const types::Type& type = checker.types()[given];
+  const bool is_path = type.kind == Kind::kStruct && type.name == "path";
+  if (!is_path && type.kind != Kind::kPointer && type.kind != Kind::kInt)
+    checker.error(
+        "wrong-argument", checker.ast()[call.arguments[0]].span,
+        "`path`'s first argument must be a `struct path` or its address, not " + to_string(checker.types(), given));
   uint64_t capacity = checker.config().max_strlen;
   if (call.arguments.size() > 1) {
     const int64_t size = checker.integer(call.arguments[1]).value_or(1);
