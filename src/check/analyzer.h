@@ -181,7 +181,8 @@ class Analyzer final : public Checker {
   TypeId address_of(ExprId id, const syntax::Unary& node);
   TypeId comparison(ExprId id, const syntax::Binary& node, TypeId left, TypeId right);
   TypeId arithmetic(ExprId id, const syntax::Binary& node, TypeId left, TypeId right);
-  bool folds(ExprId constant);
+  bool is_number_literal(ExprId constant);
+  bool has_cast(ExprId id);
   std::optional<TypeId> fold_operands(ExprId id, const syntax::Binary& node);
   void adapt_literal(ExprId literal, TypeId other);
   TypeId binary_type(syntax::BinaryOp op, TypeId left, TypeId right, ExprId left_expr, ExprId right_expr);

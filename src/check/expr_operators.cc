@@ -27,7 +27,7 @@ TypeId Analyzer::visit(ExprId id, const Unary& node) {
     error("bad-operands", span(id), std::string("`") + spelling(node.op) + "` does not work on " + show(operand));
     return {};
   }
-  if (const auto known = number_of(node.operand); known && (is_not || folds(node.operand))) {
+  if (const auto known = number_of(node.operand); known && (is_not || is_number_literal(node.operand))) {
     const auto folded = fold_unary(node.op, *known);
     if (!folded) {
       error("bad-constant", span(id), "unable to fold literals due to overflow or underflow");
@@ -114,16 +114,24 @@ TypeId Analyzer::address_of(ExprId id, const Unary& node) {
 }
 
 void Analyzer::adapt_literal(ExprId literal, TypeId other) {
-  if (!literal || !is_literal(literal) || !other || !type(literal)) return;
-  if (type_of(type(literal)).kind != Kind::kInt || type_of(other).kind != Kind::kInt) return;
+  if (!literal || !other || !is_number_literal(literal) || type_of(other).kind != Kind::kInt) return;
   const auto known = number_of(literal);
   if (!known || (!known->is_unsigned && known->bits < 0)) return;
   if (!type_of(other).is_signed && fits(type_of(other), known->bits, true)) fact(literal).type = other;
 }
 
-// Literals are numbers and compute exactly. One that a cast made unsigned computes modulo 2^64, as variables of its
-// type do: that is left to the optimiser, which knows the CPU's arithmetic.
-bool Analyzer::folds(ExprId constant) { return is_literal(constant) || type_of(type(constant)).is_signed; }
+// Literals are numbers and compute exactly. One that was cast computes as variables of its type do: that is left to the
+// optimiser, which knows the CPU's arithmetic. So are truth values.
+bool Analyzer::is_number_literal(ExprId constant) {
+  return is_literal(constant) && type_of(type(constant)).kind == Kind::kInt && !has_cast(constant);
+}
+
+bool Analyzer::has_cast(ExprId id) {
+  if (const auto* unary = ast().get<Unary>(id)) return has_cast(unary->operand);
+  if (const auto* binary = ast().get<Binary>(id)) return has_cast(binary->left) || has_cast(binary->right);
+  if (const auto* comptime = ast().get<syntax::Comptime>(id)) return has_cast(comptime->operand);
+  return ast().get<syntax::Cast>(id) != nullptr;
+}
 
 std::optional<TypeId> Analyzer::fold_operands(ExprId id, const Binary& node) {
   const auto a = number_of(node.left);
@@ -131,7 +139,7 @@ std::optional<TypeId> Analyzer::fold_operands(ExprId id, const Binary& node) {
   // Where neither is negative, the order is the same in every arithmetic.
   const auto is_natural = [](Number n) { return n.is_unsigned || n.bits >= 0; };
   const bool compares = a && b && is_comparison(node.op) && is_natural(*a) && is_natural(*b);
-  if (a && b && (is_logical(node.op) || compares || (folds(node.left) && folds(node.right)))) {
+  if (a && b && (is_logical(node.op) || compares || (is_number_literal(node.left) && is_number_literal(node.right)))) {
     const auto folded = fold_binary(node.op, *a, *b);
     if (!folded) {
       error("bad-constant", span(id), "unable to fold literals due to overflow or underflow");
@@ -235,7 +243,7 @@ TypeId Analyzer::binary_type(BinaryOp op, TypeId left, TypeId right, ExprId left
   if (is_shift) return types().int_type(8, is_signed(left));
   // A literal that is not negative takes the other side's sign.
   const auto adapts = [&](ExprId e) {
-    if (!e || !is_literal(e)) return false;
+    if (!e || !is_number_literal(e)) return false;
     const auto known = number_of(e);
     return known && (known->is_unsigned || known->bits >= 0);
   };
