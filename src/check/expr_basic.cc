@@ -273,7 +273,8 @@ TypeId Analyzer::branches(ExprId id, ExprId a, ExprId b) {
   const TypeId right = type(b);
   if (!left || !right) return {};
   Slot slot;
-  if (slot.add(types(), left, constant(a), is_literal(a)) && slot.add(types(), right, constant(b), is_literal(b)))
+  if (slot.add(types(), left, constant(a), is_number_literal(a)) &&
+      slot.add(types(), right, constant(b), is_number_literal(b)))
     return slot.type;
   if (type_of(left).kind == Kind::kVoid && type_of(right).kind == Kind::kVoid) return left;
   error("type-mismatch", span(id),

@@ -12,28 +12,34 @@ namespace {
 
 constexpr size_t kMaxBytes = 512;
 
-// What one block does with the slots: those that it reads before it has written what is read, and those that it
-// writes wholly.
+using Slots = std::vector<bool>;
+
+// What one block does with the slots: those that it loads from, or gives to calls, before it has written what is read;
+// those that it writes wholly; and those that it reads or writes at all.
 struct Summary {
-  std::vector<bool> reads, overwrites;
+  Slots loads, gives, overwrites, touches;
 };
 
 Summary summarize(const Function& function, const Memory& memory, const Block& block) {
-  Summary out{std::vector<bool>(function.slots.size()), std::vector<bool>(function.slots.size())};
+  const Slots none(function.slots.size());
+  Summary out{none, none, none, none};
   std::map<uint32_t, std::bitset<kMaxBytes>> written;
   for (ValueId id : block.instructions) {
     const Instruction& each = function.values[id];
     memory.for_each_read(each, [&](const Location& at, uint32_t size) {
       if (!at.is_slot()) return;
+      out.touches[at.id] = true;
       const uint32_t slot_bytes = std::min<uint32_t>(function.slots[SlotId{at.id}].size_bytes, kMaxBytes);
       const bool is_known = at.is_exact && size != 0;
       const size_t begin = is_known ? std::min<size_t>(at.offset, slot_bytes) : 0;
       const size_t end = is_known ? std::min<size_t>(begin + size, slot_bytes) : slot_bytes;
       for (size_t i = begin; i < end; ++i)
-        if (!written[at.id][i]) out.reads[at.id] = true;
+        if (!written[at.id][i]) (is_call(each.op) ? out.gives : out.loads)[at.id] = true;
     });
     memory.for_each_write(each, [&](const Location& at, uint32_t size) {
-      if (!at.is_slot() || !at.is_exact) return;
+      if (!at.is_slot()) return;
+      out.touches[at.id] = true;
+      if (!at.is_exact) return;
       for (size_t i = at.offset; i < std::min<size_t>(at.offset + size, kMaxBytes); ++i) written[at.id][i] = true;
     });
   }
@@ -42,28 +48,61 @@ Summary summarize(const Function& function, const Memory& memory, const Block& b
   return out;
 }
 
-}  // namespace
-
-SlotLiveness::SlotLiveness(const Function& function) : live_(function.blocks.size()) {
-  const Memory memory(function);
-  std::vector<Summary> summaries;
-  for (const Block& block : function.blocks) summaries.push_back(summarize(function, memory, block));
-  for (size_t i = 0; i < live_.size(); ++i) {
-    live_[i] = summaries[i].reads;
-    for (SlotId slot : function.slots.ids())
-      if (!memory.is_private(slot)) live_[i][slot.index] = true;
+// By block: which slots may have been touched before it.
+std::vector<Slots> touched_before(const Function& function, const std::vector<BlockId>& order,
+                                  const std::vector<Summary>& summaries) {
+  std::vector<Slots> touched(function.blocks.size(), Slots(function.slots.size()));
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (BlockId block : order) {
+      for (const Target& target : terminator(function, block).targets) {
+        for (size_t slot = 0; slot < function.slots.size(); ++slot) {
+          const bool is_touched = touched[block.index][slot] || summaries[block.index].touches[slot];
+          if (!is_touched || touched[target.block.index][slot]) continue;
+          touched[target.block.index][slot] = changed = true;
+        }
+      }
+    }
   }
-  const std::vector<BlockId> order = reverse_post_order(function);
+  return touched;
+}
+
+// By block: which slots may be read from its start on, before they are written wholly.
+std::vector<Slots> wanted(const Function& function, const std::vector<BlockId>& order,
+                          const std::vector<Summary>& summaries, Slots Summary::*reads) {
+  std::vector<Slots> out;
+  for (const Summary& summary : summaries) out.push_back(summary.*reads);
   for (bool changed = true; changed;) {
     changed = false;
     for (auto block = order.rbegin(); block != order.rend(); ++block) {
       for (const Target& target : terminator(function, *block).targets) {
         for (size_t slot = 0; slot < function.slots.size(); ++slot) {
-          if (!live_[target.block.index][slot] || live_[block->index][slot] || summaries[block->index].overwrites[slot])
-            continue;
-          live_[block->index][slot] = changed = true;
+          const bool is_known = out[block->index][slot] || summaries[block->index].overwrites[slot];
+          if (is_known || !out[target.block.index][slot]) continue;
+          out[block->index][slot] = changed = true;
         }
       }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+SlotLiveness::SlotLiveness(const Function& function) {
+  const Memory memory(function);
+  const std::vector<BlockId> order = reverse_post_order(function);
+  std::vector<Summary> summaries;
+  for (const Block& block : function.blocks) summaries.push_back(summarize(function, memory, block));
+  live_ = wanted(function, order, summaries, &Summary::loads);
+  // A call may read what it is given, so that what it only fills looks wanted from the function's start on; but there
+  // is nothing in it yet.
+  const std::vector<Slots> given = wanted(function, order, summaries, &Summary::gives);
+  const std::vector<Slots> touched = touched_before(function, order, summaries);
+  for (BlockId block : function.blocks.ids()) {
+    for (SlotId slot : function.slots.ids()) {
+      const bool is_given = given[block.index][slot.index] && touched[block.index][slot.index];
+      if (is_given || !memory.is_private(slot)) live_[block.index][slot.index] = true;
     }
   }
 }
