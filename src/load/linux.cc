@@ -1,5 +1,6 @@
 #include "load/linux.h"
 
+#include <fmt/format.h>
 #include <linux/bpf.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -69,6 +70,23 @@ Status LinuxMachine::load(const program::Program& program, const types::Types& /
 
 // ---- Maps ---------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// Stacks have at most as many frames as kernel.perf_event_max_stack says (kernel/bpf/stackmap.c).
+Status refused_map(const program::BpfMap& shape, int error) {
+  if (shape.kind == program::MapKind::kStackTrace && error == EINVAL) {
+    const uint32_t frames = shape.value_size / 8;
+    return fail(fmt::format("the kernel does not keep stacks of {} frames", frames), error,
+                fmt::format("`sysctl kernel.perf_event_max_stack` shows the most; `sysctl -w "
+                            "kernel.perf_event_max_stack={}` allows them",
+                            frames));
+  }
+  return fail_errno("cannot create the map `" + shape.name + "`", error,
+                    error == EPERM ? "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON" : "");
+}
+
+}  // namespace
+
 Status LinuxMachine::create_map(const program::BpfMap& shape) {
   MapCreateAttr attr;
   attr.map_type = number_of(shape.kind);
@@ -80,10 +98,7 @@ Status LinuxMachine::create_map(const program::BpfMap& shape) {
   if (is_hash(shape.kind) && !shape.is_preallocated) attr.map_flags |= BPF_F_NO_PREALLOC;
   copy_name(attr.map_name, shape.name);
   const long fd = bpf(Command::kMapCreate, attr);
-  if (fd < 0) {
-    return fail_errno("cannot create the map `" + shape.name + "`", static_cast<int>(-fd),
-                      fd == -EPERM ? "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON" : "");
-  }
+  if (fd < 0) return refused_map(shape, static_cast<int>(-fd));
   const uint32_t copies = is_per_cpu(shape.kind) ? possible_cpus() : 1;
   const MapId id = maps_.add(LoadedMap{OwnedFd(static_cast<int>(fd)), shape, {}, 0});
   maps_[id].stored_value_size = copies == 1 ? shape.value_size : round_up_to_8(shape.value_size) * copies;
@@ -227,8 +242,9 @@ Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, c
   const program::BpfProgram& program = whole.programs[id];
   const std::vector<program::BpfInsn> code = patched(program, [&](MapId map) { return maps_[map].fd.get(); });
   static_assert(sizeof(program::BpfInsn) == 8);
-  const bool needs_btf = std::any_of(program.functions.begin(), program.functions.end(),
-                                     [](const program::FunctionInfo& f) { return f.is_callback || f.memory_bytes != 0; });
+  const bool needs_btf =
+      std::any_of(program.functions.begin(), program.functions.end(),
+                  [](const program::FunctionInfo& f) { return f.is_callback || f.memory_bytes != 0; });
   ProgLoadAttr attr;
   attr.prog_type = number_of(program.kind);
   attr.insn_cnt = static_cast<uint32_t>(code.size());
