@@ -129,6 +129,9 @@ bool Analyzer::is_number_literal(ExprId constant) {
 bool Analyzer::has_cast(ExprId id) {
   if (const auto* unary = ast().get<Unary>(id)) return has_cast(unary->operand);
   if (const auto* binary = ast().get<Binary>(id)) return has_cast(binary->left) || has_cast(binary->right);
+  if (const auto* choice = ast().get<Ternary>(id))
+    return has_cast(choice->then_value.valid() ? choice->then_value : choice->condition) ||
+           has_cast(choice->else_value);
   if (const auto* comptime = ast().get<syntax::Comptime>(id)) return has_cast(comptime->operand);
   return ast().get<syntax::Cast>(id) != nullptr;
 }
