@@ -200,10 +200,10 @@ class JsonSink final : public Sink {
   void explain(std::string_view) override {}
 
   void helper_error(const HelperError& error) override {
-    out_.write(fmt::format("{{\"type\": \"helper_error\", \"msg\": {}, \"helper\": {}, \"retcode\": {}, \"filename\": {}, "
-                           "\"line\": {}, \"col\": {}}}\n",
-                           quoted(error.message), quoted(error.helper), error.code, quoted(error.file), error.line,
-                           error.column));
+    out_.write(fmt::format(
+        "{{\"type\": \"helper_error\", \"msg\": {}, \"helper\": {}, \"retcode\": {}, \"filename\": {}, "
+        "\"line\": {}, \"col\": {}}}\n",
+        quoted(error.message), quoted(error.helper), error.code, quoted(error.file), error.line, error.column));
   }
 
   void end() override {}
