@@ -105,12 +105,37 @@ Status LinuxMachine::create_map(const program::BpfMap& shape) {
   return fill_and_map(maps_[id]);
 }
 
+namespace {
+
+tl::unexpected<Error> cannot_map(const program::BpfMap& shape) {
+  return fail_errno("cannot map `" + shape.name + "` into memory", errno);
+}
+
+}  // namespace
+
+// The first bytes of one value of an array, over the address range that is reserved for it. Values are whole pages.
+Status LinuxMachine::map_part(const LoadedMap& map, uint32_t index, size_t size) {
+  const size_t at = size_t{index} * map.shape.value_size;
+  void* start = ::mmap(map.mapping.bytes().data() + at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                       map.fd.get(), static_cast<off_t>(at));
+  if (start == MAP_FAILED) return cannot_map(map.shape);
+  return {};
+}
+
+Status LinuxMachine::map_value(MapId id, uint32_t index) {
+  return map_part(maps_[id], index, maps_[id].shape.value_size);
+}
+
 Status LinuxMachine::fill_and_map(LoadedMap& map) {
   if (map.shape.is_mmapable) {
     const size_t size = mapped_size(map.shape);
-    void* start = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, map.fd.get(), 0);
-    if (start == MAP_FAILED) return fail_errno("cannot map `" + map.shape.name + "` into memory", errno);
+    const bool is_whole = map.shape.first_bytes == 0;
+    void* start = is_whole ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, map.fd.get(), 0)
+                           : ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) return cannot_map(map.shape);
     map.mapping = Mapping(static_cast<std::byte*>(start), size);
+    for (uint32_t i = 0; !is_whole && i < map.shape.max_entries; ++i)
+      if (const Status done = map_part(map, i, map.shape.first_bytes); !done) return done;
   }
   if (!map.shape.initial.empty()) {
     std::string value = map.shape.initial;

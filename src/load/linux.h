@@ -42,6 +42,7 @@ class LinuxMachine final : public Machine {
   const std::string& verifier_log() const override { return log_; }
 
   std::span<std::byte> memory(MapId map) override;
+  Status map_value(MapId map, uint32_t index) override;
   Status for_each(MapId map,
                   const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) override;
   std::optional<std::vector<std::byte>> lookup(MapId map, std::span<const std::byte> key) override;
@@ -77,6 +78,7 @@ class LinuxMachine final : public Machine {
 
   Status create_map(const program::BpfMap& shape);
   Status fill_and_map(LoadedMap& map);
+  static Status map_part(const LoadedMap& map, uint32_t index, size_t size);
   Status load_program(ProgramId id, const program::Program& whole, const source::Sources& sources);
   Status visit_batches(const LoadedMap& map,
                        const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);

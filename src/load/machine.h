@@ -93,6 +93,8 @@ class Machine {
 
   // ---- Maps
   virtual std::span<std::byte> memory(MapId map) = 0;  // an mmapable array, live
+  // Of an array of which only `first_bytes` of each value can be accessed yet, makes the whole value accessible.
+  virtual Status map_value(MapId /*map*/, uint32_t /*index*/) { return {}; }
   // Every key with its value; of per-CPU maps all CPUs' values, each padded to 8 bytes. Read in batches.
   virtual Status for_each(
       MapId map,

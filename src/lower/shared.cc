@@ -168,7 +168,9 @@ void Shared::finish() {
   program.verifier_log_bytes = static_cast<uint32_t>(checked.config.log_size);
   if (program.ring.valid()) {
     program.ring_slack_bytes = static_cast<uint32_t>(round_up(std::max(longest_record_bytes, 1u), kPageBytes));
-    program.maps[program.ring].value_size = program::kRingDataOffset + program.ring_bytes + program.ring_slack_bytes;
+    program::BpfMap& ring = program.maps[program.ring];
+    ring.value_size = program::kRingDataOffset + program.ring_bytes + program.ring_slack_bytes;
+    if (ring.value_size > program::kRingFirstBytes) ring.first_bytes = program::kRingFirstBytes;
   } else {
     program.ring_bytes = 0;
   }

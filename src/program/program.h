@@ -42,6 +42,7 @@ struct BpfMap {
   uint32_t value_size = 8;
   uint32_t max_entries = 1;
   bool is_mmapable = false;      // kArray only; user space sees the values without a system call
+  uint32_t first_bytes = 0;      // of an mmapable value: what is mapped at first; 0: all
   bool is_read_only = false;     // for programs; frozen once `initial` is in
   bool is_preallocated = false;  // hashes
   std::string initial = {};      // kArray with one entry: first bytes of its value

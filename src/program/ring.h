@@ -29,6 +29,10 @@ constexpr uint32_t kRingDataOffset = 4096;
 constexpr uint32_t kMaxRecordBytes = 64 * 1024;  // a longer record is a compile-time error
 constexpr uint32_t kSlackBytes = kMaxRecordBytes;
 
+// A ring is mapped as far as this at first, and wholly when records come that far: most scripts print little, and a
+// mapped page is a resident page.
+constexpr uint32_t kRingFirstBytes = kRingDataOffset + 256 * 1024;
+
 constexpr uint32_t ring_value_size(uint32_t ring_bytes) { return kRingDataOffset + ring_bytes + kSlackBytes; }
 
 }  // namespace espy::program

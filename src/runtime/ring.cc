@@ -27,14 +27,16 @@ std::atomic_ref<uint64_t> word(std::byte* base, uint32_t offset) {
 
 }  // namespace
 
-Ring::Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes) : ring_bytes_(ring_bytes) {
+Ring::Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes,
+           std::function<void(uint32_t cpu)> map_whole)
+    : ring_bytes_(ring_bytes), map_whole_(std::move(map_whole)) {
   if (memory.empty()) return;
   slack_bytes_ = value_size - program::kRingDataOffset - ring_bytes;
   const size_t stride = (size_t{value_size} + 7) & ~size_t{7};
   for (size_t at = 0; at + value_size <= memory.size(); at += stride) {
     std::byte* base = memory.data() + at;
     const uint64_t tail = word(base, program::kRingTailOffset).load(std::memory_order_relaxed);
-    cpus_.push_back({base, tail, tail, tail, 0});
+    cpus_.push_back({base, tail, tail, tail, 0, !map_whole_});
   }
 }
 
@@ -53,8 +55,13 @@ const program::RecordHeader* Ring::complete_at(const Cpu& cpu, uint64_t position
 }
 
 // Up to a batch, and nothing that is newer than `newest`.
-void Ring::look_ahead(Cpu& cpu, uint64_t newest) const {
+void Ring::look_ahead(Cpu& cpu, uint64_t newest) {
+  constexpr uint64_t kFirstPositions = program::kRingFirstBytes - program::kRingDataOffset - program::kMaxRecordBytes;
   while (!is_full(cpu)) {
+    if (!cpu.is_whole && cpu.ready >= kFirstPositions) {
+      map_whole_(static_cast<uint32_t>(&cpu - cpus_.data()));
+      cpu.is_whole = true;
+    }
     const program::RecordHeader* record = complete_at(cpu, cpu.ready);
     if (record == nullptr || record->sequence > newest) break;
     cpu.ready += record->size_bytes;

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/check.h"
 #include "base/fd.h"
 #include "program/ring.h"
 #include "runtime/map_reader.h"
@@ -132,6 +133,18 @@ void show_helper_error(EventView& event) {
                                        begin.column, end.line == begin.line ? end.column : begin.column, excerpt});
 }
 
+Ring make_ring(load::Machine& machine, const program::Program& program) {
+  const program::BpfMap& shape = program.maps[program.ring];
+  std::function<void(uint32_t)> map_whole;
+  if (shape.first_bytes != 0) {
+    map_whole = [&machine, ring = program.ring](uint32_t cpu) {
+      // The addresses are reserved and the pages are there: this fails only where not even page tables find room.
+      CHECK(machine.map_value(ring, cpu));
+    };
+  }
+  return {machine.memory(program.ring), shape.value_size, program.ring_bytes, std::move(map_whole)};
+}
+
 // ---- The session ----------------------------------------------------------------------------------------------------
 
 struct Session::Impl {
@@ -162,17 +175,15 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       resolver_(make_resolver(machine, program, symbols)),
       cut_strings_{config.max_strlen, 0} {
   const bool has_ring = program.ring.valid();
-  impl_ = std::make_unique<Impl>(
-      Impl{machine,
-           registry,
-           std::move(options),
-           has_ring ? Ring(machine.memory(program.ring), program.maps[program.ring].value_size, program.ring_bytes)
-                    : Ring({}, 0, 0),
-           MapReader(machine, program, decode_context()),
-           {},
-           std::vector<std::map<size_t, output::Formatter>>(program.events.size()),
-           {},
-           {config.str_trunc_trailer}});
+  impl_ = std::make_unique<Impl>(Impl{machine,
+                                      registry,
+                                      std::move(options),
+                                      has_ring ? make_ring(machine, program) : Ring({}, 0, 0),
+                                      MapReader(machine, program, decode_context()),
+                                      {},
+                                      std::vector<std::map<size_t, output::Formatter>>(program.events.size()),
+                                      {},
+                                      {config.str_trunc_trailer}});
   for (const program::EventSchema& schema : program.events) {
     if (schema.builtin.empty()) {
       impl_->handlers.push_back(show_helper_error);

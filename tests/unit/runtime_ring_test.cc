@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -24,7 +25,9 @@ class Producer {
         words_(size_t{value_size_} * cpus / 8) {}
 
   std::span<std::byte> memory() { return {reinterpret_cast<std::byte*>(words_.data()), words_.size() * 8}; }
-  Ring ring() { return {memory(), value_size_, ring_bytes_}; }
+  Ring ring(std::function<void(uint32_t)> map_whole = {}) {
+    return {memory(), value_size_, ring_bytes_, std::move(map_whole)};
+  }
 
   // Reserves; nothing where there is no room. The record is all ones, but not complete.
   RecordHeader* reserve(uint32_t cpu, uint32_t size_bytes) {
@@ -85,6 +88,25 @@ TEST(Ring, MergesCpusBySequence) {
   EXPECT_EQ(drained(ring), (Sequences{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(drained(ring), Sequences{});
   EXPECT_EQ(producer.word(1, program::kRingTailOffset), 96u);
+}
+
+// Where the ring ends that is mapped at first, a record may begin that reaches over it.
+TEST(Ring, IsMappedWhollyBeforeItIsReadBeyondItsFirstBytes) {
+  constexpr uint32_t kLarge = 1024 * 1024;
+  constexpr uint64_t kFirst = program::kRingFirstBytes - program::kRingDataOffset;
+  Producer producer(2, kLarge);
+  std::vector<uint32_t> mapped;
+  Ring ring = producer.ring([&](uint32_t cpu) { mapped.push_back(cpu); });
+  uint64_t written = 0;
+  for (; written + 4096 + program::kMaxRecordBytes < kFirst; written += 4096) producer.emit(1, 4096);
+  drained(ring);
+  EXPECT_EQ(mapped, std::vector<uint32_t>{});
+  for (; written + 4096 <= kFirst; written += 4096) producer.emit(1, 4096);
+  drained(ring);
+  EXPECT_EQ(mapped, std::vector<uint32_t>{1});
+  for (int i = 0; i < 100; ++i) producer.emit(1, 4096);
+  EXPECT_EQ(drained(ring).size(), 100u);
+  EXPECT_EQ(mapped, std::vector<uint32_t>{1});
 }
 
 TEST(Ring, PassesOverCpusThatStillWrite) {
