@@ -5,6 +5,7 @@
 #include "bpf/order.h"
 #include "bpf/select_impl.h"
 #include "ir/analysis.h"
+#include "ir/conditions.h"
 
 namespace espy::bpf {
 
@@ -89,45 +90,13 @@ void Selector::select_end(const Instruction& end) {
   }
 }
 
-namespace {
-
-Condition opposite(Condition condition) {
-  switch (condition) {
-    case Condition::eq: return Condition::ne;
-    case Condition::ne: return Condition::eq;
-    case Condition::ult: return Condition::uge;
-    case Condition::ule: return Condition::ugt;
-    case Condition::ugt: return Condition::ule;
-    case Condition::uge: return Condition::ult;
-    case Condition::slt: return Condition::sge;
-    case Condition::sle: return Condition::sgt;
-    case Condition::sgt: return Condition::sle;
-    case Condition::sge: return Condition::slt;
-    case Condition::test: break;
-  }
-  UNREACHABLE("the test condition has no opposite");
-}
-
-}  // namespace
-
-Condition condition_of(Op compare) {
-  switch (compare) {
-    case Op::k_eq: return Condition::eq;
-    case Op::k_ne: return Condition::ne;
-    case Op::k_ult: return Condition::ult;
-    case Op::k_ule: return Condition::ule;
-    case Op::k_slt: return Condition::slt;
-    case Op::k_sle: return Condition::sle;
-    default: UNREACHABLE("not a compare");
-  }
-}
-
 void Selector::select_branch(const Instruction& branch) {
   Condition condition = branch.condition;
   ValueId a = branch.operands[0], b = branch.operands[1];
   if (const Instruction* compare = folding_.compare_of(branch)) {
     bool if_zero = condition == Condition::eq;
-    condition = if_zero ? opposite(condition_of(compare->op)) : condition_of(compare->op);
+    condition = as_condition(compare->op);
+    if (if_zero) condition = *negation(condition);
     a = compare->operands[0];
     b = compare->operands[1];
   }

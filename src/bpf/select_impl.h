@@ -13,9 +13,6 @@
 
 namespace espy::bpf {
 
-// The condition under which a compare gives 1.
-ir::Condition condition_of(ir::Op compare);
-
 class Selector {
  public:
   Selector(const ir::Function& function, const Target& target);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bpf/select_impl.h"
+#include "ir/conditions.h"
 
 namespace espy::bpf {
 
@@ -46,21 +47,6 @@ uint8_t jump_of(Condition condition) {
     case Condition::test: return kJset;
   }
   UNREACHABLE("no such condition");
-}
-
-// a COND b as b COND' a.
-Condition mirrored(Condition condition) {
-  switch (condition) {
-    case Condition::ult: return Condition::ugt;
-    case Condition::ule: return Condition::uge;
-    case Condition::ugt: return Condition::ult;
-    case Condition::uge: return Condition::ule;
-    case Condition::slt: return Condition::sgt;
-    case Condition::sle: return Condition::sge;
-    case Condition::sgt: return Condition::slt;
-    case Condition::sge: return Condition::sle;
-    default: return condition;
-  }
 }
 
 }  // namespace
@@ -218,7 +204,7 @@ void Selector::select_compare(Reg dst, const Instruction& instruction) {
   if (select_branchless(dst, instruction)) return;
   uint32_t clear = add_block(), done = add_block();
   put_constant(dst, 1);
-  jump_if(condition_of(instruction.op), instruction.operands[0], instruction.operands[1], done);
+  jump_if(as_condition(instruction.op), instruction.operands[0], instruction.operands[1], done);
   out_.blocks[block_].next = clear;
   enter(clear);
   put_constant(dst, 0);

@@ -4,6 +4,8 @@
 // two values by the same condition, or by its opposite or mirror image, becomes a jump. Nothing is concluded from
 // ranges
 // (`x < 5` says nothing here about `x < 9`): what goes is only what the kernel's verifier knows by the same words.
+#include "ir/conditions.h"
+
 #include <unordered_map>
 
 #include "ir/analysis.h"

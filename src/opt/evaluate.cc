@@ -1,5 +1,7 @@
 #include "opt/evaluate.h"
 
+#include "ir/conditions.h"
+
 namespace espy::opt {
 
 using ir::Condition;
@@ -89,49 +91,6 @@ bool is_commutative(Op op) {
     case Op::k_eq:
     case Op::k_ne: return true;
     default: return false;
-  }
-}
-
-Condition as_condition(Op comparison) {
-  switch (comparison) {
-    case Op::k_eq: return Condition::eq;
-    case Op::k_ne: return Condition::ne;
-    case Op::k_ult: return Condition::ult;
-    case Op::k_ule: return Condition::ule;
-    case Op::k_slt: return Condition::slt;
-    case Op::k_sle: return Condition::sle;
-    default: UNREACHABLE("no comparison");
-  }
-}
-
-std::optional<Condition> negation(Condition condition) {
-  switch (condition) {
-    case Condition::eq: return Condition::ne;
-    case Condition::ne: return Condition::eq;
-    case Condition::ult: return Condition::uge;
-    case Condition::ule: return Condition::ugt;
-    case Condition::ugt: return Condition::ule;
-    case Condition::uge: return Condition::ult;
-    case Condition::slt: return Condition::sge;
-    case Condition::sle: return Condition::sgt;
-    case Condition::sgt: return Condition::sle;
-    case Condition::sge: return Condition::slt;
-    case Condition::test: return {};
-  }
-  UNREACHABLE("condition");
-}
-
-Condition mirrored(Condition condition) {
-  switch (condition) {
-    case Condition::ult: return Condition::ugt;
-    case Condition::ule: return Condition::uge;
-    case Condition::ugt: return Condition::ult;
-    case Condition::uge: return Condition::ule;
-    case Condition::slt: return Condition::sgt;
-    case Condition::sle: return Condition::sge;
-    case Condition::sgt: return Condition::slt;
-    case Condition::sge: return Condition::sle;
-    default: return condition;
   }
 }
 

@@ -14,10 +14,5 @@ bool evaluate(ir::Condition condition, int64_t a, int64_t b);
 
 bool is_comparison(ir::Op op);  // eq to sle: the result is 0 or 1
 bool is_commutative(ir::Op op);
-ir::Condition as_condition(ir::Op comparison);
-// The condition that holds when `condition` does not; nothing for `test`.
-std::optional<ir::Condition> negation(ir::Condition condition);
-// The condition with its operands exchanged.
-ir::Condition mirrored(ir::Condition condition);
 
 }  // namespace espy::opt

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "ir/analysis.h"
+#include "ir/conditions.h"
 #include "opt/evaluate.h"
 #include "opt/passes.h"
 
