@@ -36,7 +36,12 @@ TypeId check_probe_type(Checker& checker, const CallSite& call) {
   return checker.types().string(static_cast<uint32_t>(probes[0].size() + 1));
 }
 
-TypeId check_context(Checker& checker, const CallSite&) { return checker.unit().context.context_type; }
+TypeId check_context(Checker& checker, const CallSite& call) {
+  const TypeId type = checker.unit().context.context_type;
+  if (!type.valid())
+    checker.error("no-context", call.span, "`" + checker.first_probe().provider + "` probes have no `ctx`");
+  return type;
+}
 
 Operand lower_context(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.type(call.expr), lowering.ir().context());
