@@ -63,6 +63,23 @@ std::optional<Rate> parse_rate(std::span<const std::string> parts) {
   return Rate{count * *unit, 0};
 }
 
+spec::ProbeContext perf_event_context(spec::ContextRequest& request) {
+  spec::ProbeContext out;
+  out.kind = program::ProgramKind::kPerfEvent;
+  // struct bpf_perf_event_data begins with the registers of what was interrupted.
+  add_registers(out, request.kernel.arch(), request.types, false);
+  out.arguments.clear();
+  return out;
+}
+
+spec::ProbeContext once_context(spec::ContextRequest&) {
+  spec::ProbeContext out;
+  out.kind = program::ProgramKind::kRawTracepoint;
+  out.is_limited_to_pid = false;
+  out.runs_after_exit = true;
+  return out;
+}
+
 void add_registers(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types, bool is_return) {
   context.registers_offset_bytes = 0;
   const auto field = [&](std::string name, uint32_t offset) {

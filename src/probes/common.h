@@ -27,6 +27,12 @@ std::optional<Rate> parse_rate(std::span<const std::string> parts);
 // pt_regs in the context, at `offset_bytes`, perhaps behind a pointer: arguments, return value, registers.
 void add_registers(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types, bool is_return);
 
+// What programs of perf events see: the registers, but no arguments, as they fire in the midst of functions.
+spec::ProbeContext perf_event_context(spec::ContextRequest& request);
+
+// What programs see that espy runs itself, once.
+spec::ProbeContext once_context(spec::ContextRequest& request);
+
 // sarg0, sarg1, ...: what is on the stack when a function begins, where arguments are that found no register.
 void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types);
 

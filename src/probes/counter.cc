@@ -88,14 +88,6 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return {bound};
 }
 
-spec::ProbeContext context(spec::ContextRequest& request) {
-  spec::ProbeContext out;
-  out.kind = program::ProgramKind::kPerfEvent;
-  add_registers(out, request.kernel.arch(), request.types, false);
-  out.arguments.clear();
-  return out;
-}
-
 template <const spec::Provider& kRow>
 Status attach(spec::AttachRequest& request) {
   for (const program::ProbeId id : request.probes) {
@@ -134,7 +126,7 @@ const spec::Provider kSoftware = {
     .doc = "Fires each COUNT occurrences of an event that the kernel counts: page-faults, context-switches, ...",
     .form = "software:EVENT or software:EVENT:COUNT",
     .bind = bind<kSoftware>,
-    .context = context,
+    .context = perf_event_context,
     .attach = attach<kSoftware>,
     .list = list<kSoftware>,
     .example = "software:page-faults:1 { @[comm] = count(); }"};
@@ -145,7 +137,7 @@ const spec::Provider kHardware = {
     .doc = "Fires each COUNT occurrences of an event that the CPU counts: cpu-cycles, cache-misses, ...",
     .form = "hardware:EVENT or hardware:EVENT:COUNT",
     .bind = bind<kHardware>,
-    .context = context,
+    .context = perf_event_context,
     .attach = attach<kHardware>,
     .list = list<kHardware>,
     .example = "hardware:cache-misses:10000 { @[comm] = count(); }"};

@@ -17,21 +17,13 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return {bound};
 }
 
-spec::ProbeContext context(spec::ContextRequest&) {
-  spec::ProbeContext out;
-  out.kind = program::ProgramKind::kRawTracepoint;
-  out.is_limited_to_pid = false;
-  out.runs_after_exit = true;
-  return out;
-}
-
 }  // namespace
 
 const spec::Provider kBegin = {.name = "begin",
                                .doc = "Runs once, before any other probe is attached.",
                                .form = "begin",
                                .bind = bind<kBegin>,
-                               .context = context,
+                               .context = once_context,
                                .phase = spec::Provider::Phase::kBegin,
                                .example = "begin { printf(\"Hello, World!\\n\"); }"};
 
@@ -40,7 +32,7 @@ const spec::Provider kEnd = {
     .doc = "Runs once, after all other probes are detached: at exit(), Ctrl-C, or when the traced process ends.",
     .form = "end",
     .bind = bind<kEnd>,
-    .context = context,
+    .context = once_context,
     .phase = spec::Provider::Phase::kEnd,
     .example = "begin { exit(); } end { printf(\"done\\n\"); }"};
 

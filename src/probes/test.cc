@@ -19,11 +19,8 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return {bound};
 }
 
-spec::ProbeContext context(spec::ContextRequest&) {
-  spec::ProbeContext out;
-  out.kind = program::ProgramKind::kRawTracepoint;
-  out.is_limited_to_pid = false;
-  out.runs_after_exit = true;
+spec::ProbeContext context(spec::ContextRequest& request) {
+  spec::ProbeContext out = once_context(request);
   out.returns_value = true;
   return out;
 }

@@ -29,14 +29,10 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return {bound};
 }
 
-template <bool kIsPerCpu>
-spec::ProbeContext context(spec::ContextRequest& request) {
+spec::ProbeContext interval_context(spec::ContextRequest&) {
   spec::ProbeContext out;
   out.kind = program::ProgramKind::kPerfEvent;
-  out.is_limited_to_pid = kIsPerCpu;  // an interval goes on whoever runs
-  // struct bpf_perf_event_data begins with the registers of what was interrupted.
-  if (kIsPerCpu) add_registers(out, request.kernel.arch(), request.types, false);
-  out.arguments.clear();
+  out.is_limited_to_pid = false;  // an interval goes on whoever runs
   return out;
 }
 
@@ -73,7 +69,7 @@ const spec::Provider kInterval = {
     .doc = "Fires at a fixed rate, on one CPU. For printing in between and for ending after a time.",
     .form = "interval:UNIT:N with hz, s, ms or us, or interval:DURATION",
     .bind = bind<kInterval>,
-    .context = context<false>,
+    .context = interval_context,
     .attach = attach<false>,
     .list = list<kInterval>,
     .example = "interval:ms:100 { printf(\"tick\\n\"); exit(); }"};
@@ -83,7 +79,7 @@ const spec::Provider kProfile = {.name = "profile",
                                  .doc = "Fires at a fixed rate on every CPU. For sampling what runs.",
                                  .form = "profile:UNIT:N with hz, s, ms or us, or profile:DURATION",
                                  .bind = bind<kProfile>,
-                                 .context = context<true>,
+                                 .context = perf_event_context,
                                  .attach = attach<true>,
                                  .list = list<kProfile>,
                                  .example = "profile:hz:99 { @[comm] = count(); }"};

@@ -51,14 +51,6 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return {bound};
 }
 
-spec::ProbeContext context(spec::ContextRequest& request) {
-  spec::ProbeContext out;
-  out.kind = program::ProgramKind::kPerfEvent;
-  add_registers(out, request.kernel.arch(), request.types, false);
-  out.arguments.clear();
-  return out;
-}
-
 Status explain(const Status& status, const program::Probe& probe) {
   if (status) return status;
   std::string why = status.error().message;
@@ -114,7 +106,7 @@ const spec::Provider kWatchpoint = {
         "registers. LENGTH is 1, 2, 4 or 8; the address one of the process given by -p or -c, or one of the kernel.",
     .form = "watchpoint:ADDRESS:LENGTH:MODE",
     .bind = bind,
-    .context = context,
+    .context = perf_event_context,
     .attach = attach,
     .example = "watchpoint:0x10000000:8:rw { printf(\"%s\\n\", comm); }"};
 
