@@ -8,9 +8,8 @@
 
 namespace espy::bpf {
 
-// By slot: where its bytes may hold something that is still wanted. Instructions are numbered in
-// reverse post order. A slot
-// that nobody uses has no segments.
+// By slot: where its bytes may hold something that is still wanted. Instructions are numbered in reverse post order. A
+// slot that nobody uses has no segments.
 std::vector<Range> slot_ranges(const ir::Function& function);
 
 }  // namespace espy::bpf
