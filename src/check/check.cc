@@ -13,6 +13,7 @@
 #include "check/expand.h"
 #include "check/import.h"
 #include "check/library.h"
+#include "check/paste.h"
 #include "check/walk.h"
 #include "syntax/lexer.h"
 #include "syntax/parser.h"
@@ -40,7 +41,7 @@ class DefineParser {
     for (uint32_t i = 0; i < ast_.exprs.size(); ++i) {
       const ExprId id{i};
       if (const auto* name = ast_.get<syntax::Name>(id)) use_plain(name->name);
-      if (const auto* call = ast_.get<syntax::Call>(id)) use_call(call->name);
+      if (const auto* call = ast_.get<syntax::Call>(id)) use_call(id, call->name);
       if (std::holds_alternative<syntax::Access>(ast_.exprs[id].node)) rename_member(id);
     }
     for (uint32_t i = 0; i < ast_.type_names.size(); ++i) use_type(syntax::TypeNameId{i});
@@ -48,12 +49,12 @@ class DefineParser {
   }
 
  private:
-  using Candidates = std::map<std::string, const syntax::CDefine*, std::less<>>;
   static constexpr uint32_t kMostTypes = 200;  // macros that name each other would never end
 
   // An expression, or statements: `#define STEP @n++; print(@n)`.
-  ExprId parse_body(const syntax::CDefine& define) {
-    for (const std::string& text : {define.body, "{ " + define.body + " }"}) {
+  ExprId parse_body(const syntax::CDefine& define) { return parse_body(define, define.body); }
+  ExprId parse_body(const syntax::CDefine& define, const std::string& body_text) {
+    for (const std::string& text : {body_text, "{ " + body_text + " }"}) {
       const source::SourceId body = request_.sources.add("#define " + define.name, text);
       source::Diagnostics problems;
       const ExprId parsed = syntax::parse_expression(request_.sources, body, ast_, problems);
@@ -73,10 +74,11 @@ class DefineParser {
     out_.find(define->name)->second = body;
   }
 
-  void use_call(const std::string& name) {
+  void use_call(ExprId id, const std::string& name) {
     const auto found = with_parameters_.find(name);
     if (found == with_parameters_.end()) return;
     const syntax::CDefine& define = *found->second;
+    if (needs_paste(define, with_parameters_)) return use_pasted(id, define);
     with_parameters_.erase(found);
     syntax::Macro macro{.span = define.span, .name = define.name, .name_span = define.span};
     for (const std::string& parameter : define.parameters)
@@ -85,6 +87,33 @@ class DefineParser {
     const ExprId value = parse_body(define);
     macro.body = ast_.exprs.add({define.span, syntax::Block{.statements = {}, .value = value}});
     ast_.macros.push_back(std::move(macro));
+  }
+
+  // The call becomes what its text and the body's make together.
+  void use_pasted(ExprId id, const syntax::CDefine& define) {
+    source::Span call = ast_.exprs[id].span;
+    const std::vector<std::string_view> arguments = argument_texts(request_.sources.text(call));
+    bool calls_itself = false;
+    while (pasted_.contains(call.source)) {
+      const Pasted& outer = pasted_.at(call.source);
+      calls_itself |= outer.define == &define;
+      call = outer.call;
+    }
+    const bool fits = arguments.size() == define.parameters.size();
+    if (!fits || calls_itself) {
+      request_.diagnostics.error(
+          calls_itself ? "recursive-macro" : "wrong-arity", call,
+          calls_itself
+              ? fmt::format("the macro `{}` calls itself", define.name)
+              : fmt::format("the macro `{}` takes {} argument{}, {} given", define.name, define.parameters.size(),
+                            define.parameters.size() == 1 ? "" : "s", arguments.size()));
+      ast_.exprs[id].node = syntax::ErrorExpr{};
+      return;
+    }
+    const source::Span direct = ast_.exprs[id].span;
+    const ExprId value = parse_body(define, paste(define, arguments));
+    pasted_.emplace(ast_.exprs[value].span.source, Pasted{&define, direct});
+    ast_.exprs[id].node = syntax::Block{.statements = {}, .value = value};
   }
 
   // `#define FIELD pid`: `->FIELD` is `->pid`.
@@ -110,8 +139,13 @@ class DefineParser {
 
   syntax::Ast& ast_;
   CheckRequest& request_;
-  Candidates plain_, with_parameters_;
+  DefinesByName plain_, with_parameters_;
   uint32_t types_ = 0;  // that were macros
+  struct Pasted {
+    const syntax::CDefine* define;
+    source::Span call;
+  };
+  std::map<source::SourceId, Pasted> pasted_;  // by the text that was made
   Defines out_;
 };
 
