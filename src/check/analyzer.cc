@@ -18,7 +18,6 @@ Analyzer::Analyzer(CheckRequest& request, Checked& checked, const Defines& defin
     : request_(request), checked_(checked), defines_(defines) {
   variables_.resize(checked.units.size());
   declarations_.resize(checked.units.size());
-  args_types_.resize(checked.units.size());
   for (uint32_t i = 0; i < checked.maps.size(); ++i) {
     const CheckedMap& map = checked.maps[ScriptMapId{i}];
     MapState& state = maps_[map.name];

@@ -168,8 +168,12 @@ class Analyzer final : public Checker {
   bool is_literal(ExprId id);
   TypeId branches(ExprId id, ExprId a, ExprId b);
   TypeId context_name(ExprId id, const std::string& name, bool& found);
-  TypeId args_type();
-  const spec::ContextField* args_field(const std::string& name, Span span);
+  // The probe's fields that `args` and `locals` stand for; null for other words.
+  const std::vector<spec::ContextField>* fields_named(std::string_view word) const;
+  TypeId fields_type(std::string_view word);
+  const spec::ContextField* field_named(std::string_view word, const std::string& name, Span span);
+  void no_fields(std::string_view word, Span span);
+  bool is_readable(const spec::ContextField& field, Span span);
   TypeId builtin_use(ExprId id, const spec::Builtin& builtin, const std::vector<ExprId>& arguments);
   bool allowed_here(const spec::Builtin& builtin, Span span);
   void unknown_name(std::string_view name, Span span, bool is_call);
@@ -213,7 +217,7 @@ class Analyzer final : public Checker {
   std::set<std::pair<size_t, VariableId>> over_aggregations_;           // by unit: variables of `for` over such maps
   std::vector<std::vector<VariableState>> variables_;                   // by unit, by VariableId
   std::vector<std::unordered_map<uint64_t, VariableId>> declarations_;  // by unit: where declared
-  std::vector<TypeId> args_types_;
+  std::map<std::pair<size_t, std::string>, TypeId> fields_types_;       // by unit and word
   std::unordered_map<std::string, std::optional<kernel::Enumerated>> enumerators_;
   std::set<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, std::string>> said_;
 

@@ -18,6 +18,8 @@ namespace {
 struct Uses {
   bool args = false;
   bool context = false;
+  bool locals = false;
+  bool retval = false;
 };
 
 bool is_argument_name(std::string_view name) {
@@ -29,6 +31,8 @@ bool is_argument_name(std::string_view name) {
 
 void look_at(std::string_view name, Uses& uses) {
   if (name == "args") uses.args = true;
+  if (name == "locals") uses.locals = true;
+  if (name == "retval") uses.retval = true;
   if (name == "ctx" || name == "retval" || name == "reg" || is_argument_name(name)) uses.context = true;
 }
 
@@ -167,8 +171,8 @@ class Binder {
       return;
     }
     source::Diagnostics found_wrong;
-    spec::BindRequest bind{point,           parts,       request_.kernel, request_.types, request_.symbols,
-                           checked_.config, found_wrong, uses.args,       uses.context};
+    spec::BindRequest bind{point,       parts,     request_.kernel, request_.types, request_.symbols, checked_.config,
+                           found_wrong, uses.args, uses.context,    uses.locals,    uses.retval};
     std::vector<spec::BoundProbe> bound = provider.bind(bind);
     if (must_match || !found_wrong.has_errors())
       for (const source::Diagnostic& said : found_wrong.all()) request_.diagnostics.add(said);
@@ -234,8 +238,10 @@ class Binder {
     CHECK(provider && provider->context);
     std::vector<program::Probe> probes;
     for (const ProbeId id : ids) probes.push_back(checked_.probes[id]);
-    spec::ContextRequest context{probes, std::string_view(share).substr(zero + 1), request_.kernel, request_.types,
-                                 uses.args};
+    spec::ContextRequest context{probes,          std::string_view(share).substr(zero + 1),
+                                 request_.kernel, request_.types,
+                                 uses.args,       request_.symbols,
+                                 uses.locals,     uses.retval};
     return provider->context(context);
   }
 

@@ -10,10 +10,10 @@ using namespace syntax;
 
 TypeId Analyzer::visit(ExprId id, const Access& node) {
   const auto* name = ast().get<Name>(node.base);
-  if (name && name->name == "args") {
+  if (name && fields_named(name->name)) {
     fact(id).field = nullptr;
-    fact(node.base).type = unit_->context.args.empty() ? TypeId{} : args_type();
-    const spec::ContextField* field = args_field(node.name, node.name_span);
+    fact(node.base).type = fields_named(name->name)->empty() ? TypeId{} : fields_type(name->name);
+    const spec::ContextField* field = field_named(name->name, node.name, node.name_span);
     fact(id).field = field;
     return field ? field->type : TypeId{};
   }

@@ -29,26 +29,41 @@ std::string provider_of(const program::Probe& probe) {
 
 }  // namespace
 
-TypeId Analyzer::args_type() {
-  TypeId& known = args_types_[unit_index_];
+const std::vector<spec::ContextField>* Analyzer::fields_named(std::string_view word) const {
+  if (word == "args") return &unit_->context.args;
+  return word == "locals" ? &unit_->context.locals : nullptr;
+}
+
+// `args` or `locals` whole: a record of those that can be read here.
+TypeId Analyzer::fields_type(std::string_view word) {
+  TypeId& known = fields_types_[{unit_index_, std::string(word)}];
   if (!known) {
     std::vector<types::Member> members;
-    for (const spec::ContextField& field : unit_->context.args)
-      if (field.type) members.push_back({.name = field.name, .type = field.type});
+    for (const spec::ContextField& field : *fields_named(word))
+      if (field.type && field.unreadable.empty()) members.push_back({.name = field.name, .type = field.type});
     known = types().record(std::move(members));
   }
   return known;
 }
 
+void Analyzer::no_fields(std::string_view word, Span at) {
+  const std::vector<spec::ContextField>& fields = *fields_named(word);
+  const std::string nothing = word == "args" ? "`args`" : "`locals`";
+  if (fields.empty())
+    return void(error("no-context", at, provider_of(first_probe()) + " probes have no " + nothing + " here"));
+  error("unreadable", at, "none of " + nothing + " can be read at `" + first_probe().name + "`", fields.front().hint);
+}
+
 TypeId Analyzer::context_name(ExprId id, const std::string& name, bool& found) {
   found = true;
   const spec::ProbeContext& context = unit_->context;
-  if (name == "args") {
-    if (!context.args.empty()) return args_type();
-    error("no-context", span(id), provider_of(first_probe()) + " probes have no `args` here");
+  if (const auto* fields = fields_named(name)) {
+    if (std::ranges::any_of(*fields, &std::string::empty, &spec::ContextField::unreadable)) return fields_type(name);
+    no_fields(name, span(id));
     return {};
   }
   if (name == "retval") {
+    if (context.retval && !is_readable(*context.retval, span(id))) return {};
     if (context.retval) {
       fact(id).field = &*context.retval;
       return context.retval->type;
@@ -91,17 +106,28 @@ TypeId Analyzer::context_name(ExprId id, const std::string& name, bool& found) {
   return {};
 }
 
-const spec::ContextField* Analyzer::args_field(const std::string& name, Span at) {
-  const auto& fields = unit_->context.args;
-  const auto field = std::ranges::find(fields, name, &spec::ContextField::name);
-  if (field != fields.end()) return &*field;
+bool Analyzer::is_readable(const spec::ContextField& field, Span at) {
+  if (field.unreadable.empty()) return true;
+  error("unreadable", at, field.unreadable, field.hint);
+  return false;
+}
+
+// A debugger knows arguments among the variables; so `locals` finds them where no variable hides them.
+const spec::ContextField* Analyzer::field_named(std::string_view word, const std::string& name, Span at) {
   std::vector<std::string> names;
-  for (const spec::ContextField& known : fields) names.push_back(known.name);
+  for (const std::string_view place : {word, std::string_view("args")}) {
+    const auto& fields = *fields_named(place);
+    const auto field = std::ranges::find(fields, name, &spec::ContextField::name);
+    if (field != fields.end()) return is_readable(*field, at) ? &*field : nullptr;
+    for (const spec::ContextField& known : fields) names.push_back(known.name);
+    if (word == place && word == "args") break;
+  }
   std::string hint = did_you_mean(name, names);
   if (hint.empty() && !names.empty() && names.size() <= 12) hint = "there are " + join(names, ", ");
+  const std::string what = word == "args" ? "argument" : "variable";
   error("unknown-argument", at,
-        fields.empty() ? provider_of(first_probe()) + " probes have no `args` here"
-                       : "`" + first_probe().name + "` has no argument `" + name + "`",
+        names.empty() ? fmt::format("{} probes have no `{}` here", provider_of(first_probe()), word)
+                      : fmt::format("`{}` has no {} `{}`", first_probe().name, what, name),
         hint);
   return nullptr;
 }
@@ -146,7 +172,7 @@ void Analyzer::unknown_name(std::string_view name, Span at, bool is_call) {
   for (const auto& [define, unused] : defines_) names.push_back(define);
   for (const syntax::Function& function : ast().functions) names.push_back(function.name);
   for (const syntax::Macro& macro : ast().macros) names.push_back(macro.name);
-  for (const char* word : {"args", "retval", "ctx"}) names.emplace_back(word);
+  for (const char* word : {"args", "locals", "retval", "ctx"}) names.emplace_back(word);
   std::string hint = did_you_mean(name, names);
   if (is_call) {
     error("unknown-function", at, fmt::format("no function named `{}`", name), hint);

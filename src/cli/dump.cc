@@ -29,6 +29,8 @@ std::string dump_types(const check::Checked& checked, const types::Types& types)
     for (const program::ProbeId id : unit.probes) out += fmt::format("  probe {}\n", checked.probes[id].name);
     for (const spec::ContextField& field : unit.context.args)
       out += fmt::format("  args.{} {}\n", field.name, name(field.type));
+    for (const spec::ContextField& field : unit.context.locals)
+      out += fmt::format("  locals.{} {}\n", field.name, name(field.type));
     for (const check::Variable& variable : unit.variables)
       out += fmt::format("  {} {}\n", variable.name, name(variable.type));
   }

@@ -84,7 +84,7 @@ std::optional<Enumerated> DirectoryKernel::find_enumerator(Types& types, std::st
 
 void DirectoryKernel::complete(Types& types, TypeId struct_type) {
   const types::Type& type = types[struct_type];
-  if (type.kind != Kind::kStruct || type.complete) return;
+  if (type.kind != Kind::kStruct || type.complete || types.complete_by_origin(struct_type)) return;
   BtfConverter converter(btf_, types);
   if (type.origin.btf_id != 0) return converter.complete_struct(struct_type);
   // The script named it (`struct sock *sk;`) without saying what it is.

@@ -204,15 +204,16 @@ Operand UnitLowering::call(ExprId expr, const syntax::Call& node) {
   return fact.builtin ? call_builtin(expr, *fact.builtin, node.arguments) : context_name(expr, node.name);
 }
 
-// `args` alone is a record of all arguments; any other name is a field.
+// `args` and `locals` alone are records of all that can be read; any other name is a field.
 Operand UnitLowering::context_name(ExprId expr, std::string_view name) {
   const check::ExprFact& fact = unit_->fact(expr);
   if (fact.field) return context_field(*fact.field);
-  if (name != "args" || !fact.type.valid()) return {};
+  if ((name != "args" && name != "locals") || !fact.type.valid()) return {};
   const types::Type record = types()[fact.type];
-  const ValueId address = memory(record.size_bytes, "args");
+  const ValueId address = memory(record.size_bytes, name);
   zero(address, record.size_bytes);
-  for (const spec::ContextField& field : unit_->context.args) {
+  for (const spec::ContextField& field : name == "args" ? unit_->context.args : unit_->context.locals) {
+    if (!field.unreadable.empty()) continue;
     const auto member = std::ranges::find(record.members, field.name, &types::Member::name);
     if (member != record.members.end())
       store_converted(offset(address, member->offset_bytes()), context_field(field), member->type);

@@ -193,6 +193,7 @@ Operand UnitLowering::context_field(const spec::ContextField& field) {
       return as_field(ir().load(8, context, recipe.offset_bytes), recipe.inner_offset_bytes, AddressSpace::kUser);
     case Recipe::Kind::kConstant: return {field.type, ir().constant(recipe.displacement)};
     case Recipe::Kind::kUserMemory: return as_field(user_address(recipe), 0, AddressSpace::kUser);
+    case Recipe::Kind::kPlace: return placed(field);
   }
   UNREACHABLE("a recipe of no kind");
 }

@@ -232,6 +232,12 @@ class UnitLowering : public Lowering {
   ValueId user_address(const spec::Recipe& recipe);
   void read_dynamic(ValueId destination, ValueId size, ValueId source, AddressSpace space);
 
+  // ---- place.cc
+  Operand placed(const spec::ContextField& field);
+  ValueId follow(const std::vector<types::PlaceStep>& steps);
+  ValueId assembled(const std::vector<types::PlacePiece>& pieces, uint32_t size_bytes);
+  void store_bytes(ValueId base, uint32_t offset_bytes, ValueId value, uint32_t size_bytes);
+
   // ---- memory.cc
   uint32_t alignment_of(ValueId address);
   ValueId scratch_base();

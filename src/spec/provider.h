@@ -15,6 +15,7 @@
 #include "source/diagnostic.h"
 #include "spec/config.h"
 #include "syntax/ast.h"
+#include "types/place.h"
 
 namespace espy::symbols {
 class Symbolizer;
@@ -36,6 +37,7 @@ struct Recipe {
     kUserStackWord,   // sp = register at context + offset; then user memory at sp + inner_offset
     kConstant,        // the number `displacement`
     kUserMemory,      // user memory at `displacement` + the register at context + offset + that of the index, scaled
+    kPlace,           // where `place` says; the context is pt_regs
   };
   Kind kind = Kind::kContext;
   uint32_t offset_bytes = 0;
@@ -47,12 +49,16 @@ struct Recipe {
   bool has_base = true;  // else there is no register at `offset_bytes`
   uint32_t index_offset_bytes = 0;
   uint8_t index_scale = 0;  // 0: no index
+  types::Place place = {};  // kPlace alone
 };
 
 struct ContextField {
   std::string name;  // "filename", "arg0", "retval"
   types::TypeId type;
   Recipe recipe;
+  // Not empty: there is such a variable, but its value is not to be had at this place. What to say of it, and a hint.
+  std::string unreadable = {};
+  std::string hint = {};
 };
 
 // What a program sees when its probe fires.
@@ -65,6 +71,7 @@ struct ProbeContext {
   bool is_preemptible = false;          // two threads may interleave on one CPU: aggregations must be atomic
   std::vector<ContextField> args;       // args.NAME
   std::vector<ContextField> arguments;  // arg0, arg1, ...
+  std::vector<ContextField> locals;     // locals.NAME
   std::optional<ContextField> retval;
   std::optional<uint32_t> registers_offset_bytes;               // where pt_regs start in the context, for reg()
   bool registers_behind_pointer = false;                        // ... or where a pointer to them is
@@ -104,6 +111,8 @@ struct BindRequest {
   source::Diagnostics& diagnostics;  // for errors in the attach point
   bool uses_args = false;            // `args`
   bool uses_context = false;         // `ctx`, `argN`, `retval`, reg()
+  bool uses_locals = false;          // `locals`
+  bool uses_retval = false;          // `retval`
 };
 
 struct ContextRequest {
@@ -112,6 +121,9 @@ struct ContextRequest {
   kernel::Kernel& kernel;
   types::Types& types;
   bool uses_args = false;
+  symbols::Symbolizer* symbols = nullptr;  // null where there is none
+  bool uses_locals = false;
+  bool uses_retval = false;
 };
 
 struct AttachRequest {

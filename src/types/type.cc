@@ -13,6 +13,7 @@ namespace {
 // What aggregations take on one CPU. program/layout.h has the same formulas for those who fill them in; a unit test
 // holds the two together, as this room may not look up.
 constexpr uint32_t kWordBytes = 8;
+constexpr uint32_t kFirstOrigin = 1u << 24;  // beyond all modules of the kernel
 constexpr uint32_t kTseriesSlotBytes = 3 * kWordBytes;
 
 constexpr uint64_t hist_size_bytes(uint8_t bits) { return (1 + ((uint64_t{64} - bits + 1) << bits)) * kWordBytes; }
@@ -249,10 +250,11 @@ TypeId Types::stack(bool user, StackMode mode, uint32_t frames) {
 }
 
 // A struct of the script is known by its tag, one of BTF by its id: two kernel objects may each have a `struct entry`.
-TypeId Types::declare_struct(std::string name, bool is_union, Origin origin, uint32_t size_bytes) {
+TypeId Types::declare_struct(std::string name, bool is_union, Origin origin, uint32_t size_bytes, AddressSpace space) {
   Type type{.kind = Kind::kStruct,
             .is_union = is_union,
             .complete = false,
+            .space = space,
             .size_bytes = size_bytes,
             .name = name,
             .origin = origin};
@@ -302,6 +304,18 @@ void Types::define_alias(std::string name, TypeId target) { aliases_.insert_or_a
 TypeId Types::find_alias(std::string_view name) const {
   const auto found = aliases_.find(name);
   return found == aliases_.end() ? TypeId{} : found->second;
+}
+
+uint32_t Types::add_origin(Completer completer) {
+  completers_.push_back(std::move(completer));
+  return kFirstOrigin + static_cast<uint32_t>(completers_.size() - 1);
+}
+
+bool Types::complete_by_origin(TypeId struct_type) {
+  const uint32_t module = types_[struct_type].origin.module;
+  if (module < kFirstOrigin) return false;
+  completers_[module - kFirstOrigin](*this, struct_type);
+  return true;
 }
 
 bool is_integer(const Type& type) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -74,7 +75,7 @@ struct Enumerator {
 
 // Where a named type came from, so that its members can be read when they are first asked for.
 struct Origin {
-  uint32_t module = 0;  // index of the BTF object in the kernel room; 0 is vmlinux
+  uint32_t module = 0;  // index of the BTF object in the kernel room; 0 is vmlinux; or what add_origin() gave
   uint32_t btf_id = 0;  // 0: defined by the script or by us, complete from the start
 };
 
@@ -145,7 +146,9 @@ class Types {
   // Named types. `name` is the tag alone; struct and union share one name space, enums have another. Declaring twice
   // with the same origin gives the same id.
   // `size_bytes`: where it is known before the members are, so that arrays of it have theirs.
-  TypeId declare_struct(std::string name, bool is_union, Origin origin, uint32_t size_bytes = 0);
+  // `space`: of what its pointers point to.
+  TypeId declare_struct(std::string name, bool is_union, Origin origin, uint32_t size_bytes = 0,
+                        AddressSpace space = AddressSpace::kKernel);
   void define_struct(TypeId id, std::vector<Member> members, uint32_t size_bytes, uint32_t align_bytes);
   TypeId define_enum(std::string name, std::vector<Enumerator> enumerators, uint32_t size_bytes, bool is_signed,
                      Origin origin);
@@ -154,6 +157,12 @@ class Types {
   // The script's typedefs, and where a member was named: `typedef struct foo bar;`
   void define_alias(std::string name, TypeId target);
   TypeId find_alias(std::string_view name) const;
+
+  // For types that are not BTF's: an Origin::module of one's own, and who reads the members of its structs.
+  using Completer = std::function<void(Types&, TypeId struct_type)>;
+  uint32_t add_origin(Completer completer);
+  // Has the members of such a struct read; false where it is none of these.
+  bool complete_by_origin(TypeId struct_type);
 
  private:
   TypeId intern(Type type, const std::string& key);
@@ -164,6 +173,7 @@ class Types {
   std::map<std::string, TypeId, std::less<>> enums_;
   std::map<std::string, TypeId, std::less<>> aliases_;
   std::vector<std::pair<TypeId, TseriesParams>> tseries_;
+  std::vector<Completer> completers_;
 };
 
 bool is_integer(const Type& type);       // kInt, kBool, kEnum

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace espy::kernel {
@@ -19,9 +20,11 @@ struct Arch {
   std::string_view name;                       // "x86_64"
   std::string_view source_directory;           // of its headers in the kernel's source: arch/x86
   std::span<const Register> registers;         // by every accepted name
+  std::span<const uint32_t> dwarf_offsets;     // in pt_regs, of the registers by their numbers in DWARF
   std::span<const uint32_t> argument_offsets;  // in pt_regs, of function arguments passed in registers
   std::span<const uint32_t> syscall_argument_offsets;
   uint32_t return_value_offset = 0;
+  uint32_t second_return_value_offset = 0;  // of values that take two registers
   uint32_t stack_pointer_offset = 0;
   uint32_t instruction_pointer_offset = 0;
   uint32_t pt_regs_size_bytes = 0;
@@ -31,6 +34,9 @@ struct Arch {
 
 const Arch& x86_64();
 const Arch& host_arch();
+
+// The shortest name of the register at an offset of pt_regs; its number where it has none.
+std::string register_name(const Arch& arch, uint32_t offset_bytes);
 
 std::optional<Register> find_register(const Arch& arch, std::string_view name);
 

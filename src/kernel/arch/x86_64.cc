@@ -45,6 +45,9 @@ constexpr Register kRegisters[] = {
     {"rip", at(kIp)},         {"eflags", at(kFlags)},    {"rsp", at(kSp)},
 };
 
+// Figure 3.36 of the System V ABI's supplement for the processor. The last one is the return address.
+constexpr uint32_t kDwarf[] = {at(kAx), at(kDx),  at(kCx),  at(kBx),  at(kSi),  at(kDi),  at(kBp),  at(kSp), at(kR8),
+                               at(kR9), at(kR10), at(kR11), at(kR12), at(kR13), at(kR14), at(kR15), at(kIp)};
 constexpr uint32_t kArguments[] = {at(kDi), at(kSi), at(kDx), at(kCx), at(kR8), at(kR9)};
 // `syscall` itself overwrites cx, so the fourth argument travels in r10.
 constexpr uint32_t kSyscallArguments[] = {at(kDi), at(kSi), at(kDx), at(kR10), at(kR8), at(kR9)};
@@ -53,9 +56,11 @@ constexpr Arch kArch = {
     .name = "x86_64",
     .source_directory = "x86",
     .registers = kRegisters,
+    .dwarf_offsets = kDwarf,
     .argument_offsets = kArguments,
     .syscall_argument_offsets = kSyscallArguments,
     .return_value_offset = at(kAx),
+    .second_return_value_offset = at(kDx),
     .stack_pointer_offset = at(kSp),
     .instruction_pointer_offset = at(kIp),
     .pt_regs_size_bytes = at(kSlots),
@@ -68,6 +73,13 @@ constexpr Arch kArch = {
 const Arch& x86_64() { return kArch; }
 
 const Arch& host_arch() { return kArch; }
+
+std::string register_name(const Arch& arch, uint32_t offset_bytes) {
+  std::string_view found;
+  for (const Register& each : arch.registers)
+    if (each.offset_bytes == offset_bytes && (found.empty() || each.name.size() < found.size())) found = each.name;
+  return found.empty() ? "r@" + std::to_string(offset_bytes) : std::string(found);
+}
 
 std::optional<Register> find_register(const Arch& arch, std::string_view name) {
   const auto found = std::ranges::find(arch.registers, name, &Register::name);

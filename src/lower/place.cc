@@ -1,0 +1,128 @@
+// Values of a probed program where debug information says they lie: types/place.h.
+//
+// The steps are run here, over values that the program will compute: what is a stack for whoever wrote them is gone in
+// the code. A value in one piece, in a register or in memory, is read like any other. One in several is put together in
+// our own memory.
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "lower/unit.h"
+
+namespace espy::lower {
+
+namespace {
+
+using PlaceOp = types::PlaceStep::Op;
+using PieceKind = types::PlacePiece::Kind;
+
+std::optional<Op> operation_of(PlaceOp op) {
+  switch (op) {
+    case PlaceOp::kAdd: return Op::k_add;
+    case PlaceOp::kSub: return Op::k_sub;
+    case PlaceOp::kMul: return Op::k_mul;
+    case PlaceOp::kDivSigned: return Op::k_sdiv;
+    case PlaceOp::kDivUnsigned: return Op::k_udiv;
+    case PlaceOp::kMod: return Op::k_umod;
+    case PlaceOp::kAnd: return Op::k_and;
+    case PlaceOp::kOr: return Op::k_or;
+    case PlaceOp::kXor: return Op::k_xor;
+    case PlaceOp::kShl: return Op::k_shl;
+    case PlaceOp::kShr: return Op::k_shr;
+    case PlaceOp::kSar: return Op::k_sar;
+    case PlaceOp::kEqual: return Op::k_eq;
+    case PlaceOp::kNotEqual: return Op::k_ne;
+    case PlaceOp::kLessSigned: return Op::k_slt;
+    case PlaceOp::kLessUnsigned: return Op::k_ult;
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+// What the steps leave on top. `symbols` made them: the stack never runs dry.
+ValueId UnitLowering::follow(const std::vector<types::PlaceStep>& steps) {
+  std::vector<ValueId> stack;
+  const auto pop = [&] {
+    CHECK(!stack.empty());
+    const ValueId out = stack.back();
+    stack.pop_back();
+    return out;
+  };
+  const auto saved = [&](int64_t offset_bytes) {
+    return ir().load(8, ir().context(), *main_unit_.context.registers_offset_bytes + offset_bytes);
+  };
+  for (const types::PlaceStep& step : steps) {
+    switch (step.op) {
+      case PlaceOp::kRegister: stack.push_back(saved(step.operand)); break;
+      case PlaceOp::kConstant: stack.push_back(ir().constant(step.operand)); break;
+      case PlaceOp::kLoadBias:
+        stack.push_back(ir().binary(Op::k_sub, saved(kernel().arch().instruction_pointer_offset), step.operand));
+        break;
+      case PlaceOp::kRead:
+        stack.push_back(read_scalar(pop(), 0, static_cast<uint8_t>(step.operand), false, AddressSpace::kUser, {}));
+        break;
+      case PlaceOp::kPick: stack.push_back(stack[stack.size() - 1 - static_cast<size_t>(step.operand)]); break;
+      case PlaceOp::kDrop: pop(); break;
+      case PlaceOp::kSwap: std::swap(stack[stack.size() - 1], stack[stack.size() - 2]); break;
+      case PlaceOp::kRotate: std::rotate(stack.end() - 3, stack.end() - 1, stack.end()); break;
+      case PlaceOp::kExtendSign: stack.push_back(extend(pop(), static_cast<uint8_t>(step.operand), true)); break;
+      case PlaceOp::kExtendZero: stack.push_back(extend(pop(), static_cast<uint8_t>(step.operand), false)); break;
+      case PlaceOp::kNeg: stack.push_back(ir().unary(Op::k_neg, pop())); break;
+      case PlaceOp::kNot: stack.push_back(ir().unary(Op::k_not, pop())); break;
+      default: {
+        const ValueId right = pop();
+        const ValueId left = pop();
+        stack.push_back(ir().binary(*operation_of(step.op), left, right));
+      }
+    }
+  }
+  return pop();
+}
+
+Operand UnitLowering::placed(const spec::ContextField& field) {
+  const types::Type layout = types()[complete(field.type)];
+  const std::vector<types::PlacePiece>& pieces = field.recipe.place.pieces;
+  const bool is_reference = types::is_by_reference(layout);
+  if (pieces.size() == 1 && pieces[0].kind == PieceKind::kMemory)
+    return at(follow(pieces[0].steps), 0, field.type, AddressSpace::kUser);
+  if (pieces.size() == 1 && pieces[0].kind == PieceKind::kValue && !is_reference)
+    return {field.type, extend(follow(pieces[0].steps), static_cast<uint8_t>(layout.size_bytes), layout.is_signed)};
+  const ValueId address = assembled(pieces, layout.size_bytes);
+  return is_reference ? Operand{field.type, address, true} : load(address, field.type);
+}
+
+// The pieces, one behind the other, in memory of our own.
+ValueId UnitLowering::assembled(const std::vector<types::PlacePiece>& pieces, uint32_t size_bytes) {
+  const ValueId out = memory(size_bytes, "pieces");
+  zero(out, size_bytes);
+  uint32_t at = 0;
+  for (const types::PlacePiece& piece : pieces) {
+    const uint32_t size = std::min(piece.size_bytes == 0 ? size_bytes : piece.size_bytes, size_bytes - at);
+    if (size == 0) break;
+    switch (piece.kind) {
+      case PieceKind::kNothing: break;
+      case PieceKind::kMemory: read(offset(out, at), size, follow(piece.steps), AddressSpace::kUser); break;
+      case PieceKind::kBytes:
+        copy(offset(out, at), constant_bytes(piece.bytes.substr(0, size)),
+             std::min(size, static_cast<uint32_t>(piece.bytes.size())));
+        break;
+      case PieceKind::kValue: store_bytes(out, at, follow(piece.steps), std::min(size, 8u)); break;
+    }
+    at += size;
+  }
+  return out;
+}
+
+// The low `size_bytes` of `value`, in steps that are aligned.
+void UnitLowering::store_bytes(ValueId base, uint32_t offset_bytes, ValueId value, uint32_t size_bytes) {
+  for (uint32_t done = 0; done < size_bytes;) {
+    uint32_t width = std::bit_floor(std::min(size_bytes - done, 8u));
+    while ((offset_bytes + done) % width != 0) width /= 2;
+    const ValueId rest = done == 0 ? value : ir().binary(Op::k_shr, value, done * 8);
+    ir().store(static_cast<uint8_t>(width), base, rest, offset_bytes + done);
+    done += width;
+  }
+}
+
+}  // namespace espy::lower

@@ -1,0 +1,118 @@
+#include "types/place.h"
+
+#include <fmt/format.h>
+
+namespace espy::types {
+
+namespace {
+
+using Op = PlaceStep::Op;
+
+const char* operator_of(Op op) {
+  switch (op) {
+    case Op::kAdd: return "+";
+    case Op::kSub: return "-";
+    case Op::kMul: return "*";
+    case Op::kDivSigned:
+    case Op::kDivUnsigned: return "/";
+    case Op::kMod: return "%";
+    case Op::kAnd: return "&";
+    case Op::kOr: return "|";
+    case Op::kXor: return "^";
+    case Op::kShl: return "<<";
+    case Op::kShr:
+    case Op::kSar: return ">>";
+    case Op::kEqual: return "==";
+    case Op::kNotEqual: return "!=";
+    case Op::kLessSigned:
+    case Op::kLessUnsigned: return "<";
+    default: return nullptr;
+  }
+}
+
+// The steps as a formula. Large numbers are addresses or masks: in hex.
+class Formula {
+ public:
+  explicit Formula(const RegisterNamer& register_name) : register_name_(register_name) {}
+
+  std::string of(const std::vector<PlaceStep>& steps) {
+    for (const PlaceStep& step : steps) add(step);
+    return stack_.empty() ? "?" : stack_.back();
+  }
+
+ private:
+  static std::string number(int64_t value) {
+    constexpr int64_t kPlain = 1 << 16;
+    return value > kPlain ? fmt::format("{:#x}", value) : std::to_string(value);
+  }
+
+  static std::string whole(const std::string& text) {
+    return text.find_first_of(" +") == text.npos ? text : "(" + text + ")";
+  }
+
+  std::string pop() {
+    if (stack_.empty()) return "?";
+    std::string out = std::move(stack_.back());
+    stack_.pop_back();
+    return out;
+  }
+
+  void add(const PlaceStep& step) {
+    switch (step.op) {
+      case Op::kRegister: return stack_.push_back(register_name_(static_cast<uint32_t>(step.operand)));
+      case Op::kConstant: return stack_.push_back(number(step.operand));
+      case Op::kLoadBias: return stack_.push_back("base");
+      case Op::kRead: return stack_.push_back("[" + pop() + "]");
+      case Op::kPick: return pick(static_cast<size_t>(step.operand));
+      case Op::kDrop: pop(); return;
+      case Op::kSwap: return move_top(1);
+      case Op::kRotate: return move_top(2);
+      case Op::kExtendSign:
+      case Op::kExtendZero: return;
+      case Op::kNeg: return stack_.push_back("-" + whole(pop()));
+      case Op::kNot: return stack_.push_back("~" + whole(pop()));
+      default: break;
+    }
+    const std::string right = pop();
+    const std::string left = pop();
+    if (step.op != Op::kAdd)
+      return stack_.push_back(fmt::format("{} {} {}", whole(left), operator_of(step.op), whole(right)));
+    stack_.push_back(right.starts_with('-') ? left + right : left + "+" + right);
+  }
+
+  void pick(size_t below) { stack_.push_back(below < stack_.size() ? stack_[stack_.size() - 1 - below] : "?"); }
+
+  // The top goes below the `count` under it.
+  void move_top(size_t count) {
+    if (stack_.size() <= count) return;
+    std::string top = pop();
+    stack_.insert(stack_.end() - static_cast<std::ptrdiff_t>(count), std::move(top));
+  }
+
+  const RegisterNamer& register_name_;
+  std::vector<std::string> stack_;
+};
+
+std::string piece_text(const PlacePiece& piece, const RegisterNamer& register_name) {
+  const auto formula = [&] { return Formula(register_name).of(piece.steps); };
+  switch (piece.kind) {
+    case PlacePiece::Kind::kMemory: return "[" + formula() + "]";
+    case PlacePiece::Kind::kBytes: return fmt::format("= {} known bytes", piece.bytes.size());
+    case PlacePiece::Kind::kNothing: return "nothing";
+    case PlacePiece::Kind::kValue: break;
+  }
+  const bool is_register = piece.steps.size() == 1 && piece.steps[0].op == Op::kRegister;
+  return (is_register ? "" : "= ") + formula();
+}
+
+}  // namespace
+
+std::string to_string(const Place& place, const RegisterNamer& register_name) {
+  if (place.pieces.size() == 1) return piece_text(place.pieces[0], register_name);
+  std::string out;
+  for (const PlacePiece& piece : place.pieces)
+    out += fmt::format("{}{} bytes of {}", out.empty() ? "" : ", ", piece.size_bytes, piece_text(piece, register_name));
+  return out;
+}
+
+}  // namespace espy::types
