@@ -1,0 +1,158 @@
+// Rows of .eh_frame against what readelf makes of the same libraries.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "symbols/elf_file.h"
+#include "symbols/symbols.h"
+#include "symbols/unwind.h"
+#include "symbols_support.h"
+
+namespace espy::symbols {
+namespace {
+
+using testing::has_tool;
+using testing::output_of;
+
+struct Expected {
+  uint64_t address = 0;
+  std::string cfa, rbp, return_address;  // "rsp+16", "c-16", "u", "exp"
+};
+
+// The rows that readelf prints of each function, by the columns of its table.
+std::vector<Expected> rows_of_readelf(const std::string& path) {
+  std::istringstream text(output_of("readelf --debug-dump=frames-interp " + path));
+  std::vector<Expected> out;
+  std::vector<std::string> columns;
+  bool is_function = false;
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> found;
+    for (std::string word; words >> word;) found.push_back(word);
+    if (line.find(" FDE ") != line.npos || line.find(" CIE ") != line.npos)
+      is_function = line.find(" FDE ") != line.npos;
+    if (found.empty() || !is_function) continue;
+    if (found[0] == "LOC") {
+      columns = found;
+    } else if (found.size() == columns.size() && found[0].size() == 16) {
+      Expected row{std::stoull(found[0], nullptr, 16), found[1], "u", "u"};
+      for (size_t i = 2; i < columns.size(); ++i) {
+        if (columns[i] == "rbp") row.rbp = found[i];
+        if (columns[i] == "ra") row.return_address = found[i];
+      }
+      out.push_back(row);
+    }
+  }
+  return out;
+}
+
+std::string base_text(FrameRule rule) {
+  const std::string offset = "+" + std::to_string(rule.offset_bytes());
+  if (rule.base() == FrameBase::kStackPointer) return "rsp" + offset;
+  if (rule.base() == FrameBase::kFramePointer) return "rbp" + offset;
+  return "exp";
+}
+
+std::string rbp_text(FrameRule rule) {
+  if (rule.rbp() == FrameRule::kSame) return "u";
+  if (rule.rbp() == FrameRule::kAtFrame) return "exp";
+  return "c-" + std::to_string(rule.rbp() * 8);
+}
+
+// How a row that we have differs from readelf's; "" where they agree.
+std::string difference(const Expected& wanted, FrameRule rule) {
+  if (rule.base() == FrameBase::kUnknown) {
+    // Only what a row cannot hold may be missing.
+    const bool is_plain =
+        (wanted.cfa.starts_with("rsp+") || wanted.cfa.starts_with("rbp+")) && wanted.return_address == "c-8";
+    return is_plain ? "no rule" : "";
+  }
+  if (rule.base() == FrameBase::kEnd) return wanted.return_address == "u" ? "" : "an end";
+  if (rule.base() == FrameBase::kSignalHandler) return wanted.cfa == "exp" ? "" : "a signal handler";
+  const std::string cfa = base_text(rule);
+  if (cfa != wanted.cfa) return "cfa " + cfa;
+  if (rule.rbp() == FrameRule::kLost) return wanted.rbp.starts_with("c-") ? "rbp lost" : "";
+  const std::string rbp = rbp_text(rule);
+  return rbp == wanted.rbp || (rbp == "u" && wanted.rbp == "s") ? "" : "rbp " + rbp;
+}
+
+void compare_with_readelf(const std::string& library) {
+  if (!has_tool("readelf")) GTEST_SKIP() << "no readelf";
+  const auto path = resolve_library(library);
+  if (!path) GTEST_SKIP() << "no " << library;
+  const auto file = ElfFile::open(*path);
+  const auto rows = read_unwind_rows(*path);
+  ASSERT_TRUE(file && rows);
+  const std::vector<Expected> wanted = rows_of_readelf(*path);
+  ASSERT_GT(wanted.size(), 1000U);
+  size_t unknown = 0;
+  for (const Expected& each : wanted) {
+    const auto offset = file->offset_of_address(each.address);
+    const UnwindRow* row = offset ? find_row(*rows, static_cast<uint32_t>(*offset)) : nullptr;
+    ASSERT_NE(row, nullptr) << std::hex << each.address;
+    unknown += row->rule.base() == FrameBase::kUnknown ? 1 : 0;
+    ASSERT_EQ(difference(each, row->rule), "")
+        << std::hex << each.address << ": " << each.cfa << " rbp " << each.rbp << " ra " << each.return_address;
+  }
+  EXPECT_LT(unknown, wanted.size() / 50);
+}
+
+TEST(Unwind, RowsOfTheCLibraryAreReadelfs) { compare_with_readelf("libc.so.6"); }
+TEST(Unwind, RowsOfTheCppLibraryAreReadelfs) { compare_with_readelf("libstdc++.so.6"); }
+TEST(Unwind, RowsOfHandWrittenCodeAreReadelfs) { compare_with_readelf("libcrypto.so.3"); }
+
+TEST(Unwind, TheSignalTrampolineAndTheLinkageTableAreKnown) {
+  const auto path = resolve_library("libc.so.6");
+  if (!path) GTEST_SKIP() << "no C library";
+  const auto rows = read_unwind_rows(*path);
+  ASSERT_TRUE(rows);
+  const auto count = [&](FrameBase base) {
+    return std::ranges::count_if(*rows, [&](const UnwindRow& row) { return row.rule.base() == base; });
+  };
+  EXPECT_EQ(count(FrameBase::kSignalHandler), 1);
+  EXPECT_GE(count(FrameBase::kLinkageTable), 1);
+  EXPECT_GE(count(FrameBase::kEnd), 1);
+}
+
+TEST(Unwind, RowsAreSortedAndNoTwoNeighboursAgree) {
+  const auto rows = read_unwind_rows("/proc/self/exe");
+  ASSERT_TRUE(rows);
+  ASSERT_GT(rows->size(), 100U);
+  for (size_t i = 1; i < rows->size(); ++i) {
+    ASSERT_LT((*rows)[i - 1].file_offset, (*rows)[i].file_offset);
+    ASSERT_NE((*rows)[i - 1].rule, (*rows)[i].rule);
+  }
+}
+
+TEST(Unwind, AFileWithoutTheSectionHasNoRows) {
+  const testing::TempDir dir;
+  const auto rows =
+      read_unwind_rows(dir.build("plain", "int main(void) { return 0; }", "-fno-asynchronous-unwind-tables -c"));
+  ASSERT_TRUE(rows);
+  EXPECT_TRUE(rows->empty());
+}
+
+TEST(Unwind, WhatIsNoProgramIsAnError) {
+  EXPECT_FALSE(read_unwind_rows("/etc/passwd"));
+  EXPECT_FALSE(read_unwind_rows("/nonexistent"));
+}
+
+// Whatever a broken file says, nothing is read beyond it.
+TEST(Unwind, BrokenSectionsEndTheReading) {
+  std::string image = output_of("cat " + resolve_library("libm.so.6").value_or("/proc/self/exe"));
+  for (size_t at = 0x200; at < image.size(); at += 37) image[at] = static_cast<char>(image[at] * 7 + 3);
+  (void)read_unwind_rows(image, "broken");
+}
+
+TEST(Unwind, RulesKeepTheirParts) {
+  const FrameRule rule = FrameRule::make(FrameBase::kBehindFrame, -8, FrameRule::kAtFrame);
+  EXPECT_EQ(rule.base(), FrameBase::kBehindFrame);
+  EXPECT_EQ(rule.offset_bytes(), -8);
+  EXPECT_EQ(rule.rbp(), FrameRule::kAtFrame);
+  EXPECT_EQ(FrameRule::make(FrameBase::kStackPointer, FrameRule::kMaxOffsetBytes, 3).offset_bytes(),
+            FrameRule::kMaxOffsetBytes);
+}
+
+}  // namespace
+}  // namespace espy::symbols
