@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/fd.h"
@@ -120,6 +121,10 @@ ValueId take_stack(Lowering& lowering, TypeId type) {
   ir::Builder& ir = lowering.ir();
   const ValueId map = ir.map(lowering.stack_map(type));
   const ValueId id = ir.call(Helper::get_stackid, {ir.context(), map, stack_flags(lowering, lowering.types()[type])});
+  // EEXIST: another stack has its place. (EFAULT: there is no such stack, as of a user in a kernel thread.)
+  lowering.when(Condition::eq, id, ir.constant(-EEXIST), [&] {
+    lowering.count_loss(program::LossKind::kStack, "there are too many different stacks; stacks lost");
+  });
   if (!lowering.checked().measures_stacks) return id;
   return lowering.select(
       Condition::slt, id, ir.constant(0), [&] { return id; },

@@ -39,6 +39,7 @@ struct Options {
   output::Buffering buffering = output::Buffering::kLine;
   std::vector<std::string> disabled_features;
   bool verbose = false;
+  bool strict = false;
   bool quiet = false;
   bool unsafe = false;
   bool warn_helper_errors = false;

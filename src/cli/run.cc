@@ -228,6 +228,8 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   const Output out = TRY(open_output(options, checked.config));
   runtime::SessionOptions session_options;
   session_options.is_dry_run = options.dry_run;
+  session_options.shows_ledger = options.verbose || (options.strict && options.format == "json");
+  session_options.is_strict = options.strict;
   session_options.watched_pid = options.pid;
   if (child) {
     session_options.child_pid = child->pid();

@@ -35,9 +35,10 @@ Result<uint32_t> pmu_type(const std::string& name) {
 
 }  // namespace
 
-Status LinuxMachine::keep_link(long fd, std::string_view what) {
+Status LinuxMachine::keep_link(ProgramId program, long fd, std::string_view what) {
   if (fd < 0) return fail_errno("cannot attach to " + std::string(what), static_cast<int>(-fd));
   links_.emplace_back(static_cast<int>(fd));
+  if (attach_types_[program] == kAttachKprobeMulti) kprobes_.emplace_back(program, static_cast<int>(fd));
   return {};
 }
 
@@ -46,7 +47,7 @@ Status LinuxMachine::attach_raw_tracepoint(ProgramId program, const std::string&
   attr.name = address_of(name.c_str());
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.cookie = cookie;
-  return keep_link(bpf(Command::kRawTracepointOpen, attr), "the raw tracepoint " + name);
+  return keep_link(program, bpf(Command::kRawTracepointOpen, attr), "the raw tracepoint " + name);
 }
 
 Status LinuxMachine::attach_tracing(ProgramId program, uint64_t cookie) {
@@ -54,7 +55,7 @@ Status LinuxMachine::attach_tracing(ProgramId program, uint64_t cookie) {
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.attach_type = attach_types_[program];
   attr.tracing.cookie = cookie;
-  return keep_link(bpf(Command::kLinkCreate, attr), "a kernel function");
+  return keep_link(program, bpf(Command::kLinkCreate, attr), "a kernel function");
 }
 
 Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) {
@@ -83,6 +84,7 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
       return fail_errno("cannot attach to the perf event", errno);
   } else {
     perf_events_.emplace_back(static_cast<int>(link_fd));
+    if (!event.path.empty() || event.config2 != 0) kprobes_.emplace_back(program, static_cast<int>(link_fd));
   }
   if (::ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0) < 0) return fail_errno("cannot enable the perf event", errno);
   if (event.type == PERF_TYPE_BREAKPOINT) watchpoints_.emplace_back(event.config1, perf.get());
@@ -96,10 +98,35 @@ void LinuxMachine::detach_watchpoints(uint64_t address) {
     if (watched == address) ::ioctl(event, PERF_EVENT_IOC_DISABLE, 0);
 }
 
+namespace {
+
+// How many events a kprobe had that never came as far as its programs: another kprobe was at work on the CPU, or too
+// many calls of a function had not returned. Linux 6.7 tells.
+uint64_t missed_events(int link) {
+  LinkInfo info;
+  InfoAttr attr{static_cast<uint32_t>(link), sizeof(info), address_of(&info)};
+  if (bpf(Command::kObjectInfo, attr) < 0) return 0;
+  if (info.type == LinkInfo::kKprobeMulti) return info.kprobe_multi.missed;
+  const bool is_kprobe = info.type == LinkInfo::kPerfEvent && (info.perf_event.type == LinkInfo::kPerfKprobe ||
+                                                               info.perf_event.type == LinkInfo::kPerfKretprobe);
+  return is_kprobe ? info.perf_event.missed : 0;
+}
+
+}  // namespace
+
+void LinuxMachine::note_missed_events() {
+  for (const auto& [program, link] : kprobes_) missed_events_[program] += missed_events(link);
+  kprobes_.clear();
+}
+
 uint64_t LinuxMachine::skipped_runs(ProgramId program) {
   bpf_prog_info info = {};
   InfoAttr attr{static_cast<uint32_t>(programs_[program].get()), sizeof(info), address_of(&info)};
-  return bpf(Command::kObjectInfo, attr) < 0 ? 0 : info.recursion_misses;
+  uint64_t out = bpf(Command::kObjectInfo, attr) < 0 ? 0 : info.recursion_misses;
+  for (const auto& [attached, link] : kprobes_)
+    if (attached == program) out += missed_events(link);
+  const auto detached = missed_events_.find(program);
+  return detached == missed_events_.end() ? out : out + detached->second;
 }
 
 Status LinuxMachine::attach_uprobe(ProgramId program, const std::string& path, uint64_t offset,
@@ -129,7 +156,7 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
   attr.uprobe_multi.count = static_cast<uint32_t>(probes.offsets.size());
   attr.uprobe_multi.flags = probes.is_return ? kReturnFlag : 0;
   attr.uprobe_multi.pid = probes.pid;
-  return keep_link(bpf(Command::kLinkCreate, attr), probes.path);
+  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.path);
 }
 
 Status LinuxMachine::attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) {
@@ -154,7 +181,7 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
   attr.kprobe_multi.syms = address_of(names.data());
   attr.kprobe_multi.cookies = address_of(probes.cookies.data());
   const std::string more = names.size() > 1 ? fmt::format(" and {} more functions", names.size() - 1) : "";
-  return keep_link(bpf(Command::kLinkCreate, attr), probes.functions.front() + more);
+  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.functions.front() + more);
 }
 
 namespace {
@@ -176,7 +203,7 @@ Status LinuxMachine::start_walk(ProgramId program) {
   LinkCreateAttr attr;
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.attach_type = kAttachTraceIter;
-  TRY_STATUS(keep_link(bpf(Command::kLinkCreate, attr), "the iterator"));
+  TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), "the iterator"));
   IterCreateAttr create{static_cast<uint32_t>(links_.back().get()), 0};
   const OwnedFd iterator(static_cast<int>(bpf(Command::kIterCreate, create)));
   if (!iterator.valid()) return fail("cannot start the iterator");
@@ -217,6 +244,7 @@ namespace {
 // Closing a perf event waits for a grace period, 50 to 100 ms each, and so does exiting with one open. A child that
 // shares the descriptor table takes the waiting over: our own exit then closes nothing.
 void LinuxMachine::detach_all() {
+  note_missed_events();
   links_.clear();
   if (perf_events_.empty()) return;
   for (const OwnedFd& fd : perf_events_) ::ioctl(fd.get(), PERF_EVENT_IOC_DISABLE, 0);

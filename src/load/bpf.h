@@ -174,6 +174,34 @@ struct LinkCreateAttr {
   };
 };
 
+// struct bpf_link_info, as far as it tells of kprobes. A kernel that does not know a member leaves it 0.
+struct LinkInfo {
+  enum Type : uint32_t { kPerfEvent = 7, kKprobeMulti = 8 };         // BPF_LINK_TYPE_*
+  enum PerfType : uint32_t { kPerfKprobe = 3, kPerfKretprobe = 4 };  // BPF_PERF_EVENT_*
+  uint32_t type = 0;
+  uint32_t id = 0;
+  uint32_t program_id = 0;
+  union {
+    struct {
+      alignas(8) uint64_t addresses;
+      uint32_t count;
+      uint32_t flags;
+      uint64_t missed;
+      uint64_t cookies;
+    } kprobe_multi = {};
+    struct {
+      uint32_t type;
+      uint32_t unused;
+      uint64_t function;
+      uint32_t name_length;
+      uint32_t offset;
+      uint64_t address;
+      uint64_t missed;
+      uint64_t cookie;
+    } perf_event;
+  };
+};
+
 // bpf(2). Gives its result, or -errno.
 long bpf(Command command, void* attr, size_t size);
 

@@ -1,6 +1,7 @@
 // The Machine of this kernel. linux.cc: maps and programs; attach.cc: links; features.cc: what can be done.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "load/bpf.h"
@@ -82,7 +83,8 @@ class LinuxMachine final : public Machine {
   Status load_program(ProgramId id, const program::Program& whole, const source::Sources& sources);
   Status visit_batches(const LoadedMap& map,
                        const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);
-  Status keep_link(long fd, std::string_view what);
+  Status keep_link(ProgramId program, long fd, std::string_view what);
+  void note_missed_events();
   bool try_helper(uint32_t helper, uint32_t program_type);
   bool try_rdonly_cast(int32_t type_id);
 
@@ -91,6 +93,8 @@ class LinuxMachine final : public Machine {
   Table<ProgramId, uint32_t> attach_types_;            // as the programs were loaded with
   std::vector<OwnedFd> links_;                         // closed at once: raw tracepoints, multi links, tracing
   std::vector<OwnedFd> perf_events_;                   // slow to close: perf events and their links
+  std::vector<std::pair<ProgramId, int>> kprobes_;     // links of either kind that know how many events they missed
+  std::map<ProgramId, uint64_t> missed_events_;        // of kprobes that are detached
   std::vector<std::pair<uint64_t, int>> watchpoints_;  // address, perf event
   std::vector<OwnedFd> walks_;                         // processes
   std::optional<Refusal> refusal_;

@@ -125,11 +125,17 @@ class Machine {
   virtual Status start_walk(ProgramId program);
   virtual std::vector<int> walks() const { return {}; }
   virtual uint64_t attached_count() const = 0;
-  // Probes of a wildcard that the kernel does not allow: their number is said at the end.
-  void leave_out(uint64_t count) { left_out_ += count; }
-  uint64_t left_out() const { return left_out_; }
-  virtual void detach_watchpoints(uint64_t) {}            // of this address
-  virtual uint64_t skipped_runs(ProgramId) { return 0; }  // since the program, or another, was running already
+  // A function of a wildcard that nobody may probe, and why: said at the end.
+  struct LeftOut {
+    std::string name;
+    std::string reason;
+  };
+  void leave_out(LeftOut function) { left_out_.push_back(std::move(function)); }
+  const std::vector<LeftOut>& left_out() const { return left_out_; }
+  virtual void detach_watchpoints(uint64_t) {}  // of this address
+  // Events of its probes for which the kernel did not run the program, as it, or another, was running already. Of what
+  // is attached, and of what `detach_all` has detached.
+  virtual uint64_t skipped_runs(ProgramId) { return 0; }
   // Nothing fires once this returns, or, where closing is slow, soon after; reading the maps stays possible.
   virtual void detach_all() = 0;
 
@@ -137,7 +143,7 @@ class Machine {
   virtual uint64_t now_ns() = 0;  // CLOCK_BOOTTIME, as `nsecs` is
 
  private:
-  uint64_t left_out_ = 0;
+  std::vector<LeftOut> left_out_;
 };
 
 inline Status Machine::attach_kprobe(ProgramId, const Kprobe&, uint64_t) { return fail("no kprobes here"); }

@@ -17,6 +17,12 @@ constexpr uint32_t kInlineBytes = 64;  // longer strings and buffers go to the t
 constexpr uint32_t kHeaderBytes = sizeof(program::RecordHeader);
 constexpr int kReserveTries = 4;
 
+bool reads_memory(Helper helper) {
+  constexpr Helper kReads[] = {Helper::probe_read_kernel, Helper::probe_read_kernel_str, Helper::probe_read_user,
+                               Helper::probe_read_user_str, Helper::copy_from_user};
+  return std::ranges::find(kReads, helper) != std::end(kReads);
+}
+
 }  // namespace
 
 UnitLowering::PlannedField UnitLowering::plan_field(const EventArgument& argument) {
@@ -79,6 +85,7 @@ ValueId UnitLowering::reserve(ValueId base, uint32_t size_bytes, BlockId without
   ir().jump(lost);
   ir().enter(lost);
   ir().atomic_add(8, base, ir().constant(1), program::kRingLostOffset);
+  if (config().keeps_ledger) count_loss(program::LossKind::kRecord, "");
   ir().jump(without);
   ir().enter(got);
   return head;
@@ -115,8 +122,12 @@ void UnitLowering::emit_failure(Helper helper, ValueId result) {
 }
 
 void UnitLowering::report_failure(Helper helper, ValueId result) {
-  if (!config().warn_helper_errors) return;
-  when(Condition::slt, result, ir().constant(0), [&] { emit_failure(helper, result); });
+  const bool is_counted = config().keeps_ledger && reads_memory(helper);
+  if (!config().warn_helper_errors && !is_counted) return;
+  when(Condition::slt, result, ir().constant(0), [&] {
+    emit_failure(helper, result);
+    if (is_counted) count_loss(program::LossKind::kRead, "reads of memory that was not there gave zeros");
+  });
 }
 
 void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
@@ -129,7 +140,8 @@ void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgumen
                               .literals = std::move(literals),
                               .numbers = std::move(numbers),
                               .map = map,
-                              .span = span};
+                              .span = span,
+                              .program = program_id_};
   for (PlannedField& planned : fields) {
     const types::Type& type = types()[planned.field.type];
     const uint32_t align =

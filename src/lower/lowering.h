@@ -124,10 +124,11 @@ class Lowering {
   virtual void emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
                           std::vector<std::string> literals = {}, std::vector<int64_t> numbers = {},
                           program::ScriptMapId map = {}) = 0;
-  // Under -k, tells user space where `result`, what `helper` returned, is negative. Else costs nothing.
+  // Where `result`, what `helper` returned, is negative: tells user space under -k, counts a failed read where a ledger
+  // is kept. Else costs nothing.
   virtual void report_failure(ir::Helper helper, ValueId result) = 0;
-  // Adds one to the counter that is shown at exit as "WHAT: N".
-  virtual void count_loss(std::string_view what) = 0;
+  // Adds one to this program's counter, which is shown at exit as "WHAT: N".
+  virtual void count_loss(program::LossKind kind, std::string_view what) = 0;
   // Ends the action here: what follows is a fresh, unreachable block.
   virtual void end_action() = 0;
   // Sets the flag that makes all programs return at once.

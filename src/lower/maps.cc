@@ -80,8 +80,9 @@ void UnitLowering::with_value(const MapElement& element, const std::function<voi
 }
 
 void UnitLowering::lose_update(const program::ScriptMap& map) {
-  count_loss(map.name + " is full at " + std::to_string(shared_.program.maps[map.map].max_entries) +
-             " keys (raise max_map_keys, or the number it is declared with); updates lost");
+  count_loss(program::LossKind::kUpdate,
+             map.name + " is full at " + std::to_string(shared_.program.maps[map.map].max_entries) +
+                 " keys (raise max_map_keys, or the number it is declared with); updates lost");
 }
 
 // An absent key is inserted as zeros, without touching a value that someone else may have inserted meanwhile, and

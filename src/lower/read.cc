@@ -31,7 +31,7 @@
 // for a page that is not there, or, where the program may sleep, copy_from_user, which brings the page in.
 //
 // What this leaves out. A fault is not reported for plain loads: there is nobody to tell us. So where faults are to be
-// reported (-k), all reads go the classic way. A read that races with the object being freed
+// reported (-k) or counted (-v, --strict), all reads go the classic way. A read that races with the object being freed
 // gives whatever is there, as it always did. Offsets beyond 16 bits are added to the pointer before the cast, which
 // makes them one cast each. On kernels before 6.2, and for pointers in structs between 6.2 and 6.17, the classic way is
 // taken and costs what it costs.
@@ -73,7 +73,8 @@ bool UnitLowering::is_plain_member(TypeId struct_type, int64_t offset_bytes, uin
 }
 
 UnitLowering::KernelRead UnitLowering::kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes) {
-  if (config().warn_helper_errors || !kernel().kfunc_id("bpf_rdonly_cast")) return KernelRead::kCopy;
+  const bool needs_faults = config().warn_helper_errors || config().keeps_ledger;
+  if (needs_faults || !kernel().kfunc_id("bpf_rdonly_cast")) return KernelRead::kCopy;
   if (kernel().has(kernel::Feature::kRdonlyCastVoid)) return KernelRead::kCast;
   if (!struct_type.valid() || !kernel().has(kernel::Feature::kRdonlyCastTyped)) return KernelRead::kCopy;
   const auto location = kernel().btf_location(types(), struct_type);

@@ -63,11 +63,11 @@ uint32_t Shared::add_constant(std::string_view bytes) {
   return offset;
 }
 
-uint32_t Shared::loss_counter(std::string_view what) {
-  for (const auto& [name, offset] : program.loss_counters)
-    if (name == what) return offset;
+uint32_t Shared::loss_counter(program::LossKind kind, program::ProgramId by, std::string_view what) {
+  for (const program::LossCounter& counter : program.loss_counters)
+    if (counter.program == by && counter.what == what) return counter.offset_bytes;
   const uint32_t offset = add_global(8, 8);
-  program.loss_counters.emplace_back(what, offset);
+  program.loss_counters.push_back({kind, by, std::string(what), offset});
   return offset;
 }
 
@@ -103,6 +103,13 @@ void Shared::add_fixed_maps() {
   program.start_offset = add_global(8, 8);
   program.sequence_offset = add_global(8, kCacheLineBytes);
   globals_bytes = static_cast<uint32_t>(round_up(globals_bytes, kCacheLineBytes));
+}
+
+// A power of two of words, so that `and` bounds a probe's index for the verifier.
+void Shared::add_hit_counters() {
+  const auto probes = static_cast<uint32_t>(program.probes.size());
+  program.hits.stride_bytes = std::max(std::bit_ceil(probes) * 8, kCacheLineBytes);
+  program.hits.offset_bytes = add_global(program.hits.stride_bytes * cpu_slots(), kCacheLineBytes);
 }
 
 void Shared::add_script_maps() {

@@ -37,7 +37,8 @@ struct Shared {
   uint32_t add_global(uint32_t size_bytes, uint32_t align_bytes);
   // `bytes` in .rodata, at a multiple of 8; the offset. Equal ones are kept once.
   uint32_t add_constant(std::string_view bytes);
-  uint32_t loss_counter(std::string_view what);
+  // The counter's offset in `globals`; one for each program and sentence.
+  uint32_t loss_counter(program::LossKind kind, program::ProgramId by, std::string_view what);
   MapId scratch_map();
   MapId ring_map();
   MapId stack_map(TypeId type);
@@ -46,7 +47,8 @@ struct Shared {
   // update. (A program never interrupts itself: the kernel skips and counts that.)
   bool is_interrupted(program::ScriptMapId map) const;
 
-  void add_fixed_maps();    // globals with the runtime's words, .rodata
+  void add_fixed_maps();  // globals with the runtime's words, .rodata
+  void add_hit_counters();
   void add_script_maps();   // one for each CheckedMap, by the same id
   void choose_ring_size();  // by what may emit
   void finish();            // sizes that are known only now

@@ -165,7 +165,7 @@ void UnitLowering::end_loop(const LoopBlocks& blocks) {
   ir().enter(blocks.next);
   ir().jump(blocks.head);
   ir().enter(blocks.spent);
-  count_loss("a loop had more turns than the kernel allows; loops cut short");
+  count_loss(program::LossKind::kLoop, "a loop had more turns than the kernel allows; loops cut short");
   ir().jump(activation().loops.front().done);
   activation().loops.pop_back();
   ir().enter(blocks.done);

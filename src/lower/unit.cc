@@ -27,6 +27,7 @@ FunctionId UnitLowering::begin_function(std::string name, uint32_t parameters, b
 }
 
 void UnitLowering::lower(program::ProgramId program) {
+  program_id_ = program;
   main_id_ = function_id_ = begin_function(shared_.program.programs[program].name, 1, false);
   Activation main{.unit = unit_};
   activation_ = &main;
@@ -84,6 +85,23 @@ void UnitLowering::lower_entry() {
   if (main_unit_.context.not_null) leave_if_null(*main_unit_.context.not_null);
   if (main_unit_.context.dispatch == spec::ProbeContext::Dispatch::kNumber) dispatch_by_number();
   if (config().pid && main_unit_.context.is_limited_to_pid) skip_other_processes(*config().pid);
+  if (shared_.program.hits.stride_bytes > 0) count_hit();
+}
+
+// What fires counts, also where the predicate is false. Each CPU has its words, so only a thread that may be preempted
+// here needs an atomic add.
+void UnitLowering::count_hit() {
+  const program::HitCounters hits = shared_.program.hits;
+  const ValueId slot = ir().binary(Op::k_and, cpu(), shared_.cpu_slots() - 1);
+  const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(shared_.program.globals, hits.offset_bytes),
+                                     ir().binary(Op::k_shl, slot, std::countr_zero(hits.stride_bytes)));
+  const ValueId index = ir().binary(Op::k_and, probe_index(), hits.stride_bytes / 8 - 1);
+  const ValueId word = ir().binary(Op::k_add, of_cpu, ir().binary(Op::k_shl, index, 3));
+  if (main_unit_.context.is_preemptible) {
+    ir().atomic_add(8, word, ir().constant(1));
+  } else {
+    ir().store(8, word, ir().binary(Op::k_add, ir().load(8, word), 1));
+  }
 }
 
 void UnitLowering::leave_if_null(const spec::Recipe& pointer) {
@@ -227,7 +245,7 @@ void UnitLowering::take_scratch_region(ValueId cpu_base) {
     ir().jump(got, {number});
     ir().enter(next);
   }
-  count_loss("four other threads were in the same program on a CPU; events skipped");
+  count_loss(program::LossKind::kMissed, "four other threads were in the same program on a CPU; events skipped");
   ir().ret(0);
   ir().enter(got);
   write_slot(scratch_cpu_slot_, cpu_base);
@@ -290,8 +308,9 @@ void UnitLowering::set_exit_flag() {
   ir().store(8, ir().map_value(shared_.program.globals, shared_.program.exit_flag_offset), ir().constant(1));
 }
 
-void UnitLowering::count_loss(std::string_view what) {
-  ir().atomic_add(8, ir().map_value(shared_.program.globals, shared_.loss_counter(what)), ir().constant(1));
+void UnitLowering::count_loss(program::LossKind kind, std::string_view what) {
+  const uint32_t offset = shared_.loss_counter(kind, program_id_, what);
+  ir().atomic_add(8, ir().map_value(shared_.program.globals, offset), ir().constant(1));
 }
 
 // Code behind a `return` may use values that were never made on any path to it. It is emptied rather than kept legal.
@@ -335,6 +354,7 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
   Shared shared{checked, types, kernel};
   shared.program.probes = checked.probes;
   shared.add_fixed_maps();
+  if (checked.config.keeps_ledger) shared.add_hit_counters();
   shared.add_script_maps();
   shared.choose_ring_size();
   for (const check::Unit& unit : checked.units) {

@@ -82,7 +82,7 @@ class UnitLowering : public Lowering {
   void emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
                   std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map) override;
   void report_failure(Helper helper, ValueId result) override;
-  void count_loss(std::string_view what) override;
+  void count_loss(program::LossKind kind, std::string_view what) override;
   void end_action() override;
   void set_exit_flag() override;
   program::MapId stack_map(TypeId type) override { return shared_.stack_map(type); }
@@ -120,6 +120,7 @@ class UnitLowering : public Lowering {
   void dispatch_by_number();
   void skip_compat_tasks();
   void skip_other_processes(uint32_t pid);
+  void count_hit();
   void lower_predicate();
   void fill_setup();
   void take_scratch_region(ValueId cpu_base);
@@ -294,6 +295,7 @@ class UnitLowering : public Lowering {
 
   Shared& shared_;
   const check::Unit& main_unit_;
+  program::ProgramId program_id_;
   const check::Unit* unit_;
   std::vector<std::unique_ptr<check::Unit>> inlined_units_;
   ir::Builder* builder_ = nullptr;

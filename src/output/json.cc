@@ -156,6 +156,29 @@ std::string_view type_of(const Value& value) {
   return "map";
 }
 
+std::string losses_json(const Losses& losses) {
+  std::string out;
+  for (size_t i = 0; i < kLossKinds; ++i)
+    out += fmt::format(", \"{}\": {}", name_of(static_cast<program::LossKind>(i)).key, losses[i]);
+  return out;
+}
+
+std::string ledger_json(const Ledger& ledger) {
+  std::string actions, left_out;
+  for (const ActionAccount& action : ledger.actions) {
+    std::string probes;
+    for (const ProbeAccount& probe : action.probes)
+      probes += fmt::format("{}{}: {}", probes.empty() ? "" : ", ", quoted(probe.name), probe.fired);
+    actions +=
+        fmt::format("{}{{\"probes\": {{{}}}{}}}", actions.empty() ? "" : ",", probes, losses_json(action.losses));
+  }
+  for (const LeftOut& each : ledger.left_out)
+    left_out += fmt::format("{}{{\"name\": {}, \"reason\": {}}}", left_out.empty() ? "" : ",", quoted(each.name),
+                            quoted(each.reason));
+  return fmt::format("{{\"exact\": {}{}, \"actions\": [{}], \"left_out\": [{}]}}",
+                     ledger.inexact().empty() ? "true" : "false", losses_json(ledger.totals), actions, left_out);
+}
+
 class JsonSink final : public Sink {
  public:
   JsonSink(Writer& out, TextStyle style) : out_(out), style_(std::move(style)) {}
@@ -188,6 +211,7 @@ class JsonSink final : public Sink {
     line("lost_events", fmt::format("{{\"events\": {}}}", events), fmt::format("\"count\": {}, ", events));
   }
   void total_lost(uint64_t) override {}
+  void ledger(const Ledger& ledger) override { line("ledger", ledger_json(ledger)); }
 
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line_number,
                uint32_t column, uint32_t) override {

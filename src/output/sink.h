@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "output/decode.h"
 #include "output/format.h"
+#include "output/ledger.h"
 #include "output/value.h"
 #include "types/type.h"
 
@@ -72,7 +73,8 @@ class Sink {
   virtual void value(const Value& value) = 0;  // print(v)
   virtual void map(const MapView& map) = 0;    // print(@m), and at exit
   virtual void lost(uint64_t events) = 0;
-  virtual void total_lost(uint64_t events) = 0;  // at exit
+  virtual void total_lost(uint64_t events) = 0;   // at exit
+  virtual void ledger(const Ledger& ledger) = 0;  // the last of all
   // What text output shows behind a message for people: the macro calls that it came through.
   virtual void explain(std::string_view text) = 0;
   virtual void helper_error(const HelperError& error) = 0;

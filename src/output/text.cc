@@ -168,6 +168,8 @@ class TextSink final : public Sink {
          "  hint: a larger perf_rb_pages has room for more events\n");
   }
 
+  void ledger(const Ledger& ledger) override { warn(to_text(ledger)); }
+
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
                uint32_t end_column) override {
     const std::string_view word = kind == "errorf" ? "ERROR" : "WARNING";

@@ -151,15 +151,27 @@ load::KprobeMulti part_of(const load::KprobeMulti& whole, size_t begin, size_t e
   return part;
 }
 
-// Attaches to all functions that it can. With one that it cannot find or hook the kernel refuses them all, without
-// saying which: so halves are tried, and theirs. Fails if nothing is left.
-Status attach_possible(load::Machine& machine, program::ProgramId program, const load::KprobeMulti& probes) {
+std::string reason_of(const Error& error) {
+  switch (error.code) {
+    case EILSEQ: return "that is in the middle of an instruction";
+    case ENOENT: return "the kernel has no such function";
+    case EADDRNOTAVAIL:
+    case ESRCH: return "the kernel does not let it be traced, or has several functions of this name";
+    case EINVAL: return "the kernel does not allow a probe there";
+    default: return error.message;
+  }
+}
+
+// Attaches to all functions that it can, and puts those that it cannot into `refused`. With one that it cannot find or
+// hook the kernel refuses them all, without saying which: so halves are tried, and theirs. Fails if nothing is left.
+Status attach_possible(load::Machine& machine, program::ProgramId program, const load::KprobeMulti& probes,
+                       std::vector<load::Machine::LeftOut>& refused) {
   const Status status = machine.attach_kprobe_multi(program, probes);
   const size_t count = probes.functions.size();
+  if (!status && count == 1) refused.push_back({"kprobe:" + probes.functions[0], reason_of(status.error())});
   if (status || count == 1) return status;
-  const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2));
-  const Status second = attach_possible(machine, program, part_of(probes, count / 2, count));
-  if (first.has_value() != second.has_value()) machine.leave_out(first ? count - count / 2 : count / 2);
+  const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2), refused);
+  const Status second = attach_possible(machine, program, part_of(probes, count / 2, count), refused);
   return first ? first : second;
 }
 
@@ -180,7 +192,9 @@ Status attach_multi(spec::AttachRequest& request, bool is_return) {
       multi.functions.push_back(function);
       multi.cookies.push_back(id.index);
     }
-    TRY_STATUS(attach_possible(request.machine, request.program_id, multi));
+    std::vector<load::Machine::LeftOut> refused;
+    TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
+    for (load::Machine::LeftOut& each : refused) request.machine.leave_out(std::move(each));
     left = std::move(again);
   }
   return {};
@@ -188,12 +202,7 @@ Status attach_multi(spec::AttachRequest& request, bool is_return) {
 
 Status explain(const Status& status, const program::Probe& probe) {
   if (status) return status;
-  std::string why = status.error().message;
-  if (status.error().code == EILSEQ) why = "that is in the middle of an instruction";
-  if (status.error().code == ENOENT) why = "the kernel has no such function";
-  if (status.error().code == EADDRNOTAVAIL) why = "several functions of the kernel have this name";
-  if (status.error().code == EINVAL) why = "the kernel does not allow a probe there";
-  return fail(fmt::format("cannot attach to {}: {}", probe.name, why), status.error().code);
+  return fail(fmt::format("cannot attach to {}: {}", probe.name, reason_of(status.error())), status.error().code);
 }
 
 template <bool kIsReturn>
@@ -201,18 +210,19 @@ Status attach(spec::AttachRequest& request) {
   const program::BpfProgram& code = request.program.programs[request.program_id];
   if (code.expected_attach_type == kAttachKprobeMulti) return attach_multi(request, kIsReturn);
   Status last;
-  size_t attached = 0;
+  std::vector<load::Machine::LeftOut> refused;
   for (const program::ProbeId id : request.probes) {
     const program::Probe& probe = request.program.probes[id];
     load::Kprobe kprobe{probe.address == 0 ? probe.function : "", probe.address, probe.offset, kIsReturn};
-    const Status status = explain(request.machine.attach_kprobe(request.program_id, kprobe, id.index), probe);
+    const Status status = request.machine.attach_kprobe(request.program_id, kprobe, id.index);
+    if (status) continue;
+    last = explain(status, probe);
     const bool is_of_wildcard = probe.number != 0;
-    if (!status && !is_of_wildcard) return status;
-    if (status) ++attached;
-    if (!status) last = status;
+    if (!is_of_wildcard) return last;
+    refused.push_back({probe.name, reason_of(status.error())});
   }
-  if (attached == 0) return last;
-  request.machine.leave_out(request.probes.size() - attached);
+  if (refused.size() == request.probes.size()) return last;
+  for (load::Machine::LeftOut& each : refused) request.machine.leave_out(std::move(each));
   return {};
 }
 

@@ -1,4 +1,11 @@
 // What uprobe, uretprobe and usdt have in common: what their programs see, and how they are attached.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/fd.h"
+#include "kernel/arch/arch.h"
 #include "load/machine.h"
 #include "probes/common.h"
 
@@ -20,16 +27,40 @@ load::UprobeMulti part_of(const load::UprobeMulti& whole, size_t begin, size_t e
   return part;
 }
 
-// Attaches to all offsets that can be probed. The kernel refuses instructions that it cannot single-step (a `lock`
-// prefix), and with one all of them, without saying which: so halves are tried, and theirs. Fails if nothing is left.
-Status attach_possible(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes) {
+// Attaches to all offsets that can be probed, and puts the cookies of others into `refused`. The kernel refuses
+// instructions that it cannot single-step, and with one all of them, without saying which: so halves are tried, and
+// theirs. Fails if nothing is left.
+Status attach_possible(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes,
+                       std::vector<uint64_t>& refused) {
+  if (probes.offsets.empty()) return fail_errno("nothing of it can be probed", kNotSupported);
   const Status status = machine.attach_uprobe_multi(program, probes);
   const size_t count = probes.offsets.size();
-  if (status || count == 1 || status.error().code != kNotSupported) return status;
-  const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2));
-  const Status second = attach_possible(machine, program, part_of(probes, count / 2, count));
-  if (first.has_value() != second.has_value()) machine.leave_out(first ? count - count / 2 : count / 2);
+  if (status || status.error().code != kNotSupported) return status;
+  if (count == 1) refused.push_back(probes.cookies[0]);
+  if (count == 1) return status;
+  const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2), refused);
+  const Status second = attach_possible(machine, program, part_of(probes, count / 2, count), refused);
   return first ? first : second;
+}
+
+// Finding by halves costs a grace period for each half that is refused. So a wildcard's functions whose first
+// instruction tells are set aside before.
+void set_aside(load::UprobeMulti& probes, std::vector<uint64_t>& refused) {
+  const OwnedFd file(::open(probes.path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() || probes.offsets.size() < 2) return;
+  load::UprobeMulti kept = part_of(probes, 0, 0);
+  for (size_t i = 0; i < probes.offsets.size(); ++i) {
+    std::array<std::byte, kernel::kInstructionBytes> code = {};
+    const auto got = ::pread(file.get(), code.data(), code.size(), static_cast<off_t>(probes.offsets[i]));
+    if (got > 0 && !kernel::can_be_stepped(kernel::host_arch(), {code.data(), static_cast<size_t>(got)})) {
+      refused.push_back(probes.cookies[i]);
+      continue;
+    }
+    kept.offsets.push_back(probes.offsets[i]);
+    kept.cookies.push_back(probes.cookies[i]);
+    if (!probes.reference_counters.empty()) kept.reference_counters.push_back(probes.reference_counters[i]);
+  }
+  probes = std::move(kept);
 }
 
 }  // namespace
@@ -72,7 +103,14 @@ Status attach_uprobes(spec::AttachRequest& request, bool is_return) {
     has_counters |= program.probes[id].reference_counter != 0;
   }
   if (!has_counters) multi.reference_counters.clear();
-  return attach_possible(request.machine, request.program_id, multi);
+  std::vector<uint64_t> refused;
+  set_aside(multi, refused);
+  TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
+  for (const uint64_t cookie : refused) {
+    const program::ProbeId id{static_cast<uint32_t>(cookie)};
+    request.machine.leave_out({program.probes[id].name, "the kernel cannot step over its first instruction"});
+  }
+  return {};
 }
 
 }  // namespace espy::probes

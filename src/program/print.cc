@@ -117,7 +117,10 @@ std::string print(const Program& program, const types::Types& types) {
     out +=
         fmt::format("ring m{} bytes={} slack={}\n", program.ring.index, program.ring_bytes, program.ring_slack_bytes);
   out += fmt::format("exit_flag @{}\nsequence @{}\n", program.exit_flag_offset, program.sequence_offset);
-  for (const auto& [what, offset] : program.loss_counters) out += fmt::format("loss {} @{}\n", quote(what), offset);
+  for (const LossCounter& counter : program.loss_counters)
+    out += fmt::format("loss {} @{}\n", quote(counter.what), counter.offset_bytes);
+  if (program.hits.stride_bytes > 0)
+    out += fmt::format("hits @{} stride {}\n", program.hits.offset_bytes, program.hits.stride_bytes);
   for (const MapId id : program.maps.ids()) out += print_map(id, program.maps[id]);
   for (const ScriptMap& map : program.script_maps) out += print_script_map(map, types);
   for (const EventId id : program.events.ids()) out += print_event(id, program.events[id], types);

@@ -83,6 +83,7 @@ struct EventSchema {
   uint32_t size_bytes = 0;  // of the fixed part, header included
   ScriptMapId map;          // print(@m), clear(@m)
   source::Span span;
+  ProgramId program;  // that emits it
 };
 
 // Every record starts so. See program/ring.h.
@@ -170,6 +171,34 @@ inline ProbeId first_of_name(const Table<ProbeId, Probe>& probes, ProbeId id) {
   return id;
 }
 
+// ---- Losses -----------------------------------------------------------------------------------------------------
+
+// Why something that the script asked for did not happen, or not wholly.
+enum class LossKind : uint8_t {
+  kMissed,  // the probe fired, its action did not run
+  kRecord,  // no room in the ring
+  kUpdate,  // no room in a map
+  kStack,   // no room among the stacks
+  kString,  // longer than max_strlen
+  kRead,    // memory that is not there: zeros instead
+  kLoop,    // more turns than the kernel allows
+  kCount
+};
+
+// A word in `globals` that programs add to.
+struct LossCounter {
+  LossKind kind = LossKind::kMissed;
+  ProgramId program;
+  std::string what;  // "@x is full ...; updates lost": shown as "WHAT: N", N summed over programs, where it is not 0
+  uint32_t offset_bytes = 0;
+};
+
+// How often each probe fired, counted where somebody asked: a u64 for each probe, CPU by CPU.
+struct HitCounters {
+  uint32_t offset_bytes = 0;  // in `globals`
+  uint32_t stride_bytes = 0;  // from one CPU to the next, a power of two; 0: not counted
+};
+
 struct Program {
   Table<MapId, BpfMap> maps;
   Table<ScriptMapId, ScriptMap> script_maps;
@@ -190,8 +219,8 @@ struct Program {
   uint32_t exit_flag_offset = 0;  // u64: set by exit(); programs return at once when it is not 0
   uint32_t sequence_offset = 0;   // u64
   uint32_t start_offset = 0;      // u64: CLOCK_BOOTTIME when begin ran; written by user space
-  std::vector<std::pair<std::string, uint32_t>>
-      loss_counters;  // "@x is full ...; updates lost": u64 each, shown at exit when not 0
+  std::vector<LossCounter> loss_counters;
+  HitCounters hits;
 
   // Formats of timestamps, which name theirs by its index here: a value may travel from an event into a map and back.
   std::vector<std::string> formats;

@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/fd.h"
 #include "program/ring.h"
+#include "runtime/ledger.h"
 #include "runtime/map_reader.h"
 #include "runtime/notify.h"
 #include "runtime/resolver.h"
@@ -158,6 +159,7 @@ struct Session::Impl {
   std::string text;                                             // of the last `format`
   output::TextStyle style;
   uint64_t lost_shown = 0;
+  std::map<program::ProgramId, uint64_t> cut_strings_by = {};
   bool exit_requested = false;
   int exit_status = 0;
 };
@@ -338,7 +340,10 @@ size_t Session::drain() {
         const auto* header = reinterpret_cast<const program::RecordHeader*>(record.data());
         const program::EventId id{header->event_plus_one - 1};
         EventView view(*this, program_.events[id], record);
+        const uint64_t cut_before = cut_strings_.count;
         impl_->handlers[id.index](view);
+        if (cut_strings_.count > cut_before)
+          impl_->cut_strings_by[program_.events[id].program] += cut_strings_.count - cut_before;
       },
       kDrainBatch);
   if (const uint64_t lost = impl_->ring.lost(); lost > impl_->lost_shown) {
@@ -420,31 +425,16 @@ Status Session::loop(int signal_fd) {
   return {};
 }
 
-void Session::show_losses() {
-  const auto globals = impl_->machine.memory(program_.globals);
-  for (const auto& [what, offset] : program_.loss_counters) {
-    uint64_t count = 0;
-    std::memcpy(&count, globals.data() + offset, sizeof(count));
-    if (count > 0) sink_.message("runtime_error", fmt::format("{}: {}", what, count), "", 0, 0, 0);
-  }
-  if (cut_strings_.count > 0)
-    sink_.message("runtime_error",
-                  fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it): {}",
-                              cut_strings_.limit_bytes, cut_strings_.count),
-                  "", 0, 0, 0);
-  if (const uint64_t left_out = impl_->machine.left_out(); left_out > 0)
-    sink_.message(
-        "runtime_error",
-        fmt::format("functions that a wildcard matches and the kernel lets nobody probe were left out: {}", left_out),
-        "", 0, 0, 0);
-  uint64_t skipped = 0;
-  for (const program::ProgramId id : program_.programs.ids()) skipped += impl_->machine.skipped_runs(id);
-  if (skipped > 0)
-    sink_.message(
-        "runtime_error",
-        fmt::format("probes that fired within a probe on the same CPU were skipped by the kernel: {}", skipped), "", 0,
-        0, 0);
-  if (impl_->lost_shown > 0) sink_.total_lost(impl_->lost_shown);
+// Tells what was lost; with --strict, whether the run may count as good.
+bool Session::settle_accounts() {
+  SeenLosses seen{impl_->lost_shown, cut_strings_, impl_->cut_strings_by};
+  const output::Ledger ledger = make_ledger(impl_->machine, program_, seen);
+  show_losses(impl_->machine, program_, seen, ledger, sink_);
+  if (impl_->options.shows_ledger) sink_.ledger(ledger);
+  const std::string reason = ledger.inexact();
+  if (!impl_->options.is_strict || reason.empty()) return true;
+  sink_.message("errorf", "not all that was shown is exact: " + reason, "", 0, 0, 0);
+  return false;
 }
 
 // ---- Tests ----------------------------------------------------------------------------------------------------------
@@ -549,10 +539,10 @@ Result<int> Session::run() {
   if (config_.print_maps_on_exit) {
     for (const auto& [name, id] : maps_by_name()) print_map(id, 0, 0);
   }
-  show_losses();
+  const bool is_good = settle_accounts();
   out_.flush();
   TRY_STATUS(out_.status());
-  return impl_->exit_status;
+  return is_good || impl_->exit_status != 0 ? impl_->exit_status : EXIT_FAILURE;
 }
 
 std::map<std::string_view, program::ScriptMapId> Session::maps_by_name() const {

@@ -52,6 +52,8 @@ struct SessionOptions {
   std::optional<uint32_t> watched_pid;  // of -p: the same
   std::function<Status()> on_attached;  // lets the child of -c go
   bool is_dry_run = false;              // attach, then end
+  bool shows_ledger = false;            // at the end
+  bool is_strict = false;               // where something was lost, the run has failed
   // Where events are made, not waited for: makes the next one; false when there are no more, which ends the run.
   std::function<Result<bool>()> next_event;
 };
@@ -97,7 +99,7 @@ class Session {
   output::DecodeContext decode_context();
   Status loop(int signal_fd);
   Status play(const std::function<Result<bool>()>& next_event);
-  void show_losses();
+  bool settle_accounts();
   // --test and --bench: each probe of the kind by itself. How many failed.
   Result<size_t> run_tests();
   Status run_benchmarks();

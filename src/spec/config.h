@@ -44,6 +44,7 @@ struct Config {
   bool runs_benchmarks = false;                            // --bench
   bool allow_unsafe = false;
   bool warn_helper_errors = false;  // -k
+  bool keeps_ledger = false;        // -v, --strict: hits and failed reads are counted, too
   std::optional<uint32_t> pid;      // -p
   bool has_child = false;           // -c
   uint32_t child_pid = 0;

@@ -2,6 +2,7 @@
 // one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -29,8 +30,13 @@ struct Arch {
   uint32_t instruction_pointer_offset = 0;
   uint32_t pt_regs_size_bytes = 0;
   uint32_t stack_argument_start_bytes = 0;  // of the first stack argument, from the stack pointer at function entry
-  uint32_t compat_code_segment = 0;         // what register cs holds in 32-bit tasks; 0: nothing tells them
+  bool (*can_be_stepped)(std::span<const std::byte> code) = nullptr;
+  uint32_t compat_code_segment = 0;  // what register cs holds in 32-bit tasks; 0: nothing tells them
 };
+
+// Whether the kernel's uprobes can stand on the instruction at the start of `code`, as far as its first bytes tell.
+constexpr size_t kInstructionBytes = 16;  // the longest, rounded up
+bool can_be_stepped(const Arch& arch, std::span<const std::byte> code);
 
 const Arch& x86_64();
 const Arch& host_arch();

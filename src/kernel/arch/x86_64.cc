@@ -52,6 +52,34 @@ constexpr uint32_t kArguments[] = {at(kDi), at(kSi), at(kDx), at(kCx), at(kR8), 
 // `syscall` itself overwrites cx, so the fourth argument travels in r10.
 constexpr uint32_t kSyscallArguments[] = {at(kDi), at(kSi), at(kDx), at(kR10), at(kR8), at(kR9)};
 
+// What a uprobe replaces is executed elsewhere, out of its place. The kernel does not do that with an instruction that
+// is locked, or that names a segment (is_prefix_bad in arch/x86/kernel/uprobes.c); newer ones make an exception for the
+// long forms of `nop`.
+bool can_be_stepped(std::span<const std::byte> code) {
+  bool has_segment = false;
+  for (size_t i = 0; i < code.size(); ++i) {
+    switch (std::to_integer<unsigned>(code[i])) {
+      case 0xf0: return false;  // lock
+      case 0x26:
+      case 0x2e:
+      case 0x36:
+      case 0x3e: has_segment = true; break;  // es, cs, ss, ds; before a jump: no track
+      case 0x64:
+      case 0x65:
+      case 0x66:
+      case 0x67:
+      case 0xf2:
+      case 0xf3: break;  // other prefixes
+      default: {
+        const bool is_nop = code[i] == std::byte{0x90} ||
+                            (i + 1 < code.size() && code[i] == std::byte{0x0f} && code[i + 1] == std::byte{0x1f});
+        return !has_segment || is_nop;
+      }
+    }
+  }
+  return true;
+}
+
 constexpr Arch kArch = {
     .name = "x86_64",
     .source_directory = "x86",
@@ -65,10 +93,13 @@ constexpr Arch kArch = {
     .instruction_pointer_offset = at(kIp),
     .pt_regs_size_bytes = at(kSlots),
     .stack_argument_start_bytes = 8,  // the return address is on top
-    .compat_code_segment = 0x23,      // __USER32_CS
+    .can_be_stepped = can_be_stepped,
+    .compat_code_segment = 0x23,  // __USER32_CS
 };
 
 }  // namespace
+
+bool can_be_stepped(const Arch& arch, std::span<const std::byte> code) { return arch.can_be_stepped(code); }
 
 const Arch& x86_64() { return kArch; }
 

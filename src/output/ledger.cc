@@ -1,0 +1,116 @@
+#include "output/ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace espy::output {
+
+namespace {
+
+using program::LossKind;
+
+constexpr LossName kNames[] = {
+    {"missed", "missed", "runs of a probe were skipped"},
+    {"lost records", "lost_records", "records were lost"},
+    {"full map", "full_map", "updates of a full map were lost"},
+    {"lost stacks", "lost_stacks", "stacks were lost"},
+    {"cut strings", "cut_strings", "strings were cut"},
+    {"failed reads", "failed_reads", "reads of memory failed"},
+    {"cut loops", "cut_loops", "loops were cut short"},
+};
+static_assert(std::size(kNames) == kLossKinds);
+
+constexpr LossKind kind_at(size_t index) { return static_cast<LossKind>(index); }
+
+// Those that fired most first.
+std::vector<ProbeAccount> by_hits(std::vector<ProbeAccount> probes) {
+  std::ranges::stable_sort(probes, std::ranges::greater(), &ProbeAccount::fired);
+  return probes;
+}
+
+// A column for "fired", and for each kind of which there is some; missed runs are always of interest.
+std::vector<size_t> shown_kinds(const Ledger& ledger) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < kLossKinds; ++i)
+    if (kind_at(i) == LossKind::kMissed || ledger.totals[i] > 0) out.push_back(i);
+  return out;
+}
+
+class Table {
+ public:
+  explicit Table(const Ledger& ledger) : kinds_(shown_kinds(ledger)) {
+    for (const ActionAccount& action : ledger.actions)
+      for (const ProbeAccount& probe : action.probes) width_ = std::max(width_, probe.name.size() + 2);
+    width_ = std::min(width_, kMaxWidth);
+  }
+
+  std::string head() const {
+    std::string out = fmt::format("{:<{}}{:>12}", "probe", width_, "fired");
+    for (const size_t kind : kinds_) out += fmt::format("{:>14}", kNames[kind].column);
+    return out + "\n";
+  }
+
+  std::string action(const ActionAccount& account) const {
+    std::string out;
+    const bool is_one = account.probes.size() == 1;
+    out += row(is_one ? account.probes[0].name : fmt::format("{} probes of one action", account.probes.size()),
+               account.fired());
+    for (const size_t kind : kinds_) out += fmt::format("{:>14}", account.losses[kind]);
+    out += "\n";
+    if (is_one) return out;
+    size_t silent = 0;
+    for (const ProbeAccount& probe : by_hits(account.probes)) {
+      if (probe.fired == 0)
+        ++silent;
+      else
+        out += row("  " + probe.name, probe.fired) + "\n";
+    }
+    if (silent > 0) out += row(fmt::format("  {} others", silent), 0) + "\n";
+    return out;
+  }
+
+ private:
+  static constexpr size_t kMaxWidth = 60;
+  std::string row(const std::string& name, uint64_t fired) const {
+    return fmt::format("{:<{}}{:>12}", name, width_, fired);
+  }
+
+  std::vector<size_t> kinds_;
+  size_t width_ = 24;
+};
+
+}  // namespace
+
+const LossName& name_of(LossKind kind) { return kNames[static_cast<size_t>(kind)]; }
+
+uint64_t ActionAccount::fired() const {
+  return std::accumulate(probes.begin(), probes.end(), uint64_t{0},
+                         [](uint64_t sum, const ProbeAccount& probe) { return sum + probe.fired; });
+}
+
+std::string Ledger::inexact() const {
+  for (size_t i = 0; i < kLossKinds; ++i) {
+    if (totals[i] == 0) continue;
+    const auto worst =
+        std::ranges::max_element(actions, {}, [i](const ActionAccount& action) { return action.losses[i]; });
+    const bool has_place = worst != actions.end() && worst->losses[i] > 0 && !worst->probes.empty();
+    return fmt::format("{} {}{}", totals[i], kNames[i].sentence,
+                       has_place ? fmt::format(", {} by {}", worst->losses[i], worst->probes.front().name) : "");
+  }
+  if (left_out.empty()) return "";
+  return fmt::format("{} functions that a wildcard matches could not be probed, among them {}", left_out.size(),
+                     left_out.front().name);
+}
+
+std::string to_text(const Ledger& ledger) {
+  if (ledger.actions.empty()) return "";
+  const Table table(ledger);
+  std::string out = table.head();
+  for (const ActionAccount& action : ledger.actions) out += table.action(action);
+  for (const LeftOut& each : ledger.left_out) out += fmt::format("left out: {} ({})\n", each.name, each.reason);
+  return out;
+}
+
+}  // namespace espy::output
