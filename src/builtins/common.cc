@@ -153,7 +153,9 @@ void check_conversion(check::Checker& checker, const output::Conversion& convers
 
 }  // namespace
 
-TypeId check_format(check::Checker& checker, const spec::CallSite& call) {
+namespace {
+
+TypeId check_values(check::Checker& checker, const spec::CallSite& call, bool may_be_more) {
   const TypeId nothing = checker.types().void_type();
   const auto text = checker.text(call.arguments[0]);
   if (!text) return nothing;  // the signature has complained
@@ -169,12 +171,20 @@ TypeId check_format(check::Checker& checker, const spec::CallSite& call) {
     if (wanted < call.arguments.size()) check_conversion(checker, conversion, call.arguments[wanted]);
   }
   const size_t given = call.arguments.size() - 1;
-  if (wanted != given) {
+  if (may_be_more ? given < wanted : given != wanted) {
     checker.error("format-arguments", call.span,
                   "the format wants " + std::to_string(wanted) + (wanted == 1 ? " value, " : " values, ") +
                       std::to_string(given) + (given == 1 ? " is given" : " are given"));
   }
   return nothing;
+}
+
+}  // namespace
+
+TypeId check_format(check::Checker& checker, const spec::CallSite& call) { return check_values(checker, call, false); }
+
+TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call) {
+  return check_values(checker, call, true);
 }
 
 }  // namespace espy::builtins

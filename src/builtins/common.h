@@ -42,6 +42,14 @@ lower::Operand kernel_member(lower::Lowering& lowering, ir::ValueId base, types:
 // printf(format, ...) and its kin: whether the format can be read, and the values go with it. Where they do, the
 // session and whoever else parses it again can rely on it.
 types::TypeId check_format(check::Checker& checker, const spec::CallSite& call);
+// The same where more values than the format wants may follow.
+types::TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call);
+
+// Who runs, as `pid`, `tid` and `comm` have it: a load each where the kernel has typed pointers to tasks.
+struct CurrentTask {
+  lower::Operand pid, tid, comm;
+};
+CurrentTask current_task(lower::Lowering& lowering);
 
 // The flags with which the kernel's helpers take a stack of this type here, and how many frames they would find.
 ir::ValueId stack_flags(lower::Lowering& lowering, const types::Type& type);

@@ -189,7 +189,7 @@ void handle_join(EventView& event) {
   std::string out;
   for (size_t i = 1; i <= count && i < event.field_count(); ++i) {
     if (i > 1) out += event.schema().literals[0];
-    out += output::to_text(event.field(i), {event.session().config().str_trunc_trailer});
+    out += output::to_text(event.field(i), runtime::text_style(event.session().config()));
   }
   event.session().sink().text("join", out + "\n");
 }

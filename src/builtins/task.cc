@@ -94,21 +94,24 @@ bool loads_comm(const Lowering& lowering) {
   return false;
 }
 
-template <bool kIsProcess>
-Operand lower_id(Lowering& lowering, const CallSite& call) {
+Operand id_in(Lowering& lowering, const NamespaceId& own, bool is_process, bool has_task) {
   ir::Builder& ir = lowering.ir();
-  const bool wants_init = !call.arguments.empty() && lowering.text(call.arguments[0]) == "init";
-  const NamespaceId own = wants_init ? NamespaceId{} : own_pid_namespace();
   if (own.inode == kInitialPidNamespace) {
-    const auto offset =
-        loads_comm(lowering) ? task_offset_bytes(lowering, kIsProcess ? "tgid" : "pid", 4) : std::nullopt;
-    if (!offset) return half(lowering, ir.call(Helper::get_current_pid_tgid, {}), kIsProcess);
+    const auto offset = has_task ? task_offset_bytes(lowering, is_process ? "tgid" : "pid", 4) : std::nullopt;
+    if (!offset) return half(lowering, ir.call(Helper::get_current_pid_tgid, {}), is_process);
     return uint32_operand(lowering, ir.load(4, ir.call(Helper::get_current_task_btf, {}), *offset));
   }
   const ValueId info = lowering.memory(8, "pidns_info");  // u32 pid, u32 tgid; zeros where it fails
   ir.call(Helper::get_ns_current_pid_tgid, {ir.constant(static_cast<int64_t>(own.device)),
                                             ir.constant(static_cast<int64_t>(own.inode)), info, ir.constant(8)});
-  return uint32_operand(lowering, ir.load(4, info, kIsProcess ? 4 : 0));
+  return uint32_operand(lowering, ir.load(4, info, is_process ? 4 : 0));
+}
+
+template <bool kIsProcess>
+Operand lower_id(Lowering& lowering, const CallSite& call) {
+  const bool wants_init = !call.arguments.empty() && lowering.text(call.arguments[0]) == "init";
+  const NamespaceId own = wants_init ? NamespaceId{} : own_pid_namespace();
+  return id_in(lowering, own, kIsProcess, loads_comm(lowering));
 }
 
 template <bool kIsGroup>
@@ -365,6 +368,11 @@ constexpr spec::Builtin kRows[] = {
 };
 
 }  // namespace
+
+CurrentTask current_task(Lowering& lowering) {
+  const NamespaceId own = own_pid_namespace();
+  return {id_in(lowering, own, true, true), id_in(lowering, own, false, true), lower_comm(lowering, {})};
+}
 
 std::span<const spec::Builtin> task_builtins() { return kRows; }
 

@@ -103,6 +103,28 @@ Problem set_symbol_cache(Config& config, std::string_view text) {
   return "must be PER_PROGRAM, PER_PID or NONE";
 }
 
+Problem set_print_layout(Config& config, std::string_view text) {
+  using spec::PrintLayout;
+  const std::string word = to_lower(text);
+  if (word == "line") return config.print_layout = PrintLayout::kLine, Problem();
+  if (word == "c") return config.print_layout = PrintLayout::kC, Problem();
+  return "must be line or c";
+}
+
+Problem set_span_layout(Config& config, std::string_view text) {
+  using spec::SpanLayout;
+  const std::string word = to_lower(text);
+  if (word == "tree") return config.span_layout = SpanLayout::kTree, Problem();
+  if (word == "columns") return config.span_layout = SpanLayout::kColumns, Problem();
+  if (word == "graph") return config.span_layout = SpanLayout::kGraph, Problem();
+  return "must be tree, columns or graph";
+}
+
+Problem set_span_order(Config& config, std::string_view text) {
+  config.span_order = text;
+  return {};
+}
+
 Problem accept(Config&, std::string_view) { return {}; }
 
 constexpr uint64_t kLargest = 1u << 30;
@@ -130,6 +152,35 @@ constexpr std::array kKeys = {
     Key{"no_cpp_demangle", "", set_flag<&Config::cpp_demangle, false>},
     Key{"print_maps_on_exit", "", set_flag<&Config::print_maps_on_exit>,
         "Whether maps that are not empty are printed at the end.", show_flag<&Config::print_maps_on_exit>},
+    Key{"print_layout", "", set_print_layout,
+        "How structs are printed: on one `line`, or as `c` writes them, a line a member.",
+        [](const Config&) -> std::string { return "line"; }},
+    Key{"print_zeros", "", set_flag<&Config::print_zeros>,
+        "Whether members that are all zeros are printed; what nothing is left of is `{}`.",
+        show_flag<&Config::print_zeros>},
+    Key{"print_depth", "", set_number<&Config::print_depth, 0, 1000>,
+        "How deep structs within structs are printed; what is deeper is `{ ... }`. 0: all.",
+        show_number<&Config::print_depth>},
+    Key{"print_items", "", set_number<&Config::print_items, 0, kLargest>,
+        "How many elements of an array, and members of a struct, are printed before `...`. 0: all.",
+        show_number<&Config::print_items>},
+    Key{"print_addresses", "", set_flag<&Config::print_addresses>,
+        "Whether members of structs that are addresses of IP or Ethernet by their types and names are printed as such.",
+        show_flag<&Config::print_addresses>},
+    Key{"span_layout", "", set_span_layout,
+        "How spans are shown as text: an indented `tree`, `columns` with time, CPU, process and arguments, or a "
+        "`graph` "
+        "as C, with durations.",
+        [](const Config&) -> std::string { return "tree"; }},
+    Key{"span_depth", "", set_number<&Config::span_depth, 0, 1000000>, "How deep spans within spans are shown. 0: all.",
+        show_number<&Config::span_depth>},
+    Key{"span_slower_than", "", set_number<&Config::span_slower_than_ns, 0, INT64_MAX>,
+        "Only spans are shown that took so long, in nanoseconds or as `10us`; they begin to be shown when that is "
+        "known.",
+        show_number<&Config::span_slower_than_ns>},
+    Key{"span_order", "", set_span_order,
+        "Names, with spaces between: only spans are shown that are within each other in this order.",
+        show_text<&Config::span_order>},
     Key{"license", "", set_license, "The licence that the kernel is told; programs need one that it takes for GPL.",
         show_text<&Config::license>},
     Key{"str_trunc_trailer", "", set_trailer, "What is printed behind a string that did not fit.",

@@ -50,7 +50,7 @@ Status set_output(Options& options, std::string_view text) {
 
 Status set_format(Options& options, std::string_view text) {
   if (output::find_sink(text) == nullptr)
-    return fail(fmt::format("Invalid output format \"{}\"", text), 0, "the formats are text and json");
+    return fail(fmt::format("Invalid output format \"{}\"", text), 0, "the formats are text, json and trace");
   options.format = text;
   return {};
 }
@@ -140,7 +140,7 @@ constexpr OptionRow kRows[] = {
     {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
     {'c', "cmd", "COMMAND", "start this command when all is attached, and end when it ends", set_command},
     {'o', "output", "FILE", "write the output to this file", set_output},
-    {'f', "format", "FORMAT", "text (default) or json", set_format},
+    {'f', "format", "FORMAT", "text (default), json, or trace: spans for chrome://tracing and Perfetto", set_format},
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering},
     {'v', "verbose", "", "show at the end how often each probe fired, and what it missed; with -l: its arguments",
      set_flag<&Options::verbose>},

@@ -107,7 +107,7 @@ Result<Output> open_output(const Options& options, const spec::Config& config) {
     fd = out.file.get();
   }
   out.writer = std::make_unique<output::Writer>(fd, options.buffering);
-  out.sink = output::find_sink(options.format)->create(*out.writer, {config.str_trunc_trailer}, options.quiet);
+  out.sink = output::find_sink(options.format)->create(*out.writer, runtime::text_style(config), options.quiet);
   return out;
 }
 

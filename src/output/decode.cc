@@ -173,9 +173,35 @@ class Decoder {
   }
 
   Value record(const Type& type, Bytes bytes) const {
+    if (context_.shows_addresses && is_internet_address(type)) return {TextValue{address_text(bytes)}};
     RecordValue out;
+    if (!type.name.empty()) out.type = (type.is_union ? "union " : "struct ") + type.name;
     append_members(out, type, bytes);
     return {std::move(out)};
+  }
+
+  // ---- Addresses: of the members of structs, few have types of their own.
+
+  static constexpr uint32_t kMacBytes = 6, kIpv4Bytes = 4, kIpv6Bytes = 16;
+
+  static bool is_internet_address(const Type& type) { return type.name == "in_addr" || type.name == "in6_addr"; }
+
+  // `__be32 saddr` is an unsigned number of four bytes, `unsigned char h_dest[ETH_ALEN]` an array of six.
+  bool is_address(const types::Member& member, const Type& type) const {
+    const std::string_view name = member.name;
+    if (type.kind == Kind::kInt)
+      return type.size_bytes == kIpv4Bytes && !type.is_signed && name.ends_with("addr") && member.bit_size == 0;
+    if (type.kind != Kind::kArray || type.size_bytes != kMacBytes || context_.types[type.element].size_bytes != 1)
+      return false;
+    return name.ends_with("addr") || name.ends_with("mac") || name == "h_dest" || name == "h_source";
+  }
+
+  static std::string address_text(Bytes bytes) {
+    if (bytes.size() == kMacBytes) return mac_text(bytes);
+    char text[INET6_ADDRSTRLEN] = "";
+    if (bytes.size() == kIpv4Bytes) ::inet_ntop(AF_INET, bytes.data(), text, sizeof(text));
+    if (bytes.size() == kIpv6Bytes) ::inet_ntop(AF_INET6, bytes.data(), text, sizeof(text));
+    return text;
   }
 
   // The members of an anonymous struct or union are the outer one's, as in C.
@@ -187,7 +213,9 @@ class Decoder {
         continue;
       }
       out.names.push_back(each.name);
-      out.items.push_back(member(each, bytes));
+      out.items.push_back(context_.shows_addresses && is_address(each, inner)
+                              ? Value{TextValue{address_text(part(bytes, each.offset_bytes(), inner.size_bytes))}}
+                              : member(each, bytes));
     }
   }
 

@@ -37,6 +37,7 @@ struct DecodeContext {
   const Resolver& resolver;
   std::span<const std::string> literals = {};  // Program::formats
   CutStrings* cut_strings = nullptr;           // where to count them
+  bool shows_addresses = false;                // members that are addresses by type or name as such
 };
 
 // One value as it lies in an event, in a map's key, or in a map's value that is not per-CPU. Too few bytes decode as

@@ -1,6 +1,7 @@
 // printf of the language: a format string and Values to text (spec §11).
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,9 +13,19 @@
 
 namespace espy::output {
 
+enum class SpanLayout : uint8_t { kTree, kColumns, kGraph };
+
 struct TextStyle {
   std::string truncation_trailer = "..";
+  bool has_zeros = true;   // members of structs that are all zeros are shown
+  bool is_c = false;       // structs as C initialises them, a line a member
+  uint32_t max_depth = 0;  // of structs within structs; 0: any
+  uint32_t max_items = 0;  // of arrays and structs; 0: any
+  SpanLayout span_layout = SpanLayout::kTree;
 };
+
+// Whether nothing but zeros was there.
+bool is_zero(const Value& value);
 
 // One conversion of a format string, for the checker and the formatter alike.
 struct Conversion {
@@ -43,7 +54,7 @@ class Formatter {
   std::vector<Conversion> conversions_;
 };
 
-// `%s` of any value, and what text output prints for it.
-std::string to_text(const Value& value, const TextStyle& style);
+// `%s` of any value, and what text output prints for it. Behind a line break stand `indent` blanks.
+std::string to_text(const Value& value, const TextStyle& style, uint32_t indent = 0);
 
 }  // namespace espy::output

@@ -1,7 +1,10 @@
 // JSON output: an object a line.
+#include "output/json.h"
+
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "output/divide.h"
@@ -10,8 +13,6 @@
 #include "program/layout.h"
 
 namespace espy::output {
-
-namespace {
 
 std::string quoted(std::string_view text) {
   std::string out = "\"";
@@ -29,6 +30,8 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
+namespace {
+
 // Readers take numbers as doubles: one that a double cannot hold goes as a string.
 template <class Int>
 std::string number(Int value) {
@@ -38,18 +41,23 @@ std::string number(Int value) {
   return is_exact ? std::to_string(value) : fmt::format("\"{}\"", value);
 }
 
-std::string json(const Value& value, const TextStyle& style);
-
-std::string list(const std::vector<Value>& items, const TextStyle& style) {
+std::string list(const std::vector<Value>& items, const TextStyle& style, uint32_t depth) {
   std::string out = "[";
-  for (size_t i = 0; i < items.size(); ++i) out += (i > 0 ? "," : "") + json(items[i], style);
+  const size_t count = style.max_items == 0 ? items.size() : std::min<size_t>(items.size(), style.max_items);
+  for (size_t i = 0; i < count; ++i) out.append(i > 0 ? "," : "").append(json(items[i], style, depth));
   return out + "]";
 }
 
-std::string record(const RecordValue& record, const TextStyle& style) {
+std::string record(const RecordValue& record, const TextStyle& style, uint32_t depth) {
   std::string out = "{";
-  for (size_t i = 0; i < record.items.size(); ++i)
-    out += fmt::format("{}{}: {}", i > 0 ? ", " : "", quoted(record.names[i]), json(record.items[i], style));
+  uint32_t shown = 0;
+  const bool is_too_deep = style.max_depth != 0 && depth >= style.max_depth;
+  for (size_t i = 0; i < record.items.size() && !is_too_deep; ++i) {
+    if (!style.has_zeros && is_zero(record.items[i])) continue;
+    if (style.max_items != 0 && shown == style.max_items) break;
+    if (shown++ > 0) out += ", ";
+    out.append(quoted(record.names[i])).append(": ").append(json(record.items[i], style, depth + 1));
+  }
   return out + "}";
 }
 
@@ -115,6 +123,7 @@ std::string tseries(const TseriesValue& series) {
 
 struct ToJson {
   const TextStyle& style;
+  uint32_t depth;  // of records around it
   std::string operator()(std::monostate) const { return "null"; }
   std::string operator()(bool v) const { return v ? "true" : "false"; }
   std::string operator()(int64_t v) const { return number(v); }
@@ -127,9 +136,9 @@ struct ToJson {
       out += fmt::format("{}{}", out.size() > 1 ? "," : "", static_cast<unsigned>(static_cast<unsigned char>(c)));
     return out + "]";
   }
-  std::string operator()(const ListValue& v) const { return list(v.items, style); }
-  std::string operator()(const TupleValue& v) const { return list(v.items, style); }
-  std::string operator()(const RecordValue& v) const { return record(v, style); }
+  std::string operator()(const ListValue& v) const { return list(v.items, style, depth); }
+  std::string operator()(const TupleValue& v) const { return list(v.items, style, depth); }
+  std::string operator()(const RecordValue& v) const { return record(v, style, depth); }
   std::string operator()(const HistValue& v) const { return buckets(v); }
   std::string operator()(const LhistValue& v) const { return buckets(v); }
   std::string operator()(const StatsValue& v) const { return stats(v); }
@@ -140,13 +149,52 @@ struct ToJson {
   }
 };
 
-std::string json(const Value& value, const TextStyle& style) { return std::visit(ToJson{style}, value.node); }
+}  // namespace
+
+std::string json(const Value& value, const TextStyle& style, uint32_t depth) {
+  return std::visit(ToJson{style, depth}, value.node);
+}
+
+namespace {
 
 // The text of the key without any blanks or parentheses, its strings' own included: "a,1".
 std::string key(const Value& value, const TextStyle& style) {
   std::string out = to_text(value, style);
   std::erase_if(out, [](char c) { return c == ' ' || c == '(' || c == ')'; });
   return out;
+}
+
+}  // namespace
+
+std::string arguments_json(const SpanEvent& event, const TextStyle& style) {
+  std::string out = "{";
+  for (const auto& [name, value] : event.arguments)
+    out.append(out.size() > 1 ? ", " : "").append(quoted(name)).append(": ").append(json(value, style));
+  return out + "}";
+}
+
+namespace {
+
+std::string_view type_of(SpanKind kind) {
+  switch (kind) {
+    case SpanKind::kEnter: return "span_enter";
+    case SpanKind::kExit: return "span_exit";
+    case SpanKind::kCounter: return "counter";
+    case SpanKind::kInstant: break;
+  }
+  return "instant";
+}
+
+std::string span_data(const SpanEvent& event, const TextStyle& style) {
+  std::string out =
+      fmt::format("{{\"time\": {}, \"cpu\": {}, \"pid\": {}, \"tid\": {}, \"comm\": {}, \"depth\": {}, \"name\": {}",
+                  event.time_ns, event.cpu, event.pid, event.tid, quoted(event.comm), event.depth, quoted(event.name));
+  if (!event.text.empty()) out += ", \"text\": " + quoted(event.text);
+  out += ", \"args\": " + arguments_json(event, style);
+  if (event.kind == SpanKind::kExit && event.flaw != SpanFlaw::kNoBegin)
+    out += fmt::format(", \"duration\": {}", event.duration_ns);
+  if (event.flaw != SpanFlaw::kNone) out += fmt::format(", \"flaw\": {}", quoted(flaw_text(event.flaw)));
+  return out + "}";
 }
 
 std::string_view type_of(const Value& value) {
@@ -189,6 +237,7 @@ class JsonSink final : public Sink {
   }
   void text(std::string_view kind, std::string_view text) override { line(kind, quoted(text)); }
   void value(const Value& value) override { line("value", json(value, style_)); }
+  void span(const SpanEvent& event) override { line(type_of(event.kind), span_data(event, style_)); }
 
   void map(const MapView& map) override {
     if (map.entries.empty()) return;

@@ -13,6 +13,7 @@
 #include "output/decode.h"
 #include "output/format.h"
 #include "output/ledger.h"
+#include "output/spans.h"
 #include "output/value.h"
 #include "types/type.h"
 
@@ -71,7 +72,8 @@ class Sink {
   // Ready text: of printf, time, cat, join; `kind` is JSON's "type": "printf", "time", "cat", "join", "syscall".
   virtual void text(std::string_view kind, std::string_view text) = 0;
   virtual void value(const Value& value) = 0;  // print(v)
-  virtual void map(const MapView& map) = 0;    // print(@m), and at exit
+  virtual void span(const SpanEvent& event) = 0;
+  virtual void map(const MapView& map) = 0;  // print(@m), and at exit
   virtual void lost(uint64_t events) = 0;
   virtual void total_lost(uint64_t events) = 0;   // at exit
   virtual void ledger(const Ledger& ledger) = 0;  // the last of all

@@ -6,6 +6,7 @@ const std::vector<SinkRow>& sinks() {
   static const std::vector<SinkRow> rows = {
       {"text", "for people, and for pipes that expect bpftrace's text", make_text_sink},
       {"json", "one object a line", make_json_sink},
+      {"trace", "spans in the Trace Event Format, for chrome://tracing and Perfetto", make_trace_sink},
   };
   return rows;
 }

@@ -54,6 +54,7 @@ struct TupleValue {
 struct RecordValue {  // record, struct, union
   std::vector<std::string> names;
   std::vector<Value> items;
+  std::string type = {};  // as C writes it: "struct sk_buff"; empty for records and what has no name
 };
 struct HistValue {
   uint8_t bits = 0;

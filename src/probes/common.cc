@@ -105,6 +105,15 @@ void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, 
   }
 }
 
+// The address to return to lies where the stack pointer points to at the entry, and is taken off by the return.
+void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_return) {
+  const auto pushed_bytes = static_cast<int32_t>(arch.return_address_bytes);
+  context.edge = is_return ? spec::CallEdge::kReturn : spec::CallEdge::kEntry;
+  context.frame = spec::Frame{arch.stack_pointer_offset, is_return ? -pushed_bytes : 0};
+  if (!is_return)
+    context.return_address = spec::Recipe{spec::Recipe::Kind::kUserStackWord, arch.stack_pointer_offset, 0, 8, false};
+}
+
 types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name) {
   const types::TypeId layout = request.kernel.find_struct(request.types, std::string(struct_name));
   return layout ? request.types.pointer(layout, types::AddressSpace::kKernel) : types::TypeId{};

@@ -36,6 +36,9 @@ spec::ProbeContext once_context(spec::ContextRequest& request);
 // sarg0, sarg1, ...: what is on the stack when a function begins, where arguments are that found no register.
 void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types);
 
+// Which call of a user function it is: its stack pointer at the entry.
+void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_return);
+
 // The type of `ctx`: a pointer to the kernel's struct of this name; nothing where the kernel does not tell.
 types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name);
 

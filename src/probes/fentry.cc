@@ -89,6 +89,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.attach_btf_id = static_cast<uint32_t>(probe.number);
   if (probe.target != kVmlinux) out.attach_btf_module = probe.target;
   out.is_preemptible = true;  // it runs in whoever called the function
+  out.edge = kIsExit ? spec::CallEdge::kReturn : spec::CallEdge::kEntry;
   const auto prototype = request.kernel.find_function(request.types, probe.function, probe.target);
   if (!prototype) return out;
   uint32_t end = 0;

@@ -134,6 +134,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   add_registers(out, request.kernel.arch(), request.types, kIsReturn);
   if (!kIsReturn) add_stack_arguments(out, request.kernel.arch(), request.types);
   out.context_type = context_pointer(request, "pt_regs");
+  out.edge = kIsReturn ? spec::CallEdge::kReturn : spec::CallEdge::kEntry;
   if (request.share == kMulti) out.expected_attach_type = kAttachKprobeMulti;
   if (request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
   return out;

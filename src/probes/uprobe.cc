@@ -143,7 +143,9 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
 
 template <bool kIsReturn>
 spec::ProbeContext context(spec::ContextRequest& request) {
-  return uprobe_context(request, kIsReturn);
+  spec::ProbeContext out = uprobe_context(request, kIsReturn);
+  add_frame(out, request.kernel.arch(), kIsReturn);
+  return out;
 }
 
 template <bool kIsReturn>

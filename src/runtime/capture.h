@@ -20,6 +20,7 @@ class Capture final : public output::Sink {
   void attached(uint64_t) override {}
   void text(std::string_view kind, std::string_view text) override { inner_->text(kind, text); }
   void value(const output::Value& value) override { inner_->value(value); }
+  void span(const output::SpanEvent& event) override { inner_->span(event); }
   void map(const output::MapView& map) override { inner_->map(map); }
   void lost(uint64_t) override { has_failed_ = true; }
   void total_lost(uint64_t) override {}

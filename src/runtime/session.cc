@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/fd.h"
+#include "base/strings.h"
 #include "program/ring.h"
 #include "runtime/ledger.h"
 #include "runtime/map_reader.h"
@@ -146,6 +147,33 @@ Ring make_ring(load::Machine& machine, const program::Program& program) {
   return {machine.memory(program.ring), shape.value_size, program.ring_bytes, std::move(map_whole)};
 }
 
+output::TextStyle text_style(const spec::Config& config) {
+  return {.truncation_trailer = config.str_trunc_trailer,
+          .has_zeros = config.print_zeros,
+          .is_c = config.print_layout == spec::PrintLayout::kC,
+          .max_depth = static_cast<uint32_t>(config.print_depth),
+          .max_items = static_cast<uint32_t>(config.print_items),
+          .span_layout = static_cast<output::SpanLayout>(config.span_layout)};
+}
+
+output::SpanFilter span_filter(const spec::Config& config) {
+  output::SpanFilter filter{static_cast<uint32_t>(config.span_depth), config.span_slower_than_ns, {}};
+  for (const std::string_view name : split(config.span_order, ' '))
+    if (!name.empty()) filter.order.emplace_back(name);
+  return filter;
+}
+
+// A number for each function by its probes' indices: its entry and its return have the same. 0 for what is none's.
+std::vector<uint32_t> number_functions(const program::Program& program) {
+  std::map<std::pair<std::string_view, std::string_view>, uint32_t> numbers;
+  std::vector<uint32_t> out;
+  for (const program::Probe& probe : program.probes) {
+    const auto next = static_cast<uint32_t>(numbers.size() + 1);
+    out.push_back(probe.function.empty() ? 0 : numbers.try_emplace({probe.target, probe.function}, next).first->second);
+  }
+  return out;
+}
+
 // ---- The session ----------------------------------------------------------------------------------------------------
 
 struct Session::Impl {
@@ -158,6 +186,8 @@ struct Session::Impl {
   std::vector<std::map<size_t, output::Formatter>> formatters;  // by EventId, then by literal
   std::string text;                                             // of the last `format`
   output::TextStyle style;
+  output::CallTrees call_trees;
+  std::vector<uint32_t> functions;  // by ProbeId: number_functions()
   uint64_t lost_shown = 0;
   std::map<program::ProgramId, uint64_t> cut_strings_by = {};
   bool exit_requested = false;
@@ -177,15 +207,18 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       resolver_(make_resolver(machine, program, symbols)),
       cut_strings_{config.max_strlen, 0} {
   const bool has_ring = program.ring.valid();
-  impl_ = std::make_unique<Impl>(Impl{machine,
-                                      registry,
-                                      std::move(options),
-                                      has_ring ? make_ring(machine, program) : Ring({}, 0, 0),
-                                      MapReader(machine, program, decode_context()),
-                                      {},
-                                      std::vector<std::map<size_t, output::Formatter>>(program.events.size()),
-                                      {},
-                                      {config.str_trunc_trailer}});
+  impl_ =
+      std::make_unique<Impl>(Impl{machine,
+                                  registry,
+                                  std::move(options),
+                                  has_ring ? make_ring(machine, program) : Ring({}, 0, 0),
+                                  MapReader(machine, program, decode_context()),
+                                  {},
+                                  std::vector<std::map<size_t, output::Formatter>>(program.events.size()),
+                                  {},
+                                  text_style(config),
+                                  {span_filter(config), [this](const output::SpanEvent& e) { this->sink().span(e); }},
+                                  number_functions(program)});
   for (const program::EventSchema& schema : program.events) {
     if (schema.builtin.empty()) {
       impl_->handlers.push_back(show_helper_error);
@@ -199,7 +232,9 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
 
 Session::~Session() = default;
 
-output::DecodeContext Session::decode_context() { return {types_, resolver_, program_.formats, &cut_strings_}; }
+output::DecodeContext Session::decode_context() {
+  return {types_, resolver_, program_.formats, &cut_strings_, config_.print_addresses};
+}
 
 const output::Formatter& Session::formatter(const program::EventSchema& schema, size_t literal_index) {
   auto& made = impl_->formatters[static_cast<size_t>(&schema - &*program_.events.begin())];
@@ -214,6 +249,16 @@ const std::string& Session::format(const EventView& event, size_t literal_index,
   formatter(event.schema(), literal_index)
       .append_record(impl_->text, decode_context(), event.schema(), first_field, event.record(), impl_->style);
   return impl_->text;
+}
+
+void Session::span(output::SpanEvent event, size_t probe_index, output::SpanPlace place) {
+  if (probe_index < impl_->functions.size()) {
+    place.function = impl_->functions[probe_index];
+    // A probe behind a function's beginning is none of its entry.
+    place.is_entry &= program_.probes[program::ProbeId{static_cast<uint32_t>(probe_index)}].offset == 0;
+  }
+  if (!place.is_entry && !place.is_return) place.frame = 0;
+  impl_->call_trees.add(std::move(event), place);
 }
 
 void Session::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor) {
@@ -348,6 +393,7 @@ size_t Session::drain() {
       kDrainBatch);
   if (const uint64_t lost = impl_->ring.lost(); lost > impl_->lost_shown) {
     sink().lost(lost - impl_->lost_shown);
+    impl_->call_trees.note_losses();
     impl_->lost_shown = lost;
   }
   return count;
@@ -531,10 +577,12 @@ Result<int> Session::run() {
   notify_manager("STOPPING=1");
   signals.let_second_quit();
   stop_programs();
+  const uint64_t stopped_ns = impl_->machine.now_ns();
   impl_->machine.detach_all();
   drain_all();
   TRY_STATUS(run.run_phase(spec::Provider::Phase::kEnd));
   drain_all();
+  impl_->call_trees.close(stopped_ns);
   sink_.end();
   if (config_.print_maps_on_exit) {
     for (const auto& [name, id] : maps_by_name()) print_map(id, 0, 0);

@@ -27,6 +27,9 @@ namespace espy::runtime {
 
 class Session;
 
+// How values are shown, as the configuration says.
+output::TextStyle text_style(const spec::Config& config);
+
 // One drained record, as a builtin's `handle` sees it. Good only during the call.
 class EventView {
  public:
@@ -81,6 +84,8 @@ class Session {
   const output::Formatter& formatter(const program::EventSchema& schema, size_t literal_index);
   // The event's fields by that format; good until the next call.
   const std::string& format(const EventView& event, size_t literal_index, size_t first_field);
+  // A begin, an end, ... of the probe with this index; shown with its place in its thread's tree.
+  void span(output::SpanEvent event, size_t probe_index, output::SpanPlace place);
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor);
   void clear_map(program::ScriptMapId map);  // forgets all keys, or that the scalar was ever assigned
   void zero_map(program::ScriptMapId map);   // keys stay, values become zero

@@ -13,6 +13,8 @@ namespace espy::spec {
 
 enum class MissingProbes : uint8_t { kError, kWarn, kIgnore };
 enum class UserSymbolCache : uint8_t { kPerProgram, kPerPid, kNone };
+enum class PrintLayout : uint8_t { kLine, kC };               // of structs: on one line, or a line a member as in C
+enum class SpanLayout : uint8_t { kTree, kColumns, kGraph };  // output/span_text.h
 
 struct Config {
   uint64_t max_strlen = 1024;
@@ -32,6 +34,17 @@ struct Config {
   types::StackMode stack_mode = types::StackMode::kBpftrace;
   MissingProbes missing_probes = MissingProbes::kError;
   std::optional<UserSymbolCache> cache_user_symbols;
+  // How values are printed.
+  bool print_zeros = true;
+  bool print_addresses = false;
+  uint64_t print_depth = 0;  // 0: any
+  uint64_t print_items = 0;
+  PrintLayout print_layout = PrintLayout::kLine;
+  // Spans, and which of them are shown.
+  SpanLayout span_layout = SpanLayout::kTree;
+  uint64_t span_depth = 0;  // 0: any
+  uint64_t span_slower_than_ns = 0;
+  std::string span_order;
   std::vector<std::string> from_environment;  // names of variables that the environment has set: it beats the script
 
   // From the command line.

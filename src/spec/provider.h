@@ -61,6 +61,14 @@ struct ContextField {
   std::string hint = {};
 };
 
+// A function's probe fires at its beginning or at its end; two such firings are of the same call if they have the same
+// frame: a number that differs between calls that are under way at the same time in one thread.
+enum class CallEdge : uint8_t { kNone, kEntry, kReturn };
+struct Frame {
+  uint32_t register_offset_bytes = 0;  // of the stack pointer in the context ...
+  int32_t displacement = 0;            // ... to which this is added
+};
+
 // What a program sees when its probe fires.
 struct ProbeContext {
   program::ProgramKind kind = program::ProgramKind::kRawTracepoint;
@@ -88,9 +96,12 @@ struct ProbeContext {
 
   // Where given: a pointer in the context that is NULL in the last call of an iterator, in which nothing is to be done.
   std::optional<Recipe> not_null;
-  bool is_limited_to_pid = true;  // with -p: fires, but does nothing, in other processes
-  bool runs_after_exit = false;   // begin and end: not stopped by the exit flag
-  bool returns_value = false;     // what `return` says is what the program returns
+  CallEdge edge = CallEdge::kNone;
+  std::optional<Frame> frame;            // where there is one; stacks grow downwards
+  std::optional<Recipe> return_address;  // of a call, at its entry, with `frame`
+  bool is_limited_to_pid = true;         // with -p: fires, but does nothing, in other processes
+  bool runs_after_exit = false;          // begin and end: not stopped by the exit flag
+  bool returns_value = false;            // what `return` says is what the program returns
 };
 
 // A probe that an attach point stands for, before programs are formed.

@@ -30,6 +30,7 @@ struct Arch {
   uint32_t instruction_pointer_offset = 0;
   uint32_t pt_regs_size_bytes = 0;
   uint32_t stack_argument_start_bytes = 0;  // of the first stack argument, from the stack pointer at function entry
+  uint32_t return_address_bytes = 0;        // that a call leaves on the stack
   bool (*can_be_stepped)(std::span<const std::byte> code) = nullptr;
   uint32_t compat_code_segment = 0;  // what register cs holds in 32-bit tasks; 0: nothing tells them
 };

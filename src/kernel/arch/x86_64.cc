@@ -93,6 +93,7 @@ constexpr Arch kArch = {
     .instruction_pointer_offset = at(kIp),
     .pt_regs_size_bytes = at(kSlots),
     .stack_argument_start_bytes = 8,  // the return address is on top
+    .return_address_bytes = 8,
     .can_be_stepped = can_be_stepped,
     .compat_code_segment = 0x23,  // __USER32_CS
 };

@@ -1,0 +1,166 @@
+#include "output/span_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace espy::output {
+
+namespace {
+
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint32_t kStep = 2;           // columns a level
+constexpr uint32_t kMaxIndented = 100;  // levels; what is deeper stands there, too
+constexpr size_t kColumnsWidth = 50;    // of TIME to COMM
+
+std::string indent_of(uint32_t depth) { return std::string(size_t{kStep} * std::min(depth, kMaxIndented), ' '); }
+
+// How slow a call was, at a glance.
+char mark_of(uint64_t ns) {
+  constexpr std::pair<uint64_t, char> kMarks[] = {{1'000'000'000, '$'}, {100'000'000, '@'}, {10'000'000, '*'},
+                                                  {1'000'000, '#'},     {100'000, '!'},     {10'000, '+'}};
+  for (const auto& [slower_than_ns, mark] : kMarks)
+    if (ns > slower_than_ns) return mark;
+  return ' ';
+}
+
+}  // namespace
+
+std::string duration_text(uint64_t ns) {
+  if (ns < 1000) return fmt::format("{}ns", ns);
+  constexpr std::pair<uint64_t, std::string_view> kUnits[] = {{kNsPerSecond, "s"}, {1'000'000, "ms"}, {1000, "us"}};
+  for (const auto& [unit, name] : kUnits)
+    if (ns >= unit) return fmt::format("{}.{:03}{}", ns / unit, ns % unit * 1000 / unit, name);
+  return {};
+}
+
+std::string SpanText::header(const SpanEvent& event) {
+  const std::string title = event.pid == event.tid ? fmt::format("{} {}", event.comm, event.pid)
+                                                   : fmt::format("{} {}/{}", event.comm, event.pid, event.tid);
+  std::pair<uint32_t, std::string> thread(event.tid, title);
+  if (thread_ == thread) return {};
+  thread_ = std::move(thread);
+  return fmt::format("[{}]\n", title);
+}
+
+std::string SpanText::arguments(const SpanEvent& event, size_t first, size_t column) const {
+  if (first >= event.arguments.size()) return {};
+  std::vector<std::string> texts;
+  bool has_lines = false;
+  for (size_t i = first; i < event.arguments.size(); ++i) {
+    const auto& [name, value] = event.arguments[i];
+    const bool is_text = std::holds_alternative<StringValue>(value.node);
+    const std::string text = to_text(value, style_, static_cast<uint32_t>(column + kStep));
+    texts.push_back(fmt::format("{} = {}{}{}", name, is_text ? "\"" : "", text, is_text ? "\"" : ""));
+    has_lines |= text.find('\n') != std::string::npos;
+  }
+  std::string out = "(";
+  const std::string line = "\n" + std::string(column + kStep, ' ');
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (has_lines) out += line;
+    out += texts[i];
+    if (i + 1 < texts.size()) out += has_lines ? "," : ", ";
+  }
+  if (has_lines) out += "\n" + std::string(column, ' ');
+  return out + ")";
+}
+
+std::string SpanText::call(const SpanEvent& event, size_t column) const {
+  return event.text + arguments(event, event.shown_arguments, column);
+}
+
+// What comes back: " = 3" of a return value alone, else the arguments as those of a call.
+std::string SpanText::result(const SpanEvent& event, size_t column) const {
+  const bool is_return =
+      event.arguments.size() == event.shown_arguments + 1 && event.arguments.back().first == "retval";
+  if (is_return) return " = " + to_text(event.arguments.back().second, style_, static_cast<uint32_t>(column));
+  return arguments(event, event.shown_arguments, column);
+}
+
+std::string SpanText::tree_line(const SpanEvent& event) const {
+  const std::string indent = indent_of(event.depth);
+  const size_t column = indent.size() + 2;
+  switch (event.kind) {
+    case SpanKind::kEnter: return fmt::format("{}> {}\n", indent, call(event, column));
+    case SpanKind::kInstant: return fmt::format("{}* {}\n", indent, call(event, column));
+    case SpanKind::kCounter:
+      return fmt::format("{}# {} = {}\n", indent, event.name, to_text(event.arguments[0].second, style_));
+    case SpanKind::kExit: break;
+  }
+  std::string out =
+      fmt::format("{}< {}{}", indent, event.text.empty() ? event.name : event.text, result(event, column));
+  if (event.flaw != SpanFlaw::kNoBegin) out += "  " + duration_text(event.duration_ns);
+  if (event.flaw != SpanFlaw::kNone) out += fmt::format("  ({})", flaw_text(event.flaw));
+  return out + "\n";
+}
+
+std::string SpanText::column_line(const SpanEvent& event) {
+  std::string out;
+  if (!thread_) out = fmt::format("{:>17} {:>4} {:>8} {:<16} {}\n", "TIME", "CPU", "PID", "COMM", "FUNCTION/ARGS");
+  thread_.emplace();
+  const std::string time = fmt::format("{}.{:09}", event.time_ns / kNsPerSecond, event.time_ns % kNsPerSecond);
+  out += fmt::format("{:>17} {:>4} {:>8} {:<16} ", time, event.cpu, event.pid, event.comm);
+  switch (event.kind) {
+    case SpanKind::kCounter:
+      out += fmt::format("{} = {}", event.name, to_text(event.arguments[0].second, style_));
+      break;
+    case SpanKind::kExit:
+      out += event.text.empty() ? event.name : event.text;
+      out += result(event, kColumnsWidth);
+      if (event.flaw != SpanFlaw::kNoBegin) out += "  " + duration_text(event.duration_ns);
+      if (event.flaw != SpanFlaw::kNone) out += fmt::format("  ({})", flaw_text(event.flaw));
+      break;
+    default: out += call(event, kColumnsWidth); break;
+  }
+  return out + "\n";
+}
+
+std::string SpanText::graph_line(const SpanEvent& event, const std::string& duration, const std::string& text) const {
+  return fmt::format("{:>3}) {:>12} |  {}{}\n", event.cpu, duration, indent_of(event.depth), text);
+}
+
+std::string SpanText::graph_lines(const SpanEvent& event) {
+  const size_t column = 21 + indent_of(event.depth).size();
+  const bool is_leaf = kept_ && event.kind == SpanKind::kExit && kept_->tid == event.tid &&
+                       kept_->depth == event.depth && event.flaw != SpanFlaw::kNoBegin;
+  const std::optional<SpanEvent> leaf = is_leaf ? std::exchange(kept_, std::nullopt) : std::nullopt;
+  std::string out = flush() + header(event);
+  switch (event.kind) {
+    case SpanKind::kEnter: kept_ = event; return out;
+    case SpanKind::kInstant: return out + graph_line(event, "", fmt::format("/* {} */", call(event, column)));
+    case SpanKind::kCounter:
+      return out + graph_line(event, "",
+                              fmt::format("/* {} = {} */", event.name, to_text(event.arguments[0].second, style_)));
+    case SpanKind::kExit: break;
+  }
+  std::string remark = event.flaw == SpanFlaw::kNoEnd ? "" : event.text == event.name ? "" : event.text;
+  remark += event.flaw == SpanFlaw::kNoEnd ? "" : result(event, column);
+  if (remark.starts_with(' ')) remark.erase(0, 1);
+  if (event.flaw == SpanFlaw::kNoBegin) remark = fmt::format("{} {}", event.name, remark);
+  if (event.flaw != SpanFlaw::kNone) remark += fmt::format("{}{}", remark.empty() ? "" : ", ", flaw_text(event.flaw));
+  if (!remark.empty()) remark = fmt::format(" /* {} */", remark);
+  const std::string duration = event.flaw == SpanFlaw::kNoBegin ? ""
+                                                                : fmt::format("{} {:>10}", mark_of(event.duration_ns),
+                                                                              duration_text(event.duration_ns));
+  return out + graph_line(event, duration, (leaf ? call(*leaf, column) + ";" : "}") + remark);
+}
+
+std::string SpanText::flush() {
+  if (!kept_) return {};
+  const SpanEvent event = *std::exchange(kept_, std::nullopt);
+  const size_t column = 21 + indent_of(event.depth).size();
+  return graph_line(event, "", call(event, column) + " {");
+}
+
+std::string SpanText::add(const SpanEvent& event) {
+  switch (style_.span_layout) {
+    case SpanLayout::kColumns: return column_line(event);
+    case SpanLayout::kGraph: return graph_lines(event);
+    case SpanLayout::kTree: break;
+  }
+  std::string out = header(event);
+  return out + tree_line(event);
+}
+
+}  // namespace espy::output

@@ -1,0 +1,46 @@
+// Spans as text, in one of three layouts. A line that names the thread comes wherever another one goes on.
+//
+//   tree        > (fib 2)                columns   TIME, CPU, PID, COMM and the event, a line each
+//                 > (fib 1)
+//                 < 1  1.2us             graph     fib(n = 2) {
+//               < 1  5.3us                           fib(n = 1); /* = 1 */
+//                                                  } /* = 1 */
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "output/format.h"
+#include "output/spans.h"
+
+namespace espy::output {
+
+// "812ns", "1.234us", "12.3ms": three digits or more that count.
+std::string duration_text(uint64_t ns);
+
+class SpanText {
+ public:
+  explicit SpanText(const TextStyle& style) : style_(style) {}
+
+  // What is to be written now. The graph keeps a call back until it is known whether others are within it.
+  std::string add(const SpanEvent& event);
+  std::string flush();  // what was kept back
+
+ private:
+  std::string header(const SpanEvent& event);
+  std::string tree_line(const SpanEvent& event) const;
+  std::string column_line(const SpanEvent& event);
+  std::string graph_lines(const SpanEvent& event);
+  std::string graph_line(const SpanEvent& event, const std::string& duration, const std::string& text) const;
+  // "(a = 1, b = 2)", or on lines of their own where one of them takes several; behind `column` columns.
+  std::string arguments(const SpanEvent& event, size_t first, size_t column) const;
+  std::string call(const SpanEvent& event, size_t column) const;
+  std::string result(const SpanEvent& event, size_t column) const;
+
+  const TextStyle& style_;
+  std::optional<std::pair<uint32_t, std::string>> thread_;  // that the last line was of: id, title
+  std::optional<SpanEvent> kept_;
+};
+
+}  // namespace espy::output

@@ -1,0 +1,171 @@
+#include "output/spans.h"
+
+#include <algorithm>
+
+namespace espy::output {
+
+namespace {
+
+constexpr uint64_t kIdleThreads = uint64_t{1} << 32;
+// Frames that are farther apart are on different stacks: of a signal handler, of a coroutine.
+constexpr uint64_t kStackBytes = 8 << 20;
+constexpr uint64_t kPageBytes = 4096;
+constexpr size_t kMaxOpen = 65536;  // in a thread: a script may begin spans and end none
+
+bool are_on_one_stack(uint64_t a, uint64_t b) { return (a > b ? a - b : b - a) < kStackBytes; }
+
+// A call that a function makes as its last act takes over its frame, and both return together. The kernel lets the
+// first one's return lead to its trampoline, which is where a page begins: no call leaves such an address behind.
+bool is_tail_call(const SpanPlace& place) { return place.return_address % kPageBytes == 0; }
+
+bool are_of_one_call(const SpanPlace& begin, const SpanPlace& end) {
+  return begin.is_entry && begin.function == end.function && begin.frame == end.frame;
+}
+
+}  // namespace
+
+std::string_view flaw_text(SpanFlaw flaw) {
+  switch (flaw) {
+    case SpanFlaw::kNoBegin: return "no begin";
+    case SpanFlaw::kNoEnd: return "no end";
+    case SpanFlaw::kNone: break;
+  }
+  return "";
+}
+
+// A process that took over a number that another one had has none of its spans.
+CallTrees::Thread& CallTrees::thread_of(const SpanEvent& event) {
+  Thread& thread = threads_[event.tid != 0 ? event.tid : kIdleThreads + event.cpu];
+  if (thread.pid != event.pid) {
+    while (!thread.open.empty()) end_innermost(thread, {.time_ns = thread.last_ns, .flaw = SpanFlaw::kNoEnd});
+    thread.pid = event.pid;
+  }
+  return thread;
+}
+
+void CallTrees::add(SpanEvent event, const SpanPlace& place) {
+  Thread& thread = thread_of(event);
+  // An interrupt between taking the time and taking a place in the ring comes out first, though it was later.
+  event.time_ns = thread.last_ns = std::max(thread.last_ns, event.time_ns);
+  if (event.kind == SpanKind::kEnter) return enter(thread, std::move(event), place);
+  if (event.kind == SpanKind::kExit) return exit(thread, std::move(event), place);
+  event.depth = depth_of(thread);
+  const bool is_filtered = !filter_.order.empty() || filter_.slower_than_ns != 0;
+  const bool is_shown = !is_filtered || (!thread.open.empty() && thread.open.back().is_shown);
+  if (is_shown && !is_too_deep(event)) show_(event);
+}
+
+void CallTrees::enter(Thread& thread, SpanEvent event, const SpanPlace& place) {
+  end_dead(thread, place, event.time_ns);
+  end_lost(thread, event, place);
+  if (place.is_entry) {
+    if (has_entries_.size() <= place.function) has_entries_.resize(place.function + 1);
+    has_entries_[place.function] = true;
+  }
+  if (thread.open.size() >= kMaxOpen) end_innermost(thread, {.time_ns = event.time_ns, .flaw = SpanFlaw::kNoEnd});
+  event.depth = depth_of(thread);
+  Open open{std::move(event), place};
+  const size_t reached = depth_in_order(thread);
+  open.is_in_order = reached < filter_.order.size() && filter_.order[reached] == open.begin.name;
+  thread.open.push_back(std::move(open));
+  if (filter_.slower_than_ns == 0 && is_in_order(thread)) show_begins(thread);
+}
+
+void CallTrees::exit(Thread& thread, SpanEvent event, const SpanPlace& place) {
+  const size_t begin = find_begin(thread, place);
+  if (begin == kNone) {
+    end_dead(thread, place, event.time_ns);
+    event.depth = depth_of(thread);
+    event.flaw = SpanFlaw::kNoBegin;
+    const bool is_wanted = filter_.order.empty() && filter_.slower_than_ns == 0;
+    if (is_wanted && !is_too_deep(event)) show_(event);
+    return;
+  }
+  while (thread.open.size() > begin + 1)
+    end_innermost(thread, {.time_ns = event.time_ns, .cpu = event.cpu, .flaw = SpanFlaw::kNoEnd});
+  end_innermost(thread, std::move(event));
+}
+
+// Records were lost: ends may be missing. A function that begins while it has not ended is then taken for a new call,
+// as the kernel's functions seldom call themselves.
+void CallTrees::end_lost(Thread& thread, const SpanEvent& event, const SpanPlace& place) {
+  if (!has_losses_ || place.frame != 0) return;
+  const auto is_same = [&](const Open& open) {
+    return open.place.function == place.function && open.begin.name == event.name;
+  };
+  while (std::ranges::any_of(thread.open, is_same))
+    end_innermost(thread, {.time_ns = event.time_ns, .flaw = SpanFlaw::kNoEnd});
+}
+
+// Calls whose frames a new one takes, or that lie below it, are over.
+void CallTrees::end_dead(Thread& thread, const SpanPlace& place, uint64_t now_ns) {
+  if (place.frame == 0) return;
+  const auto is_dead = [&](const SpanPlace& open) {
+    if (open.frame == 0 || !are_on_one_stack(open.frame, place.frame)) return false;
+    return open.frame < place.frame || (open.frame == place.frame && place.is_entry && !is_tail_call(place));
+  };
+  size_t dead = 0;  // how many, of the innermost
+  for (size_t i = thread.open.size(); i-- > 0;)
+    if (is_dead(thread.open[i].place)) dead = thread.open.size() - i;
+  for (; dead > 0; --dead) end_innermost(thread, {.time_ns = now_ns, .flaw = SpanFlaw::kNoEnd});
+}
+
+size_t CallTrees::find_begin(const Thread& thread, const SpanPlace& place) const {
+  if (thread.open.empty()) return kNone;
+  if (place.is_return) {
+    for (size_t i = thread.open.size(); i-- > 0;)
+      if (are_of_one_call(thread.open[i].place, place)) return i;
+    if (place.function < has_entries_.size() && has_entries_[place.function]) return kNone;
+  }
+  return thread.open.size() - 1;
+}
+
+// `end` is the event that ended it, or what is known of it.
+void CallTrees::end_innermost(Thread& thread, SpanEvent end) {
+  const Open& open = thread.open.back();
+  end.kind = SpanKind::kExit;
+  end.duration_ns = end.time_ns - std::min(end.time_ns, open.begin.time_ns);
+  const bool is_slow = filter_.slower_than_ns != 0 && end.duration_ns > filter_.slower_than_ns;
+  if (is_slow && is_in_order(thread)) show_begins(thread);
+  const SpanEvent& begin = open.begin;
+  end.pid = begin.pid;
+  end.tid = begin.tid;
+  end.depth = begin.depth;
+  end.name = begin.name;
+  if (end.comm.empty()) end.comm = begin.comm;
+  if (end.flaw == SpanFlaw::kNoEnd) end.text = begin.text;
+  if (open.is_shown) show_(end);
+  thread.open.pop_back();
+}
+
+// All that are not shown yet, outermost first.
+void CallTrees::show_begins(Thread& thread) {
+  const bool has_order = !filter_.order.empty();
+  size_t first = thread.open.size();
+  while (first > 0 && !thread.open[first - 1].is_shown) --first;
+  if (has_order) first = 0;  // what is not in the order is never shown
+  for (size_t i = first; i < thread.open.size(); ++i) {
+    Open& open = thread.open[i];
+    if (open.is_shown || is_too_deep(open.begin) || (has_order && !open.is_in_order)) continue;
+    open.is_shown = true;
+    show_(open.begin);
+  }
+}
+
+size_t CallTrees::depth_in_order(const Thread& thread) {
+  return static_cast<size_t>(std::ranges::count(thread.open, true, &Open::is_in_order));
+}
+
+uint32_t CallTrees::depth_of(const Thread& thread) const {
+  return static_cast<uint32_t>(filter_.order.empty() ? thread.open.size() : depth_in_order(thread));
+}
+
+void CallTrees::close(uint64_t now_ns) {
+  for (auto& [id, thread] : threads_) {
+    while (!thread.open.empty())
+      end_innermost(thread, {.time_ns = std::max(now_ns, thread.last_ns), .flaw = SpanFlaw::kNoEnd});
+  }
+  threads_.clear();
+}
+
+}  // namespace espy::output

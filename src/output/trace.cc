@@ -1,0 +1,132 @@
+// The Trace Event Format, as chrome://tracing and Perfetto read it: one JSON array of events, a line each.
+//
+// Spans are its B and E events, which nest by thread; instants are i, counters C. A begin or end whose other half was
+// never seen would shift all that follows in the thread: ends without a begin are instants, begins without an end are
+// ended, and both carry their flaw as an argument. Times are microseconds since boot, with the nanoseconds behind the
+// point. What else a script prints has no place in the format and goes to stderr.
+//
+// An array may lack its last bracket: what was written until a run was killed can be looked at, too.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+#include <set>
+
+#include "output/json.h"
+#include "output/sinks.h"
+
+namespace espy::output {
+
+namespace {
+
+char phase_of(const SpanEvent& event) {
+  if (event.flaw == SpanFlaw::kNoBegin) return 'i';
+  switch (event.kind) {
+    case SpanKind::kEnter: return 'B';
+    case SpanKind::kExit: return 'E';
+    case SpanKind::kCounter: return 'C';
+    case SpanKind::kInstant: break;
+  }
+  return 'i';
+}
+
+class TraceSink final : public Sink {
+ public:
+  TraceSink(Writer& out, TextStyle style, bool quiet)
+      : out_(out),
+        style_(std::move(style)),
+        messages_(STDERR_FILENO, Buffering::kNone),
+        text_(make_text_sink(messages_, style_, quiet)) {}
+
+  void attached(uint64_t probe_count) override { text_->attached(probe_count); }
+  void text(std::string_view kind, std::string_view text) override { text_->text(kind, text); }
+  void value(const Value& value) override { text_->value(value); }
+  void map(const MapView& map) override { text_->map(map); }
+  void lost(uint64_t events) override { text_->lost(events); }
+  void total_lost(uint64_t events) override { text_->total_lost(events); }
+  void ledger(const Ledger& ledger) override { text_->ledger(ledger); }
+  void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
+               uint32_t end_column) override {
+    text_->message(kind, text, file, line, column, end_column);
+  }
+  void explain(std::string_view text) override { text_->explain(text); }
+  void helper_error(const HelperError& error) override { text_->helper_error(error); }
+  void tests_begin(size_t count) override { text_->tests_begin(count); }
+  void test_begin(std::string_view name) override { text_->test_begin(name); }
+  void test_end(const TestResult& result) override { text_->test_end(result); }
+  void tests_end(const std::vector<TestResult>& results) override { text_->tests_end(results); }
+  void benchmarks_begin() override { text_->benchmarks_begin(); }
+  void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) override {
+    text_->benchmark(name, average_ns, iterations);
+  }
+
+  void span(const SpanEvent& event) override {
+    name_threads(event);
+    const char phase = phase_of(event);
+    std::string out =
+        fmt::format("{{\"ph\":\"{}\",\"ts\":{}.{:03},\"pid\":{},\"tid\":{},\"name\":{}", phase, event.time_ns / 1000,
+                    event.time_ns % 1000, event.pid, thread_of(event), quoted(event.name));
+    if (phase == 'i') out += ",\"s\":\"t\"";
+    out += ",\"args\":" + arguments_of(event) + "}";
+    put(out);
+  }
+
+  void end() override {
+    out_.write(is_first_ ? "[\n]\n" : "\n]\n");
+    is_first_ = true;
+  }
+
+ private:
+  // The idle threads are all 0: they have the numbers of their CPUs here.
+  static uint32_t thread_of(const SpanEvent& event) { return event.tid != 0 ? event.tid : event.cpu; }
+
+  std::string arguments_of(const SpanEvent& event) const {
+    std::string out = arguments_json(event, style_);
+    out.pop_back();
+    const auto add = [&](std::string_view name, std::string_view text) {
+      out += fmt::format("{}{}: {}", out.size() > 1 ? ", " : "", quoted(name), quoted(text));
+    };
+    const bool says_more = event.text != event.name && event.flaw != SpanFlaw::kNoEnd;
+    if (says_more && !event.text.empty()) add(event.kind == SpanKind::kExit ? "result" : "text", event.text);
+    if (event.flaw != SpanFlaw::kNone) add("flaw", flaw_text(event.flaw));
+    return out + "}";
+  }
+
+  // A thread's name when it is new or has changed; the process has that of its first thread.
+  void name_threads(const SpanEvent& event) {
+    const uint32_t tid = thread_of(event);
+    std::string& thread = threads_[{event.pid, tid}];
+    if (thread == event.comm) return;
+    thread = event.comm;
+    name("thread_name", event.pid, tid, event.comm);
+    const bool is_new = processes_.insert(event.pid).second;
+    if (is_new || event.pid == tid) name("process_name", event.pid, tid, event.comm);
+  }
+
+  void name(std::string_view what, uint32_t pid, uint32_t tid, const std::string& comm) {
+    put(fmt::format("{{\"ph\":\"M\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}", what, pid, tid,
+                    quoted(comm)));
+  }
+
+  void put(const std::string& event) {
+    out_.write(is_first_ ? "[\n" : ",\n");
+    out_.write(event);
+    is_first_ = false;
+  }
+
+  Writer& out_;
+  TextStyle style_;
+  Writer messages_;
+  std::unique_ptr<Sink> text_;
+  bool is_first_ = true;
+  std::map<std::pair<uint32_t, uint32_t>, std::string> threads_;  // by process and thread: the name
+  std::set<uint32_t> processes_;                                  // that have a name
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> make_trace_sink(Writer& out, TextStyle style, bool quiet) {
+  return std::make_unique<TraceSink>(out, std::move(style), quiet);
+}
+
+}  // namespace espy::output

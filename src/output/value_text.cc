@@ -1,0 +1,251 @@
+// Values as text: what `%s` and print() show.
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "output/bytes.h"
+#include "output/divide.h"
+#include "output/format.h"
+#include "output/histogram.h"
+
+namespace espy::output {
+
+namespace {
+
+constexpr uint8_t kPerfMode = 1, kRawMode = 2, kBuildIdMode = 3;  // types::StackMode
+
+std::string frame_text(const Frame& frame, const StackValue& stack) {
+  const std::string symbol =
+      frame.symbol.empty() ? fmt::format("{:#x}", frame.address) : fmt::format("{}+{}", frame.symbol, frame.offset);
+  switch (stack.mode) {
+    case kPerfMode:
+      if (!stack.is_user) return fmt::format("\t{:x} {}\n", frame.address, symbol);
+      return fmt::format("\t{:x} {} ({})\n", frame.address, symbol, frame.module.empty() ? "[unknown]" : frame.module);
+    case kRawMode: return fmt::format("{:x}\n", frame.address);
+    case kBuildIdMode: return fmt::format("        {} {:#x}\n", frame.build_id, frame.offset);
+    default: return fmt::format("        {}\n", symbol);
+  }
+}
+
+std::string stack_text(const StackValue& stack) {
+  std::string out = "\n";
+  if (!stack.problem.empty()) out += fmt::format("        [{}]\n", stack.problem);
+  for (const Frame& frame : stack.frames) out += frame_text(frame, stack);
+  return out;
+}
+
+// `number` is the total or the average.
+std::string stats_text(const StatsValue& stats, int64_t number) {
+  return stats.is_signed ? std::to_string(number) : std::to_string(static_cast<uint64_t>(number));
+}
+
+std::string clock_text(uint64_t ns) {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  const auto seconds = static_cast<time_t>(ns / kNsPerSecond);
+  tm local = {};
+  ::localtime_r(&seconds, &local);
+  return fmt::format("{:02}:{:02}:{:02}.{:09}", local.tm_hour, local.tm_min, local.tm_sec, ns % kNsPerSecond);
+}
+
+// A time a row, a star where its value lies between the smallest and the largest.
+std::string tseries_text(const TseriesValue& series) {
+  constexpr int kWidth = 51;
+  int64_t min = INT64_MAX, max = INT64_MIN;
+  for (const TseriesPoint& point : series.points) {
+    if (!point.value) continue;
+    min = std::min(min, *point.value);
+    max = std::max(max, *point.value);
+  }
+  if (min > max) return "";
+  if (min == max) {
+    if (min > INT64_MIN) --min;
+    if (max < INT64_MAX) ++max;
+  }
+  const std::string margin(19, ' '), line(kWidth, '_');
+  const std::string scale = fmt::format("{}{:<52}{}\n", margin, min, max);
+  std::string out = scale + fmt::format("{:<19}|{}|\n", "hh:mm:ss.ns", line);
+  for (const TseriesPoint& point : series.points) {
+    std::string graph(kWidth, ' ');
+    if (point.value) {
+      // Unsigned, as the range of int64 does not fit int64.
+      const auto above_min = [&](int64_t value) {
+        return static_cast<double>(static_cast<uint64_t>(value) - static_cast<uint64_t>(min));
+      };
+      const double share = above_min(*point.value) / above_min(max);
+      graph[static_cast<size_t>(share * (kWidth - 1))] = '*';
+    }
+    out += fmt::format("{} |{}| {}\n", clock_text(point.start_ns), graph,
+                       point.value ? std::to_string(*point.value) : "-");
+  }
+  return out + fmt::format("{}v{}v\n", margin, line) + scale;
+}
+
+// Appends what it visits. A dump of a large struct has thousands of parts: no text is made for each.
+class ValueWriter {
+ public:
+  ValueWriter(std::string& out, const TextStyle& style, uint32_t indent) : out_(out), style_(style), indent_(indent) {}
+
+  void operator()(std::monostate) { out_ += "null"; }
+  void operator()(bool v) { out_ += v ? "true" : "false"; }
+  void operator()(int64_t v) { number(v); }
+  void operator()(uint64_t v) { number(v); }
+  void operator()(const EnumValue& v) { v.name.empty() ? number(v.number) : void(out_ += v.name); }
+  void operator()(const PointerValue& v) { fmt::format_to(std::back_inserter(out_), "{:#x}", v.address); }
+  void operator()(const StringValue& v) {
+    out_ += v.text;
+    if (v.is_truncated) out_ += style_.truncation_trailer;
+  }
+  void operator()(const BufferValue& v) { out_ += escaped(v.bytes); }
+  void operator()(const TextValue& v) { out_ += v.text; }
+  void operator()(const StackValue& v) { out_ += stack_text(v); }
+  void operator()(const ListValue& v) { list("[", v.items, ",", "]"); }
+  void operator()(const TupleValue& v) { list("(", v.items, ", ", ")"); }
+  void operator()(const RecordValue& v) {
+    ++depth_;
+    style_.is_c ? lines(v) : line(v);
+    --depth_;
+  }
+  void operator()(const HistValue& v) { out_ += histogram_rows(v, 0); }
+  void operator()(const LhistValue& v) { out_ += histogram_rows(v); }
+  void operator()(const StatsValue& v) {
+    out_ += v.only_average ? stats_text(v, average(v))
+                           : fmt::format("{{ .count = {}, .average = {}, .total = {} }}", v.count,
+                                         stats_text(v, average(v)), stats_text(v, v.total));
+  }
+  void operator()(const TseriesValue& v) { out_ += tseries_text(v); }
+
+ private:
+  void value(const Value& value) { std::visit(*this, value.node); }
+
+  template <class Int>
+  void number(Int value) {
+    const fmt::format_int text(value);
+    out_.append(text.data(), text.size());
+  }
+
+  void list(std::string_view begin, const std::vector<Value>& items, std::string_view separator, std::string_view end) {
+    out_ += begin;
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) out_ += separator;
+      if (style_.max_items != 0 && i == style_.max_items) {
+        out_ += "...";
+        break;
+      }
+      value(items[i]);
+    }
+    out_ += end;
+  }
+
+  // Calls `each` with the members that are to be shown, and `cut` where some are left out for their number.
+  template <class Each, class Cut>
+  void members(const RecordValue& record, const Each& each, const Cut& cut) {
+    uint32_t shown = 0;
+    for (size_t i = 0; i < record.items.size(); ++i) {
+      if (!style_.has_zeros && is_zero(record.items[i])) continue;
+      if (style_.max_items != 0 && shown++ == style_.max_items) return cut();
+      each(record.names[i], record.items[i]);
+    }
+  }
+
+  bool is_too_deep() const { return style_.max_depth != 0 && depth_ > style_.max_depth; }
+
+  // { .a = 1, .b = 2 }
+  void line(const RecordValue& record) {
+    if (is_too_deep()) return void(out_ += "{ ... }");
+    bool is_first = true;
+    const auto begin = [&] {
+      out_ += is_first ? "{ " : ", ";
+      is_first = false;
+    };
+    members(
+        record,
+        [&](const std::string& name, const Value& item) {
+          begin();
+          name_of(name);
+          value(item);
+        },
+        [&] {
+          begin();
+          out_ += "...";
+        });
+    out_ += is_first ? "{}" : " }";
+  }
+
+  // (struct s){ and a line for each member.
+  void lines(const RecordValue& record) {
+    if (!record.type.empty()) out_.append("(").append(record.type).append(")");
+    if (is_too_deep()) return void(out_ += "{ ... }");
+    bool is_empty = true;
+    const auto begin = [&] {
+      if (is_empty) out_ += "{";
+      is_empty = false;
+      new_line(depth_);
+    };
+    members(
+        record,
+        [&](const std::string& name, const Value& item) {
+          begin();
+          name_of(name);
+          member(item);
+          out_ += ",";
+        },
+        [&] {
+          begin();
+          out_ += "...";
+        });
+    if (is_empty) return void(out_ += "{}");
+    new_line(depth_ - 1);
+    out_ += "}";
+  }
+
+  // Text that C would not take for anything else is in quotes.
+  void member(const Value& item) {
+    const auto* text = std::get_if<StringValue>(&item.node);
+    if (text == nullptr) return value(item);
+    out_.append("\"").append(escaped(text->text)).append(text->is_truncated ? style_.truncation_trailer : "") += '"';
+  }
+
+  void name_of(const std::string& name) {
+    if (!name.empty()) out_.append(".").append(name).append(" = ");
+  }
+
+  void new_line(uint32_t depth) {
+    constexpr uint32_t kStep = 2;
+    out_ += '\n';
+    out_.append(indent_ + size_t{kStep} * depth, ' ');
+  }
+
+  std::string& out_;
+  const TextStyle& style_;
+  uint32_t indent_;
+  uint32_t depth_ = 0;  // of the record that is being written; the outermost is 1
+};
+
+struct IsZero {
+  bool operator()(bool v) const { return !v; }
+  bool operator()(int64_t v) const { return v == 0; }
+  bool operator()(uint64_t v) const { return v == 0; }
+  bool operator()(const EnumValue& v) const { return v.number == 0; }
+  bool operator()(const PointerValue& v) const { return v.address == 0; }
+  bool operator()(const StringValue& v) const { return v.text.empty(); }
+  bool operator()(const ListValue& v) const { return std::ranges::all_of(v.items, is_zero); }
+  bool operator()(const TupleValue& v) const { return std::ranges::all_of(v.items, is_zero); }
+  bool operator()(const RecordValue& v) const { return std::ranges::all_of(v.items, is_zero); }
+  template <class Other>
+  bool operator()(const Other&) const {
+    return false;
+  }
+};
+
+}  // namespace
+
+bool is_zero(const Value& value) { return std::visit(IsZero(), value.node); }
+
+std::string to_text(const Value& value, const TextStyle& style, uint32_t indent) {
+  std::string out;
+  std::visit(ValueWriter(out, style, indent), value.node);
+  return out;
+}
+
+}  // namespace espy::output
