@@ -10,7 +10,7 @@ _espy() {
   # Readline takes a colon for the end of a word; this glues the pieces of an attach point together again.
   if declare -F _get_comp_words_by_ref >/dev/null; then _get_comp_words_by_ref -n : -c word -p before; fi
   case $before in
-    -f | --format) COMPREPLY=($(compgen -W 'text json' -- "$word")); return ;;
+    -f | --format) COMPREPLY=($(compgen -W 'text json trace' -- "$word")); return ;;
     -B | --buffer) COMPREPLY=($(compgen -W 'line full none' -- "$word")); return ;;
     -p | --pid) COMPREPLY=($(compgen -W "$(cd /proc && echo [0-9]*)" -- "$word")); return ;;
     --dump) COMPREPLY=($(compgen -W 'tokens ast types ir opt bpf program events verifier' -- "$word")); return ;;

@@ -254,8 +254,10 @@ const std::string& Session::format(const EventView& event, size_t literal_index,
 void Session::span(output::SpanEvent event, size_t probe_index, output::SpanPlace place) {
   if (probe_index < impl_->functions.size()) {
     place.function = impl_->functions[probe_index];
-    // A probe behind a function's beginning is none of its entry.
-    place.is_entry &= program_.probes[program::ProbeId{static_cast<uint32_t>(probe_index)}].offset == 0;
+    const program::Probe& probe = program_.probes[program::ProbeId{static_cast<uint32_t>(probe_index)}];
+    place.is_entry &= probe.offset == 0;  // one behind the function's beginning is none of its entry
+    // Its begin's name will do better, where there is one.
+    if (event.kind == output::SpanKind::kExit) event.name = probe.function.empty() ? probe.name : probe.function;
   }
   if (!place.is_entry && !place.is_return) place.frame = 0;
   impl_->call_trees.add(std::move(event), place);
