@@ -30,6 +30,7 @@ constexpr Family kFamilies[] = {
     {"Time", builtins::time_builtins},
     {"The probe", builtins::probe_builtins},
     {"Output", builtins::output_builtins},
+    {"Spans", builtins::span_builtins},
     {"Aggregations", builtins::aggregation_builtins},
     {"Strings and memory", builtins::string_builtins},
     {"Stacks and symbols", builtins::symbol_builtins},
