@@ -190,7 +190,8 @@ class Decoder {
   bool is_address(const types::Member& member, const Type& type) const {
     const std::string_view name = member.name;
     if (type.kind == Kind::kInt)
-      return type.size_bytes == kIpv4Bytes && !type.is_signed && name.ends_with("addr") && member.bit_size == 0;
+      return type.size_bytes == kIpv4Bytes && !type.is_signed && member.bit_size == 0 &&
+             (name.ends_with("addr") || name.ends_with("address"));
     if (type.kind != Kind::kArray || type.size_bytes != kMacBytes || context_.types[type.element].size_bytes != 1)
       return false;
     return name.ends_with("addr") || name.ends_with("mac") || name == "h_dest" || name == "h_source";

@@ -39,6 +39,31 @@ TEST(Decode, ScalarsAreShownByTheirMeaning) {
   EXPECT_EQ(world.text(types.simple(Kind::kMac), bytes_of(mac)), "01:02:03:AB:CD:EF");
 }
 
+TEST(Decode, AddressesInStructsAreKnownByTheirTypesAndNames) {
+  World world;
+  auto& types = world.types;
+  const TypeId be32 = types.int_type(4, false);
+  const TypeId in_addr_type = types.declare_struct("in_addr", false, {});
+  types.define_struct(in_addr_type, {{"s_addr", be32}}, 4, 4);
+  const TypeId packet = types.declare_struct("packet", false, {});
+  types.define_struct(packet,
+                      {{"saddr", be32},
+                       {"daddr", in_addr_type, 32},
+                       {"h_dest", types.array(types.int_type(1, false), 6), 64},
+                       {"length", be32, 128}},
+                      20, 4);
+  const uint8_t mac[8] = {1, 2, 3, 0xab, 0xcd, 0xef, 0, 0};
+  const Bytes bytes = bytes_of(htonl(0x7f000001), htonl(0x0a000002), mac, uint32_t{7});
+  EXPECT_EQ(world.text(packet, bytes),
+            "{ .saddr = 16777343, .daddr = { .s_addr = 33554442 }, .h_dest = [1,2,3,171,205,239], .length = 7 }");
+  DecodeContext context = world.context();
+  context.shows_addresses = true;
+  EXPECT_EQ(to_text(output::decode(context, packet, bytes), {}),
+            "{ .saddr = 127.0.0.1, .daddr = 10.0.0.2, .h_dest = 01:02:03:AB:CD:EF, .length = 7 }");
+  EXPECT_EQ(to_text(output::decode(context, packet, bytes), {.has_zeros = false, .is_c = true, .max_items = 1}, 2),
+            "(struct packet){\n    .saddr = 127.0.0.1,\n    ...\n  }");
+}
+
 TEST(Decode, StringsEndAtNulOrFillTheirCapacity) {
   World world;
   const TypeId type = world.types.string(4);
