@@ -243,8 +243,10 @@ std::optional<FunctionPrototype> DirectoryKernel::find_raw_tracepoint(Types& typ
                            .result = types.void_type()};
 }
 
-std::vector<std::string> DirectoryKernel::raw_tracepoints(std::string_view glob) {
-  std::set<std::string> names;
+// One scan for all: a wildcard over tracepoints asks for each of two thousand.
+const std::set<std::string, std::less<>>& DirectoryKernel::all_raw_tracepoints() {
+  if (raw_tracepoints_) return *raw_tracepoints_;
+  raw_tracepoints_.emplace();
   for (uint32_t module = 0; module <= btf_.modules().size(); ++module) {
     const Btf* btf = btf_.object(module);
     if (!btf) continue;
@@ -253,11 +255,21 @@ std::vector<std::string> DirectoryKernel::raw_tracepoints(std::string_view glob)
       std::string_view name = btf->name(record);
       if (!name.starts_with(kRawTracepointPrefix)) return true;
       name.remove_prefix(kRawTracepointPrefix.size());
-      if (glob_match(glob, name)) names.emplace(name);
+      raw_tracepoints_->emplace(name);
       return true;
     });
   }
-  return {names.begin(), names.end()};
+  return *raw_tracepoints_;
+}
+
+std::vector<std::string> DirectoryKernel::raw_tracepoints(std::string_view glob) {
+  const auto& all = all_raw_tracepoints();
+  if (!has_wildcard(glob))
+    return all.contains(glob) ? std::vector<std::string>{std::string(glob)} : std::vector<std::string>{};
+  std::vector<std::string> out;
+  for (const std::string& name : all)
+    if (glob_match(glob, name)) out.push_back(name);
+  return out;
 }
 
 // Remembered: lowering asks at every read of kernel memory.

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "kernel/btf_types.h"
@@ -63,7 +64,10 @@ class DirectoryKernel : public Kernel {
   std::function<bool(Feature)> probe_;
   std::map<Feature, bool> features_;
   std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;
+  const std::set<std::string, std::less<>>& all_raw_tracepoints();
+
   std::map<std::string, std::optional<uint32_t>, std::less<>> kfuncs_;
+  std::optional<std::set<std::string, std::less<>>> raw_tracepoints_;
   std::string tracing_;
   std::string traceable_functions_;  // a file instead of ftrace's own; "" for that
   BtfSet btf_;

@@ -38,7 +38,7 @@ Result<uint32_t> pmu_type(const std::string& name) {
 Status LinuxMachine::keep_link(ProgramId program, long fd, std::string_view what) {
   if (fd < 0) return fail_errno("cannot attach to " + std::string(what), static_cast<int>(-fd));
   links_.emplace_back(static_cast<int>(fd));
-  if (attach_types_[program] == kAttachKprobeMulti) kprobes_.emplace_back(program, static_cast<int>(fd));
+  if (attach_types_[program] == kAttachKprobeMulti) counting_links_.emplace_back(program, static_cast<int>(fd));
   return {};
 }
 
@@ -84,7 +84,7 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
       return fail_errno("cannot attach to the perf event", errno);
   } else {
     perf_events_.emplace_back(static_cast<int>(link_fd));
-    if (!event.path.empty() || event.config2 != 0) kprobes_.emplace_back(program, static_cast<int>(link_fd));
+    counting_links_.emplace_back(program, static_cast<int>(link_fd));
   }
   if (::ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0) < 0) return fail_errno("cannot enable the perf event", errno);
   if (event.type == PERF_TYPE_BREAKPOINT) watchpoints_.emplace_back(event.config1, perf.get());
@@ -100,33 +100,49 @@ void LinuxMachine::detach_watchpoints(uint64_t address) {
 
 namespace {
 
-// How many events a kprobe had that never came as far as its programs: another kprobe was at work on the CPU, or too
-// many calls of a function had not returned. Linux 6.7 tells.
-uint64_t missed_events(int link) {
+// How many events a link had that never came as far as its program: another kprobe was at work on the CPU, or too many
+// calls of a function had not returned. Nothing where that is not counted: before Linux 6.7, and of samples of perf,
+// which are dropped while any program runs on the CPU.
+std::optional<uint64_t> missed_by(int link) {
   LinkInfo info;
   InfoAttr attr{static_cast<uint32_t>(link), sizeof(info), address_of(&info)};
-  if (bpf(Command::kObjectInfo, attr) < 0) return 0;
+  if (bpf(Command::kObjectInfo, attr) < 0 || attr.info_len < sizeof(info)) return std::nullopt;
   if (info.type == LinkInfo::kKprobeMulti) return info.kprobe_multi.missed;
-  const bool is_kprobe = info.type == LinkInfo::kPerfEvent && (info.perf_event.type == LinkInfo::kPerfKprobe ||
-                                                               info.perf_event.type == LinkInfo::kPerfKretprobe);
-  return is_kprobe ? info.perf_event.missed : 0;
+  switch (info.perf_event.type) {
+    case LinkInfo::kPerfKprobe:
+    case LinkInfo::kPerfKretprobe: return info.perf_event.missed;
+    case LinkInfo::kPerfSample: return std::nullopt;
+    default: return 0;
+  }
 }
 
 }  // namespace
 
-void LinuxMachine::note_missed_events() {
-  for (const auto& [program, link] : kprobes_) missed_events_[program] += missed_events(link);
-  kprobes_.clear();
+std::optional<uint64_t> LinuxMachine::missed_events(ProgramId program) const {
+  std::optional<uint64_t> sum = 0;
+  if (const auto known = missed_events_.find(program); known != missed_events_.end()) sum = known->second;
+  for (const auto& [attached, link] : counting_links_) {
+    if (attached != program) continue;
+    const auto more = missed_by(link);
+    sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
+  }
+  return sum;
 }
 
-uint64_t LinuxMachine::skipped_runs(ProgramId program) {
+void LinuxMachine::note_missed_events() {
+  std::map<ProgramId, std::optional<uint64_t>> sums;
+  for (const auto& [program, link] : counting_links_)
+    if (!sums.contains(program)) sums[program] = missed_events(program);
+  counting_links_.clear();
+  for (const auto& [program, sum] : sums) missed_events_[program] = sum;
+}
+
+std::optional<uint64_t> LinuxMachine::skipped_runs(ProgramId program) {
   bpf_prog_info info = {};
   InfoAttr attr{static_cast<uint32_t>(programs_[program].get()), sizeof(info), address_of(&info)};
-  uint64_t out = bpf(Command::kObjectInfo, attr) < 0 ? 0 : info.recursion_misses;
-  for (const auto& [attached, link] : kprobes_)
-    if (attached == program) out += missed_events(link);
-  const auto detached = missed_events_.find(program);
-  return detached == missed_events_.end() ? out : out + detached->second;
+  const auto missed = missed_events(program);
+  if (!missed || bpf(Command::kObjectInfo, attr) < 0) return std::nullopt;
+  return *missed + info.recursion_misses;
 }
 
 Status LinuxMachine::attach_uprobe(ProgramId program, const std::string& path, uint64_t offset,
@@ -198,6 +214,22 @@ namespace {
 
 }  // namespace
 
+// A pinned walk: an iterator that stays as a file as long as we do.
+Status LinuxMachine::pin_walk(ProgramId program, const std::string& path) {
+  LinkCreateAttr attr;
+  attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
+  attr.attach_type = kAttachTraceIter;
+  TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), "the iterator"));
+  PinAttr pin;
+  pin.path = address_of(path.c_str());
+  pin.bpf_fd = static_cast<uint32_t>(links_.back().get());
+  if (const long result = bpf(Command::kObjectPin, pin); result < 0)
+    return fail_errno("cannot make " + path, static_cast<int>(-result),
+                      "a BPF file system has to be there: mount -t bpf bpf /sys/fs/bpf");
+  pins_.push_back(path);
+  return {};
+}
+
 // In another process, so that this one goes on to empty the ring meanwhile.
 Status LinuxMachine::start_walk(ProgramId program) {
   LinkCreateAttr attr;
@@ -245,6 +277,8 @@ namespace {
 // shares the descriptor table takes the waiting over: our own exit then closes nothing.
 void LinuxMachine::detach_all() {
   note_missed_events();
+  for (const std::string& path : pins_) ::unlink(path.c_str());
+  pins_.clear();
   links_.clear();
   if (perf_events_.empty()) return;
   for (const OwnedFd& fd : perf_events_) ::ioctl(fd.get(), PERF_EVENT_IOC_DISABLE, 0);

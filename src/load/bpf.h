@@ -24,7 +24,10 @@ enum class Command : int {
   kMapDelete = 3,
   kMapNextKey = 4,
   kProgLoad = 5,
+  kObjectPin = 6,
   kTestRun = 10,
+  kProgramNextId = 11,
+  kProgramById = 13,
   kObjectInfo = 15,
   kRawTracepointOpen = 17,
   kBtfLoad = 18,
@@ -59,6 +62,21 @@ struct InfoAttr {
   uint32_t bpf_fd = 0;
   uint32_t info_len = 0;  // of what `info` points to: struct bpf_prog_info, bpf_btf_info, ...
   uint64_t info = 0;
+};
+
+struct NextIdAttr {
+  uint32_t start_id = 0;
+  uint32_t next_id = 0;
+  uint32_t open_flags = 0;
+};
+
+struct BtfInfo {  // struct bpf_btf_info
+  uint64_t btf = 0;
+  uint32_t btf_size = 0;
+  uint32_t id = 0;
+  uint64_t name = 0;
+  uint32_t name_len = 0;
+  uint32_t kernel_btf = 0;
 };
 
 struct MapBatchAttr {
@@ -137,6 +155,12 @@ struct MapFreezeAttr {
   uint32_t map_fd = 0;
 };
 
+struct PinAttr {
+  uint64_t path = 0;
+  uint32_t bpf_fd = 0;
+  uint32_t file_flags = 0;
+};
+
 struct IterCreateAttr {
   uint32_t link_fd = 0;
   uint32_t flags = 0;
@@ -176,8 +200,8 @@ struct LinkCreateAttr {
 
 // struct bpf_link_info, as far as it tells of kprobes. A kernel that does not know a member leaves it 0.
 struct LinkInfo {
-  enum Type : uint32_t { kPerfEvent = 7, kKprobeMulti = 8 };         // BPF_LINK_TYPE_*
-  enum PerfType : uint32_t { kPerfKprobe = 3, kPerfKretprobe = 4 };  // BPF_PERF_EVENT_*
+  enum Type : uint32_t { kPerfEvent = 7, kKprobeMulti = 8 };                          // BPF_LINK_TYPE_*
+  enum PerfType : uint32_t { kPerfKprobe = 3, kPerfKretprobe = 4, kPerfSample = 6 };  // BPF_PERF_EVENT_*
   uint32_t type = 0;
   uint32_t id = 0;
   uint32_t program_id = 0;

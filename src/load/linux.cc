@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/strings.h"
+#include "load/loaded_programs.h"
 #include "load/program_btf.h"
 
 namespace espy::load {
@@ -280,8 +281,11 @@ Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, c
   if (program.kind == program::ProgramKind::kTracingRawTracepoint) attr.expected_attach_type = kAttachTraceRawTp;
   attr.attach_btf_id = program.attach_btf_id;
   attach_types_.add(attr.expected_attach_type);
-  OwnedFd module_btf;
-  if (!program.attach_btf_module.empty()) {
+  OwnedFd module_btf, target;
+  if (program.attach_program != 0) {
+    target = TRY(open_program(program.attach_program));
+    attr.attach_btf_obj_fd = static_cast<uint32_t>(target.get());  // the same word is attach_prog_fd
+  } else if (!program.attach_btf_module.empty()) {
     module_btf = TRY(open_module_btf(program.attach_btf_module));
     attr.attach_btf_obj_fd = static_cast<uint32_t>(module_btf.get());
   }

@@ -61,10 +61,11 @@ class LinuxMachine final : public Machine {
   Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) override;
   Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) override;
   Status start_walk(ProgramId program) override;
+  Status pin_walk(ProgramId program, const std::string& path) override;
   std::vector<int> walks() const override;
   uint64_t attached_count() const override { return links_.size() + perf_events_.size(); }
   void detach_watchpoints(uint64_t address) override;
-  uint64_t skipped_runs(ProgramId program) override;
+  std::optional<uint64_t> skipped_runs(ProgramId program) override;
   void detach_all() override;
 
   uint64_t now_ns() override;
@@ -85,18 +86,20 @@ class LinuxMachine final : public Machine {
                        const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);
   Status keep_link(ProgramId program, long fd, std::string_view what);
   void note_missed_events();
+  std::optional<uint64_t> missed_events(ProgramId program) const;
   bool try_helper(uint32_t helper, uint32_t program_type);
   bool try_rdonly_cast(int32_t type_id);
 
   Table<MapId, LoadedMap> maps_;
   Table<ProgramId, OwnedFd> programs_;
-  Table<ProgramId, uint32_t> attach_types_;            // as the programs were loaded with
-  std::vector<OwnedFd> links_;                         // closed at once: raw tracepoints, multi links, tracing
-  std::vector<OwnedFd> perf_events_;                   // slow to close: perf events and their links
-  std::vector<std::pair<ProgramId, int>> kprobes_;     // links of either kind that know how many events they missed
-  std::map<ProgramId, uint64_t> missed_events_;        // of kprobes that are detached
-  std::vector<std::pair<uint64_t, int>> watchpoints_;  // address, perf event
-  std::vector<OwnedFd> walks_;                         // processes
+  Table<ProgramId, uint32_t> attach_types_;                     // as the programs were loaded with
+  std::vector<OwnedFd> links_;                                  // closed at once: raw tracepoints, multi links, tracing
+  std::vector<OwnedFd> perf_events_;                            // slow to close: perf events and their links
+  std::vector<std::pair<ProgramId, int>> counting_links_;       // that may know how many events they missed
+  std::map<ProgramId, std::optional<uint64_t>> missed_events_;  // of those that are detached; nothing: not counted
+  std::vector<std::string> pins_;                               // files to remove
+  std::vector<std::pair<uint64_t, int>> watchpoints_;           // address, perf event
+  std::vector<OwnedFd> walks_;                                  // processes
   std::optional<Refusal> refusal_;
   bool keep_log_ = false;
   std::string log_;

@@ -123,6 +123,8 @@ class Machine {
   // Starts a walk of a kIter program over all that there is, in a helper process; a descriptor in `walks` becomes
   // readable when it is done.
   virtual Status start_walk(ProgramId program);
+  // The same, but for others to walk: whoever reads the file `path`, below /sys/fs/bpf, runs the program.
+  virtual Status pin_walk(ProgramId program, const std::string& path);
   virtual std::vector<int> walks() const { return {}; }
   virtual uint64_t attached_count() const = 0;
   // A function of a wildcard that nobody may probe, and why: said at the end.
@@ -134,8 +136,8 @@ class Machine {
   const std::vector<LeftOut>& left_out() const { return left_out_; }
   virtual void detach_watchpoints(uint64_t) {}  // of this address
   // Events of its probes for which the kernel did not run the program, as it, or another, was running already. Of what
-  // is attached, and of what `detach_all` has detached.
-  virtual uint64_t skipped_runs(ProgramId) { return 0; }
+  // is attached, and of what `detach_all` has detached. Nothing where the kernel does not count them.
+  virtual std::optional<uint64_t> skipped_runs(ProgramId) { return 0; }
   // Nothing fires once this returns, or, where closing is slow, soon after; reading the maps stays possible.
   virtual void detach_all() = 0;
 
@@ -150,6 +152,7 @@ inline Status Machine::attach_kprobe(ProgramId, const Kprobe&, uint64_t) { retur
 inline Status Machine::attach_kprobe_multi(ProgramId, const KprobeMulti&) { return fail("no kprobes here"); }
 
 inline Status Machine::start_walk(ProgramId) { return fail("no iterators here"); }
+inline Status Machine::pin_walk(ProgramId, const std::string&) { return fail("no iterators here"); }
 
 // This machine.
 std::unique_ptr<Machine> open_linux();

@@ -8,21 +8,6 @@ namespace espy::load {
 
 namespace {
 
-struct NextIdAttr {
-  uint32_t start_id = 0;
-  uint32_t next_id = 0;
-  uint32_t open_flags = 0;
-};
-
-struct BtfInfo {  // struct bpf_btf_info
-  uint64_t btf = 0;
-  uint32_t btf_size = 0;
-  uint32_t id = 0;
-  uint64_t name = 0;
-  uint32_t name_len = 0;
-  uint32_t kernel_btf = 0;
-};
-
 bool is_named(int fd, const std::string& module) {
   char name[64] = {};
   BtfInfo info;

@@ -2,6 +2,7 @@
 // with a key is an entry of a hash.
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 
 #include "lower/unit.h"
 
@@ -79,10 +80,15 @@ void UnitLowering::with_value(const MapElement& element, const std::function<voi
       otherwise);
 }
 
-void UnitLowering::lose_update(const program::ScriptMap& map) {
-  count_loss(program::LossKind::kUpdate,
-             map.name + " is full at " + std::to_string(shared_.program.maps[map.map].max_entries) +
-                 " keys (raise max_map_keys, or the number it is declared with); updates lost");
+// `failed` is what map_update_elem gave.
+void UnitLowering::lose_update(const program::ScriptMap& map, ValueId failed) {
+  const std::string full = map.name + " is full at " + std::to_string(shared_.program.maps[map.map].max_entries) +
+                           " keys (raise max_map_keys, or the number it is declared with); updates lost";
+  const std::string busy =
+      map.name + " was busy on that CPU, or the kernel had no memory at hand for a new key; updates lost";
+  when(
+      Condition::eq, failed, ir().constant(-E2BIG), [&] { count_loss(program::LossKind::kUpdate, full); },
+      [&] { count_loss(program::LossKind::kUpdate, busy); });
 }
 
 // An absent key is inserted as zeros, without touching a value that someone else may have inserted meanwhile, and
@@ -115,7 +121,7 @@ void UnitLowering::with_new_value(const MapElement& element, const std::function
   ir().jump(use, {again});
   ir().enter(full);
   emit_failure(Helper::map_update_elem, failed);
-  lose_update(map);
+  lose_update(map, failed);
   ir().jump(done);
   ir().enter(use);
   then(address);
@@ -197,7 +203,7 @@ void UnitLowering::store_element(const MapElement& element, Operand operand) {
       ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, copy, ir().constant(kAny)});
   when(Condition::ne, failed, ir().constant(0), [&] {
     emit_failure(Helper::map_update_elem, failed);
-    lose_update(map);
+    lose_update(map, failed);
   });
 }
 

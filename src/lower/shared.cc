@@ -18,6 +18,7 @@ constexpr uint32_t kSmallRingBytes = 256 * 1024;
 constexpr uint32_t kLargeRingBytes = 4 * 1024 * 1024;
 constexpr uint64_t kAllRingsBytes = 256 * 1024 * 1024;
 constexpr uint32_t kStacks = 8192;
+constexpr uint64_t kPreallocatedBytes = 8 * 1024 * 1024;  // of a map; some milliseconds to make
 
 bool is_per_cpu(MapKind kind) { return kind == MapKind::kPercpuHash || kind == MapKind::kLruPercpuHash; }
 
@@ -42,6 +43,19 @@ bool may_emit(const check::Checked& checked, const check::Unit& unit) {
     if (builtin && builtin->handle) return true;
   }
   return false;
+}
+
+// The kernel makes a hash's elements as they are needed from a stock of the CPU, which is as small as one, and sends
+// for more by an interrupt. Where interrupts are off, as in the scheduler's tracepoints and in timers, the second new
+// key would be lost. System calls, functions of programs, iterators and what espy runs itself are never there.
+bool may_fire_with_interrupts_off(const check::Unit& unit) {
+  const spec::ProbeContext& context = unit.context;
+  switch (context.kind) {
+    case program::ProgramKind::kSyscall:
+    case program::ProgramKind::kIter: return false;
+    case program::ProgramKind::kKprobe: return !context.is_preemptible;  // else it is of a program
+    default: return context.dispatch != spec::ProbeContext::Dispatch::kNumber;
+  }
 }
 
 }  // namespace
@@ -113,6 +127,7 @@ void Shared::add_hit_counters() {
 }
 
 void Shared::add_script_maps() {
+  const bool has_irq_off = std::ranges::any_of(checked.units, may_fire_with_interrupts_off);
   for (const program::ScriptMapId id : checked.maps.ids()) {
     const check::CheckedMap& map = checked.maps[id];
     const types::Type& value = types[map.value];
@@ -131,12 +146,15 @@ void Shared::add_script_maps() {
       const MapKind kind = hash_kind(map, is_aggregation);
       out.storage = is_per_cpu(kind) ? Storage::kPercpuHash : Storage::kHash;
       const uint64_t entries = map.max_entries ? map.max_entries : checked.config.max_map_keys;
-      out.map = program.maps.add({.name = map.name,
-                                  .kind = kind,
-                                  .key_size = std::max(types[map.key].size_bytes, 1u),
-                                  .value_size = value_bytes,
-                                  .max_entries = static_cast<uint32_t>(std::min<uint64_t>(entries, UINT32_MAX)),
-                                  .is_preallocated = kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash});
+      const bool is_lru = kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash;
+      const uint64_t copies = is_per_cpu(kind) ? program.cpu_count : 1;
+      out.map = program.maps.add(
+          {.name = map.name,
+           .kind = kind,
+           .key_size = std::max(types[map.key].size_bytes, 1u),
+           .value_size = value_bytes,
+           .max_entries = static_cast<uint32_t>(std::min<uint64_t>(entries, UINT32_MAX)),
+           .is_preallocated = is_lru || (has_irq_off && entries * value_bytes * copies <= kPreallocatedBytes)});
     }
     program.script_maps.add(std::move(out));
   }

@@ -365,7 +365,8 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
                                  .is_sleepable = unit.context.is_sleepable,
                                  .expected_attach_type = unit.context.expected_attach_type,
                                  .attach_btf_id = unit.context.attach_btf_id,
-                                 .attach_btf_module = unit.context.attach_btf_module});
+                                 .attach_btf_module = unit.context.attach_btf_module,
+                                 .attach_program = unit.context.attach_program});
     for (const program::ProbeId probe : unit.probes) shared.program.probes[probe].program = id;
     UnitLowering(shared, unit).lower(id);
   }

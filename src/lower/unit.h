@@ -167,7 +167,7 @@ class UnitLowering : public Lowering {
   void end_loop(const LoopBlocks& blocks);
   void return_from(const syntax::Return& node);
   void leave_loop(bool is_break);
-  void lose_update(const program::ScriptMap& map);
+  void lose_update(const program::ScriptMap& map, ValueId failed);
   ValueId hide_from_verifier(ValueId value);
   ValueId beside(ValueId number) override;
   Operand beside(Operand operand);  // what is no number stays itself

@@ -204,10 +204,13 @@ std::string_view type_of(const Value& value) {
   return "map";
 }
 
-std::string losses_json(const Losses& losses) {
+std::string losses_json(const Losses& losses, bool is_missed_known) {
   std::string out;
-  for (size_t i = 0; i < kLossKinds; ++i)
-    out += fmt::format(", \"{}\": {}", name_of(static_cast<program::LossKind>(i)).key, losses[i]);
+  for (size_t i = 0; i < kLossKinds; ++i) {
+    const auto kind = static_cast<program::LossKind>(i);
+    const bool is_known = kind != program::LossKind::kMissed || is_missed_known;
+    out += fmt::format(", \"{}\": {}", name_of(kind).key, is_known ? std::to_string(losses[i]) : "null");
+  }
   return out;
 }
 
@@ -217,14 +220,14 @@ std::string ledger_json(const Ledger& ledger) {
     std::string probes;
     for (const ProbeAccount& probe : action.probes)
       probes += fmt::format("{}{}: {}", probes.empty() ? "" : ", ", quoted(probe.name), probe.fired);
-    actions +=
-        fmt::format("{}{{\"probes\": {{{}}}{}}}", actions.empty() ? "" : ",", probes, losses_json(action.losses));
+    actions += fmt::format("{}{{\"probes\": {{{}}}{}}}", actions.empty() ? "" : ",", probes,
+                           losses_json(action.losses, action.is_missed_known));
   }
   for (const LeftOut& each : ledger.left_out)
     left_out += fmt::format("{}{{\"name\": {}, \"reason\": {}}}", left_out.empty() ? "" : ",", quoted(each.name),
                             quoted(each.reason));
   return fmt::format("{{\"exact\": {}{}, \"actions\": [{}], \"left_out\": [{}]}}",
-                     ledger.inexact().empty() ? "true" : "false", losses_json(ledger.totals), actions, left_out);
+                     ledger.inexact().empty() ? "true" : "false", losses_json(ledger.totals, true), actions, left_out);
 }
 
 class JsonSink final : public Sink {

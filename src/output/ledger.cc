@@ -57,7 +57,10 @@ class Table {
     const bool is_one = account.probes.size() == 1;
     out += row(is_one ? account.probes[0].name : fmt::format("{} probes of one action", account.probes.size()),
                account.fired());
-    for (const size_t kind : kinds_) out += fmt::format("{:>14}", account.losses[kind]);
+    for (const size_t kind : kinds_) {
+      const bool is_known = kind_at(kind) != LossKind::kMissed || account.is_missed_known;
+      out += fmt::format("{:>14}", is_known ? std::to_string(account.losses[kind]) : "?");
+    }
     out += "\n";
     if (is_one) return out;
     size_t silent = 0;

@@ -8,12 +8,14 @@
 // for each, and what has to be left out is left out before: functions that ftrace does not list, and those whose
 // arguments a trampoline cannot pass (variadic ones, more than twelve words, structs by value of more than two words).
 //
-// Left out: BPF programs as targets.
+// BPF programs are functions of the kernel, too: fentry:bpf:NAME, or with its id before the name. They are known by the
+// BTF that they carry, and have no arguments for a script.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/strings.h"
+#include "load/loaded_programs.h"
 #include "load/machine.h"
 #include "probes/all.h"
 #include "probes/common.h"
@@ -26,6 +28,7 @@ constexpr uint32_t kAttachFentry = 24;  // BPF_TRACE_FENTRY
 constexpr uint32_t kAttachFexit = 25;   // BPF_TRACE_FEXIT
 constexpr uint32_t kWordBytes = 8;
 constexpr std::string_view kVmlinux = "vmlinux";
+constexpr std::string_view kPrograms = "bpf";
 
 template <const spec::Provider& kRow>
 spec::BoundProbe make_probe(const spec::BindRequest& request, const kernel::FunctionPrototype& function) {
@@ -41,8 +44,31 @@ spec::BoundProbe make_probe(const spec::BindRequest& request, const kernel::Func
 }
 
 template <const spec::Provider& kRow>
+std::vector<spec::BoundProbe> bind_programs(spec::BindRequest& request) {
+  const std::string& name = request.parts.back();
+  const std::string id = request.parts.size() == 3 ? request.parts[1] : "*";
+  std::vector<spec::BoundProbe> out;
+  for (const load::LoadedFunction& function : load::loaded_functions()) {
+    if (!glob_match(name, function.name) || !glob_match(id, std::to_string(function.program_id))) continue;
+    spec::BoundProbe bound;
+    bound.probe.provider = kRow.name;
+    bound.probe.target = kPrograms;
+    bound.probe.function = function.name;
+    bound.probe.number = function.btf_id;
+    bound.probe.address = function.program_id;
+    bound.probe.name = fmt::format("{}:{}:{}:{}", kRow.name, kPrograms, function.program_id, function.name);
+    bound.probe.span = request.point.span;
+    bound.share = bound.probe.name;
+    out.push_back(std::move(bound));
+  }
+  return out;
+}
+
+template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
-  if (request.parts.empty() || request.parts.size() > 2) return wrong_form(request, kRow.form, "fentry:vfs_read");
+  const bool is_of_programs = request.parts.size() >= 2 && request.parts[0] == kPrograms;
+  if (request.parts.empty() || request.parts.size() > (is_of_programs ? 3 : 2))
+    return wrong_form(request, kRow.form, "fentry:vfs_read");
   const auto refuse = [&](const std::string& message, const std::string& hint) {
     request.diagnostics.error("no-fentry", request.point.span, message, hint);
     return std::vector<spec::BoundProbe>{};
@@ -54,6 +80,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     return refuse("this kernel lets nobody attach to its functions by fentry and fexit",
                   has_kprobes ? "kprobe and kretprobe work here" : "");
   }
+  if (is_of_programs) return bind_programs<kRow>(request);
   std::vector<spec::BoundProbe> out;
   const std::string module = request.parts.size() == 2 ? request.parts[0] : "";
   const std::string& name = request.parts.back();
@@ -87,6 +114,10 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.kind = kIsExit ? program::ProgramKind::kFexit : program::ProgramKind::kFentry;
   out.expected_attach_type = kIsExit ? kAttachFexit : kAttachFentry;
   out.attach_btf_id = static_cast<uint32_t>(probe.number);
+  if (probe.target == kPrograms) {
+    out.attach_program = static_cast<uint32_t>(probe.address);
+    return out;
+  }
   if (probe.target != kVmlinux) out.attach_btf_module = probe.target;
   out.is_preemptible = true;  // it runs in whoever called the function
   out.edge = kIsExit ? spec::CallEdge::kReturn : spec::CallEdge::kEntry;
@@ -115,6 +146,18 @@ Status attach(spec::AttachRequest& request) {
 }
 
 template <const spec::Provider& kRow>
+void list_programs(const spec::ListRequest& request, std::vector<spec::ListedProbe>& out) {
+  const auto& parts = request.parts;
+  const std::string id = parts.size() > 2 ? parts[1] : "*";
+  if (parts.size() > 1 && !glob_match(parts[0], kPrograms)) return;
+  for (const load::LoadedFunction& function : load::loaded_functions()) {
+    const bool is_wanted = glob_match(parts.empty() ? "*" : parts.back(), function.name);
+    if (is_wanted && glob_match(id, std::to_string(function.program_id)))
+      out.push_back({fmt::format("{}:{}:{}:{}", kRow.name, kPrograms, function.program_id, function.name), {}});
+  }
+}
+
+template <const spec::Provider& kRow>
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   if (!request.kernel.has(kernel::Feature::kFentry)) return {};
   const std::string module = request.parts.size() > 1 ? request.parts[0] : "*";
@@ -129,6 +172,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
       listed.arguments.push_back(types::to_string(request.types, function.result) + " retval");
     out.push_back(std::move(listed));
   }
+  list_programs<kRow>(request, out);
   return out;
 }
 
@@ -138,7 +182,7 @@ const spec::Provider kFentry = {
     .name = "fentry",
     .aliases = {"f", "kfunc"},
     .doc = "Fires when a function of the kernel is entered, with its arguments as `args.NAME`, by type. Needs BTF.",
-    .form = "fentry:FUNCTION or fentry:MODULE:FUNCTION",
+    .form = "fentry:FUNCTION, fentry:MODULE:FUNCTION or fentry:bpf:PROGRAM",
     .bind = bind<kFentry>,
     .context = context<false>,
     .attach = attach,
@@ -151,7 +195,7 @@ const spec::Provider kFexit = {
     .doc =
         "Fires when a function of the kernel returns, with its arguments as `args.NAME` and `retval`, by type. Needs "
         "BTF.",
-    .form = "fexit:FUNCTION or fexit:MODULE:FUNCTION",
+    .form = "fexit:FUNCTION, fexit:MODULE:FUNCTION or fexit:bpf:PROGRAM",
     .bind = bind<kFexit>,
     .context = context<true>,
     .attach = attach,

@@ -4,8 +4,8 @@
 // descriptor runs the program for each item, and once more with no item. So nothing is attached: the walk is started,
 // and the run ends with it.
 //
-// Left out: pinning an iterator below /sys/fs/bpf. What an action prints comes out through our own records, which
-// nobody would read there.
+// With a second part, a name below /sys/fs/bpf, the walk is left to others: as long as espy runs, whoever reads the
+// file of that name has it walk once, and espy prints what it finds. The reader itself is given nothing.
 #include <algorithm>
 
 #include "base/strings.h"
@@ -18,6 +18,7 @@ namespace espy::probes {
 namespace {
 
 constexpr uint32_t kAttachIter = 28;  // BPF_TRACE_ITER
+constexpr std::string_view kPinRoot = "/sys/fs/bpf/";
 constexpr std::string_view kStructPrefix = "bpf_iter__";
 constexpr uint32_t kFirstItemOffset = 8;  // behind `meta`, in every context
 
@@ -36,15 +37,24 @@ std::vector<Iterator> iterators(kernel::Kernel& kernel, std::string_view glob) {
   return out;
 }
 
+std::string pin_path(const std::string& name) { return name.starts_with('/') ? name : std::string(kPinRoot) + name; }
+
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
-  if (request.parts.size() != 1) return wrong_form(request, kIter.form, "iter:task");
+  if (request.parts.empty() || request.parts.size() > 2) return wrong_form(request, kIter.form, "iter:task");
+  const std::string pin = request.parts.size() == 2 ? pin_path(request.parts[1]) : "";
+  if (!pin.empty() && !pin.starts_with(kPinRoot)) {
+    request.diagnostics.error("bad-pin", request.point.span, "an iterator can be pinned only below /sys/fs/bpf");
+    return {};
+  }
   std::vector<spec::BoundProbe> out;
   for (const auto& [name, btf_id] : iterators(request.kernel, request.parts[0])) {
     spec::BoundProbe bound;
     bound.probe.provider = kIter.name;
     bound.probe.function = name;
     bound.probe.number = btf_id;
-    bound.probe.name = "iter:" + name;
+    bound.probe.target = pin;
+    bound.probe.name = full_name(kIter.name, request.parts);
+    if (has_wildcard(request.parts[0])) bound.probe.name = "iter:" + name;
     bound.probe.span = request.point.span;
     bound.share = bound.probe.name;
     out.push_back(std::move(bound));
@@ -65,7 +75,11 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   return out;
 }
 
-Status attach(spec::AttachRequest& request) { return request.machine.start_walk(request.program_id); }
+Status attach(spec::AttachRequest& request) {
+  const std::string& pin = request.program.probes[request.probes.front()].target;
+  return pin.empty() ? request.machine.start_walk(request.program_id)
+                     : request.machine.pin_walk(request.program_id, pin);
+}
 
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   std::vector<spec::ListedProbe> out;
@@ -94,7 +108,7 @@ const spec::Provider kIter = {
     .doc =
         "Runs once for each object of a kind that the kernel has now: `task`, `task_file`, `task_vma`, `bpf_map`, "
         "`tcp`, ... The object is in `ctx`: `ctx.task`. The run ends when all were seen.",
-    .form = "iter:KIND",
+    .form = "iter:KIND or iter:KIND:PIN",
     .bind = bind,
     .context = context,
     .attach = attach,

@@ -100,7 +100,7 @@ class Binder {
     bound.probe.target = function.module;
     bound.probe.function = function.name;
     bound.probe.offset = offset;
-    bound.probe.number = is_wildcard_ ? 1 : 0;
+    bound.probe.is_optional = is_wildcard_;
     bound.probe.name = fmt::format("{}:{}", kRow.name, function.name);
     if (!module_.empty()) bound.probe.name = fmt::format("{}:{}:{}", kRow.name, function.module, function.name);
     if (offset > 0) bound.probe.name += fmt::format("+{}", offset);
@@ -218,8 +218,7 @@ Status attach(spec::AttachRequest& request) {
     const Status status = request.machine.attach_kprobe(request.program_id, kprobe, id.index);
     if (status) continue;
     last = explain(status, probe);
-    const bool is_of_wildcard = probe.number != 0;
-    if (!is_of_wildcard) return last;
+    if (!probe.is_optional) return last;
     refused.push_back({probe.name, reason_of(status.error())});
   }
   if (refused.size() == request.probes.size()) return last;

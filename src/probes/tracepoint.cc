@@ -12,6 +12,7 @@
 //
 // Left out: events that are not tracepoints at all (ftrace:*) attach through perf; 32-bit system calls are not seen,
 // since their numbers mean other calls (perf leaves them out as well).
+#include <fmt/format.h>
 #include <linux/perf_event.h>
 
 #include <algorithm>
@@ -88,6 +89,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     bound.probe.name = "tracepoint:" + found;
     bound.probe.target = found.substr(0, colon);
     bound.probe.function = found.substr(colon + 1);
+    bound.probe.is_optional = has_wildcard(request.parts[0] + request.parts[1]);
     bound.probe.span = request.point.span;
     bound.share = choose_way(request, bound.probe);
     out.push_back(std::move(bound));
@@ -189,6 +191,12 @@ Status attach_one(spec::AttachRequest& request, program::ProbeId id) {
   return request.machine.attach_perf_event(request.program_id, event, id.index);
 }
 
+// Events that were made by hand (kprobe_events, uprobe_events) take other programs than the kernel's own.
+std::string reason_of(const Error& error) {
+  constexpr int kNotSupported = 524;  // ENOTSUPP, which the kernel returns but does not publish
+  return error.code == kNotSupported ? "the kernel lets no tracepoint's program run there" : error.message;
+}
+
 Status attach(spec::AttachRequest& request) {
   const program::Probe& first = request.program.probes[request.probes.front()];
   const bool is_raw = request.program.programs[request.program_id].kind == program::ProgramKind::kRawTracepoint;
@@ -196,7 +204,13 @@ Status attach(spec::AttachRequest& request) {
     const std::string_view raw = first.function.starts_with(kEnter) ? kRawEnter : kRawExit;
     return request.machine.attach_raw_tracepoint(request.program_id, std::string(raw), 0);
   }
-  for (const program::ProbeId id : request.probes) TRY_STATUS(attach_one(request, id));
+  for (const program::ProbeId id : request.probes) {
+    const program::Probe& probe = request.program.probes[id];
+    const Status status = attach_one(request, id);
+    if (!status && !probe.is_optional)
+      return fail(fmt::format("cannot attach to {}: {}", probe.name, reason_of(status.error())), status.error().code);
+    if (!status) request.machine.leave_out({probe.name, reason_of(status.error())});
+  }
   return {};
 }
 

@@ -73,8 +73,11 @@ class Binder {
 
   void add_all(const std::vector<symbols::ElfSymbol>& found) {
     std::set<uint64_t> seen;
-    for (const symbols::ElfSymbol& symbol : found)
-      if (!symbol.is_ifunc && seen.insert(symbol.file_offset).second) add(symbol.name, symbol.file_offset, 0);
+    for (const symbols::ElfSymbol& symbol : found) {
+      if (symbol.is_ifunc || !seen.insert(symbol.file_offset).second) continue;
+      add(symbol.name, symbol.file_offset, 0);
+      out_.back().probe.is_optional = true;
+    }
   }
 
   void add_function(const symbols::ElfFile& file, const std::string& text) {

@@ -1,5 +1,6 @@
 // What uprobe, uretprobe and usdt have in common: what their programs see, and how they are attached.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
@@ -32,7 +33,6 @@ load::UprobeMulti part_of(const load::UprobeMulti& whole, size_t begin, size_t e
 // theirs. Fails if nothing is left.
 Status attach_possible(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes,
                        std::vector<uint64_t>& refused) {
-  if (probes.offsets.empty()) return fail_errno("nothing of it can be probed", kNotSupported);
   const Status status = machine.attach_uprobe_multi(program, probes);
   const size_t count = probes.offsets.size();
   if (status || status.error().code != kNotSupported) return status;
@@ -43,24 +43,33 @@ Status attach_possible(load::Machine& machine, program::ProgramId program, const
   return first ? first : second;
 }
 
-// Finding by halves costs a grace period for each half that is refused. So a wildcard's functions whose first
-// instruction tells are set aside before.
-void set_aside(load::UprobeMulti& probes, std::vector<uint64_t>& refused) {
-  const OwnedFd file(::open(probes.path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid() || probes.offsets.size() < 2) return;
-  load::UprobeMulti kept = part_of(probes, 0, 0);
-  for (size_t i = 0; i < probes.offsets.size(); ++i) {
-    std::array<std::byte, kernel::kInstructionBytes> code = {};
-    const auto got = ::pread(file.get(), code.data(), code.size(), static_cast<off_t>(probes.offsets[i]));
-    if (got > 0 && !kernel::can_be_stepped(kernel::host_arch(), {code.data(), static_cast<size_t>(got)})) {
-      refused.push_back(probes.cookies[i]);
-      continue;
+bool can_be_stepped(int file, uint64_t offset) {
+  std::array<std::byte, kernel::kInstructionBytes> code = {};
+  const auto got = ::pread(file, code.data(), code.size(), static_cast<off_t>(offset));
+  return got <= 0 || kernel::can_be_stepped(kernel::host_arch(), {code.data(), static_cast<size_t>(got)});
+}
+
+// The probes whose instruction does not tell that it cannot be probed. With some the kernel does not notice, and the
+// traced program breaks; with the others, finding them by halves would cost a grace period each. Of a wildcard they are
+// left out.
+Result<std::vector<program::ProbeId>> possible_probes(spec::AttachRequest& request) {
+  constexpr std::string_view kReason = "the kernel cannot step over the instruction there";
+  const program::Program& program = request.program;
+  const std::string& path = program.probes[request.probes.front()].target;
+  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<program::ProbeId> out;
+  for (const program::ProbeId id : request.probes) {
+    const program::Probe& probe = program.probes[id];
+    if (!file.valid() || can_be_stepped(file.get(), probe.address)) {
+      out.push_back(id);
+    } else if (probe.is_optional) {
+      request.machine.leave_out({probe.name, std::string(kReason)});
+    } else {
+      return fail(fmt::format("cannot attach to {}: {}", probe.name, kReason), kNotSupported);
     }
-    kept.offsets.push_back(probes.offsets[i]);
-    kept.cookies.push_back(probes.cookies[i]);
-    if (!probes.reference_counters.empty()) kept.reference_counters.push_back(probes.reference_counters[i]);
   }
-  probes = std::move(kept);
+  if (out.empty()) return fail(fmt::format("cannot attach to {}: {}", path, kReason), kNotSupported);
+  return out;
 }
 
 }  // namespace
@@ -82,9 +91,9 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
 
 Status attach_uprobes(spec::AttachRequest& request, bool is_return) {
   const program::Program& program = request.program;
-  const program::Probe& first = program.probes[request.probes.front()];
+  const std::vector<program::ProbeId> probes = TRY(possible_probes(request));
   if (program.programs[request.program_id].expected_attach_type != kAttachUprobeMulti) {
-    for (const program::ProbeId id : request.probes) {
+    for (const program::ProbeId id : probes) {
       const program::Probe& probe = program.probes[id];
       TRY_STATUS(request.machine.attach_uprobe(request.program_id, probe.target, probe.address, probe.reference_counter,
                                                is_return, request.config.pid, id.index));
@@ -92,11 +101,11 @@ Status attach_uprobes(spec::AttachRequest& request, bool is_return) {
     return {};
   }
   load::UprobeMulti multi;
-  multi.path = first.target;
+  multi.path = program.probes[probes.front()].target;
   multi.is_return = is_return;
   multi.pid = request.config.pid.value_or(0);
   bool has_counters = false;
-  for (const program::ProbeId id : request.probes) {
+  for (const program::ProbeId id : probes) {
     multi.offsets.push_back(program.probes[id].address);
     multi.reference_counters.push_back(program.probes[id].reference_counter);
     multi.cookies.push_back(program::first_of_name(program.probes, id).index);
@@ -104,11 +113,10 @@ Status attach_uprobes(spec::AttachRequest& request, bool is_return) {
   }
   if (!has_counters) multi.reference_counters.clear();
   std::vector<uint64_t> refused;
-  set_aside(multi, refused);
   TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
   for (const uint64_t cookie : refused) {
     const program::ProbeId id{static_cast<uint32_t>(cookie)};
-    request.machine.leave_out({program.probes[id].name, "the kernel cannot step over its first instruction"});
+    request.machine.leave_out({program.probes[id].name, "the kernel refuses the instruction there"});
   }
   return {};
 }

@@ -142,6 +142,7 @@ struct BpfProgram {
   uint32_t expected_attach_type = 0;   // BPF_TRACE_UPROBE_MULTI and the like; 0 for none
   uint32_t attach_btf_id = 0;          // kTracingRawTracepoint, kFentry, kFexit, kIter
   std::string attach_btf_module = {};  // whose ids those are; "" for vmlinux
+  uint32_t attach_program = 0;         // not 0: they are those of the BPF program with this id
   std::vector<BpfInsn> code;
   std::vector<MapReference> map_references;
   std::vector<LineInfo> lines;          // ascending by insn
@@ -160,6 +161,7 @@ struct Probe {
   uint64_t offset = 0;             // behind the function's start
   uint64_t number = 0;             // tracepoint id, period, nanoseconds, syscall number
   uint64_t reference_counter = 0;  // file offset of a USDT semaphore
+  bool is_optional = false;        // one of a wildcard's: where the kernel does not let it attach, it is left out
   ProgramId program;
   source::Span span;
 };

@@ -39,7 +39,9 @@ output::ActionAccount account_of(load::Machine& machine, const program::Program&
   }
   for (const program::LossCounter& counter : program.loss_counters)
     if (counter.program == id) of_kind(account.losses, counter.kind) += word_at(globals, counter.offset_bytes);
-  of_kind(account.losses, LossKind::kMissed) += machine.skipped_runs(id);
+  const auto skipped = machine.skipped_runs(id);
+  of_kind(account.losses, LossKind::kMissed) += skipped.value_or(0);
+  account.is_missed_known = skipped.has_value();
   if (const auto cut = seen.cut_strings_by.find(id); cut != seen.cut_strings_by.end())
     of_kind(account.losses, LossKind::kString) = cut->second;
   return account;
@@ -81,7 +83,7 @@ void show_losses(load::Machine& machine, const program::Program& program, const 
       seen.cut_strings.count);
   say(sink, "functions that a wildcard matches and the kernel lets nobody probe were left out", ledger.left_out.size());
   uint64_t skipped = 0;
-  for (const ProgramId id : program.programs.ids()) skipped += machine.skipped_runs(id);
+  for (const ProgramId id : program.programs.ids()) skipped += machine.skipped_runs(id).value_or(0);
   say(sink, "probes that fired within a probe on the same CPU were skipped by the kernel", skipped);
   if (seen.lost_records > 0) sink.total_lost(seen.lost_records);
 }

@@ -52,27 +52,40 @@ constexpr uint32_t kArguments[] = {at(kDi), at(kSi), at(kDx), at(kCx), at(kR8), 
 // `syscall` itself overwrites cx, so the fourth argument travels in r10.
 constexpr uint32_t kSyscallArguments[] = {at(kDi), at(kSi), at(kDx), at(kR10), at(kR8), at(kR9)};
 
-// What a uprobe replaces is executed elsewhere, out of its place. The kernel does not do that with an instruction that
-// is locked, or that names a segment (is_prefix_bad in arch/x86/kernel/uprobes.c); newer ones make an exception for the
-// long forms of `nop`.
+// What a uprobe replaces is executed elsewhere, out of its place, or is imitated (arch/x86/kernel/uprobes.c). The
+// kernel does neither with an instruction that is locked or that names a segment, newer ones excepting the long forms
+// of `nop`. Of an instruction with a VEX or EVEX prefix it takes the opcode for one of the old map, where the same byte
+// means something else: where that is a jump, a call or a return, the traced program goes astray (vpbroadcastb is taken
+// for `jp`, vpor for `jmp`), where it is not allowed there, the kernel refuses.
+bool is_misread_behind_vex(unsigned opcode) {
+  if (opcode >= 0x70 && opcode <= 0x7f) return true;  // jcc
+  constexpr unsigned kOthers[] = {0x60, 0x61, 0x62, 0x66, 0x67, 0x6c, 0x6d, 0x6e, 0x6f, 0x90, 0x9a, 0x9d, 0xc2,
+                                  0xc3, 0xca, 0xcb, 0xd4, 0xd5, 0xd6, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea,
+                                  0xeb, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf4, 0xfa, 0xfb, 0xff};
+  return std::ranges::find(kOthers, opcode) != std::end(kOthers);
+}
+
 bool can_be_stepped(std::span<const std::byte> code) {
+  const auto byte = [&](size_t at) { return at < code.size() ? std::to_integer<unsigned>(code[at]) : 0; };
   bool has_segment = false;
   for (size_t i = 0; i < code.size(); ++i) {
-    switch (std::to_integer<unsigned>(code[i])) {
+    switch (byte(i)) {
       case 0xf0: return false;  // lock
       case 0x26:
       case 0x2e:
       case 0x36:
-      case 0x3e: has_segment = true; break;  // es, cs, ss, ds; before a jump: no track
+      case 0x3e: has_segment = true; break;  // es, cs, ss, ds
       case 0x64:
       case 0x65:
       case 0x66:
       case 0x67:
       case 0xf2:
       case 0xf3: break;  // other prefixes
+      case 0xc5: return !is_misread_behind_vex(byte(i + 2));
+      case 0xc4: return !is_misread_behind_vex(byte(i + 3));
+      case 0x62: return !is_misread_behind_vex(byte(i + 4));
       default: {
-        const bool is_nop = code[i] == std::byte{0x90} ||
-                            (i + 1 < code.size() && code[i] == std::byte{0x0f} && code[i + 1] == std::byte{0x1f});
+        const bool is_nop = byte(i) == 0x90 || (byte(i) == 0x0f && byte(i + 1) == 0x1f);
         return !has_segment || is_nop;
       }
     }

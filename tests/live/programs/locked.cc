@@ -6,6 +6,7 @@ extern "C" {
 int step_counter = 0;
 __attribute__((noinline)) void step_plain() { __asm__ volatile("incl step_counter(%rip)"); }
 void step_locked();
+void step_vector();  // never called: not every CPU has it
 __attribute__((noinline)) void step_other() { __asm__ volatile("addl $2, step_counter(%rip)"); }
 }
 
@@ -17,6 +18,12 @@ step_locked:
   lock incl step_counter(%rip)
   ret
 .size step_locked, .-step_locked
+.globl step_vector
+.type step_vector, @function
+step_vector:
+  vpor %xmm0, %xmm1, %xmm2
+  ret
+.size step_vector, .-step_vector
 )");
 
 int main(int argc, char** argv) {
