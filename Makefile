@@ -58,7 +58,7 @@ lint:  ## Check format, layers, sizes, and with clang-tidy what changed
 fmt:  ## Format the C++ sources in place
 	@scripts/lint --list-sources | xargs -r clang-format -i
 
-docs: all  ## Rewrite the generated parts of docs/
+docs: all  ## Rewrite what is generated in docs/ and tools/README.md
 	@scripts/make-docs $(BUILD)/espy
 
 debug:  ## Build build-debug/espy with sanitizers and internal checks
@@ -69,15 +69,15 @@ debug:  ## Build build-debug/espy with sanitizers and internal checks
 install: all  ## Install below DESTDIR/PREFIX (/usr/local); BPFTRACE_ALIAS=1 adds a bpftrace link
 	install -D -m 755 $(BUILD)/espy $(DESTDIR)$(PREFIX)/bin/espy
 	@for tool in $(wildcard tools/*.bt); do install -D -m 755 -t $(DESTDIR)$(PREFIX)/share/espy/tools $$tool || exit 1; done
-	@[ ! -e docs/espy.8 ] || install -D -m 644 docs/espy.8 $(DESTDIR)$(PREFIX)/share/man/man8/espy.8
-	@[ ! -e docs/espy.bash ] || install -D -m 644 docs/espy.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espy
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 docs/espy.8 docs/espy-tools.8
+	install -D -m 644 docs/espy.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espy
 	@[ "$(BPFTRACE_ALIAS)" != 1 ] || { alias=$(DESTDIR)$(PREFIX)/bin/bpftrace; \
 	[ ! -e $$alias ] || [ "$$(readlink $$alias)" = espy ] || { echo "$$alias is another program; it is left as it is" >&2; exit 1; }; \
 	ln -sfn espy $$alias; }
 	@echo "espy is installed below $(DESTDIR)$(PREFIX)"
 
 uninstall:  ## Remove what `make install` put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/espy $(DESTDIR)$(PREFIX)/share/man/man8/espy.8
+	rm -f $(DESTDIR)$(PREFIX)/bin/espy $(DESTDIR)$(PREFIX)/share/man/man8/espy.8 $(DESTDIR)$(PREFIX)/share/man/man8/espy-tools.8
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espy
 	rm -rf $(DESTDIR)$(PREFIX)/share/espy
 	@alias=$(DESTDIR)$(PREFIX)/bin/bpftrace; [ "$$(readlink $$alias)" != espy ] || rm -f $$alias
