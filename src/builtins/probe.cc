@@ -1,11 +1,13 @@
 // What fired, and the registers it left: probe, func, probetype, ctx, reg(), usermode; and signals to the task.
 // `args`, `argN` and `retval` are no builtins: the probe's context has them as fields.
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
+#include "program/fired.h"
 #include "runtime/session.h"
 
 namespace espy::builtins {
@@ -22,10 +24,26 @@ using spec::CallSite;
 using types::Kind;
 using types::TypeId;
 
-// The index of what fired, shown as the type says.
+// The index of what fired, shown as the type says. Where two of the program's probes share the name, a table gives the
+// first one's.
 template <Kind kKind>
 Operand lower_fired(Lowering& lowering, const CallSite&) {
-  return lowering.scalar_operand(lowering.types().simple(kKind), lowering.probe_index());
+  const auto& probes = lowering.program().probes;
+  const TypeId type = lowering.types().simple(kKind);
+  const auto named = [&](program::ProbeId id) {
+    return program::first_named(kKind, program::fired_name(kKind, probes[id]), probes);
+  };
+  const std::vector<program::ProbeId>& mine = lowering.unit().probes;
+  if (mine.size() == 1) return lowering.scalar_operand(type, lowering.ir().constant(named(mine[0])));
+  if (std::ranges::all_of(mine, [&](program::ProbeId id) { return named(id) == id.index; }))
+    return lowering.scalar_operand(type, lowering.probe_index());
+  std::vector<uint32_t> table(std::ranges::max(mine, {}, &program::ProbeId::index).index + 1);
+  for (const program::ProbeId id : mine) table[id.index] = named(id);
+  const auto last = static_cast<uint32_t>(table.size() - 1);
+  const ir::ValueId row = lowering.ir().binary(Op::k_shl, bounded(lowering, lowering.probe_index(), last), 2);
+  const std::string_view bytes(reinterpret_cast<const char*>(table.data()), table.size() * sizeof(uint32_t));
+  const ir::ValueId address = lowering.ir().binary(Op::k_add, lowering.constant_bytes(bytes), row);
+  return lowering.scalar_operand(type, lowering.ir().load(4, address));
 }
 
 // Known where all probes of an action are of one type, which is nearly always.

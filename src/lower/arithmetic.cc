@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lower/unit.h"
+#include "program/fired.h"
 
 namespace espy::lower {
 namespace {
@@ -171,6 +172,15 @@ Operand UnitLowering::binary(ExprId expr, const syntax::Binary& node) {
     ir().jump(join);
     ir().enter(join);
     return {result, joined(result, slot)};
+  }
+  for (const auto& [name, fired] : {std::pair{node.left, node.right}, std::pair{node.right, node.left}}) {
+    const Kind kind = types()[type(fired)].kind;
+    const auto known = program::is_fired_name(kind) ? text(name) : std::nullopt;
+    if (!known) continue;
+    const Operand index = value(fired);
+    const ValueId same =
+        ir().binary(Op::k_eq, index.value, ir().constant(program::first_named(kind, *known, shared_.program.probes)));
+    return {result, node.op == BinaryOp::kEqual ? same : ir().binary(Op::k_xor, same, ir().constant(1))};
   }
   if (is_comparison(node.op) && !is_scalar(type(node.left)) && !is_scalar(type(node.right)) &&
       !types::is_aggregation(types()[type(node.left)])) {

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "program/fired.h"
+
 namespace espy::output {
 
 namespace {
@@ -143,9 +145,7 @@ class Decoder {
 
   std::string probe_text(Kind kind, uint64_t index) const {
     const program::Probe* probe = context_.resolver.probe ? context_.resolver.probe(index) : nullptr;
-    if (probe == nullptr) return std::to_string(index);
-    if (kind == Kind::kProbeName) return probe->name;
-    return kind == Kind::kFunctionName ? probe->function : probe->provider;
+    return probe == nullptr ? std::to_string(index) : program::fired_name(kind, *probe);
   }
 
   Value array(const Type& type, Bytes bytes) const {

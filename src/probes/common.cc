@@ -51,6 +51,13 @@ std::vector<spec::BoundProbe> wrong_form(spec::BindRequest& request, std::string
   return {};
 }
 
+std::vector<spec::BoundProbe> not_here(spec::BindRequest& request, std::string_view id, std::string message,
+                                       std::string hint) {
+  if (request.config.missing_probes == spec::MissingProbes::kError)
+    request.diagnostics.error(id, request.point.span, std::move(message), std::move(hint));
+  return {};
+}
+
 std::optional<Rate> parse_rate(std::span<const std::string> parts) {
   if (parts.size() == 1) return parse_duration(parts[0]);
   if (parts.size() != 2) return std::nullopt;

@@ -16,6 +16,11 @@ std::string full_name(std::string_view provider, std::span<const std::string> pa
 // Reports how the attach point should look: "`interval` takes 2 parts, ...". Returns nothing, to be returned.
 std::vector<spec::BoundProbe> wrong_form(spec::BindRequest& request, std::string_view form, std::string_view example);
 
+// Reports that the kernel lacks what the attach point needs, unless `missing_probes` lets such be missing. Returns
+// nothing, to be returned.
+std::vector<spec::BoundProbe> not_here(spec::BindRequest& request, std::string_view id, std::string message,
+                                       std::string hint = "");
+
 // A time as the last parts say it: {"s", "5"}, {"ms", "10"}, {"us", "100"}, {"hz", "99"}, {"10ms"}, or plain
 // nanoseconds.
 struct Rate {

@@ -68,11 +68,9 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   if (request.parts.empty() || request.parts.size() > 2) return wrong_form(request, kRow.form, example);
   const Event* event = find_event<kRow>(request.parts[0]);
   if (event == nullptr) return {};
-  if (kIsHardware<kRow> && !request.kernel.has(kernel::Feature::kPerfEventHardware)) {
-    request.diagnostics.error("no-counters", request.point.span, "this machine has no hardware counters",
-                              "in a virtual machine they are there only if the host passes them on");
-    return {};
-  }
+  if (kIsHardware<kRow> && !request.kernel.has(kernel::Feature::kPerfEventHardware))
+    return not_here(request, "no-counters", "this machine has no hardware counters",
+                    "in a virtual machine they are there only if the host passes them on");
   spec::BoundProbe bound;
   bound.probe.number = event->default_period;
   if (request.parts.size() == 2 && !request.parts[1].empty()) {

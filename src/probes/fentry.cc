@@ -69,16 +69,13 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const bool is_of_programs = request.parts.size() >= 2 && request.parts[0] == kPrograms;
   if (request.parts.empty() || request.parts.size() > (is_of_programs ? 3 : 2))
     return wrong_form(request, kRow.form, "fentry:vfs_read");
-  const auto refuse = [&](const std::string& message, const std::string& hint) {
-    request.diagnostics.error("no-fentry", request.point.span, message, hint);
-    return std::vector<spec::BoundProbe>{};
-  };
   if (!request.kernel.has_btf())
-    return refuse("this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which fentry and fexit need", "");
+    return not_here(request, "no-fentry",
+                    "this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which fentry and fexit need");
   if (!request.kernel.has(kernel::Feature::kFentry)) {
     const bool has_kprobes = request.kernel.has(kernel::Feature::kKprobe);
-    return refuse("this kernel lets nobody attach to its functions by fentry and fexit",
-                  has_kprobes ? "kprobe and kretprobe work here" : "");
+    return not_here(request, "no-fentry", "this kernel lets nobody attach to its functions by fentry and fexit",
+                    has_kprobes ? "kprobe and kretprobe work here" : "");
   }
   if (is_of_programs) return bind_programs<kRow>(request);
   std::vector<spec::BoundProbe> out;

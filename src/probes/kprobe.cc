@@ -39,10 +39,8 @@ class Binder {
 
   std::vector<spec::BoundProbe> bind() {
     if (request_.parts.empty() || request_.parts.size() > 2) return wrong_form(request_, kRow.form, "kprobe:vfs_read");
-    if (!request_.kernel.has(kernel::Feature::kKprobe)) {
-      request_.diagnostics.error("no-kprobes", request_.point.span, "this kernel has no kprobes (CONFIG_KPROBES)");
-      return {};
-    }
+    if (!request_.kernel.has(kernel::Feature::kKprobe))
+      return not_here(request_, "no-kprobes", "this kernel has no kprobes (CONFIG_KPROBES)");
     const std::string& place = request_.parts.back();
     if (request_.parts.size() == 2) module_ = request_.parts[0];
     if (has_wildcard(place)) {
