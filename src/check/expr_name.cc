@@ -51,7 +51,9 @@ void Analyzer::no_fields(std::string_view word, Span at) {
   const std::string nothing = word == "args" ? "`args`" : "`locals`";
   if (fields.empty())
     return void(error("no-context", at, provider_of(first_probe()) + " probes have no " + nothing + " here"));
-  error("unreadable", at, "none of " + nothing + " can be read at `" + first_probe().name + "`", fields.front().hint);
+  const auto hinted = std::ranges::find_if(fields, [](const auto& field) { return !field.hint.empty(); });
+  error("unreadable", at, "none of " + nothing + " can be read at `" + first_probe().name + "`",
+        hinted == fields.end() ? "" : fmt::format("`{}` is {}", hinted->name, hinted->hint));
 }
 
 TypeId Analyzer::context_name(ExprId id, const std::string& name, bool& found) {

@@ -17,21 +17,27 @@
 // A uprobe runs in the thread that hit it and may be preempted there: two threads can be in the same program on one
 // CPU, so aggregations are atomic and scratch memory is taken by turns (lower/memory.cc).
 //
-// Left out: whether an offset is an instruction's boundary is checked by nobody here; the kernel refuses what it cannot
-// single-step, not what is in the middle of an instruction. Local variables and arguments by name need DWARF.
+// The kernel refuses what it cannot single-step, not what is in the midst of an instruction: boundaries are checked
+// here, by walking through the function. What needs debug information (arguments and variables by name, lines of the
+// source) is in uprobe_debug.cc.
+#include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/strings.h"
 #include "load/machine.h"
 #include "probes/all.h"
 #include "probes/common.h"
+#include "probes/uprobe_debug.h"
 #include "symbols/symbols.h"
 
 namespace espy::probes {
 
 namespace {
+
+constexpr char kShapeBegin = '\n';  // in `share`; a path has none
 
 template <const spec::Provider& kRow>
 class Binder {
@@ -40,6 +46,7 @@ class Binder {
 
   std::vector<spec::BoundProbe> bind() {
     const auto parts = request_.parts;
+    if (const auto place = parse_line_place(parts)) return at_line(*place);
     if (parts.size() == 1 && request_.config.pid)
       return in_file(fmt::format("/proc/{}/exe", *request_.config.pid), parts);
     if (parts.size() < 2 || parts.size() > 3) return wrong_form(request_, kRow.form, "uprobe:/bin/bash:readline");
@@ -68,13 +75,90 @@ class Binder {
     } else {
       add_function(**file, last);
     }
-    return std::move(out_);
+    return finished(**file);
+  }
+
+  std::vector<spec::BoundProbe> at_line(const LinePlace& place) {
+    if (&kRow == &kUretprobe) {
+      request_.diagnostics.error("offset-on-return", request_.point.span,
+                                 "a uretprobe fires when a function returns: it takes no line");
+      return {};
+    }
+    const std::string binary =
+        place.binary.empty() && request_.config.pid ? fmt::format("/proc/{}/exe", *request_.config.pid) : place.binary;
+    const auto path = symbols::resolve_library(binary, request_.config.pid);
+    const auto file = path ? request_.symbols->elf_file(*path) : tl::unexpected(path.error());
+    const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
+    if (!debug) return environment_error(debug.error());
+    path_ = *path;
+    const std::vector<symbols::Statement> statements = (*debug)->statements(place.file, place.line, place.column);
+    if (statements.empty()) return no_statement(**debug, place);
+    for (const symbols::Statement& statement : statements) {
+      const auto offset = (*file)->offset_of_address(statement.address);
+      if (!offset) continue;
+      add(statement.function, *offset, 0);
+      program::Probe& probe = out_.back().probe;
+      probe.number = statement.line;
+      probe.name = fmt::format("{}:{}@{}:{}", kRow.name, path_, place.file, statement.line);
+      if (place.column != 0) probe.name += fmt::format(":{}", place.column);
+    }
+    return finished(**file);
+  }
+
+  std::vector<spec::BoundProbe> no_statement(symbols::DebugInfo& debug, const LinePlace& place) {
+    const std::string lines = near_lines(debug, place);
+    const std::string similar = lines.empty() ? near_file(debug, place.file) : "";
+    if (lines.empty())
+      request_.diagnostics.error("no-such-file", request_.point.span,
+                                 fmt::format("{} has no code from a source file `{}`", path_, place.file),
+                                 similar.empty() ? "" : fmt::format("did you mean `{}`?", similar));
+    else
+      request_.diagnostics.error("no-such-line", request_.point.span,
+                                 fmt::format("no statement begins at {}:{}", place.file, place.line), lines);
+    return {};
+  }
+
+  // Probes share a program if what the action reads lies in the same places. Where a wildcard's functions return
+  // different types, results are plain numbers.
+  std::vector<spec::BoundProbe> finished(const symbols::ElfFile& file) {
+    const bool is_return = &kRow == &kUretprobe;
+    const WantedFields wanted{request_.uses_args && !is_return, request_.uses_locals && !is_return,
+                              request_.uses_retval && is_return};
+    if (!wanted.any()) return std::move(out_);
+    std::vector<spec::BoundProbe> described;
+    std::set<std::string> shapes;
+    std::optional<Error> problem;
+    for (spec::BoundProbe& bound : out_) {
+      const auto fields = user_fields(file, request_.types, bound.probe, wanted);
+      if (!fields) problem = fields.error();
+      // Of a wildcard those without debug information or arguments are left out.
+      if (!fields && !wanted.retval) continue;
+      if (fields && wanted.args && fields->args.empty() && out_.size() > 1) continue;
+      const std::string shape = fields ? shape_of(*fields) : "";
+      shapes.insert(shape);
+      described.push_back(bound);
+      if (fields) described.back().share += kShapeBegin + shape;
+    }
+    if (wanted.retval && shapes.size() > 1) return std::move(out_);
+    if (described.empty() && problem) {
+      request_.diagnostics.error("no-debug-info", request_.point.span, problem->message, problem->hint);
+    }
+    return described;
+  }
+
+  // The program's entry was called by nobody: what a uretprobe would take for the return address is argc.
+  static bool has_no_return(const std::string& function) { return &kRow == &kUretprobe && function == "_start"; }
+
+  // Compilers put what is seldom run elsewhere, under a name of its own: no function, and never called.
+  bool is_part(const std::string& function) const {
+    return function.find(".cold") != function.npos && request_.parts.back().find("cold") == std::string::npos;
   }
 
   void add_all(const std::vector<symbols::ElfSymbol>& found) {
     std::set<uint64_t> seen;
     for (const symbols::ElfSymbol& symbol : found) {
-      if (symbol.is_ifunc || !seen.insert(symbol.file_offset).second) continue;
+      if (symbol.is_ifunc || is_part(symbol.name) || has_no_return(symbol.name)) continue;
+      if (!seen.insert(symbol.file_offset).second) continue;
       add(symbol.name, symbol.file_offset, 0);
       out_.back().probe.is_optional = true;
     }
@@ -89,13 +173,41 @@ class Binder {
                                  "a uretprobe fires when a function returns: it takes no offset");
       return;
     }
+    if (has_no_return(place.function)) {
+      request_.diagnostics.error("no-return", request_.point.span,
+                                 "`_start` is where a program begins: it never returns");
+      return;
+    }
     if (place.offset > 0 && place.offset >= symbol->size) {
       request_.diagnostics.error(
           "offset-outside", request_.point.span,
           fmt::format("`{}` is {} bytes long: offset {} is outside it", place.function, symbol->size, place.offset));
       return;
     }
+    if (!is_boundary(file, *symbol, place.function, place.offset)) return;
     add(place.function, symbol->file_offset, place.offset);
+  }
+
+  // A breakpoint in the midst of an instruction would make another one of it.
+  bool is_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol, const std::string& name,
+                   uint64_t offset) {
+    const kernel::Arch& arch = request_.kernel.arch();
+    const std::string_view code = file.bytes_at(symbol.file_offset, symbol.size);
+    if (arch.instruction_length == nullptr || file.machine() != EM_X86_64) return true;
+    const std::span bytes(reinterpret_cast<const uint8_t*>(code.data()), code.size());
+    uint64_t at = 0;
+    while (at < offset && at < bytes.size()) {
+      const uint32_t length = arch.instruction_length(bytes.subspan(at));
+      if (length == 0) return true;  // data among the code
+      if (at + length > offset) {
+        request_.diagnostics.error("not-an-instruction", request_.point.span,
+                                   fmt::format("`{}+{}` is in the midst of an instruction", name, offset),
+                                   fmt::format("instructions begin at +{} and +{}", at, at + length));
+        return false;
+      }
+      at += length;
+    }
+    return true;
   }
 
   void add_address(const symbols::ElfFile& file, uint64_t address, const std::string& text) {
@@ -105,6 +217,8 @@ class Binder {
                                  fmt::format("{} has no code at {}", path_, text));
       return;
     }
+    const auto symbol = file.function_at(address);
+    if (symbol && !is_boundary(file, *symbol, symbol->name, address - symbol->address)) return;
     add(text, *offset, 0);
   }
 
@@ -148,6 +262,19 @@ template <bool kIsReturn>
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out = uprobe_context(request, kIsReturn);
   add_frame(out, request.kernel.arch(), kIsReturn);
+  if (request.symbols == nullptr || request.share.find(kShapeBegin) == std::string_view::npos) return out;
+  const WantedFields wanted{request.uses_args && !kIsReturn, request.uses_locals && !kIsReturn,
+                            request.uses_retval && kIsReturn};
+  const auto file = request.symbols->elf_file(request.probes.front().target);
+  auto fields =
+      file ? user_fields(**file, request.types, request.probes.front(), wanted) : tl::unexpected(file.error());
+  if (!fields) return out;
+  const auto complete = [&](const spec::ContextField& field) { request.kernel.complete(request.types, field.type); };
+  std::ranges::for_each(fields->args, complete);
+  std::ranges::for_each(fields->locals, complete);
+  out.args = std::move(fields->args);
+  out.locals = std::move(fields->locals);
+  if (kIsReturn) out.retval = std::move(fields->retval);
   return out;
 }
 
@@ -156,17 +283,72 @@ Status attach(spec::AttachRequest& request) {
   return attach_uprobes(request, kIsReturn);
 }
 
+std::shared_ptr<const symbols::ElfFile> listed_file(spec::ListRequest& request, std::string_view binary) {
+  const std::string target =
+      binary.empty() && request.config.pid ? fmt::format("/proc/{}/exe", *request.config.pid) : std::string(binary);
+  const auto path = symbols::resolve_library(target, request.config.pid);
+  const auto file = path ? request.symbols->elf_file(*path) : tl::unexpected(path.error());
+  return file ? *file : nullptr;
+}
+
+// Statements as probes: with -v where each is, and what can be read there.
+std::vector<spec::ListedProbe> list_statements(spec::ListRequest& request, const symbols::ElfFile& file,
+                                               symbols::DebugInfo& debug,
+                                               const std::vector<symbols::Statement>& statements) {
+  std::vector<spec::ListedProbe> out;
+  for (const symbols::Statement& statement : statements) {
+    const std::string_view name = std::string_view(statement.file).substr(statement.file.rfind('/') + 1);
+    spec::ListedProbe listed{fmt::format("uprobe:{}@{}:{}", file.path(), name, statement.line)};
+    if (!request.verbose) {
+      if (out.empty() || out.back().name != listed.name) out.push_back(std::move(listed));
+      continue;
+    }
+    std::string where = fmt::format("column {} in {}", statement.column, statement.function);
+    if (!statement.inlined_into.empty()) where += ", inlined into " + statement.inlined_into;
+    if (const auto function = file.function_at(statement.address))
+      where += fmt::format(", at {}+{}", function->name, statement.address - function->address);
+    listed.arguments = describe_variables(debug, request.types, request.kernel.arch(), statement.address, true);
+    listed.arguments.insert(listed.arguments.begin(), std::move(where));
+    out.push_back(std::move(listed));
+  }
+  return out;
+}
+
+template <const spec::Provider& kRow>
+void add_listed(spec::ListRequest& request, const symbols::ElfFile& file, const symbols::ElfSymbol& symbol,
+                std::vector<spec::ListedProbe>& out) {
+  spec::ListedProbe listed{fmt::format("{}:{}:{}", kRow.name, file.path(), symbol.name), {}};
+  if (request.verbose) {
+    if (const auto debug = file.debug_info())
+      listed.arguments = &kRow == &kUprobe
+                             ? describe_arguments(**debug, request.types, request.kernel.arch(), symbol.address)
+                             : describe_result(**debug, request.types, request.kernel.arch(), symbol.address);
+  }
+  out.push_back(std::move(listed));
+}
+
 template <const spec::Provider& kRow>
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   if (request.parts.empty() && !request.config.pid) return {};
-  const std::string target =
-      request.parts.empty() ? fmt::format("/proc/{}/exe", *request.config.pid) : request.parts[0];
-  const auto path = symbols::resolve_library(target, request.config.pid);
-  const auto file = path ? request.symbols->elf_file(*path) : fail("");
+  if (const auto place = parse_line_place(request.parts)) {
+    const auto file = listed_file(request, place->binary);
+    const auto debug = file ? file->debug_info() : fail("");
+    if (!debug || &kRow == &kUretprobe) return {};
+    return list_statements(request, *file, **debug, (*debug)->statements(place->file, place->line, place->column));
+  }
+  const auto file = listed_file(request, request.parts.empty() ? "" : request.parts[0]);
   if (!file) return {};
+  const std::string pattern = request.parts.size() < 2 ? "*" : request.parts.back();
+  const bool is_cpp = request.parts.size() == 3 && request.parts[1] == "cpp";
+  const std::vector<symbols::ElfSymbol> found =
+      is_cpp ? file->functions_by_demangled_name(pattern) : file->functions(pattern);
   std::vector<spec::ListedProbe> out;
-  for (const symbols::ElfSymbol& symbol : (*file)->functions(request.parts.size() < 2 ? "*" : request.parts.back()))
-    out.push_back({fmt::format("{}:{}:{}", kRow.name, *path, symbol.name), {}});
+  for (const symbols::ElfSymbol& symbol : found) add_listed<kRow>(request, *file, symbol, out);
+  const auto debug = request.verbose && found.size() == 1 && &kRow == &kUprobe ? file->debug_info() : fail("");
+  if (!debug) return out;
+  for (spec::ListedProbe& each :
+       list_statements(request, *file, **debug, (*debug)->statements_of(found.front().address)))
+    out.push_back(std::move(each));
   return out;
 }
 
@@ -175,8 +357,10 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 const spec::Provider kUprobe = {
     .name = "uprobe",
     .aliases = {"u"},
-    .doc = "Fires when a function of a program or library is entered, or at an instruction inside it.",
-    .form = "uprobe:BINARY:FUNCTION, uprobe:BINARY:FUNCTION+OFFSET or uprobe:BINARY:0xADDRESS",
+    .doc =
+        "Fires when a function of a program or library is entered, or at an instruction or a statement inside it. With "
+        "debug information, `args` has its arguments and `locals` the variables that can be read there.",
+    .form = "uprobe:BINARY:FUNCTION, uprobe:BINARY:FUNCTION+OFFSET, uprobe:BINARY:0xADDRESS or uprobe:BINARY@FILE:LINE",
     .bind = bind<kUprobe>,
     .context = context<false>,
     .attach = attach<false>,
@@ -186,7 +370,9 @@ const spec::Provider kUprobe = {
 
 const spec::Provider kUretprobe = {.name = "uretprobe",
                                    .aliases = {"ur"},
-                                   .doc = "Fires when a function of a program or library returns.",
+                                   .doc =
+                                       "Fires when a function of a program or library returns. With debug information, "
+                                       "`retval` has its type.",
                                    .form = "uretprobe:BINARY:FUNCTION",
                                    .bind = bind<kUretprobe>,
                                    .context = context<true>,

@@ -75,6 +75,8 @@ struct ElfFile::State {
   std::optional<ElfImage> debug_image;
   std::optional<SymbolTable> debug_table;
 
+  std::optional<Result<std::shared_ptr<DebugInfo>>> debug_info = {};
+
   bool indexed = false;
   std::vector<IndexEntry> index;
 
@@ -206,6 +208,11 @@ std::string ElfFile::debug_file_path() const {
   return state_->debug_image ? state_->debug_image->path() : "";
 }
 
+Result<std::shared_ptr<DebugInfo>> ElfFile::debug_info() const {
+  if (!state_->debug_info) state_->debug_info = DebugInfo::open(state_->image, state_->debug_directories);
+  return *state_->debug_info;
+}
+
 std::optional<ElfSymbol> ElfFile::find_function(std::string_view name) const { return state_->find(name, is_function); }
 std::optional<ElfSymbol> ElfFile::find_object(std::string_view name) const { return state_->find(name, is_object); }
 
@@ -248,6 +255,10 @@ std::optional<ElfSymbol> ElfFile::function_at_offset(uint64_t file_offset) const
   const std::optional<uint64_t> address = address_of_offset(file_offset);
   if (!address) return std::nullopt;
   return function_at(*address);
+}
+
+std::string_view ElfFile::bytes_at(uint64_t file_offset, uint64_t size) const {
+  return state_->image.bytes_at(file_offset, size);
 }
 
 std::optional<uint64_t> ElfFile::offset_of_address(uint64_t address) const { return state_->offset_of(address); }

@@ -3,7 +3,7 @@
 // In goes a path (or an image in memory, as the vdso is); out come names, virtual addresses and file offsets.
 // Symbols come from .symtab, else from .dynsym together with what a separate debug file or the compressed
 // .gnu_debugdata add. The file stays mapped; names are views into that mapping and live as long as the ElfFile.
-// Nothing is indexed before a question needs it, and only functions are ever indexed. No DWARF is read here.
+// Nothing is indexed before a question needs it, and only functions are ever indexed. DWARF is read by DebugInfo alone.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "symbols/debug_info.h"
 #include "symbols/demangle.h"
 
 namespace espy::symbols {
@@ -51,6 +52,9 @@ class ElfFile {
   // The separate file that completed the symbols, "" if none did. Looking for it is part of the question.
   std::string debug_file_path() const;
 
+  // What the DWARF of the file, or of its separate debug file, tells. Opened at the first question.
+  Result<std::shared_ptr<DebugInfo>> debug_info() const;
+
   // The function of that name: global before local, .symtab before .dynsym before a separate debug file.
   std::optional<ElfSymbol> find_function(std::string_view name) const;
   // The variable of that name, for uaddr("name"); thread-local ones have no one address and are not found.
@@ -64,6 +68,9 @@ class ElfFile {
   // The function that covers a virtual address. Among aliases the name with the fewest leading underscores.
   std::optional<ElfSymbol> function_at(uint64_t address) const;
   std::optional<ElfSymbol> function_at_offset(uint64_t file_offset) const;
+
+  // The file's own bytes, say of a function; empty where they are not all there.
+  std::string_view bytes_at(uint64_t file_offset, uint64_t size) const;
 
   // Through the program headers; nothing where no loaded segment covers the place.
   std::optional<uint64_t> offset_of_address(uint64_t address) const;

@@ -115,6 +115,13 @@ std::string_view ElfImage::section_bytes(std::string_view name) const {
   return {static_cast<const char*>(data->d_buf), data->d_size};
 }
 
+std::string_view ElfImage::bytes_at(uint64_t file_offset, uint64_t size) const {
+  size_t whole = 0;
+  const char* bytes = elf_rawfile(elf_.get(), &whole);
+  if (bytes == nullptr || file_offset > whole || size > whole - file_offset) return {};
+  return {bytes + file_offset, size};
+}
+
 std::optional<uint64_t> ElfImage::section_address(std::string_view name) const {
   Elf_Scn* section = find_section(name);
   GElf_Shdr header;

@@ -66,6 +66,8 @@ class ElfImage {
   std::optional<std::pair<std::string, uint32_t>> debug_link() const;
   // The bytes of a section as they are in the file; empty if there is none.
   std::string_view section_bytes(std::string_view name) const;
+  // The file's own bytes; empty where they are not all there.
+  std::string_view bytes_at(uint64_t file_offset, uint64_t size) const;
   std::optional<uint64_t> section_address(std::string_view name) const;
   // The first symbol table of type SHT_SYMTAB or SHT_DYNSYM.
   std::optional<SymbolTable> symbol_table(uint32_t section_type) const;

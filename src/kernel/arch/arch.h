@@ -32,6 +32,8 @@ struct Arch {
   uint32_t stack_argument_start_bytes = 0;  // of the first stack argument, from the stack pointer at function entry
   uint32_t return_address_bytes = 0;        // that a call leaves on the stack
   bool (*can_be_stepped)(std::span<const std::byte> code) = nullptr;
+  // Of the instruction that the bytes begin with; 0 where it is none, or goes on behind them.
+  uint32_t (*instruction_length)(std::span<const uint8_t> bytes) = nullptr;
   uint32_t compat_code_segment = 0;  // what register cs holds in 32-bit tasks; 0: nothing tells them
 };
 
@@ -40,6 +42,7 @@ constexpr size_t kInstructionBytes = 16;  // the longest, rounded up
 bool can_be_stepped(const Arch& arch, std::span<const std::byte> code);
 
 const Arch& x86_64();
+uint32_t x86_64_instruction_length(std::span<const uint8_t> bytes);
 const Arch& host_arch();
 
 // The shortest name of the register at an offset of pt_regs; its number where it has none.

@@ -108,6 +108,7 @@ constexpr Arch kArch = {
     .stack_argument_start_bytes = 8,  // the return address is on top
     .return_address_bytes = 8,
     .can_be_stepped = can_be_stepped,
+    .instruction_length = x86_64_instruction_length,
     .compat_code_segment = 0x23,  // __USER32_CS
 };
 

@@ -1,0 +1,138 @@
+#include "probes/uprobe_debug.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace espy::probes {
+
+namespace {
+
+using symbols::DebugVariable;
+
+spec::ContextField field_of(DebugVariable variable, const types::Types& types, const std::string& binary) {
+  spec::ContextField out;
+  out.name = variable.name;
+  out.type = variable.type;
+  out.recipe.kind = spec::Recipe::Kind::kPlace;
+  if (variable.place) out.recipe.place = std::move(*variable.place);
+  if (types[variable.type].kind == types::Kind::kVoid)
+    out.unreadable = fmt::format("`{}` is of a type that espy does not know: {}", variable.name, variable.c_type);
+  if (!variable.place) out.unreadable = fmt::format("`{}` {}", variable.name, variable.why);
+  const symbols::ReadableLines& readable = variable.readable;
+  if (!readable.text.empty())
+    out.hint = fmt::format("readable at {}: uprobe:{}@{}:{}", readable.text, binary,
+                           std::string_view(readable.file).substr(readable.file.rfind('/') + 1), readable.first);
+  return out;
+}
+
+std::string register_text(uint32_t offset_bytes) { return kernel::register_name(kernel::host_arch(), offset_bytes); }
+
+void add_shape(std::string& out, const spec::ContextField& field) {
+  const std::string place =
+      field.unreadable.empty() ? types::to_string(field.recipe.place, register_text) : field.unreadable;
+  out += fmt::format("{} {} {};", field.name, field.type.index, place);
+}
+
+}  // namespace
+
+Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types, const program::Probe& probe,
+                               const WantedFields& wanted) {
+  const auto debug = TRY(file.debug_info());
+  const auto address = file.address_of_offset(probe.address);
+  if (!address || !debug->knows(*address))
+    return fail(fmt::format("the debug information of {} does not describe `{}`", file.path(), probe.function), 0,
+                "was its source file compiled with -g?");
+  const bool is_inner = probe.number != 0;
+  const std::string& binary = file.path();
+  const auto fields = [&](std::vector<DebugVariable> variables) {
+    std::vector<spec::ContextField> out;
+    for (DebugVariable& each : variables) out.push_back(field_of(std::move(each), types, binary));
+    return out;
+  };
+  UserFields out;
+  if (wanted.args || wanted.locals) out.args = fields(debug->arguments(types, *address, is_inner));
+  if (wanted.locals) out.locals = fields(debug->locals(types, *address, is_inner));
+  if (wanted.retval)
+    if (auto result = debug->result(types, *address)) out.retval = field_of(std::move(*result), types, binary);
+  return out;
+}
+
+std::string shape_of(const UserFields& fields) {
+  std::string out;
+  for (const spec::ContextField& field : fields.args) add_shape(out, field);
+  out += '|';
+  for (const spec::ContextField& field : fields.locals) add_shape(out, field);
+  out += '|';
+  if (fields.retval) add_shape(out, *fields.retval);
+  return out;
+}
+
+std::optional<LinePlace> parse_line_place(std::span<const std::string> parts) {
+  if (parts.size() < 2 || parts.size() > 3) return std::nullopt;
+  const size_t at = parts[0].rfind('@');
+  if (at == std::string::npos || at + 1 == parts[0].size()) return std::nullopt;
+  const auto number = [](const std::string& text) -> std::optional<uint32_t> {
+    if (text == "*") return 0;
+    const auto value = parse_int(text);
+    return value && *value > 0 && *value < UINT32_MAX ? std::optional(static_cast<uint32_t>(*value)) : std::nullopt;
+  };
+  const auto line = number(parts[1]);
+  const auto column = parts.size() == 3 ? number(parts[2]) : std::optional<uint32_t>(0);
+  if (!line || !column) return std::nullopt;
+  return LinePlace{parts[0].substr(0, at), parts[0].substr(at + 1), *line, *column};
+}
+
+std::string near_lines(symbols::DebugInfo& debug, const LinePlace& place) {
+  const std::vector<uint32_t> lines = debug.lines(place.file);
+  const auto after = std::ranges::lower_bound(lines, place.line);
+  if (lines.empty()) return "";
+  if (after != lines.end() && *after == place.line) return "another column of this line has";
+  if (after == lines.begin()) return fmt::format("line {} is the first that has", *after);
+  if (after == lines.end()) return fmt::format("line {} is the last that has", lines.back());
+  return fmt::format("lines {} and {} have", *std::prev(after), *after);
+}
+
+std::string near_file(symbols::DebugInfo& debug, const std::string& file) {
+  const std::vector<std::string> files = debug.files();
+  std::vector<std::string_view> names;
+  for (const std::string_view path : files) names.push_back(path.substr(path.rfind('/') + 1));
+  return nearest(std::string_view(file).substr(file.rfind('/') + 1), names);
+}
+
+namespace {
+
+std::string description(const DebugVariable& variable, const kernel::Arch& arch) {
+  const auto name = [&](uint32_t offset_bytes) { return kernel::register_name(arch, offset_bytes); };
+  std::string where = variable.place ? types::to_string(*variable.place, name) : variable.why;
+  if (!variable.place && !variable.readable.text.empty()) where += "; readable at " + variable.readable.text;
+  const std::string_view space = variable.c_type.ends_with('*') ? "" : " ";
+  return fmt::format("{}{}{}: {}", variable.c_type, space, variable.name, where);
+}
+
+}  // namespace
+
+std::vector<std::string> describe_variables(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,
+                                            uint64_t address, bool is_inner) {
+  std::vector<std::string> out;
+  for (const DebugVariable& each : debug.arguments(types, address, is_inner)) out.push_back(description(each, arch));
+  for (const DebugVariable& each : debug.locals(types, address, is_inner)) out.push_back(description(each, arch));
+  return out;
+}
+
+std::vector<std::string> describe_arguments(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,
+                                            uint64_t address) {
+  std::vector<std::string> out;
+  for (const DebugVariable& each : debug.arguments(types, address, false)) out.push_back(description(each, arch));
+  return out;
+}
+
+std::vector<std::string> describe_result(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,
+                                         uint64_t address) {
+  const auto result = debug.result(types, address);
+  return result ? std::vector<std::string>{description(*result, arch)} : std::vector<std::string>{};
+}
+
+}  // namespace espy::probes

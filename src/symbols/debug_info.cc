@@ -1,0 +1,271 @@
+#include "symbols/debug_info.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+#include "symbols/demangle.h"
+#include "symbols/dwarf/abi.h"
+#include "symbols/dwarf/location.h"
+#include "symbols/dwarf/scopes.h"
+#include "symbols/dwarf/types.h"
+
+namespace espy::symbols {
+
+namespace {
+
+using dwarf::Found;
+using dwarf::Row;
+using dwarf::Site;
+using dwarf::VisibleVariable;
+
+constexpr const char* kInVectorRegister = "is in a vector register, which probes cannot read";
+
+// "file.c" and "dir/file.c" go for "/home/me/dir/file.c".
+bool goes_by(std::string_view path, std::string_view wanted) {
+  if (!path.ends_with(wanted)) return false;
+  return path.size() == wanted.size() || wanted.starts_with('/') || path[path.size() - wanted.size() - 1] == '/';
+}
+
+std::string function_name(const Dwarf_Die& function) {
+  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+    std::optional<Dwarf_Attribute> found = dwarf::attribute(function, name);
+    const char* text = found ? dwarf_formstring(&*found) : nullptr;
+    if (text != nullptr) return demangle(text, DemangleStyle::kName);
+  }
+  return std::string(dwarf::name_of(function));
+}
+
+bool is_inlined(const Dwarf_Die& scope) { return dwarf::tag(scope) == DW_TAG_inlined_subroutine; }
+
+}  // namespace
+
+struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
+  std::unique_ptr<dwarf::File> file;
+  const kernel::Arch& arch = kernel::host_arch();
+  std::optional<dwarf::TypeReader> reader;
+
+  dwarf::TypeReader& reader_for(types::Types& types) {
+    if (!reader) {
+      // Whoever holds the types may complete them after this object's user has left it.
+      const auto complete = [self = shared_from_this()](types::Types&, types::TypeId id) {
+        self->reader->complete(id);
+      };
+      reader.emplace(*file, types, complete);
+    }
+    CHECK(&reader->types() == &types);
+    return *reader;
+  }
+
+  DebugVariable describe(types::Types& types, const VisibleVariable& variable, const Site& site) {
+    const std::optional<Dwarf_Die> type = dwarf::type_of(variable.die);
+    DebugVariable out{variable.name, dwarf::c_name(type), reader_for(types).convert(type)};
+    Found found = dwarf::locate(*file, arch, variable.die, site);
+    if (site.is_entry() && found.is_frame && !found.is_list) {
+      found = {std::nullopt, "has no value yet where its function is entered"};
+    }
+    out.place = std::move(found.place);
+    out.why = std::move(found.why);
+    finish(types, out, type);
+    if (!out.place) out.readable = dwarf::readable_lines(*file, arch, site, variable);
+    return out;
+  }
+
+  // References are followed where that is what people mean.
+  void finish(types::Types& types, DebugVariable& variable, const std::optional<Dwarf_Die>& type) {
+    if (!type || !variable.place) return;
+    const Dwarf_Die plain = dwarf::peeled(*type);
+    const int tag = dwarf::tag(plain);
+    const bool is_reference = tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type;
+    const auto target = is_reference ? dwarf::type_of(plain) : std::nullopt;
+    auto& pieces = variable.place->pieces;
+    if (!target || !dwarf::is_standard_string(*target) || pieces.size() != 1) return;
+    // The object's address is the reference's value; the text's address is what lies there.
+    variable.type = reader_for(types).convert(target);
+    types::PlacePiece& piece = pieces[0];
+    if (piece.kind == types::PlacePiece::Kind::kMemory) piece.steps.push_back({types::PlaceStep::Op::kRead, 8});
+    piece.kind = types::PlacePiece::Kind::kMemory;
+  }
+
+  // The scope whose parameters are `args`.
+  static size_t argument_scope(const std::vector<Dwarf_Die>& scopes, bool is_inner) {
+    for (size_t i = scopes.size(); is_inner && i-- > 0;)
+      if (is_inlined(scopes[i])) return i;
+    return 0;
+  }
+
+  std::vector<DebugVariable> entry_arguments(types::Types& types, const Site& site);
+  dwarf::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
+  Statement statement(const Site& site, const Row& row) const;
+  Row behind_prologue(const Site& site, const Row& row);
+  void add_statements(std::vector<Row> rows, std::vector<Statement>& out);
+};
+
+dwarf::PassedValue DebugInfo::State::passed(types::Types& types, const std::optional<Dwarf_Die>& type) {
+  if (!type) return {types.void_type()};
+  dwarf::PassedValue out{reader_for(types).convert(type), dwarf::is_passed_by_reference(*type)};
+  if (types[out.type].kind == types::Kind::kStruct) reader->complete(out.type);
+  return out;
+}
+
+// When a function is entered, arguments are where the caller put them. A location list knows; a single location is
+// where the function itself will put them, and then the calling convention tells.
+std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types, const Site& site) {
+  std::vector<VisibleVariable> parameters = dwarf::variables_of(site.function);
+  std::erase_if(parameters, [](const VisibleVariable& each) { return !each.is_parameter; });
+  std::vector<dwarf::PassedValue> values;
+  for (const VisibleVariable& each : parameters) values.push_back(passed(types, dwarf::type_of(each.die)));
+  const auto conventional = dwarf::argument_places(types, arch, values, passed(types, dwarf::type_of(site.function)));
+  std::vector<DebugVariable> out;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].name.empty()) continue;
+    const std::optional<Dwarf_Die> type = dwarf::type_of(parameters[i].die);
+    DebugVariable argument{parameters[i].name, dwarf::c_name(type), values[i].type};
+    Found found = dwarf::locate(*file, arch, parameters[i].die, site);
+    const bool is_stored_later = !found.is_list && (found.is_frame || !found.place) &&
+                                 dwarf::attribute(parameters[i].die, DW_AT_location).has_value();
+    argument.place = is_stored_later ? conventional[i] : std::move(found.place);
+    if (!argument.place) argument.why = is_stored_later ? kInVectorRegister : found.why;
+    finish(types, argument, type);
+    if (!argument.place) argument.readable = dwarf::readable_lines(*file, arch, site, parameters[i]);
+    out.push_back(std::move(argument));
+  }
+  return out;
+}
+
+DebugInfo::DebugInfo(std::shared_ptr<State> state) : state_(std::move(state)) {}
+DebugInfo::~DebugInfo() = default;
+
+Result<std::shared_ptr<DebugInfo>> DebugInfo::open(const ElfImage& image,
+                                                   const std::vector<std::string>& debug_directories) {
+  auto state = std::make_shared<State>();
+  state->file = TRY(dwarf::File::open(image, debug_directories));
+  return std::shared_ptr<DebugInfo>(new DebugInfo(std::move(state)));
+}
+
+bool DebugInfo::knows(uint64_t address) const { return state_->file->function_at(address).has_value(); }
+
+std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, bool is_inner) {
+  const auto site = dwarf::site_at(*state_->file, address);
+  if (!site) return {};
+  if (site->is_entry() && !is_inner) return state_->entry_arguments(types, *site);
+  const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(site->function, address);
+  std::vector<DebugVariable> out;
+  for (const VisibleVariable& each : dwarf::variables_of(scopes[State::argument_scope(scopes, is_inner)]))
+    if (each.is_parameter && !each.name.empty()) out.push_back(state_->describe(types, each, *site));
+  return out;
+}
+
+std::vector<DebugVariable> DebugInfo::locals(types::Types& types, uint64_t address, bool is_inner) {
+  const auto site = dwarf::site_at(*state_->file, address);
+  if (!site) return {};
+  const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(site->function, address);
+  const size_t with_arguments = State::argument_scope(scopes, is_inner);
+  std::vector<DebugVariable> out;
+  std::set<std::string> seen;
+  for (size_t i = scopes.size(); i-- > 0;) {
+    for (const VisibleVariable& each : dwarf::variables_of(scopes[i])) {
+      if (each.name.empty() || !seen.insert(each.name).second || (each.is_parameter && i == with_arguments)) continue;
+      out.push_back(state_->describe(types, each, *site));
+    }
+  }
+  return out;
+}
+
+std::optional<DebugVariable> DebugInfo::result(types::Types& types, uint64_t address) {
+  const auto site = dwarf::site_at(*state_->file, address);
+  const auto type = site ? dwarf::type_of(site->function) : std::nullopt;
+  if (!type) return std::nullopt;
+  const dwarf::PassedValue value = state_->passed(types, type);
+  if (types[value.type].kind == types::Kind::kVoid) return std::nullopt;
+  DebugVariable out{"retval", dwarf::c_name(type), value.type};
+  out.place = dwarf::result_place(types, state_->arch, value);
+  if (!out.place) out.why = kInVectorRegister;
+  state_->finish(types, out, type);
+  return out;
+}
+
+// ---- Statements
+
+Statement DebugInfo::State::statement(const Site& site, const Row& row) const {
+  Statement out{row.address, std::string(row.file), row.line, row.column, function_name(site.function), ""};
+  for (const Dwarf_Die& scope : dwarf::scopes_at(site.function, row.address)) {
+    if (!is_inlined(scope)) continue;
+    out.inlined_into = function_name(site.function);
+    out.function = function_name(scope);
+  }
+  return out;
+}
+
+// A function that keeps its arguments in memory has to put them there first: its first line is only done with the
+// second statement.
+Row DebugInfo::State::behind_prologue(const Site& site, const Row& row) {
+  if (row.address != site.entry) return row;
+  const auto fills_memory = [&](const VisibleVariable& variable) {
+    const Found found = dwarf::locate(*file, arch, variable.die, site);
+    return found.is_frame && !found.is_list;
+  };
+  if (std::ranges::none_of(dwarf::variables_of(site.function), fills_memory)) return row;
+  std::vector<Row> rows = dwarf::statement_rows_in(*file, site);
+  std::ranges::stable_sort(rows, {}, &Row::address);
+  const auto next = std::ranges::upper_bound(rows, row.address, {}, &Row::address);
+  Row out = row;
+  if (next != rows.end()) out.address = next->address;
+  return out;
+}
+
+// `rows` of one unit, to those that a debugger would stop at.
+void DebugInfo::State::add_statements(std::vector<Row> rows, std::vector<Statement>& out) {
+  std::ranges::stable_sort(rows, {}, &Row::address);
+  for (size_t begin = 0; begin < rows.size();) {
+    const auto site = dwarf::site_at(*file, rows[begin].address);
+    size_t end = begin + 1;
+    const auto belongs = [&](const Row& row) { return site && dwarf::covers(site->function, row.address); };
+    while (end < rows.size() && belongs(rows[end])) ++end;
+    if (site) {
+      const std::vector<Row> own(rows.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 rows.begin() + static_cast<std::ptrdiff_t>(end));
+      for (const Row& row : dwarf::first_of_blocks(site->function, own)) {
+        const Site here{row.address, site->function, site->entry};
+        out.push_back(statement(here, behind_prologue(here, row)));
+      }
+    }
+    begin = end;
+  }
+}
+
+std::vector<Statement> DebugInfo::statements(std::string_view file, uint32_t line, uint32_t column) {
+  std::vector<Statement> out;
+  for (const dwarf::Unit& unit : state_->file->units()) {
+    std::vector<Row> rows = dwarf::statement_rows(unit.die);
+    std::erase_if(rows, [&](const Row& row) {
+      return (line != 0 && row.line != line) || (column != 0 && row.column != column) || !goes_by(row.file, file);
+    });
+    state_->add_statements(std::move(rows), out);
+  }
+  return out;
+}
+
+std::vector<Statement> DebugInfo::statements_of(uint64_t address) {
+  std::vector<Statement> out;
+  if (const auto site = dwarf::site_at(*state_->file, address))
+    state_->add_statements(dwarf::statement_rows_in(*state_->file, *site), out);
+  return out;
+}
+
+std::vector<uint32_t> DebugInfo::lines(std::string_view file) {
+  std::set<uint32_t> out;
+  for (const dwarf::Unit& unit : state_->file->units())
+    for (const Row& row : dwarf::statement_rows(unit.die))
+      if (goes_by(row.file, file)) out.insert(row.line);
+  return {out.begin(), out.end()};
+}
+
+std::vector<std::string> DebugInfo::files() {
+  std::set<std::string> out;
+  for (const dwarf::Unit& unit : state_->file->units())
+    for (const Row& row : dwarf::statement_rows(unit.die)) out.emplace(row.file);
+  return {out.begin(), out.end()};
+}
+
+}  // namespace espy::symbols

@@ -1,0 +1,157 @@
+#include "symbols/dwarf/abi.h"
+
+#include <algorithm>
+#include <array>
+
+namespace espy::symbols::dwarf {
+
+namespace {
+
+using types::Kind;
+using types::Place;
+using types::PlacePiece;
+using types::PlaceStep;
+using types::TypeId;
+using Op = types::PlaceStep::Op;
+
+constexpr uint32_t kWordBytes = 8;
+constexpr uint32_t kVectorRegisters = 8;
+
+enum class Class : uint8_t { kNone, kInteger, kVector, kMemory };
+
+// The class of each of the two words that a value of at most 16 bytes has; kMemory in the first for all others.
+using Classes = std::array<Class, 2>;
+
+void merge(Class& into, Class with) {
+  if (into == with || with == Class::kNone) return;
+  into = into == Class::kNone                               ? with
+         : into == Class::kMemory || with == Class::kMemory ? Class::kMemory
+                                                            : Class::kInteger;
+}
+
+void classify(const types::Types& types, TypeId id, uint32_t offset_bytes, Classes& out) {
+  const types::Type& type = types[id];
+  if (offset_bytes + type.size_bytes > 2 * kWordBytes) return merge(out[0], Class::kMemory);
+  switch (type.kind) {
+    case Kind::kVoid:
+    case Kind::kFunction: return;
+    case Kind::kStruct:
+      if (!type.complete) return merge(out[0], Class::kMemory);
+      for (const types::Member& member : type.members)
+        classify(types, member.type, offset_bytes + member.offset_bytes(), out);
+      return;
+    case Kind::kArray:
+      for (uint32_t i = 0; i < type.count; ++i)
+        classify(types, type.element, offset_bytes + i * types[type.element].size_bytes, out);
+      return;
+    case Kind::kFloat:
+      // `long double` lives in registers of the coprocessor, and on the stack when it is passed.
+      if (type.size_bytes > kWordBytes) return merge(out[0], Class::kMemory);
+      return merge(out[offset_bytes / kWordBytes], Class::kVector);
+    default:
+      for (uint32_t at = offset_bytes; at < offset_bytes + std::max(type.size_bytes, 1u); at += kWordBytes)
+        merge(out[at / kWordBytes], Class::kInteger);
+  }
+}
+
+Classes classes_of(const types::Types& types, const PassedValue& value) {
+  Classes out = {Class::kNone, Class::kNone};
+  if (value.is_by_reference)
+    out[0] = Class::kInteger;
+  else
+    classify(types, value.type, 0, out);
+  return out;
+}
+
+PlacePiece in_register(uint32_t offset_bytes, uint32_t size_bytes) {
+  return {PlacePiece::Kind::kValue, size_bytes, {{Op::kRegister, offset_bytes}}};
+}
+
+Place behind_register(uint32_t register_offset_bytes, int64_t displacement) {
+  PlacePiece piece{PlacePiece::Kind::kMemory, 0, {{Op::kRegister, register_offset_bytes}}};
+  if (displacement != 0) {
+    piece.steps.push_back({Op::kConstant, displacement});
+    piece.steps.push_back({Op::kAdd});
+  }
+  return {{std::move(piece)}};
+}
+
+bool is_in_memory(const Classes& classes) { return classes[0] == Class::kMemory || classes[1] == Class::kMemory; }
+
+class Arguments {
+ public:
+  Arguments(const types::Types& types, const kernel::Arch& arch) : types_(types), arch_(arch) {
+    stack_at_ = arch.stack_argument_start_bytes;
+  }
+
+  void skip_result_address() { ++integers_; }
+
+  std::optional<Place> next(const PassedValue& value) {
+    const Classes classes = classes_of(types_, value);
+    if (classes == Classes{Class::kNone, Class::kNone}) return Place{{PlacePiece{}}};  // an empty class takes no room
+    const auto integers = static_cast<size_t>(std::ranges::count(classes, Class::kInteger));
+    const auto vectors = static_cast<size_t>(std::ranges::count(classes, Class::kVector));
+    const bool fits = integers_ + integers <= arch_.argument_offsets.size() && vectors_ + vectors <= kVectorRegisters;
+    if (is_in_memory(classes) || !fits) return on_stack(value);
+    const size_t first = integers_;
+    integers_ += integers;
+    vectors_ += vectors;
+    if (vectors > 0) return std::nullopt;
+    if (value.is_by_reference) return behind_register(arch_.argument_offsets[first], 0);
+    return in_registers(value, first, integers);
+  }
+
+ private:
+  Place in_registers(const PassedValue& value, size_t first, size_t count) const {
+    const uint32_t size = types_[value.type].size_bytes;
+    Place out;
+    for (size_t i = 0; i < count; ++i) {
+      const auto done = static_cast<uint32_t>(i) * kWordBytes;
+      out.pieces.push_back(in_register(arch_.argument_offsets[first + i], std::min(size - done, kWordBytes)));
+    }
+    return out;
+  }
+
+  Place on_stack(const PassedValue& value) {
+    const types::Type& type = types_[value.type];
+    const uint32_t size = value.is_by_reference ? kWordBytes : type.size_bytes;
+    if (type.align_bytes > kWordBytes) stack_at_ = (stack_at_ - kWordBytes + 15) / 16 * 16 + kWordBytes;
+    Place out = behind_register(arch_.stack_pointer_offset, stack_at_);
+    if (value.is_by_reference) out.pieces[0].steps.push_back({Op::kRead, kWordBytes});
+    stack_at_ += (size + kWordBytes - 1) / kWordBytes * kWordBytes;
+    return out;
+  }
+
+  const types::Types& types_;
+  const kernel::Arch& arch_;
+  size_t integers_ = 0;
+  size_t vectors_ = 0;
+  uint32_t stack_at_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::optional<Place>> argument_places(const types::Types& types, const kernel::Arch& arch,
+                                                  const std::vector<PassedValue>& arguments,
+                                                  const PassedValue& result) {
+  Arguments places(types, arch);
+  if (result.is_by_reference || is_in_memory(classes_of(types, result))) places.skip_result_address();
+  std::vector<std::optional<Place>> out;
+  for (const PassedValue& argument : arguments) out.push_back(places.next(argument));
+  return out;
+}
+
+std::optional<Place> result_place(const types::Types& types, const kernel::Arch& arch, const PassedValue& result) {
+  const Classes classes = classes_of(types, result);
+  const types::Type& type = types[result.type];
+  if (type.kind == Kind::kFloat) return std::nullopt;
+  if (result.is_by_reference || is_in_memory(classes)) return behind_register(arch.return_value_offset, 0);
+  if (std::ranges::count(classes, Class::kVector) > 0) return std::nullopt;
+  if (classes[0] == Class::kNone) return Place{{PlacePiece{}}};
+  Place out{{in_register(arch.return_value_offset, std::min(type.size_bytes, kWordBytes))}};
+  if (type.size_bytes > kWordBytes)
+    out.pieces.push_back(in_register(arch.second_return_value_offset, type.size_bytes - kWordBytes));
+  return out;
+}
+
+}  // namespace espy::symbols::dwarf

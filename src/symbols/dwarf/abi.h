@@ -1,0 +1,27 @@
+// How functions take arguments and give results on x86-64 (System V ABI, 3.2.3), for when the function has not yet put
+// them where debug information says. Inside this folder only.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kernel/arch/arch.h"
+#include "types/place.h"
+#include "types/type.h"
+
+namespace espy::symbols::dwarf {
+
+struct PassedValue {
+  types::TypeId type;  // complete
+  bool is_by_reference = false;
+};
+
+// Where each of the arguments is when the function is entered; nothing for one in a vector register.
+std::vector<std::optional<types::Place>> argument_places(const types::Types& types, const kernel::Arch& arch,
+                                                         const std::vector<PassedValue>& arguments,
+                                                         const PassedValue& result);
+// Where the result is when the function has returned.
+std::optional<types::Place> result_place(const types::Types& types, const kernel::Arch& arch,
+                                         const PassedValue& result);
+
+}  // namespace espy::symbols::dwarf

@@ -1,0 +1,203 @@
+#include "symbols/dwarf/file.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "symbols/debug_file.h"
+
+namespace espy::symbols::dwarf {
+
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+Dwarf_Die* mutable_die(const Dwarf_Die& die) { return const_cast<Dwarf_Die*>(&die); }
+
+bool has_debug_info(const ElfImage& image) {
+  return !image.section_bytes(".debug_info").empty() || !image.section_bytes(".zdebug_info").empty();
+}
+
+tl::unexpected<Error> no_debug_info(const ElfImage& image) {
+  const std::string id = image.build_id();
+  std::string hint = "compile it with -g, or install its debug package (-dbgsym, -debuginfo)";
+  if (!id.empty()) hint += ", whose file is .build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug";
+  return fail(image.path() + " has no debug information", 0, hint + "; `--debuginfo DIR` says where it is");
+}
+
+}  // namespace
+
+std::optional<Dwarf_Attribute> attribute(const Dwarf_Die& die, unsigned name) {
+  Dwarf_Attribute out;
+  if (dwarf_attr_integrate(mutable_die(die), name, &out) == nullptr) return std::nullopt;
+  return out;
+}
+
+std::optional<Dwarf_Attribute> own_attribute(const Dwarf_Die& die, unsigned name) {
+  Dwarf_Attribute out;
+  if (dwarf_attr(mutable_die(die), name, &out) == nullptr) return std::nullopt;
+  return out;
+}
+
+std::optional<uint64_t> number(const Dwarf_Die& die, unsigned name) {
+  std::optional<Dwarf_Attribute> found = attribute(die, name);
+  Dwarf_Word out = 0;
+  if (!found || dwarf_formudata(&*found, &out) != 0) return std::nullopt;
+  return out;
+}
+
+bool flag(const Dwarf_Die& die, unsigned name) {
+  std::optional<Dwarf_Attribute> found = attribute(die, name);
+  bool out = false;
+  return found && dwarf_formflag(&*found, &out) == 0 && out;
+}
+
+std::string_view name_of(const Dwarf_Die& die) {
+  const char* name = dwarf_diename(mutable_die(die));
+  return name == nullptr ? std::string_view() : name;
+}
+
+std::optional<Dwarf_Die> reference(const Dwarf_Die& die, unsigned name) {
+  std::optional<Dwarf_Attribute> found = attribute(die, name);
+  Dwarf_Die out;
+  if (!found || dwarf_formref_die(&*found, &out) == nullptr) return std::nullopt;
+  return out;
+}
+
+std::vector<Dwarf_Die> children(const Dwarf_Die& die) {
+  std::vector<Dwarf_Die> out;
+  Dwarf_Die child;
+  if (dwarf_child(mutable_die(die), &child) != 0) return out;
+  do out.push_back(child);
+  while (dwarf_siblingof(&child, &child) == 0);
+  return out;
+}
+
+int tag(const Dwarf_Die& die) { return dwarf_tag(mutable_die(die)); }
+
+bool covers(const Dwarf_Die& die, uint64_t address) { return dwarf_haspc(mutable_die(die), address) == 1; }
+
+std::vector<Range> ranges_of(const Dwarf_Die& die) {
+  std::vector<Range> out;
+  Dwarf_Addr base = 0, low = 0, high = 0;
+  ptrdiff_t offset = 0;
+  // Linkers leave ranges at 0 for code that they threw away.
+  while ((offset = dwarf_ranges(mutable_die(die), offset, &base, &low, &high)) > 0)
+    if (low != 0 && high > low) out.push_back({low, high});
+  return out;
+}
+
+File::Opened File::open_elf(const std::string& path) {
+  Opened out{OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))};
+  if (out.fd.valid()) out.elf = elf_begin(out.fd.get(), ELF_C_READ_MMAP, nullptr);
+  return out;
+}
+
+Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vector<std::string>& debug_directories) {
+  std::unique_ptr<File> file(new File);
+  file->path_ = image.path();
+  if (!has_debug_info(image)) {
+    const std::optional<ElfImage> separate = find_debug_image(image, debug_directories);
+    if (!separate || !has_debug_info(*separate)) return no_debug_info(image);
+    file->path_ = separate->path();
+    file->debug_ = open_elf(file->path_);
+  }
+  file->code_ = open_elf(image.path());
+  Elf* elf = file->debug_.elf != nullptr ? file->debug_.elf : file->code_.elf;
+  if (elf != nullptr) file->dwarf_ = dwarf_begin_elf(elf, DWARF_C_READ, nullptr);
+  if (file->dwarf_ == nullptr)
+    return fail("cannot read the debug information of " + file->path_ + ": " + dwarf_errmsg(-1));
+  file->machine_ = image.machine();
+  file->is_position_independent_ = image.type() == ET_DYN;
+  return file;
+}
+
+File::~File() {
+  if (eh_frame_ != nullptr) dwarf_cfi_end(eh_frame_);
+  if (dwarf_ != nullptr) dwarf_end(dwarf_);
+  if (debug_.elf != nullptr) elf_end(debug_.elf);
+  if (code_.elf != nullptr) elf_end(code_.elf);
+}
+
+std::vector<Unit>& File::units() {
+  if (has_read_units_) return units_;
+  has_read_units_ = true;
+  Dwarf_CU* unit = nullptr;
+  Dwarf_Die die, split;
+  uint8_t type = 0;
+  while (dwarf_get_units(dwarf_, unit, &unit, nullptr, &type, &die, &split) == 0) {
+    if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
+    // The code's ranges stand in the skeleton, all else in the .dwo file, if that is there.
+    const bool has_split = type == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid;
+    units_.push_back({has_split ? split : die, ranges_of(die)});
+  }
+  return units_;
+}
+
+Unit* File::unit_at(uint64_t address) {
+  for (Unit& unit : units())
+    for (const Range& range : unit.ranges)
+      if (range.contains(address)) return &unit;
+  return nullptr;
+}
+
+// Functions stand in the unit, in namespaces, in classes, and (closures) in other functions.
+void File::add_functions(const Dwarf_Die& parent, Unit& unit, int depth) {
+  if (depth > kMaxDepth) return;
+  for (const Dwarf_Die& child : children(parent)) {
+    switch (tag(child)) {
+      case DW_TAG_subprogram:
+        if (own_attribute(child, DW_AT_declaration)) break;
+        for (const Range& range : ranges_of(child)) unit.functions.push_back({range, child});
+        add_functions(child, unit, depth + 1);
+        break;
+      case DW_TAG_namespace:
+      case DW_TAG_module:
+      case DW_TAG_structure_type:
+      case DW_TAG_class_type:
+      case DW_TAG_union_type:
+      case DW_TAG_enumeration_type:
+      case DW_TAG_lexical_block: add_functions(child, unit, depth + 1); break;
+      default: break;
+    }
+  }
+}
+
+void File::index_functions(Unit& unit) {
+  if (unit.is_indexed) return;
+  unit.is_indexed = true;
+  add_functions(unit.die, unit, 0);
+  std::ranges::sort(unit.functions, {}, [](const FunctionCode& each) { return each.range.low; });
+}
+
+std::optional<FunctionCode> File::function_at(uint64_t address) {
+  Unit* unit = unit_at(address);
+  if (unit == nullptr) return std::nullopt;
+  index_functions(*unit);
+  const auto low = [](const FunctionCode& each) { return each.range.low; };
+  const auto after = std::ranges::upper_bound(unit->functions, address, {}, low);
+  if (after == unit->functions.begin() || !std::prev(after)->range.contains(address)) return std::nullopt;
+  return *std::prev(after);
+}
+
+std::optional<File::Expression> File::frame_address(uint64_t address) {
+  if (eh_frame_ == nullptr && code_.elf != nullptr) eh_frame_ = dwarf_getcfi_elf(code_.elf);
+  for (Dwarf_CFI* cfi : {dwarf_getcfi(dwarf_), eh_frame_}) {
+    Dwarf_Frame* frame = nullptr;
+    if (cfi == nullptr || dwarf_cfi_addrframe(cfi, address, &frame) != 0) continue;
+    Expression out;
+    out.owner = std::shared_ptr<void>(frame, std::free);
+    if (dwarf_frame_cfa(frame, &out.ops, &out.count) == 0 && out.count > 0) return out;
+  }
+  return std::nullopt;
+}
+
+std::optional<Dwarf_Die> File::find_definition(int wanted, std::string_view name) {
+  for (const Unit& unit : units())
+    for (const Dwarf_Die& child : children(unit.die))
+      if (tag(child) == wanted && name_of(child) == name && !own_attribute(child, DW_AT_declaration)) return child;
+  return std::nullopt;
+}
+
+}  // namespace espy::symbols::dwarf

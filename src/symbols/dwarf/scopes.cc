@@ -1,0 +1,168 @@
+#include "symbols/dwarf/scopes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace espy::symbols::dwarf {
+
+namespace {
+
+constexpr int kMaxDepth = 64;
+constexpr size_t kMaxShownRanges = 6;
+
+bool is_variable(int variable_tag) {
+  return variable_tag == DW_TAG_variable || variable_tag == DW_TAG_formal_parameter;
+}
+
+bool contains(const std::vector<Range>& ranges, uint64_t address) {
+  return std::ranges::any_of(ranges, [&](const Range& range) { return range.contains(address); });
+}
+
+uint64_t entry_of(const FunctionCode& function) {
+  for (const unsigned name : {DW_AT_entry_pc, DW_AT_low_pc}) {
+    std::optional<Dwarf_Attribute> found = own_attribute(function.die, name);
+    Dwarf_Addr address = 0;
+    if (found && dwarf_formaddr(&*found, &address) == 0) return address;
+  }
+  const std::vector<Range> ranges = ranges_of(function.die);
+  return ranges.empty() ? function.range.low : ranges.front().low;
+}
+
+}  // namespace
+
+std::vector<Dwarf_Die> scopes_at(const Dwarf_Die& function, uint64_t address) {
+  std::vector<Dwarf_Die> out{function};
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    const auto inner = children(out.back());
+    const auto found = std::ranges::find_if(inner, [&](const Dwarf_Die& child) {
+      const int kind = tag(child);
+      return (kind == DW_TAG_lexical_block || kind == DW_TAG_inlined_subroutine || kind == DW_TAG_try_block ||
+              kind == DW_TAG_catch_block) &&
+             covers(child, address);
+    });
+    if (found == inner.end()) break;
+    out.push_back(*found);
+  }
+  return out;
+}
+
+std::vector<VisibleVariable> variables_of(const Dwarf_Die& scope) {
+  std::vector<VisibleVariable> out;
+  const std::vector<Range> code = ranges_of(scope);
+  std::set<std::string_view> seen;
+  const auto add = [&](const Dwarf_Die& from, const auto& add_children) -> void {
+    for (const Dwarf_Die& child : children(from)) {
+      if (tag(child) == DW_TAG_GNU_formal_parameter_pack) add_children(child, add_children);
+      const std::string_view name = name_of(child);
+      const bool is_parameter = tag(child) == DW_TAG_formal_parameter;
+      if (!is_variable(tag(child)) || (name.empty() && !is_parameter) || flag(child, DW_AT_declaration)) continue;
+      if (seen.insert(name).second || is_parameter) out.push_back({child, std::string(name), is_parameter, code});
+    }
+  };
+  add(scope, add);
+  const auto original = reference(scope, DW_AT_abstract_origin);
+  if (!original) return out;
+  // What the copy says nothing of. Its own parameters are all there.
+  for (const Dwarf_Die& child : children(*original)) {
+    const std::string_view name = name_of(child);
+    if (is_variable(tag(child)) && !name.empty() && seen.insert(name).second)
+      out.push_back({child, std::string(name), tag(child) == DW_TAG_formal_parameter, code});
+  }
+  return out;
+}
+
+std::optional<Site> site_at(File& file, uint64_t address) {
+  const auto function = file.function_at(address);
+  if (!function) return std::nullopt;
+  return Site{address, function->die, entry_of(*function)};
+}
+
+// ---- Lines
+
+std::vector<Row> statement_rows(const Dwarf_Die& unit) {
+  std::vector<Row> out;
+  Dwarf_Lines* lines = nullptr;
+  size_t count = 0;
+  if (dwarf_getsrclines(const_cast<Dwarf_Die*>(&unit), &lines, &count) != 0) return out;
+  for (size_t i = 0; i < count; ++i) {
+    Dwarf_Line* line = dwarf_onesrcline(lines, i);
+    Row row;
+    int number = 0, column = 0;
+    bool begins = false, ends = false;
+    dwarf_linebeginstatement(line, &begins);
+    dwarf_lineendsequence(line, &ends);
+    dwarf_lineno(line, &number);
+    dwarf_linecol(line, &column);
+    dwarf_lineaddr(line, &row.address);
+    const char* file = dwarf_linesrc(line, nullptr, nullptr);
+    if (!begins || ends || number <= 0 || row.address == 0 || file == nullptr) continue;
+    row.file = file;
+    row.line = static_cast<uint32_t>(number);
+    row.column = static_cast<uint32_t>(column);
+    out.push_back(row);
+  }
+  return out;
+}
+
+std::vector<Row> statement_rows_in(File& file, const Site& site) {
+  const Unit* unit = file.unit_at(site.address);
+  if (unit == nullptr) return {};
+  std::vector<Row> rows = statement_rows(unit->die);
+  const std::vector<Range> code = ranges_of(site.function);
+  std::erase_if(rows, [&](const Row& row) { return !contains(code, row.address); });
+  return rows;
+}
+
+std::vector<Row> first_of_blocks(const Dwarf_Die& function, std::vector<Row> rows) {
+  std::ranges::stable_sort(rows, {}, &Row::address);
+  std::set<std::tuple<std::string_view, uint32_t, const void*>> seen;
+  std::vector<Row> out;
+  for (const Row& row : rows)
+    if (seen.emplace(row.file, row.line, scopes_at(function, row.address).back().addr).second) out.push_back(row);
+  return out;
+}
+
+namespace {
+
+// "lines 12-15, 18" of lines that all have statements; of those that are told true.
+std::string lines_text(const std::map<uint32_t, bool>& lines) {
+  std::vector<std::pair<uint32_t, uint32_t>> ranges;
+  bool goes_on = false;
+  for (const auto& [line, is_told] : lines) {
+    if (is_told && goes_on) ranges.back().second = line;
+    if (is_told && !goes_on) ranges.emplace_back(line, line);
+    goes_on = is_told;
+  }
+  std::string out;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (i == kMaxShownRanges) return out + ", ...";
+    const auto [first, last] = ranges[i];
+    out += out.empty() ? (ranges.size() == 1 && first == last ? "line " : "lines ") : ", ";
+    out += first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
+  }
+  return out;
+}
+
+}  // namespace
+
+ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable) {
+  const std::vector<Range> described = described_ranges(variable.die);
+  const char* declared_in = dwarf_decl_file(const_cast<Dwarf_Die*>(&variable.die));
+  std::map<uint32_t, bool> lines;  // of all statements there: is it readable
+  for (const Row& row : first_of_blocks(site.function, statement_rows_in(file, site))) {
+    if (declared_in != nullptr && row.file != declared_in) continue;
+    bool& is_readable = lines[row.line];
+    if (is_readable || !contains(variable.scope, row.address) || !contains(described, row.address)) continue;
+    const Found found = locate(file, arch, variable.die, {row.address, site.function, site.entry});
+    is_readable = found.place && !(row.address == site.entry && found.is_frame && !found.is_list);
+  }
+  const auto first = std::ranges::find_if(lines, [](const auto& line) { return line.second; });
+  if (first == lines.end() || declared_in == nullptr) return {};
+  return {lines_text(lines), declared_in, first->first};
+}
+
+}  // namespace espy::symbols::dwarf

@@ -1,0 +1,296 @@
+// From DWARF's types to the language's.
+//
+// A struct is declared where it is met and completed when somebody looks into it, so that one argument does not pull in
+// half of a program's types. All pointers are to user memory. What the languages have beyond C:
+//
+// - a reference is a pointer: `.` follows both;
+// - a base class is a member without a name, and so its members are found in the derived class;
+// - std::string (libstdc++'s) is a pointer to its text, the first of its words, so that str() takes it.
+//
+// Left out: virtual bases, whose place only the running program knows; pointers to members; complex numbers.
+#include "symbols/dwarf/types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace espy::symbols::dwarf {
+
+namespace {
+
+using types::AddressSpace;
+using types::Kind;
+using types::Member;
+using types::TypeId;
+
+constexpr int kMaxDepth = 64;
+
+bool is_modifier(int type_tag) {
+  switch (type_tag) {
+    case DW_TAG_typedef:
+    case DW_TAG_const_type:
+    case DW_TAG_volatile_type:
+    case DW_TAG_restrict_type:
+    case DW_TAG_atomic_type:
+    case DW_TAG_immutable_type:
+    case DW_TAG_packed_type: return true;
+    default: return false;
+  }
+}
+
+bool is_class(int type_tag) {
+  return type_tag == DW_TAG_structure_type || type_tag == DW_TAG_class_type || type_tag == DW_TAG_union_type;
+}
+
+uint64_t size_of(const Dwarf_Die& type) {
+  Dwarf_Die peeled_type = type;
+  Dwarf_Word size = 0;
+  return dwarf_aggregate_size(&peeled_type, &size) == 0 ? size : 0;
+}
+
+// Elements of each dimension; 0 where only the program knows.
+std::vector<uint32_t> dimensions(const Dwarf_Die& array) {
+  std::vector<uint32_t> out;
+  for (const Dwarf_Die& child : children(array)) {
+    if (tag(child) != DW_TAG_subrange_type) continue;
+    const auto count = number(child, DW_AT_count);
+    const auto upper = number(child, DW_AT_upper_bound);
+    const uint64_t found = count ? *count : upper ? *upper + 1 : 0;
+    out.push_back(found > UINT32_MAX / 8 ? 0 : static_cast<uint32_t>(found));
+  }
+  if (out.empty()) out.push_back(0);
+  return out;
+}
+
+std::string tagged(const Dwarf_Die& type, std::string_view word) {
+  const std::string_view name = name_of(type);
+  return name.empty() ? fmt::format("{} {{...}}", word) : fmt::format("{} {}", word, name);
+}
+
+// C++ and its like leave the tag's word out.
+bool has_tags(const Dwarf_Die& type) {
+  Dwarf_Die unit;
+  if (dwarf_diecu(const_cast<Dwarf_Die*>(&type), &unit, nullptr, nullptr) == nullptr) return true;
+  switch (dwarf_srclang(&unit)) {
+    case DW_LANG_C:
+    case DW_LANG_C89:
+    case DW_LANG_C99:
+    case DW_LANG_C11: return true;
+    default: return false;
+  }
+}
+
+std::string with_star(std::string element, std::string_view star) {
+  return element.ends_with('*') ? element + std::string(star) : element + " " + std::string(star);
+}
+
+}  // namespace
+
+std::optional<Dwarf_Die> type_of(const Dwarf_Die& die) { return reference(die, DW_AT_type); }
+
+Dwarf_Die peeled(const Dwarf_Die& type) {
+  Dwarf_Die out = type;
+  for (int i = 0; i < kMaxDepth && is_modifier(tag(out)); ++i) {
+    const auto inner = type_of(out);
+    if (!inner) break;
+    out = *inner;
+  }
+  return out;
+}
+
+std::string c_name(const std::optional<Dwarf_Die>& type) {
+  if (!type) return "void";
+  const auto inner = [&] { return c_name(type_of(*type)); };
+  switch (tag(*type)) {
+    case DW_TAG_const_type: {
+      const std::string name = inner();
+      return name.ends_with('*') ? name + "const" : "const " + name;
+    }
+    case DW_TAG_volatile_type: return "volatile " + inner();
+    case DW_TAG_restrict_type:
+    case DW_TAG_atomic_type: return inner();
+    case DW_TAG_pointer_type:
+      if (const auto element = type_of(*type); element && tag(*element) == DW_TAG_subroutine_type)
+        return c_name(type_of(*element)) + " (*)()";
+      // Go's and Rust's have names of their own.
+      return name_of(*type).empty() ? with_star(inner(), "*") : std::string(name_of(*type));
+    case DW_TAG_reference_type: return with_star(inner(), "&");
+    case DW_TAG_rvalue_reference_type: return with_star(inner(), "&&");
+    case DW_TAG_array_type: {
+      std::string out = inner();
+      for (const uint32_t count : dimensions(*type)) out += count == 0 ? "[]" : fmt::format("[{}]", count);
+      return out;
+    }
+    case DW_TAG_structure_type: return has_tags(*type) ? tagged(*type, "struct") : std::string(name_of(*type));
+    case DW_TAG_union_type: return has_tags(*type) ? tagged(*type, "union") : std::string(name_of(*type));
+    case DW_TAG_enumeration_type: return has_tags(*type) ? tagged(*type, "enum") : std::string(name_of(*type));
+    default: return name_of(*type).empty() ? "?" : std::string(name_of(*type));
+  }
+}
+
+bool is_passed_by_reference(const Dwarf_Die& type) {
+  const Dwarf_Die plain = peeled(type);
+  if (!is_class(tag(plain))) return false;
+  if (const auto convention = number(plain, DW_AT_calling_convention)) return *convention == DW_CC_pass_by_reference;
+  if (is_standard_string(plain)) return true;
+  // DWARF 4 does not say: a destructor that somebody wrote tells it.
+  for (const Dwarf_Die& child : children(plain))
+    if (tag(child) == DW_TAG_subprogram && name_of(child).starts_with('~') && !flag(child, DW_AT_artificial) &&
+        !own_attribute(child, DW_AT_defaulted))
+      return true;
+  return false;
+}
+
+bool is_standard_string(const Dwarf_Die& type) {
+  const Dwarf_Die plain = peeled(type);
+  constexpr uint64_t kStringBytes = 32;
+  return is_class(tag(plain)) && name_of(plain).starts_with("basic_string<char, std::char_traits<char>") &&
+         size_of(plain) == kStringBytes;
+}
+
+TypeReader::TypeReader(File& file, types::Types& types, types::Types::Completer completer)
+    : file_(file), types_(types), module_(types.add_origin(std::move(completer))) {}
+
+TypeId TypeReader::convert(const std::optional<Dwarf_Die>& type) {
+  if (!type || depth_ >= kMaxDepth) return types_.void_type();
+  Dwarf_Die plain = peeled(*type);
+  ++depth_;
+  TypeId out = types_.void_type();
+  switch (tag(plain)) {
+    case DW_TAG_base_type: out = convert_base(plain); break;
+    case DW_TAG_pointer_type:
+    case DW_TAG_reference_type:
+    case DW_TAG_rvalue_reference_type: out = types_.pointer(convert(type_of(plain)), AddressSpace::kUser); break;
+    case DW_TAG_array_type: out = convert_array(plain); break;
+    case DW_TAG_structure_type:
+    case DW_TAG_class_type:
+    case DW_TAG_union_type:
+      out = is_standard_string(plain) ? types_.pointer(types_.char_type(), AddressSpace::kUser) : convert_struct(plain);
+      break;
+    case DW_TAG_enumeration_type: out = convert_enum(plain); break;
+    case DW_TAG_subroutine_type: out = types_.function(types_.void_type(), {}); break;
+    case DW_TAG_ptr_to_member_type: out = types_.int64(); break;
+    default: break;
+  }
+  --depth_;
+  return out;
+}
+
+TypeId TypeReader::convert_base(Dwarf_Die& type) {
+  const auto size = static_cast<uint32_t>(size_of(type));
+  const bool is_width = size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
+  if (!is_width) return types_.void_type();
+  switch (number(type, DW_AT_encoding).value_or(0)) {
+    case DW_ATE_boolean: return size == 1 ? types_.bool_type() : types_.int_type(size, false);
+    case DW_ATE_float: return size >= 4 ? types_.float_type(size) : types_.void_type();
+    case DW_ATE_signed: return types_.int_type(size, true);
+    case DW_ATE_signed_char:
+    case DW_ATE_unsigned_char:
+      if (size == 1 && name_of(type) == "char") return types_.char_type();
+      return types_.int_type(size, number(type, DW_AT_encoding) == DW_ATE_signed_char);
+    case DW_ATE_unsigned:
+    case DW_ATE_address:
+    case DW_ATE_UTF:
+    case DW_ATE_ASCII:
+    case DW_ATE_UCS: return types_.int_type(size, false);
+    default: return types_.void_type();
+  }
+}
+
+TypeId TypeReader::convert_array(const Dwarf_Die& type) {
+  const auto element = type_of(type);
+  // In an array a string is as long as it is, not as long as a pointer.
+  TypeId out = element && is_standard_string(*element) ? convert_struct(peeled(*element)) : convert(element);
+  const std::vector<uint32_t> counts = dimensions(type);
+  for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
+    complete_parts(out);
+    out = types_.array(out, *count);
+  }
+  return out;
+}
+
+types::Origin TypeReader::origin_of(const Dwarf_Die& type) {
+  const auto [entry, is_new] = known_.try_emplace(type.addr, static_cast<uint32_t>(origins_.size() + 1));
+  if (is_new) origins_.push_back(type);
+  return {module_, entry->second};
+}
+
+TypeId TypeReader::convert_struct(const Dwarf_Die& type) {
+  return types_.declare_struct(std::string(name_of(type)), tag(type) == DW_TAG_union_type, origin_of(type),
+                               static_cast<uint32_t>(size_of(type)), AddressSpace::kUser);
+}
+
+TypeId TypeReader::convert_enum(const Dwarf_Die& type) {
+  const auto size = static_cast<uint32_t>(size_of(type));
+  if (size != 1 && size != 2 && size != 4 && size != 8) return types_.void_type();
+  std::vector<types::Enumerator> enumerators;
+  bool is_signed = false;
+  for (const Dwarf_Die& child : children(type)) {
+    std::optional<Dwarf_Attribute> value = attribute(child, DW_AT_const_value);
+    Dwarf_Sword found = 0;
+    if (tag(child) != DW_TAG_enumerator || !value || dwarf_formsdata(&*value, &found) != 0) continue;
+    is_signed |= found < 0;
+    enumerators.push_back({std::string(name_of(child)), found});
+  }
+  return types_.define_enum(std::string(name_of(type)), std::move(enumerators), size, is_signed, origin_of(type));
+}
+
+std::optional<Member> TypeReader::convert_member(const Dwarf_Die& member) {
+  const bool is_base = tag(member) == DW_TAG_inheritance;
+  if (!is_base && tag(member) != DW_TAG_member) return std::nullopt;
+  // Static members and the pointer to the virtual functions are no values of the object.
+  if (flag(member, DW_AT_external) || flag(member, DW_AT_declaration) || flag(member, DW_AT_artificial))
+    return std::nullopt;
+  uint64_t offset_bytes = 0;
+  if (own_attribute(member, DW_AT_data_member_location)) {
+    const auto offset = number(member, DW_AT_data_member_location);
+    if (!offset) return std::nullopt;  // a virtual base
+    offset_bytes = *offset;
+  }
+  const auto type = type_of(member);
+  Member out{.name = std::string(is_base ? "" : name_of(member)), .type = convert(type)};
+  uint64_t offset_bits = offset_bytes * 8;
+  if (const auto bits = number(member, DW_AT_bit_size)) {
+    out.bit_size = static_cast<uint32_t>(*bits);
+    if (const auto at = number(member, DW_AT_data_bit_offset)) {
+      offset_bits = *at;
+    } else if (const auto from_top = number(member, DW_AT_bit_offset)) {
+      // The old way counts from the most significant bit of the storage.
+      const uint64_t storage = number(member, DW_AT_byte_size).value_or(type ? size_of(*type) : 0);
+      offset_bits += storage * 8 - *from_top - *bits;
+    }
+  }
+  out.offset_bits = static_cast<uint32_t>(offset_bits);
+  return out;
+}
+
+void TypeReader::complete(TypeId struct_type) {
+  const types::Type now = types_[struct_type];
+  if (now.complete || now.origin.btf_id == 0 || now.origin.btf_id > origins_.size()) return;
+  if (!in_progress_.insert(struct_type).second) return;
+  Dwarf_Die die = origins_[now.origin.btf_id - 1];
+  if (flag(die, DW_AT_declaration))
+    if (const auto whole = file_.find_definition(tag(die), name_of(die))) die = *whole;
+  std::vector<Member> members;
+  uint32_t align = 1;
+  for (const Dwarf_Die& child : children(die)) {
+    std::optional<Member> member = convert_member(child);
+    if (!member) continue;
+    complete_parts(member->type);
+    const uint32_t needed = types_[member->type].align_bytes;
+    if (member->bit_size == 0 && needed > 0 && member->offset_bits % (needed * 8) == 0) align = std::max(align, needed);
+    members.push_back(std::move(*member));
+  }
+  const auto size = static_cast<uint32_t>(size_of(die));
+  if (size % align != 0) align = 1;
+  if (!flag(die, DW_AT_declaration)) types_.define_struct(struct_type, std::move(members), size, align);
+  in_progress_.erase(struct_type);
+}
+
+// A struct is only whole if those within it are, also as elements of an array.
+void TypeReader::complete_parts(TypeId type) {
+  while (types_[type].kind == Kind::kArray) type = types_[type].element;
+  if (types_[type].kind == Kind::kStruct && !types_[type].complete && in_progress_.size() < kMaxDepth) complete(type);
+}
+
+}  // namespace espy::symbols::dwarf
