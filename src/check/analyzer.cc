@@ -74,6 +74,7 @@ void Analyzer::check_unit(size_t index) {
   unit_ = &checked_.units[index];
   unit_index_ = index;
   scopes_.clear();
+  ended_variables_.clear();
   loop_depth_ = 0;
   // All facts exist from here on, so that references to them stay good.
   if (!checked_.ast.exprs.empty()) unit_->exprs[ExprId{static_cast<uint32_t>(checked_.ast.exprs.size() - 1)}];

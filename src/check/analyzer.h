@@ -106,6 +106,10 @@ class Analyzer final : public Checker {
 
   // ---- Variables (variables.cc)
   VariableId declare(uint64_t site, const std::string& name, Span span, bool is_let);
+  // A variable that the assignment to `target` brings into being.
+  VariableId declare_at(ExprId target, const std::string& name) {
+    return declare((uint64_t{1} << 32) | target.index, name, span(target), false);
+  }
   VariableId find_variable(std::string_view name) const;
   void add_to_variable(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span);
   void set_variable_type(VariableId id, TypeId type);
@@ -224,6 +228,7 @@ class Analyzer final : public Checker {
   Unit* unit_ = nullptr;
   size_t unit_index_ = 0;
   std::vector<Scope> scopes_;
+  std::set<std::string, std::less<>> ended_variables_;  // of this unit, whose blocks have been left
   int loop_depth_ = 0;
   bool speaks_ = false;
   bool changed_ = false;

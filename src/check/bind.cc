@@ -92,7 +92,9 @@ class Binder {
     const Uses uses = uses_of(checked_.ast, action);
     // In the order of first appearance.
     std::vector<std::pair<std::string, std::vector<ProbeId>>> groups;
+    unmatched_.clear();
     for (const syntax::AttachPoint& point : action.attach_points) bind_point(point, uses, groups);
+    for (const Unmatched& point : unmatched_) missing(point, !groups.empty());
     for (auto& [share, probes] : groups) {
       Unit unit;
       unit.action = &action;
@@ -104,6 +106,11 @@ class Binder {
 
  private:
   using Groups = std::vector<std::pair<std::string, std::vector<ProbeId>>>;
+  struct Unmatched {
+    const syntax::AttachPoint* point;
+    const spec::Provider* provider;  // null: more than one
+    std::vector<std::string> parts;
+  };
 
   const spec::Provider* find(const syntax::AttachPoint& point, const std::string& word) {
     if (const spec::Provider* provider = request_.registry.find_provider(word)) return provider;
@@ -146,7 +153,7 @@ class Binder {
       if (glob_match(to_lower(pattern), provider->name) && provider->list && !provider->needs_target_to_list)
         bind_to(*provider, point, parts, uses, groups, false);
     }
-    if (checked_.probes.size() == before) missing(point, nullptr, parts);
+    if (checked_.probes.size() == before) unmatched_.push_back({&point, nullptr, parts});
   }
 
   // With --test or --bench nothing is attached.
@@ -176,7 +183,7 @@ class Binder {
     std::vector<spec::BoundProbe> bound = provider.bind(bind);
     if (must_match || !found_wrong.has_errors())
       for (const source::Diagnostic& said : found_wrong.all()) request_.diagnostics.add(said);
-    if (bound.empty() && !found_wrong.has_errors() && must_match) missing(point, &provider, parts);
+    if (bound.empty() && !found_wrong.has_errors() && must_match) unmatched_.push_back({&point, &provider, parts});
     for (spec::BoundProbe& probe : bound) add(provider, point, std::move(probe), groups);
   }
 
@@ -219,15 +226,20 @@ class Binder {
     return near.empty() ? "" : "did you mean `" + by_last_part[near] + "`?";
   }
 
-  void missing(const syntax::AttachPoint& point, const spec::Provider* provider,
-               const std::vector<std::string>& parts) {
-    const std::string text(request_.sources.text(point.span));
+  // `has_others`: the action has attach points that match. A wildcard beside them may match nothing: scripts name what
+  // a compiler may or may not have made of a function.
+  void missing(const Unmatched& what, bool has_others) {
+    const source::Span at = what.point->span;
+    const std::string text(request_.sources.text(at));
     const std::string message = "nothing to attach to matches `" + text + "`";
-    std::string hint = provider && !has_wildcard(text) ? suggestion(*provider, parts) : "";
+    auto how = checked_.config.missing_probes;
+    if (has_others && has_wildcard(text) && how == spec::MissingProbes::kError) how = spec::MissingProbes::kWarn;
+    std::string hint = what.provider && !has_wildcard(text) ? suggestion(*what.provider, what.parts) : "";
+    if (hint.empty() && has_others) hint = "`config = { missing_probes = \"warn\" }` goes on without it";
     if (hint.empty()) hint = "`espy -l` lists what there is";
-    switch (checked_.config.missing_probes) {
-      case spec::MissingProbes::kError: request_.diagnostics.error("no-such-probe", point.span, message, hint); break;
-      case spec::MissingProbes::kWarn: request_.diagnostics.warning("no-such-probe", point.span, message); break;
+    switch (how) {
+      case spec::MissingProbes::kError: request_.diagnostics.error("no-such-probe", at, message, hint); break;
+      case spec::MissingProbes::kWarn: request_.diagnostics.warning("no-such-probe", at, message); break;
       case spec::MissingProbes::kIgnore: break;
     }
   }
@@ -260,6 +272,7 @@ class Binder {
 
   Checked& checked_;
   CheckRequest& request_;
+  std::vector<Unmatched> unmatched_;  // of the action at hand
   std::optional<Regex> filter_;
   bool left_out_ = false;
   bool has_work_ = false;  // more than begin and end

@@ -44,6 +44,7 @@ struct ExprFact {
 struct StmtFact {
   VariableId variable;  // Let, ForMap, ForRange: what it declares
   TypeId type;
+  std::vector<VariableId> outliving;  // begin here, though branches of this `if` assign them first (check/outlive.h)
 };
 
 struct Variable {

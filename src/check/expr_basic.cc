@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "check/analyzer.h"
+#include "check/outlive.h"
 
 namespace espy::check {
 
@@ -112,7 +113,9 @@ TypeId Analyzer::visit(ExprId id, const syntax::Variable& node) {
     for (const Scope& scope : scopes_)
       for (const auto& [name, unused] : scope.names) names.emplace_back(name);
     error("unset-variable", span(id), "`" + node.name + "` is used before anything is assigned to it",
-          did_you_mean(node.name, names));
+          ended_variables_.contains(node.name)
+              ? "the block that assigned it has ended: write `let " + node.name + ";` before that"
+              : did_you_mean(node.name, names));
     return {};
   }
   const VariableState& state = variables_[unit_index_][found.index];
@@ -225,10 +228,16 @@ TypeId Analyzer::visit(ExprId id, const syntax::Record& node) {
 TypeId Analyzer::visit(ExprId block, const Block& node) {
   scopes_.emplace_back();
   bool ended = false;
-  for (const StmtId id : node.statements) {
+  for (size_t i = 0; i < node.statements.size(); ++i) {
+    const StmtId id = node.statements[i];
     if (ended) {
       warning("unreachable", ast()[id].span, "this is never reached");
       ended = false;
+    }
+    unit_->stmts[id].outliving.clear();
+    for (const ExprId target : outliving_variables(ast(), node, i)) {
+      const std::string& name = ast().get<syntax::Variable>(target)->name;
+      if (!find_variable(name)) unit_->stmts[id].outliving.push_back(declare_at(target, name));
     }
     statement(id);
     const StmtNode& what = ast()[id].node;
@@ -243,6 +252,7 @@ TypeId Analyzer::visit(ExprId block, const Block& node) {
     // Macros for constants come out so.
     if (node.statements.empty()) fact(block).constant = constant(node.value);
   }
+  for (const auto& [name, variable] : scopes_.back().names) ended_variables_.emplace(name);
   scopes_.pop_back();
   return found;
 }

@@ -64,7 +64,7 @@ void Analyzer::assign_variable(ExprId target, const Assign& node, Span) {
   VariableId id = find_variable(name);
   if (!id) {
     if (node.op) error("unset-variable", span(target), "`" + name + "` is used before anything is assigned to it");
-    id = declare((uint64_t{1} << 32) | target.index, name, span(target), false);
+    id = declare_at(target, name);
   }
   if (node.op && new_type) {
     const TypeId old = unit_->variables[id].type;

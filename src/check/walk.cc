@@ -66,5 +66,6 @@ struct Walker {
 }  // namespace
 
 void walk(const Ast& ast, ExprId root, const ExprVisitor& visit) { Walker{ast, visit}.expr(root); }
+void walk(const Ast& ast, StmtId root, const ExprVisitor& visit) { Walker{ast, visit}.stmt(root); }
 
 }  // namespace espy::check

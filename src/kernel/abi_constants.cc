@@ -235,6 +235,10 @@ constexpr Row kRows[] = {
     ROW(SCHED_RR),
     ROW(SCHED_BATCH),
     ROW(SCHED_IDLE),
+    // States of a task; no header for user space has them
+    {"TASK_RUNNING", 0},
+    {"TASK_INTERRUPTIBLE", 1},
+    {"TASK_UNINTERRUPTIBLE", 2},
 };
 #undef ROW
 

@@ -23,18 +23,21 @@ void UnitLowering::statements(const std::vector<StmtId>& list) {
 void UnitLowering::statement(StmtId id) {
   ir().at(ast()[id].span);
   const auto declared = [&] { return unit_->fact(id).variable; };
+  const auto begin = [&](VariableId variable) {
+    const TypeId type = unit_->variables[variable].type;
+    if (!type.valid() || types()[type].kind == Kind::kVoid) return;
+    if (is_scalar(type)) return write_variable(variable, {type, ir().constant(0)});
+    declare(variable);
+    zero(variable_address(variable), types()[type].size_bytes);
+  };
+  for (const VariableId variable : unit_->fact(id).outliving) begin(variable);
   std::visit(Overloaded{
                  [&](const syntax::ExprStmt& node) { discard(node.value); },
                  [&](const syntax::Discard& node) { discard(node.value); },
                  [&](const syntax::Assign& node) { assign(node); },
                  [&](const syntax::Let& node) {
                    if (!declared().valid()) return;
-                   const TypeId type = unit_->variables[declared()].type;
-                   if (node.value.valid()) return assign_variable(declared(), node.value);
-                   if (!type.valid() || types()[type].kind == Kind::kVoid) return;
-                   if (is_scalar(type)) return write_variable(declared(), {type, ir().constant(0)});
-                   declare(declared());
-                   zero(variable_address(declared()), types()[type].size_bytes);
+                   return node.value.valid() ? assign_variable(declared(), node.value) : begin(declared());
                  },
                  [&](const syntax::While& node) { loop_while(node); },
                  [&](const syntax::Unroll& node) { unroll(node); },
