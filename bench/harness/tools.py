@@ -29,7 +29,7 @@ class Tools:
         self.build()
 
     def build(self):
-        for name in ["floor", "spawn"]:
+        for name in ["floor", "spawn", "stamp"]:
             compile_if_older(self.directory / name, BENCH / "c" / f"{name}.c", ["gcc", "-O2", "-Wall", "-static"])
         compile_if_older(self.directory / "reads", BENCH / "c" / "reads.c", ["gcc", "-O2", "-Wall"])
         if not shutil.which("clang"):

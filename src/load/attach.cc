@@ -10,7 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "base/strings.h"
 #include "load/linux.h"
@@ -35,14 +37,21 @@ Result<uint32_t> pmu_type(const std::string& name) {
 
 }  // namespace
 
-Status LinuxMachine::keep_link(ProgramId program, long fd, std::string_view what) {
+Status LinuxMachine::may_attach() const {
+  if (is_cancelled_ && is_cancelled_()) return fail("interrupted", ECANCELED);
+  return {};
+}
+
+Status LinuxMachine::keep_link(ProgramId program, long fd, std::string_view what, uint64_t places) {
   if (fd < 0) return fail_errno("cannot attach to " + std::string(what), static_cast<int>(-fd));
   links_.emplace_back(static_cast<int>(fd));
+  places_ += places;
   if (attach_types_[program] == kAttachKprobeMulti) counting_links_.emplace_back(program, static_cast<int>(fd));
   return {};
 }
 
 Status LinuxMachine::attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) {
+  TRY_STATUS(may_attach());
   RawTracepointAttr attr;
   attr.name = address_of(name.c_str());
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
@@ -51,6 +60,7 @@ Status LinuxMachine::attach_raw_tracepoint(ProgramId program, const std::string&
 }
 
 Status LinuxMachine::attach_tracing(ProgramId program, uint64_t cookie) {
+  TRY_STATUS(may_attach());
   LinkCreateAttr attr;
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.attach_type = attach_types_[program];
@@ -59,6 +69,7 @@ Status LinuxMachine::attach_tracing(ProgramId program, uint64_t cookie) {
 }
 
 Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) {
+  TRY_STATUS(may_attach());
   perf_event_attr attr = {};
   attr.type = event.type;
   attr.config = event.config;
@@ -83,12 +94,12 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
     if (::ioctl(perf.get(), PERF_EVENT_IOC_SET_BPF, programs_[program].get()) < 0)
       return fail_errno("cannot attach to the perf event", errno);
   } else {
-    perf_events_.emplace_back(static_cast<int>(link_fd));
+    slow_to_close_.emplace_back(static_cast<int>(link_fd));
     counting_links_.emplace_back(program, static_cast<int>(link_fd));
   }
   if (::ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0) < 0) return fail_errno("cannot enable the perf event", errno);
   if (event.type == PERF_TYPE_BREAKPOINT) watchpoints_.emplace_back(event.config1, perf.get());
-  perf_events_.push_back(std::move(perf));
+  slow_to_close_.push_back(std::move(perf));
   return {};
 }
 
@@ -159,6 +170,7 @@ Status LinuxMachine::attach_uprobe(ProgramId program, const std::string& path, u
 }
 
 Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) {
+  TRY_STATUS(may_attach());
   constexpr uint32_t kReturnFlag = 1;  // BPF_F_UPROBE_MULTI_RETURN
   LinkCreateAttr attr;
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
@@ -172,7 +184,7 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
   attr.uprobe_multi.count = static_cast<uint32_t>(probes.offsets.size());
   attr.uprobe_multi.flags = probes.is_return ? kReturnFlag : 0;
   attr.uprobe_multi.pid = probes.pid;
-  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.path);
+  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.path, probes.offsets.size());
 }
 
 Status LinuxMachine::attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) {
@@ -185,6 +197,7 @@ Status LinuxMachine::attach_kprobe(ProgramId program, const Kprobe& probe, uint6
 }
 
 Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) {
+  TRY_STATUS(may_attach());
   constexpr uint32_t kReturnFlag = 1;  // BPF_F_KPROBE_MULTI_RETURN
   std::vector<uint64_t> names;
   for (const std::string& function : probes.functions) names.push_back(address_of(function.c_str()));
@@ -197,7 +210,7 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
   attr.kprobe_multi.syms = address_of(names.data());
   attr.kprobe_multi.cookies = address_of(probes.cookies.data());
   const std::string more = names.size() > 1 ? fmt::format(" and {} more functions", names.size() - 1) : "";
-  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.functions.front() + more);
+  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.functions.front() + more, names.size());
 }
 
 namespace {
@@ -209,6 +222,27 @@ namespace {
   long got = 0;
   do got = ::read(iterator, nothing, sizeof(nothing));
   while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
+  ::_exit(0);
+}
+
+// Waits in a child until its parent is gone, however it went.
+void wait_for_death_of(pid_t parent) {
+  ::setsid();
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
+  sigset_t death;
+  sigemptyset(&death);
+  sigaddset(&death, SIGUSR2);
+  timespec once_a_second = {1, 0};
+  while (::getppid() == parent) ::sigtimedwait(&death, nullptr, &once_a_second);
+}
+
+// A file would outlive a tracer that is killed.
+[[noreturn]] void unlink_when_orphaned(pid_t parent, const char* path) {
+  wait_for_death_of(parent);
+  ::unlink(path);
   ::_exit(0);
 }
 
@@ -227,6 +261,8 @@ Status LinuxMachine::pin_walk(ProgramId program, const std::string& path) {
     return fail_errno("cannot make " + path, static_cast<int>(-result),
                       "a BPF file system has to be there: mount -t bpf bpf /sys/fs/bpf");
   pins_.push_back(path);
+  const pid_t parent = ::getpid();
+  if (::fork() == 0) unlink_when_orphaned(parent, path.c_str());
   return {};
 }
 
@@ -257,38 +293,34 @@ namespace {
 // What the closing helper does: wait until its parent is gone, let go of the terminal and pipes, and exit, which closes
 // the rest.
 [[noreturn]] void close_when_orphaned(pid_t parent) {
-  ::setsid();
-  sigset_t all;
-  sigfillset(&all);
-  ::sigprocmask(SIG_BLOCK, &all, nullptr);
-  ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
-  sigset_t death;
-  sigemptyset(&death);
-  sigaddset(&death, SIGUSR2);
-  timespec once_a_second = {1, 0};
-  while (::getppid() == parent) ::sigtimedwait(&death, nullptr, &once_a_second);
+  wait_for_death_of(parent);
   for (int fd = 0; fd <= 2; ++fd) ::close(fd);
   ::_exit(0);
 }
 
 }  // namespace
 
-// Closing a perf event waits for a grace period, 50 to 100 ms each, and so does exiting with one open. A child that
-// shares the descriptor table takes the waiting over: our own exit then closes nothing.
+// Closing a perf event waits for a grace period, 50 to 100 ms each, and so does exiting with one open; closing many
+// other links adds up, too. A child that shares the descriptor table takes the waiting over: our own exit then closes
+// nothing.
 void LinuxMachine::detach_all() {
+  constexpr uint64_t kQuickLinks = 4, kQuickPlaces = 500;
   note_missed_events();
   for (const std::string& path : pins_) ::unlink(path.c_str());
   pins_.clear();
+  if (links_.size() > kQuickLinks || places_ > kQuickPlaces)
+    std::ranges::move(links_, std::back_inserter(slow_to_close_));
   links_.clear();
-  if (perf_events_.empty()) return;
-  for (const OwnedFd& fd : perf_events_) ::ioctl(fd.get(), PERF_EVENT_IOC_DISABLE, 0);
+  places_ = 0;
+  if (slow_to_close_.empty()) return;
+  for (const OwnedFd& fd : slow_to_close_) ::ioctl(fd.get(), PERF_EVENT_IOC_DISABLE, 0);  // of a link: no effect
   const pid_t parent = ::getpid();
   const long child = ::syscall(__NR_clone, CLONE_FILES | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
   if (child == 0) close_when_orphaned(parent);
   if (child > 0) {
-    for (OwnedFd& fd : perf_events_) fd.release();  // the table outlives us in the child
+    for (OwnedFd& fd : slow_to_close_) fd.release();  // the table outlives us in the child
   }
-  perf_events_.clear();
+  slow_to_close_.clear();
 }
 
 }  // namespace espy::load

@@ -34,6 +34,7 @@ Result<OwnedFd> open_module_btf(const std::string& module);
 
 class LinuxMachine final : public Machine {
  public:
+  ~LinuxMachine() override { detach_all(); }
   bool try_feature(kernel::Feature feature) override;
   void use_btf(BtfLookup lookup) override { btf_ = std::move(lookup); }
 
@@ -63,7 +64,8 @@ class LinuxMachine final : public Machine {
   Status start_walk(ProgramId program) override;
   Status pin_walk(ProgramId program, const std::string& path) override;
   std::vector<int> walks() const override;
-  uint64_t attached_count() const override { return links_.size() + perf_events_.size(); }
+  uint64_t attached_count() const override { return links_.size() + slow_to_close_.size(); }
+  void cancel_attaching_when(std::function<bool()> is_cancelled) override { is_cancelled_ = std::move(is_cancelled); }
   void detach_watchpoints(uint64_t address) override;
   std::optional<uint64_t> skipped_runs(ProgramId program) override;
   void detach_all() override;
@@ -84,7 +86,8 @@ class LinuxMachine final : public Machine {
   Status load_program(ProgramId id, const program::Program& whole, const source::Sources& sources);
   Status visit_batches(const LoadedMap& map,
                        const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);
-  Status keep_link(ProgramId program, long fd, std::string_view what);
+  Status keep_link(ProgramId program, long fd, std::string_view what, uint64_t places = 1);
+  Status may_attach() const;
   void note_missed_events();
   std::optional<uint64_t> missed_events(ProgramId program) const;
   bool try_helper(uint32_t helper, uint32_t program_type);
@@ -92,9 +95,11 @@ class LinuxMachine final : public Machine {
 
   Table<MapId, LoadedMap> maps_;
   Table<ProgramId, OwnedFd> programs_;
-  Table<ProgramId, uint32_t> attach_types_;                     // as the programs were loaded with
-  std::vector<OwnedFd> links_;                                  // closed at once: raw tracepoints, multi links, tracing
-  std::vector<OwnedFd> perf_events_;                            // slow to close: perf events and their links
+  Table<ProgramId, uint32_t> attach_types_;  // as the programs were loaded with
+  std::vector<OwnedFd> links_;               // raw tracepoints, multi links, tracing
+  std::vector<OwnedFd> slow_to_close_;       // perf events and their links
+  uint64_t places_ = 0;                      // in the kernel's and in programs' code that `links_` stand on
+  std::function<bool()> is_cancelled_;
   std::vector<std::pair<ProgramId, int>> counting_links_;       // that may know how many events they missed
   std::map<ProgramId, std::optional<uint64_t>> missed_events_;  // of those that are detached; nothing: not counted
   std::vector<std::string> pins_;                               // files to remove

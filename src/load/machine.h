@@ -127,6 +127,8 @@ class Machine {
   virtual Status pin_walk(ProgramId program, const std::string& path);
   virtual std::vector<int> walks() const { return {}; }
   virtual uint64_t attached_count() const = 0;
+  // Asked before each attaching: once it says true, all of them fail with ECANCELED. A wildcard may take seconds.
+  virtual void cancel_attaching_when(std::function<bool()>) {}
   // A function of a wildcard that nobody may probe, and why: said at the end.
   struct LeftOut {
     std::string name;
@@ -134,6 +136,7 @@ class Machine {
   };
   void leave_out(LeftOut function) { left_out_.push_back(std::move(function)); }
   const std::vector<LeftOut>& left_out() const { return left_out_; }
+  void forget_left_out() { left_out_.clear(); }  // where it was not the kernel that refused
   virtual void detach_watchpoints(uint64_t) {}  // of this address
   // Events of its probes for which the kernel did not run the program, as it, or another, was running already. Of what
   // is attached, and of what `detach_all` has detached. Nothing where the kernel does not count them.

@@ -50,6 +50,12 @@ bool is_on_signal(const spec::Provider& provider) {
 
 bool is_edge(const spec::Provider& provider) { return provider.phase != spec::Provider::Phase::kAttached; }
 
+bool is_ending_signal_pending() {
+  sigset_t pending;
+  ::sigpending(&pending);
+  return std::ranges::any_of(kEndingSignals, [&](int signal) { return ::sigismember(&pending, signal) == 1; });
+}
+
 OwnedFd open_pidfd(uint32_t pid) { return OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
 // Signals that end the run, as a descriptor; blocked while it lives.
@@ -565,7 +571,11 @@ Result<int> Session::run() {
   start_clock();
   TRY_STATUS(run.run_phase(spec::Provider::Phase::kBegin));
   const bool is_attached = run.has_attached_probes() && !has_exit_flag();
-  if (is_attached) TRY_STATUS(run.attach());
+  // Who loses patience while thousands of probes are attached gets the prompt back, too.
+  impl_->machine.cancel_attaching_when(is_ending_signal_pending);
+  if (const Status done = is_attached ? run.attach() : Status(); !done && !is_ending_signal_pending())
+    return tl::unexpected(done.error());
+  if (is_ending_signal_pending()) impl_->machine.forget_left_out();
   sink_.attached(program_.probes.size());
   notify_manager("READY=1\nSTATUS=Tracing");
   drain_all();  // what begin said comes behind that
