@@ -148,10 +148,11 @@ bool DebugInfo::knows(uint64_t address) const { return state_->file->function_at
 std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, bool is_inner) {
   const auto site = dwarf::site_at(*state_->file, address);
   if (!site) return {};
-  if (site->is_entry() && !is_inner) return state_->entry_arguments(types, *site);
   const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(site->function, address);
+  const size_t scope = State::argument_scope(scopes, is_inner);
+  if (site->is_entry() && scope == 0) return state_->entry_arguments(types, *site);
   std::vector<DebugVariable> out;
-  for (const VisibleVariable& each : dwarf::variables_of(scopes[State::argument_scope(scopes, is_inner)]))
+  for (const VisibleVariable& each : dwarf::variables_of(scopes[scope]))
     if (each.is_parameter && !each.name.empty()) out.push_back(state_->describe(types, each, *site));
   return out;
 }

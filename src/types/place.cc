@@ -50,6 +50,8 @@ class Formula {
     return text.find_first_of(" +") == text.npos ? text : "(" + text + ")";
   }
 
+  static std::string term(const std::string& text) { return text.find(' ') == text.npos ? text : "(" + text + ")"; }
+
   std::string pop() {
     if (stack_.empty()) return "?";
     std::string out = std::move(stack_.back());
@@ -77,7 +79,7 @@ class Formula {
     const std::string left = pop();
     if (step.op != Op::kAdd)
       return stack_.push_back(fmt::format("{} {} {}", whole(left), operator_of(step.op), whole(right)));
-    stack_.push_back(right.starts_with('-') ? left + right : left + "+" + right);
+    stack_.push_back(term(left) + (right.starts_with('-') ? "" : "+") + term(right));
   }
 
   void pick(size_t below) { stack_.push_back(below < stack_.size() ? stack_[stack_.size() - 1 - below] : "?"); }

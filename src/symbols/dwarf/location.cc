@@ -61,9 +61,9 @@ class Translator {
   bool is_in_frame(const PlacePiece& piece) const {
     const auto is_register = [](const PlaceStep& step) { return step.op == Op::kRegister; };
     if (piece.kind != PlacePiece::Kind::kMemory || std::ranges::none_of(piece.steps, is_register)) return false;
-    const bool is_callers = site_.is_entry() && piece.steps.size() == 3 && is_register(piece.steps[0]) &&
-                            piece.steps[0].operand == arch_.stack_pointer_offset && piece.steps[2].op == Op::kAdd &&
-                            piece.steps[1].operand >= arch_.stack_argument_start_bytes;
+    const bool is_callers = is_by_frame_address_ && site_.is_entry() && piece.steps.size() == 3 &&
+                            is_register(piece.steps[0]) && piece.steps[0].operand == arch_.stack_pointer_offset &&
+                            piece.steps[2].op == Op::kAdd && piece.steps[1].operand >= arch_.stack_argument_start_bytes;
     return !is_callers;
   }
 
@@ -234,6 +234,7 @@ class Translator {
   void call_frame_address() {
     const auto found = file_.frame_address(site_.address);
     if (!found) return fail("has its place relative to a frame that nothing describes");
+    is_by_frame_address_ = true;
     run(nullptr, found->ops, found->count);
   }
 
@@ -396,6 +397,7 @@ class Translator {
   Operations steps_;
   std::vector<Slot> stack_;
   std::string why_;
+  bool is_by_frame_address_ = false;
   int nesting_ = 0;
 };
 
