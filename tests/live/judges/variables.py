@@ -274,7 +274,8 @@ def main():
             if subprocess.run(["which", way[0]], capture_output=True).returncode != 0:
                 continue
             binary = os.path.join(directory, f"program{number}")
-            command = [*way[:1], "-g", *way[1:], "-w", "-o", binary, "program.c"]
+            # Without padding: not every kernel has probes on it.
+            command = [*way[:1], "-g", *way[1:], "-w", "-falign-loops=1", "-falign-jumps=1", "-o", binary, "program.c"]
             subprocess.run(command, cwd=directory, check=True)
             agreed, wrong, beyond, unread = judge(espy, directory, binary)
             print(f"{' '.join(way)}: {agreed} values agree, {wrong} do not, {beyond} only gdb has, {unread} places not reached")
