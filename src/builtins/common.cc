@@ -187,4 +187,48 @@ TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call
   return check_values(checker, call, true);
 }
 
+// ---- Processes whose addresses will be named ------------------------------------------------------------------------
+//
+// A process may be gone when its stack is shown, and /proc/PID/maps with it. So the first time that a program takes an
+// address of a process, it tells user space, which takes down the mappings at once. Which processes were told of is in
+// an LRU hash: 8 ns a stack, and a process that was forgotten is merely told of again.
+
+namespace {
+
+constexpr const char* kRemember = "__remember_process";  // stack.cc has the row
+constexpr std::string_view kSeenMap = "seen_processes";
+constexpr uint32_t kSeenProcesses = 4096;
+
+program::MapId seen_map(program::Program& program) {
+  for (const program::MapId id : program.maps.ids())
+    if (program.maps[id].name == kSeenMap) return id;
+  return program.maps.add({.name = std::string(kSeenMap),
+                           .kind = program::MapKind::kLruHash,
+                           .key_size = 4,
+                           .value_size = 8,
+                           .max_entries = kSeenProcesses,
+                           .is_preallocated = true});
+}
+
+}  // namespace
+
+ValueId current_pid(Lowering& lowering) {
+  ir::Builder& ir = lowering.ir();
+  return ir.binary(Op::k_shr, ir.call(ir::Helper::get_current_pid_tgid, {}), 32);
+}
+
+void remember_process(Lowering& lowering, ValueId pid, source::Span span) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId map = ir.map(seen_map(lowering.program()));
+  const ValueId key = lowering.memory(8, "seen_pid");
+  ir.store(8, key, pid);
+  lowering.when(Condition::eq, ir.call(ir::Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
+    const ValueId value = lowering.memory(8, "seen");
+    ir.store(8, value, ir.constant(1));
+    ir.call(ir::Helper::map_update_elem, {map, key, value, ir.constant(0)});
+    const Operand told = lowering.scalar_operand(lowering.types().int_type(4, false), pid);
+    lowering.emit_event(kRemember, {{{}, told}}, span);
+  });
+}
+
 }  // namespace espy::builtins

@@ -39,6 +39,10 @@ std::string choices(std::string_view word, const std::vector<std::string>& names
 lower::Operand kernel_member(lower::Lowering& lowering, ir::ValueId base, types::TypeId struct_type,
                              std::initializer_list<std::string_view> path);
 
+ir::ValueId current_pid(lower::Lowering& lowering);
+// Lets user space take down where a process has its code, before the process is gone; once for each.
+void remember_process(lower::Lowering& lowering, ir::ValueId pid, source::Span span);
+
 // printf(format, ...) and its kin: whether the format can be read, and the values go with it. Where they do, the
 // session and whoever else parses it again can rely on it.
 types::TypeId check_format(check::Checker& checker, const spec::CallSite& call);

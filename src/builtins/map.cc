@@ -64,10 +64,17 @@ bool takes_stack(const syntax::Ast& ast, ExprId expr, const types::Type& type) {
 // What was kept with the stack; nothing where it could not be taken.
 ir::ValueId kept_length(Lowering& lowering, const Operand& stack) {
   ir::Builder& ir = lowering.ir();
-  const ir::ValueId reference = stack.is_address ? ir.load(8, lowering.in_our_memory(stack).value) : stack.value;
+  const ir::ValueId place = stack.is_address ? lowering.in_our_memory(stack).value : ir::ValueId();
+  const ir::ValueId reference = stack.is_address ? ir.load(8, place) : stack.value;
+  const auto of_reference = [&] {
+    return lowering.select(
+        ir::Condition::slt, reference, ir.constant(0), [&] { return ir.constant(0); },
+        [&] { return ir.binary(ir::Op::k_shr, reference, 32); });
+  };
+  if (!stack.is_address) return of_reference();
+  const ir::ValueId unwound = ir.load(4, place, 12);
   return lowering.select(
-      ir::Condition::slt, reference, ir.constant(0), [&] { return ir.constant(0); },
-      [&] { return ir.binary(ir::Op::k_shr, reference, 32); });
+      ir::Condition::ne, unwound, ir.constant(0), [&] { return unwound; }, of_reference);
 }
 
 TypeId check_len(Checker& checker, const CallSite& call) {

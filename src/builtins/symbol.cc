@@ -1,4 +1,4 @@
-// Stacks, and addresses to and from names. In BPF all of these are numbers; names are found when they are shown.
+// Addresses to and from names. In BPF all of these are numbers; names are found when they are shown.
 #include <elf.h>
 #include <sys/stat.h>
 
@@ -10,7 +10,7 @@
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
-#include "runtime/session.h"
+#include "symbols/symbols.h"
 
 namespace espy::builtins {
 
@@ -23,133 +23,10 @@ using ir::Op;
 using ir::ValueId;
 using lower::Lowering;
 using lower::Operand;
-using runtime::EventView;
 using spec::BuiltinKind;
 using spec::CallSite;
 using types::Kind;
-using types::StackMode;
 using types::TypeId;
-
-// ---- Processes whose addresses will be named ------------------------------------------------------------------------
-//
-// A process may be gone when its stack is shown, and /proc/PID/maps with it. So the first time that a program takes an
-// address of a process, it tells user space, which takes down the mappings at once. Which processes were told of is in
-// an LRU hash: 8 ns a stack, and a process that was forgotten is merely told of again.
-
-constexpr const char* kRemember = "__remember_process";
-constexpr std::string_view kSeenMap = "seen_processes";
-constexpr uint32_t kSeenProcesses = 4096;
-
-program::MapId seen_map(program::Program& program) {
-  for (const program::MapId id : program.maps.ids())
-    if (program.maps[id].name == kSeenMap) return id;
-  return program.maps.add({.name = std::string(kSeenMap),
-                           .kind = program::MapKind::kLruHash,
-                           .key_size = 4,
-                           .value_size = 8,
-                           .max_entries = kSeenProcesses,
-                           .is_preallocated = true});
-}
-
-ValueId current_pid(Lowering& lowering) {
-  ir::Builder& ir = lowering.ir();
-  return ir.binary(Op::k_shr, ir.call(Helper::get_current_pid_tgid, {}), 32);
-}
-
-void remember_process(Lowering& lowering, ValueId pid, source::Span span) {
-  ir::Builder& ir = lowering.ir();
-  const ValueId map = ir.map(seen_map(lowering.program()));
-  const ValueId key = lowering.memory(8, "seen_pid");
-  ir.store(8, key, pid);
-  lowering.when(Condition::eq, ir.call(Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
-    const ValueId value = lowering.memory(8, "seen");
-    ir.store(8, value, ir.constant(1));
-    ir.call(Helper::map_update_elem, {map, key, value, ir.constant(0)});
-    const Operand told = lowering.scalar_operand(lowering.types().int_type(4, false), pid);
-    lowering.emit_event(kRemember, {{{}, told}}, span);
-  });
-}
-
-void handle_remember(EventView& event) { event.session().symbols().remember(static_cast<uint32_t>(event.integer(0))); }
-
-// ---- kstack, ustack -------------------------------------------------------------------------------------------------
-
-constexpr uint32_t kDefaultFrames = 127;
-constexpr int64_t kMaxFrames = 1024;
-
-struct ModeRow {
-  std::string_view word;
-  StackMode mode;
-};
-constexpr ModeRow kModes[] = {
-    {"bpftrace", StackMode::kBpftrace},
-    {"perf", StackMode::kPerf},
-    {"raw", StackMode::kRaw},
-    {"build_id", StackMode::kBuildId},
-};
-
-// Both arguments may stand alone: (mode), (frames), (mode, frames).
-template <bool kIsUser>
-TypeId check_stack(Checker& checker, const CallSite& call) {
-  StackMode mode = checker.config().stack_mode;
-  uint32_t frames = kDefaultFrames;
-  for (const syntax::ExprId argument : call.arguments) {
-    const source::Span span = checker.ast()[argument].span;
-    if (const auto word = checker.text(argument)) {
-      const auto row = std::ranges::find(kModes, *word, &ModeRow::word);
-      if (row == std::end(kModes) || (row->mode == StackMode::kBuildId && !kIsUser)) {
-        std::vector<std::string> words = {"bpftrace", "perf", "raw"};
-        if (kIsUser) words.emplace_back("build_id");
-        checker.error("stack-mode", span, "there is no stack mode `" + *word + "`", choices(*word, words));
-      } else {
-        mode = row->mode;
-      }
-    } else if (const auto number = checker.integer(argument)) {
-      if (*number < 1 || *number > kMaxFrames)
-        checker.error("stack-frames", span, "a stack has 1 to 1024 frames");
-      else
-        frames = static_cast<uint32_t>(*number);
-    }
-  }
-  if (call.arguments.size() == 2 && (!checker.text(call.arguments[0]) || checker.text(call.arguments[1])))
-    checker.error("stack-arguments", call.span, "the mode comes first, then the number of frames");
-  return checker.types().stack(kIsUser, mode, frames);
-}
-
-// A stack's id; where the script asks for lengths, with the number of frames above it.
-ValueId take_stack(Lowering& lowering, TypeId type) {
-  ir::Builder& ir = lowering.ir();
-  const ValueId map = ir.map(lowering.stack_map(type));
-  const ValueId id = ir.call(Helper::get_stackid, {ir.context(), map, stack_flags(lowering, lowering.types()[type])});
-  // EEXIST: another stack has its place. (EFAULT: there is no such stack, as of a user in a kernel thread.)
-  lowering.when(Condition::eq, id, ir.constant(-EEXIST), [&] {
-    lowering.count_loss(program::LossKind::kStack, "there are too many different stacks; stacks lost");
-  });
-  if (!lowering.checked().measures_stacks) return id;
-  return lowering.select(
-      Condition::slt, id, ir.constant(0), [&] { return id; },
-      [&] {
-        const ValueId frames = frame_count(lowering, lowering.types()[type]);
-        return ir.binary(Op::k_or, id, ir.binary(Op::k_shl, frames, 32));
-      });
-}
-
-Operand lower_kstack(Lowering& lowering, const CallSite& call) {
-  const TypeId type = lowering.type(call.expr);
-  return lowering.scalar_operand(type, take_stack(lowering, type));
-}
-
-Operand lower_ustack(Lowering& lowering, const CallSite& call) {
-  ir::Builder& ir = lowering.ir();
-  const TypeId type = lowering.type(call.expr);
-  const ValueId pid = current_pid(lowering);
-  remember_process(lowering, pid, call.span);
-  const ValueId id = take_stack(lowering, type);
-  Operand out{type, lowering.memory(16, "ustack"), true};
-  ir.store(8, out.value, id);
-  ir.store(8, out.value, pid, 8);
-  return out;
-}
 
 // ---- ksym, usym
 
@@ -336,18 +213,6 @@ Operand lower_cgroup_path(Lowering& lowering, const CallSite& call) {
 }
 
 constexpr spec::Builtin kRows[] = {
-    {.sig = "any kstack(literal any mode = bpftrace, literal any frames = 127)",
-     .doc = "The kernel's stack. Modes are `bpftrace`, `perf` and `raw`; `kstack(3)` has three frames.",
-     .kind = BuiltinKind::kVariable,
-     .check = check_stack<false>,
-     .lower = lower_kstack,
-     .example = "tracepoint:raw_syscalls:sys_enter { @[kstack(3)] = count(); exit(); }"},
-    {.sig = "any ustack(literal any mode = bpftrace, literal any frames = 127)",
-     .doc = "The process' stack, followed by frame pointers. Modes are `bpftrace`, `perf`, `raw` and `build_id`.",
-     .kind = BuiltinKind::kVariable,
-     .check = check_stack<true>,
-     .lower = lower_ustack,
-     .example = "tracepoint:raw_syscalls:sys_enter { @[ustack(perf, 5)] = count(); exit(); }"},
     {.sig = "ksym ksym(int address)",
      .doc = "The kernel's function or variable at an address.",
      .lower = lower_ksym,
@@ -379,9 +244,6 @@ constexpr spec::Builtin kRows[] = {
          "The path of a control group, `unified:/user.slice`; nothing if the hierarchy's name does not match `filter`.",
      .lower = lower_cgroup_path,
      .example = "begin { print(cgroup_path(cgroup)); }"},
-    {.sig = "void __remember_process(int pid)",
-     .doc = "Internal: tells the symbolizer of a process before it ends.",
-     .handle = handle_remember},
 };
 
 }  // namespace

@@ -188,6 +188,10 @@ constexpr std::array kKeys = {
     Key{"stack_mode", "", set_stack_mode,
         "How stacks are shown where the call does not say: bpftrace, perf, raw or build_id.",
         [](const Config&) -> std::string { return "bpftrace"; }},
+    Key{"unwind_table_rows", "", set_number<&Config::unwind_table_rows, 1 << 10, 1 << 27>,
+        "The room for the tables by which user stacks are unwound, in rows of 8 bytes, rounded up to a power of two. "
+        "A C library takes 30,000.",
+        show_number<&Config::unwind_table_rows>},
     Key{"missing_probes", "", set_missing_probes,
         "What an attach point that matches nothing is: error, warn or ignore.",
         [](const Config&) -> std::string { return "error"; }},

@@ -95,9 +95,12 @@ Status set_probe_filter(Options& options, std::string_view text) {
   return regex ? Status() : tl::unexpected(regex.error());
 }
 
-Status refuse_dwarf(Options&, std::string_view) {
-  return fail("--dwarf-pid is for stacks that are unwound by DWARF, which espy does not do", 0,
-              "ustack follows frame pointers: build the program with -fno-omit-frame-pointer");
+Status set_unwound_pid(Options& options, std::string_view text) {
+  const auto pid = parse_int(text);
+  if (!pid || *pid <= 0 || *pid > INT32_MAX)
+    return fail("--dwarf-pid needs a process id, not `" + std::string(text) + "`");
+  options.unwound_pids.push_back(static_cast<uint32_t>(*pid));
+  return {};
 }
 
 Status set_no_feature(Options& options, std::string_view text) {
@@ -155,7 +158,9 @@ constexpr OptionRow kRows[] = {
      set_debug_directories},
     {0, "traceable-functions", "FILE", "take the kernel functions that may be traced from this file, one a line",
      set_traceable_functions},
-    {0, "dwarf-pid", "PID", "refused: stacks are unwound by frame pointers", refuse_dwarf},
+    {0, "dwarf-pid", "PID",
+     "read what unwinding this process' stacks takes before tracing begins; others' is read when they come",
+     set_unwound_pid},
     {0, "usdt-file-activation", "", "accepted; semaphores of USDT probes always count for every process of a file",
      accept},
     {0, "test", "", "run the program's `test` probes, and show which fail", set_flag<&Options::runs_tests>},

@@ -33,6 +33,7 @@ struct Options {
   bool runs_tests = false;
   bool runs_benchmarks = false;
   std::optional<uint32_t> pid;
+  std::vector<uint32_t> unwound_pids;  // --dwarf-pid
   std::optional<std::string> command;
   std::optional<std::string> output_file;
   std::string format = "text";

@@ -231,8 +231,10 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   session_options.shows_ledger = options.verbose || (options.strict && options.format == "json");
   session_options.is_strict = options.strict;
   session_options.watched_pid = options.pid;
+  session_options.unwound_pids = options.unwound_pids;
   if (child) {
     session_options.child_pid = child->pid();
+    session_options.child_program = runtime::split_command(*options.command).front();
     session_options.on_attached = [&] { return child->let_go(); };
   }
   if (prepare) prepare(program, *e, session_options);

@@ -141,6 +141,9 @@ class Lowering {
             const std::function<void()>& otherwise = nullptr);
   // The map in which the stacks of `type` are kept; made at first use.
   virtual program::MapId stack_map(TypeId type) = 0;
+  // A function that helpers such as bpf_loop call back, of this name; `body` writes it, once, by ir(), and has no use
+  // of memory(), variables or the context.
+  virtual ir::FunctionId callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) = 0;
 };
 
 }  // namespace espy::lower

@@ -231,32 +231,18 @@ ValueId UnitLowering::remove(const MapElement& element) {
 
 // ---- Length
 
-FunctionId UnitLowering::counting_callback() {
-  const FunctionId outer = function_id_;
-  ir::Builder* outer_builder = builder_;
-  const FunctionId id = begin_function("count_keys", 4, true);
-  {
-    function_id_ = id;
-    ir::Builder builder(function());
-    builder_ = &builder;
-    builder.enter(builder.add_block("entry"));
-    const ValueId counter = builder.param(3);
-    builder.store(8, counter, builder.binary(Op::k_add, builder.load(8, counter), 1));
-    builder.ret(0);
-  }
-  function_id_ = outer;
-  builder_ = outer_builder;
-  return id;
-}
-
 ValueId UnitLowering::length(ScriptMapId id) {
   const program::ScriptMap map = script_map(id);
   if (!map.map.valid()) return ir().load(8, scalar_slot(map));
   if (const auto sum = kernel().kfunc_id("bpf_map_sum_elem_count")) return ir().kfunc(*sum, {ir().map(map.map)}, false);
   const ValueId counter = memory(8, "length");
   ir().store(8, counter, ir().constant(0));
-  const FunctionId callback = counting_callback();
-  ir().call(Helper::for_each_map_elem, {ir().map(map.map), ir().function_address(callback), counter, ir().constant(0)});
+  const FunctionId count = callback("count_keys", 4, [&] {
+    const ValueId place = ir().param(3);
+    ir().store(8, place, ir().binary(Op::k_add, ir().load(8, place), 1));
+    ir().ret(0);
+  });
+  ir().call(Helper::for_each_map_elem, {ir().map(map.map), ir().function_address(count), counter, ir().constant(0)});
   return ir().load(8, counter);
 }
 

@@ -26,6 +26,21 @@ FunctionId UnitLowering::begin_function(std::string name, uint32_t parameters, b
   return id;
 }
 
+FunctionId UnitLowering::callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) {
+  if (const auto known = callbacks_.find(name); known != callbacks_.end()) return known->second;
+  const FunctionId outer = function_id_;
+  ir::Builder* outer_builder = builder_;
+  const FunctionId id = callbacks_[name] = function_id_ = begin_function(name, parameters, true);
+  ir::Builder builder(function());
+  builder.at(outer_builder->span());
+  builder_ = &builder;
+  builder.enter(builder.add_block("entry"));
+  body();
+  function_id_ = outer;
+  builder_ = outer_builder;
+  return id;
+}
+
 void UnitLowering::lower(program::ProgramId program) {
   program_id_ = program;
   main_id_ = function_id_ = begin_function(shared_.program.programs[program].name, 1, false);

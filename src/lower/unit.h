@@ -86,6 +86,7 @@ class UnitLowering : public Lowering {
   void end_action() override;
   void set_exit_flag() override;
   program::MapId stack_map(TypeId type) override { return shared_.stack_map(type); }
+  FunctionId callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) override;
 
  private:
   // Where a variable lives: a register's slot, a word of the frame, or (strings, tuples, structs) memory.
@@ -276,7 +277,6 @@ class UnitLowering : public Lowering {
   void merge_extreme(bool is_max, bool is_signed, ValueId destination, ValueId source);
   void merge_tseries(TypeId type, ValueId destination, ValueId source);
   Operand reduce(Operand aggregate, TypeId to);
-  FunctionId counting_callback();
 
   // ---- event.cc
   struct PlannedField {
@@ -300,6 +300,7 @@ class UnitLowering : public Lowering {
   std::vector<std::unique_ptr<check::Unit>> inlined_units_;
   ir::Builder* builder_ = nullptr;
   FunctionId function_id_;
+  std::map<std::string, FunctionId> callbacks_;    // made by callback()
   std::map<FunctionId, ir::SlotId> hiding_slots_;  // hide_from_verifier's, one a function
   FunctionId main_id_;
   std::vector<FunctionId> functions_;                           // of this program

@@ -234,8 +234,14 @@ class Decoder {
             fmt::format("stack missing: {}", std::strerror(static_cast<int>(-std::max(reference, kLastError))));
       return {std::move(out)};
     }
-    if (!context_.resolver.stack) return {std::move(out)};
-    for (const uint64_t address : context_.resolver.stack(id, reference & UINT32_MAX)) {
+    const bool is_unwound = out.is_user && word(bytes, 12, 4) != 0;
+    const output::Resolver& resolver = context_.resolver;
+    std::vector<uint64_t> addresses;
+    if (is_unwound && resolver.unwound_stack)
+      addresses = resolver.unwound_stack(id, static_cast<uint64_t>(reference));
+    else if (!is_unwound && resolver.stack)
+      addresses = resolver.stack(id, reference & UINT32_MAX);
+    for (const uint64_t address : addresses) {
       const auto& kernel = context_.resolver.kernel_symbol;
       const auto& user = context_.resolver.user_symbol;
       Frame frame{address, {}, 0, {}, {}};

@@ -18,6 +18,7 @@ namespace espy::output {
 struct Resolver {
   std::function<std::vector<uint64_t>(types::TypeId stack_type, int64_t reference)>
       stack;  // addresses, innermost first
+  std::function<std::vector<uint64_t>(types::TypeId stack_type, uint64_t key)> unwound_stack;  // the same
   std::function<Frame(uint64_t address)> kernel_symbol;
   std::function<Frame(uint32_t pid, uint64_t address)> user_symbol;
   std::function<std::string(uint32_t uid)> username;

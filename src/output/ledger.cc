@@ -16,6 +16,7 @@ constexpr LossName kNames[] = {
     {"lost records", "lost_records", "records were lost"},
     {"full map", "full_map", "updates of a full map were lost"},
     {"lost stacks", "lost_stacks", "stacks were lost"},
+    {"guessed stacks", "guessed_stacks", "stacks may be wrong where they follow frame pointers"},
     {"cut strings", "cut_strings", "strings were cut"},
     {"failed reads", "failed_reads", "reads of memory failed"},
     {"cut loops", "cut_loops", "loops were cut short"},

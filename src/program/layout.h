@@ -11,8 +11,9 @@
 //   tseries    TseriesSlot slots[intervals]; the slot of an epoch is epoch % intervals
 //   string     `capacity` bytes, NUL-padded
 //   buffer     u32 length, bytes
-//   stack      kernel: i64 reference; user: i64 reference, u32 pid, u32 0. A reference is a negative errno, or an id in
-//              the shape's STACK_TRACE map, above whose 32 bits the number of frames is, where the script wants it
+//   stack      kernel: i64 reference; user: i64 reference, u32 pid, u32 frames. A reference is a negative errno, or an
+//              id in the shape's STACK_TRACE map, above whose 32 bits the number of frames is, where the script wants
+//              it; or, where `frames` is not 0, a key in the map of the shape's unwound stacks
 //   usym       u64 address, u32 pid, u32 0
 //   inet       u32 family (AF_INET, AF_INET6), 16 bytes
 //   mac        6 bytes

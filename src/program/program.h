@@ -181,6 +181,7 @@ enum class LossKind : uint8_t {
   kRecord,  // no room in the ring
   kUpdate,  // no room in a map
   kStack,   // no room among the stacks
+  kGuess,   // a user stack that went on by frame pointers, for want of an unwind table
   kString,  // longer than max_strlen
   kRead,    // memory that is not there: zeros instead
   kLoop,    // more turns than the kernel allows
@@ -229,6 +230,11 @@ struct Program {
 
   // One STACK_TRACE map per shape of stack, by the stack's type.
   std::vector<std::pair<types::TypeId, MapId>> stacks;
+  // Where user stacks are unwound by tables (program/unwind.h); invalid where the script takes none, or cannot.
+  struct Unwinding {
+    MapId files, cells;
+    std::vector<std::pair<types::TypeId, MapId>> stacks;
+  } unwinding;
 };
 
 // "program NAME kind=..." and so on, a line a thing: what --dump=program shows.

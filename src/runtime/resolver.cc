@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -35,6 +36,22 @@ std::vector<uint64_t> stack_addresses(load::Machine& machine, const program::Pro
     std::memcpy(addresses.data(), bytes->data(), addresses.size() * sizeof(uint64_t));
     while (!addresses.empty() && addresses.back() == 0) addresses.pop_back();
     return addresses;
+  }
+  return {};
+}
+
+// What builtins/unwind.cc kept: their number, and the addresses.
+std::vector<uint64_t> unwound_addresses(load::Machine& machine, const program::Program& program, types::TypeId type,
+                                        uint64_t key) {
+  for (const auto& [stack_type, map] : program.unwinding.stacks) {
+    if (stack_type != type) continue;
+    const auto bytes = machine.lookup(map, std::as_bytes(std::span(&key, 1)));
+    if (!bytes) return {};
+    std::vector<uint64_t> words(bytes->size() / sizeof(uint64_t));
+    std::memcpy(words.data(), bytes->data(), words.size() * sizeof(uint64_t));
+    words.resize(std::min<uint64_t>(words.size(), words[0] + 1));
+    words.erase(words.begin());
+    return words;
   }
   return {};
 }
@@ -117,6 +134,9 @@ output::Resolver make_resolver(load::Machine& machine, const program::Program& p
   output::Resolver resolver;
   resolver.stack = [&](types::TypeId type, int64_t reference) {
     return stack_addresses(machine, program, type, reference);
+  };
+  resolver.unwound_stack = [&](types::TypeId type, uint64_t key) {
+    return unwound_addresses(machine, program, type, key);
   };
   resolver.kernel_symbol = [&](uint64_t address) { return kernel_frame(symbols, address); };
   resolver.user_symbol = [&](uint32_t pid, uint64_t address) { return user_frame(symbols, pid, address); };

@@ -210,6 +210,7 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       types_(types),
       program_(program),
       symbols_(symbols),
+      unwind_tables_(machine, program),
       resolver_(make_resolver(machine, program, symbols)),
       cut_strings_{config.max_strlen, 0} {
   const bool has_ring = program.ring.valid();
@@ -434,6 +435,17 @@ void Session::start_clock() {
   std::memcpy(globals.data() + program_.start_offset, &now_ns, sizeof(now_ns));
 }
 
+// Makes the tables that are sure to be needed, before the first stack. Where events are played there are no processes.
+void Session::start_unwinding() {
+  if (!unwind_tables_.are_wanted() || impl_->options.next_event) return;
+  unwind_tables_.begin();
+  for (const program::Probe& probe : program_.probes)
+    if (probe.target.starts_with('/')) unwind_tables_.add_program(probe.target);
+  if (!impl_->options.child_program.empty()) unwind_tables_.add_program(impl_->options.child_program);
+  for (const uint32_t pid : impl_->options.unwound_pids) unwind_tables_.add_process(pid);
+  if (impl_->options.watched_pid) unwind_tables_.add_process(*impl_->options.watched_pid);
+}
+
 // Event by event, until there are no more or exit() was called.
 Status Session::play(const std::function<Result<bool>()>& next_event) {
   while (!impl_->exit_requested && TRY(next_event())) drain_all();
@@ -484,6 +496,11 @@ bool Session::settle_accounts() {
   SeenLosses seen{impl_->lost_shown, cut_strings_, impl_->cut_strings_by};
   const output::Ledger ledger = make_ledger(impl_->machine, program_, seen);
   show_losses(impl_->machine, program_, seen, ledger, sink_);
+  if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
+    sink_.message("runtime_error",
+                  fmt::format("files whose unwind tables found no room (raise unwind_table_rows = {}): {}",
+                              config_.unwind_table_rows, refused),
+                  "", 0, 0, 0);
   if (impl_->options.shows_ledger) sink_.ledger(ledger);
   const std::string reason = ledger.inexact();
   if (!impl_->options.is_strict || reason.empty()) return true;
@@ -569,6 +586,7 @@ Result<int> Session::run() {
   }
   SignalFd signals(run.has_signal_probes());
   start_clock();
+  start_unwinding();
   TRY_STATUS(run.run_phase(spec::Provider::Phase::kBegin));
   const bool is_attached = run.has_attached_probes() && !has_exit_flag();
   // Who loses patience while thousands of probes are attached gets the prompt back, too.

@@ -20,6 +20,7 @@
 #include "output/sink.h"
 #include "program/program.h"
 #include "runtime/capture.h"
+#include "runtime/unwind_tables.h"
 #include "spec/registry.h"
 #include "symbols/symbols.h"
 
@@ -52,7 +53,9 @@ class EventView {
 
 struct SessionOptions {
   uint32_t child_pid = 0;               // of -c: its end ends the run; 0: none
+  std::string child_program;            // what it will run
   std::optional<uint32_t> watched_pid;  // of -p: the same
+  std::vector<uint32_t> unwound_pids;   // whose stacks shall be right from the first
   std::function<Status()> on_attached;  // lets the child of -c go
   bool is_dry_run = false;              // attach, then end
   bool shows_ledger = false;            // at the end
@@ -79,6 +82,7 @@ class Session {
   const types::Types& types() const { return types_; }
   const program::Program& program() const { return program_; }
   symbols::Symbolizer& symbols() { return symbols_; }
+  UnwindTables& unwind_tables() { return unwind_tables_; }
   const output::Resolver& resolver() const { return resolver_; }
   // The prepared format of this event's literal `index`; made once per event.
   const output::Formatter& formatter(const program::EventSchema& schema, size_t literal_index);
@@ -101,6 +105,7 @@ class Session {
   bool has_exit_flag() const;
   void stop_programs();  // sets the flag on which every program returns at once
   void start_clock();    // of `elapsed`
+  void start_unwinding();
   output::DecodeContext decode_context();
   Status loop(int signal_fd);
   Status play(const std::function<Result<bool>()>& next_event);
@@ -123,6 +128,7 @@ class Session {
   const types::Types& types_;
   const program::Program& program_;
   symbols::Symbolizer& symbols_;
+  UnwindTables unwind_tables_;
   output::Resolver resolver_;
   output::CutStrings cut_strings_;
 };

@@ -129,6 +129,25 @@ std::optional<uint64_t> ElfImage::section_address(std::string_view name) const {
   return header.sh_addr;
 }
 
+DynamicNeeds ElfImage::dynamic_needs() const {
+  DynamicNeeds out;
+  out.interpreter = section_bytes(".interp");
+  if (!out.interpreter.empty() && out.interpreter.back() == '\0') out.interpreter.pop_back();
+  Elf_Scn* section = find_section(SHT_DYNAMIC);
+  GElf_Shdr header;
+  Elf_Data* data = section == nullptr ? nullptr : elf_getdata(section, nullptr);
+  if (data == nullptr || gelf_getshdr(section, &header) == nullptr) return out;
+  GElf_Dyn entry;
+  for (int i = 0; gelf_getdyn(data, i, &entry) != nullptr && entry.d_tag != DT_NULL; ++i) {
+    const bool is_path = entry.d_tag == DT_RUNPATH || entry.d_tag == DT_RPATH;
+    const char* text =
+        is_path || entry.d_tag == DT_NEEDED ? elf_strptr(elf_.get(), header.sh_link, entry.d_un.d_val) : nullptr;
+    if (text != nullptr && is_path) out.run_path = text;
+    if (text != nullptr && !is_path) out.libraries.emplace_back(text);
+  }
+  return out;
+}
+
 Elf_Scn* ElfImage::find_section(std::string_view name) const {
   size_t names = 0;
   if (elf_getshdrstrndx(elf_.get(), &names) != 0) return nullptr;

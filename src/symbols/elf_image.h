@@ -50,6 +50,13 @@ class SymbolTable {
   size_t count_;
 };
 
+// What the loader reads before a program starts.
+struct DynamicNeeds {
+  std::string interpreter;  // the loader itself
+  std::vector<std::string> libraries;
+  std::string run_path;  // DT_RUNPATH or DT_RPATH: directories, colon-separated
+};
+
 class ElfImage {
  public:
   static Result<ElfImage> open(const std::string& path);
@@ -69,6 +76,7 @@ class ElfImage {
   // The file's own bytes; empty where they are not all there.
   std::string_view bytes_at(uint64_t file_offset, uint64_t size) const;
   std::optional<uint64_t> section_address(std::string_view name) const;
+  DynamicNeeds dynamic_needs() const;
   // The first symbol table of type SHT_SYMTAB or SHT_DYNSYM.
   std::optional<SymbolTable> symbol_table(uint32_t section_type) const;
 

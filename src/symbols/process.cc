@@ -1,6 +1,8 @@
 #include "symbols/process.h"
 
+#include <sys/auxv.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -80,6 +82,15 @@ std::string read_root(uint32_t pid) {
   const bool is_same = our_namespace->st_ino == their_namespace->st_ino && our_root->st_dev == their_root->st_dev &&
                        our_root->st_ino == their_root->st_ino;
   return is_same ? "" : proc_path(pid, "root");
+}
+
+std::string read_vdso_image() {
+  const uint64_t start = ::getauxval(AT_SYSINFO_EHDR);
+  const Result<std::vector<Mapping>> mappings = read_mappings(static_cast<uint32_t>(::getpid()));
+  if (start == 0 || !mappings) return "";
+  for (const Mapping& mapping : *mappings)
+    if (mapping.start == start) return {reinterpret_cast<const char*>(start), mapping.end - mapping.start};
+  return "";
 }
 
 bool refresh_perf_map(Process& process) {

@@ -58,6 +58,9 @@ std::string read_root(uint32_t pid);
 // Device and inode of the program that a process runs.
 std::optional<std::pair<dev_t, ino_t>> read_program(uint32_t pid);
 
+// The code that the kernel maps into every process, which is in ours too: an ELF file. "" if there is none.
+std::string read_vdso_image();
+
 // Loads the process' perf map, or loads it again if its file has changed. Says whether there is something new.
 bool refresh_perf_map(Process& process);
 

@@ -12,9 +12,7 @@
 // their way leads through the process and ends with it: deleted files (/proc/PID/map_files) and those of another
 // mount namespace (/proc/PID/root). These are opened as soon as the snapshot is taken. Keeping the namespace open
 // instead would be simpler, and would keep the file systems of every container that ever ran busy.
-#include <sys/auxv.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -49,19 +47,9 @@ std::string map_files_path(uint32_t pid, const Mapping& mapping) {
   return "/proc/" + std::to_string(pid) + "/map_files/" + range.data();
 }
 
-// The code that the kernel maps into every process is in ours too.
 std::shared_ptr<const ElfFile> read_vdso() {
-  const uint64_t start = ::getauxval(AT_SYSINFO_EHDR);
-  const Result<std::vector<Mapping>> mappings = read_mappings(static_cast<uint32_t>(::getpid()));
-  if (start == 0 || !mappings) return nullptr;
-  for (const Mapping& mapping : *mappings) {
-    if (mapping.start != start) continue;
-    std::string bytes(mapping.end - mapping.start, '\0');
-    std::memcpy(bytes.data(), reinterpret_cast<const void*>(start), bytes.size());
-    Result<ElfFile> elf = ElfFile::from_image(std::move(bytes), "[vdso]");
-    if (elf) return std::make_shared<const ElfFile>(std::move(*elf));
-  }
-  return nullptr;
+  Result<ElfFile> elf = ElfFile::from_image(read_vdso_image(), "[vdso]");
+  return elf ? std::make_shared<const ElfFile>(std::move(*elf)) : nullptr;
 }
 
 }  // namespace

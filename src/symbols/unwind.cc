@@ -39,6 +39,7 @@
 #include <string_view>
 
 #include "symbols/elf_image.h"
+#include "symbols/process.h"
 
 namespace espy::symbols {
 namespace {
@@ -498,6 +499,8 @@ Result<std::vector<UnwindRow>> read_unwind_rows(const std::string& path) {
 Result<std::vector<UnwindRow>> read_unwind_rows(std::string image, const std::string& name) {
   return read_rows(TRY(ElfImage::from_bytes(std::move(image), name)));
 }
+
+Result<std::vector<UnwindRow>> read_vdso_unwind_rows() { return read_unwind_rows(read_vdso_image(), "[vdso]"); }
 
 const UnwindRow* find_row(const std::vector<UnwindRow>& rows, uint32_t file_offset) {
   const auto after = std::ranges::upper_bound(rows, file_offset, {}, &UnwindRow::file_offset);

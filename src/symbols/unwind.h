@@ -57,6 +57,9 @@ Result<std::vector<UnwindRow>> read_unwind_rows(const std::string& path);
 // The same for an image in memory, as the vdso is.
 Result<std::vector<UnwindRow>> read_unwind_rows(std::string image, const std::string& name);
 
+// Of the vdso, the code that the kernel maps into every process.
+Result<std::vector<UnwindRow>> read_vdso_unwind_rows();
+
 // The row that covers a place, or nullptr before the first.
 const UnwindRow* find_row(const std::vector<UnwindRow>& rows, uint32_t file_offset);
 

@@ -1,0 +1,159 @@
+// kstack and ustack: numbers in BPF, by which user space finds the frames when they are shown.
+#include <algorithm>
+#include <cerrno>
+
+#include "builtins/all.h"
+#include "builtins/common.h"
+#include "builtins/unwind.h"
+#include "runtime/session.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using ir::Condition;
+using ir::Helper;
+using ir::Op;
+using ir::ValueId;
+using lower::Lowering;
+using lower::Operand;
+using runtime::EventView;
+using spec::BuiltinKind;
+using spec::CallSite;
+using types::StackMode;
+using types::TypeId;
+
+constexpr uint32_t kDefaultFrames = 127;
+constexpr int64_t kMaxFrames = 1024;
+
+struct ModeRow {
+  std::string_view word;
+  StackMode mode;
+};
+constexpr ModeRow kModes[] = {
+    {"bpftrace", StackMode::kBpftrace},
+    {"perf", StackMode::kPerf},
+    {"raw", StackMode::kRaw},
+    {"build_id", StackMode::kBuildId},
+};
+
+// Both arguments may stand alone: (mode), (frames), (mode, frames).
+template <bool kIsUser>
+TypeId check_stack(Checker& checker, const CallSite& call) {
+  StackMode mode = checker.config().stack_mode;
+  uint32_t frames = kDefaultFrames;
+  for (const syntax::ExprId argument : call.arguments) {
+    const source::Span span = checker.ast()[argument].span;
+    if (const auto word = checker.text(argument)) {
+      const auto row = std::ranges::find(kModes, *word, &ModeRow::word);
+      if (row == std::end(kModes) || (row->mode == StackMode::kBuildId && !kIsUser)) {
+        std::vector<std::string> words = {"bpftrace", "perf", "raw"};
+        if (kIsUser) words.emplace_back("build_id");
+        checker.error("stack-mode", span, "there is no stack mode `" + *word + "`", choices(*word, words));
+      } else {
+        mode = row->mode;
+      }
+    } else if (const auto number = checker.integer(argument)) {
+      if (*number < 1 || *number > kMaxFrames)
+        checker.error("stack-frames", span, "a stack has 1 to 1024 frames");
+      else
+        frames = static_cast<uint32_t>(*number);
+    }
+  }
+  if (call.arguments.size() == 2 && (!checker.text(call.arguments[0]) || checker.text(call.arguments[1])))
+    checker.error("stack-arguments", call.span, "the mode comes first, then the number of frames");
+  return checker.types().stack(kIsUser, mode, frames);
+}
+
+// A stack's id; where the script asks for lengths, with the number of frames above it.
+ValueId take_stack(Lowering& lowering, TypeId type) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId map = ir.map(lowering.stack_map(type));
+  const ValueId id = ir.call(Helper::get_stackid, {ir.context(), map, stack_flags(lowering, lowering.types()[type])});
+  // EEXIST: another stack has its place. (EFAULT: there is no such stack, as of a user in a kernel thread.)
+  lowering.when(Condition::eq, id, ir.constant(-EEXIST), [&] {
+    lowering.count_loss(program::LossKind::kStack, "there are too many different stacks; stacks lost");
+  });
+  if (!lowering.checked().measures_stacks) return id;
+  return lowering.select(
+      Condition::slt, id, ir.constant(0), [&] { return id; },
+      [&] {
+        const ValueId frames = frame_count(lowering, lowering.types()[type]);
+        return ir.binary(Op::k_or, id, ir.binary(Op::k_shl, frames, 32));
+      });
+}
+
+Operand lower_kstack(Lowering& lowering, const CallSite& call) {
+  const TypeId type = lowering.type(call.expr);
+  return lowering.scalar_operand(type, take_stack(lowering, type));
+}
+
+// 16 bytes by get_stackid, which follows frame pointers.
+void take_kernels_stack(Lowering& lowering, TypeId type, ValueId destination) {
+  lowering.ir().store(8, destination, take_stack(lowering, type));
+  lowering.ir().store(4, destination, lowering.ir().constant(0), 12);
+}
+
+Operand lower_ustack(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const TypeId type = lowering.type(call.expr);
+  const ValueId pid = current_pid(lowering);
+  remember_process(lowering, pid, call.span);
+  const Operand out{type, lowering.memory(16, "ustack"), true};
+  ir.store(4, out.value, pid, 8);
+  const auto by_kernel = [&] { take_kernels_stack(lowering, type, out.value); };
+  if (cannot_unwind(lowering.kernel(), lowering.types()).empty())
+    lower_unwound_stack(lowering, type, pid, out.value, call.span, by_kernel);
+  else
+    by_kernel();
+  return out;
+}
+
+TypeId check_dw_ustack(Checker& checker, const CallSite& call) {
+  const std::string why = cannot_unwind(checker.kernel(), checker.types());
+  if (!why.empty()) checker.error("no-unwinding", call.span, why, "`ustack` follows frame pointers there");
+  return check_stack<true>(checker, call);
+}
+
+// A file that a stack led into has no table yet: user space makes one, for the stacks to come.
+void handle_missing_table(EventView& event) {
+  const auto number = [&](size_t index) { return static_cast<uint64_t>(event.integer(index)); };
+  event.session().unwind_tables().add_missing(static_cast<uint32_t>(number(0)), number(1), {number(2), number(3)});
+}
+
+void handle_remember(EventView& event) { event.session().symbols().remember(static_cast<uint32_t>(event.integer(0))); }
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "any kstack(literal any mode = bpftrace, literal any frames = 127)",
+     .doc = "The kernel's stack. Modes are `bpftrace`, `perf` and `raw`; `kstack(3)` has three frames.",
+     .kind = BuiltinKind::kVariable,
+     .check = check_stack<false>,
+     .lower = lower_kstack,
+     .example = "tracepoint:raw_syscalls:sys_enter { @[kstack(3)] = count(); exit(); }"},
+    {.sig = "any ustack(literal any mode = bpftrace, literal any frames = 127)",
+     .doc = "The process' stack. Modes are `bpftrace`, `perf`, `raw` and `build_id`. Code without frame pointers is "
+            "unwound by its `.eh_frame`, where the kernel allows it (x86-64, Linux 6.1); other code by frame pointers.",
+     .kind = BuiltinKind::kVariable,
+     .check = check_stack<true>,
+     .lower = lower_ustack,
+     .example = "tracepoint:raw_syscalls:sys_enter { @[ustack(perf, 5)] = count(); exit(); }"},
+    {.sig = "any dw_ustack(literal any mode = bpftrace, literal any frames = 127)",
+     .doc = "The same as `ustack`, and an error where the kernel does not allow to unwind by `.eh_frame`.",
+     .kind = BuiltinKind::kVariable,
+     .check = check_dw_ustack,
+     .lower = lower_ustack,
+     .example = "tracepoint:raw_syscalls:sys_enter { @[dw_ustack(3)] = count(); exit(); }"},
+    {.sig = "void __remember_process(int pid)",
+     .doc = "Internal: tells the symbolizer of a process before it ends.",
+     .handle = handle_remember},
+    {.sig = "void __unwind_table_missing(int pid, int pc, int size, int inode)",
+     .doc = "Internal: asks for the unwind table of a file.",
+     .handle = handle_missing_table},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> stack_builtins() { return kRows; }
+
+}  // namespace espy::builtins

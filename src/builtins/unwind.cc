@@ -1,0 +1,226 @@
+// A user stack without frame pointers, walked in BPF.
+//
+// The problem. The kernel's own way to a user stack follows rbp, and most code of most distributions uses rbp for
+// something else: the stack ends, or goes astray, in the first library. What the compiler left instead, .eh_frame, the
+// kernel does not read. Copying the stack out for user space to unwind, as profilers do, costs 8 KiB and more a sample.
+//
+// The trick. User space has made of each file's .eh_frame a table of rows (symbols/unwind.cc) in an array that programs
+// read (program/unwind.h). For each frame, the program needs to know which file its code is from and where in it; then
+// it is a binary search, and one or two reads of the stack:
+//
+//   registers of the task as it entered the kernel           bpf_task_pt_regs
+//   repeat for each frame                                    bpf_loop, verified once
+//     code address -> mapping: start, end, file              find_mapping
+//     file (inode, size) -> table                            a hash
+//     offset in the file -> row                              find_rule
+//     row -> rsp, rbp, rip of the caller                     go_up
+//
+// The mapping could come from a list of each process' mappings that user space keeps, but then the first stacks of each
+// new process, often its only ones, come too early. It could come from bpf_find_vma, but that takes the mmap lock, and
+// from an interrupt (a profile's) works once: the lock is released by a queued irq_work, of which a CPU has one. So the
+// program walks the maple tree of the mm itself: no lock, from any context, three reads of 256 bytes for some hundred
+// mappings. Another thread may change the tree meanwhile: what is read then may be wrong, but reads cannot fault, a
+// mapping must contain the address it was looked up by, and the next stack is right. Neighbouring frames often lie in
+// one mapping, so the last one is kept: 160 ns for a mapping, 50 for a frame (bench/stacks.sh).
+//
+// Files are known by inode and size, so a table made for one process serves all, and a process that starts finds the
+// tables of its libraries there. A file without a table is told to user space, once in a while; that stack, and those
+// until the table is there, go on by frame pointers from that frame on, and are counted. So does code in no file, which
+// a JIT has made, and code whose row cannot say what its rule is.
+//
+// What it leaves out. 32-bit tasks. Registers other than rbp and rsp: a row that counts from another one is kUnknown.
+// A file rewritten in place while espy runs. Stacks of other tasks than the current one.
+// Where to read on: the kernel's lib/maple_tree.c (mtree_range_walk), include/linux/maple_tree.h.
+#include "builtins/unwind.h"
+
+#include "builtins/common.h"
+#include "builtins/unwind_frame.h"
+#include "program/unwind.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using ir::BlockId;
+using ir::Condition;
+using ir::Helper;
+using ir::Op;
+using ir::ValueId;
+using kernel::Kernel;
+using lower::Lowering;
+using types::TypeId;
+
+// ---- Maps -----------------------------------------------------------------------------------------------------------
+
+constexpr uint32_t kFiles = 8192;
+constexpr uint32_t kStacks = 16384;
+constexpr uint32_t kAskedFiles = 1024;
+
+void add_maps(Lowering& lowering) {
+  program::Program& program = lowering.program();
+  if (program.unwinding.files.valid()) return;
+  program.unwinding.files = program.maps.add({.name = "unwind_files",
+                                              .kind = program::MapKind::kHash,
+                                              .key_size = sizeof(program::UnwindFileKey),
+                                              .value_size = sizeof(program::UnwindFile),
+                                              .max_entries = kFiles});
+  program.unwinding.cells = program.maps.add({.name = "unwind_cells",
+                                              .value_size = static_cast<uint32_t>(unwind_cell_count(lowering) * 8),
+                                              .is_mmapable = true});
+}
+
+program::MapId stacks_map(Lowering& lowering, TypeId type) {
+  program::Program& program = lowering.program();
+  for (const auto& [known, map] : program.unwinding.stacks)
+    if (known == type) return map;
+  const program::MapId map = program.maps.add({.name = "unwind_stacks",
+                                               .kind = program::MapKind::kHash,
+                                               .key_size = 8,
+                                               .value_size = 8 + lowering.types()[type].count * 8,
+                                               .max_entries = kStacks});
+  program.unwinding.stacks.emplace_back(type, map);
+  return map;
+}
+
+constexpr std::string_view kAskedMap = "unwind_asked";
+
+program::MapId asked_map(program::Program& program) {
+  for (const program::MapId id : program.maps.ids())
+    if (program.maps[id].name == kAskedMap) return id;
+  return program.maps.add({.name = std::string(kAskedMap),
+                           .kind = program::MapKind::kLruHash,
+                           .key_size = sizeof(program::UnwindFileKey),
+                           .value_size = 8,
+                           .max_entries = kAskedFiles,
+                           .is_preallocated = true});
+}
+
+// ---- A walk ---------------------------------------------------------------------------------------------------------
+
+constexpr const char* kMissing = "__unwind_table_missing";
+
+// The mappings that the last walk met are good if it was in the same process and nothing was mapped since. That is
+// known by mm_lock_seq, which each writer of the mappings changes (Linux 6.4; an int at first, then a seqcount_t).
+void keep_known_mappings(Lowering& lowering, ValueId state) {
+  ir::Builder& ir = lowering.ir();
+  const int64_t sequence = member_offset(lowering.kernel(), lowering.types(), "mm_struct", "mm_lock_seq");
+  const ValueId root = lowering.current_task_field({"mm", "mm_mt", "ma_root"});
+  ValueId differs = ir.constant(1);
+  if (sequence >= 0) {
+    const ValueId mm = lowering.current_task_field({"mm"});
+    const ValueId now = lowering.read_scalar(mm, sequence, 4, false, types::AddressSpace::kKernel);
+    differs = ir.binary(Op::k_or, ir.binary(Op::k_xor, root, ir.load(8, state, UnwindState::kRoot)),
+                        ir.binary(Op::k_xor, now, ir.load(8, state, UnwindState::kSequence)));
+    ir.store(8, state, now, UnwindState::kSequence);
+  }
+  ir.store(8, state, root, UnwindState::kRoot);
+  lowering.when(Condition::ne, differs, ir.constant(0), [&] {
+    for (int64_t i = 0; i < UnwindMap::kCount; ++i)
+      ir.store(8, state, ir.constant(0), UnwindState::kMaps + (i << UnwindMap::kShift) + UnwindMap::kSize);
+  });
+}
+
+// The registers that the task had when it last entered the kernel: by the probe itself, if it fires in user code.
+void start(Lowering& lowering, ValueId state) {
+  ir::Builder& ir = lowering.ir();
+  const kernel::Arch& arch = lowering.kernel().arch();
+  const ValueId registers = ir.call(Helper::task_pt_regs, {ir.call(Helper::get_current_task_btf, {})});
+  lowering.zero(state, UnwindState::kPerWalk);
+  ir.store(8, state, ir.load(8, registers, arch.instruction_pointer_offset), UnwindState::kIp);
+  ir.store(8, state, ir.load(8, registers, arch.stack_pointer_offset), UnwindState::kSp);
+  ir.store(8, state, ir.load(8, registers, kernel::find_register(arch, "bp")->offset_bytes), UnwindState::kBp);
+  ir.store(8, state, lowering.current_task_field({"mm", "context", "vdso"}), UnwindState::kVdso);
+  ir.store(8, state, ir.constant(0), UnwindState::kFrameCount);
+  keep_known_mappings(lowering, state);
+}
+
+// Tells user space of the first file without a table, unless it was told a moment ago.
+void report_missing(Lowering& lowering, ValueId state, ValueId pid, source::Span span) {
+  constexpr int64_t kPatienceNs = 200'000'000;
+  ir::Builder& ir = lowering.ir();
+  const ValueId pc = ir.load(8, state, UnwindState::kMissingPc);
+  lowering.when(Condition::ne, pc, ir.constant(0), [&] {
+    lowering.count_loss(program::LossKind::kGuess,
+                        "user stacks that follow frame pointers from code on whose unwind table was not there yet");
+    ir.store(8, state, ir.constant(0), UnwindState::kRoot);  // the next walk looks again
+    const ValueId map = ir.map(asked_map(lowering.program()));
+    const ValueId key = ir.binary(Op::k_add, state, UnwindState::kMissing);
+    const ValueId now = ir.call(Helper::ktime_get_ns, {});
+    const ValueId asked = ir.call(Helper::map_lookup_elem, {map, key});
+    const ValueId next = lowering.select(
+        Condition::eq, asked, ir.constant(0), [&] { return ir.constant(0); }, [&] { return ir.load(8, asked); });
+    lowering.when(Condition::uge, now, next, [&] {
+      const ValueId later = ir.binary(Op::k_add, state, UnwindState::kWords);
+      ir.store(8, later, ir.binary(Op::k_add, now, kPatienceNs));
+      ir.call(Helper::map_update_elem, {map, key, later, ir.constant(0)});
+      const auto number = [&](ValueId value) {
+        return lower::EventArgument{{}, lowering.scalar_operand(lowering.types().uint64(), value)};
+      };
+      lowering.emit_event(kMissing,
+                          {number(pid), number(pc), number(ir.load(8, state, UnwindState::kMissing)),
+                           number(ir.load(8, state, UnwindState::kMissing + 8))},
+                          span);
+    });
+  });
+}
+
+// Keeps the stack that was found, once, and gives its key.
+ValueId keep_stack(Lowering& lowering, ValueId state, program::MapId stacks) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId map = ir.map(stacks);
+  const ValueId key = lowering.memory(8, "stack_key");
+  constexpr int64_t kPositive = INT64_MAX;  // negative ones are errors
+  const ValueId hash = ir.binary(Op::k_and, ir.load(8, state, UnwindState::kHash), kPositive);
+  ir.store(8, key, hash);
+  lowering.when(Condition::eq, ir.call(Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
+    const ValueId value = ir.binary(Op::k_add, state, UnwindState::kFrameCount);
+    const ValueId result = ir.call(Helper::map_update_elem, {map, key, value, ir.constant(0)});
+    lowering.when(Condition::ne, result, ir.constant(0), [&] {
+      lowering.count_loss(program::LossKind::kStack,
+                          "user stacks that found no room among the different ones, and are empty");
+    });
+  });
+  return hash;
+}
+
+}  // namespace
+
+std::string cannot_unwind(Kernel& kernel, types::Types& types) {
+  if (kernel.arch().name != "x86_64") return "stacks are unwound by tables on x86-64 only";
+  for (const kernel::Feature feature : {kernel::Feature::kBpfLoop, kernel::Feature::kGetCurrentTaskBtf})
+    if (!kernel.has(feature)) return "this kernel lacks what unwinding needs: bpf_loop (5.17)";
+  if (!knows_mappings(kernel, types))
+    return "this kernel does not tell where it keeps mappings as espy knows it (a maple tree, since 6.1, and BTF)";
+  return "";
+}
+
+void lower_unwound_stack(Lowering& lowering, TypeId type, ValueId pid, ValueId destination, source::Span span,
+                         const std::function<void()>& otherwise) {
+  constexpr int64_t kNoStack = -14;  // EFAULT, as the kernel's helper says: a thread of the kernel has no user stack
+  ir::Builder& ir = lowering.ir();
+  add_maps(lowering);
+  const program::MapId stacks = stacks_map(lowering, type);
+  const uint32_t frames = lowering.types()[type].count;
+  const ValueId is_ready = ir.load(8, ir.map_value(lowering.program().unwinding.cells, 0));
+  lowering.when(
+      Condition::ne, is_ready, ir.constant(0),
+      [&] {
+        const ValueId state = lowering.memory(static_cast<uint32_t>(UnwindState::kFrames) + frames * 8, "unwind");
+        start(lowering, state);
+        const ValueId argument = lowering.memory(8, "unwind_state");
+        ir.store(8, argument, state);
+        const ir::FunctionId step =
+            lowering.callback("unwind_" + std::to_string(frames), 2, [&] { write_unwind_step(lowering, frames); });
+        ir.call(Helper::loop, {ir.constant(frames), ir.function_address(step), argument, ir.constant(0)});
+        report_missing(lowering, state, pid, span);
+        const ValueId count = ir.load(4, state, UnwindState::kFrameCount);
+        ir.store(4, destination, count, 12);
+        const ValueId key = lowering.select(
+            Condition::ne, count, ir.constant(0), [&] { return keep_stack(lowering, state, stacks); },
+            [&] { return ir.constant(kNoStack); });
+        ir.store(8, destination, key);
+      },
+      otherwise);
+}
+
+}  // namespace espy::builtins

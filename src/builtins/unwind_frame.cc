@@ -1,0 +1,424 @@
+#include "builtins/unwind_frame.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "builtins/common.h"
+#include "program/unwind.h"
+#include "symbols/unwind.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using ir::BlockId;
+using ir::Condition;
+using ir::Helper;
+using ir::Op;
+using ir::ValueId;
+using kernel::Kernel;
+using lower::Lowering;
+using symbols::FrameBase;
+using symbols::FrameRule;
+using types::TypeId;
+
+constexpr int64_t number_of(FrameBase base) { return static_cast<int64_t>(base); }
+// Of the pairs of bases that a bit tells apart: rbp's are odd.
+static_assert(number_of(FrameBase::kFramePointer) % 2 == 1 && number_of(FrameBase::kBehindFrame) % 2 == 1 &&
+              number_of(FrameBase::kStackPointer) % 2 == 0 && number_of(FrameBase::kBehindStack) % 2 == 0);
+// CFA = rbp + 16, rbp at CFA - 16.
+const int64_t kFollowFramePointer = FrameRule::make(FrameBase::kFramePointer, 16, 2).bits;
+
+// Where members are that the walk reads, from BTF; a negative one is not there.
+struct Offsets {
+  int64_t start, end, flags, page, file, inode, number, size;
+  int64_t wide_slots, narrow_slots;  // of maple nodes, in words
+
+  Offsets(Kernel& kernel, types::Types& types) {
+    const auto at = [&](std::string_view tag, std::string_view name) {
+      return member_offset(kernel, types, tag, name);
+    };
+    start = at("vm_area_struct", "vm_start");
+    end = at("vm_area_struct", "vm_end");
+    flags = at("vm_area_struct", "vm_flags");
+    page = at("vm_area_struct", "vm_pgoff");
+    file = at("vm_area_struct", "vm_file");
+    inode = at("file", "f_inode");
+    number = at("inode", "i_ino");
+    size = at("inode", "i_size");
+    wide_slots = at("maple_range_64", "slot") / 8;
+    narrow_slots = at("maple_arange_64", "slot") / 8;
+  }
+  int64_t area_bytes() const { return std::max({start, end, flags, page, file}) + 8; }
+  bool are_known() const {
+    const int64_t of_area[] = {start, end, flags, page, file};
+    const auto is_in_node = [](int64_t at) { return at >= 0 && at + 8 <= kMapleNodeBytes; };
+    return std::ranges::all_of(of_area, is_in_node) && inode >= 0 && number >= 0 && size >= 0 && wide_slots == 16 &&
+           narrow_slots == 10;
+  }
+};
+
+class Step {
+ public:
+  Step(Lowering& lowering, uint32_t frames)
+      : lowering_(lowering), offsets_(lowering.kernel(), lowering.types()), frames_(frames) {}
+
+  void write() {
+    const ValueId index = ir().param(0);
+    state_ = ir().load(8, ir().param(1));
+    when(Condition::eq, get(UnwindState::kRoot), constant(0), [&] { stop(); });  // a thread of the kernel
+    const ValueId pc = ir().binary(Op::k_sub, get(UnwindState::kIp), get(UnwindState::kIsCaller));
+    when_outside(pc, current_map(), [&] { change_map(pc, index); });
+    map_ = current_map();
+    keep(index);
+    go_up(find_rule(pc));
+    ir().ret(0);
+  }
+
+ private:
+  ir::Builder& ir() { return lowering_.ir(); }
+  ValueId constant(int64_t value) { return ir().constant(value); }
+  ValueId get(int64_t offset, uint8_t width = 8) { return ir().load(width, state_, offset); }
+  void put(int64_t offset, ValueId value) { ir().store(8, state_, value, offset); }
+  ValueId place(int64_t offset) { return ir().binary(Op::k_add, state_, offset); }
+  void when(Condition condition, ValueId a, ValueId b, const std::function<void()>& then,
+            const std::function<void()>& otherwise = nullptr) {
+    lowering_.when(condition, a, b, then, otherwise);
+  }
+  void leave(int64_t result) {
+    ir().ret(result);
+    ir().enter(ir().add_block("unreachable"));
+  }
+  void stop() { leave(1); }
+  ValueId variable(const std::string& name, ValueId value) {
+    const ValueId slot = ir().slot(ir().add_variable(name));
+    ir().store(8, slot, value);
+    return slot;
+  }
+  ValueId value_of(ValueId variable) { return ir().load(8, variable); }
+
+  // Repeats `body` at most `times`, until it jumps to the block it is given.
+  void repeat(int64_t times, const std::function<void(BlockId done)>& body) {
+    const BlockId head = ir().add_block("again");
+    const BlockId done = ir().add_block("done");
+    const ValueId counter = ir().add_block_parameter(head);
+    const ValueId zero = constant(0);
+    ir().jump(head, {zero});
+    ir().enter(head);
+    body(done);
+    const ValueId next = ir().binary(Op::k_add, counter, 1);
+    const BlockId more = ir().add_block();
+    ir().branch(Condition::ult, next, times, more, done);
+    ir().enter(more);
+    ir().jump(head, {next});
+    ir().enter(done);
+  }
+  void leave_loop_if(Condition condition, ValueId a, ValueId b, BlockId done) {
+    const BlockId on = ir().add_block();
+    ir().branch(condition, a, b, done, on);
+    ir().enter(on);
+  }
+
+  // Reads into the state; runs `failed` where the address is bad.
+  void read(Helper helper, int64_t destination, uint64_t size_bytes, ValueId source,
+            const std::function<void()>& failed) {
+    const ValueId result = ir().call(helper, {place(destination), constant(static_cast<int64_t>(size_bytes)), source});
+    when(Condition::ne, result, constant(0), failed);
+  }
+
+  void keep(ValueId index) {
+    when(Condition::ult, index, constant(frames_), [&] {
+      const ValueId ip = get(UnwindState::kIp);
+      const ValueId at = ir().binary(Op::k_add, state_, ir().binary(Op::k_shl, index, 3));
+      ir().store(8, at, ip, UnwindState::kFrames);
+      put(UnwindState::kFrameCount, ir().binary(Op::k_add, index, 1));
+      constexpr auto kGoldenRatio = static_cast<int64_t>(0x9e3779b97f4a7c15);
+      const ValueId mixed = ir().binary(Op::k_mul, ir().binary(Op::k_xor, get(UnwindState::kHash), ip), kGoldenRatio);
+      put(UnwindState::kHash, ir().binary(Op::k_xor, mixed, ir().binary(Op::k_shr, mixed, 32)));
+    });
+  }
+
+  // ---- Mappings
+
+  ValueId map_at(ValueId index) {
+    const ValueId bounded = ir().binary(Op::k_and, index, UnwindMap::kCount - 1);
+    return ir().binary(Op::k_add, place(UnwindState::kMaps), ir().binary(Op::k_shl, bounded, UnwindMap::kShift));
+  }
+  ValueId current_map() { return map_at(get(UnwindState::kCurrent)); }
+  void when_outside(ValueId pc, ValueId map, const std::function<void()>& then) {
+    const ValueId distance = ir().binary(Op::k_sub, pc, ir().load(8, map, UnwindMap::kStart));
+    when(Condition::uge, distance, ir().load(8, map, UnwindMap::kSize), then);
+  }
+
+  // Makes that mapping the current one which `pc` is in.
+  void change_map(ValueId pc, ValueId index) {
+    const ValueId known = variable("known", constant(UnwindMap::kCount));
+    for (int64_t i = 0; i < UnwindMap::kCount; ++i) {
+      const BlockId next = ir().add_block("next");
+      when_outside(pc, map_at(constant(i)), [&] {
+        ir().jump(next);
+        ir().enter(ir().add_block("unreachable"));
+      });
+      ir().store(8, known, constant(i));
+      ir().jump(next);
+      ir().enter(next);
+    }
+    put(UnwindState::kCurrent, value_of(known));
+    when(Condition::eq, value_of(known), constant(UnwindMap::kCount), [&] {
+      const ValueId oldest = get(UnwindState::kNext);
+      put(UnwindState::kNext, ir().binary(Op::k_add, oldest, 1));
+      put(UnwindState::kCurrent, oldest);
+      map_ = map_at(oldest);
+      ir().store(8, map_, constant(0), UnwindMap::kSize);
+      find_mapping(pc);
+      // Where nothing is mapped the walk has gone astray; but where the program was when the probe fired is so.
+      when(Condition::eq, ir().load(8, current_map(), UnwindMap::kSize), constant(0), [&] {
+        when(Condition::eq, index, constant(0), [&] { keep(index); });
+        stop();
+      });
+    });
+  }
+
+  // How many of a node's pivots are below `pc`. A pivot is the last index of its slot; unused ones are 0 and count as
+  // endless. Without branches: one less, halved so that no sign is in the way, minus the same of pc.
+  ValueId count_pivots(ValueId pc, int64_t pivots) {
+    const ValueId half = ir().binary(Op::k_shr, pc, 1);
+    ValueId count = constant(0);
+    for (int64_t i = 1; i <= pivots; ++i) {
+      const ValueId last = ir().binary(Op::k_sub, get(UnwindState::kNode + 8 * i), 1);
+      const ValueId below = ir().binary(Op::k_sub, ir().binary(Op::k_shr, last, 1), half);
+      count = ir().binary(Op::k_add, count, ir().binary(Op::k_shr, below, 63));
+    }
+    return count;
+  }
+
+  // The slot for `pc` of the node that was read.
+  ValueId slot_for(ValueId pc, int64_t pivots, int64_t first_slot) {
+    const ValueId slot = ir().binary(Op::k_and, ir().binary(Op::k_add, count_pivots(pc, pivots), first_slot), 31);
+    return ir().load(8, ir().binary(Op::k_add, state_, ir().binary(Op::k_shl, slot, 3)), UnwindState::kNode);
+  }
+
+  // The vm_area_struct at or near `pc`: down the tree. A node's address has its type in bits 3 to 6.
+  ValueId find_area(ValueId pc) {
+    constexpr int64_t kLevels = 6, kInNode = ~int64_t{0xff}, kLastLeafType = 1, kArange64 = 3, kNodeTag = 2;
+    const ValueId entry = variable("entry", get(UnwindState::kRoot));
+    const ValueId area = variable("area", constant(0));
+    const ValueId tag = ir().binary(Op::k_and, value_of(entry), 3);
+    when(Condition::eq, tag, constant(kNodeTag), [&] {
+      repeat(kLevels, [&](BlockId done) {
+        const ValueId node = value_of(entry);
+        const ValueId type = ir().binary(Op::k_and, ir().binary(Op::k_shr, node, 3), 15);
+        const ValueId result =
+            ir().call(Helper::probe_read_kernel,
+                      {place(UnwindState::kNode), constant(kMapleNodeBytes), ir().binary(Op::k_and, node, kInNode)});
+        leave_loop_if(Condition::ne, result, constant(0), done);
+        when(
+            Condition::eq, type, constant(kArange64),
+            [&] { ir().store(8, entry, slot_for(pc, offsets_.narrow_slots - 1, offsets_.narrow_slots)); },
+            [&] { ir().store(8, entry, slot_for(pc, offsets_.wide_slots - 1, offsets_.wide_slots)); });
+        when(Condition::ule, type, constant(kLastLeafType), [&] {
+          ir().store(8, area, value_of(entry));
+          ir().jump(done);
+          ir().enter(ir().add_block("unreachable"));
+        });
+      });
+    });
+    return value_of(area);
+  }
+
+  // Fills the current map in, if `pc` is in code at all.
+  void find_mapping(ValueId pc) {
+    constexpr int64_t kExecutable = 4, kPageShift = 12;  // VM_EXEC
+    const ValueId area = find_area(pc);
+    const BlockId outside = ir().add_block("outside");
+    leave_loop_if(Condition::eq, area, constant(0), outside);
+    const ValueId result =
+        ir().call(Helper::probe_read_kernel, {place(UnwindState::kNode), constant(offsets_.area_bytes()), area});
+    leave_loop_if(Condition::ne, result, constant(0), outside);
+    const ValueId start = get(UnwindState::kNode + offsets_.start);
+    const ValueId size = ir().binary(Op::k_sub, get(UnwindState::kNode + offsets_.end), start);
+    leave_loop_if(Condition::uge, ir().binary(Op::k_sub, pc, start), size, outside);
+    const ValueId flags = ir().binary(Op::k_and, get(UnwindState::kNode + offsets_.flags), kExecutable);
+    leave_loop_if(Condition::eq, flags, constant(0), outside);
+    ir().store(8, map_, start, UnwindMap::kStart);
+    ir().store(8, map_, size, UnwindMap::kSize);
+    const ValueId offset = ir().binary(Op::k_shl, get(UnwindState::kNode + offsets_.page), kPageShift);
+    ir().store(8, map_, ir().binary(Op::k_sub, offset, start), UnwindMap::kBias);
+    ir().store(8, map_, constant(0), UnwindMap::kFile);  // no table
+    find_key(start, outside);
+    find_table(pc);
+    ir().jump(outside);
+    ir().enter(outside);
+  }
+
+  // What the mapped file is known by; to `none` where there is none and it is not the vdso either.
+  void find_key(ValueId start, BlockId none) {
+    const ValueId file = get(UnwindState::kNode + offsets_.file);
+    when(
+        Condition::ne, file, constant(0),
+        [&] {
+          const auto follow = [&](ValueId base, int64_t member, uint64_t size_bytes, int64_t to) {
+            put(to, constant(0));
+            read(Helper::probe_read_kernel, to, size_bytes, ir().binary(Op::k_add, base, member), nullptr);
+            return get(to);
+          };
+          const ValueId inode = follow(file, offsets_.inode, 8, UnwindState::kWords);
+          follow(inode, offsets_.size, 8, UnwindState::kKey);
+          follow(inode, offsets_.number, 4, UnwindState::kKey + 8);
+        },
+        [&] {
+          leave_loop_if(Condition::ne, start, get(UnwindState::kVdso), none);
+          put(UnwindState::kKey, constant(static_cast<int64_t>(program::kUnwindVdso.size_bytes)));
+          put(UnwindState::kKey + 8, constant(static_cast<int64_t>(program::kUnwindVdso.inode)));
+        });
+  }
+
+  void find_table(ValueId pc) {
+    const ValueId files = ir().map(lowering_.program().unwinding.files);
+    const ValueId found = ir().call(Helper::map_lookup_elem, {files, place(UnwindState::kKey)});
+    when(
+        Condition::ne, found, constant(0),
+        [&] {
+          ir().store(8, map_, ir().load(8, found), UnwindMap::kFile);
+          ir().store(8, map_, ir().load(8, found, 8), UnwindMap::kFile + 8);
+        },
+        [&] {
+          when(Condition::eq, get(UnwindState::kMissingPc), constant(0), [&] {
+            put(UnwindState::kMissing, get(UnwindState::kKey));
+            put(UnwindState::kMissing + 8, get(UnwindState::kKey + 8));
+            put(UnwindState::kMissingPc, pc);
+          });
+        });
+  }
+
+  // ---- Tables
+
+  ValueId cell(ValueId index) {
+    const auto last = static_cast<int64_t>(unwind_cell_count(lowering_) - 1);
+    const ValueId bounded = ir().binary(Op::k_shl, ir().binary(Op::k_and, index, last), 3);
+    return ir().load(8, ir().binary(Op::k_add, ir().map_value(lowering_.program().unwinding.cells, 0), bounded));
+  }
+
+  // The rule for `pc`; where there is no table, or it does not know, that of frame pointers.
+  ValueId find_rule(ValueId pc) {
+    constexpr int64_t kMost = program::kUnwindPageShift + 1;  // steps of a search in a page, a row for each byte
+    const ValueId rule = variable("rule", constant(kFollowFramePointer));
+    when(Condition::ne, ir().load(4, map_, UnwindMap::kFile), constant(0), [&] {
+      const ValueId offset = ir().binary(Op::k_add, pc, ir().load(8, map_, UnwindMap::kBias));
+      const ValueId page = ir().binary(Op::k_sub, ir().binary(Op::k_shr, offset, program::kUnwindPageShift),
+                                       ir().load(4, map_, UnwindMap::kFile + 8));
+      when(Condition::ult, page, ir().load(4, map_, UnwindMap::kFile + 12), [&] {
+        const ValueId rows = cell(ir().binary(Op::k_add, page, ir().load(4, map_, UnwindMap::kFile + 4)));
+        const ValueId low = variable("low", ir().unary(Op::k_zext32, rows));
+        const ValueId high = variable("high", ir().binary(Op::k_shr, rows, 32));
+        repeat(kMost, [&](BlockId done) {
+          leave_loop_if(Condition::uge, value_of(low), value_of(high), done);
+          const ValueId sum = ir().binary(Op::k_add, value_of(low), value_of(high));
+          const ValueId middle = ir().binary(Op::k_shr, ir().binary(Op::k_add, sum, 1), 1);
+          when(
+              Condition::ule, ir().binary(Op::k_shr, cell(middle), 32), offset, [&] { ir().store(8, low, middle); },
+              [&] { ir().store(8, high, ir().binary(Op::k_sub, middle, 1)); });
+        });
+        const ValueId found = ir().unary(Op::k_zext32, cell(value_of(low)));
+        when(Condition::ne, ir().binary(Op::k_and, found, 15), constant(number_of(FrameBase::kUnknown)),
+             [&] { ir().store(8, rule, found); });
+      });
+    });
+    return value_of(rule);
+  }
+
+  // ---- Going up
+
+  void go_up(ValueId rule) {
+    const ValueId base = ir().binary(Op::k_and, rule, 15);
+    when(Condition::eq, base, constant(number_of(FrameBase::kEnd)), [&] { stop(); });
+    when(Condition::eq, base, constant(number_of(FrameBase::kSignalHandler)), [&] { return_from_signal(); });
+    const ValueId cfa = find_cfa(rule, base);
+    when(Condition::ule, cfa, get(UnwindState::kSp), [&] { stop(); });
+    read(Helper::probe_read_user, UnwindState::kWords, 16, ir().binary(Op::k_add, cfa, -16), [&] { stop(); });
+    restore_frame_pointer(rule, cfa);
+    const ValueId caller = get(UnwindState::kWords + 8);
+    when(Condition::eq, caller, constant(0), [&] { stop(); });
+    put(UnwindState::kIp, caller);
+    put(UnwindState::kSp, cfa);
+    put(UnwindState::kIsCaller, constant(1));
+  }
+
+  // The kernel put all registers on the handler's stack, in a ucontext.
+  void return_from_signal() {
+    constexpr int64_t kSavedBp = 120, kSavedSp = 160, kSavedIp = 168;
+    read(Helper::probe_read_user, UnwindState::kWords, kSavedIp + 8 - kSavedBp,
+         ir().binary(Op::k_add, get(UnwindState::kSp), kSavedBp), [&] { stop(); });
+    put(UnwindState::kBp, get(UnwindState::kWords));
+    put(UnwindState::kSp, get(UnwindState::kWords + kSavedSp - kSavedBp));
+    put(UnwindState::kIp, get(UnwindState::kWords + kSavedIp - kSavedBp));
+    put(UnwindState::kIsCaller, constant(0));
+    leave(0);
+  }
+
+  ValueId find_cfa(ValueId rule, ValueId base) {
+    const ValueId words = ir().binary(Op::k_sar, ir().unary(Op::k_sext32, rule), 12);
+    const ValueId origin = lowering_.select(
+        Condition::test, base, constant(1), [&] { return get(UnwindState::kBp); },
+        [&] { return get(UnwindState::kSp); });
+    const ValueId cfa = variable("cfa", ir().binary(Op::k_add, origin, ir().binary(Op::k_shl, words, 3)));
+    when(Condition::uge, base, constant(number_of(FrameBase::kBehindStack)), [&] {
+      when(
+          Condition::eq, base, constant(number_of(FrameBase::kLinkageTable)),
+          [&] {
+            constexpr int64_t kPushed = 11;  // from this byte of an entry on
+            const ValueId within = ir().binary(Op::k_and, get(UnwindState::kIp), 15);
+            const ValueId pushed = ir().binary(Op::k_shl, ir().binary(Op::k_ule, constant(kPushed), within), 3);
+            ir().store(8, cfa, ir().binary(Op::k_add, ir().binary(Op::k_add, get(UnwindState::kSp), 8), pushed));
+          },
+          [&] {
+            read(Helper::probe_read_user, UnwindState::kWords, 8, value_of(cfa), [&] { stop(); });
+            const ValueId more =
+                ir().binary(Op::k_shl, ir().binary(Op::k_eq, base, constant(number_of(FrameBase::kBehindStack))), 3);
+            ir().store(8, cfa, ir().binary(Op::k_add, get(UnwindState::kWords), more));
+          });
+    });
+    return value_of(cfa);
+  }
+
+  // Mostly it was pushed first, next to the return address, and has been read with it.
+  void restore_frame_pointer(ValueId rule, ValueId cfa) {
+    const ValueId where = ir().binary(Op::k_and, ir().binary(Op::k_shr, rule, 4), 255);
+    when(
+        Condition::eq, where, constant(2), [&] { put(UnwindState::kBp, get(UnwindState::kWords)); },
+        [&] {
+          when(Condition::ne, where, constant(0), [&] {
+            const ValueId saved = lowering_.select(
+                Condition::eq, where, constant(FrameRule::kAtFrame), [&] { return get(UnwindState::kBp); },
+                [&] { return ir().binary(Op::k_sub, cfa, ir().binary(Op::k_shl, where, 3)); });
+            put(UnwindState::kBp, constant(0));
+            when(Condition::ne, where, constant(FrameRule::kLost),
+                 [&] { read(Helper::probe_read_user, UnwindState::kBp, 8, saved, nullptr); });
+          });
+        });
+  }
+
+  Lowering& lowering_;
+  Offsets offsets_;
+  int64_t frames_;
+  ValueId state_;
+  ValueId map_;
+};
+
+}  // namespace
+
+uint64_t unwind_cell_count(const Lowering& lowering) { return std::bit_ceil(lowering.config().unwind_table_rows); }
+
+int64_t member_offset(Kernel& kernel, types::Types& types, std::string_view tag, std::string_view name) {
+  const TypeId type = kernel.find_struct(types, tag);
+  if (!type) return -1;
+  kernel.complete(types, type);
+  const auto found = types::find_member(types, type, name);
+  return found ? int64_t{found->offset_bits / 8} : -1;
+}
+
+bool knows_mappings(Kernel& kernel, types::Types& types) { return Offsets(kernel, types).are_known(); }
+
+void write_unwind_step(Lowering& lowering, uint32_t frames) { Step(lowering, frames).write(); }
+
+}  // namespace espy::builtins

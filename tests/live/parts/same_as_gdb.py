@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""same_as_gdb.py ESPY SCRIPT PROGRAM: whether the stacks that SCRIPT prints (perf mode, a blank line before each) at the
+function `leaf` are those that gdb finds there, in number, order, depth, place and name."""
+
+import re
+import subprocess
+import sys
+
+GDB = """
+import gdb
+gdb.execute("set pagination off")
+gdb.execute("set debuginfod enabled off", to_string=True)
+gdb.execute("set backtrace past-main on")
+gdb.execute("handle SIGUSR1 SIGUSR2 nostop noprint pass", to_string=True)
+gdb.execute("starti >/dev/null 2>&1", to_string=True)
+address = int(gdb.parse_and_eval("(long)&leaf"))
+gdb.execute("break *%d" % address, to_string=True)
+gdb.execute("continue", to_string=True)
+while gdb.selected_inferior().pid:
+    print("STACK")
+    frame = gdb.newest_frame()
+    while frame:
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
+            module = gdb.solib_name(frame.pc()) or "PROGRAM"
+            print("FRAME %x %s %s" % (frame.pc(), module, frame.name() or "?"))
+        frame = frame.older()
+    gdb.execute("continue", to_string=True)
+"""
+
+
+def by_gdb(program):
+    text = subprocess.run(["gdb", "-nx", "-batch", "-ex", "python exec(" + repr(GDB) + ")", program],
+                          capture_output=True, text=True, timeout=60).stdout
+    stacks = []
+    for line in text.splitlines():
+        if line == "STACK":
+            stacks.append([])
+        elif line.startswith("FRAME "):
+            address, module, name = line[6:].split(" ", 2)
+            stacks[-1].append((int(address, 16) & 0xfff, name if module == "PROGRAM" else ""))
+    return stacks
+
+
+def by_espy(espy, script, program):
+    text = subprocess.run([espy, "-q", "-c", program, script, program], capture_output=True, text=True,
+                          timeout=60).stdout
+    stacks = []
+    for line in text.splitlines():
+        if not line:
+            stacks.append([])
+        found = re.match(r"\t([0-9a-f]+) (.*) \((.*)\)$", line)
+        if found:
+            name = re.sub(r"\+\d+$", "", found[2]) if found[3] == program else ""
+            stacks[-1].append((int(found[1], 16) & 0xfff, name))
+    return [stack for stack in stacks if stack]
+
+
+def plain(name):
+    """Names as both print them: gdb shows no parameters of functions that it knows by the linker's name only, and
+    what the compiler has split off (main.cold) in its own way."""
+    return re.split(r"[(.\[ ]", name.replace("(anonymous namespace)", "anonymous"))[0]
+
+
+def main():
+    espy, script, program = sys.argv[1:]
+    ours, theirs = by_espy(espy, script, program), by_gdb(program)
+    if not theirs:
+        sys.exit("gdb found no stacks")
+    if len(ours) != len(theirs):
+        sys.exit(f"{len(ours)} stacks, gdb has {len(theirs)}")
+    for number, (mine, wanted) in enumerate(zip(ours, theirs)):
+        for frame in range(max(len(mine), len(wanted))):
+            a = mine[frame] if frame < len(mine) else None
+            b = wanted[frame] if frame < len(wanted) else None
+            # A process that has ended lets nobody ask for its names; places are enough then.
+            if not a or not b or a[0] != b[0] or (a[1] and b[1] and plain(a[1]) != plain(b[1])):
+                sys.exit(f"stack {number}, frame {frame}: {a}, gdb has {b}\nours {mine}\ngdb  {wanted}")
+    depths = sorted({len(stack) for stack in theirs})
+    print(f"{len(theirs)} stacks agree, of depths {depths}")
+
+
+main()
