@@ -112,7 +112,7 @@ Operand lower_ustack(Lowering& lowering, const CallSite& call) {
 
 TypeId check_dw_ustack(Checker& checker, const CallSite& call) {
   const std::string why = cannot_unwind(checker.kernel(), checker.types());
-  if (!why.empty()) checker.error("no-unwinding", call.span, why, "`ustack` follows frame pointers there");
+  if (!why.empty()) checker.warning("no-unwinding", call.span, why, "it follows frame pointers here, as `ustack` does");
   return check_stack<true>(checker, call);
 }
 
@@ -139,7 +139,7 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_ustack,
      .example = "tracepoint:raw_syscalls:sys_enter { @[ustack(perf, 5)] = count(); exit(); }"},
     {.sig = "any dw_ustack(literal any mode = bpftrace, literal any frames = 127)",
-     .doc = "The same as `ustack`, and an error where the kernel does not allow to unwind by `.eh_frame`.",
+     .doc = "The same as `ustack`, with a warning where the kernel does not allow to unwind by `.eh_frame`.",
      .kind = BuiltinKind::kVariable,
      .check = check_dw_ustack,
      .lower = lower_ustack,
