@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
+#include "types/sized_text.h"
 
 namespace espy::builtins {
 
@@ -55,13 +56,9 @@ ValueId computed_size(Lowering& lowering, ExprId length, uint32_t capacity_bytes
   return bounded(lowering, wanted, capacity_bytes);
 }
 
-ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
+// A string in memory, at most `size` bytes of it with its NUL; gives its length.
+ValueId read_sized(Lowering& lowering, ValueId destination, ValueId size, const Pointed& source) {
   ir::Builder& ir = lowering.ir();
-  const Pointed source = pointed_to(lowering, call.arguments[0]);
-  const uint32_t capacity = std::min(capacity_bytes, lowering.types()[lowering.type(call.expr)].count);
-  const bool is_computed = call.arguments.size() > 1 && !lowering.integer(call.arguments[1]);
-  if (!is_computed) return lowering.read_string(destination, capacity, source.address, source.space, false);
-  const ValueId size = computed_size(lowering, call.arguments[1], capacity, 1);
   const Helper helper =
       source.space == AddressSpace::kUser ? Helper::probe_read_user_str : Helper::probe_read_kernel_str;
   const ValueId got = ir.call(helper, {destination, size, source.address});
@@ -69,6 +66,21 @@ ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destina
   return lowering.select(
       Condition::sgt, got, ir.constant(0), [&] { return ir.binary(Op::k_sub, got, 1); },
       [&] { return ir.constant(0); });
+}
+
+ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
+  const uint32_t capacity = std::min(capacity_bytes, lowering.types()[lowering.type(call.expr)].count);
+  if (const auto text = types::sized_text(lowering.types(), lowering.type(call.arguments[0]))) {
+    const Operand whole = lowering.value(call.arguments[0]);
+    const auto word = [&](uint32_t at) { return lowering.read_scalar(whole.value, at, 8, false, whole.space); };
+    const ValueId length = bounded(lowering, word(text->length_offset_bytes), capacity - 1);
+    return read_sized(lowering, destination, lowering.ir().binary(Op::k_add, length, 1),
+                      {word(text->address_offset_bytes), AddressSpace::kUser});
+  }
+  const Pointed source = pointed_to(lowering, call.arguments[0]);
+  const bool is_computed = call.arguments.size() > 1 && !lowering.integer(call.arguments[1]);
+  if (!is_computed) return lowering.read_string(destination, capacity, source.address, source.space, false);
+  return read_sized(lowering, destination, computed_size(lowering, call.arguments[1], capacity, 1), source);
 }
 
 // ---- buf(p, length) -------------------------------------------------------------------------------------------------
@@ -330,7 +342,9 @@ Operand lower_container(Lowering& lowering, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any str(pointer p, int length = max_strlen)",
-     .doc = "The NUL-terminated string at `p`, at most `length` bytes of it. `str($1)` is a parameter as it was typed.",
+     .doc =
+         "The NUL-terminated string at `p`, at most `length` bytes of it; or that of a Go `string`, a Rust `&str`, a "
+         "`std::string_view`. `str($1)` is a parameter as it was typed.",
      .check = check_str,
      .lower_into = lower_str_into,
      .example = "tracepoint:syscalls:sys_enter_openat { printf(\"%s\\n\", str(args.filename)); exit(); }"},

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "check/analyzer.h"
 #include "check/signature.h"
+#include "types/sized_text.h"
 
 namespace espy::check {
 
@@ -134,7 +135,7 @@ bool Analyzer::matches(std::string_view wanted, TypeId found, ExprId argument) {
   if (wanted == "int") return is_int_like(t) || t.kind == Kind::kPointer;
   if (wanted == "pointer")
     return t.kind == Kind::kPointer || (t.kind == Kind::kInt && !t.char_like) || t.kind == Kind::kArray ||
-           t.kind == Kind::kString;
+           t.kind == Kind::kString || types::sized_text(types(), known(found));
   if (wanted == "string") return t.kind == Kind::kString;
   if (wanted == "buffer") return t.kind == Kind::kBuffer || t.kind == Kind::kString;
   if (wanted == "aggregation") return types::is_aggregation(t);

@@ -67,11 +67,11 @@ class Binder {
     path_ = path;
     const std::string& last = place.back();
     if (place.size() == 2 && place[0] == "cpp") {
-      add_all((*file)->functions_by_demangled_name(last));
+      add_all(**file, (*file)->functions_by_demangled_name(last));
     } else if (const auto address = parse_int(last); address && *address >= 0) {
       add_address(**file, static_cast<uint64_t>(*address), last);
     } else if (has_wildcard(last)) {
-      add_all((*file)->functions(last));
+      add_all(**file, (*file)->functions(last));
     } else {
       add_function(**file, last);
     }
@@ -154,13 +154,28 @@ class Binder {
     return function.find(".cold") != function.npos && request_.parts.back().find("cold") == std::string::npos;
   }
 
-  void add_all(const std::vector<symbols::ElfSymbol>& found) {
+  // A function's entry, or its return. A Go function may be entered twice for one call, and as its stack moves, the
+  // kernel must not put a return address of its own there: it is probed where it returns.
+  void add_edge(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol, const std::string& name) {
+    if (!file.go_binary()) return add(name, symbol.file_offset, 0);
+    const kernel::Arch& arch = request_.kernel.arch();
+    const std::string_view bytes = file.bytes_at(symbol.file_offset, symbol.size);
+    const std::span code(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    if (&kRow != &kUretprobe) return add(name, symbol.file_offset + symbols::behind_stack_check(arch, code), 0);
+    for (const uint64_t at : symbols::return_instructions(arch, code)) {
+      add(name, symbol.file_offset + at, 0);
+      out_.back().probe.number = kAtReturnInstruction;
+    }
+  }
+
+  void add_all(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& found) {
     std::set<uint64_t> seen;
     for (const symbols::ElfSymbol& symbol : found) {
       if (symbol.is_ifunc || is_part(symbol.name) || has_no_return(symbol.name)) continue;
       if (!seen.insert(symbol.file_offset).second) continue;
-      add(symbol.name, symbol.file_offset, 0);
-      out_.back().probe.is_optional = true;
+      const size_t before = out_.size();
+      add_edge(file, symbol, symbol.name);
+      for (size_t i = before; i < out_.size(); ++i) out_[i].probe.is_optional = true;
     }
   }
 
@@ -184,6 +199,7 @@ class Binder {
           fmt::format("`{}` is {} bytes long: offset {} is outside it", place.function, symbol->size, place.offset));
       return;
     }
+    if (place.offset == 0) return add_edge(file, *symbol, place.function);
     if (!is_boundary(file, *symbol, place.function, place.offset)) return;
     add(place.function, symbol->file_offset, place.offset);
   }
@@ -258,16 +274,44 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return Binder<kRow>(request).bind();
 }
 
+// arg0, arg1, ... of a Go function: in Go's registers, or, before Go 1.17, on the stack. The first result is where the
+// others' is.
+void use_go_convention(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types, bool uses_registers,
+                       bool is_return) {
+  if (is_return) return;
+  const auto is_numbered = [](const spec::ContextField& field) { return field.name.starts_with("arg"); };
+  const auto count = static_cast<uint32_t>(std::ranges::count_if(context.arguments, is_numbered));
+  std::erase_if(context.arguments, is_numbered);
+  std::vector<spec::ContextField> out;
+  using Kind = spec::Recipe::Kind;
+  for (const uint32_t offset : symbols::go_argument_offsets(arch))
+    if (uses_registers)
+      out.push_back({fmt::format("arg{}", out.size()), types.uint64(), {Kind::kContext, offset, 0, 8, false}});
+  while (!uses_registers && out.size() < count) {
+    const auto at = static_cast<uint32_t>(arch.stack_argument_start_bytes + out.size() * 8);
+    out.push_back({fmt::format("arg{}", out.size()),
+                   types.uint64(),
+                   {Kind::kUserStackWord, arch.stack_pointer_offset, at, 8, false}});
+  }
+  context.arguments.insert(context.arguments.begin(), out.begin(), out.end());
+}
+
 template <bool kIsReturn>
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out = uprobe_context(request, kIsReturn);
+  const program::Probe& probe = request.probes.front();
   add_frame(out, request.kernel.arch(), kIsReturn);
-  if (request.symbols == nullptr || request.share.find(kShapeBegin) == std::string_view::npos) return out;
+  const auto file = request.symbols != nullptr ? request.symbols->elf_file(probe.target) : fail("");
+  if (!file) return out;
+  if (const auto& go = (*file)->go_binary()) {
+    use_go_convention(out, request.kernel.arch(), request.types, go->uses_registers, kIsReturn);
+    // On the `ret` the return address has not been taken off yet.
+    if (probe.number == kAtReturnInstruction) out.frame->displacement = 0;
+  }
+  if (request.share.find(kShapeBegin) == std::string_view::npos) return out;
   const WantedFields wanted{request.uses_args && !kIsReturn, request.uses_locals && !kIsReturn,
                             request.uses_retval && kIsReturn};
-  const auto file = request.symbols->elf_file(request.probes.front().target);
-  auto fields =
-      file ? user_fields(**file, request.types, request.probes.front(), wanted) : tl::unexpected(file.error());
+  auto fields = user_fields(**file, request.types, probe, wanted);
   if (!fields) return out;
   const auto complete = [&](const spec::ContextField& field) { request.kernel.complete(request.types, field.type); };
   std::ranges::for_each(fields->args, complete);
@@ -280,7 +324,8 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 
 template <bool kIsReturn>
 Status attach(spec::AttachRequest& request) {
-  return attach_uprobes(request, kIsReturn);
+  const program::Probe& first = request.program.probes[request.probes.front()];
+  return attach_uprobes(request, kIsReturn && first.number != kAtReturnInstruction);
 }
 
 std::shared_ptr<const symbols::ElfFile> listed_file(spec::ListRequest& request, std::string_view binary) {

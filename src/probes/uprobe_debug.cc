@@ -41,7 +41,11 @@ void add_shape(std::string& out, const spec::ContextField& field) {
 Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types, const program::Probe& probe,
                                const WantedFields& wanted) {
   const auto debug = TRY(file.debug_info());
-  const auto address = file.address_of_offset(probe.address);
+  auto address = file.address_of_offset(probe.address);
+  // A probe behind a Go function's first instructions stands for its entry, one on a `ret` for its return.
+  const bool is_edge = probe.offset == 0 && (probe.number == 0 || wanted.retval);
+  const auto function = file.go_binary() && address && is_edge ? file.function_at(*address) : std::nullopt;
+  if (function && function->name == probe.function) address = function->address;
   if (!address || !debug->knows(*address))
     return fail(fmt::format("the debug information of {} does not describe `{}`", file.path(), probe.function), 0,
                 "was its source file compiled with -g?");

@@ -25,6 +25,9 @@ struct UserFields {
   std::optional<spec::ContextField> retval;
 };
 
+// What Probe::number says of a uretprobe: that it stands on a `ret` instruction. Of a uprobe it is the source's line.
+constexpr uint64_t kAtReturnInstruction = 1;
+
 // Of the function that a probe is in. A probe at a line (Probe::number) sees the innermost inlined copy. Fails where
 // there is no debug information, or none of this place.
 Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types, const program::Probe& probe,

@@ -9,6 +9,7 @@
 #include "symbols/dwarf/location.h"
 #include "symbols/dwarf/scopes.h"
 #include "symbols/dwarf/types.h"
+#include "symbols/go.h"
 
 namespace espy::symbols {
 
@@ -34,6 +35,24 @@ std::string function_name(const Dwarf_Die& function) {
     if (text != nullptr) return demangle(text, DemangleStyle::kName);
   }
   return std::string(dwarf::name_of(function));
+}
+
+// A result of a Go function stands among its parameters.
+bool is_result(const Dwarf_Die& parameter) { return dwarf::flag(parameter, DW_AT_variable_parameter); }
+
+// Of the compiler that made the function: "Go cmd/compile go1.19.8; regabi".
+std::string_view producer_of(const Dwarf_Die& function) {
+  Dwarf_Die unit;
+  if (dwarf_diecu(const_cast<Dwarf_Die*>(&function), &unit, nullptr, nullptr) == nullptr) return "";
+  std::optional<Dwarf_Attribute> found = dwarf::own_attribute(unit, DW_AT_producer);
+  const char* text = found ? dwarf_formstring(&*found) : nullptr;
+  return text == nullptr ? "" : text;
+}
+
+bool is_go(const Dwarf_Die& function) { return producer_of(function).starts_with("Go "); }
+
+bool uses_go_registers(const Dwarf_Die& function) {
+  return is_go(function) && producer_of(function).find("regabi") != std::string_view::npos;
 }
 
 bool is_inlined(const Dwarf_Die& scope) { return dwarf::tag(scope) == DW_TAG_inlined_subroutine; }
@@ -95,6 +114,10 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   }
 
   std::vector<DebugVariable> entry_arguments(types::Types& types, const Site& site);
+  std::vector<std::optional<types::Place>> conventional_places(types::Types& types, const Site& site,
+                                                               const std::vector<dwarf::PassedValue>& values);
+  std::vector<VisibleVariable> go_results(const Site& site) const;
+  std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
   dwarf::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
   Statement statement(const Site& site, const Row& row) const;
   Row behind_prologue(const Site& site, const Row& row);
@@ -108,22 +131,33 @@ dwarf::PassedValue DebugInfo::State::passed(types::Types& types, const std::opti
   return out;
 }
 
+std::vector<std::optional<types::Place>> DebugInfo::State::conventional_places(
+    types::Types& types, const Site& site, const std::vector<dwarf::PassedValue>& values) {
+  if (!uses_go_registers(site.function))
+    return dwarf::argument_places(types, arch, values, passed(types, dwarf::type_of(site.function)));
+  std::vector<types::TypeId> plain;
+  for (const dwarf::PassedValue& each : values) plain.push_back(each.type);
+  return go_places(types, arch, plain);
+}
+
 // When a function is entered, arguments are where the caller put them. A location list knows; a single location is
 // where the function itself will put them, and then the calling convention tells.
 std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types, const Site& site) {
   std::vector<VisibleVariable> parameters = dwarf::variables_of(site.function);
-  std::erase_if(parameters, [](const VisibleVariable& each) { return !each.is_parameter; });
+  std::erase_if(parameters, [](const VisibleVariable& each) { return !each.is_parameter || is_result(each.die); });
   std::vector<dwarf::PassedValue> values;
   for (const VisibleVariable& each : parameters) values.push_back(passed(types, dwarf::type_of(each.die)));
-  const auto conventional = dwarf::argument_places(types, arch, values, passed(types, dwarf::type_of(site.function)));
+  const auto conventional = conventional_places(types, site, values);
+  const bool is_always_conventional = uses_go_registers(site.function);  // their lists know too little
   std::vector<DebugVariable> out;
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].name.empty()) continue;
     const std::optional<Dwarf_Die> type = dwarf::type_of(parameters[i].die);
     DebugVariable argument{parameters[i].name, dwarf::c_name(type), values[i].type};
     Found found = dwarf::locate(*file, arch, parameters[i].die, site);
-    const bool is_stored_later = !found.is_list && (found.is_frame || !found.place) &&
-                                 dwarf::attribute(parameters[i].die, DW_AT_location).has_value();
+    const bool is_stored_later =
+        is_always_conventional || (!found.is_list && (found.is_frame || !found.place) &&
+                                   dwarf::attribute(parameters[i].die, DW_AT_location).has_value());
     argument.place = is_stored_later ? conventional[i] : std::move(found.place);
     if (!argument.place) argument.why = is_stored_later ? kInVectorRegister : found.why;
     finish(types, argument, type);
@@ -153,7 +187,8 @@ std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t ad
   if (site->is_entry() && scope == 0) return state_->entry_arguments(types, *site);
   std::vector<DebugVariable> out;
   for (const VisibleVariable& each : dwarf::variables_of(scopes[scope]))
-    if (each.is_parameter && !each.name.empty()) out.push_back(state_->describe(types, each, *site));
+    if (each.is_parameter && !each.name.empty() && !is_result(each.die))
+      out.push_back(state_->describe(types, each, *site));
   return out;
 }
 
@@ -175,6 +210,7 @@ std::vector<DebugVariable> DebugInfo::locals(types::Types& types, uint64_t addre
 
 std::optional<DebugVariable> DebugInfo::result(types::Types& types, uint64_t address) {
   const auto site = dwarf::site_at(*state_->file, address);
+  if (site && is_go(site->function)) return state_->go_result(types, *site);
   const auto type = site ? dwarf::type_of(site->function) : std::nullopt;
   if (!type) return std::nullopt;
   const dwarf::PassedValue value = state_->passed(types, type);
@@ -183,6 +219,57 @@ std::optional<DebugVariable> DebugInfo::result(types::Types& types, uint64_t add
   out.place = dwarf::result_place(types, state_->arch, value);
   if (!out.place) out.why = kInVectorRegister;
   state_->finish(types, out, type);
+  return out;
+}
+
+std::vector<VisibleVariable> DebugInfo::State::go_results(const Site& site) const {
+  std::vector<VisibleVariable> out;
+  for (VisibleVariable& each : dwarf::variables_of(site.function)) {
+    if (!each.is_parameter || !is_result(each.die)) continue;
+    if (each.name.starts_with('~')) each.name.erase(0, 1);  // ~r0: it has no name in the source
+    out.push_back(std::move(each));
+  }
+  return out;
+}
+
+// At a return instruction. Several results are members of a record.
+std::optional<DebugVariable> DebugInfo::State::go_result(types::Types& types, const Site& site) {
+  const std::vector<VisibleVariable> results = go_results(site);
+  if (results.empty()) return std::nullopt;
+  std::vector<types::Member> members;
+  std::vector<dwarf::PassedValue> values;
+  std::string c_type;
+  for (const VisibleVariable& each : results) {
+    const std::optional<Dwarf_Die> type = dwarf::type_of(each.die);
+    values.push_back(passed(types, type));
+    members.push_back({.name = each.name, .type = values.back().type});
+    c_type += (c_type.empty() ? "" : ", ") + dwarf::c_name(type);
+  }
+  if (!uses_go_registers(site.function)) {
+    // They are on the stack, where the debug information says.
+    const Found found = dwarf::locate(*file, arch, results.front().die, site);
+    return DebugVariable{"retval", c_type, values.front().type, found.place, found.why};
+  }
+  const auto places = conventional_places(types, site, values);
+  DebugVariable out{"retval", c_type, values.front().type, places.front()};
+  if (!std::ranges::all_of(places, &std::optional<types::Place>::has_value)) out.place.reset();
+  if (!out.place) out.why = kInVectorRegister;
+  if (results.size() == 1 || !out.place) return out;
+  out.type = types.record(members);
+  out.c_type = "(" + c_type + ")";
+  uint32_t done = 0;
+  std::vector<types::PlacePiece> pieces;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const types::Member& member = types[out.type].members[i];
+    if (member.offset_bytes() > done)
+      pieces.push_back({types::PlacePiece::Kind::kNothing, member.offset_bytes() - done});
+    for (types::PlacePiece piece : places[i]->pieces) {
+      if (piece.size_bytes == 0) piece.size_bytes = types[member.type].size_bytes;
+      pieces.push_back(std::move(piece));
+    }
+    done = member.offset_bytes() + types[member.type].size_bytes;
+  }
+  out.place = types::Place{std::move(pieces)};
   return out;
 }
 

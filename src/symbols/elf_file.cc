@@ -77,6 +77,8 @@ struct ElfFile::State {
 
   std::optional<Result<std::shared_ptr<DebugInfo>>> debug_info = {};
 
+  std::optional<std::optional<GoBinary>> go_binary = {};
+
   bool indexed = false;
   std::vector<IndexEntry> index;
 
@@ -211,6 +213,11 @@ std::string ElfFile::debug_file_path() const {
 Result<std::shared_ptr<DebugInfo>> ElfFile::debug_info() const {
   if (!state_->debug_info) state_->debug_info = DebugInfo::open(state_->image, state_->debug_directories);
   return *state_->debug_info;
+}
+
+const std::optional<GoBinary>& ElfFile::go_binary() const {
+  if (!state_->go_binary) state_->go_binary = read_go_binary(state_->image);
+  return *state_->go_binary;
 }
 
 std::optional<ElfSymbol> ElfFile::find_function(std::string_view name) const { return state_->find(name, is_function); }

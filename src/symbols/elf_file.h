@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "symbols/debug_info.h"
 #include "symbols/demangle.h"
+#include "symbols/go.h"
 
 namespace espy::symbols {
 
@@ -54,6 +55,9 @@ class ElfFile {
 
   // What the DWARF of the file, or of its separate debug file, tells. Opened at the first question.
   Result<std::shared_ptr<DebugInfo>> debug_info() const;
+
+  // What the Go compiler says of itself in its binaries; nothing in others.
+  const std::optional<GoBinary>& go_binary() const;
 
   // The function of that name: global before local, .symtab before .dynsym before a separate debug file.
   std::optional<ElfSymbol> find_function(std::string_view name) const;

@@ -1,0 +1,195 @@
+// Sources: the Go internal ABI specification (cmd/compile/abi-internal), debug/buildinfo.
+#include "symbols/go.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/strings.h"
+#include "symbols/elf_image.h"
+
+namespace espy::symbols {
+
+namespace {
+
+using types::Kind;
+using types::Place;
+using types::PlacePiece;
+using types::TypeId;
+using Op = types::PlaceStep::Op;
+
+constexpr std::string_view kMagic = "\xff Go buildinf:";
+constexpr size_t kFlagsAt = 15;
+constexpr size_t kPointersAt = 16;
+constexpr size_t kInlineAt = 32;
+constexpr uint32_t kWordBytes = 8;
+constexpr size_t kVectorRegisters = 15;
+
+uint64_t word_at(std::string_view bytes, size_t at) {
+  uint64_t out = 0;
+  if (at + sizeof(out) <= bytes.size()) std::memcpy(&out, bytes.data() + at, sizeof(out));
+  return out;
+}
+
+std::string_view bytes_at_address(const ElfImage& image, uint64_t address, uint64_t size) {
+  for (const Segment& segment : image.segments())
+    if (address >= segment.address && address - segment.address < segment.file_size)
+      return image.bytes_at(address - segment.address + segment.file_offset, size);
+  return {};
+}
+
+// Since 1.18 the version stands there, behind its length; before there was a pointer to a Go string.
+std::string version_of(const ElfImage& image, std::string_view info) {
+  constexpr uint8_t kIsInline = 2;
+  if (static_cast<uint8_t>(info[kFlagsAt]) & kIsInline) {
+    const auto length = static_cast<uint8_t>(info[kInlineAt]);
+    return length < 0x80 ? std::string(info.substr(kInlineAt + 1, length)) : "";
+  }
+  const std::string_view header = bytes_at_address(image, word_at(info, kPointersAt), 2 * kWordBytes);
+  constexpr uint64_t kLongest = 100;
+  const uint64_t length = word_at(header, kWordBytes);
+  return length > kLongest ? "" : std::string(bytes_at_address(image, word_at(header, 0), length));
+}
+
+// Of "go1.17.3": 17.
+std::optional<int64_t> minor_version(std::string_view version) {
+  constexpr std::string_view kPrefix = "go1.";
+  const size_t at = version.find(kPrefix);
+  if (at == version.npos) return std::nullopt;
+  const std::string_view rest = version.substr(at + kPrefix.size());
+  return parse_int(rest.substr(0, rest.find_first_not_of("0123456789")));
+}
+
+// ---- The convention: each value goes, member by member, into registers, or, if they do not suffice, as a whole onto
+// the stack.
+
+struct Part {  // of a value: a number or pointer at an offset
+  uint32_t offset_bytes;
+  uint32_t size_bytes;
+  bool is_float;
+};
+
+// False where the value must not go into registers.
+bool take_apart(const types::Types& types, TypeId id, uint32_t offset_bytes, std::vector<Part>& out) {
+  const types::Type& type = types[id];
+  switch (type.kind) {
+    case Kind::kStruct:
+      if (!type.complete || type.is_union) return false;
+      return std::ranges::all_of(type.members, [&](const types::Member& member) {
+        return take_apart(types, member.type, offset_bytes + member.offset_bytes(), out);
+      });
+    case Kind::kArray:
+      if (type.count == 0) return true;
+      return type.count == 1 && take_apart(types, type.element, offset_bytes, out);
+    case Kind::kVoid: return false;  // complex numbers
+    default: out.push_back({offset_bytes, type.size_bytes, type.kind == Kind::kFloat}); return true;
+  }
+}
+
+class Assigner {
+ public:
+  Assigner(const types::Types& types, const kernel::Arch& arch)
+      : types_(types), arch_(arch), registers_(go_argument_offsets(arch)) {}
+
+  std::optional<Place> next(TypeId type) {
+    std::vector<Part> parts;
+    const bool is_possible = take_apart(types_, type, 0, parts);
+    const auto floats = static_cast<size_t>(std::ranges::count(parts, true, &Part::is_float));
+    const size_t integers = parts.size() - floats;
+    if (!is_possible || integers_ + integers > registers_.size() || floats_ + floats > kVectorRegisters)
+      return on_stack(type);
+    floats_ += floats;
+    Place out;
+    uint32_t done = 0;
+    for (const Part& part : parts) {
+      if (part.offset_bytes > done) out.pieces.push_back({PlacePiece::Kind::kNothing, part.offset_bytes - done});
+      if (!part.is_float)
+        out.pieces.push_back({PlacePiece::Kind::kValue, part.size_bytes, {{Op::kRegister, registers_[integers_++]}}});
+      done = part.offset_bytes + part.size_bytes;
+    }
+    if (floats > 0) return std::nullopt;
+    if (out.pieces.empty() || done < types_[type].size_bytes)
+      out.pieces.push_back({PlacePiece::Kind::kNothing, types_[type].size_bytes - done});
+    return out;
+  }
+
+ private:
+  Place on_stack(TypeId id) {
+    const types::Type& type = types_[id];
+    const uint32_t align = std::max(type.align_bytes, 1u);
+    stack_at_ = (stack_at_ + align - 1) / align * align;
+    const int64_t displacement = arch_.stack_argument_start_bytes + stack_at_;
+    stack_at_ += type.size_bytes;
+    return {{{PlacePiece::Kind::kMemory,
+              0,
+              {{Op::kRegister, arch_.stack_pointer_offset}, {Op::kConstant, displacement}, {Op::kAdd}}}}};
+  }
+
+  const types::Types& types_;
+  const kernel::Arch& arch_;
+  std::vector<uint32_t> registers_;
+  size_t integers_ = 0;
+  size_t floats_ = 0;
+  uint32_t stack_at_ = 0;
+};
+
+// Of the last four bytes of a comparison with the stack's end: [r14+16] in registers' times, [rcx+16] before.
+bool compares_with_stack_end(std::span<const uint8_t> instruction) {
+  if (instruction.size() != 4 || instruction[3] != 0x10 || instruction[1] != 0x3b) return false;
+  return instruction[2] == 0x66 || instruction[2] == 0x61;
+}
+
+}  // namespace
+
+std::optional<GoBinary> read_go_binary(const ElfImage& image) {
+  const std::string_view info = image.section_bytes(".go.buildinfo");
+  if (!info.starts_with(kMagic) || info.size() <= kInlineAt) return std::nullopt;
+  GoBinary out{version_of(image, info)};
+  constexpr int64_t kFirstWithRegisters = 17;
+  out.uses_registers = minor_version(out.version).value_or(kFirstWithRegisters) >= kFirstWithRegisters;
+  return out;
+}
+
+std::vector<uint32_t> go_argument_offsets(const kernel::Arch& arch) {
+  std::vector<uint32_t> out;
+  for (const std::string_view name : {"ax", "bx", "cx", "di", "si", "r8", "r9", "r10", "r11"})
+    if (const auto found = kernel::find_register(arch, name)) out.push_back(found->offset_bytes);
+  return out;
+}
+
+std::vector<std::optional<Place>> go_places(const types::Types& types, const kernel::Arch& arch,
+                                            const std::vector<TypeId>& values) {
+  Assigner assigner(types, arch);
+  std::vector<std::optional<Place>> out;
+  for (const TypeId value : values) out.push_back(assigner.next(value));
+  return out;
+}
+
+uint64_t behind_stack_check(const kernel::Arch& arch, std::span<const uint8_t> code) {
+  constexpr int kMaxInstructions = 7;
+  bool has_compared = false;
+  uint64_t at = 0;
+  for (int i = 0; i < kMaxInstructions && at < code.size(); ++i) {
+    const uint32_t length = arch.instruction_length(code.subspan(at));
+    if (length == 0) return 0;
+    const auto instruction = code.subspan(at, length);
+    const bool is_jump = instruction[0] == 0x76 || (instruction[0] == 0x0f && instruction[1] == 0x86);  // jbe
+    if (is_jump && has_compared) return at + length;
+    has_compared = compares_with_stack_end(instruction);
+    at += length;
+  }
+  return 0;
+}
+
+std::vector<uint64_t> return_instructions(const kernel::Arch& arch, std::span<const uint8_t> code) {
+  constexpr uint8_t kReturn = 0xc3;
+  std::vector<uint64_t> out;
+  for (uint64_t at = 0; at < code.size();) {
+    const uint32_t length = arch.instruction_length(code.subspan(at));
+    if (length == 0) break;
+    if (length == 1 && code[at] == kReturn) out.push_back(at);
+    at += length;
+  }
+  return out;
+}
+
+}  // namespace espy::symbols
