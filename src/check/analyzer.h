@@ -178,6 +178,7 @@ class Analyzer final : public Checker {
   const spec::ContextField* field_named(std::string_view word, const std::string& name, Span span);
   void no_fields(std::string_view word, Span span);
   bool is_readable(const spec::ContextField& field, Span span);
+  bool is_kept_part(ExprId base, const std::string& member_name);
   TypeId builtin_use(ExprId id, const spec::Builtin& builtin, const std::vector<ExprId>& arguments);
   bool allowed_here(const spec::Builtin& builtin, Span span);
   void unknown_name(std::string_view name, Span span, bool is_call);

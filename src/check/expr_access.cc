@@ -1,6 +1,8 @@
 // Members, elements, and the address space they are read from.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "check/analyzer.h"
 
 namespace espy::check {
@@ -8,7 +10,43 @@ namespace espy::check {
 using types::Kind;
 using namespace syntax;
 
+namespace {
+
+// Whether these bytes of a value are among those that its place knows.
+bool knows_bytes(const types::Place& place, uint32_t offset_bytes, uint32_t size_bytes) {
+  uint32_t at = 0;
+  for (const types::PlacePiece& piece : place.pieces) {
+    const bool is_touched = at < offset_bytes + size_bytes && offset_bytes < at + piece.size_bytes;
+    if (is_touched && piece.kind == types::PlacePiece::Kind::kNothing) return false;
+    at += piece.size_bytes;
+  }
+  return at >= offset_bytes + size_bytes;
+}
+
+}  // namespace
+
+// `locals.s.x` where parts of `s` are nowhere any more, but `x` is not one of them.
+bool Analyzer::is_kept_part(ExprId base, const std::string& member_name) {
+  const auto* outer = ast().get<Access>(base);
+  const auto* word = outer ? ast().get<Name>(outer->base) : nullptr;
+  const auto* fields = word ? fields_named(word->name) : nullptr;
+  if (!fields) return false;
+  const auto field = std::ranges::find(*fields, outer->name, &spec::ContextField::name);
+  if (field == fields->end() || field->unreadable.empty() || field->recipe.place.pieces.empty()) return false;
+  const auto found = types::is_struct_like(type_of(field->type)) ? types::find_member(types(), field->type, member_name)
+                                                                 : std::nullopt;
+  if (!found) return false;
+  const uint32_t last_bit =
+      found->offset_bits + (found->bit_size ? found->bit_size : type_of(found->type).size_bytes * 8);
+  const uint32_t first_byte = found->offset_bits / 8;
+  if (!knows_bytes(field->recipe.place, first_byte, (last_bit + 7) / 8 - first_byte)) return false;
+  fact(base).field = &*field;
+  fact(base).type = field->type;
+  return true;
+}
+
 TypeId Analyzer::visit(ExprId id, const Access& node) {
+  if (is_kept_part(node.base, node.name)) return member(id, fact(node.base).type, node.name, node.name_span);
   const auto* name = ast().get<Name>(node.base);
   if (name && fields_named(name->name)) {
     fact(id).field = nullptr;

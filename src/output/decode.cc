@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -80,6 +81,13 @@ std::string symbol_text(const Frame& frame) {
   return frame.symbol.empty() ? fmt::format("{:#x}", frame.address) : frame.symbol;
 }
 
+// Only ever shown. `long double` is left as its bytes are found: it is no number of this compiler's on every machine.
+std::string float_text(Bytes bytes, uint32_t size_bytes) {
+  const uint64_t bits = word(bytes, 0, std::min(size_bytes, 8u));
+  if (size_bytes == sizeof(float)) return fmt::format("{}", std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  return size_bytes == sizeof(double) ? fmt::format("{}", std::bit_cast<double>(bits)) : "";
+}
+
 class Decoder {
  public:
   explicit Decoder(const DecodeContext& context) : context_(context) {}
@@ -88,8 +96,8 @@ class Decoder {
     const Type& type = context_.types[id];
     switch (type.kind) {
       case Kind::kVoid:
-      case Kind::kFloat:
       case Kind::kFunction: return {};
+      case Kind::kFloat: return {TextValue{float_text(bytes, type.size_bytes)}};
       case Kind::kBool: return {word(bytes, 0, 1) != 0};
       case Kind::kInt: return integer(type, word(bytes, 0, type.size_bytes), type.size_bytes * 8);
       case Kind::kEnum: return enumerated(type, word(bytes, 0, type.size_bytes), type.size_bytes * 8);

@@ -20,7 +20,7 @@ spec::ContextField field_of(DebugVariable variable, const types::Types& types, c
   if (variable.place) out.recipe.place = std::move(*variable.place);
   if (types[variable.type].kind == types::Kind::kVoid)
     out.unreadable = fmt::format("`{}` is of a type that espy does not know: {}", variable.name, variable.c_type);
-  if (!variable.place) out.unreadable = fmt::format("`{}` {}", variable.name, variable.why);
+  if (!variable.why.empty()) out.unreadable = fmt::format("`{}` {}", variable.name, variable.why);
   const symbols::ReadableLines& readable = variable.readable;
   if (!readable.text.empty())
     out.hint = fmt::format("readable at {}: uprobe:{}@{}:{}", readable.text, binary,
@@ -110,7 +110,8 @@ namespace {
 
 std::string description(const DebugVariable& variable, const kernel::Arch& arch) {
   const auto name = [&](uint32_t offset_bytes) { return kernel::register_name(arch, offset_bytes); };
-  std::string where = variable.place ? types::to_string(*variable.place, name) : variable.why;
+  std::string where = variable.why;
+  if (variable.place) where += (where.empty() ? "" : ": ") + types::to_string(*variable.place, name);
   if (!variable.place && !variable.readable.text.empty()) where += "; readable at " + variable.readable.text;
   const std::string_view space = variable.c_type.ends_with('*') ? "" : " ";
   return fmt::format("{}{}{}: {}", variable.c_type, space, variable.name, where);

@@ -49,6 +49,12 @@ std::string_view producer_of(const Dwarf_Die& function) {
   return text == nullptr ? "" : text;
 }
 
+bool is_rust(const Dwarf_Die& type) {
+  Dwarf_Die unit;
+  if (dwarf_diecu(const_cast<Dwarf_Die*>(&type), &unit, nullptr, nullptr) == nullptr) return false;
+  return dwarf_srclang(&unit) == DW_LANG_Rust;
+}
+
 bool is_go(const Dwarf_Die& function) { return producer_of(function).starts_with("Go "); }
 
 bool uses_go_registers(const Dwarf_Die& function) {
@@ -128,6 +134,9 @@ dwarf::PassedValue DebugInfo::State::passed(types::Types& types, const std::opti
   if (!type) return {types.void_type()};
   dwarf::PassedValue out{reader_for(types).convert(type), dwarf::is_passed_by_reference(*type)};
   if (types[out.type].kind == types::Kind::kStruct) reader->complete(out.type);
+  constexpr uint32_t kMostInRegisters = 16;
+  out.is_rust = is_rust(*type);
+  out.is_by_reference |= out.is_rust && types[out.type].size_bytes > kMostInRegisters;
   return out;
 }
 
@@ -159,7 +168,7 @@ std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types
         is_always_conventional || (!found.is_list && (found.is_frame || !found.place) &&
                                    dwarf::attribute(parameters[i].die, DW_AT_location).has_value());
     argument.place = is_stored_later ? conventional[i] : std::move(found.place);
-    if (!argument.place) argument.why = is_stored_later ? kInVectorRegister : found.why;
+    if (!argument.place || !is_stored_later) argument.why = is_stored_later ? kInVectorRegister : found.why;
     finish(types, argument, type);
     if (!argument.place) argument.readable = dwarf::readable_lines(*file, arch, site, parameters[i]);
     out.push_back(std::move(argument));

@@ -34,7 +34,7 @@ struct DebugVariable {
   std::string c_type;  // "const char *"
   types::TypeId type;
   std::optional<types::Place> place;
-  std::string why;         // without a place: "is optimised out here"
+  std::string why;         // without a place, or with one that lacks parts: "is optimised out here"
   ReadableLines readable;  // without a place: where it has one
 };
 

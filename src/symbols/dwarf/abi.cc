@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace espy::symbols::dwarf {
 
@@ -63,6 +64,46 @@ Classes classes_of(const types::Types& types, const PassedValue& value) {
   return out;
 }
 
+// The numbers that a value consists of, by their place in it; variants of a Rust enum lie over each other.
+using Numbers = std::map<uint32_t, uint32_t>;  // offset: size
+
+void add_numbers(const types::Types& types, TypeId id, uint32_t offset_bytes, Numbers& out) {
+  const types::Type& type = types[id];
+  if (type.kind == Kind::kStruct) {
+    for (const types::Member& member : type.members)
+      add_numbers(types, member.type, offset_bytes + member.offset_bytes(), out);
+  } else if (type.kind == Kind::kArray) {
+    out = {{0, 0}, {1, 0}, {2, 0}};  // never a pair
+  } else if (type.size_bytes > 0) {
+    uint32_t& size = out[offset_bytes];
+    size = std::max(size, type.size_bytes);
+  }
+}
+
+// What Rust passes in two registers, number by number.
+std::optional<Numbers> pair_of(const types::Types& types, const PassedValue& value) {
+  if (!value.is_rust || value.is_by_reference || types[value.type].kind != Kind::kStruct) return std::nullopt;
+  Numbers out;
+  add_numbers(types, value.type, 0, out);
+  return out.size() == 2 ? std::optional(out) : std::nullopt;
+}
+
+// The pieces of a value whose numbers are in these registers.
+Place in_pair(const Numbers& numbers, uint32_t first_register, uint32_t second_register, uint32_t size_bytes) {
+  const auto& [first_at, first_size] = *numbers.begin();
+  const auto& [second_at, second_size] = *numbers.rbegin();
+  Place out;
+  const auto add = [&](PlacePiece piece) {
+    if (piece.size_bytes > 0) out.pieces.push_back(std::move(piece));
+  };
+  add({PlacePiece::Kind::kNothing, first_at});
+  add({PlacePiece::Kind::kValue, first_size, {{Op::kRegister, first_register}}});
+  add({PlacePiece::Kind::kNothing, second_at - first_at - first_size});
+  add({PlacePiece::Kind::kValue, second_size, {{Op::kRegister, second_register}}});
+  add({PlacePiece::Kind::kNothing, size_bytes - second_at - second_size});
+  return out;
+}
+
 PlacePiece in_register(uint32_t offset_bytes, uint32_t size_bytes) {
   return {PlacePiece::Kind::kValue, size_bytes, {{Op::kRegister, offset_bytes}}};
 }
@@ -88,6 +129,12 @@ class Arguments {
 
   std::optional<Place> next(const PassedValue& value) {
     const Classes classes = classes_of(types_, value);
+    const auto pair = pair_of(types_, value);
+    if (pair && std::ranges::count(classes, Class::kVector) == 0 && integers_ + 2 <= arch_.argument_offsets.size()) {
+      integers_ += 2;
+      return in_pair(*pair, arch_.argument_offsets[integers_ - 2], arch_.argument_offsets[integers_ - 1],
+                     types_[value.type].size_bytes);
+    }
     if (classes == Classes{Class::kNone, Class::kNone}) return Place{{PlacePiece{}}};  // an empty class takes no room
     const auto integers = static_cast<size_t>(std::ranges::count(classes, Class::kInteger));
     const auto vectors = static_cast<size_t>(std::ranges::count(classes, Class::kVector));
@@ -148,6 +195,8 @@ std::optional<Place> result_place(const types::Types& types, const kernel::Arch&
   if (result.is_by_reference || is_in_memory(classes)) return behind_register(arch.return_value_offset, 0);
   if (std::ranges::count(classes, Class::kVector) > 0) return std::nullopt;
   if (classes[0] == Class::kNone) return Place{{PlacePiece{}}};
+  if (const auto pair = pair_of(types, result))
+    return in_pair(*pair, arch.return_value_offset, arch.second_return_value_offset, type.size_bytes);
   Place out{{in_register(arch.return_value_offset, std::min(type.size_bytes, kWordBytes))}};
   if (type.size_bytes > kWordBytes)
     out.pieces.push_back(in_register(arch.second_return_value_offset, type.size_bytes - kWordBytes));

@@ -1,5 +1,6 @@
 // How functions take arguments and give results on x86-64 (System V ABI, 3.2.3), for when the function has not yet put
-// them where debug information says. Inside this folder only.
+// them where debug information says. Rust goes its own way with small and large structs; it promises nothing, and so
+// this is what rustc does now. Inside this folder only.
 #pragma once
 
 #include <optional>
@@ -14,6 +15,7 @@ namespace espy::symbols::dwarf {
 struct PassedValue {
   types::TypeId type;  // complete
   bool is_by_reference = false;
+  bool is_rust = false;  // two numbers take a register each, however small
 };
 
 // Where each of the arguments is when the function is entered; nothing for one in a vector register.

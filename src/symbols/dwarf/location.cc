@@ -51,7 +51,7 @@ class Translator {
     size_t unknown = 0;
     for (const PlacePiece& piece : place_.pieces) unknown += piece.kind == PlacePiece::Kind::kNothing;
     if (unknown == place_.pieces.size()) return {std::nullopt, kOptimisedOut};
-    if (unknown > 0) return {std::nullopt, "is partly optimised out here"};
+    if (unknown > 0) return {std::move(place_), "is partly optimised out here"};
     const bool is_frame = is_in_frame(place_.pieces[0]);
     return {std::move(place_), "", false, is_frame};
   }

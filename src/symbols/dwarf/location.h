@@ -19,7 +19,7 @@ struct Site {
   bool is_entry() const { return address == entry; }
 };
 
-// A place, or why there is none: "is optimised out here", "is in a vector register".
+// A place, or why there is none: "is optimised out here", "is in a vector register". Both where parts are missing.
 struct Found {
   std::optional<types::Place> place;
   std::string why = {};

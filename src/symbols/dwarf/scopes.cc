@@ -158,7 +158,7 @@ ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& s
     bool& is_readable = lines[row.line];
     if (is_readable || !contains(variable.scope, row.address) || !contains(described, row.address)) continue;
     const Found found = locate(file, arch, variable.die, {row.address, site.function, site.entry});
-    is_readable = found.place && !(row.address == site.entry && found.is_frame && !found.is_list);
+    is_readable = found.place && found.why.empty() && !(row.address == site.entry && found.is_frame && !found.is_list);
   }
   const auto first = std::ranges::find_if(lines, [](const auto& line) { return line.second; });
   if (first == lines.end() || declared_in == nullptr) return {};

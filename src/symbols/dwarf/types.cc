@@ -5,7 +5,9 @@
 //
 // - a reference is a pointer: `.` follows both;
 // - a base class is a member without a name, and so its members are found in the derived class;
-// - std::string (libstdc++'s) is a pointer to its text, the first of its words, so that str() takes it.
+// - std::string (libstdc++'s) is a pointer to its text, the first of its words, so that str() takes it;
+// - an enum of Rust, whose variants have data, has a member `variant` that tells which it is, and a member for each of
+//   those with data, by its name; they lie over each other.
 //
 // Left out: virtual bases, whose place only the running program knows; pointers to members; complex numbers.
 #include "symbols/dwarf/types.h"
@@ -264,6 +266,31 @@ std::optional<Member> TypeReader::convert_member(const Dwarf_Die& member) {
   return out;
 }
 
+std::vector<Member> TypeReader::convert_variants(const Dwarf_Die& part) {
+  std::vector<Member> out;
+  std::vector<types::Enumerator> names;
+  for (const Dwarf_Die& variant : children(part)) {
+    if (tag(variant) != DW_TAG_variant) continue;
+    const std::optional<uint64_t> value = number(variant, DW_AT_discr_value);
+    for (const Dwarf_Die& child : children(variant)) {
+      std::optional<Member> member = convert_member(child);
+      if (!member) continue;
+      // One without a value is what all other values of the tag mean.
+      if (value) names.push_back({member->name, static_cast<int64_t>(*value)});
+      complete_parts(member->type);
+      if (!types_[member->type].members.empty()) out.push_back(std::move(*member));
+    }
+  }
+  const std::optional<Dwarf_Die> which = reference(part, DW_AT_discr);
+  const auto type = which ? type_of(*which) : std::nullopt;
+  const auto size = type ? static_cast<uint32_t>(size_of(*type)) : 0;
+  if (size != 1 && size != 2 && size != 4 && size != 8) return out;
+  const TypeId variants = types_.define_enum("", std::move(names), size, false, origin_of(part));
+  const auto offset = static_cast<uint32_t>(number(*which, DW_AT_data_member_location).value_or(0) * 8);
+  out.insert(out.begin(), Member{.name = "variant", .type = variants, .offset_bits = offset});
+  return out;
+}
+
 void TypeReader::complete(TypeId struct_type) {
   const types::Type now = types_[struct_type];
   if (now.complete || now.origin.btf_id == 0 || now.origin.btf_id > origins_.size()) return;
@@ -274,12 +301,14 @@ void TypeReader::complete(TypeId struct_type) {
   std::vector<Member> members;
   uint32_t align = 1;
   for (const Dwarf_Die& child : children(die)) {
-    std::optional<Member> member = convert_member(child);
-    if (!member) continue;
-    complete_parts(member->type);
-    const uint32_t needed = types_[member->type].align_bytes;
-    if (member->bit_size == 0 && needed > 0 && member->offset_bits % (needed * 8) == 0) align = std::max(align, needed);
-    members.push_back(std::move(*member));
+    if (tag(child) == DW_TAG_variant_part)
+      for (Member& member : convert_variants(child)) members.push_back(std::move(member));
+    if (std::optional<Member> member = convert_member(child)) members.push_back(std::move(*member));
+  }
+  for (const Member& member : members) {
+    complete_parts(member.type);
+    const uint32_t needed = types_[member.type].align_bytes;
+    if (member.bit_size == 0 && needed > 0 && member.offset_bits % (needed * 8) == 0) align = std::max(align, needed);
   }
   const auto size = static_cast<uint32_t>(size_of(die));
   if (size % align != 0) align = 1;

@@ -39,6 +39,7 @@ class TypeReader {
   types::TypeId convert_struct(const Dwarf_Die& type);
   types::TypeId convert_enum(const Dwarf_Die& type);
   std::optional<types::Member> convert_member(const Dwarf_Die& member);
+  std::vector<types::Member> convert_variants(const Dwarf_Die& part);
   void complete_parts(types::TypeId type);
   types::Origin origin_of(const Dwarf_Die& type);
 

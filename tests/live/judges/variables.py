@@ -239,7 +239,8 @@ def same(ours, theirs):
 
 def judge(espy, directory, binary):
     places = [place for place in statements(espy, binary) if place["readable"]]
-    ours, theirs = by_espy(espy, binary, places), by_gdb(directory, binary, places)
+    # In this order: the kernel may take its time to remove probes.
+    theirs, ours = by_gdb(directory, binary, places), by_espy(espy, binary, places)
     agreed = wrong = beyond = unread = 0
     for number, (place, seen) in enumerate(zip(places, theirs)):
         if seen is None or number not in ours:
