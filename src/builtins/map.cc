@@ -55,26 +55,37 @@ Operand lower_find(Lowering& lowering, const CallSite& call) {
 bool is_stack(const types::Type& type) { return type.kind == Kind::kKernelStack || type.kind == Kind::kUserStack; }
 
 bool takes_stack(const syntax::Ast& ast, ExprId expr, const types::Type& type) {
-  const std::string_view word = type.kind == Kind::kKernelStack ? "kstack" : "ustack";
   const auto* name = ast.get<syntax::Name>(expr);
   const auto* call = ast.get<syntax::Call>(expr);
-  return (name && name->name == word) || (call && call->name == word);
+  const std::string_view word = name ? std::string_view(name->name) : call ? std::string_view(call->name) : "";
+  return type.kind == Kind::kKernelStack ? word == "kstack" : word == "ustack" || word == "dw_ustack";
+}
+
+// The number of frames of a user stack that was unwound by tables is kept with it; of others, `otherwise` says.
+ir::ValueId user_length(Lowering& lowering, ir::ValueId place, const std::function<ir::ValueId()>& otherwise) {
+  const ir::ValueId unwound = lowering.ir().load(4, place, 12);
+  return lowering.select(
+      ir::Condition::ne, unwound, lowering.ir().constant(0), [&] { return unwound; }, otherwise);
 }
 
 // What was kept with the stack; nothing where it could not be taken.
 ir::ValueId kept_length(Lowering& lowering, const Operand& stack) {
   ir::Builder& ir = lowering.ir();
-  const ir::ValueId place = stack.is_address ? lowering.in_our_memory(stack).value : ir::ValueId();
-  const ir::ValueId reference = stack.is_address ? ir.load(8, place) : stack.value;
-  const auto of_reference = [&] {
+  const auto of_reference = [&](ir::ValueId reference) {
     return lowering.select(
         ir::Condition::slt, reference, ir.constant(0), [&] { return ir.constant(0); },
         [&] { return ir.binary(ir::Op::k_shr, reference, 32); });
   };
-  if (!stack.is_address) return of_reference();
-  const ir::ValueId unwound = ir.load(4, place, 12);
-  return lowering.select(
-      ir::Condition::ne, unwound, ir.constant(0), [&] { return unwound; }, of_reference);
+  if (!stack.is_address) return of_reference(stack.value);
+  const ir::ValueId place = lowering.in_our_memory(stack).value;
+  return user_length(lowering, place, [&] { return of_reference(ir.load(8, place)); });
+}
+
+// Of the stack here, of which nothing is kept.
+ir::ValueId length_here(Lowering& lowering, ExprId what, const types::Type& type) {
+  if (type.kind == Kind::kKernelStack) return frame_count(lowering, type);
+  const ir::ValueId place = lowering.in_our_memory(lowering.value(what)).value;
+  return user_length(lowering, place, [&] { return frame_count(lowering, type); });
 }
 
 TypeId check_len(Checker& checker, const CallSite& call) {
@@ -105,8 +116,9 @@ Operand lower_len(Lowering& lowering, const CallSite& call) {
   const bool is_whole_map = map.valid() && !is_element(lowering.ast(), what);
   const bool is_keyed = is_whole_map && lowering.types()[lowering.checked().maps[map].key].kind != Kind::kVoid;
   if (is_stack(type) && !is_keyed) {
-    const ir::ValueId length = takes_stack(lowering.ast(), what, type) ? frame_count(lowering, type)
-                                                                       : kept_length(lowering, lowering.value(what));
+    const bool is_here = takes_stack(lowering.ast(), what, type);
+    const ir::ValueId length =
+        is_here ? length_here(lowering, what, type) : kept_length(lowering, lowering.value(what));
     return lowering.scalar_operand(lowering.types().int64(), length);
   }
   return lowering.scalar_operand(lowering.types().int64(), lowering.length(lowering.unit().fact(what).map));

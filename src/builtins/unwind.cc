@@ -207,7 +207,8 @@ void lower_unwound_stack(Lowering& lowering, TypeId type, ValueId pid, ValueId d
       [&] {
         const ValueId state = lowering.memory(static_cast<uint32_t>(UnwindState::kFrames) + frames * 8, "unwind");
         start(lowering, state);
-        const ValueId argument = lowering.memory(8, "unwind_state");
+        // On the stack in any case: the helper takes no other address.
+        const ValueId argument = ir.slot(ir.add_slot(8, 8, "unwind_state"));
         ir.store(8, argument, state);
         const ir::FunctionId step =
             lowering.callback("unwind_" + std::to_string(frames), 2, [&] { write_unwind_step(lowering, frames); });
