@@ -143,7 +143,10 @@ constexpr OptionRow kRows[] = {
     {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
     {'c', "cmd", "COMMAND", "start this command when all is attached, and end when it ends", set_command},
     {'o', "output", "FILE", "write the output to this file", set_output},
-    {'f', "format", "FORMAT", "text (default), json, or trace: spans for chrome://tracing and Perfetto", set_format},
+    {'f', "format", "FORMAT",
+     "text (default); json; trace: spans for chrome://tracing and Perfetto; folded or flame: maps keyed by stacks, as "
+     "lines or as a flame graph (SVG)",
+     set_format},
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering},
     {'v', "verbose", "", "show at the end how often each probe fired, and what it missed; with -l: its arguments",
      set_flag<&Options::verbose>},

@@ -85,6 +85,8 @@ class Sink {
                        uint32_t column, uint32_t end_column) = 0;
   virtual void end() = 0;  // before the final maps: text prints its two newlines
 
+  virtual void finish() {}  // all has been shown
+
   // --test and --bench, in this order: all, then each.
   virtual void tests_begin(size_t count) = 0;
   virtual void test_begin(std::string_view name) = 0;

@@ -7,11 +7,11 @@
 //
 // An array may lack its last bracket: what was written until a run was killed can be looked at, too.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <map>
 #include <set>
 
+#include "output/aside.h"
 #include "output/json.h"
 #include "output/sinks.h"
 
@@ -30,35 +30,9 @@ char phase_of(const SpanEvent& event) {
   return 'i';
 }
 
-class TraceSink final : public Sink {
+class TraceSink final : public AsideSink {
  public:
-  TraceSink(Writer& out, TextStyle style, bool quiet)
-      : out_(out),
-        style_(std::move(style)),
-        messages_(STDERR_FILENO, Buffering::kNone),
-        text_(make_text_sink(messages_, style_, quiet)) {}
-
-  void attached(uint64_t probe_count) override { text_->attached(probe_count); }
-  void text(std::string_view kind, std::string_view text) override { text_->text(kind, text); }
-  void value(const Value& value) override { text_->value(value); }
-  void map(const MapView& map) override { text_->map(map); }
-  void lost(uint64_t events) override { text_->lost(events); }
-  void total_lost(uint64_t events) override { text_->total_lost(events); }
-  void ledger(const Ledger& ledger) override { text_->ledger(ledger); }
-  void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
-               uint32_t end_column) override {
-    text_->message(kind, text, file, line, column, end_column);
-  }
-  void explain(std::string_view text) override { text_->explain(text); }
-  void helper_error(const HelperError& error) override { text_->helper_error(error); }
-  void tests_begin(size_t count) override { text_->tests_begin(count); }
-  void test_begin(std::string_view name) override { text_->test_begin(name); }
-  void test_end(const TestResult& result) override { text_->test_end(result); }
-  void tests_end(const std::vector<TestResult>& results) override { text_->tests_end(results); }
-  void benchmarks_begin() override { text_->benchmarks_begin(); }
-  void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) override {
-    text_->benchmark(name, average_ns, iterations);
-  }
+  TraceSink(Writer& out, TextStyle style, bool quiet) : AsideSink(style, quiet), out_(out), style_(std::move(style)) {}
 
   void span(const SpanEvent& event) override {
     name_threads(event);
@@ -116,8 +90,6 @@ class TraceSink final : public Sink {
 
   Writer& out_;
   TextStyle style_;
-  Writer messages_;
-  std::unique_ptr<Sink> text_;
   bool is_first_ = true;
   std::map<std::pair<uint32_t, uint32_t>, std::string> threads_;  // by process and thread: the name
   std::set<uint32_t> processes_;                                  // that have a name

@@ -618,6 +618,7 @@ Result<int> Session::run() {
     for (const auto& [name, id] : maps_by_name()) print_map(id, 0, 0);
   }
   const bool is_good = settle_accounts();
+  sink_.finish();
   out_.flush();
   TRY_STATUS(out_.status());
   return is_good || impl_->exit_status != 0 ? impl_->exit_status : EXIT_FAILURE;

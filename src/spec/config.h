@@ -25,7 +25,7 @@ struct Config {
   uint64_t log_size = 1000000;
   uint64_t on_stack_limit = 32;
   uint64_t perf_rb_pages = 0;  // 0: chosen by memory
-  uint64_t unwind_table_rows = 1 << 20;  // of 8 bytes; rounded up to a power of two
+  uint64_t unwind_table_rows = 2 << 20;  // of 8 bytes; rounded up to a power of two
   bool cpp_demangle = true;
   bool lazy_symbolication = true;
   bool print_maps_on_exit = true;

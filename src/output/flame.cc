@@ -1,0 +1,210 @@
+// A flame graph: one SVG file that needs nothing else.
+//
+// Each frame is a box as wide as its share of all, above its caller; equal frames of one caller are one box, in order
+// of their names, so that equal things stand together. Without a script the picture is whole, and follows the window's
+// width; in a browser a click goes into a frame, a search marks frames and says their share, Escape goes back.
+// Orange is user code, blue the kernel's, grey what has no name, green what else was in the key.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "output/aside.h"
+#include "output/flame_page.h"
+#include "output/fold.h"
+#include "output/sinks.h"
+
+namespace espy::output {
+
+namespace {
+
+constexpr int kRow = 18, kTop = 84, kBottom = 16;  // pixels
+constexpr double kNarrowest = 0.005;               // percent: what is narrower is left out
+constexpr double kNarrowestWide = 0.4;             // percent: without a script, boxes have no edges below
+constexpr double kNarrowestLabel = 2;              // percent: without a script, labels are left out below
+
+struct Node {
+  uint64_t total = 0;
+  std::map<FoldedFrame, Node> callees;
+
+  void add(const std::vector<FoldedFrame>& frames, uint64_t weight) {
+    Node* node = this;
+    node->total += weight;
+    for (const FoldedFrame& frame : frames) {
+      node = &node->callees[frame];
+      node->total += weight;
+    }
+  }
+  size_t levels() const {
+    size_t deepest = 0;
+    for (const auto& [frame, callee] : callees) deepest = std::max(deepest, callee.levels());
+    return deepest + 1;
+  }
+};
+
+// The length of the UTF-8 sequence that `text` starts with; 0 where it does not.
+size_t utf8_length(std::string_view text) {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t length = at(0) < 0x80 ? 1 : at(0) >= 0xf0 ? 4 : at(0) >= 0xe0 ? 3 : 2;
+  if (length > text.size() || (at(0) >= 0x80 && at(0) < 0xc2) || at(0) > 0xf4) return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((at(i) & 0xc0) != 0x80) return 0;
+  return length;
+}
+
+// Text for XML, which has no place at all for control characters and broken UTF-8.
+std::string escaped_xml(std::string_view text) {
+  constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    switch (text[0]) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\n': out += ' '; break;
+      default:
+        if (length == 0 || static_cast<unsigned char>(text[0]) < 0x20)
+          out += kReplacement;
+        else
+          out += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
+std::string with_commas(uint64_t number) {
+  std::string out = std::to_string(number);
+  for (size_t at = out.size(); at > 3; at -= 3) out.insert(at - 3, ",");
+  return out;
+}
+
+// A colour of the family, the same for the same name.
+std::string colour(const FoldedFrame& frame) {
+  uint32_t hash = 2166136261u;
+  for (const char c : frame.name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  const double a = (hash >> 8 & 0xff) / 255.0, b = (hash >> 16 & 0xff) / 255.0;
+  double hue = 0, saturation = 0, lightness = 0.66 + 0.08 * b;
+  switch (frame.kind) {
+    case FrameKind::kUser: hue = 14 + 32 * a, saturation = 0.88; break;
+    case FrameKind::kKernel: hue = 198 + 20 * a, saturation = 0.66; break;
+    case FrameKind::kText: hue = 120 + 30 * a, saturation = 0.30; break;
+    case FrameKind::kUnknown: lightness += 0.08; break;
+  }
+  const auto channel = [&](double n) {
+    const double k = std::fmod(n + hue / 30, 12);
+    const double value =
+        lightness - saturation * std::min(lightness, 1 - lightness) * std::max(-1.0, std::min({k - 3, 9 - k, 1.0}));
+    return static_cast<int>(std::lround(value * 255));
+  };
+  return fmt::format("#{:02x}{:02x}{:02x}", channel(0), channel(8), channel(4));
+}
+
+class Picture {
+ public:
+  Picture(const Node& all, std::string title) : all_(all), title_(std::move(title)), levels_(all.levels()) {}
+
+  std::string render() {
+    const FoldedFrame root = {"all", FrameKind::kUnknown};
+    draw(root, all_, 0, 0, all_.total);
+    return head() + body_ + fmt::format("<script><![CDATA[{}]]></script>\n</svg>\n", kFlameScript);
+  }
+
+ private:
+  double percent(uint64_t part, uint64_t whole) const {
+    return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  }
+
+  // `before`: the weight to the left of the box.
+  void draw(const FoldedFrame& frame, const Node& node, size_t depth, uint64_t before, uint64_t of_caller) {
+    const double width = percent(node.total, all_.total);
+    if (width < kNarrowest) {
+      ++left_out_;
+      return;
+    }
+    ++boxes_;
+    const std::string name = escaped_xml(frame.name);
+    const size_t y = kTop + (levels_ - 1 - depth) * kRow;
+    std::string share = fmt::format("{} ({:.2f} %", with_commas(node.total), width);
+    if (of_caller != all_.total) share += fmt::format(", {:.2f} % of its caller", percent(node.total, of_caller));
+    body_ += fmt::format(
+        "<svg class=\"f{}\" data-d=\"{}\" x=\"{:.4f}%\" y=\"{}\" width=\"{:.4f}%\" height=\"{}\"><title>{}\n{})</title>"
+        "<rect width=\"100%\" height=\"100%\" rx=\"2\" fill=\"{}\"/><text x=\"4\" y=\"12.8\"{}>{}</text></svg>\n",
+        width < kNarrowestWide ? "" : " wide", depth, percent(before, all_.total), y, width, kRow - 1, name, share,
+        colour(frame), width < kNarrowestLabel ? " display=\"none\"" : "", name);
+    for (const auto& [callee, below] : node.callees) {
+      draw(callee, below, depth + 1, before, node.total);
+      before += below.total;
+    }
+  }
+
+  std::string head() const {
+    const size_t bottom = kTop + levels_ * kRow;
+    const std::string hint = "click a frame to go into it, / to search, Escape to go back";
+    std::string note =
+        fmt::format("{} in {} frames, {} deep", with_commas(all_.total), with_commas(boxes_), levels_ - 1);
+    if (left_out_ > 0) note += fmt::format(" ({} more are too narrow to be seen)", with_commas(left_out_));
+    return fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%\" height=\"{}\" style=\"min-width:640px\" "
+        "data-row=\"{}\" data-top=\"{}\" data-levels=\"{}\" role=\"img\" aria-label=\"flame graph\">\n"
+        "<style><![CDATA[{}]]></style>\n<rect class=\"bg\" width=\"100%\" height=\"100%\"/>\n"
+        "<text class=\"title\" x=\"16\" y=\"29\">{}</text>\n<text class=\"note\" x=\"16\" y=\"48\">{}</text>\n"
+        "<svg x=\"100%\" overflow=\"visible\"><foreignObject x=\"-296\" y=\"12\" width=\"280\" height=\"34\">"
+        "<input xmlns=\"http://www.w3.org/1999/xhtml\" type=\"search\" placeholder=\"search, by regular expression\"/>"
+        "</foreignObject>\n<text class=\"note matched\" x=\"-284\" y=\"60\"/>\n"
+        "<text class=\"button flip\" x=\"-330\" y=\"31\">flip</text>\n"
+        "<text class=\"button reset\" x=\"-402\" y=\"31\" style=\"display:none\">show all</text></svg>\n"
+        "<text class=\"details\" x=\"16\" y=\"{}\" data-hint=\"{}\">{}</text>\n",
+        bottom + kBottom, kRow, kTop, levels_, kFlameStyle, escaped_xml(title_), escaped_xml(note), kTop - 14, hint,
+        hint);
+  }
+
+  const Node& all_;
+  std::string title_;
+  size_t levels_;
+  std::string body_;
+  size_t boxes_ = 0, left_out_ = 0;
+};
+
+// Keeps the last that was said of each map until the end; several maps stand side by side.
+class FlameSink final : public AsideSink {
+ public:
+  FlameSink(Writer& out, TextStyle style, bool quiet) : AsideSink(style, quiet), out_(out), style_(std::move(style)) {}
+
+  void map(const MapView& map) override {
+    if (!has_stacks(map)) return AsideSink::map(map);
+    maps_[std::string(map.name)] = fold_stacks(map, style_);
+  }
+
+  void finish() override {
+    Node all;
+    std::string title;
+    for (const auto& [name, stacks] : maps_) {
+      title += (title.empty() ? "" : ", ") + name;
+      for (const FoldedStack& stack : stacks) {
+        std::vector<FoldedFrame> frames = stack.frames;
+        if (maps_.size() > 1) frames.insert(frames.begin(), {name, FrameKind::kText});
+        all.add(frames, stack.weight);
+      }
+    }
+    if (all.total == 0) message("warnf", "no map has stacks in its keys, so the flame graph is empty", "", 0, 0, 0);
+    out_.write(Picture(all, title.empty() ? "nothing" : title).render());
+  }
+
+ private:
+  Writer& out_;
+  TextStyle style_;
+  std::map<std::string, std::vector<FoldedStack>> maps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> make_flame_sink(Writer& out, TextStyle style, bool quiet) {
+  return std::make_unique<FlameSink>(out, std::move(style), quiet);
+}
+
+}  // namespace espy::output

@@ -1,0 +1,49 @@
+// Folded stacks: a line for each, frames from the outside in with semicolons between, a blank, the number. What flame
+// graph tools, speedscope and `inferno` read.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "output/aside.h"
+#include "output/fold.h"
+#include "output/sinks.h"
+
+namespace espy::output {
+
+namespace {
+
+// What separates frames, and lines, cannot be in a frame; the mark of the kernel's is that of the field's tools.
+std::string frame_text(const FoldedFrame& frame) {
+  std::string out = frame.name;
+  for (char& c : out) {
+    if (c == ';') c = ':';
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  return frame.kind == FrameKind::kKernel ? out + "_[k]" : out;
+}
+
+class FoldedSink final : public AsideSink {
+ public:
+  FoldedSink(Writer& out, TextStyle style, bool quiet) : AsideSink(style, quiet), out_(out), style_(std::move(style)) {}
+
+  void map(const MapView& map) override {
+    if (!has_stacks(map)) return AsideSink::map(map);
+    for (const FoldedStack& stack : fold_stacks(map, style_)) {
+      std::string line;
+      for (const FoldedFrame& frame : stack.frames) line += (line.empty() ? "" : ";") + frame_text(frame);
+      out_.write(fmt::format("{} {}\n", line, stack.weight));
+    }
+  }
+
+ private:
+  Writer& out_;
+  TextStyle style_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> make_folded_sink(Writer& out, TextStyle style, bool quiet) {
+  return std::make_unique<FoldedSink>(out, std::move(style), quiet);
+}
+
+}  // namespace espy::output
