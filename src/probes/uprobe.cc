@@ -182,7 +182,7 @@ class Binder {
   void add_function(const symbols::ElfFile& file, const std::string& text) {
     const Place place = split_place(text);
     const auto symbol = file.find_function(place.function);
-    if (!symbol) return suggest(file, place.function);
+    if (!symbol) return place.offset == 0 && add_copies(file, text) ? void() : suggest(file, place.function);
     if (&kRow == &kUretprobe && place.offset > 0) {
       request_.diagnostics.error("offset-on-return", request_.point.span,
                                  "a uretprobe fires when a function returns: it takes no offset");
@@ -236,6 +236,20 @@ class Binder {
     const auto symbol = file.function_at(address);
     if (symbol && !is_boundary(file, *symbol, symbol->name, address - symbol->address)) return;
     add(text, *offset, 0);
+  }
+
+  // A function of which there is nothing but inlined copies is probed where they begin.
+  bool add_copies(const symbols::ElfFile& file, const std::string& function) {
+    const auto debug = &kRow == &kUprobe ? file.debug_info() : fail("");
+    if (!debug) return false;
+    const size_t before = out_.size();
+    for (const symbols::Statement& copy : (*debug)->inlined_copies(function)) {
+      const auto offset = file.offset_of_address(copy.address);
+      if (!offset) continue;
+      add(copy.function, *offset, 0);
+      out_.back().probe.number = copy.line;
+    }
+    return out_.size() > before;
   }
 
   void suggest(const symbols::ElfFile& file, const std::string& name) {
@@ -352,7 +366,8 @@ std::vector<spec::ListedProbe> list_statements(spec::ListRequest& request, const
     if (!statement.inlined_into.empty()) where += ", inlined into " + statement.inlined_into;
     if (const auto function = file.function_at(statement.address))
       where += fmt::format(", at {}+{}", function->name, statement.address - function->address);
-    listed.arguments = describe_variables(debug, request.types, request.kernel.arch(), statement.address, true);
+    listed.arguments =
+        describe_variables(debug, request.types, request.kernel.arch(), statement.address, statement.function);
     listed.arguments.insert(listed.arguments.begin(), std::move(where));
     out.push_back(std::move(listed));
   }

@@ -49,7 +49,7 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
   if (!address || !debug->knows(*address))
     return fail(fmt::format("the debug information of {} does not describe `{}`", file.path(), probe.function), 0,
                 "was its source file compiled with -g?");
-  const bool is_inner = probe.number != 0;
+  const std::string_view inlined = probe.number != 0 ? std::string_view(probe.function) : "";
   const std::string& binary = file.path();
   const auto fields = [&](std::vector<DebugVariable> variables) {
     std::vector<spec::ContextField> out;
@@ -57,8 +57,8 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
     return out;
   };
   UserFields out;
-  if (wanted.args || wanted.locals) out.args = fields(debug->arguments(types, *address, is_inner));
-  if (wanted.locals) out.locals = fields(debug->locals(types, *address, is_inner));
+  if (wanted.args || wanted.locals) out.args = fields(debug->arguments(types, *address, inlined));
+  if (wanted.locals) out.locals = fields(debug->locals(types, *address, inlined));
   if (wanted.retval)
     if (auto result = debug->result(types, *address)) out.retval = field_of(std::move(*result), types, binary);
   return out;
@@ -120,17 +120,17 @@ std::string description(const DebugVariable& variable, const kernel::Arch& arch)
 }  // namespace
 
 std::vector<std::string> describe_variables(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,
-                                            uint64_t address, bool is_inner) {
+                                            uint64_t address, std::string_view inlined) {
   std::vector<std::string> out;
-  for (const DebugVariable& each : debug.arguments(types, address, is_inner)) out.push_back(description(each, arch));
-  for (const DebugVariable& each : debug.locals(types, address, is_inner)) out.push_back(description(each, arch));
+  for (const DebugVariable& each : debug.arguments(types, address, inlined)) out.push_back(description(each, arch));
+  for (const DebugVariable& each : debug.locals(types, address, inlined)) out.push_back(description(each, arch));
   return out;
 }
 
 std::vector<std::string> describe_arguments(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,
                                             uint64_t address) {
   std::vector<std::string> out;
-  for (const DebugVariable& each : debug.arguments(types, address, false)) out.push_back(description(each, arch));
+  for (const DebugVariable& each : debug.arguments(types, address, "")) out.push_back(description(each, arch));
   return out;
 }
 

@@ -53,7 +53,7 @@ std::string near_file(symbols::DebugInfo& debug, const std::string& file);
 // For -lv, a line each, "int n: di": what can be read at an address, what a function that begins there is given, and
 // what it gives back.
 std::vector<std::string> describe_variables(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,
-                                            uint64_t address, bool is_inner);
+                                            uint64_t address, std::string_view inlined);
 std::vector<std::string> describe_arguments(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,
                                             uint64_t address);
 std::vector<std::string> describe_result(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,

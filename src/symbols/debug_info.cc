@@ -113,9 +113,9 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   }
 
   // The scope whose parameters are `args`.
-  static size_t argument_scope(const std::vector<Dwarf_Die>& scopes, bool is_inner) {
-    for (size_t i = scopes.size(); is_inner && i-- > 0;)
-      if (is_inlined(scopes[i])) return i;
+  static size_t argument_scope(const std::vector<Dwarf_Die>& scopes, std::string_view inlined) {
+    for (size_t i = scopes.size(); !inlined.empty() && i-- > 0;)
+      if (is_inlined(scopes[i]) && function_name(scopes[i]) == inlined) return i;
     return 0;
   }
 
@@ -126,6 +126,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
   dwarf::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
   Statement statement(const Site& site, const Row& row) const;
+  void add_copies(const Dwarf_Die& scope, const Site& site, std::string_view function, std::vector<Statement>& out);
   Row behind_prologue(const Site& site, const Row& row);
   void add_statements(std::vector<Row> rows, std::vector<Statement>& out);
 };
@@ -188,11 +189,11 @@ Result<std::shared_ptr<DebugInfo>> DebugInfo::open(const ElfImage& image,
 
 bool DebugInfo::knows(uint64_t address) const { return state_->file->function_at(address).has_value(); }
 
-std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, bool is_inner) {
+std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, std::string_view inlined) {
   const auto site = dwarf::site_at(*state_->file, address);
   if (!site) return {};
   const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(site->function, address);
-  const size_t scope = State::argument_scope(scopes, is_inner);
+  const size_t scope = State::argument_scope(scopes, inlined);
   if (site->is_entry() && scope == 0) return state_->entry_arguments(types, *site);
   std::vector<DebugVariable> out;
   for (const VisibleVariable& each : dwarf::variables_of(scopes[scope]))
@@ -201,11 +202,11 @@ std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t ad
   return out;
 }
 
-std::vector<DebugVariable> DebugInfo::locals(types::Types& types, uint64_t address, bool is_inner) {
+std::vector<DebugVariable> DebugInfo::locals(types::Types& types, uint64_t address, std::string_view inlined) {
   const auto site = dwarf::site_at(*state_->file, address);
   if (!site) return {};
   const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(site->function, address);
-  const size_t with_arguments = State::argument_scope(scopes, is_inner);
+  const size_t with_arguments = State::argument_scope(scopes, inlined);
   std::vector<DebugVariable> out;
   std::set<std::string> seen;
   for (size_t i = scopes.size(); i-- > 0;) {
@@ -347,6 +348,34 @@ std::vector<Statement> DebugInfo::statements_of(uint64_t address) {
   std::vector<Statement> out;
   if (const auto site = dwarf::site_at(*state_->file, address))
     state_->add_statements(dwarf::statement_rows_in(*state_->file, *site), out);
+  return out;
+}
+
+void DebugInfo::State::add_copies(const Dwarf_Die& scope, const Site& site, std::string_view function,
+                                  std::vector<Statement>& out) {
+  for (const Dwarf_Die& child : dwarf::children(scope)) {
+    const int tag = dwarf::tag(child);
+    if (tag != DW_TAG_lexical_block && tag != DW_TAG_inlined_subroutine) continue;
+    add_copies(child, site, function, out);
+    if (!is_inlined(child) || (dwarf::name_of(child) != function && function_name(child) != function)) continue;
+    const std::optional<uint64_t> begin = dwarf::entry_of(child);
+    if (!begin) continue;
+    const auto line = dwarf::reference(child, DW_AT_abstract_origin);
+    const auto number = line ? dwarf::number(*line, DW_AT_decl_line) : std::nullopt;
+    out.push_back(
+        {*begin, "", static_cast<uint32_t>(number.value_or(1)), 0, function_name(child), function_name(site.function)});
+  }
+}
+
+std::vector<Statement> DebugInfo::inlined_copies(std::string_view function) {
+  std::vector<Statement> out;
+  for (dwarf::Unit& unit : state_->file->units())
+    for (const dwarf::FunctionCode& code : state_->file->functions(unit))
+      state_->add_copies(code.die, {code.range.low, code.die, code.range.low}, function, out);
+  const auto address = [](const Statement& each) { return each.address; };
+  std::ranges::sort(out, {}, address);
+  const auto [first, last] = std::ranges::unique(out, {}, address);
+  out.erase(first, last);
   return out;
 }
 

@@ -57,11 +57,11 @@ class DebugInfo {
 
   // Whether a function is described that has code at the address.
   bool knows(uint64_t address) const;
-  // The arguments of the function at `address`, as they lie there; with `is_inner` those of the innermost inlined copy.
-  // Types go into `types`, which must always be the same one.
-  std::vector<DebugVariable> arguments(types::Types& types, uint64_t address, bool is_inner);
+  // The arguments of the function at `address`, as they lie there; where `inlined` names a function of which an inlined
+  // copy is there, that one's. Types go into `types`, which must always be the same one.
+  std::vector<DebugVariable> arguments(types::Types& types, uint64_t address, std::string_view inlined);
   // All other variables that are visible there, the innermost of each name.
-  std::vector<DebugVariable> locals(types::Types& types, uint64_t address, bool is_inner);
+  std::vector<DebugVariable> locals(types::Types& types, uint64_t address, std::string_view inlined);
   // What the function that begins at `address` returns, when it does; nothing for void.
   std::optional<DebugVariable> result(types::Types& types, uint64_t address);
 
@@ -70,6 +70,8 @@ class DebugInfo {
   std::vector<Statement> statements(std::string_view file, uint32_t line, uint32_t column);
   // Those of the function that has code at `address`.
   std::vector<Statement> statements_of(uint64_t address);
+  // Where the inlined copies of a function begin.
+  std::vector<Statement> inlined_copies(std::string_view function);
   // Lines of that file that have statements, for hints.
   std::vector<uint32_t> lines(std::string_view file);
   // All source files with statements.

@@ -171,6 +171,11 @@ void File::index_functions(Unit& unit) {
   std::ranges::sort(unit.functions, {}, [](const FunctionCode& each) { return each.range.low; });
 }
 
+const std::vector<FunctionCode>& File::functions(Unit& unit) {
+  index_functions(unit);
+  return unit.functions;
+}
+
 std::optional<FunctionCode> File::function_at(uint64_t address) {
   Unit* unit = unit_at(address);
   if (unit == nullptr) return std::nullopt;

@@ -65,6 +65,7 @@ class File {
 
   std::vector<Unit>& units();
   Unit* unit_at(uint64_t address);
+  const std::vector<FunctionCode>& functions(Unit& unit);
   // The function whose code covers the address.
   std::optional<FunctionCode> function_at(uint64_t address);
   // The frame's address as a location expression, from .debug_frame or .eh_frame; null where neither knows.

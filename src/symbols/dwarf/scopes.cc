@@ -22,16 +22,6 @@ bool contains(const std::vector<Range>& ranges, uint64_t address) {
   return std::ranges::any_of(ranges, [&](const Range& range) { return range.contains(address); });
 }
 
-uint64_t entry_of(const FunctionCode& function) {
-  for (const unsigned name : {DW_AT_entry_pc, DW_AT_low_pc}) {
-    std::optional<Dwarf_Attribute> found = own_attribute(function.die, name);
-    Dwarf_Addr address = 0;
-    if (found && dwarf_formaddr(&*found, &address) == 0) return address;
-  }
-  const std::vector<Range> ranges = ranges_of(function.die);
-  return ranges.empty() ? function.range.low : ranges.front().low;
-}
-
 }  // namespace
 
 std::vector<Dwarf_Die> scopes_at(const Dwarf_Die& function, uint64_t address) {
@@ -75,10 +65,24 @@ std::vector<VisibleVariable> variables_of(const Dwarf_Die& scope) {
   return out;
 }
 
+std::optional<uint64_t> entry_of(const Dwarf_Die& scope) {
+  for (const unsigned name : {DW_AT_entry_pc, DW_AT_low_pc}) {
+    std::optional<Dwarf_Attribute> found = own_attribute(scope, name);
+    Dwarf_Addr address = 0;
+    Dwarf_Word distance = 0;
+    const std::vector<Range> ranges = ranges_of(scope);
+    if (found && dwarf_formaddr(&*found, &address) == 0) return address;
+    // DWARF 5: a distance from where the code begins.
+    if (found && !ranges.empty() && dwarf_formudata(&*found, &distance) == 0) return ranges.front().low + distance;
+  }
+  const std::vector<Range> ranges = ranges_of(scope);
+  return ranges.empty() ? std::nullopt : std::optional(ranges.front().low);
+}
+
 std::optional<Site> site_at(File& file, uint64_t address) {
   const auto function = file.function_at(address);
   if (!function) return std::nullopt;
-  return Site{address, function->die, entry_of(*function)};
+  return Site{address, function->die, entry_of(function->die).value_or(function->range.low)};
 }
 
 // ---- Lines
@@ -128,6 +132,17 @@ std::vector<Row> first_of_blocks(const Dwarf_Die& function, std::vector<Row> row
 
 namespace {
 
+// The source file of a declaration; null where nothing tells. (dwarf_decl_file does not stand units without files.)
+const char* declaring_file(const Dwarf_Die& die) {
+  const std::optional<uint64_t> index = number(die, DW_AT_decl_file);
+  Dwarf_Die unit;
+  Dwarf_Files* files = nullptr;
+  size_t count = 0;
+  if (!index || dwarf_diecu(const_cast<Dwarf_Die*>(&die), &unit, nullptr, nullptr) == nullptr) return nullptr;
+  if (dwarf_getsrcfiles(&unit, &files, &count) != 0 || *index >= count) return nullptr;
+  return dwarf_filesrc(files, *index, nullptr, nullptr);
+}
+
 // "lines 12-15, 18" of lines that all have statements; of those that are told true.
 std::string lines_text(const std::map<uint32_t, bool>& lines) {
   std::vector<std::pair<uint32_t, uint32_t>> ranges;
@@ -151,7 +166,7 @@ std::string lines_text(const std::map<uint32_t, bool>& lines) {
 
 ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable) {
   const std::vector<Range> described = described_ranges(variable.die);
-  const char* declared_in = dwarf_decl_file(const_cast<Dwarf_Die*>(&variable.die));
+  const char* declared_in = declaring_file(variable.die);
   std::map<uint32_t, bool> lines;  // of all statements there: is it readable
   for (const Row& row : first_of_blocks(site.function, statement_rows_in(file, site))) {
     if (declared_in != nullptr && row.file != declared_in) continue;

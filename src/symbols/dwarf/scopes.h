@@ -22,6 +22,9 @@ std::vector<Dwarf_Die> scopes_at(const Dwarf_Die& function, uint64_t address);
 // without a name.
 std::vector<VisibleVariable> variables_of(const Dwarf_Die& scope);
 
+// Where a function or an inlined copy begins; nothing where it has no code.
+std::optional<uint64_t> entry_of(const Dwarf_Die& scope);
+
 // What a site is in, by the address; nothing where no function is described there.
 std::optional<Site> site_at(File& file, uint64_t address);
 
