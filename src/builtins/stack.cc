@@ -124,6 +124,16 @@ void handle_missing_table(EventView& event) {
 
 void handle_remember(EventView& event) { event.session().symbols().remember(static_cast<uint32_t>(event.integer(0))); }
 
+void handle_mapping(EventView& event) {
+  const auto number = [&](size_t index) { return static_cast<uint64_t>(event.integer(index)); };
+  const auto path = event.session().unwind_tables().path_of({number(4), number(5)});
+  const uint64_t start = number(1), bias = number(3);
+  if (!path) return;
+  event.session().symbols().remember_mapping(
+      static_cast<uint32_t>(number(0)),
+      {.start = start, .end = start + number(2), .file_offset = start + bias, .path = *path, .executable = true});
+}
+
 constexpr spec::Builtin kRows[] = {
     {.sig = "any kstack(literal any mode = bpftrace, literal any frames = 127)",
      .doc = "The kernel's stack. Modes are `bpftrace`, `perf` and `raw`; `kstack(3)` has three frames.",
@@ -150,6 +160,9 @@ constexpr spec::Builtin kRows[] = {
     {.sig = "void __unwind_table_missing(int pid, int pc, int size, int inode)",
      .doc = "Internal: asks for the unwind table of a file.",
      .handle = handle_missing_table},
+    {.sig = "void __mapping_seen(int pid, int start, int size, int bias, int file_size, int inode)",
+     .doc = "Internal: tells the symbolizer where a process has a file.",
+     .handle = handle_mapping},
 };
 
 }  // namespace

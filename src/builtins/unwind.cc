@@ -55,6 +55,7 @@ using types::TypeId;
 constexpr uint32_t kFiles = 8192;
 constexpr uint32_t kStacks = 16384;
 constexpr uint32_t kAskedFiles = 1024;
+constexpr uint32_t kToldMappings = 8192;
 
 void add_maps(Lowering& lowering) {
   program::Program& program = lowering.program();
@@ -82,16 +83,15 @@ program::MapId stacks_map(Lowering& lowering, TypeId type) {
   return map;
 }
 
-constexpr std::string_view kAskedMap = "unwind_asked";
-
-program::MapId asked_map(program::Program& program) {
+// What user space was told of already: 16 bytes, and until when that is enough.
+program::MapId told_map(program::Program& program, std::string_view name, uint32_t max_entries) {
   for (const program::MapId id : program.maps.ids())
-    if (program.maps[id].name == kAskedMap) return id;
-  return program.maps.add({.name = std::string(kAskedMap),
+    if (program.maps[id].name == name) return id;
+  return program.maps.add({.name = std::string(name),
                            .kind = program::MapKind::kLruHash,
-                           .key_size = sizeof(program::UnwindFileKey),
+                           .key_size = 16,
                            .value_size = 8,
-                           .max_entries = kAskedFiles,
+                           .max_entries = max_entries,
                            .is_preallocated = true});
 }
 
@@ -143,7 +143,7 @@ void report_missing(Lowering& lowering, ValueId state, ValueId pid, source::Span
     lowering.count_loss(program::LossKind::kGuess,
                         "user stacks that follow frame pointers from code on whose unwind table was not there yet");
     ir.store(8, state, ir.constant(0), UnwindState::kRoot);  // the next walk looks again
-    const ValueId map = ir.map(asked_map(lowering.program()));
+    const ValueId map = ir.map(told_map(lowering.program(), "unwind_asked", kAskedFiles));
     const ValueId key = ir.binary(Op::k_add, state, UnwindState::kMissing);
     const ValueId now = ir.call(Helper::ktime_get_ns, {});
     const ValueId asked = ir.call(Helper::map_lookup_elem, {map, key});
@@ -161,6 +161,45 @@ void report_missing(Lowering& lowering, ValueId state, ValueId pid, source::Span
                            number(ir.load(8, state, UnwindState::kMissing + 8))},
                           span);
     });
+  });
+}
+
+constexpr const char* kMapping = "__mapping_seen";
+
+// Tells user space where a process has which file: the process may be gone, and /proc/PID/maps with it, before anybody
+// reads that. Each mapping once.
+void report_mapping(Lowering& lowering, ValueId map, ValueId pid, source::Span span) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId told = ir.map(told_map(lowering.program(), "unwind_told", kToldMappings));
+  const ValueId key = lowering.memory(16, "mapping_key");
+  const ValueId start = ir.load(8, map, UnwindMap::kStart);
+  const ValueId inode = ir.load(8, map, UnwindMap::kKey + 8);
+  ir.store(8, key, ir.binary(Op::k_or, ir.binary(Op::k_shl, inode, 32), pid));
+  ir.store(8, key, start, 8);
+  lowering.when(Condition::eq, ir.call(Helper::map_lookup_elem, {told, key}), ir.constant(0), [&] {
+    const ValueId value = lowering.memory(8, "mapping_told");
+    ir.store(8, value, ir.constant(0));
+    ir.call(Helper::map_update_elem, {told, key, value, ir.constant(0)});
+    const auto number = [&](ValueId each) {
+      return lower::EventArgument{{}, lowering.scalar_operand(lowering.types().uint64(), each)};
+    };
+    lowering.emit_event(
+        kMapping,
+        {number(pid), number(start), number(ir.load(8, map, UnwindMap::kSize)),
+         number(ir.load(8, map, UnwindMap::kBias)), number(ir.load(8, map, UnwindMap::kKey)), number(inode)},
+        span);
+  });
+}
+
+void report_mappings(Lowering& lowering, ValueId state, ValueId pid, source::Span span) {
+  ir::Builder& ir = lowering.ir();
+  lowering.when(Condition::ne, ir.load(8, state, UnwindState::kHasNew), ir.constant(0), [&] {
+    for (int64_t i = 0; i < UnwindMap::kCount; ++i) {
+      const ValueId map = ir.binary(Op::k_add, state, UnwindState::kMaps + (i << UnwindMap::kShift));
+      const ValueId is_new = ir.load(8, map, UnwindMap::kIsNew);
+      ir.store(8, map, ir.constant(0), UnwindMap::kIsNew);
+      lowering.when(Condition::ne, is_new, ir.constant(0), [&] { report_mapping(lowering, map, pid, span); });
+    }
   });
 }
 
@@ -214,6 +253,7 @@ void lower_unwound_stack(Lowering& lowering, TypeId type, ValueId pid, ValueId d
             lowering.callback("unwind_" + std::to_string(frames), 2, [&] { write_unwind_step(lowering, frames); });
         ir.call(Helper::loop, {ir.constant(frames), ir.function_address(step), argument, ir.constant(0)});
         report_missing(lowering, state, pid, span);
+        report_mappings(lowering, state, pid, span);
         const ValueId count = ir.load(4, state, UnwindState::kFrameCount);
         ir.store(4, destination, count, 12);
         const ValueId key = lowering.select(

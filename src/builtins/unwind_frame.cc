@@ -170,6 +170,7 @@ class Step {
       put(UnwindState::kCurrent, oldest);
       map_ = map_at(oldest);
       ir().store(8, map_, constant(0), UnwindMap::kSize);
+      ir().store(8, map_, constant(0), UnwindMap::kIsNew);
       find_mapping(pc);
       // Where nothing is mapped the walk has gone astray; but where the program was when the probe fired is so.
       when(Condition::eq, ir().load(8, current_map(), UnwindMap::kSize), constant(0), [&] {
@@ -246,6 +247,8 @@ class Step {
     ir().store(8, map_, ir().binary(Op::k_sub, offset, start), UnwindMap::kBias);
     ir().store(8, map_, constant(0), UnwindMap::kFile);  // no table
     find_key(start, outside);
+    ir().store(8, map_, constant(1), UnwindMap::kIsNew);
+    put(UnwindState::kHasNew, constant(1));
     find_table(pc);
     ir().jump(outside);
     ir().enter(outside);
@@ -263,19 +266,24 @@ class Step {
             return get(to);
           };
           const ValueId inode = follow(file, offsets_.inode, 8, UnwindState::kWords);
-          follow(inode, offsets_.size, 8, UnwindState::kKey);
-          follow(inode, offsets_.number, 4, UnwindState::kKey + 8);
+          const ValueId size = follow(inode, offsets_.size, 8, UnwindState::kWords + 8);
+          set_key(size, follow(inode, offsets_.number, 4, UnwindState::kWords + 16));
         },
         [&] {
           leave_loop_if(Condition::ne, start, get(UnwindState::kVdso), none);
-          put(UnwindState::kKey, constant(static_cast<int64_t>(program::kUnwindVdso.size_bytes)));
-          put(UnwindState::kKey + 8, constant(static_cast<int64_t>(program::kUnwindVdso.inode)));
+          set_key(constant(static_cast<int64_t>(program::kUnwindVdso.size_bytes)),
+                  constant(static_cast<int64_t>(program::kUnwindVdso.inode)));
         });
+  }
+  void set_key(ValueId size, ValueId inode) {
+    ir().store(8, map_, size, UnwindMap::kKey);
+    ir().store(8, map_, inode, UnwindMap::kKey + 8);
   }
 
   void find_table(ValueId pc) {
     const ValueId files = ir().map(lowering_.program().unwinding.files);
-    const ValueId found = ir().call(Helper::map_lookup_elem, {files, place(UnwindState::kKey)});
+    const ValueId key = ir().binary(Op::k_add, map_, UnwindMap::kKey);
+    const ValueId found = ir().call(Helper::map_lookup_elem, {files, key});
     when(
         Condition::ne, found, constant(0),
         [&] {
@@ -284,8 +292,8 @@ class Step {
         },
         [&] {
           when(Condition::eq, get(UnwindState::kMissingPc), constant(0), [&] {
-            put(UnwindState::kMissing, get(UnwindState::kKey));
-            put(UnwindState::kMissing + 8, get(UnwindState::kKey + 8));
+            put(UnwindState::kMissing, ir().load(8, map_, UnwindMap::kKey));
+            put(UnwindState::kMissing + 8, ir().load(8, map_, UnwindMap::kKey + 8));
             put(UnwindState::kMissingPc, pc);
           });
         });

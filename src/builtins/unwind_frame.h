@@ -7,7 +7,7 @@ namespace espy::builtins {
 
 constexpr int64_t kMapleNodeBytes = 256;
 
-// What a walk knows, in scratch memory. Offsets in bytes. What lies behind kMissingPc is there from the walk before.
+// What a walk knows, in scratch memory. Offsets in bytes. What lies behind kPerWalk is there from the walk before.
 struct UnwindState {
   enum : int64_t {
     kIp = 0,
@@ -17,15 +17,15 @@ struct UnwindState {
     kHash = 32,
     kMissing = 40,  // program::UnwindFileKey of the first file without a table
     kMissingPc = 56,
-    kPerWalk = 64,  // what is zero at first
-    kVdso = 64,
-    kRoot = 72,  // of the maple tree
-    kSequence = 80,
-    kCurrent = 88,  // which of kMaps
-    kNext = 96,     // to be used anew
-    kKey = 104,     // program::UnwindFileKey
-    kWords = 120,   // what was read of the stack, up to 7
-    kMaps = 176,
+    kHasNew = 64,   // 1: a mapping was met that the walk before did not know
+    kPerWalk = 72,  // what is zero at first
+    kVdso = 72,
+    kRoot = 80,  // of the maple tree
+    kSequence = 88,
+    kCurrent = 96,  // which of kMaps
+    kNext = 104,    // to be used anew
+    kWords = 112,   // what was read of the stack, up to 7
+    kMaps = 168,
     kNode = kMaps + 4 * 64,                 // of the tree, then the vm_area_struct
     kFrameCount = kNode + kMapleNodeBytes,  // here the value for `stacks` starts
     kFrames = kFrameCount + 8,
@@ -39,6 +39,8 @@ struct UnwindMap {
     kSize = 8,   // 0: none
     kBias = 16,  // address + this = offset in the file
     kFile = 24,  // program::UnwindFile
+    kIsNew = 40,
+    kKey = 48,  // program::UnwindFileKey, where kIsNew
   };
   static constexpr int64_t kCount = 4, kShift = 6;
 };

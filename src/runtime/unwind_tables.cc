@@ -57,14 +57,14 @@ std::vector<uint64_t> make_cells(const std::vector<symbols::UnwindRow>& rows, ui
 }  // namespace
 
 void UnwindTables::begin() {
-  if (const auto rows = symbols::read_vdso_unwind_rows()) publish(program::kUnwindVdso, *rows);
+  if (const auto rows = symbols::read_vdso_unwind_rows()) publish(program::kUnwindVdso, *rows, "[vdso]");
   const std::span<std::byte> cells = machine_.memory(program_.unwinding.cells);
   const uint64_t one = 1;
   std::memcpy(cells.data(), &one, sizeof(one));
 }
 
-void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows) {
-  known_.insert(key);
+void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows, std::string path) {
+  known_.emplace(key, std::move(path));
   const std::span<std::byte> memory = machine_.memory(program_.unwinding.cells);
   const size_t capacity = memory.size() / sizeof(uint64_t);
   program::UnwindFile file;
@@ -86,16 +86,23 @@ void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::
     ++refused_files_;
 }
 
-void UnwindTables::add_file(const std::string& path) {
+void UnwindTables::add_file(const std::string& path, const std::string& shown_path) {
   const auto key = key_of(path);
   if (!key || knows(*key)) return;
-  if (const auto rows = symbols::read_unwind_rows(path)) publish(*key, *rows);
+  if (const auto rows = symbols::read_unwind_rows(path)) publish(*key, *rows, shown_path);
+}
+
+std::optional<std::string> UnwindTables::path_of(const UnwindFileKey& key) const {
+  const auto known = known_.find(key);
+  if (known == known_.end()) return std::nullopt;
+  if (key != program::kUnwindVdso && key_of(known->second) != key) return std::nullopt;
+  return known->second;
 }
 
 void UnwindTables::add_program(const std::string& name) {
   const auto path = symbols::resolve_library(name);
   if (!path) return;
-  for (const std::string& file : symbols::needed_files(*path)) add_file(file);
+  for (const std::string& file : symbols::needed_files(*path)) add_file(file, file);
 }
 
 void UnwindTables::add_process(uint32_t pid) {
@@ -105,7 +112,7 @@ void UnwindTables::add_process(uint32_t pid) {
   for (const Mapping& mapping : *mappings) {
     if (!mapping.executable || mapping.inode == 0) continue;
     if (std::chrono::steady_clock::now() > deadline) return;
-    for (const std::string& path : paths_of(pid, mapping)) add_file(path);
+    for (const std::string& path : paths_of(pid, mapping)) add_file(path, mapping.path);
   }
 }
 
@@ -119,7 +126,7 @@ void UnwindTables::add_missing(uint32_t pid, uint64_t pc, const UnwindFileKey& f
   for (const std::string& path : paths_of(pid, *mapping)) {
     const auto rows = symbols::read_unwind_rows(path);
     // Under the program's key, whatever stat says of the file.
-    if (rows && !knows(file)) publish(file, *rows);
+    if (rows && !knows(file)) publish(file, *rows, mapping->path);
   }
   add_process(pid);
 }

@@ -6,7 +6,8 @@
 #pragma once
 
 #include <chrono>
-#include <set>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,17 +31,20 @@ class UnwindTables {
   // A program was led to `pc` of a process, in a file of which there is no table; and to the process' others, likely.
   void add_missing(uint32_t pid, uint64_t pc, const program::UnwindFileKey& file);
 
+  // Where a file is, if it can be opened by that name in our own mount namespace; "[vdso]".
+  std::optional<std::string> path_of(const program::UnwindFileKey& key) const;
+
   uint64_t refused_files() const { return refused_files_; }  // for which there was no room
 
  private:
-  void add_file(const std::string& path);
+  void add_file(const std::string& path, const std::string& shown_path);
   bool knows(const program::UnwindFileKey& key) const { return known_.contains(key); }
-  void publish(const program::UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows);
+  void publish(const program::UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows, std::string path);
 
   load::Machine& machine_;
   const program::Program& program_;
-  std::set<program::UnwindFileKey> known_;
-  size_t used_cells_ = 1;  // the first says that programs may begin
+  std::map<program::UnwindFileKey, std::string> known_;  // and their paths
+  size_t used_cells_ = 1;                                // the first says that programs may begin
   uint64_t refused_files_ = 0;
 };
 

@@ -14,6 +14,7 @@
 // instead would be simpler, and would keep the file systems of every container that ever ran busy.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -238,6 +239,24 @@ std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& p
 }
 
 void Symbolizer::remember(uint32_t pid) { state_->snapshot(pid, true); }
+
+// A copy is changed: other processes of the program may share the address space, and have other mappings.
+void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
+  Process& process = state_->processes[pid];
+  if (process.space == nullptr) {
+    process.pid = process.inner_pid = pid;
+    process.space = std::make_shared<AddressSpace>();
+  } else if (process.space->find(mapping.start) != nullptr) {
+    return;
+  }
+  struct stat status = {};
+  if (::stat(mapping.path.c_str(), &status) == 0) mapping.inode = status.st_ino;
+  process.space = std::make_shared<AddressSpace>(*process.space);
+  const auto behind = std::ranges::upper_bound(process.space->code, mapping.start, {},
+                                               [](const CodeMapping& code) { return code.mapping.start; });
+  process.space->code.insert(behind, {.mapping = std::move(mapping)});
+}
+
 void Symbolizer::forget(uint32_t pid) { state_->processes.erase(pid); }
 
 Result<std::shared_ptr<const ElfFile>> Symbolizer::elf_file(const std::string& path) { return state_->open_file(path); }

@@ -85,6 +85,8 @@ class Symbolizer {
   std::optional<uint64_t> load_bias(uint32_t pid, const std::string& path);
   // Takes down the process' mappings now (some 50 us); a process that is gone keeps what was taken before.
   void remember(uint32_t pid);
+  // One mapping that somebody else has seen; for a process that is gone before its mappings could be taken down.
+  void remember_mapping(uint32_t pid, Mapping mapping);
   // Drops what is known of a process, for tracers that run for weeks.
   void forget(uint32_t pid);
 

@@ -72,8 +72,7 @@ def main():
         for frame in range(max(len(mine), len(wanted))):
             a = mine[frame] if frame < len(mine) else None
             b = wanted[frame] if frame < len(wanted) else None
-            # A process that has ended lets nobody ask for its names; places are enough then.
-            if not a or not b or a[0] != b[0] or (a[1] and b[1] and plain(a[1]) != plain(b[1])):
+            if not a or not b or a[0] != b[0] or plain(a[1]) != plain(b[1]):
                 sys.exit(f"stack {number}, frame {frame}: {a}, gdb has {b}\nours {mine}\ngdb  {wanted}")
     depths = sorted({len(stack) for stack in theirs})
     print(f"{len(theirs)} stacks agree, of depths {depths}")
