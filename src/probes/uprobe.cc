@@ -133,7 +133,8 @@ class Binder {
       if (!fields) problem = fields.error();
       // Of a wildcard those without debug information or arguments are left out.
       if (!fields && !wanted.retval) continue;
-      if (fields && wanted.args && fields->args.empty() && out_.size() > 1) continue;
+      const auto is_readable = [](const spec::ContextField& field) { return field.unreadable.empty(); };
+      if (fields && wanted.args && out_.size() > 1 && std::ranges::none_of(fields->args, is_readable)) continue;
       const std::string shape = fields ? shape_of(*fields) : "";
       shapes.insert(shape);
       described.push_back(bound);
