@@ -175,6 +175,7 @@ class Analyzer final : public Checker {
   // The probe's fields that `args` and `locals` stand for; null for other words.
   const std::vector<spec::ContextField>* fields_named(std::string_view word) const;
   TypeId fields_type(std::string_view word);
+  TypeId shown_type(const spec::ContextField& field);
   const spec::ContextField* field_named(std::string_view word, const std::string& name, Span span);
   void no_fields(std::string_view word, Span span);
   bool is_readable(const spec::ContextField& field, Span span);

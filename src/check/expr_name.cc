@@ -34,13 +34,23 @@ const std::vector<spec::ContextField>* Analyzer::fields_named(std::string_view w
   return word == "locals" ? &unit_->context.locals : nullptr;
 }
 
+// Of a program's `char *` people want to see the text.
+TypeId Analyzer::shown_type(const spec::ContextField& field) {
+  constexpr uint64_t kShownBytes = 64;
+  const types::Type& type = type_of(field.type);
+  const bool is_text = field.recipe.kind == spec::Recipe::Kind::kPlace && type.kind == types::Kind::kPointer &&
+                       type_of(type.element).char_like;
+  if (!is_text) return field.type;
+  return types().string(static_cast<uint32_t>(std::min(checked_.config.max_strlen, kShownBytes)), true);
+}
+
 // `args` or `locals` whole: a record of those that can be read here.
 TypeId Analyzer::fields_type(std::string_view word) {
   TypeId& known = fields_types_[{unit_index_, std::string(word)}];
   if (!known) {
     std::vector<types::Member> members;
     for (const spec::ContextField& field : *fields_named(word))
-      if (field.type && field.unreadable.empty()) members.push_back({.name = field.name, .type = field.type});
+      if (field.type && field.unreadable.empty()) members.push_back({.name = field.name, .type = shown_type(field)});
     known = types().record(std::move(members));
   }
   return known;

@@ -215,8 +215,15 @@ Operand UnitLowering::context_name(ExprId expr, std::string_view name) {
   for (const spec::ContextField& field : name == "args" ? unit_->context.args : unit_->context.locals) {
     if (!field.unreadable.empty()) continue;
     const auto member = std::ranges::find(record.members, field.name, &types::Member::name);
-    if (member != record.members.end())
-      store_converted(offset(address, member->offset_bytes()), context_field(field), member->type);
+    if (member == record.members.end()) continue;
+    const ValueId place = offset(address, member->offset_bytes());
+    const Operand value = context_field(field);
+    const bool is_shown_text =
+        types()[member->type].kind == Kind::kString && types()[field.type].kind == Kind::kPointer;
+    if (is_shown_text)
+      read_string(place, types()[member->type].count, value.value, types()[field.type].space, false);
+    else
+      store_converted(place, value, member->type);
   }
   return {fact.type, address, true};
 }
