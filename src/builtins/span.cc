@@ -44,12 +44,12 @@ std::string name_format(const std::string& format) {
   return first == std::string_view::npos || last < first ? format : std::string(head.substr(first, last + 1 - first));
 }
 
-// How the script names a value: `args.fd` is "fd", `str(args.name)` is "name".
+// How the script names a value: `args.fd` is "fd", `str($name)` is "name".
 std::string name_of_value(const syntax::Ast& ast, syntax::ExprId expr) {
   if (const auto* call = ast.get<syntax::Call>(expr); call && call->name == "str" && !call->arguments.empty())
     return name_of_value(ast, call->arguments[0]);
   std::string text = syntax::Printer(ast).expr(expr);
-  for (const std::string_view prefix : {"args.", "args->"}) {
+  for (const std::string_view prefix : {"args.", "args->", "$"}) {
     const size_t at = text.find(prefix);
     if (at == 0 || (at == 1 && text[0] == '*')) text.erase(at, prefix.size());
   }

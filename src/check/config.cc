@@ -178,6 +178,8 @@ constexpr std::array kKeys = {
         "Only spans are shown that took so long, in nanoseconds or as `10us`; they begin to be shown when that is "
         "known.",
         show_number<&Config::span_slower_than_ns>},
+    Key{"span_count", "", set_number<&Config::span_count, 0, INT64_MAX>,
+        "How many spans and instants are shown; then the run ends. 0: all.", show_number<&Config::span_count>},
     Key{"span_order", "", set_span_order,
         "Names, with spaces between: only spans are shown that are within each other in this order.",
         show_text<&Config::span_order>},

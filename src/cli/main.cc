@@ -17,6 +17,8 @@ int dispatch(const Options& options) {
     case Mode::kList: return list_probes(options);
     case Mode::kFormat: return format_program(options);
     case Mode::kReference: return show_reference(options);
+    case Mode::kDescribe: return describe(options);
+    case Mode::kTrace: return trace(options);
     case Mode::kRun: return run_program(options);
   }
   return EXIT_FAILURE;

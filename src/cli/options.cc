@@ -11,7 +11,8 @@ namespace espy::cli {
 
 namespace {
 
-constexpr std::string_view kStages[] = {"tokens", "ast", "types", "ir", "opt", "bpf", "program", "events", "verifier"};
+constexpr std::string_view kStages[] = {"tokens", "ast",     "types",  "ir",       "opt",
+                                        "bpf",    "program", "events", "verifier", "script"};
 
 template <bool Options::*Member>
 Status set_flag(Options& options, std::string_view) {
@@ -113,11 +114,43 @@ Status set_dump(Options& options, std::string_view text) {
     if (std::ranges::find(kStages, stage) == std::end(kStages)) {
       const std::string near = nearest(stage, kStages);
       return fail(fmt::format("there is no stage `{}` to dump", stage), 0,
-                  near.empty() ? "the stages are tokens, ast, types, ir, opt, bpf, program, events, verifier"
+                  near.empty() ? "the stages are script, tokens, ast, types, ir, opt, bpf, program, events, verifier"
                                : fmt::format("did you mean `{}`?", near));
     }
     options.dump.emplace_back(stage);
   }
+  return {};
+}
+
+Status set_count(uint64_t& out, std::string_view what, std::string_view text) {
+  const auto count = parse_int(text);
+  if (!count || *count <= 0) return fail(fmt::format("{} takes a number from 1 on, not `{}`", what, text));
+  out = static_cast<uint64_t>(*count);
+  return {};
+}
+
+Status set_depth(Options& options, std::string_view text) { return set_count(options.trace.depth, "--depth", text); }
+Status set_events(Options& options, std::string_view text) { return set_count(options.trace.events, "-n", text); }
+
+Status set_slower_than(Options& options, std::string_view text) {
+  constexpr std::pair<std::string_view, uint64_t> kUnits[] = {
+      {"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto* unit = std::ranges::find(kUnits, text.substr(digits), &std::pair<std::string_view, uint64_t>::first);
+  const auto count = parse_int(text.substr(0, digits));
+  if (unit == std::end(kUnits) || !count || *count <= 0 || *count > 1'000'000'000)
+    return fail(fmt::format("--slower-than takes a time such as 10us or 2ms, not `{}`", text));
+  options.trace.slower_than_ns = static_cast<uint64_t>(*count) * unit->second;
+  return {};
+}
+
+Status set_graph(Options& options, std::string_view) {
+  options.trace.is_graph = true;
+  return {};
+}
+
+Status set_order(Options& options, std::string_view) {
+  options.trace.is_ordered = true;
   return {};
 }
 
@@ -176,7 +209,7 @@ constexpr OptionRow kRows[] = {
     {0, "dry-run", "", "compile, load and attach, run begin and end, but wait for nothing",
      set_flag<&Options::dry_run>},
     {0, "dump", "STAGES",
-     "show stages of the compilation and end (comma-separated): tokens, ast, types, ir, opt, bpf, "
+     "show stages of the compilation and end (comma-separated): script, tokens, ast, types, ir, opt, bpf, "
      "program, events, verifier",
      set_dump},
     {'d', "", "", "the same as --dump with the stages that follow, or ast,ir,bpf", set_short_dump},
@@ -189,21 +222,23 @@ constexpr OptionRow kRows[] = {
     {'V', "version", "", "show the version", set_mode<Mode::kVersion>},
 };
 
-const OptionRow* find_short(char name) {
-  for (const OptionRow& row : kRows)
-    if (row.short_name == name) return &row;
-  return nullptr;
+constexpr OptionRow kTraceRows[] = {
+    {'s', "stack-order", "", "show only calls within each other in the order of the targets", set_order},
+    {0, "graph", "", "show calls as a graph, as C with durations", set_graph},
+    {0, "depth", "N", "show only N levels of calls within calls", set_depth},
+    {0, "slower-than", "TIME", "show only calls that take longer: 10us, 2ms", set_slower_than},
+    {'n', "events", "N", "end after N events", set_events},
+};
+
+std::vector<OptionRow> rows_of(Mode mode) {
+  std::vector<OptionRow> rows(std::begin(kRows), std::end(kRows));
+  if (mode == Mode::kTrace) rows.insert(rows.begin(), std::begin(kTraceRows), std::end(kTraceRows));
+  return rows;
 }
 
-const OptionRow* find_long(std::string_view name) {
-  for (const OptionRow& row : kRows)
-    if (!row.long_name.empty() && row.long_name == name) return &row;
-  return nullptr;
-}
-
-tl::unexpected<Error> unknown_option(std::string_view typed) {
+tl::unexpected<Error> unknown_option(std::string_view typed, std::span<const OptionRow> rows) {
   std::vector<std::string_view> names;
-  for (const OptionRow& row : kRows)
+  for (const OptionRow& row : rows)
     if (!row.long_name.empty()) names.push_back(row.long_name);
   const std::string near = typed.starts_with("--") ? nearest(typed.substr(2), names) : "";
   return fail(fmt::format("there is no option `{}`", typed), 0,
@@ -216,6 +251,8 @@ class Parser {
   explicit Parser(std::span<char* const> arguments) : arguments_(arguments) {}
 
   Result<Options> parse() {
+    take_subcommand();
+    rows_ = rows_of(options_.mode);
     while (next_ < arguments_.size()) {
       const std::string_view word = arguments_[next_++];
       if (word == "--") {
@@ -232,6 +269,28 @@ class Parser {
   }
 
  private:
+  // The first word may say what is to be done; a script of that name is `./trace`.
+  void take_subcommand() {
+    if (arguments_.empty()) return;
+    const std::string_view word = arguments_[0];
+    if (word == "info") options_.mode = Mode::kDescribe;
+    if (word == "trace") options_.mode = Mode::kTrace;
+    takes_targets_ = options_.mode != Mode::kRun;
+    next_ = takes_targets_ ? 1 : 0;
+  }
+
+  const OptionRow* find_short(char name) const {
+    for (const OptionRow& row : rows_)
+      if (row.short_name == name) return &row;
+    return nullptr;
+  }
+
+  const OptionRow* find_long(std::string_view name) const {
+    for (const OptionRow& row : rows_)
+      if (!row.long_name.empty() && row.long_name == name) return &row;
+    return nullptr;
+  }
+
   bool has_script() const { return options_.program_text || options_.file; }
   // "-1" behind a script is an argument of the script.
   bool is_script_argument() const {
@@ -239,7 +298,9 @@ class Parser {
   }
 
   void take_word(std::string_view word) {
-    if (options_.mode == Mode::kList && options_.search.empty() && !has_script()) {
+    if (takes_targets_) {
+      options_.targets.emplace_back(word);
+    } else if (options_.mode == Mode::kList && options_.search.empty() && !has_script()) {
       options_.search = word;
     } else if (!has_script()) {
       options_.file = word;
@@ -256,7 +317,7 @@ class Parser {
   Status take_long(std::string_view word) {
     const size_t equals = word.find('=');
     const OptionRow* row = find_long(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
-    if (row == nullptr) return unknown_option(word.substr(0, equals));
+    if (row == nullptr) return unknown_option(word.substr(0, equals), rows_);
     if (row->argument.empty()) {
       if (equals != std::string_view::npos) return fail(fmt::format("--{} takes no argument", row->long_name));
       return row->set(options_, {});
@@ -268,7 +329,7 @@ class Parser {
   Status take_short(std::string_view word) {
     for (size_t i = 1; i < word.size(); ++i) {
       const OptionRow* row = find_short(word[i]);
-      if (row == nullptr) return unknown_option(fmt::format("-{}", word[i]));
+      if (row == nullptr) return unknown_option(fmt::format("-{}", word[i]), rows_);
       // `-d` may stand alone, also twice.
       const bool takes_stages = word == "-d" && next_ < arguments_.size() && is_stage_list(arguments_[next_]);
       if (takes_stages) return set_dump(options_, arguments_[next_++]);
@@ -300,11 +361,16 @@ class Parser {
 
   std::span<char* const> arguments_;
   size_t next_ = 0;
+  bool takes_targets_ = false;
+  std::vector<OptionRow> rows_;
   Options options_;
 };
 
 Status check_combination(const Options& options) {
   if (options.pid && options.command) return fail("-p and -c cannot be used together");
+  const bool wants_target = options.mode == Mode::kDescribe || options.mode == Mode::kTrace;
+  if (wants_target && options.targets.empty())
+    return fail("there is nothing to look at", 0, "espy info vfs_read, espy trace 'vfs_read(count > 100, count)'");
   const bool wants_program = options.mode == Mode::kRun || options.mode == Mode::kFormat;
   if (wants_program && !options.program_text && !options.file)
     return fail("there is no program to run", 0, "espy -e 'begin { printf(\"hello\\n\"); }', or espy FILE");
@@ -314,6 +380,7 @@ Status check_combination(const Options& options) {
 }  // namespace
 
 std::span<const OptionRow> option_rows() { return kRows; }
+std::span<const OptionRow> trace_option_rows() { return kTraceRows; }
 
 Result<Options> parse_options(std::span<char* const> arguments) {
   Options options = TRY(Parser(arguments).parse());
@@ -321,20 +388,33 @@ Result<Options> parse_options(std::span<char* const> arguments) {
   return options;
 }
 
-std::string help_text() {
-  std::string out =
-      "espy traces Linux: it compiles a script to BPF, runs it in the kernel and shows what it saw.\n\n"
-      "usage: espy [options] FILE [arguments]\n"
-      "       espy [options] -e 'PROGRAM' [arguments]\n"
-      "       espy -l [PATTERN]\n\n"
-      "options:\n";
-  for (const OptionRow& row : kRows) {
+namespace {
+
+std::string option_lines(std::span<const OptionRow> rows) {
+  std::string out;
+  for (const OptionRow& row : rows) {
     if (row.doc.empty()) continue;
     std::string names = row.short_name != 0 ? fmt::format("-{}", row.short_name) : "  ";
     if (!row.long_name.empty()) names += fmt::format("{}--{}", row.short_name != 0 ? ", " : "  ", row.long_name);
     if (!row.argument.empty()) names += fmt::format(" {}", row.argument);
     out += fmt::format("  {:<26}{}\n", names, row.doc);
   }
+  return out;
+}
+
+}  // namespace
+
+std::string help_text() {
+  std::string out =
+      "espy traces Linux: it compiles a script to BPF, runs it in the kernel and shows what it saw.\n\n"
+      "usage: espy [options] FILE [arguments]\n"
+      "       espy [options] -e 'PROGRAM' [arguments]\n"
+      "       espy -l [PATTERN]\n"
+      "       espy info NAME...\n"
+      "       espy trace [options] TARGET...\n\n"
+      "options:\n";
+  out += option_lines(kRows);
+  out += "\noptions of espy trace, besides:\n" + option_lines(kTraceRows);
   out +=
       "\nexamples:\n"
       "  espy -e 'tracepoint:syscalls:sys_enter_openat { printf(\"%s %s\\n\", comm, str(args.filename)); }'\n"
@@ -342,7 +422,11 @@ std::string help_text() {
       "  espy -e 'tracepoint:syscalls:sys_enter_* { @[probe] = count(); }'\n"
       "      system calls by name, until Ctrl-C\n"
       "  espy -l 'tracepoint:sched:*'\n"
-      "      what can be traced\n";
+      "      what can be traced\n"
+      "  espy info vfs_read\n"
+      "      the prototype of a function, the layout of a type, the fields of a tracepoint\n"
+      "  espy trace 'vfs_read(count > 4096, file->f_path.dentry->d_name.name, count)'\n"
+      "      calls of a function, without a program\n";
   return out;
 }
 

@@ -14,13 +14,24 @@
 
 namespace espy::cli {
 
-enum class Mode : uint8_t { kRun, kList, kInfo, kHelp, kVersion, kFormat, kReference };
+enum class Mode : uint8_t { kRun, kList, kInfo, kHelp, kVersion, kFormat, kReference, kDescribe, kTrace };
+
+// How `espy trace` shows calls.
+struct TraceOptions {
+  bool is_graph = false;
+  bool is_ordered = false;  // only calls within each other, in the order of the targets
+  uint64_t depth = 0;       // 0: any
+  uint64_t slower_than_ns = 0;
+  uint64_t events = 0;  // after which it ends; 0: none
+};
 
 struct Options {
   Mode mode = Mode::kRun;
-  std::optional<std::string> program_text;                 // -e
-  std::optional<std::string> file;                         // FILE, or "-"
-  std::string search;                                      // -l PATTERN
+  std::optional<std::string> program_text;  // -e
+  std::optional<std::string> file;          // FILE, or "-"
+  std::string search;                       // -l PATTERN
+  std::vector<std::string> targets;         // of `espy info` and `espy trace`
+  TraceOptions trace;
   std::vector<std::string> positional;                     // behind the script: $1, $2, ...
   std::vector<std::pair<std::string, std::string>> named;  // behind `--`: --name=value
   std::string reference_part;                              // of --reference: cli/reference.h
@@ -60,6 +71,8 @@ struct OptionRow {
 };
 
 std::span<const OptionRow> option_rows();
+// Those that only `espy trace` takes.
+std::span<const OptionRow> trace_option_rows();
 
 // argv without its first. Everything behind the script's name belongs to the script.
 Result<Options> parse_options(std::span<char* const> arguments);

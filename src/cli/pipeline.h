@@ -13,6 +13,8 @@ namespace espy::cli {
 int run_program(const Options& options);     // the way of a script, from text to output
 int list_probes(const Options& options);     // -l
 int show_info(const Options& options);       // --info
+int describe(const Options& options);        // info NAME...
+int trace(const Options& options);           // trace TARGET...
 int format_program(const Options& options);  // --fmt
 int show_reference(const Options& options);  // --reference
 
@@ -20,5 +22,9 @@ int show_reference(const Options& options);  // --reference
 // the session needs.
 using PrepareSession = std::function<void(const program::Program&, Environment&, runtime::SessionOptions&)>;
 int run_program(const Options& options, Environment& environment, const PrepareSession& prepare);
+int trace(const Options& options, Environment& environment, const PrepareSession& prepare);
+
+// What every run begins with: whether it may, and whether the process of -p is there.
+Result<std::unique_ptr<Environment>> open_to_run(const Options& options);
 
 }  // namespace espy::cli

@@ -104,6 +104,8 @@ std::string options_chapter() {
   std::string out = "## Options\n\n| option | |\n|---|---|\n";
   for (const OptionRow& row : option_rows())
     if (!row.doc.empty()) out += fmt::format("| `{}` | {} |\n", option_names(row), row.doc);
+  out += "\nOnly with `espy trace`:\n\n| option | |\n|---|---|\n";
+  for (const OptionRow& row : trace_option_rows()) out += fmt::format("| `{}` | {} |\n", option_names(row), row.doc);
   return out + "\n";
 }
 
@@ -138,6 +140,13 @@ std::string features_chapter() {
   return out;
 }
 
+// Those of `espy trace` are the last.
+std::vector<OptionRow> all_option_rows() {
+  std::vector<OptionRow> rows(option_rows().begin(), option_rows().end());
+  rows.insert(rows.end(), trace_option_rows().begin(), trace_option_rows().end());
+  return rows;
+}
+
 // mdoc(7) takes a dash for a minus and a leading point for a macro.
 std::string escape_mdoc(std::string_view text) {
   std::string out;
@@ -159,7 +168,7 @@ std::string reference_markdown(const spec::Registry& registry) {
 
 std::string options_mdoc() {
   std::string out = ".Bl -tag -width Ds\n";
-  for (const OptionRow& row : option_rows()) {
+  for (const OptionRow& row : all_option_rows()) {
     if (row.doc.empty()) continue;
     out += ".It";
     if (row.short_name != 0) out += fmt::format(" Fl {}", row.short_name);
@@ -173,7 +182,7 @@ std::string options_mdoc() {
 
 std::string completion_words(const spec::Registry& registry) {
   std::string options;
-  for (const OptionRow& row : option_rows()) {
+  for (const OptionRow& row : all_option_rows()) {
     if (row.doc.empty()) continue;
     if (row.short_name != 0) options += fmt::format(" -{}", row.short_name);
     if (!row.long_name.empty()) options += fmt::format(" --{}", row.long_name);

@@ -190,6 +190,7 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   check::CheckRequest request = e->check_request();
   syntax::Ast ast = parse_script(script, request);
   clock.lap("parse");
+  dump(options, "script", [&] { return e->sources[script].text; });
   dump(options, "tokens", [&] { return dump_tokens(e->sources, script); });
   dump(options, "ast", [&] { return syntax::dump(ast, e->sources); });
   if (e->diagnostics.has_errors()) {
@@ -245,6 +246,8 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   return status;
 }
 
+}  // namespace
+
 Result<std::unique_ptr<Environment>> open_to_run(const Options& options) {
   const auto is_help = [](const auto& option) { return option.first == "help"; };
   const bool ends_early = ends_before_load(options) || std::ranges::any_of(options.named, is_help);
@@ -253,8 +256,6 @@ Result<std::unique_ptr<Environment>> open_to_run(const Options& options) {
     return fail(fmt::format("there is no process {}", *options.pid), ESRCH);
   return open_environment(options);
 }
-
-}  // namespace
 
 int run_program(const Options& options, Environment& environment, const PrepareSession& prepare) {
   const auto status = run_script(options, &environment, prepare);

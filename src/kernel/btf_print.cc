@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace espy::kernel {
 namespace {
 
@@ -16,17 +18,38 @@ constexpr BtfKinds kEnums = kinds(BtfKind::kEnum, BtfKind::kEnum64);
 
 class Printer {
  public:
-  explicit Printer(const Btf& btf) : btf_(btf) {}
+  explicit Printer(const Btf& btf, bool has_offsets = false) : btf_(btf), has_offsets_(has_offsets) {}
 
   // "struct foo {...}" with its lines indented by `indent` tabs, without a semicolon.
   std::string definition(const BtfRecord& record, int indent) {
     const std::string_view tag = btf_.name(record);
     std::string text = fmt::format("{}{}{} {{\n", keyword(record), tag.empty() ? "" : " ", tag);
     for (uint32_t i = 0; i < record.count() && indent < kMaxDepth && ++lines_ < kMaxLines; ++i) {
+      if (has_offsets_ && record.is(kAggregates)) text += place(Btf::member(record, i));
       text += std::string(static_cast<size_t>(indent) + 1, '\t');
       text += record.is(kEnums) ? enumerator(record, i) : member(record, i, indent + 1) + ";\n";
     }
+    if (has_offsets_ && record.is(kAggregates)) text += std::string(kPlaceColumns, ' ');
     return text + std::string(static_cast<size_t>(indent), '\t') + "}";
+  }
+
+  std::string declaration(uint32_t type, std::string name) { return declare(type, std::move(name), 0); }
+
+  uint64_t size_of(uint32_t id, int depth = 0) {
+    const auto record = btf_.record(id);
+    if (!record || depth > kMaxDepth) return 0;
+    switch (record->kind()) {
+      case BtfKind::kPtr: return 8;
+      case BtfKind::kArray: return Btf::array(*record).count * size_of(Btf::array(*record).element, depth + 1);
+      case BtfKind::kTypedef:
+      case BtfKind::kConst:
+      case BtfKind::kVolatile:
+      case BtfKind::kRestrict:
+      case BtfKind::kTypeTag: return size_of(record->size_or_type, depth + 1);
+      case BtfKind::kFuncProto:
+      case BtfKind::kFwd: return 0;
+      default: return record->size_or_type;
+    }
   }
 
  private:
@@ -45,9 +68,20 @@ class Printer {
 
   std::string member(const BtfRecord& owner, uint32_t index, int indent) {
     const BtfMember member = Btf::member(owner, index);
+    const uint32_t outer_bits = std::exchange(base_bits_, base_bits_ + member.offset_bits);
     std::string text = declare(member.type, std::string(btf_.string(member.name_offset)), indent);
+    base_bits_ = outer_bits;
     if (member.bit_size != 0) text += fmt::format(": {}", member.bit_size);
     return text;
+  }
+
+  // Where a member lies, and how long it is.
+  std::string place(const BtfMember& member) {
+    const uint32_t bits = base_bits_ + member.offset_bits;
+    const std::string offset =
+        member.bit_size == 0 ? fmt::format("{}", bits / 8) : fmt::format("{}:{}", bits / 8, bits % 8);
+    const std::string size = member.bit_size == 0 ? fmt::format("{}", size_of(member.type)) : "";
+    return fmt::format("/* {:>7} {:>6} */", offset, size);
   }
 
   // The declaration of `declarator` ("name", "*name", "(*name)(int)") as of the type `id`.
@@ -113,7 +147,11 @@ class Printer {
     return "(" + text + ")";
   }
 
+  static constexpr size_t kPlaceColumns = 20;  // of what place() gives
+
   const Btf& btf_;
+  bool has_offsets_;
+  uint32_t base_bits_ = 0;  // where the struct that is being printed starts
   int nesting_ = 0;
   size_t lines_ = 0;
 };
@@ -122,6 +160,18 @@ class Printer {
 
 std::string print_definition(const Btf& btf, const BtfRecord& record) {
   return Printer(btf).definition(record, 0) + ";";
+}
+
+std::string print_layout(const Btf& btf, const BtfRecord& record) {
+  Printer printer(btf, true);
+  if (record.kind() == BtfKind::kTypedef)
+    return fmt::format("typedef {};", printer.declaration(record.size_or_type, std::string(btf.name(record))));
+  const std::string text = printer.definition(record, 0) + ";";
+  return record.is(kAggregates) ? fmt::format("{}  /* {} bytes */", text, record.size_or_type) : text;
+}
+
+std::string print_prototype(const Btf& btf, const BtfRecord& function) {
+  return Printer(btf).declaration(function.size_or_type, std::string(btf.name(function))) + ";";
 }
 
 }  // namespace espy::kernel

@@ -114,8 +114,9 @@ std::vector<std::string> DirectoryKernel::struct_names(std::string_view glob) {
   return {names.begin(), names.end()};
 }
 
-std::optional<std::string> DirectoryKernel::c_definition(std::string_view name) {
-  BtfKinds set = kStructs | kEnums;
+// "struct foo", "union foo", "enum foo", or any of the kinds `untagged` named foo.
+std::optional<BtfPlace> DirectoryKernel::find_definition(std::string_view name, BtfKinds untagged) {
+  BtfKinds set = untagged;
   if (name.starts_with("struct ")) {
     set = kinds(BtfKind::kStruct);
   } else if (name.starts_with("union ")) {
@@ -124,21 +125,39 @@ std::optional<std::string> DirectoryKernel::c_definition(std::string_view name) 
     set = kEnums;
   }
   if (const size_t space = name.find(' '); space != name.npos) name = trim(name.substr(space));
-  const auto place = btf_.find(name, set);
+  return btf_.find(name, set);
+}
+
+std::optional<std::string> DirectoryKernel::c_definition(std::string_view name) {
+  const auto place = find_definition(name, kStructs | kEnums);
   if (!place) return std::nullopt;
   return print_definition(*btf_.object(place->module), place->record);
 }
 
+std::optional<std::string> DirectoryKernel::c_layout(std::string_view name) {
+  const auto place = find_definition(name, kStructs | kEnums | kinds(BtfKind::kTypedef));
+  if (!place) return std::nullopt;
+  return print_layout(*btf_.object(place->module), place->record);
+}
+
+std::optional<std::string> DirectoryKernel::c_prototype(std::string_view name, std::string_view module) {
+  const auto place = find_function_record(name, module);
+  if (!place) return std::nullopt;
+  return print_prototype(*btf_.object(place->module), place->record);
+}
+
+std::optional<BtfPlace> DirectoryKernel::find_function_record(std::string_view name, std::string_view module) {
+  if (module.empty()) return btf_.find(name, kinds(BtfKind::kFunc));
+  const auto index = btf_.module_index(module);
+  const Btf* btf = index ? btf_.object(*index) : nullptr;
+  const auto record = btf ? btf->find(name, kinds(BtfKind::kFunc)) : std::nullopt;
+  if (!record) return std::nullopt;
+  return BtfPlace{*index, *record};
+}
+
 std::optional<FunctionPrototype> DirectoryKernel::find_function(Types& types, std::string_view name,
                                                                 std::string_view module) {
-  std::optional<BtfPlace> place;
-  if (module.empty()) {
-    place = btf_.find(name, kinds(BtfKind::kFunc));
-  } else if (const auto index = btf_.module_index(module)) {
-    const Btf* btf = btf_.object(*index);
-    const auto record = btf ? btf->find(name, kinds(BtfKind::kFunc)) : std::nullopt;
-    if (record) place = BtfPlace{*index, *record};
-  }
+  const auto place = find_function_record(name, module);
   if (!place) return std::nullopt;
   auto prototype = BtfConverter(btf_, types).prototype(*place);
   return FunctionPrototype{.name = std::string(name),

@@ -34,6 +34,8 @@ class DirectoryKernel : public Kernel {
   Status add_types(std::string btf, bool before_kernel) override;
   std::vector<std::string> struct_names(std::string_view glob) override;
   std::optional<std::string> c_definition(std::string_view name) override;
+  std::optional<std::string> c_layout(std::string_view name) override;
+  std::optional<std::string> c_prototype(std::string_view name, std::string_view module) override;
 
   std::optional<FunctionPrototype> find_function(types::Types& types, std::string_view name,
                                                  std::string_view module) override;
@@ -54,6 +56,8 @@ class DirectoryKernel : public Kernel {
   std::optional<uint64_t> symbol_address(std::string_view name) override;
 
  private:
+  std::optional<BtfPlace> find_definition(std::string_view name, BtfKinds untagged);
+  std::optional<BtfPlace> find_function_record(std::string_view name, std::string_view module);
   const std::string& tracing();  // where tracefs is; "" if nowhere
   std::optional<BtfPlace> find_tracepoint_function(std::string_view name);
   bool is_passable(const BtfPlace& function);

@@ -82,6 +82,12 @@ class Kernel {
   virtual std::vector<std::string> struct_names(std::string_view glob) = 0;  // "struct foo", "union bar", "enum baz"
   // The C text of "struct foo", "union foo", "enum foo" or any of them named foo, without the last newline.
   virtual std::optional<std::string> c_definition(std::string_view name) = 0;
+  // The same, or that of a typedef; before each member of a struct its offset and its size in bytes.
+  virtual std::optional<std::string> c_layout(std::string_view /*name*/) { return std::nullopt; }
+  // "int do_it(struct thing *thing, long how);" of a function that has BTF; `module`: vmlinux, or a module's name.
+  virtual std::optional<std::string> c_prototype(std::string_view /*name*/, std::string_view /*module*/) {
+    return std::nullopt;
+  }
 
   virtual std::optional<FunctionPrototype> find_function(types::Types& types, std::string_view name,
                                                          std::string_view module = {}) = 0;

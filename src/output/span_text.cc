@@ -66,12 +66,10 @@ std::string SpanText::arguments(const SpanEvent& event, size_t first, size_t col
   return out + ")";
 }
 
-std::string SpanText::call(const SpanEvent& event, size_t column) const {
-  return event.text + arguments(event, event.shown_arguments, column);
-}
+std::string SpanText::call(const SpanEvent& event, size_t column) const { return event.text + values(event, column); }
 
-// What comes back: " = 3" of a return value alone, else the arguments as those of a call.
-std::string SpanText::result(const SpanEvent& event, size_t column) const {
+// " = 3" of a return value alone, else the arguments as those of a call.
+std::string SpanText::values(const SpanEvent& event, size_t column) const {
   const bool is_return =
       event.arguments.size() == event.shown_arguments + 1 && event.arguments.back().first == "retval";
   if (is_return) return " = " + to_text(event.arguments.back().second, style_, static_cast<uint32_t>(column));
@@ -89,13 +87,14 @@ std::string SpanText::tree_line(const SpanEvent& event) const {
     case SpanKind::kExit: break;
   }
   std::string out =
-      fmt::format("{}< {}{}", indent, event.text.empty() ? event.name : event.text, result(event, column));
+      fmt::format("{}< {}{}", indent, event.text.empty() ? event.name : event.text, values(event, column));
   if (event.flaw != SpanFlaw::kNoBegin) out += "  " + duration_text(event.duration_ns);
   if (event.flaw != SpanFlaw::kNone) out += fmt::format("  ({})", flaw_text(event.flaw));
   return out + "\n";
 }
 
 std::string SpanText::column_line(const SpanEvent& event) {
+  if (event.flaw == SpanFlaw::kNoEnd) return {};  // nothing happened
   std::string out;
   if (!thread_) out = fmt::format("{:>17} {:>4} {:>8} {:<16} {}\n", "TIME", "CPU", "PID", "COMM", "FUNCTION/ARGS");
   thread_.emplace();
@@ -107,7 +106,7 @@ std::string SpanText::column_line(const SpanEvent& event) {
       break;
     case SpanKind::kExit:
       out += event.text.empty() ? event.name : event.text;
-      out += result(event, kColumnsWidth);
+      out += values(event, kColumnsWidth);
       if (event.flaw != SpanFlaw::kNoBegin) out += "  " + duration_text(event.duration_ns);
       if (event.flaw != SpanFlaw::kNone) out += fmt::format("  ({})", flaw_text(event.flaw));
       break;
@@ -135,7 +134,7 @@ std::string SpanText::graph_lines(const SpanEvent& event) {
     case SpanKind::kExit: break;
   }
   std::string remark = event.flaw == SpanFlaw::kNoEnd ? "" : event.text == event.name ? "" : event.text;
-  remark += event.flaw == SpanFlaw::kNoEnd ? "" : result(event, column);
+  remark += event.flaw == SpanFlaw::kNoEnd ? "" : values(event, column);
   if (remark.starts_with(' ')) remark.erase(0, 1);
   if (event.flaw == SpanFlaw::kNoBegin) remark = fmt::format("{} {}", event.name, remark);
   if (event.flaw != SpanFlaw::kNone) remark += fmt::format("{}{}", remark.empty() ? "" : ", ", flaw_text(event.flaw));

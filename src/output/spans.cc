@@ -43,7 +43,13 @@ CallTrees::Thread& CallTrees::thread_of(const SpanEvent& event) {
   return thread;
 }
 
+void CallTrees::show(const SpanEvent& event) {
+  count_ += event.kind == SpanKind::kExit || event.kind == SpanKind::kInstant ? 1 : 0;
+  show_(event);
+}
+
 void CallTrees::add(SpanEvent event, const SpanPlace& place) {
+  if (is_full()) return;
   Thread& thread = thread_of(event);
   // An interrupt between taking the time and taking a place in the ring comes out first, though it was later.
   event.time_ns = thread.last_ns = std::max(thread.last_ns, event.time_ns);
@@ -52,7 +58,7 @@ void CallTrees::add(SpanEvent event, const SpanPlace& place) {
   event.depth = depth_of(thread);
   const bool is_filtered = !filter_.order.empty() || filter_.slower_than_ns != 0;
   const bool is_shown = !is_filtered || (!thread.open.empty() && thread.open.back().is_shown);
-  if (is_shown && !is_too_deep(event)) show_(event);
+  if (is_shown && !is_too_deep(event)) show(event);
 }
 
 void CallTrees::enter(Thread& thread, SpanEvent event, const SpanPlace& place) {
@@ -65,6 +71,7 @@ void CallTrees::enter(Thread& thread, SpanEvent event, const SpanPlace& place) {
   if (thread.open.size() >= kMaxOpen) end_innermost(thread, {.time_ns = event.time_ns, .flaw = SpanFlaw::kNoEnd});
   event.depth = depth_of(thread);
   Open open{std::move(event), place};
+  open.is_hidden = open.begin.time_ns >= hidden_from_ns_ && open.begin.time_ns < hidden_to_ns_;
   const size_t reached = depth_in_order(thread);
   open.is_in_order = reached < filter_.order.size() && filter_.order[reached] == open.begin.name;
   thread.open.push_back(std::move(open));
@@ -78,7 +85,7 @@ void CallTrees::exit(Thread& thread, SpanEvent event, const SpanPlace& place) {
     event.depth = depth_of(thread);
     event.flaw = SpanFlaw::kNoBegin;
     const bool is_wanted = filter_.order.empty() && filter_.slower_than_ns == 0;
-    if (is_wanted && !is_too_deep(event)) show_(event);
+    if (is_wanted && !is_too_deep(event)) show(event);
     return;
   }
   while (thread.open.size() > begin + 1)
@@ -134,7 +141,7 @@ void CallTrees::end_innermost(Thread& thread, SpanEvent end) {
   end.name = begin.name;
   if (end.comm.empty()) end.comm = begin.comm;
   if (end.flaw == SpanFlaw::kNoEnd) end.text = begin.text;
-  if (open.is_shown) show_(end);
+  if (open.is_shown) show(end);
   thread.open.pop_back();
 }
 
@@ -143,12 +150,12 @@ void CallTrees::show_begins(Thread& thread) {
   const bool has_order = !filter_.order.empty();
   size_t first = thread.open.size();
   while (first > 0 && !thread.open[first - 1].is_shown) --first;
-  if (has_order) first = 0;  // what is not in the order is never shown
+  if (has_order || hidden_to_ns_ != 0) first = 0;  // some of them are never shown
   for (size_t i = first; i < thread.open.size(); ++i) {
     Open& open = thread.open[i];
-    if (open.is_shown || is_too_deep(open.begin) || (has_order && !open.is_in_order)) continue;
+    if (open.is_shown || open.is_hidden || is_too_deep(open.begin) || (has_order && !open.is_in_order)) continue;
     open.is_shown = true;
-    show_(open.begin);
+    show(open.begin);
   }
 }
 
@@ -157,7 +164,10 @@ size_t CallTrees::depth_in_order(const Thread& thread) {
 }
 
 uint32_t CallTrees::depth_of(const Thread& thread) const {
-  return static_cast<uint32_t>(filter_.order.empty() ? thread.open.size() : depth_in_order(thread));
+  if (!filter_.order.empty()) return static_cast<uint32_t>(depth_in_order(thread));
+  const bool may_be_hidden = hidden_to_ns_ != 0;
+  const auto hidden = may_be_hidden ? std::ranges::count(thread.open, true, &Open::is_hidden) : 0;
+  return static_cast<uint32_t>(thread.open.size()) - static_cast<uint32_t>(hidden);
 }
 
 void CallTrees::close(uint64_t now_ns) {

@@ -56,6 +56,7 @@ struct SpanPlace {
 // Which of them are shown.
 struct SpanFilter {
   uint32_t max_depth = 0;          // 0: any
+  uint64_t max_count = 0;          // of ends and instants that are shown; 0: any
   uint64_t slower_than_ns = 0;     // only what took longer
   std::vector<std::string> order;  // only what is within each other in this order, by name
 };
@@ -68,6 +69,13 @@ class CallTrees {
       : filter_(std::move(filter)), show_(std::move(show)) {}
 
   void add(SpanEvent event, const SpanPlace& place);
+  // As many were shown as are wanted: no more are taken.
+  bool is_full() const { return filter_.max_count != 0 && count_ >= filter_.max_count; }
+  // What begins in between is not shown: some probes were attached by then and others not, so it may have no end.
+  void hide(uint64_t from_ns, uint64_t to_ns) {
+    hidden_from_ns_ = from_ns;
+    hidden_to_ns_ = to_ns;
+  }
   // From here on ends may be missing.
   void note_losses() { has_losses_ = true; }
   // Ends all that is still open: the run is over.
@@ -79,6 +87,7 @@ class CallTrees {
     SpanPlace place;
     bool is_shown = false;
     bool is_in_order = false;
+    bool is_hidden = false;
   };
   struct Thread {
     uint32_t pid = 0;
@@ -93,6 +102,7 @@ class CallTrees {
   void end_dead(Thread& thread, const SpanPlace& place, uint64_t now_ns);
   size_t find_begin(const Thread& thread, const SpanPlace& place) const;
   void end_innermost(Thread& thread, SpanEvent end);
+  void show(const SpanEvent& event);
   void end_lost(Thread& thread, const SpanEvent& event, const SpanPlace& place);
   void show_begins(Thread& thread);
   static size_t depth_in_order(const Thread& thread);
@@ -105,6 +115,8 @@ class CallTrees {
   std::unordered_map<uint64_t, Thread> threads_;  // by tid; the idle threads, which are all 0, by CPU
   std::vector<bool> has_entries_;                 // by function: its entries are begins
   bool has_losses_ = false;
+  uint64_t count_ = 0;  // of ends and instants that were shown
+  uint64_t hidden_from_ns_ = 0, hidden_to_ns_ = 0;
 };
 
 }  // namespace espy::output

@@ -163,7 +163,8 @@ output::TextStyle text_style(const spec::Config& config) {
 }
 
 output::SpanFilter span_filter(const spec::Config& config) {
-  output::SpanFilter filter{static_cast<uint32_t>(config.span_depth), config.span_slower_than_ns, {}};
+  output::SpanFilter filter{
+      static_cast<uint32_t>(config.span_depth), config.span_count, config.span_slower_than_ns, {}};
   for (const std::string_view name : split(config.span_order, ' '))
     if (!name.empty()) filter.order.emplace_back(name);
   return filter;
@@ -268,6 +269,7 @@ void Session::span(output::SpanEvent event, size_t probe_index, output::SpanPlac
   }
   if (!place.is_entry && !place.is_return) place.frame = 0;
   impl_->call_trees.add(std::move(event), place);
+  if (impl_->call_trees.is_full()) request_exit(EXIT_SUCCESS);
 }
 
 void Session::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor) {
@@ -589,11 +591,13 @@ Result<int> Session::run() {
   start_unwinding();
   TRY_STATUS(run.run_phase(spec::Provider::Phase::kBegin));
   const bool is_attached = run.has_attached_probes() && !has_exit_flag();
+  const uint64_t attaching_ns = impl_->machine.now_ns();
   // Who loses patience while thousands of probes are attached gets the prompt back, too.
   impl_->machine.cancel_attaching_when(is_ending_signal_pending);
   if (const Status done = is_attached ? run.attach() : Status(); !done && !is_ending_signal_pending())
     return tl::unexpected(done.error());
   if (is_ending_signal_pending()) impl_->machine.forget_left_out();
+  impl_->call_trees.hide(attaching_ns, impl_->machine.now_ns());
   sink_.attached(program_.probes.size());
   notify_manager("READY=1\nSTATUS=Tracing");
   drain_all();  // what begin said comes behind that

@@ -45,6 +45,7 @@ struct Config {
   SpanLayout span_layout = SpanLayout::kTree;
   uint64_t span_depth = 0;  // 0: any
   uint64_t span_slower_than_ns = 0;
+  uint64_t span_count = 0;  // after which the run ends; 0: none
   std::string span_order;
   std::vector<std::string> from_environment;  // names of variables that the environment has set: it beats the script
 

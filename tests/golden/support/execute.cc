@@ -72,13 +72,14 @@ int simulate(const Case& c, const Places& places, const std::vector<std::string>
   const auto environment = cli::make_environment(*options, std::move(machine), std::move(*kernel));
   environment->symbols = symbols::Symbolizer({.kernel_symbols = recorded + "/proc/kallsyms"});
   std::unique_ptr<Player> player;
-  return cli::run_program(*options, *environment,
-                          [&](const program::Program& program, cli::Environment& e, runtime::SessionOptions& session) {
-                            Stage stage(simulated, program, *e.kernel, e.types);
-                            stage.set_task(simulated.world().task);
-                            player = std::make_unique<Player>(c, stage);
-                            session.next_event = [&] { return player->next(); };
-                          });
+  const auto prepare = [&](const program::Program& program, cli::Environment& e, runtime::SessionOptions& session) {
+    Stage stage(simulated, program, *e.kernel, e.types);
+    stage.set_task(simulated.world().task);
+    player = std::make_unique<Player>(c, stage);
+    session.next_event = [&] { return player->next(); };
+  };
+  if (options->mode == cli::Mode::kTrace) return cli::trace(*options, *environment, prepare);
+  return cli::run_program(*options, *environment, prepare);
 }
 
 // "Attached 3 probes" says nothing in a test whose probes are before one's eyes.

@@ -1,0 +1,143 @@
+// espy info: what a name stands for. Of a function its prototype, of a type its layout, of a probe its arguments, and
+// with each how it can be traced.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/strings.h"
+#include "cli/environment.h"
+#include "cli/pipeline.h"
+
+namespace espy::cli {
+
+namespace {
+
+class Describer {
+ public:
+  explicit Describer(Environment& environment) : e_(environment) {}
+
+  // What is known of `name`; "" where nothing is.
+  std::string describe(const std::string& name) {
+    if (name.find(':') != std::string::npos) return probes(name);
+    return functions(name) + types(name) + tracepoints(name);
+  }
+
+  // "did you mean `x`?", or "".
+  std::string hint(const std::string& name) {
+    const std::string near = name.find(':') == std::string::npos ? near_name(name) : "";
+    return near.empty() ? "a function, a type or a tracepoint of the kernel, or FILE:FUNCTION"
+                        : fmt::format("did you mean `{}`?", near);
+  }
+
+ private:
+  // ---- Functions and types of the kernel
+  std::string functions(const std::string& name) {
+    std::string out;
+    std::vector<std::string> modules;
+    for (const kernel::FunctionPrototype& function : e_.kernel->find_functions(nullptr, name, "*"))
+      modules.push_back(function.module);
+    if (modules.empty()) modules.emplace_back();  // it may have a type all the same
+    for (const std::string& module : modules) {
+      const auto prototype = e_.kernel->c_prototype(name, module);
+      if (!prototype) continue;
+      out += *prototype + "\n";
+      if (!module.empty() && module != "vmlinux") out += fmt::format("    in module {}\n", module);
+    }
+    for (const spec::Provider* provider : e_.registry.providers())
+      if (!provider->needs_target_to_list && !is_of_events(*provider))
+        out += list(*provider, {name}, false, ":" + name);
+    return out;
+  }
+
+  std::string types(const std::string& name) {
+    const auto text = e_.kernel->c_layout(name);
+    return text ? *text + "\n" : "";
+  }
+
+  // ---- Probes with arguments
+  // Tracepoints and their like, which have fields.
+  static bool is_of_events(const spec::Provider& provider) {
+    return provider.form.find("EVENT") != std::string_view::npos;
+  }
+
+  std::string tracepoints(const std::string& name) {
+    std::string out;
+    const bool is_word = name.find_first_of(" *") == std::string::npos;
+    for (const spec::Provider* provider : e_.registry.providers())
+      if (is_word && is_of_events(*provider)) out += list(*provider, {name}, true);
+    if (is_word && out.empty())  // a system call by its name
+      for (const std::string& event : e_.kernel->tracepoints("syscalls", "sys_*_" + name))
+        if (event.ends_with("enter_" + name) || event.ends_with("exit_" + name)) out += probes("tracepoint:" + event);
+    return out;
+  }
+
+  // Those whose names end in `ending`: some providers list all that they have.
+  std::string list(const spec::Provider& provider, const std::vector<std::string>& parts, bool is_verbose,
+                   std::string_view ending = "") {
+    spec::ListRequest request{parts, is_verbose, *e_.kernel, e_.types, &e_.symbols, e_.config};
+    std::string out;
+    for (const spec::ListedProbe& probe : provider.list ? provider.list(request) : std::vector<spec::ListedProbe>()) {
+      if (!probe.name.ends_with(ending)) continue;
+      out += "    " + probe.name + "\n";
+      for (const std::string& argument : probe.arguments) out += "        " + argument + "\n";
+    }
+    return out;
+  }
+
+  // An attach point; without a provider it is a tracepoint, or a function or mark of a file.
+  std::string probes(const std::string& point) {
+    const std::vector<std::string_view> words = split(point, ':');
+    const std::vector<std::string> all(words.begin(), words.end());
+    const std::vector<std::string> behind(words.begin() + 1, words.end());
+    if (const spec::Provider* named = e_.registry.find_provider(words[0])) {
+      const std::string prototype = behind.empty() ? "" : prototype_of(*named, behind);
+      return prototype + list(*named, behind, true);
+    }
+    std::string out;
+    for (const spec::Provider* provider : e_.registry.providers())
+      if (is_of_events(*provider) || provider->needs_target_to_list) out += list(*provider, all, true);
+    return out;
+  }
+
+  std::string prototype_of(const spec::Provider& provider, const std::vector<std::string>& parts) {
+    if (provider.needs_target_to_list || is_of_events(provider)) return "";
+    const auto text = e_.kernel->c_prototype(parts.back(), parts.size() > 1 ? parts[0] : "");
+    return text ? *text + "\n" : "";
+  }
+
+  // ---- Names that are near
+  std::string near_name(const std::string& name) {
+    std::vector<std::string> known = e_.kernel->functions("*");
+    for (std::string& type : e_.kernel->struct_names("*"))
+      known.push_back(name.find(' ') == std::string::npos ? type.substr(type.find(' ') + 1) : std::move(type));
+    for (const std::string& event : e_.kernel->tracepoints("*", "*"))
+      known.push_back(event.substr(event.find(':') + 1));
+    const std::vector<std::string_view> candidates(known.begin(), known.end());
+    return nearest(name, candidates);
+  }
+
+  Environment& e_;
+};
+
+}  // namespace
+
+int describe(const Options& options) {
+  const auto environment = open_environment(options);
+  if (!environment) {
+    complain(environment.error());
+    return EXIT_FAILURE;
+  }
+  int status = EXIT_SUCCESS;
+  Describer describer(**environment);
+  for (const std::string& name : options.targets) {
+    const std::string text = describer.describe(name);
+    std::fputs(text.c_str(), stdout);
+    if (!text.empty()) continue;
+    complain({fmt::format("nothing is known as `{}`", name), 0, describer.hint(name)});
+    status = EXIT_FAILURE;
+  }
+  return status;
+}
+
+}  // namespace espy::cli

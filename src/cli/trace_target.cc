@@ -1,0 +1,128 @@
+#include "cli/trace_target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/strings.h"
+
+namespace espy::cli {
+
+namespace {
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// Walks over code: calls `visit(position, depth of brackets)` for what is outside of string literals.
+template <class Visit>
+void for_each_outside_of_strings(std::string_view text, const Visit& visit) {
+  int depth = 0;
+  bool is_quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (is_quoted && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      is_quoted = !is_quoted;
+    } else if (!is_quoted) {
+      if (text[i] == ')' || text[i] == ']') --depth;
+      visit(i, depth);
+      if (text[i] == '(' || text[i] == '[') ++depth;
+    }
+  }
+}
+
+std::vector<std::string> split_list(std::string_view list) {
+  std::vector<size_t> commas;
+  for_each_outside_of_strings(list, [&](size_t i, int depth) {
+    if (depth == 0 && list[i] == ',') commas.push_back(i);
+  });
+  commas.push_back(list.size());
+  std::vector<std::string> out;
+  size_t begin = 0;
+  for (const size_t comma : commas) {
+    out.emplace_back(trim(list.substr(begin, comma - begin)));
+    begin = comma + 1;
+  }
+  return out;
+}
+
+// Whether it compares at its top level. `->` is no comparison, nor is a shift.
+bool is_comparison(std::string_view item) {
+  bool found = false;
+  for_each_outside_of_strings(item, [&](size_t i, int depth) {
+    if (depth != 0) return;
+    const char before = i > 0 ? item[i - 1] : ' ', c = item[i], next = i + 1 < item.size() ? item[i + 1] : ' ';
+    const bool is_pair = next == '=' && (c == '=' || c == '!');
+    const bool is_angle = (c == '<' || c == '>') && before != '-' && before != c && next != c;
+    found |= is_pair || is_angle;
+  });
+  return found;
+}
+
+bool names_return(std::string_view item) {
+  for (size_t at = item.find("return"); at != std::string_view::npos; at = item.find("return", at + 1)) {
+    const bool begins = at == 0 || !is_word(item[at - 1]);
+    const bool ends = at + 6 == item.size() || !is_word(item[at + 6]);
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+std::string with_retval(std::string item) {
+  for (size_t at = item.find("return"); at != std::string::npos; at = item.find("return", at + 6))
+    item.replace(at, 6, "retval");
+  return item;
+}
+
+}  // namespace
+
+Result<TraceTarget> parse_trace_target(const std::string& text) {
+  TraceTarget out;
+  out.text = text;
+  const size_t open = text.find('(');
+  out.place = trim(text.substr(0, open));
+  if (out.place.empty()) return fail(fmt::format("`{}` names nothing to trace", text));
+  if (open == std::string::npos) return out;
+  out.has_list = true;
+  const std::string_view rest = trim(std::string_view(text).substr(open + 1));
+  if (!rest.ends_with(')')) return fail(fmt::format("`{}` lacks its closing parenthesis at the end", text));
+  const std::string_view list = trim(rest.substr(0, rest.size() - 1));
+  if (list.empty()) return out;
+  for (std::string& item : split_list(list)) {
+    if (item.empty()) return fail(fmt::format("`{}` has an empty place in its list", text));
+    if (item == "return") {
+      out.wants_return = true;
+    } else if (names_return(item)) {
+      if (!is_comparison(item))
+        return fail(fmt::format("`{}`: what is returned can be shown as it is or compared", item), 0,
+                    "return, or return < 0");
+      out.results.push_back(with_variables(with_retval(std::move(item)), {"retval"}));
+      out.wants_return = true;
+    } else if (is_comparison(item)) {
+      out.filters.push_back(std::move(item));
+    } else {
+      out.values.push_back(std::move(item));
+    }
+  }
+  return out;
+}
+
+std::string with_variables(std::string_view expression, const std::vector<std::string>& names) {
+  std::string out;
+  std::vector<bool> is_code(expression.size());
+  for_each_outside_of_strings(expression, [&](size_t i, int) { is_code[i] = true; });
+  for (size_t i = 0; i < expression.size();) {
+    size_t end = i;
+    while (end < expression.size() && is_word(expression[end])) ++end;
+    const std::string word(expression.substr(i, end - i));
+    const bool is_member = i > 0 && (expression[i - 1] == '.' || expression[i - 1] == '>');
+    const bool is_variable = i > 0 && expression[i - 1] == '$';
+    if (!word.empty() && is_code[i] && !is_member && !is_variable && std::ranges::find(names, word) != names.end())
+      out += '$';
+    out += end > i ? word : std::string(1, expression[i]);
+    i = std::max(end, i + 1);
+  }
+  return out;
+}
+
+}  // namespace espy::cli

@@ -1,0 +1,34 @@
+// The targets of `espy trace`, as they are typed:
+//
+//   FUNCTION                            a function of the kernel, with all arguments and what it returns
+//   FUNCTION(a, a->b.c, return)         with these values; none of them `return`: only its entry
+//   FUNCTION(a->b > 100, a)             only where the comparison holds: == != > >= < <=
+//   FILE:FUNCTION                       a function of a program or library
+//   PROVIDER:...                        any attach point of the language: t:sched:sched_switch, usdt:FILE:NAME
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace espy::cli {
+
+struct TraceTarget {
+  std::string text;                  // all of it, for messages
+  std::string place;                 // before the parenthesis
+  bool has_list = false;             // a parenthesis followed, maybe an empty one
+  std::vector<std::string> filters;  // comparisons of values at the entry
+  std::vector<std::string> values;   // what to show, without `return`
+  std::vector<std::string> results;  // comparisons of `return`
+  bool wants_return = false;
+};
+
+Result<TraceTarget> parse_trace_target(const std::string& text);
+
+// The expression with each of `names` that begins a chain of members written as a variable: of "skb->len > max(skb)"
+// "$skb->len > max($skb)".
+std::string with_variables(std::string_view expression, const std::vector<std::string>& names);
+
+}  // namespace espy::cli
