@@ -152,6 +152,7 @@ output::SpanEvent event_of(const EventView& view, SpanKind kind) {
 
 template <SpanKind kKind>
 void handle_span(EventView& view) {
+  if (!view.session().wants_spans()) return;
   const program::EventSchema& schema = view.schema();
   output::SpanEvent event = event_of(view, kKind);
   event.text = view.session().format(view, kFormat, kFirstValue);
@@ -168,6 +169,7 @@ void handle_span(EventView& view) {
 }
 
 void handle_counter(EventView& view) {
+  if (!view.session().wants_spans()) return;
   output::SpanEvent event = event_of(view, SpanKind::kCounter);
   event.name = view.session().format(view, kNameFormat, kFirstValue);
   event.arguments.emplace_back("value", view.field(kFirstValue + 1));

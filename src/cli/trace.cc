@@ -127,16 +127,20 @@ class Finder {
   // ---- All others: the provider says what there is to see
   Result<Probes> from_provider(const spec::Provider& provider, const std::vector<std::string>& parts) {
     Probes out{.entry = std::string(provider.name) + ":" + fmt::format("{}", fmt::join(quoted_parts(parts), ":"))};
-    syntax::AttachPoint point;
     source::Diagnostics diagnostics;
-    spec::BindRequest request{point, parts, *e_.kernel, e_.types, &e_.symbols, e_.config, diagnostics, true, true};
-    const std::vector<spec::BoundProbe> bound = provider.bind(request);
+    bool has_types = true;  // a program may have no debug information
+    std::vector<spec::BoundProbe> bound = bind(provider, parts, has_types, diagnostics);
+    if (bound.empty()) {
+      source::Diagnostics ignored;
+      has_types = false;
+      bound = bind(provider, parts, has_types, ignored);
+    }
     if (bound.empty()) return nothing_there(out.entry, diagnostics);
     const std::string& function = bound[0].probe.function;
     const bool is_wildcard = parts.back().find_first_of("*?[") != std::string::npos;
     if (!is_wildcard) out.name = function.empty() ? parts.back() : function;
-    const spec::ProbeContext context = context_of(provider, bound[0]);
-    if (context.edge == spec::CallEdge::kEntry) add_return(out, bound[0]);
+    const spec::ProbeContext context = context_of(provider, bound[0], has_types);
+    if (context.edge == spec::CallEdge::kEntry) add_return(out, bound[0], parts, has_types);
     if (is_wildcard) return out;
     for (const spec::ContextField& field : context.args)
       out.arguments.push_back({field.name, "args." + field.name, field.type});
@@ -158,23 +162,46 @@ class Finder {
     return out;
   }
 
-  spec::ProbeContext context_of(const spec::Provider& provider, const spec::BoundProbe& bound) {
-    spec::ContextRequest request{std::span(&bound.probe, 1), bound.share, *e_.kernel, e_.types, true};
+  std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
+                                     bool has_types, source::Diagnostics& diagnostics) {
+    const syntax::AttachPoint point;
+    spec::BindRequest request{.point = point,
+                              .parts = parts,
+                              .kernel = *e_.kernel,
+                              .types = e_.types,
+                              .symbols = &e_.symbols,
+                              .config = e_.config,
+                              .diagnostics = diagnostics,
+                              .uses_args = has_types,
+                              .uses_context = true,
+                              .uses_retval = has_types};
+    return provider.bind(request);
+  }
+
+  spec::ProbeContext context_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
+    spec::ContextRequest request{.probes = std::span(&bound.probe, 1),
+                                 .share = bound.share,
+                                 .kernel = *e_.kernel,
+                                 .types = e_.types,
+                                 .uses_args = has_types,
+                                 .symbols = &e_.symbols,
+                                 .uses_retval = has_types};
     return provider.context(request);
   }
 
   // The provider of returns takes the same place.
-  void add_return(Probes& out, const spec::BoundProbe& entry) {
+  void add_return(Probes& out, const spec::BoundProbe& entry, const std::vector<std::string>& parts, bool has_types) {
     constexpr std::pair<std::string_view, std::string_view> kReturns[] = {
         {"fentry", "fexit"}, {"kprobe", "kretprobe"}, {"uprobe", "uretprobe"}};
     const auto* found =
         std::ranges::find(kReturns, entry.probe.provider, &std::pair<std::string_view, std::string_view>::first);
     if (found == std::end(kReturns) || entry.probe.offset != 0) return;
     const spec::Provider* provider = e_.registry.find_provider(found->second);
+    source::Diagnostics ignored;
+    const std::vector<spec::BoundProbe> bound = bind(*provider, parts, has_types, ignored);
+    if (bound.empty()) return;
     out.leave = std::string(found->second) + out.entry.substr(out.entry.find(':'));
-    spec::BoundProbe leave = entry;
-    leave.probe.provider = found->second;
-    if (context_of(*provider, leave).retval) out.result = "retval";
+    if (context_of(*provider, bound[0], has_types).retval) out.result = "retval";
   }
 
   static tl::unexpected<Error> nothing_there(const std::string& place, const source::Diagnostics& diagnostics) {

@@ -98,6 +98,8 @@ class Binder {
       if (!offset) continue;
       add(statement.function, *offset, 0);
       program::Probe& probe = out_.back().probe;
+      if (const auto symbol = (*file)->function_at(statement.address))
+        probe.offset = statement.address - symbol->address;
       probe.number = statement.line;
       probe.name = fmt::format("{}:{}@{}:{}", kRow.name, path_, place.file, statement.line);
       if (place.column != 0) probe.name += fmt::format(":{}", place.column);

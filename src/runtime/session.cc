@@ -259,6 +259,8 @@ const std::string& Session::format(const EventView& event, size_t literal_index,
   return impl_->text;
 }
 
+bool Session::wants_spans() const { return !impl_->call_trees.is_full(); }
+
 void Session::span(output::SpanEvent event, size_t probe_index, output::SpanPlace place) {
   if (probe_index < impl_->functions.size()) {
     place.function = impl_->functions[probe_index];
@@ -269,7 +271,9 @@ void Session::span(output::SpanEvent event, size_t probe_index, output::SpanPlac
   }
   if (!place.is_entry && !place.is_return) place.frame = 0;
   impl_->call_trees.add(std::move(event), place);
-  if (impl_->call_trees.is_full()) request_exit(EXIT_SUCCESS);
+  if (wants_spans()) return;
+  request_exit(EXIT_SUCCESS);
+  stop_programs();  // there may be many events until the loop comes to it
 }
 
 void Session::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor) {

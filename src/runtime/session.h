@@ -89,6 +89,7 @@ class Session {
   // The event's fields by that format; good until the next call.
   const std::string& format(const EventView& event, size_t literal_index, size_t first_field);
   // A begin, an end, ... of the probe with this index; shown with its place in its thread's tree.
+  bool wants_spans() const;  // false once as many were shown as the configuration says
   void span(output::SpanEvent event, size_t probe_index, output::SpanPlace place);
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor);
   void clear_map(program::ScriptMapId map);  // forgets all keys, or that the scalar was ever assigned
