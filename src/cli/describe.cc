@@ -97,7 +97,40 @@ class Describer {
     std::string out;
     for (const spec::Provider* provider : e_.registry.providers())
       if (is_of_events(*provider) || provider->needs_target_to_list) out += list(*provider, all, true);
-    return out;
+    return user_prototype(all) + out;
+  }
+
+  // "int main(int argc, char ** argv);" of a function of a file, by the debug information that its probes have; ""
+  // where there is none. The listings have lines as "int argc: di" and "int retval: ax".
+  std::string user_prototype(const std::vector<std::string>& parts) {
+    std::string result = "void", parameters;
+    bool is_known = false;
+    for (const spec::Provider* provider : e_.registry.providers()) {
+      if (!provider->needs_target_to_list || provider->list == nullptr) continue;
+      spec::ListRequest request{parts, true, *e_.kernel, e_.types, &e_.symbols, e_.config};
+      for (const spec::ListedProbe& probe : provider->list(request)) {
+        if (!probe.name.ends_with(":" + parts.back())) continue;
+        for (const std::string& line : probe.arguments) {
+          const std::string declared = line.substr(0, line.find(':'));
+          is_known |= line.find(": ") != std::string::npos;
+          if (declared.ends_with(" retval")) {
+            result = declared.substr(0, declared.size() - std::string_view(" retval").size());
+          } else {
+            parameters += (parameters.empty() ? "" : ", ") + declared;
+          }
+        }
+      }
+    }
+    if (!is_known || is_no_function(parts)) return "";
+    return fmt::format("{} {}({});\n", result, parts.back(), parameters.empty() ? "void" : parameters);
+  }
+
+  // Wildcards stand for many, marks of a file are no functions.
+  bool is_no_function(const std::vector<std::string>& parts) {
+    if (parts.back().find_first_of("*?[") != std::string::npos || parts.size() != 2) return true;
+    const auto path = symbols::resolve_library(parts[0], e_.config.pid);
+    const auto file = path ? e_.symbols.elf_file(*path) : tl::unexpected(path.error());
+    return !file || !(*file)->find_function(parts.back());
   }
 
   std::string prototype_of(const spec::Provider& provider, const std::vector<std::string>& parts) {

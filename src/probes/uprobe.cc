@@ -322,8 +322,9 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   if (!file) return out;
   if (const auto& go = (*file)->go_binary()) {
     use_go_convention(out, request.kernel.arch(), request.types, go->uses_registers, kIsReturn);
-    // On the `ret` the return address has not been taken off yet.
-    if (probe.number == kAtReturnInstruction) out.frame->displacement = 0;
+    // A stack that grows moves: calls cannot be told apart by where they are.
+    out.frame.reset();
+    out.return_address.reset();
   }
   if (request.share.find(kShapeBegin) == std::string_view::npos) return out;
   const WantedFields wanted{request.uses_args && !kIsReturn, request.uses_locals && !kIsReturn,
