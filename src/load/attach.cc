@@ -304,7 +304,7 @@ namespace {
 // other links adds up, too. A child that shares the descriptor table takes the waiting over: our own exit then closes
 // nothing.
 void LinuxMachine::detach_all() {
-  constexpr uint64_t kQuickLinks = 4, kQuickPlaces = 500;
+  constexpr uint64_t kQuickLinks = 4, kQuickPlaces = 16;
   note_missed_events();
   for (const std::string& path : pins_) ::unlink(path.c_str());
   pins_.clear();

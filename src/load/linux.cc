@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <linux/bpf.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,8 +63,24 @@ uint64_t LinuxMachine::now_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
+namespace {
+
+// A perf event takes two descriptors, and a wildcard may be thousands of them.
+void raise_descriptor_limit() {
+  constexpr rlim_t kEnough = 1 << 20;
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kEnough) return;
+  const rlimit wanted = {kEnough, std::max(kEnough, limit.rlim_max)};
+  if (::setrlimit(RLIMIT_NOFILE, &wanted) == 0) return;
+  limit.rlim_cur = limit.rlim_max;  // not root
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
 Status LinuxMachine::load(const program::Program& program, const types::Types& /*types*/,
                           const source::Sources& sources) {
+  raise_descriptor_limit();
   for (const program::BpfMap& shape : program.maps) TRY_STATUS(create_map(shape));
   for (const ProgramId id : program.programs.ids()) TRY_STATUS(load_program(id, program, sources));
   return {};
