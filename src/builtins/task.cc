@@ -1,7 +1,4 @@
 // Who runs: the task in whose context the probe fired, and the machine it runs on.
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-
 #include <algorithm>
 
 #include "builtins/all.h"
@@ -41,18 +38,7 @@ Operand half(Lowering& lowering, ValueId both, bool is_high) {
 // The kernel's own numbers are those of the initial namespace. In a container the tracer has a namespace of its own,
 // and wants the numbers that `ps` shows there; a process outside of it has none and is 0.
 
-constexpr uint64_t kInitialPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO
-
-struct NamespaceId {
-  uint64_t device = 0;  // as the kernel packs it
-  uint64_t inode = kInitialPidNamespace;
-};
-
-NamespaceId own_pid_namespace() {
-  struct stat found = {};
-  if (::stat("/proc/self/ns/pid", &found) != 0) return {};
-  return {uint64_t{major(found.st_dev)} << 20 | minor(found.st_dev), found.st_ino};
-}
+using OwnNamespace = std::optional<spec::PidNamespace>;
 
 TypeId check_namespace(Checker& checker, const CallSite& call) {
   if (!call.arguments.empty()) {
@@ -94,23 +80,23 @@ bool loads_comm(const Lowering& lowering) {
   return false;
 }
 
-Operand id_in(Lowering& lowering, const NamespaceId& own, bool is_process, bool has_task) {
+Operand id_in(Lowering& lowering, const OwnNamespace& own, bool is_process, bool has_task) {
   ir::Builder& ir = lowering.ir();
-  if (own.inode == kInitialPidNamespace) {
+  if (!own) {
     const auto offset = has_task ? task_offset_bytes(lowering, is_process ? "tgid" : "pid", 4) : std::nullopt;
     if (!offset) return half(lowering, ir.call(Helper::get_current_pid_tgid, {}), is_process);
     return uint32_operand(lowering, ir.load(4, ir.call(Helper::get_current_task_btf, {}), *offset));
   }
   const ValueId info = lowering.memory(8, "pidns_info");  // u32 pid, u32 tgid; zeros where it fails
-  ir.call(Helper::get_ns_current_pid_tgid, {ir.constant(static_cast<int64_t>(own.device)),
-                                            ir.constant(static_cast<int64_t>(own.inode)), info, ir.constant(8)});
+  ir.call(Helper::get_ns_current_pid_tgid, {ir.constant(static_cast<int64_t>(own->device)),
+                                            ir.constant(static_cast<int64_t>(own->inode)), info, ir.constant(8)});
   return uint32_operand(lowering, ir.load(4, info, is_process ? 4 : 0));
 }
 
 template <bool kIsProcess>
 Operand lower_id(Lowering& lowering, const CallSite& call) {
   const bool wants_init = !call.arguments.empty() && lowering.text(call.arguments[0]) == "init";
-  const NamespaceId own = wants_init ? NamespaceId{} : own_pid_namespace();
+  const OwnNamespace own = wants_init ? std::nullopt : lowering.checked().config.pid_namespace;
   return id_in(lowering, own, kIsProcess, loads_comm(lowering));
 }
 
@@ -370,7 +356,7 @@ constexpr spec::Builtin kRows[] = {
 }  // namespace
 
 CurrentTask current_task(Lowering& lowering) {
-  const NamespaceId own = own_pid_namespace();
+  const OwnNamespace& own = lowering.checked().config.pid_namespace;
   return {id_in(lowering, own, true, true), id_in(lowering, own, false, true), lower_comm(lowering, {})};
 }
 

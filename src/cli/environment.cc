@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,6 +71,13 @@ void connect_btf(Environment& environment) {
                        }});
 }
 
+std::optional<spec::PidNamespace> own_pid_namespace() {
+  constexpr uint64_t kFirst = 0xEFFFFFFC;  // PROC_PID_INIT_INO
+  struct stat found = {};
+  if (::stat("/proc/self/ns/pid", &found) != 0 || found.st_ino == kFirst) return std::nullopt;
+  return spec::PidNamespace{uint64_t{major(found.st_dev)} << 20 | minor(found.st_dev), found.st_ino};
+}
+
 spec::Config config_of(const Options& options) {
   spec::Config config;
   config.positional = options.positional;
@@ -82,6 +91,7 @@ spec::Config config_of(const Options& options) {
   config.warn_helper_errors = options.warn_helper_errors;
   config.keeps_ledger = options.verbose || options.strict;
   config.pid = options.pid;
+  config.pid_namespace = own_pid_namespace();
   return config;
 }
 

@@ -129,8 +129,18 @@ void UnitLowering::leave_if_null(const spec::Recipe& pointer) {
   ir().enter(stay);
 }
 
+// `pid` is a number of the tracer's own pid namespace.
 void UnitLowering::skip_other_processes(uint32_t pid) {
-  const ValueId tgid = ir().binary(Op::k_shr, ir().call(Helper::get_current_pid_tgid, {}), 32);
+  ValueId tgid;
+  if (const auto& own = config().pid_namespace) {
+    const ValueId info = memory(8, "pidns_info");  // u32 pid, u32 tgid; zeros where it fails
+    ir().call(Helper::get_ns_current_pid_tgid,
+              {ir().constant(static_cast<int64_t>(own->device)), ir().constant(static_cast<int64_t>(own->inode)), info,
+               ir().constant(8)});
+    tgid = ir().load(4, info, 4);
+  } else {
+    tgid = ir().binary(Op::k_shr, ir().call(Helper::get_current_pid_tgid, {}), 32);
+  }
   const BlockId other = ir().add_block("other_process");
   const BlockId same = ir().add_block("same_process");
   ir().branch(Condition::eq, tgid, pid, same, other);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+
 #include "base/fd.h"
 #include "base/strings.h"
 
@@ -76,6 +80,8 @@ spec::ProbeContext perf_event_context(spec::ContextRequest& request) {
   // struct bpf_perf_event_data begins with the registers of what was interrupted.
   add_registers(out, request.kernel.arch(), request.types, false);
   out.arguments.clear();
+  // No memory is laid out as that struct: the verifier puts a way to each member in the place of its load.
+  out.context_type = context_pointer(request, "bpf_perf_event_data", types::AddressSpace::kBpf);
   return out;
 }
 
@@ -121,9 +127,36 @@ void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_re
     context.return_address = spec::Recipe{spec::Recipe::Kind::kUserStackWord, arch.stack_pointer_offset, 0, 8, false};
 }
 
-types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name) {
+types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name, types::AddressSpace space) {
   const types::TypeId layout = request.kernel.find_struct(request.types, std::string(struct_name));
-  return layout ? request.types.pointer(layout, types::AddressSpace::kKernel) : types::TypeId{};
+  return layout ? request.types.pointer(layout, space) : types::TypeId{};
+}
+
+std::string c_spelling(const types::Types& types, types::TypeId id) {
+  if (!id.valid()) return "void";
+  const types::Type& type = types[id];
+  switch (type.kind) {
+    case types::Kind::kInt: {
+      if (type.char_like) return "char";
+      constexpr std::string_view kNames[] = {"char", "short", "int", "long"};  // of 1, 2, 4, 8 bytes
+      const std::string name(kNames[std::min(std::countr_zero(std::max(type.size_bytes, 1U)), 3)]);
+      return type.is_signed ? (name == "char" ? "signed char" : name) : "unsigned " + name;
+    }
+    case types::Kind::kPointer: {
+      const std::string to = c_spelling(types, type.element);
+      return to + (to.ends_with('*') ? "*" : " *");
+    }
+    case types::Kind::kArray: return fmt::format("{}[{}]", c_spelling(types, type.element), type.count);
+    default: return types::to_string(types, id);
+  }
+}
+
+std::vector<int32_t> threads_of(uint32_t pid) {
+  std::vector<int32_t> out;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), failed))
+    if (const auto tid = parse_int(entry.path().filename().string())) out.push_back(static_cast<int32_t>(*tid));
+  return out;
 }
 
 Place split_place(const std::string& text) {

@@ -45,7 +45,11 @@ void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, 
 void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_return);
 
 // The type of `ctx`: a pointer to the kernel's struct of this name; nothing where the kernel does not tell.
-types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name);
+types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name,
+                              types::AddressSpace space = types::AddressSpace::kKernel);
+
+// A type as C spells it, for listings: "unsigned long", "struct file *".
+std::string c_spelling(const types::Types& types, types::TypeId type);
 
 // "function+0x10" in two; an offset that is no number leaves the whole as the function's name.
 struct Place {
@@ -65,6 +69,9 @@ KernelFunction split_module(std::string_view listed);
 // link; all of its probes are in one file.
 spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return);
 Status attach_uprobes(spec::AttachRequest& request, bool is_return);
+
+// The threads that a process has now.
+std::vector<int32_t> threads_of(uint32_t pid);
 
 // CPUs that are online now.
 std::vector<int32_t> online_cpus();

@@ -163,10 +163,10 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   for (const auto& function : request.kernel.find_functions(request.verbose ? &request.types : nullptr, name, module)) {
     spec::ListedProbe listed{fmt::format("{}:{}:{}", kRow.name, function.module, function.name), {}};
     for (const types::Member& parameter : function.parameters)
-      listed.arguments.push_back(types::to_string(request.types, parameter.type) + " " + parameter.name);
+      listed.arguments.push_back(c_spelling(request.types, parameter.type) + " " + parameter.name);
     const bool shows_result = request.verbose && &kRow == &kFexit;
     if (shows_result && request.types[function.result].kind != types::Kind::kVoid)
-      listed.arguments.push_back(types::to_string(request.types, function.result) + " retval");
+      listed.arguments.push_back(c_spelling(request.types, function.result) + " retval");
     out.push_back(std::move(listed));
   }
   list_programs<kRow>(request, out);

@@ -91,8 +91,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
       for (const types::Member& part : request.types[layout].members) {
         const auto field =
             part.name.empty() ? request.types[part.type].members.front() : part;  // __bpf_md_ptr: a union
-        if (field.name != "meta")
-          listed.arguments.push_back(types::to_string(request.types, field.type) + " " + field.name);
+        if (field.name != "meta") listed.arguments.push_back(c_spelling(request.types, field.type) + " " + field.name);
       }
     }
     out.push_back(std::move(listed));

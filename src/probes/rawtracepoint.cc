@@ -68,7 +68,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
     if (request.verbose) {
       if (const auto prototype = request.kernel.find_raw_tracepoint(request.types, event)) {
         for (const types::Member& parameter : prototype->parameters)
-          listed.arguments.push_back(types::to_string(request.types, parameter.type) + " " + parameter.name);
+          listed.arguments.push_back(c_spelling(request.types, parameter.type) + " " + parameter.name);
       }
     }
     out.push_back(std::move(listed));

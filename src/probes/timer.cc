@@ -74,14 +74,17 @@ const spec::Provider kInterval = {
     .list = list<kInterval>,
     .example = "interval:ms:100 { printf(\"tick\\n\"); exit(); }"};
 
-const spec::Provider kProfile = {.name = "profile",
-                                 .aliases = {"p"},
-                                 .doc = "Fires at a fixed rate on every CPU. For sampling what runs.",
-                                 .form = "profile:UNIT:N with hz, s, ms or us, or profile:DURATION",
-                                 .bind = bind<kProfile>,
-                                 .context = perf_event_context,
-                                 .attach = attach<true>,
-                                 .list = list<kProfile>,
-                                 .example = "profile:hz:99 { @[comm] = count(); }"};
+const spec::Provider kProfile = {
+    .name = "profile",
+    .aliases = {"p"},
+    .doc =
+        "Fires at a fixed rate on every CPU. For sampling what runs; `ctx.sample_period` and `ctx.addr` tell "
+        "of the sample.",
+    .form = "profile:UNIT:N with hz, s, ms or us, or profile:DURATION",
+    .bind = bind<kProfile>,
+    .context = perf_event_context,
+    .attach = attach<true>,
+    .list = list<kProfile>,
+    .example = "profile:hz:99 { @[comm] = count(); }"};
 
 }  // namespace espy::probes

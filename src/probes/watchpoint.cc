@@ -7,7 +7,6 @@
 #include <linux/perf_event.h>
 
 #include <cerrno>
-#include <filesystem>
 
 #include "base/strings.h"
 #include "load/machine.h"
@@ -57,14 +56,6 @@ Status explain(const Status& status, const program::Probe& probe) {
   if (status.error().code == EINVAL) why = "the kernel allows no watchpoint there";
   if (status.error().code == ENOSPC) why = "all debug registers of the CPU are in use";
   return fail(fmt::format("cannot attach to {}: {}", probe.name, why), status.error().code);
-}
-
-std::vector<int32_t> threads_of(uint32_t pid) {
-  std::vector<int32_t> out;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), failed))
-    if (const auto tid = parse_int(entry.path().filename().string())) out.push_back(static_cast<int32_t>(*tid));
-  return out;
 }
 
 Status attach(spec::AttachRequest& request) {

@@ -16,6 +16,12 @@ enum class UserSymbolCache : uint8_t { kPerProgram, kPerPid, kNone };
 enum class PrintLayout : uint8_t { kLine, kC };               // of structs: on one line, or a line a member as in C
 enum class SpanLayout : uint8_t { kTree, kColumns, kGraph };  // output/span_text.h
 
+// A pid namespace that is not the kernel's first one, as bpf_get_ns_current_pid_tgid() wants it named.
+struct PidNamespace {
+  uint64_t device = 0;  // as the kernel packs it
+  uint64_t inode = 0;
+};
+
 struct Config {
   uint64_t max_strlen = 1024;
   uint64_t max_map_keys = 4096;
@@ -24,7 +30,7 @@ struct Config {
   uint64_t max_cat_bytes = 10240;
   uint64_t log_size = 1000000;
   uint64_t on_stack_limit = 32;
-  uint64_t perf_rb_pages = 0;  // 0: chosen by memory
+  uint64_t perf_rb_pages = 0;            // 0: chosen by memory
   uint64_t unwind_table_rows = 2 << 20;  // of 8 bytes; rounded up to a power of two
   bool cpp_demangle = true;
   bool lazy_symbolication = true;
@@ -61,7 +67,9 @@ struct Config {
   bool warn_helper_errors = false;  // -k
   bool keeps_ledger = false;        // -v, --strict: hits and failed reads are counted, too
   std::optional<uint32_t> pid;      // -p
-  bool has_child = false;           // -c
+  std::optional<PidNamespace>
+      pid_namespace;       // the tracer's own, in which `pid` and the builtins count; unset: the first
+  bool has_child = false;  // -c
   uint32_t child_pid = 0;
 };
 
