@@ -68,9 +68,9 @@ def measure(tools, report, command, tool, programs, row, slower):
     slower.add(tool, read_ns)
 
 
-def run_reads(tools, command, programs):
+def run_reads(tools, command, programs, helper="reads", depth=0):
     """How often the programs ran while COUNT bytes were read, nanoseconds in them, and nanoseconds that a read took."""
-    workload = Reads(tools, COUNT)
+    workload = Reads(tools, COUNT, helper, depth)
     tracer = Tracer(command)
     try:
         tracer.wait_until_tracing()

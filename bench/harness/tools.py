@@ -32,6 +32,8 @@ class Tools:
         for name in ["floor", "spawn", "stamp"]:
             compile_if_older(self.directory / name, BENCH / "c" / f"{name}.c", ["gcc", "-O2", "-Wall", "-static"])
         compile_if_older(self.directory / "reads", BENCH / "c" / "reads.c", ["gcc", "-O2", "-Wall"])
+        compile_if_older(self.directory / "reads_framed", BENCH / "c" / "reads.c",
+                         ["gcc", "-O2", "-Wall", "-fno-omit-frame-pointer"])
         if not shutil.which("clang"):
             print("clang is missing: no programs in C (scripts/install-deps bench)", file=sys.stderr)
             return

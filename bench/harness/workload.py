@@ -5,8 +5,8 @@ import subprocess
 
 
 class Reads:
-    def __init__(self, tools, count):
-        self.process = subprocess.Popen([tools.helper("reads"), str(count)], stdin=subprocess.PIPE,
+    def __init__(self, tools, count, helper="reads", depth=0):
+        self.process = subprocess.Popen([tools.helper(helper), str(count), str(depth)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
         self.pid = self.process.pid
         self.count = count

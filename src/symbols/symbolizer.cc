@@ -3,10 +3,11 @@
 // An address of a process means something only together with the process' mappings at that moment, and by the time it
 // is shown, the process may have loaded a library, called exec, or ended. So mappings are snapshots, taken by
 // `remember` or at the first question, and believed as long as they explain the address. If they do not, they are
-// taken again; a process that is gone keeps its last snapshot. An address that no snapshot explains (garbage, a
-// broken frame pointer) must not cost a read of /proc each time: after a refresh that did not help there is a pause.
-// After exec the old mappings might explain addresses of the new program, wrongly, if both are linked to one place;
-// so whether it is still the same program is asked too, though not for each frame of a stack.
+// taken again; a process that is gone keeps its last snapshot, and what `remember_mapping` was told of it. An address
+// that no snapshot explains (garbage, a broken frame pointer) must not cost a read of /proc each time: after a refresh
+// that did not help there is a pause. After exec the old mappings might explain addresses of the new program, wrongly,
+// if both are linked to one place; so whether it is still the same program is asked too, though not for each frame of a
+// stack.
 //
 // The file behind a mapping is opened by path, when an address in it is first asked for. Two kinds cannot wait, as
 // their way leads through the process and ends with it: deleted files (/proc/PID/map_files) and those of another
