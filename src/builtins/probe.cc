@@ -92,17 +92,18 @@ Operand lower_register(Lowering& lowering, const CallSite& call) {
 }
 
 TypeId check_usermode(Checker& checker, const CallSite& call) {
-  if (has_registers(checker, call) && checker.kernel().arch().name != "x86_64")
-    checker.error("wrong-cpu", call.span, "`usermode` is there on x86_64 only");
+  if (has_registers(checker, call) && checker.kernel().arch().user_mode_mask == 0)
+    checker.error("wrong-cpu", call.span,
+                  "on " + std::string(checker.kernel().arch().name) + " no register tells whether this is user mode");
   return checker.types().int_type(1, false);
 }
 
-// The two low bits of the code segment are the privilege level: 3 is the user's.
 Operand lower_usermode(Lowering& lowering, const CallSite&) {
   ir::Builder& ir = lowering.ir();
-  const auto segment = kernel::find_register(lowering.kernel().arch(), "cs");
-  const ir::ValueId level = ir.binary(Op::k_and, lowering.register_value(*segment), 3);
-  return lowering.scalar_operand(lowering.types().int_type(1, false), ir.binary(Op::k_eq, level, 3));
+  const kernel::Arch& arch = lowering.kernel().arch();
+  const ir::ValueId state = lowering.register_value({"", arch.privilege_offset});
+  const ir::ValueId level = ir.binary(Op::k_and, state, arch.user_mode_mask);
+  return lowering.scalar_operand(lowering.types().int_type(1, false), ir.binary(Op::k_eq, level, arch.user_mode_mask));
 }
 
 // ---- Signals

@@ -17,7 +17,8 @@ Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& director
   if (stat(directory.c_str(), &status) != 0) return fail_errno(directory, errno);
 
   const std::string arch = TRY(read_file(directory + "/arch"));
-  if (trim(arch) != x86_64().name) return fail(fmt::format("{}: unknown architecture {}", directory, trim(arch)));
+  const Arch* known = find_arch(trim(arch));
+  if (known == nullptr) return fail(fmt::format("{}: unknown architecture {}", directory, trim(arch)));
 
   const auto cpus = parse_int(trim(TRY(read_file(directory + "/cpus"))));
   if (!cpus || *cpus < 1) return fail(directory + "/cpus: not a number of CPUs");
@@ -31,7 +32,7 @@ Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& director
     if (!feature) return fail(fmt::format("{}/features: unknown feature {}", directory, name));
     features.insert(*feature);
   }
-  return std::make_unique<DirectoryKernel>(directory, x86_64(), static_cast<uint32_t>(*cpus),
+  return std::make_unique<DirectoryKernel>(directory, *known, static_cast<uint32_t>(*cpus),
                                            [features](Feature feature) { return features.contains(feature); });
 }
 

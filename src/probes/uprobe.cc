@@ -212,7 +212,7 @@ class Binder {
                    uint64_t offset) {
     const kernel::Arch& arch = request_.kernel.arch();
     const std::string_view code = file.bytes_at(symbol.file_offset, symbol.size);
-    if (arch.instruction_length == nullptr || file.machine() != EM_X86_64) return true;
+    if (arch.instruction_length == nullptr || file.machine() != arch.elf_machine) return true;
     const std::span bytes(reinterpret_cast<const uint8_t*>(code.data()), code.size());
     uint64_t at = 0;
     while (at < offset && at < bytes.size()) {

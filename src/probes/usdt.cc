@@ -70,7 +70,8 @@ Result<Found> find(const Target& target, std::optional<uint32_t> pid) {
   return out;
 }
 
-// The arguments' operands with numbers for symbols, relative to the probe where the operand is relative to %rip.
+// The arguments' operands with numbers for symbols, relative to the probe where the operand counts from the
+// instruction.
 std::string resolved_operands(const UsdtLocation& location, const symbols::ElfFile& file) {
   std::string out;
   for (const std::string& text : symbols::split_usdt_arguments(location.arguments)) {
@@ -78,7 +79,9 @@ std::string resolved_operands(const UsdtLocation& location, const symbols::ElfFi
     std::string resolved = text;
     if (operand && !operand->symbol.empty()) {
       const auto symbol = file.find_object(operand->symbol);
-      const uint64_t origin = operand->base == "rip" ? location.address : 0;
+      const auto base = kernel::find_register(kernel::host_arch(), operand->base);
+      const bool is_relative = base && base->offset_bytes == kernel::host_arch().instruction_pointer_offset;
+      const uint64_t origin = is_relative ? location.address : 0;
       const auto distance = static_cast<int64_t>((symbol ? symbol->address : 0) - origin) + operand->displacement;
       const std::string size = text.substr(0, text.find('@'));
       resolved = fmt::format("{}@{}{}", size, distance, text.find('(') == text.npos ? "" : text.substr(text.find('(')));

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "kernel/arch/arch.h"
+
 namespace espy::symbols {
 namespace {
 
@@ -29,13 +31,6 @@ struct Entry {
 static_assert(sizeof(Entry) == 24);
 
 constexpr int32_t kAbiMask = 0xff00;
-#if defined(__x86_64__)
-constexpr int32_t kOurAbi = 0x0300;
-#elif defined(__aarch64__)
-constexpr int32_t kOurAbi = 0x0a00;
-#else
-constexpr int32_t kOurAbi = 0x0000;
-#endif
 
 std::string_view string_at(std::string_view bytes, uint32_t offset) {
   if (offset >= bytes.size()) return {};
@@ -58,7 +53,7 @@ std::vector<CachedLibrary> parse_ld_cache(std::string_view bytes) {
   for (uint32_t i = 0; i < header.library_count; ++i) {
     Entry entry;
     std::memcpy(&entry, bytes.data() + sizeof header + i * sizeof entry, sizeof entry);
-    if ((entry.flags & kAbiMask) != kOurAbi || entry.hardware != 0) continue;
+    if ((entry.flags & kAbiMask) != kernel::host_arch().library_cache_abi || entry.hardware != 0) continue;
     const CachedLibrary library{string_at(bytes, entry.name_offset), string_at(bytes, entry.path_offset)};
     if (!library.name.empty() && !library.path.empty()) out.push_back(library);
   }

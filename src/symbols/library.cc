@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "kernel/arch/arch.h"
 #include "symbols/ld_cache.h"
 #include "symbols/symbols.h"
 
@@ -87,11 +88,7 @@ bool is_elf(const std::string& path) {
 
 // Where loaders look without a cache. Of several versions the one whose name sorts last.
 std::optional<std::string> find_in_default_directories(std::string_view name) {
-#if defined(__aarch64__)
-  const std::string multiarch = "/aarch64-linux-gnu";
-#else
-  const std::string multiarch = "/x86_64-linux-gnu";
-#endif
+  const std::string multiarch = "/" + std::string(kernel::host_arch().library_directory);
   for (const std::string& directory :
        {std::string("/lib64"), std::string("/usr/lib64"), "/lib" + multiarch, "/usr/lib" + multiarch,
         std::string("/lib"), std::string("/usr/lib"), std::string("/usr/local/lib")}) {

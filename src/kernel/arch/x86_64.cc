@@ -1,3 +1,5 @@
+#include <elf.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -95,7 +97,10 @@ bool can_be_stepped(std::span<const std::byte> code) {
 
 constexpr Arch kArch = {
     .name = "x86_64",
+    .elf_machine = EM_X86_64,
     .source_directory = "x86",
+    .library_directory = "x86_64-linux-gnu",
+    .library_cache_abi = 0x0300,
     .registers = kRegisters,
     .dwarf_offsets = kDwarf,
     .argument_offsets = kArguments,
@@ -110,13 +115,15 @@ constexpr Arch kArch = {
     .can_be_stepped = can_be_stepped,
     .instruction_length = x86_64_instruction_length,
     .compat_code_segment = 0x23,  // __USER32_CS
+    .privilege_offset = at(kCs),
+    .user_mode_mask = 3,  // the privilege level, in the code segment's low bits
 };
 
 }  // namespace
 
 bool can_be_stepped(const Arch& arch, std::span<const std::byte> code) { return arch.can_be_stepped(code); }
 
-const Arch& x86_64() { return kArch; }
+const Arch* find_arch(std::string_view name) { return name == kArch.name ? &kArch : nullptr; }
 
 const Arch& host_arch() { return kArch; }
 
