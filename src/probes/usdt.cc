@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 
 #include "base/strings.h"
 #include "load/machine.h"
@@ -201,13 +201,13 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   const auto found = find(target, request.config.pid);
   if (!found) return {};
   std::vector<spec::ListedProbe> out;
-  std::set<std::string> seen;
   for (const UsdtLocation& location : found->locations) {
     const std::string name = fmt::format("usdt:{}:{}:{}", found->path, location.provider, location.name);
-    if (seen.insert(name).second) out.push_back({name, {}});
+    auto listed = std::ranges::find(out, name, &spec::ListedProbe::name);
+    if (listed == out.end()) listed = out.insert(out.end(), {name, {}});
     if (!request.verbose) continue;
     const std::string counter = location.semaphore_file_offset == 0 ? "" : " with a semaphore";
-    out.back().arguments.push_back(fmt::format("at {:#x}{}: {}", location.address, counter, location.arguments));
+    listed->arguments.push_back(fmt::format("at {:#x}{}: {}", location.address, counter, location.arguments));
   }
   return out;
 }
