@@ -50,9 +50,9 @@ Result<std::vector<kernel::Feature>> parse_features(const std::vector<std::strin
   for (const std::string& name : names) {
     const auto feature = kernel::find_feature(name);
     if (!feature) {
-      std::vector<std::string_view> names;
-      for (const kernel::FeatureRow& row : kernel::feature_rows()) names.push_back(row.name);
-      const std::string near = nearest(name, names);
+      std::vector<std::string_view> known;
+      for (const kernel::FeatureRow& row : kernel::feature_rows()) known.push_back(row.name);
+      const std::string near = nearest(name, known);
       return fail("there is no kernel feature `" + name + "`", 0,
                   near.empty() ? "espy --info lists them" : "did you mean `" + near + "`?");
     }

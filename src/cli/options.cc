@@ -388,6 +388,13 @@ Result<Options> parse_options(std::span<char* const> arguments) {
   return options;
 }
 
+std::string help_row(std::string_view name, std::string_view doc) {
+  constexpr size_t kColumn = 26;
+  const std::string left = fmt::format("  {:<{}}", name, kColumn);
+  return name.size() < kColumn ? fmt::format("{}{}\n", left, doc)
+                               : fmt::format("{}\n{:{}}{}\n", left, "", 2 + kColumn, doc);
+}
+
 namespace {
 
 std::string option_lines(std::span<const OptionRow> rows) {
@@ -397,7 +404,7 @@ std::string option_lines(std::span<const OptionRow> rows) {
     std::string names = row.short_name != 0 ? fmt::format("-{}", row.short_name) : "  ";
     if (!row.long_name.empty()) names += fmt::format("{}--{}", row.short_name != 0 ? ", " : "  ", row.long_name);
     if (!row.argument.empty()) names += fmt::format(" {}", row.argument);
-    out += fmt::format("  {:<26}{}\n", names, row.doc);
+    out += help_row(names, row.doc);
   }
   return out;
 }

@@ -77,6 +77,8 @@ std::span<const OptionRow> trace_option_rows();
 // argv without its first. Everything behind the script's name belongs to the script.
 Result<Options> parse_options(std::span<char* const> arguments);
 
+// One line of a list of options: what is typed, and what it does; on two lines where the first is long.
+std::string help_row(std::string_view name, std::string_view doc);
 std::string help_text();
 
 }  // namespace espy::cli

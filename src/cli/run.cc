@@ -161,7 +161,7 @@ std::string script_help(const check::Checked& checked, const std::string& name) 
   for (const check::ScriptOption& option : checked.options) {
     const bool is_switch = option.initial == "true" || option.initial == "false";
     const std::string left = fmt::format("--{}{}", option.name, is_switch ? "" : "=VALUE");
-    out += fmt::format("  {:<26}{}{}(default: {})\n", left, option.doc, option.doc.empty() ? "" : " ", option.initial);
+    out += help_row(left, fmt::format("{}{}(default: {})", option.doc, option.doc.empty() ? "" : " ", option.initial));
   }
   return out;
 }
