@@ -130,7 +130,7 @@ TEST(DebugInfo, SaysHowToGetIt) {
 }
 
 TEST(Go, StepsOverTheStackCheck) {
-  const auto behind = [](std::vector<uint8_t> code) { return behind_stack_check(kernel::x86_64(), code); };
+  const auto behind = [](std::vector<uint8_t> code) { return behind_stack_check((*kernel::find_arch("x86_64")), code); };
   // cmp rsp, [r14+16]; jbe +0x57; sub rsp, 24
   EXPECT_EQ(behind({0x49, 0x3b, 0x66, 0x10, 0x76, 0x57, 0x48, 0x83, 0xec, 0x18}), 6u);
   // lea r12, [rsp-416]; cmp r12, [r14+16]; jbe +0xbe
@@ -144,12 +144,12 @@ TEST(Go, StepsOverTheStackCheck) {
 TEST(Go, FindsReturns) {
   // mov rax, 0xc3c3...; ret; int3; ret
   const std::vector<uint8_t> code = {0x48, 0xc7, 0xc0, 0xc3, 0xc3, 0xc3, 0x03, 0xc3, 0xcc, 0xc3};
-  EXPECT_EQ(return_instructions(kernel::x86_64(), code), (std::vector<uint64_t>{7, 9}));
+  EXPECT_EQ(return_instructions((*kernel::find_arch("x86_64")), code), (std::vector<uint64_t>{7, 9}));
 }
 
 TEST(Go, PassesValuesMemberByMember) {
   types::Types types;
-  const kernel::Arch& arch = kernel::x86_64();
+  const kernel::Arch& arch = (*kernel::find_arch("x86_64"));
   const types::TypeId number = types.int_type(4, true);
   const auto places = go_places(types, arch, {types.int64(), number, types.float_type(8), types.array(number, 2)});
   ASSERT_EQ(places.size(), 4u);
