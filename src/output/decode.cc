@@ -81,11 +81,11 @@ std::string symbol_text(const Frame& frame) {
   return frame.symbol.empty() ? fmt::format("{:#x}", frame.address) : frame.symbol;
 }
 
-// Only ever shown. `long double` is left as its bytes are found: it is no number of this compiler's on every machine.
+// Only ever shown. `long double` is another number on every machine.
 std::string float_text(Bytes bytes, uint32_t size_bytes) {
   const uint64_t bits = word(bytes, 0, std::min(size_bytes, 8u));
   if (size_bytes == sizeof(float)) return fmt::format("{}", std::bit_cast<float>(static_cast<uint32_t>(bits)));
-  return size_bytes == sizeof(double) ? fmt::format("{}", std::bit_cast<double>(bits)) : "";
+  return size_bytes == sizeof(double) ? fmt::format("{}", std::bit_cast<double>(bits)) : "null";
 }
 
 class Decoder {

@@ -26,7 +26,8 @@ TEST(Decode, ScalarsAreShownByTheirMeaning) {
   auto& types = world.types;
   const TypeId state = types.define_enum("state", {{"RUNNING", 0}, {"DEAD", -2}}, 4, true, {});
   EXPECT_EQ(world.text(types.bool_type(), bytes_of(uint8_t{1})), "true");
-  EXPECT_EQ(world.text(types.float_type(8), bytes_of(1.5)), "null");
+  EXPECT_EQ(world.text(types.float_type(8), bytes_of(1.5)), "1.5");
+  EXPECT_EQ(world.text(types.float_type(16), output::Bytes(16)), "null");
   EXPECT_EQ(world.text(types.pointer(types.void_type(), types::AddressSpace::kUser), bytes_of(uint64_t{0x32})), "0x32");
   EXPECT_EQ(world.text(state, bytes_of(int32_t{-2})), "DEAD");
   EXPECT_EQ(world.text(state, bytes_of(int32_t{3})), "3");

@@ -51,11 +51,10 @@ std::string shell_script(const LiveCase& c) {
   std::string out = "set -m\n";
   if (!c.target.empty()) out += fmt::format("( exec {} ) & TARGET=$!; export TARGET; sleep 0.3\n", c.target);
   out += fmt::format("{} & TRACER=$!\n", command);
-  if (!c.ends_itself) {
+  if (!c.ends_itself || !c.workload.empty())
     out += "n=0; until grep -q '^Attached' \"$ERR\" || [ $n = 100 ]; do sleep 0.1; n=$((n+1)); done\n";
-    if (!c.workload.empty()) out += fmt::format("( {} ) >/dev/null 2>&1 </dev/null\n", c.workload);
-    out += "sleep 0.2; kill -INT $TRACER\n";
-  }
+  if (!c.workload.empty()) out += fmt::format("( {} ) >/dev/null 2>&1 </dev/null\n", c.workload);
+  if (!c.ends_itself) out += "sleep 0.2; kill -INT $TRACER\n";
   out += "wait $TRACER; status=$?\n";
   if (!c.target.empty()) out += "kill -KILL -$TARGET 2>/dev/null\n";
   return out + "exit $status\n";
