@@ -137,7 +137,7 @@ class Machine {
   void leave_out(LeftOut function) { left_out_.push_back(std::move(function)); }
   const std::vector<LeftOut>& left_out() const { return left_out_; }
   void forget_left_out() { left_out_.clear(); }  // where it was not the kernel that refused
-  virtual void detach_watchpoints(uint64_t) {}  // of this address
+  virtual void detach_watchpoints(uint64_t) {}   // of this address
   // Events of its probes for which the kernel did not run the program, as it, or another, was running already. Of what
   // is attached, and of what `detach_all` has detached. Nothing where the kernel does not count them.
   virtual std::optional<uint64_t> skipped_runs(ProgramId) { return 0; }

@@ -1,10 +1,10 @@
 // User stacks unwound by tables: the agreement between the BPF program that walks (builtins/unwind.cc) and user space,
 // which fills the tables (runtime/unwind_tables.cc). All words are native-endian.
 //
-// `files` (a hash) tells of a file, by inode number and size, where its table lies in `cells`, one value of 64-bit cells
-// that user space has mapped. Cell 0 is not 0 once the programs may begin. A table is, first, a
-// cell for each page of code (2^kUnwindPageShift bytes of the file): the cells of its first and its last row. Then the
-// rows: the rule (symbols/unwind.h: FrameRule) in the low half, in the high half the file offset from which it holds.
+// `files` (a hash) tells of a file, by inode number and size, where its table lies in `cells`, one value of 64-bit
+// cells that user space has mapped. Cell 0 is not 0 once the programs may begin. A table is, first, a cell for each
+// page of code (2^kUnwindPageShift bytes of the file): the cells of its first and its last row. Then the rows: the rule
+// (symbols/unwind.h: FrameRule) in the low half, in the high half the file offset from which it holds.
 //
 // `stacks` (a hash) holds the stacks found: by a hash of the addresses their number and themselves, innermost first.
 #pragma once
