@@ -57,12 +57,12 @@ ValueId computed_size(Lowering& lowering, ExprId length, uint32_t capacity_bytes
 }
 
 // A string in memory, at most `size` bytes of it with its NUL; gives its length.
-ValueId read_sized(Lowering& lowering, ValueId destination, ValueId size, const Pointed& source) {
+ValueId read_sized(Lowering& lowering, ValueId destination, ValueId size, uint32_t capacity_bytes,
+                   const Pointed& source) {
   ir::Builder& ir = lowering.ir();
   const Helper helper =
       source.space == AddressSpace::kUser ? Helper::probe_read_user_str : Helper::probe_read_kernel_str;
-  const ValueId got = ir.call(helper, {destination, size, source.address});
-  lowering.report_failure(helper, got);
+  const ValueId got = lowering.call_reader(helper, destination, size, capacity_bytes, source.address);
   return lowering.select(
       Condition::sgt, got, ir.constant(0), [&] { return ir.binary(Op::k_sub, got, 1); },
       [&] { return ir.constant(0); });
@@ -74,13 +74,13 @@ ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destina
     const Operand whole = lowering.value(call.arguments[0]);
     const auto word = [&](uint32_t at) { return lowering.read_scalar(whole.value, at, 8, false, whole.space); };
     const ValueId length = bounded(lowering, word(text->length_offset_bytes), capacity - 1);
-    return read_sized(lowering, destination, lowering.ir().binary(Op::k_add, length, 1),
+    return read_sized(lowering, destination, lowering.ir().binary(Op::k_add, length, 1), capacity,
                       {word(text->address_offset_bytes), AddressSpace::kUser});
   }
   const Pointed source = pointed_to(lowering, call.arguments[0]);
   const bool is_computed = call.arguments.size() > 1 && !lowering.integer(call.arguments[1]);
   if (!is_computed) return lowering.read_string(destination, capacity, source.address, source.space, false);
-  return read_sized(lowering, destination, computed_size(lowering, call.arguments[1], capacity, 1), source);
+  return read_sized(lowering, destination, computed_size(lowering, call.arguments[1], capacity, 1), capacity, source);
 }
 
 // ---- buf(p, length) -------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destina
   }
   const ValueId size = computed_size(lowering, call.arguments[1], capacity, 0);
   const Helper helper = source.space == AddressSpace::kUser ? Helper::probe_read_user : Helper::probe_read_kernel;
-  lowering.report_failure(helper, ir.call(helper, {destination, size, source.address}));
+  lowering.call_reader(helper, destination, size, capacity, source.address);
   return size;
 }
 

@@ -19,6 +19,7 @@ constexpr FeatureRow kRows[] = {
     {Feature::kKprobeSession, "kprobe_session", "runs one program at entry and return of a kernel function", "6.10"},
     {Feature::kUprobeMulti, "uprobe_multi", "attaches many uprobes in one call", "6.6"},
     {Feature::kUprobeSession, "uprobe_session", "runs one program at entry and return of a user function", "6.13"},
+    {Feature::kUprobeSleep, "uprobe_sleep", "lets programs of user probes wait for pages of memory", "6.1"},
     {Feature::kRdonlyCastTyped, "rdonly_cast_typed", "reads kernel structs by plain loads", "6.2"},
     {Feature::kRdonlyCastVoid, "rdonly_cast_void", "reads any kernel memory by plain loads", "6.18"},
     {Feature::kMayGoto, "may_goto", "allows loops without a provable bound", "6.9"},

@@ -21,6 +21,7 @@ enum class Feature : uint8_t {
   kKprobeSession,
   kUprobeMulti,
   kUprobeSession,
+  kUprobeSleep,         // programs of user probes may read pages that are not in memory (6.1)
   kRdonlyCastTyped,     // bpf_rdonly_cast(ptr, btf id): plain loads from kernel structures
   kRdonlyCastVoid,      // bpf_rdonly_cast(ptr, 0): plain loads from anywhere in kernel memory (6.18)
   kMayGoto,             // loops without a provable bound (6.9)

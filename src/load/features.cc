@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "load/linux.h"
 
@@ -68,6 +69,35 @@ bool has_uprobe_link(uint32_t attach_type) {
   attr.uprobe_multi.offsets = address_of(&offset);
   attr.uprobe_multi.count = 1;
   return bpf(Command::kLinkCreate, attr) == -EBADF;
+}
+
+// Beside a map whose elements are made when they are needed: before Linux 6.1 a program that sleeps may not use such.
+bool has_sleeping_uprobe() {
+  constexpr uint8_t kLoadMap = BPF_PSEUDO_MAP_FD << 4;
+  constexpr uint8_t kStackPointer = 10 << 4;
+  MapCreateAttr map;
+  map.map_type = BPF_MAP_TYPE_PERCPU_HASH;
+  map.key_size = map.value_size = 8;
+  map.max_entries = 1;
+  map.map_flags = BPF_F_NO_PREALLOC;
+  const OwnedFd fd(static_cast<int>(bpf(Command::kMapCreate, map)));
+  if (!fd.valid()) return false;
+  const BpfInsn code[] = {{BPF_ALU64 | BPF_MOV | BPF_X, 1 | kStackPointer, 0, 0},
+                          {BPF_ALU64 | BPF_ADD | BPF_K, 1, 0, -8},
+                          mov(2, 8),
+                          mov(3, 0),
+                          call(BPF_FUNC_copy_from_user),
+                          {BPF_LD | BPF_IMM | BPF_DW, 1 | kLoadMap, 0, fd.get()},
+                          {},
+                          mov(0, 0),
+                          kExit};
+  ProgLoadAttr attr;
+  attr.prog_type = BPF_PROG_TYPE_KPROBE;
+  attr.insns = address_of(code);
+  attr.insn_cnt = std::size(code);
+  attr.license = address_of("GPL");
+  attr.prog_flags = BPF_F_SLEEPABLE;
+  return OwnedFd(static_cast<int>(bpf(Command::kProgLoad, attr))).valid();
 }
 
 // The same for kprobes: no functions at all is EINVAL, no CONFIG_FPROBE is EOPNOTSUPP.
@@ -162,6 +192,7 @@ bool LinuxMachine::try_feature(Feature feature) {
     case Feature::kKprobeSession: return has_kprobe_link(kAttachKprobeSession);
     case Feature::kUprobeMulti: return has_uprobe_link(kAttachUprobeMulti);
     case Feature::kUprobeSession: return has_uprobe_link(kAttachUprobeSession);
+    case Feature::kUprobeSleep: return has_sleeping_uprobe();
     case Feature::kRdonlyCastVoid: return try_rdonly_cast(0);
     case Feature::kRdonlyCastTyped: {
       const auto task = btf_.struct_tag ? btf_.struct_tag("task_struct") : std::nullopt;

@@ -1,7 +1,8 @@
 // Records for user space. program/ring.h says how a record is reserved and completed; this writes the instructions.
 //
 // Scalars are evaluated before the reservation, so that nothing that a script can write stands between it and the
-// completion, but the reads of strings: those go straight into the record. A string or buffer that may be long lies in
+// completion, but the reads of strings: those go straight into the record. Where a read may sleep it comes before the
+// reservation, too, as what is reserved holds up all that comes behind it. A string or buffer that may be long lies in
 // the record's tail, behind the fixed part, and takes there only what it needs: the record is reserved with room for
 // all, and shrunk at the end if nothing was reserved behind it meanwhile (nothing but an interrupt can). What a shorter
 // value leaves in the tail is zeros, as the ring demands of memory that is not yet reserved.
@@ -28,7 +29,10 @@ bool reads_memory(Helper helper) {
 UnitLowering::PlannedField UnitLowering::plan_field(const EventArgument& argument) {
   PlannedField planned;
   if (argument.expr.valid()) {
-    if (writes_bytes(argument.expr)) {
+    if (may_sleep_here() && writes_bytes(argument.expr)) {
+      planned.operand = written_before(argument.expr);
+      planned.field.type = planned.operand.type;
+    } else if (writes_bytes(argument.expr)) {
       planned.expr = argument.expr;
       planned.field.type = type(argument.expr);
     } else {
@@ -43,12 +47,26 @@ UnitLowering::PlannedField UnitLowering::plan_field(const EventArgument& argumen
     planned.operand = {types().int64(), ir().constant(0)};
     planned.field.type = planned.operand.type;
   }
+  if (may_sleep_here() && planned.operand.space == AddressSpace::kUser)
+    planned.operand = in_our_memory(planned.operand);
   const types::Type& type = types()[planned.field.type];
   const bool has_text = type.kind == Kind::kString || type.kind == Kind::kBuffer;
   planned.field.is_in_tail = has_text && type.size_bytes > kInlineBytes;
   if (planned.field.is_in_tail) planned.tail_bytes = static_cast<uint32_t>(round_up(type.count, 8));
   planned.has_prefix = type.kind == Kind::kBuffer && !planned.expr.valid();
   return planned;
+}
+
+// The text of `str(p)` and its like, in our memory. What is behind a long one's end is not looked at.
+Operand UnitLowering::written_before(ExprId expr) {
+  const TypeId result = type(expr);
+  const types::Type layout = types()[result];
+  const bool is_buffer = layout.kind == Kind::kBuffer;
+  const ValueId address = memory(layout.size_bytes, "text");
+  if (layout.size_bytes <= kInlineBytes) zero(address, layout.size_bytes);
+  const ValueId length = write_bytes(expr, offset(address, is_buffer ? 4 : 0), layout.count);
+  if (is_buffer) ir().store(4, address, length);
+  return {result, address, true, AddressSpace::kBpf, length};
 }
 
 ValueId UnitLowering::ring_base(BlockId without) {
@@ -112,7 +130,7 @@ ValueId UnitLowering::write_tail(const PlannedField& planned, ValueId record, Va
     return bounded(read_string(destination, type.count, planned.operand.value, planned.operand.space, false), limit);
   const Operand whole = in_our_memory(planned.operand);
   const ValueId size = bounded(ir().load(4, whole.value), limit);
-  read_dynamic(destination, size, offset(whole.value, 4), AddressSpace::kKernel);
+  read_dynamic(destination, size, limit, offset(whole.value, 4), AddressSpace::kKernel);
   return size;
 }
 

@@ -86,6 +86,11 @@ class Lowering {
   // lies behind the string's end is zeroed if `zero_rest`.
   virtual ValueId read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space,
                               bool zero_rest) = 0;
+  // What a helper that reads memory (probe_read_user, probe_read_kernel_str, ...) returns; a failure is reported.
+  // `size` is at least 1 and at most `most_bytes`. Where the program may sleep, a page of user memory that is not there
+  // is brought in.
+  virtual ValueId call_reader(ir::Helper helper, ValueId destination, ValueId size, uint32_t most_bytes,
+                              ValueId source) = 0;
   // The operand's bytes in our memory: itself if it is there already.
   virtual Operand in_our_memory(Operand operand) = 0;
   // Writes the operand's value as its type lies in memory.

@@ -27,8 +27,11 @@
 //
 // Strings and whole structs are still copied by a helper, as their bytes must land in our memory anyway and a helper
 // copies faster than a loop of loads. User memory cannot be loaded plainly at all: the exception table would not help,
-// since kernel mode may not touch user pages outside of its accessors (SMAP). So: probe_read_user, which gives zeros
-// for a page that is not there, or, where the program may sleep, copy_from_user, which brings the page in.
+// since kernel mode may not touch user pages outside of its accessors (SMAP). So: probe_read_user, which fails for a
+// page that is not there, though the program itself would find it: one of a file that nobody has touched yet, or one
+// that was swapped out. Programs of user probes may sleep (Linux 6.1), and there a read that failed touches the page by
+// copy_from_user, which brings it in as an access of the program would, and is tried again. The first try costs what it
+// did. See bring_in().
 //
 // What this leaves out. A fault is not reported for plain loads: there is nobody to tell us. So where faults are to be
 // reported (-k) or counted (-v, --strict), all reads go the classic way. A read that races with the object being freed
@@ -111,23 +114,67 @@ ValueId UnitLowering::copied_scalar(ValueId base, int64_t offset_bytes, uint8_t 
 void UnitLowering::read(ValueId destination, uint32_t size_bytes, ValueId source, AddressSpace space) {
   if (size_bytes == 0) return;
   if (space == AddressSpace::kBpf) return copy(destination, source, size_bytes);
-  read_dynamic(destination, ir().constant(size_bytes), source, space);
+  read_dynamic(destination, ir().constant(size_bytes), size_bytes, source, space);
 }
 
-// The helpers zero what they could not read, all three.
-void UnitLowering::read_dynamic(ValueId destination, ValueId size, ValueId source, AddressSpace space) {
-  Helper helper = Helper::probe_read_kernel;
-  if (space == AddressSpace::kUser)
-    helper = main_unit_.context.is_sleepable ? Helper::copy_from_user : Helper::probe_read_user;
-  report_failure(helper, ir().call(helper, {destination, size, source}));
+void UnitLowering::read_dynamic(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source,
+                                AddressSpace space) {
+  const Helper helper = space == AddressSpace::kUser ? Helper::probe_read_user : Helper::probe_read_kernel;
+  call_reader(helper, destination, size, most_bytes, source);
+}
+
+// get_stackid() and its maps are not for programs that sleep.
+bool UnitLowering::takes_stacks() const {
+  const auto is_stack = [&](const check::Unit& each) {
+    for (const ExprId id : shared_.checked.ast.exprs.ids()) {
+      const TypeId type = each.fact(id).type;
+      if (!type.valid()) continue;
+      const Kind kind = shared_.types[type].kind;
+      if (kind == Kind::kKernelStack || kind == Kind::kUserStack) return true;
+    }
+    return false;
+  };
+  const auto is_stack_function = [&](const check::Unit& each) { return each.function != nullptr && is_stack(each); };
+  return is_stack(main_unit_) || std::ranges::any_of(shared_.checked.units, is_stack_function);
+}
+
+// The helpers zero what they could not read, all of them.
+ValueId UnitLowering::call_reader(Helper helper, ValueId destination, ValueId size, uint32_t most_bytes,
+                                  ValueId source) {
+  const ValueId got = ir().call(helper, {destination, size, source});
+  const bool is_user = helper == Helper::probe_read_user || helper == Helper::probe_read_user_str;
+  if (!is_user || !may_sleep_here()) {
+    report_failure(helper, got);
+    return got;
+  }
+  const ir::SlotId result = new_slot("read");
+  write_slot(result, got);
+  when(Condition::slt, got, ir().constant(0), [&] {
+    when(Condition::eq, bring_in(destination, size, most_bytes, source), ir().constant(0), [&] {
+      write_slot(result, ir().call(helper, {destination, size, source}));
+    });
+    report_failure(helper, read_slot(result));
+  });
+  return read_slot(result);
+}
+
+// Touches each page of `size` bytes at `source`; 0 if the first is there now. Another may be behind a string's end, and
+// need not. What is read on the way lands in `destination`, which is written again.
+ValueId UnitLowering::bring_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) {
+  constexpr uint32_t kLeastPageBytes = 4096;
+  sleeps_ = true;
+  const auto touch = [&](ValueId at) { return ir().call(Helper::copy_from_user, {destination, ir().constant(1), at}); };
+  const ValueId first = touch(source);
+  for (uint32_t at = kLeastPageBytes; at < most_bytes; at += kLeastPageBytes) touch(offset(source, at));
+  touch(ir().binary(Op::k_sub, ir().binary(Op::k_add, source, size), 1));
+  return first;
 }
 
 ValueId UnitLowering::read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space,
                                   bool zero_rest) {
   if (zero_rest) zero(destination, capacity_bytes);
   const Helper helper = space == AddressSpace::kUser ? Helper::probe_read_user_str : Helper::probe_read_kernel_str;
-  const ValueId got = ir().call(helper, {destination, ir().constant(capacity_bytes), source});
-  report_failure(helper, got);
+  const ValueId got = call_reader(helper, destination, ir().constant(capacity_bytes), capacity_bytes, source);
   // Gives the length with its NUL, or a negative error.
   return select(
       Condition::sgt, got, ir().constant(0), [&] { return ir().binary(Op::k_sub, got, 1); },

@@ -1,6 +1,8 @@
 // One action (or all attach points of it that see the same context) into one BPF program.
 #include "lower/unit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -11,6 +13,7 @@ namespace espy::lower {
 namespace {
 
 constexpr uint32_t kRegions = 4;              // of scratch per CPU, where threads may interleave
+constexpr uint32_t kSleepersRegions = 16;     // ... and wait for pages meanwhile
 constexpr uint32_t kRegionsOffsetBytes = 64;  // behind the word that says which are taken
 
 }  // namespace
@@ -44,6 +47,7 @@ FunctionId UnitLowering::callback(const std::string& name, uint32_t parameters, 
 void UnitLowering::lower(program::ProgramId program) {
   program_id_ = program;
   main_id_ = function_id_ = begin_function(shared_.program.programs[program].name, 1, false);
+  may_sleep_ = main_unit_.context.may_sleep && !takes_stacks();
   Activation main{.unit = unit_};
   activation_ = &main;
   find_shared_variables(main);
@@ -78,6 +82,7 @@ void UnitLowering::lower(program::ProgramId program) {
     fill_exit();
   }
   builder_ = nullptr;
+  shared_.program.programs[program].is_sleepable = sleeps_;
   for (const FunctionId id : functions_) {
     prune_unreachable(*bodies_.at(id));
     shared_.module.functions[id] = std::move(*bodies_.at(id));
@@ -227,7 +232,7 @@ void UnitLowering::fill_setup() {
   if (has_scratch) {
     const bool is_shared = main_unit_.context.is_preemptible;
     const uint32_t region = std::bit_ceil(std::max(scratch_bytes_, 64u));
-    const uint32_t stride = is_shared ? std::bit_ceil(region * kRegions + kRegionsOffsetBytes) : region;
+    const uint32_t stride = is_shared ? std::bit_ceil(region * region_count() + kRegionsOffsetBytes) : region;
     const auto at = static_cast<uint32_t>(round_up(shared_.scratch_bytes, 64));
     shared_.scratch_bytes = at + stride * shared_.cpu_slots();
     const ValueId slot = ir().binary(Op::k_and, cpu(), shared_.cpu_slots() - 1);
@@ -253,6 +258,8 @@ void UnitLowering::fill_setup() {
   ir().jump(first_block_);
 }
 
+uint32_t UnitLowering::region_count() const { return sleeps_ ? kSleepersRegions : kRegions; }
+
 // Two threads may run this program on one CPU at a time where it can be preempted, so each takes one of a few regions.
 void UnitLowering::take_scratch_region(ValueId cpu_base) {
   const uint32_t region = std::bit_ceil(std::max(scratch_bytes_, 64u));
@@ -260,7 +267,7 @@ void UnitLowering::take_scratch_region(ValueId cpu_base) {
   scratch_bit_slot_ = new_slot("scratch_bit");
   const BlockId got = ir().add_block("scratch");
   const ValueId index = ir().add_block_parameter(got);
-  for (uint32_t i = 0; i < kRegions; ++i) {
+  for (uint32_t i = 0; i < region_count(); ++i) {
     const ValueId old = ir().atomic(Op::k_atomic_fetch_or, 8, cpu_base, {ir().constant(int64_t{1} << i)});
     const ValueId number = ir().constant(i);
     const BlockId take = ir().add_block();
@@ -270,7 +277,8 @@ void UnitLowering::take_scratch_region(ValueId cpu_base) {
     ir().jump(got, {number});
     ir().enter(next);
   }
-  count_loss(program::LossKind::kMissed, "four other threads were in the same program on a CPU; events skipped");
+  count_loss(program::LossKind::kMissed,
+             fmt::format("{} other threads were in the same program on a CPU; events skipped", region_count()));
   ir().ret(0);
   ir().enter(got);
   write_slot(scratch_cpu_slot_, cpu_base);
@@ -387,7 +395,6 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
     const program::ProgramId id = shared.program.programs.next_id();
     shared.program.programs.add({.name = "espy_" + std::to_string(id.index),
                                  .kind = unit.context.kind,
-                                 .is_sleepable = unit.context.is_sleepable,
                                  .expected_attach_type = unit.context.expected_attach_type,
                                  .attach_btf_id = unit.context.attach_btf_id,
                                  .attach_btf_module = unit.context.attach_btf_module,

@@ -60,6 +60,7 @@ class UnitLowering : public Lowering {
                       TypeId struct_type) override;
   ValueId read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space,
                       bool zero_rest) override;
+  ValueId call_reader(Helper helper, ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) override;
   Operand in_our_memory(Operand operand) override;
   void store(ValueId address, Operand operand) override;
   Operand load(ValueId address, TypeId type) override;
@@ -125,6 +126,7 @@ class UnitLowering : public Lowering {
   void lower_predicate();
   void fill_setup();
   void take_scratch_region(ValueId cpu_base);
+  uint32_t region_count() const;
   void fill_exit();
   void go_to(BlockId block);
   void leave_callback(int64_t result);
@@ -232,7 +234,12 @@ class UnitLowering : public Lowering {
   ValueId copied_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed, AddressSpace space);
   ValueId extend(ValueId value, uint8_t size_bytes, bool is_signed);
   ValueId user_address(const spec::Recipe& recipe);
-  void read_dynamic(ValueId destination, ValueId size, ValueId source, AddressSpace space);
+  // `size` bytes, `most_bytes` at most.
+  void read_dynamic(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source, AddressSpace space);
+  bool takes_stacks() const;
+  // Not in callbacks: those that walk a map hold a lock.
+  bool may_sleep_here() const { return may_sleep_ && !is_in_callback(); }
+  ValueId bring_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
 
   // ---- place.cc
   Operand placed(const spec::ContextField& field);
@@ -287,6 +294,7 @@ class UnitLowering : public Lowering {
     bool has_prefix = false;  // a buffer in our memory: length, bytes
   };
   PlannedField plan_field(const EventArgument& argument);
+  Operand written_before(ExprId expr);
   ValueId ring_base(BlockId without);
   ValueId reserve(ValueId base, uint32_t size_bytes, BlockId without);
   ValueId write_tail(const PlannedField& planned, ValueId record, ValueId cursor);
@@ -316,7 +324,9 @@ class UnitLowering : public Lowering {
   uint32_t scratch_bytes_ = 0;  // used so far in one region
   uint32_t stack_bytes_ = 0;    // of memory() on the stack
   ir::SlotId scratch_cpu_slot_, scratch_bit_slot_;
-  ir::SlotId frame_slot_;  // main function
+  bool may_sleep_ = false;  // while it reads user memory
+  bool sleeps_ = false;     // ... and there is such a read
+  ir::SlotId frame_slot_;   // main function
   uint32_t frame_bytes_ = 0;
   bool has_callbacks_ = false;
   ValueId callback_frame_;    // in a callback: its parameter

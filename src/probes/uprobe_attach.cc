@@ -78,6 +78,7 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
   spec::ProbeContext out;
   out.kind = program::ProgramKind::kKprobe;
   out.is_preemptible = true;
+  out.may_sleep = request.kernel.has(kernel::Feature::kUprobeSleep);
   out.pointers = types::AddressSpace::kUser;
   add_registers(out, request.kernel.arch(), request.types, is_return);
   if (!is_return) add_stack_arguments(out, request.kernel.arch(), request.types);

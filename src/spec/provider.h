@@ -76,7 +76,7 @@ struct ProbeContext {
   uint32_t attach_btf_id = 0;
   std::string attach_btf_module;  // whose id that is; "" for vmlinux
   uint32_t attach_program = 0;    // not 0: it is of the BPF program with this id
-  bool is_sleepable = false;
+  bool may_sleep = false;               // its programs run where the kernel lets them wait for a page
   bool is_preemptible = false;          // two threads may interleave on one CPU: aggregations must be atomic
   std::vector<ContextField> args;       // args.NAME
   std::vector<ContextField> arguments;  // arg0, arg1, ...
