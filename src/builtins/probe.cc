@@ -7,7 +7,6 @@
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
-#include "program/fired.h"
 #include "runtime/session.h"
 
 namespace espy::builtins {
@@ -28,11 +27,8 @@ using types::TypeId;
 // first one's.
 template <Kind kKind>
 Operand lower_fired(Lowering& lowering, const CallSite&) {
-  const auto& probes = lowering.program().probes;
   const TypeId type = lowering.types().simple(kKind);
-  const auto named = [&](program::ProbeId id) {
-    return program::first_named(kKind, program::fired_name(kKind, probes[id]), probes);
-  };
+  const auto named = [&](program::ProbeId id) { return lowering.fired_index(kKind, id); };
   const std::vector<program::ProbeId>& mine = lowering.unit().probes;
   if (mine.size() == 1) return lowering.scalar_operand(type, lowering.ir().constant(named(mine[0])));
   if (std::ranges::all_of(mine, [&](program::ProbeId id) { return named(id) == id.index; }))

@@ -87,10 +87,7 @@ Operand id_in(Lowering& lowering, const OwnNamespace& own, bool is_process, bool
     if (!offset) return half(lowering, ir.call(Helper::get_current_pid_tgid, {}), is_process);
     return uint32_operand(lowering, ir.load(4, ir.call(Helper::get_current_task_btf, {}), *offset));
   }
-  const ValueId info = lowering.memory(8, "pidns_info");  // u32 pid, u32 tgid; zeros where it fails
-  ir.call(Helper::get_ns_current_pid_tgid, {ir.constant(static_cast<int64_t>(own->device)),
-                                            ir.constant(static_cast<int64_t>(own->inode)), info, ir.constant(8)});
-  return uint32_operand(lowering, ir.load(4, info, is_process ? 4 : 0));
+  return uint32_operand(lowering, ir.load(4, lowering.ids_in(*own), is_process ? 4 : 0));
 }
 
 template <bool kIsProcess>

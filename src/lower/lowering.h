@@ -103,8 +103,12 @@ class Lowering {
   virtual Operand context_field(const spec::ContextField& field) = 0;
   virtual ValueId register_value(const kernel::Register& reg) = 0;  // from the probe's pt_regs
   virtual ValueId probe_index() = 0;                                // ProbeId of what fired
+  // What `probe`, `func` or `probetype` is where that probe fires: the first one with the same name.
+  virtual uint32_t fired_index(types::Kind kind, program::ProbeId probe) = 0;
   // A member of the current task_struct by its path, {"group_leader", "pid"}, by the cheapest way this kernel has.
   virtual ValueId current_task_field(std::initializer_list<std::string_view> path) = 0;
+  // Where the current task's ids in that namespace are: u32 pid, u32 tgid; zeros where it has none there.
+  ValueId ids_in(const spec::PidNamespace& space);
   virtual ValueId cpu() = 0;
   bool is_preemptible() const { return unit().context.is_preemptible; }
 

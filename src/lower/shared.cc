@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "program/fired.h"
 #include "program/ring.h"
 #include "spec/builtin.h"
 
@@ -61,6 +62,12 @@ bool may_fire_with_interrupts_off(const check::Unit& unit) {
 }  // namespace
 
 uint32_t Shared::cpu_slots() const { return std::bit_ceil(std::max(program.cpu_count, 1u)); }
+
+uint32_t Shared::fired_index(types::Kind kind, program::ProbeId probe) {
+  std::vector<uint32_t>& indices = fired_indices[kind];
+  if (indices.empty()) indices = program::first_of_each_name(kind, program.probes);
+  return indices[probe.index];
+}
 
 uint32_t Shared::add_global(uint32_t size_bytes, uint32_t align_bytes) {
   const auto offset = static_cast<uint32_t>(round_up(globals_bytes, align_bytes));

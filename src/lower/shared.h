@@ -29,9 +29,13 @@ struct Shared {
   std::string constants = {};
   std::map<std::string, uint32_t, std::less<>> constant_offsets = {};
   uint32_t longest_record_bytes = 0;
+  std::map<types::Kind, std::vector<uint32_t>> fired_indices = {};  // by ProbeId
 
   // CPUs rounded up to a power of two, so that `and` bounds an index for the verifier.
   uint32_t cpu_slots() const;
+
+  // See Lowering.
+  uint32_t fired_index(types::Kind kind, program::ProbeId probe);
 
   // `size_bytes` of zeros in `globals`; the offset.
   uint32_t add_global(uint32_t size_bytes, uint32_t align_bytes);

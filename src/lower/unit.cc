@@ -138,11 +138,7 @@ void UnitLowering::leave_if_null(const spec::Recipe& pointer) {
 void UnitLowering::skip_other_processes(uint32_t pid) {
   ValueId tgid;
   if (const auto& own = config().pid_namespace) {
-    const ValueId info = memory(8, "pidns_info");  // u32 pid, u32 tgid; zeros where it fails
-    ir().call(Helper::get_ns_current_pid_tgid,
-              {ir().constant(static_cast<int64_t>(own->device)), ir().constant(static_cast<int64_t>(own->inode)), info,
-               ir().constant(8)});
-    tgid = ir().load(4, info, 4);
+    tgid = ir().load(4, ids_in(*own), 4);
   } else {
     tgid = ir().binary(Op::k_shr, ir().call(Helper::get_current_pid_tgid, {}), 32);
   }
@@ -209,7 +205,7 @@ ValueId UnitLowering::probe_index() {
   switch (main_unit_.context.dispatch) {
     case Dispatch::kSingle:
       if (main_unit_.probes.empty()) return ir().constant(0);
-      return ir().constant(program::first_of_name(shared_.program.probes, main_unit_.probes[0]).index);
+      return ir().constant(shared_.fired_index(types::Kind::kProbeName, main_unit_.probes[0]));
     case Dispatch::kCookie: return ir().call(Helper::get_attach_cookie, {ir().context()});
     case Dispatch::kNumber: break;
   }

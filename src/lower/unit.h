@@ -69,6 +69,7 @@ class UnitLowering : public Lowering {
   Operand context_field(const spec::ContextField& field) override;
   ValueId register_value(const kernel::Register& reg) override;
   ValueId probe_index() override;
+  uint32_t fired_index(types::Kind kind, program::ProbeId probe) override { return shared_.fired_index(kind, probe); }
   ValueId current_task_field(std::initializer_list<std::string_view> path) override;
   ValueId cpu() override;
 

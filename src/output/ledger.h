@@ -32,6 +32,7 @@ struct ProbeAccount {
 struct ActionAccount {
   std::vector<ProbeAccount> probes;
   Losses losses = {};
+  uint64_t skipped = 0;         // of the missed: what fired within a probe on the same CPU
   bool is_missed_known = true;  // else the kernel may have skipped runs, and does not say so
   uint64_t fired() const;
 };

@@ -9,6 +9,7 @@
 #include "kernel/arch/arch.h"
 #include "load/machine.h"
 #include "probes/common.h"
+#include "program/fired.h"
 
 namespace espy::probes {
 
@@ -106,10 +107,11 @@ Status attach_uprobes(spec::AttachRequest& request, bool is_return) {
   multi.is_return = is_return;
   multi.pid = request.config.pid.value_or(0);
   bool has_counters = false;
+  const std::vector<uint32_t> first = program::first_of_each_name(types::Kind::kProbeName, program.probes);
   for (const program::ProbeId id : probes) {
     multi.offsets.push_back(program.probes[id].address);
     multi.reference_counters.push_back(program.probes[id].reference_counter);
-    multi.cookies.push_back(program::first_of_name(program.probes, id).index);
+    multi.cookies.push_back(first[id.index]);
     has_counters |= program.probes[id].reference_counter != 0;
   }
   if (!has_counters) multi.reference_counters.clear();

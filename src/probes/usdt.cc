@@ -6,7 +6,7 @@
 //
 // A probe may be at many places, with its arguments elsewhere at each. Places of one file whose operands read the same
 // share a program and a link; others have a program each. For the user they are one probe: `probe` and maps by it do
-// not tell them apart (program::first_of_name).
+// not tell them apart (program::first_of_each_name).
 //
 // The operands travel in `share`, with symbols already resolved: `8@sym(%rip)` becomes the distance from the probe, as
 // the instruction pointer is the one address of the file that is known when it fires.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "program/program.h"
 #include "types/type.h"
@@ -20,11 +21,9 @@ inline const std::string& fired_name(types::Kind kind, const Probe& probe) {
 }
 
 // The index of the first probe with that name; the number of probes if there is none.
-template <class Probes>
-uint32_t first_named(types::Kind kind, const std::string& name, const Probes& probes) {
-  uint32_t i = 0;
-  while (i < probes.size() && fired_name(kind, probes[ProbeId{i}]) != name) ++i;
-  return i;
-}
+uint32_t first_named(types::Kind kind, const std::string& name, const Table<ProbeId, Probe>& probes);
+
+// For each probe, the index of the first one with its name.
+std::vector<uint32_t> first_of_each_name(types::Kind kind, const Table<ProbeId, Probe>& probes);
 
 }  // namespace espy::program

@@ -166,13 +166,6 @@ struct Probe {
   source::Span span;
 };
 
-// The first of the probes with this one's full name: several places of a USDT probe are one probe to the user.
-inline ProbeId first_of_name(const Table<ProbeId, Probe>& probes, ProbeId id) {
-  for (const ProbeId other : probes.ids())
-    if (probes[other].name == probes[id].name) return other;
-  return id;
-}
-
 // ---- Losses -----------------------------------------------------------------------------------------------------
 
 // Why something that the script asked for did not happen, or not wholly.

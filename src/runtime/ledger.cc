@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "program/fired.h"
+
 namespace espy::runtime {
 
 namespace {
@@ -29,18 +31,15 @@ uint64_t hits_of(const program::Program& program, std::span<const std::byte> glo
   return sum;
 }
 
-output::ActionAccount account_of(load::Machine& machine, const program::Program& program, const SeenLosses& seen,
-                                 ProgramId id) {
-  const auto globals = machine.memory(program.globals);
+// All but the probes.
+output::ActionAccount account_of(load::Machine& machine, const program::Program& program,
+                                 std::span<const std::byte> globals, const SeenLosses& seen, ProgramId id) {
   output::ActionAccount account;
-  for (const ProbeId probe : program.probes.ids()) {
-    const bool is_counted_here = program.probes[probe].program == id && first_of_name(program.probes, probe) == probe;
-    if (is_counted_here) account.probes.push_back({program.probes[probe].name, hits_of(program, globals, probe)});
-  }
   for (const program::LossCounter& counter : program.loss_counters)
     if (counter.program == id) of_kind(account.losses, counter.kind) += word_at(globals, counter.offset_bytes);
   const auto skipped = machine.skipped_runs(id);
-  of_kind(account.losses, LossKind::kMissed) += skipped.value_or(0);
+  account.skipped = skipped.value_or(0);
+  of_kind(account.losses, LossKind::kMissed) += account.skipped;
   account.is_missed_known = skipped.has_value();
   if (const auto cut = seen.cut_strings_by.find(id); cut != seen.cut_strings_by.end())
     of_kind(account.losses, LossKind::kString) = cut->second;
@@ -54,8 +53,17 @@ void say(output::Sink& sink, std::string_view what, uint64_t count) {
 }  // namespace
 
 output::Ledger make_ledger(load::Machine& machine, const program::Program& program, const SeenLosses& seen) {
+  const auto globals = machine.memory(program.globals);
   output::Ledger ledger;
-  for (const ProgramId id : program.programs.ids()) ledger.actions.push_back(account_of(machine, program, seen, id));
+  for (const ProgramId id : program.programs.ids())
+    ledger.actions.push_back(account_of(machine, program, globals, seen, id));
+  // Probes of one name, as the places of a USDT probe, count as the first of them.
+  const std::vector<uint32_t> first = program::first_of_each_name(types::Kind::kProbeName, program.probes);
+  for (const ProbeId probe : program.probes.ids()) {
+    const program::Probe& fired = program.probes[probe];
+    if (first[probe.index] != probe.index || !fired.program.valid()) continue;
+    ledger.actions[fired.program.index].probes.push_back({fired.name, hits_of(program, globals, probe)});
+  }
   for (const output::ActionAccount& action : ledger.actions)
     for (size_t kind = 0; kind < output::kLossKinds; ++kind) ledger.totals[kind] += action.losses[kind];
   of_kind(ledger.totals, LossKind::kRecord) = seen.lost_records;
@@ -83,7 +91,7 @@ void show_losses(load::Machine& machine, const program::Program& program, const 
       seen.cut_strings.count);
   say(sink, "functions that a wildcard matches and the kernel lets nobody probe were left out", ledger.left_out.size());
   uint64_t skipped = 0;
-  for (const ProgramId id : program.programs.ids()) skipped += machine.skipped_runs(id).value_or(0);
+  for (const output::ActionAccount& action : ledger.actions) skipped += action.skipped;
   say(sink, "probes that fired within a probe on the same CPU were skipped by the kernel", skipped);
   if (seen.lost_records > 0) sink.total_lost(seen.lost_records);
 }
