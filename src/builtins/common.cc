@@ -151,10 +151,6 @@ void check_conversion(check::Checker& checker, const output::Conversion& convers
   }
 }
 
-}  // namespace
-
-namespace {
-
 TypeId check_values(check::Checker& checker, const spec::CallSite& call, bool may_be_more) {
   const TypeId nothing = checker.types().void_type();
   const auto text = checker.text(call.arguments[0]);
@@ -196,21 +192,31 @@ TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call
 namespace {
 
 constexpr const char* kRemember = "__remember_process";  // stack.cc has the row
-constexpr std::string_view kSeenMap = "seen_processes";
 constexpr uint32_t kSeenProcesses = 4096;
 
-program::MapId seen_map(program::Program& program) {
+}  // namespace
+
+ValueId told_map(Lowering& lowering, std::string_view name, uint32_t key_bytes, uint32_t max_entries) {
+  program::Program& program = lowering.program();
   for (const program::MapId id : program.maps.ids())
-    if (program.maps[id].name == kSeenMap) return id;
-  return program.maps.add({.name = std::string(kSeenMap),
-                           .kind = program::MapKind::kLruHash,
-                           .key_size = 4,
-                           .value_size = 8,
-                           .max_entries = kSeenProcesses,
-                           .is_preallocated = true});
+    if (program.maps[id].name == name) return lowering.ir().map(id);
+  return lowering.ir().map(program.maps.add({.name = std::string(name),
+                                             .kind = program::MapKind::kLruHash,
+                                             .key_size = key_bytes,
+                                             .value_size = 8,
+                                             .max_entries = max_entries,
+                                             .is_preallocated = true}));
 }
 
-}  // namespace
+void tell_once(Lowering& lowering, ValueId map, ValueId key, const std::function<void()>& tell) {
+  ir::Builder& ir = lowering.ir();
+  lowering.when(Condition::eq, ir.call(ir::Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
+    const ValueId value = lowering.memory(8, "told");
+    ir.store(8, value, ir.constant(0));
+    ir.call(ir::Helper::map_update_elem, {map, key, value, ir.constant(0)});
+    tell();
+  });
+}
 
 ValueId current_pid(Lowering& lowering) {
   ir::Builder& ir = lowering.ir();
@@ -219,13 +225,9 @@ ValueId current_pid(Lowering& lowering) {
 
 void remember_process(Lowering& lowering, ValueId pid, source::Span span) {
   ir::Builder& ir = lowering.ir();
-  const ValueId map = ir.map(seen_map(lowering.program()));
   const ValueId key = lowering.memory(8, "seen_pid");
   ir.store(8, key, pid);
-  lowering.when(Condition::eq, ir.call(ir::Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
-    const ValueId value = lowering.memory(8, "seen");
-    ir.store(8, value, ir.constant(1));
-    ir.call(ir::Helper::map_update_elem, {map, key, value, ir.constant(0)});
+  tell_once(lowering, told_map(lowering, "seen_processes", 4, kSeenProcesses), key, [&] {
     const Operand told = lowering.scalar_operand(lowering.types().int_type(4, false), pid);
     lowering.emit_event(kRemember, {{{}, told}}, span);
   });

@@ -1,6 +1,7 @@
 // What several families need.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,11 @@ std::string choices(std::string_view word, const std::vector<std::string>& names
 // The member of the struct at `base` by its path, through pointers; its address where it is larger than a register.
 lower::Operand kernel_member(lower::Lowering& lowering, ir::ValueId base, types::TypeId struct_type,
                              std::initializer_list<std::string_view> path);
+
+// A map of what user space was told of already, by keys of `key_bytes`, to 8 bytes; the oldest ones make room.
+ir::ValueId told_map(lower::Lowering& lowering, std::string_view name, uint32_t key_bytes, uint32_t max_entries);
+// `tell` the first time that `key`, an address, is met.
+void tell_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, const std::function<void()>& tell);
 
 ir::ValueId current_pid(lower::Lowering& lowering);
 // Lets user space take down where a process has its code, before the process is gone; once for each.

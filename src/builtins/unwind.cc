@@ -87,18 +87,6 @@ program::MapId stacks_map(Lowering& lowering, TypeId type) {
   return map;
 }
 
-// What user space was told of already: 16 bytes, and until when that is enough.
-program::MapId told_map(program::Program& program, std::string_view name, uint32_t max_entries) {
-  for (const program::MapId id : program.maps.ids())
-    if (program.maps[id].name == name) return id;
-  return program.maps.add({.name = std::string(name),
-                           .kind = program::MapKind::kLruHash,
-                           .key_size = 16,
-                           .value_size = 8,
-                           .max_entries = max_entries,
-                           .is_preallocated = true});
-}
-
 // ---- A walk ---------------------------------------------------------------------------------------------------------
 
 constexpr const char* kMissing = "__unwind_table_missing";
@@ -146,8 +134,8 @@ void report_missing(Lowering& lowering, ValueId state, ValueId pid, source::Span
   lowering.when(Condition::ne, pc, ir.constant(0), [&] {
     lowering.count_loss(program::LossKind::kGuess,
                         "user stacks that follow frame pointers from code on whose unwind table was not there yet");
-    ir.store(8, state, ir.constant(0), UnwindState::kRoot);  // the next walk looks again
-    const ValueId map = ir.map(told_map(lowering.program(), "unwind_asked", kAskedFiles));
+    ir.store(8, state, ir.constant(0), UnwindState::kRoot);                   // the next walk looks again
+    const ValueId map = told_map(lowering, "unwind_asked", 16, kAskedFiles);  // until when
     const ValueId key = ir.binary(Op::k_add, state, UnwindState::kMissing);
     const ValueId now = ir.call(Helper::ktime_get_ns, {});
     const ValueId asked = ir.call(Helper::map_lookup_elem, {map, key});
@@ -174,16 +162,12 @@ constexpr const char* kMapping = "__mapping_seen";
 // reads that. Each mapping once.
 void report_mapping(Lowering& lowering, ValueId map, ValueId pid, source::Span span) {
   ir::Builder& ir = lowering.ir();
-  const ValueId told = ir.map(told_map(lowering.program(), "unwind_told", kToldMappings));
   const ValueId key = lowering.memory(16, "mapping_key");
   const ValueId start = ir.load(8, map, UnwindMap::kStart);
   const ValueId inode = ir.load(8, map, UnwindMap::kKey + 8);
   ir.store(8, key, ir.binary(Op::k_or, ir.binary(Op::k_shl, inode, 32), pid));
   ir.store(8, key, start, 8);
-  lowering.when(Condition::eq, ir.call(Helper::map_lookup_elem, {told, key}), ir.constant(0), [&] {
-    const ValueId value = lowering.memory(8, "mapping_told");
-    ir.store(8, value, ir.constant(0));
-    ir.call(Helper::map_update_elem, {told, key, value, ir.constant(0)});
+  tell_once(lowering, told_map(lowering, "unwind_told", 16, kToldMappings), key, [&] {
     const auto number = [&](ValueId each) {
       return lower::EventArgument{{}, lowering.scalar_operand(lowering.types().uint64(), each)};
     };
