@@ -43,6 +43,46 @@ std::string show_text(const Config& config) {
   return config.*kMember;
 }
 
+// A word that a value is set by; the first of a value's is the one that is shown.
+template <class T>
+struct Word {
+  std::string_view word;
+  T value;
+  bool is_told = true;  // to who types another one
+};
+
+constexpr std::array kStackModes = {Word{"bpftrace", types::StackMode::kBpftrace},
+                                    Word{"perf", types::StackMode::kPerf}, Word{"raw", types::StackMode::kRaw},
+                                    Word{"build_id", types::StackMode::kBuildId}};
+constexpr std::array kMissingProbes = {Word{"error", spec::MissingProbes::kError},
+                                       Word{"warn", spec::MissingProbes::kWarn},
+                                       Word{"ignore", spec::MissingProbes::kIgnore}};
+constexpr std::array kSymbolCaches = {
+    Word{"PER_PROGRAM", spec::UserSymbolCache::kPerProgram}, Word{"PER_PID", spec::UserSymbolCache::kPerPid},
+    Word{"NONE", spec::UserSymbolCache::kNone}, Word{"1", spec::UserSymbolCache::kPerProgram, false},
+    Word{"0", spec::UserSymbolCache::kNone, false}};
+constexpr std::array kPrintLayouts = {Word{"line", spec::PrintLayout::kLine}, Word{"c", spec::PrintLayout::kC}};
+constexpr std::array kSpanLayouts = {Word{"tree", spec::SpanLayout::kTree}, Word{"columns", spec::SpanLayout::kColumns},
+                                     Word{"graph", spec::SpanLayout::kGraph}};
+
+template <auto kMember, const auto& kWords>
+std::string show_word(const Config& config) {
+  return std::string(
+      std::ranges::find_if(kWords, [&](const auto& each) { return each.value == config.*kMember; })->word);
+}
+
+template <auto kMember, const auto& kWords>
+Problem set_word(Config& config, std::string_view text) {
+  std::vector<std::string> told;
+  for (const auto& [word, value, is_told] : kWords) {
+    if (to_lower(text) == to_lower(word)) return config.*kMember = value, Problem();
+    if (is_told) told.emplace_back(word);
+  }
+  const std::string last = told.back();
+  told.pop_back();
+  return "must be " + join(told, ", ") + " or " + last;
+}
+
 template <uint64_t Config::*kMember, uint64_t kLeast, uint64_t kMost>
 Problem set_number(Config& config, std::string_view text) {
   const auto value = parse_int(text);
@@ -60,8 +100,9 @@ Problem set_flag(Config& config, std::string_view text) {
   return "must be true or false";
 }
 
-Problem set_trailer(Config& config, std::string_view text) {
-  config.str_trunc_trailer = text;
+template <std::string Config::*kMember>
+Problem set_text(Config& config, std::string_view text) {
+  config.*kMember = text;
   return {};
 }
 
@@ -72,57 +113,6 @@ Problem set_license(Config& config, std::string_view text) {
     if (text == accepted) return config.license = accepted, Problem();
   return "must be one that the kernel takes for GPL: GPL, GPL v2, GPL and additional rights, Dual BSD/GPL, "
          "Dual MIT/GPL or Dual MPL/GPL";
-}
-
-Problem set_stack_mode(Config& config, std::string_view text) {
-  using types::StackMode;
-  static constexpr std::array<std::pair<std::string_view, StackMode>, 4> kModes = {{{"bpftrace", StackMode::kBpftrace},
-                                                                                    {"perf", StackMode::kPerf},
-                                                                                    {"raw", StackMode::kRaw},
-                                                                                    {"build_id", StackMode::kBuildId}}};
-  for (const auto& [word, mode] : kModes)
-    if (to_lower(text) == word) return config.stack_mode = mode, Problem();
-  return "must be bpftrace, perf, raw or build_id";
-}
-
-Problem set_missing_probes(Config& config, std::string_view text) {
-  using spec::MissingProbes;
-  const std::string word = to_lower(text);
-  if (word == "error") return config.missing_probes = MissingProbes::kError, Problem();
-  if (word == "warn") return config.missing_probes = MissingProbes::kWarn, Problem();
-  if (word == "ignore") return config.missing_probes = MissingProbes::kIgnore, Problem();
-  return "must be error, warn or ignore";
-}
-
-Problem set_symbol_cache(Config& config, std::string_view text) {
-  using spec::UserSymbolCache;
-  const std::string word = to_lower(text);
-  if (word == "per_program" || word == "1") return config.cache_user_symbols = UserSymbolCache::kPerProgram, Problem();
-  if (word == "per_pid") return config.cache_user_symbols = UserSymbolCache::kPerPid, Problem();
-  if (word == "none" || word == "0") return config.cache_user_symbols = UserSymbolCache::kNone, Problem();
-  return "must be PER_PROGRAM, PER_PID or NONE";
-}
-
-Problem set_print_layout(Config& config, std::string_view text) {
-  using spec::PrintLayout;
-  const std::string word = to_lower(text);
-  if (word == "line") return config.print_layout = PrintLayout::kLine, Problem();
-  if (word == "c") return config.print_layout = PrintLayout::kC, Problem();
-  return "must be line or c";
-}
-
-Problem set_span_layout(Config& config, std::string_view text) {
-  using spec::SpanLayout;
-  const std::string word = to_lower(text);
-  if (word == "tree") return config.span_layout = SpanLayout::kTree, Problem();
-  if (word == "columns") return config.span_layout = SpanLayout::kColumns, Problem();
-  if (word == "graph") return config.span_layout = SpanLayout::kGraph, Problem();
-  return "must be tree, columns or graph";
-}
-
-Problem set_span_order(Config& config, std::string_view text) {
-  config.span_order = text;
-  return {};
 }
 
 Problem accept(Config&, std::string_view) { return {}; }
@@ -152,9 +142,9 @@ constexpr std::array kKeys = {
     Key{"no_cpp_demangle", "", set_flag<&Config::cpp_demangle, false>},
     Key{"print_maps_on_exit", "", set_flag<&Config::print_maps_on_exit>,
         "Whether maps that are not empty are printed at the end.", show_flag<&Config::print_maps_on_exit>},
-    Key{"print_layout", "", set_print_layout,
+    Key{"print_layout", "", set_word<&Config::print_layout, kPrintLayouts>,
         "How structs are printed: on one `line`, or as `c` writes them, a line a member.",
-        [](const Config&) -> std::string { return "line"; }},
+        show_word<&Config::print_layout, kPrintLayouts>},
     Key{"print_zeros", "", set_flag<&Config::print_zeros>,
         "Whether members that are all zeros are printed; what nothing is left of is `{}`.",
         show_flag<&Config::print_zeros>},
@@ -167,11 +157,11 @@ constexpr std::array kKeys = {
     Key{"print_addresses", "", set_flag<&Config::print_addresses>,
         "Whether members of structs that are addresses of IP or Ethernet by their types and names are printed as such.",
         show_flag<&Config::print_addresses>},
-    Key{"span_layout", "", set_span_layout,
+    Key{"span_layout", "", set_word<&Config::span_layout, kSpanLayouts>,
         "How spans are shown as text: an indented `tree`, `columns` with time, CPU, process and arguments, or a "
         "`graph` "
         "as C, with durations.",
-        [](const Config&) -> std::string { return "tree"; }},
+        show_word<&Config::span_layout, kSpanLayouts>},
     Key{"span_depth", "", set_number<&Config::span_depth, 0, 1000000>, "How deep spans within spans are shown. 0: all.",
         show_number<&Config::span_depth>},
     Key{"span_slower_than", "", set_number<&Config::span_slower_than_ns, 0, INT64_MAX>,
@@ -180,24 +170,24 @@ constexpr std::array kKeys = {
         show_number<&Config::span_slower_than_ns>},
     Key{"span_count", "", set_number<&Config::span_count, 0, INT64_MAX>,
         "How many spans and instants are shown; then the run ends. 0: all.", show_number<&Config::span_count>},
-    Key{"span_order", "", set_span_order,
+    Key{"span_order", "", set_text<&Config::span_order>,
         "Names, with spaces between: only spans are shown that are within each other in this order.",
         show_text<&Config::span_order>},
     Key{"license", "", set_license, "The licence that the kernel is told; programs need one that it takes for GPL.",
         show_text<&Config::license>},
-    Key{"str_trunc_trailer", "", set_trailer, "What is printed behind a string that did not fit.",
-        show_text<&Config::str_trunc_trailer>},
-    Key{"stack_mode", "", set_stack_mode,
+    Key{"str_trunc_trailer", "", set_text<&Config::str_trunc_trailer>,
+        "What is printed behind a string that did not fit.", show_text<&Config::str_trunc_trailer>},
+    Key{"stack_mode", "", set_word<&Config::stack_mode, kStackModes>,
         "How stacks are shown where the call does not say: bpftrace, perf, raw or build_id.",
-        [](const Config&) -> std::string { return "bpftrace"; }},
+        show_word<&Config::stack_mode, kStackModes>},
     Key{"unwind_table_rows", "", set_number<&Config::unwind_table_rows, 1 << 10, 1 << 27>,
         "The room for the tables by which user stacks are unwound, in rows of 8 bytes, rounded up to a power of two. "
         "A C library takes 30,000.",
         show_number<&Config::unwind_table_rows>},
-    Key{"missing_probes", "", set_missing_probes,
+    Key{"missing_probes", "", set_word<&Config::missing_probes, kMissingProbes>,
         "What an attach point that matches nothing is: error, warn or ignore.",
-        [](const Config&) -> std::string { return "error"; }},
-    Key{"cache_user_symbols", "", set_symbol_cache,
+        show_word<&Config::missing_probes, kMissingProbes>},
+    Key{"cache_user_symbols", "", set_word<&Config::cache_user_symbols, kSymbolCaches>,
         "How long it is believed where the files of a process lie: `PER_PID`; `PER_PROGRAM`, shared by the processes "
         "of "
         "one program; or `NONE`, looked at anew for each address.",
