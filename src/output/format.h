@@ -10,10 +10,11 @@
 #include "base/result.h"
 #include "output/decode.h"
 #include "output/value.h"
+#include "spec/config.h"
 
 namespace espy::output {
 
-enum class SpanLayout : uint8_t { kTree, kColumns, kGraph };
+using spec::SpanLayout;
 
 struct TextStyle {
   std::string truncation_trailer = "..";

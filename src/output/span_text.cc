@@ -13,6 +13,7 @@ constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint32_t kStep = 2;           // columns a level
 constexpr uint32_t kMaxIndented = 100;  // levels; what is deeper stands there, too
 constexpr size_t kColumnsWidth = 50;    // of TIME to COMM
+constexpr size_t kGraphWidth = 21;      // of CPU and duration
 
 std::string indent_of(uint32_t depth) { return std::string(size_t{kStep} * std::min(depth, kMaxIndented), ' '); }
 
@@ -76,21 +77,28 @@ std::string SpanText::values(const SpanEvent& event, size_t column) const {
   return arguments(event, event.shown_arguments, column);
 }
 
+std::string SpanText::counter(const SpanEvent& event) const {
+  return fmt::format("{} = {}", event.name, to_text(event.arguments[0].second, style_));
+}
+
+// What came of the span, how long it took and what is wrong with it.
+std::string SpanText::outcome(const SpanEvent& event, size_t column) const {
+  std::string out = (event.text.empty() ? event.name : event.text) + values(event, column);
+  if (event.flaw != SpanFlaw::kNoBegin) out += "  " + duration_text(event.duration_ns);
+  if (event.flaw != SpanFlaw::kNone) out += fmt::format("  ({})", flaw_text(event.flaw));
+  return out;
+}
+
 std::string SpanText::tree_line(const SpanEvent& event) const {
   const std::string indent = indent_of(event.depth);
   const size_t column = indent.size() + 2;
   switch (event.kind) {
     case SpanKind::kEnter: return fmt::format("{}> {}\n", indent, call(event, column));
     case SpanKind::kInstant: return fmt::format("{}* {}\n", indent, call(event, column));
-    case SpanKind::kCounter:
-      return fmt::format("{}# {} = {}\n", indent, event.name, to_text(event.arguments[0].second, style_));
+    case SpanKind::kCounter: return fmt::format("{}# {}\n", indent, counter(event));
     case SpanKind::kExit: break;
   }
-  std::string out =
-      fmt::format("{}< {}{}", indent, event.text.empty() ? event.name : event.text, values(event, column));
-  if (event.flaw != SpanFlaw::kNoBegin) out += "  " + duration_text(event.duration_ns);
-  if (event.flaw != SpanFlaw::kNone) out += fmt::format("  ({})", flaw_text(event.flaw));
-  return out + "\n";
+  return fmt::format("{}< {}\n", indent, outcome(event, column));
 }
 
 std::string SpanText::column_line(const SpanEvent& event) {
@@ -101,15 +109,8 @@ std::string SpanText::column_line(const SpanEvent& event) {
   const std::string time = fmt::format("{}.{:09}", event.time_ns / kNsPerSecond, event.time_ns % kNsPerSecond);
   out += fmt::format("{:>17} {:>4} {:>8} {:<16} ", time, event.cpu, event.pid, event.comm);
   switch (event.kind) {
-    case SpanKind::kCounter:
-      out += fmt::format("{} = {}", event.name, to_text(event.arguments[0].second, style_));
-      break;
-    case SpanKind::kExit:
-      out += event.text.empty() ? event.name : event.text;
-      out += values(event, kColumnsWidth);
-      if (event.flaw != SpanFlaw::kNoBegin) out += "  " + duration_text(event.duration_ns);
-      if (event.flaw != SpanFlaw::kNone) out += fmt::format("  ({})", flaw_text(event.flaw));
-      break;
+    case SpanKind::kCounter: out += counter(event); break;
+    case SpanKind::kExit: out += outcome(event, kColumnsWidth); break;
     default: out += call(event, kColumnsWidth); break;
   }
   return out + "\n";
@@ -120,7 +121,7 @@ std::string SpanText::graph_line(const SpanEvent& event, const std::string& dura
 }
 
 std::string SpanText::graph_lines(const SpanEvent& event) {
-  const size_t column = 21 + indent_of(event.depth).size();
+  const size_t column = kGraphWidth + indent_of(event.depth).size();
   const bool is_leaf = kept_ && event.kind == SpanKind::kExit && kept_->tid == event.tid &&
                        kept_->depth == event.depth && event.flaw != SpanFlaw::kNoBegin;
   const std::optional<SpanEvent> leaf = is_leaf ? std::exchange(kept_, std::nullopt) : std::nullopt;
@@ -128,9 +129,7 @@ std::string SpanText::graph_lines(const SpanEvent& event) {
   switch (event.kind) {
     case SpanKind::kEnter: kept_ = event; return out;
     case SpanKind::kInstant: return out + graph_line(event, "", fmt::format("/* {} */", call(event, column)));
-    case SpanKind::kCounter:
-      return out + graph_line(event, "",
-                              fmt::format("/* {} = {} */", event.name, to_text(event.arguments[0].second, style_)));
+    case SpanKind::kCounter: return out + graph_line(event, "", fmt::format("/* {} */", counter(event)));
     case SpanKind::kExit: break;
   }
   std::string remark = event.flaw == SpanFlaw::kNoEnd ? "" : event.text == event.name ? "" : event.text;
@@ -148,7 +147,7 @@ std::string SpanText::graph_lines(const SpanEvent& event) {
 std::string SpanText::flush() {
   if (!kept_) return {};
   const SpanEvent event = *std::exchange(kept_, std::nullopt);
-  const size_t column = 21 + indent_of(event.depth).size();
+  const size_t column = kGraphWidth + indent_of(event.depth).size();
   return graph_line(event, "", call(event, column) + " {");
 }
 

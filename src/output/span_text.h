@@ -37,6 +37,8 @@ class SpanText {
   std::string arguments(const SpanEvent& event, size_t first, size_t column) const;
   std::string call(const SpanEvent& event, size_t column) const;
   std::string values(const SpanEvent& event, size_t column) const;
+  std::string counter(const SpanEvent& event) const;
+  std::string outcome(const SpanEvent& event, size_t column) const;
 
   const TextStyle& style_;
   std::optional<std::pair<uint32_t, std::string>> thread_;  // that the last line was of: id, title

@@ -159,7 +159,7 @@ output::TextStyle text_style(const spec::Config& config) {
           .is_c = config.print_layout == spec::PrintLayout::kC,
           .max_depth = static_cast<uint32_t>(config.print_depth),
           .max_items = static_cast<uint32_t>(config.print_items),
-          .span_layout = static_cast<output::SpanLayout>(config.span_layout)};
+          .span_layout = config.span_layout};
 }
 
 output::SpanFilter span_filter(const spec::Config& config) {

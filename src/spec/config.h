@@ -14,7 +14,7 @@ namespace espy::spec {
 enum class MissingProbes : uint8_t { kError, kWarn, kIgnore };
 enum class UserSymbolCache : uint8_t { kPerProgram, kPerPid, kNone };
 enum class PrintLayout : uint8_t { kLine, kC };               // of structs: on one line, or a line a member as in C
-enum class SpanLayout : uint8_t { kTree, kColumns, kGraph };  // output/span_text.h
+enum class SpanLayout : uint8_t { kTree, kColumns, kGraph };  // of spans as text: output/span_text.h
 
 // A pid namespace that is not the kernel's first one, as bpf_get_ns_current_pid_tgid() wants it named.
 struct PidNamespace {
