@@ -23,6 +23,9 @@ std::optional<int64_t> parse_int(std::string_view text);
 // `text` as it would be typed inside double quotes: \n \t \r \" \\ and \xNN.
 std::string escape(std::string_view text);
 
+// What is behind the last slash; the whole path where there is none.
+inline std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 // Shell-like match: `*` any run, `?` any one, `[a-z]` a class, `[!a-z]` or `[^a-z]` its opposite. The whole text must
 // match.
 bool glob_match(std::string_view pattern, std::string_view text);

@@ -140,7 +140,7 @@ class Binder {
 
   void bind_point(const syntax::AttachPoint& point, const Uses& uses, Groups& groups) {
     const auto [word, parts] = words(point);
-    if (word.find_first_of("*?[") != std::string::npos) return bind_all(point, word, parts, uses, groups);
+    if (has_wildcard(word)) return bind_all(point, word, parts, uses, groups);
     const spec::Provider* provider = find(point, word);
     if (provider) bind_to(*provider, point, parts, uses, groups, true);
   }

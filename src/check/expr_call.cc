@@ -159,7 +159,7 @@ void Analyzer::output_argument(const MapState* map, ExprId argument, const std::
     return;
   }
   VariableId id = find_variable(variable->name);
-  if (!id) id = declare((uint64_t{1} << 32) | argument.index, variable->name, span(argument), false);
+  if (!id) id = declare_at(argument, variable->name);
   TypeId held = map && map->value.type ? map->value.type : types().int64();
   if (const TypeId reduced = reduced_type(types(), held)) held = reduced;
   add_to_variable(id, held, {}, false, span(argument));

@@ -24,15 +24,6 @@ std::vector<Token> tokens_of(std::string_view text) {
   return out;
 }
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
-
 class Paster {
  public:
   Paster(const syntax::CDefine& define, const std::vector<std::string_view>& arguments)
@@ -53,7 +44,7 @@ class Paster {
       const std::string_view* named =
           is_hash(i) && i + 1 < tokens.size() ? argument(text_of(body, tokens[i + 1])) : nullptr;
       if (named) {
-        put(quoted(*named), joins);
+        put('"' + escape(*named) + '"', joins);
         ++i;
       } else {
         put(with_arguments(word), joins);

@@ -50,8 +50,11 @@ Status set_output(Options& options, std::string_view text) {
 }
 
 Status set_format(Options& options, std::string_view text) {
-  if (output::find_sink(text) == nullptr)
-    return fail(fmt::format("Invalid output format \"{}\"", text), 0, "the formats are text, json and trace");
+  if (output::find_sink(text) == nullptr) {
+    std::vector<std::string> names;
+    for (const output::SinkRow& row : output::sinks()) names.emplace_back(row.name);
+    return fail(fmt::format("Invalid output format \"{}\"", text), 0, "there are " + join(names, ", "));
+  }
   options.format = text;
   return {};
 }

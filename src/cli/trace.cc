@@ -34,14 +34,11 @@ struct Probes {
   std::string prototype;  // in C, where there is one
 };
 
-std::string quoted_literal(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '%') out += '%';
-    out += c;
-  }
-  return out + "\"";
+std::string literal(std::string_view text) { return '"' + escape(text) + '"'; }
+
+// Of a format that prints just this.
+std::string format_literal(std::string_view text) {
+  return literal(fmt::format("{}", fmt::join(split(text, '%'), "%%")));
 }
 
 // ---- From targets to probes -----------------------------------------------------------------------------------------
@@ -67,7 +64,7 @@ class Finder {
  private:
   // ---- The kernel's functions: by trampolines, or by kprobes with the types that BTF has for them
   Result<Probes> kernel_function(const std::string& name, const std::string& module) {
-    const bool is_wildcard = name.find_first_of("*?[") != std::string::npos;
+    const bool is_wildcard = has_wildcard(name);
     const std::string place = module.empty() ? name : module + ":" + name;
     if (is_wildcard) {
       const bool by_kprobe = e_.kernel->has(kernel::Feature::kKprobe);
@@ -137,7 +134,7 @@ class Finder {
     }
     if (bound.empty()) return nothing_there(out.entry, diagnostics);
     const std::string& function = bound[0].probe.function;
-    const bool is_wildcard = parts.back().find_first_of("*?[") != std::string::npos;
+    const bool is_wildcard = has_wildcard(parts.back());
     if (!is_wildcard) out.name = function.empty() ? parts.back() : function;
     const spec::ProbeContext context = context_of(provider, bound[0], has_types);
     if (context.edge == spec::CallEdge::kEntry) add_return(out, bound[0], parts, has_types);
@@ -158,7 +155,7 @@ class Finder {
   static std::vector<std::string> quoted_parts(const std::vector<std::string>& parts) {
     std::vector<std::string> out;
     for (const std::string& part : parts)
-      out.push_back(part.find_first_of(" :,{\"") == std::string::npos ? part : quoted_literal(part));
+      out.push_back(part.find_first_of(" :,{\"") == std::string::npos ? part : literal(part));
     return out;
   }
 
@@ -356,7 +353,7 @@ class ScriptWriter {
   }
 
   static std::string name_of(const Probes& probes) {
-    return probes.name.empty() ? "\"%s\", func" : quoted_literal(probes.name);
+    return probes.name.empty() ? "\"%s\", func" : format_literal(probes.name);
   }
 
   static std::string indented(const std::string& text) {

@@ -6,12 +6,13 @@
 #include <cctype>
 
 #include "base/strings.h"
+#include "syntax/lexer.h"
 
 namespace espy::cli {
 
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+using syntax::is_word;
 
 // Walks over code: calls `visit(position, depth of brackets)` for what is outside of string literals.
 template <class Visit>

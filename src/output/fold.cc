@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/strings.h"
 #include "output/divide.h"
 
 namespace espy::output {
@@ -26,7 +27,7 @@ FoldedFrame folded(const Frame& frame, bool is_user) {
   const FrameKind kind = is_user ? FrameKind::kUser : FrameKind::kKernel;
   if (!frame.symbol.empty()) return {frame.symbol, kind};
   // All that a stripped file has in one frame says more than many addresses.
-  const std::string_view file = std::string_view(frame.module).substr(frame.module.rfind('/') + 1);
+  const std::string_view file = base_name(frame.module);
   return {file.empty() ? "[unknown]" : fmt::format("[{}]", file), FrameKind::kUnknown};
 }
 

@@ -361,7 +361,7 @@ std::vector<spec::ListedProbe> list_statements(spec::ListRequest& request, const
                                                const std::vector<symbols::Statement>& statements) {
   std::vector<spec::ListedProbe> out;
   for (const symbols::Statement& statement : statements) {
-    const std::string_view name = std::string_view(statement.file).substr(statement.file.rfind('/') + 1);
+    const std::string_view name = base_name(statement.file);
     spec::ListedProbe listed{fmt::format("uprobe:{}@{}:{}", file.path(), name, statement.line)};
     if (!request.verbose) {
       if (out.empty() || out.back().name != listed.name) out.push_back(std::move(listed));

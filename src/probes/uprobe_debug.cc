@@ -23,8 +23,8 @@ spec::ContextField field_of(DebugVariable variable, const types::Types& types, c
   if (!variable.why.empty()) out.unreadable = fmt::format("`{}` {}", variable.name, variable.why);
   const symbols::ReadableLines& readable = variable.readable;
   if (!readable.text.empty())
-    out.hint = fmt::format("readable at {}: uprobe:{}@{}:{}", readable.text, binary,
-                           std::string_view(readable.file).substr(readable.file.rfind('/') + 1), readable.first);
+    out.hint =
+        fmt::format("readable at {}: uprobe:{}@{}:{}", readable.text, binary, base_name(readable.file), readable.first);
   return out;
 }
 
@@ -102,8 +102,8 @@ std::string near_lines(symbols::DebugInfo& debug, const LinePlace& place) {
 std::string near_file(symbols::DebugInfo& debug, const std::string& file) {
   const std::vector<std::string> files = debug.files();
   std::vector<std::string_view> names;
-  for (const std::string_view path : files) names.push_back(path.substr(path.rfind('/') + 1));
-  return nearest(std::string_view(file).substr(file.rfind('/') + 1), names);
+  for (const std::string_view path : files) names.push_back(base_name(path));
+  return nearest(base_name(file), names);
 }
 
 namespace {
