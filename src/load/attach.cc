@@ -249,14 +249,18 @@ void wait_for_death_of(pid_t parent) {
 }  // namespace
 
 // A pinned walk: an iterator that stays as a file as long as we do.
-Status LinuxMachine::pin_walk(ProgramId program, const std::string& path) {
+Result<uint32_t> LinuxMachine::link_iterator(ProgramId program) {
   LinkCreateAttr attr;
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.attach_type = kAttachTraceIter;
   TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), "the iterator"));
+  return static_cast<uint32_t>(links_.back().get());
+}
+
+Status LinuxMachine::pin_walk(ProgramId program, const std::string& path) {
   PinAttr pin;
   pin.path = address_of(path.c_str());
-  pin.bpf_fd = static_cast<uint32_t>(links_.back().get());
+  pin.bpf_fd = TRY(link_iterator(program));
   if (const long result = bpf(Command::kObjectPin, pin); result < 0)
     return fail_errno("cannot make " + path, static_cast<int>(-result),
                       "a BPF file system has to be there: mount -t bpf bpf /sys/fs/bpf");
@@ -268,11 +272,7 @@ Status LinuxMachine::pin_walk(ProgramId program, const std::string& path) {
 
 // In another process, so that this one goes on to empty the ring meanwhile.
 Status LinuxMachine::start_walk(ProgramId program) {
-  LinkCreateAttr attr;
-  attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
-  attr.attach_type = kAttachTraceIter;
-  TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), "the iterator"));
-  IterCreateAttr create{static_cast<uint32_t>(links_.back().get()), 0};
+  IterCreateAttr create{TRY(link_iterator(program)), 0};
   const OwnedFd iterator(static_cast<int>(bpf(Command::kIterCreate, create)));
   if (!iterator.valid()) return fail("cannot start the iterator");
   const pid_t child = ::fork();

@@ -87,6 +87,7 @@ class LinuxMachine final : public Machine {
   Status visit_batches(const LoadedMap& map,
                        const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);
   Status keep_link(ProgramId program, long fd, std::string_view what, uint64_t places = 1);
+  Result<uint32_t> link_iterator(ProgramId program);  // the link's descriptor, which stays ours
   Status may_attach() const;
   void note_missed_events();
   std::optional<uint64_t> missed_events(ProgramId program) const;

@@ -43,20 +43,33 @@ spec::BoundProbe make_probe(const spec::BindRequest& request, const kernel::Func
   return bound;
 }
 
+// Of BPF programs, by `bpf:NAME` or `bpf:ID:NAME`.
+std::vector<load::LoadedFunction> matching_programs(std::span<const std::string> parts) {
+  const std::string name = parts.empty() ? "*" : parts.back();
+  const std::string id = parts.size() > 2 ? parts[1] : "*";
+  std::vector<load::LoadedFunction> out;
+  for (load::LoadedFunction& function : load::loaded_functions())
+    if (glob_match(name, function.name) && glob_match(id, std::to_string(function.program_id)))
+      out.push_back(std::move(function));
+  return out;
+}
+
+template <const spec::Provider& kRow>
+std::string name_of(const load::LoadedFunction& function) {
+  return fmt::format("{}:{}:{}:{}", kRow.name, kPrograms, function.program_id, function.name);
+}
+
 template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind_programs(spec::BindRequest& request) {
-  const std::string& name = request.parts.back();
-  const std::string id = request.parts.size() == 3 ? request.parts[1] : "*";
   std::vector<spec::BoundProbe> out;
-  for (const load::LoadedFunction& function : load::loaded_functions()) {
-    if (!glob_match(name, function.name) || !glob_match(id, std::to_string(function.program_id))) continue;
+  for (const load::LoadedFunction& function : matching_programs(request.parts)) {
     spec::BoundProbe bound;
     bound.probe.provider = kRow.name;
     bound.probe.target = kPrograms;
     bound.probe.function = function.name;
     bound.probe.number = function.btf_id;
     bound.probe.address = function.program_id;
-    bound.probe.name = fmt::format("{}:{}:{}:{}", kRow.name, kPrograms, function.program_id, function.name);
+    bound.probe.name = name_of<kRow>(function);
     bound.probe.span = request.point.span;
     bound.share = bound.probe.name;
     out.push_back(std::move(bound));
@@ -143,18 +156,6 @@ Status attach(spec::AttachRequest& request) {
 }
 
 template <const spec::Provider& kRow>
-void list_programs(const spec::ListRequest& request, std::vector<spec::ListedProbe>& out) {
-  const auto& parts = request.parts;
-  const std::string id = parts.size() > 2 ? parts[1] : "*";
-  if (parts.size() > 1 && !glob_match(parts[0], kPrograms)) return;
-  for (const load::LoadedFunction& function : load::loaded_functions()) {
-    const bool is_wanted = glob_match(parts.empty() ? "*" : parts.back(), function.name);
-    if (is_wanted && glob_match(id, std::to_string(function.program_id)))
-      out.push_back({fmt::format("{}:{}:{}:{}", kRow.name, kPrograms, function.program_id, function.name), {}});
-  }
-}
-
-template <const spec::Provider& kRow>
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   if (!request.kernel.has(kernel::Feature::kFentry)) return {};
   const std::string module = request.parts.size() > 1 ? request.parts[0] : "*";
@@ -169,7 +170,9 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
       listed.arguments.push_back(c_spelling(request.types, function.result) + " retval");
     out.push_back(std::move(listed));
   }
-  list_programs<kRow>(request, out);
+  if (request.parts.size() < 2 || glob_match(request.parts[0], kPrograms))
+    for (const load::LoadedFunction& function : matching_programs(request.parts))
+      out.push_back({name_of<kRow>(function), {}});
   return out;
 }
 
