@@ -60,6 +60,7 @@ class DirectoryKernel : public Kernel {
   std::optional<BtfPlace> find_function_record(std::string_view name, std::string_view module);
   const std::string& tracing();  // where tracefs is; "" if nowhere
   std::optional<BtfPlace> find_tracepoint_function(std::string_view name);
+  const std::set<std::string, std::less<>>& all_raw_tracepoints();
   bool is_passable(const BtfPlace& function);
 
   std::string root_;
@@ -68,8 +69,6 @@ class DirectoryKernel : public Kernel {
   std::function<bool(Feature)> probe_;
   std::map<Feature, bool> features_;
   std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;
-  const std::set<std::string, std::less<>>& all_raw_tracepoints();
-
   std::map<std::string, std::optional<uint32_t>, std::less<>> kfuncs_;
   std::optional<std::set<std::string, std::less<>>> raw_tracepoints_;
   std::string tracing_;

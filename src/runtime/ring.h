@@ -14,8 +14,7 @@ namespace espy::runtime {
 class Ring {
  public:
   // `memory` is the whole mmapable array, a value of `value_size` bytes per CPU. An empty one is a ring without
-  // records.
-  // `memory` is that of the array. Where only program::kRingFirstBytes of each value are mapped yet, `map_whole` maps
+  // records. Where only program::kRingFirstBytes of each value are mapped yet, `map_whole` maps
   // all of one CPU's.
   Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes,
        std::function<void(uint32_t cpu)> map_whole = {});

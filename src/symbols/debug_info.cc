@@ -16,11 +16,10 @@ namespace espy::symbols {
 namespace {
 
 using dwarf::Found;
+using dwarf::kInVectorRegister;
 using dwarf::Row;
 using dwarf::Site;
 using dwarf::VisibleVariable;
-
-constexpr const char* kInVectorRegister = "is in a vector register, which probes cannot read";
 
 // "file.c" and "dir/file.c" go for "/home/me/dir/file.c".
 bool goes_by(std::string_view path, std::string_view wanted) {
@@ -42,17 +41,15 @@ bool is_result(const Dwarf_Die& parameter) { return dwarf::flag(parameter, DW_AT
 
 // Of the compiler that made the function: "Go cmd/compile go1.19.8; regabi".
 std::string_view producer_of(const Dwarf_Die& function) {
-  Dwarf_Die unit;
-  if (dwarf_diecu(const_cast<Dwarf_Die*>(&function), &unit, nullptr, nullptr) == nullptr) return "";
-  std::optional<Dwarf_Attribute> found = dwarf::own_attribute(unit, DW_AT_producer);
+  const std::optional<Dwarf_Die> unit = dwarf::unit_of(function);
+  std::optional<Dwarf_Attribute> found = unit ? dwarf::own_attribute(*unit, DW_AT_producer) : std::nullopt;
   const char* text = found ? dwarf_formstring(&*found) : nullptr;
   return text == nullptr ? "" : text;
 }
 
 bool is_rust(const Dwarf_Die& type) {
-  Dwarf_Die unit;
-  if (dwarf_diecu(const_cast<Dwarf_Die*>(&type), &unit, nullptr, nullptr) == nullptr) return false;
-  return dwarf_srclang(&unit) == DW_LANG_Rust;
+  std::optional<Dwarf_Die> unit = dwarf::unit_of(type);
+  return unit && dwarf_srclang(&*unit) == DW_LANG_Rust;
 }
 
 bool is_go(const Dwarf_Die& function) { return producer_of(function).starts_with("Go "); }

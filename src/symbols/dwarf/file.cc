@@ -40,6 +40,12 @@ std::optional<Dwarf_Attribute> own_attribute(const Dwarf_Die& die, unsigned name
   return out;
 }
 
+std::optional<Dwarf_Die> unit_of(const Dwarf_Die& die) {
+  Dwarf_Die unit;
+  if (dwarf_diecu(mutable_die(die), &unit, nullptr, nullptr) == nullptr) return std::nullopt;
+  return unit;
+}
+
 std::optional<uint64_t> number(const Dwarf_Die& die, unsigned name) {
   std::optional<Dwarf_Attribute> found = attribute(die, name);
   Dwarf_Word out = 0;
@@ -108,7 +114,6 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   if (elf != nullptr) file->dwarf_ = dwarf_begin_elf(elf, DWARF_C_READ, nullptr);
   if (file->dwarf_ == nullptr)
     return fail("cannot read the debug information of " + file->path_ + ": " + dwarf_errmsg(-1));
-  file->machine_ = image.machine();
   file->is_position_independent_ = image.type() == ET_DYN;
   return file;
 }

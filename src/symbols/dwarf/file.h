@@ -23,6 +23,7 @@ namespace espy::symbols::dwarf {
 std::optional<Dwarf_Attribute> attribute(const Dwarf_Die& die, unsigned name);
 std::optional<Dwarf_Attribute> own_attribute(const Dwarf_Die& die, unsigned name);
 std::optional<uint64_t> number(const Dwarf_Die& die, unsigned name);
+std::optional<Dwarf_Die> unit_of(const Dwarf_Die& die);
 bool flag(const Dwarf_Die& die, unsigned name);
 std::string_view name_of(const Dwarf_Die& die);  // "" where it has none
 std::optional<Dwarf_Die> reference(const Dwarf_Die& die, unsigned name);
@@ -60,7 +61,6 @@ class File {
   File& operator=(const File&) = delete;
 
   const std::string& path() const { return path_; }  // of the file that has the DWARF
-  uint16_t machine() const { return machine_; }
   bool is_position_independent() const { return is_position_independent_; }
 
   std::vector<Unit>& units();
@@ -89,7 +89,6 @@ class File {
   void add_functions(const Dwarf_Die& parent, Unit& unit, int depth);
 
   std::string path_;
-  uint16_t machine_ = 0;
   bool is_position_independent_ = false;
   Opened code_;   // the binary: has .eh_frame
   Opened debug_;  // where separate

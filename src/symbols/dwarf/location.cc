@@ -107,7 +107,7 @@ class Translator {
   }
 
   void push_register(uint64_t number, int64_t offset) {
-    if (number >= arch_.dwarf_offsets.size()) return fail("is in a vector register, which probes cannot read");
+    if (number >= arch_.dwarf_offsets.size()) return fail(kInVectorRegister);
     push(Op::kRegister, arch_.dwarf_offsets[number]);
     add(offset);
   }

@@ -19,6 +19,8 @@ struct Site {
   bool is_entry() const { return address == entry; }
 };
 
+constexpr const char* kInVectorRegister = "is in a vector register, which probes cannot read";
+
 // A place, or why there is none: "is optimised out here", "is in a vector register". Both where parts are missing.
 struct Found {
   std::optional<types::Place> place;

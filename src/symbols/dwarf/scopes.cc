@@ -135,11 +135,10 @@ namespace {
 // The source file of a declaration; null where nothing tells. (dwarf_decl_file does not stand units without files.)
 const char* declaring_file(const Dwarf_Die& die) {
   const std::optional<uint64_t> index = number(die, DW_AT_decl_file);
-  Dwarf_Die unit;
+  std::optional<Dwarf_Die> unit = unit_of(die);
   Dwarf_Files* files = nullptr;
   size_t count = 0;
-  if (!index || dwarf_diecu(const_cast<Dwarf_Die*>(&die), &unit, nullptr, nullptr) == nullptr) return nullptr;
-  if (dwarf_getsrcfiles(&unit, &files, &count) != 0 || *index >= count) return nullptr;
+  if (!index || !unit || dwarf_getsrcfiles(&*unit, &files, &count) != 0 || *index >= count) return nullptr;
   return dwarf_filesrc(files, *index, nullptr, nullptr);
 }
 

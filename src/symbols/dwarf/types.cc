@@ -71,9 +71,9 @@ std::string tagged(const Dwarf_Die& type, std::string_view word) {
 
 // C++ and its like leave the tag's word out.
 bool has_tags(const Dwarf_Die& type) {
-  Dwarf_Die unit;
-  if (dwarf_diecu(const_cast<Dwarf_Die*>(&type), &unit, nullptr, nullptr) == nullptr) return true;
-  switch (dwarf_srclang(&unit)) {
+  std::optional<Dwarf_Die> unit = unit_of(type);
+  if (!unit) return true;
+  switch (dwarf_srclang(&*unit)) {
     case DW_LANG_C:
     case DW_LANG_C89:
     case DW_LANG_C99:
