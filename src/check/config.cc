@@ -92,7 +92,7 @@ Problem set_number(Config& config, std::string_view text) {
   return {};
 }
 
-template <bool Config::*kMember, bool kMeans = true>
+template <auto kMember, bool kMeans = true>
 Problem set_flag(Config& config, std::string_view text) {
   const std::string word = to_lower(text);
   if (word == "1" || word == "true") return config.*kMember = kMeans, Problem();
@@ -192,11 +192,14 @@ constexpr std::array kKeys = {
         "of "
         "one program; or `NONE`, looked at anew for each address.",
         [](const Config&) -> std::string { return "PER_PID; PER_PROGRAM with -c, or without randomised addresses"; }},
+    Key{"show_debug_info", "use_blazesym", set_flag<&Config::show_debug_info>,
+        "Whether user stacks show by debug information what the source has at each place: `true`, the file, the line "
+        "and a frame for each inlined call, `fn+12@dir/file.c:42`, `[inlined] fn@dir/file.c:7`; `false`, nothing.",
+        [](const Config&) -> std::string { return "inlined calls in folded lines and flame graphs, else nothing"; }},
     // Known to older tools, and without a meaning here: where values live, when symbols are read and how types are
-    // found is up to us, and stacks show no lines of source.
+    // found is up to us.
     Key{"on_stack_limit", "", set_number<&Config::on_stack_limit, 0, 512>},
     Key{"lazy_symbolication", "", set_flag<&Config::lazy_symbolication>},
-    Key{"show_debug_info", "use_blazesym", set_flag<&Config::show_debug_info>},
     Key{"symbol_source", "", accept},
     Key{"max_type_res_iterations", "", accept},
     Key{"unstable_addr", "", accept},

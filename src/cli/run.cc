@@ -231,6 +231,8 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   session_options.is_dry_run = options.dry_run;
   session_options.shows_ledger = options.verbose || (options.strict && options.format == "json");
   session_options.is_strict = options.strict;
+  session_options.shows_source =
+      checked.config.show_debug_info.value_or(output::find_sink(options.format)->shows_inlined);
   session_options.watched_pid = options.pid;
   session_options.unwound_pids = options.unwound_pids;
   if (child) {

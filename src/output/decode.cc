@@ -249,15 +249,23 @@ class Decoder {
       addresses = resolver.unwound_stack(id, static_cast<uint64_t>(reference));
     else if (!is_unwound && resolver.stack)
       addresses = resolver.stack(id, reference & UINT32_MAX);
+    bool is_caller = false;
     for (const uint64_t address : addresses) {
-      const auto& kernel = context_.resolver.kernel_symbol;
-      const auto& user = context_.resolver.user_symbol;
-      Frame frame{address, {}, 0, {}, {}};
-      if (out.is_user && user) frame = user(pid, address);
-      if (!out.is_user && kernel) frame = kernel(address);
-      out.frames.push_back(std::move(frame));
+      append_frames(out, type.stack_mode, pid, address, is_caller);
+      // A signal comes between two instructions.
+      is_caller = out.frames.back().symbol != kSignalTrampoline;
     }
     return {std::move(out)};
+  }
+
+  void append_frames(StackValue& stack, types::StackMode mode, uint32_t pid, uint64_t address, bool is_caller) const {
+    const auto& kernel = context_.resolver.kernel_symbol;
+    const auto& user = context_.resolver.user_frames;
+    if (stack.is_user && user) {
+      for (Frame& frame : user(pid, address, mode, is_caller)) stack.frames.push_back(std::move(frame));
+    } else {
+      stack.frames.push_back(!stack.is_user && kernel ? kernel(address) : Frame{address, {}, 0, {}, {}});
+    }
   }
 
   Value aggregation(const Type&, TypeId id, Bytes bytes) const { return decode_per_cpu(context_, id, bytes, 1); }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "output/value.h"
@@ -14,6 +15,9 @@
 
 namespace espy::output {
 
+// What signal handlers return to, in all C libraries.
+constexpr std::string_view kSignalTrampoline = "__restore_rt";
+
 // Answers what the bytes alone do not tell. Any may be empty: the number is shown then.
 struct Resolver {
   std::function<std::vector<uint64_t>(types::TypeId stack_type, int64_t reference)>
@@ -21,6 +25,9 @@ struct Resolver {
   std::function<std::vector<uint64_t>(types::TypeId stack_type, uint64_t key)> unwound_stack;  // the same
   std::function<Frame(uint64_t address)> kernel_symbol;
   std::function<Frame(uint32_t pid, uint64_t address)> user_symbol;
+  // What is shown of a user stack's address: itself, and before it what is inlined there. `is_caller`: a call returns
+  // there, so its code is before the address.
+  std::function<std::vector<Frame>(uint32_t pid, uint64_t address, types::StackMode mode, bool is_caller)> user_frames;
   std::function<std::string(uint32_t uid)> username;
   std::function<std::string(uint64_t id)> cgroup_path;
   std::function<std::string(std::string_view format, uint64_t ns, uint32_t clock)> timestamp;

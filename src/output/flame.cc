@@ -3,7 +3,8 @@
 // Each frame is a box as wide as its share of all, above its caller; equal frames of one caller are one box, in order
 // of their names, so that equal things stand together. Without a script the picture is whole, and follows the window's
 // width; in a browser a click goes into a frame, a search marks frames and says their share, Escape goes back.
-// Orange is user code, blue the kernel's, grey what has no name, green what else was in the key.
+// Orange is user code, yellow what is inlined into it, blue the kernel's, grey what has no name, green what else was in
+// the key.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -90,6 +91,7 @@ std::string colour(const FoldedFrame& frame) {
   double hue = 0, saturation = 0, lightness = 0.66 + 0.08 * b;
   switch (frame.kind) {
     case FrameKind::kUser: hue = 14 + 32 * a, saturation = 0.88; break;
+    case FrameKind::kInlined: hue = 46 + 12 * a, saturation = 0.88; break;
     case FrameKind::kKernel: hue = 198 + 20 * a, saturation = 0.66; break;
     case FrameKind::kText: hue = 120 + 30 * a, saturation = 0.30; break;
     case FrameKind::kUnknown: lightness += 0.08; break;

@@ -24,7 +24,7 @@ std::vector<const Value*> parts_of(const Value& key) {
 }
 
 FoldedFrame folded(const Frame& frame, bool is_user) {
-  const FrameKind kind = is_user ? FrameKind::kUser : FrameKind::kKernel;
+  const FrameKind kind = frame.is_inlined ? FrameKind::kInlined : is_user ? FrameKind::kUser : FrameKind::kKernel;
   if (!frame.symbol.empty()) return {frame.symbol, kind};
   // All that a stripped file has in one frame says more than many addresses.
   const std::string_view file = base_name(frame.module);

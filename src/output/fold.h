@@ -10,7 +10,7 @@
 
 namespace espy::output {
 
-enum class FrameKind : uint8_t { kText, kUser, kKernel, kUnknown };
+enum class FrameKind : uint8_t { kText, kUser, kInlined, kKernel, kUnknown };
 
 struct FoldedFrame {
   std::string name;

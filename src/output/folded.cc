@@ -12,14 +12,17 @@ namespace espy::output {
 
 namespace {
 
-// What separates frames, and lines, cannot be in a frame; the mark of the kernel's is that of the field's tools.
+// What separates frames, and lines, cannot be in a frame; the marks of the kernel's and of inlined ones are those of
+// the field's tools.
 std::string frame_text(const FoldedFrame& frame) {
   std::string out = frame.name;
   for (char& c : out) {
     if (c == ';') c = ':';
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
-  return frame.kind == FrameKind::kKernel ? out + "_[k]" : out;
+  if (frame.kind == FrameKind::kKernel) out += "_[k]";
+  if (frame.kind == FrameKind::kInlined) out += "_[i]";
+  return out;
 }
 
 class FoldedSink final : public AsideSink {

@@ -100,6 +100,7 @@ struct SinkRow {
   std::string_view name;  // "text"
   std::string_view doc;
   std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, bool quiet);
+  bool shows_inlined = false;  // in user stacks, where the script does not say
 };
 const std::vector<SinkRow>& sinks();
 const SinkRow* find_sink(std::string_view name);

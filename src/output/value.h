@@ -37,7 +37,10 @@ struct Frame {
   std::string symbol;  // empty: unknown
   uint64_t offset = 0;
   std::string module;
-  std::string build_id;  // build_id mode: hexadecimal
+  std::string build_id;   // build_id mode: hexadecimal, and the offset is one in the file
+  std::string file = {};  // of the source, where that is asked for and known
+  uint32_t line = 0;
+  bool is_inlined = false;  // into the next frame
 };
 struct StackValue {
   std::vector<Frame> frames;

@@ -15,15 +15,24 @@ namespace {
 
 constexpr uint8_t kPerfMode = 1, kRawMode = 2, kBuildIdMode = 3;  // types::StackMode
 
+// "main+42", "main+42@/src/main.c:12", "[inlined] twice@/src/main.c:7", "0x55d1c0de".
+std::string symbol_text(const Frame& frame) {
+  const std::string name = frame.symbol.empty() ? fmt::format("{:#x}", frame.address)
+                                                : (frame.is_inlined ? "[inlined] " + frame.symbol
+                                                                    : fmt::format("{}+{}", frame.symbol, frame.offset));
+  return frame.file.empty() ? name : fmt::format("{}@{}:{}", name, frame.file, frame.line);
+}
+
 std::string frame_text(const Frame& frame, const StackValue& stack) {
-  const std::string symbol =
-      frame.symbol.empty() ? fmt::format("{:#x}", frame.address) : fmt::format("{}+{}", frame.symbol, frame.offset);
+  const std::string symbol = symbol_text(frame);
   switch (stack.mode) {
     case kPerfMode:
       if (!stack.is_user) return fmt::format("\t{:x} {}\n", frame.address, symbol);
       return fmt::format("\t{:x} {} ({})\n", frame.address, symbol, frame.module.empty() ? "[unknown]" : frame.module);
     case kRawMode: return fmt::format("{:x}\n", frame.address);
-    case kBuildIdMode: return fmt::format("        {} {:#x}\n", frame.build_id, frame.offset);
+    case kBuildIdMode:
+      if (frame.build_id.empty()) return fmt::format("        {:#x}\n", frame.address);
+      return fmt::format("        {} {:#x}\n", frame.build_id, frame.offset);
     default: return fmt::format("        {}\n", symbol);
   }
 }

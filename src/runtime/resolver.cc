@@ -71,6 +71,44 @@ output::Frame user_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t ad
   return frame;
 }
 
+output::Frame file_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address) {
+  output::Frame frame{address, {}, 0, {}, {}};
+  if (const auto place = symbols.file_place(pid, address)) {
+    frame.build_id = place->build_id;
+    frame.offset = place->offset;
+  }
+  return frame;
+}
+
+// A call may be a function's last instruction: then the next function begins where it returns to. What a signal handler
+// returns to was not behind a call.
+std::vector<output::Frame> source_frames(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address, bool is_caller) {
+  const bool is_trampoline = is_caller && user_frame(symbols, pid, address).symbol == output::kSignalTrampoline;
+  const uint64_t code = address - (is_caller && !is_trampoline ? 1 : 0);
+  output::Frame frame = user_frame(symbols, pid, code);
+  frame.address = address;
+  if (!frame.symbol.empty()) frame.offset += address - code;
+  std::vector<output::Frame> out;
+  for (const symbols::SourceFrame& each : symbols.source(pid, code)) {
+    output::Frame shown = frame;
+    shown.file = each.file;
+    shown.line = each.line;
+    shown.is_inlined = each.is_inlined;
+    if (each.is_inlined) shown.symbol = each.function;
+    out.push_back(std::move(shown));
+  }
+  if (out.empty()) out.push_back(std::move(frame));
+  return out;
+}
+
+std::vector<output::Frame> user_frames(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address,
+                                       types::StackMode mode, bool is_caller, bool shows_source) {
+  if (mode == types::StackMode::kRaw) return {{address, {}, 0, {}, {}}};
+  if (mode == types::StackMode::kBuildId) return {file_frame(symbols, pid, address)};
+  if (shows_source) return source_frames(symbols, pid, address, is_caller);
+  return {user_frame(symbols, pid, address)};
+}
+
 // From /etc/passwd alone: a static program cannot load the modules of nsswitch.conf.
 std::map<uint32_t, std::string> read_users() {
   std::map<uint32_t, std::string> users;
@@ -130,7 +168,8 @@ std::string format_time(std::string_view format, uint64_t ns, uint32_t clock) {
   return out;
 }
 
-output::Resolver make_resolver(load::Machine& machine, const program::Program& program, symbols::Symbolizer& symbols) {
+output::Resolver make_resolver(load::Machine& machine, const program::Program& program, symbols::Symbolizer& symbols,
+                               bool shows_source) {
   output::Resolver resolver;
   resolver.stack = [&](types::TypeId type, int64_t reference) {
     return stack_addresses(machine, program, type, reference);
@@ -140,6 +179,10 @@ output::Resolver make_resolver(load::Machine& machine, const program::Program& p
   };
   resolver.kernel_symbol = [&](uint64_t address) { return kernel_frame(symbols, address); };
   resolver.user_symbol = [&](uint32_t pid, uint64_t address) { return user_frame(symbols, pid, address); };
+  resolver.user_frames = [&symbols, shows_source](uint32_t pid, uint64_t address, types::StackMode mode,
+                                                  bool is_caller) {
+    return user_frames(symbols, pid, address, mode, is_caller, shows_source);
+  };
   resolver.username = [users = std::shared_ptr<std::map<uint32_t, std::string>>()](uint32_t uid) mutable {
     if (!users) users = std::make_shared<std::map<uint32_t, std::string>>(read_users());
     const auto at = users->find(uid);

@@ -9,8 +9,9 @@
 
 namespace espy::runtime {
 
-// The arguments must outlive what is returned.
-output::Resolver make_resolver(load::Machine& machine, const program::Program& program, symbols::Symbolizer& symbols);
+// The arguments must outlive what is returned. `shows_source`: stacks show what debug information tells.
+output::Resolver make_resolver(load::Machine& machine, const program::Program& program, symbols::Symbolizer& symbols,
+                               bool shows_source);
 
 // strftime(3) with `%f` for microseconds, of a time on `clock` (a clockid of clock_gettime: CLOCK_MONOTONIC,
 // CLOCK_BOOTTIME, CLOCK_TAI), or of the wall clock where that is CLOCK_REALTIME.

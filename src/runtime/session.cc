@@ -212,7 +212,7 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       program_(program),
       symbols_(symbols),
       unwind_tables_(machine, program),
-      resolver_(make_resolver(machine, program, symbols)),
+      resolver_(make_resolver(machine, program, symbols, options.shows_source)),
       cut_strings_{config.max_strlen, 0} {
   const bool has_ring = program.ring.valid();
   impl_ =

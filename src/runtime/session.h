@@ -58,6 +58,7 @@ struct SessionOptions {
   std::vector<uint32_t> unwound_pids;   // whose stacks shall be right from the first
   std::function<Status()> on_attached;  // lets the child of -c go
   bool is_dry_run = false;              // attach, then end
+  bool shows_source = false;            // user stacks show what debug information tells
   bool shows_ledger = false;            // at the end
   bool is_strict = false;               // where something was lost, the run has failed
   // Where events are made, not waited for: makes the next one; false when there are no more, which ends the run.

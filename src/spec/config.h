@@ -35,12 +35,12 @@ struct Config {
   bool cpp_demangle = true;
   bool lazy_symbolication = true;
   bool print_maps_on_exit = true;
-  bool show_debug_info = true;
   std::string license = "GPL";
   std::string str_trunc_trailer = "..";
   types::StackMode stack_mode = types::StackMode::kBpftrace;
   MissingProbes missing_probes = MissingProbes::kError;
   std::optional<UserSymbolCache> cache_user_symbols;
+  std::optional<bool> show_debug_info;  // source lines and inlined calls in stacks; unset: as the output format likes
   // How values are printed.
   bool print_zeros = true;
   bool print_addresses = false;

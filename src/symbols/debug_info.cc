@@ -1,5 +1,7 @@
 #include "symbols/debug_info.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -27,13 +29,18 @@ bool goes_by(std::string_view path, std::string_view wanted) {
   return path.size() == wanted.size() || wanted.starts_with('/') || path[path.size() - wanted.size() - 1] == '/';
 }
 
-std::string function_name(const Dwarf_Die& function) {
+std::string linkage_name(const Dwarf_Die& function) {
   for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
     std::optional<Dwarf_Attribute> found = dwarf::attribute(function, name);
     const char* text = found ? dwarf_formstring(&*found) : nullptr;
-    if (text != nullptr) return demangle(text, DemangleStyle::kName);
+    if (text != nullptr) return text;
   }
-  return std::string(dwarf::name_of(function));
+  return "";
+}
+
+std::string function_name(const Dwarf_Die& function) {
+  const std::string linked = linkage_name(function);
+  return linked.empty() ? std::string(dwarf::name_of(function)) : demangle(linked, DemangleStyle::kName);
 }
 
 // A result of a Go function stands among its parameters.
@@ -45,6 +52,14 @@ std::string_view producer_of(const Dwarf_Die& function) {
   std::optional<Dwarf_Attribute> found = unit ? dwarf::own_attribute(*unit, DW_AT_producer) : std::nullopt;
   const char* text = found ? dwarf_formstring(&*found) : nullptr;
   return text == nullptr ? "" : text;
+}
+
+// A source file's path; compilers leave relative ones as they were called with.
+std::string whole_path(const Dwarf_Die& unit, std::string_view file) {
+  std::optional<Dwarf_Attribute> found = dwarf::own_attribute(unit, DW_AT_comp_dir);
+  const char* directory = found ? dwarf_formstring(&*found) : nullptr;
+  if (file.empty() || file.starts_with('/') || directory == nullptr) return std::string(file);
+  return fmt::format("{}/{}", directory, file);
 }
 
 bool is_rust(const Dwarf_Die& type) {
@@ -185,6 +200,25 @@ Result<std::shared_ptr<DebugInfo>> DebugInfo::open(const ElfImage& image,
 }
 
 bool DebugInfo::knows(uint64_t address) const { return state_->file->function_at(address).has_value(); }
+
+std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
+  const dwarf::Unit* unit = state_->file->unit_at(address);
+  if (unit == nullptr) return {};
+  dwarf::SourceLine line = dwarf::line_at(unit->die, address);
+  const auto function = state_->file->function_at(address);
+  std::vector<SourceFrame> out;
+  if (!function && line.line != 0) out.push_back({"", whole_path(unit->die, line.file), line.line});
+  if (!function) return out;
+  const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(function->die, address);
+  for (size_t i = scopes.size(); i-- > 0;) {
+    if (i > 0 && !is_inlined(scopes[i])) continue;
+    std::string name = linkage_name(scopes[i]);
+    if (name.empty()) name = dwarf::name_of(scopes[i]);
+    out.push_back({std::move(name), whole_path(unit->die, line.file), line.line, i > 0});
+    if (i > 0) line = dwarf::call_line(scopes[i]);
+  }
+  return out;
+}
 
 std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, std::string_view inlined) {
   const auto site = dwarf::site_at(*state_->file, address);

@@ -48,6 +48,14 @@ struct Statement {
   std::string inlined_into;  // the function that has the code, where that is another one; else ""
 };
 
+// What the source has at an address: the function that has the code there, or one of which an inlined copy is there.
+struct SourceFrame {
+  std::string function;  // as linkers know it, where the compiler says that; "" in assembly
+  std::string file;      // the path of its source; "" where nothing tells
+  uint32_t line = 0;     // of the code, or of the call that the frame before was made of
+  bool is_inlined = false;
+};
+
 class DebugInfo {
  public:
   // Of a binary, or of its separate debug file. The error says how to get debug information where there is none.
@@ -57,6 +65,8 @@ class DebugInfo {
 
   // Whether a function is described that has code at the address.
   bool knows(uint64_t address) const;
+  // The innermost inlined copy at the address first, the function last; nothing where none is described.
+  std::vector<SourceFrame> frames_at(uint64_t address);
   // The arguments of the function at `address`, as they lie there; where `inlined` names a function of which an inlined
   // copy is there, that one's. Types go into `types`, which must always be the same one.
   std::vector<DebugVariable> arguments(types::Types& types, uint64_t address, std::string_view inlined);

@@ -65,6 +65,7 @@ struct Symbolizer::State {
   std::map<std::pair<dev_t, ino_t>, std::shared_ptr<AddressSpace>> programs;  // kPerProgram only
   std::map<FileKey, std::shared_ptr<const ElfFile>> files;
   std::shared_ptr<const ElfFile> vdso;
+  std::map<std::pair<std::shared_ptr<const ElfFile>, uint64_t>, std::vector<SourceFrame>> sources;  // linked addresses
 
   Process* snapshot(uint32_t pid, bool may_share);
   static bool runs_another_program(Process& process);
@@ -72,6 +73,13 @@ struct Symbolizer::State {
   Result<std::shared_ptr<const ElfFile>> open_file(const std::string& path);
   std::shared_ptr<const ElfFile> open_mapped(const Process& process, const Mapping& mapping);
   const ElfFile* file_of(const Process& process, CodeMapping& code);
+  struct FileAddress {
+    std::shared_ptr<const ElfFile> elf;
+    CodeMapping* code = nullptr;
+    uint64_t offset = 0;  // in the file
+    uint64_t linked = 0;
+  };
+  std::optional<FileAddress> find_in_file(Process& process, uint64_t address);
   std::optional<Symbol> find_in_files(Process& process, uint64_t address);
   static std::optional<Symbol> find_in_perf_map(Process& process, uint64_t address);
   std::string shown_name(const std::string& name) const { return options.demangle_cpp ? demangle(name) : name; }
@@ -166,16 +174,21 @@ const ElfFile* Symbolizer::State::file_of(const Process& process, CodeMapping& c
   return code.elf.get();
 }
 
-std::optional<Symbol> Symbolizer::State::find_in_files(Process& process, uint64_t address) {
+std::optional<Symbolizer::State::FileAddress> Symbolizer::State::find_in_file(Process& process, uint64_t address) {
   CodeMapping* code = process.space->find(address);
-  const ElfFile* elf = code == nullptr ? nullptr : file_of(process, *code);
-  if (elf == nullptr) return std::nullopt;
-  const uint64_t file_offset = address - code->mapping.start + code->mapping.file_offset;
-  const std::optional<uint64_t> linked = elf->address_of_offset(file_offset);
-  const std::optional<ElfSymbol> function = linked ? elf->function_at(*linked) : std::nullopt;
+  if (code == nullptr || file_of(process, *code) == nullptr) return std::nullopt;
+  const uint64_t offset = address - code->mapping.start + code->mapping.file_offset;
+  const std::optional<uint64_t> linked = code->elf->address_of_offset(offset);
+  if (!linked) return std::nullopt;
+  return FileAddress{code->elf, code, offset, *linked};
+}
+
+std::optional<Symbol> Symbolizer::State::find_in_files(Process& process, uint64_t address) {
+  const std::optional<FileAddress> place = find_in_file(process, address);
+  const std::optional<ElfSymbol> function = place ? place->elf->function_at(place->linked) : std::nullopt;
   if (!function) return std::nullopt;
-  const uint64_t offset = *linked - function->address;
-  return Symbol{shown_name(function->name), offset, code->mapping.path, address - offset};
+  const uint64_t offset = place->linked - function->address;
+  return Symbol{shown_name(function->name), offset, place->code->mapping.path, address - offset};
 }
 
 std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint64_t address) {
@@ -215,6 +228,26 @@ std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
   if (process == nullptr) return std::nullopt;
   if (std::optional<Symbol> found = state_->find_in_files(*process, address)) return found;
   return State::find_in_perf_map(*process, address);
+}
+
+std::vector<SourceFrame> Symbolizer::source(uint32_t pid, uint64_t address) {
+  Process* process = state_->process_for(pid, address);
+  const auto place = process == nullptr ? std::nullopt : state_->find_in_file(*process, address);
+  if (!place) return {};
+  const auto [known, is_new] = state_->sources.try_emplace({place->elf, place->linked});
+  if (!is_new) return known->second;
+  const auto debug = place->elf->debug_info();
+  if (!debug) return {};
+  known->second = (*debug)->frames_at(place->linked);
+  for (SourceFrame& frame : known->second) frame.function = state_->shown_name(frame.function);
+  return known->second;
+}
+
+std::optional<Symbolizer::FilePlace> Symbolizer::file_place(uint32_t pid, uint64_t address) {
+  Process* process = state_->process_for(pid, address);
+  const auto place = process == nullptr ? std::nullopt : state_->find_in_file(*process, address);
+  if (!place || place->elf->build_id().empty()) return std::nullopt;
+  return FilePlace{place->elf->build_id(), place->offset};
 }
 
 std::optional<std::string> Symbolizer::user_module(uint32_t pid, uint64_t address) {

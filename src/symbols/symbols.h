@@ -78,6 +78,15 @@ class Symbolizer {
 
   // The function that a process has at `address`: from its ELF files, the vdso, or a JIT's perf-PID.map.
   std::optional<Symbol> user(uint32_t pid, uint64_t address);
+  // What the source has there, the innermost inlined copy first, with names as `user` shows them; nothing without debug
+  // information.
+  std::vector<SourceFrame> source(uint32_t pid, uint64_t address);
+  // Where that is in a file that has a build id.
+  struct FilePlace {
+    std::string build_id;  // in hexadecimal
+    uint64_t offset = 0;   // bytes from the file's start
+  };
+  std::optional<FilePlace> file_place(uint32_t pid, uint64_t address);
   // The file (or "[vdso]", ...) mapped there, also where no symbol is known. Only executable mappings are kept.
   std::optional<std::string> user_module(uint32_t pid, uint64_t address);
   // What to add to the linked addresses of a file (ElfSymbol::address) in that process' memory; `path` is one of ours.

@@ -244,6 +244,12 @@ output::Resolver some_resolver() {
   resolver.user_symbol = [](uint32_t pid, uint64_t address) {
     return output::Frame{address, pid % 2 != 0 ? "g" : "", address % 3, "", "ab"};
   };
+  resolver.user_frames = [](uint32_t pid, uint64_t address, types::StackMode, bool is_caller) {
+    std::vector<output::Frame> out(1 + address % 2, {address, pid % 2 != 0 ? "g" : "", address % 3, "", "ab"});
+    out.front().file = is_caller ? "f\n.c" : "";
+    out.front().is_inlined = out.size() > 1;
+    return out;
+  };
   resolver.timestamp = [](std::string_view format, uint64_t ns, uint32_t) {
     return std::string(format) + std::to_string(ns);
   };

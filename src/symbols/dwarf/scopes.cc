@@ -132,9 +132,10 @@ std::vector<Row> first_of_blocks(const Dwarf_Die& function, std::vector<Row> row
 
 namespace {
 
-// The source file of a declaration; null where nothing tells. (dwarf_decl_file does not stand units without files.)
-const char* declaring_file(const Dwarf_Die& die) {
-  const std::optional<uint64_t> index = number(die, DW_AT_decl_file);
+// The source file that an attribute names; null where nothing tells. (dwarf_decl_file does not stand units without
+// files.)
+const char* file_by(const Dwarf_Die& die, unsigned attribute_name) {
+  const std::optional<uint64_t> index = number(die, attribute_name);
   std::optional<Dwarf_Die> unit = unit_of(die);
   Dwarf_Files* files = nullptr;
   size_t count = 0;
@@ -163,9 +164,24 @@ std::string lines_text(const std::map<uint32_t, bool>& lines) {
 
 }  // namespace
 
+SourceLine line_at(const Dwarf_Die& unit, uint64_t address) {
+  Dwarf_Line* line = dwarf_getsrc_die(const_cast<Dwarf_Die*>(&unit), address);
+  int number = 0;
+  if (line == nullptr || dwarf_lineno(line, &number) != 0 || number <= 0) return {};
+  const char* file = dwarf_linesrc(line, nullptr, nullptr);
+  return {file == nullptr ? std::string_view() : file, static_cast<uint32_t>(number)};
+}
+
+SourceLine call_line(const Dwarf_Die& inlined) {
+  const char* file = file_by(inlined, DW_AT_call_file);
+  const std::optional<uint64_t> line = number(inlined, DW_AT_call_line);
+  if (file == nullptr || !line) return {};
+  return {file, static_cast<uint32_t>(*line)};
+}
+
 ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable) {
   const std::vector<Range> described = described_ranges(variable.die);
-  const char* declared_in = declaring_file(variable.die);
+  const char* declared_in = file_by(variable.die, DW_AT_decl_file);
   std::map<uint32_t, bool> lines;  // of all statements there: is it readable
   for (const Row& row : first_of_blocks(site.function, statement_rows_in(file, site))) {
     if (declared_in != nullptr && row.file != declared_in) continue;

@@ -38,6 +38,16 @@ struct Row {
 std::vector<Row> statement_rows(const Dwarf_Die& unit);
 std::vector<Row> statement_rows_in(File& file, const Site& site);  // of its function
 
+// A place in the source; "" and 0 where nothing tells. The name lives as long as the File.
+struct SourceLine {
+  std::string_view file = {};
+  uint32_t line = 0;
+};
+// Of the code at an address of the unit.
+SourceLine line_at(const Dwarf_Die& unit, uint64_t address);
+// Where the call stood of which an inlined copy was made.
+SourceLine call_line(const Dwarf_Die& inlined);
+
 // Of rows of one function those to stop at: for each line the first in each block or inlined copy.
 std::vector<Row> first_of_blocks(const Dwarf_Die& function, std::vector<Row> rows);
 
