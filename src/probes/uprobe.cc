@@ -15,8 +15,8 @@
 // address are one probe.
 //
 // A uprobe runs in the thread that hit it and may be preempted there: two threads can be in the same program on one
-// CPU, so aggregations are atomic and scratch memory is taken by turns (lower/unit.cc). It may even sleep there, while a
-// page that the script reads is brought in (lower/read.cc): the program keeps its CPU and its scratch meanwhile.
+// CPU, so aggregations are atomic and scratch memory is taken by turns (lower/unit.cc). It may even sleep there, while
+// a page that the script reads is brought in (lower/read.cc): the program keeps its CPU and its scratch meanwhile.
 //
 // The kernel refuses what it cannot single-step, not what is in the midst of an instruction: boundaries are checked
 // here, by walking through the function. What needs debug information (arguments and variables by name, lines of the
@@ -51,6 +51,7 @@ class Binder {
     if (parts.size() == 1 && request_.config.pid)
       return in_file(fmt::format("/proc/{}/exe", *request_.config.pid), parts);
     if (parts.size() < 2 || parts.size() > 3) return wrong_form(request_, kRow.form, "uprobe:/bin/bash:readline");
+    if (has_wildcard(parts[0])) return in_files(parts[0], parts.subspan(1));
     const auto path = symbols::resolve_library(parts[0], request_.config.pid);
     if (!path) return environment_error(path.error());
     return in_file(*path, parts.subspan(1));
@@ -62,10 +63,27 @@ class Binder {
     return {};
   }
 
+  // Of many files most do not have the function, and some may be gone before they are read.
+  std::vector<spec::BoundProbe> in_files(const std::string& pattern, std::span<const std::string> place) {
+    is_one_of_many_ = true;
+    std::vector<spec::BoundProbe> all;
+    for (const std::string& path : symbols::find_libraries(pattern, request_.config.pid)) {
+      for (spec::BoundProbe& bound : in_file(path, place)) {
+        bound.probe.is_optional = true;
+        all.push_back(std::move(bound));
+      }
+    }
+    return all;
+  }
+
   std::vector<spec::BoundProbe> in_file(const std::string& path, std::span<const std::string> place) {
+    out_.clear();
     const auto file = request_.symbols->elf_file(path);
+    if (!file && is_one_of_many_) return {};
     if (!file) return environment_error(file.error());
     path_ = path;
+    // One program serves all files, but that arguments are elsewhere in those of Go.
+    shared_path_ = is_one_of_many_ && !(*file)->go_binary() ? "*" : path;
     const std::string& last = place.back();
     if (place.size() == 2 && place[0] == "cpp") {
       add_all(**file, (*file)->functions_by_demangled_name(last));
@@ -91,7 +109,7 @@ class Binder {
     const auto file = path ? request_.symbols->elf_file(*path) : tl::unexpected(path.error());
     const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
     if (!debug) return environment_error(debug.error());
-    path_ = *path;
+    path_ = shared_path_ = *path;
     const std::vector<symbols::Statement> statements = (*debug)->statements(place.file, place.line, place.column);
     if (statements.empty()) return no_statement(**debug, place);
     for (const symbols::Statement& statement : statements) {
@@ -144,7 +162,7 @@ class Binder {
       if (fields) described.back().share += kShapeBegin + shape;
     }
     if (wanted.retval && shapes.size() > 1) return std::move(out_);
-    if (described.empty() && problem) {
+    if (described.empty() && problem && !is_one_of_many_) {
       request_.diagnostics.error("no-debug-info", request_.point.span, problem->message, problem->hint);
     }
     return described;
@@ -186,6 +204,7 @@ class Binder {
   void add_function(const symbols::ElfFile& file, const std::string& text) {
     const Place place = split_place(text);
     const auto symbol = file.find_function(place.function);
+    if (!symbol && is_one_of_many_) return;
     if (!symbol) return place.offset == 0 && add_copies(file, text) ? void() : suggest(file, place.function);
     if (&kRow == &kUretprobe && place.offset > 0) {
       request_.diagnostics.error("offset-on-return", request_.point.span,
@@ -278,12 +297,14 @@ class Binder {
     if (offset > 0) bound.probe.name += fmt::format("+{}", offset);
     bound.probe.span = request_.point.span;
     const bool is_multi = request_.kernel.has(kernel::Feature::kUprobeMulti);
-    bound.share = is_multi ? "multi/" + path_ : "perf/" + bound.probe.name;
+    bound.share = is_multi ? "multi/" + shared_path_ : "perf/" + bound.probe.name;
     out_.push_back(std::move(bound));
   }
 
   spec::BindRequest& request_;
   std::string path_;
+  std::string shared_path_;      // whose probes share a program
+  bool is_one_of_many_ = false;  // of the files that a wildcard stands for
   std::vector<spec::BoundProbe> out_;
 };
 
@@ -347,12 +368,18 @@ Status attach(spec::AttachRequest& request) {
   return attach_uprobes(request, kIsReturn && first.number != kAtReturnInstruction);
 }
 
-std::shared_ptr<const symbols::ElfFile> listed_file(spec::ListRequest& request, std::string_view binary) {
-  const std::string target =
-      binary.empty() && request.config.pid ? fmt::format("/proc/{}/exe", *request.config.pid) : std::string(binary);
-  const auto path = symbols::resolve_library(target, request.config.pid);
-  const auto file = path ? request.symbols->elf_file(*path) : tl::unexpected(path.error());
-  return file ? *file : nullptr;
+std::vector<std::shared_ptr<const symbols::ElfFile>> listed_files(spec::ListRequest& request, std::string_view binary) {
+  const auto& pid = request.config.pid;
+  const std::string target = binary.empty() && pid ? fmt::format("/proc/{}/exe", *pid) : std::string(binary);
+  std::vector<std::string> paths;
+  if (has_wildcard(target))
+    paths = symbols::find_libraries(target, pid);
+  else if (auto path = symbols::resolve_library(target, pid))
+    paths.push_back(std::move(*path));
+  std::vector<std::shared_ptr<const symbols::ElfFile>> out;
+  for (const std::string& path : paths)
+    if (const auto file = request.symbols->elf_file(path)) out.push_back(*file);
+  return out;
 }
 
 // Statements as probes: with -v where each is, and what can be read there.
@@ -393,27 +420,33 @@ void add_listed(spec::ListRequest& request, const symbols::ElfFile& file, const 
 }
 
 template <const spec::Provider& kRow>
-std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
-  if (request.parts.empty() && !request.config.pid) return {};
-  if (const auto place = parse_line_place(request.parts)) {
-    const auto file = listed_file(request, place->binary);
-    const auto debug = file ? file->debug_info() : fail("");
-    if (!debug || &kRow == &kUretprobe) return {};
-    return list_statements(request, *file, **debug, (*debug)->statements(place->file, place->line, place->column));
-  }
-  const auto file = listed_file(request, request.parts.empty() ? "" : request.parts[0]);
-  if (!file) return {};
+void list_functions(spec::ListRequest& request, const symbols::ElfFile& file, std::vector<spec::ListedProbe>& out) {
   const std::string pattern = request.parts.size() < 2 ? "*" : request.parts.back();
   const bool is_cpp = request.parts.size() == 3 && request.parts[1] == "cpp";
   const std::vector<symbols::ElfSymbol> found =
-      is_cpp ? file->functions_by_demangled_name(pattern) : file->functions(pattern);
-  std::vector<spec::ListedProbe> out;
-  for (const symbols::ElfSymbol& symbol : found) add_listed<kRow>(request, *file, symbol, out);
-  const auto debug = request.verbose && found.size() == 1 && &kRow == &kUprobe ? file->debug_info() : fail("");
-  if (!debug) return out;
+      is_cpp ? file.functions_by_demangled_name(pattern) : file.functions(pattern);
+  for (const symbols::ElfSymbol& symbol : found) add_listed<kRow>(request, file, symbol, out);
+  const auto debug = request.verbose && found.size() == 1 && &kRow == &kUprobe ? file.debug_info() : fail("");
+  if (!debug) return;
   for (spec::ListedProbe& each :
-       list_statements(request, *file, **debug, (*debug)->statements_of(found.front().address)))
+       list_statements(request, file, **debug, (*debug)->statements_of(found.front().address)))
     out.push_back(std::move(each));
+}
+
+template <const spec::Provider& kRow>
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  if (request.parts.empty() && !request.config.pid) return {};
+  std::vector<spec::ListedProbe> out;
+  if (const auto place = parse_line_place(request.parts)) {
+    for (const auto& file : listed_files(request, place->binary)) {
+      const auto debug = file->debug_info();
+      if (debug && &kRow == &kUprobe)
+        out = list_statements(request, *file, **debug, (*debug)->statements(place->file, place->line, place->column));
+    }
+    return out;
+  }
+  for (const auto& file : listed_files(request, request.parts.empty() ? "" : request.parts[0]))
+    list_functions<kRow>(request, *file, out);
   return out;
 }
 
@@ -424,7 +457,11 @@ const spec::Provider kUprobe = {
     .aliases = {"u"},
     .doc =
         "Fires when a function of a program or library is entered, or at an instruction or a statement inside it. With "
-        "debug information, `args` has its arguments and `locals` the variables that can be read there.",
+        "debug information, `args` has its arguments and `locals` the variables that can be read there. BINARY is a "
+        "path, a "
+        "command in $PATH, the name of a library, `ARCHIVE!/PATH` of a library that lies uncompressed in a ZIP "
+        "archive, or a "
+        "wildcard: of a path, or of the names of the files that processes, or the one of -p, run and have loaded.",
     .form = "uprobe:BINARY:FUNCTION, uprobe:BINARY:FUNCTION+OFFSET, uprobe:BINARY:0xADDRESS or uprobe:BINARY@FILE:LINE",
     .bind = bind<kUprobe>,
     .context = context<false>,

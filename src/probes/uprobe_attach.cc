@@ -10,10 +10,19 @@
 #include "load/machine.h"
 #include "probes/common.h"
 #include "program/fired.h"
+#include "symbols/archive.h"
 
 namespace espy::probes {
 
 namespace {
+
+using program::ProbeId;
+
+// What one program is to be attached to in one file.
+struct InFile {
+  symbols::PlaceOnDisk place;
+  std::vector<ProbeId> probes;
+};
 
 constexpr uint32_t kAttachUprobeMulti = 48;  // BPF_TRACE_UPROBE_MULTI
 constexpr int kNotSupported = 524;           // ENOTSUPP, which the kernel returns but does not publish
@@ -53,15 +62,13 @@ bool can_be_stepped(int file, uint64_t offset) {
 // The probes whose instruction does not tell that it cannot be probed. With some the kernel does not notice, and the
 // traced program breaks; with the others, finding them by halves would cost a grace period each. Of a wildcard they are
 // left out.
-Result<std::vector<program::ProbeId>> possible_probes(spec::AttachRequest& request) {
+Result<std::vector<ProbeId>> possible_probes(const spec::AttachRequest& request, const InFile& wanted) {
   constexpr std::string_view kReason = "the kernel cannot step over the instruction there";
-  const program::Program& program = request.program;
-  const std::string& path = program.probes[request.probes.front()].target;
-  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::vector<program::ProbeId> out;
-  for (const program::ProbeId id : request.probes) {
-    const program::Probe& probe = program.probes[id];
-    if (!file.valid() || can_be_stepped(file.get(), probe.address)) {
+  const OwnedFd file(::open(wanted.place.path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<ProbeId> out;
+  for (const ProbeId id : wanted.probes) {
+    const program::Probe& probe = request.program.probes[id];
+    if (!file.valid() || can_be_stepped(file.get(), wanted.place.offset + probe.address)) {
       out.push_back(id);
     } else if (probe.is_optional) {
       request.machine.leave_out({probe.name, std::string(kReason)});
@@ -69,7 +76,55 @@ Result<std::vector<program::ProbeId>> possible_probes(spec::AttachRequest& reque
       return fail(fmt::format("cannot attach to {}: {}", probe.name, kReason), kNotSupported);
     }
   }
-  if (out.empty()) return fail(fmt::format("cannot attach to {}: {}", path, kReason), kNotSupported);
+  if (out.empty()) return fail(fmt::format("cannot attach to {}: {}", wanted.place.path, kReason), kNotSupported);
+  return out;
+}
+
+Status attach_each(const spec::AttachRequest& request, const InFile& wanted, bool is_return) {
+  for (const ProbeId id : TRY(possible_probes(request, wanted))) {
+    const program::Probe& probe = request.program.probes[id];
+    const uint64_t counter = probe.reference_counter;
+    TRY_STATUS(request.machine.attach_uprobe(request.program_id, wanted.place.path, wanted.place.offset + probe.address,
+                                             counter == 0 ? 0 : wanted.place.offset + counter, is_return,
+                                             request.config.pid, id.index));
+  }
+  return {};
+}
+
+Status attach_at_once(const spec::AttachRequest& request, const InFile& wanted, bool is_return) {
+  const program::Program& program = request.program;
+  load::UprobeMulti multi;
+  multi.path = wanted.place.path;
+  multi.is_return = is_return;
+  multi.pid = request.config.pid.value_or(0);
+  bool has_counters = false;
+  const std::vector<uint32_t> first = program::first_of_each_name(types::Kind::kProbeName, program.probes);
+  for (const ProbeId id : TRY(possible_probes(request, wanted))) {
+    const program::Probe& probe = program.probes[id];
+    const bool is_counted = probe.reference_counter != 0;
+    multi.offsets.push_back(wanted.place.offset + probe.address);
+    multi.reference_counters.push_back(is_counted ? wanted.place.offset + probe.reference_counter : 0);
+    multi.cookies.push_back(first[id.index]);
+    has_counters |= is_counted;
+  }
+  if (!has_counters) multi.reference_counters.clear();
+  std::vector<uint64_t> refused;
+  TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
+  for (const uint64_t cookie : refused) {
+    const ProbeId id{static_cast<uint32_t>(cookie)};
+    request.machine.leave_out({program.probes[id].name, "the kernel refuses the instruction there"});
+  }
+  return {};
+}
+
+// In the order of the probes.
+std::vector<std::pair<std::string, std::vector<ProbeId>>> by_target(const spec::AttachRequest& request) {
+  std::vector<std::pair<std::string, std::vector<ProbeId>>> out;
+  for (const ProbeId id : request.probes) {
+    const std::string& target = request.program.probes[id].target;
+    if (out.empty() || out.back().first != target) out.emplace_back(target, std::vector<ProbeId>());
+    out.back().second.push_back(id);
+  }
   return out;
 }
 
@@ -92,36 +147,24 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
 }
 
 Status attach_uprobes(spec::AttachRequest& request, bool is_return) {
-  const program::Program& program = request.program;
-  const std::vector<program::ProbeId> probes = TRY(possible_probes(request));
-  if (program.programs[request.program_id].expected_attach_type != kAttachUprobeMulti) {
-    for (const program::ProbeId id : probes) {
-      const program::Probe& probe = program.probes[id];
-      TRY_STATUS(request.machine.attach_uprobe(request.program_id, probe.target, probe.address, probe.reference_counter,
-                                               is_return, request.config.pid, id.index));
+  const auto attach = request.program.programs[request.program_id].expected_attach_type == kAttachUprobeMulti
+                          ? attach_at_once
+                          : attach_each;
+  Status problem;
+  bool is_attached = false;
+  for (auto& [target, probes] : by_target(request)) {
+    const auto place = symbols::place_on_disk(target);
+    const Status status = place ? attach(request, {*place, probes}, is_return) : Status(tl::unexpected(place.error()));
+    is_attached |= status.has_value();
+    if (status) continue;
+    problem = status;
+    for (const ProbeId id : probes) {
+      const program::Probe& probe = request.program.probes[id];
+      if (!probe.is_optional) return status;
+      request.machine.leave_out({probe.name, status.error().message});
     }
-    return {};
   }
-  load::UprobeMulti multi;
-  multi.path = program.probes[probes.front()].target;
-  multi.is_return = is_return;
-  multi.pid = request.config.pid.value_or(0);
-  bool has_counters = false;
-  const std::vector<uint32_t> first = program::first_of_each_name(types::Kind::kProbeName, program.probes);
-  for (const program::ProbeId id : probes) {
-    multi.offsets.push_back(program.probes[id].address);
-    multi.reference_counters.push_back(program.probes[id].reference_counter);
-    multi.cookies.push_back(first[id.index]);
-    has_counters |= program.probes[id].reference_counter != 0;
-  }
-  if (!has_counters) multi.reference_counters.clear();
-  std::vector<uint64_t> refused;
-  TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
-  for (const uint64_t cookie : refused) {
-    const program::ProbeId id{static_cast<uint32_t>(cookie)};
-    request.machine.leave_out({program.probes[id].name, "the kernel refuses the instruction there"});
-  }
-  return {};
+  return is_attached ? Status() : problem;
 }
 
 }  // namespace espy::probes

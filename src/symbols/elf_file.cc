@@ -203,6 +203,7 @@ const std::string& ElfFile::path() const { return state_->image.path(); }
 const std::string& ElfFile::build_id() const { return state_->build_id; }
 bool ElfFile::is_position_independent() const { return state_->image.type() == ET_DYN; }
 bool ElfFile::is_64bit() const { return state_->image.is_64bit(); }
+uint64_t ElfFile::start_in_file() const { return state_->image.start_in_file(); }
 uint16_t ElfFile::machine() const { return state_->image.machine(); }
 
 std::string ElfFile::debug_file_path() const {

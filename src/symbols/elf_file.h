@@ -49,7 +49,8 @@ class ElfFile {
   // Whether the kernel may load it anywhere: a PIE or a shared library. Otherwise virtual addresses are final.
   bool is_position_independent() const;
   bool is_64bit() const;
-  uint16_t machine() const;  // EM_X86_64, EM_AARCH64, ...
+  uint64_t start_in_file() const;  // see ElfImage
+  uint16_t machine() const;        // EM_X86_64, EM_AARCH64, ...
   // The separate file that completed the symbols, "" if none did. Looking for it is part of the question.
   std::string debug_file_path() const;
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/fd.h"
+#include "symbols/archive.h"
 
 namespace espy::symbols {
 
@@ -42,6 +43,12 @@ std::optional<RawSymbol> SymbolTable::at(size_t index) const {
 }
 
 Result<ElfImage> ElfImage::open(const std::string& path) {
+  if (const auto inside = split_archive_path(path)) {
+    const StoredFile file = TRY(find_stored_file(inside->archive, inside->name));
+    ElfImage image = TRY(from_bytes(TRY(read_stored_file(inside->archive, file)), path));
+    image.start_in_file_ = file.offset;
+    return image;
+  }
   // Not to wait for somebody at the other end, should the path lead to a FIFO.
   const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return fail_errno("cannot open " + path, errno);

@@ -63,6 +63,8 @@ class ElfImage {
   static Result<ElfImage> from_bytes(std::string bytes, std::string name);
 
   const std::string& path() const { return path_; }
+  // Where its first byte is in the file on disk: not 0 for one in an archive.
+  uint64_t start_in_file() const { return start_in_file_; }
   const std::vector<Segment>& segments() const { return segments_; }
   uint16_t type() const { return header_.e_type; }
   uint16_t machine() const { return header_.e_machine; }
@@ -91,6 +93,7 @@ class ElfImage {
   Elf_Scn* find_section(std::string_view name) const;
 
   std::string path_;
+  uint64_t start_in_file_ = 0;
   std::unique_ptr<std::string> bytes_;  // behind a pointer, so that moving the image leaves them in place
   OwnedElf elf_;
   GElf_Ehdr header_ = {};

@@ -1,18 +1,23 @@
 // The target of a uprobe, as people write it, to a path: resolve_library.
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "base/fd.h"
 #include "base/strings.h"
 #include "kernel/arch/arch.h"
+#include "symbols/archive.h"
 #include "symbols/ld_cache.h"
 #include "symbols/symbols.h"
 
@@ -23,8 +28,6 @@ bool is_file(const std::string& path) {
   struct stat status = {};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // Does `file`, say libssl.so.3 or libc-2.31.so, go by the name of `wanted`: itself, `libssl.so`, `libssl` or `ssl`?
 bool is_called(std::string_view file, std::string_view wanted) {
@@ -104,6 +107,11 @@ std::optional<std::string> find_in_default_directories(std::string_view name) {
 }
 
 Result<std::string> check_path(std::string_view name, std::optional<uint32_t> pid) {
+  if (const auto inside = split_archive_path(name)) {
+    const std::string archive = TRY(check_path(inside->archive, pid));
+    TRY(find_stored_file(archive, inside->name));
+    return fmt::format("{}!/{}", archive, inside->name);
+  }
   std::string path(name);
   if (pid && path.starts_with('/')) {
     std::string inside = "/proc/" + std::to_string(*pid) + "/root" + path;
@@ -119,7 +127,50 @@ Result<std::string> check_path(std::string_view name, std::optional<uint32_t> pi
   return path;
 }
 
+std::vector<std::string> paths_by_glob(const std::string& pattern) {
+  glob_t found = {};
+  std::vector<std::string> out;
+  if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0)
+    out.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  std::ranges::sort(out);
+  return out;
+}
+
+std::vector<uint32_t> all_processes() {
+  std::vector<uint32_t> out;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error))
+    if (const auto pid = parse_int(it->path().filename().string())) out.push_back(static_cast<uint32_t>(*pid));
+  return out;
+}
+
 }  // namespace
+
+std::vector<std::string> find_libraries(const std::string& pattern, std::optional<uint32_t> pid) {
+  std::vector<std::string> out;
+  std::set<std::pair<uint64_t, uint64_t>> seen;  // device, inode
+  if (pattern.find('/') != pattern.npos) {
+    for (std::string& path : paths_by_glob(pattern)) {
+      struct stat status = {};
+      const bool is_new = ::stat(path.c_str(), &status) == 0 && seen.emplace(status.st_dev, status.st_ino).second;
+      if (is_new && is_elf(path)) out.push_back(std::move(path));
+    }
+    return out;
+  }
+  for (const uint32_t process : pid ? std::vector{*pid} : all_processes()) {
+    const Result<std::vector<Mapping>> mappings = read_mappings(process);
+    if (!mappings) continue;
+    for (const Mapping& mapping : *mappings) {
+      if (!mapping.executable || mapping.deleted || !mapping.path.starts_with('/')) continue;
+      if (!glob_match(pattern, base_name(mapping.path))) continue;
+      if (!seen.emplace(mapping.device, mapping.inode).second) continue;
+      std::string path = reachable_path(process, mapping.path, mapping.inode);
+      if (is_elf(path)) out.push_back(std::move(path));
+    }
+  }
+  return out;
+}
 
 Result<std::string> resolve_library(std::string_view name_or_path, std::optional<uint32_t> pid) {
   const std::string_view name = name_or_path;

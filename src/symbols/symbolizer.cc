@@ -13,6 +13,7 @@
 // their way leads through the process and ends with it: deleted files (/proc/PID/map_files) and those of another
 // mount namespace (/proc/PID/root). These are opened as soon as the snapshot is taken. Keeping the namespace open
 // instead would be simpler, and would keep the file systems of every container that ever ran busy.
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "symbols/archive.h"
 #include "symbols/kernel_symbols.h"
 #include "symbols/process.h"
 #include "symbols/symbols.h"
@@ -34,12 +36,16 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kRefreshPause = std::chrono::milliseconds(100);
 constexpr auto kProgramCheckPause = std::chrono::milliseconds(10);
 
-// Device, inode and time of change (s, ns): a replaced file is another file, two paths to one file are not.
-using FileKey = std::array<uint64_t, 4>;
+// Device, inode, time of change (s, ns) and offset in an archive: a replaced file is another file, two paths to one
+// file are not.
+using FileKey = std::array<uint64_t, 5>;
 
-FileKey key_of(const struct stat& status) {
-  return {status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_mtim.tv_sec),
-          static_cast<uint64_t>(status.st_mtim.tv_nsec)};
+std::optional<FileKey> key_of(const std::string& path) {
+  const auto place = place_on_disk(path);
+  struct stat status = {};
+  if (!place || ::stat(place->path.c_str(), &status) != 0) return std::nullopt;
+  return FileKey{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_mtim.tv_sec),
+                 static_cast<uint64_t>(status.st_mtim.tv_nsec), place->offset};
 }
 
 std::string map_files_path(uint32_t pid, const Mapping& mapping) {
@@ -71,12 +77,14 @@ struct Symbolizer::State {
   static bool runs_another_program(Process& process);
   Process* process_for(uint32_t pid, uint64_t address);
   Result<std::shared_ptr<const ElfFile>> open_file(const std::string& path);
+  // The file, or, if it is an archive, what is stored in it there.
+  Result<std::shared_ptr<const ElfFile>> open_with_code(const std::string& path, uint64_t offset);
   std::shared_ptr<const ElfFile> open_mapped(const Process& process, const Mapping& mapping);
   const ElfFile* file_of(const Process& process, CodeMapping& code);
   struct FileAddress {
     std::shared_ptr<const ElfFile> elf;
     CodeMapping* code = nullptr;
-    uint64_t offset = 0;  // in the file
+    uint64_t offset = 0;  // in the ELF file
     uint64_t linked = 0;
   };
   std::optional<FileAddress> find_in_file(Process& process, uint64_t address);
@@ -135,13 +143,18 @@ Process* Symbolizer::State::process_for(uint32_t pid, uint64_t address) {
 }
 
 Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_file(const std::string& path) {
-  struct stat status = {};
-  if (::stat(path.c_str(), &status) == 0) {
-    if (const auto known = files.find(key_of(status)); known != files.end()) return known->second;
-  }
+  const std::optional<FileKey> key = key_of(path);
+  if (const auto known = key ? files.find(*key) : files.end(); known != files.end()) return known->second;
   auto file = std::make_shared<const ElfFile>(TRY(ElfFile::open(path, options.debug_directories)));
-  if (status.st_ino != 0) files[key_of(status)] = file;
+  if (key) files[*key] = file;
   return file;
+}
+
+Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_with_code(const std::string& path, uint64_t offset) {
+  auto file = open_file(path);
+  if (file) return file;
+  const auto stored = stored_file_at(path, offset);
+  return stored ? open_file(fmt::format("{}!/{}", path, stored->name)) : file;
 }
 
 std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& process, const Mapping& mapping) {
@@ -163,7 +176,7 @@ std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& pro
   if (!mapping.deleted) candidates.push_back(path);
   if (!mapping.deleted && has_inode(mapping.path)) candidates.push_back(mapping.path);
   for (const std::string& candidate : candidates) {
-    if (auto file = open_file(candidate)) return *file;
+    if (auto file = open_with_code(candidate, mapping.file_offset)) return *file;
   }
   return nullptr;
 }
@@ -177,7 +190,7 @@ const ElfFile* Symbolizer::State::file_of(const Process& process, CodeMapping& c
 std::optional<Symbolizer::State::FileAddress> Symbolizer::State::find_in_file(Process& process, uint64_t address) {
   CodeMapping* code = process.space->find(address);
   if (code == nullptr || file_of(process, *code) == nullptr) return std::nullopt;
-  const uint64_t offset = address - code->mapping.start + code->mapping.file_offset;
+  const uint64_t offset = address - code->mapping.start + code->mapping.file_offset - code->elf->start_in_file();
   const std::optional<uint64_t> linked = code->elf->address_of_offset(offset);
   if (!linked) return std::nullopt;
   return FileAddress{code->elf, code, offset, *linked};

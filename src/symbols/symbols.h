@@ -43,8 +43,12 @@ Result<std::vector<Mapping>> read_mappings(uint32_t pid);
 
 // The path that a user meant by the target of a uprobe: a path is taken as it is, `bash` is searched in $PATH,
 // `libc`, `libssl.so.3` or `c` among the libraries the loader knows. With a pid the files which that process maps
-// come first, and the path leads into its mount namespace.
+// come first, and the path leads into its mount namespace. "a.apk!/lib/b.so" is a file within an archive.
 Result<std::string> resolve_library(std::string_view name_or_path, std::optional<uint32_t> pid = std::nullopt);
+
+// The files that a target with wildcards stands for: a path is matched against the file system, a name against those of
+// the files that the process has code from, or, without a pid, any process. Each file once.
+std::vector<std::string> find_libraries(const std::string& pattern, std::optional<uint32_t> pid);
 
 // How long what is known of a process' mappings is believed.
 enum class CachePolicy {

@@ -1,0 +1,145 @@
+// An archive ends with a record that says where its directory is; the directory has an entry for each file, with the
+// place of a header that stands before the file's bytes.
+#include "symbols/archive.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "base/fd.h"
+
+namespace espy::symbols {
+namespace {
+
+constexpr std::string_view kEndSignature = "PK\5\6";
+constexpr uint32_t kEntrySignature = 0x02014b50;
+constexpr uint32_t kHeaderSignature = 0x04034b50;
+constexpr size_t kEndBytes = 22;
+constexpr size_t kEntryBytes = 46;
+constexpr size_t kHeaderBytes = 30;
+constexpr size_t kMaxCommentBytes = 0xffff;  // behind the end record
+constexpr std::string_view kSeparator = "!/";
+
+uint64_t number_at(std::string_view bytes, size_t at, size_t size) {
+  uint64_t out = 0;
+  for (size_t i = size; i > 0; --i) out = out << 8 | static_cast<uint8_t>(bytes[at + i - 1]);
+  return out;
+}
+
+struct Entry {
+  std::string name;
+  uint64_t header_offset = 0;
+  uint64_t size = 0;
+  bool is_stored = false;
+};
+
+class Archive {
+ public:
+  static Result<Archive> open(const std::string& path) {
+    Archive out;
+    out.path_ = path;
+    out.fd_ = OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!out.fd_.valid()) return fail_errno("cannot open " + path, errno);
+    struct stat status = {};
+    if (::fstat(out.fd_.get(), &status) == 0 && S_ISREG(status.st_mode))
+      out.size_ = static_cast<uint64_t>(status.st_size);
+    TRY_STATUS(out.read_directory());
+    return out;
+  }
+
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  // "" where not all of them are there.
+  std::string bytes(uint64_t offset, uint64_t size) const {
+    if (offset > size_ || size > size_ - offset) return {};
+    std::string out(size, '\0');
+    const ssize_t got = ::pread(fd_.get(), out.data(), size, static_cast<off_t>(offset));
+    return got == static_cast<ssize_t>(size) ? out : std::string();
+  }
+
+  Result<StoredFile> place(const Entry& entry) const {
+    if (!entry.is_stored)
+      return fail(fmt::format("{} in {} is compressed", entry.name, path_), 0,
+                  "only what is stored as it is can be mapped, and probed");
+    const std::string header = bytes(entry.header_offset, kHeaderBytes);
+    if (header.empty() || number_at(header, 0, 4) != kHeaderSignature) return broken();
+    const uint64_t names_bytes = number_at(header, 26, 2) + number_at(header, 28, 2);
+    return StoredFile{entry.name, entry.header_offset + kHeaderBytes + names_bytes, entry.size};
+  }
+
+ private:
+  tl::unexpected<Error> broken() const { return fail(path_ + " is not a ZIP archive"); }
+
+  Status read_directory() {
+    const uint64_t tail_bytes = std::min<uint64_t>(size_, kEndBytes + kMaxCommentBytes);
+    const std::string tail = bytes(size_ - tail_bytes, tail_bytes);
+    const size_t end = tail.rfind(kEndSignature);
+    if (end == std::string::npos || tail.size() - end < kEndBytes) return broken();
+    const std::string directory = bytes(number_at(tail, end + 16, 4), number_at(tail, end + 12, 4));
+    for (size_t at = 0; at + kEntryBytes <= directory.size();) {
+      if (number_at(directory, at, 4) != kEntrySignature) return broken();
+      const size_t name_bytes = number_at(directory, at + 28, 2);
+      Entry entry{directory.substr(at + kEntryBytes, name_bytes)};
+      entry.is_stored = number_at(directory, at + 10, 2) == 0;
+      entry.size = number_at(directory, at + 24, 4);
+      entry.header_offset = number_at(directory, at + 42, 4);
+      entries_.push_back(std::move(entry));
+      at += kEntryBytes + name_bytes + number_at(directory, at + 30, 2) + number_at(directory, at + 32, 2);
+    }
+    return {};
+  }
+
+  std::string path_;
+  OwnedFd fd_;
+  uint64_t size_ = 0;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+std::optional<ArchivePath> split_archive_path(std::string_view path) {
+  const size_t at = path.find(kSeparator);
+  if (at == std::string_view::npos || at == 0) return std::nullopt;
+  return ArchivePath{std::string(path.substr(0, at)), std::string(path.substr(at + kSeparator.size()))};
+}
+
+Result<StoredFile> find_stored_file(const std::string& archive, std::string_view name) {
+  const Archive opened = TRY(Archive::open(archive));
+  const auto found = std::ranges::find(opened.entries(), name, &Entry::name);
+  if (found == opened.entries().end()) return fail(fmt::format("{} has no file {}", archive, name), ENOENT);
+  return opened.place(*found);
+}
+
+Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset) {
+  const Archive opened = TRY(Archive::open(archive));
+  const Entry* nearest = nullptr;
+  for (const Entry& entry : opened.entries())
+    if (entry.header_offset <= offset && (nearest == nullptr || entry.header_offset > nearest->header_offset))
+      nearest = &entry;
+  if (nearest == nullptr) return fail(fmt::format("{} has no file at {:#x}", archive, offset));
+  StoredFile found = TRY(opened.place(*nearest));
+  if (offset < found.offset || offset - found.offset >= found.size)
+    return fail(fmt::format("{} has no file at {:#x}", archive, offset));
+  return found;
+}
+
+Result<std::string> read_stored_file(const std::string& archive, const StoredFile& file) {
+  const Archive opened = TRY(Archive::open(archive));
+  std::string out = opened.bytes(file.offset, file.size);
+  if (out.size() != file.size) return fail(fmt::format("{} in {} is not all there", file.name, archive));
+  return out;
+}
+
+Result<PlaceOnDisk> place_on_disk(const std::string& path) {
+  const auto inside = split_archive_path(path);
+  if (!inside) return PlaceOnDisk{path, 0};
+  const StoredFile file = TRY(find_stored_file(inside->archive, inside->name));
+  return PlaceOnDisk{inside->archive, file.offset};
+}
+
+}  // namespace espy::symbols

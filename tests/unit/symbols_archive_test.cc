@@ -1,0 +1,57 @@
+#include <gtest/gtest.h>
+
+#include "symbols/archive.h"
+#include "symbols_support.h"
+
+namespace espy::symbols {
+namespace {
+
+using testing::TempDir;
+
+// An archive without a comment that has one file, `a`, with `content`.
+std::string archive_of(const std::string& content, bool is_compressed) {
+  const auto number = [](uint64_t value, size_t size) {
+    std::string out;
+    for (size_t i = 0; i < size; ++i) out += static_cast<char>(value >> (8 * i));
+    return out;
+  };
+  const std::string common = number(20, 2) + number(0, 2) + number(is_compressed ? 8 : 0, 2) + number(0, 8) +
+                             number(content.size(), 4) + number(content.size(), 4) + number(1, 2) + number(0, 2);
+  const std::string header = "PK\3\4" + common + "a";
+  const std::string entry = "PK\1\2" + number(20, 2) + common + number(0, 10) + number(0, 4) + "a";
+  const std::string end = "PK\5\6" + number(0, 4) + number(1, 2) + number(1, 2) + number(entry.size(), 4) +
+                          number(header.size() + content.size(), 4) + number(0, 2);
+  return header + content + entry + end;
+}
+
+TEST(Archive, FindsWhatIsStored) {
+  const TempDir dir;
+  const std::string path = dir.write("a.zip", archive_of("content", false));
+  const auto found = find_stored_file(path, "a");
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->offset, 31u);
+  EXPECT_EQ(found->size, 7u);
+  EXPECT_EQ(read_stored_file(path, *found).value_or(""), "content");
+  EXPECT_EQ(stored_file_at(path, 31 + 6).value_or(StoredFile{}).name, "a");
+  EXPECT_FALSE(stored_file_at(path, 31 + 7));
+  EXPECT_EQ(place_on_disk(path + "!/a").value_or(PlaceOnDisk{}).offset, 31u);
+  EXPECT_EQ(place_on_disk(path).value_or(PlaceOnDisk{}).path, path);
+}
+
+TEST(Archive, RefusesTheRest) {
+  const TempDir dir;
+  const std::string stored = archive_of("content", false);
+  EXPECT_EQ(find_stored_file(dir.write("z", archive_of("content", true)), "a").error().message,
+            "a in " + dir.path("z") + " is compressed");
+  EXPECT_EQ(find_stored_file(dir.write("s", stored), "b").error().message, dir.path("s") + " has no file b");
+  EXPECT_EQ(find_stored_file(dir.write("t", "text"), "a").error().message, dir.path("t") + " is not a ZIP archive");
+  for (size_t size = 0; size < stored.size(); ++size)
+    EXPECT_FALSE(find_stored_file(dir.write("c", stored.substr(0, size)), "a"));
+  for (size_t front = 1; front < stored.size(); ++front) {  // offsets that lead elsewhere
+    const auto found = find_stored_file(dir.write("c", stored.substr(front)), "a");
+    EXPECT_TRUE(!found || !read_stored_file(dir.path("c"), *found)) << front;
+  }
+}
+
+}  // namespace
+}  // namespace espy::symbols
