@@ -91,6 +91,7 @@ spec::Config config_of(const Options& options) {
   config.warn_helper_errors = options.warn_helper_errors;
   config.keeps_ledger = options.verbose || options.strict;
   config.pid = options.pid;
+  config.follows = options.follow;
   config.pid_namespace = own_pid_namespace();
   return config;
 }

@@ -178,6 +178,8 @@ constexpr OptionRow kRows[] = {
      set_mode<Mode::kList>},
     {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
     {'c', "cmd", "COMMAND", "start this command when all is attached, and end when it ends", set_command},
+    {0, "follow", "", "with -p or -c: trace this process and those it starts, and end when all have ended",
+     set_flag<&Options::follow>},
     {'o', "output", "FILE", "write the output to this file", set_output},
     {'f', "format", "FORMAT",
      "text (default); json; trace: spans for chrome://tracing and Perfetto; folded or flame: maps keyed by stacks, as "
@@ -371,6 +373,8 @@ class Parser {
 
 Status check_combination(const Options& options) {
   if (options.pid && options.command) return fail("-p and -c cannot be used together");
+  if (options.follow && !options.pid && !options.command)
+    return fail("--follow needs a process to follow", 0, "-p PID, or -c COMMAND");
   const bool wants_target = options.mode == Mode::kDescribe || options.mode == Mode::kTrace;
   if (wants_target && options.targets.empty())
     return fail("there is nothing to look at", 0, "espy info vfs_read, espy trace 'vfs_read(count > 100, count)'");

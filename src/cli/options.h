@@ -46,6 +46,7 @@ struct Options {
   std::optional<uint32_t> pid;
   std::vector<uint32_t> unwound_pids;  // --dwarf-pid
   std::optional<std::string> command;
+  bool follow = false;
   std::optional<std::string> output_file;
   std::string format = "text";
   output::Buffering buffering = output::Buffering::kLine;

@@ -212,6 +212,8 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
     std::fputs(script_help(checked, e->sources[script].name).c_str(), stdout);
     return EXIT_SUCCESS;
   }
+  if (checked.config.follows && !e->kernel->find_struct(e->types, "task_struct").valid())
+    return fail("--follow needs the types of the kernel (BTF), which this kernel does not tell");
   e->symbols.configure(checked.config.cpp_demangle, cache_policy(checked.config));
 
   const size_t reported = e->diagnostics.all().size();

@@ -45,7 +45,7 @@ struct PerfEvent {
   uint32_t breakpoint_type = 0;
   int32_t pid = -1;              // -1: every process
   int32_t cpu = -1;              // -1: every CPU (only with a pid), else one
-  bool for_new_threads = false;  // also for threads that `pid`, which is a thread, starts from now on
+  bool for_new_threads = false;  // also for threads and processes that `pid`, a thread, starts from now on
   std::string path = {};         // what config1 points to: a uprobe's file, a kprobe's function
 };
 

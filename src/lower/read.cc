@@ -181,13 +181,6 @@ ValueId UnitLowering::read_string(ValueId destination, uint32_t capacity_bytes, 
       [&] { return ir().constant(0); });
 }
 
-ValueId Lowering::ids_in(const spec::PidNamespace& space) {
-  const ValueId ids = memory(8, "ids");
-  ir().call(Helper::get_ns_current_pid_tgid, {ir().constant(static_cast<int64_t>(space.device)),
-                                              ir().constant(static_cast<int64_t>(space.inode)), ids, ir().constant(8)});
-  return ids;
-}
-
 ValueId UnitLowering::current_task_field(std::initializer_list<std::string_view> path) {
   ValueId base = ir().call(Helper::get_current_task, {});
   TypeId type = kernel().find_struct(types(), "task_struct");

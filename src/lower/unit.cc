@@ -8,6 +8,7 @@
 
 #include "lower/frame.h"
 #include "lower/lower.h"
+#include "lower/processes.h"
 
 namespace espy::lower {
 namespace {
@@ -104,7 +105,7 @@ void UnitLowering::lower_entry() {
   }
   if (main_unit_.context.not_null) leave_if_null(*main_unit_.context.not_null);
   if (main_unit_.context.dispatch == spec::ProbeContext::Dispatch::kNumber) dispatch_by_number();
-  if (config().pid && main_unit_.context.is_limited_to_pid) skip_other_processes(*config().pid);
+  if (main_unit_.context.is_limited_to_pid) skip_other_processes(ir(), shared_);
   if (shared_.program.hits.stride_bytes > 0) count_hit();
 }
 
@@ -132,22 +133,6 @@ void UnitLowering::leave_if_null(const spec::Recipe& pointer) {
   ir().enter(leave);
   ir().ret(0);
   ir().enter(stay);
-}
-
-// `pid` is a number of the tracer's own pid namespace.
-void UnitLowering::skip_other_processes(uint32_t pid) {
-  ValueId tgid;
-  if (const auto& own = config().pid_namespace) {
-    tgid = ir().load(4, ids_in(*own), 4);
-  } else {
-    tgid = ir().binary(Op::k_shr, ir().call(Helper::get_current_pid_tgid, {}), 32);
-  }
-  const BlockId other = ir().add_block("other_process");
-  const BlockId same = ir().add_block("same_process");
-  ir().branch(Condition::eq, tgid, pid, same, other);
-  ir().enter(other);
-  ir().ret(0);
-  ir().enter(same);
 }
 
 // Several system calls are served by one program: those that nobody asked for must cost as little as can be.
@@ -385,6 +370,7 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
   shared.add_fixed_maps();
   if (checked.config.keeps_ledger) shared.add_hit_counters();
   shared.add_script_maps();
+  add_followed_map(shared);
   shared.choose_ring_size();
   for (const check::Unit& unit : checked.units) {
     if (!unit.action) continue;
@@ -398,6 +384,7 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
     for (const program::ProbeId probe : unit.probes) shared.program.probes[probe].program = id;
     UnitLowering(shared, unit).lower(id);
   }
+  add_followers(shared);
   shared.finish();
   return {std::move(shared.module), std::move(shared.program)};
 }

@@ -122,7 +122,6 @@ class UnitLowering : public Lowering {
   void leave_if_null(const spec::Recipe& pointer);
   void dispatch_by_number();
   void skip_compat_tasks();
-  void skip_other_processes(uint32_t pid);
   void count_hit();
   void lower_predicate();
   void fill_setup();

@@ -96,9 +96,10 @@ Status attach(spec::AttachRequest& request) {
     event.type = kIsHardware<kRow> ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
     event.config = found->config;
     event.period = probe.number;
-    if (request.config.pid) {  // each COUNT-th event of this process, and not those of all that happen to be its own
+    if (const auto only = request.config.only_process()) {
+      // Each COUNT-th event of this process, and not those of all that happen to be its own.
       event.for_new_threads = true;
-      for (const int32_t thread : threads_of(*request.config.pid)) {
+      for (const int32_t thread : threads_of(*only)) {
         event.pid = thread;
         TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
       }

@@ -96,7 +96,7 @@ Status attach_at_once(const spec::AttachRequest& request, const InFile& wanted, 
   load::UprobeMulti multi;
   multi.path = wanted.place.path;
   multi.is_return = is_return;
-  multi.pid = request.config.pid.value_or(0);
+  multi.pid = request.config.only_process_for_kernel().value_or(0);
   bool has_counters = false;
   const std::vector<uint32_t> first = program::first_of_each_name(types::Kind::kProbeName, program.probes);
   for (const ProbeId id : TRY(possible_probes(request, wanted))) {

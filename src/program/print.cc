@@ -125,6 +125,8 @@ std::string print(const Program& program, const types::Types& types) {
   for (const ScriptMap& map : program.script_maps) out += print_script_map(map, types);
   for (const EventId id : program.events.ids()) out += print_event(id, program.events[id], types);
   for (const ProgramId id : program.programs.ids()) out += print_program(id, program.programs[id]);
+  for (const auto& [tracepoint, id] : program.following.programs)
+    out += fmt::format("follows {} program=p{}\n", tracepoint, id.index);
   for (const ProbeId id : program.probes.ids()) out += print_probe(id, program.probes[id]);
   return out;
 }

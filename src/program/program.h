@@ -223,6 +223,12 @@ struct Program {
 
   // One STACK_TRACE map per shape of stack, by the stack's type.
   std::vector<std::pair<types::TypeId, MapId>> stacks;
+  // --follow: a u64 for each process that was started, by its u32 number: not 0 while it lives; and the programs that
+  // keep them, by the raw tracepoint that each is for. The map is invalid where nobody is followed.
+  struct Following {
+    MapId processes;
+    std::vector<std::pair<std::string, ProgramId>> programs;
+  } following;
   // Where user stacks are unwound by tables (program/unwind.h); invalid where the script takes none, or cannot.
   struct Unwinding {
     MapId files, cells;

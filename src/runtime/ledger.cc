@@ -66,6 +66,8 @@ output::Ledger make_ledger(load::Machine& machine, const program::Program& progr
   }
   for (const output::ActionAccount& action : ledger.actions)
     for (size_t kind = 0; kind < output::kLossKinds; ++kind) ledger.totals[kind] += action.losses[kind];
+  // Programs without probes are espy's own.
+  std::erase_if(ledger.actions, [](const output::ActionAccount& action) { return action.probes.empty(); });
   of_kind(ledger.totals, LossKind::kRecord) = seen.lost_records;
   of_kind(ledger.totals, LossKind::kString) = seen.cut_strings.count;
   for (const load::Machine::LeftOut& each : machine.left_out()) ledger.left_out.push_back({each.name, each.reason});

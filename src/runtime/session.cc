@@ -370,6 +370,8 @@ class Run {
       const program::Probe& probe = program.probes[id];
       if (!is_edge(provider(probe)) && !is_on_signal(provider(probe))) by_program[probe.program].push_back(id);
     }
+    for (const auto& [tracepoint, id] : program.following.programs)
+      TRY_STATUS(machine_.attach_raw_tracepoint(id, tracepoint, 0));
     for (const auto& [program_id, probes] : by_program) {
       const program::Probe& first = program.probes[probes.front()];
       spec::AttachRequest request{machine_, program, program_id, probes, session_.config()};
@@ -458,7 +460,16 @@ Status Session::play(const std::function<Result<bool>()>& next_event) {
   return {};
 }
 
-// Until exit(), a signal, or the end of the watched process.
+bool Session::has_followed_process() {
+  bool is_one_alive = false;
+  impl_->machine.for_each(program_.following.processes,
+                          [&](std::span<const std::byte>, std::span<const std::byte> value) {
+                            is_one_alive |= std::ranges::any_of(value, [](std::byte b) { return b != std::byte{}; });
+                          });
+  return is_one_alive;
+}
+
+// Until exit(), a signal, or the end of the watched process, and of those that it started where they are followed.
 Status Session::loop(int signal_fd) {
   if (impl_->options.next_event) return play(impl_->options.next_event);
   const OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
@@ -474,16 +485,21 @@ Status Session::loop(int signal_fd) {
   const std::vector<int> walks = impl_->machine.walks();
   for (const int walk : walks) watch(epoll.get(), walk);
   size_t walking = walks.size();
-  // What became readable ends the run, except a walk while others go on.
+  bool is_orphaned = false;  // of those that are followed the first has ended
+  const bool follows = program_.following.processes.valid();
+  // What became readable ends the run, except a walk while others go on, and a process that is followed by others.
   const auto is_end = [&](int fd) {
-    if (std::ranges::find(walks, fd) == walks.end()) return true;
+    const bool is_walk = std::ranges::find(walks, fd) != walks.end();
+    if (!is_walk && (fd == signal_fd || !follows)) return true;
     ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, fd, nullptr);
-    return --walking == 0;
+    is_orphaned |= !is_walk;
+    return is_walk && --walking == 0;
   };
   int timeout_ms = kBusyPollMs;
   while (!impl_->exit_requested && out_.status()) {
     epoll_event event = {};
-    const bool is_ready = ::epoll_wait(epoll.get(), &event, 1, program_.ring.valid() ? timeout_ms : -1) > 0;
+    const bool is_ready =
+        ::epoll_wait(epoll.get(), &event, 1, program_.ring.valid() || is_orphaned ? timeout_ms : -1) > 0;
     const bool is_signal = is_ready && event.data.fd == signal_fd;
     const bool is_user_signal = is_signal && take_signal(signal_fd) == SIGUSR1;
     if (is_user_signal) TRY_STATUS(Run(*this, impl_->machine, impl_->registry, impl_->options).run_signal_probes());
@@ -492,6 +508,7 @@ Status Session::loop(int signal_fd) {
     out_.batch_end();
     // exit() sets the flag besides sending a record, which may have found no room.
     if (is_over || (count == 0 && has_exit_flag())) break;
+    if (is_orphaned && count == 0 && !has_followed_process()) break;
     timeout_ms = count > 0 ? kBusyPollMs : std::min(timeout_ms * 2, kIdlePollMs);
   }
   return {};

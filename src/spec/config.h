@@ -71,6 +71,12 @@ struct Config {
       pid_namespace;       // the tracer's own, in which `pid` and the builtins count; unset: the first
   bool has_child = false;  // -c
   uint32_t child_pid = 0;
+  bool follows = false;  // --follow: what that process starts is traced as well
+
+  // The process that probes are limited to, perhaps with those that it starts; nothing where they are not.
+  std::optional<uint32_t> only_process() const { return !pid && follows && has_child ? std::optional(child_pid) : pid; }
+  // What the kernel's own filters, which know nothing of what is started, may be given.
+  std::optional<uint32_t> only_process_for_kernel() const { return follows ? std::nullopt : pid; }
 };
 
 }  // namespace espy::spec

@@ -1,0 +1,154 @@
+// --follow is a map and three small programs. The map has a key for each process that the traced one, or one of these,
+// has started: its number in the kernel's first pid namespace, in whatever namespace it is, so that a container that is
+// started is followed as well. The first process itself has no key: its number is in the code.
+//
+//   sched_process_fork  before the new process runs for the first time, it gets a key
+//   sched_process_exit  of its last thread: its value becomes 0, by which espy knows that it need not wait for it
+//   sched_process_free  nothing of it can fire any more: the key goes, before another process gets the number
+#include "lower/processes.h"
+
+#include <functional>
+#include <string>
+
+#include "lower/lowering.h"
+
+namespace espy::lower {
+namespace {
+
+using ir::BlockId;
+using ir::Builder;
+using ir::Condition;
+using ir::Helper;
+using ir::Op;
+using ir::ValueId;
+
+constexpr uint32_t kMostProcesses = 65536;
+constexpr uint64_t kAlive = 1;
+
+ValueId process(Builder& ir) { return ir.binary(Op::k_shr, ir.call(Helper::get_current_pid_tgid, {}), 32); }
+
+ValueId key_of(Builder& ir, ValueId process) {
+  const ValueId key = ir.slot(ir.add_slot(8, 8, "process"));
+  ir.store(4, key, process);
+  return key;
+}
+
+// A program on a raw tracepoint, whose `body` leaves by return.
+class Follower {
+ public:
+  Follower(Shared& shared, std::string_view tracepoint, const std::function<void(Follower&)>& body)
+      : shared_(shared), function_{.name = std::string(tracepoint)}, ir_(function_) {
+    program_ = shared.program.programs.add({.name = std::string(tracepoint)});
+    ir_.enter(ir_.add_block("entry"));
+    body(*this);
+    ir_.ret(0);
+    const ir::FunctionId id = shared.module.functions.add(std::move(function_));
+    shared.module.units.push_back({program_, {id}});
+    shared.program.following.programs.emplace_back(tracepoint, program_);
+  }
+
+  Builder& ir() { return ir_; }
+  ValueId map() { return ir_.map(shared_.program.following.processes); }
+  ValueId argument(uint32_t index) { return ir_.load(8, ir_.context(), index * 8); }
+
+  // Goes on in a block of its own where the condition holds, else ends the program.
+  void only_if(Condition condition, ValueId a, ValueId b) {
+    const BlockId stay = ir_.add_block();
+    const BlockId leave = ir_.add_block();
+    ir_.branch(condition, a, b, stay, leave);
+    ir_.enter(leave);
+    ir_.ret(0);
+    ir_.enter(stay);
+  }
+
+  // A member of the struct at `base`, of 4 or 8 bytes.
+  ValueId member(ValueId base, std::string_view struct_name, std::string_view name, uint8_t size_bytes) {
+    const TypeId type = shared_.kernel.find_struct(shared_.types, std::string(struct_name));
+    shared_.kernel.complete(shared_.types, type);
+    const auto found = types::find_member(shared_.types, type, name);
+    const ValueId copy = ir_.slot(ir_.add_slot(8, 8, std::string(name)));
+    const ValueId address = ir_.binary(Op::k_add, base, found ? found->offset_bits / 8 : 0);
+    ir_.call(Helper::probe_read_kernel, {copy, ir_.constant(size_bytes), address});
+    return ir_.load(size_bytes, copy);
+  }
+
+  void count_loss(std::string_view what) {
+    const uint32_t offset = shared_.loss_counter(program::LossKind::kUpdate, program_, what);
+    ir_.atomic_add(8, ir_.map_value(shared_.program.globals, offset), ir_.constant(1));
+  }
+
+ private:
+  Shared& shared_;
+  ir::Function function_;
+  Builder ir_;
+  program::ProgramId program_;
+};
+
+}  // namespace
+
+ValueId ids_in(Builder& ir, const spec::PidNamespace& space) {
+  const ValueId ids = ir.slot(ir.add_slot(8, 8, "ids"));
+  ir.call(Helper::get_ns_current_pid_tgid, {ir.constant(static_cast<int64_t>(space.device)),
+                                            ir.constant(static_cast<int64_t>(space.inode)), ids, ir.constant(8)});
+  return ids;
+}
+
+ValueId Lowering::ids_in(const spec::PidNamespace& space) { return lower::ids_in(ir(), space); }
+
+void skip_other_processes(Builder& ir, const Shared& shared) {
+  const spec::Config& config = shared.checked.config;
+  const auto only = config.only_process();
+  if (!only) return;
+  const BlockId other = ir.add_block("other_process");
+  const BlockId same = ir.add_block("same_process");
+  const ValueId number = config.pid_namespace ? ir.load(4, ids_in(ir, *config.pid_namespace), 4) : process(ir);
+  if (const MapId started = shared.program.following.processes; started.valid()) {
+    const BlockId maybe = ir.add_block("maybe_started");
+    ir.branch(Condition::eq, number, *only, same, maybe);
+    ir.enter(maybe);
+    const ValueId found = ir.call(Helper::map_lookup_elem, {ir.map(started), key_of(ir, process(ir))});
+    ir.branch(Condition::ne, found, 0, same, other);
+  } else {
+    ir.branch(Condition::eq, number, *only, same, other);
+  }
+  ir.enter(other);
+  ir.ret(0);
+  ir.enter(same);
+}
+
+void add_followed_map(Shared& shared) {
+  if (!shared.checked.config.follows) return;
+  shared.program.following.processes =
+      shared.program.maps.add({.name = "processes", .kind = program::MapKind::kHash, .max_entries = kMostProcesses});
+}
+
+void add_followers(Shared& shared) {
+  if (!shared.checked.config.follows) return;
+  Follower(shared, "sched_process_fork", [&](Follower& f) {  // (parent, child); the parent runs
+    skip_other_processes(f.ir(), shared);
+    const ValueId started = f.member(f.argument(1), "task_struct", "tgid", 4);
+    f.only_if(Condition::ne, started, process(f.ir()));  // else it is a thread
+    const ValueId alive = f.ir().slot(f.ir().add_slot(8, 8, "alive"));
+    f.ir().store(8, alive, f.ir().constant(kAlive));
+    const ValueId failed =
+        f.ir().call(Helper::map_update_elem, {f.map(), key_of(f.ir(), started), alive, f.ir().constant(0)});
+    f.only_if(Condition::ne, failed, f.ir().constant(0));
+    f.count_loss("processes that were started could not be followed, there were too many at a time");
+  });
+  Follower(shared, "sched_process_exit", [](Follower& f) {  // (task)
+    const ValueId task = f.argument(0);
+    const ValueId process = f.member(task, "task_struct", "tgid", 4);
+    const ValueId found = f.ir().call(Helper::map_lookup_elem, {f.map(), key_of(f.ir(), process)});
+    f.only_if(Condition::ne, found, f.ir().constant(0));
+    const ValueId threads = f.member(f.member(task, "task_struct", "signal", 8), "signal_struct", "live", 4);
+    f.only_if(Condition::eq, threads, f.ir().constant(0));
+    f.ir().store(8, found, f.ir().constant(0));
+  });
+  Follower(shared, "sched_process_free", [](Follower& f) {  // (task)
+    const ValueId process = f.member(f.argument(0), "task_struct", "tgid", 4);
+    f.only_if(Condition::eq, process, f.member(f.argument(0), "task_struct", "pid", 4));
+    f.ir().call(Helper::map_delete_elem, {f.map(), key_of(f.ir(), process)});
+  });
+}
+
+}  // namespace espy::lower

@@ -1,0 +1,22 @@
+// Which processes a program acts in: with -p in that one, with --follow also in those that it has started since, and
+// those that they have; else in all.
+#pragma once
+
+#include "ir/builder.h"
+#include "lower/shared.h"
+
+namespace espy::lower {
+
+// The current thread's and process' numbers in a namespace: the address of u32 pid, u32 tgid; zeros where it is not in
+// it.
+ir::ValueId ids_in(ir::Builder& ir, const spec::PidNamespace& space);
+
+// Ends the program here where the current process is not one of them.
+void skip_other_processes(ir::Builder& ir, const Shared& shared);
+
+// With --follow: the map of the processes that were started; before any program is made.
+void add_followed_map(Shared& shared);
+// ... and the programs that keep it. The kernel must tell its types.
+void add_followers(Shared& shared);
+
+}  // namespace espy::lower
