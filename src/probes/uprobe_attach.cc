@@ -86,7 +86,7 @@ Status attach_each(const spec::AttachRequest& request, const InFile& wanted, boo
     const uint64_t counter = probe.reference_counter;
     TRY_STATUS(request.machine.attach_uprobe(request.program_id, wanted.place.path, wanted.place.offset + probe.address,
                                              counter == 0 ? 0 : wanted.place.offset + counter, is_return,
-                                             request.config.pid, id.index));
+                                             request.config.only_process_for_kernel(), id.index));
   }
   return {};
 }
