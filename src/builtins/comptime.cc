@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
+#include "load/bpf.h"
 #include "output/format.h"
 
 namespace espy::builtins {
@@ -51,6 +52,13 @@ TypeId check_is_literal(Checker& checker, const CallSite& call) {
 TypeId check_kfunc(Checker& checker, const CallSite& call) {
   const auto name = checker.text(call.arguments[0]);
   return answer(checker, call, name && checker.kernel().kfunc_id(*name).has_value());
+}
+
+// Which programs may call a function is written down nowhere: the verifier is asked.
+TypeId check_kfunc_allowed(Checker& checker, const CallSite& call) {
+  const auto name = checker.text(call.arguments[0]);
+  const uint32_t type = load::number_of(checker.unit().context.kind);
+  return answer(checker, call, name && checker.kernel().is_kfunc_allowed(*name, type));
 }
 
 // ---- config: the configuration variables, as a record of constants
@@ -275,9 +283,8 @@ constexpr spec::Builtin kRows[] = {
      .check = check_kfunc,
      .example = "begin { print(kfunc_exist(\"bpf_no_such_function\")); }"},
     {.sig = "any kfunc_allowed(literal string name)",
-     .doc = "True if the kernel offers this function to programs. Which types of programs may call it is not written "
-            "down anywhere; the kernel says so when it loads them.",
-     .check = check_kfunc,
+     .doc = "True if the kernel lets the probes of this action call this function; found by trying.",
+     .check = check_kfunc_allowed,
      .example = "begin { print(kfunc_allowed(\"bpf_no_such_function\")); }"},
     {.sig = "void fail(literal string format, ...)",
      .doc = "Refuses to compile with this message, made of constants as printf() does, where it is not in a branch "

@@ -126,9 +126,12 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
   const std::vector<kernel::Feature> disabled = TRY(parse_features(options.disabled_features));
   auto machine = load::open_linux();
   load::Machine* tried = machine.get();
-  auto kernel = TRY(kernel::open_kernel("/", [tried, disabled](kernel::Feature feature) {
+  kernel::Tries tries;
+  tries.feature = [tried, disabled](kernel::Feature feature) {
     return std::ranges::find(disabled, feature) == disabled.end() && tried->try_feature(feature);
-  }));
+  };
+  tries.kfunc = [tried](uint32_t kfunc, uint32_t program_type) { return tried->try_kfunc(kfunc, program_type); };
+  auto kernel = TRY(kernel::open_kernel("/", std::move(tries)));
   if (!options.traceable_functions.empty()) TRY_STATUS(kernel->use_traceable_functions(options.traceable_functions));
   return make_environment(options, std::move(machine), std::move(kernel));
 }

@@ -30,12 +30,11 @@ std::string_view keyword(BtfKind kind) {
 
 }  // namespace
 
-DirectoryKernel::DirectoryKernel(std::string root, const Arch& arch, uint32_t cpu_count,
-                                 std::function<bool(Feature)> probe)
+DirectoryKernel::DirectoryKernel(std::string root, const Arch& arch, uint32_t cpu_count, Tries tries)
     : root_(std::move(root)),
       arch_(arch),
       cpu_count_(cpu_count),
-      probe_(std::move(probe)),
+      tries_(std::move(tries)),
       btf_(root_ + "/sys/kernel/btf") {}
 
 Status DirectoryKernel::use_btf_file(const std::string& path) {
@@ -45,7 +44,7 @@ Status DirectoryKernel::use_btf_file(const std::string& path) {
 
 bool DirectoryKernel::has(Feature feature) {
   const auto [entry, is_new] = features_.try_emplace(feature, false);
-  if (is_new) entry->second = probe_(feature);
+  if (is_new) entry->second = tries_.feature(feature);
   return entry->second;
 }
 
@@ -299,6 +298,11 @@ std::optional<uint32_t> DirectoryKernel::kfunc_id(std::string_view name) {
   const auto id = record ? std::optional(record->id) : std::nullopt;
   kfuncs_.emplace(name, id);
   return id;
+}
+
+bool DirectoryKernel::is_kfunc_allowed(std::string_view name, uint32_t program_type) {
+  const auto id = kfunc_id(name);
+  return id && (!tries_.kfunc || tries_.kfunc(*id, program_type));
 }
 
 std::optional<TypeLocation> DirectoryKernel::btf_location(const Types& types, TypeId struct_type) {

@@ -16,7 +16,7 @@ namespace espy::kernel {
 class DirectoryKernel : public Kernel {
  public:
   // `root` has no slash at its end: "" for the running kernel.
-  DirectoryKernel(std::string root, const Arch& arch, uint32_t cpu_count, std::function<bool(Feature)> probe);
+  DirectoryKernel(std::string root, const Arch& arch, uint32_t cpu_count, Tries tries);
 
   // Takes the kernel's types from this file instead of /sys/kernel/btf/vmlinux.
   Status use_btf_file(const std::string& path);
@@ -44,6 +44,7 @@ class DirectoryKernel : public Kernel {
   std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) override;
   std::vector<std::string> raw_tracepoints(std::string_view glob) override;
   std::optional<uint32_t> kfunc_id(std::string_view name) override;
+  bool is_kfunc_allowed(std::string_view name, uint32_t program_type) override;
   std::optional<TypeLocation> btf_location(const types::Types& types, types::TypeId struct_type) override;
 
   std::vector<std::string> tracepoints(std::string_view category_glob, std::string_view event_glob) override;
@@ -66,7 +67,7 @@ class DirectoryKernel : public Kernel {
   std::string root_;
   const Arch& arch_;
   uint32_t cpu_count_;
-  std::function<bool(Feature)> probe_;
+  Tries tries_;
   std::map<Feature, bool> features_;
   std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;
   std::map<std::string, std::optional<uint32_t>, std::less<>> kfuncs_;

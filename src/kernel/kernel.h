@@ -102,6 +102,8 @@ class Kernel {
   virtual std::vector<std::string> raw_tracepoints(std::string_view glob) = 0;  // "sched_switch"
   // The id of kfunc NAME in vmlinux BTF, for BPF_PSEUDO_KFUNC_CALL; nothing where the kernel has none.
   virtual std::optional<uint32_t> kfunc_id(std::string_view name) = 0;
+  // Whether programs of a type (enum bpf_prog_type) may call it; a recorded kernel allows what it has.
+  virtual bool is_kfunc_allowed(std::string_view name, uint32_t /*program_type*/) { return kfunc_id(name).has_value(); }
   // The ids of a vmlinux struct, for typed casts; nothing for a script's own type.
   virtual std::optional<TypeLocation> btf_location(const types::Types& types, types::TypeId struct_type) = 0;
 
@@ -120,9 +122,15 @@ class Kernel {
   virtual std::optional<uint64_t> symbol_address(std::string_view name) = 0;
 };
 
-// The kernel under `root` ("/" for this machine). `probe` answers has(); results are cached here. Fails only if `root`
-// does not exist: missing BTF or tracefs shows in the answers.
-Result<std::unique_ptr<Kernel>> open_kernel(std::string root, std::function<bool(Feature)> probe);
+// What is found by trying.
+struct Tries {
+  std::function<bool(Feature)> feature;
+  std::function<bool(uint32_t kfunc, uint32_t program_type)> kfunc = {};  // without: all may be called
+};
+
+// The kernel under `root` ("/" for this machine). Results of `tries` are cached here. Fails only if `root` does not
+// exist: missing BTF or tracefs shows in the answers.
+Result<std::unique_ptr<Kernel>> open_kernel(std::string root, Tries tries);
 
 // The kernel recorded in `directory` (tests/kernels/README.md has the form); has() reads its `features` file.
 Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& directory);

@@ -23,11 +23,11 @@ uint32_t count_cpus(const std::string& root) {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> open_kernel(std::string root, std::function<bool(Feature)> probe) {
+Result<std::unique_ptr<Kernel>> open_kernel(std::string root, Tries tries) {
   while (root.ends_with('/')) root.pop_back();
   struct stat status = {};
   if (stat((root + "/").c_str(), &status) != 0) return fail_errno(root, errno);
-  auto kernel = std::make_unique<DirectoryKernel>(root, host_arch(), count_cpus(root), std::move(probe));
+  auto kernel = std::make_unique<DirectoryKernel>(root, host_arch(), count_cpus(root), std::move(tries));
   const char* types = std::getenv("BPFTRACE_BTF");
   const Status taken = types != nullptr ? kernel->use_btf_file(types) : Status();
   if (!taken) return fail("BPFTRACE_BTF: " + taken.error().message, taken.error().code);

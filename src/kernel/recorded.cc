@@ -33,7 +33,7 @@ Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& director
     features.insert(*feature);
   }
   return std::make_unique<DirectoryKernel>(directory, *known, static_cast<uint32_t>(*cpus),
-                                           [features](Feature feature) { return features.contains(feature); });
+                                           Tries{[features](Feature feature) { return features.contains(feature); }});
 }
 
 }  // namespace espy::kernel

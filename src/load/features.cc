@@ -163,6 +163,29 @@ bool LinuxMachine::try_helper(uint32_t helper, uint32_t program_type) {
          std::strstr(log.c_str(), "cannot use helper") == nullptr && log[0] != '\0';
 }
 
+// The call has no arguments, so most are refused in any case, but the log tells one that is forbidden. A tracing
+// program has to be for something: here for the iterator over tasks, which all kernels have.
+bool LinuxMachine::try_kfunc(uint32_t btf_id, uint32_t program_type) {
+  const BpfInsn code[] = {
+      {BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL << 4, 0, static_cast<int32_t>(btf_id)}, mov(0, 0), kExit};
+  std::string log(4096, '\0');
+  ProgLoadAttr attr;
+  attr.prog_type = program_type;
+  if (program_type == BPF_PROG_TYPE_TRACING) {
+    attr.expected_attach_type = kAttachTraceIter;
+    attr.attach_btf_id = btf_.kfunc ? btf_.kfunc("bpf_iter_task").value_or(0) : 0;
+  }
+  if (program_type == BPF_PROG_TYPE_SYSCALL) attr.prog_flags = BPF_F_SLEEPABLE;
+  attr.insns = address_of(code);
+  attr.insn_cnt = std::size(code);
+  attr.license = address_of("GPL");
+  attr.log_level = 1;
+  attr.log_buf = address_of(log.data());
+  attr.log_size = static_cast<uint32_t>(log.size());
+  if (OwnedFd(static_cast<int>(bpf(Command::kProgLoad, attr))).valid()) return true;
+  return log[0] != '\0' && std::strstr(log.c_str(), "is not allowed") == nullptr;
+}
+
 bool LinuxMachine::try_rdonly_cast(int32_t type_id) {
   const auto kfunc = btf_.kfunc ? btf_.kfunc("bpf_rdonly_cast") : std::nullopt;
   if (!kfunc || type_id < 0) return false;

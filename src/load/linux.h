@@ -36,6 +36,7 @@ class LinuxMachine final : public Machine {
  public:
   ~LinuxMachine() override { detach_all(); }
   bool try_feature(kernel::Feature feature) override;
+  bool try_kfunc(uint32_t btf_id, uint32_t program_type) override;
   void use_btf(BtfLookup lookup) override { btf_ = std::move(lookup); }
 
   Status load(const program::Program& program, const types::Types& types, const source::Sources& sources) override;

@@ -77,6 +77,8 @@ class Machine {
   virtual ~Machine() = default;
 
   virtual bool try_feature(kernel::Feature feature) = 0;  // does a small thing that needs it, and undoes it
+  // Whether programs of a type (enum bpf_prog_type) may call the kernel's function with this BTF id.
+  virtual bool try_kfunc(uint32_t /*btf_id*/, uint32_t /*program_type*/) { return true; }
   // Where the ids of kernel functions and structs in vmlinux BTF come from; some features cannot be tried without.
   struct BtfLookup {
     std::function<std::optional<uint32_t>(std::string_view)> kfunc;

@@ -43,8 +43,9 @@ class Compiler {
       prober_ = load::open_linux();
       prober = prober_.get();
     }
-    auto kernel = is_loading ? kernel::open_kernel("/", [prober](kernel::Feature f) { return prober->try_feature(f); })
-                             : kernel::open_recorded_kernel("tests/kernels/6.18-x86_64");
+    auto kernel = is_loading
+                      ? kernel::open_kernel("/", {[prober](kernel::Feature f) { return prober->try_feature(f); }})
+                      : kernel::open_recorded_kernel("tests/kernels/6.18-x86_64");
     if (!kernel) {
       std::fprintf(stderr, "%s (run it in the top directory)\n", kernel.error().message.c_str());
       std::exit(EXIT_FAILURE);

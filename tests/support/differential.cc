@@ -113,7 +113,7 @@ Judges::Judges(const std::string& recorded_kernel) : state_(std::make_unique<Sta
   state_->prober = load::open_linux();
   load::Machine* prober = state_->prober.get();
   if (!prober->try_feature(kernel::Feature::kBpfV3)) return;
-  if (auto running = kernel::open_kernel("/", [prober](kernel::Feature f) { return prober->try_feature(f); }))
+  if (auto running = kernel::open_kernel("/", {[prober](kernel::Feature f) { return prober->try_feature(f); }}))
     state_->running = std::move(*running);
   if (kernel::Kernel* kernel = state_->running.get())
     prober->use_btf({[kernel](std::string_view name) { return kernel->kfunc_id(name); }, nullptr});

@@ -65,7 +65,7 @@ class TemporaryKernel {
     std::ofstream(root_ + "/" + path, std::ios::binary) << bytes;
   }
   std::unique_ptr<Kernel> open() {
-    auto kernel = open_kernel(root_, [](Feature feature) { return feature == Feature::kRingbuf; });
+    auto kernel = open_kernel(root_, {[](Feature feature) { return feature == Feature::kRingbuf; }});
     CHECK(kernel.has_value());
     return std::move(*kernel);
   }
@@ -286,7 +286,7 @@ TEST(Kernel, TriesAFeatureOnce) {
   const auto kernel = directory.open();
   EXPECT_TRUE(kernel->has(Feature::kRingbuf));
   EXPECT_FALSE(kernel->has(Feature::kKprobe));
-  const auto counted = *open_kernel("/", [&](Feature) { return ++tries > 0; });
+  const auto counted = *open_kernel("/", {[&](Feature) { return ++tries > 0; }});
   EXPECT_TRUE(counted->has(Feature::kKprobe) && counted->has(Feature::kKprobe));
   EXPECT_EQ(tries, 1);
 }

@@ -16,7 +16,7 @@ using types::Types;
 
 class LiveKernel : public testing::Test {
  protected:
-  std::unique_ptr<Kernel> kernel_ = *open_kernel("/", [](Feature) { return false; });
+  std::unique_ptr<Kernel> kernel_ = *open_kernel("/", {[](Feature) { return false; }});
   Types types_;
 };
 

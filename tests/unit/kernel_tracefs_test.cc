@@ -53,7 +53,7 @@ class TracepointTest : public testing::Test {
   }
 
   Types types_;
-  std::unique_ptr<Kernel> kernel_ = *open_kernel(testing::TempDir(), [](Feature) { return false; });
+  std::unique_ptr<Kernel> kernel_ = *open_kernel(testing::TempDir(), {[](Feature) { return false; }});
   Tracepoint tracepoint_;
 };
 
