@@ -97,6 +97,7 @@ TypeId Analyzer::context_name(ExprId id, const std::string& name, bool& found) {
     const auto count =
         context.arguments.size() - static_cast<size_t>(std::ranges::count_if(context.arguments, is_stacked));
     if (*number < count) {
+      if (!is_readable(context.arguments[*number], span(id))) return {};
       fact(id).field = &context.arguments[*number];
       return context.arguments[*number].type;
     }

@@ -11,8 +11,10 @@
 // The operands travel in `share`, with symbols already resolved: `8@sym(%rip)` becomes the distance from the probe, as
 // the instruction pointer is the one address of the file that is known when it fires.
 //
-// Left out: floating-point arguments and those in segments (%fs:8) are 0; a target `*` for all processes; activating
-// semaphores by hand on kernels without reference counters (before 4.20).
+// Floating-point arguments in memory are their bits; those in vector registers, which the kernel shows no probe, and
+// those in segments (%fs:8) are refused where a script asks for them.
+//
+// Left out: activating semaphores by hand on kernels without reference counters (before 4.20).
 #include "symbols/usdt.h"
 
 #include <fmt/format.h>
@@ -61,12 +63,24 @@ struct Found {
   std::vector<UsdtLocation> locations;
 };
 
-Result<Found> find(const Target& target, std::optional<uint32_t> pid) {
-  Found out;
-  out.path = TRY(symbols::resolve_library(target.file, pid));
-  for (UsdtLocation& location : TRY(symbols::read_usdt(out.path)))
+Result<Found> find_in(const std::string& path, const Target& target) {
+  Found out{path, {}};
+  for (UsdtLocation& location : TRY(symbols::read_usdt(path)))
     if (glob_match(target.provider, location.provider) && glob_match(target.name, location.name))
       out.locations.push_back(std::move(location));
+  return out;
+}
+
+// File by file. Of many files most have no such probe, and some may be gone before they are read.
+Result<std::vector<Found>> find(const Target& target, std::optional<uint32_t> pid) {
+  std::vector<Found> out;
+  if (!has_wildcard(target.file)) {
+    const std::string path = TRY(symbols::resolve_library(target.file, pid));
+    out.push_back(TRY(find_in(path, target)));
+    return out;
+  }
+  for (const std::string& path : symbols::find_libraries(target.file, pid))
+    if (auto found = find_in(path, target); found && !found->locations.empty()) out.push_back(std::move(*found));
   return out;
 }
 
@@ -94,27 +108,35 @@ std::string resolved_operands(const UsdtLocation& location, const symbols::ElfFi
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const auto target = parse_target(request.parts, request.config.pid);
   if (!target) return wrong_form(request, kUsdt.form, "usdt:/usr/bin/python3:function__entry");
-  const auto found = find(*target, request.config.pid);
-  const auto file = found ? request.symbols->elf_file(found->path) : tl::unexpected(found.error());
-  if (!file) {
-    request.diagnostics.error("bad-target", request.point.span, file.error().message, file.error().hint);
-    return {};
-  }
+  const auto bad_target = [&](const Error& error) {
+    request.diagnostics.error("bad-target", request.point.span, error.message, error.hint);
+    return std::vector<spec::BoundProbe>{};
+  };
+  const auto files = find(*target, request.config.pid);
+  if (!files) return bad_target(files.error());
   const bool is_multi = request.kernel.has(kernel::Feature::kUprobeMulti);
+  const bool is_one_of_many = has_wildcard(target->file);
   std::vector<spec::BoundProbe> out;
-  for (const UsdtLocation& location : found->locations) {
-    spec::BoundProbe bound;
-    bound.probe.provider = kUsdt.name;
-    bound.probe.target = found->path;
-    bound.probe.function = location.name;
-    bound.probe.name = fmt::format("usdt:{}:{}:{}", found->path, location.provider, location.name);
-    bound.probe.address = location.file_offset;
-    bound.probe.reference_counter = location.semaphore_file_offset;
-    bound.probe.span = request.point.span;
-    const std::string operands = request.uses_context ? resolved_operands(location, **file) : "";
-    const std::string way = is_multi ? "multi/" + found->path : fmt::format("perf/{:#x}", location.file_offset);
-    bound.share = way + kOperandsBegin + operands;
-    out.push_back(std::move(bound));
+  for (const Found& found : *files) {
+    const auto file = request.symbols->elf_file(found.path);
+    if (!file && is_one_of_many) continue;
+    if (!file) return bad_target(file.error());
+    for (const UsdtLocation& location : found.locations) {
+      spec::BoundProbe bound;
+      bound.probe.provider = kUsdt.name;
+      bound.probe.target = found.path;
+      bound.probe.function = location.name;
+      bound.probe.name = fmt::format("usdt:{}:{}:{}", found.path, location.provider, location.name);
+      bound.probe.address = location.file_offset;
+      bound.probe.reference_counter = location.semaphore_file_offset;
+      bound.probe.is_optional = is_one_of_many;
+      bound.probe.span = request.point.span;
+      const std::string operands = request.uses_context ? resolved_operands(location, **file) : "";
+      const std::string way = is_multi ? "multi/" + (is_one_of_many ? "*" : found.path)
+                                       : fmt::format("perf/{}/{:#x}", found.path, location.file_offset);
+      bound.share = way + kOperandsBegin + operands;
+      out.push_back(std::move(bound));
+    }
   }
   return out;
 }
@@ -145,12 +167,12 @@ int64_t narrowed(const UsdtOperand& operand) {
   return operand.is_signed ? static_cast<int64_t>(bits) >> unused : static_cast<int64_t>(bits >> unused);
 }
 
-// Where the argument is, in the registers or behind them; 0 for what nobody here understands.
-spec::Recipe recipe_of(const std::optional<UsdtOperand>& operand, const kernel::Arch& arch) {
+// Where the argument is, in the registers or behind them; nothing where it cannot be had.
+std::optional<spec::Recipe> recipe_of(const std::optional<UsdtOperand>& operand, const kernel::Arch& arch) {
   using Kind = spec::Recipe::Kind;
   spec::Recipe out;
   out.kind = Kind::kConstant;
-  if (!operand) return out;
+  if (!operand) return std::nullopt;
   const auto base = register_offset(arch, operand->base);
   const auto index = register_offset(arch, operand->index);
   out.size_bytes = operand->size_bytes;
@@ -158,12 +180,12 @@ spec::Recipe recipe_of(const std::optional<UsdtOperand>& operand, const kernel::
   switch (operand->kind) {
     case UsdtOperand::Kind::kConstant: out.displacement = narrowed(*operand); break;
     case UsdtOperand::Kind::kRegister:
-      if (!base) break;
+      if (!base) return std::nullopt;
       out.kind = Kind::kContext;
       out.offset_bytes = *base;
       break;
     case UsdtOperand::Kind::kMemory:
-      if ((!operand->base.empty() && !base) || (!operand->index.empty() && !index)) break;
+      if ((!operand->base.empty() && !base) || (!operand->index.empty() && !index)) return std::nullopt;
       out.kind = Kind::kUserMemory;
       out.displacement = operand->displacement;
       out.has_base = base.has_value();
@@ -175,15 +197,23 @@ spec::Recipe recipe_of(const std::optional<UsdtOperand>& operand, const kernel::
   return out;
 }
 
+// "8f@%xmm0" without its size.
+std::string_view place_of(std::string_view operand) { return operand.substr(operand.find('@') + 1); }
+
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out = uprobe_context(request, false);
   out.arguments.clear();
   const kernel::Arch& arch = request.kernel.arch();
   const std::string_view operands = request.share.substr(request.share.find(kOperandsBegin) + 1);
   for (const std::string& text : symbols::split_usdt_arguments(operands)) {
-    const spec::Recipe recipe = recipe_of(symbols::parse_usdt_operand(text), arch);
-    const types::TypeId type = recipe.is_signed ? request.types.int64() : request.types.uint64();
-    out.arguments.push_back({fmt::format("arg{}", out.arguments.size()), type, recipe});
+    const auto recipe = recipe_of(symbols::parse_usdt_operand(text), arch);
+    const types::TypeId type = recipe && recipe->is_signed ? request.types.int64() : request.types.uint64();
+    spec::ContextField field{fmt::format("arg{}", out.arguments.size()), type, recipe.value_or(spec::Recipe{})};
+    if (!recipe) {
+      field.unreadable = fmt::format("`{}` is in `{}`, which no probe can read", field.name, place_of(text));
+      field.hint = "vector registers and segments are not among what the kernel shows to probes";
+    }
+    out.arguments.push_back(std::move(field));
   }
   return out;
 }
@@ -198,16 +228,20 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
     target = *parsed;
   }
   if (target.file.empty() && request.config.pid) target.file = fmt::format("/proc/{}/exe", *request.config.pid);
-  const auto found = find(target, request.config.pid);
-  if (!found) return {};
+  const auto files = find(target, request.config.pid);
+  if (!files) return {};
   std::vector<spec::ListedProbe> out;
-  for (const UsdtLocation& location : found->locations) {
-    const std::string name = fmt::format("usdt:{}:{}:{}", found->path, location.provider, location.name);
-    auto listed = std::ranges::find(out, name, &spec::ListedProbe::name);
-    if (listed == out.end()) listed = out.insert(out.end(), {name, {}});
-    if (!request.verbose) continue;
-    const std::string counter = location.semaphore_file_offset == 0 ? "" : " with a semaphore";
-    listed->arguments.push_back(fmt::format("at {:#x}{}: {}", location.address, counter, location.arguments));
+  for (const Found& found : *files) {
+    const size_t first = out.size();
+    for (const UsdtLocation& location : found.locations) {
+      const std::string name = fmt::format("usdt:{}:{}:{}", found.path, location.provider, location.name);
+      auto listed = std::find_if(out.begin() + static_cast<long>(first), out.end(),
+                                 [&](const spec::ListedProbe& each) { return each.name == name; });
+      if (listed == out.end()) listed = out.insert(out.end(), {name, {}});
+      if (!request.verbose) continue;
+      const std::string counter = location.semaphore_file_offset == 0 ? "" : " with a semaphore";
+      listed->arguments.push_back(fmt::format("at {:#x}{}: {}", location.address, counter, location.arguments));
+    }
   }
   return out;
 }
@@ -219,7 +253,8 @@ const spec::Provider kUsdt = {
     .aliases = {"U"},
     .doc =
         "Fires at a probe that a program or library was compiled with. Arguments are arg0, arg1, ...; a semaphore is "
-        "counted up while the probe is attached. `-lv` shows places and operands.",
+        "counted up while the probe is attached. `-lv` shows places and operands. BINARY may be a pattern: `*` are the "
+        "files that processes run, with `-p` those of that one.",
     .form = "usdt:BINARY:NAME or usdt:BINARY:PROVIDER:NAME",
     .bind = bind,
     .context = context,

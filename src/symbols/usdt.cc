@@ -165,7 +165,9 @@ std::optional<UsdtOperand> parse_usdt_operand(std::string_view text) {
   const size_t at = text.find('@');
   if (at == std::string_view::npos) return std::nullopt;
   UsdtOperand out;
-  const auto size = parse_int(text.substr(0, at));
+  std::string_view size_text = text.substr(0, at);
+  if (size_text.ends_with('f')) size_text.remove_suffix(1);
+  const auto size = parse_int(size_text);
   const int64_t bytes = size ? std::abs(*size) : 0;
   if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) return std::nullopt;
   out.size_bytes = static_cast<uint8_t>(bytes);

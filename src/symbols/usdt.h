@@ -26,7 +26,7 @@ struct UsdtLocation {
 // All of them, in the file's order; none if it has no such notes.
 Result<std::vector<UsdtLocation>> read_usdt(const std::string& path);
 
-// One argument: `SIZE@OPERAND`, a negative size for signed values.
+// One argument: `SIZE@OPERAND`, a negative size for signed values, an `f` behind it for floating point.
 //   %rax               a register
 //   $5                 a constant
 //   -8(%rbp,%rax,4)    memory at base + index * scale + displacement, each of them optional
@@ -43,7 +43,7 @@ struct UsdtOperand {
   int64_t displacement = 0;  // or the constant
 };
 
-// Nothing for what is understood by nobody here: vector registers, segments.
+// Nothing for what is understood by nobody here: segments. A vector register is one of no known name.
 std::optional<UsdtOperand> parse_usdt_operand(std::string_view text);
 
 // The arguments apart from each other. Operands may hold spaces: each begins with its size and `@`.
