@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
+#include "program/fired.h"
 #include "runtime/session.h"
 
 namespace espy::builtins {
@@ -23,10 +24,22 @@ using spec::CallSite;
 using types::Kind;
 using types::TypeId;
 
-// The index of what fired, shown as the type says. Where two of the program's probes share the name, a table gives the
-// first one's.
 template <Kind kKind>
-Operand lower_fired(Lowering& lowering, const CallSite&) {
+Operand lower_fired_text(Lowering& lowering, uint32_t capacity_bytes) {
+  const std::vector<program::ProbeId>& mine = lowering.unit().probes;
+  std::vector<std::string> names(std::ranges::max(mine, {}, &program::ProbeId::index).index + 1);
+  for (const program::ProbeId id : mine)  // probe_index() may be that of the first one with the name
+    for (const uint32_t index : {id.index, lowering.fired_index(Kind::kProbeName, id)})
+      names[index] = program::fired_name(kKind, lowering.program().probes[id]);
+  return named_number(lowering, lowering.probe_index(), names, "", capacity_bytes);
+}
+
+// The index of what fired, shown as the type says. Where two of the program's probes share the name, a table gives the
+// first one's. The name itself where text is wanted.
+template <Kind kKind>
+Operand lower_fired(Lowering& lowering, const CallSite& call) {
+  const types::Type& wanted = lowering.types()[lowering.type(call.expr)];
+  if (wanted.kind == Kind::kString) return lower_fired_text<kKind>(lowering, wanted.count);
   const TypeId type = lowering.types().simple(kKind);
   const auto named = [&](program::ProbeId id) { return lowering.fired_index(kKind, id); };
   const std::vector<program::ProbeId>& mine = lowering.unit().probes;

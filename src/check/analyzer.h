@@ -205,6 +205,7 @@ class Analyzer final : public Checker {
 
   // expr_call.cc
   TypeId call_function(ExprId id, const syntax::Call& node, size_t function);
+  void name_as_text(ExprId argument);
   void check_argument(const spec::Builtin& builtin, const struct Parameter& parameter, size_t index, ExprId argument);
   void output_argument(const MapState* map, ExprId argument, const std::string& where);
   bool matches(std::string_view wanted, TypeId type, ExprId argument);

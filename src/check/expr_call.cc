@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "check/analyzer.h"
 #include "check/signature.h"
+#include "program/fired.h"
 #include "types/sized_text.h"
 
 namespace espy::check {
@@ -168,6 +169,16 @@ void Analyzer::output_argument(const MapState* map, ExprId argument, const std::
   fact(argument).type = unit_->variables[id].type;
 }
 
+// `probe` and its like are numbers that are shown as names; what reads text is given the name itself.
+void Analyzer::name_as_text(ExprId argument) {
+  const Kind kind = type_of(type(argument)).kind;
+  if (!program::is_fired_name(kind) || !ast().get<Name>(argument)) return;
+  size_t longest = 0;
+  for (const program::ProbeId id : unit_->probes)
+    longest = std::max(longest, program::fired_name(kind, checked_.probes[id]).size());
+  fact(argument).type = types().string(static_cast<uint32_t>(longest + 1));
+}
+
 void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& parameter, size_t index, ExprId argument) {
   const std::string name(spec::name_of(builtin));
   const auto where = [&] { return fmt::format("`{}`'s {} argument", name, ordinal(index)); };
@@ -205,8 +216,9 @@ void Analyzer::check_argument(const spec::Builtin& builtin, const Parameter& par
   }
   value(argument);
   read_aggregation(argument);
+  if (!type(argument)) return;
+  if (parameter.type == "string" && !parameter.is_literal) name_as_text(argument);
   const TypeId found = type(argument);
-  if (!found) return;
   if (parameter.is_literal && !is_constant(argument)) {
     error("not-constant", span(argument),
           where() + " must be " + (parameter.type == "string" ? "a string literal" : "a constant"));
