@@ -41,7 +41,7 @@ std::optional<Op> operation_of(PlaceOp op) {
 }  // namespace
 
 // What the steps leave on top. `symbols` made them: the stack never runs dry.
-ValueId UnitLowering::follow(const std::vector<types::PlaceStep>& steps) {
+ValueId UnitLowering::follow(const types::PlacePiece& piece, const std::vector<types::PlaceStep>& steps) {
   std::vector<ValueId> stack;
   const auto pop = [&] {
     CHECK(!stack.empty());
@@ -66,6 +66,9 @@ ValueId UnitLowering::follow(const std::vector<types::PlaceStep>& steps) {
       case PlaceOp::kDrop: pop(); break;
       case PlaceOp::kSwap: std::swap(stack[stack.size() - 1], stack[stack.size() - 2]); break;
       case PlaceOp::kRotate: std::rotate(stack.end() - 3, stack.end() - 1, stack.end()); break;
+      case PlaceOp::kByCaller:
+        stack.push_back(by_caller(piece, piece.callers[static_cast<size_t>(step.operand)], pop()));
+        break;
       case PlaceOp::kExtendSign: stack.push_back(extend(pop(), static_cast<uint8_t>(step.operand), true)); break;
       case PlaceOp::kExtendZero: stack.push_back(extend(pop(), static_cast<uint8_t>(step.operand), false)); break;
       case PlaceOp::kNeg: stack.push_back(ir().unary(Op::k_neg, pop())); break;
@@ -80,14 +83,28 @@ ValueId UnitLowering::follow(const std::vector<types::PlaceStep>& steps) {
   return pop();
 }
 
+// Callers are tried one after the other. Of any other nothing is known, and nothing is made up.
+ValueId UnitLowering::by_caller(const types::PlacePiece& piece, std::span<const types::CallSite> callers,
+                                ValueId return_address) {
+  if (callers.empty()) {
+    count_loss(program::LossKind::kRead, "arguments that only the caller could tell, and it did not, were read as 0");
+    return ir().constant(0);
+  }
+  const types::CallSite& first = callers.front();
+  return select(
+      ir::Condition::eq, return_address, ir().constant(static_cast<int64_t>(first.return_address)),
+      [&] { return follow(piece, first.steps); }, [&] { return by_caller(piece, callers.subspan(1), return_address); });
+}
+
 Operand UnitLowering::placed(const spec::ContextField& field) {
   const types::Type layout = types()[complete(field.type)];
   const std::vector<types::PlacePiece>& pieces = field.recipe.place.pieces;
   const bool is_reference = types::is_by_reference(layout);
   if (pieces.size() == 1 && pieces[0].kind == PieceKind::kMemory)
-    return at(follow(pieces[0].steps), 0, field.type, AddressSpace::kUser);
+    return at(follow(pieces[0], pieces[0].steps), 0, field.type, AddressSpace::kUser);
   if (pieces.size() == 1 && pieces[0].kind == PieceKind::kValue && !is_reference)
-    return {field.type, extend(follow(pieces[0].steps), static_cast<uint8_t>(layout.size_bytes), layout.is_signed)};
+    return {field.type,
+            extend(follow(pieces[0], pieces[0].steps), static_cast<uint8_t>(layout.size_bytes), layout.is_signed)};
   const ValueId address = assembled(pieces, layout.size_bytes);
   return is_reference ? Operand{field.type, address, true} : load(address, field.type);
 }
@@ -102,12 +119,12 @@ ValueId UnitLowering::assembled(const std::vector<types::PlacePiece>& pieces, ui
     if (size == 0) break;
     switch (piece.kind) {
       case PieceKind::kNothing: break;
-      case PieceKind::kMemory: read(offset(out, at), size, follow(piece.steps), AddressSpace::kUser); break;
+      case PieceKind::kMemory: read(offset(out, at), size, follow(piece, piece.steps), AddressSpace::kUser); break;
       case PieceKind::kBytes:
         copy(offset(out, at), constant_bytes(piece.bytes.substr(0, size)),
              std::min(size, static_cast<uint32_t>(piece.bytes.size())));
         break;
-      case PieceKind::kValue: store_bytes(out, at, follow(piece.steps), std::min(size, 8u)); break;
+      case PieceKind::kValue: store_bytes(out, at, follow(piece, piece.steps), std::min(size, 8u)); break;
     }
     at += size;
   }

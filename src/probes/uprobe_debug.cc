@@ -28,12 +28,23 @@ spec::ContextField field_of(DebugVariable variable, const types::Types& types, c
   return out;
 }
 
-std::string register_text(uint32_t offset_bytes) { return kernel::register_name(kernel::host_arch(), offset_bytes); }
+void add_shape(std::string& out, const std::vector<types::PlaceStep>& steps) {
+  for (const types::PlaceStep& step : steps) out += fmt::format("{}:{} ", static_cast<int>(step.op), step.operand);
+}
 
 void add_shape(std::string& out, const spec::ContextField& field) {
-  const std::string place =
-      field.unreadable.empty() ? types::to_string(field.recipe.place, register_text) : field.unreadable;
-  out += fmt::format("{} {} {};", field.name, field.type.index, place);
+  out += fmt::format("{} {} {} ", field.name, field.type.index, field.unreadable);
+  for (const types::PlacePiece& piece : field.recipe.place.pieces) {
+    out += fmt::format("{} {} {} ", static_cast<int>(piece.kind), piece.size_bytes, piece.bytes);
+    add_shape(out, piece.steps);
+    for (const auto& callers : piece.callers) {
+      for (const types::CallSite& each : callers) {
+        out += fmt::format("{}> ", each.return_address);
+        add_shape(out, each.steps);
+      }
+    }
+  }
+  out += ';';
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "types/place.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace espy::types {
 
@@ -33,7 +36,7 @@ const char* operator_of(Op op) {
 // The steps as a formula. Large numbers are addresses or masks: in hex.
 class Formula {
  public:
-  explicit Formula(const RegisterNamer& register_name) : register_name_(register_name) {}
+  Formula(const PlacePiece& piece, const RegisterNamer& register_name) : piece_(piece), register_name_(register_name) {}
 
   std::string of(const std::vector<PlaceStep>& steps) {
     for (const PlaceStep& step : steps) add(step);
@@ -69,6 +72,7 @@ class Formula {
       case Op::kDrop: pop(); return;
       case Op::kSwap: return move_top(1);
       case Op::kRotate: return move_top(2);
+      case Op::kByCaller: pop(); return stack_.push_back(by_caller(piece_.callers[static_cast<size_t>(step.operand)]));
       case Op::kExtendSign:
       case Op::kExtendZero: return;
       case Op::kNeg: return stack_.push_back("-" + whole(pop()));
@@ -82,6 +86,20 @@ class Formula {
     stack_.push_back(term(left) + (right.starts_with('-') ? "" : "+") + term(right));
   }
 
+  std::string by_caller(const std::vector<CallSite>& callers) const {
+    constexpr size_t kMostShown = 4;
+    std::vector<std::string> values;
+    for (const CallSite& each : callers) {
+      std::string value = Formula(piece_, register_name_).of(each.steps);
+      if (std::ranges::find(values, value) == values.end()) values.push_back(std::move(value));
+    }
+    if (values.size() > kMostShown) {
+      values.resize(kMostShown);
+      values.emplace_back("...");
+    }
+    return fmt::format("{} (by caller)", fmt::join(values, " or "));
+  }
+
   void pick(size_t below) { stack_.push_back(below < stack_.size() ? stack_[stack_.size() - 1 - below] : "?"); }
 
   // The top goes below the `count` under it.
@@ -91,12 +109,13 @@ class Formula {
     stack_.insert(stack_.end() - static_cast<std::ptrdiff_t>(count), std::move(top));
   }
 
+  const PlacePiece& piece_;
   const RegisterNamer& register_name_;
   std::vector<std::string> stack_;
 };
 
 std::string piece_text(const PlacePiece& piece, const RegisterNamer& register_name) {
-  const auto formula = [&] { return Formula(register_name).of(piece.steps); };
+  const auto formula = [&] { return Formula(piece, register_name).of(piece.steps); };
   switch (piece.kind) {
     case PlacePiece::Kind::kMemory: return "[" + formula() + "]";
     case PlacePiece::Kind::kBytes: return fmt::format("= {} known bytes", piece.bytes.size());

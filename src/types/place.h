@@ -23,6 +23,8 @@ struct PlaceStep {
     kDrop,
     kSwap,
     kRotate,      // the top goes below the two under it
+    kByCaller,    // pops where the function returns to, as linked; pushes what the caller that is there says:
+                  // `callers[operand]` of the piece
     kExtendSign,  // of the low `operand` bytes
     kExtendZero,
     kAdd,  // two from the stack, the left one below the right one; and so on
@@ -49,6 +51,13 @@ struct PlaceStep {
   bool operator==(const PlaceStep&) const = default;
 };
 
+// What an argument was is known to the caller alone, once the function has used its register for something else.
+struct CallSite {
+  uint64_t return_address = 0;  // as linked
+  std::vector<PlaceStep> steps = {};
+  bool operator==(const CallSite&) const = default;
+};
+
 struct PlacePiece {
   enum class Kind : uint8_t {
     kMemory,   // in user memory, at the address that the steps give
@@ -60,6 +69,7 @@ struct PlacePiece {
   uint32_t size_bytes = 0;
   std::vector<PlaceStep> steps = {};
   std::string bytes = {};
+  std::vector<std::vector<CallSite>> callers = {};  // what kByCaller chooses from; a value for no other caller
   bool operator==(const PlacePiece&) const = default;
 };
 
@@ -71,7 +81,8 @@ struct Place {
 
 using RegisterNamer = std::function<std::string(uint32_t offset_bytes)>;
 
-// "di", "[sp+24]", "[bp-20], 4 bytes of dx", "= 5"; `register_name` names the register at an offset of pt_regs.
+// "di", "[sp+24]", "[bp-20], 4 bytes of dx", "= 5", "= 5 or bx (by caller)"; `register_name` names the register at an
+// offset of pt_regs.
 std::string to_string(const Place& place, const RegisterNamer& register_name);
 
 }  // namespace espy::types

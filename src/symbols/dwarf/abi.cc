@@ -178,6 +178,11 @@ class Arguments {
 
 }  // namespace
 
+bool is_preserved_by_calls(uint64_t number) {
+  constexpr uint64_t kRbx = 3, kRbp = 6, kR12 = 12, kR15 = 15;
+  return number == kRbx || number == kRbp || (number >= kR12 && number <= kR15);
+}
+
 std::vector<std::optional<Place>> argument_places(const types::Types& types, const kernel::Arch& arch,
                                                   const std::vector<PassedValue>& arguments,
                                                   const PassedValue& result) {

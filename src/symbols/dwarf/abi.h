@@ -18,6 +18,9 @@ struct PassedValue {
   bool is_rust = false;  // two numbers take a register each, however small
 };
 
+// Whether a function leaves the register, by its number in DWARF, as it was or puts it back.
+bool is_preserved_by_calls(uint64_t number);
+
 // Where each of the arguments is when the function is entered; nothing for one in a vector register.
 std::vector<std::optional<types::Place>> argument_places(const types::Types& types, const kernel::Arch& arch,
                                                          const std::vector<PassedValue>& arguments,

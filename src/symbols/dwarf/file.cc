@@ -1,11 +1,13 @@
 #include "symbols/dwarf/file.h"
 
 #include <fcntl.h>
+#include <gelf.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "symbols/debug_file.h"
+#include "symbols/dwarf/calls.h"
 
 namespace espy::symbols::dwarf {
 
@@ -191,16 +193,58 @@ std::optional<FunctionCode> File::function_at(uint64_t address) {
   return *std::prev(after);
 }
 
-std::optional<File::Expression> File::frame_address(uint64_t address) {
+std::vector<std::shared_ptr<Dwarf_Frame>> File::frames_at(uint64_t address) {
   if (eh_frame_ == nullptr && code_.elf != nullptr) eh_frame_ = dwarf_getcfi_elf(code_.elf);
+  std::vector<std::shared_ptr<Dwarf_Frame>> out;
   for (Dwarf_CFI* cfi : {dwarf_getcfi(dwarf_), eh_frame_}) {
     Dwarf_Frame* frame = nullptr;
-    if (cfi == nullptr || dwarf_cfi_addrframe(cfi, address, &frame) != 0) continue;
+    if (cfi != nullptr && dwarf_cfi_addrframe(cfi, address, &frame) == 0) out.emplace_back(frame, std::free);
+  }
+  return out;
+}
+
+std::optional<File::Expression> File::frame_address(uint64_t address) {
+  for (const std::shared_ptr<Dwarf_Frame>& frame : frames_at(address)) {
     Expression out;
-    out.owner = std::shared_ptr<void>(frame, std::free);
-    if (dwarf_frame_cfa(frame, &out.ops, &out.count) == 0 && out.count > 0) return out;
+    out.owner = frame;
+    if (dwarf_frame_cfa(frame.get(), &out.ops, &out.count) == 0 && out.count > 0) return out;
   }
   return std::nullopt;
+}
+
+std::optional<File::Expression> File::callers_register(uint64_t address, int number) {
+  struct Found {
+    std::shared_ptr<Dwarf_Frame> frame;
+    Dwarf_Op memory[3] = {};
+  };
+  const auto frames = frames_at(address);
+  if (frames.empty()) return std::nullopt;
+  const auto found = std::make_shared<Found>(Found{frames.front()});
+  Expression out;
+  out.owner = found;
+  if (dwarf_frame_register(found->frame.get(), number, found->memory, &out.ops, &out.count) != 0) return std::nullopt;
+  if (out.count == 0 && out.ops == nullptr) return std::nullopt;
+  return out;
+}
+
+// Position-independent ones say so among what the loader reads.
+bool File::is_executable() {
+  if (!is_position_independent_) return true;
+  Elf_Scn* section = nullptr;
+  while ((section = elf_nextscn(code_.elf, section)) != nullptr) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_DYNAMIC) continue;
+    Elf_Data* data = elf_getdata(section, nullptr);
+    GElf_Dyn entry;
+    for (int i = 0; data != nullptr && gelf_getdyn(data, i, &entry) != nullptr; ++i)
+      if (entry.d_tag == DT_FLAGS_1) return (entry.d_un.d_val & DF_1_PIE) != 0;
+  }
+  return false;
+}
+
+Calls& File::calls() {
+  if (!calls_) calls_ = std::make_unique<Calls>(*this);
+  return *calls_;
 }
 
 std::optional<Dwarf_Die> File::find_definition(int wanted, std::string_view name) {

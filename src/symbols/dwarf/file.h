@@ -52,6 +52,8 @@ struct Unit {
   std::vector<FunctionCode> functions;  // by address
 };
 
+class Calls;
+
 class File {
  public:
   // The binary's own DWARF, or that of its separate debug file; the error says that there is none, and how to get it.
@@ -75,6 +77,12 @@ class File {
     std::shared_ptr<void> owner = nullptr;  // of the operations
   };
   std::optional<Expression> frame_address(uint64_t address);
+  // Where a register's value in the caller is to be found while the code is at `address`: by the expression (of no
+  // operations: in the register, as it was), or nothing of it is said.
+  std::optional<Expression> callers_register(uint64_t address, int number);
+  // Whether its functions may stand for those of libraries, but not others for them.
+  bool is_executable();
+  Calls& calls();  // that its functions make
   // A struct's definition elsewhere, for one that a unit only names.
   std::optional<Dwarf_Die> find_definition(int tag, std::string_view name);
 
@@ -85,6 +93,7 @@ class File {
   };
   File() = default;
   static Opened open_elf(const std::string& path);
+  std::vector<std::shared_ptr<Dwarf_Frame>> frames_at(uint64_t address);
   void index_functions(Unit& unit);
   void add_functions(const Dwarf_Die& parent, Unit& unit, int depth);
 
@@ -94,6 +103,7 @@ class File {
   Opened debug_;  // where separate
   Dwarf* dwarf_ = nullptr;
   Dwarf_CFI* eh_frame_ = nullptr;
+  std::unique_ptr<Calls> calls_;
   bool has_read_units_ = false;
   std::vector<Unit> units_;
 };

@@ -5,8 +5,12 @@
 // expression of the function (mostly DW_OP_call_frame_cfa, that is: an expression of the call frame information at this
 // address), and the widths of typed values, which places do not have.
 //
-// Left out: jumps; values of the caller's frame (DW_OP_entry_value anywhere but at the entry itself, where it says what
-// is there); pointers to what has no memory; thread-local variables. The reason is told in each case.
+// What an argument was when the function was entered (DW_OP_entry_value) is its caller's to tell, once it is gone here:
+// an expression for each call of the function in the file, over the caller's registers, which the function keeps or has
+// saved where call frame information says. Which call it was, the return address tells (symbols/dwarf/calls.h).
+//
+// Left out: jumps; what a caller would have to read from memory, which may have changed since; pointers to what has no
+// memory; thread-local variables. The reason is told in each case.
 #include "symbols/dwarf/location.h"
 
 #include <fmt/format.h>
@@ -14,6 +18,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "symbols/dwarf/abi.h"
+#include "symbols/dwarf/calls.h"
 #include "symbols/dwarf/types.h"
 
 namespace espy::symbols::dwarf {
@@ -28,11 +34,14 @@ using Operations = std::vector<PlaceStep>;
 
 constexpr const char* kOptimisedOut = "is optimised out here";
 constexpr const char* kGone = "is not kept here (perhaps in the caller)";
-constexpr int kMaxNesting = 4;
+constexpr int kMaxNesting = 16;
+constexpr int kMaxCallers = 2;        // of callers, one above the other
+constexpr size_t kMaxCallSites = 64;  // of one function: a comparison each
 
 class Translator {
  public:
-  Translator(File& file, const kernel::Arch& arch, const Site& site) : file_(file), arch_(arch), site_(site) {}
+  Translator(File& file, const kernel::Arch& arch, const Site& site)
+      : file_(file), arch_(arch), site_(site), probed_{site.address, site.function} {}
 
   // The whole place.
   Found place(Dwarf_Attribute* attribute, const Dwarf_Op* ops, size_t count) {
@@ -73,6 +82,14 @@ class Translator {
     bool is_generic = true;
   };
 
+  // Whose registers an expression means: those of the probed function, or of one of its callers.
+  struct Frame {
+    uint64_t address = 0;  // of code; a caller's lies within the call
+    Dwarf_Die function;
+    const Frame* callee = nullptr;
+    int depth() const { return callee == nullptr ? 0 : callee->depth() + 1; }
+  };
+
   void fail(std::string why) {
     if (why_.empty()) why_ = std::move(why);
   }
@@ -108,8 +125,29 @@ class Translator {
 
   void push_register(uint64_t number, int64_t offset) {
     if (number >= arch_.dwarf_offsets.size()) return fail(kInVectorRegister);
-    push(Op::kRegister, arch_.dwarf_offsets[number]);
+    if (frame_->callee == nullptr)
+      push(Op::kRegister, arch_.dwarf_offsets[number]);
+    else
+      push_callers_register(number);
     add(offset);
+  }
+
+  // The callee has left it alone, or says where it has put it.
+  void push_callers_register(uint64_t number) {
+    const Frame* caller = std::exchange(frame_, frame_->callee);
+    const auto found = file_.callers_register(frame_->address, static_cast<int>(number));
+    if (arch_.dwarf_offsets[number] == arch_.stack_pointer_offset) {
+      call_frame_address();
+    } else if (!found || found->count == 0) {
+      found || is_preserved_by_calls(number) ? push_register(number, 0) : fail(kGone);
+    } else {
+      const PlacePiece::Kind kind = std::exchange(piece_.kind, PlacePiece::Kind::kNothing);
+      run(nullptr, found->ops, found->count);
+      const bool is_value = piece_.kind == PlacePiece::Kind::kValue || found->ops[0].atom == DW_OP_regx;
+      if (!is_value) read(8, {});
+      piece_.kind = kind;
+    }
+    frame_ = caller;
   }
 
   // A constant to the top; to one that is added there already, if there is.
@@ -232,17 +270,17 @@ class Translator {
   }
 
   void call_frame_address() {
-    const auto found = file_.frame_address(site_.address);
+    const auto found = file_.frame_address(frame_->address);
     if (!found) return fail("has its place relative to a frame that nothing describes");
     is_by_frame_address_ = true;
     run(nullptr, found->ops, found->count);
   }
 
   void frame_base(int64_t offset) {
-    std::optional<Dwarf_Attribute> base = attribute(site_.function, DW_AT_frame_base);
+    std::optional<Dwarf_Attribute> base = attribute(frame_->function, DW_AT_frame_base);
     Dwarf_Op* ops = nullptr;
     size_t count = 0;
-    if (!base || dwarf_getlocation_addr(&*base, site_.address, &ops, &count, 1) != 1)
+    if (!base || dwarf_getlocation_addr(&*base, frame_->address, &ops, &count, 1) != 1)
       return fail("has its place relative to a frame that nothing describes");
     run(&*base, ops, count);
     add(offset);
@@ -252,10 +290,60 @@ class Translator {
     Dwarf_Attribute nested;
     Dwarf_Op* ops = nullptr;
     size_t count = 0;
-    if (!site_.is_entry() || dwarf_getlocation_attr(attribute_, &op, &nested) != 0 ||
-        dwarf_getlocation(&nested, &ops, &count) != 0)
+    if (dwarf_getlocation_attr(attribute_, &op, &nested) != 0 || dwarf_getlocation(&nested, &ops, &count) != 0)
       return fail(kGone);
-    run(&nested, ops, count);
+    if (site_.is_entry() && frame_->callee == nullptr) return run(&nested, ops, count);
+    if (count == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
+      return by_caller(ops[0].atom - DW_OP_reg0);
+    fail(kGone);
+  }
+
+  // What a register was when the frame's function was entered.
+  void by_caller(unsigned number) {
+    const std::vector<Call>* calls = file_.calls().of(frame_->function);
+    if (calls == nullptr || calls->empty() || frame_->depth() == kMaxCallers) return fail(kGone);
+    if (calls->size() > kMaxCallSites) return fail("is known to the callers alone, and there are too many");
+    std::vector<types::CallSite> known;
+    for (const Call& call : *calls)
+      if (auto steps = in_caller(call, number)) known.push_back({call.return_address, std::move(*steps)});
+    if (known.empty()) return fail(kGone);
+    constexpr int64_t kReturnAddressBytes = 8;  // below the frame's address
+    call_frame_address();
+    add(-kReturnAddressBytes);
+    read(kReturnAddressBytes, {});
+    if (file_.is_position_independent()) {
+      steps_.push_back({Op::kLoadBias, static_cast<int64_t>(site_.address)});
+      steps_.push_back({Op::kSub});
+    }
+    steps_.push_back({Op::kByCaller, static_cast<int64_t>(piece_.callers.size())});
+    piece_.callers.push_back(std::move(known));
+  }
+
+  // The steps that give what a call says of an argument; nothing where it says nothing of use.
+  std::optional<Operations> in_caller(const Call& call, unsigned number) {
+    std::optional<Dwarf_Attribute> value = Calls::argument(call, number);
+    Dwarf_Op* ops = nullptr;
+    size_t count = 0;
+    if (!value || dwarf_getlocation(&*value, &ops, &count) != 0 || count == 0) return std::nullopt;
+    const auto reads = [](const Dwarf_Op& op) {
+      return op.atom == DW_OP_deref || op.atom == DW_OP_deref_size || op.atom == DW_OP_deref_type ||
+             op.atom == DW_OP_GNU_deref_type;
+    };
+    if (std::any_of(ops, ops + count, reads)) return std::nullopt;
+    const Frame caller{call.return_address - 1, call.caller.die, frame_};
+    const Frame* callee = std::exchange(frame_, &caller);
+    Operations outer_steps = std::exchange(steps_, {});
+    std::vector<Slot> outer_stack = std::exchange(stack_, {});
+    const PlacePiece::Kind kind = piece_.kind;
+    run(&*value, ops, count);
+    std::optional<Operations> out;
+    if (why_.empty() && stack_.size() == 1 && piece_.kind != PlacePiece::Kind::kBytes) out = std::move(steps_);
+    frame_ = callee;
+    steps_ = std::move(outer_steps);
+    stack_ = std::move(outer_stack);
+    piece_.kind = kind;
+    why_.clear();
+    return out;
   }
 
   void indexed_address(const Dwarf_Op& op, bool is_address) {
@@ -391,6 +479,8 @@ class Translator {
   File& file_;
   const kernel::Arch& arch_;
   const Site& site_;
+  Frame probed_;
+  const Frame* frame_ = &probed_;
   Dwarf_Attribute* attribute_ = nullptr;
   Place place_;
   PlacePiece piece_;

@@ -1,0 +1,142 @@
+#include "symbols/dwarf/calls.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace espy::symbols::dwarf {
+
+namespace {
+
+// What the function or copy was made from.
+Dwarf_Die original(Dwarf_Die die) {
+  for (;;) {
+    std::optional<Dwarf_Die> from;
+    for (const unsigned name : {DW_AT_abstract_origin, DW_AT_specification})
+      if (!from && own_attribute(die, name)) from = reference(die, name);
+    if (!from) return die;
+    die = *from;
+  }
+}
+
+bool has_any(const Dwarf_Die& die, std::initializer_list<unsigned> flags) {
+  return std::ranges::any_of(flags, [&](unsigned name) { return flag(die, name); });
+}
+
+std::optional<uint64_t> return_address_of(const Dwarf_Die& site) {
+  for (const unsigned name : {DW_AT_call_return_pc, DW_AT_low_pc}) {
+    std::optional<Dwarf_Attribute> found = own_attribute(site, name);
+    Dwarf_Addr address = 0;
+    if (found && dwarf_formaddr(&*found, &address) == 0) return address;
+  }
+  return std::nullopt;
+}
+
+// The register that an argument was passed in; nothing for one on the stack.
+std::optional<unsigned> register_of(const Dwarf_Die& parameter) {
+  std::optional<Dwarf_Attribute> location = own_attribute(parameter, DW_AT_location);
+  Dwarf_Op* ops = nullptr;
+  size_t count = 0;
+  if (!location || dwarf_getlocation(&*location, &ops, &count) != 0 || count != 1) return std::nullopt;
+  if (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) return ops[0].atom - DW_OP_reg0;
+  return ops[0].atom == DW_OP_regx ? std::optional(static_cast<unsigned>(ops[0].number)) : std::nullopt;
+}
+
+}  // namespace
+
+Calls::Key Calls::key_of(const Dwarf_Die& function) {
+  Dwarf_Die first = original(function);
+  if (!flag(first, DW_AT_external)) return {"", dwarf_dieoffset(&first)};
+  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+    std::optional<Dwarf_Attribute> found = own_attribute(first, name);
+    const char* text = found ? dwarf_formstring(&*found) : nullptr;
+    if (text != nullptr) return {text, 0};
+  }
+  return {name_of(first), 0};
+}
+
+void Calls::read_site(const Dwarf_Die& site, const FunctionCode& code, Function& caller) {
+  std::optional<Dwarf_Die> callee;
+  for (const unsigned name : {DW_AT_call_origin, DW_AT_abstract_origin})
+    if (!callee && own_attribute(site, name)) callee = reference(site, name);
+  if (has_any(site, {DW_AT_call_tail_call, DW_AT_GNU_tail_call})) {
+    if (callee)
+      caller.tail_calls.insert(key_of(*callee));
+    else
+      caller.has_unknown_ends = true;
+    return;
+  }
+  const std::optional<uint64_t> returns_to = return_address_of(site);
+  if (callee && returns_to) functions_[key_of(*callee)].calls.push_back({*returns_to, site, code});
+}
+
+// They stand in blocks and inlined copies, too.
+void Calls::read_sites(const Dwarf_Die& scope, const FunctionCode& code, Function& caller) {
+  for (const Dwarf_Die& child : children(scope)) {
+    switch (tag(child)) {
+      case DW_TAG_call_site:
+      case DW_TAG_GNU_call_site: read_site(child, code, caller); break;
+      case DW_TAG_lexical_block:
+      case DW_TAG_inlined_subroutine:
+      case DW_TAG_try_block:
+      case DW_TAG_catch_block: read_sites(child, code, caller); break;
+      default: break;
+    }
+  }
+}
+
+void Calls::read_function(const FunctionCode& code) {
+  Function& caller = functions_[key_of(code.die)];
+  caller.is_here = true;
+  caller.has_unknown_ends |=
+      !has_any(code.die, {DW_AT_call_all_calls, DW_AT_call_all_source_calls, DW_AT_call_all_tail_calls,
+                          DW_AT_GNU_all_call_sites, DW_AT_GNU_all_source_call_sites, DW_AT_GNU_all_tail_call_sites});
+  read_sites(code.die, code, caller);
+}
+
+void Calls::read_all() {
+  if (has_read_) return;
+  has_read_ = true;
+  std::set<Dwarf_Off> seen;  // a function may have code in several places
+  for (Unit& unit : file_.units())
+    for (const FunctionCode& code : file_.functions(unit))
+      if (Dwarf_Die die = code.die; seen.insert(dwarf_dieoffset(&die)).second) read_function(code);
+}
+
+// Whether a call of the function may lead, by tail calls alone, to the function again, with other arguments.
+bool Calls::may_come_by_tail_call(const Key& function) {
+  std::vector<Key> left{function};
+  std::set<Key> seen;
+  while (!left.empty()) {
+    const auto found = functions_.find(left.back());
+    left.pop_back();
+    if (found == functions_.end() || !found->second.is_here || found->second.has_unknown_ends) return true;
+    for (const Key& next : found->second.tail_calls) {
+      if (next == function) return true;
+      if (seen.insert(next).second) left.push_back(next);
+    }
+  }
+  return false;
+}
+
+const std::vector<Call>* Calls::of(const Dwarf_Die& function) {
+  const Key key = key_of(function);
+  const bool may_be_anothers = !key.first.empty() && !file_.is_executable();
+  if (may_be_anothers) return nullptr;
+  read_all();
+  Function& found = functions_[key];
+  if (!found.is_provable) found.is_provable = !may_come_by_tail_call(key);
+  return *found.is_provable ? &found.calls : nullptr;
+}
+
+std::optional<Dwarf_Attribute> Calls::argument(const Call& call, unsigned register_number) {
+  for (const Dwarf_Die& child : children(call.site)) {
+    const int kind = tag(child);
+    if (kind != DW_TAG_call_site_parameter && kind != DW_TAG_GNU_call_site_parameter) continue;
+    if (register_of(child) != register_number) continue;
+    for (const unsigned name : {DW_AT_call_value, DW_AT_GNU_call_site_value})
+      if (auto value = own_attribute(child, name)) return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace espy::symbols::dwarf
