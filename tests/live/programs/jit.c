@@ -1,0 +1,25 @@
+// Makes a function at run time, as a JIT does, and says its name in /tmp/perf-PID.map; it calls `reached`.
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+__attribute__((noinline, used)) void reached(void) { usleep(1000); }
+
+int main(void) {
+  // push %rbp; mov %rsp, %rbp; call *%rdi; pop %rbp; ret
+  static const unsigned char kCode[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+  char* code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (code == MAP_FAILED) return 1;
+  memcpy(code + 64, kCode, sizeof(kCode));
+  char path[64];
+  snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+  FILE* names = fopen(path, "w");
+  if (names == NULL) return 1;
+  fprintf(names, "%lx %zx Shop.made_while_running\n", (unsigned long)(code + 64), sizeof(kCode));
+  fclose(names);
+  void (*made)(void (*)(void)) = (void (*)(void (*)(void)))(code + 64);
+  made(reached);
+  usleep(300000);  // whoever traces this looks at the names
+  unlink(path);
+}
