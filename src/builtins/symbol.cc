@@ -56,7 +56,8 @@ TypeId check_kaddr(Checker& checker, const CallSite& call) {
     } else {
       checker.error("unknown-symbol", checker.ast()[call.arguments[0]].span,
                     "the kernel has no symbol `" + *name + "` that it shows us",
-                    "it shows functions, and variables if CONFIG_KALLSYMS_ALL is set");
+                    "it shows functions, and variables if CONFIG_KALLSYMS_ALL is set, to those whom "
+                    "kernel.kptr_restrict lets see them");
     }
   }
   return checker.types().uint64();

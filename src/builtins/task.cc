@@ -153,6 +153,8 @@ ValueId lower_comm_into(Lowering& lowering, const CallSite& call, ValueId destin
       lowering.store(place, lowering.scalar_operand(lowering.types().uint64(), ir.load(8, task, *offset + at)));
     }
   } else {
+    // Older kernels (6.1) write no more than the word with the NUL, and names are keys of maps.
+    lowering.zero(destination, std::min(capacity_bytes, kCommBytes));
     ir.call(Helper::get_current_comm, {destination, ir.constant(std::min(capacity_bytes, kCommBytes))});
   }
   return ir.constant(kCommBytes - 1);

@@ -68,8 +68,10 @@ TypeId Analyzer::member(ExprId, TypeId base, const std::string& name, Span name_
   const types::AddressSpace space = type_of(base).space;
   if (is_behind) holder = type_of(base).element;
   if (!types::is_struct_like(type_of(holder))) {
+    const std::string cast = "cast it first: `((struct NAME *)...)." + name + "`";
+    const std::string types_lack = kernel().has_btf() ? "" : "; without BTF the script has to define that struct";
     error("no-members", name_span, show(base) + " has no members",
-          type_of(base).kind == Kind::kInt ? "cast it first: `((struct NAME *)...)." + name + "`" : "");
+          type_of(base).kind == Kind::kInt ? cast + types_lack : "");
     return {};
   }
   if (type_of(holder).kind == Kind::kStruct && !type_of(holder).complete) kernel().complete(types(), holder);

@@ -137,6 +137,8 @@ const spec::ContextField* Analyzer::field_named(std::string_view word, const std
   }
   std::string hint = did_you_mean(name, names);
   if (hint.empty() && !names.empty() && names.size() <= 12) hint = "there are " + join(names, ", ");
+  if (names.empty() && !kernel().has_btf())
+    hint = "the names of arguments are in the kernel's types (BTF), which it lacks";
   const std::string what = word == "args" ? "argument" : "variable";
   error("unknown-argument", at,
         names.empty() ? fmt::format("{} probes have no `{}` here", provider_of(first_probe()), word)

@@ -10,6 +10,22 @@
 
 namespace espy::cli {
 
+namespace {
+
+// The kernel hides them as zeros from those who may not see them (kernel.kptr_restrict).
+bool shows_addresses() {
+  std::FILE* symbols = std::fopen("/proc/kallsyms", "re");
+  if (symbols == nullptr) return false;
+  unsigned long long address = 0, any = 0;
+  char line[512];
+  for (int i = 0; i < 100 && std::fgets(line, sizeof(line), symbols) != nullptr; ++i)
+    if (std::sscanf(line, "%llx", &address) == 1) any |= address;
+  std::fclose(symbols);
+  return any != 0;
+}
+
+}  // namespace
+
 int show_info(const Options& options) {
   if (const Status may_try = require_privileges(); !may_try) {
     complain(may_try.error());
@@ -25,10 +41,19 @@ int show_info(const Options& options) {
   ::uname(&name);
   std::string out = fmt::format("espy {}\nkernel {} {}, {} CPUs\n\n", ESPY_VERSION, name.release, name.machine,
                                 e.kernel->cpu_count());
-  out += fmt::format("  {:<24}{:<5}{}\n", "btf", e.kernel->has_btf() ? "yes" : "no", "types of the kernel");
+  const auto add_row = [&](std::string_view feature, bool is_there, std::string_view how, std::string_view meaning) {
+    out += fmt::format("  {:<24}{:<5}{:<10}{}\n", feature, is_there ? "yes" : "no", how, meaning);
+  };
+  out += fmt::format("  {:<24}{:<5}{:<10}\n", "feature", "here", "tried by");
+  add_row("btf", e.kernel->has_btf(), "file", "types of the kernel (/sys/kernel/btf/vmlinux)");
+  add_row("tracefs", can_read_tracefs(), "file", "tracepoints and their fields (/sys/kernel/tracing)");
+  add_row("kallsyms", shows_addresses(), "file", "addresses of the kernel's functions (/proc/kallsyms)");
   for (const kernel::FeatureRow& row : kernel::feature_rows())
-    out += fmt::format("  {:<24}{:<5}{} (Linux {})\n", row.name, e.kernel->has(row.feature) ? "yes" : "no", row.meaning,
-                       row.since);
+    add_row(row.name, e.kernel->has(row.feature), row.how, fmt::format("{} (Linux {})", row.meaning, row.since));
+  out +=
+      "\ntried by program, map, link, event: making one; helper: asking the verifier for it; types: finding it in "
+      "BTF;\n"
+      "file: reading it\n";
   out += "\nprobe types:";
   for (const spec::Provider* provider : e.registry.providers()) out += fmt::format(" {}", provider->name);
   std::fputs((out + "\n").c_str(), stdout);

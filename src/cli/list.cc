@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "base/strings.h"
 #include "check/check.h"
@@ -32,16 +33,22 @@ size_t list_provider(const spec::Provider& provider, std::span<const std::string
   return found.size();
 }
 
-// "struct qstr", "enum foo", "union bar": the C definitions of all that match.
-bool list_types(const std::string& pattern, Environment& e) {
+// "struct qstr", "enum foo", "union bar": the C definitions of all that match; nothing for what names no types.
+std::optional<int> list_types(const std::string& pattern, Environment& e) {
   const size_t space = pattern.find(' ');
   const std::string_view tag = std::string_view(pattern).substr(0, space);
-  if (space == std::string::npos || (tag != "struct" && tag != "union" && tag != "enum")) return false;
+  if (space == std::string::npos || (tag != "struct" && tag != "union" && tag != "enum")) return std::nullopt;
+  bool is_found = false;
   for (const std::string& name : e.kernel->struct_names(std::string_view(pattern).substr(space + 1))) {
     if (!name.starts_with(tag)) continue;
-    if (const auto text = e.kernel->c_definition(name)) std::fputs(("vmlinux:" + *text + "\n").c_str(), stdout);
+    const auto text = e.kernel->c_definition(name);
+    if (text) std::fputs(("vmlinux:" + *text + "\n").c_str(), stdout);
+    is_found |= text.has_value();
   }
-  return true;
+  if (is_found) return EXIT_SUCCESS;
+  complain({fmt::format("the kernel has no type `{}`", pattern), 0,
+            e.kernel->has_btf() ? "" : "it tells no types at all: it has no BTF"});
+  return EXIT_FAILURE;
 }
 
 size_t list_pattern(const std::string& pattern, Environment& e, const Options& options) {
@@ -89,7 +96,7 @@ int list_probes(const Options& options) {
     of_file.file = options.search;
     return list_program(of_file, e);
   }
-  if (list_types(options.search, e)) return EXIT_SUCCESS;
+  if (const auto status = list_types(options.search, e)) return *status;
   size_t count = 0;
   const std::string search = options.search.empty() ? "*" : options.search;
   for (const std::string_view pattern : split(search, ','))

@@ -134,9 +134,9 @@ std::string features_chapter() {
       "What espy asks of a kernel; none but `ringbuf` is necessary for everything. `espy --info` says what the "
       "running\n"
       "kernel has, found by trying; `--no-feature NAME` does without one.\n\n"
-      "| feature | since Linux | |\n|---|---|---|\n";
+      "| feature | since Linux | tried by | |\n|---|---|---|---|\n";
   for (const kernel::FeatureRow& row : kernel::feature_rows())
-    out += fmt::format("| `{}` | {} | {} |\n", row.name, row.since, row.meaning);
+    out += fmt::format("| `{}` | {} | {} | {} |\n", row.name, row.since, row.how, row.meaning);
   return out;
 }
 

@@ -203,10 +203,7 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
 
   const check::Checked checked = check::check(std::move(ast), request);
   clock.lap("check");
-  if (report(e->diagnostics, e->sources, options)) {
-    if (!can_read_tracefs()) complain({"tracepoints cannot be looked up: only root can read /sys/kernel/tracing"});
-    return EXIT_FAILURE;
-  }
+  if (report(e->diagnostics, e->sources, options)) return EXIT_FAILURE;
   dump(options, "types", [&] { return dump_types(checked, e->types); });
   if (asks_for_help(checked)) {
     std::fputs(script_help(checked, e->sources[script].name).c_str(), stdout);

@@ -265,6 +265,11 @@ std::optional<FunctionPrototype> DirectoryKernel::find_raw_tracepoint(Types& typ
 const std::set<std::string, std::less<>>& DirectoryKernel::all_raw_tracepoints() {
   if (raw_tracepoints_) return *raw_tracepoints_;
   raw_tracepoints_.emplace();
+  if (!has_btf()) {  // events are named as the tracepoints they come from, but those of single system calls
+    for (const std::string& event : tracepoints("*", "*"))
+      if (!event.starts_with("syscalls:") && !event.starts_with("ftrace:"))
+        raw_tracepoints_->emplace(event.substr(event.find(':') + 1));
+  }
   for (uint32_t module = 0; module <= btf_.modules().size(); ++module) {
     const Btf* btf = btf_.object(module);
     if (!btf) continue;

@@ -43,6 +43,7 @@ enum class Feature : uint8_t {
 struct FeatureRow {
   Feature feature;
   std::string_view name;     // "uprobe_multi": for --info, --no-feature and recorded kernels
+  std::string_view how;      // what is tried: "program" (the verifier is asked), "types" (BTF has it), ...
   std::string_view meaning;  // "attaches many uprobes in one call"
   std::string_view since;    // kernel release, for people
 };

@@ -95,7 +95,7 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
       return fail_errno("cannot attach to the perf event", errno);
   } else {
     slow_to_close_.emplace_back(static_cast<int>(link_fd));
-    counting_links_.emplace_back(program, static_cast<int>(link_fd));
+    if (!event.is_user_probe) counting_links_.emplace_back(program, static_cast<int>(link_fd));
   }
   if (::ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0) < 0) return fail_errno("cannot enable the perf event", errno);
   if (event.type == PERF_TYPE_BREAKPOINT) watchpoints_.emplace_back(event.config1, perf.get());
@@ -113,7 +113,7 @@ namespace {
 
 // How many events a link had that never came as far as its program: another kprobe was at work on the CPU, or too many
 // calls of a function had not returned. Nothing where that is not counted: before Linux 6.7, and of samples of perf,
-// which are dropped while any program runs on the CPU.
+// which are dropped while any program runs on the CPU. Programs of uprobes run whatever else does, and count none.
 std::optional<uint64_t> missed_by(int link) {
   LinkInfo info;
   InfoAttr attr{static_cast<uint32_t>(link), sizeof(info), address_of(&info)};
@@ -165,6 +165,7 @@ Status LinuxMachine::attach_uprobe(ProgramId program, const std::string& path, u
   event.config = (is_return ? 1 : 0) | reference_counter << kReferenceCounterShift;
   event.path = path;
   event.config2 = offset;
+  event.is_user_probe = true;
   if (pid) event.pid = static_cast<int32_t>(*pid);
   return attach_perf_event(program, event, cookie);
 }

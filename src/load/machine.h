@@ -46,6 +46,7 @@ struct PerfEvent {
   int32_t pid = -1;              // -1: every process
   int32_t cpu = -1;              // -1: every CPU (only with a pid), else one
   bool for_new_threads = false;  // also for threads and processes that `pid`, a thread, starts from now on
+  bool is_user_probe = false;
   std::string path = {};         // what config1 points to: a uprobe's file, a kprobe's function
 };
 

@@ -106,22 +106,23 @@ void UnitLowering::lower_entry() {
   if (main_unit_.context.not_null) leave_if_null(*main_unit_.context.not_null);
   if (main_unit_.context.dispatch == spec::ProbeContext::Dispatch::kNumber) dispatch_by_number();
   if (main_unit_.context.is_limited_to_pid) skip_other_processes(ir(), shared_);
-  if (shared_.program.hits.stride_bytes > 0) count_hit();
+  count_hit(1);
 }
 
 // What fires counts, also where the predicate is false. Each CPU has its words, so only a thread that may be preempted
 // here needs an atomic add.
-void UnitLowering::count_hit() {
+void UnitLowering::count_hit(int64_t change) {
   const program::HitCounters hits = shared_.program.hits;
+  if (hits.stride_bytes == 0) return;
   const ValueId slot = ir().binary(Op::k_and, cpu(), shared_.cpu_slots() - 1);
   const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(shared_.program.globals, hits.offset_bytes),
                                      ir().binary(Op::k_shl, slot, std::countr_zero(hits.stride_bytes)));
   const ValueId index = ir().binary(Op::k_and, probe_index(), hits.stride_bytes / 8 - 1);
   const ValueId word = ir().binary(Op::k_add, of_cpu, ir().binary(Op::k_shl, index, 3));
   if (main_unit_.context.is_preemptible) {
-    ir().atomic_add(8, word, ir().constant(1));
+    ir().atomic_add(8, word, ir().constant(change));
   } else {
-    ir().store(8, word, ir().binary(Op::k_add, ir().load(8, word), 1));
+    ir().store(8, word, ir().binary(Op::k_add, ir().load(8, word), change));
   }
 }
 
@@ -260,6 +261,7 @@ void UnitLowering::take_scratch_region(ValueId cpu_base) {
   }
   count_loss(program::LossKind::kMissed,
              fmt::format("{} other threads were in the same program on a CPU; events skipped", region_count()));
+  count_hit(-1);  // it is among those that were missed
   ir().ret(0);
   ir().enter(got);
   write_slot(scratch_cpu_slot_, cpu_base);

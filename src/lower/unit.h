@@ -122,7 +122,7 @@ class UnitLowering : public Lowering {
   void leave_if_null(const spec::Recipe& pointer);
   void dispatch_by_number();
   void skip_compat_tasks();
-  void count_hit();
+  void count_hit(int64_t change);
   void lower_predicate();
   void fill_setup();
   void take_scratch_region(ValueId cpu_base);

@@ -108,6 +108,21 @@ std::string Ledger::inexact() const {
                      left_out.front().name);
 }
 
+std::string Ledger::unknown() const {
+  std::string first;
+  size_t count = 0;
+  for (const ActionAccount& action : actions) {
+    if (action.is_missed_known) continue;
+    for (const ProbeAccount& probe : action.probes) {
+      if (probe.name.starts_with("profile:") || probe.name.starts_with("interval:")) continue;
+      if (++count == 1) first = probe.name;
+    }
+  }
+  if (count == 0) return "";
+  return fmt::format("whether all is exact is not known: the kernel does not count what it skips of {}{}", first,
+                     count == 1 ? "" : fmt::format(" and {} more", count - 1));
+}
+
 std::string to_text(const Ledger& ledger) {
   if (ledger.actions.empty()) return "";
   const Table table(ledger);

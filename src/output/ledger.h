@@ -49,6 +49,9 @@ struct Ledger {
   Losses totals = {};  // of the actions, and of what is nobody's, as the cut strings of maps
   // "" where all that was shown is exact; else the first reason why not, a sentence.
   std::string inexact() const;
+  // "" where the kernel counts all that it skips; else a sentence that says of which probes it does not. Samples of the
+  // clock are samples: those are not meant.
+  std::string unknown() const;
 };
 
 // The table for people; "" where there is no action.

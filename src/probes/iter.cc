@@ -46,6 +46,9 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     request.diagnostics.error("bad-pin", request.point.span, "an iterator can be pinned only below /sys/fs/bpf");
     return {};
   }
+  if (!request.kernel.has_btf())
+    return not_here(request, "no-btf",
+                    "this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which iterators need");
   std::vector<spec::BoundProbe> out;
   for (const auto& [name, btf_id] : iterators(request.kernel, request.parts[0])) {
     spec::BoundProbe bound;

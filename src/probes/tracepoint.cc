@@ -69,6 +69,12 @@ void suggest(spec::BindRequest& request) {
   const std::string& category = request.parts[0];
   const std::string& event = request.parts[1];
   if (has_wildcard(category + event) || request.config.missing_probes != spec::MissingProbes::kError) return;
+  if (request.kernel.tracepoints("*", "*").empty()) {
+    request.diagnostics.error("no-tracefs", request.point.span,
+                              "tracepoints cannot be looked up: /sys/kernel/tracing is for root to read",
+                              "`rawtracepoint:" + event + "` does without it, or CAP_DAC_READ_SEARCH");
+    return;
+  }
   std::vector<std::string> known = request.kernel.tracepoints(category, "*");
   if (known.empty()) known = request.kernel.tracepoints("*", event);
   const std::vector<std::string_view> names(known.begin(), known.end());

@@ -87,6 +87,19 @@ Status attach(spec::AttachRequest& request) {
   return {};
 }
 
+// What can be written, as there is no end of addresses.
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  constexpr std::string_view kModes[] = {"w", "rw", "x"};
+  std::vector<spec::ListedProbe> out;
+  for (const std::string_view mode : kModes) {
+    if (request.parts.size() == 3 && !glob_match(request.parts[2], mode)) continue;
+    spec::ListedProbe listed{fmt::format("watchpoint:ADDRESS:LENGTH:{}", mode), {}};
+    if (request.verbose) listed.arguments.emplace_back(mode == "x" ? "LENGTH 8" : "LENGTH 1, 2, 4 or 8");
+    out.push_back(std::move(listed));
+  }
+  return out;
+}
+
 }  // namespace
 
 const spec::Provider kWatchpoint = {
@@ -99,6 +112,7 @@ const spec::Provider kWatchpoint = {
     .bind = bind,
     .context = perf_event_context,
     .attach = attach,
+    .list = list,
     .example = "watchpoint:0x10000000:8:rw { printf(\"%s\\n\", comm); }"};
 
 }  // namespace espy::probes

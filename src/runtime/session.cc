@@ -526,7 +526,10 @@ bool Session::settle_accounts() {
                   "", 0, 0, 0);
   if (impl_->options.shows_ledger) sink_.ledger(ledger);
   const std::string reason = ledger.inexact();
-  if (!impl_->options.is_strict || reason.empty()) return true;
+  if (!impl_->options.is_strict) return true;
+  if (const std::string unknown = ledger.unknown(); !unknown.empty())
+    sink_.message("runtime_error", unknown, "", 0, 0, 0);
+  if (reason.empty()) return true;
   sink_.message("errorf", "not all that was shown is exact: " + reason, "", 0, 0, 0);
   return false;
 }
