@@ -460,6 +460,11 @@ Status Session::play(const std::function<Result<bool>()>& next_event) {
   return {};
 }
 
+bool Session::takes_kernel_stacks() const {
+  return std::ranges::any_of(program_.stacks,
+                             [&](const auto& stack) { return types_[stack.first].kind == types::Kind::kKernelStack; });
+}
+
 bool Session::has_followed_process() {
   bool is_one_alive = false;
   impl_->machine.for_each(program_.following.processes,
@@ -496,10 +501,11 @@ Status Session::loop(int signal_fd) {
     return is_walk && --walking == 0;
   };
   int timeout_ms = kBusyPollMs;
+  bool reads_ahead = takes_kernel_stacks();
   while (!impl_->exit_requested && out_.status()) {
     epoll_event event = {};
-    const bool is_ready =
-        ::epoll_wait(epoll.get(), &event, 1, program_.ring.valid() || is_orphaned ? timeout_ms : -1) > 0;
+    const bool has_more_to_do = program_.ring.valid() || is_orphaned || reads_ahead;
+    const bool is_ready = ::epoll_wait(epoll.get(), &event, 1, has_more_to_do ? timeout_ms : -1) > 0;
     const bool is_signal = is_ready && event.data.fd == signal_fd;
     const bool is_user_signal = is_signal && take_signal(signal_fd) == SIGUSR1;
     if (is_user_signal) TRY_STATUS(Run(*this, impl_->machine, impl_->registry, impl_->options).run_signal_probes());
@@ -510,6 +516,8 @@ Status Session::loop(int signal_fd) {
     if (is_over || (count == 0 && has_exit_flag())) break;
     if (is_orphaned && count == 0 && !has_followed_process()) break;
     timeout_ms = count > 0 ? kBusyPollMs : std::min(timeout_ms * 2, kIdlePollMs);
+    // Reading the kernel's symbols takes tens of milliseconds: at leisure, and not when somebody waits for the end.
+    if (reads_ahead && count == 0) reads_ahead = symbols_.read_kernel_ahead();
   }
   return {};
 }

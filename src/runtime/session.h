@@ -110,6 +110,7 @@ class Session {
   void start_unwinding();
   output::DecodeContext decode_context();
   Status loop(int signal_fd);
+  bool takes_kernel_stacks() const;
   bool has_followed_process();  // one that was started, and lives
   Status play(const std::function<Result<bool>()>& next_event);
   bool settle_accounts();

@@ -42,16 +42,14 @@ KernelSymbol parse_line(std::string_view line) {
 bool KernelSymbols::read_more() {
   if (at_end_) return false;
   if (!file_.valid()) file_ = OwnedFd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  constexpr size_t kChunkBytes = 256 * 1024;
-  text_ += partial_line_;
-  partial_line_.clear();
-  const size_t used = text_.size();
-  text_.resize(used + kChunkBytes);
+  char chunk[64 * 1024];  // the kernel gives a page of lines at a time
   ssize_t got = -1;
   do {
-    got = ::read(file_.get(), text_.data() + used, kChunkBytes);
+    got = ::read(file_.get(), chunk, sizeof(chunk));
   } while (got < 0 && errno == EINTR);
-  text_.resize(used + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  text_ += partial_line_;
+  partial_line_.clear();
+  text_.append(chunk, static_cast<size_t>(std::max<ssize_t>(got, 0)));
   if (got <= 0) {
     at_end_ = true;
     file_.reset();
@@ -108,6 +106,16 @@ void KernelSymbols::build_index() {
   const auto unsorted = std::is_sorted_until(by_address_.begin(), by_address_.end(), before);
   std::stable_sort(unsorted, by_address_.end(), before);
   std::inplace_merge(by_address_.begin(), unsorted, by_address_.end(), before);
+}
+
+bool KernelSymbols::read_ahead() {
+  constexpr int kPages = 100;
+  for (int i = 0; i < kPages; ++i) {
+    if (read_more()) continue;
+    build_index();
+    return false;
+  }
+  return true;
 }
 
 std::optional<KernelSymbol> KernelSymbols::at_or_before(uint64_t address) {

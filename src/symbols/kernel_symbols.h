@@ -24,6 +24,8 @@ class KernelSymbols {
 
   std::optional<KernelSymbol> find(std::string_view name);
   std::optional<KernelSymbol> at_or_before(uint64_t address);
+  // Reads a part of what at_or_before() will need, some milliseconds of work; false once there is no more.
+  bool read_ahead();
 
  private:
   bool read_more();

@@ -88,7 +88,7 @@ struct Symbolizer::State {
     uint64_t linked = 0;
   };
   std::optional<FileAddress> find_in_file(Process& process, uint64_t address);
-  std::optional<Symbol> find_in_files(Process& process, uint64_t address);
+  std::optional<Symbol> find_in_elf(const FileAddress& place, uint64_t address) const;
   static std::optional<Symbol> find_in_perf_map(Process& process, uint64_t address);
   std::string shown_name(const std::string& name) const { return options.demangle_cpp ? demangle(name) : name; }
 };
@@ -196,12 +196,11 @@ std::optional<Symbolizer::State::FileAddress> Symbolizer::State::find_in_file(Pr
   return FileAddress{code->elf, code, offset, *linked};
 }
 
-std::optional<Symbol> Symbolizer::State::find_in_files(Process& process, uint64_t address) {
-  const std::optional<FileAddress> place = find_in_file(process, address);
-  const std::optional<ElfSymbol> function = place ? place->elf->function_at(place->linked) : std::nullopt;
+std::optional<Symbol> Symbolizer::State::find_in_elf(const FileAddress& place, uint64_t address) const {
+  const std::optional<ElfSymbol> function = place.elf->function_at(place.linked);
   if (!function) return std::nullopt;
-  const uint64_t offset = place->linked - function->address;
-  return Symbol{shown_name(function->name), offset, place->code->mapping.path, address - offset};
+  const uint64_t offset = place.linked - function->address;
+  return Symbol{shown_name(function->name), offset, place.code->mapping.path, address - offset};
 }
 
 std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint64_t address) {
@@ -223,6 +222,8 @@ Symbolizer::Symbolizer(Symbolizer&&) noexcept = default;
 Symbolizer& Symbolizer::operator=(Symbolizer&&) noexcept = default;
 Symbolizer::~Symbolizer() = default;
 
+bool Symbolizer::read_kernel_ahead() { return state_->kernel_symbols.read_ahead(); }
+
 std::optional<Symbol> Symbolizer::kernel(uint64_t address) {
   const std::optional<KernelSymbol> found = state_->kernel_symbols.at_or_before(address);
   if (!found) return std::nullopt;
@@ -239,7 +240,8 @@ std::optional<uint64_t> Symbolizer::kernel_address(std::string_view name) {
 std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
   Process* process = state_->process_for(pid, address);
   if (process == nullptr) return std::nullopt;
-  if (std::optional<Symbol> found = state_->find_in_files(*process, address)) return found;
+  // What a JIT has made is in no file; and asking for its map costs a system call.
+  if (const auto place = state_->find_in_file(*process, address)) return state_->find_in_elf(*place, address);
   return State::find_in_perf_map(*process, address);
 }
 

@@ -76,6 +76,8 @@ class Symbolizer {
 
   // The kernel's function or variable at or before `address`. The first call reads /proc/kallsyms (tens of ms).
   std::optional<Symbol> kernel(uint64_t address);
+  // Some milliseconds of that work, for who has nothing better to do; false once it is done.
+  bool read_kernel_ahead();
   // The address of a kernel symbol; reads /proc/kallsyms only up to its first line with that name.
   // Nothing also where the kernel hides addresses from us (kptr_restrict).
   std::optional<uint64_t> kernel_address(std::string_view name);
