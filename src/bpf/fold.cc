@@ -1,6 +1,7 @@
 #include "bpf/fold.h"
 
 #include "ir/analysis.h"
+#include "ir/memory.h"
 
 namespace espy::bpf {
 
@@ -70,24 +71,14 @@ void Folding::use(ValueId value) {
 
 void Folding::use_operands(const Instruction& instruction) {
   auto use_address = [&](ValueId address) { use(fold_address(function_, address, 0).base); };
-  switch (instruction.op) {
-    case Op::k_load:
-    case Op::k_store:
-    case Op::k_atomic_add:
-    case Op::k_atomic_fetch_add:
-    case Op::k_atomic_fetch_or:
-    case Op::k_atomic_fetch_and:
-    case Op::k_atomic_xchg:
-    case Op::k_atomic_cmpxchg:
-    case Op::k_store_release:
-    case Op::k_zero:
-      for (size_t i = 0; i < instruction.operands.size(); ++i)
-        i == 0 ? use_address(instruction.operands[i]) : use(instruction.operands[i]);
-      return;
-    case Op::k_copy:
-      for (ValueId operand : instruction.operands) use_address(operand);
-      return;
-    default: break;
+  if (accesses_memory(instruction.op) || instruction.op == Op::k_zero) {
+    for (size_t i = 0; i < instruction.operands.size(); ++i)
+      i == 0 ? use_address(instruction.operands[i]) : use(instruction.operands[i]);
+    return;
+  }
+  if (instruction.op == Op::k_copy) {
+    for (ValueId operand : instruction.operands) use_address(operand);
+    return;
   }
   const Instruction* compare = compare_of(instruction);
   for (ValueId operand : compare ? compare->operands : instruction.operands) use(operand);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/analysis.h"
+#include "ir/memory.h"
 #include "ir/slot_liveness.h"
 
 namespace espy::bpf {
@@ -82,16 +83,8 @@ void SlotRanges::find_addresses() {
 
 // Operands through which memory is reached, or which a call sees while it lasts.
 bool keeps_address_inside(const Instruction& instruction, size_t operand) {
+  if (ir::accesses_memory(instruction.op)) return operand == 0;
   switch (instruction.op) {
-    case Op::k_load:
-    case Op::k_store:
-    case Op::k_store_release:
-    case Op::k_atomic_add:
-    case Op::k_atomic_fetch_add:
-    case Op::k_atomic_fetch_or:
-    case Op::k_atomic_fetch_and:
-    case Op::k_atomic_xchg:
-    case Op::k_atomic_cmpxchg: return operand == 0;
     case Op::k_zero:
     case Op::k_copy:
     case Op::k_call:

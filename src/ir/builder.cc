@@ -1,5 +1,7 @@
 #include "ir/builder.h"
 
+#include "ir/memory.h"
+
 namespace espy::ir {
 
 ValueId Builder::add(Instruction instruction) {
@@ -69,7 +71,7 @@ void Builder::atomic_add(uint8_t width, ValueId address, ValueId value, int64_t 
 
 ValueId Builder::atomic(Op op, uint8_t width, ValueId address, std::initializer_list<ValueId> values,
                         int64_t offset_bytes) {
-  CHECK(op >= Op::k_atomic_add && op <= Op::k_atomic_cmpxchg);
+  CHECK(is_atomic(op));
   Instruction instruction{.op = op, .width = width, .imm = offset_bytes, .operands = {address}};
   instruction.operands.insert(instruction.operands.end(), values);
   return add(std::move(instruction));

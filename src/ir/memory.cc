@@ -6,6 +6,10 @@ namespace espy::ir {
 
 bool is_atomic(Op op) { return op >= Op::k_atomic_add && op <= Op::k_atomic_cmpxchg; }
 
+bool accesses_memory(Op op) {
+  return op == Op::k_load || op == Op::k_store || op == Op::k_store_release || is_atomic(op);
+}
+
 bool is_call(Op op) { return op == Op::k_call || op == Op::k_kfunc || op == Op::k_call_function; }
 
 bool writes_arguments(const Instruction& call) {

@@ -50,6 +50,8 @@ class Memory {
 };
 
 bool is_atomic(Op op);
+// Loads, stores and atomic operations: `width` bytes, `imm` behind their first operand.
+bool accesses_memory(Op op);
 bool is_call(Op op);
 // False for helpers that take pointers only to read.
 bool writes_arguments(const Instruction& call);

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/strings.h"
+#include "ir/memory.h"
 #include "ir/names.h"
 #include "ir/text.h"
 
@@ -92,29 +93,18 @@ bool Printer::constant_like(const Instruction& instruction) {
 }
 
 bool Printer::memory(const Instruction& instruction) {
-  switch (instruction.op) {
-    case Op::k_load:
-    case Op::k_store:
-    case Op::k_store_release:
-    case Op::k_atomic_add:
-    case Op::k_atomic_fetch_add:
-    case Op::k_atomic_fetch_or:
-    case Op::k_atomic_fetch_and:
-    case Op::k_atomic_xchg:
-    case Op::k_atomic_cmpxchg:
-      put(".{}{} ", instruction.is_signed ? "s" : "", instruction.width);
-      address(instruction.operands.empty() ? ValueId{} : instruction.operands[0], instruction.imm);
-      if (instruction.operands.size() > 1) put(", ");
-      values(instruction.operands, 1);
-      return true;
-    case Op::k_zero:
-    case Op::k_copy:
-      put(" ");
-      values(instruction.operands);
-      put(", {}", instruction.imm);
-      return true;
-    default: return false;
+  if (accesses_memory(instruction.op)) {
+    put(".{}{} ", instruction.is_signed ? "s" : "", instruction.width);
+    address(instruction.operands.empty() ? ValueId{} : instruction.operands[0], instruction.imm);
+    if (instruction.operands.size() > 1) put(", ");
+    values(instruction.operands, 1);
+    return true;
   }
+  if (instruction.op != Op::k_zero && instruction.op != Op::k_copy) return false;
+  put(" ");
+  values(instruction.operands);
+  put(", {}", instruction.imm);
+  return true;
 }
 
 bool Printer::call(const Instruction& instruction) {

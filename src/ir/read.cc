@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/strings.h"
+#include "ir/memory.h"
 #include "ir/names.h"
 #include "ir/text.h"
 
@@ -125,6 +126,7 @@ class Reader {
   void block_head(Line& line);
   void instruction(Line& line);
   void fill(Line& line, Instruction& out);
+  void operands(Line& line, Instruction& out);
   void constant_like(Line& line, Instruction& out);
   void memory(Line& line, Instruction& out);
   void call(Line& line, Instruction& out);
@@ -262,7 +264,12 @@ void Reader::fill(Line& line, Instruction& out) {
   std::optional<Op> op = find_op(word);
   if (!op) return line.fail_with(fmt::format("`{}` is no operation", word));
   out.op = *op;
-  switch (*op) {
+  accesses_memory(*op) ? memory(line, out) : operands(line, out);
+  out.is_nullable = line.accept("nullable");
+}
+
+void Reader::operands(Line& line, Instruction& out) {
+  switch (out.op) {
     case Op::k_konst:
     case Op::k_param:
     case Op::k_slot:
@@ -272,15 +279,6 @@ void Reader::fill(Line& line, Instruction& out) {
       line.skip_blanks();
       constant_like(line, out);
       break;
-    case Op::k_load:
-    case Op::k_store:
-    case Op::k_store_release:
-    case Op::k_atomic_add:
-    case Op::k_atomic_fetch_add:
-    case Op::k_atomic_fetch_or:
-    case Op::k_atomic_fetch_and:
-    case Op::k_atomic_xchg:
-    case Op::k_atomic_cmpxchg: memory(line, out); break;
     case Op::k_call:
     case Op::k_kfunc:
     case Op::k_call_function:
@@ -299,9 +297,8 @@ void Reader::fill(Line& line, Instruction& out) {
         out.operands.push_back(value(line));
         if (!line.accept(",")) break;
       }
-      if (*op == Op::k_zero || *op == Op::k_copy) out.imm = line.number();
+      if (out.op == Op::k_zero || out.op == Op::k_copy) out.imm = line.number();
   }
-  out.is_nullable = line.accept("nullable");
 }
 
 void Reader::constant_like(Line& line, Instruction& out) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ir/analysis.h"
+#include "ir/memory.h"
 #include "ir/names.h"
 #include "ir/text.h"
 
@@ -147,21 +148,13 @@ bool Verifier::check_shape(const Instruction& instruction) {
 }
 
 bool Verifier::check_fields(const Instruction& instruction) {
-  uint32_t width = instruction.width;
+  const uint32_t width = instruction.width;
+  if (is_atomic(instruction.op)) {
+    if (width != 4 && width != 8) return wrong("the width is neither 4 nor 8");
+  } else if (accesses_memory(instruction.op)) {
+    if (width != 1 && width != 2 && width != 4 && width != 8) return wrong("the width is none of 1, 2, 4, 8");
+  }
   switch (instruction.op) {
-    case Op::k_load:
-    case Op::k_store:
-    case Op::k_store_release:
-      if (width != 1 && width != 2 && width != 4 && width != 8) return wrong("the width is none of 1, 2, 4, 8");
-      break;
-    case Op::k_atomic_add:
-    case Op::k_atomic_fetch_add:
-    case Op::k_atomic_fetch_or:
-    case Op::k_atomic_fetch_and:
-    case Op::k_atomic_xchg:
-    case Op::k_atomic_cmpxchg:
-      if (width != 4 && width != 8) return wrong("the width is neither 4 nor 8");
-      break;
     case Op::k_zero:
     case Op::k_copy:
       if (instruction.imm <= 0 || instruction.imm > 512) return wrong("the size is not 1 to 512 bytes");
