@@ -69,6 +69,12 @@ std::string SpanText::arguments(const SpanEvent& event, size_t first, size_t col
 
 std::string SpanText::call(const SpanEvent& event, size_t column) const { return event.text + values(event, column); }
 
+// As C writes a call: of one without arguments that, too.
+std::string SpanText::graph_call(const SpanEvent& event, size_t column) const {
+  const std::string text = call(event, column);
+  return text == event.name && text.find(' ') == text.npos ? text + "()" : text;
+}
+
 // " = 3" of a return value alone, else the arguments as those of a call.
 std::string SpanText::values(const SpanEvent& event, size_t column) const {
   const bool is_return =
@@ -141,14 +147,14 @@ std::string SpanText::graph_lines(const SpanEvent& event) {
   const std::string duration = event.flaw == SpanFlaw::kNoBegin ? ""
                                                                 : fmt::format("{} {:>10}", mark_of(event.duration_ns),
                                                                               duration_text(event.duration_ns));
-  return out + graph_line(event, duration, (leaf ? call(*leaf, column) + ";" : "}") + remark);
+  return out + graph_line(event, duration, (leaf ? graph_call(*leaf, column) + ";" : "}") + remark);
 }
 
 std::string SpanText::flush() {
   if (!kept_) return {};
   const SpanEvent event = *std::exchange(kept_, std::nullopt);
   const size_t column = kGraphWidth + indent_of(event.depth).size();
-  return graph_line(event, "", call(event, column) + " {");
+  return graph_line(event, "", graph_call(event, column) + " {");
 }
 
 std::string SpanText::add(const SpanEvent& event) {

@@ -36,6 +36,7 @@ class SpanText {
   // "(a = 1, b = 2)", or on lines of their own where one of them takes several; behind `column` columns.
   std::string arguments(const SpanEvent& event, size_t first, size_t column) const;
   std::string call(const SpanEvent& event, size_t column) const;
+  std::string graph_call(const SpanEvent& event, size_t column) const;
   std::string values(const SpanEvent& event, size_t column) const;
   std::string counter(const SpanEvent& event) const;
   std::string outcome(const SpanEvent& event, size_t column) const;
