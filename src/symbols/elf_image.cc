@@ -59,7 +59,9 @@ Result<ElfImage> ElfImage::open(const std::string& path) {
   elf_version(EV_CURRENT);
   ElfImage image;
   image.path_ = path;
-  image.elf_.reset(elf_begin(fd.get(), ELF_C_READ_MMAP, nullptr));
+  // Writable, though nobody writes: the kernel puts the breakpoints of whoever traces the file into mappings of it that
+  // could be its code, and this one would be taken for that.
+  image.elf_.reset(elf_begin(fd.get(), ELF_C_READ_MMAP_PRIVATE, nullptr));
   // The mapping outlives the descriptor; libelf is told, so that it never reads from whatever gets that number next.
   if (image.elf_ != nullptr) elf_cntl(image.elf_.get(), ELF_C_FDREAD);
   if (image.elf_ != nullptr) elf_cntl(image.elf_.get(), ELF_C_FDDONE);
