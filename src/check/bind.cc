@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/regex.h"
@@ -20,6 +22,7 @@ struct Uses {
   bool context = false;
   bool locals = false;
   bool retval = false;
+  std::vector<std::pair<std::string_view, std::string_view>> fields = {};  // args.NAME and locals.NAME
 };
 
 bool is_argument_name(std::string_view name) {
@@ -41,10 +44,28 @@ Uses uses_of(const syntax::Ast& ast, const syntax::Action& action) {
   const auto visit = [&](ExprId id) {
     if (const auto* name = ast.get<syntax::Name>(id)) look_at(name->name, uses);
     if (const auto* call = ast.get<syntax::Call>(id)) look_at(call->name, uses);
+    const auto* access = ast.get<syntax::Access>(id);
+    const auto* word = access ? ast.get<syntax::Name>(access->base) : nullptr;
+    if (word && (word->name == "args" || word->name == "locals")) uses.fields.emplace_back(word->name, access->name);
   };
   walk(ast, action.predicate, visit);
   walk(ast, action.body, visit);
   return uses;
+}
+
+// Why one of the fields that an action names cannot be read here; "" where all can, or a part of a struct might.
+std::string why_unreadable(const spec::ProbeContext& context, const Uses& uses) {
+  for (const auto& [word, name] : uses.fields) {
+    const auto find = [&, wanted = name](const std::vector<spec::ContextField>& fields) -> const spec::ContextField* {
+      const auto found = std::ranges::find(fields, wanted, &spec::ContextField::name);
+      return found == fields.end() ? nullptr : &*found;
+    };
+    const spec::ContextField* field = word == "locals" ? find(context.locals) : nullptr;
+    if (!field) field = find(context.args);
+    if (!field) return fmt::format("`{}` is not visible", name);
+    if (field->recipe.place.pieces.empty() && !field->unreadable.empty()) return field->unreadable;
+  }
+  return "";
 }
 
 // `$1` anywhere in a part becomes the parameter, `$#` their number; in quotes too.
@@ -184,7 +205,45 @@ class Binder {
     if (must_match || !found_wrong.has_errors())
       for (const source::Diagnostic& said : found_wrong.all()) request_.diagnostics.add(said);
     if (bound.empty() && !found_wrong.has_errors() && must_match) unmatched_.push_back({&point, &provider, parts});
+    leave_out_unreadable(provider, point, uses, bound);
     for (spec::BoundProbe& probe : bound) add(provider, point, std::move(probe), groups);
+  }
+
+  // A line or a function may be in several places, as inlined copies. Those in which the action cannot read all that
+  // it names are left out, if there are others.
+  void leave_out_unreadable(const spec::Provider& provider, const syntax::AttachPoint& point, const Uses& uses,
+                            std::vector<spec::BoundProbe>& bound) {
+    struct Copies {
+      std::set<std::string> shares = {};
+      size_t readable = 0, unreadable = 0;
+      std::string why = {};
+    };
+    if (uses.fields.empty() || bound.size() < 2) return;
+    std::map<std::string, Copies> by_name;
+    for (const spec::BoundProbe& each : bound) by_name[each.probe.name].shares.insert(each.share);
+    std::map<std::string, std::string> reasons;  // by share
+    const auto reason = [&](const spec::BoundProbe& each) -> const std::string& {
+      const auto [known, is_new] = reasons.try_emplace(each.share);
+      if (is_new) known->second = why_unreadable(context_in(provider, {&each.probe, 1}, each.share, uses), uses);
+      return known->second;
+    };
+    for (const spec::BoundProbe& each : bound) {
+      Copies& copies = by_name[each.probe.name];
+      if (copies.shares.size() < 2) continue;
+      const std::string& why = reason(each);
+      ++(why.empty() ? copies.readable : copies.unreadable);
+      if (copies.why.empty()) copies.why = why;
+    }
+    for (const auto& [name, copies] : by_name)
+      if (copies.readable > 0 && copies.unreadable > 0)
+        request_.diagnostics.warning("copies-left-out", point.span,
+                                     fmt::format("in {} of {} places {}: they are left out", copies.unreadable,
+                                                 copies.readable + copies.unreadable, copies.why),
+                                     fmt::format("`espy -lv '{}'` shows what can be read in each", name));
+    std::erase_if(bound, [&](const spec::BoundProbe& each) {
+      const Copies& copies = by_name[each.probe.name];
+      return copies.readable > 0 && copies.unreadable > 0 && !reason(each).empty();
+    });
   }
 
   void add(const spec::Provider& provider, const syntax::AttachPoint& point, spec::BoundProbe bound, Groups& groups) {
@@ -250,11 +309,14 @@ class Binder {
     CHECK(provider && provider->context);
     std::vector<program::Probe> probes;
     for (const ProbeId id : ids) probes.push_back(checked_.probes[id]);
-    spec::ContextRequest context{probes,          std::string_view(share).substr(zero + 1),
-                                 request_.kernel, request_.types,
-                                 uses.args,       request_.symbols,
-                                 uses.locals,     uses.retval};
-    return provider->context(context);
+    return context_in(*provider, probes, std::string_view(share).substr(zero + 1), uses);
+  }
+
+  spec::ProbeContext context_in(const spec::Provider& provider, std::span<const program::Probe> probes,
+                                std::string_view share, const Uses& uses) {
+    spec::ContextRequest context{probes,           share,       request_.kernel, request_.types, uses.args,
+                                 request_.symbols, uses.locals, uses.retval};
+    return provider.context(context);
   }
 
   void no_probe_left() {
