@@ -35,6 +35,7 @@ constexpr Family kFamilies[] = {
     {"Strings and memory", builtins::string_builtins},
     {"Stacks", builtins::stack_builtins},
     {"Symbols", builtins::symbol_builtins},
+    {"Goroutines", builtins::go_builtins},
     {"Maps", builtins::map_builtins},
     {"Addresses of networks", builtins::net_builtins},
     {"Packets", builtins::packet_builtins},

@@ -314,6 +314,15 @@ std::optional<DebugVariable> DebugInfo::State::go_result(types::Types& types, co
   return out;
 }
 
+std::optional<uint32_t> DebugInfo::member_offset(std::string_view type, std::string_view member) {
+  const auto found = state_->file->find_definition(DW_TAG_structure_type, type);
+  if (!found) return std::nullopt;
+  for (const Dwarf_Die& child : dwarf::children(*found))
+    if (dwarf::tag(child) == DW_TAG_member && dwarf::name_of(child) == member)
+      return dwarf::number(child, DW_AT_data_member_location);
+  return std::nullopt;
+}
+
 // ---- Statements
 
 Statement DebugInfo::State::statement(const Site& site, const Row& row) const {

@@ -75,6 +75,9 @@ class DebugInfo {
   // What the function that begins at `address` returns, when it does; nothing for void.
   std::optional<DebugVariable> result(types::Types& types, uint64_t address);
 
+  // Where a struct has a member, in bytes.
+  std::optional<uint32_t> member_offset(std::string_view type, std::string_view member);
+
   // The statements of a file that goes by `file` (its name, or the end of its path) at a line, 0 for all of them, and
   // at a column, 0 for any; each inlined copy is one.
   std::vector<Statement> statements(std::string_view file, uint32_t line, uint32_t column);

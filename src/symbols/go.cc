@@ -149,6 +149,10 @@ std::optional<GoBinary> read_go_binary(const ElfImage& image) {
   return out;
 }
 
+std::optional<kernel::Register> go_goroutine_register(const kernel::Arch& arch) {
+  return go_argument_offsets(arch).empty() ? std::nullopt : kernel::find_register(arch, "r14");
+}
+
 std::vector<uint32_t> go_argument_offsets(const kernel::Arch& arch) {
   std::vector<uint32_t> out;
   for (const std::string_view name : {"ax", "bx", "cx", "di", "si", "r8", "r9", "r10", "r11"})

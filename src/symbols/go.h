@@ -26,6 +26,9 @@ struct GoBinary {
 // From .go.buildinfo; nothing for binaries of other languages.
 std::optional<GoBinary> read_go_binary(const ElfImage& image);
 
+// The register that has the address of the running goroutine's `runtime.g` in Go's functions; nothing where none has.
+std::optional<kernel::Register> go_goroutine_register(const kernel::Arch& arch);
+
 // Where the words of argN are when a function is entered: in pt_regs. Empty where they are on the stack.
 std::vector<uint32_t> go_argument_offsets(const kernel::Arch& arch);
 

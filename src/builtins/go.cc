@@ -1,0 +1,92 @@
+// goid: which goroutine it was.
+//
+// A goroutine is a `runtime.g` in the program's memory. Go's functions keep its address in a register of their own (r14
+// on x86-64, since Go 1.17), and where in it the number lies the debug information says. But a Go program may have code
+// that is none of Go's, C or assembly, to which the register is like any other. So it is believed only if the stack
+// pointer lies on the stack that the goroutine says is its own; else the number is 0, which no goroutine has.
+#include "builtins/all.h"
+#include "builtins/common.h"
+#include "symbols/symbols.h"
+
+namespace espy::builtins {
+
+namespace {
+
+using check::Checker;
+using ir::Condition;
+using ir::Op;
+using ir::ValueId;
+using lower::Lowering;
+using lower::Operand;
+using spec::BuiltinKind;
+using spec::CallSite;
+using types::AddressSpace;
+using types::TypeId;
+
+// Offsets in runtime.g; its stack is two addresses, the lower first.
+struct Goroutine {
+  uint32_t id_bytes = 0;
+  uint32_t stack_bytes = 0;
+};
+
+Result<Goroutine> read_goroutine(const symbols::ElfFile& file, const kernel::Arch& arch) {
+  const std::optional<symbols::GoBinary>& go = file.go_binary();
+  if (!go) return fail(file.path() + " is no Go program");
+  if (!go->uses_registers || !symbols::go_goroutine_register(arch))
+    return fail("Go keeps its goroutine in a register only since Go 1.17, and espy knows it on x86-64 only");
+  const auto debug = TRY(file.debug_info());
+  const auto id = debug->member_offset("runtime.g", "goid");
+  const auto stack = debug->member_offset("runtime.g", "stack");
+  if (!id || !stack) return fail("the debug information of " + file.path() + " does not describe `runtime.g`");
+  return Goroutine{*id, *stack};
+}
+
+TypeId check_goid(Checker& checker, const CallSite& call) {
+  const TypeId number = checker.types().uint64();
+  symbols::Symbolizer* symbols = checker.symbols();
+  if (symbols == nullptr) return number;
+  const auto file = symbols->elf_file(checker.first_probe().target);
+  const auto found = file ? read_goroutine(**file, checker.kernel().arch()) : tl::unexpected(file.error());
+  if (!found) checker.error("no-goroutine", call.span, found.error().message, found.error().hint);
+  return number;
+}
+
+Operand lower_goid(Lowering& lowering, const CallSite&) {
+  ir::Builder& ir = lowering.ir();
+  const TypeId number = lowering.types().uint64();
+  const kernel::Arch& arch = lowering.kernel().arch();
+  const auto file = symbols::ElfFile::open(lowering.checked().probes[lowering.unit().probes[0]].target);
+  const auto goroutine = file ? read_goroutine(*file, arch) : tl::unexpected(file.error());
+  if (!goroutine) return {number, ir.constant(0)};
+  const auto unknown = [&] { return ir.constant(0); };
+  const ValueId g = lowering.register_value(*symbols::go_goroutine_register(arch));
+  const ValueId here = lowering.register_value({"sp", arch.stack_pointer_offset});
+  const ValueId stack = lowering.memory(16, "stack");
+  lowering.read(stack, 16, ir.binary(Op::k_add, g, goroutine->stack_bytes), AddressSpace::kUser);
+  const ValueId id = lowering.select(
+      Condition::uge, here, ir.load(8, stack),
+      [&] {
+        return lowering.select(
+            Condition::ult, here, ir.load(8, stack, 8),
+            [&] { return lowering.read_scalar(g, goroutine->id_bytes, 8, false, AddressSpace::kUser); }, unknown);
+      },
+      unknown);
+  return {number, id};
+}
+
+constexpr spec::Builtin kRows[] = {
+    {.sig = "any goid",
+     .doc =
+         "The number of the goroutine that runs, in a Go program with debug information; 0 in code that is not Go's.",
+     .kind = BuiltinKind::kVariable,
+     .check = check_goid,
+     .lower = lower_goid,
+     .providers = "uprobe,uretprobe",
+     .example = "uprobe:./server:main.handle { @[goid] = count(); }"},
+};
+
+}  // namespace
+
+std::span<const spec::Builtin> go_builtins() { return kRows; }
+
+}  // namespace espy::builtins
