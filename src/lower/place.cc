@@ -56,6 +56,7 @@ ValueId UnitLowering::follow(const types::PlacePiece& piece, const std::vector<t
     switch (step.op) {
       case PlaceOp::kRegister: stack.push_back(saved(step.operand)); break;
       case PlaceOp::kConstant: stack.push_back(ir().constant(step.operand)); break;
+      case PlaceOp::kThreadPointer: stack.push_back(current_task_field({"thread", "fsbase"})); break;
       case PlaceOp::kLoadBias:
         stack.push_back(ir().binary(Op::k_sub, saved(kernel().arch().instruction_pointer_offset), step.operand));
         break;

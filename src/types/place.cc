@@ -66,6 +66,7 @@ class Formula {
     switch (step.op) {
       case Op::kRegister: return stack_.push_back(register_name_(static_cast<uint32_t>(step.operand)));
       case Op::kConstant: return stack_.push_back(number(step.operand));
+      case Op::kThreadPointer: return stack_.push_back("thread");
       case Op::kLoadBias: return stack_.push_back("base");
       case Op::kRead: return stack_.push_back("[" + pop() + "]");
       case Op::kPick: return pick(static_cast<size_t>(step.operand));

@@ -15,11 +15,12 @@ namespace espy::types {
 // One step of a stack machine. All values are 64 bits wide; comparisons give 1 or 0.
 struct PlaceStep {
   enum class Op : uint8_t {
-    kRegister,  // pushes the register at offset `operand` of pt_regs
-    kConstant,  // pushes `operand`
-    kLoadBias,  // pushes what to add to linked addresses; `operand` is that of the probed instruction
-    kRead,      // pops an address, pushes `operand` bytes (1, 2, 4, 8) of user memory from there, as an unsigned number
-    kPick,      // pushes a copy of what lies `operand` below the top
+    kRegister,       // pushes the register at offset `operand` of pt_regs
+    kConstant,       // pushes `operand`
+    kThreadPointer,  // pushes what the thread's own variables are counted from: task_struct::thread.fsbase
+    kLoadBias,       // pushes what to add to linked addresses; `operand` is that of the probed instruction
+    kRead,  // pops an address, pushes `operand` bytes (1, 2, 4, 8) of user memory from there, as an unsigned number
+    kPick,  // pushes a copy of what lies `operand` below the top
     kDrop,
     kSwap,
     kRotate,      // the top goes below the two under it

@@ -183,6 +183,13 @@ bool is_preserved_by_calls(uint64_t number) {
   return number == kRbx || number == kRbp || (number >= kR12 && number <= kR15);
 }
 
+// ELF Handling for Thread-Local Storage, 3.4.6: the program's own end where the thread pointer points.
+std::optional<int64_t> thread_local_start(uint16_t machine, const GElf_Phdr& segment) {
+  if (machine != EM_X86_64) return std::nullopt;
+  const uint64_t align = std::max<uint64_t>(segment.p_align, 1);
+  return -static_cast<int64_t>((segment.p_memsz + align - 1) / align * align);
+}
+
 std::vector<std::optional<Place>> argument_places(const types::Types& types, const kernel::Arch& arch,
                                                   const std::vector<PassedValue>& arguments,
                                                   const PassedValue& result) {

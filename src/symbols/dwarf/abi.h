@@ -3,6 +3,8 @@
 // this is what rustc does now. Inside this folder only.
 #pragma once
 
+#include <gelf.h>
+
 #include <optional>
 #include <vector>
 
@@ -20,6 +22,9 @@ struct PassedValue {
 
 // Whether a function leaves the register, by its number in DWARF, as it was or puts it back.
 bool is_preserved_by_calls(uint64_t number);
+
+// Where a program's thread-local variables begin, counted from the thread pointer; nothing for other CPUs.
+std::optional<int64_t> thread_local_start(uint16_t machine, const GElf_Phdr& segment);
 
 // Where each of the arguments is when the function is entered; nothing for one in a vector register.
 std::vector<std::optional<types::Place>> argument_places(const types::Types& types, const kernel::Arch& arch,

@@ -1,7 +1,6 @@
 #include "symbols/dwarf/file.h"
 
 #include <fcntl.h>
-#include <gelf.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -240,6 +239,16 @@ bool File::is_executable() {
       if (entry.d_tag == DT_FLAGS_1) return (entry.d_un.d_val & DF_1_PIE) != 0;
   }
   return false;
+}
+
+std::optional<GElf_Phdr> File::thread_local_segment() {
+  size_t count = 0;
+  if (elf_getphdrnum(code_.elf, &count) != 0) return std::nullopt;
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(code_.elf, static_cast<int>(i), &segment) != nullptr && segment.p_type == PT_TLS) return segment;
+  }
+  return std::nullopt;
 }
 
 Calls& File::calls() {

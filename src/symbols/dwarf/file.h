@@ -4,6 +4,7 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <gelf.h>
 
 #include <cstdint>
 #include <memory>
@@ -82,6 +83,8 @@ class File {
   std::optional<Expression> callers_register(uint64_t address, int number);
   // Whether its functions may stand for those of libraries, but not others for them.
   bool is_executable();
+  // What each thread has of its own of the file: that segment; nothing where it has none.
+  std::optional<GElf_Phdr> thread_local_segment();
   Calls& calls();  // that its functions make
   // A struct's definition elsewhere, for one that a unit only names.
   std::optional<Dwarf_Die> find_definition(int tag, std::string_view name);

@@ -10,7 +10,7 @@
 // saved where call frame information says. Which call it was, the return address tells (symbols/dwarf/calls.h).
 //
 // Left out: jumps; what a caller would have to read from memory, which may have changed since; pointers to what has no
-// memory; thread-local variables. The reason is told in each case.
+// memory; thread-local variables of libraries. The reason is told in each case.
 #include "symbols/dwarf/location.h"
 
 #include <fmt/format.h>
@@ -355,6 +355,16 @@ class Translator {
     push(Op::kConstant, static_cast<int64_t>(value));
   }
 
+  // The top is an offset in what each thread has of the file. Where a library's lies only its loader knows.
+  void thread_local_address() {
+    const auto segment = file_.is_executable() ? file_.thread_local_segment() : std::nullopt;
+    const auto start = segment ? thread_local_start(arch_.elf_machine, *segment) : std::nullopt;
+    if (!start) return fail("is thread-local in a library");
+    add(*start);
+    push(Op::kThreadPointer, 0);
+    binary(Op::kAdd);
+  }
+
   void implicit_value(const Dwarf_Op& op) {
     Dwarf_Block block;
     if (dwarf_getlocation_implicit_value(attribute_, &op, &block) != 0) return fail("has a place that makes no sense");
@@ -390,7 +400,7 @@ class Translator {
       case DW_OP_implicit_pointer:
       case DW_OP_GNU_implicit_pointer: return fail("points to a value that is nowhere in memory");
       case DW_OP_form_tls_address:
-      case DW_OP_GNU_push_tls_address: return fail("is thread-local");
+      case DW_OP_GNU_push_tls_address: return thread_local_address();
       case DW_OP_const1u:
       case DW_OP_const1s:
       case DW_OP_const2u:
