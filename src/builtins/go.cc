@@ -81,8 +81,7 @@ constexpr spec::Builtin kRows[] = {
      .kind = BuiltinKind::kVariable,
      .check = check_goid,
      .lower = lower_goid,
-     .providers = "uprobe,uretprobe",
-     .example = "uprobe:./server:main.handle { @[goid] = count(); }"},
+     .providers = "uprobe,uretprobe"},
 };
 
 }  // namespace
