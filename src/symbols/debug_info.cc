@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "base/check.h"
 #include "symbols/demangle.h"
@@ -81,6 +83,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::unique_ptr<dwarf::File> file;
   const kernel::Arch& arch = kernel::host_arch();
   std::optional<dwarf::TypeReader> reader;
+  std::map<std::tuple<uint64_t, uint64_t, const void*>, ReadableLines> readable;  // by function, scope and variable
 
   dwarf::TypeReader& reader_for(types::Types& types) {
     if (!reader) {
@@ -104,8 +107,16 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     out.place = std::move(found.place);
     out.why = std::move(found.why);
     finish(types, out, type);
-    if (!out.place) out.readable = dwarf::readable_lines(*file, arch, site, variable);
+    if (!out.place) out.readable = readable_lines(site, variable);
     return out;
+  }
+
+  // The same from everywhere in the function, and not cheap.
+  const ReadableLines& readable_lines(const Site& site, const VisibleVariable& variable) {
+    const uint64_t scope = variable.scope.empty() ? 0 : variable.scope.front().low;
+    const auto [known, is_new] = readable.try_emplace({site.entry, scope, variable.die.addr});
+    if (is_new) known->second = dwarf::readable_lines(*file, arch, site, variable);
+    return known->second;
   }
 
   // References are followed where that is what people mean.
@@ -183,7 +194,7 @@ std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types
     argument.place = is_stored_later ? conventional[i] : std::move(found.place);
     if (!argument.place || !is_stored_later) argument.why = is_stored_later ? kInVectorRegister : found.why;
     finish(types, argument, type);
-    if (!argument.place) argument.readable = dwarf::readable_lines(*file, arch, site, parameters[i]);
+    if (!argument.place) argument.readable = readable_lines(site, parameters[i]);
     out.push_back(std::move(argument));
   }
   return out;
