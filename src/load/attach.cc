@@ -27,6 +27,14 @@ long open_perf_event(perf_event_attr& attr, int pid, int cpu) {
   return fd < 0 ? -errno : fd;
 }
 
+// Distributions have levels above the kernel's own, at which CAP_PERFMON is not enough.
+tl::unexpected<Error> no_perf_events() {
+  const auto level = read_file("/proc/sys/kernel/perf_event_paranoid");
+  return fail(fmt::format("only root may open perf events here (kernel.perf_event_paranoid = {})",
+                          level ? trim(*level) : std::string_view("?")),
+              EACCES);
+}
+
 // A dynamic PMU's number: /sys/bus/event_source/devices/NAME/type.
 Result<uint32_t> pmu_type(const std::string& name) {
   const std::string text = TRY(read_file("/sys/bus/event_source/devices/" + name + "/type"));
@@ -81,6 +89,7 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
   attr.inherit = event.for_new_threads ? 1 : 0;
   const int cpu = event.pid < 0 && event.cpu < 0 ? 0 : event.cpu;
   const long fd = open_perf_event(attr, event.pid, cpu);
+  if (fd == -EACCES) return no_perf_events();
   if (fd < 0) return fail_errno("cannot open the perf event", static_cast<int>(-fd));
   OwnedFd perf(static_cast<int>(fd));
 
