@@ -6,6 +6,8 @@ import time
 from harness.process import Failure, run_measured
 from harness.report import Row
 
+# What compiling takes should grow with the script, not with its square.
+STATEMENTS = " ".join(f"@a[{i}] = {i}; if (@a[{i}] > 5) {{ @b[{i}] = 1; }}" for i in range(100))
 SCRIPTS = [
     # name, script, what floor(1) does instead, targets in ms and MiB
     ("begin only", "BEGIN { exit(); }", "nothing", 5, 8),
@@ -15,6 +17,7 @@ SCRIPTS = [
      "tracepoint", 10, 12),
     ("all syscalls counted, 50 ms",
      "tracepoint:syscalls:sys_enter_* { @[probe] = count(); } interval:ms:50 { exit(); }", None, 150, 16),
+    ("300 statements", f"BEGIN {{ {STATEMENTS} clear(@a); clear(@b); exit(); }}", "nothing", None, None),
 ]
 MIN_RUNS = 15
 PAUSE_S = 0.1  # to attach right after another process detached waits for the kernel to finish with that

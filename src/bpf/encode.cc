@@ -1,5 +1,6 @@
 #include "bpf/encode.h"
 
+#include <cstdlib>
 #include <map>
 #include <unordered_map>
 
@@ -43,6 +44,10 @@ class Line {
 };
 
 constexpr uint8_t kJaCode = kJmp | kJa, kLongJaCode = kJmp32 | kJa;
+
+// 16 bits reach four times as far, but the kernel has yet to put several instructions in the place of some: lookups in
+// maps, divisions, reads of the context. What it cannot reach then it refuses.
+constexpr int64_t kFarthestJump = 8000;
 
 // Jumps to a block with nothing in it go to where it goes on.
 uint32_t Line::real_block(uint32_t block) const {
@@ -105,7 +110,7 @@ void Line::end_block(uint32_t block, uint32_t following) {
 
 // Island k is before instruction k * kIslandStride: a jump for each block that somebody wants to reach by way of it.
 // Two of them are near enough even if every instruction between takes two places.
-constexpr uint32_t kIslandStride = 15000;
+constexpr uint32_t kIslandStride = kFarthestJump / 2;
 
 // Where a jump from `from` to block `target` goes first: to an island's jump if the way is long. Islands' jumps are
 // numbered behind the blocks.
@@ -182,8 +187,7 @@ void Line::find_positions() {
     for (uint32_t i = 0; i < insns_.size(); ++i) positions_[i + 1] = positions_[i] + size_of_insn(i);
     for (uint32_t i = 0; i < insns_.size(); ++i) {
       if (insns_[i].target == kNoBlock || is_long_[i]) continue;
-      int64_t hop = distance(i);
-      if (hop == static_cast<int16_t>(hop)) continue;
+      if (!target_.v4 || std::abs(distance(i)) <= kFarthestJump) continue;
       is_long_[i] = true;
       changed = true;
     }

@@ -17,13 +17,10 @@ namespace espy::builtins {
 namespace {
 
 using check::Checker;
-using ir::Condition;
-using ir::Helper;
 using ir::Op;
 using ir::ValueId;
 using lower::Lowering;
 using lower::Operand;
-using spec::BuiltinKind;
 using spec::CallSite;
 using types::Kind;
 using types::TypeId;

@@ -162,7 +162,7 @@ void refuse_cycles(const syntax::Ast& ast, Defines& defines, CheckRequest& reque
       pending.pop_back();
       const auto found = defines.find(at);
       if (found == defines.end() || !found->second) continue;
-      walk(ast, found->second, [&](ExprId id) {
+      walk(ast, found->second, [&, &name = name](ExprId id) {
         const auto* used = ast.get<syntax::Name>(id);
         if (!used || !defines.contains(used->name)) return;
         is_cyclic |= used->name == name;

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "check/analyzer.h"
 #include "check/outlive.h"
+#include "program/fired.h"
 
 namespace espy::check {
 
@@ -179,7 +180,10 @@ TypeId Analyzer::type_question(ExprId id, const Typeinfo& node, const std::strin
   TypeId found = as_type ? type_name(as_type->type) : value(node.operand);
   if (!as_type && ast().get<Map>(node.operand)) found = type(node.operand);
   if (!found) return {};
-  if (name == "base_type") return string_constant(id, std::string(kind_name(type_of(found).kind)));
+  if (name == "base_type") {
+    const Kind kind = type_of(found).kind;
+    return string_constant(id, program::is_fired_name(kind) ? "string" : std::string(types::kind_word(kind)));
+  }
   if (name == "full_type") return string_constant(id, types::to_string(types(), found));
   if (name == "btf_id") {
     const auto location = kernel().btf_location(types(), found);

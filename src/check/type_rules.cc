@@ -87,46 +87,6 @@ bool fits(const Type& type, int64_t value, bool is_unsigned) {
   return bits == 64 || (static_cast<uint64_t>(value) >> bits) == 0;
 }
 
-std::string_view kind_name(Kind kind) {
-  switch (kind) {
-    case Kind::kVoid: return "void";
-    case Kind::kBool: return "bool";
-    case Kind::kInt: return "int";
-    case Kind::kFloat: return "float";
-    case Kind::kEnum: return "enum";
-    case Kind::kPointer: return "pointer";
-    case Kind::kArray: return "array";
-    case Kind::kString: return "string";
-    case Kind::kBuffer: return "buffer";
-    case Kind::kTuple: return "tuple";
-    case Kind::kRecord: return "record";
-    case Kind::kStruct: return "struct";
-    case Kind::kFunction: return "function";
-    case Kind::kCount: return "count_t";
-    case Kind::kSum: return "sum_t";
-    case Kind::kMin: return "min_t";
-    case Kind::kMax: return "max_t";
-    case Kind::kAvg: return "avg_t";
-    case Kind::kStats: return "stats_t";
-    case Kind::kHist: return "hist_t";
-    case Kind::kLhist: return "lhist_t";
-    case Kind::kTseries: return "tseries_t";
-    case Kind::kKernelStack: return "kstack_t";
-    case Kind::kUserStack: return "ustack_t";
-    case Kind::kKernelSymbol: return "ksym_t";
-    case Kind::kUserSymbol: return "usym_t";
-    case Kind::kInet: return "inet";
-    case Kind::kMac: return "macaddr_t";
-    case Kind::kUsername: return "username_t";
-    case Kind::kTimestamp: return "timestamp";
-    case Kind::kCgroupPath: return "cgroup_path_t";
-    case Kind::kProbeName:
-    case Kind::kFunctionName:
-    case Kind::kProbeType: return "string";
-  }
-  return "";
-}
-
 bool is_int_like(const Type& type) {
   return type.kind == Kind::kInt || type.kind == Kind::kBool || type.kind == Kind::kEnum;
 }

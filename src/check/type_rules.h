@@ -27,8 +27,6 @@ TypeId reduced_type(types::Types& types, TypeId aggregation);
 bool converts(types::Types& types, TypeId from, TypeId to);
 
 bool is_truthy(const types::Type& type);  // may be a condition
-// "int", "pointer": what `typeinfo` calls the kind.
-std::string_view kind_name(types::Kind kind);
 
 bool is_int_like(const types::Type& type);  // integers, bool, enums
 

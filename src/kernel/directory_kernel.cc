@@ -91,8 +91,8 @@ void DirectoryKernel::complete(Types& types, TypeId struct_type) {
   if (const auto place = btf_.find(std::string(type.name), kStructs)) converter.define_as(struct_type, *place);
 }
 
-Status DirectoryKernel::add_types(std::string btf, bool before_kernel) {
-  btf_.add_header(TRY(Btf::parse(std::move(btf))), before_kernel);
+Status DirectoryKernel::add_types(std::string_view btf, bool before_kernel) {
+  btf_.add_header(TRY(Btf::parse(std::string(btf))), before_kernel);
   return {};
 }
 

@@ -31,7 +31,7 @@ class DirectoryKernel : public Kernel {
   types::TypeId find_typedef(types::Types& types, std::string_view name) override;
   std::optional<Enumerated> find_enumerator(types::Types& types, std::string_view name) override;
   void complete(types::Types& types, types::TypeId struct_type) override;
-  Status add_types(std::string btf, bool before_kernel) override;
+  Status add_types(std::string_view btf, bool before_kernel) override;
   std::vector<std::string> struct_names(std::string_view glob) override;
   std::optional<std::string> c_definition(std::string_view name) override;
   std::optional<std::string> c_layout(std::string_view name) override;

@@ -78,7 +78,7 @@ class Kernel {
   virtual void complete(types::Types& types, types::TypeId struct_type) = 0;
   // Adds types that a C compiler read from headers: the bytes of a BTF section. `before_kernel`: they win over the
   // kernel's own of the same name.
-  virtual Status add_types(std::string /*btf*/, bool /*before_kernel*/) { return {}; }
+  virtual Status add_types(std::string_view /*btf*/, bool /*before_kernel*/) { return {}; }
   virtual std::vector<std::string> struct_names(std::string_view glob) = 0;  // "struct foo", "union bar", "enum baz"
   // The C text of "struct foo", "union foo", "enum foo" or any of them named foo, without the last newline.
   virtual std::optional<std::string> c_definition(std::string_view name) = 0;

@@ -66,7 +66,7 @@ class LinuxMachine final : public Machine {
   Status pin_walk(ProgramId program, const std::string& path) override;
   std::vector<int> walks() const override;
   uint64_t attached_count() const override { return links_.size() + slow_to_close_.size(); }
-  void cancel_attaching_when(std::function<bool()> is_cancelled) override { is_cancelled_ = std::move(is_cancelled); }
+  void cancel_attaching_when(const std::function<bool()>& is_cancelled) override { is_cancelled_ = is_cancelled; }
   void detach_watchpoints(uint64_t address) override;
   std::optional<uint64_t> skipped_runs(ProgramId program) override;
   void detach_all() override;

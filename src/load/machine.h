@@ -47,7 +47,7 @@ struct PerfEvent {
   int32_t cpu = -1;              // -1: every CPU (only with a pid), else one
   bool for_new_threads = false;  // also for threads and processes that `pid`, a thread, starts from now on
   bool is_user_probe = false;
-  std::string path = {};         // what config1 points to: a uprobe's file, a kprobe's function
+  std::string path = {};  // what config1 points to: a uprobe's file, a kprobe's function
 };
 
 struct UprobeMulti {
@@ -131,7 +131,7 @@ class Machine {
   virtual std::vector<int> walks() const { return {}; }
   virtual uint64_t attached_count() const = 0;
   // Asked before each attaching: once it says true, all of them fail with ECANCELED. A wildcard may take seconds.
-  virtual void cancel_attaching_when(std::function<bool()>) {}
+  virtual void cancel_attaching_when(const std::function<bool()>& /*is_cancelled*/) {}
   // A function of a wildcard that nobody may probe, and why: said at the end.
   struct LeftOut {
     std::string name;

@@ -387,11 +387,28 @@ std::string tagged(std::string_view keyword, const std::string& name) {
   return fmt::format("{} {}", keyword, name.empty() ? "<anonymous>" : name);
 }
 
-// The words for kinds that are one word; aggregations of unsigned values have a `u` before theirs.
+// Aggregations of unsigned values have a `u` before their word.
+bool has_unsigned_word(Kind kind) {
+  return kind == Kind::kSum || kind == Kind::kMin || kind == Kind::kMax || kind == Kind::kAvg || kind == Kind::kStats;
+}
+
+}  // namespace
+
 std::string_view kind_word(Kind kind) {
   switch (kind) {
     case Kind::kVoid: return "void";
     case Kind::kBool: return "bool";
+    case Kind::kInt: return "int";
+    case Kind::kFloat: return "float";
+    case Kind::kEnum: return "enum";
+    case Kind::kPointer: return "pointer";
+    case Kind::kArray: return "array";
+    case Kind::kString: return "string";
+    case Kind::kBuffer: return "buffer";
+    case Kind::kTuple: return "tuple";
+    case Kind::kRecord: return "record";
+    case Kind::kStruct: return "struct";
+    case Kind::kFunction: return "function";
     case Kind::kCount: return "count_t";
     case Kind::kSum: return "sum_t";
     case Kind::kMin: return "min_t";
@@ -413,15 +430,9 @@ std::string_view kind_word(Kind kind) {
     case Kind::kProbeName: return "probe";
     case Kind::kFunctionName: return "func";
     case Kind::kProbeType: return "probetype";
-    default: UNREACHABLE("a kind that is more than a word");
   }
+  return "";
 }
-
-bool has_unsigned_word(Kind kind) {
-  return kind == Kind::kSum || kind == Kind::kMin || kind == Kind::kMax || kind == Kind::kAvg || kind == Kind::kStats;
-}
-
-}  // namespace
 
 std::string to_string(const Types& types, TypeId id) {
   if (!id.valid()) return "none";

@@ -189,6 +189,9 @@ struct FoundMember {
 };
 std::optional<FoundMember> find_member(const Types& types, TypeId struct_type, std::string_view name);
 
+// "int", "pointer", "count_t".
+std::string_view kind_word(Kind kind);
+
 // As the language writes it: "uint64", "struct task_struct *", "string[64]", "(int8,string[3])", "count_t".
 std::string to_string(const Types& types, TypeId id);
 

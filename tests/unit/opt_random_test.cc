@@ -2,7 +2,6 @@
 // the same before and after the optimiser, and the optimiser must leave correct IR and agree on constants.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <random>
 
 #include "../support/ir_eval.h"
@@ -213,21 +212,6 @@ TEST(OptRandom, ReadsBackWhatItPrints) {
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(print(*again), text);
   }
-}
-
-// Time grows with size, not with its square: 30 times the statements within 300 times the time.
-TEST(OptRandom, IsRoughlyLinear) {
-  auto seconds = [](int statements) {
-    Module module = random_module(1, statements);
-    auto start = std::chrono::steady_clock::now();
-    optimize(module);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  seconds(500);
-  double small = seconds(500), large = seconds(15'000);
-  RecordProperty("small_us", static_cast<int>(small * 1e6));
-  RecordProperty("large_us", static_cast<int>(large * 1e6));
-  EXPECT_LT(large, 300 * small);
 }
 
 }  // namespace
