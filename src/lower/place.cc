@@ -67,6 +67,7 @@ ValueId UnitLowering::follow(const types::PlacePiece& piece, const std::vector<t
       case PlaceOp::kDrop: pop(); break;
       case PlaceOp::kSwap: std::swap(stack[stack.size() - 1], stack[stack.size() - 2]); break;
       case PlaceOp::kRotate: std::rotate(stack.end() - 3, stack.end() - 1, stack.end()); break;
+      case PlaceOp::kReturnAddress: stack.push_back(return_address(pop())); break;
       case PlaceOp::kByCaller:
         stack.push_back(by_caller(piece, piece.callers[static_cast<size_t>(step.operand)], pop()));
         break;
@@ -82,6 +83,32 @@ ValueId UnitLowering::follow(const types::PlacePiece& piece, const std::vector<t
     }
   }
   return pop();
+}
+
+// Where somebody traces the function's return, the kernel has put the address of a trampoline there, and keeps the one
+// that was there in a list, the latest first.
+ValueId UnitLowering::return_address(ValueId slot) {
+  const ValueId seen = read_scalar(slot, 0, 8, false, AddressSpace::kUser, {});
+  const TypeId type = kernel().find_struct(types(), "return_instance");
+  if (!type) return seen;
+  kernel().complete(types(), type);
+  const auto stack = types::find_member(types(), type, "stack");
+  const auto original = types::find_member(types(), type, "orig_ret_vaddr");
+  if (!stack || !original) return seen;
+  const ValueId latest = current_task_field({"utask", "return_instances"});
+  const auto member = [&](const types::FoundMember& found) {
+    return read_scalar(latest, found.offset_bits / 8, 8, false, AddressSpace::kKernel, type);
+  };
+  const auto as_seen = [&] { return seen; };
+  const auto if_its_own = [&] {
+    return select(
+        ir::Condition::eq, member(*stack), slot, [&] { return member(*original); }, as_seen);
+  };
+  const auto if_hidden = [&] {
+    const ValueId trampoline = current_task_field({"mm", "uprobes_state", "xol_area", "vaddr"});
+    return select(ir::Condition::eq, seen, trampoline, if_its_own, as_seen);
+  };
+  return select(ir::Condition::ne, latest, ir().constant(0), if_hidden, as_seen);
 }
 
 // Callers are tried one after the other. Of any other nothing is known, and nothing is made up.

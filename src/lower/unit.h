@@ -244,6 +244,7 @@ class UnitLowering : public Lowering {
   // ---- place.cc
   Operand placed(const spec::ContextField& field);
   ValueId follow(const types::PlacePiece& piece, const std::vector<types::PlaceStep>& steps);
+  ValueId return_address(ValueId slot);
   ValueId by_caller(const types::PlacePiece& piece, std::span<const types::CallSite> callers, ValueId return_address);
   ValueId assembled(const std::vector<types::PlacePiece>& pieces, uint32_t size_bytes);
   void store_bytes(ValueId base, uint32_t offset_bytes, ValueId value, uint32_t size_bytes);

@@ -68,6 +68,7 @@ class Formula {
       case Op::kConstant: return stack_.push_back(number(step.operand));
       case Op::kThreadPointer: return stack_.push_back("thread");
       case Op::kLoadBias: return stack_.push_back("base");
+      case Op::kReturnAddress:
       case Op::kRead: return stack_.push_back("[" + pop() + "]");
       case Op::kPick: return pick(static_cast<size_t>(step.operand));
       case Op::kDrop: pop(); return;

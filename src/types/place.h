@@ -23,10 +23,11 @@ struct PlaceStep {
     kPick,  // pushes a copy of what lies `operand` below the top
     kDrop,
     kSwap,
-    kRotate,      // the top goes below the two under it
-    kByCaller,    // pops where the function returns to, as linked; pushes what the caller that is there says:
-                  // `callers[operand]` of the piece
-    kExtendSign,  // of the low `operand` bytes
+    kRotate,         // the top goes below the two under it
+    kReturnAddress,  // pops where on the stack it is, pushes it, whoever traces the return
+    kByCaller,       // pops where the function returns to, as linked; pushes what the caller that is there says:
+                     // `callers[operand]` of the piece
+    kExtendSign,     // of the low `operand` bytes
     kExtendZero,
     kAdd,  // two from the stack, the left one below the right one; and so on
     kSub,

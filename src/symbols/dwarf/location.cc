@@ -310,7 +310,7 @@ class Translator {
     constexpr int64_t kReturnAddressBytes = 8;  // below the frame's address
     call_frame_address();
     add(-kReturnAddressBytes);
-    read(kReturnAddressBytes, {});
+    unary(Op::kReturnAddress);
     if (file_.is_position_independent()) {
       steps_.push_back({Op::kLoadBias, static_cast<int64_t>(site_.address)});
       steps_.push_back({Op::kSub});

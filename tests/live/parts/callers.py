@@ -35,12 +35,13 @@ def main():
             if has_tail_calls and re.search(r"(int n|long int sum): .*by caller", places):
                 sys.exit(f"{way}: a value that a tail call may have replaced is told:\n{places}")
             where = f"uprobe:{program}@callers.c:{lost}"
-            script = f'{where} {{ printf("%d %d %ld %ld\\n", locals.a, locals.first, locals.b, locals.second); }}'
+            hides = f"uretprobe:{program}:lose {{ @returned = count(); }}"  # another address where it returns to
+            script = f'{hides} {where} {{ printf("%d %d %ld %ld\\n", locals.a, locals.first, locals.b, locals.second); }}'
             ran = subprocess.run([espy, "-q", "-c", program, "-e", script], capture_output=True, text=True)
             if "is not kept here" in ran.stderr:
                 print(f"{' '.join(way)}: the compiler does not say")
                 continue
-            rows = [tuple(map(int, line.split())) for line in ran.stdout.splitlines() if line]
+            rows = [tuple(map(int, line.split())) for line in ran.stdout.splitlines() if line and line[0] != "@"]
             right = sum(a == first and b == second for a, first, b, second in rows)
             unknown = sum(a != first and a == 0 or b != second and b == 0 for a, first, b, second in rows)
             wrong = [row for row in rows if row[0] not in (0, row[1]) or row[2] not in (0, row[3])]
