@@ -191,7 +191,7 @@ std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types
     const bool is_stored_later =
         is_always_conventional || (!found.is_list && (found.is_frame || !found.place) &&
                                    dwarf::attribute(parameters[i].die, DW_AT_location).has_value());
-    argument.place = is_stored_later ? conventional[i] : std::move(found.place);
+    argument.place = is_stored_later ? conventional[i] : found.place;
     if (!argument.place || !is_stored_later) argument.why = is_stored_later ? kInVectorRegister : found.why;
     finish(types, argument, type);
     if (!argument.place) argument.readable = readable_lines(site, parameters[i]);
@@ -423,10 +423,9 @@ std::vector<Statement> DebugInfo::inlined_copies(std::string_view function) {
   for (dwarf::Unit& unit : state_->file->units())
     for (const dwarf::FunctionCode& code : state_->file->functions(unit))
       state_->add_copies(code.die, {code.range.low, code.die, code.range.low}, function, out);
-  const auto address = [](const Statement& each) { return each.address; };
-  std::ranges::sort(out, {}, address);
-  const auto [first, last] = std::ranges::unique(out, {}, address);
-  out.erase(first, last);
+  std::ranges::sort(out, {}, &Statement::address);
+  const auto is_same = [](const Statement& a, const Statement& b) { return a.address == b.address; };
+  out.erase(std::unique(out.begin(), out.end(), is_same), out.end());
   return out;
 }
 

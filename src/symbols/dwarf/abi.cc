@@ -11,7 +11,6 @@ namespace {
 using types::Kind;
 using types::Place;
 using types::PlacePiece;
-using types::PlaceStep;
 using types::TypeId;
 using Op = types::PlaceStep::Op;
 

@@ -82,7 +82,7 @@ bool has_tags(const Dwarf_Die& type) {
   }
 }
 
-std::string with_star(std::string element, std::string_view star) {
+std::string with_star(const std::string& element, std::string_view star) {
   return element.ends_with('*') ? element + std::string(star) : element + " " + std::string(star);
 }
 
