@@ -79,16 +79,30 @@ std::string disassemble_all(const program::Program& program) {
   return out;
 }
 
-// A refusal by the verifier is our mistake: show where in the script it is, and the verifier's own words.
+// The verifier's limits: BPF_COMPLEXITY_LIMIT_INSNS, BPF_COMPLEXITY_LIMIT_JMP_SEQ.
+bool is_beyond_limits(std::string_view sentence) {
+  return sentence.find("program is too large") != sentence.npos ||
+         sentence.find("jumps is too complex") != sentence.npos;
+}
+
+// A refusal by the verifier is our mistake: show where in the script it is, and the verifier's own words. But for what
+// is too much for it.
 void explain_refusal(const load::Refusal& refusal, const program::Program& program, const source::Sources& sources) {
   source::Span span;
   for (const program::LineInfo& line : program.programs[refusal.program].lines)
     if (line.insn <= refusal.insn) span = line.span;
   source::Diagnostics diagnostics;
-  diagnostics.error("verifier", span,
-                    "the kernel's verifier refused what espy made of this: " +
-                        (refusal.sentence.empty() ? "it gave no reason" : refusal.sentence),
-                    "this is a bug in espy; --dump=verifier,bpf shows the whole log");
+  if (is_beyond_limits(refusal.sentence))
+    diagnostics.error(
+        "action-too-long", span,
+        "the kernel refuses an action as long as this: it looks at a million instructions at most, and at "
+        "8192 branches in a row",
+        "make several actions of it; those of one probe run in the order of the script");
+  else
+    diagnostics.error("verifier", span,
+                      "the kernel's verifier refused what espy made of this: " +
+                          (refusal.sentence.empty() ? "it gave no reason" : refusal.sentence),
+                      "this is a bug in espy; --dump=verifier,bpf shows the whole log");
   std::fputs(render(diagnostics, sources).c_str(), stderr);
 }
 
