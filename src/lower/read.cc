@@ -159,14 +159,16 @@ ValueId UnitLowering::call_reader(Helper helper, ValueId destination, ValueId si
 }
 
 // Touches each page of `size` bytes at `source`; 0 if the first is there now. Another may be behind a string's end, and
-// need not. What is read on the way lands in `destination`, which is written again.
+// need not. What is read on the way lands in `destination`, which is written again then.
 ValueId UnitLowering::bring_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) {
   constexpr uint32_t kLeastPageBytes = 4096;
   sleeps_ = true;
   const auto touch = [&](ValueId at) { return ir().call(Helper::copy_from_user, {destination, ir().constant(1), at}); };
   const ValueId first = touch(source);
-  for (uint32_t at = kLeastPageBytes; at < most_bytes; at += kLeastPageBytes) touch(offset(source, at));
-  touch(ir().binary(Op::k_sub, ir().binary(Op::k_add, source, size), 1));
+  when(Condition::eq, first, ir().constant(0), [&] {
+    for (uint32_t at = kLeastPageBytes; at < most_bytes; at += kLeastPageBytes) touch(offset(source, at));
+    touch(ir().binary(Op::k_sub, ir().binary(Op::k_add, source, size), 1));
+  });
   return first;
 }
 
