@@ -55,14 +55,17 @@ Operand lower_goid(Lowering& lowering, const CallSite&) {
   ir::Builder& ir = lowering.ir();
   const TypeId number = lowering.types().uint64();
   const kernel::Arch& arch = lowering.kernel().arch();
-  const auto file = symbols::ElfFile::open(lowering.checked().probes[lowering.unit().probes[0]].target);
+  const check::Checked& checked = lowering.checked();
+  const auto file =
+      symbols::ElfFile::open(checked.probes[lowering.unit().probes[0]].target, checked.config.debug_directories);
   const auto goroutine = file ? read_goroutine(*file, arch) : tl::unexpected(file.error());
   if (!goroutine) return {number, ir.constant(0)};
   const auto unknown = [&] { return ir.constant(0); };
   const ValueId g = lowering.register_value(*symbols::go_goroutine_register(arch));
   const ValueId here = lowering.register_value({"sp", arch.stack_pointer_offset});
   const ValueId stack = lowering.memory(16, "stack");
-  lowering.read(stack, 16, ir.binary(Op::k_add, g, goroutine->stack_bytes), AddressSpace::kUser);
+  // Where the register is no goroutine this fails, which is no loss. The helper zeroes what it could not read.
+  ir.call(ir::Helper::probe_read_user, {stack, ir.constant(16), ir.binary(Op::k_add, g, goroutine->stack_bytes)});
   const ValueId id = lowering.select(
       Condition::uge, here, ir.load(8, stack),
       [&] {

@@ -164,7 +164,7 @@ Operand lower_uaddr(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const TypeId type = lowering.type(call.expr);
   const std::string& path = lowering.checked().probes[lowering.unit().probes[0]].target;
-  const auto file = symbols::ElfFile::open(path);
+  const auto file = symbols::ElfFile::open(path, lowering.checked().config.debug_directories);
   const auto symbol = file ? find_symbol(*file, *lowering.text(call.arguments[0])) : std::nullopt;
   if (!symbol) return {type, ir.constant(0)};
   if (!knows_its_place(lowering.unit().context, lowering.checked().probes[lowering.unit().probes[0]])) {

@@ -22,6 +22,7 @@ struct Uses {
   bool context = false;
   bool locals = false;
   bool retval = false;
+  bool file = false;
   std::vector<std::pair<std::string_view, std::string_view>> fields = {};  // args.NAME and locals.NAME
 };
 
@@ -36,6 +37,7 @@ void look_at(std::string_view name, Uses& uses) {
   if (name == "args") uses.args = true;
   if (name == "locals") uses.locals = true;
   if (name == "retval") uses.retval = true;
+  if (name == "uaddr") uses.file = true;
   if (name == "ctx" || name == "retval" || name == "reg" || is_argument_name(name)) uses.context = true;
 }
 
@@ -200,7 +202,7 @@ class Binder {
     }
     source::Diagnostics found_wrong;
     spec::BindRequest bind{point,       parts,     request_.kernel, request_.types, request_.symbols, checked_.config,
-                           found_wrong, uses.args, uses.context,    uses.locals,    uses.retval};
+                           found_wrong, uses.args, uses.context,    uses.locals,    uses.retval,      uses.file};
     std::vector<spec::BoundProbe> bound = provider.bind(bind);
     if (must_match || !found_wrong.has_errors())
       for (const source::Diagnostic& said : found_wrong.all()) request_.diagnostics.add(said);

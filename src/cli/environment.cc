@@ -78,8 +78,16 @@ std::optional<spec::PidNamespace> own_pid_namespace() {
   return spec::PidNamespace{uint64_t{major(found.st_dev)} << 20 | minor(found.st_dev), found.st_ino};
 }
 
+symbols::Symbolizer::Options symbol_options(const Options& options) {
+  symbols::Symbolizer::Options out;
+  out.debug_directories.insert(out.debug_directories.begin(), options.debug_directories.begin(),
+                               options.debug_directories.end());
+  return out;
+}
+
 spec::Config config_of(const Options& options) {
   spec::Config config;
+  config.debug_directories = symbol_options(options).debug_directories;
   config.positional = options.positional;
   config.named = options.named;
   config.include_directories = options.include_directories;
@@ -94,13 +102,6 @@ spec::Config config_of(const Options& options) {
   config.follows = options.follow;
   config.pid_namespace = own_pid_namespace();
   return config;
-}
-
-symbols::Symbolizer::Options symbol_options(const Options& options) {
-  symbols::Symbolizer::Options out;
-  out.debug_directories.insert(out.debug_directories.begin(), options.debug_directories.begin(),
-                               options.debug_directories.end());
-  return out;
 }
 
 }  // namespace

@@ -82,8 +82,8 @@ class Binder {
     if (!file && is_one_of_many_) return {};
     if (!file) return environment_error(file.error());
     path_ = path;
-    // One program serves all files, but that arguments are elsewhere in those of Go.
-    shared_path_ = is_one_of_many_ && !(*file)->go_binary() ? "*" : path;
+    // One program serves all files, but that arguments are elsewhere in those of Go, and symbols in each.
+    shared_path_ = is_one_of_many_ && !request_.uses_file && !(*file)->go_binary() ? "*" : path;
     const std::string& last = place.back();
     if (place.size() == 2 && place[0] == "cpp") {
       add_all(**file, (*file)->functions_by_demangled_name(last));
@@ -438,12 +438,10 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   if (request.parts.empty() && !request.config.pid) return {};
   std::vector<spec::ListedProbe> out;
   if (const auto place = parse_line_place(request.parts)) {
-    for (const auto& file : listed_files(request, place->binary)) {
-      const auto debug = file->debug_info();
-      if (debug && &kRow == &kUprobe)
-        out = list_statements(request, *file, **debug, (*debug)->statements(place->file, place->line, place->column));
-    }
-    return out;
+    const auto files = listed_files(request, place->binary);
+    const auto debug = files.size() == 1 && &kRow == &kUprobe ? files[0]->debug_info() : fail("");
+    if (!debug) return {};
+    return list_statements(request, *files[0], **debug, (*debug)->statements(place->file, place->line, place->column));
   }
   for (const auto& file : listed_files(request, request.parts.empty() ? "" : request.parts[0]))
     list_functions<kRow>(request, *file, out);

@@ -132,7 +132,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
       bound.probe.is_optional = is_one_of_many;
       bound.probe.span = request.point.span;
       const std::string operands = request.uses_context ? resolved_operands(location, **file) : "";
-      const std::string way = is_multi ? "multi/" + (is_one_of_many ? "*" : found.path)
+      const std::string way = is_multi ? "multi/" + (is_one_of_many && !request.uses_file ? "*" : found.path)
                                        : fmt::format("perf/{}/{:#x}", found.path, location.file_offset);
       bound.share = way + kOperandsBegin + operands;
       out.push_back(std::move(bound));

@@ -74,8 +74,8 @@ struct ProbeContext {
   program::ProgramKind kind = program::ProgramKind::kRawTracepoint;
   uint32_t expected_attach_type = 0;
   uint32_t attach_btf_id = 0;
-  std::string attach_btf_module;  // whose id that is; "" for vmlinux
-  uint32_t attach_program = 0;    // not 0: it is of the BPF program with this id
+  std::string attach_btf_module;        // whose id that is; "" for vmlinux
+  uint32_t attach_program = 0;          // not 0: it is of the BPF program with this id
   bool may_sleep = false;               // its programs run where the kernel lets them wait for a page
   bool is_preemptible = false;          // two threads may interleave on one CPU: aggregations must be atomic
   std::vector<ContextField> args;       // args.NAME
@@ -125,6 +125,7 @@ struct BindRequest {
   bool uses_context = false;         // `ctx`, `argN`, `retval`, reg()
   bool uses_locals = false;          // `locals`
   bool uses_retval = false;          // `retval`
+  bool uses_file = false;            // uaddr(): what differs from file to file
 };
 
 struct ContextRequest {
