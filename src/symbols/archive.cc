@@ -22,7 +22,9 @@ constexpr uint32_t kHeaderSignature = 0x04034b50;
 constexpr size_t kEndBytes = 22;
 constexpr size_t kEntryBytes = 46;
 constexpr size_t kHeaderBytes = 30;
-constexpr size_t kMaxCommentBytes = 0xffff;  // behind the end record
+constexpr size_t kMaxCommentBytes = 0xffff;        // behind the end record
+constexpr uint64_t kMaxDirectoryBytes = 64 << 20;  // whoever made the archive may not make us take all memory
+constexpr uint64_t kMaxFileBytes = 1 << 30;
 constexpr std::string_view kSeparator = "!/";
 
 uint64_t number_at(std::string_view bytes, size_t at, size_t size) {
@@ -80,7 +82,9 @@ class Archive {
     const std::string tail = bytes(size_ - tail_bytes, tail_bytes);
     const size_t end = tail.rfind(kEndSignature);
     if (end == std::string::npos || tail.size() - end < kEndBytes) return broken();
-    const std::string directory = bytes(number_at(tail, end + 16, 4), number_at(tail, end + 12, 4));
+    const uint64_t directory_bytes = number_at(tail, end + 12, 4);
+    if (directory_bytes > kMaxDirectoryBytes) return fail(path_ + " has too many files");
+    const std::string directory = bytes(number_at(tail, end + 16, 4), directory_bytes);
     for (size_t at = 0; at + kEntryBytes <= directory.size();) {
       if (number_at(directory, at, 4) != kEntrySignature) return broken();
       const size_t name_bytes = number_at(directory, at + 28, 2);
@@ -103,9 +107,13 @@ class Archive {
 }  // namespace
 
 std::optional<ArchivePath> split_archive_path(std::string_view path) {
-  const size_t at = path.find(kSeparator);
-  if (at == std::string_view::npos || at == 0) return std::nullopt;
-  return ArchivePath{std::string(path.substr(0, at)), std::string(path.substr(at + kSeparator.size()))};
+  for (size_t at = path.find(kSeparator); at != path.npos; at = path.find(kSeparator, at + 1)) {
+    const std::string archive(path.substr(0, at));
+    struct stat status = {};
+    const bool is_directory = ::stat((archive + "!").c_str(), &status) == 0;
+    if (at > 0 && !is_directory) return ArchivePath{archive, std::string(path.substr(at + kSeparator.size()))};
+  }
+  return std::nullopt;
 }
 
 Result<StoredFile> find_stored_file(const std::string& archive, std::string_view name) {
@@ -129,6 +137,7 @@ Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset) {
 }
 
 Result<std::string> read_stored_file(const std::string& archive, const StoredFile& file) {
+  if (file.size > kMaxFileBytes) return fail(fmt::format("{} in {} is too large", file.name, archive));
   const Archive opened = TRY(Archive::open(archive));
   std::string out = opened.bytes(file.offset, file.size);
   if (out.size() != file.size) return fail(fmt::format("{} in {} is not all there", file.name, archive));

@@ -17,7 +17,7 @@ struct ArchivePath {
   std::string archive;
   std::string name;  // within it
 };
-// Nothing for the path of a file that is in no archive.
+// Nothing for the path of a file that is in no archive; "wow!/file" is one where there is a directory `wow!`.
 std::optional<ArchivePath> split_archive_path(std::string_view path);
 
 struct StoredFile {

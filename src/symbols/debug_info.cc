@@ -31,17 +31,8 @@ bool goes_by(std::string_view path, std::string_view wanted) {
   return path.size() == wanted.size() || wanted.starts_with('/') || path[path.size() - wanted.size() - 1] == '/';
 }
 
-std::string linkage_name(const Dwarf_Die& function) {
-  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
-    std::optional<Dwarf_Attribute> found = dwarf::attribute(function, name);
-    const char* text = found ? dwarf_formstring(&*found) : nullptr;
-    if (text != nullptr) return text;
-  }
-  return "";
-}
-
 std::string function_name(const Dwarf_Die& function) {
-  const std::string linked = linkage_name(function);
+  const std::string linked(dwarf::linkage_name(function));
   return linked.empty() ? std::string(dwarf::name_of(function)) : demangle(linked, DemangleStyle::kName);
 }
 
@@ -223,7 +214,7 @@ std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
   const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(function->die, address);
   for (size_t i = scopes.size(); i-- > 0;) {
     if (i > 0 && !is_inlined(scopes[i])) continue;
-    std::string name = linkage_name(scopes[i]);
+    std::string name(dwarf::linkage_name(scopes[i]));
     if (name.empty()) name = dwarf::name_of(scopes[i]);
     out.push_back({std::move(name), whole_path(unit->die, line.file), line.line, i > 0});
     if (i > 0) line = dwarf::call_line(scopes[i]);

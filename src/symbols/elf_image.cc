@@ -45,7 +45,8 @@ std::optional<RawSymbol> SymbolTable::at(size_t index) const {
 Result<ElfImage> ElfImage::open(const std::string& path) {
   if (const auto inside = split_archive_path(path)) {
     const StoredFile file = TRY(find_stored_file(inside->archive, inside->name));
-    ElfImage image = TRY(from_bytes(TRY(read_stored_file(inside->archive, file)), path));
+    std::string bytes = TRY(read_stored_file(inside->archive, file));
+    ElfImage image = TRY(from_bytes(std::move(bytes), path));
     image.start_in_file_ = file.offset;
     return image;
   }

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "symbols/archive.h"
 #include "symbols_support.h"
 
@@ -36,6 +38,23 @@ TEST(Archive, FindsWhatIsStored) {
   EXPECT_FALSE(stored_file_at(path, 31 + 7));
   EXPECT_EQ(place_on_disk(path + "!/a").value_or(PlaceOnDisk{}).offset, 31u);
   EXPECT_EQ(place_on_disk(path).value_or(PlaceOnDisk{}).path, path);
+}
+
+TEST(Archive, ADirectoryMayEndInAnExclamationMark) {
+  const TempDir dir;
+  EXPECT_TRUE(split_archive_path(dir.path("a.zip!/b")));
+  std::filesystem::create_directory(dir.path("wow!"));
+  EXPECT_FALSE(split_archive_path(dir.path("wow!/b")));
+  const auto inside = split_archive_path(dir.path("wow!/a.zip!/b"));
+  ASSERT_TRUE(inside);
+  EXPECT_EQ(inside->archive, dir.path("wow!/a.zip"));
+}
+
+TEST(Archive, DoesNotTakeAllMemory) {
+  const TempDir dir;
+  std::string archive = archive_of("content", false);
+  archive[archive.size() - 22 + 15] = '\x7f';  // the directory's size, the highest byte
+  EXPECT_EQ(find_stored_file(dir.write("z", archive), "a").error().message, dir.path("z") + " has too many files");
 }
 
 TEST(Archive, RefusesTheRest) {

@@ -7,15 +7,18 @@ namespace espy::symbols::dwarf {
 
 namespace {
 
+constexpr int kMaxDepth = 64;  // of references and blocks: broken debug information may go in circles
+
 // What the function or copy was made from.
 Dwarf_Die original(Dwarf_Die die) {
-  for (;;) {
+  for (int hops = 0; hops < kMaxDepth; ++hops) {
     std::optional<Dwarf_Die> from;
     for (const unsigned name : {DW_AT_abstract_origin, DW_AT_specification})
       if (!from && own_attribute(die, name)) from = reference(die, name);
-    if (!from) return die;
+    if (!from) break;
     die = *from;
   }
+  return die;
 }
 
 bool has_any(const Dwarf_Die& die, std::initializer_list<unsigned> flags) {
@@ -45,13 +48,9 @@ std::optional<unsigned> register_of(const Dwarf_Die& parameter) {
 
 Calls::Key Calls::key_of(const Dwarf_Die& function) {
   Dwarf_Die first = original(function);
-  if (!flag(first, DW_AT_external)) return {"", dwarf_dieoffset(&first)};
-  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
-    std::optional<Dwarf_Attribute> found = own_attribute(first, name);
-    const char* text = found ? dwarf_formstring(&*found) : nullptr;
-    if (text != nullptr) return {text, 0};
-  }
-  return {name_of(first), 0};
+  if (!flag(first, DW_AT_external)) return {"", first.addr};
+  const std::string_view linked = linkage_name(first);
+  return {linked.empty() ? name_of(first) : linked, nullptr};
 }
 
 void Calls::read_site(const Dwarf_Die& site, const FunctionCode& code, Function& caller) {
@@ -70,7 +69,9 @@ void Calls::read_site(const Dwarf_Die& site, const FunctionCode& code, Function&
 }
 
 // They stand in blocks and inlined copies, too.
-void Calls::read_sites(const Dwarf_Die& scope, const FunctionCode& code, Function& caller) {
+void Calls::read_sites(const Dwarf_Die& scope, const FunctionCode& code, Function& caller, int depth) {
+  caller.has_unknown_ends |= depth > kMaxDepth;
+  if (depth > kMaxDepth) return;
   for (const Dwarf_Die& child : children(scope)) {
     switch (tag(child)) {
       case DW_TAG_call_site:
@@ -78,7 +79,7 @@ void Calls::read_sites(const Dwarf_Die& scope, const FunctionCode& code, Functio
       case DW_TAG_lexical_block:
       case DW_TAG_inlined_subroutine:
       case DW_TAG_try_block:
-      case DW_TAG_catch_block: read_sites(child, code, caller); break;
+      case DW_TAG_catch_block: read_sites(child, code, caller, depth + 1); break;
       default: break;
     }
   }
@@ -90,16 +91,16 @@ void Calls::read_function(const FunctionCode& code) {
   caller.has_unknown_ends |=
       !has_any(code.die, {DW_AT_call_all_calls, DW_AT_call_all_source_calls, DW_AT_call_all_tail_calls,
                           DW_AT_GNU_all_call_sites, DW_AT_GNU_all_source_call_sites, DW_AT_GNU_all_tail_call_sites});
-  read_sites(code.die, code, caller);
+  read_sites(code.die, code, caller, 0);
 }
 
 void Calls::read_all() {
   if (has_read_) return;
   has_read_ = true;
-  std::set<Dwarf_Off> seen;  // a function may have code in several places
+  std::set<const void*> seen;  // a function may have code in several places
   for (Unit& unit : file_.units())
     for (const FunctionCode& code : file_.functions(unit))
-      if (Dwarf_Die die = code.die; seen.insert(dwarf_dieoffset(&die)).second) read_function(code);
+      if (seen.insert(code.die.addr).second) read_function(code);
 }
 
 // Whether a call of the function may lead, by tail calls alone, to the function again, with other arguments.

@@ -36,7 +36,7 @@ class Calls {
 
  private:
   // A function and all copies of it: by its name, where others may call it, else by where it is described first.
-  using Key = std::pair<std::string_view, Dwarf_Off>;
+  using Key = std::pair<std::string_view, const void*>;
   struct Function {
     std::vector<Call> calls;        // of it
     std::set<Key> tail_calls;       // by it
@@ -48,7 +48,7 @@ class Calls {
   static Key key_of(const Dwarf_Die& function);
   void read_all();
   void read_function(const FunctionCode& code);
-  void read_sites(const Dwarf_Die& scope, const FunctionCode& code, Function& caller);
+  void read_sites(const Dwarf_Die& scope, const FunctionCode& code, Function& caller, int depth);
   void read_site(const Dwarf_Die& site, const FunctionCode& code, Function& caller);
   bool may_come_by_tail_call(const Key& function);
 

@@ -41,6 +41,15 @@ std::optional<Dwarf_Attribute> own_attribute(const Dwarf_Die& die, unsigned name
   return out;
 }
 
+std::string_view linkage_name(const Dwarf_Die& die) {
+  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+    std::optional<Dwarf_Attribute> found = attribute(die, name);
+    const char* text = found ? dwarf_formstring(&*found) : nullptr;
+    if (text != nullptr) return text;
+  }
+  return {};
+}
+
 std::optional<Dwarf_Die> unit_of(const Dwarf_Die& die) {
   Dwarf_Die unit;
   if (dwarf_diecu(mutable_die(die), &unit, nullptr, nullptr) == nullptr) return std::nullopt;
@@ -110,6 +119,7 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
     file->path_ = separate->path();
     file->debug_ = open_elf(file->path_);
   }
+  if (image.start_in_file() != 0) return fail("debug information of files in archives is not read");
   file->code_ = open_elf(image.path());
   Elf* elf = file->debug_.elf != nullptr ? file->debug_.elf : file->code_.elf;
   if (elf != nullptr) file->dwarf_ = dwarf_begin_elf(elf, DWARF_C_READ, nullptr);

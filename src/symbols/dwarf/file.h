@@ -26,7 +26,8 @@ std::optional<Dwarf_Attribute> own_attribute(const Dwarf_Die& die, unsigned name
 std::optional<uint64_t> number(const Dwarf_Die& die, unsigned name);
 std::optional<Dwarf_Die> unit_of(const Dwarf_Die& die);
 bool flag(const Dwarf_Die& die, unsigned name);
-std::string_view name_of(const Dwarf_Die& die);  // "" where it has none
+std::string_view name_of(const Dwarf_Die& die);       // "" where it has none
+std::string_view linkage_name(const Dwarf_Die& die);  // as symbol tables have it; "" where that is its name
 std::optional<Dwarf_Die> reference(const Dwarf_Die& die, unsigned name);
 std::vector<Dwarf_Die> children(const Dwarf_Die& die);
 int tag(const Dwarf_Die& die);
