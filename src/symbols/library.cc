@@ -151,10 +151,13 @@ std::vector<std::string> find_libraries(const std::string& pattern, std::optiona
   std::vector<std::string> out;
   std::set<std::pair<uint64_t, uint64_t>> seen;  // device, inode
   if (pattern.find('/') != pattern.npos) {
-    for (std::string& path : paths_by_glob(pattern)) {
+    // In the process' own mount namespace, as for a path without wildcards.
+    const std::string root = pid && pattern.starts_with('/') ? fmt::format("/proc/{}/root", *pid) : "";
+    for (const std::string& found : paths_by_glob(root + pattern)) {
+      const std::string path = check_path(found.substr(root.size()), pid).value_or(found);
       struct stat status = {};
       const bool is_new = ::stat(path.c_str(), &status) == 0 && seen.emplace(status.st_dev, status.st_ino).second;
-      if (is_new && is_elf(path)) out.push_back(std::move(path));
+      if (is_new && is_elf(path)) out.push_back(path);
     }
     return out;
   }
@@ -164,9 +167,12 @@ std::vector<std::string> find_libraries(const std::string& pattern, std::optiona
     for (const Mapping& mapping : *mappings) {
       if (!mapping.executable || mapping.deleted || !mapping.path.starts_with('/')) continue;
       if (!glob_match(pattern, base_name(mapping.path))) continue;
-      if (!seen.emplace(mapping.device, mapping.inode).second) continue;
+      const std::pair<uint64_t, uint64_t> key(mapping.device, mapping.inode);
+      if (seen.contains(key)) continue;
       std::string path = reachable_path(process, mapping.path, mapping.inode);
-      if (is_elf(path)) out.push_back(std::move(path));
+      if (!is_elf(path)) continue;  // or the process is gone, and another may lead there
+      seen.insert(key);
+      out.push_back(std::move(path));
     }
   }
   return out;

@@ -47,6 +47,7 @@ struct Process {
   std::optional<std::pair<dev_t, ino_t>> program;
   std::chrono::steady_clock::time_point program_read_at = {};
   LoadedPerfMap perf_map;
+  bool looked_for_map = false;
   std::chrono::steady_clock::time_point next_refresh = {};  // not before, after a refresh that did not help
 };
 

@@ -23,6 +23,7 @@
 #include <filesystem>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "symbols/archive.h"
 #include "symbols/kernel_symbols.h"
@@ -240,8 +241,10 @@ std::optional<uint64_t> Symbolizer::kernel_address(std::string_view name) {
 std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
   Process* process = state_->process_for(pid, address);
   if (process == nullptr) return std::nullopt;
-  // What a JIT has made is in no file; and asking for its map costs a system call.
-  if (const auto place = state_->find_in_file(*process, address)) return state_->find_in_elf(*place, address);
+  const auto place = state_->find_in_file(*process, address);
+  if (auto found = place ? state_->find_in_elf(*place, address) : std::nullopt) return found;
+  // For code in a file a map is looked for once: that costs a system call.
+  if (place && process->perf_map.map == nullptr && std::exchange(process->looked_for_map, true)) return std::nullopt;
   return State::find_in_perf_map(*process, address);
 }
 
