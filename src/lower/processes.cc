@@ -4,7 +4,9 @@
 //
 //   sched_process_fork  before the new process runs for the first time, it gets a key
 //   sched_process_exit  of its last thread: its value becomes 0, by which espy knows that it need not wait for it
-//   sched_process_free  nothing of it can fire any more: the key goes, before another process gets the number
+//   sched_process_free  nothing of it can fire any more: the key goes. That another process has the number by then
+//   takes
+//                       that all numbers were given out since the exit; its key would go.
 #include "lower/processes.h"
 
 #include <functional>
