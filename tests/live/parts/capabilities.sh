@@ -5,9 +5,9 @@ trace() {
   timeout 10 setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon \
     "$ESPY" -q "$@" 2>&1 | grep -v '^ *[0-9]* |\|^$'
 }
-trace raw -e 'rawtracepoint:sched_switch { print(args.prev.pid >= 0); exit(); }'
+trace raw -e 'rawtracepoint:sched_switch { print(("switch", args.prev.pid >= 0)); exit(); }'
 trace user -c "$BIN/programs/calls 1" -e "uprobe:$BIN/programs/calls:work { print(str(arg1)); }"
-trace clock -e 'profile:hz:99 { @[kstack] = count(); } interval:ms:300 { print(len(@) > 0); clear(@); exit(); }'
+trace clock -e 'profile:hz:99 { @[kstack] = count(); } interval:ms:300 { print(("clock", len(@) > 0)); clear(@); exit(); }'
 trace counter -e 'software:page-faults:1 { printf("fault\n"); exit(); }'
 trace iterator -e 'iter:task /ctx.task.pid == 2/ { printf("task %d\n", ctx.task.pid); }'
 trace follow --follow -c 'sh -c "cat /dev/null; true"' -e 'rawtracepoint:sched_process_exec { printf("runs %s\n", comm); }'

@@ -4,11 +4,11 @@ mount --bind "$empty" /sys/kernel/btf
 trace() { echo "$1:"; shift; timeout 10 "$ESPY" -q "$@" 2>&1 | grep -v '^ *[0-9]* |\|^$'; }
 trace fields -c 'cat /dev/null' -e 'tracepoint:sched:sched_process_exec { printf("%s\n", str(args.filename)); exit(); }'
 trace syscall -c 'cat /dev/null' -e 'tracepoint:syscalls:sys_enter_openat /pid == cpid && str(args.filename) == "/dev/null"/ { print(str(args.filename)); }'
-trace raw -c 'cat /dev/null' -e 'rawtracepoint:sched_process_exec /pid == cpid/ { print(arg0 != 0); exit(); }'
+trace raw -c 'cat /dev/null' -e 'rawtracepoint:sched_process_exec /pid == cpid/ { print(("argument", arg0 != 0)); exit(); }'
 trace user -c "$BIN/programs/calls 1" -e "uprobe:$BIN/programs/calls:work { print(str(arg1)); }"
-trace stacks -c 'cat /dev/null' -e 'tracepoint:syscalls:sys_enter_openat /pid == cpid/ { print(len(ustack) > 0); exit(); }'
+trace stacks -c 'cat /dev/null' -e 'tracepoint:syscalls:sys_enter_openat /pid == cpid/ { print(("stack", len(ustack) > 0)); exit(); }'
 trace ids -e 'begin { print((pid > 1, comm)); }'
-trace maps -e 'begin { for ($i : 0..3) { @[$i] = count(); } for ($kv : @) { print($kv.1); } clear(@); }'
+trace maps -e 'begin { for ($i : 0..3) { @[$i] = count(); } for ($kv : @) { print(("map", $kv)); } clear(@); }'
 trace names -e 'rawtracepoint:sched_switch { print(args.prev); }'
 trace member -e 'begin { print(curtask.pid); }'
 trace type -e 'begin { print(((struct task_struct *)curtask).pid); }'
