@@ -51,19 +51,25 @@ struct Word {
   bool is_told = true;  // to who types another one
 };
 
-constexpr std::array kStackModes = {Word{"bpftrace", types::StackMode::kBpftrace},
-                                    Word{"perf", types::StackMode::kPerf}, Word{"raw", types::StackMode::kRaw},
-                                    Word{"build_id", types::StackMode::kBuildId}};
-constexpr std::array kMissingProbes = {Word{"error", spec::MissingProbes::kError},
-                                       Word{"warn", spec::MissingProbes::kWarn},
-                                       Word{"ignore", spec::MissingProbes::kIgnore}};
-constexpr std::array kSymbolCaches = {
-    Word{"PER_PROGRAM", spec::UserSymbolCache::kPerProgram}, Word{"PER_PID", spec::UserSymbolCache::kPerPid},
-    Word{"NONE", spec::UserSymbolCache::kNone}, Word{"1", spec::UserSymbolCache::kPerProgram, false},
-    Word{"0", spec::UserSymbolCache::kNone, false}};
-constexpr std::array kPrintLayouts = {Word{"line", spec::PrintLayout::kLine}, Word{"c", spec::PrintLayout::kC}};
-constexpr std::array kSpanLayouts = {Word{"tree", spec::SpanLayout::kTree}, Word{"columns", spec::SpanLayout::kColumns},
-                                     Word{"graph", spec::SpanLayout::kGraph}};
+template <class T, size_t kCount>
+using Words = std::array<Word<T>, kCount>;
+
+constexpr Words<types::StackMode, 4> kStackModes = {{{"bpftrace", types::StackMode::kBpftrace},
+                                                     {"perf", types::StackMode::kPerf},
+                                                     {"raw", types::StackMode::kRaw},
+                                                     {"build_id", types::StackMode::kBuildId}}};
+constexpr Words<spec::MissingProbes, 3> kMissingProbes = {{{"error", spec::MissingProbes::kError},
+                                                           {"warn", spec::MissingProbes::kWarn},
+                                                           {"ignore", spec::MissingProbes::kIgnore}}};
+constexpr Words<spec::UserSymbolCache, 5> kSymbolCaches = {{{"PER_PROGRAM", spec::UserSymbolCache::kPerProgram},
+                                                            {"PER_PID", spec::UserSymbolCache::kPerPid},
+                                                            {"NONE", spec::UserSymbolCache::kNone},
+                                                            {"1", spec::UserSymbolCache::kPerProgram, false},
+                                                            {"0", spec::UserSymbolCache::kNone, false}}};
+constexpr Words<spec::PrintLayout, 2> kPrintLayouts = {
+    {{"line", spec::PrintLayout::kLine}, {"c", spec::PrintLayout::kC}}};
+constexpr Words<spec::SpanLayout, 3> kSpanLayouts = {
+    {{"tree", spec::SpanLayout::kTree}, {"columns", spec::SpanLayout::kColumns}, {"graph", spec::SpanLayout::kGraph}}};
 
 template <auto kMember, const auto& kWords>
 std::string show_word(const Config& config) {
