@@ -83,7 +83,7 @@ bool has_sleeping_uprobe() {
   const OwnedFd fd(static_cast<int>(bpf(Command::kMapCreate, map)));
   if (!fd.valid()) return false;
   const BpfInsn code[] = {{BPF_ALU64 | BPF_MOV | BPF_X, 1 | kStackPointer, 0, 0},
-                          {BPF_ALU64 | BPF_ADD | BPF_K, 1, 0, -8},
+                          {BPF_ALU64 | BPF_ADD, 1, 0, -8},
                           mov(2, 8),
                           mov(3, 0),
                           call(BPF_FUNC_copy_from_user),

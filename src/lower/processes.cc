@@ -126,7 +126,22 @@ void add_followed_map(Shared& shared) {
 
 void add_followers(Shared& shared) {
   if (!shared.checked.config.follows) return;
-  Follower(shared, "sched_process_fork", [&](Follower& f) {  // (parent, child); the parent runs
+  // What lets go of a process is attached before what takes one on, so that none is kept for ever.
+  const Follower free(shared, "sched_process_free", [](Follower& f) {  // (task)
+    const ValueId process = f.member(f.argument(0), "task_struct", "tgid", 4);
+    f.only_if(Condition::eq, process, f.member(f.argument(0), "task_struct", "pid", 4));
+    f.ir().call(Helper::map_delete_elem, {f.map(), key_of(f.ir(), process)});
+  });
+  const Follower exit(shared, "sched_process_exit", [](Follower& f) {  // (task)
+    const ValueId task = f.argument(0);
+    const ValueId process = f.member(task, "task_struct", "tgid", 4);
+    const ValueId found = f.ir().call(Helper::map_lookup_elem, {f.map(), key_of(f.ir(), process)});
+    f.only_if(Condition::ne, found, f.ir().constant(0));
+    const ValueId threads = f.member(f.member(task, "task_struct", "signal", 8), "signal_struct", "live", 4);
+    f.only_if(Condition::eq, threads, f.ir().constant(0));
+    f.ir().store(8, found, f.ir().constant(0));
+  });
+  const Follower fork(shared, "sched_process_fork", [&](Follower& f) {  // (parent, child); the parent runs
     skip_other_processes(f.ir(), shared);
     const ValueId started = f.member(f.argument(1), "task_struct", "tgid", 4);
     f.only_if(Condition::ne, started, process(f.ir()));  // else it is a thread
@@ -136,20 +151,6 @@ void add_followers(Shared& shared) {
         f.ir().call(Helper::map_update_elem, {f.map(), key_of(f.ir(), started), alive, f.ir().constant(0)});
     f.only_if(Condition::ne, failed, f.ir().constant(0));
     f.count_loss("processes that were started could not be followed, there were too many at a time");
-  });
-  Follower(shared, "sched_process_exit", [](Follower& f) {  // (task)
-    const ValueId task = f.argument(0);
-    const ValueId process = f.member(task, "task_struct", "tgid", 4);
-    const ValueId found = f.ir().call(Helper::map_lookup_elem, {f.map(), key_of(f.ir(), process)});
-    f.only_if(Condition::ne, found, f.ir().constant(0));
-    const ValueId threads = f.member(f.member(task, "task_struct", "signal", 8), "signal_struct", "live", 4);
-    f.only_if(Condition::eq, threads, f.ir().constant(0));
-    f.ir().store(8, found, f.ir().constant(0));
-  });
-  Follower(shared, "sched_process_free", [](Follower& f) {  // (task)
-    const ValueId process = f.member(f.argument(0), "task_struct", "tgid", 4);
-    f.only_if(Condition::eq, process, f.member(f.argument(0), "task_struct", "pid", 4));
-    f.ir().call(Helper::map_delete_elem, {f.map(), key_of(f.ir(), process)});
   });
 }
 

@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <ranges>
 
 #include "base/check.h"
 #include "base/fd.h"
@@ -371,8 +370,7 @@ class Run {
       const program::Probe& probe = program.probes[id];
       if (!is_edge(provider(probe)) && !is_on_signal(provider(probe))) by_program[probe.program].push_back(id);
     }
-    // What lets go of a process before what takes one on, so that none is kept for ever.
-    for (const auto& [tracepoint, id] : program.following.programs | std::views::reverse)
+    for (const auto& [tracepoint, id] : program.following.programs)
       TRY_STATUS(machine_.attach_raw_tracepoint(id, tracepoint, 0));
     for (const auto& [program_id, probes] : by_program) {
       const program::Probe& first = program.probes[probes.front()];
