@@ -1,5 +1,6 @@
 #include "bpf/encode.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <unordered_map>
@@ -182,12 +183,12 @@ int64_t Line::distance(uint32_t index) const {
 void Line::find_positions() {
   is_long_.assign(insns_.size(), false);
   positions_.resize(insns_.size() + 1);
+  const int64_t farthest = target_.v4 ? kFarthestJump : INT16_MAX;  // islands keep jumps short where none is long
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t i = 0; i < insns_.size(); ++i) positions_[i + 1] = positions_[i] + size_of_insn(i);
     for (uint32_t i = 0; i < insns_.size(); ++i) {
-      if (insns_[i].target == kNoBlock || is_long_[i]) continue;
-      if (!target_.v4 || std::abs(distance(i)) <= kFarthestJump) continue;
+      if (insns_[i].target == kNoBlock || is_long_[i] || std::abs(distance(i)) <= farthest) continue;
       is_long_[i] = true;
       changed = true;
     }
