@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <iterator>
 
 #include "load/linux.h"
 
@@ -22,14 +21,10 @@ constexpr BpfInsn kExit = {BPF_JMP | BPF_EXIT, 0, 0, 0};
 constexpr BpfInsn mov(uint8_t reg, int32_t imm) { return {BPF_ALU64 | BPF_MOV | BPF_K, reg, 0, imm}; }
 constexpr BpfInsn call(int32_t helper) { return {BPF_JMP | BPF_CALL, 0, 0, helper}; }
 
-OwnedFd try_load(std::span<const BpfInsn> code, uint32_t type, uint32_t expected_attach_type = 0,
-                 std::string* log = nullptr) {
-  ProgLoadAttr attr;
-  attr.prog_type = type;
+OwnedFd try_load(std::span<const BpfInsn> code, ProgLoadAttr attr, std::string* log = nullptr) {
   attr.insns = address_of(code.data());
   attr.insn_cnt = static_cast<uint32_t>(code.size());
   attr.license = address_of("GPL");
-  attr.expected_attach_type = expected_attach_type;
   if (log != nullptr) {
     log->assign(4096, '\0');
     attr.log_level = 1;
@@ -40,7 +35,7 @@ OwnedFd try_load(std::span<const BpfInsn> code, uint32_t type, uint32_t expected
 }
 
 bool loads(std::initializer_list<BpfInsn> code, uint32_t type = BPF_PROG_TYPE_RAW_TRACEPOINT) {
-  return try_load({code.begin(), code.size()}, type).valid();
+  return try_load({code.begin(), code.size()}, {.prog_type = type}).valid();
 }
 
 bool exists(const char* path) { return ::access(path, F_OK) == 0; }
@@ -58,7 +53,7 @@ bool can_create_map(uint32_t type, uint32_t key_size, uint32_t value_size, uint3
 // EBADF.
 bool has_uprobe_link(uint32_t attach_type) {
   const BpfInsn code[] = {mov(0, 0), kExit};
-  const OwnedFd program = try_load(code, BPF_PROG_TYPE_KPROBE, attach_type);
+  const OwnedFd program = try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE, .expected_attach_type = attach_type});
   if (!program.valid()) return false;
   const uint64_t offset = 0;
   LinkCreateAttr attr;
@@ -91,19 +86,13 @@ bool has_sleeping_uprobe() {
                           {},
                           mov(0, 0),
                           kExit};
-  ProgLoadAttr attr;
-  attr.prog_type = BPF_PROG_TYPE_KPROBE;
-  attr.insns = address_of(code);
-  attr.insn_cnt = std::size(code);
-  attr.license = address_of("GPL");
-  attr.prog_flags = BPF_F_SLEEPABLE;
-  return OwnedFd(static_cast<int>(bpf(Command::kProgLoad, attr))).valid();
+  return try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE, .prog_flags = BPF_F_SLEEPABLE}).valid();
 }
 
 // The same for kprobes: no functions at all is EINVAL, no CONFIG_FPROBE is EOPNOTSUPP.
 bool has_kprobe_link(uint32_t attach_type) {
   const BpfInsn code[] = {mov(0, 0), kExit};
-  const OwnedFd program = try_load(code, BPF_PROG_TYPE_KPROBE, attach_type);
+  const OwnedFd program = try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE, .expected_attach_type = attach_type});
   if (!program.valid()) return false;
   const char* symbol = "espy_no_such_function";
   const uint64_t symbols[] = {address_of(symbol)};
@@ -130,14 +119,9 @@ bool has_raw_tracepoint_cookie() {
 // or at the link.
 bool has_fentry(uint32_t function_btf_id) {
   const BpfInsn code[] = {mov(0, 0), kExit};
-  ProgLoadAttr load;
-  load.prog_type = BPF_PROG_TYPE_TRACING;
-  load.expected_attach_type = kAttachTraceFentry;
-  load.attach_btf_id = function_btf_id;
-  load.insns = address_of(code);
-  load.insn_cnt = 2;
-  load.license = address_of("GPL");
-  const OwnedFd program(static_cast<int>(bpf(Command::kProgLoad, load)));
+  const OwnedFd program = try_load(code, {.prog_type = BPF_PROG_TYPE_TRACING,
+                                          .expected_attach_type = kAttachTraceFentry,
+                                          .attach_btf_id = function_btf_id});
   if (!program.valid()) return false;
   RawTracepointAttr attr;
   attr.prog_fd = static_cast<uint32_t>(program.get());
@@ -158,7 +142,7 @@ bool has_hardware_counters() {
 bool LinuxMachine::try_helper(uint32_t helper, uint32_t program_type) {
   std::string log;
   const BpfInsn code[] = {call(static_cast<int32_t>(helper)), mov(0, 0), kExit};
-  if (try_load(code, program_type, 0, &log).valid()) return true;
+  if (try_load(code, {.prog_type = program_type}, &log).valid()) return true;
   return std::strstr(log.c_str(), "unknown func") == nullptr && std::strstr(log.c_str(), "invalid func") == nullptr &&
          std::strstr(log.c_str(), "cannot use helper") == nullptr && log[0] != '\0';
 }
@@ -168,21 +152,14 @@ bool LinuxMachine::try_helper(uint32_t helper, uint32_t program_type) {
 bool LinuxMachine::try_kfunc(uint32_t btf_id, uint32_t program_type) {
   const BpfInsn code[] = {
       {BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL << 4, 0, static_cast<int32_t>(btf_id)}, mov(0, 0), kExit};
-  std::string log(4096, '\0');
-  ProgLoadAttr attr;
-  attr.prog_type = program_type;
+  ProgLoadAttr attr{.prog_type = program_type};
   if (program_type == BPF_PROG_TYPE_TRACING) {
     attr.expected_attach_type = kAttachTraceIter;
     attr.attach_btf_id = btf_.kfunc ? btf_.kfunc("bpf_iter_task").value_or(0) : 0;
   }
   if (program_type == BPF_PROG_TYPE_SYSCALL) attr.prog_flags = BPF_F_SLEEPABLE;
-  attr.insns = address_of(code);
-  attr.insn_cnt = std::size(code);
-  attr.license = address_of("GPL");
-  attr.log_level = 1;
-  attr.log_buf = address_of(log.data());
-  attr.log_size = static_cast<uint32_t>(log.size());
-  if (OwnedFd(static_cast<int>(bpf(Command::kProgLoad, attr))).valid()) return true;
+  std::string log;
+  if (try_load(code, attr, &log).valid()) return true;
   return log[0] != '\0' && std::strstr(log.c_str(), "is not allowed") == nullptr;
 }
 
@@ -197,7 +174,7 @@ bool LinuxMachine::try_rdonly_cast(int32_t type_id) {
                           {BPF_LDX | BPF_MEM | BPF_DW, 0, 0, 0},
                           mov(0, 0),
                           kExit};
-  return try_load(code, BPF_PROG_TYPE_RAW_TRACEPOINT).valid();
+  return try_load(code, {.prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT}).valid();
 }
 
 bool LinuxMachine::try_feature(Feature feature) {
