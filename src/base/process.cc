@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/fd.h"
+#include "base/strings.h"
 
 namespace espy {
 
@@ -70,6 +71,14 @@ Result<ScratchDirectory> ScratchDirectory::make() {
 ScratchDirectory::~ScratchDirectory() {
   std::error_code ignored;
   if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+std::vector<uint32_t> numbered_entries(const std::string& directory) {
+  std::vector<uint32_t> out;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    if (const auto number = parse_int(it->path().filename().string())) out.push_back(static_cast<uint32_t>(*number));
+  return out;
 }
 
 }  // namespace espy

@@ -1,6 +1,7 @@
 // Running another program, and a directory for what it leaves.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ struct ProcessOutput {
 // Runs argv[0], found in PATH, with the input closed, and waits for its end. Its messages are in English. Fails with
 // ENOENT where there is no such program. `scratch` is an existing directory for its output.
 Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const std::string& scratch);
+
+// The names in a directory that are numbers: the processes of /proc, the threads of /proc/PID/task. None where it
+// cannot be read.
+std::vector<uint32_t> numbered_entries(const std::string& directory);
 
 // A directory of our own, gone with its owner.
 class ScratchDirectory {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <filesystem>
 
 #include "base/fd.h"
+#include "base/process.h"
 #include "base/strings.h"
 
 namespace espy::probes {
@@ -151,13 +151,7 @@ std::string c_spelling(const types::Types& types, types::TypeId id) {
   }
 }
 
-std::vector<int32_t> threads_of(uint32_t pid) {
-  std::vector<int32_t> out;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), failed))
-    if (const auto tid = parse_int(entry.path().filename().string())) out.push_back(static_cast<int32_t>(*tid));
-  return out;
-}
+std::vector<uint32_t> threads_of(uint32_t pid) { return numbered_entries(fmt::format("/proc/{}/task", pid)); }
 
 Place split_place(const std::string& text) {
   const size_t plus = text.rfind('+');

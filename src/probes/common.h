@@ -71,7 +71,7 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
 Status attach_uprobes(spec::AttachRequest& request, bool is_return);
 
 // The threads that a process has now.
-std::vector<int32_t> threads_of(uint32_t pid);
+std::vector<uint32_t> threads_of(uint32_t pid);
 
 // CPUs that are online now.
 std::vector<int32_t> online_cpus();

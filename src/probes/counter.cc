@@ -99,8 +99,8 @@ Status attach(spec::AttachRequest& request) {
     if (const auto only = request.config.only_process()) {
       // Each COUNT-th event of this process, and not those of all that happen to be its own.
       event.for_new_threads = true;
-      for (const int32_t thread : threads_of(*only)) {
-        event.pid = thread;
+      for (const uint32_t thread : threads_of(*only)) {
+        event.pid = static_cast<int32_t>(thread);
         TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
       }
       continue;

@@ -73,8 +73,8 @@ Status attach(spec::AttachRequest& request) {
     };
     if (config.pid || config.has_child) {
       event.for_new_threads = true;
-      for (const int32_t thread : threads_of(config.pid.value_or(config.child_pid))) {
-        event.pid = thread;
+      for (const uint32_t thread : threads_of(config.pid.value_or(config.child_pid))) {
+        event.pid = static_cast<int32_t>(thread);
         TRY_STATUS(attach_one());
       }
       continue;

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "base/fd.h"
+#include "base/process.h"
 #include "base/strings.h"
 #include "kernel/arch/arch.h"
 #include "symbols/archive.h"
@@ -137,14 +138,6 @@ std::vector<std::string> paths_by_glob(const std::string& pattern) {
   return out;
 }
 
-std::vector<uint32_t> all_processes() {
-  std::vector<uint32_t> out;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error))
-    if (const auto pid = parse_int(it->path().filename().string())) out.push_back(static_cast<uint32_t>(*pid));
-  return out;
-}
-
 }  // namespace
 
 std::vector<std::string> find_libraries(const std::string& pattern, std::optional<uint32_t> pid) {
@@ -161,7 +154,7 @@ std::vector<std::string> find_libraries(const std::string& pattern, std::optiona
     }
     return out;
   }
-  for (const uint32_t process : pid ? std::vector{*pid} : all_processes()) {
+  for (const uint32_t process : pid ? std::vector{*pid} : numbered_entries("/proc")) {
     const Result<std::vector<Mapping>> mappings = read_mappings(process);
     if (!mappings) continue;
     for (const Mapping& mapping : *mappings) {
