@@ -218,11 +218,6 @@ void tell_once(Lowering& lowering, ValueId map, ValueId key, const std::function
   });
 }
 
-ValueId current_pid(Lowering& lowering) {
-  ir::Builder& ir = lowering.ir();
-  return ir.binary(Op::k_shr, ir.call(ir::Helper::get_current_pid_tgid, {}), 32);
-}
-
 void remember_process(Lowering& lowering, ValueId pid, source::Span span) {
   ir::Builder& ir = lowering.ir();
   const ValueId key = lowering.memory(8, "seen_pid");

@@ -45,7 +45,6 @@ ir::ValueId told_map(lower::Lowering& lowering, std::string_view name, uint32_t 
 // `tell` the first time that `key`, an address, is met.
 void tell_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, const std::function<void()>& tell);
 
-ir::ValueId current_pid(lower::Lowering& lowering);
 // Lets user space take down where a process has its code, before the process is gone; once for each.
 void remember_process(lower::Lowering& lowering, ir::ValueId pid, source::Span span);
 

@@ -5,6 +5,7 @@
 #include "builtins/all.h"
 #include "builtins/common.h"
 #include "builtins/unwind.h"
+#include "lower/processes.h"
 #include "runtime/session.h"
 
 namespace espy::builtins {
@@ -98,7 +99,7 @@ void take_kernels_stack(Lowering& lowering, TypeId type, ValueId destination) {
 Operand lower_ustack(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const TypeId type = lowering.type(call.expr);
-  const ValueId pid = current_pid(lowering);
+  const ValueId pid = lower::current_process(lowering.ir());
   remember_process(lowering, pid, call.span);
   const Operand out{type, lowering.memory(16, "ustack"), true};
   ir.store(4, out.value, pid, 8);

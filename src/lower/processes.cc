@@ -4,9 +4,9 @@
 //
 //   sched_process_fork  before the new process runs for the first time, it gets a key
 //   sched_process_exit  of its last thread: its value becomes 0, by which espy knows that it need not wait for it
-//   sched_process_free  nothing of it can fire any more: the key goes. That another process has the number by then
-//   takes
-//                       that all numbers were given out since the exit; its key would go.
+//   sched_process_free  nothing of it can fire any more: the key goes
+//
+// That another process has the number by then, and would lose its key, takes that all numbers were given out since.
 #include "lower/processes.h"
 
 #include <functional>
@@ -26,8 +26,6 @@ using ir::ValueId;
 
 constexpr uint32_t kMostProcesses = 65536;
 constexpr uint64_t kAlive = 1;
-
-ValueId process(Builder& ir) { return ir.binary(Op::k_shr, ir.call(Helper::get_current_pid_tgid, {}), 32); }
 
 ValueId key_of(Builder& ir, ValueId process) {
   const ValueId key = ir.slot(ir.add_slot(8, 8, "process"));
@@ -88,6 +86,8 @@ class Follower {
 
 }  // namespace
 
+ValueId current_process(Builder& ir) { return ir.binary(Op::k_shr, ir.call(Helper::get_current_pid_tgid, {}), 32); }
+
 ValueId ids_in(Builder& ir, const spec::PidNamespace& space) {
   const ValueId ids = ir.slot(ir.add_slot(8, 8, "ids"));
   ir.call(Helper::get_ns_current_pid_tgid, {ir.constant(static_cast<int64_t>(space.device)),
@@ -103,12 +103,12 @@ void skip_other_processes(Builder& ir, const Shared& shared) {
   if (!only) return;
   const BlockId other = ir.add_block("other_process");
   const BlockId same = ir.add_block("same_process");
-  const ValueId number = config.pid_namespace ? ir.load(4, ids_in(ir, *config.pid_namespace), 4) : process(ir);
+  const ValueId number = config.pid_namespace ? ir.load(4, ids_in(ir, *config.pid_namespace), 4) : current_process(ir);
   if (const MapId started = shared.program.following.processes; started.valid()) {
     const BlockId maybe = ir.add_block("maybe_started");
     ir.branch(Condition::eq, number, *only, same, maybe);
     ir.enter(maybe);
-    const ValueId found = ir.call(Helper::map_lookup_elem, {ir.map(started), key_of(ir, process(ir))});
+    const ValueId found = ir.call(Helper::map_lookup_elem, {ir.map(started), key_of(ir, current_process(ir))});
     ir.branch(Condition::ne, found, 0, same, other);
   } else {
     ir.branch(Condition::eq, number, *only, same, other);
@@ -144,7 +144,7 @@ void add_followers(Shared& shared) {
   const Follower fork(shared, "sched_process_fork", [&](Follower& f) {  // (parent, child); the parent runs
     skip_other_processes(f.ir(), shared);
     const ValueId started = f.member(f.argument(1), "task_struct", "tgid", 4);
-    f.only_if(Condition::ne, started, process(f.ir()));  // else it is a thread
+    f.only_if(Condition::ne, started, current_process(f.ir()));  // else it is a thread
     const ValueId alive = f.ir().slot(f.ir().add_slot(8, 8, "alive"));
     f.ir().store(8, alive, f.ir().constant(kAlive));
     const ValueId failed =

@@ -7,6 +7,9 @@
 
 namespace espy::lower {
 
+// The number of the process that runs, in the kernel's first pid namespace.
+ir::ValueId current_process(ir::Builder& ir);
+
 // The current thread's and process' numbers in a namespace: the address of u32 pid, u32 tgid; zeros where it is not in
 // it.
 ir::ValueId ids_in(ir::Builder& ir, const spec::PidNamespace& space);
