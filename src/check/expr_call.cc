@@ -174,10 +174,12 @@ void Analyzer::name_as_text(ExprId argument) {
   const Kind kind = type_of(type(argument)).kind;
   if (!program::is_fired_name(kind) || !ast().get<Name>(argument)) return;
   size_t longest = 0;
-  for (const program::ProbeId id : checked_.probes.ids()) {
-    const bool is_mine = unit_->probes.empty() || std::ranges::find(unit_->probes, id) != unit_->probes.end();
-    if (is_mine) longest = std::max(longest, program::fired_name(kind, checked_.probes[id]).size());
-  }
+  const auto measure = [&](program::ProbeId id) {
+    longest = std::max(longest, program::fired_name(kind, checked_.probes[id]).size());
+  };
+  std::ranges::for_each(unit_->probes, measure);
+  if (unit_->probes.empty())  // a function of the script, for whichever action calls it
+    for (const program::ProbeId id : checked_.probes.ids()) measure(id);
   fact(argument).type = types().string(static_cast<uint32_t>(longest + 1));
 }
 
