@@ -28,9 +28,7 @@ template <Kind kKind>
 Operand lower_fired_text(Lowering& lowering, uint32_t capacity_bytes) {
   const std::vector<program::ProbeId>& mine = lowering.unit().probes;
   std::vector<std::string> names(std::ranges::max(mine, {}, &program::ProbeId::index).index + 1);
-  for (const program::ProbeId id : mine)  // probe_index() may be that of the first one with the name
-    for (const uint32_t index : {id.index, lowering.fired_index(Kind::kProbeName, id)})
-      names[index] = program::fired_name(kKind, lowering.program().probes[id]);
+  for (const program::ProbeId id : mine) names[id.index] = program::fired_name(kKind, lowering.program().probes[id]);
   return named_number(lowering, lowering.probe_index(), names, "", capacity_bytes);
 }
 

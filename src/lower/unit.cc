@@ -191,7 +191,7 @@ ValueId UnitLowering::probe_index() {
   switch (main_unit_.context.dispatch) {
     case Dispatch::kSingle:
       if (main_unit_.probes.empty()) return ir().constant(0);
-      return ir().constant(shared_.fired_index(types::Kind::kProbeName, main_unit_.probes[0]));
+      return ir().constant(main_unit_.probes[0].index);
     case Dispatch::kCookie: return ir().call(Helper::get_attach_cookie, {ir().context()});
     case Dispatch::kNumber: break;
   }

@@ -10,7 +10,6 @@
 #include "kernel/arch/arch.h"
 #include "load/machine.h"
 #include "probes/common.h"
-#include "program/fired.h"
 #include "symbols/archive.h"
 
 namespace espy::probes {
@@ -23,7 +22,6 @@ using program::ProbeId;
 struct InFile {
   symbols::PlaceOnDisk place;
   std::vector<ProbeId> probes;
-  std::span<const uint32_t> first;  // of all probes: the index of the first one with the name
 };
 
 constexpr uint32_t kAttachUprobeMulti = 48;  // BPF_TRACE_UPROBE_MULTI
@@ -105,7 +103,7 @@ Status attach_at_once(const spec::AttachRequest& request, const InFile& wanted, 
     const bool is_counted = probe.reference_counter != 0;
     multi.offsets.push_back(wanted.place.offset + probe.address);
     multi.reference_counters.push_back(is_counted ? wanted.place.offset + probe.reference_counter : 0);
-    multi.cookies.push_back(wanted.first[id.index]);
+    multi.cookies.push_back(id.index);
     has_counters |= is_counted;
   }
   if (!has_counters) multi.reference_counters.clear();
@@ -151,13 +149,12 @@ Status attach_uprobes(spec::AttachRequest& request, bool is_return) {
   const auto attach = request.program.programs[request.program_id].expected_attach_type == kAttachUprobeMulti
                           ? attach_at_once
                           : attach_each;
-  const std::vector<uint32_t> first = program::first_of_each_name(types::Kind::kProbeName, request.program.probes);
   Status problem;
   bool is_attached = false;
   for (auto& [target, probes] : by_target(request)) {
     const auto place = symbols::place_on_disk(target);
     const Status status =
-        place ? attach(request, {*place, probes, first}, is_return) : Status(tl::unexpected(place.error()));
+        place ? attach(request, {*place, probes}, is_return) : Status(tl::unexpected(place.error()));
     is_attached |= status.has_value();
     if (status) continue;
     problem = status;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
-
-#include "program/fired.h"
+#include <map>
+#include <utility>
 
 namespace espy::runtime {
 
@@ -57,12 +57,15 @@ output::Ledger make_ledger(load::Machine& machine, const program::Program& progr
   output::Ledger ledger;
   for (const ProgramId id : program.programs.ids())
     ledger.actions.push_back(account_of(machine, program, globals, seen, id));
-  // Probes of one name, as the places of a USDT probe, count as the first of them.
-  const std::vector<uint32_t> first = program::first_of_each_name(types::Kind::kProbeName, program.probes);
+  // Probes of one name that share a program, as the places of a USDT probe, are one.
+  std::map<std::pair<ProgramId, std::string_view>, size_t> rows;
   for (const ProbeId probe : program.probes.ids()) {
     const program::Probe& fired = program.probes[probe];
-    if (first[probe.index] != probe.index || !fired.program.valid()) continue;
-    ledger.actions[fired.program.index].probes.push_back({fired.name, hits_of(program, globals, probe)});
+    if (!fired.program.valid()) continue;
+    std::vector<output::ProbeAccount>& accounts = ledger.actions[fired.program.index].probes;
+    const auto [row, is_new] = rows.try_emplace({fired.program, fired.name}, accounts.size());
+    if (is_new) accounts.push_back({fired.name, 0});
+    accounts[row->second].fired += hits_of(program, globals, probe);
   }
   for (const output::ActionAccount& action : ledger.actions)
     for (size_t kind = 0; kind < output::kLossKinds; ++kind) ledger.totals[kind] += action.losses[kind];
