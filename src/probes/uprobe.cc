@@ -358,7 +358,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   std::ranges::for_each(fields->locals, complete);
   out.args = std::move(fields->args);
   out.locals = std::move(fields->locals);
-  if (kIsReturn) out.retval = std::move(fields->retval);
+  if (fields->retval) out.retval = std::move(fields->retval);
   return out;
 }
 
