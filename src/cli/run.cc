@@ -133,15 +133,23 @@ Result<std::optional<runtime::Child>> start_child(const Options& options, spec::
   return std::optional(std::move(child));
 }
 
+struct Compiled {
+  program::Program program;
+  bool is_joined = false;  // some actions have a program in common, which may be too much for it
+};
+
 // From a checked script to a program with code; the diagnostics say what does not fit on the BPF stack.
-program::Program compile(const check::Checked& checked, Environment& e, const Options& options, StageClock& clock) {
-  lower::Lowered lowered = lower::lower(checked, e.types, *e.kernel, e.sources);
+Compiled compile(const check::Checked& checked, Environment& e, const Options& options, StageClock& clock,
+                 bool apart = false) {
+  lower::Lowered lowered = lower::lower(checked, e.types, *e.kernel, apart);
   clock.lap("lower");
   dump(options, "ir", [&] { return ir::print(lowered.ir); });
   opt::optimize(lowered.ir);
   clock.lap("opt");
   dump(options, "opt", [&] { return ir::print(lowered.ir); });
-  for (const bpf::EmitProblem& problem : emit(lowered.ir, *e.kernel, lowered.program)) {
+  const std::vector<bpf::EmitProblem> problems = emit(lowered.ir, *e.kernel, lowered.program);
+  if (!problems.empty() && lowered.is_joined) return compile(checked, e, options, clock, true);
+  for (const bpf::EmitProblem& problem : problems) {
     e.diagnostics.error("stack-too-large", {},
                         fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512",
                                     lowered.program.programs[problem.program].name, problem.stack_bytes));
@@ -150,17 +158,17 @@ program::Program compile(const check::Checked& checked, Environment& e, const Op
   dump(options, "bpf", [&] { return disassemble_all(lowered.program); });
   dump(options, "program", [&] { return program::print(lowered.program, e.types); });
   dump(options, "events", [&] { return dump_events(lowered.program, e.types); });
-  return std::move(lowered.program);
+  return {std::move(lowered.program), lowered.is_joined};
 }
 
 Status load(const program::Program& program, Environment& e, const Options& options) {
   e.machine->keep_verifier_log(wants(options, "verifier"));
   const Status loaded = e.machine->load(program, e.types, e.sources);
   dump(options, "verifier", [&] { return e.machine->verifier_log(); });
-  if (!loaded && e.machine->refusal() && e.machine->refusal()->code != EPERM)
-    explain_refusal(*e.machine->refusal(), program, e.sources);
   return loaded;
 }
+
+bool is_refused(const Environment& e) { return e.machine->refusal() && e.machine->refusal()->code != EPERM; }
 
 // `-- --help`, unless the script has an option of that name itself.
 bool asks_for_help(const check::Checked& checked) {
@@ -228,14 +236,21 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   e->symbols.configure(checked.config.cpp_demangle, cache_policy(checked.config));
 
   const size_t reported = e->diagnostics.all().size();
-  const program::Program program = compile(checked, *e, options, clock);
+  Compiled compiled = compile(checked, *e, options, clock);
   if (e->diagnostics.all().size() > reported) {
     report(e->diagnostics, e->sources, options);
     return EXIT_FAILURE;
   }
   if (ends_before_load(options)) return EXIT_SUCCESS;
 
-  TRY_STATUS(load(program, *e, options));
+  Status loaded = load(compiled.program, *e, options);
+  if (!loaded && compiled.is_joined && is_refused(*e)) {
+    compiled = compile(checked, *e, options, clock, true);
+    loaded = load(compiled.program, *e, options);
+  }
+  const program::Program& program = compiled.program;
+  if (!loaded && is_refused(*e)) explain_refusal(*e->machine->refusal(), program, e->sources);
+  TRY_STATUS(loaded);
   clock.lap("load");
   if (!options.dump.empty()) return EXIT_SUCCESS;
 

@@ -81,6 +81,9 @@ void raise_descriptor_limit() {
 Status LinuxMachine::load(const program::Program& program, const types::Types& /*types*/,
                           const source::Sources& sources) {
   raise_descriptor_limit();
+  maps_ = {};
+  programs_ = {};
+  refusal_.reset();
   for (const program::BpfMap& shape : program.maps) TRY_STATUS(create_map(shape));
   for (const ProgramId id : program.programs.ids()) TRY_STATUS(load_program(id, program, sources));
   return {};

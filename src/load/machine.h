@@ -50,13 +50,16 @@ struct PerfEvent {
   std::string path = {};  // what config1 points to: a uprobe's file, a kprobe's function
 };
 
+// At which ends of a call a link over many functions fires. Both: a session (kernel::Feature::kKprobeSession).
+enum class Edges : uint8_t { kEntry, kReturn, kBoth };
+
 struct UprobeMulti {
   std::string path;
   std::vector<uint64_t> offsets;
   std::vector<uint64_t> reference_counters;  // as many as offsets, or none
   std::vector<uint64_t> cookies;
   uint32_t pid = 0;  // 0: every process
-  bool is_return = false;
+  Edges edges = Edges::kEntry;
 };
 
 // One place in the kernel's code, by name or by address.
@@ -70,7 +73,7 @@ struct Kprobe {
 struct KprobeMulti {
   std::vector<std::string> functions;  // each once
   std::vector<uint64_t> cookies;       // as many
-  bool is_return = false;
+  Edges edges = Edges::kEntry;
 };
 
 class Machine {
@@ -87,7 +90,8 @@ class Machine {
   };
   virtual void use_btf(BtfLookup lookup) = 0;
 
-  // Creates all maps and loads all programs. On a refusal `refusal()` tells which and why.
+  // Creates all maps and loads all programs, in place of those of an earlier call. On a refusal `refusal()` tells which
+  // and why.
   virtual Status load(const program::Program& program, const types::Types& types, const source::Sources& sources) = 0;
   virtual const std::optional<Refusal>& refusal() const = 0;
   // The verifier's log of every program, for --dump=verifier; set before `load`.

@@ -159,7 +159,7 @@ void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgumen
                               .numbers = std::move(numbers),
                               .map = map,
                               .span = span,
-                              .program = program_id_};
+                              .program = into_.program};
   for (PlannedField& planned : fields) {
     const types::Type& type = types()[planned.field.type];
     const uint32_t align =

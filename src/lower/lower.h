@@ -10,9 +10,10 @@ namespace espy::lower {
 struct Lowered {
   ir::Module ir;
   program::Program program;  // without code: `bpf` adds that
+  bool is_joined = false;    // some actions have a program in common
 };
 
-Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel,
-              const source::Sources& sources);
+// `apart`: each action is a program of its own, also where one program could do for several (lower/join.h).
+Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, bool apart = false);
 
 }  // namespace espy::lower

@@ -123,21 +123,6 @@ void UnitLowering::read_dynamic(ValueId destination, ValueId size, uint32_t most
   call_reader(helper, destination, size, most_bytes, source);
 }
 
-// get_stackid() and its maps are not for programs that sleep.
-bool UnitLowering::takes_stacks() const {
-  const auto is_stack = [&](const check::Unit& each) {
-    for (const ExprId id : shared_.checked.ast.exprs.ids()) {
-      const TypeId type = each.fact(id).type;
-      if (!type.valid()) continue;
-      const Kind kind = shared_.types[type].kind;
-      if (kind == Kind::kKernelStack || kind == Kind::kUserStack) return true;
-    }
-    return false;
-  };
-  const auto is_stack_function = [&](const check::Unit& each) { return each.function != nullptr && is_stack(each); };
-  return is_stack(main_unit_) || std::ranges::any_of(shared_.checked.units, is_stack_function);
-}
-
 // The helpers zero what they could not read, all of them.
 ValueId UnitLowering::call_reader(Helper helper, ValueId destination, ValueId size, uint32_t most_bytes,
                                   ValueId source) {

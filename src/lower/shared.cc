@@ -184,6 +184,18 @@ bool Shared::is_interrupted(program::ScriptMapId map) const {
   return programs > 1 && may_interrupt;
 }
 
+bool Shared::takes_stacks(const check::Unit& unit) const {
+  const auto is_stack = [&](const check::Unit& each) {
+    return std::ranges::any_of(checked.ast.exprs.ids(), [&](check::ExprId id) {
+      const TypeId type = each.fact(id).type;
+      if (!type.valid()) return false;
+      return types[type].kind == types::Kind::kKernelStack || types[type].kind == types::Kind::kUserStack;
+    });
+  };
+  const auto is_stack_function = [&](const check::Unit& each) { return each.function != nullptr && is_stack(each); };
+  return is_stack(unit) || std::ranges::any_of(checked.units, is_stack_function);
+}
+
 void Shared::choose_ring_size() {
   bool is_large = false;
   for (const check::Unit& unit : checked.units)

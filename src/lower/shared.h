@@ -51,6 +51,9 @@ struct Shared {
   // update. (A program never interrupts itself: the kernel skips and counts that.)
   bool is_interrupted(program::ScriptMapId map) const;
 
+  // Whether it, or a function of the script, has to do with stacks.
+  bool takes_stacks(const check::Unit& unit) const;
+
   void add_fixed_maps();  // globals with the runtime's words, .rodata
   void add_hit_counters();
   void add_script_maps();   // one for each CheckedMap, by the same id

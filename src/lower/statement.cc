@@ -229,7 +229,7 @@ void UnitLowering::for_map(StmtId id, const syntax::ForMap& node) {
   const ValueId outer_frame = callback_frame_;
   const ValueId outer_scratch = callback_scratch_;
 
-  const FunctionId callback = begin_function("for" + std::to_string(functions_.size()), 4, true);
+  const FunctionId callback = begin_function("for" + std::to_string(into_.functions.size()), 4, true);
   {
     function_id_ = callback;
     ir::Builder builder(function());

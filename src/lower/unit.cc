@@ -7,7 +7,6 @@
 #include <bit>
 
 #include "lower/frame.h"
-#include "lower/lower.h"
 #include "lower/processes.h"
 
 namespace espy::lower {
@@ -16,18 +15,23 @@ namespace {
 constexpr uint32_t kRegions = 4;              // of scratch per CPU, where threads may interleave
 constexpr uint32_t kSleepersRegions = 16;     // ... and wait for pages meanwhile
 constexpr uint32_t kRegionsOffsetBytes = 64;  // behind the word that says which are taken
+constexpr ir::SlotId kNumberSlot{0};          // of a part that shares it
 
 }  // namespace
 
-UnitLowering::UnitLowering(Shared& shared, const check::Unit& unit)
-    : shared_(shared), main_unit_(unit), unit_(&unit), frame_bytes_(kFrameHeaderBytes) {}
+UnitLowering::UnitLowering(Shared& shared, const check::Unit& unit, ir::Unit& into, Part part)
+    : shared_(shared), main_unit_(unit), into_(into), part_(part), unit_(&unit), frame_bytes_(kFrameHeaderBytes) {}
 
 FunctionId UnitLowering::begin_function(std::string name, uint32_t parameters, bool is_callback) {
   const FunctionId id = shared_.module.functions.add({});
+  into_.functions.push_back(id);
+  begin_body(id, std::move(name), parameters, is_callback);
+  return id;
+}
+
+void UnitLowering::begin_body(FunctionId id, std::string name, uint32_t parameters, bool is_callback) {
   bodies_[id] = std::make_unique<ir::Function>(
       ir::Function{.name = std::move(name), .parameter_count = parameters, .is_callback = is_callback});
-  functions_.push_back(id);
-  return id;
 }
 
 FunctionId UnitLowering::callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) {
@@ -45,16 +49,18 @@ FunctionId UnitLowering::callback(const std::string& name, uint32_t parameters, 
   return id;
 }
 
-void UnitLowering::lower(program::ProgramId program) {
-  program_id_ = program;
-  main_id_ = function_id_ = begin_function(shared_.program.programs[program].name, 1, false);
-  may_sleep_ = main_unit_.context.may_sleep && !takes_stacks();
+ir::Function UnitLowering::lower() {
+  main_id_ = function_id_ = into_.functions.front();
+  begin_body(main_id_, shared_.program.programs[into_.program].name, 1, false);
+  // get_stackid() and its maps are not for programs that sleep.
+  may_sleep_ = main_unit_.context.may_sleep && !shared_.takes_stacks(main_unit_);
   Activation main{.unit = unit_};
   activation_ = &main;
   find_shared_variables(main);
   {
     ir::Builder builder(function());
     builder_ = &builder;
+    if (part_.shares_number) builder.add_variable("number");
     frame_slot_ = builder.add_slot(8, 8, "frame");
     const BlockId entry = builder.add_block("entry");
     setup_block_ = builder.add_block("setup");
@@ -83,28 +89,20 @@ void UnitLowering::lower(program::ProgramId program) {
     fill_exit();
   }
   builder_ = nullptr;
-  shared_.program.programs[program].is_sleepable = sleeps_;
-  for (const FunctionId id : functions_) {
-    prune_unreachable(*bodies_.at(id));
-    shared_.module.functions[id] = std::move(*bodies_.at(id));
+  shared_.program.programs[into_.program].is_sleepable |= sleeps_;
+  for (auto& [id, body] : bodies_) {
+    prune_unreachable(*body);
+    if (id != main_id_) shared_.module.functions[id] = std::move(*body);
   }
-  shared_.module.units.push_back({program, functions_});
+  return std::move(*bodies_.at(main_id_));
 }
 
 // ---- Entry
 
 void UnitLowering::lower_entry() {
-  if (!main_unit_.context.runs_after_exit) {
-    const ValueId flag = ir().load(8, ir().map_value(shared_.program.globals, shared_.program.exit_flag_offset));
-    const BlockId leave = ir().add_block("leave");
-    const BlockId stay = ir().add_block("stay");
-    ir().branch(Condition::ne, flag, 0, leave, stay);
-    ir().enter(leave);
-    ir().ret(0);
-    ir().enter(stay);
-  }
   if (main_unit_.context.not_null) leave_if_null(*main_unit_.context.not_null);
   if (main_unit_.context.dispatch == spec::ProbeContext::Dispatch::kNumber) dispatch_by_number();
+  if (!main_unit_.context.runs_after_exit) leave_after_exit();
   if (main_unit_.context.is_limited_to_pid) skip_other_processes(ir(), shared_);
   count_hit(1);
 }
@@ -126,6 +124,16 @@ void UnitLowering::count_hit(int64_t change) {
   }
 }
 
+void UnitLowering::leave_after_exit() {
+  const ValueId flag = ir().load(8, ir().map_value(shared_.program.globals, shared_.program.exit_flag_offset));
+  const BlockId leave = ir().add_block("leave");
+  const BlockId stay = ir().add_block("stay");
+  ir().branch(Condition::ne, flag, 0, leave, stay);
+  ir().enter(leave);
+  ir().ret(0);
+  ir().enter(stay);
+}
+
 void UnitLowering::leave_if_null(const spec::Recipe& pointer) {
   const ValueId found = ir().load(8, ir().context(), pointer.offset_bytes);
   const BlockId leave = ir().add_block("no_more");
@@ -138,8 +146,8 @@ void UnitLowering::leave_if_null(const spec::Recipe& pointer) {
 
 // Several system calls are served by one program: those that nobody asked for must cost as little as can be.
 void UnitLowering::dispatch_by_number() {
-  const TypeId number_type = types().int64();
-  const ValueId number = context_field({"number", number_type, main_unit_.context.number}).value;
+  const ValueId number = part_.knows_number ? read_slot(kNumberSlot) : number_of_event();
+  if (part_.shares_number && !part_.knows_number) write_slot(kNumberSlot, number);
   const BlockId leave = ir().add_block("other");
   const BlockId mine = ir().add_block("mine");
   const auto probe = [&](program::ProbeId id) -> const program::Probe& { return shared_.program.probes[id]; };
@@ -172,6 +180,10 @@ void UnitLowering::dispatch_by_number() {
   ir().enter(on);
 }
 
+ValueId UnitLowering::number_of_event() {
+  return context_field({"number", types().int64(), main_unit_.context.number}).value;
+}
+
 // A 32-bit task's system calls have other numbers. Its code segment gives it away for the price of two loads; the
 // kernel's own flag (TS_COMPAT) also knows a 64-bit task that does `int $0x80`, but getting at it takes a helper call,
 // a seventh of what counting an event costs altogether.
@@ -192,7 +204,10 @@ ValueId UnitLowering::probe_index() {
     case Dispatch::kSingle:
       if (main_unit_.probes.empty()) return ir().constant(0);
       return ir().constant(main_unit_.probes[0].index);
-    case Dispatch::kCookie: return ir().call(Helper::get_attach_cookie, {ir().context()});
+    case Dispatch::kCookie: {
+      const ValueId cookie = ir().call(Helper::get_attach_cookie, {ir().context()});
+      return part_.cookie_distance == 0 ? cookie : ir().binary(Op::k_add, cookie, part_.cookie_distance);
+    }
     case Dispatch::kNumber: break;
   }
   return is_in_callback() ? ir().load(8, frame(), kFrameProbeOffset) : probe_index_;
@@ -325,7 +340,7 @@ void UnitLowering::set_exit_flag() {
 }
 
 void UnitLowering::count_loss(program::LossKind kind, std::string_view what) {
-  const uint32_t offset = shared_.loss_counter(kind, program_id_, what);
+  const uint32_t offset = shared_.loss_counter(kind, into_.program, what);
   ir().atomic_add(8, ir().map_value(shared_.program.globals, offset), ir().constant(1));
 }
 
@@ -362,33 +377,6 @@ void UnitLowering::prune_unreachable(ir::Function& function) {
           .op = Op::k_load, .width = 8, .imm = kFrameContextOffset, .operands = {frame}, .span = instruction.span};
     }
   }
-}
-
-// ---- The whole script
-
-Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, const source::Sources&) {
-  Shared shared{checked, types, kernel};
-  shared.program.probes = checked.probes;
-  shared.add_fixed_maps();
-  if (checked.config.keeps_ledger) shared.add_hit_counters();
-  shared.add_script_maps();
-  add_followed_map(shared);
-  shared.choose_ring_size();
-  for (const check::Unit& unit : checked.units) {
-    if (!unit.action) continue;
-    const program::ProgramId id = shared.program.programs.next_id();
-    shared.program.programs.add({.name = "espy_" + std::to_string(id.index),
-                                 .kind = unit.context.kind,
-                                 .expected_attach_type = unit.context.expected_attach_type,
-                                 .attach_btf_id = unit.context.attach_btf_id,
-                                 .attach_btf_module = unit.context.attach_btf_module,
-                                 .attach_program = unit.context.attach_program});
-    for (const program::ProbeId probe : unit.probes) shared.program.probes[probe].program = id;
-    UnitLowering(shared, unit).lower(id);
-  }
-  add_followers(shared);
-  shared.finish();
-  return {std::move(shared.module), std::move(shared.program)};
 }
 
 }  // namespace espy::lower

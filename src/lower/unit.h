@@ -36,10 +36,19 @@ using ir::Op;
 using program::ScriptMapId;
 using types::Kind;
 
+// What a unit is of a program that serves several.
+struct Part {
+  int64_t cookie_distance = 0;  // from the attach cookie to the index of the probe
+  bool shares_number = false;   // with kNumber: the number is in the first slot, which all parts have in common ...
+  bool knows_number = false;    // ... and a part before this one has put it there
+};
+
 class UnitLowering : public Lowering {
  public:
-  UnitLowering(Shared& shared, const check::Unit& unit);
-  void lower(program::ProgramId program);
+  // `into`: the program, with its main function alone; other functions are added.
+  UnitLowering(Shared& shared, const check::Unit& unit, ir::Unit& into, Part part = {});
+  // The main function, or this part of it.
+  ir::Function lower();
 
   ir::Builder& ir() override { return *builder_; }
   types::Types& types() override { return shared_.types; }
@@ -121,6 +130,8 @@ class UnitLowering : public Lowering {
   void lower_entry();
   void leave_if_null(const spec::Recipe& pointer);
   void dispatch_by_number();
+  ValueId number_of_event();
+  void leave_after_exit();
   void skip_compat_tasks();
   void count_hit(int64_t change);
   void lower_predicate();
@@ -132,6 +143,7 @@ class UnitLowering : public Lowering {
   void leave_callback(int64_t result);
   void leave_activation();
   FunctionId begin_function(std::string name, uint32_t parameters, bool is_callback);
+  void begin_body(FunctionId id, std::string name, uint32_t parameters, bool is_callback);
   void prune_unreachable(ir::Function& function);
   void find_shared_variables(Activation& activation);
   void note_use(Activation& activation, VariableId variable, uint32_t function);
@@ -236,7 +248,6 @@ class UnitLowering : public Lowering {
   ValueId user_address(const spec::Recipe& recipe);
   // `size` bytes, `most_bytes` at most.
   void read_dynamic(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source, AddressSpace space);
-  bool takes_stacks() const;
   // Not in callbacks: those that walk a map hold a lock.
   bool may_sleep_here() const { return may_sleep_ && !is_in_callback(); }
   ValueId bring_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
@@ -305,7 +316,8 @@ class UnitLowering : public Lowering {
 
   Shared& shared_;
   const check::Unit& main_unit_;
-  program::ProgramId program_id_;
+  ir::Unit& into_;
+  Part part_;
   const check::Unit* unit_;
   std::vector<std::unique_ptr<check::Unit>> inlined_units_;
   ir::Builder* builder_ = nullptr;
@@ -313,7 +325,6 @@ class UnitLowering : public Lowering {
   std::map<std::string, FunctionId> callbacks_;    // made by callback()
   std::map<FunctionId, ir::SlotId> hiding_slots_;  // hide_from_verifier's, one a function
   FunctionId main_id_;
-  std::vector<FunctionId> functions_;                           // of this program
   std::map<FunctionId, std::unique_ptr<ir::Function>> bodies_;  // builders hold on to them; moved out at the end
   Activation* activation_ = nullptr;
   size_t depth_ = 0;  // of inlined calls

@@ -56,7 +56,7 @@ class Table {
   std::string action(const ActionAccount& account) const {
     std::string out;
     const bool is_one = account.probes.size() == 1;
-    out += row(is_one ? account.probes[0].name : fmt::format("{} probes of one action", account.probes.size()),
+    out += row(is_one ? account.probes[0].name : fmt::format("{} probes of one program", account.probes.size()),
                account.fired());
     for (const size_t kind : kinds_) {
       const bool is_known = kind_at(kind) != LossKind::kMissed || account.is_missed_known;

@@ -151,6 +151,13 @@ std::string c_spelling(const types::Types& types, types::TypeId id) {
   }
 }
 
+std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, const spec::Provider& provider) {
+  std::vector<program::ProbeId> out;
+  for (const program::ProbeId id : request.probes)
+    if (request.program.probes[id].provider == provider.name) out.push_back(id);
+  return out;
+}
+
 std::vector<uint32_t> threads_of(uint32_t pid) { return numbered_entries(fmt::format("/proc/{}/task", pid)); }
 
 Place split_place(const std::string& text) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "load/machine.h"
 #include "spec/provider.h"
 
 namespace espy::probes {
@@ -68,7 +69,12 @@ KernelFunction split_module(std::string_view listed);
 // What programs of uprobe, uretprobe and usdt see, and their attaching. A `share` that starts with "multi/" is for one
 // link; all of its probes are in one file.
 spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return);
-Status attach_uprobes(spec::AttachRequest& request, bool is_return);
+Status attach_uprobes(const spec::AttachRequest& request, load::Edges edges);
+constexpr uint32_t kAttachUprobeSession = 57;  // BPF_TRACE_UPROBE_SESSION
+
+// Those of the request's probes that are of this type. A session's program serves two: the kernel is told of the
+// entries, and gives their cookies to the returns, too.
+std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, const spec::Provider& provider);
 
 // The threads that a process has now.
 std::vector<uint32_t> threads_of(uint32_t pid);

@@ -12,7 +12,8 @@
 // refused all the same (there is a blacklist, and static functions that share a name) is passed over, as long as
 // something is left. What was named in full must attach.
 //
-// Left out: pairing kprobe and kretprobe of the same functions into one session link.
+// Where a kprobe and a kretprobe have the same functions, one program and one link may serve both: a session
+// (lower/session.h).
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -27,7 +28,8 @@ namespace espy::probes {
 
 namespace {
 
-constexpr uint32_t kAttachKprobeMulti = 42;  // BPF_TRACE_KPROBE_MULTI
+constexpr uint32_t kAttachKprobeMulti = 42;    // BPF_TRACE_KPROBE_MULTI
+constexpr uint32_t kAttachKprobeSession = 56;  // BPF_TRACE_KPROBE_SESSION
 // Ways to attach: what `share` starts with.
 constexpr std::string_view kMulti = "multi";
 constexpr std::string_view kPerf = "perf";
@@ -133,7 +135,10 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   if (!kIsReturn) add_stack_arguments(out, request.kernel.arch(), request.types);
   out.context_type = context_pointer(request, "pt_regs");
   out.edge = kIsReturn ? spec::CallEdge::kReturn : spec::CallEdge::kEntry;
-  if (request.share == kMulti) out.expected_attach_type = kAttachKprobeMulti;
+  if (request.share == kMulti) {
+    out.expected_attach_type = kAttachKprobeMulti;
+    if (request.kernel.has(kernel::Feature::kKprobeSession)) out.session_attach_type = kAttachKprobeSession;
+  }
   if (request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
   return out;
 }
@@ -142,7 +147,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 
 load::KprobeMulti part_of(const load::KprobeMulti& whole, size_t begin, size_t end) {
   load::KprobeMulti part;
-  part.is_return = whole.is_return;
+  part.edges = whole.edges;
   for (size_t i = begin; i < end; ++i) {
     part.functions.push_back(whole.functions[i]);
     part.cookies.push_back(whole.cookies[i]);
@@ -175,11 +180,10 @@ Status attach_possible(load::Machine& machine, program::ProgramId program, const
 }
 
 // A link takes a function once. Attach points of one action may overlap: what comes again goes into a link of its own.
-Status attach_multi(spec::AttachRequest& request, bool is_return) {
-  std::vector<program::ProbeId> left(request.probes.begin(), request.probes.end());
+Status attach_multi(spec::AttachRequest& request, load::Edges edges, std::vector<program::ProbeId> left) {
   while (!left.empty()) {
     load::KprobeMulti multi;
-    multi.is_return = is_return;
+    multi.edges = edges;
     std::set<std::string_view> taken;
     std::vector<program::ProbeId> again;
     for (const program::ProbeId id : left) {
@@ -207,7 +211,11 @@ Status explain(const Status& status, const program::Probe& probe) {
 template <bool kIsReturn>
 Status attach(spec::AttachRequest& request) {
   const program::BpfProgram& code = request.program.programs[request.program_id];
-  if (code.expected_attach_type == kAttachKprobeMulti) return attach_multi(request, kIsReturn);
+  if (code.expected_attach_type == kAttachKprobeSession)
+    return attach_multi(request, load::Edges::kBoth, probes_of(request, kKprobe));
+  if (code.expected_attach_type == kAttachKprobeMulti)
+    return attach_multi(request, kIsReturn ? load::Edges::kReturn : load::Edges::kEntry,
+                        {request.probes.begin(), request.probes.end()});
   Status last;
   std::vector<load::Machine::LeftOut> refused;
   for (const program::ProbeId id : request.probes) {

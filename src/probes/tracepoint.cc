@@ -117,6 +117,7 @@ Recipe behind_registers(uint32_t offset) {  // sys_enter and sys_exit: args[0] p
 void set_syscall_dispatch(spec::ProbeContext& out, const kernel::Arch& arch, bool is_enter) {
   out.kind = program::ProgramKind::kRawTracepoint;
   out.dispatch = spec::ProbeContext::Dispatch::kNumber;
+  out.hook = is_enter ? kRawEnter : kRawExit;
   out.pointers = types::AddressSpace::kUser;
   const auto number = kernel::find_register(arch, "orig_ax");
   CHECK(number.has_value());

@@ -76,6 +76,7 @@ struct ProbeContext {
   uint32_t attach_btf_id = 0;
   std::string attach_btf_module;        // whose id that is; "" for vmlinux
   uint32_t attach_program = 0;          // not 0: it is of the BPF program with this id
+  uint32_t session_attach_type = 0;     // not 0: by it the kernel fires one program for both edges of the calls
   bool may_sleep = false;               // its programs run where the kernel lets them wait for a page
   bool is_preemptible = false;          // two threads may interleave on one CPU: aggregations must be atomic
   std::vector<ContextField> args;       // args.NAME
@@ -93,6 +94,7 @@ struct ProbeContext {
   enum class Dispatch : uint8_t { kSingle, kCookie, kNumber };
   Dispatch dispatch = Dispatch::kSingle;
   Recipe number;
+  std::string_view hook = {};          // with kNumber: what the program hangs on; those with the same may be one
   std::optional<Recipe> code_segment;  // with kNumber: tells 32-bit tasks, which have other numbers and are left out
 
   // Where given: a pointer in the context that is NULL in the last call of an iterator, in which nothing is to be done.

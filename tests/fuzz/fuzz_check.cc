@@ -68,7 +68,7 @@ class Compiler {
     render(diagnostics, sources);
     if (has_parse_errors || diagnostics.has_errors()) return;
     ++counts.of[kAccepted];
-    lower::Lowered lowered = lower::lower(checked, types, *kernel_, sources);
+    lower::Lowered lowered = lower::lower(checked, types, *kernel_);
     if (const std::string wrong = ir::verify(lowered.ir); !wrong.empty()) give_up("lowered", script, wrong);
     opt::optimize(lowered.ir);
     if (const std::string wrong = ir::verify(lowered.ir); !wrong.empty()) give_up("optimized", script, wrong);

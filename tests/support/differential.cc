@@ -86,7 +86,7 @@ Result<program::Program> compile(const std::string& script, kernel::Kernel& kern
   const check::Checked checked = check::check(std::move(ast), request);
   effect.rejected = errors_of(c.diagnostics, c.sources);
   if (!effect.rejected.empty()) return fail("rejected");
-  lower::Lowered lowered = lower::lower(checked, c.types, kernel, c.sources);
+  lower::Lowered lowered = lower::lower(checked, c.types, kernel);
   const bool is_optimized = way == Way::kSimulated || way == Way::kKernel;
   if (is_optimized) opt::optimize(lowered.ir);
   // The simulator needs no loops split: what the plainest way does is just what was written.

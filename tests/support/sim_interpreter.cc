@@ -292,6 +292,7 @@ Result<uint64_t> Interpreter::kfunc(uint32_t id, const Arguments& a) {
     return a[0];
   }
   if (id == kfuncs_.map_sum_elem_count && id != 0) return TRY(map_of(a[0]))->size();
+  if (id == kfuncs_.session_is_return && id != 0) return world_.is_return;
   if (id == kfuncs_.strstr && id != 0) return strstr(a);
   return fail(fmt::format("the kernel function {} is not simulated", id));
 }

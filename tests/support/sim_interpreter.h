@@ -23,6 +23,7 @@ struct KfuncIds {
   uint32_t rdonly_cast = 0;
   uint32_t map_sum_elem_count = 0;
   uint32_t strstr = 0;
+  uint32_t session_is_return = 0;
 };
 
 class Interpreter {

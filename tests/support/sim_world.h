@@ -30,6 +30,7 @@ struct World {
   uint64_t now_ns = kStartNs;
   uint64_t random = 1;
   uint64_t cookie = 0;
+  bool is_return = false;              // in a session
   uint64_t current_task = 0;           // address of a task_struct in foreign memory; 0: none was made
   std::vector<uint64_t> kernel_stack;  // innermost first
   std::vector<uint64_t> user_stack;

@@ -21,6 +21,7 @@ Status Simulator::load(const program::Program& program, const types::Types& /*ty
   }
   if (btf_.kfunc) {
     kfuncs_.rdonly_cast = btf_.kfunc("bpf_rdonly_cast").value_or(0);
+    kfuncs_.session_is_return = btf_.kfunc("bpf_session_is_return").value_or(0);
     kfuncs_.strstr = btf_.kfunc("bpf_strstr").value_or(0);
     kfuncs_.map_sum_elem_count = btf_.kfunc("bpf_map_sum_elem_count").value_or(0);
   }

@@ -109,7 +109,7 @@ struct Script {
     checked = check::check(std::move(ast), request);
     EXPECT_FALSE(diagnostics.has_errors()) << source::render(diagnostics, sources);
     if (diagnostics.has_errors()) return;
-    lowered = lower(checked, types, kernel, sources);
+    lowered = lower(checked, types, kernel);
     EXPECT_EQ(ir::verify(lowered.ir), "") << ir::print(lowered.ir);
   }
 

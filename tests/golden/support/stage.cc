@@ -34,6 +34,10 @@ std::vector<std::string> list_of(const std::string& value) {
   return out;
 }
 
+bool is_of_return(const program::Probe& probe) {
+  return probe.provider == "kretprobe" || probe.provider == "uretprobe";
+}
+
 std::string_view chars(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -294,15 +298,27 @@ Status Stage::fire_syscall(const Fire& fire, const Event& event) {
   return {};
 }
 
+// In a session the return comes with the cookie of the entry.
+uint32_t Stage::cookie_of(const program::Probe& probe, uint32_t index) const {
+  if (!is_of_return(probe)) return index;
+  const auto is_entry = [&](const program::Probe& each) {
+    return each.program == probe.program && each.function == probe.function && !is_of_return(each);
+  };
+  const auto entry = std::ranges::find_if(program_.probes, is_entry);
+  return entry == program_.probes.end() ? index : static_cast<uint32_t>(entry - program_.probes.begin());
+}
+
 Status Stage::fire_probe(const program::Probe& probe, uint32_t index, const Event& event) {
   const Attachment* chosen = nullptr;
+  const uint32_t cookie = cookie_of(probe, index);
   for (const Attachment& attachment : machine_.attachments()) {
     if (attachment.program != probe.program) continue;
     if (!attachment.raw_tracepoint.empty() && attachment.raw_tracepoint != probe.function) continue;
-    if (chosen == nullptr || attachment.cookie == index) chosen = &attachment;
+    if (chosen == nullptr || attachment.cookie == cookie) chosen = &attachment;
   }
   if (chosen == nullptr) return fail(fmt::format("{} is not attached", probe.name));
   Bytes bytes = TRY(context(probe, event));
+  machine_.world().is_return = is_of_return(probe);
   return machine_.fire(*chosen, bytes);
 }
 

@@ -38,6 +38,7 @@ class Stage {
   Status set_fact(const std::string& name, const std::string& value, Event& event);
   Result<std::vector<uint64_t>> stack(const std::string& value);
   Status fire_syscall(const Fire& fire, const Event& event);
+  uint32_t cookie_of(const program::Probe& probe, uint32_t index) const;
   Status fire_probe(const program::Probe& probe, uint32_t index, const Event& event);
   Result<Bytes> context(const program::Probe& probe, const Event& event);
   Result<Bytes> record(const program::Probe& probe, const Event& event);

@@ -1,0 +1,185 @@
+#include "lower/join.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "ir/builder.h"
+
+namespace espy::lower {
+namespace {
+
+using check::Unit;
+using ir::BlockId;
+using ir::ValueId;
+using program::ProbeId;
+using spec::CallEdge;
+
+// More actions on one hook make a second program: optimizing a function takes longer than its parts alone.
+constexpr size_t kMostParts = 32;
+
+// ---- Which
+
+// Where in code a probe is, whichever edge it is for.
+auto place_of(const program::Probe& probe) {
+  return std::tie(probe.target, probe.function, probe.address, probe.offset, probe.number, probe.reference_counter);
+}
+
+bool is_at(const Unit& unit, CallEdge edge) {
+  return unit.action != nullptr && unit.context.session_attach_type != 0 && unit.context.edge == edge;
+}
+
+int64_t distance_at(const Unit& entry, const Unit& exit, size_t i) {
+  return int64_t{exit.probes[i].index} - int64_t{entry.probes[i].index};
+}
+
+// Such a place fires the action twice, and takes two links.
+bool has_place_twice(const Shared& shared, const Unit& unit) {
+  std::set<decltype(place_of(shared.program.probes[ProbeId{}]))> places;
+  return !std::ranges::all_of(unit.probes,
+                              [&](ProbeId id) { return places.insert(place_of(shared.program.probes[id])).second; });
+}
+
+bool are_edges_of_same_calls(const Shared& shared, const Unit& entry, const Unit& exit) {
+  if (entry.context.session_attach_type != exit.context.session_attach_type) return false;
+  if (entry.probes.size() != exit.probes.size() || has_place_twice(shared, entry)) return false;
+  const auto place = [&](ProbeId id) { return place_of(shared.program.probes[id]); };
+  for (size_t i = 0; i < entry.probes.size(); ++i) {
+    if (place(entry.probes[i]) != place(exit.probes[i])) return false;
+    if (distance_at(entry, exit, i) != distance_at(entry, exit, 0)) return false;
+  }
+  // A program that sleeps takes no stacks.
+  const bool may_sleep = entry.context.may_sleep || exit.context.may_sleep;
+  return !may_sleep || shared.takes_stacks(entry) == shared.takes_stacks(exit);
+}
+
+class Grouping {
+ public:
+  explicit Grouping(const Shared& shared) : shared_(shared) {}
+
+  std::vector<Group> all() {
+    for (const Unit& unit : shared_.checked.units)
+      if (is_at(unit, CallEdge::kEntry)) find_exit(unit);
+    for (const Unit& unit : shared_.checked.units)
+      if (unit.action != nullptr && !in_session_.contains(&unit)) add(unit);
+    return std::move(groups_);
+  }
+
+ private:
+  void find_exit(const Unit& entry) {
+    const auto exit = std::ranges::find_if(shared_.checked.units, [&](const Unit& unit) {
+      return is_at(unit, CallEdge::kReturn) && !in_session_.contains(&unit) &&
+             are_edges_of_same_calls(shared_, entry, unit);
+    });
+    if (exit == shared_.checked.units.end()) return;
+    const auto is_return = shared_.kernel.kfunc_id("bpf_session_is_return");
+    if (!is_return) return;
+    in_session_.insert({&entry, &*exit});
+    groups_.push_back({Group::Kind::kSession, {&entry, &*exit}, *is_return, distance_at(entry, *exit, 0)});
+  }
+
+  void add(const Unit& unit) {
+    const bool is_by_number = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
+    const auto same = std::ranges::find_if(groups_, [&](const Group& group) {
+      const spec::ProbeContext& other = group.units.front()->context;
+      return is_by_number && other.dispatch == unit.context.dispatch && other.hook == unit.context.hook &&
+             group.units.size() < kMostParts;
+    });
+    if (same == groups_.end()) {
+      groups_.push_back({Group::Kind::kSingle, {&unit}});
+    } else {
+      same->kind = Group::Kind::kByNumber;
+      same->units.push_back(&unit);
+    }
+  }
+
+  const Shared& shared_;
+  std::set<const Unit*> in_session_;
+  std::vector<Group> groups_;
+};
+
+// ---- How
+
+// Copies what `from` has behind what `to` has, but for the first slots, which they have in common, and gives the block
+// where it begins. Where it would return it goes on at `next`, if that is given.
+BlockId append(ir::Function& to, const ir::Function& from, uint32_t common_slots, std::optional<BlockId> next) {
+  const uint32_t values = to.values.next_id().index;
+  const uint32_t slots = to.slots.next_id().index - common_slots;
+  const BlockId first = to.blocks.next_id();
+  const auto move_all = [&](std::vector<ValueId>& list) {
+    for (ValueId& id : list) id.index += values;
+  };
+  for (const ir::SlotId id : from.slots.ids())
+    if (id.index >= common_slots) to.slots.add(from.slots[id]);
+  for (ir::Instruction instruction : from.values) {
+    if (instruction.op == ir::Op::k_ret && next) {
+      to.values.add({.op = ir::Op::k_jump, .targets = {{*next, {}}}, .span = instruction.span});
+      continue;
+    }
+    move_all(instruction.operands);
+    if (instruction.slot.valid() && instruction.slot.index >= common_slots) instruction.slot.index += slots;
+    for (ir::Target& target : instruction.targets) {
+      target.block.index += first.index;
+      move_all(target.arguments);
+    }
+    to.values.add(std::move(instruction));
+  }
+  for (ir::Block block : from.blocks) {
+    move_all(block.parameters);
+    move_all(block.instructions);
+    to.blocks.add(std::move(block));
+  }
+  return first;
+}
+
+ir::Function join_edges(const ir::Function& entry, const ir::Function& exit, uint32_t is_return_id) {
+  ir::Function out{.name = entry.name, .parameter_count = entry.parameter_count};
+  ir::Builder ir(out);
+  const BlockId start = ir.add_block("edge");
+  const BlockId at_entry = append(out, entry, 0, std::nullopt);
+  const BlockId at_exit = append(out, exit, 0, std::nullopt);
+  ir.enter(start);
+  // Kernels to come want the context, today's take nothing and do not mind.
+  const ValueId answer = ir.kfunc(is_return_id, {ir.context()});
+  ir.branch(ir::Condition::ne, ir.unary(ir::Op::k_zext8, answer), 0, at_exit, at_entry);
+  return out;
+}
+
+// One part after the other: a number that is not its own makes a part return at once.
+ir::Function join_by_number(const std::vector<ir::Function>& parts) {
+  ir::Function out{.name = parts.front().name, .parameter_count = parts.front().parameter_count};
+  ir::Builder ir(out);
+  out.slots.add(parts.front().slots[ir::SlotId{0}]);
+  BlockId begin = ir.add_block("number");
+  for (const ir::Function& part : parts) {
+    const bool is_last = &part == &parts.back();
+    const BlockId next = is_last ? BlockId{} : ir.add_block("next");
+    const BlockId first = append(out, part, 1, is_last ? std::nullopt : std::optional(next));
+    ir.enter(begin);
+    ir.jump(first);
+    begin = next;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Group> group_units(const Shared& shared, bool apart) {
+  if (!apart) return Grouping(shared).all();
+  std::vector<Group> out;
+  for (const Unit& unit : shared.checked.units)
+    if (unit.action != nullptr) out.push_back({Group::Kind::kSingle, {&unit}});
+  return out;
+}
+
+ir::Function join(const Group& group, std::vector<ir::Function> parts) {
+  switch (group.kind) {
+    case Group::Kind::kSingle: return std::move(parts.front());
+    case Group::Kind::kSession: return join_edges(parts[0], parts[1], group.is_return_id);
+    case Group::Kind::kByNumber: return join_by_number(parts);
+  }
+  UNREACHABLE("kind of group");
+}
+
+}  // namespace espy::lower
