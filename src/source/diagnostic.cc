@@ -39,21 +39,53 @@ Style style(Severity severity) {
 // Columns of UTF-8 text on a terminal: one for each character, wide and combining ones aside.
 bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
+// So much of a line is shown, in columns, and so many of them before the span: a whole script can be one line.
+constexpr size_t kShownColumns = 160;
+constexpr size_t kColumnsBefore = 60;
+constexpr std::string_view kCut = "...";
+
+// A line as it is shown, and where in it the span is (in bytes).
+struct Shown {
+  std::string text;
+  size_t begin;
+  size_t length;
+};
+
+// The whole line, or of a long one what is around the span at `begin`, cut between characters.
+Shown shown(std::string_view line, size_t begin, size_t length) {
+  std::vector<size_t> starts;  // of each character
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (i == 0 || starts_character(line[i])) starts.push_back(i);
+  }
+  const size_t columns = starts.size();
+  if (columns <= kShownColumns) return {std::string(line), begin, length};
+  starts.push_back(line.size());
+  const auto column = static_cast<size_t>(std::lower_bound(starts.begin(), starts.end(), begin) - starts.begin());
+  const size_t first = std::min(column - std::min(column, kColumnsBefore), columns - kShownColumns);
+  const size_t last = first + kShownColumns;
+  std::string text(first == 0 ? "" : kCut);
+  const size_t at = text.size() + begin - starts[first];
+  text += line.substr(starts[first], starts[last] - starts[first]);
+  if (last < columns) text += kCut;
+  return {std::move(text), at, std::min(length, starts[last] - begin)};
+}
+
 // The user's line with the span underlined. A span over several lines is underlined to the end of its first.
 std::string snippet(Span span, std::string_view hint, const Sources& sources) {
   const Place place = sources.place(span.source, span.begin);
-  const std::string_view line = sources.line(span.source, place.line);
-  const size_t begin = std::min<size_t>(place.column - 1, line.size());
-  const size_t length = std::min<size_t>(span.end - span.begin, line.size() - begin);
-  const std::string_view marked = line.substr(begin, length);
+  const std::string_view whole = sources.line(span.source, place.line);
+  const size_t begin = std::min<size_t>(place.column - 1, whole.size());
+  const Shown line = shown(whole, begin, std::min<size_t>(span.end - span.begin, whole.size() - begin));
+  const std::string_view text = line.text;
+  const std::string_view marked = text.substr(line.begin, line.length);
   const auto width = std::max<ptrdiff_t>(1, std::count_if(marked.begin(), marked.end(), starts_character));
   std::string padding;  // tabs kept, so that the caret stands under its text
-  for (const char c : line.substr(0, begin)) {
+  for (const char c : text.substr(0, line.begin)) {
     if (starts_character(c)) padding += c == '\t' ? '\t' : ' ';
   }
   const std::string number = fmt::format("{:>3}", place.line);
   const std::string gutter(number.size(), ' ');
-  return fmt::format("{} | {}\n{} | {}^{}{}{}\n", number, line, gutter, padding,
+  return fmt::format("{} | {}\n{} | {}^{}{}{}\n", number, text, gutter, padding,
                      std::string(static_cast<size_t>(width - 1), '~'), hint.empty() ? "" : " ", hint);
 }
 

@@ -48,7 +48,7 @@ class Diagnostics {
 //       |                ^~~~~~~ did you mean `strftime`?
 //
 // Notes follow in the same form; text from a macro shows the chain of calls, outermost last, and text from an import
-// the chain of imports.
+// the chain of imports. Of a long line only what is around the span is shown, with `...` where it was cut.
 std::string render(const Diagnostics& diagnostics, const Sources& sources, bool color = false);
 std::string render(const Diagnostic& diagnostic, const Sources& sources, bool color = false);
 // "note: expanded from ..." for each macro call that the span came through; nothing where it came through none.

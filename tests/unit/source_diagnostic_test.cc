@@ -83,6 +83,52 @@ TEST(Render, CountsCharactersNotBytesUnderTheLine) {
   EXPECT_THAT(f.rendered(), testing::EndsWith("    |        ^~~~\n"));
 }
 
+TEST(Render, ALineOf160CharactersIsShownWhole) {
+  std::string line;
+  for (int i = 0; i < 159; ++i) line += "\xe2\x82\xac";
+  Fixture f(line + "!");
+  f.diagnostics.error("odd", f.span("!"), "at the end");
+  EXPECT_EQ(f.rendered(),
+            "a.bt:1:478: error: at the end [odd]\n  1 | " + line + "!\n    | " + std::string(159, ' ') + "^\n");
+}
+
+TEST(Render, ALongLineIsCutAroundTheSpan) {
+  Fixture f(std::string(10'000, 'a') + "here" + std::string(10'000, 'z'));
+  f.diagnostics.error("odd", f.span("here"), "in the midst");
+  EXPECT_EQ(f.rendered(), "a.bt:1:10001: error: in the midst [odd]\n  1 | ..." + std::string(60, 'a') + "here" +
+                              std::string(96, 'z') + "...\n    | " + std::string(63, ' ') + "^~~~\n");
+}
+
+TEST(Render, ALongLineIsCutOnlyWhereMoreFollows) {
+  Fixture f("first" + std::string(1'000, 'x') + "last");
+  f.diagnostics.error("odd", f.span("first"), "at the front");
+  f.diagnostics.error("odd", f.at_end(), "behind the end");
+  EXPECT_EQ(f.rendered(), "a.bt:1:1: error: at the front [odd]\n  1 | first" + std::string(155, 'x') +
+                              "...\n    | ^~~~~\n"
+                              "a.bt:1:1010: error: behind the end [odd]\n  1 | ..." +
+                              std::string(156, 'x') + "last\n    | " + std::string(163, ' ') + "^\n");
+}
+
+TEST(Render, ASpanLongerThanWhatIsShownIsUnderlinedAsFar) {
+  Fixture f(std::string(100, ' ') + std::string(300, 'x'));
+  f.diagnostics.error("odd", f.span(std::string(300, 'x')), "too long");
+  EXPECT_EQ(f.rendered(), "a.bt:1:101: error: too long [odd]\n  1 | ..." + std::string(60, ' ') +
+                              std::string(100, 'x') + "...\n    | " + std::string(63, ' ') + "^" +
+                              std::string(99, '~') + "\n");
+}
+
+TEST(Render, ALongLineIsCutBetweenCharacters) {
+  const auto euros = [](int count) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += "\xe2\x82\xac";
+    return out;
+  };
+  Fixture f("\t" + euros(300) + "here" + euros(300));
+  f.diagnostics.error("odd", f.span("here"), "in the midst");
+  EXPECT_EQ(f.rendered(), "a.bt:1:902: error: in the midst [odd]\n  1 | ..." + euros(60) + "here" + euros(96) +
+                              "...\n    | " + std::string(63, ' ') + "^~~~\n");
+}
+
 TEST(Render, UnderlinesTheFirstOfManyLines) {
   Fixture f("x = (1 +\n  2);\n");
   f.diagnostics.error("odd", f.span("(1 +\n  2)"), "two lines");
