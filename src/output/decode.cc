@@ -251,21 +251,26 @@ class Decoder {
       addresses = resolver.stack(id, reference & UINT32_MAX);
     bool is_caller = false;
     for (const uint64_t address : addresses) {
-      append_frames(out, type.stack_mode, pid, address, is_caller);
+      append_frames(out, {address, out.is_user ? pid : 0, out.is_user, is_caller, type.stack_mode});
       // A signal comes between two instructions.
-      is_caller = out.frames.back().symbol != kSignalTrampoline;
+      is_caller = out.frames.back()->symbol != kSignalTrampoline;
     }
     return {std::move(out)};
   }
 
-  void append_frames(StackValue& stack, types::StackMode mode, uint32_t pid, uint64_t address, bool is_caller) const {
-    const auto& kernel = context_.resolver.kernel_symbol;
-    const auto& user = context_.resolver.user_frames;
-    if (stack.is_user && user) {
-      for (Frame& frame : user(pid, address, mode, is_caller)) stack.frames.push_back(std::move(frame));
-    } else {
-      stack.frames.push_back(!stack.is_user && kernel ? kernel(address) : Frame{address, {}, 0, {}, {}});
-    }
+  void append_frames(StackValue& stack, const FrameKey& key) const {
+    FrameCache none;
+    const auto [known, is_new] = (context_.frames != nullptr ? *context_.frames : none).try_emplace(key);
+    if (is_new)
+      for (Frame& frame : frames_of(key)) known->second.push_back(std::make_shared<Frame>(std::move(frame)));
+    stack.frames.insert(stack.frames.end(), known->second.begin(), known->second.end());
+  }
+
+  std::vector<Frame> frames_of(const FrameKey& key) const {
+    const output::Resolver& resolver = context_.resolver;
+    if (key.is_user && resolver.user_frames) return resolver.user_frames(key.pid, key.address, key.mode, key.is_caller);
+    if (!key.is_user && resolver.kernel_symbol) return {resolver.kernel_symbol(key.address)};
+    return {Frame{key.address, {}, 0, {}, {}}};
   }
 
   Value aggregation(const Type&, TypeId id, Bytes bytes) const { return decode_per_cpu(context_, id, bytes, 1); }

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "output/value.h"
@@ -40,12 +42,27 @@ struct CutStrings {
   uint64_t count = 0;
 };
 
+// The frames of the stacks that are decoded together, a map's: most stacks have most of their frames in common.
+struct FrameKey {
+  uint64_t address = 0;
+  uint32_t pid = 0;  // of a user stack
+  bool is_user = false;
+  bool is_caller = false;
+  types::StackMode mode = {};
+  bool operator==(const FrameKey&) const = default;
+};
+struct HashFrameKey {
+  size_t operator()(const FrameKey& key) const { return std::hash<uint64_t>()(key.address ^ uint64_t{key.pid} << 40); }
+};
+using FrameCache = std::unordered_map<FrameKey, std::vector<std::shared_ptr<const Frame>>, HashFrameKey>;
+
 struct DecodeContext {
   const types::Types& types;
   const Resolver& resolver;
   std::span<const std::string> literals = {};  // Program::formats
   CutStrings* cut_strings = nullptr;           // where to count them
   bool shows_addresses = false;                // members that are addresses by type or name as such
+  FrameCache* frames = nullptr;                // where to keep those of stacks
 };
 
 // One value as it lies in an event, in a map's key, or in a map's value that is not per-CPU. Too few bytes decode as

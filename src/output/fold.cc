@@ -58,7 +58,7 @@ void append_stacks(std::vector<FoldedFrame>& out, const std::vector<const Value*
     const auto* stack = std::get_if<StackValue>(&part->node);
     if (stack == nullptr || stack->is_user != is_user) continue;
     for (auto frame = stack->frames.rbegin(); frame != stack->frames.rend(); ++frame)
-      out.push_back(folded(*frame, is_user));
+      out.push_back(folded(**frame, is_user));
   }
 }
 

@@ -59,7 +59,7 @@ int compare(const std::vector<Value>& a, const std::vector<Value>& b) {
 
 int compare(const StackValue& a, const StackValue& b) {
   for (size_t i = 0; i < std::min(a.frames.size(), b.frames.size()); ++i)
-    if (const int order = compare(a.frames[i].address, b.frames[i].address); order != 0) return order;
+    if (const int order = compare(a.frames[i]->address, b.frames[i]->address); order != 0) return order;
   return compare(a.frames.size(), b.frames.size());
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -43,8 +44,8 @@ struct Frame {
   bool is_inlined = false;  // into the next frame
 };
 struct StackValue {
-  std::vector<Frame> frames;
-  uint8_t mode = 0;  // types::StackMode
+  std::vector<std::shared_ptr<const Frame>> frames;  // which stacks of one map share
+  uint8_t mode = 0;                                  // types::StackMode
   bool is_user = false;
   std::string problem;  // not empty: why there are no frames
 };

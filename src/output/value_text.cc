@@ -23,24 +23,30 @@ std::string symbol_text(const Frame& frame) {
   return frame.file.empty() ? name : fmt::format("{}@{}:{}", name, frame.file, frame.line);
 }
 
-std::string frame_text(const Frame& frame, const StackValue& stack) {
-  const std::string symbol = symbol_text(frame);
+void append_frame(std::string& out, const Frame& frame, const StackValue& stack) {
+  const auto to = std::back_inserter(out);
   switch (stack.mode) {
     case kPerfMode:
-      if (!stack.is_user) return fmt::format("\t{:x} {}\n", frame.address, symbol);
-      return fmt::format("\t{:x} {} ({})\n", frame.address, symbol, frame.module.empty() ? "[unknown]" : frame.module);
-    case kRawMode: return fmt::format("{:x}\n", frame.address);
+      fmt::format_to(to, "\t{:x} {}", frame.address, symbol_text(frame));
+      if (stack.is_user) fmt::format_to(to, " ({})", frame.module.empty() ? "[unknown]" : frame.module);
+      break;
+    case kRawMode: fmt::format_to(to, "{:x}", frame.address); break;
     case kBuildIdMode:
-      if (frame.build_id.empty()) return fmt::format("        {:#x}\n", frame.address);
-      return fmt::format("        {} {:#x}\n", frame.build_id, frame.offset);
-    default: return fmt::format("        {}\n", symbol);
+      if (frame.build_id.empty()) {
+        fmt::format_to(to, "        {:#x}", frame.address);
+      } else {
+        fmt::format_to(to, "        {} {:#x}", frame.build_id, frame.offset);
+      }
+      break;
+    default: out.append("        ").append(symbol_text(frame));
   }
+  out += '\n';
 }
 
 std::string stack_text(const StackValue& stack) {
   std::string out = "\n";
   if (!stack.problem.empty()) out += fmt::format("        [{}]\n", stack.problem);
-  for (const Frame& frame : stack.frames) out += frame_text(frame, stack);
+  for (const auto& frame : stack.frames) append_frame(out, *frame, stack);
   return out;
 }
 

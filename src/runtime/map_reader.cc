@@ -59,10 +59,13 @@ void MapReader::read_scalar(const ScriptMap& map, output::MapView& view) {
 
 Status MapReader::read_hash(const ScriptMap& map, output::MapView& view) {
   const bool is_per_cpu = map.storage == Storage::kPercpuHash;
+  output::FrameCache frames;
+  output::DecodeContext context = context_;
+  context.frames = &frames;
   return machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
-    view.entries.push_back({output::decode(context_, map.key, key),
-                            is_per_cpu ? output::decode_per_cpu(context_, map.value, value, program_.cpu_count)
-                                       : output::decode(context_, map.value, value)});
+    view.entries.push_back({output::decode(context, map.key, key),
+                            is_per_cpu ? output::decode_per_cpu(context, map.value, value, program_.cpu_count)
+                                       : output::decode(context, map.value, value)});
   });
 }
 

@@ -13,7 +13,8 @@ using ::testing::Not;
 Value stack(bool is_user, const std::vector<std::string>& inner_first) {
   StackValue out;
   out.is_user = is_user;
-  for (const std::string& name : inner_first) out.frames.push_back({0x1000, name, 3, "/usr/lib/libx.so", {}});
+  for (const std::string& name : inner_first)
+    out.frames.push_back(std::make_shared<Frame>(Frame{0x1000, name, 3, "/usr/lib/libx.so", {}}));
   return {std::move(out)};
 }
 

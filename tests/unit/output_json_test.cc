@@ -114,7 +114,7 @@ TEST(Json, Values) {
   EXPECT_EQ(json({TextValue{"::1"}}), "\"::1\"");
   EXPECT_EQ(json(string("\n\r\t\"\\\x01\x1f")), "\"\\n\\r\\t\\\"\\\\\\u0001\\u001f\"");
   StackValue stack;
-  stack.frames = {{0xabc0, "vfs_read", 16, "", ""}};
+  stack.frames = shared({{0xabc0, "vfs_read", 16, "", ""}});
   EXPECT_EQ(json({stack}), "\"\\n        vfs_read+16\\n\"");
 }
 

@@ -47,6 +47,12 @@ inline Bytes operator+(Bytes a, const Bytes& b) {
   return a;
 }
 
+inline std::vector<std::shared_ptr<const Frame>> shared(const std::vector<Frame>& frames) {
+  std::vector<std::shared_ptr<const Frame>> out;
+  for (const Frame& frame : frames) out.push_back(std::make_shared<Frame>(frame));
+  return out;
+}
+
 struct World {
   types::Types types;
   Resolver resolver;

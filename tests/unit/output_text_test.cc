@@ -192,7 +192,7 @@ StackValue stack(types::StackMode mode, bool is_user) {
   StackValue out;
   out.mode = static_cast<uint8_t>(mode);
   out.is_user = is_user;
-  out.frames = {{0xabc0, "vfs_read", 16, "libc.so.6", "00ff"}, {0x1234}};
+  out.frames = shared({{0xabc0, "vfs_read", 16, "libc.so.6", "00ff"}, {0x1234}});
   return out;
 }
 
@@ -209,8 +209,8 @@ TEST(Text, StacksStandUnderTheirName) {
 TEST(Text, StacksShowTheirSource) {
   StackValue source;
   source.is_user = true;
-  source.frames = {{0xabc0, "twice", 0, "a.out", "", "/src/a.c", 7, true},
-                   {0xabc0, "main", 16, "a.out", "", "/src/a.c", 42}};
+  source.frames = shared(
+      {{0xabc0, "twice", 0, "a.out", "", "/src/a.c", 7, true}, {0xabc0, "main", 16, "a.out", "", "/src/a.c", 42}});
   EXPECT_EQ(value_text({source}), "\n        [inlined] twice@/src/a.c:7\n        main+16@/src/a.c:42\n\n");
   source.mode = static_cast<uint8_t>(types::StackMode::kPerf);
   EXPECT_EQ(value_text({source}),
