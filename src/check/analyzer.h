@@ -116,9 +116,12 @@ class Analyzer final : public Checker {
 
   // ---- Maps (maps.cc)
   MapState& map_state(const std::string& name, Span span);
+  const std::vector<ExprId>& key_parts(const std::vector<ExprId>& indices) const;
   void use_key(MapState& map, const std::vector<ExprId>& indices, Span span);
   bool open_key(MapState& map, size_t count, Span span);
+  bool add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal);
   void key_mismatch(const MapState& map, TypeId held, TypeId given, Span span);
+  void refuse_unknown_names(const MapState& map, ExprId target);
   void use_key_type(MapState& map, std::vector<TypeId> types, Span span);
   void use_as_scalar(MapState& map, Span span);
   void add_to_map(MapState& map, ExprId value, Span span);

@@ -73,6 +73,7 @@ TypeId Analyzer::increment(ExprId id, const Unary& node) {
       error("not-assignable", span(node.operand), "only variables and maps can be counted up or down");
     return {};
   }
+  refuse_unknown_names(*state, node.operand);
   const TypeId next = widened(state->value.type);
   if (!next) {
     error("bad-operands", span(id),

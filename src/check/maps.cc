@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "check/analyzer.h"
+#include "program/fired.h"
 
 namespace espy::check {
 
@@ -41,13 +42,16 @@ void Analyzer::use_as_scalar(MapState& map, Span at) {
   note(said, map.keyed_span, "used with a key here");
 }
 
+// @m[a, b] and @m[(a, b)] are the same.
+const std::vector<ExprId>& Analyzer::key_parts(const std::vector<ExprId>& indices) const {
+  const syntax::Tuple* tuple = indices.size() == 1 ? ast().get<syntax::Tuple>(indices[0]) : nullptr;
+  return tuple ? tuple->elements : indices;
+}
+
 void Analyzer::use_key(MapState& map, const std::vector<ExprId>& indices, Span at) {
-  // @m[a, b] and @m[(a, b)] are the same.
-  std::vector<ExprId> parts = indices;
-  const syntax::Tuple* tuple = parts.size() == 1 ? ast().get<syntax::Tuple>(parts[0]) : nullptr;
-  if (tuple) {
-    expr(parts[0]);
-    parts = tuple->elements;
+  const std::vector<ExprId>& parts = key_parts(indices);
+  if (&parts != &indices) {
+    expr(indices[0]);
   } else {
     for (const ExprId part : parts) value(part), read_aggregation(part);
   }
@@ -59,9 +63,38 @@ void Analyzer::use_key(MapState& map, const std::vector<ExprId>& indices, Span a
   if (!open_key(map, parts.size(), at)) return;
   for (size_t i = 0; i < parts.size(); ++i) {
     const TypeId before = map.key[i].type;
-    if (!map.key[i].add(types(), type(parts[i]), constant(parts[i]), is_literal(parts[i])))
+    if (!add_key_part(map.key[i], type(parts[i]), constant(parts[i]), is_literal(parts[i])))
       key_mismatch(map, before, type(parts[i]), span(parts[i]));
     if (map.key[i].type != before) changed();
+  }
+}
+
+// Where `func` or its like is a key, text known at compile time stands for what has that name. If it came first, the
+// part is what fired from here on, and the next round says whether all other text is known as well.
+bool Analyzer::add_key_part(Slot& part, TypeId given, const Constant& known, bool literal) {
+  const auto is_fired = [&](TypeId id) { return program::is_fired_name(type_of(id).kind); };
+  if (is_fired(part.type) && std::holds_alternative<std::string>(known)) return true;
+  if (is_fired(given) && type_of(part.type).kind == Kind::kString) part = {};
+  return part.add(types(), given, known, literal);
+}
+
+// What fired is kept as a number: a name that no probe has can be looked for, but not be put into a map.
+void Analyzer::refuse_unknown_names(const MapState& map, ExprId target) {
+  const auto* index = ast().get<syntax::Index>(target);
+  if (!index) return;
+  const std::vector<ExprId>& parts = key_parts(index->indices);
+  for (size_t i = 0; i < std::min(parts.size(), map.key.size()); ++i) {
+    const Kind kind = type_of(map.key[i].type).kind;
+    const auto name = text(parts[i]);
+    if (!name || !program::is_fired_name(kind)) continue;
+    if (program::first_named(kind, *name, checked_.probes) < checked_.probes.size()) continue;
+    std::vector<std::string> names;
+    for (const ProbeId id : checked_.probes.ids()) names.push_back(program::fired_name(kind, checked_.probes[id]));
+    const std::string near = did_you_mean(*name, names);
+    const std::string& map_name = checked_.maps[map.id].name;
+    error("no-probe-named", span(parts[i]),
+          "no probe of this script has `" + *name + "` as its " + show(map.key[i].type),
+          near.empty() ? "only names of its probes can be keys of `" + map_name + "`" : near);
   }
 }
 
@@ -101,7 +134,7 @@ void Analyzer::use_key_type(MapState& map, std::vector<TypeId> elements, Span at
   if (!open_key(map, elements.size(), at)) return;
   for (size_t i = 0; i < elements.size(); ++i) {
     const TypeId before = map.key[i].type;
-    if (!map.key[i].add(types(), elements[i], {}, false)) key_mismatch(map, before, elements[i], at);
+    if (!add_key_part(map.key[i], elements[i], {}, false)) key_mismatch(map, before, elements[i], at);
     if (map.key[i].type != before) changed();
   }
 }

@@ -87,6 +87,7 @@ void Analyzer::assign_map(ExprId target, const Assign& node) {
   value(node.value);
   MapState* state = map_target(target);
   if (!state) return;
+  refuse_unknown_names(*state, target);
   const auto* call = ast().get<Call>(node.value);
   const bool is_fold =
       fact(node.value).builtin && call && fact(node.value).builtin->kind == spec::BuiltinKind::kAggregation;

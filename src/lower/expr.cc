@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lower/unit.h"
+#include "program/fired.h"
 
 namespace espy::lower {
 namespace {
@@ -250,8 +251,11 @@ ValueId UnitLowering::write_bytes(ExprId expr, ValueId destination, uint32_t cap
 
 void UnitLowering::store_member(ValueId zeroed, uint32_t offset_bytes, ExprId expr, TypeId to) {
   const ValueId address = offset(zeroed, offset_bytes);
-  const bool is_text = types()[to].kind == Kind::kString;
-  if (is_text && offset_bytes % 8 == 0 && type(expr) == to && writes_bytes(expr)) {
+  const Kind kind = types()[to].kind;
+  const auto known = program::is_fired_name(kind) ? text(expr) : std::nullopt;
+  if (known) {
+    ir().store(8, address, ir().constant(program::first_named(kind, *known, shared_.program.probes)));
+  } else if (kind == Kind::kString && offset_bytes % 8 == 0 && type(expr) == to && writes_bytes(expr)) {
     write_bytes(expr, address, types()[to].count);
   } else {
     store_converted(address, value(expr), to);

@@ -19,26 +19,30 @@ constexpr int64_t kNoExist = 1;  // BPF_NOEXIST
 // ---- Elements
 
 Lowering::MapElement UnitLowering::element(ScriptMapId map, ExprId key) {
-  const program::ScriptMap info = script_map(map);
-  if (types()[info.key].kind == Kind::kVoid) return {map, {}};
-  const uint32_t size = types()[info.key].size_bytes;
+  const TypeId type = script_map(map).key;
+  if (types()[type].kind == Kind::kVoid) return {map, {}};
+  if (const auto* tuple = ast().get<syntax::Tuple>(key)) return element(map, tuple->elements);
+  const uint32_t size = types()[type].size_bytes;
   const ValueId address = memory(size, "key");
   if (writes_bytes(key)) zero(address, size);
-  store_member(address, 0, key, info.key);
+  store_member(address, 0, key, type);
+  return {map, address};
+}
+
+Lowering::MapElement UnitLowering::element(ScriptMapId map, const std::vector<ExprId>& parts) {
+  if (parts.size() == 1) return element(map, parts[0]);
+  const types::Type key = types()[script_map(map).key];
+  const ValueId address = memory(key.size_bytes, "key");
+  zero(address, key.size_bytes);
+  for (size_t i = 0; i < parts.size() && i < key.members.size(); ++i)
+    store_member(address, key.members[i].offset_bytes(), parts[i], key.members[i].type);
   return {map, address};
 }
 
 Lowering::MapElement UnitLowering::element(ExprId map_expr) {
   const ScriptMapId map = unit_->fact(map_expr).map;
   const auto* index = ast().get<syntax::Index>(map_expr);
-  if (!index) return {map, {}};
-  if (index->indices.size() == 1) return element(map, index->indices[0]);
-  const types::Type key = types()[script_map(map).key];
-  const ValueId address = memory(key.size_bytes, "key");
-  zero(address, key.size_bytes);
-  for (size_t i = 0; i < index->indices.size() && i < key.members.size(); ++i)
-    store_member(address, key.members[i].offset_bytes(), index->indices[i], key.members[i].type);
-  return {map, address};
+  return index ? element(map, index->indices) : MapElement{map, {}};
 }
 
 ValueId UnitLowering::scalar_slot(const program::ScriptMap& map, ValueId at_cpu) {

@@ -84,6 +84,7 @@ class UnitLowering : public Lowering {
 
   MapElement element(ExprId map_expr) override;
   MapElement element(ScriptMapId map, ExprId key) override;
+  MapElement element(ScriptMapId map, const std::vector<ExprId>& parts);
   void with_value(const MapElement& element, const std::function<void(ValueId)>& then,
                   const std::function<void()>& otherwise) override;
   ValueId find_into(const MapElement& element, ExprId variable) override;
