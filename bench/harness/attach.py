@@ -17,7 +17,7 @@ KPROBES = pathlib.Path("/sys/bus/event_source/devices/kprobe/type")
 
 
 def points(library):
-    """(name, attach points, bpftrace takes minutes, target of attaching in ms)."""
+    """(name, attach point or two of calls, bpftrace takes minutes, target of attaching in ms)."""
     out = [
         ("1 tracepoint", "tracepoint:sched:sched_switch", False, 15),
         ("361 syscalls", "tracepoint:syscalls:sys_enter_*", True, 20),
@@ -25,12 +25,18 @@ def points(library):
         ("100 uprobes", f"uprobe:{library}:f00*", False, 30),
         ("1,000 uprobes", f"uprobe:{library}:f0*", True, 80),
         ("5,000 uprobes", f"uprobe:{library}:f*", None, 400),
+        ("1,000 uprobes and uretprobes", f"uprobe:{library}:f0* uretprobe:{library}:f0*", None, None),
+        ("all tracepoints of the scheduler", "tracepoint:sched:*", False, None),
+        ("profile", "profile:hz:99", False, None),
     ]
     if KPROBES.exists():
         out += [
             ("1 kprobe", "kprobe:vfs_read", False, None),
             ("some 80 kprobes", "kprobe:vfs_*", False, None),
+            ("some 80 kprobes and kretprobes", "kprobe:vfs_* kretprobe:vfs_*", False, None),
             ("some 5,000 kprobes", "kprobe:s*", None, None),
+            ("1 fentry", "fentry:vfs_read", False, None),
+            ("some 80 fentry", "fentry:vfs_*", False, None),
         ]
     return out
 
@@ -45,7 +51,7 @@ def run(tools, report, options):
         detach = Row(name, "ms", limit=None if limit_ms is None else 100)
         attach_rows.append(attach)
         detach_rows.append(detach)
-        commands = {tool: tools.script(tool, f"{point} {{ @ = count(); }}") for tool in tools.scripted}
+        commands = {tool: tools.script(tool, actions(point)) for tool in tools.scripted}
         if is_slow is None or (is_slow and options.quick):
             commands.pop("bpftrace", None)
         for _ in range(options.rounds):
@@ -55,6 +61,10 @@ def run(tools, report, options):
                 measure(tools, command, tool, attach, detach, commands)
     report.print_group(attach_title)
     report.print_group(detach_title)
+
+
+def actions(points):
+    return " ".join(f"{point} {{ @{index} = count(); }}" for index, point in zip("ab", points.split()))
 
 
 def measure(tools, command, tool, attach, detach, commands):

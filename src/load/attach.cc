@@ -50,11 +50,13 @@ Status LinuxMachine::may_attach() const {
   return {};
 }
 
-Status LinuxMachine::keep_link(ProgramId program, long fd, std::string_view what, uint64_t places) {
+// Only links to tracepoints are closed at once.
+Status LinuxMachine::keep_link(ProgramId program, long fd, std::string_view what, Closing closing) {
   if (fd < 0) return fail_errno("cannot attach to " + std::string(what), static_cast<int>(-fd));
-  links_.emplace_back(static_cast<int>(fd));
-  places_ += places;
-  if (attach_types_[program] == kAttachKprobeMulti) counting_links_.emplace_back(program, static_cast<int>(fd));
+  (closing == Closing::kQuick ? links_ : slow_to_close_).emplace_back(static_cast<int>(fd));
+  const uint32_t type = attach_types_[program];
+  if (type == kAttachKprobeMulti || type == kAttachKprobeSession)
+    counting_links_.emplace_back(program, static_cast<int>(fd));
   return {};
 }
 
@@ -64,7 +66,7 @@ Status LinuxMachine::attach_raw_tracepoint(ProgramId program, const std::string&
   attr.name = address_of(name.c_str());
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.cookie = cookie;
-  return keep_link(program, bpf(Command::kRawTracepointOpen, attr), "the raw tracepoint " + name);
+  return keep_link(program, bpf(Command::kRawTracepointOpen, attr), "the raw tracepoint " + name, Closing::kQuick);
 }
 
 Status LinuxMachine::attach_tracing(ProgramId program, uint64_t cookie) {
@@ -73,7 +75,9 @@ Status LinuxMachine::attach_tracing(ProgramId program, uint64_t cookie) {
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.attach_type = attach_types_[program];
   attr.tracing.cookie = cookie;
-  return keep_link(program, bpf(Command::kLinkCreate, attr), "a kernel function");
+  const bool is_tracepoint = attr.attach_type == kAttachTraceRawTp;
+  return keep_link(program, bpf(Command::kLinkCreate, attr), "a kernel function",
+                   is_tracepoint ? Closing::kQuick : Closing::kSlow);
 }
 
 Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) {
@@ -194,7 +198,7 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
   attr.uprobe_multi.count = static_cast<uint32_t>(probes.offsets.size());
   attr.uprobe_multi.flags = probes.edges == Edges::kReturn ? kReturnFlag : 0;
   attr.uprobe_multi.pid = probes.pid;
-  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.path, probes.offsets.size());
+  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.path, Closing::kSlow);
 }
 
 Status LinuxMachine::attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) {
@@ -220,7 +224,7 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
   attr.kprobe_multi.syms = address_of(names.data());
   attr.kprobe_multi.cookies = address_of(probes.cookies.data());
   const std::string more = names.size() > 1 ? fmt::format(" and {} more functions", names.size() - 1) : "";
-  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.functions.front() + more, names.size());
+  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.functions.front() + more, Closing::kSlow);
 }
 
 namespace {
@@ -263,7 +267,7 @@ Result<uint32_t> LinuxMachine::link_iterator(ProgramId program) {
   LinkCreateAttr attr;
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.attach_type = kAttachTraceIter;
-  TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), "the iterator"));
+  TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), "the iterator", Closing::kQuick));
   return static_cast<uint32_t>(links_.back().get());
 }
 
@@ -310,18 +314,16 @@ namespace {
 
 }  // namespace
 
-// Closing a perf event waits for a grace period, 50 to 100 ms each, and so does exiting with one open; closing many
-// other links adds up, too. A child that shares the descriptor table takes the waiting over: our own exit then closes
-// nothing.
+// Closing a perf event waits for a grace period, 50 to 100 ms each, a link to functions for 30, and so does exiting
+// with one open; closing many other links adds up, too. A child that shares the descriptor table takes the waiting
+// over: our own exit then closes nothing.
 void LinuxMachine::detach_all() {
-  constexpr uint64_t kQuickLinks = 4, kQuickPlaces = 16;
+  constexpr size_t kQuickLinks = 4;
   note_missed_events();
   for (const std::string& path : pins_) ::unlink(path.c_str());
   pins_.clear();
-  if (links_.size() > kQuickLinks || places_ > kQuickPlaces)
-    std::ranges::move(links_, std::back_inserter(slow_to_close_));
+  if (links_.size() > kQuickLinks) std::ranges::move(links_, std::back_inserter(slow_to_close_));
   links_.clear();
-  places_ = 0;
   if (slow_to_close_.empty()) return;
   for (const OwnedFd& fd : slow_to_close_) ::ioctl(fd.get(), PERF_EVENT_IOC_DISABLE, 0);  // of a link: no effect
   const pid_t parent = ::getpid();

@@ -83,6 +83,7 @@ Status LinuxMachine::load(const program::Program& program, const types::Types& /
   raise_descriptor_limit();
   maps_ = {};
   programs_ = {};
+  attach_types_ = {};
   refusal_.reset();
   for (const program::BpfMap& shape : program.maps) TRY_STATUS(create_map(shape));
   for (const ProgramId id : program.programs.ids()) TRY_STATUS(load_program(id, program, sources));

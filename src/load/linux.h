@@ -87,7 +87,8 @@ class LinuxMachine final : public Machine {
   Status load_program(ProgramId id, const program::Program& whole, const source::Sources& sources);
   Status visit_batches(const LoadedMap& map,
                        const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);
-  Status keep_link(ProgramId program, long fd, std::string_view what, uint64_t places = 1);
+  enum class Closing : uint8_t { kQuick, kSlow };  // at once, or after a grace period
+  Status keep_link(ProgramId program, long fd, std::string_view what, Closing closing);
   Result<uint32_t> link_iterator(ProgramId program);  // the link's descriptor, which stays ours
   Status may_attach() const;
   void note_missed_events();
@@ -98,9 +99,8 @@ class LinuxMachine final : public Machine {
   Table<MapId, LoadedMap> maps_;
   Table<ProgramId, OwnedFd> programs_;
   Table<ProgramId, uint32_t> attach_types_;  // as the programs were loaded with
-  std::vector<OwnedFd> links_;               // raw tracepoints, multi links, tracing
-  std::vector<OwnedFd> slow_to_close_;       // perf events and their links
-  uint64_t places_ = 0;                      // in the kernel's and in programs' code that `links_` stand on
+  std::vector<OwnedFd> links_;               // to tracepoints, and iterators
+  std::vector<OwnedFd> slow_to_close_;       // perf events, and links to functions
   std::function<bool()> is_cancelled_;
   std::vector<std::pair<ProgramId, int>> counting_links_;       // that may know how many events they missed
   std::map<ProgramId, std::optional<uint64_t>> missed_events_;  // of those that are detached; nothing: not counted
