@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "output/format.h"
+#include "symbols/symbols.h"
 
 namespace espy::builtins {
 
@@ -69,6 +70,12 @@ Operand named_number(Lowering& lowering, ValueId index, const std::vector<std::s
   const ValueId address =
       ir.binary(Op::k_add, lowering.constant_bytes(table), ir.binary(Op::k_mul, row, capacity_bytes));
   return {lowering.types().string(capacity_bytes), address, true};
+}
+
+std::shared_ptr<const symbols::ElfFile> probed_file(Lowering& lowering) {
+  const check::Checked& checked = lowering.checked();
+  if (checked.symbols == nullptr) return nullptr;
+  return checked.symbols->elf_file(checked.probes[lowering.unit().probes[0]].target).value_or(nullptr);
 }
 
 std::string choices(std::string_view word, const std::vector<std::string>& names) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,10 @@
 #include "check/checker.h"
 #include "lower/lowering.h"
 #include "spec/builtin.h"
+
+namespace espy::symbols {
+class ElfFile;
+}
 
 namespace espy::builtins {
 
@@ -53,6 +58,9 @@ void remember_process(lower::Lowering& lowering, ir::ValueId pid, source::Span s
 types::TypeId check_format(check::Checker& checker, const spec::CallSite& call);
 // The same where more values than the format wants may follow.
 types::TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call);
+
+// The file that the unit's first probe is in; null where it cannot be read.
+std::shared_ptr<const symbols::ElfFile> probed_file(lower::Lowering& lowering);
 
 // Who runs, as `pid`, `tid` and `comm` have it: a load each where the kernel has typed pointers to tasks.
 struct CurrentTask {

@@ -55,10 +55,8 @@ Operand lower_goid(Lowering& lowering, const CallSite&) {
   ir::Builder& ir = lowering.ir();
   const TypeId number = lowering.types().uint64();
   const kernel::Arch& arch = lowering.kernel().arch();
-  const check::Checked& checked = lowering.checked();
-  const auto file =
-      symbols::ElfFile::open(checked.probes[lowering.unit().probes[0]].target, checked.config.debug_directories);
-  const auto goroutine = file ? read_goroutine(*file, arch) : tl::unexpected(file.error());
+  const auto file = probed_file(lowering);
+  const auto goroutine = file ? read_goroutine(*file, arch) : fail("");
   if (!goroutine) return {number, ir.constant(0)};
   const auto unknown = [&] { return ir.constant(0); };
   const ValueId g = lowering.register_value(*symbols::go_goroutine_register(arch));

@@ -164,19 +164,20 @@ TypeId check_uaddr(Checker& checker, const CallSite& call) {
 Operand lower_uaddr(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const TypeId type = lowering.type(call.expr);
-  const std::string& path = lowering.checked().probes[lowering.unit().probes[0]].target;
-  const auto file = symbols::ElfFile::open(path, lowering.checked().config.debug_directories);
+  const check::Checked& checked = lowering.checked();
+  const program::Probe& first = checked.probes[lowering.unit().probes[0]];
+  const auto file = probed_file(lowering);
   const auto symbol = file ? find_symbol(*file, *lowering.text(call.arguments[0])) : std::nullopt;
   if (!symbol) return {type, ir.constant(0)};
-  if (!knows_its_place(lowering.unit().context, lowering.checked().probes[lowering.unit().probes[0]])) {
+  if (!knows_its_place(lowering.unit().context, first)) {
     const ValueId start = lowering.current_task_field({"mm", "start_code"});
-    const uint64_t linked = code_address(path).value_or(0);
+    const uint64_t linked = code_address(first.target).value_or(0);
     return {type, ir.binary(Op::k_add, start, static_cast<int64_t>(symbol->address - linked))};
   }
   // What to add to the instruction pointer, by probe.
   std::string table;
-  for (const program::Probe& probe : lowering.checked().probes) {
-    const uint64_t linked = probe.target == path ? file->address_of_offset(probe.address).value_or(0) : 0;
+  for (const program::Probe& probe : checked.probes) {
+    const uint64_t linked = probe.target == first.target ? file->address_of_offset(probe.address).value_or(0) : 0;
     const uint64_t distance = symbol->address - linked;
     table.append(reinterpret_cast<const char*>(&distance), sizeof(distance));
   }

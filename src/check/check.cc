@@ -260,6 +260,7 @@ void declare_maps(Checked& checked, CheckRequest& request) {
 Checked check(syntax::Ast ast, CheckRequest& request) {
   Checked checked;
   checked.config = request.config;
+  checked.symbols = request.symbols;
   checked.ast = std::move(ast);
   read_config(checked.ast, checked.config, request.diagnostics);
   if (!checked.ast.imports.empty()) read_imports(checked.ast, checked.ast.imports.front().span.source, request);

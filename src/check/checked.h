@@ -92,7 +92,8 @@ struct Checked {
   Table<ProbeId, program::Probe> probes;
   std::vector<ScriptOption> options;  // in the order of their first use
   spec::Config config;
-  bool measures_stacks = false;  // stacks are kept with the number of their frames
+  symbols::Symbolizer* symbols = nullptr;  // that the request came with: its files are open already
+  bool measures_stacks = false;            // stacks are kept with the number of their frames
 };
 
 }  // namespace espy::check

@@ -87,7 +87,6 @@ symbols::Symbolizer::Options symbol_options(const Options& options) {
 
 spec::Config config_of(const Options& options) {
   spec::Config config;
-  config.debug_directories = symbol_options(options).debug_directories;
   config.positional = options.positional;
   config.named = options.named;
   config.include_directories = options.include_directories;

@@ -23,7 +23,6 @@ struct PidNamespace {
 };
 
 struct Config {
-  std::vector<std::string> debug_directories;  // of separate debug files
   uint64_t max_strlen = 1024;
   uint64_t max_map_keys = 4096;
   uint64_t max_probes = 1024;
