@@ -3,6 +3,7 @@
 
 #include "builtins/all.h"
 #include "builtins/common.h"
+#include "lower/processes.h"
 
 namespace espy::builtins {
 
@@ -87,7 +88,7 @@ Operand id_in(Lowering& lowering, const OwnNamespace& own, bool is_process, bool
     if (!offset) return half(lowering, ir.call(Helper::get_current_pid_tgid, {}), is_process);
     return uint32_operand(lowering, ir.load(4, ir.call(Helper::get_current_task_btf, {}), *offset));
   }
-  return uint32_operand(lowering, ir.load(4, lowering.ids_in(*own), is_process ? 4 : 0));
+  return uint32_operand(lowering, ir.load(4, lower::ids_in(ir, *own), is_process ? 4 : 0));
 }
 
 template <bool kIsProcess>

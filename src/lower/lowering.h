@@ -107,8 +107,6 @@ class Lowering {
   virtual uint32_t fired_index(types::Kind kind, program::ProbeId probe) = 0;
   // A member of the current task_struct by its path, {"group_leader", "pid"}, by the cheapest way this kernel has.
   virtual ValueId current_task_field(std::initializer_list<std::string_view> path) = 0;
-  // Where the current task's ids in that namespace are: u32 pid, u32 tgid; zeros where it has none there.
-  ValueId ids_in(const spec::PidNamespace& space);
   virtual ValueId cpu() = 0;
   bool is_preemptible() const { return unit().context.is_preemptible; }
 

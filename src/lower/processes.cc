@@ -95,8 +95,6 @@ ValueId ids_in(Builder& ir, const spec::PidNamespace& space) {
   return ids;
 }
 
-ValueId Lowering::ids_in(const spec::PidNamespace& space) { return lower::ids_in(ir(), space); }
-
 void skip_other_processes(Builder& ir, const Shared& shared) {
   const spec::Config& config = shared.checked.config;
   const auto only = config.only_process();

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <utility>
+
+#include "base/bytes.h"
 
 namespace espy::runtime {
 
@@ -17,17 +18,11 @@ using program::ProgramId;
 
 uint64_t& of_kind(output::Losses& losses, LossKind kind) { return losses[static_cast<size_t>(kind)]; }
 
-uint64_t word_at(std::span<const std::byte> globals, uint64_t offset) {
-  uint64_t out = 0;
-  if (offset + sizeof(out) <= globals.size()) std::memcpy(&out, globals.data() + offset, sizeof(out));
-  return out;
-}
-
 uint64_t hits_of(const program::Program& program, std::span<const std::byte> globals, ProbeId probe) {
   uint64_t sum = 0;
   if (program.hits.stride_bytes == 0) return sum;
   for (uint32_t cpu = 0; cpu < program.cpu_count; ++cpu)
-    sum += word_at(globals, program.hits.offset_bytes + uint64_t{cpu} * program.hits.stride_bytes + probe.index * 8);
+    sum += number_in(globals, program.hits.offset_bytes + uint64_t{cpu} * program.hits.stride_bytes + probe.index * 8);
   return sum;
 }
 
@@ -36,7 +31,7 @@ output::ActionAccount account_of(load::Machine& machine, const program::Program&
                                  std::span<const std::byte> globals, const SeenLosses& seen, ProgramId id) {
   output::ActionAccount account;
   for (const program::LossCounter& counter : program.loss_counters)
-    if (counter.program == id) of_kind(account.losses, counter.kind) += word_at(globals, counter.offset_bytes);
+    if (counter.program == id) of_kind(account.losses, counter.kind) += number_in(globals, counter.offset_bytes);
   const auto skipped = machine.skipped_runs(id);
   account.skipped = skipped.value_or(0);
   of_kind(account.losses, LossKind::kMissed) += account.skipped;
@@ -83,7 +78,7 @@ void show_losses(load::Machine& machine, const program::Program& program, const 
   std::vector<std::pair<std::string_view, uint64_t>> sentences;
   for (const program::LossCounter& counter : program.loss_counters) {
     if (counter.what.empty()) continue;
-    const uint64_t count = word_at(globals, counter.offset_bytes);
+    const uint64_t count = number_in(globals, counter.offset_bytes);
     const auto same = std::ranges::find(sentences, counter.what, &decltype(sentences)::value_type::first);
     if (same == sentences.end())
       sentences.emplace_back(counter.what, count);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/fd.h"
 
 namespace espy::symbols {
@@ -26,12 +27,6 @@ constexpr size_t kMaxCommentBytes = 0xffff;        // behind the end record
 constexpr uint64_t kMaxDirectoryBytes = 64 << 20;  // whoever made the archive may not make us take all memory
 constexpr uint64_t kMaxFileBytes = 1 << 30;
 constexpr std::string_view kSeparator = "!/";
-
-uint64_t number_at(std::string_view bytes, size_t at, size_t size) {
-  uint64_t out = 0;
-  for (size_t i = size; i > 0; --i) out = out << 8 | static_cast<uint8_t>(bytes[at + i - 1]);
-  return out;
-}
 
 struct Entry {
   std::string name;
@@ -56,6 +51,12 @@ class Archive {
 
   const std::vector<Entry>& entries() const { return entries_; }
 
+  Result<StoredFile> find(std::string_view name) const {
+    const auto found = std::ranges::find(entries_, name, &Entry::name);
+    if (found == entries_.end()) return fail(fmt::format("{} has no file {}", path_, name), ENOENT);
+    return place(*found);
+  }
+
   // "" where not all of them are there.
   std::string bytes(uint64_t offset, uint64_t size) const {
     if (offset > size_ || size > size_ - offset) return {};
@@ -69,8 +70,8 @@ class Archive {
       return fail(fmt::format("{} in {} is compressed", entry.name, path_), 0,
                   "only what is stored as it is can be mapped, and probed");
     const std::string header = bytes(entry.header_offset, kHeaderBytes);
-    if (header.empty() || number_at(header, 0, 4) != kHeaderSignature) return broken();
-    const uint64_t names_bytes = number_at(header, 26, 2) + number_at(header, 28, 2);
+    if (header.empty() || number_in(header, 0, 4) != kHeaderSignature) return broken();
+    const uint64_t names_bytes = number_in(header, 26, 2) + number_in(header, 28, 2);
     return StoredFile{entry.name, entry.header_offset + kHeaderBytes + names_bytes, entry.size};
   }
 
@@ -82,18 +83,18 @@ class Archive {
     const std::string tail = bytes(size_ - tail_bytes, tail_bytes);
     const size_t end = tail.rfind(kEndSignature);
     if (end == std::string::npos || tail.size() - end < kEndBytes) return broken();
-    const uint64_t directory_bytes = number_at(tail, end + 12, 4);
+    const uint64_t directory_bytes = number_in(tail, end + 12, 4);
     if (directory_bytes > kMaxDirectoryBytes) return fail(path_ + " has too many files");
-    const std::string directory = bytes(number_at(tail, end + 16, 4), directory_bytes);
+    const std::string directory = bytes(number_in(tail, end + 16, 4), directory_bytes);
     for (size_t at = 0; at + kEntryBytes <= directory.size();) {
-      if (number_at(directory, at, 4) != kEntrySignature) return broken();
-      const size_t name_bytes = number_at(directory, at + 28, 2);
+      if (number_in(directory, at, 4) != kEntrySignature) return broken();
+      const size_t name_bytes = number_in(directory, at + 28, 2);
       Entry entry{directory.substr(at + kEntryBytes, name_bytes)};
-      entry.is_stored = number_at(directory, at + 10, 2) == 0;
-      entry.size = number_at(directory, at + 24, 4);
-      entry.header_offset = number_at(directory, at + 42, 4);
+      entry.is_stored = number_in(directory, at + 10, 2) == 0;
+      entry.size = number_in(directory, at + 24, 4);
+      entry.header_offset = number_in(directory, at + 42, 4);
       entries_.push_back(std::move(entry));
-      at += kEntryBytes + name_bytes + number_at(directory, at + 30, 2) + number_at(directory, at + 32, 2);
+      at += kEntryBytes + name_bytes + number_in(directory, at + 30, 2) + number_in(directory, at + 32, 2);
     }
     return {};
   }
@@ -118,9 +119,7 @@ std::optional<ArchivePath> split_archive_path(std::string_view path) {
 
 Result<StoredFile> find_stored_file(const std::string& archive, std::string_view name) {
   const Archive opened = TRY(Archive::open(archive));
-  const auto found = std::ranges::find(opened.entries(), name, &Entry::name);
-  if (found == opened.entries().end()) return fail(fmt::format("{} has no file {}", archive, name), ENOENT);
-  return opened.place(*found);
+  return opened.find(name);
 }
 
 Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset) {
@@ -136,11 +135,12 @@ Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset) {
   return found;
 }
 
-Result<std::string> read_stored_file(const std::string& archive, const StoredFile& file) {
-  if (file.size > kMaxFileBytes) return fail(fmt::format("{} in {} is too large", file.name, archive));
+Result<StoredBytes> read_stored_file(const std::string& archive, std::string_view name) {
   const Archive opened = TRY(Archive::open(archive));
-  std::string out = opened.bytes(file.offset, file.size);
-  if (out.size() != file.size) return fail(fmt::format("{} in {} is not all there", file.name, archive));
+  const StoredFile file = TRY(opened.find(name));
+  if (file.size > kMaxFileBytes) return fail(fmt::format("{} in {} is too large", name, archive));
+  StoredBytes out{opened.bytes(file.offset, file.size), file.offset};
+  if (out.bytes.size() != file.size) return fail(fmt::format("{} in {} is not all there", name, archive));
   return out;
 }
 

@@ -25,10 +25,15 @@ struct StoredFile {
   uint64_t offset = 0;  // of its first byte in the archive
   uint64_t size = 0;    // bytes
 };
-Result<std::string> read_stored_file(const std::string& archive, const StoredFile& file);
 Result<StoredFile> find_stored_file(const std::string& archive, std::string_view name);
 // The one that has this byte of the archive.
 Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset);
+
+struct StoredBytes {
+  std::string bytes;
+  uint64_t offset = 0;  // of the first in the archive
+};
+Result<StoredBytes> read_stored_file(const std::string& archive, std::string_view name);
 
 // Where the bytes of a path are that may lead into an archive: a file of the file system, and the offset of the first.
 struct PlaceOnDisk {

@@ -44,10 +44,9 @@ std::optional<RawSymbol> SymbolTable::at(size_t index) const {
 
 Result<ElfImage> ElfImage::open(const std::string& path) {
   if (const auto inside = split_archive_path(path)) {
-    const StoredFile file = TRY(find_stored_file(inside->archive, inside->name));
-    std::string bytes = TRY(read_stored_file(inside->archive, file));
-    ElfImage image = TRY(from_bytes(std::move(bytes), path));
-    image.start_in_file_ = file.offset;
+    StoredBytes stored = TRY(read_stored_file(inside->archive, inside->name));
+    ElfImage image = TRY(from_bytes(std::move(stored.bytes), path));
+    image.start_in_file_ = stored.offset;
     return image;
   }
   // Not to wait for somebody at the other end, should the path lead to a FIFO.

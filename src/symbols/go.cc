@@ -2,8 +2,8 @@
 #include "symbols/go.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "base/bytes.h"
 #include "base/strings.h"
 #include "symbols/elf_image.h"
 
@@ -24,12 +24,6 @@ constexpr size_t kInlineAt = 32;
 constexpr uint32_t kWordBytes = 8;
 constexpr size_t kVectorRegisters = 15;
 
-uint64_t word_at(std::string_view bytes, size_t at) {
-  uint64_t out = 0;
-  if (at + sizeof(out) <= bytes.size()) std::memcpy(&out, bytes.data() + at, sizeof(out));
-  return out;
-}
-
 std::string_view bytes_at_address(const ElfImage& image, uint64_t address, uint64_t size) {
   for (const Segment& segment : image.segments())
     if (address >= segment.address && address - segment.address < segment.file_size)
@@ -44,10 +38,10 @@ std::string version_of(const ElfImage& image, std::string_view info) {
     const auto length = static_cast<uint8_t>(info[kInlineAt]);
     return length < 0x80 ? std::string(info.substr(kInlineAt + 1, length)) : "";
   }
-  const std::string_view header = bytes_at_address(image, word_at(info, kPointersAt), 2 * kWordBytes);
+  const std::string_view header = bytes_at_address(image, number_in(info, kPointersAt), 2 * kWordBytes);
   constexpr uint64_t kLongest = 100;
-  const uint64_t length = word_at(header, kWordBytes);
-  return length > kLongest ? "" : std::string(bytes_at_address(image, word_at(header, 0), length));
+  const uint64_t length = number_in(header, kWordBytes);
+  return length > kLongest ? "" : std::string(bytes_at_address(image, number_in(header, 0), length));
 }
 
 // Of "go1.17.3": 17.

@@ -5,8 +5,7 @@
 // and where the note says it was is added to all of them.
 #include "symbols/usdt.h"
 
-#include <cstring>
-
+#include "base/bytes.h"
 #include "base/strings.h"
 #include "symbols/elf_image.h"
 
@@ -23,12 +22,7 @@ class Reader {
   explicit Reader(std::string_view bytes) : left_(bytes) {}
 
   bool at_end() const { return left_.empty(); }
-  uint64_t word(size_t size_bytes) {
-    uint64_t value = 0;
-    const std::string_view bytes = take(size_bytes);
-    std::memcpy(&value, bytes.data(), bytes.size());
-    return value;
-  }
+  uint64_t word(size_t size_bytes) { return number_in(take(size_bytes)); }
   std::string_view take(size_t count) {
     const std::string_view out = left_.substr(0, count);
     left_.remove_prefix(out.size());

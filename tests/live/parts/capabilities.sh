@@ -1,10 +1,7 @@
 # capabilities.sh: what a user with CAP_BPF and CAP_PERFMON alone can do, and what it says where he cannot.
-trace() {
-  echo "$1:"
-  shift
-  timeout 10 setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon \
-    "$ESPY" -q "$@" 2>&1 | grep -v '^ *[0-9]* |\|^$'
-}
+. "$(dirname "$0")/trace.sh"
+nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+as=("${nobody[@]}" --inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon)
 trace raw -e 'rawtracepoint:sched_switch { print(("switch", args.prev.pid >= 0)); exit(); }'
 trace user -c "$BIN/programs/calls 1" -e "uprobe:$BIN/programs/calls:work { print(str(arg1)); }"
 trace clock -e 'profile:hz:99 { @[kstack] = count(); } interval:ms:300 { print(("clock", len(@) > 0)); clear(@); exit(); }'
@@ -13,4 +10,4 @@ trace iterator -e 'iter:task /ctx.task.pid == 2/ { printf("task %d\n", ctx.task.
 trace follow --follow -c 'sh -c "cat /dev/null; true"' -e 'rawtracepoint:sched_process_exec { printf("runs %s\n", comm); }'
 trace tracepoint -e 'tracepoint:sched:sched_switch { }'
 trace info --info
-setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=+perfmon --ambient-caps=+perfmon "$ESPY" -e 'begin { }' 2>&1
+"${nobody[@]}" --inh-caps=+perfmon --ambient-caps=+perfmon "$ESPY" -e 'begin { }' 2>&1

@@ -1,7 +1,7 @@
 # no-btf.sh: what a kernel that tells no types can do, and what it says where it cannot. To be run by unshare -m.
+. "$(dirname "$0")/trace.sh"
 empty=$(mktemp -d)
 mount --bind "$empty" /sys/kernel/btf
-trace() { echo "$1:"; shift; timeout 10 "$ESPY" -q "$@" 2>&1 | grep -v '^ *[0-9]* |\|^$'; }
 trace fields -c 'cat /dev/null' -e 'tracepoint:sched:sched_process_exec { printf("%s\n", str(args.filename)); exit(); }'
 trace syscall -c 'cat /dev/null' -e 'tracepoint:syscalls:sys_enter_openat /pid == cpid && str(args.filename) == "/dev/null"/ { print(str(args.filename)); }'
 trace raw -c 'cat /dev/null' -e 'rawtracepoint:sched_process_exec /pid == cpid/ { print(("argument", arg0 != 0)); exit(); }'

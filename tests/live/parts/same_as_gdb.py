@@ -6,39 +6,18 @@ import re
 import subprocess
 import sys
 
-GDB = """
-import gdb
-gdb.execute("set pagination off")
-gdb.execute("set debuginfod enabled off", to_string=True)
-gdb.execute("set backtrace past-main on")
-gdb.execute("handle SIGUSR1 SIGUSR2 nostop noprint pass", to_string=True)
-gdb.execute("starti >/dev/null 2>&1", to_string=True)
-address = int(gdb.parse_and_eval("(long)&leaf"))
-gdb.execute("break *%d" % address, to_string=True)
-gdb.execute("continue", to_string=True)
-while gdb.selected_inferior().pid:
-    print("STACK")
-    frame = gdb.newest_frame()
-    while frame:
-        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
-            module = gdb.solib_name(frame.pc()) or "PROGRAM"
-            print("FRAME %x %s %s" % (frame.pc(), module, frame.name() or "?"))
-        frame = frame.older()
-    gdb.execute("continue", to_string=True)
-"""
+from gdb_stacks import stacks_at_leaf
+
+FRAME = """frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME) and (
+    "%x" % frame.pc(), gdb.solib_name(frame.pc()) or "PROGRAM", frame.name() or "?")"""
 
 
 def by_gdb(program):
-    text = subprocess.run(["gdb", "-nx", "-batch", "-ex", "python exec(" + repr(GDB) + ")", program],
-                          capture_output=True, text=True, timeout=60).stdout
-    stacks = []
-    for line in text.splitlines():
-        if line == "STACK":
-            stacks.append([])
-        elif line.startswith("FRAME "):
-            address, module, name = line[6:].split(" ", 2)
-            stacks[-1].append((int(address, 16) & 0xfff, name if module == "PROGRAM" else ""))
-    return stacks
+    def frame(shown):
+        address, module, name = shown.split(" ", 2)
+        return int(address, 16) & 0xfff, name if module == "PROGRAM" else ""
+
+    return [[frame(shown) for shown in stack] for stack in stacks_at_leaf(program, FRAME)]
 
 
 def by_espy(espy, script, program):

@@ -9,38 +9,18 @@ import subprocess
 import sys
 import tempfile
 
-GDB = """
-import gdb
-gdb.execute("set pagination off")
-gdb.execute("set debuginfod enabled off", to_string=True)
-gdb.execute("handle SIGUSR1 nostop noprint pass", to_string=True)
-gdb.execute("starti >/dev/null 2>&1", to_string=True)
-gdb.execute("break *%d" % int(gdb.parse_and_eval("(long)&leaf")), to_string=True)
-gdb.execute("continue", to_string=True)
-while gdb.selected_inferior().pid:
-    print("STACK")
-    frame = gdb.newest_frame()
-    while frame:
-        place = frame.find_sal()
-        if place.symtab:
-            inlined = frame.type() == gdb.INLINE_FRAME
-            print("FRAME", inlined, frame.name(), place.symtab.fullname(), place.line)
-        frame = frame.older()
-    gdb.execute("continue", to_string=True)
-"""
+from gdb_stacks import stacks_at_leaf
+
+FRAME = """(place := frame.find_sal()).symtab and (
+    frame.type() == gdb.INLINE_FRAME, frame.name(), place.symtab.fullname(), place.line)"""
 
 
 def by_gdb(program):
-    text = subprocess.run(["gdb", "-nx", "-batch", "-ex", "python exec(" + repr(GDB) + ")", program],
-                          capture_output=True, text=True, timeout=60).stdout
-    stacks = []
-    for line in text.splitlines():
-        if line == "STACK":
-            stacks.append([])
-        elif line.startswith("FRAME "):
-            # What is inlined is named in its own frame, and marked in ours.
-            inlined, name, file, number = line[6:].split()
-            stacks[-1].append((inlined == "True", name, file, int(number)))
+    def frame(shown):  # what is inlined is named in its own frame, and marked in ours
+        inlined, name, file, number = shown.split()
+        return inlined == "True", name, file, int(number)
+
+    stacks = [[frame(shown) for shown in stack] for stack in stacks_at_leaf(program, FRAME)]
     return [[frame for frame in stack if frame[2].endswith("nested.c")] for stack in stacks]
 
 
