@@ -47,7 +47,9 @@ TypeId check_goid(Checker& checker, const CallSite& call) {
   if (symbols == nullptr) return number;
   const auto file = symbols->elf_file(checker.first_probe().target);
   const auto found = file ? read_goroutine(**file, checker.kernel().arch()) : tl::unexpected(file.error());
-  if (!found) checker.error("no-goroutine", call.span, found.error().message, found.error().hint);
+  if (!found)
+    checker.error("no-goroutine", call.span, "there are no goroutines here: " + found.error().message,
+                  found.error().hint);
   return number;
 }
 
