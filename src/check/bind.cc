@@ -113,22 +113,28 @@ class Binder {
 
   void bind_action(const syntax::Action& action) {
     const Uses uses = uses_of(checked_.ast, action);
-    // In the order of first appearance.
-    std::vector<std::pair<std::string, std::vector<ProbeId>>> groups;
+    Groups groups;
     unmatched_.clear();
+    seen_.clear();
+    has_several_points_ = action.attach_points.size() > 1;
     for (const syntax::AttachPoint& point : action.attach_points) bind_point(point, uses, groups);
     for (const Unmatched& point : unmatched_) missing(point, !groups.empty());
-    for (auto& [share, probes] : groups) {
+    for (Group& group : groups) {
       Unit unit;
       unit.action = &action;
-      unit.probes = std::move(probes);
-      unit.context = context_of(share, unit.probes, uses);
+      unit.probes = std::move(group.probes);
+      unit.context = context_of(group.share, unit.probes, uses);
       checked_.units.push_back(std::move(unit));
     }
   }
 
  private:
-  using Groups = std::vector<std::pair<std::string, std::vector<ProbeId>>>;
+  struct Group {  // what becomes a unit
+    std::string share;
+    size_t round = 0;
+    std::vector<ProbeId> probes;
+  };
+  using Groups = std::vector<Group>;  // in the order of first appearance
   struct Unmatched {
     const syntax::AttachPoint* point;
     const spec::Provider* provider;  // null: more than one
@@ -267,9 +273,11 @@ class Binder {
     // Shares of different probe types are different programs, whatever they are called.
     const std::string share = std::string(provider.name) + '\0' + bound.share;
     const ProbeId id = checked_.probes.add(std::move(bound.probe));
-    for (auto& [known, probes] : groups)
-      if (known == share) return probes.push_back(id);
-    groups.emplace_back(share, std::vector<ProbeId>{id});
+    // What two attach points of an action name fires for each: so a unit has no place twice.
+    const size_t round = has_several_points_ ? seen_[{share, place_of(checked_.probes[id])}]++ : 0;
+    for (Group& group : groups)
+      if (group.share == share && group.round == round) return group.probes.push_back(id);
+    groups.push_back({share, round, {id}});
   }
 
   // The listed probe whose last part is nearest to the one that was typed.
@@ -336,7 +344,10 @@ class Binder {
 
   Checked& checked_;
   CheckRequest& request_;
-  std::vector<Unmatched> unmatched_;  // of the action at hand
+  // Of the action at hand:
+  std::vector<Unmatched> unmatched_;
+  bool has_several_points_ = false;
+  std::map<std::pair<std::string, decltype(place_of(program::Probe()))>, size_t> seen_;  // how often, by share
   std::optional<Regex> filter_;
   bool left_out_ = false;
   bool has_work_ = false;  // more than begin and end

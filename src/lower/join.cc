@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <tuple>
 
 #include "ir/builder.h"
 
@@ -21,11 +20,6 @@ constexpr size_t kMostParts = 32;
 
 // ---- Which
 
-// Where in code a probe is, whichever edge it is for.
-auto place_of(const program::Probe& probe) {
-  return std::tie(probe.target, probe.function, probe.address, probe.offset, probe.number, probe.reference_counter);
-}
-
 bool is_at(const Unit& unit, CallEdge edge) {
   return unit.action != nullptr && unit.context.session_attach_type != 0 && unit.context.edge == edge;
 }
@@ -34,16 +28,9 @@ int64_t distance_at(const Unit& entry, const Unit& exit, size_t i) {
   return int64_t{exit.probes[i].index} - int64_t{entry.probes[i].index};
 }
 
-// Such a place fires the action twice, and takes two links.
-bool has_place_twice(const Shared& shared, const Unit& unit) {
-  std::set<decltype(place_of(shared.program.probes[ProbeId{}]))> places;
-  return !std::ranges::all_of(unit.probes,
-                              [&](ProbeId id) { return places.insert(place_of(shared.program.probes[id])).second; });
-}
-
 bool are_edges_of_same_calls(const Shared& shared, const Unit& entry, const Unit& exit) {
   if (entry.context.session_attach_type != exit.context.session_attach_type) return false;
-  if (entry.probes.size() != exit.probes.size() || has_place_twice(shared, entry)) return false;
+  if (entry.probes.size() != exit.probes.size()) return false;
   const auto place = [&](ProbeId id) { return place_of(shared.program.probes[id]); };
   for (size_t i = 0; i < entry.probes.size(); ++i) {
     if (place(entry.probes[i]) != place(exit.probes[i])) return false;

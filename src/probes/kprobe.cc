@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <set>
 
 #include "base/strings.h"
 #include "load/machine.h"
@@ -179,27 +178,16 @@ Status attach_possible(load::Machine& machine, program::ProgramId program, const
   return first ? first : second;
 }
 
-// A link takes a function once. Attach points of one action may overlap: what comes again goes into a link of its own.
-Status attach_multi(spec::AttachRequest& request, load::Edges edges, std::vector<program::ProbeId> left) {
-  while (!left.empty()) {
-    load::KprobeMulti multi;
-    multi.edges = edges;
-    std::set<std::string_view> taken;
-    std::vector<program::ProbeId> again;
-    for (const program::ProbeId id : left) {
-      const std::string& function = request.program.probes[id].function;
-      if (!taken.insert(function).second) {
-        again.push_back(id);
-        continue;
-      }
-      multi.functions.push_back(function);
-      multi.cookies.push_back(id.index);
-    }
-    std::vector<load::Machine::LeftOut> refused;
-    TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
-    for (load::Machine::LeftOut& each : refused) request.machine.leave_out(std::move(each));
-    left = std::move(again);
+Status attach_multi(spec::AttachRequest& request, load::Edges edges, std::span<const program::ProbeId> probes) {
+  load::KprobeMulti multi;
+  multi.edges = edges;
+  for (const program::ProbeId id : probes) {
+    multi.functions.push_back(request.program.probes[id].function);
+    multi.cookies.push_back(id.index);
   }
+  std::vector<load::Machine::LeftOut> refused;
+  TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
+  for (load::Machine::LeftOut& each : refused) request.machine.leave_out(std::move(each));
   return {};
 }
 
@@ -214,8 +202,7 @@ Status attach(spec::AttachRequest& request) {
   if (code.expected_attach_type == kAttachKprobeSession)
     return attach_multi(request, load::Edges::kBoth, probes_of(request, kKprobe));
   if (code.expected_attach_type == kAttachKprobeMulti)
-    return attach_multi(request, kIsReturn ? load::Edges::kReturn : load::Edges::kEntry,
-                        {request.probes.begin(), request.probes.end()});
+    return attach_multi(request, kIsReturn ? load::Edges::kReturn : load::Edges::kEntry, request.probes);
   Status last;
   std::vector<load::Machine::LeftOut> refused;
   for (const program::ProbeId id : request.probes) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/id.h"
@@ -165,6 +166,12 @@ struct Probe {
   ProgramId program;
   source::Span span;
 };
+
+// Where a probe is, whichever edge of a call it is for.
+inline auto place_of(const Probe& probe) {
+  return std::make_tuple(probe.target, probe.function, probe.address, probe.offset, probe.number,
+                         probe.reference_counter);
+}
 
 // ---- Losses -----------------------------------------------------------------------------------------------------
 
