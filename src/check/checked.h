@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,6 +27,13 @@ using VariableId = Id<struct VariableTag>;
 
 // An integer (bool and enum too; unsigned ones as the same 64 bits) or a string known at compile time.
 using Constant = std::variant<std::monostate, int64_t, std::string>;
+
+// The constant where it is one of that type.
+template <class T>
+std::optional<T> constant_as(const Constant& constant) {
+  const T* value = std::get_if<T>(&constant);
+  return value ? std::optional(*value) : std::nullopt;
+}
 
 // What an expression is, in one unit.
 struct ExprFact {

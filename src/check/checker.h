@@ -28,14 +28,8 @@ class Checker {
 
   virtual TypeId type(ExprId expr) const = 0;  // arguments are checked before the builtin's `check` runs
   virtual const Constant& constant(ExprId expr) const = 0;
-  std::optional<int64_t> integer(ExprId expr) const {
-    const auto* value = std::get_if<int64_t>(&constant(expr));
-    return value ? std::optional(*value) : std::nullopt;
-  }
-  std::optional<std::string> text(ExprId expr) const {
-    const auto* value = std::get_if<std::string>(&constant(expr));
-    return value ? std::optional(*value) : std::nullopt;
-  }
+  std::optional<int64_t> integer(ExprId expr) const { return constant_as<int64_t>(constant(expr)); }
+  std::optional<std::string> text(ExprId expr) const { return constant_as<std::string>(constant(expr)); }
   // Whether this is a map as a whole that has keys.
   virtual bool is_keyed(ExprId map) const = 0;
   // Somewhere the script asks how many frames a stack that was kept has: so that must be kept with it.

@@ -57,14 +57,8 @@ class Lowering {
   virtual ValueId beside(ValueId number) = 0;
   TypeId type(ExprId expr) const { return unit().fact(expr).type; }
   const check::Constant& constant(ExprId expr) const { return unit().fact(expr).constant; }
-  std::optional<int64_t> integer(ExprId expr) const {
-    const auto* value = std::get_if<int64_t>(&constant(expr));
-    return value ? std::optional(*value) : std::nullopt;
-  }
-  std::optional<std::string> text(ExprId expr) const {
-    const auto* value = std::get_if<std::string>(&constant(expr));
-    return value ? std::optional(*value) : std::nullopt;
-  }
+  std::optional<int64_t> integer(ExprId expr) const { return check::constant_as<int64_t>(constant(expr)); }
+  std::optional<std::string> text(ExprId expr) const { return check::constant_as<std::string>(constant(expr)); }
   // Widening, truncation, string capacity, tuple by tuple. The checker has said that it can be done.
   virtual Operand convert(Operand operand, TypeId to) = 0;
   Operand scalar_operand(TypeId type, ValueId value) { return Operand{type, value}; }
