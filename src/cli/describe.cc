@@ -156,13 +156,10 @@ class Describer {
 }  // namespace
 
 int describe(const Options& options) {
-  const auto environment = open_environment(options);
-  if (!environment) {
-    complain(environment.error());
-    return EXIT_FAILURE;
-  }
+  const auto environment = open_or_complain(options);
+  if (!environment) return EXIT_FAILURE;
   int status = EXIT_SUCCESS;
-  Describer describer(**environment);
+  Describer describer(*environment);
   for (const std::string& name : options.targets) {
     const std::string text = describer.describe(name);
     std::fputs(text.c_str(), stdout);

@@ -136,6 +136,13 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
   return make_environment(options, std::move(machine), std::move(kernel));
 }
 
+std::unique_ptr<Environment> open_or_complain(const Options& options) {
+  auto environment = open_environment(options);
+  if (environment) return std::move(*environment);
+  complain(environment.error());
+  return nullptr;
+}
+
 Status require_privileges() {
   const uint64_t effective = effective_capabilities();
   const auto has = [&](unsigned capability) { return (effective >> capability & 1) != 0; };

@@ -32,6 +32,8 @@ struct Environment {
 
 // Opens everything; mounts tracefs where it is not.
 Result<std::unique_ptr<Environment>> open_environment(const Options& options);
+// The same; null where it cannot be, which has been said.
+std::unique_ptr<Environment> open_or_complain(const Options& options);
 
 // The same on another machine and kernel than those we run on.
 std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,

@@ -31,12 +31,9 @@ int show_info(const Options& options) {
     complain(may_try.error());
     return EXIT_FAILURE;
   }
-  const auto environment = open_environment(options);
-  if (!environment) {
-    complain(environment.error());
-    return EXIT_FAILURE;
-  }
-  Environment& e = **environment;
+  const auto environment = open_or_complain(options);
+  if (!environment) return EXIT_FAILURE;
+  Environment& e = *environment;
   utsname name = {};
   ::uname(&name);
   std::string out = fmt::format("espy {}\nkernel {} {}, {} CPUs\n\n", ESPY_VERSION, name.release, name.machine,

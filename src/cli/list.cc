@@ -84,12 +84,9 @@ int list_program(const Options& options, Environment& e) {
 }  // namespace
 
 int list_probes(const Options& options) {
-  const auto environment = open_environment(options);
-  if (!environment) {
-    complain(environment.error());
-    return EXIT_FAILURE;
-  }
-  Environment& e = **environment;
+  const auto environment = open_or_complain(options);
+  if (!environment) return EXIT_FAILURE;
+  Environment& e = *environment;
   if (options.program_text || options.file) return list_program(options, e);
   if (!options.search.empty() && ::access(options.search.c_str(), F_OK) == 0) {
     Options of_file = options;

@@ -26,6 +26,18 @@ Status set_mode(Options& options, std::string_view) {
   return {};
 }
 
+template <auto kMember>
+Status set_text(Options& options, std::string_view text) {
+  options.*kMember = text;
+  return {};
+}
+
+template <auto kMember>
+Status add_text(Options& options, std::string_view text) {
+  (options.*kMember).emplace_back(text);
+  return {};
+}
+
 Status set_program(Options& options, std::string_view text) {
   if (options.program_text) return fail("-e is given twice");
   options.program_text = text;
@@ -36,16 +48,6 @@ Status set_pid(Options& options, std::string_view text) {
   const auto pid = parse_int(text);
   if (!pid || *pid <= 0 || *pid > INT32_MAX) return fail(fmt::format("`{}` is not a process id", text));
   options.pid = static_cast<uint32_t>(*pid);
-  return {};
-}
-
-Status set_command(Options& options, std::string_view text) {
-  options.command = text;
-  return {};
-}
-
-Status set_output(Options& options, std::string_view text) {
-  options.output_file = text;
   return {};
 }
 
@@ -72,24 +74,9 @@ Status set_buffering(Options& options, std::string_view text) {
   return {};
 }
 
-Status set_include_directory(Options& options, std::string_view text) {
-  options.include_directories.emplace_back(text);
-  return {};
-}
-
-Status set_include_file(Options& options, std::string_view text) {
-  options.include_files.emplace_back(text);
-  return {};
-}
-
 Status set_debug_directories(Options& options, std::string_view text) {
   for (const std::string_view directory : split(text, ':'))
     if (!directory.empty()) options.debug_directories.emplace_back(directory);
-  return {};
-}
-
-Status set_traceable_functions(Options& options, std::string_view text) {
-  options.traceable_functions = text;
   return {};
 }
 
@@ -177,10 +164,11 @@ constexpr OptionRow kRows[] = {
     {'l', "list", "", "list the probes that match a pattern, or those of a program; with -v their arguments",
      set_mode<Mode::kList>},
     {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
-    {'c', "cmd", "COMMAND", "start this command when all is attached, and end when it ends", set_command},
+    {'c', "cmd", "COMMAND", "start this command when all is attached, and end when it ends",
+     set_text<&Options::command>},
     {0, "follow", "", "with -p or -c: trace this process and those it starts, and end when all have ended",
      set_flag<&Options::follow>},
-    {'o', "output", "FILE", "write the output to this file", set_output},
+    {'o', "output", "FILE", "write the output to this file", set_text<&Options::output_file>},
     {'f', "format", "FORMAT",
      "text (default); json; trace: spans for chrome://tracing and Perfetto; folded or flame: maps keyed by stacks, as "
      "lines or as a flame graph (SVG)",
@@ -193,12 +181,14 @@ constexpr OptionRow kRows[] = {
     {'k', "warnings", "", "say where in the script a kernel helper failed", set_flag<&Options::warn_helper_errors>},
     {0, "no-warnings", "", "show errors about the program, but no warnings", set_flag<&Options::no_warnings>},
     {0, "unsafe", "", "allow system(), signal() and others that change the machine", set_flag<&Options::unsafe>},
-    {'I', "", "DIRECTORY", "look for headers that are included in this directory, too", set_include_directory},
-    {0, "include", "FILE", "include this header before the first line of the program", set_include_file},
+    {'I', "", "DIRECTORY", "look for headers that are included in this directory, too",
+     add_text<&Options::include_directories>},
+    {0, "include", "FILE", "include this header before the first line of the program",
+     add_text<&Options::include_files>},
     {0, "debuginfo", "DIRECTORIES", "look for separate debug files below these directories, too (colon-separated)",
      set_debug_directories},
     {0, "traceable-functions", "FILE", "take the kernel functions that may be traced from this file, one a line",
-     set_traceable_functions},
+     set_text<&Options::traceable_functions>},
     {0, "dwarf-pid", "PID",
      "read what unwinding this process' stacks takes before tracing begins; others' is read when they come",
      set_unwound_pid},
