@@ -1,6 +1,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +11,11 @@ namespace espy {
 void OwnedFd::reset() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
+}
+
+bool is_file(const std::string& path) {
+  struct stat status = {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 Result<std::string> read_file(const std::string& path) {

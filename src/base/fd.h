@@ -29,6 +29,9 @@ class OwnedFd {
   int fd_ = -1;
 };
 
+// Whether the path leads to a file, not to a directory or a device.
+bool is_file(const std::string& path);
+
 // The whole content of a file, also of one in /proc or /sys whose size reads as 0.
 Result<std::string> read_file(const std::string& path);
 

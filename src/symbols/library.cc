@@ -25,11 +25,6 @@
 namespace espy::symbols {
 namespace {
 
-bool is_file(const std::string& path) {
-  struct stat status = {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-}
-
 // Does `file`, say libssl.so.3 or libc-2.31.so, go by the name of `wanted`: itself, `libssl.so`, `libssl` or `ssl`?
 bool is_called(std::string_view file, std::string_view wanted) {
   if (file == wanted) return true;

@@ -1,7 +1,6 @@
 #include "symbols/needed.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,11 +14,6 @@
 
 namespace espy::symbols {
 namespace {
-
-bool is_file(const std::string& path) {
-  struct stat status = {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-}
 
 std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
