@@ -49,10 +49,8 @@ void handle_printf(EventView& event) { event.session().sink().text("printf", eve
 void message(EventView& event, std::string_view kind, std::string_view text) {
   const source::Sources& sources = event.session().sources();
   const source::Span span = event.schema().span;
-  const source::Place begin = sources.place(span.source, span.begin);
-  const source::Place end = sources.place(span.source, span.end);
-  event.session().sink().message(kind, text, sources[span.source].name, begin.line, begin.column,
-                                 end.line == begin.line ? end.column : begin.column);
+  const source::Extent at = sources.extent(span);
+  event.session().sink().message(kind, text, at.source, at.line, at.begin_column, at.end_column);
   if (span.expansion.valid()) event.session().sink().explain(source::expansion_chain(span, sources));
 }
 

@@ -132,13 +132,12 @@ std::string helper_message(std::string_view helper, int64_t code) {
 void show_helper_error(EventView& event) {
   const source::Sources& sources = event.session().sources();
   const source::Span span = event.schema().span;
-  const source::Place begin = sources.place(span.source, span.begin);
-  const source::Place end = sources.place(span.source, span.end);
+  const source::Extent at = sources.extent(span);
   const std::string& helper = event.schema().literals[0];
   const std::string message = helper_message(helper, event.integer(0));
   const std::string excerpt = source::excerpt(span, sources);
-  event.session().sink().helper_error({helper, event.integer(0), message, sources[span.source].name, begin.line,
-                                       begin.column, end.line == begin.line ? end.column : begin.column, excerpt});
+  event.session().sink().helper_error(
+      {helper, event.integer(0), message, at.source, at.line, at.begin_column, at.end_column, excerpt});
 }
 
 Ring make_ring(load::Machine& machine, const program::Program& program) {

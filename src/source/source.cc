@@ -34,6 +34,12 @@ Place Sources::place(SourceId source, uint32_t offset) const {
   return Place{line, offset - starts[line - 1] + 1};
 }
 
+Extent Sources::extent(Span span) const {
+  const Place begin = place(span.source, span.begin);
+  const Place end = place(span.source, span.end);
+  return {sources_[span.source].name, begin.line, begin.column, end.line == begin.line ? end.column : begin.column};
+}
+
 std::string_view Sources::line(SourceId source, uint32_t line) const {
   const Source& s = sources_[source];
   CHECK(line >= 1 && line <= s.line_starts.size());

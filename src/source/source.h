@@ -43,6 +43,14 @@ struct Place {
   uint32_t column = 0;
 };
 
+// A span as a program wants to be told of it. One over several lines ends where it begins.
+struct Extent {
+  std::string_view source;  // its name
+  uint32_t line = 0;
+  uint32_t begin_column = 0;
+  uint32_t end_column = 0;  // behind its last byte
+};
+
 // One macro call: text inside the macro's body with this expansion was asked for at `call`.
 struct Expansion {
   std::string macro;
@@ -59,6 +67,7 @@ class Sources {
   const Expansion& operator[](ExpansionId id) const { return expansions_[id]; }
   std::string_view text(Span span) const;
   Place place(SourceId source, uint32_t offset) const;
+  Extent extent(Span span) const;
   // The text of 1-based `line`, without its newline (\n or \r\n).
   std::string_view line(SourceId source, uint32_t line) const;
 
