@@ -49,21 +49,26 @@ bool can_create_map(uint32_t type, uint32_t key_size, uint32_t value_size, uint3
   return OwnedFd(static_cast<int>(bpf(Command::kMapCreate, attr))).valid();
 }
 
+// What the kernel says to a link of this type for a program that does nothing.
+long try_link(uint32_t attach_type, LinkCreateAttr attr) {
+  const BpfInsn code[] = {mov(0, 0), kExit};
+  const OwnedFd program = try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE, .expected_attach_type = attach_type});
+  if (!program.valid()) return -EINVAL;
+  attr.prog_fd = static_cast<uint32_t>(program.get());
+  attr.attach_type = attach_type;
+  return bpf(Command::kLinkCreate, attr);
+}
+
 // A link of this type over nothing: where the kernel knows the type it gets as far as the path, a directory, and says
 // EBADF.
 bool has_uprobe_link(uint32_t attach_type) {
-  const BpfInsn code[] = {mov(0, 0), kExit};
-  const OwnedFd program = try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE, .expected_attach_type = attach_type});
-  if (!program.valid()) return false;
   const uint64_t offset = 0;
   LinkCreateAttr attr;
-  attr.prog_fd = static_cast<uint32_t>(program.get());
-  attr.attach_type = attach_type;
   attr.uprobe_multi = {};
   attr.uprobe_multi.path = address_of("/");
   attr.uprobe_multi.offsets = address_of(&offset);
   attr.uprobe_multi.count = 1;
-  return bpf(Command::kLinkCreate, attr) == -EBADF;
+  return try_link(attach_type, attr) == -EBADF;
 }
 
 // Beside a map whose elements are made when they are needed: before Linux 6.1 a program that sleeps may not use such.
@@ -91,18 +96,13 @@ bool has_sleeping_uprobe() {
 
 // The same for kprobes: no functions at all is EINVAL, no CONFIG_FPROBE is EOPNOTSUPP.
 bool has_kprobe_link(uint32_t attach_type) {
-  const BpfInsn code[] = {mov(0, 0), kExit};
-  const OwnedFd program = try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE, .expected_attach_type = attach_type});
-  if (!program.valid()) return false;
   const char* symbol = "espy_no_such_function";
   const uint64_t symbols[] = {address_of(symbol)};
   LinkCreateAttr attr;
-  attr.prog_fd = static_cast<uint32_t>(program.get());
-  attr.attach_type = attach_type;
   attr.kprobe_multi = {};
   attr.kprobe_multi.count = 1;
   attr.kprobe_multi.syms = address_of(symbols);
-  const long result = bpf(Command::kLinkCreate, attr);
+  const long result = try_link(attach_type, attr);
   return result == -ESRCH || result == -ENOENT;
 }
 
