@@ -97,22 +97,6 @@ class Step {
   }
   ValueId value_of(ValueId variable) { return ir().load(8, variable); }
 
-  // Repeats `body` at most `times`, until it jumps to the block it is given.
-  void repeat(int64_t times, const std::function<void(BlockId done)>& body) {
-    const BlockId head = ir().add_block("again");
-    const BlockId done = ir().add_block("done");
-    const ValueId counter = ir().add_block_parameter(head);
-    const ValueId zero = constant(0);
-    ir().jump(head, {zero});
-    ir().enter(head);
-    body(done);
-    const ValueId next = ir().binary(Op::k_add, counter, 1);
-    const BlockId more = ir().add_block();
-    ir().branch(Condition::ult, next, times, more, done);
-    ir().enter(more);
-    ir().jump(head, {next});
-    ir().enter(done);
-  }
   void leave_loop_if(Condition condition, ValueId a, ValueId b, BlockId done) {
     const BlockId on = ir().add_block();
     ir().branch(condition, a, b, done, on);
@@ -206,7 +190,7 @@ class Step {
     const ValueId area = variable("area", constant(0));
     const ValueId tag = ir().binary(Op::k_and, value_of(entry), 3);
     when(Condition::eq, tag, constant(kNodeTag), [&] {
-      repeat(kLevels, [&](BlockId done) {
+      ir().count_up(kLevels, [&](ValueId, BlockId done) {
         const ValueId node = value_of(entry);
         const ValueId type = ir().binary(Op::k_and, ir().binary(Op::k_shr, node, 3), 15);
         const ValueId result =
@@ -319,7 +303,7 @@ class Step {
         const ValueId rows = cell(ir().binary(Op::k_add, page, ir().load(4, map_, UnwindMap::kFile + 4)));
         const ValueId low = variable("low", ir().unary(Op::k_zext32, rows));
         const ValueId high = variable("high", ir().binary(Op::k_shr, rows, 32));
-        repeat(kMost, [&](BlockId done) {
+        ir().count_up(kMost, [&](ValueId, BlockId done) {
           leave_loop_if(Condition::uge, value_of(low), value_of(high), done);
           const ValueId sum = ir().binary(Op::k_add, value_of(low), value_of(high));
           const ValueId middle = ir().binary(Op::k_shr, ir().binary(Op::k_add, sum, 1), 1);

@@ -118,4 +118,19 @@ void Builder::may_goto(BlockId go_on, BlockId spent) {
 
 void Builder::ret(ValueId value) { add({.op = Op::k_ret, .operands = {value}}); }
 
+void Builder::count_up(int64_t times, const std::function<void(ValueId index, BlockId done)>& body) {
+  const BlockId head = add_block("each");
+  const BlockId done = add_block("done");
+  const ValueId index = add_block_parameter(head);
+  jump(head, {constant(0)});
+  enter(head);
+  body(index, done);
+  const ValueId next = binary(Op::k_add, index, 1);
+  const BlockId again = add_block();
+  branch(Condition::ult, next, times, again, done);
+  enter(again);
+  jump(head, {next});
+  enter(done);
+}
+
 }  // namespace espy::ir

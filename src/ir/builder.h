@@ -1,6 +1,7 @@
 // Writes a function of IR, an instruction at a time, at the end of a current block.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 
@@ -56,6 +57,9 @@ class Builder {
   }
   void may_goto(BlockId go_on, BlockId spent);
   void ret(ValueId value);
+  // for (index = 0; index < times; ++index), `times` at least 1, with a bound that the verifier counts. The body leaves
+  // the loop by a jump to `done`, and what follows comes there.
+  void count_up(int64_t times, const std::function<void(ValueId index, BlockId done)>& body);
   void ret(int64_t value) { ret(constant(value)); }
 
   ValueId add(Instruction instruction);

@@ -101,7 +101,7 @@ ValueId UnitLowering::equal_bytes(ValueId left, ValueId right, uint32_t size_byt
   const ir::SlotId result = new_slot("equal");
   write_slot(result, ir().constant(0));
   const BlockId differ = ir().add_block("differ");
-  count_up(size_bytes / width, [&](ValueId index) {
+  ir().count_up(size_bytes / width, [&](ValueId index, BlockId) {
     const ValueId at = width == 1 ? index : ir().binary(Op::k_mul, index, ir().constant(width));
     const ValueId a = ir().load(static_cast<uint8_t>(width), ir().binary(Op::k_add, left, at));
     const ValueId b = ir().load(static_cast<uint8_t>(width), ir().binary(Op::k_add, right, at));

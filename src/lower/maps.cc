@@ -228,7 +228,7 @@ ValueId UnitLowering::remove(const MapElement& element) {
   if (map.storage == Storage::kGlobal) {
     clear(scalar_slot(map));
   } else {
-    count_up(shared_.program.cpu_count, [&](ValueId at_cpu) { clear(scalar_slot(map, at_cpu)); });
+    ir().count_up(shared_.program.cpu_count, [&](ValueId at_cpu, BlockId) { clear(scalar_slot(map, at_cpu)); });
   }
   return read_slot(was);
 }
@@ -254,7 +254,7 @@ ValueId UnitLowering::length(ScriptMapId id) {
 
 void UnitLowering::for_each_cpu(const MapElement& element, const std::function<void(ValueId)>& body) {
   const program::ScriptMap map = script_map(element.map);
-  count_up(shared_.program.cpu_count, [&](ValueId at_cpu) {
+  ir().count_up(shared_.program.cpu_count, [&](ValueId at_cpu, BlockId) {
     if (!element.key.valid()) return body(offset(scalar_slot(map, at_cpu), 8));
     const ValueId address = ir().call(Helper::map_lookup_percpu_elem, {ir().map(map.map), element.key, at_cpu});
     when(Condition::ne, address, ir().constant(0), [&] { body(address); });
@@ -270,7 +270,7 @@ void UnitLowering::merge_words(ValueId destination, ValueId source, uint32_t wor
     for (uint32_t i = 0; i < words; ++i) add(destination, source, i * 8);
     return;
   }
-  count_up(words, [&](ValueId index) {
+  ir().count_up(words, [&](ValueId index, BlockId) {
     const ValueId at = ir().binary(Op::k_shl, index, 3);
     add(ir().binary(Op::k_add, destination, at), ir().binary(Op::k_add, source, at), 0);
   });
@@ -300,7 +300,7 @@ void UnitLowering::merge_extreme(bool is_max, bool is_signed, ValueId destinatio
 void UnitLowering::merge_tseries(TypeId type, ValueId destination, ValueId source) {
   const types::TseriesParams params = types().tseries_params(type);
   const bool is_signed = types()[type].is_signed;
-  count_up(static_cast<uint32_t>(params.intervals), [&](ValueId index) {
+  ir().count_up(static_cast<uint32_t>(params.intervals), [&](ValueId index, BlockId) {
     const ValueId at = ir().binary(Op::k_mul, index, ir().constant(24));
     const ValueId to = ir().binary(Op::k_add, destination, at);
     const ValueId from = ir().binary(Op::k_add, source, at);

@@ -214,20 +214,4 @@ Operand UnitLowering::convert(Operand operand, TypeId to) {
   return operand;
 }
 
-void UnitLowering::count_up(uint32_t count, const std::function<void(ValueId)>& body) {
-  const BlockId head = ir().add_block("each");
-  const BlockId done = ir().add_block("done");
-  const ValueId index = ir().add_block_parameter(head);
-  const ValueId zero_value = ir().constant(0);
-  ir().jump(head, {zero_value});
-  ir().enter(head);
-  body(index);
-  const ValueId next = ir().binary(Op::k_add, index, 1);
-  const BlockId again = ir().add_block();
-  ir().branch(Condition::ult, next, count, again, done);
-  ir().enter(again);
-  ir().jump(head, {next});
-  ir().enter(done);
-}
-
 }  // namespace espy::lower

@@ -277,8 +277,6 @@ class UnitLowering : public Lowering {
   Operand convert_members(Operand operand, TypeId to);
   void copy_string(ValueId destination, Operand operand, uint32_t capacity_bytes);
   ValueId zeros(uint32_t size_bytes) { return constant_bytes(std::string(size_bytes, '\0')); }
-  // for (i = 0; i < count; ++i) body(i), with a bound that the verifier counts.
-  void count_up(uint32_t count, const std::function<void(ValueId)>& body);
 
   // ---- maps.cc
   const program::ScriptMap& script_map(ScriptMapId id) { return shared_.program.script_maps[id]; }
