@@ -111,17 +111,23 @@ void Parser::map_declaration() {
   ast_.map_declarations.push_back(std::move(out));
 }
 
+// Up to the closing parenthesis; false where there is none.
+template <class T>
+bool Parser::parameters(std::vector<T>& out, std::optional<T> (Parser::*one)()) {
+  while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
+    if (auto parameter = (this->*one)()) out.push_back(std::move(*parameter));
+    if (!stream_.ok() || !stream_.accept(TokenKind::kComma)) break;
+  }
+  return stream_.expect(TokenKind::kRightParen, "after the parameters");
+}
+
 // macro name($a, @b, c = 1) { ... }
 void Parser::macro() {
   const uint32_t begin = stream_.advance().begin;
   const Token name = stream_.advance();
   Macro out{.name = std::string(stream_.text(name)), .name_span = stream_.span(name)};
   if (!stream_.expect(TokenKind::kLeftParen, "after the name of the macro")) return;
-  while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
-    if (auto parameter = macro_parameter()) out.parameters.push_back(std::move(*parameter));
-    if (!stream_.ok() || !stream_.accept(TokenKind::kComma)) break;
-  }
-  if (!stream_.expect(TokenKind::kRightParen, "after the parameters")) return;
+  if (!parameters(out.parameters, &Parser::macro_parameter)) return;
   out.body = block();
   out.span = stream_.span_from(begin);
   ast_.macros.push_back(std::move(out));
@@ -148,11 +154,7 @@ void Parser::function() {
   const Token name = stream_.advance();
   Function out{.name = std::string(stream_.text(name)), .name_span = stream_.span(name)};
   if (!stream_.expect(TokenKind::kLeftParen, "after the name of the function")) return;
-  while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
-    if (auto parameter = function_parameter()) out.parameters.push_back(std::move(*parameter));
-    if (!stream_.ok() || !stream_.accept(TokenKind::kComma)) break;
-  }
-  if (!stream_.expect(TokenKind::kRightParen, "after the parameters")) return;
+  if (!parameters(out.parameters, &Parser::function_parameter)) return;
   if (!stream_.expect(TokenKind::kColon, "and the type of the result", "`: void` if there is none")) return;
   out.result = type_name();
   out.body = statement_block();

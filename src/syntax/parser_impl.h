@@ -39,6 +39,8 @@ class Parser {
   void config_entry();
   void import();
   void map_declaration();
+  template <class T>
+  bool parameters(std::vector<T>& out, std::optional<T> (Parser::*one)());
   void macro();
   std::optional<Macro::Parameter> macro_parameter();
   void function();
