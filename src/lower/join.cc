@@ -49,6 +49,9 @@ class Grouping {
     for (const Unit& unit : shared_.checked.units)
       if (is_at(unit, CallEdge::kEntry)) find_exit(unit);
     for (const Unit& unit : shared_.checked.units)
+      if (unit.context.deepest_nesting != 0 && is_at(unit, CallEdge::kReturn) && !in_session_.contains(&unit))
+        add_session({&unit}, 0);
+    for (const Unit& unit : shared_.checked.units)
       if (unit.action != nullptr && !in_session_.contains(&unit)) add(unit);
     return std::move(groups_);
   }
@@ -60,10 +63,14 @@ class Grouping {
              are_edges_of_same_calls(shared_, entry, unit);
     });
     if (exit == shared_.checked.units.end()) return;
+    add_session({&entry, &*exit}, distance_at(entry, *exit, 0));
+  }
+
+  void add_session(const std::vector<const Unit*>& units, int64_t cookie_distance) {
     const auto is_return = shared_.kernel.kfunc_id("bpf_session_is_return");
     if (!is_return) return;
-    in_session_.insert({&entry, &*exit});
-    groups_.push_back({Group::Kind::kSession, {&entry, &*exit}, *is_return, distance_at(entry, *exit, 0)});
+    in_session_.insert(units.begin(), units.end());
+    groups_.push_back({Group::Kind::kSession, units, *is_return, cookie_distance});
   }
 
   void add(const Unit& unit) {

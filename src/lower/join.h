@@ -12,6 +12,10 @@
 // bpf_session_is_return(), tells it at which. Whoever looks at the probes sees as many as before; they have the same
 // program.
 //
+// Of a thread the kernel keeps 64 calls whose return is to be seen, and tells nobody of others. In a session the entry
+// sees how many there are, and counts what will be missed: so a uretprobe by itself is a session, too, whose entry does
+// nothing else.
+//
 // A session gives both edges the same cookie, the entry's probe. Both units probe the very same places in the same
 // order, so the return's probe is a constant distance away.
 //
@@ -32,7 +36,7 @@ namespace espy::lower {
 struct Group {
   enum class Kind : uint8_t { kSingle, kSession, kByNumber };
   Kind kind = Kind::kSingle;
-  std::vector<const check::Unit*> units;  // kSession: entry and return
+  std::vector<const check::Unit*> units;  // kSession: entry and return, or return alone
   uint32_t is_return_id = 0;              // kSession: BTF id of bpf_session_is_return()
   int64_t cookie_distance = 0;            // kSession: from the cookie to the index of the return's probe
 };
@@ -40,8 +44,8 @@ struct Group {
 // All units with an action, in their order. `apart`: each by itself.
 std::vector<Group> group_units(const Shared& shared, bool apart);
 
-// One main function of the parts, which are main functions, one for each unit. What parts by number have in common is
-// their first slot, the number.
+// One main function of the parts, which are main functions, one for each unit; of a session always two. What parts by
+// number have in common is their first slot, the number.
 ir::Function join(const Group& group, std::vector<ir::Function> parts);
 
 }  // namespace espy::lower

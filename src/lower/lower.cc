@@ -28,10 +28,16 @@ void add_group(Shared& shared, const Group& group) {
     shared.program.programs[id].expected_attach_type = group.units.front()->context.session_attach_type;
   ir::Unit out{id, {shared.module.functions.add({})}};
   std::vector<ir::Function> parts;
+  const bool is_session = group.kind == Group::Kind::kSession;
+  const uint32_t deepest_nesting = is_session ? group.units.back()->context.deepest_nesting : 0;
+  if (is_session && group.units.size() == 1)
+    parts.push_back(
+        UnitLowering(shared, *group.units.front(), out, {.deepest_nesting = deepest_nesting}).lower_entry_alone());
   for (const check::Unit* unit : group.units) {
     for (const program::ProbeId probe : unit->probes) shared.program.probes[probe].program = id;
     Part part{.shares_number = group.kind == Group::Kind::kByNumber, .knows_number = !parts.empty()};
     if (unit->context.edge == spec::CallEdge::kReturn) part.cookie_distance = group.cookie_distance;
+    if (unit->context.edge == spec::CallEdge::kEntry) part.deepest_nesting = deepest_nesting;
     parts.push_back(UnitLowering(shared, *unit, out, part).lower());
   }
   shared.module.functions[out.functions.front()] = join(group, std::move(parts));

@@ -104,7 +104,40 @@ void UnitLowering::lower_entry() {
   if (main_unit_.context.dispatch == spec::ProbeContext::Dispatch::kNumber) dispatch_by_number();
   if (!main_unit_.context.runs_after_exit) leave_after_exit();
   if (main_unit_.context.is_limited_to_pid) skip_other_processes(ir(), shared_);
+  if (part_.deepest_nesting != 0) count_deep_nesting();
   count_hit(1);
+}
+
+// What the kernel does not see when it returns is missed: it keeps a list of the calls of each thread that are to
+// return, and no more than so many (kernel/events/uprobes.c, prepare_uretprobe).
+void UnitLowering::count_deep_nesting() {
+  const TypeId list = kernel().find_struct(types(), "uprobe_task");
+  if (!list.valid()) return;
+  kernel().complete(types(), list);
+  if (!types::find_member(types(), list, "depth")) return;
+  const BlockId lost = ir().add_block("nested_too_deep");
+  const BlockId on = ir().add_block("nested");
+  ir().branch(Condition::uge, current_task_field({"utask", "depth"}), part_.deepest_nesting, lost, on);
+  ir().enter(lost);
+  count_loss(
+      program::LossKind::kMissed,
+      fmt::format("calls nested deeper than {} in a thread returned unseen by the kernel", part_.deepest_nesting));
+  ir().jump(on);
+  ir().enter(on);
+}
+
+ir::Function UnitLowering::lower_entry_alone() {
+  main_id_ = function_id_ = into_.functions.front();
+  begin_body(main_id_, shared_.program.programs[into_.program].name, 1, false);
+  ir::Builder builder(function());
+  builder_ = &builder;
+  builder.enter(builder.add_block("entry"));
+  leave_after_exit();
+  if (main_unit_.context.is_limited_to_pid) skip_other_processes(ir(), shared_);
+  count_deep_nesting();
+  builder.ret(0);
+  builder_ = nullptr;
+  return std::move(function());
 }
 
 // What fires counts, also where the predicate is false. Each CPU has its words, so only a thread that may be preempted

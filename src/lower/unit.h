@@ -38,9 +38,10 @@ using types::Kind;
 
 // What a unit is of a program that serves several.
 struct Part {
-  int64_t cookie_distance = 0;  // from the attach cookie to the index of the probe
-  bool shares_number = false;   // with kNumber: the number is in the first slot, which all parts have in common ...
-  bool knows_number = false;    // ... and a part before this one has put it there
+  int64_t cookie_distance = 0;   // from the attach cookie to the index of the probe
+  bool shares_number = false;    // with kNumber: the number is in the first slot, which all parts have in common ...
+  bool knows_number = false;     // ... and a part before this one has put it there
+  uint32_t deepest_nesting = 0;  // of calls whose returns are asked for, too: of others' entries a loss is counted
 };
 
 class UnitLowering : public Lowering {
@@ -49,6 +50,8 @@ class UnitLowering : public Lowering {
   UnitLowering(Shared& shared, const check::Unit& unit, ir::Unit& into, Part part = {});
   // The main function, or this part of it.
   ir::Function lower();
+  // The part for the entry of a session that has no action there.
+  ir::Function lower_entry_alone();
 
   ir::Builder& ir() override { return *builder_; }
   types::Types& types() override { return shared_.types; }
@@ -133,6 +136,7 @@ class UnitLowering : public Lowering {
   void dispatch_by_number();
   ValueId number_of_event();
   void leave_after_exit();
+  void count_deep_nesting();
   void skip_compat_tasks();
   void count_hit(int64_t change);
   void lower_predicate();

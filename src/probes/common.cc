@@ -155,6 +155,7 @@ std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, cons
   std::vector<program::ProbeId> out;
   for (const program::ProbeId id : request.probes)
     if (request.program.probes[id].provider == provider.name) out.push_back(id);
+  if (out.empty()) out.assign(request.probes.begin(), request.probes.end());
   return out;
 }
 

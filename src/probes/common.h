@@ -72,8 +72,8 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
 Status attach_uprobes(const spec::AttachRequest& request, load::Edges edges);
 constexpr uint32_t kAttachUprobeSession = 57;  // BPF_TRACE_UPROBE_SESSION
 
-// Those of the request's probes that are of this type. A session's program serves two: the kernel is told of the
-// entries, and gives their cookies to the returns, too.
+// Those of the request's probes that are of this type, if there are any, else all. A session's program may serve two:
+// the kernel is told of the entries, and gives their cookies to the returns, too.
 std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, const spec::Provider& provider);
 
 // The threads that a process has now.

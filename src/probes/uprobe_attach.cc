@@ -25,6 +25,7 @@ struct InFile {
 };
 
 constexpr uint32_t kAttachUprobeMulti = 48;  // BPF_TRACE_UPROBE_MULTI
+constexpr uint32_t kMaxUretprobeDepth = 64;  // MAX_URETPROBE_DEPTH
 constexpr int kNotSupported = 524;           // ENOTSUPP, which the kernel returns but does not publish
 
 load::UprobeMulti part_of(const load::UprobeMulti& whole, size_t begin, size_t end) {
@@ -141,6 +142,7 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
   out.context_type = context_pointer(request, "pt_regs");
   if (request.share.starts_with("multi/")) {
     out.expected_attach_type = kAttachUprobeMulti;
+    if (is_return) out.deepest_nesting = kMaxUretprobeDepth;
     if (request.kernel.has(kernel::Feature::kUprobeSession)) out.session_attach_type = kAttachUprobeSession;
     if (request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
   }

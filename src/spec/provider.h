@@ -77,6 +77,7 @@ struct ProbeContext {
   std::string attach_btf_module;        // whose id that is; "" for vmlinux
   uint32_t attach_program = 0;          // not 0: it is of the BPF program with this id
   uint32_t session_attach_type = 0;     // not 0: by it the kernel fires one program for both edges of the calls
+  uint32_t deepest_nesting = 0;         // not 0: of calls that are nested deeper in a thread no return is seen
   bool may_sleep = false;               // its programs run where the kernel lets them wait for a page
   bool is_preemptible = false;          // two threads may interleave on one CPU: aggregations must be atomic
   std::vector<ContextField> args;       // args.NAME
