@@ -112,7 +112,9 @@ class DefineParser {
     }
     const source::Span direct = ast_.exprs[id].span;
     const ExprId value = parse_body(define, paste(define, arguments));
-    pasted_.emplace(ast_.exprs[value].span.source, Pasted{&define, direct});
+    // What could not be parsed has the definition's place, and is no text that was made.
+    if (!std::holds_alternative<syntax::ErrorExpr>(ast_.exprs[value].node))
+      pasted_.emplace(ast_.exprs[value].span.source, Pasted{&define, direct});
     ast_.exprs[id].node = syntax::Block{.statements = {}, .value = value};
   }
 
