@@ -216,6 +216,8 @@ std::string cannot_unwind(Kernel& kernel, types::Types& types) {
   if (kernel.arch().name != "x86_64") return "stacks are unwound by tables on x86-64 only";
   for (const kernel::Feature feature : {kernel::Feature::kBpfLoop, kernel::Feature::kGetCurrentTaskBtf})
     if (!kernel.has(feature)) return "this kernel lacks what unwinding needs: bpf_loop (5.17)";
+  if (!kernel.has(kernel::Feature::kProbeReadKernel))
+    return "lockdown (confidentiality) forbids to read what unwinding needs of the kernel's memory";
   if (!knows_mappings(kernel, types))
     return "this kernel does not tell where it keeps mappings as espy knows it (a maple tree, since 6.1, and BTF)";
   return "";

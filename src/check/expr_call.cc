@@ -109,9 +109,14 @@ bool Analyzer::allowed_here(const spec::Builtin& builtin, Span at) {
   if (builtin.needs && !kernel().has(*builtin.needs)) {
     const auto rows = kernel::feature_rows();
     const auto row = std::ranges::find(rows, *builtin.needs, &kernel::FeatureRow::feature);
+    const std::string forbidden =
+        *builtin.needs == kernel::Feature::kProbeWriteUser
+            ? forbidden_by(kernel().lockdown(), kernel::Lockdown::kIntegrity, "`" + name + "`")
+            : "";
     error("kernel-lacks", at,
-          row == rows.end() ? "this kernel lacks what `" + name + "` needs"
-                            : fmt::format("this kernel lacks `{}`, which `{}` needs", row->name, name));
+          !forbidden.empty()  ? forbidden
+          : row == rows.end() ? "this kernel lacks what `" + name + "` needs"
+                              : fmt::format("this kernel lacks `{}`, which `{}` needs", row->name, name));
     allowed = false;
   }
   const std::string& provider = first_probe().provider;

@@ -24,6 +24,15 @@ bool shows_addresses() {
   return any != 0;
 }
 
+// As the kernel says; where it does not, as its refusals tell.
+std::string lockdown_line(kernel::Kernel& kernel) {
+  const kernel::Lockdown state = kernel.lockdown();
+  if (state != kernel::Lockdown::kUnknown) return fmt::format("{} ({})", kernel::name_of(state), kernel::kLockdownFile);
+  if (!kernel.has(kernel::Feature::kProbeReadKernel))
+    return fmt::format("confidentiality (no {}, but programs may not read kernel memory)", kernel::kLockdownFile);
+  return fmt::format("not known to be on (no {}; programs may read kernel memory)", kernel::kLockdownFile);
+}
+
 }  // namespace
 
 int show_info(const Options& options) {
@@ -36,8 +45,8 @@ int show_info(const Options& options) {
   Environment& e = *environment;
   utsname name = {};
   ::uname(&name);
-  std::string out = fmt::format("espy {}\nkernel {} {}, {} CPUs\n\n", ESPY_VERSION, name.release, name.machine,
-                                e.kernel->cpu_count());
+  std::string out = fmt::format("espy {}\nkernel {} {}, {} CPUs\nlockdown: {}\n\n", ESPY_VERSION, name.release,
+                                name.machine, e.kernel->cpu_count(), lockdown_line(*e.kernel));
   const auto add_row = [&](std::string_view feature, bool is_there, std::string_view how, std::string_view meaning) {
     out += fmt::format("  {:<24}{:<5}{:<10}{}\n", feature, is_there ? "yes" : "no", how, meaning);
   };

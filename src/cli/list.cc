@@ -10,6 +10,7 @@
 #include "check/check.h"
 #include "cli/environment.h"
 #include "cli/pipeline.h"
+#include "kernel/tracefs.h"
 #include "syntax/parser.h"
 
 namespace espy::cli {
@@ -100,10 +101,12 @@ int list_probes(const Options& options) {
     count += list_pattern(std::string(trim(pattern)), e, options);
   if (count > 0 || options.search.empty()) return EXIT_SUCCESS;
   const bool is_file_name = options.search.ends_with(".bt");
+  const bool may_be_tracepoint = options.search.starts_with('t') || options.search.find(':') == std::string::npos;
   complain({fmt::format("no probe matches `{}`", options.search), 0,
-            is_file_name         ? "there is no such file either"
-            : can_read_tracefs() ? ""
-                                 : "tracepoints cannot be looked up: only root can read /sys/kernel/tracing"});
+            is_file_name ? "there is no such file either"
+            : may_be_tracepoint && !can_read_tracefs()
+                ? "tracepoints cannot be looked up: " + kernel::why_unreadable(*e.kernel)
+                : ""});
   return EXIT_FAILURE;
 }
 

@@ -85,8 +85,15 @@ bool is_beyond_limits(std::string_view sentence) {
          sentence.find("jumps is too complex") != sentence.npos;
 }
 
+// "unknown func bpf_probe_read_kernel#113", or "program of this type cannot use helper ...". Every kernel that espy
+// runs on has these helpers, but lockdown takes them away.
+bool is_locked_down(std::string_view sentence) {
+  return sentence.find("bpf_probe_read_kernel") != sentence.npos &&
+         (sentence.find("unknown func") != sentence.npos || sentence.find("cannot use helper") != sentence.npos);
+}
+
 // A refusal by the verifier is our mistake: show where in the script it is, and the verifier's own words. But for what
-// is too much for it.
+// is too much for it, and for what is forbidden.
 void explain_refusal(const load::Refusal& refusal, const program::Program& program, const source::Sources& sources) {
   source::Span span;
   for (const program::LineInfo& line : program.programs[refusal.program].lines)
@@ -98,6 +105,10 @@ void explain_refusal(const load::Refusal& refusal, const program::Program& progr
         "the kernel refuses an action as long as this: it looks at a million instructions at most, and at "
         "8192 branches in a row",
         "make several actions of it; those of one probe run in the order of the script");
+  else if (is_locked_down(refusal.sentence))
+    diagnostics.error("lockdown", span,
+                      "the kernel's lockdown (confidentiality) forbids this: it reads memory of the kernel",
+                      "arguments, the memory of processes, stacks, counting and printing work");
   else
     diagnostics.error("verifier", span,
                       "the kernel's verifier refused what espy made of this: " +

@@ -25,6 +25,7 @@ class DirectoryKernel : public Kernel {
   uint32_t cpu_count() const override { return cpu_count_; }
   bool has(Feature feature) override;
   bool has_btf() override { return btf_.vmlinux() != nullptr; }
+  Lockdown lockdown() override { return read_lockdown(root_); }
 
   types::TypeId find_struct(types::Types& types, std::string_view tag) override;
   types::TypeId find_enum(types::Types& types, std::string_view tag) override;

@@ -37,6 +37,7 @@ constexpr FeatureRow kRows[] = {
     {Feature::kGetFuncIp, "get_func_ip", "helper", "tells the address of the probed function", "5.15"},
     {Feature::kStringKfuncs, "string_kfuncs", "types", "has string functions in BPF", "6.17"},
     {Feature::kSendSignal, "send_signal", "helper", "sends signals from BPF", "5.3"},
+    {Feature::kProbeReadKernel, "probe_read_kernel", "helper", "reads kernel memory from BPF", "5.5"},
     {Feature::kProbeWriteUser, "probe_write_user", "helper", "writes user memory from BPF", "4.8"},
     {Feature::kPerfEventHardware, "perf_event_hardware", "event", "counts hardware events", "2.6.31"},
 };

@@ -35,6 +35,7 @@ enum class Feature : uint8_t {
   kGetFuncIp,
   kStringKfuncs,
   kSendSignal,
+  kProbeReadKernel,  // what lockdown takes away
   kProbeWriteUser,
   kPerfEventHardware,
   kCount,

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "kernel/arch/arch.h"
 #include "kernel/features.h"
+#include "kernel/lockdown.h"
 #include "types/type.h"
 
 namespace espy::kernel {
@@ -68,6 +69,7 @@ class Kernel {
   virtual uint32_t cpu_count() const = 0;  // possible CPUs: the size of per-CPU values
   virtual bool has(Feature feature) = 0;   // found by trying, once
   virtual bool has_btf() = 0;
+  virtual Lockdown lockdown() { return Lockdown::kUnknown; }
 
   // Types. Found in the script's own definitions first, then vmlinux, then modules that are loaded. A found struct may
   // be incomplete; `complete` reads its members. All return an invalid id where there is nothing.

@@ -288,6 +288,12 @@ std::vector<std::string> list_tracepoints(const std::string& tracing, std::strin
   return names;
 }
 
+std::string why_unreadable(Kernel& kernel) {
+  const std::string forbidden =
+      forbidden_by(kernel.lockdown(), Lockdown::kConfidentiality, "to read /sys/kernel/tracing");
+  return forbidden.empty() ? "/sys/kernel/tracing is for root to read" : forbidden;
+}
+
 std::string find_tracing(const std::string& root) {
   for (const char* place : {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}) {
     if (exists(root + place + "/events")) return root + place;

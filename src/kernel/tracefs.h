@@ -22,4 +22,7 @@ std::vector<std::string> list_tracepoints(const std::string& tracing, std::strin
 // The directory where tracefs is mounted below `root`; "" if it is not.
 std::string find_tracing(const std::string& root);
 
+// Why a tracefs that is there shows nothing.
+std::string why_unreadable(Kernel& kernel);
+
 }  // namespace espy::kernel

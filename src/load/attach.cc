@@ -15,6 +15,7 @@
 #include <iterator>
 
 #include "base/strings.h"
+#include "kernel/lockdown.h"
 #include "load/linux.h"
 
 namespace espy::load {
@@ -207,7 +208,13 @@ Status LinuxMachine::attach_kprobe(ProgramId program, const Kprobe& probe, uint6
   event.config = probe.is_return ? 1 : 0;
   event.path = probe.function;
   event.config2 = probe.function.empty() ? probe.address : probe.offset;
-  return attach_perf_event(program, event, cookie);
+  const Status status = attach_perf_event(program, event, cookie);
+  if (status || status.error().code != EPERM) return status;
+  const std::string forbidden =
+      kernel::forbidden_by(kernel::read_lockdown(""), kernel::Lockdown::kConfidentiality, "kprobes there");
+  if (forbidden.empty()) return status;
+  return fail(forbidden, EPERM,
+              "`fentry` and `fexit` may be used, and kprobe_multi (Linux 5.18) where espy --info has it");
 }
 
 Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) {

@@ -210,6 +210,7 @@ bool LinuxMachine::try_feature(Feature feature) {
     case Feature::kTaskStorage: return try_helper(BPF_FUNC_task_storage_get, kRawTp);
     case Feature::kGetFuncIp: return try_helper(BPF_FUNC_get_func_ip, BPF_PROG_TYPE_KPROBE);
     case Feature::kSendSignal: return try_helper(BPF_FUNC_send_signal, kRawTp);
+    case Feature::kProbeReadKernel: return try_helper(BPF_FUNC_probe_read_kernel, kRawTp);
     case Feature::kProbeWriteUser: return try_helper(BPF_FUNC_probe_write_user, kRawTp);
     case Feature::kPerfEventHardware: return has_hardware_counters();
     case Feature::kFentry: {

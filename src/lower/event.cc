@@ -57,13 +57,14 @@ UnitLowering::PlannedField UnitLowering::plan_field(const EventArgument& argumen
   return planned;
 }
 
-// The text of `str(p)` and its like, in our memory. What is behind a long one's end is not looked at.
+// The text of `str(p)` and its like, in our memory. What is behind a long one's end is not looked at, but under
+// lockdown, where it is copied whole.
 Operand UnitLowering::written_before(ExprId expr) {
   const TypeId result = type(expr);
   const types::Type layout = types()[result];
   const bool is_buffer = layout.kind == Kind::kBuffer;
   const ValueId address = memory(layout.size_bytes, "text");
-  if (layout.size_bytes <= kInlineBytes) zero(address, layout.size_bytes);
+  if (layout.size_bytes <= kInlineBytes || !may_copy_from_kernel()) zero(address, layout.size_bytes);
   const ValueId length = write_bytes(expr, offset(address, is_buffer ? 4 : 0), layout.count);
   if (is_buffer) ir().store(4, address, length);
   return {result, address, true, AddressSpace::kBpf, length};
@@ -130,7 +131,7 @@ ValueId UnitLowering::write_tail(const PlannedField& planned, ValueId record, Va
     return bounded(read_string(destination, type.count, planned.operand.value, planned.operand.space, false), limit);
   const Operand whole = in_our_memory(planned.operand);
   const ValueId size = bounded(ir().load(4, whole.value), limit);
-  read_dynamic(destination, size, limit, offset(whole.value, 4), AddressSpace::kKernel);
+  read_dynamic(destination, size, limit, offset(whole.value, 4), AddressSpace::kBpf);
   return size;
 }
 

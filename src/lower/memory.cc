@@ -57,8 +57,8 @@ uint32_t UnitLowering::alignment_of(ValueId address) {
 
 void UnitLowering::zero(ValueId address, uint32_t size_bytes) {
   if (size_bytes > kInlineMoveBytes) {
-    // Nothing can be read at NULL, and the helper zeroes what it cannot read.
-    ir().call(Helper::probe_read_kernel, {address, ir().constant(size_bytes), ir().constant(0)});
+    // No process has memory at the last address, and the helper zeroes what it cannot read.
+    ir().call(Helper::probe_read_user, {address, ir().constant(size_bytes), ir().constant(-1)});
     return;
   }
   const uint32_t align = alignment_of(address);
@@ -75,12 +75,13 @@ void UnitLowering::zero(ValueId address, uint32_t size_bytes) {
 void UnitLowering::copy(ValueId destination, ValueId source, uint32_t size_bytes) {
   if (size_bytes == 0) return;
   if (size_bytes > kInlineMoveBytes) {
+    if (!may_copy_from_kernel()) return copy_in_pieces(destination, source, size_bytes);
     ir().call(Helper::probe_read_kernel, {destination, ir().constant(size_bytes), source});
     return;
   }
   const uint32_t align = std::min(alignment_of(destination), alignment_of(source));
   if (align == 8) return ir().copy(destination, source, size_bytes);
-  if (size_bytes > 64) {
+  if (size_bytes > 64 && may_copy_from_kernel()) {
     ir().call(Helper::probe_read_kernel, {destination, ir().constant(size_bytes), source});
     return;
   }
@@ -89,6 +90,38 @@ void UnitLowering::copy(ValueId destination, ValueId source, uint32_t size_bytes
     ir().store(static_cast<uint8_t>(width), destination, ir().load(static_cast<uint8_t>(width), source, at), at);
     at += width;
   }
+}
+
+void UnitLowering::copy_in_pieces(ValueId destination, ValueId source, uint32_t size_bytes) {
+  for (uint32_t at = 0; at < size_bytes; at += kInlineMoveBytes)
+    copy(offset(destination, at), offset(source, at), std::min(kInlineMoveBytes, size_bytes - at));
+}
+
+// Texts have zeros behind their end, so their length is the number of bytes that are none. Without branches: else the
+// verifier would walk on from each end there may be.
+ValueId UnitLowering::copy_text(ValueId destination, ValueId source, uint32_t capacity_bytes) {
+  constexpr int64_t kLowBits = 0x7f7f7f7f7f7f7f7f, kOnes = 0x0101010101010101;
+  // What is so small may lie on the stack, at any place behind another text.
+  if (capacity_bytes > kStackObjectBytes)
+    copy(destination, source, capacity_bytes);
+  else
+    for (uint32_t at = 0; at < capacity_bytes; ++at) ir().store(1, destination, ir().load(1, source, at), at);
+  const ir::SlotId length = new_slot("length");
+  write_slot(length, ir().constant(0));
+  const auto count_in = [&](ValueId address, uint8_t width) {
+    const ValueId word = ir().load(width, address);
+    const ValueId carried = ir().binary(Op::k_add, ir().binary(Op::k_and, word, kLowBits), kLowBits);
+    const ValueId tops = ir().binary(Op::k_and, ir().binary(Op::k_or, carried, word), ~kLowBits);
+    const ValueId ones = ir().binary(Op::k_mul, ir().binary(Op::k_shr, tops, 7), kOnes);  // summed in its top byte
+    write_slot(length, ir().binary(Op::k_add, read_slot(length), ir().binary(Op::k_shr, ones, 56)));
+  };
+  const uint8_t width = alignment_of(source) == 8 ? 8 : 1;
+  if (capacity_bytes >= width)
+    ir().count_up(capacity_bytes / width, [&](ValueId i, BlockId) {
+      count_in(ir().binary(Op::k_add, source, ir().binary(Op::k_mul, i, width)), width);
+    });
+  for (uint32_t at = capacity_bytes / width * width; at < capacity_bytes; ++at) count_in(offset(source, at), 1);
+  return read_slot(length);
 }
 
 ValueId UnitLowering::constant_bytes(std::string_view bytes) {

@@ -23,6 +23,7 @@ using ir::Condition;
 using ir::Helper;
 using ir::Op;
 using ir::ValueId;
+using kernel::Feature;
 
 constexpr uint32_t kMostProcesses = 65536;
 constexpr uint64_t kAlive = 1;
@@ -61,11 +62,17 @@ class Follower {
     ir_.enter(stay);
   }
 
-  // A member of the struct at `base`, of 4 or 8 bytes.
+  // A member of the struct at `base`, of 4 or 8 bytes; by a plain load where lockdown forbids to copy.
   ValueId member(ValueId base, std::string_view struct_name, std::string_view name, uint8_t size_bytes) {
     const TypeId type = shared_.kernel.find_struct(shared_.types, std::string(struct_name));
     shared_.kernel.complete(shared_.types, type);
     const auto found = types::find_member(shared_.types, type, name);
+    const auto location = shared_.kernel.btf_location(shared_.types, type);
+    if (!shared_.kernel.has(Feature::kProbeReadKernel) && shared_.kernel.has(Feature::kRdonlyCastTyped) && location) {
+      const ValueId typed =
+          ir_.kfunc(*shared_.kernel.kfunc_id("bpf_rdonly_cast"), {base, ir_.constant(location->btf_id)}, true);
+      return ir_.load(size_bytes, typed, found ? found->offset_bits / 8 : 0);
+    }
     const ValueId copy = ir_.slot(ir_.add_slot(8, 8, std::string(name)));
     const ValueId address = ir_.binary(Op::k_add, base, found ? found->offset_bits / 8 : 0);
     ir_.call(Helper::probe_read_kernel, {copy, ir_.constant(size_bytes), address});

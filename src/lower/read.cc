@@ -61,7 +61,7 @@ ValueId UnitLowering::extend(ValueId value, uint8_t size_bytes, bool is_signed) 
   }
 }
 
-// True if `struct_type` has a number, not a pointer, of just this size at this offset.
+// True if `struct_type` has a number of just this size at this offset; or a pointer, where nothing else reads one.
 bool UnitLowering::is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes) {
   const types::Type& type = types()[struct_type];
   if (type.kind != Kind::kStruct || type.is_union) return false;
@@ -70,14 +70,15 @@ bool UnitLowering::is_plain_member(TypeId struct_type, int64_t offset_bytes, uin
     const types::Type& inner = types()[member.type];
     if (member.bit_size || offset_bytes < begin || offset_bytes >= begin + inner.size_bytes) continue;
     if (inner.kind == Kind::kStruct) return is_plain_member(member.type, offset_bytes - begin, size_bytes);
-    return types::is_integer(inner) && offset_bytes == begin && inner.size_bytes == size_bytes;
+    const bool is_fit = types::is_integer(inner) || (inner.kind == Kind::kPointer && !may_copy_from_kernel());
+    return is_fit && offset_bytes == begin && inner.size_bytes == size_bytes;
   }
   return false;
 }
 
 UnitLowering::KernelRead UnitLowering::kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes) {
   const bool needs_faults = config().warn_helper_errors || config().keeps_ledger;
-  if (needs_faults || !kernel().kfunc_id("bpf_rdonly_cast")) return KernelRead::kCopy;
+  if ((needs_faults && may_copy_from_kernel()) || !kernel().kfunc_id("bpf_rdonly_cast")) return KernelRead::kCopy;
   if (kernel().has(kernel::Feature::kRdonlyCastVoid)) return KernelRead::kCast;
   if (!struct_type.valid() || !kernel().has(kernel::Feature::kRdonlyCastTyped)) return KernelRead::kCopy;
   const auto location = kernel().btf_location(types(), struct_type);
@@ -87,7 +88,11 @@ UnitLowering::KernelRead UnitLowering::kernel_read(TypeId struct_type, int64_t o
 
 ValueId UnitLowering::read_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed,
                                   AddressSpace space, TypeId struct_type) {
-  if (space == AddressSpace::kBpf) return ir().load(size_bytes, base, offset_bytes, is_signed);
+  // What an iterator's context points to has its type from there: lockdown does not forbid it.
+  const bool is_walk =
+      main_unit_.context.kind == program::ProgramKind::kIter && function().values[base].op == Op::k_context;
+  if (space == AddressSpace::kBpf || (is_walk && !may_copy_from_kernel()))
+    return ir().load(size_bytes, base, offset_bytes, is_signed);
   const bool is_far = offset_bytes < -kLargestOffset || offset_bytes > kLargestOffset;
   const KernelRead way = space == AddressSpace::kUser
                              ? KernelRead::kCopy
@@ -119,6 +124,7 @@ void UnitLowering::read(ValueId destination, uint32_t size_bytes, ValueId source
 
 void UnitLowering::read_dynamic(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source,
                                 AddressSpace space) {
+  if (space == AddressSpace::kBpf && !may_copy_from_kernel()) return copy(destination, source, most_bytes);
   const Helper helper = space == AddressSpace::kUser ? Helper::probe_read_user : Helper::probe_read_kernel;
   call_reader(helper, destination, size, most_bytes, source);
 }
@@ -160,6 +166,7 @@ ValueId UnitLowering::bring_in(ValueId destination, ValueId size, uint32_t most_
 ValueId UnitLowering::read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space,
                                   bool zero_rest) {
   if (zero_rest) zero(destination, capacity_bytes);
+  if (space == AddressSpace::kBpf && !may_copy_from_kernel()) return copy_text(destination, source, capacity_bytes);
   const Helper helper = space == AddressSpace::kUser ? Helper::probe_read_user_str : Helper::probe_read_kernel_str;
   const ValueId got = call_reader(helper, destination, ir().constant(capacity_bytes), capacity_bytes, source);
   // Gives the length with its NUL, or a negative error.
@@ -224,6 +231,11 @@ Operand UnitLowering::context_field(const spec::ContextField& field) {
     }
     case Recipe::Kind::kBehindPointer:
       return as_field(ir().load(8, context, recipe.offset_bytes), recipe.inner_offset_bytes, AddressSpace::kKernel);
+    case Recipe::Kind::kTaskRegister: {
+      const ValueId registers = ir().call(Helper::task_pt_regs, {ir().call(Helper::get_current_task_btf, {})});
+      const ValueId word = ir().load(8, registers, recipe.inner_offset_bytes);
+      return {field.type, extend(word, recipe.size_bytes, recipe.is_signed)};
+    }
     case Recipe::Kind::kUserStackWord:
       return as_field(ir().load(8, context, recipe.offset_bytes), recipe.inner_offset_bytes, AddressSpace::kUser);
     case Recipe::Kind::kConstant: return {field.type, ir().constant(recipe.displacement)};

@@ -245,6 +245,7 @@ class UnitLowering : public Lowering {
   TypeId complete(TypeId type);
 
   // ---- read.cc
+  bool may_copy_from_kernel() { return kernel().has(kernel::Feature::kProbeReadKernel); }
   enum class KernelRead : uint8_t { kCast, kTypedCast, kCopy };
   KernelRead kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
   bool is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
@@ -279,6 +280,9 @@ class UnitLowering : public Lowering {
   bool writes_bytes(ExprId expr) const;
   ValueId write_bytes(ExprId expr, ValueId destination, uint32_t capacity_bytes);
   Operand convert_members(Operand operand, TypeId to);
+  // What copy() and read_string() do within our memory where lockdown has taken the helper that they call elsewhere.
+  void copy_in_pieces(ValueId destination, ValueId source, uint32_t size_bytes);
+  ValueId copy_text(ValueId destination, ValueId source, uint32_t capacity_bytes);
   void copy_string(ValueId destination, Operand operand, uint32_t capacity_bytes);
   ValueId zeros(uint32_t size_bytes) { return constant_bytes(std::string(size_bytes, '\0')); }
 

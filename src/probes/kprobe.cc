@@ -193,7 +193,8 @@ Status attach_multi(spec::AttachRequest& request, load::Edges edges, std::span<c
 
 Status explain(const Status& status, const program::Probe& probe) {
   if (status) return status;
-  return fail(fmt::format("cannot attach to {}: {}", probe.name, reason_of(status.error())), status.error().code);
+  const Error& error = status.error();
+  return fail(fmt::format("cannot attach to {}: {}", probe.name, reason_of(error)), error.code, error.hint);
 }
 
 template <bool kIsReturn>

@@ -18,6 +18,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "kernel/tracefs.h"
 #include "load/machine.h"
 #include "probes/all.h"
 #include "probes/common.h"
@@ -34,6 +35,7 @@ constexpr std::string_view kRawEnter = "sys_enter";
 constexpr std::string_view kRawExit = "sys_exit";
 constexpr std::string_view kRaw = "raw";
 constexpr std::string_view kPerf = "perf";
+constexpr uint32_t kMostSyscalls = 512;  // their numbers are less
 
 std::string_view way_of(std::string_view share) { return share.substr(0, share.find('/')); }
 
@@ -64,17 +66,43 @@ std::string choose_way(spec::BindRequest& request, program::Probe& probe) {
   return std::string(kPerf) + own;
 }
 
+// Lockdown shuts tracefs. System calls are known all the same, by number, and BTF has the raw tracepoints, of which the
+// category is believed; what an event's record looks like nobody tells.
+std::vector<std::string> known_without_tracefs(spec::BindRequest& request) {
+  const std::string& category = request.parts[0];
+  const std::string& event = request.parts[1];
+  if (request.uses_args || request.uses_context) return {};
+  std::vector<std::string> out;
+  if (glob_match(category, kSyscalls)) {
+    for (uint32_t number = 0; number < kMostSyscalls; ++number) {
+      const auto name = request.kernel.syscall_name(number);
+      for (const std::string_view edge : {kEnter, kExit})
+        if (name && glob_match(event, std::string(edge) + *name))
+          out.push_back(fmt::format("{}:{}{}", kSyscalls, edge, *name));
+    }
+  }
+  if (!has_wildcard(category) && category != kSyscalls && !has_wildcard(event) &&
+      !request.kernel.raw_tracepoints(event).empty())
+    out.push_back(category + ":" + event);
+  return out;
+}
+
 // A name that is nearly one: said here, as only we know the others.
 void suggest(spec::BindRequest& request) {
   const std::string& category = request.parts[0];
   const std::string& event = request.parts[1];
-  if (has_wildcard(category + event) || request.config.missing_probes != spec::MissingProbes::kError) return;
+  if (request.config.missing_probes != spec::MissingProbes::kError) return;
   if (request.kernel.tracepoints("*", "*").empty()) {
-    request.diagnostics.error("no-tracefs", request.point.span,
-                              "tracepoints cannot be looked up: /sys/kernel/tracing is for root to read",
-                              "`rawtracepoint:" + event + "` does without it, or CAP_DAC_READ_SEARCH");
+    const bool is_locked = request.kernel.lockdown() == kernel::Lockdown::kConfidentiality;
+    const std::string raw =
+        category != kSyscalls ? event : std::string(event.starts_with(kExit) ? kRawExit : kRawEnter);
+    request.diagnostics.error(
+        "no-tracefs", request.point.span, "tracepoints cannot be looked up: " + kernel::why_unreadable(request.kernel),
+        "`rawtracepoint:" + raw + "` does without it, " +
+            (is_locked ? "and so does a tracepoint without wildcard or `args`" : "or CAP_DAC_READ_SEARCH"));
     return;
   }
+  if (has_wildcard(category + event)) return;
   std::vector<std::string> known = request.kernel.tracepoints(category, "*");
   if (known.empty()) known = request.kernel.tracepoints("*", event);
   const std::vector<std::string_view> names(known.begin(), known.end());
@@ -88,7 +116,10 @@ void suggest(spec::BindRequest& request) {
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   if (request.parts.size() != 2) return wrong_form(request, kTracepoint.form, "tracepoint:syscalls:sys_enter_openat");
   std::vector<spec::BoundProbe> out;
-  for (const std::string& found : request.kernel.tracepoints(request.parts[0], request.parts[1])) {
+  std::vector<std::string> all = request.kernel.tracepoints(request.parts[0], request.parts[1]);
+  if (all.empty() && request.kernel.lockdown() == kernel::Lockdown::kConfidentiality)
+    all = known_without_tracefs(request);
+  for (const std::string& found : all) {
     const size_t colon = found.find(':');
     spec::BoundProbe bound;
     bound.probe.provider = kTracepoint.name;
@@ -110,11 +141,14 @@ using spec::Recipe;
 
 constexpr uint32_t kRawArgumentBytes = 8;  // bpf_raw_tracepoint_args: u64 args[]
 
-Recipe behind_registers(uint32_t offset) {  // sys_enter and sys_exit: args[0] points to the task's pt_regs
-  return Recipe{Recipe::Kind::kBehindPointer, 0, offset, 8, false};
+// sys_enter and sys_exit: args[0] points to the task's pt_regs. Under lockdown they are asked for, which costs more.
+Recipe behind_registers(kernel::Kernel& kernel, uint32_t offset) {
+  const bool is_readable = kernel.has(kernel::Feature::kProbeReadKernel);
+  return Recipe{is_readable ? Recipe::Kind::kBehindPointer : Recipe::Kind::kTaskRegister, 0, offset, 8, false};
 }
 
-void set_syscall_dispatch(spec::ProbeContext& out, const kernel::Arch& arch, bool is_enter) {
+void set_syscall_dispatch(spec::ProbeContext& out, kernel::Kernel& kernel, bool is_enter) {
+  const kernel::Arch& arch = kernel.arch();
   out.kind = program::ProgramKind::kRawTracepoint;
   out.dispatch = spec::ProbeContext::Dispatch::kNumber;
   out.hook = is_enter ? kRawEnter : kRawExit;
@@ -122,18 +156,19 @@ void set_syscall_dispatch(spec::ProbeContext& out, const kernel::Arch& arch, boo
   const auto number = kernel::find_register(arch, "orig_ax");
   CHECK(number.has_value());
   out.number = is_enter ? Recipe{Recipe::Kind::kContext, kRawArgumentBytes, 0, 8, false}
-                        : behind_registers(number->offset_bytes);
+                        : behind_registers(kernel, number->offset_bytes);
   if (const auto segment = kernel::find_register(arch, "cs"); segment && arch.compat_code_segment)
-    out.code_segment = behind_registers(segment->offset_bytes);
+    out.code_segment = behind_registers(kernel, segment->offset_bytes);
 }
 
 void add_syscall_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepoint, const types::Types& types,
-                      const kernel::Arch& arch, bool is_enter) {
+                      kernel::Kernel& kernel, bool is_enter) {
+  const kernel::Arch& arch = kernel.arch();
   size_t argument = 0;
   for (const kernel::TracepointField& field : tracepoint.fields) {
     Recipe recipe = out.number;  // __syscall_nr
     if (field.name != "__syscall_nr") {
-      recipe = is_enter ? behind_registers(arch.syscall_argument_offsets[argument++])
+      recipe = is_enter ? behind_registers(kernel, arch.syscall_argument_offsets[argument++])
                         : Recipe{Recipe::Kind::kContext, kRawArgumentBytes, 0, 8, true};
     }
     // The record has eight bytes for each; of an `int` only four are the argument.
@@ -166,9 +201,8 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out;
   const std::string_view way = way_of(request.share);
   const program::Probe& probe = request.probes.front();
-  const kernel::Arch& arch = request.kernel.arch();
   const bool is_syscall = way == kRawEnter || way == kRawExit;
-  if (is_syscall) set_syscall_dispatch(out, arch, way == kRawEnter);
+  if (is_syscall) set_syscall_dispatch(out, request.kernel, way == kRawEnter);
   if (way == kPerf) out.kind = program::ProgramKind::kTracepoint;
   if (!is_syscall && way == request.share && request.probes.size() > 1)
     out.dispatch = spec::ProbeContext::Dispatch::kCookie;
@@ -176,7 +210,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   const auto tracepoint = request.kernel.tracepoint(request.types, probe.target, probe.function);
   if (!tracepoint) return out;
   if (is_syscall) {
-    add_syscall_args(out, *tracepoint, request.types, arch, way == kRawEnter);
+    add_syscall_args(out, *tracepoint, request.types, request.kernel, way == kRawEnter);
   } else {
     add_record_args(out, *tracepoint, request.types);
   }

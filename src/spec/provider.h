@@ -31,6 +31,7 @@ struct Recipe {
   enum class Kind : uint8_t {
     kContext,         // load `size_bytes` at context + offset
     kBehindPointer,   // p = 8 bytes at context + offset; then kernel memory at p + inner_offset
+    kTaskRegister,    // at inner_offset in the pt_regs that the current task entered the kernel with, typed
     kDataLoc,         // u32 at context + offset names a string in the record: low half its offset, high half its length
     kRelativeLoc,     // the same, offset counted from behind the u32
     kContextAddress,  // the address context + offset itself: char arrays and structs in the record
