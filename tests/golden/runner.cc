@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "golden/support/child.h"
 #include "golden/support/execute.h"
 #include "golden/support/live.h"
 #include "load/machine.h"
@@ -107,8 +108,10 @@ int run(const std::vector<std::string>& arguments) {
   places.root = fs::current_path().string();
   places.espy = fs::absolute(fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "espy").string();
   places.no_live = fs::exists(places.espy) ? why_not_live() : "there is no " + places.espy;
+  own_descendants();
   Totals totals;
   for (const std::string& path : find_cases(paths)) run_golden(path, places, bless, totals);
+  end_descendants();
   fmt::print("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed, totals.skipped);
   return totals.failed == 0 ? 0 : 1;
 }

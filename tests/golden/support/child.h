@@ -17,6 +17,12 @@ struct Outcome {
   bool timed_out = false;
 };
 
+// Makes this process the one that all descendants fall to when their parents end, whatever groups and sessions they are
+// in; and has SIGINT, SIGTERM and SIGHUP wait until a child runs, when they end all of these and then us. Once, at
+// first.
+void own_descendants();
+void end_descendants();  // kills them, and waits until they are gone
+
 // Runs `body` in a child and exits with what it gives.
 Outcome run_child(const std::function<int()>& body, uint32_t timeout_ms);
 // Runs a program; `directory` is where.

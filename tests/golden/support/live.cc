@@ -22,6 +22,7 @@ struct LiveCase {
   std::string workload, arguments = "$FILE", target, run, needs;
   bool ends_itself = false;
   int exit_status = 0;
+  uint32_t timeout_ms = kTimeoutMs;
   std::vector<std::pair<std::string, std::string>> demands;  // expect, reject, check
 };
 
@@ -38,6 +39,7 @@ LiveCase parse(std::string_view text) {
     if (key == "run") out.run = value;
     if (key == "needs") out.needs = value;
     if (key == "ends") out.ends_itself = true;
+    if (key == "seconds") out.timeout_ms = static_cast<uint32_t>(parse_int(value).value_or(0)) * 1000;
     if (key == "exit") out.exit_status = static_cast<int>(parse_int(value).value_or(0));
     if (key == "expect" || key == "reject" || key == "check" || key == "expect stderr")
       out.demands.emplace_back(key, value);
@@ -100,7 +102,7 @@ Judgement run_live_test(const std::string& path, const Places& places) {
   if (!c.needs.empty() && run_program({"/bin/sh", "-c", c.needs}, "", environment, kTimeoutMs).status != 0)
     return {Verdict::kSkipped, "this machine lacks: " + c.needs};
   const std::string script = "exec >\"$OUT\" 2>\"$ERR\"\n" + shell_script(c);
-  Outcome outcome = run_program({"/bin/bash", "-c", script}, "", environment, kTimeoutMs);
+  Outcome outcome = run_program({"/bin/bash", "-c", script}, "", environment, c.timeout_ms);
   outcome.out = read_file(scratch + ".out").value_or("");
   outcome.err = read_file(scratch + ".err").value_or("");
   std::string trouble = outcome.timed_out ? "it did not end\n" : unmet(c, outcome, environment);

@@ -11,6 +11,7 @@
 //   // check: SHELL                  succeeds with stdout as its input; $OUT and $ERR are the files
 //   // needs: test -x /bin/bash        a command by sh: where it fails, the test is skipped
 //   // exit: 1
+//   // seconds: 5                    what it may take, if not 30; then all that it has started is killed
 #pragma once
 
 #include "golden/support/execute.h"
