@@ -22,7 +22,7 @@ VISIBLE void alone(const char* text) { asm volatile("" : : "r"(text) : "memory")
 namespace {
 
 constexpr size_t kPage = 4096;
-std::atomic<int> begun = 0;
+std::atomic<int> returned = 0;
 
 void stay_on_first_cpu() {
   cpu_set_t cpus;
@@ -33,7 +33,7 @@ void stay_on_first_cpu() {
 
 // Whoever reads there waits until `serve`.
 int hold_back(char* page) {
-  const auto file = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC));
+  const auto file = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
   uffdio_api api = {};
   api.api = UFFD_API;
   uffdio_register area = {};
@@ -41,6 +41,12 @@ int hold_back(char* page) {
   area.mode = UFFDIO_REGISTER_MODE_MISSING;
   if (file < 0 || ::ioctl(file, UFFDIO_API, &api) != 0 || ::ioctl(file, UFFDIO_REGISTER, &area) != 0) std::exit(77);
   return file;
+}
+
+// Whether one more waits: of each the file tells once.
+bool has_new_reader(int file) {
+  uffd_msg message = {};
+  return ::read(file, &message, sizeof(message)) == sizeof(message);
 }
 
 void serve(int file, char* page) {
@@ -62,11 +68,10 @@ int main(int argc, char** argv) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
     threads.emplace_back([page] {
-      ++begun;
       look(page);
+      ++returned;
     });
-  while (begun < count) ::usleep(1000);
-  ::usleep(200'000);
+  for (int waiting = 0; waiting + returned < count; waiting += has_new_reader(file)) ::usleep(1000);
   alone("first");
   serve(file, page);
   for (std::thread& thread : threads) thread.join();

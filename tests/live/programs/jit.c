@@ -1,4 +1,5 @@
-// Makes a function at run time, as a JIT does, and says its name in /tmp/perf-PID.map; it calls `reached`.
+// jit FILE: makes a function at run time, as a JIT does, and says its name in /tmp/perf-PID.map; it calls `reached`. Stays
+// until FILE is there: whoever traces this looks at the names.
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -6,7 +7,7 @@
 
 __attribute__((noinline, used)) void reached(void) { usleep(1000); }
 
-int main(void) {
+int main(int argc, char** argv) {
   // push %rbp; mov %rsp, %rbp; call *%rdi; pop %rbp; ret
   static const unsigned char kCode[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
   char* code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -20,6 +21,6 @@ int main(void) {
   fclose(names);
   void (*made)(void (*)(void)) = (void (*)(void (*)(void)))(code + 64);
   made(reached);
-  usleep(300000);  // whoever traces this looks at the names
+  while (argc > 1 && access(argv[1], F_OK) != 0) usleep(1000);
   unlink(path);
 }
