@@ -111,6 +111,7 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
     slow_to_close_.emplace_back(static_cast<int>(link_fd));
     if (!event.is_user_probe) counting_links_.emplace_back(program, static_cast<int>(link_fd));
   }
+  if (event.is_user_probe && may_miss_user_probes()) missed_events_[program] = std::nullopt;
   if (::ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0) < 0) return fail_errno("cannot enable the perf event", errno);
   if (event.type == PERF_TYPE_BREAKPOINT) watchpoints_.emplace_back(event.config1, perf.get());
   slow_to_close_.push_back(std::move(perf));
@@ -127,7 +128,7 @@ namespace {
 
 // How many events a link had that never came as far as its program: another kprobe was at work on the CPU, or too many
 // calls of a function had not returned. Nothing where that is not counted: before Linux 6.7, and of samples of perf,
-// which are dropped while any program runs on the CPU. Programs of uprobes run whatever else does, and count none.
+// which are dropped while any program runs on the CPU. Programs of uprobes run whatever else does, from Linux 6.0 on.
 std::optional<uint64_t> missed_by(int link) {
   LinkInfo info;
   InfoAttr attr{static_cast<uint32_t>(link), sizeof(info), address_of(&info)};

@@ -163,6 +163,16 @@ bool LinuxMachine::try_kfunc(uint32_t btf_id, uint32_t program_type) {
   return log[0] != '\0' && std::strstr(log.c_str(), "is not allowed") == nullptr;
 }
 
+// Up to Linux 5.19 (trace_call_bpf) a uprobe of perf is dropped while another program of perf, or a system call on a
+// map, is at work on its CPU, and nobody counts it. The release that ended this is the one that lets such programs
+// sleep (bpf_prog_run_array_sleepable).
+bool LinuxMachine::may_miss_user_probes() {
+  const BpfInsn code[] = {mov(0, 0), kExit};
+  if (!may_miss_user_probes_)
+    may_miss_user_probes_ = !try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE, .prog_flags = BPF_F_SLEEPABLE}).valid();
+  return *may_miss_user_probes_;
+}
+
 bool LinuxMachine::try_rdonly_cast(int32_t type_id) {
   const auto kfunc = btf_.kfunc ? btf_.kfunc("bpf_rdonly_cast") : std::nullopt;
   if (!kfunc || type_id < 0) return false;

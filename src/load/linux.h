@@ -92,6 +92,7 @@ class LinuxMachine final : public Machine {
   Result<uint32_t> link_iterator(ProgramId program);  // the link's descriptor, which stays ours
   Status may_attach() const;
   void note_missed_events();
+  bool may_miss_user_probes();  // of perf
   std::optional<uint64_t> missed_events(ProgramId program) const;
   bool try_helper(uint32_t helper, uint32_t program_type);
   bool try_rdonly_cast(int32_t type_id);
@@ -103,6 +104,7 @@ class LinuxMachine final : public Machine {
   std::vector<OwnedFd> slow_to_close_;       // perf events, and links to functions
   std::function<bool()> is_cancelled_;
   std::vector<std::pair<ProgramId, int>> counting_links_;       // that may know how many events they missed
+  std::optional<bool> may_miss_user_probes_;                    // once it was asked
   std::map<ProgramId, std::optional<uint64_t>> missed_events_;  // of those that are detached; nothing: not counted
   std::vector<std::string> pins_;                               // files to remove
   std::vector<std::pair<uint64_t, int>> watchpoints_;           // address, perf event
