@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "check/analyzer.h"
@@ -40,6 +41,7 @@ class DefineParser {
     // Bodies may name other macros: the tree grows while we go.
     for (uint32_t i = 0; i < ast_.exprs.size(); ++i) {
       const ExprId id{i};
+      if (unparsed_.contains(ast_.exprs[id].span.source)) continue;
       if (const auto* name = ast_.get<syntax::Name>(id)) use_plain(name->name);
       if (const auto* call = ast_.get<syntax::Call>(id)) use_call(id, call->name);
       if (std::holds_alternative<syntax::Access>(ast_.exprs[id].node)) rename_member(id);
@@ -59,6 +61,7 @@ class DefineParser {
       source::Diagnostics problems;
       const ExprId parsed = syntax::parse_expression(request_.sources, body, ast_, problems);
       if (!problems.has_errors()) return parsed;
+      unparsed_.insert(body);
     }
     request_.diagnostics.error("bad-define", define.span,
                                "`" + define.name + "` is used, but its body is neither an expression nor statements");
@@ -148,6 +151,7 @@ class DefineParser {
     source::Span call;
   };
   std::map<source::SourceId, Pasted> pasted_;  // by the text that was made
+  std::set<source::SourceId> unparsed_;        // texts of which the tree has pieces that belong to nothing
   Defines out_;
 };
 

@@ -5,7 +5,8 @@
 #define FUNCTION(n) \
   extern "C" __attribute__((noipa)) int called##n(int x) { return x + n; }
 FUNCTION(1)
-FUNCTION(2) FUNCTION(3) FUNCTION(4) FUNCTION(5) FUNCTION(6)
+FUNCTION(2)
+FUNCTION(3) FUNCTION(4) FUNCTION(5) FUNCTION(6)
 
     int main() {
   int (*const functions[])(int) = {called1, called2, called3, called4, called5, called6};
