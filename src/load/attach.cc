@@ -181,6 +181,7 @@ Status LinuxMachine::attach_uprobe(ProgramId program, const std::string& path, u
   event.path = path;
   event.config2 = offset;
   event.is_user_probe = true;
+  if (is_return) missed_events_[program] = std::nullopt;  // those of deeply nested calls, which nobody counts
   if (pid) event.pid = static_cast<int32_t>(*pid);
   return attach_perf_event(program, event, cookie);
 }
@@ -200,6 +201,7 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
   attr.uprobe_multi.count = static_cast<uint32_t>(probes.offsets.size());
   attr.uprobe_multi.flags = probes.edges == Edges::kReturn ? kReturnFlag : 0;
   attr.uprobe_multi.pid = probes.pid;
+  if (probes.edges == Edges::kReturn) missed_events_[program] = std::nullopt;  // see attach_uprobe
   return keep_link(program, bpf(Command::kLinkCreate, attr), probes.path, Closing::kSlow);
 }
 
