@@ -6,9 +6,12 @@
   extern "C" __attribute__((noipa)) int called##n(int x) { return x + n; }
 FUNCTION(1)
 FUNCTION(2)
-FUNCTION(3) FUNCTION(4) FUNCTION(5) FUNCTION(6)
+FUNCTION(3)
+FUNCTION(4)
+FUNCTION(5)
+FUNCTION(6)
 
-    int main() {
+int main() {
   int (*const functions[])(int) = {called1, called2, called3, called4, called5, called6};
   int sum = 0;
   for (int n = 0; n < 6; ++n)
