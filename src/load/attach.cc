@@ -191,7 +191,7 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
   constexpr uint32_t kReturnFlag = 1;  // BPF_F_UPROBE_MULTI_RETURN
   LinkCreateAttr attr;
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
-  attr.attach_type = probes.edges == Edges::kBoth ? kAttachUprobeSession : kAttachUprobeMulti;
+  attr.attach_type = attach_types_[program];
   attr.uprobe_multi = {};
   attr.uprobe_multi.path = address_of(probes.path.c_str());
   attr.uprobe_multi.offsets = address_of(probes.offsets.data());
@@ -199,9 +199,9 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
       probes.reference_counters.empty() ? 0 : address_of(probes.reference_counters.data());
   attr.uprobe_multi.cookies = probes.cookies.empty() ? 0 : address_of(probes.cookies.data());
   attr.uprobe_multi.count = static_cast<uint32_t>(probes.offsets.size());
-  attr.uprobe_multi.flags = probes.edges == Edges::kReturn ? kReturnFlag : 0;
+  attr.uprobe_multi.flags = probes.is_return ? kReturnFlag : 0;
   attr.uprobe_multi.pid = probes.pid;
-  if (probes.edges == Edges::kReturn) missed_events_[program] = std::nullopt;  // see attach_uprobe
+  if (probes.is_return) missed_events_[program] = std::nullopt;  // see attach_uprobe
   return keep_link(program, bpf(Command::kLinkCreate, attr), probes.path, Closing::kSlow);
 }
 
@@ -227,9 +227,9 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
   for (const std::string& function : probes.functions) names.push_back(address_of(function.c_str()));
   LinkCreateAttr attr;
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
-  attr.attach_type = probes.edges == Edges::kBoth ? kAttachKprobeSession : kAttachKprobeMulti;
+  attr.attach_type = attach_types_[program];
   attr.kprobe_multi = {};
-  attr.kprobe_multi.flags = probes.edges == Edges::kReturn ? kReturnFlag : 0;
+  attr.kprobe_multi.flags = probes.is_return ? kReturnFlag : 0;
   attr.kprobe_multi.count = static_cast<uint32_t>(names.size());
   attr.kprobe_multi.syms = address_of(names.data());
   attr.kprobe_multi.cookies = address_of(probes.cookies.data());

@@ -50,16 +50,13 @@ struct PerfEvent {
   std::string path = {};  // what config1 points to: a uprobe's file, a kprobe's function
 };
 
-// At which ends of a call a link over many functions fires. Both: a session (kernel::Feature::kKprobeSession).
-enum class Edges : uint8_t { kEntry, kReturn, kBoth };
-
 struct UprobeMulti {
   std::string path;
   std::vector<uint64_t> offsets;
   std::vector<uint64_t> reference_counters;  // as many as offsets, or none
   std::vector<uint64_t> cookies;
-  uint32_t pid = 0;  // 0: every process
-  Edges edges = Edges::kEntry;
+  uint32_t pid = 0;        // 0: every process
+  bool is_return = false;  // not of a session, which the program was loaded for
 };
 
 // One place in the kernel's code, by name or by address.
@@ -73,7 +70,7 @@ struct Kprobe {
 struct KprobeMulti {
   std::vector<std::string> functions;  // each once
   std::vector<uint64_t> cookies;       // as many
-  Edges edges = Edges::kEntry;
+  bool is_return = false;              // not of a session, which the program was loaded for
 };
 
 class Machine {

@@ -115,15 +115,12 @@ void UnitLowering::count_deep_nesting() {
   if (!list.valid()) return;
   kernel().complete(types(), list);
   if (!types::find_member(types(), list, "depth")) return;
-  const BlockId lost = ir().add_block("nested_too_deep");
-  const BlockId on = ir().add_block("nested");
-  ir().branch(Condition::uge, current_task_field({"utask", "depth"}), part_.deepest_nesting, lost, on);
-  ir().enter(lost);
-  count_loss(
-      program::LossKind::kMissed,
-      fmt::format("calls nested deeper than {} in a thread returned unseen by the kernel", part_.deepest_nesting));
-  ir().jump(on);
-  ir().enter(on);
+  const ValueId depth = current_task_field({"utask", "depth"});
+  when(Condition::uge, depth, ir().constant(part_.deepest_nesting), [&] {
+    count_loss(
+        program::LossKind::kMissed,
+        fmt::format("calls nested deeper than {} in a thread returned unseen by the kernel", part_.deepest_nesting));
+  });
 }
 
 ir::Function UnitLowering::lower_entry_alone() {
@@ -159,19 +156,19 @@ void UnitLowering::count_hit(int64_t change) {
 
 void UnitLowering::leave_after_exit() {
   const ValueId flag = ir().load(8, ir().map_value(shared_.program.globals, shared_.program.exit_flag_offset));
-  const BlockId leave = ir().add_block("leave");
-  const BlockId stay = ir().add_block("stay");
-  ir().branch(Condition::ne, flag, 0, leave, stay);
-  ir().enter(leave);
-  ir().ret(0);
-  ir().enter(stay);
+  leave_if(Condition::ne, flag, 0);
 }
 
 void UnitLowering::leave_if_null(const spec::Recipe& pointer) {
   const ValueId found = ir().load(8, ir().context(), pointer.offset_bytes);
-  const BlockId leave = ir().add_block("no_more");
-  const BlockId stay = ir().add_block("item");
-  ir().branch(Condition::eq, found, 0, leave, stay);
+  leave_if(Condition::eq, found, 0);
+}
+
+// Ends the program where the condition holds.
+void UnitLowering::leave_if(Condition condition, ValueId a, int64_t b) {
+  const BlockId leave = ir().add_block("leave");
+  const BlockId stay = ir().add_block("stay");
+  ir().branch(condition, a, b, leave, stay);
   ir().enter(leave);
   ir().ret(0);
   ir().enter(stay);
@@ -223,12 +220,7 @@ ValueId UnitLowering::number_of_event() {
 void UnitLowering::skip_compat_tasks() {
   const TypeId segment_type = types().int64();
   const ValueId segment = context_field({"code_segment", segment_type, *main_unit_.context.code_segment}).value;
-  const BlockId compat = ir().add_block("compat");
-  const BlockId native = ir().add_block("native");
-  ir().branch(Condition::eq, segment, kernel().arch().compat_code_segment, compat, native);
-  ir().enter(compat);
-  ir().ret(0);
-  ir().enter(native);
+  leave_if(Condition::eq, segment, kernel().arch().compat_code_segment);
 }
 
 ValueId UnitLowering::probe_index() {

@@ -132,6 +132,7 @@ class UnitLowering : public Lowering {
 
   // ---- unit.cc
   void lower_entry();
+  void leave_if(Condition condition, ValueId a, int64_t b);
   void leave_if_null(const spec::Recipe& pointer);
   void dispatch_by_number();
   ValueId number_of_event();

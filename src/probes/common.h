@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "load/machine.h"
 #include "spec/provider.h"
 
 namespace espy::probes {
@@ -69,7 +68,7 @@ KernelFunction split_module(std::string_view listed);
 // What programs of uprobe, uretprobe and usdt see, and their attaching. A `share` that starts with "multi/" is for one
 // link; all of its probes are in one file.
 spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return);
-Status attach_uprobes(const spec::AttachRequest& request, load::Edges edges);
+Status attach_uprobes(const spec::AttachRequest& request, bool is_return);
 constexpr uint32_t kAttachUprobeSession = 57;  // BPF_TRACE_UPROBE_SESSION
 
 // Those of the request's probes that are of this type, if there are any, else all. A session's program may serve two:

@@ -146,7 +146,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 
 load::KprobeMulti part_of(const load::KprobeMulti& whole, size_t begin, size_t end) {
   load::KprobeMulti part;
-  part.edges = whole.edges;
+  part.is_return = whole.is_return;
   for (size_t i = begin; i < end; ++i) {
     part.functions.push_back(whole.functions[i]);
     part.cookies.push_back(whole.cookies[i]);
@@ -178,9 +178,9 @@ Status attach_possible(load::Machine& machine, program::ProgramId program, const
   return first ? first : second;
 }
 
-Status attach_multi(spec::AttachRequest& request, load::Edges edges, std::span<const program::ProbeId> probes) {
+Status attach_multi(spec::AttachRequest& request, bool is_return, std::span<const program::ProbeId> probes) {
   load::KprobeMulti multi;
-  multi.edges = edges;
+  multi.is_return = is_return;
   for (const program::ProbeId id : probes) {
     multi.functions.push_back(request.program.probes[id].function);
     multi.cookies.push_back(id.index);
@@ -201,9 +201,8 @@ template <bool kIsReturn>
 Status attach(spec::AttachRequest& request) {
   const program::BpfProgram& code = request.program.programs[request.program_id];
   if (code.expected_attach_type == kAttachKprobeSession)
-    return attach_multi(request, load::Edges::kBoth, probes_of(request, kKprobe));
-  if (code.expected_attach_type == kAttachKprobeMulti)
-    return attach_multi(request, kIsReturn ? load::Edges::kReturn : load::Edges::kEntry, request.probes);
+    return attach_multi(request, false, probes_of(request, kKprobe));
+  if (code.expected_attach_type == kAttachKprobeMulti) return attach_multi(request, kIsReturn, request.probes);
   Status last;
   std::vector<load::Machine::LeftOut> refused;
   for (const program::ProbeId id : request.probes) {

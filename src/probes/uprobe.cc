@@ -364,14 +364,12 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 
 template <bool kIsReturn>
 Status attach(spec::AttachRequest& request) {
-  using load::Edges;
   if (request.program.programs[request.program_id].expected_attach_type == kAttachUprobeSession) {
     const std::vector<program::ProbeId> entries = probes_of(request, kUprobe);
-    return attach_uprobes({request.machine, request.program, request.program_id, entries, request.config},
-                          Edges::kBoth);
+    return attach_uprobes({request.machine, request.program, request.program_id, entries, request.config}, false);
   }
   const program::Probe& first = request.program.probes[request.probes.front()];
-  return attach_uprobes(request, kIsReturn && first.number != kAtReturnInstruction ? Edges::kReturn : Edges::kEntry);
+  return attach_uprobes(request, kIsReturn && first.number != kAtReturnInstruction);
 }
 
 std::vector<std::shared_ptr<const symbols::ElfFile>> listed_files(spec::ListRequest& request, std::string_view binary) {

@@ -81,23 +81,22 @@ Result<std::vector<ProbeId>> possible_probes(const spec::AttachRequest& request,
   return out;
 }
 
-Status attach_each(const spec::AttachRequest& request, const InFile& wanted, load::Edges edges) {
+Status attach_each(const spec::AttachRequest& request, const InFile& wanted, bool is_return) {
   for (const ProbeId id : TRY(possible_probes(request, wanted))) {
     const program::Probe& probe = request.program.probes[id];
     const uint64_t counter = probe.reference_counter;
     TRY_STATUS(request.machine.attach_uprobe(request.program_id, wanted.place.path, wanted.place.offset + probe.address,
-                                             counter == 0 ? 0 : wanted.place.offset + counter,
-                                             edges == load::Edges::kReturn, request.config.only_process_for_kernel(),
-                                             id.index));
+                                             counter == 0 ? 0 : wanted.place.offset + counter, is_return,
+                                             request.config.only_process_for_kernel(), id.index));
   }
   return {};
 }
 
-Status attach_at_once(const spec::AttachRequest& request, const InFile& wanted, load::Edges edges) {
+Status attach_at_once(const spec::AttachRequest& request, const InFile& wanted, bool is_return) {
   const program::Program& program = request.program;
   load::UprobeMulti multi;
   multi.path = wanted.place.path;
-  multi.edges = edges;
+  multi.is_return = is_return;
   multi.pid = request.config.only_process_for_kernel().value_or(0);
   bool has_counters = false;
   for (const ProbeId id : TRY(possible_probes(request, wanted))) {
@@ -149,14 +148,14 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
   return out;
 }
 
-Status attach_uprobes(const spec::AttachRequest& request, load::Edges edges) {
+Status attach_uprobes(const spec::AttachRequest& request, bool is_return) {
   const bool is_multi = request.program.programs[request.program_id].expected_attach_type != 0;
   const auto attach = is_multi ? attach_at_once : attach_each;
   Status problem;
   bool is_attached = false;
   for (auto& [target, probes] : by_target(request)) {
     const auto place = symbols::place_on_disk(target);
-    const Status status = place ? attach(request, {*place, probes}, edges) : Status(tl::unexpected(place.error()));
+    const Status status = place ? attach(request, {*place, probes}, is_return) : Status(tl::unexpected(place.error()));
     is_attached |= status.has_value();
     if (status) continue;
     problem = status;

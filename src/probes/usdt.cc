@@ -218,7 +218,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   return out;
 }
 
-Status attach(spec::AttachRequest& request) { return attach_uprobes(request, load::Edges::kEntry); }
+Status attach(spec::AttachRequest& request) { return attach_uprobes(request, false); }
 
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   Target target;
