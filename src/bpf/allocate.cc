@@ -42,7 +42,7 @@
 #include <algorithm>
 #include <map>
 
-#include "bpf/live.h"
+#include "bpf/live_ranges.h"
 
 namespace espy::bpf {
 namespace {

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "bpf/allocate.h"
-#include "bpf/live.h"
+#include "bpf/live_ranges.h"
 
 namespace espy::bpf {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "bpf/allocate.h"
 #include "bpf/encode.h"
-#include "bpf/frame.h"
 #include "bpf/select.h"
+#include "bpf/stack_layout.h"
 
 namespace espy::bpf {
 namespace {

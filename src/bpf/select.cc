@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bpf/order.h"
+#include "bpf/block_layout.h"
 #include "bpf/select_impl.h"
 #include "ir/analysis.h"
 #include "ir/conditions.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "bpf/fold.h"
+#include "bpf/fold_operands.h"
 #include "bpf/select.h"
 
 namespace espy::bpf {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "bpf/live.h"
+#include "bpf/live_ranges.h"
 #include "ir/ir.h"
 
 namespace espy::bpf {

@@ -56,7 +56,7 @@ void update_stats(Lowering& lowering, const CallSite& call, ValueId address, boo
 template <bool kIsMax>
 void update_extreme(Lowering& lowering, const CallSite& call, ValueId address, bool) {
   ir::Builder& ir = lowering.ir();
-  const ValueId value = lowering.beside(lowering.scalar(call.arguments[0]));
+  const ValueId value = lowering.opaque_copy(lowering.scalar(call.arguments[0]));
   const bool is_signed = lowering.types()[lowering.type(call.arguments[0])].is_signed;
   const Condition better =
       kIsMax ? (is_signed ? Condition::sgt : Condition::ugt) : (is_signed ? Condition::slt : Condition::ult);
@@ -149,7 +149,7 @@ void count_bucket(Lowering& lowering, ValueId address, ValueId index, uint32_t b
 
 void update_hist(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
   const uint8_t bits = lowering.types()[lowering.type(call.expr)].hist_bits;
-  const ValueId index = hist_index(lowering, lowering.beside(lowering.scalar(call.arguments[0])), bits);
+  const ValueId index = hist_index(lowering, lowering.opaque_copy(lowering.scalar(call.arguments[0])), bits);
   count_bucket(lowering, address, index, program::hist_bucket_count(bits), is_atomic);
 }
 
@@ -191,7 +191,7 @@ void update_lhist(Lowering& lowering, const CallSite& call, ValueId address, boo
   const types::Type type = lowering.types()[lowering.type(call.expr)];
   const auto buckets =
       static_cast<uint32_t>(program::lhist_bucket_count(type.lhist_min, type.lhist_max, type.lhist_step));
-  const ValueId value = lowering.beside(lowering.scalar(call.arguments[0]));
+  const ValueId value = lowering.opaque_copy(lowering.scalar(call.arguments[0]));
   const ValueId index = lowering.select(
       Condition::slt, value, ir.constant(type.lhist_min), [&] { return ir.constant(0); },
       [&] {

@@ -203,7 +203,7 @@ constexpr uint32_t kSeenProcesses = 4096;
 
 }  // namespace
 
-ValueId told_map(Lowering& lowering, std::string_view name, uint32_t key_bytes, uint32_t max_entries) {
+ValueId seen_map(Lowering& lowering, std::string_view name, uint32_t key_bytes, uint32_t max_entries) {
   program::Program& program = lowering.program();
   for (const program::MapId id : program.maps.ids())
     if (program.maps[id].name == name) return lowering.ir().map(id);
@@ -215,7 +215,7 @@ ValueId told_map(Lowering& lowering, std::string_view name, uint32_t key_bytes, 
                                              .is_preallocated = true}));
 }
 
-void tell_once(Lowering& lowering, ValueId map, ValueId key, const std::function<void()>& tell) {
+void notify_once(Lowering& lowering, ValueId map, ValueId key, const std::function<void()>& tell) {
   ir::Builder& ir = lowering.ir();
   lowering.when(Condition::eq, ir.call(ir::Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
     const ValueId value = lowering.memory(8, "told");
@@ -229,7 +229,7 @@ void remember_process(Lowering& lowering, ValueId pid, source::Span span) {
   ir::Builder& ir = lowering.ir();
   const ValueId key = lowering.memory(8, "seen_pid");
   ir.store(8, key, pid);
-  tell_once(lowering, told_map(lowering, "seen_processes", 4, kSeenProcesses), key, [&] {
+  notify_once(lowering, seen_map(lowering, "seen_processes", 4, kSeenProcesses), key, [&] {
     const Operand told = lowering.scalar_operand(lowering.types().int_type(4, false), pid);
     lowering.emit_event(kRemember, {{{}, told}}, span);
   });

@@ -46,9 +46,9 @@ lower::Operand kernel_member(lower::Lowering& lowering, ir::ValueId base, types:
                              std::initializer_list<std::string_view> path);
 
 // A map of what user space was told of already, by keys of `key_bytes`, to 8 bytes; the oldest ones make room.
-ir::ValueId told_map(lower::Lowering& lowering, std::string_view name, uint32_t key_bytes, uint32_t max_entries);
+ir::ValueId seen_map(lower::Lowering& lowering, std::string_view name, uint32_t key_bytes, uint32_t max_entries);
 // `tell` the first time that `key`, an address, is met.
-void tell_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, const std::function<void()>& tell);
+void notify_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, const std::function<void()>& tell);
 
 // Lets user space take down where a process has its code, before the process is gone; once for each.
 void remember_process(lower::Lowering& lowering, ir::ValueId pid, source::Span span);

@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
-#include "program/fired.h"
+#include "program/probe_names.h"
 #include "runtime/session.h"
 
 namespace espy::builtins {
@@ -28,7 +28,8 @@ template <Kind kKind>
 Operand lower_fired_text(Lowering& lowering, uint32_t capacity_bytes) {
   const std::vector<program::ProbeId>& mine = lowering.unit().probes;
   std::vector<std::string> names(std::ranges::max(mine, {}, &program::ProbeId::index).index + 1);
-  for (const program::ProbeId id : mine) names[id.index] = program::fired_name(kKind, lowering.program().probes[id]);
+  for (const program::ProbeId id : mine)
+    names[id.index] = program::probe_name_text(kKind, lowering.program().probes[id]);
   return named_number(lowering, lowering.probe_index(), names, "", capacity_bytes);
 }
 

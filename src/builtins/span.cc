@@ -19,7 +19,7 @@ using lower::Lowering;
 using lower::Operand;
 using output::SpanKind;
 using runtime::EventView;
-using spec::CallEdge;
+using spec::CallBoundary;
 using spec::CallSite;
 using types::TypeId;
 
@@ -121,7 +121,7 @@ Operand lower_span(Lowering& lowering, const CallSite& call) {
   std::vector<EventArgument> fields = head_of(lowering);
   std::vector<std::string> literals = {format, name_format(format)};
   add_values(lowering, call, fields, literals, shown);
-  const auto edge = static_cast<int64_t>(lowering.unit().context.edge);
+  const auto edge = static_cast<int64_t>(lowering.unit().context.boundary);
   lowering.emit_event(kName, std::move(fields), call.span, std::move(literals), {edge, static_cast<int64_t>(shown)});
   return {};
 }
@@ -160,9 +160,9 @@ void handle_span(EventView& view) {
   for (size_t i = kFirstValue; i < view.field_count(); ++i)
     event.arguments.emplace_back(schema.literals[kFirstName + i - kFirstValue], view.field(i));
   event.shown_arguments = static_cast<size_t>(schema.numbers[kShownValues]);
-  const auto edge = static_cast<CallEdge>(schema.numbers[kEdge]);
-  const output::SpanPlace place{.is_entry = edge == CallEdge::kEntry,
-                                .is_return = edge == CallEdge::kReturn,
+  const auto edge = static_cast<CallBoundary>(schema.numbers[kEdge]);
+  const output::SpanPlace place{.is_entry = edge == CallBoundary::kEntry,
+                                .is_return = edge == CallBoundary::kReturn,
                                 .frame = static_cast<uint64_t>(view.integer(kFrame)),
                                 .return_address = static_cast<uint64_t>(view.integer(kReturnAddress))};
   view.session().span(std::move(event), static_cast<size_t>(view.integer(kProbe)), place);

@@ -59,7 +59,7 @@ using types::TypeId;
 constexpr uint32_t kFiles = 8192;
 constexpr uint32_t kStacks = 16384;
 constexpr uint32_t kAskedFiles = 1024;
-constexpr uint32_t kToldMappings = 8192;
+constexpr uint32_t kReportedMappings = 8192;
 
 void add_maps(Lowering& lowering) {
   program::Program& program = lowering.program();
@@ -135,7 +135,7 @@ void report_missing(Lowering& lowering, ValueId state, ValueId pid, source::Span
     lowering.count_loss(program::LossKind::kGuess,
                         "user stacks that follow frame pointers from code on whose unwind table was not there yet");
     ir.store(8, state, ir.constant(0), UnwindState::kRoot);                   // the next walk looks again
-    const ValueId map = told_map(lowering, "unwind_asked", 16, kAskedFiles);  // until when
+    const ValueId map = seen_map(lowering, "unwind_asked", 16, kAskedFiles);  // until when
     const ValueId key = ir.binary(Op::k_add, state, UnwindState::kMissing);
     const ValueId now = ir.call(Helper::ktime_get_ns, {});
     const ValueId asked = ir.call(Helper::map_lookup_elem, {map, key});
@@ -167,7 +167,7 @@ void report_mapping(Lowering& lowering, ValueId map, ValueId pid, source::Span s
   const ValueId inode = ir.load(8, map, UnwindMap::kKey + 8);
   ir.store(8, key, ir.binary(Op::k_or, ir.binary(Op::k_shl, inode, 32), pid));
   ir.store(8, key, start, 8);
-  tell_once(lowering, told_map(lowering, "unwind_told", 16, kToldMappings), key, [&] {
+  notify_once(lowering, seen_map(lowering, "unwind_reported", 16, kReportedMappings), key, [&] {
     const auto number = [&](ValueId each) {
       return lower::EventArgument{{}, lowering.scalar_operand(lowering.types().uint64(), each)};
     };

@@ -47,7 +47,7 @@ void Analyzer::run() {
     changed_ = false;
     for (size_t i = 0; i < checked_.units.size(); ++i) check_unit(i);
   } while (changed_ && ++round < kMostRounds);
-  speaks_ = true;
+  is_final_round_ = true;
   for (size_t i = 0; i < checked_.units.size(); ++i) check_unit(i);
   settle_maps();
   refuse_unknown_options();
@@ -55,7 +55,7 @@ void Analyzer::run() {
 
 void Analyzer::note_option(ScriptOption option) {
   const bool is_known = std::ranges::find(checked_.options, option.name, &ScriptOption::name) != checked_.options.end();
-  if (speaks_ && !is_known) checked_.options.push_back(std::move(option));
+  if (is_final_round_ && !is_known) checked_.options.push_back(std::move(option));
 }
 
 // What was typed behind `--`, and the script never asks for. `--help` is answered by us.
@@ -127,9 +127,9 @@ void Analyzer::settle_maps() {
 source::Diagnostic* Analyzer::report(Severity severity, std::string_view id, Span at, std::string message,
                                      std::string hint) {
   if (severity == Severity::kError) ++problems_;
-  if (!speaks_) return nullptr;
+  if (!is_final_round_) return nullptr;
   // An action is checked once for each kind of probe: say everything once.
-  if (!said_.emplace(at.source.index, at.begin, at.end, at.expansion.index, std::string(id)).second) return nullptr;
+  if (!reported_.emplace(at.source.index, at.begin, at.end, at.expansion.index, std::string(id)).second) return nullptr;
   return severity == Severity::kError ? &request_.diagnostics.error(id, at, std::move(message), std::move(hint))
                                       : &request_.diagnostics.warning(id, at, std::move(message), std::move(hint));
 }

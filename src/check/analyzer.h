@@ -15,7 +15,7 @@
 
 #include "check/check.h"
 #include "check/checker.h"
-#include "check/fold.h"
+#include "check/fold_constants.h"
 #include "check/type_rules.h"
 
 namespace espy::check {
@@ -229,14 +229,14 @@ class Analyzer final : public Checker {
   std::vector<std::unordered_map<uint64_t, VariableId>> declarations_;  // by unit: where declared
   std::map<std::pair<size_t, std::string>, TypeId> fields_types_;       // by unit and word
   std::unordered_map<std::string, std::optional<kernel::Enumerated>> enumerators_;
-  std::set<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, std::string>> said_;
+  std::set<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, std::string>> reported_;
 
   Unit* unit_ = nullptr;
   size_t unit_index_ = 0;
   std::vector<Scope> scopes_;
   std::set<std::string, std::less<>> ended_variables_;  // of this unit, whose blocks have been left
   int loop_depth_ = 0;
-  bool speaks_ = false;
+  bool is_final_round_ = false;
   bool changed_ = false;
   int depth_ = 0;
   size_t problems_ = 0;  // errors so far, said or not

@@ -103,7 +103,7 @@ class Binder {
   // Says what to do where nothing is left to run, and where there is more than allowed.
   void finish() {
     const bool is_testing = checked_.config.runs_tests || checked_.config.runs_benchmarks;
-    if ((is_testing || left_out_) && !has_work_) no_probe_left();
+    if ((is_testing || has_skipped_) && !has_work_) no_probe_left();
     if (checked_.units.size() > checked_.config.max_bpf_progs)
       request_.diagnostics.error("too-many-programs", checked_.units.back().action->span,
                                  fmt::format("{} BPF programs would be loaded, max_bpf_progs allows {}",
@@ -186,24 +186,24 @@ class Binder {
   }
 
   // With --test or --bench nothing is attached.
-  bool is_left_out(const spec::Provider& provider) const {
+  bool is_skipped(const spec::Provider& provider) const {
     const bool is_testing = checked_.config.runs_tests || checked_.config.runs_benchmarks;
     return is_testing && provider.phase == spec::Provider::Phase::kAttached;
   }
 
-  static bool is_edge(const spec::Provider& provider) {
+  static bool is_run_by_session(const spec::Provider& provider) {
     return provider.phase == spec::Provider::Phase::kBegin || provider.phase == spec::Provider::Phase::kEnd;
   }
 
   // By --probe-filter; begin and end stay.
   bool is_filtered(const spec::Provider& provider, const std::string& name) const {
-    return filter_ && !is_edge(provider) && !filter_->matches_somewhere(name);
+    return filter_ && !is_run_by_session(provider) && !filter_->matches_somewhere(name);
   }
 
   void bind_to(const spec::Provider& provider, const syntax::AttachPoint& point, const std::vector<std::string>& parts,
                const Uses& uses, Groups& groups, bool must_match) {
-    if (is_left_out(provider)) {
-      left_out_ = true;
+    if (is_skipped(provider)) {
+      has_skipped_ = true;
       return;
     }
     source::Diagnostics found_wrong;
@@ -256,10 +256,10 @@ class Binder {
 
   void add(const spec::Provider& provider, const syntax::AttachPoint& point, spec::BoundProbe bound, Groups& groups) {
     if (!bound.is_wanted || is_filtered(provider, bound.probe.name)) {
-      left_out_ = true;
+      has_skipped_ = true;
       return;
     }
-    has_work_ |= !is_edge(provider);
+    has_work_ |= !is_run_by_session(provider);
     if (checked_.probes.size() >= checked_.config.max_probes) {
       if (!too_many_)
         request_.diagnostics.error("too-many-probes", point.span,
@@ -349,7 +349,7 @@ class Binder {
   bool has_several_points_ = false;
   std::map<std::pair<std::string, decltype(place_of(program::Probe()))>, size_t> seen_;  // how often, by share
   std::optional<Regex> filter_;
-  bool left_out_ = false;
+  bool has_skipped_ = false;
   bool has_work_ = false;  // more than begin and end
   bool too_many_ = false;
 };

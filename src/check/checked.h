@@ -52,7 +52,7 @@ struct ExprFact {
 struct StmtFact {
   VariableId variable;  // Let, ForMap, ForRange: what it declares
   TypeId type;
-  std::vector<VariableId> outliving;  // begin here, though branches of this `if` assign them first (check/outlive.h)
+  std::vector<VariableId> hoisted;  // begin here, though branches of this `if` assign them first (check/hoisting.h)
 };
 
 struct Variable {

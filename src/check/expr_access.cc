@@ -13,11 +13,11 @@ using namespace syntax;
 namespace {
 
 // Whether these bytes of a value are among those that its place knows.
-bool knows_bytes(const types::Place& place, uint32_t offset_bytes, uint32_t size_bytes) {
+bool knows_bytes(const types::ValueLocation& place, uint32_t offset_bytes, uint32_t size_bytes) {
   uint32_t at = 0;
-  for (const types::PlacePiece& piece : place.pieces) {
+  for (const types::LocationPiece& piece : place.pieces) {
     const bool is_touched = at < offset_bytes + size_bytes && offset_bytes < at + piece.size_bytes;
-    if (is_touched && piece.kind == types::PlacePiece::Kind::kNothing) return false;
+    if (is_touched && piece.kind == types::LocationPiece::Kind::kNothing) return false;
     at += piece.size_bytes;
   }
   return at >= offset_bytes + size_bytes;

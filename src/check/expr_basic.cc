@@ -5,8 +5,8 @@
 
 #include "base/strings.h"
 #include "check/analyzer.h"
-#include "check/outlive.h"
-#include "program/fired.h"
+#include "check/hoisting.h"
+#include "program/probe_names.h"
 
 namespace espy::check {
 
@@ -154,7 +154,7 @@ TypeId Analyzer::visit(ExprId id, const Index& node) {
   }
   const TypeId base = value(node.base);
   for (const ExprId index : node.indices) number(index);
-  const bool is_unknown_yet = ast().get<Map>(node.base) && !speaks_ && type_of(base).kind == Kind::kInt;
+  const bool is_unknown_yet = ast().get<Map>(node.base) && !is_final_round_ && type_of(base).kind == Kind::kInt;
   if (!base || is_unknown_yet) return {};
   if (node.indices.size() != 1) {
     error("bad-index", span(id), "one index is wanted here");
@@ -238,10 +238,10 @@ TypeId Analyzer::visit(ExprId block, const Block& node) {
       warning("unreachable", ast()[id].span, "this is never reached");
       ended = false;
     }
-    unit_->stmts[id].outliving.clear();
-    for (const ExprId target : outliving_variables(ast(), node, i)) {
+    unit_->stmts[id].hoisted.clear();
+    for (const ExprId target : variables_to_hoist(ast(), node, i)) {
       const std::string& name = ast().get<syntax::Variable>(target)->name;
-      if (!find_variable(name)) unit_->stmts[id].outliving.push_back(declare_at(target, name));
+      if (!find_variable(name)) unit_->stmts[id].hoisted.push_back(declare_at(target, name));
     }
     statement(id);
     const StmtNode& what = ast()[id].node;

@@ -6,7 +6,7 @@
 #include "base/strings.h"
 #include "check/analyzer.h"
 #include "check/signature.h"
-#include "program/fired.h"
+#include "program/probe_names.h"
 #include "types/sized_text.h"
 
 namespace espy::check {
@@ -180,7 +180,7 @@ void Analyzer::name_as_text(ExprId argument) {
   if (!program::is_fired_name(kind) || !ast().get<Name>(argument)) return;
   size_t longest = 0;
   const auto measure = [&](program::ProbeId id) {
-    longest = std::max(longest, program::fired_name(kind, checked_.probes[id]).size());
+    longest = std::max(longest, program::probe_name_text(kind, checked_.probes[id]).size());
   };
   std::ranges::for_each(unit_->probes, measure);
   if (unit_->probes.empty())  // a function of the script, for whichever action calls it

@@ -38,7 +38,7 @@ const std::vector<spec::ContextField>* Analyzer::fields_named(std::string_view w
 TypeId Analyzer::shown_type(const spec::ContextField& field) {
   constexpr uint64_t kShownBytes = 64;
   const types::Type& type = type_of(field.type);
-  const bool is_text = field.recipe.kind == spec::Recipe::Kind::kPlace && type.kind == types::Kind::kPointer &&
+  const bool is_text = field.recipe.kind == spec::Recipe::Kind::kLocation && type.kind == types::Kind::kPointer &&
                        type_of(type.element).char_like;
   if (!is_text) return field.type;
   return types().string(static_cast<uint32_t>(std::min(checked_.config.max_strlen, kShownBytes)), true);
@@ -180,7 +180,7 @@ TypeId Analyzer::visit(ExprId id, const Name& node) {
 }
 
 void Analyzer::unknown_name(std::string_view name, Span at, bool is_call) {
-  if (!speaks_) return;
+  if (!is_final_round_) return;
   std::vector<std::string> names;
   for (const auto& family : request_.registry.families())
     for (const spec::Builtin& row : family) names.emplace_back(spec::name_of(row));

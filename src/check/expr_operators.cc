@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "check/analyzer.h"
-#include "program/fired.h"
+#include "program/probe_names.h"
 
 namespace espy::check {
 

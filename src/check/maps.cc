@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "check/analyzer.h"
-#include "program/fired.h"
+#include "program/probe_names.h"
 
 namespace espy::check {
 
@@ -89,7 +89,7 @@ void Analyzer::refuse_unknown_names(const MapState& map, ExprId target) {
     if (!name || !program::is_fired_name(kind)) continue;
     if (program::first_named(kind, *name, checked_.probes) < checked_.probes.size()) continue;
     std::vector<std::string> names;
-    for (const ProbeId id : checked_.probes.ids()) names.push_back(program::fired_name(kind, checked_.probes[id]));
+    for (const ProbeId id : checked_.probes.ids()) names.push_back(program::probe_name_text(kind, checked_.probes[id]));
     const std::string near = did_you_mean(*name, names);
     const std::string& map_name = checked_.maps[map.id].name;
     error("no-probe-named", span(parts[i]),
@@ -158,7 +158,7 @@ void Analyzer::add_type_to_map(MapState& map, TypeId value_type, const Constant&
     return;
   }
   if (!map.value_span.valid()) map.value_span = at;
-  if (map.value.loses_sign && speaks_ && !std::exchange(map.value.is_sign_said, true))
+  if (map.value.loses_sign && is_final_round_ && !std::exchange(map.value.is_sign_reported, true))
     warning("mixed-signs", at, "`" + name + "` holds signed and unsigned values, so it becomes `int64`",
             "cast one of them");
   if (map.value.type != before) changed();
@@ -188,7 +188,7 @@ Analyzer::MapState* Analyzer::map_target(ExprId target) {
 }
 
 void Analyzer::warn_if_unset(const MapState& map, const std::string& name, Span at) {
-  if (map.value.type || !speaks_) return;
+  if (map.value.type || !is_final_round_) return;
   std::vector<std::string> names;
   for (const auto& [other_name, other] : maps_)
     if (other.value.type) names.push_back(other_name);

@@ -138,7 +138,7 @@ TypeId Analyzer::base_type_name(const TypeName& name) {
 
 // `word` is "struct ", "union ", "enum " or "".
 void Analyzer::unknown_type(const TypeName& name, std::string_view word) {
-  if (!speaks_) return;
+  if (!is_final_round_) return;
   std::vector<std::string> names;
   if (word.empty()) {
     names = signature_type_names();

@@ -40,7 +40,7 @@ struct Slot {
   bool is_declared = false;  // `type` is what the script said
   bool is_refined = false;   // ... and a value has said what that left open
   bool loses_sign = false;
-  bool is_sign_said = false;  // and the user has been told
+  bool is_sign_reported = false;  // and the user has been told
 
   // Widens. False where the value has no place here.
   bool add(types::Types& types, TypeId value, const Constant& constant, bool is_literal);

@@ -56,7 +56,7 @@ void Analyzer::add_to_variable(VariableId id, TypeId type, const Constant& const
     }
     return;
   }
-  if (state.slot.loses_sign && speaks_ && !std::exchange(state.slot.is_sign_said, true))
+  if (state.slot.loses_sign && is_final_round_ && !std::exchange(state.slot.is_sign_reported, true))
     warning("mixed-signs", at, "`" + name + "` holds signed and unsigned values, so it becomes `int64`",
             "cast one of them");
   if (state.slot.type != before) {

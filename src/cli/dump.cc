@@ -12,7 +12,7 @@ std::string dump_tokens(const source::Sources& sources, source::SourceId script)
   syntax::Lexer lexer(text);
   std::string out;
   for (syntax::Token token = lexer.next(); token.kind != syntax::TokenKind::kEnd; token = lexer.next()) {
-    const source::Place place = sources.place(script, token.begin);
+    const source::LineColumn place = sources.line_column(script, token.begin);
     out +=
         fmt::format("{}:{} {}\n", place.line, place.column, escape(text.substr(token.begin, token.end - token.begin)));
   }

@@ -9,11 +9,11 @@ std::vector<bpf::EmitProblem> emit(const ir::Module& module, kernel::Kernel& ker
   const bpf::Target target{kernel.has(Feature::kBpfV3), kernel.has(Feature::kBpfV4)};
   if (kernel.has(Feature::kMayGoto)) {
     for (const uint32_t depth : {5, 2, 1}) {  // the kernel allows eight frames, and callbacks take some
-      const std::optional<ir::Module> split = opt::split_loops(module, depth);
-      if (!split) break;
-      program::Program with_split = program;
-      if (!bpf::emit(*split, target, with_split).empty()) continue;
-      program = std::move(with_split);
+      const std::optional<ir::Module> outlined = opt::outline_loops(module, depth);
+      if (!outlined) break;
+      program::Program outlined_program = program;
+      if (!bpf::emit(*outlined, target, outlined_program).empty()) continue;
+      program = std::move(outlined_program);
       return {};
     }
   }

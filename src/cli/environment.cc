@@ -96,7 +96,7 @@ spec::Config config_of(const Options& options) {
   config.runs_benchmarks = options.runs_benchmarks;
   config.allow_unsafe = options.unsafe;
   config.warn_helper_errors = options.warn_helper_errors;
-  config.keeps_ledger = options.verbose || options.strict;
+  config.counts_losses = options.verbose || options.strict;
   config.pid = options.pid;
   config.follows = options.follow;
   config.pid_namespace = own_pid_namespace();

@@ -146,7 +146,7 @@ Result<std::optional<runtime::Child>> start_child(const Options& options, spec::
 
 struct Compiled {
   program::Program program;
-  bool is_joined = false;  // some actions have a program in common, which may be too much for it
+  bool has_merged_programs = false;  // some actions have a program in common, which may be too much for it
 };
 
 // From a checked script to a program with code; the diagnostics say what does not fit on the BPF stack.
@@ -159,7 +159,7 @@ Compiled compile(const check::Checked& checked, Environment& e, const Options& o
   clock.lap("opt");
   dump(options, "opt", [&] { return ir::print(lowered.ir); });
   const std::vector<bpf::EmitProblem> problems = emit(lowered.ir, *e.kernel, lowered.program);
-  if (!problems.empty() && lowered.is_joined) return compile(checked, e, options, clock, true);
+  if (!problems.empty() && lowered.has_merged_programs) return compile(checked, e, options, clock, true);
   for (const bpf::EmitProblem& problem : problems) {
     e.diagnostics.error("stack-too-large", {},
                         fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512",
@@ -169,7 +169,7 @@ Compiled compile(const check::Checked& checked, Environment& e, const Options& o
   dump(options, "bpf", [&] { return disassemble_all(lowered.program); });
   dump(options, "program", [&] { return program::print(lowered.program, e.types); });
   dump(options, "events", [&] { return dump_events(lowered.program, e.types); });
-  return {std::move(lowered.program), lowered.is_joined};
+  return {std::move(lowered.program), lowered.has_merged_programs};
 }
 
 Status load(const program::Program& program, Environment& e, const Options& options) {
@@ -255,7 +255,7 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   if (ends_before_load(options)) return EXIT_SUCCESS;
 
   Status loaded = load(compiled.program, *e, options);
-  if (!loaded && compiled.is_joined && is_refused(*e)) {
+  if (!loaded && compiled.has_merged_programs && is_refused(*e)) {
     compiled = compile(checked, *e, options, clock, true);
     loaded = load(compiled.program, *e, options);
   }
@@ -268,7 +268,7 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   const Output out = TRY(open_output(options, checked.config));
   runtime::SessionOptions session_options;
   session_options.is_dry_run = options.dry_run;
-  session_options.shows_ledger = options.verbose || (options.strict && options.format == "json");
+  session_options.shows_loss_report = options.verbose || (options.strict && options.format == "json");
   session_options.is_strict = options.strict;
   session_options.shows_source =
       checked.config.show_debug_info.value_or(output::find_sink(options.format)->shows_inlined);

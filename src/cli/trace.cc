@@ -137,14 +137,14 @@ class Finder {
     const bool is_wildcard = has_wildcard(parts.back());
     if (!is_wildcard) out.name = function.empty() ? parts.back() : function;
     const spec::ProbeContext context = context_of(provider, bound[0], has_types);
-    if (context.edge == spec::CallEdge::kEntry) add_return(out, bound[0], parts, has_types);
+    if (context.boundary == spec::CallBoundary::kEntry) add_return(out, bound[0], parts, has_types);
     if (is_wildcard) return out;
     for (const spec::ContextField& field : context.args)
       out.arguments.push_back({field.name, "args." + field.name, field.type});
     const bool is_of_kernel = context.pointers == types::AddressSpace::kKernel;
     if (context.args.empty() && !out.leave.empty() && is_of_kernel)
       if (const auto prototype = e_.kernel->find_function(e_.types, function)) add_typed_words(out, *prototype);
-    const bool has_operands = context.args.empty() && context.edge == spec::CallEdge::kNone;
+    const bool has_operands = context.args.empty() && context.boundary == spec::CallBoundary::kNone;
     for (const spec::ContextField& field : context.arguments)
       if (has_operands) out.arguments.push_back({field.name, field.name, field.type});
     out.prototype = e_.kernel->c_prototype(function, bound[0].probe.target).value_or("");

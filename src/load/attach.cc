@@ -240,7 +240,7 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
 namespace {
 
 // Reading an iterator to its end runs its program for each item; what it prints comes through our ring, not here.
-[[noreturn]] void walk(int iterator) {
+[[noreturn]] void run_iterator(int iterator) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   char nothing[4096];
   long got = 0;
@@ -281,7 +281,7 @@ Result<uint32_t> LinuxMachine::link_iterator(ProgramId program) {
   return static_cast<uint32_t>(links_.back().get());
 }
 
-Status LinuxMachine::pin_walk(ProgramId program, const std::string& path) {
+Status LinuxMachine::pin_iterator(ProgramId program, const std::string& path) {
   PinAttr pin;
   pin.path = address_of(path.c_str());
   pin.bpf_fd = TRY(link_iterator(program));
@@ -301,12 +301,12 @@ Status LinuxMachine::start_walk(ProgramId program) {
   if (!iterator.valid()) return fail("cannot start the iterator");
   const pid_t child = ::fork();
   if (child < 0) return fail_errno("cannot start a process for the iterator", errno);
-  if (child == 0) walk(iterator.get());
+  if (child == 0) run_iterator(iterator.get());
   walks_.emplace_back(static_cast<int>(::syscall(__NR_pidfd_open, child, 0)));
   return {};
 }
 
-std::vector<int> LinuxMachine::walks() const {
+std::vector<int> LinuxMachine::iterators() const {
   std::vector<int> out;
   for (const OwnedFd& process : walks_) out.push_back(process.get());
   return out;

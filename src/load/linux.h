@@ -63,8 +63,8 @@ class LinuxMachine final : public Machine {
   Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) override;
   Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) override;
   Status start_walk(ProgramId program) override;
-  Status pin_walk(ProgramId program, const std::string& path) override;
-  std::vector<int> walks() const override;
+  Status pin_iterator(ProgramId program, const std::string& path) override;
+  std::vector<int> iterators() const override;
   uint64_t attached_count() const override { return links_.size() + slow_to_close_.size(); }
   void cancel_attaching_when(const std::function<bool()>& is_cancelled) override { is_cancelled_ = is_cancelled; }
   void detach_watchpoints(uint64_t address) override;

@@ -128,20 +128,20 @@ class Machine {
   // readable when it is done.
   virtual Status start_walk(ProgramId program);
   // The same, but for others to walk: whoever reads the file `path`, below /sys/fs/bpf, runs the program.
-  virtual Status pin_walk(ProgramId program, const std::string& path);
-  virtual std::vector<int> walks() const { return {}; }
+  virtual Status pin_iterator(ProgramId program, const std::string& path);
+  virtual std::vector<int> iterators() const { return {}; }
   virtual uint64_t attached_count() const = 0;
   // Asked before each attaching: once it says true, all of them fail with ECANCELED. A wildcard may take seconds.
   virtual void cancel_attaching_when(const std::function<bool()>& /*is_cancelled*/) {}
   // A function of a wildcard that nobody may probe, and why: said at the end.
-  struct LeftOut {
+  struct SkippedProbe {
     std::string name;
     std::string reason;
   };
-  void leave_out(LeftOut function) { left_out_.push_back(std::move(function)); }
-  const std::vector<LeftOut>& left_out() const { return left_out_; }
-  void forget_left_out() { left_out_.clear(); }  // where it was not the kernel that refused
-  virtual void detach_watchpoints(uint64_t) {}   // of this address
+  void skip(SkippedProbe function) { skipped_probes_.push_back(std::move(function)); }
+  const std::vector<SkippedProbe>& skipped_probes() const { return skipped_probes_; }
+  void forget_skipped_probes() { skipped_probes_.clear(); }  // where it was not the kernel that refused
+  virtual void detach_watchpoints(uint64_t) {}               // of this address
   // Events of its probes for which the kernel did not run the program, as it, or another, was running already. Of what
   // is attached, and of what `detach_all` has detached. Nothing where the kernel does not count them.
   virtual std::optional<uint64_t> skipped_runs(ProgramId) { return 0; }
@@ -152,14 +152,14 @@ class Machine {
   virtual uint64_t now_ns() = 0;  // CLOCK_BOOTTIME, as `nsecs` is
 
  private:
-  std::vector<LeftOut> left_out_;
+  std::vector<SkippedProbe> skipped_probes_;
 };
 
 inline Status Machine::attach_kprobe(ProgramId, const Kprobe&, uint64_t) { return fail("no kprobes here"); }
 inline Status Machine::attach_kprobe_multi(ProgramId, const KprobeMulti&) { return fail("no kprobes here"); }
 
 inline Status Machine::start_walk(ProgramId) { return fail("no iterators here"); }
-inline Status Machine::pin_walk(ProgramId, const std::string&) { return fail("no iterators here"); }
+inline Status Machine::pin_iterator(ProgramId, const std::string&) { return fail("no iterators here"); }
 
 // This machine.
 std::unique_ptr<Machine> open_linux();

@@ -77,7 +77,7 @@ class LineTable {
 
  private:
   void set_place(source::Span span) {
-    const source::Place place = sources_.place(span.source, span.begin);
+    const source::LineColumn place = sources_.line_column(span.source, span.begin);
     last_.file_name_offset = writer_.string(sources_[span.source].name);
     last_.line_offset = writer_.string(std::string(sources_.line(span.source, place.line)));
     last_.line_column = std::min(place.line, kMaxLine) << 10 | std::min(place.column, kMaxColumn);

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "lower/unit.h"
-#include "program/fired.h"
+#include "program/probe_names.h"
 
 namespace espy::lower {
 namespace {
@@ -67,8 +67,8 @@ ValueId UnitLowering::arithmetic(BinaryOp op, Operand left, Operand right, TypeI
 }
 
 ValueId UnitLowering::compare(BinaryOp op, Operand left, Operand right, bool is_unsigned) {
-  left = beside(left);
-  right = beside(right);
+  left = opaque_copy(left);
+  right = opaque_copy(right);
   const auto apply = [&](Op code, bool is_swapped) {
     return is_swapped ? ir().binary(code, right.value, left.value) : ir().binary(code, left.value, right.value);
   };
@@ -171,7 +171,7 @@ Operand UnitLowering::binary(ExprId expr, const syntax::Binary& node) {
     write_slot(slot, ir().constant(0));
     ir().jump(join);
     ir().enter(join);
-    return {result, joined(result, slot)};
+    return {result, merged_value(result, slot)};
   }
   for (const auto& [name, fired] : {std::pair{node.left, node.right}, std::pair{node.right, node.left}}) {
     const Kind kind = types()[type(fired)].kind;
@@ -179,7 +179,7 @@ Operand UnitLowering::binary(ExprId expr, const syntax::Binary& node) {
     if (!known) continue;
     const Operand index = value(fired);
     const ValueId same =
-        ir().binary(Op::k_eq, index.value, ir().constant(program::first_named(kind, *known, shared_.program.probes)));
+        ir().binary(Op::k_eq, index.value, ir().constant(program::first_named(kind, *known, module_.program.probes)));
     return {result, node.op == BinaryOp::kEqual ? same : ir().binary(Op::k_xor, same, ir().constant(1))};
   }
   if (is_comparison(node.op) && !is_scalar(type(node.left)) && !is_scalar(type(node.right)) &&
@@ -199,7 +199,7 @@ Operand UnitLowering::binary(ExprId expr, const syntax::Binary& node) {
   }
   const Operand left{type(node.left), scalar(node.left)};
   Operand right{type(node.right), scalar(node.right)};
-  if (node.op == BinaryOp::kDivide || node.op == BinaryOp::kModulo) right = beside(right);  // compared with zero
+  if (node.op == BinaryOp::kDivide || node.op == BinaryOp::kModulo) right = opaque_copy(right);  // compared with zero
   const bool is_unsigned = is_unsigned_pair(node.left, node.right);
   if (is_comparison(node.op)) return {result, compare(node.op, left, right, is_unsigned)};
   const ValueId out = arithmetic(node.op, left, right, result, is_unsigned);

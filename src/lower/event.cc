@@ -73,7 +73,7 @@ Operand UnitLowering::written_before(ExprId expr) {
 ValueId UnitLowering::ring_base(BlockId without) {
   const ValueId key = memory(8, "cpu");
   ir().store(4, key, cpu());
-  const ValueId base = ir().call(Helper::map_lookup_elem, {ir().map(shared_.ring_map()), key});
+  const ValueId base = ir().call(Helper::map_lookup_elem, {ir().map(module_.ring_map()), key});
   const BlockId found = ir().add_block("ring");
   ir().branch(Condition::ne, base, 0, found, without);
   ir().enter(found);
@@ -93,7 +93,7 @@ ValueId UnitLowering::reserve(ValueId base, uint32_t size_bytes, BlockId without
     const BlockId fits = ir().add_block("fits");
     const BlockId taken = ir().add_block("taken");
     const BlockId retry = ir().add_block("retry");
-    ir().branch(Condition::ugt, used, shared_.program.ring_bytes, lost, fits);
+    ir().branch(Condition::ugt, used, module_.program.ring_bytes, lost, fits);
     ir().enter(fits);
     const ValueId seen = ir().atomic(Op::k_atomic_cmpxchg, 8, base, {old, next}, program::kRingHeadOffset);
     ir().branch(Condition::eq, seen, old, taken, retry);
@@ -104,7 +104,7 @@ ValueId UnitLowering::reserve(ValueId base, uint32_t size_bytes, BlockId without
   ir().jump(lost);
   ir().enter(lost);
   ir().atomic_add(8, base, ir().constant(1), program::kRingLostOffset);
-  if (config().keeps_ledger) count_loss(program::LossKind::kRecord, "");
+  if (config().counts_losses) count_loss(program::LossKind::kRecord, "");
   ir().jump(without);
   ir().enter(got);
   return head;
@@ -141,7 +141,7 @@ void UnitLowering::emit_failure(Helper helper, ValueId result) {
 }
 
 void UnitLowering::report_failure(Helper helper, ValueId result) {
-  const bool is_counted = config().keeps_ledger && reads_memory(helper);
+  const bool is_counted = config().counts_losses && reads_memory(helper);
   if (!config().warn_helper_errors && !is_counted) return;
   when(Condition::slt, result, ir().constant(0), [&] {
     emit_failure(helper, result);
@@ -174,15 +174,15 @@ void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgumen
   fixed = static_cast<uint32_t>(round_up(fixed, 8));
   schema.size_bytes = fixed;
   const uint32_t size = fixed + tail;
-  shared_.longest_record_bytes = std::max(shared_.longest_record_bytes, size);
-  const program::EventId event = shared_.program.events.add(std::move(schema));
+  module_.longest_record_bytes = std::max(module_.longest_record_bytes, size);
+  const program::EventId event = module_.program.events.add(std::move(schema));
 
   const BlockId done = ir().add_block("emitted");
   const ValueId base = ring_base(done);
   const ValueId head = reserve(base, size, done);
-  const ValueId place = ir().binary(Op::k_and, head, shared_.program.ring_bytes - 8);
+  const ValueId place = ir().binary(Op::k_and, head, module_.program.ring_bytes - 8);
   const ValueId record = ir().binary(Op::k_add, offset(base, program::kRingDataOffset), place);
-  const ValueId counter = ir().map_value(shared_.program.globals, shared_.program.sequence_offset);
+  const ValueId counter = ir().map_value(module_.program.globals, module_.program.sequence_offset);
   ir().store(8, record, ir().atomic(Op::k_atomic_fetch_add, 8, counter, {ir().constant(1)}), 8);
 
   ValueId cursor = ir().constant(fixed);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lower/unit.h"
-#include "program/fired.h"
+#include "program/probe_names.h"
 
 namespace espy::lower {
 namespace {
@@ -110,7 +110,7 @@ void UnitLowering::branch_on(ExprId condition, BlockId if_true, BlockId if_false
   } else if (negation && negation->op == syntax::UnaryOp::kNot) {
     branch_on(negation->operand, if_false, if_true);
   } else {
-    ir().branch(Condition::ne, truth(beside(value(condition))), 0, if_true, if_false);
+    ir().branch(Condition::ne, truth(opaque_copy(value(condition))), 0, if_true, if_false);
   }
 }
 
@@ -140,14 +140,14 @@ Operand UnitLowering::merge(TypeId type, ExprId condition, const std::function<v
   ir().jump(join);
   ir().enter(join);
   if (!type.valid() || types()[type].kind == Kind::kVoid) return {};
-  return {type, joined(type, result), types::is_by_reference(types()[type])};
+  return {type, merged_value(type, result), types::is_by_reference(types()[type])};
 }
 
 // What either of two ways has written. The verifier follows each with the bounds of its own, and the more of such
 // values a loop has, the more combinations.
-ValueId UnitLowering::joined(TypeId type, ir::SlotId result) {
+ValueId UnitLowering::merged_value(TypeId type, ir::SlotId result) {
   const ValueId value = read_slot(result);
-  return is_walked_loop() && types::is_integer(types()[type]) ? hide_from_verifier(value) : value;
+  return is_walked_loop() && types::is_integer(types()[type]) ? launder(value) : value;
 }
 
 Operand UnitLowering::ternary(ExprId expr, const syntax::Ternary& node) {
@@ -159,7 +159,7 @@ Operand UnitLowering::ternary(ExprId expr, const syntax::Ternary& node) {
         Condition::ne, truth(first), ir().constant(0),
         [&] { write_slot(result, convert(in_our_memory(first), result_type).value); },
         [&] { assign_result(result, result_type, node.else_value); });
-    return {result_type, joined(result_type, result), types::is_by_reference(types()[result_type])};
+    return {result_type, merged_value(result_type, result), types::is_by_reference(types()[result_type])};
   }
   return merge(
       result_type, node.condition, [&](ir::SlotId slot) { assign_result(slot, result_type, node.then_value); },
@@ -233,7 +233,7 @@ bool UnitLowering::writes_bytes(ExprId expr) const {
   const check::ExprFact& fact = unit_->fact(expr);
   if (!fact.builtin || !fact.builtin->lower_into || fact.replacement.valid() || fact.function >= 0) return false;
   if (!std::holds_alternative<std::monostate>(fact.constant)) return false;
-  const Kind kind = shared_.types[fact.type].kind;
+  const Kind kind = module_.types[fact.type].kind;
   return (kind == Kind::kString || kind == Kind::kBuffer) &&
          (ast().get<syntax::Call>(expr) || ast().get<syntax::Name>(expr));
 }
@@ -254,7 +254,7 @@ void UnitLowering::store_member(ValueId zeroed, uint32_t offset_bytes, ExprId ex
   const Kind kind = types()[to].kind;
   const auto known = program::is_fired_name(kind) ? text(expr) : std::nullopt;
   if (known) {
-    ir().store(8, address, ir().constant(program::first_named(kind, *known, shared_.program.probes)));
+    ir().store(8, address, ir().constant(program::first_named(kind, *known, module_.program.probes)));
   } else if (kind == Kind::kString && offset_bytes % 8 == 0 && type(expr) == to && writes_bytes(expr)) {
     write_bytes(expr, address, types()[to].count);
   } else {

@@ -54,7 +54,7 @@ class Lowering {
   virtual ValueId scalar(ExprId expr) = 0;  // an integer-like value, sign- or zero-extended to 64 bits by its type
   // The number itself, to be compared: in a loop a copy, so that the verifier learns nothing of the number, with which
   // the ways through the loop would differ from each other.
-  virtual ValueId beside(ValueId number) = 0;
+  virtual ValueId opaque_copy(ValueId number) = 0;
   TypeId type(ExprId expr) const { return unit().fact(expr).type; }
   const check::Constant& constant(ExprId expr) const { return unit().fact(expr).constant; }
   std::optional<int64_t> integer(ExprId expr) const { return check::constant_as<int64_t>(constant(expr)); }

@@ -46,9 +46,9 @@ Lowering::MapElement UnitLowering::element(ExprId map_expr) {
 }
 
 ValueId UnitLowering::scalar_slot(const program::ScriptMap& map, ValueId at_cpu) {
-  const ValueId start = ir().map_value(shared_.program.globals, map.offset_bytes);
+  const ValueId start = ir().map_value(module_.program.globals, map.offset_bytes);
   if (map.storage == Storage::kGlobal) return start;
-  const ValueId slot = ir().binary(Op::k_and, at_cpu, shared_.cpu_slots() - 1);
+  const ValueId slot = ir().binary(Op::k_and, at_cpu, module_.cpu_slots() - 1);
   return ir().binary(Op::k_add, start, ir().binary(Op::k_shl, slot, std::countr_zero(map.stride_bytes)));
 }
 
@@ -86,7 +86,7 @@ void UnitLowering::with_value(const MapElement& element, const std::function<voi
 
 // `failed` is what map_update_elem gave.
 void UnitLowering::lose_update(const program::ScriptMap& map, ValueId failed) {
-  const std::string full = map.name + " is full at " + std::to_string(shared_.program.maps[map.map].max_entries) +
+  const std::string full = map.name + " is full at " + std::to_string(module_.program.maps[map.map].max_entries) +
                            " keys (raise max_map_keys, or the number it is declared with); updates lost";
   const std::string busy =
       map.name + " was busy on that CPU, or the kernel had no memory at hand for a new key; updates lost";
@@ -116,7 +116,7 @@ void UnitLowering::with_new_value(const MapElement& element, const std::function
   ir().enter(hit);
   ir().jump(use, {found});
   ir().enter(miss);
-  const uint32_t size = shared_.program.maps[map.map].value_size;
+  const uint32_t size = module_.program.maps[map.map].value_size;
   const ValueId failed =
       ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, zeros(size), ir().constant(kNoExist)});
   const ValueId again = lookup(element);
@@ -142,7 +142,7 @@ Operand UnitLowering::read_element(const MapElement& element, ExprId) {
   with_value(
       element, [&](ValueId address) { write_slot(result, load(address, map.value).value); },
       [&] {
-        const uint32_t size = shared_.program.maps[map.map].value_size;
+        const uint32_t size = module_.program.maps[map.map].value_size;
         write_slot(result, is_reference ? zeros(size) : ir().constant(0));
         emit_failure(Helper::map_lookup_elem, ir().constant(0));
       });
@@ -186,7 +186,7 @@ void UnitLowering::assign_element(const MapElement& element, ExprId value_expr) 
 
 void UnitLowering::aggregate(const MapElement& element, const spec::Builtin& builtin, ExprId call) {
   const spec::CallSite site{call, ast()[call].span, ast().get<syntax::Call>(call)->arguments};
-  const bool is_atomic = is_preemptible() || shared_.is_interrupted(element.map);
+  const bool is_atomic = is_preemptible() || module_.is_interrupted(element.map);
   with_new_value(element, [&](ValueId address) { builtin.lower_update(*this, site, address, is_atomic); });
 }
 
@@ -198,7 +198,7 @@ void UnitLowering::store_element(const MapElement& element, Operand operand) {
     ir().store(8, slot, ir().constant(1));
     return;
   }
-  const uint32_t size = shared_.program.maps[map.map].value_size;
+  const uint32_t size = module_.program.maps[map.map].value_size;
   const uint32_t used = types()[map.value].size_bytes;
   const ValueId copy = memory(size, "new");
   if (used % 8) zero(copy, size);
@@ -228,7 +228,7 @@ ValueId UnitLowering::remove(const MapElement& element) {
   if (map.storage == Storage::kGlobal) {
     clear(scalar_slot(map));
   } else {
-    ir().count_up(shared_.program.cpu_count, [&](ValueId at_cpu, BlockId) { clear(scalar_slot(map, at_cpu)); });
+    ir().count_up(module_.program.cpu_count, [&](ValueId at_cpu, BlockId) { clear(scalar_slot(map, at_cpu)); });
   }
   return read_slot(was);
 }
@@ -254,7 +254,7 @@ ValueId UnitLowering::length(ScriptMapId id) {
 
 void UnitLowering::for_each_cpu(const MapElement& element, const std::function<void(ValueId)>& body) {
   const program::ScriptMap map = script_map(element.map);
-  ir().count_up(shared_.program.cpu_count, [&](ValueId at_cpu, BlockId) {
+  ir().count_up(module_.program.cpu_count, [&](ValueId at_cpu, BlockId) {
     if (!element.key.valid()) return body(offset(scalar_slot(map, at_cpu), 8));
     const ValueId address = ir().call(Helper::map_lookup_percpu_elem, {ir().map(map.map), element.key, at_cpu});
     when(Condition::ne, address, ir().constant(0), [&] { body(address); });

@@ -125,7 +125,7 @@ ValueId UnitLowering::copy_text(ValueId destination, ValueId source, uint32_t ca
 }
 
 ValueId UnitLowering::constant_bytes(std::string_view bytes) {
-  return ir().map_value(shared_.program.rodata, shared_.add_constant(bytes));
+  return ir().map_value(module_.program.rodata, module_.add_constant(bytes));
 }
 
 Operand UnitLowering::in_our_memory(Operand operand) {

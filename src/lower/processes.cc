@@ -37,19 +37,19 @@ ValueId key_of(Builder& ir, ValueId process) {
 // A program on a raw tracepoint, whose `body` leaves by return.
 class Follower {
  public:
-  Follower(Shared& shared, std::string_view tracepoint, const std::function<void(Follower&)>& body)
-      : shared_(shared), function_{.name = std::string(tracepoint)}, ir_(function_) {
-    program_ = shared.program.programs.add({.name = std::string(tracepoint)});
+  Follower(ModuleContext& module_context, std::string_view tracepoint, const std::function<void(Follower&)>& body)
+      : module_(module_context), function_{.name = std::string(tracepoint)}, ir_(function_) {
+    program_ = module_context.program.programs.add({.name = std::string(tracepoint)});
     ir_.enter(ir_.add_block("entry"));
     body(*this);
     ir_.ret(0);
-    const ir::FunctionId id = shared.module.functions.add(std::move(function_));
-    shared.module.units.push_back({program_, {id}});
-    shared.program.following.programs.emplace_back(tracepoint, program_);
+    const ir::FunctionId id = module_context.module.functions.add(std::move(function_));
+    module_context.module.units.push_back({program_, {id}});
+    module_context.program.following.programs.emplace_back(tracepoint, program_);
   }
 
   Builder& ir() { return ir_; }
-  ValueId map() { return ir_.map(shared_.program.following.processes); }
+  ValueId map() { return ir_.map(module_.program.following.processes); }
   ValueId argument(uint32_t index) { return ir_.load(8, ir_.context(), index * 8); }
 
   // Goes on in a block of its own where the condition holds, else ends the program.
@@ -64,13 +64,13 @@ class Follower {
 
   // A member of the struct at `base`, of 4 or 8 bytes; by a plain load where lockdown forbids to copy.
   ValueId member(ValueId base, std::string_view struct_name, std::string_view name, uint8_t size_bytes) {
-    const TypeId type = shared_.kernel.find_struct(shared_.types, std::string(struct_name));
-    shared_.kernel.complete(shared_.types, type);
-    const auto found = types::find_member(shared_.types, type, name);
-    const auto location = shared_.kernel.btf_location(shared_.types, type);
-    if (!shared_.kernel.has(Feature::kProbeReadKernel) && shared_.kernel.has(Feature::kRdonlyCastTyped) && location) {
+    const TypeId type = module_.kernel.find_struct(module_.types, std::string(struct_name));
+    module_.kernel.complete(module_.types, type);
+    const auto found = types::find_member(module_.types, type, name);
+    const auto location = module_.kernel.btf_location(module_.types, type);
+    if (!module_.kernel.has(Feature::kProbeReadKernel) && module_.kernel.has(Feature::kRdonlyCastTyped) && location) {
       const ValueId typed =
-          ir_.kfunc(*shared_.kernel.kfunc_id("bpf_rdonly_cast"), {base, ir_.constant(location->btf_id)}, true);
+          ir_.kfunc(*module_.kernel.kfunc_id("bpf_rdonly_cast"), {base, ir_.constant(location->btf_id)}, true);
       return ir_.load(size_bytes, typed, found ? found->offset_bits / 8 : 0);
     }
     const ValueId copy = ir_.slot(ir_.add_slot(8, 8, std::string(name)));
@@ -80,12 +80,12 @@ class Follower {
   }
 
   void count_loss(std::string_view what) {
-    const uint32_t offset = shared_.loss_counter(program::LossKind::kUpdate, program_, what);
-    ir_.atomic_add(8, ir_.map_value(shared_.program.globals, offset), ir_.constant(1));
+    const uint32_t offset = module_.loss_counter(program::LossKind::kUpdate, program_, what);
+    ir_.atomic_add(8, ir_.map_value(module_.program.globals, offset), ir_.constant(1));
   }
 
  private:
-  Shared& shared_;
+  ModuleContext& module_;
   ir::Function function_;
   Builder ir_;
   program::ProgramId program_;
@@ -102,14 +102,14 @@ ValueId ids_in(Builder& ir, const spec::PidNamespace& space) {
   return ids;
 }
 
-void skip_other_processes(Builder& ir, const Shared& shared) {
-  const spec::Config& config = shared.checked.config;
+void skip_other_processes(Builder& ir, const ModuleContext& module_context) {
+  const spec::Config& config = module_context.checked.config;
   const auto only = config.only_process();
   if (!only) return;
   const BlockId other = ir.add_block("other_process");
   const BlockId same = ir.add_block("same_process");
   const ValueId number = config.pid_namespace ? ir.load(4, ids_in(ir, *config.pid_namespace), 4) : current_process(ir);
-  if (const MapId started = shared.program.following.processes; started.valid()) {
+  if (const MapId started = module_context.program.following.processes; started.valid()) {
     const BlockId maybe = ir.add_block("maybe_started");
     ir.branch(Condition::eq, number, *only, same, maybe);
     ir.enter(maybe);
@@ -123,21 +123,21 @@ void skip_other_processes(Builder& ir, const Shared& shared) {
   ir.enter(same);
 }
 
-void add_followed_map(Shared& shared) {
-  if (!shared.checked.config.follows) return;
-  shared.program.following.processes =
-      shared.program.maps.add({.name = "processes", .kind = program::MapKind::kHash, .max_entries = kMostProcesses});
+void add_followed_map(ModuleContext& module_context) {
+  if (!module_context.checked.config.follows) return;
+  module_context.program.following.processes = module_context.program.maps.add(
+      {.name = "processes", .kind = program::MapKind::kHash, .max_entries = kMostProcesses});
 }
 
-void add_followers(Shared& shared) {
-  if (!shared.checked.config.follows) return;
+void add_followers(ModuleContext& module_context) {
+  if (!module_context.checked.config.follows) return;
   // What lets go of a process is attached before what takes one on, so that none is kept for ever.
-  const Follower free(shared, "sched_process_free", [](Follower& f) {  // (task)
+  const Follower free(module_context, "sched_process_free", [](Follower& f) {  // (task)
     const ValueId process = f.member(f.argument(0), "task_struct", "tgid", 4);
     f.only_if(Condition::eq, process, f.member(f.argument(0), "task_struct", "pid", 4));
     f.ir().call(Helper::map_delete_elem, {f.map(), key_of(f.ir(), process)});
   });
-  const Follower exit(shared, "sched_process_exit", [](Follower& f) {  // (task)
+  const Follower exit(module_context, "sched_process_exit", [](Follower& f) {  // (task)
     const ValueId task = f.argument(0);
     const ValueId process = f.member(task, "task_struct", "tgid", 4);
     const ValueId found = f.ir().call(Helper::map_lookup_elem, {f.map(), key_of(f.ir(), process)});
@@ -146,8 +146,8 @@ void add_followers(Shared& shared) {
     f.only_if(Condition::eq, threads, f.ir().constant(0));
     f.ir().store(8, found, f.ir().constant(0));
   });
-  const Follower fork(shared, "sched_process_fork", [&](Follower& f) {  // (parent, child); the parent runs
-    skip_other_processes(f.ir(), shared);
+  const Follower fork(module_context, "sched_process_fork", [&](Follower& f) {  // (parent, child); the parent runs
+    skip_other_processes(f.ir(), module_context);
     const ValueId started = f.member(f.argument(1), "task_struct", "tgid", 4);
     f.only_if(Condition::ne, started, current_process(f.ir()));  // else it is a thread
     const ValueId alive = f.ir().slot(f.ir().add_slot(8, 8, "alive"));

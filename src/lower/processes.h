@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/builder.h"
-#include "lower/shared.h"
+#include "lower/module_context.h"
 
 namespace espy::lower {
 
@@ -15,11 +15,11 @@ ir::ValueId current_process(ir::Builder& ir);
 ir::ValueId ids_in(ir::Builder& ir, const spec::PidNamespace& space);
 
 // Ends the program here where the current process is not one of them.
-void skip_other_processes(ir::Builder& ir, const Shared& shared);
+void skip_other_processes(ir::Builder& ir, const ModuleContext& module_context);
 
 // With --follow: the map of the processes that were started; before any program is made.
-void add_followed_map(Shared& shared);
+void add_followed_map(ModuleContext& module_context);
 // ... and the programs that keep it. The kernel must tell its types.
-void add_followers(Shared& shared);
+void add_followers(ModuleContext& module_context);
 
 }  // namespace espy::lower

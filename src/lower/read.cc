@@ -31,7 +31,7 @@
 // page that is not there, though the program itself would find it: one of a file that nobody has touched yet, or one
 // that was swapped out. Programs of user probes may sleep (Linux 6.1), and there a read that failed touches the page by
 // copy_from_user, which brings it in as an access of the program would, and is tried again. The first try costs what it
-// did. See bring_in().
+// did. See fault_in().
 //
 // What this leaves out. A fault is not reported for plain loads: there is nobody to tell us. So where faults are to be
 // reported (-k) or counted (-v, --strict), all reads go the classic way. A read that races with the object being freed
@@ -77,7 +77,7 @@ bool UnitLowering::is_plain_member(TypeId struct_type, int64_t offset_bytes, uin
 }
 
 UnitLowering::KernelRead UnitLowering::kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes) {
-  const bool needs_faults = config().warn_helper_errors || config().keeps_ledger;
+  const bool needs_faults = config().warn_helper_errors || config().counts_losses;
   if ((needs_faults && may_copy_from_kernel()) || !kernel().kfunc_id("bpf_rdonly_cast")) return KernelRead::kCopy;
   if (kernel().has(kernel::Feature::kRdonlyCastVoid)) return KernelRead::kCast;
   if (!struct_type.valid() || !kernel().has(kernel::Feature::kRdonlyCastTyped)) return KernelRead::kCopy;
@@ -141,7 +141,7 @@ ValueId UnitLowering::call_reader(Helper helper, ValueId destination, ValueId si
   const ir::SlotId result = new_slot("read");
   write_slot(result, got);
   when(Condition::slt, got, ir().constant(0), [&] {
-    when(Condition::eq, bring_in(destination, size, most_bytes, source), ir().constant(0), [&] {
+    when(Condition::eq, fault_in(destination, size, most_bytes, source), ir().constant(0), [&] {
       write_slot(result, ir().call(helper, {destination, size, source}));
     });
     report_failure(helper, read_slot(result));
@@ -151,7 +151,7 @@ ValueId UnitLowering::call_reader(Helper helper, ValueId destination, ValueId si
 
 // Touches each page of `size` bytes at `source`; 0 if the first is there now. Another may be behind a string's end, and
 // need not. What is read on the way lands in `destination`, which is written again then.
-ValueId UnitLowering::bring_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) {
+ValueId UnitLowering::fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) {
   constexpr uint32_t kLeastPageBytes = 4096;
   sleeps_ = true;
   const auto touch = [&](ValueId at) { return ir().call(Helper::copy_from_user, {destination, ir().constant(1), at}); };
@@ -240,7 +240,7 @@ Operand UnitLowering::context_field(const spec::ContextField& field) {
       return as_field(ir().load(8, context, recipe.offset_bytes), recipe.inner_offset_bytes, AddressSpace::kUser);
     case Recipe::Kind::kConstant: return {field.type, ir().constant(recipe.displacement)};
     case Recipe::Kind::kUserMemory: return as_field(user_address(recipe), 0, AddressSpace::kUser);
-    case Recipe::Kind::kPlace: return placed(field);
+    case Recipe::Kind::kLocation: return placed(field);
   }
   UNREACHABLE("a recipe of no kind");
 }

@@ -30,7 +30,7 @@ void UnitLowering::statement(StmtId id) {
     declare(variable);
     zero(variable_address(variable), types()[type].size_bytes);
   };
-  for (const VariableId variable : unit_->fact(id).outliving) begin(variable);
+  for (const VariableId variable : unit_->fact(id).hoisted) begin(variable);
   std::visit(Overloaded{
                  [&](const syntax::ExprStmt& node) { discard(node.value); },
                  [&](const syntax::Discard& node) { discard(node.value); },
@@ -111,8 +111,8 @@ void UnitLowering::assign(const syntax::Assign& node) {
 // The verifier walks a loop once for each value of a counter that it knows, a million steps at most. A number that lies
 // on the stack, and one byte of which was written again, is just a number to it: the loop is walked until nothing new
 // is seen.
-ValueId UnitLowering::hide_from_verifier(ValueId value) {
-  ir::SlotId& slot = hiding_slots_[function_id_];
+ValueId UnitLowering::launder(ValueId value) {
+  ir::SlotId& slot = launder_slots_[function_id_];
   if (!slot.valid()) slot = ir().add_slot(8, 8, "hidden");
   const ValueId place = ir().slot(slot);
   ir().store(8, place, value);
@@ -120,22 +120,24 @@ ValueId UnitLowering::hide_from_verifier(ValueId value) {
   return ir().load(8, place);
 }
 
-ValueId UnitLowering::beside(ValueId number) { return is_walked_loop() ? ir().unary(Op::k_opaque, number) : number; }
+ValueId UnitLowering::opaque_copy(ValueId number) {
+  return is_walked_loop() ? ir().unary(Op::k_opaque, number) : number;
+}
 
-Operand UnitLowering::beside(Operand operand) {
+Operand UnitLowering::opaque_copy(Operand operand) {
   const types::Type& type = types()[operand.type];
-  if (types::is_integer(type) && type.kind != Kind::kBool) operand.value = beside(operand.value);
+  if (types::is_integer(type) && type.kind != Kind::kBool) operand.value = opaque_copy(operand.value);
   return operand;
 }
 
 // What a loop may change looks unknown from its first turn on.
-void UnitLowering::hide_variables() {
+void UnitLowering::launder_variables() {
   if (!kernel_has_may_goto()) return;  // the verifier has to see the end of each loop itself
   const std::vector<Home> homes = activation().homes;
   for (uint32_t i = 0; i < homes.size(); ++i) {
     const bool is_number = types::is_integer(types()[unit_->variables[VariableId{i}].type]);
     const bool is_here = homes[i].slot.valid() && homes[i].owner == function_id_;
-    if (is_number && is_here) write_slot(homes[i].slot, hide_from_verifier(read_slot(homes[i].slot)));
+    if (is_number && is_here) write_slot(homes[i].slot, launder(read_slot(homes[i].slot)));
   }
 }
 
@@ -147,7 +149,7 @@ UnitLowering::LoopBlocks UnitLowering::begin_loop(const std::string& name) {
   const BlockId test = ir().add_block("test");
   ir::SlotId turns;
   if (!kernel_has_may_goto()) write_slot(turns = new_slot("turns"), ir().constant(0));
-  hide_variables();
+  launder_variables();
   ir().jump(blocks.head);
   ir().enter(blocks.head);
   if (kernel_has_may_goto()) {
@@ -188,12 +190,12 @@ void UnitLowering::for_range(StmtId id, const syntax::ForRange& node) {
   const TypeId type = unit_->variables[variable].type;
   const ir::SlotId counter = new_slot("next");
   const ValueId begin = scalar(node.begin);
-  write_slot(counter, kernel_has_may_goto() ? hide_from_verifier(begin) : begin);
+  write_slot(counter, kernel_has_may_goto() ? launder(begin) : begin);
   const ir::SlotId limit = new_slot("limit");
   write_slot(limit, scalar(node.end));
   const LoopBlocks loop = begin_loop("for");
   const ValueId index = read_slot(counter);
-  ir().branch(Condition::slt, beside(index), beside(read_slot(limit)), loop.body, loop.done);
+  ir().branch(Condition::slt, opaque_copy(index), opaque_copy(read_slot(limit)), loop.body, loop.done);
   ir().enter(loop.body);
   write_slot(counter, ir().binary(Op::k_add, index, 1));
   write_variable(variable, {type, index});

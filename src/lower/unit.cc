@@ -19,11 +19,11 @@ constexpr ir::SlotId kNumberSlot{0};          // of a part that shares it
 
 }  // namespace
 
-UnitLowering::UnitLowering(Shared& shared, const check::Unit& unit, ir::Unit& into, Part part)
-    : shared_(shared), main_unit_(unit), into_(into), part_(part), unit_(&unit), frame_bytes_(kFrameHeaderBytes) {}
+UnitLowering::UnitLowering(ModuleContext& shared, const check::Unit& unit, ir::Unit& into, Part part)
+    : module_(shared), main_unit_(unit), into_(into), part_(part), unit_(&unit), frame_bytes_(kFrameHeaderBytes) {}
 
 FunctionId UnitLowering::begin_function(std::string name, uint32_t parameters, bool is_callback) {
-  const FunctionId id = shared_.module.functions.add({});
+  const FunctionId id = module_.module.functions.add({});
   into_.functions.push_back(id);
   begin_body(id, std::move(name), parameters, is_callback);
   return id;
@@ -51,9 +51,9 @@ FunctionId UnitLowering::callback(const std::string& name, uint32_t parameters, 
 
 ir::Function UnitLowering::lower() {
   main_id_ = function_id_ = into_.functions.front();
-  begin_body(main_id_, shared_.program.programs[into_.program].name, 1, false);
+  begin_body(main_id_, module_.program.programs[into_.program].name, 1, false);
   // get_stackid() and its maps are not for programs that sleep.
-  may_sleep_ = main_unit_.context.may_sleep && !shared_.takes_stacks(main_unit_);
+  may_sleep_ = main_unit_.context.may_sleep && !module_.takes_stacks(main_unit_);
   Activation main{.unit = unit_};
   activation_ = &main;
   find_shared_variables(main);
@@ -89,10 +89,10 @@ ir::Function UnitLowering::lower() {
     fill_exit();
   }
   builder_ = nullptr;
-  shared_.program.programs[into_.program].is_sleepable |= sleeps_;
+  module_.program.programs[into_.program].is_sleepable |= sleeps_;
   for (auto& [id, body] : bodies_) {
     prune_unreachable(*body);
-    if (id != main_id_) shared_.module.functions[id] = std::move(*body);
+    if (id != main_id_) module_.module.functions[id] = std::move(*body);
   }
   return std::move(*bodies_.at(main_id_));
 }
@@ -103,7 +103,7 @@ void UnitLowering::lower_entry() {
   if (main_unit_.context.not_null) leave_if_null(*main_unit_.context.not_null);
   if (main_unit_.context.dispatch == spec::ProbeContext::Dispatch::kNumber) dispatch_by_number();
   if (!main_unit_.context.runs_after_exit) leave_after_exit();
-  if (main_unit_.context.is_limited_to_pid) skip_other_processes(ir(), shared_);
+  if (main_unit_.context.is_limited_to_pid) skip_other_processes(ir(), module_);
   if (part_.deepest_nesting != 0) count_deep_nesting();
   count_hit(1);
 }
@@ -125,12 +125,12 @@ void UnitLowering::count_deep_nesting() {
 
 ir::Function UnitLowering::lower_entry_alone() {
   main_id_ = function_id_ = into_.functions.front();
-  begin_body(main_id_, shared_.program.programs[into_.program].name, 1, false);
+  begin_body(main_id_, module_.program.programs[into_.program].name, 1, false);
   ir::Builder builder(function());
   builder_ = &builder;
   builder.enter(builder.add_block("entry"));
   leave_after_exit();
-  if (main_unit_.context.is_limited_to_pid) skip_other_processes(ir(), shared_);
+  if (main_unit_.context.is_limited_to_pid) skip_other_processes(ir(), module_);
   count_deep_nesting();
   builder.ret(0);
   builder_ = nullptr;
@@ -140,10 +140,10 @@ ir::Function UnitLowering::lower_entry_alone() {
 // What fires counts, also where the predicate is false. Each CPU has its words, so only a thread that may be preempted
 // here needs an atomic add.
 void UnitLowering::count_hit(int64_t change) {
-  const program::HitCounters hits = shared_.program.hits;
+  const program::HitCounters hits = module_.program.hits;
   if (hits.stride_bytes == 0) return;
-  const ValueId slot = ir().binary(Op::k_and, cpu(), shared_.cpu_slots() - 1);
-  const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(shared_.program.globals, hits.offset_bytes),
+  const ValueId slot = ir().binary(Op::k_and, cpu(), module_.cpu_slots() - 1);
+  const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(module_.program.globals, hits.offset_bytes),
                                      ir().binary(Op::k_shl, slot, std::countr_zero(hits.stride_bytes)));
   const ValueId index = ir().binary(Op::k_and, probe_index(), hits.stride_bytes / 8 - 1);
   const ValueId word = ir().binary(Op::k_add, of_cpu, ir().binary(Op::k_shl, index, 3));
@@ -155,7 +155,7 @@ void UnitLowering::count_hit(int64_t change) {
 }
 
 void UnitLowering::leave_after_exit() {
-  const ValueId flag = ir().load(8, ir().map_value(shared_.program.globals, shared_.program.exit_flag_offset));
+  const ValueId flag = ir().load(8, ir().map_value(module_.program.globals, module_.program.exit_flag_offset));
   leave_if(Condition::ne, flag, 0);
 }
 
@@ -180,7 +180,7 @@ void UnitLowering::dispatch_by_number() {
   if (part_.shares_number && !part_.knows_number) write_slot(kNumberSlot, number);
   const BlockId leave = ir().add_block("other");
   const BlockId mine = ir().add_block("mine");
-  const auto probe = [&](program::ProbeId id) -> const program::Probe& { return shared_.program.probes[id]; };
+  const auto probe = [&](program::ProbeId id) -> const program::Probe& { return module_.program.probes[id]; };
   if (main_unit_.probes.size() == 1) {
     ir().branch(Condition::eq, number, static_cast<int64_t>(probe(main_unit_.probes[0]).number), mine, leave);
     ir().enter(mine);
@@ -255,11 +255,11 @@ void UnitLowering::fill_setup() {
     const bool is_shared = main_unit_.context.is_preemptible;
     const uint32_t region = std::bit_ceil(std::max(scratch_bytes_, 64u));
     const uint32_t stride = is_shared ? std::bit_ceil(region * region_count() + kRegionsOffsetBytes) : region;
-    const auto at = static_cast<uint32_t>(round_up(shared_.scratch_bytes, 64));
-    shared_.scratch_bytes = at + stride * shared_.cpu_slots();
-    const ValueId slot = ir().binary(Op::k_and, cpu(), shared_.cpu_slots() - 1);
+    const auto at = static_cast<uint32_t>(round_up(module_.scratch_bytes, 64));
+    module_.scratch_bytes = at + stride * module_.cpu_slots();
+    const ValueId slot = ir().binary(Op::k_and, cpu(), module_.cpu_slots() - 1);
     const ValueId distance = ir().binary(Op::k_shl, slot, std::countr_zero(stride));
-    const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(shared_.scratch_map(), at), distance);
+    const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(module_.scratch_map(), at), distance);
     if (is_shared) {
       take_scratch_region(of_cpu);
     } else {
@@ -361,12 +361,12 @@ void UnitLowering::leave_activation() {
 }
 
 void UnitLowering::set_exit_flag() {
-  ir().store(8, ir().map_value(shared_.program.globals, shared_.program.exit_flag_offset), ir().constant(1));
+  ir().store(8, ir().map_value(module_.program.globals, module_.program.exit_flag_offset), ir().constant(1));
 }
 
 void UnitLowering::count_loss(program::LossKind kind, std::string_view what) {
-  const uint32_t offset = shared_.loss_counter(kind, into_.program, what);
-  ir().atomic_add(8, ir().map_value(shared_.program.globals, offset), ir().constant(1));
+  const uint32_t offset = module_.loss_counter(kind, into_.program, what);
+  ir().atomic_add(8, ir().map_value(module_.program.globals, offset), ir().constant(1));
 }
 
 // Code behind a `return` may use values that were never made on any path to it. It is emptied rather than kept legal.

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "lower/lowering.h"
-#include "lower/shared.h"
+#include "lower/module_context.h"
 
 namespace espy::lower {
 
@@ -47,18 +47,18 @@ struct Part {
 class UnitLowering : public Lowering {
  public:
   // `into`: the program, with its main function alone; other functions are added.
-  UnitLowering(Shared& shared, const check::Unit& unit, ir::Unit& into, Part part = {});
+  UnitLowering(ModuleContext& shared, const check::Unit& unit, ir::Unit& into, Part part = {});
   // The main function, or this part of it.
   ir::Function lower();
   // The part for the entry of a session that has no action there.
   ir::Function lower_entry_alone();
 
   ir::Builder& ir() override { return *builder_; }
-  types::Types& types() override { return shared_.types; }
-  kernel::Kernel& kernel() override { return shared_.kernel; }
+  types::Types& types() override { return module_.types; }
+  kernel::Kernel& kernel() override { return module_.kernel; }
   const check::Unit& unit() const override { return *unit_; }
-  const check::Checked& checked() const override { return shared_.checked; }
-  program::Program& program() override { return shared_.program; }
+  const check::Checked& checked() const override { return module_.checked; }
+  program::Program& program() override { return module_.program; }
 
   Operand value(ExprId expr) override;
   ValueId scalar(ExprId expr) override;
@@ -81,7 +81,7 @@ class UnitLowering : public Lowering {
   Operand context_field(const spec::ContextField& field) override;
   ValueId register_value(const kernel::Register& reg) override;
   ValueId probe_index() override;
-  uint32_t fired_index(types::Kind kind, program::ProbeId probe) override { return shared_.fired_index(kind, probe); }
+  uint32_t fired_index(types::Kind kind, program::ProbeId probe) override { return module_.fired_index(kind, probe); }
   ValueId current_task_field(std::initializer_list<std::string_view> path) override;
   ValueId cpu() override;
 
@@ -100,7 +100,7 @@ class UnitLowering : public Lowering {
   void count_loss(program::LossKind kind, std::string_view what) override;
   void end_action() override;
   void set_exit_flag() override;
-  program::MapId stack_map(TypeId type) override { return shared_.stack_map(type); }
+  program::MapId stack_map(TypeId type) override { return module_.stack_map(type); }
   FunctionId callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) override;
 
  private:
@@ -189,14 +189,14 @@ class UnitLowering : public Lowering {
   void return_from(const syntax::Return& node);
   void leave_loop(bool is_break);
   void lose_update(const program::ScriptMap& map, ValueId failed);
-  ValueId hide_from_verifier(ValueId value);
-  ValueId beside(ValueId number) override;
-  Operand beside(Operand operand);  // what is no number stays itself
+  ValueId launder(ValueId value);
+  ValueId opaque_copy(ValueId number) override;
+  Operand opaque_copy(Operand operand);  // what is no number stays itself
   // Inside a loop of which the verifier has to find out that it sees nothing new in it.
   bool is_walked_loop() { return !activation().loops.empty() && kernel_has_may_goto(); }
   bool kernel_has_may_goto() { return kernel().has(kernel::Feature::kMayGoto); }
-  ValueId joined(TypeId type, ir::SlotId result);
-  void hide_variables();
+  ValueId merged_value(TypeId type, ir::SlotId result);
+  void launder_variables();
 
   // ---- expr.cc
   Operand constant_value(TypeId type, const check::Constant& constant);
@@ -257,14 +257,15 @@ class UnitLowering : public Lowering {
   void read_dynamic(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source, AddressSpace space);
   // Not in callbacks: those that walk a map hold a lock.
   bool may_sleep_here() const { return may_sleep_ && !is_in_callback(); }
-  ValueId bring_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
+  ValueId fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
 
   // ---- place.cc
   Operand placed(const spec::ContextField& field);
-  ValueId follow(const types::PlacePiece& piece, const std::vector<types::PlaceStep>& steps);
+  ValueId follow(const types::LocationPiece& piece, const std::vector<types::LocationOp>& steps);
   ValueId return_address(ValueId slot);
-  ValueId by_caller(const types::PlacePiece& piece, std::span<const types::CallSite> callers, ValueId return_address);
-  ValueId assembled(const std::vector<types::PlacePiece>& pieces, uint32_t size_bytes);
+  ValueId by_caller(const types::LocationPiece& piece, std::span<const types::CallSite> callers,
+                    ValueId return_address);
+  ValueId assembled(const std::vector<types::LocationPiece>& pieces, uint32_t size_bytes);
   void store_bytes(ValueId base, uint32_t offset_bytes, ValueId value, uint32_t size_bytes);
 
   // ---- memory.cc
@@ -288,7 +289,7 @@ class UnitLowering : public Lowering {
   ValueId zeros(uint32_t size_bytes) { return constant_bytes(std::string(size_bytes, '\0')); }
 
   // ---- maps.cc
-  const program::ScriptMap& script_map(ScriptMapId id) { return shared_.program.script_maps[id]; }
+  const program::ScriptMap& script_map(ScriptMapId id) { return module_.program.script_maps[id]; }
   ValueId scalar_slot(const program::ScriptMap& map);              // this CPU's "assigned" word
   ValueId scalar_slot(const program::ScriptMap& map, ValueId at);  // a given CPU's
   Operand read_element(const MapElement& element, ExprId expr);
@@ -322,7 +323,7 @@ class UnitLowering : public Lowering {
   ValueId bounded(ValueId value, uint32_t limit);
   void emit_failure(Helper helper, ValueId result);
 
-  Shared& shared_;
+  ModuleContext& module_;
   const check::Unit& main_unit_;
   ir::Unit& into_;
   Part part_;
@@ -330,8 +331,8 @@ class UnitLowering : public Lowering {
   std::vector<std::unique_ptr<check::Unit>> inlined_units_;
   ir::Builder* builder_ = nullptr;
   FunctionId function_id_;
-  std::map<std::string, FunctionId> callbacks_;    // made by callback()
-  std::map<FunctionId, ir::SlotId> hiding_slots_;  // hide_from_verifier's, one a function
+  std::map<std::string, FunctionId> callbacks_;     // made by callback()
+  std::map<FunctionId, ir::SlotId> launder_slots_;  // launder's, one a function
   FunctionId main_id_;
   std::map<FunctionId, std::unique_ptr<ir::Function>> bodies_;  // builders hold on to them; moved out at the end
   Activation* activation_ = nullptr;

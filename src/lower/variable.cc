@@ -93,7 +93,7 @@ void UnitLowering::write_variable(VariableId variable, Operand operand) {
   } else {
     // In a loop, a number of which only the type is known is less to follow than one with bounds.
     const bool is_hidden = is_walked_loop() && types::is_integer(types()[type]);
-    write_slot(made.slot, is_hidden ? hide_from_verifier(value) : value);
+    write_slot(made.slot, is_hidden ? launder(value) : value);
   }
 }
 

@@ -6,14 +6,14 @@
 
 namespace espy::opt {
 
-bool promote(ir::Function& function);     // script variables become values
-bool fold(ir::Function& function);        // constants, identities, cheaper forms
-bool cse(ir::Function& function);         // equal computations are done once
-bool forward(ir::Function& function);     // loads of what is known to be there
-bool lookup(ir::Function& function);      // a second map lookup of the same key
-bool conditions(ir::Function& function);  // branches that a dominating branch has decided
-bool cfg(ir::Function& function);         // blocks and edges
-bool dse(ir::Function& function);         // stores that nobody reads
-bool dce(ir::Function& function);         // values, parameters and blocks without use
+bool mem2reg(ir::Function& function);              // script variables become values
+bool fold_constants(ir::Function& function);       // constants, identities, cheaper forms
+bool cse(ir::Function& function);                  // equal computations are done once
+bool store_to_load(ir::Function& function);        // loads of what is known to be there
+bool map_lookup_cse(ir::Function& function);       // a second map lookup of the same key
+bool correlated_branches(ir::Function& function);  // branches that a dominating branch has decided
+bool simplify_cfg(ir::Function& function);         // blocks and edges
+bool dse(ir::Function& function);                  // stores that nobody reads
+bool dce(ir::Function& function);                  // values, parameters and blocks without use
 
 }  // namespace espy::opt

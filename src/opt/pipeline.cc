@@ -19,10 +19,14 @@ struct Pass {
   bool (*run)(ir::Function&);
 };
 
-constexpr Pass kOnce[] = {{"promote", promote}};
-constexpr Pass kRepeated[] = {
-    {"fold", fold}, {"cse", cse}, {"forward", forward}, {"lookup", lookup}, {"conditions", conditions},
-    {"cfg", cfg},   {"dce", dce}};
+constexpr Pass kOnce[] = {{"mem2reg", mem2reg}};
+constexpr Pass kRepeated[] = {{"fold_constants", fold_constants},
+                              {"cse", cse},
+                              {"store_to_load", store_to_load},
+                              {"map_lookup_cse", map_lookup_cse},
+                              {"correlated_branches", correlated_branches},
+                              {"simplify_cfg", simplify_cfg},
+                              {"dce", dce}};
 constexpr Pass kLast[] = {{"dse", dse}, {"dce", dce}};
 
 // Each round ends where the one before left nothing to do; scripts need two or three.

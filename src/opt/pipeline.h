@@ -20,7 +20,7 @@ void optimize(ir::Module& module);
 // Moves loops into functions that the kernel's verifier checks by themselves (Linux 6.3, where programs may pass memory
 // that is not all written), if a program is likely to be too much for it. Nothing if all is well as it is.
 // `max_depth` is how deep the new functions may call each other: their frames share the stack.
-std::optional<ir::Module> split_loops(const ir::Module& module, uint32_t max_depth);
+std::optional<ir::Module> outline_loops(const ir::Module& module, uint32_t max_depth);
 
 // Runs one pass by name; gives whether it changed something. False also for a name that is no pass: see pass_names.
 bool run_pass(std::string_view name, ir::Function& function);

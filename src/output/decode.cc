@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/bytes.h"
-#include "program/fired.h"
+#include "program/probe_names.h"
 
 namespace espy::output {
 
@@ -146,7 +146,7 @@ class Decoder {
 
   std::string probe_text(Kind kind, uint64_t index) const {
     const program::Probe* probe = context_.resolver.probe ? context_.resolver.probe(index) : nullptr;
-    return probe == nullptr ? std::to_string(index) : program::fired_name(kind, *probe);
+    return probe == nullptr ? std::to_string(index) : program::probe_name_text(kind, *probe);
   }
 
   Value array(const Type& type, Bytes bytes) const {

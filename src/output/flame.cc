@@ -11,10 +11,10 @@
 #include <cmath>
 #include <map>
 
-#include "output/aside.h"
+#include "output/collapse_stacks.h"
 #include "output/flame_page.h"
-#include "output/fold.h"
 #include "output/sinks.h"
+#include "output/text_fallback_sink.h"
 
 namespace espy::output {
 
@@ -124,7 +124,7 @@ class Picture {
   void draw(const FoldedFrame& frame, const Node& node, size_t depth, uint64_t before, uint64_t of_caller) {
     const double width = percent(node.total, all_.total);
     if (width < kNarrowest) {
-      ++left_out_;
+      ++too_narrow_;
       return;
     }
     ++boxes_;
@@ -148,7 +148,7 @@ class Picture {
     const std::string hint = "click a frame to go into it, / to search, Escape to go back";
     std::string note =
         fmt::format("{} in {} frames, {} deep", with_commas(all_.total), with_commas(boxes_), levels_ - 1);
-    if (left_out_ > 0) note += fmt::format(" ({} more are too narrow to be seen)", with_commas(left_out_));
+    if (too_narrow_ > 0) note += fmt::format(" ({} more are too narrow to be seen)", with_commas(too_narrow_));
     return fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%\" height=\"{}\" style=\"min-width:640px\" "
@@ -169,16 +169,17 @@ class Picture {
   std::string title_;
   size_t levels_;
   std::string body_;
-  size_t boxes_ = 0, left_out_ = 0;
+  size_t boxes_ = 0, too_narrow_ = 0;
 };
 
 // Keeps the last that was said of each map until the end; several maps stand side by side.
-class FlameSink final : public AsideSink {
+class FlameSink final : public TextFallbackSink {
  public:
-  FlameSink(Writer& out, TextStyle style, bool quiet) : AsideSink(style, quiet), out_(out), style_(std::move(style)) {}
+  FlameSink(Writer& out, TextStyle style, bool quiet)
+      : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {}
 
   void map(const MapView& map) override {
-    if (!has_stacks(map)) return AsideSink::map(map);
+    if (!has_stacks(map)) return TextFallbackSink::map(map);
     maps_[std::string(map.name)] = fold_stacks(map, style_);
   }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "output/aside.h"
-#include "output/fold.h"
+#include "output/collapse_stacks.h"
 #include "output/sinks.h"
+#include "output/text_fallback_sink.h"
 
 namespace espy::output {
 
@@ -25,12 +25,13 @@ std::string frame_text(const FoldedFrame& frame) {
   return out;
 }
 
-class FoldedSink final : public AsideSink {
+class FoldedSink final : public TextFallbackSink {
  public:
-  FoldedSink(Writer& out, TextStyle style, bool quiet) : AsideSink(style, quiet), out_(out), style_(std::move(style)) {}
+  FoldedSink(Writer& out, TextStyle style, bool quiet)
+      : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {}
 
   void map(const MapView& map) override {
-    if (!has_stacks(map)) return AsideSink::map(map);
+    if (!has_stacks(map)) return TextFallbackSink::map(map);
     for (const FoldedStack& stack : fold_stacks(map, style_)) {
       std::string line;
       for (const FoldedFrame& frame : stack.frames) line += (line.empty() ? "" : ";") + frame_text(frame);

@@ -191,9 +191,9 @@ std::string span_data(const SpanEvent& event, const TextStyle& style) {
                   event.time_ns, event.cpu, event.pid, event.tid, quoted(event.comm), event.depth, quoted(event.name));
   if (!event.text.empty()) out += ", \"text\": " + quoted(event.text);
   out += ", \"args\": " + arguments_json(event, style);
-  if (event.kind == SpanKind::kExit && event.flaw != SpanFlaw::kNoBegin)
+  if (event.kind == SpanKind::kExit && event.anomaly != SpanAnomaly::kNoBegin)
     out += fmt::format(", \"duration\": {}", event.duration_ns);
-  if (event.flaw != SpanFlaw::kNone) out += fmt::format(", \"flaw\": {}", quoted(flaw_text(event.flaw)));
+  if (event.anomaly != SpanAnomaly::kNone) out += fmt::format(", \"flaw\": {}", quoted(anomaly_text(event.anomaly)));
   return out + "}";
 }
 
@@ -214,20 +214,21 @@ std::string losses_json(const Losses& losses, bool is_missed_known) {
   return out;
 }
 
-std::string ledger_json(const Ledger& ledger) {
-  std::string actions, left_out;
-  for (const ActionAccount& action : ledger.actions) {
+std::string loss_report_json(const LossReport& loss_report) {
+  std::string actions, skipped_probes;
+  for (const ActionReport& action : loss_report.actions) {
     std::string probes;
-    for (const ProbeAccount& probe : action.probes)
+    for (const ProbeHits& probe : action.probes)
       probes += fmt::format("{}{}: {}", probes.empty() ? "" : ", ", quoted(probe.name), probe.fired);
     actions += fmt::format("{}{{\"probes\": {{{}}}{}}}", actions.empty() ? "" : ",", probes,
                            losses_json(action.losses, action.is_missed_known));
   }
-  for (const LeftOut& each : ledger.left_out)
-    left_out += fmt::format("{}{{\"name\": {}, \"reason\": {}}}", left_out.empty() ? "" : ",", quoted(each.name),
-                            quoted(each.reason));
+  for (const SkippedProbe& each : loss_report.skipped_probes)
+    skipped_probes += fmt::format("{}{{\"name\": {}, \"reason\": {}}}", skipped_probes.empty() ? "" : ",",
+                                  quoted(each.name), quoted(each.reason));
   return fmt::format("{{\"exact\": {}{}, \"actions\": [{}], \"left_out\": [{}]}}",
-                     ledger.inexact().empty() ? "true" : "false", losses_json(ledger.totals, true), actions, left_out);
+                     loss_report.inexact().empty() ? "true" : "false", losses_json(loss_report.totals, true), actions,
+                     skipped_probes);
 }
 
 class JsonSink final : public Sink {
@@ -263,7 +264,7 @@ class JsonSink final : public Sink {
     line("lost_events", fmt::format("{{\"events\": {}}}", events), fmt::format("\"count\": {}, ", events));
   }
   void total_lost(uint64_t) override {}
-  void ledger(const Ledger& ledger) override { line("ledger", ledger_json(ledger)); }
+  void loss_report(const LossReport& loss_report) override { line("ledger", loss_report_json(loss_report)); }
 
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line_number,
                uint32_t column, uint32_t) override {

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "output/decode.h"
 #include "output/format.h"
-#include "output/ledger.h"
+#include "output/loss_report.h"
 #include "output/spans.h"
 #include "output/value.h"
 #include "types/type.h"
@@ -75,8 +75,8 @@ class Sink {
   virtual void span(const SpanEvent& event) = 0;
   virtual void map(const MapView& map) = 0;  // print(@m), and at exit
   virtual void lost(uint64_t events) = 0;
-  virtual void total_lost(uint64_t events) = 0;   // at exit
-  virtual void ledger(const Ledger& ledger) = 0;  // the last of all
+  virtual void total_lost(uint64_t events) = 0;                 // at exit
+  virtual void loss_report(const LossReport& loss_report) = 0;  // the last of all
   // What text output shows behind a message for people: the macro calls that it came through.
   virtual void explain(std::string_view text) = 0;
   virtual void helper_error(const HelperError& error) = 0;

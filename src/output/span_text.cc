@@ -90,8 +90,8 @@ std::string SpanText::counter(const SpanEvent& event) const {
 // What came of the span, how long it took and what is wrong with it.
 std::string SpanText::outcome(const SpanEvent& event, size_t column) const {
   std::string out = (event.text.empty() ? event.name : event.text) + values(event, column);
-  if (event.flaw != SpanFlaw::kNoBegin) out += "  " + duration_text(event.duration_ns);
-  if (event.flaw != SpanFlaw::kNone) out += fmt::format("  ({})", flaw_text(event.flaw));
+  if (event.anomaly != SpanAnomaly::kNoBegin) out += "  " + duration_text(event.duration_ns);
+  if (event.anomaly != SpanAnomaly::kNone) out += fmt::format("  ({})", anomaly_text(event.anomaly));
   return out;
 }
 
@@ -108,7 +108,7 @@ std::string SpanText::tree_line(const SpanEvent& event) const {
 }
 
 std::string SpanText::column_line(const SpanEvent& event) {
-  if (event.flaw == SpanFlaw::kNoEnd) return {};  // nothing happened
+  if (event.anomaly == SpanAnomaly::kNoEnd) return {};  // nothing happened
   std::string out;
   if (!thread_) out = fmt::format("{:>17} {:>4} {:>8} {:<16} {}\n", "TIME", "CPU", "PID", "COMM", "FUNCTION/ARGS");
   thread_.emplace();
@@ -129,7 +129,7 @@ std::string SpanText::graph_line(const SpanEvent& event, const std::string& dura
 std::string SpanText::graph_lines(const SpanEvent& event) {
   const size_t column = kGraphWidth + indent_of(event.depth).size();
   const bool is_leaf = kept_ && event.kind == SpanKind::kExit && kept_->tid == event.tid &&
-                       kept_->depth == event.depth && event.flaw != SpanFlaw::kNoBegin;
+                       kept_->depth == event.depth && event.anomaly != SpanAnomaly::kNoBegin;
   const std::optional<SpanEvent> leaf = is_leaf ? std::exchange(kept_, std::nullopt) : std::nullopt;
   std::string out = flush() + header(event);
   switch (event.kind) {
@@ -138,15 +138,17 @@ std::string SpanText::graph_lines(const SpanEvent& event) {
     case SpanKind::kCounter: return out + graph_line(event, "", fmt::format("/* {} */", counter(event)));
     case SpanKind::kExit: break;
   }
-  std::string remark = event.flaw == SpanFlaw::kNoEnd ? "" : event.text == event.name ? "" : event.text;
-  remark += event.flaw == SpanFlaw::kNoEnd ? "" : values(event, column);
+  std::string remark = event.anomaly == SpanAnomaly::kNoEnd ? "" : event.text == event.name ? "" : event.text;
+  remark += event.anomaly == SpanAnomaly::kNoEnd ? "" : values(event, column);
   if (remark.starts_with(' ')) remark.erase(0, 1);
-  if (event.flaw == SpanFlaw::kNoBegin) remark = fmt::format("{} {}", event.name, remark);
-  if (event.flaw != SpanFlaw::kNone) remark += fmt::format("{}{}", remark.empty() ? "" : ", ", flaw_text(event.flaw));
+  if (event.anomaly == SpanAnomaly::kNoBegin) remark = fmt::format("{} {}", event.name, remark);
+  if (event.anomaly != SpanAnomaly::kNone)
+    remark += fmt::format("{}{}", remark.empty() ? "" : ", ", anomaly_text(event.anomaly));
   if (!remark.empty()) remark = fmt::format(" /* {} */", remark);
-  const std::string duration = event.flaw == SpanFlaw::kNoBegin ? ""
-                                                                : fmt::format("{} {:>10}", mark_of(event.duration_ns),
-                                                                              duration_text(event.duration_ns));
+  const std::string duration =
+      event.anomaly == SpanAnomaly::kNoBegin
+          ? ""
+          : fmt::format("{} {:>10}", mark_of(event.duration_ns), duration_text(event.duration_ns));
   return out + graph_line(event, duration, (leaf ? graph_call(*leaf, column) + ";" : "}") + remark);
 }
 

@@ -24,11 +24,11 @@ bool are_of_one_call(const SpanPlace& begin, const SpanPlace& end) {
 
 }  // namespace
 
-std::string_view flaw_text(SpanFlaw flaw) {
-  switch (flaw) {
-    case SpanFlaw::kNoBegin: return "no begin";
-    case SpanFlaw::kNoEnd: return "no end";
-    case SpanFlaw::kNone: break;
+std::string_view anomaly_text(SpanAnomaly anomaly) {
+  switch (anomaly) {
+    case SpanAnomaly::kNoBegin: return "no begin";
+    case SpanAnomaly::kNoEnd: return "no end";
+    case SpanAnomaly::kNone: break;
   }
   return "";
 }
@@ -37,7 +37,7 @@ std::string_view flaw_text(SpanFlaw flaw) {
 CallTrees::Thread& CallTrees::thread_of(const SpanEvent& event) {
   Thread& thread = threads_[event.tid != 0 ? event.tid : kIdleThreads + event.cpu];
   if (thread.pid != event.pid) {
-    while (!thread.open.empty()) end_innermost(thread, {.time_ns = thread.last_ns, .flaw = SpanFlaw::kNoEnd});
+    while (!thread.open.empty()) end_innermost(thread, {.time_ns = thread.last_ns, .anomaly = SpanAnomaly::kNoEnd});
     thread.pid = event.pid;
   }
   return thread;
@@ -68,7 +68,7 @@ void CallTrees::enter(Thread& thread, SpanEvent event, const SpanPlace& place) {
     if (has_entries_.size() <= place.function) has_entries_.resize(place.function + 1);
     has_entries_[place.function] = true;
   }
-  if (thread.open.size() >= kMaxOpen) end_innermost(thread, {.time_ns = event.time_ns, .flaw = SpanFlaw::kNoEnd});
+  if (thread.open.size() >= kMaxOpen) end_innermost(thread, {.time_ns = event.time_ns, .anomaly = SpanAnomaly::kNoEnd});
   event.depth = depth_of(thread);
   Open open{std::move(event), place};
   open.is_hidden = open.begin.time_ns >= hidden_from_ns_ && open.begin.time_ns < hidden_to_ns_;
@@ -83,13 +83,13 @@ void CallTrees::exit(Thread& thread, SpanEvent event, const SpanPlace& place) {
   if (begin == kNone) {
     end_dead(thread, place, event.time_ns);
     event.depth = depth_of(thread);
-    event.flaw = SpanFlaw::kNoBegin;
+    event.anomaly = SpanAnomaly::kNoBegin;
     const bool is_wanted = filter_.order.empty() && filter_.slower_than_ns == 0;
     if (is_wanted && !is_too_deep(event)) show(event);
     return;
   }
   while (thread.open.size() > begin + 1)
-    end_innermost(thread, {.time_ns = event.time_ns, .cpu = event.cpu, .flaw = SpanFlaw::kNoEnd});
+    end_innermost(thread, {.time_ns = event.time_ns, .cpu = event.cpu, .anomaly = SpanAnomaly::kNoEnd});
   end_innermost(thread, std::move(event));
 }
 
@@ -101,7 +101,7 @@ void CallTrees::end_lost(Thread& thread, const SpanEvent& event, const SpanPlace
     return open.place.function == place.function && open.begin.name == event.name;
   };
   while (std::ranges::any_of(thread.open, is_same))
-    end_innermost(thread, {.time_ns = event.time_ns, .flaw = SpanFlaw::kNoEnd});
+    end_innermost(thread, {.time_ns = event.time_ns, .anomaly = SpanAnomaly::kNoEnd});
 }
 
 // Calls whose frames a new one takes, or that lie below it, are over.
@@ -114,7 +114,7 @@ void CallTrees::end_dead(Thread& thread, const SpanPlace& place, uint64_t now_ns
   size_t dead = 0;  // how many, of the innermost
   for (size_t i = thread.open.size(); i-- > 0;)
     if (is_dead(thread.open[i].place)) dead = thread.open.size() - i;
-  for (; dead > 0; --dead) end_innermost(thread, {.time_ns = now_ns, .flaw = SpanFlaw::kNoEnd});
+  for (; dead > 0; --dead) end_innermost(thread, {.time_ns = now_ns, .anomaly = SpanAnomaly::kNoEnd});
 }
 
 size_t CallTrees::find_begin(const Thread& thread, const SpanPlace& place) const {
@@ -140,7 +140,7 @@ void CallTrees::end_innermost(Thread& thread, SpanEvent end) {
   end.depth = begin.depth;
   end.name = begin.name;
   if (end.comm.empty()) end.comm = begin.comm;
-  if (end.flaw == SpanFlaw::kNoEnd) end.text = begin.text;
+  if (end.anomaly == SpanAnomaly::kNoEnd) end.text = begin.text;
   if (open.is_shown) show(end);
   thread.open.pop_back();
 }
@@ -173,7 +173,7 @@ uint32_t CallTrees::depth_of(const Thread& thread) const {
 void CallTrees::close(uint64_t now_ns) {
   for (auto& [id, thread] : threads_) {
     while (!thread.open.empty())
-      end_innermost(thread, {.time_ns = std::max(now_ns, thread.last_ns), .flaw = SpanFlaw::kNoEnd});
+      end_innermost(thread, {.time_ns = std::max(now_ns, thread.last_ns), .anomaly = SpanAnomaly::kNoEnd});
   }
   threads_.clear();
 }

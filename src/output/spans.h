@@ -26,7 +26,7 @@ namespace espy::output {
 
 enum class SpanKind : uint8_t { kEnter, kExit, kInstant, kCounter };
 // What an exit lacks: its begin was never seen, or it was never seen itself.
-enum class SpanFlaw : uint8_t { kNone, kNoBegin, kNoEnd };
+enum class SpanAnomaly : uint8_t { kNone, kNoBegin, kNoEnd };
 
 struct SpanEvent {
   SpanKind kind = SpanKind::kInstant;
@@ -41,7 +41,7 @@ struct SpanEvent {
   // Found out here:
   uint32_t depth = 0;        // 0: the outermost
   uint64_t duration_ns = 0;  // exits that have a begin
-  SpanFlaw flaw = SpanFlaw::kNone;
+  SpanAnomaly anomaly = SpanAnomaly::kNone;
 };
 
 // Where a begin or an end came from. `function` is a number for each function, 0 for what is none's.
@@ -61,7 +61,7 @@ struct SpanFilter {
   std::vector<std::string> order;  // only what is within each other in this order, by name
 };
 
-std::string_view flaw_text(SpanFlaw flaw);  // "no begin"; empty for none
+std::string_view anomaly_text(SpanAnomaly anomaly);  // "no begin"; empty for none
 
 class CallTrees {
  public:

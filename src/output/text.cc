@@ -56,7 +56,7 @@ class TextSink final : public Sink {
          "  hint: a larger perf_rb_pages has room for more events\n");
   }
 
-  void ledger(const Ledger& ledger) override { warn(to_text(ledger)); }
+  void loss_report(const LossReport& loss_report) override { warn(to_text(loss_report)); }
 
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
                uint32_t end_column) override {

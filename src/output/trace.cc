@@ -11,16 +11,16 @@
 #include <map>
 #include <set>
 
-#include "output/aside.h"
 #include "output/json.h"
 #include "output/sinks.h"
+#include "output/text_fallback_sink.h"
 
 namespace espy::output {
 
 namespace {
 
 char phase_of(const SpanEvent& event) {
-  if (event.flaw == SpanFlaw::kNoBegin) return 'i';
+  if (event.anomaly == SpanAnomaly::kNoBegin) return 'i';
   switch (event.kind) {
     case SpanKind::kEnter: return 'B';
     case SpanKind::kExit: return 'E';
@@ -30,9 +30,10 @@ char phase_of(const SpanEvent& event) {
   return 'i';
 }
 
-class TraceSink final : public AsideSink {
+class TraceSink final : public TextFallbackSink {
  public:
-  TraceSink(Writer& out, TextStyle style, bool quiet) : AsideSink(style, quiet), out_(out), style_(std::move(style)) {}
+  TraceSink(Writer& out, TextStyle style, bool quiet)
+      : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {}
 
   void span(const SpanEvent& event) override {
     name_threads(event);
@@ -60,9 +61,9 @@ class TraceSink final : public AsideSink {
     const auto add = [&](std::string_view name, std::string_view text) {
       out += fmt::format("{}{}: {}", out.size() > 1 ? ", " : "", quoted(name), quoted(text));
     };
-    const bool says_more = event.text != event.name && event.flaw != SpanFlaw::kNoEnd;
+    const bool says_more = event.text != event.name && event.anomaly != SpanAnomaly::kNoEnd;
     if (says_more && !event.text.empty()) add(event.kind == SpanKind::kExit ? "result" : "text", event.text);
-    if (event.flaw != SpanFlaw::kNone) add("flaw", flaw_text(event.flaw));
+    if (event.anomaly != SpanAnomaly::kNone) add("flaw", anomaly_text(event.anomaly));
     return out + "}";
   }
 

@@ -121,7 +121,7 @@ void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, 
 // The address to return to lies where the stack pointer points to at the entry, and is taken off by the return.
 void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_return) {
   const auto pushed_bytes = static_cast<int32_t>(arch.return_address_bytes);
-  context.edge = is_return ? spec::CallEdge::kReturn : spec::CallEdge::kEntry;
+  context.boundary = is_return ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   context.frame = spec::Frame{arch.stack_pointer_offset, is_return ? -pushed_bytes : 0};
   if (!is_return)
     context.return_address = spec::Recipe{spec::Recipe::Kind::kUserStackWord, arch.stack_pointer_offset, 0, 8, false};
@@ -161,7 +161,7 @@ std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, cons
 
 std::vector<uint32_t> threads_of(uint32_t pid) { return numbered_entries(fmt::format("/proc/{}/task", pid)); }
 
-Place split_place(const std::string& text) {
+FunctionOffset split_offset(const std::string& text) {
   const size_t plus = text.rfind('+');
   if (plus == std::string::npos) return {text, 0};
   const auto offset = parse_int(std::string_view(text).substr(plus + 1));

@@ -52,11 +52,11 @@ types::TypeId context_pointer(spec::ContextRequest& request, std::string_view st
 std::string c_spelling(const types::Types& types, types::TypeId type);
 
 // "function+0x10" in two; an offset that is no number leaves the whole as the function's name.
-struct Place {
+struct FunctionOffset {
   std::string function;
   uint64_t offset = 0;
 };
-Place split_place(const std::string& text);
+FunctionOffset split_offset(const std::string& text);
 
 // A kernel function as Kernel::functions lists it, "name" or "name [module]", in two; the module of most is "vmlinux".
 struct KernelFunction {

@@ -130,7 +130,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   }
   if (probe.target != kVmlinux) out.attach_btf_module = probe.target;
   out.is_preemptible = true;  // it runs in whoever called the function
-  out.edge = kIsExit ? spec::CallEdge::kReturn : spec::CallEdge::kEntry;
+  out.boundary = kIsExit ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   const auto prototype = request.kernel.find_function(request.types, probe.function, probe.target);
   if (!prototype) return out;
   uint32_t end = 0;

@@ -49,7 +49,7 @@ class Binder {
     } else if (place.starts_with("0x")) {
       add_address(place);
     } else {
-      add_function(split_place(place));
+      add_function(split_offset(place));
     }
     return std::move(out_);
   }
@@ -71,7 +71,7 @@ class Binder {
     return module_.empty() || glob_match(module_, function.module);
   }
 
-  void add_function(const Place& place) {
+  void add_function(const FunctionOffset& place) {
     if (kIsReturn && place.offset > 0)
       return error("offset-on-return", "a kretprobe fires when a function returns: it takes no offset");
     for (const std::string& found : request_.kernel.functions(place.function)) {
@@ -133,7 +133,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   add_registers(out, request.kernel.arch(), request.types, kIsReturn);
   if (!kIsReturn) add_stack_arguments(out, request.kernel.arch(), request.types);
   out.context_type = context_pointer(request, "pt_regs");
-  out.edge = kIsReturn ? spec::CallEdge::kReturn : spec::CallEdge::kEntry;
+  out.boundary = kIsReturn ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   if (request.share == kMulti) {
     out.expected_attach_type = kAttachKprobeMulti;
     if (request.kernel.has(kernel::Feature::kKprobeSession)) out.session_attach_type = kAttachKprobeSession;
@@ -168,7 +168,7 @@ std::string reason_of(const Error& error) {
 // Attaches to all functions that it can, and puts those that it cannot into `refused`. With one that it cannot find or
 // hook the kernel refuses them all, without saying which: so halves are tried, and theirs. Fails if nothing is left.
 Status attach_possible(load::Machine& machine, program::ProgramId program, const load::KprobeMulti& probes,
-                       std::vector<load::Machine::LeftOut>& refused) {
+                       std::vector<load::Machine::SkippedProbe>& refused) {
   const Status status = machine.attach_kprobe_multi(program, probes);
   const size_t count = probes.functions.size();
   if (!status && count == 1) refused.push_back({"kprobe:" + probes.functions[0], reason_of(status.error())});
@@ -185,9 +185,9 @@ Status attach_multi(spec::AttachRequest& request, bool is_return, std::span<cons
     multi.functions.push_back(request.program.probes[id].function);
     multi.cookies.push_back(id.index);
   }
-  std::vector<load::Machine::LeftOut> refused;
+  std::vector<load::Machine::SkippedProbe> refused;
   TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
-  for (load::Machine::LeftOut& each : refused) request.machine.leave_out(std::move(each));
+  for (load::Machine::SkippedProbe& each : refused) request.machine.skip(std::move(each));
   return {};
 }
 
@@ -204,7 +204,7 @@ Status attach(spec::AttachRequest& request) {
     return attach_multi(request, false, probes_of(request, kKprobe));
   if (code.expected_attach_type == kAttachKprobeMulti) return attach_multi(request, kIsReturn, request.probes);
   Status last;
-  std::vector<load::Machine::LeftOut> refused;
+  std::vector<load::Machine::SkippedProbe> refused;
   for (const program::ProbeId id : request.probes) {
     const program::Probe& probe = request.program.probes[id];
     load::Kprobe kprobe{probe.address == 0 ? probe.function : "", probe.address, probe.offset, kIsReturn};
@@ -215,7 +215,7 @@ Status attach(spec::AttachRequest& request) {
     refused.push_back({probe.name, reason_of(status.error())});
   }
   if (refused.size() == request.probes.size()) return last;
-  for (load::Machine::LeftOut& each : refused) request.machine.leave_out(std::move(each));
+  for (load::Machine::SkippedProbe& each : refused) request.machine.skip(std::move(each));
   return {};
 }
 

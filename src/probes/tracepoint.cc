@@ -76,9 +76,9 @@ std::vector<std::string> known_without_tracefs(spec::BindRequest& request) {
   if (glob_match(category, kSyscalls)) {
     for (uint32_t number = 0; number < kMostSyscalls; ++number) {
       const auto name = request.kernel.syscall_name(number);
-      for (const std::string_view edge : {kEnter, kExit})
-        if (name && glob_match(event, std::string(edge) + *name))
-          out.push_back(fmt::format("{}:{}{}", kSyscalls, edge, *name));
+      for (const std::string_view boundary : {kEnter, kExit})
+        if (name && glob_match(event, std::string(boundary) + *name))
+          out.push_back(fmt::format("{}:{}{}", kSyscalls, boundary, *name));
     }
   }
   if (!has_wildcard(category) && category != kSyscalls && !has_wildcard(event) &&
@@ -250,7 +250,7 @@ Status attach(spec::AttachRequest& request) {
     const Status status = attach_one(request, id);
     if (!status && !probe.is_optional)
       return fail(fmt::format("cannot attach to {}: {}", probe.name, reason_of(status.error())), status.error().code);
-    if (!status) request.machine.leave_out({probe.name, reason_of(status.error())});
+    if (!status) request.machine.skip({probe.name, reason_of(status.error())});
   }
   return {};
 }

@@ -47,7 +47,7 @@ class Binder {
 
   std::vector<spec::BoundProbe> bind() {
     const auto parts = request_.parts;
-    if (const auto place = parse_line_place(parts)) return at_line(*place);
+    if (const auto place = parse_line_target(parts)) return at_line(*place);
     if (parts.size() == 1 && request_.config.pid)
       return in_file(fmt::format("/proc/{}/exe", *request_.config.pid), parts);
     if (parts.size() < 2 || parts.size() > 3) return wrong_form(request_, kRow.form, "uprobe:/bin/bash:readline");
@@ -97,7 +97,7 @@ class Binder {
     return finished(**file);
   }
 
-  std::vector<spec::BoundProbe> at_line(const LinePlace& place) {
+  std::vector<spec::BoundProbe> at_line(const LineTarget& place) {
     if (&kRow == &kUretprobe) {
       request_.diagnostics.error("offset-on-return", request_.point.span,
                                  "a uretprobe fires when a function returns: it takes no line");
@@ -126,7 +126,7 @@ class Binder {
     return finished(**file);
   }
 
-  std::vector<spec::BoundProbe> no_statement(symbols::DebugInfo& debug, const LinePlace& place) {
+  std::vector<spec::BoundProbe> no_statement(symbols::DebugInfo& debug, const LineTarget& place) {
     const std::string lines = near_lines(debug, place);
     const std::string similar = lines.empty() ? near_file(debug, place.file) : "";
     if (lines.empty())
@@ -178,7 +178,7 @@ class Binder {
 
   // A function's entry, or its return. A Go function may be entered twice for one call, and as its stack moves, the
   // kernel must not put a return address of its own there: it is probed where it returns.
-  void add_edge(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol, const std::string& name) {
+  void add_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol, const std::string& name) {
     if (!file.go_binary()) return add(name, symbol.file_offset, 0);
     const kernel::Arch& arch = request_.kernel.arch();
     const std::string_view bytes = file.bytes_at(symbol.file_offset, symbol.size);
@@ -196,13 +196,13 @@ class Binder {
       if (symbol.is_ifunc || is_part(symbol.name) || has_no_return(symbol.name)) continue;
       if (!seen.insert(symbol.file_offset).second) continue;
       const size_t before = out_.size();
-      add_edge(file, symbol, symbol.name);
+      add_boundary(file, symbol, symbol.name);
       for (size_t i = before; i < out_.size(); ++i) out_[i].probe.is_optional = true;
     }
   }
 
   void add_function(const symbols::ElfFile& file, const std::string& text) {
-    const Place place = split_place(text);
+    const FunctionOffset place = split_offset(text);
     const auto symbol = file.find_function(place.function);
     if (!symbol && is_one_of_many_) return;
     if (!symbol) return place.offset == 0 && add_copies(file, text) ? void() : suggest(file, place.function);
@@ -222,7 +222,7 @@ class Binder {
           fmt::format("`{}` is {} bytes long: offset {} is outside it", place.function, symbol->size, place.offset));
       return;
     }
-    if (place.offset == 0) return add_edge(file, *symbol, place.function);
+    if (place.offset == 0) return add_boundary(file, *symbol, place.function);
     if (!is_boundary(file, *symbol, place.function, place.offset)) return;
     add(place.function, symbol->file_offset, place.offset);
   }
@@ -441,7 +441,7 @@ template <const spec::Provider& kRow>
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   if (request.parts.empty() && !request.config.pid) return {};
   std::vector<spec::ListedProbe> out;
-  if (const auto place = parse_line_place(request.parts)) {
+  if (const auto place = parse_line_target(request.parts)) {
     const auto files = listed_files(request, place->binary);
     const auto debug = files.size() == 1 && &kRow == &kUprobe ? files[0]->debug_info() : fail("");
     if (!debug) return {};

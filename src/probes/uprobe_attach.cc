@@ -72,7 +72,7 @@ Result<std::vector<ProbeId>> possible_probes(const spec::AttachRequest& request,
     if (!file.valid() || can_be_stepped(file.get(), wanted.place.offset + probe.address)) {
       out.push_back(id);
     } else if (probe.is_optional) {
-      request.machine.leave_out({probe.name, std::string(kReason)});
+      request.machine.skip({probe.name, std::string(kReason)});
     } else {
       return fail(fmt::format("cannot attach to {}: {}", probe.name, kReason), kNotSupported);
     }
@@ -112,7 +112,7 @@ Status attach_at_once(const spec::AttachRequest& request, const InFile& wanted, 
   TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
   for (const uint64_t cookie : refused) {
     const ProbeId id{static_cast<uint32_t>(cookie)};
-    request.machine.leave_out({program.probes[id].name, "the kernel refuses the instruction there"});
+    request.machine.skip({program.probes[id].name, "the kernel refuses the instruction there"});
   }
   return {};
 }
@@ -162,7 +162,7 @@ Status attach_uprobes(const spec::AttachRequest& request, bool is_return) {
     for (const ProbeId id : probes) {
       const program::Probe& probe = request.program.probes[id];
       if (!probe.is_optional) return status;
-      request.machine.leave_out({probe.name, status.error().message});
+      request.machine.skip({probe.name, status.error().message});
     }
   }
   return is_attached ? Status() : problem;

@@ -16,7 +16,7 @@ spec::ContextField field_of(DebugVariable variable, const types::Types& types, c
   spec::ContextField out;
   out.name = variable.name;
   out.type = variable.type;
-  out.recipe.kind = spec::Recipe::Kind::kPlace;
+  out.recipe.kind = spec::Recipe::Kind::kLocation;
   if (variable.place) out.recipe.place = std::move(*variable.place);
   if (types[variable.type].kind == types::Kind::kVoid)
     out.unreadable = fmt::format("`{}` is of a type that espy does not know: {}", variable.name, variable.c_type);
@@ -28,13 +28,13 @@ spec::ContextField field_of(DebugVariable variable, const types::Types& types, c
   return out;
 }
 
-void add_shape(std::string& out, const std::vector<types::PlaceStep>& steps) {
-  for (const types::PlaceStep& step : steps) out += fmt::format("{}:{} ", static_cast<int>(step.op), step.operand);
+void add_shape(std::string& out, const std::vector<types::LocationOp>& steps) {
+  for (const types::LocationOp& step : steps) out += fmt::format("{}:{} ", static_cast<int>(step.op), step.operand);
 }
 
 void add_shape(std::string& out, const spec::ContextField& field) {
   out += fmt::format("{} {} {} ", field.name, field.type.index, field.unreadable);
-  for (const types::PlacePiece& piece : field.recipe.place.pieces) {
+  for (const types::LocationPiece& piece : field.recipe.place.pieces) {
     out += fmt::format("{} {} {} ", static_cast<int>(piece.kind), piece.size_bytes, piece.bytes);
     add_shape(out, piece.steps);
     for (const auto& callers : piece.callers) {
@@ -54,8 +54,8 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
   const auto debug = TRY(file.debug_info());
   auto address = file.address_of_offset(probe.address);
   // A probe behind a Go function's first instructions stands for its entry, one on a `ret` for its return.
-  const bool is_edge = probe.offset == 0 && (probe.number == 0 || wanted.retval);
-  const auto function = file.go_binary() && address && is_edge ? file.function_at(*address) : std::nullopt;
+  const bool is_boundary = probe.offset == 0 && (probe.number == 0 || wanted.retval);
+  const auto function = file.go_binary() && address && is_boundary ? file.function_at(*address) : std::nullopt;
   if (function && function->name == probe.function) address = function->address;
   if (!address || !debug->knows(*address))
     return fail(fmt::format("the debug information of {} does not describe `{}`", file.path(), probe.function), 0,
@@ -85,7 +85,7 @@ std::string shape_of(const UserFields& fields) {
   return out;
 }
 
-std::optional<LinePlace> parse_line_place(std::span<const std::string> parts) {
+std::optional<LineTarget> parse_line_target(std::span<const std::string> parts) {
   if (parts.size() < 2 || parts.size() > 3) return std::nullopt;
   const size_t at = parts[0].rfind('@');
   if (at == std::string::npos || at + 1 == parts[0].size()) return std::nullopt;
@@ -97,10 +97,10 @@ std::optional<LinePlace> parse_line_place(std::span<const std::string> parts) {
   const auto line = number(parts[1]);
   const auto column = parts.size() == 3 ? number(parts[2]) : std::optional<uint32_t>(0);
   if (!line || !column) return std::nullopt;
-  return LinePlace{parts[0].substr(0, at), parts[0].substr(at + 1), *line, *column};
+  return LineTarget{parts[0].substr(0, at), parts[0].substr(at + 1), *line, *column};
 }
 
-std::string near_lines(symbols::DebugInfo& debug, const LinePlace& place) {
+std::string near_lines(symbols::DebugInfo& debug, const LineTarget& place) {
   const std::vector<uint32_t> lines = debug.lines(place.file);
   const auto after = std::ranges::lower_bound(lines, place.line);
   if (lines.empty()) return "";

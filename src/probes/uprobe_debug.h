@@ -36,17 +36,17 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
 std::string shape_of(const UserFields& fields);
 
 // "BINARY@FILE" and a line, perhaps a column: uprobe:./prog@main.c:12.
-struct LinePlace {
+struct LineTarget {
   std::string binary;  // "" where the target is left out
   std::string file;
   uint32_t line = 0;  // 0: all of them
   uint32_t column = 0;
 };
 // Nothing where the parts are of another form.
-std::optional<LinePlace> parse_line_place(std::span<const std::string> parts);
+std::optional<LineTarget> parse_line_target(std::span<const std::string> parts);
 
 // "lines 10 and 14 have" and the like, where a line has no statement; "" where nothing is near.
-std::string near_lines(symbols::DebugInfo& debug, const LinePlace& place);
+std::string near_lines(symbols::DebugInfo& debug, const LineTarget& place);
 // The source file whose name is most like it; "" for none.
 std::string near_file(symbols::DebugInfo& debug, const std::string& file);
 

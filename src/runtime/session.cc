@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "program/ring.h"
-#include "runtime/ledger.h"
+#include "runtime/loss_report.h"
 #include "runtime/map_reader.h"
 #include "runtime/notify.h"
 #include "runtime/resolver.h"
@@ -486,18 +486,18 @@ Status Session::loop(int signal_fd) {
     if (!pidfds.back().valid()) return {};  // it has gone already
     watch(epoll.get(), pidfds.back().get());
   }
-  const std::vector<int> walks = impl_->machine.walks();
-  for (const int walk : walks) watch(epoll.get(), walk);
-  size_t walking = walks.size();
+  const std::vector<int> iterators = impl_->machine.iterators();
+  for (const int walk : iterators) watch(epoll.get(), walk);
+  size_t running_iterators = iterators.size();
   bool is_orphaned = false;  // of those that are followed the first has ended
   const bool follows = program_.following.processes.valid();
   // What became readable ends the run, except a walk while others go on, and a process that is followed by others.
   const auto is_end = [&](int fd) {
-    const bool is_walk = std::ranges::find(walks, fd) != walks.end();
-    if (!is_walk && (fd == signal_fd || !follows)) return true;
+    const bool is_iterator = std::ranges::find(iterators, fd) != iterators.end();
+    if (!is_iterator && (fd == signal_fd || !follows)) return true;
     ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, fd, nullptr);
-    is_orphaned |= !is_walk;
-    return is_walk && --walking == 0;
+    is_orphaned |= !is_iterator;
+    return is_iterator && --running_iterators == 0;
   };
   int timeout_ms = kBusyPollMs;
   bool reads_ahead = takes_kernel_stacks();
@@ -522,19 +522,19 @@ Status Session::loop(int signal_fd) {
 }
 
 // Tells what was lost; with --strict, whether the run may count as good.
-bool Session::settle_accounts() {
+bool Session::report_losses() {
   SeenLosses seen{impl_->lost_shown, cut_strings_, impl_->cut_strings_by};
-  const output::Ledger ledger = make_ledger(impl_->machine, program_, seen);
-  show_losses(impl_->machine, program_, seen, ledger, sink_);
+  const output::LossReport loss_report = make_loss_report(impl_->machine, program_, seen);
+  show_losses(impl_->machine, program_, seen, loss_report, sink_);
   if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
     sink_.message("runtime_error",
                   fmt::format("files whose unwind tables found no room (raise unwind_table_rows = {}): {}",
                               config_.unwind_table_rows, refused),
                   "", 0, 0, 0);
-  if (impl_->options.shows_ledger) sink_.ledger(ledger);
-  const std::string reason = ledger.inexact();
+  if (impl_->options.shows_loss_report) sink_.loss_report(loss_report);
+  const std::string reason = loss_report.inexact();
   if (!impl_->options.is_strict) return true;
-  if (const std::string unknown = ledger.unknown(); !unknown.empty())
+  if (const std::string unknown = loss_report.unknown(); !unknown.empty())
     sink_.message("runtime_error", unknown, "", 0, 0, 0);
   if (reason.empty()) return true;
   sink_.message("errorf", "not all that was shown is exact: " + reason, "", 0, 0, 0);
@@ -627,7 +627,7 @@ Result<int> Session::run() {
   impl_->machine.cancel_attaching_when(is_ending_signal_pending);
   if (const Status done = is_attached ? run.attach() : Status(); !done && !is_ending_signal_pending())
     return tl::unexpected(done.error());
-  if (is_ending_signal_pending()) impl_->machine.forget_left_out();
+  if (is_ending_signal_pending()) impl_->machine.forget_skipped_probes();
   impl_->call_trees.hide(attaching_ns, impl_->machine.now_ns());
   sink_.attached(program_.probes.size());
   notify_manager("READY=1\nSTATUS=Tracing");
@@ -652,7 +652,7 @@ Result<int> Session::run() {
   if (config_.print_maps_on_exit) {
     for (const auto& [name, id] : maps_by_name()) print_map(id, 0, 0);
   }
-  const bool is_good = settle_accounts();
+  const bool is_good = report_losses();
   sink_.finish();
   out_.flush();
   TRY_STATUS(out_.status());

@@ -59,7 +59,7 @@ struct SessionOptions {
   std::function<Status()> on_attached;  // lets the child of -c go
   bool is_dry_run = false;              // attach, then end
   bool shows_source = false;            // user stacks show what debug information tells
-  bool shows_ledger = false;            // at the end
+  bool shows_loss_report = false;       // at the end
   bool is_strict = false;               // where something was lost, the run has failed
   // Where events are made, not waited for: makes the next one; false when there are no more, which ends the run.
   std::function<Result<bool>()> next_event;
@@ -113,7 +113,7 @@ class Session {
   bool takes_kernel_stacks() const;
   bool has_followed_process();  // one that was started, and lives
   Status play(const std::function<Result<bool>()>& next_event);
-  bool settle_accounts();
+  bool report_losses();
   // --test and --bench: each probe of the kind by itself. How many failed.
   Result<size_t> run_tests();
   Status run_benchmarks();

@@ -72,7 +72,7 @@ Shown shown(std::string_view line, size_t begin, size_t length) {
 
 // The user's line with the span underlined. A span over several lines is underlined to the end of its first.
 std::string snippet(Span span, std::string_view hint, const Sources& sources) {
-  const Place place = sources.place(span.source, span.begin);
+  const LineColumn place = sources.line_column(span.source, span.begin);
   const std::string_view whole = sources.line(span.source, place.line);
   const size_t begin = std::min<size_t>(place.column - 1, whole.size());
   const Shown line = shown(whole, begin, std::min<size_t>(span.end - span.begin, whole.size() - begin));
@@ -91,7 +91,7 @@ std::string snippet(Span span, std::string_view hint, const Sources& sources) {
 
 std::string located(Span span, const Sources& sources) {
   if (!span.valid()) return "";
-  const Place place = sources.place(span.source, span.begin);
+  const LineColumn place = sources.line_column(span.source, span.begin);
   return fmt::format("{}:{}:{}: ", sources[span.source].name, place.line, place.column);
 }
 

@@ -27,16 +27,16 @@ std::string_view Sources::text(Span span) const {
   return std::string_view(sources_[span.source].text).substr(span.begin, span.end - span.begin);
 }
 
-Place Sources::place(SourceId source, uint32_t offset) const {
+LineColumn Sources::line_column(SourceId source, uint32_t offset) const {
   const auto& starts = sources_[source].line_starts;
   const auto after = std::upper_bound(starts.begin(), starts.end(), offset);
   const auto line = static_cast<uint32_t>(after - starts.begin());
-  return Place{line, offset - starts[line - 1] + 1};
+  return LineColumn{line, offset - starts[line - 1] + 1};
 }
 
 Extent Sources::extent(Span span) const {
-  const Place begin = place(span.source, span.begin);
-  const Place end = place(span.source, span.end);
+  const LineColumn begin = line_column(span.source, span.begin);
+  const LineColumn end = line_column(span.source, span.end);
   return {sources_[span.source].name, begin.line, begin.column, end.line == begin.line ? end.column : begin.column};
 }
 

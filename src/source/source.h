@@ -38,7 +38,7 @@ struct Source {
 };
 
 // 1-based; columns count bytes.
-struct Place {
+struct LineColumn {
   uint32_t line = 0;
   uint32_t column = 0;
 };
@@ -66,7 +66,7 @@ class Sources {
   const Source& operator[](SourceId id) const { return sources_[id]; }
   const Expansion& operator[](ExpansionId id) const { return expansions_[id]; }
   std::string_view text(Span span) const;
-  Place place(SourceId source, uint32_t offset) const;
+  LineColumn line_column(SourceId source, uint32_t offset) const;
   Extent extent(Span span) const;
   // The text of 1-based `line`, without its newline (\n or \r\n).
   std::string_view line(SourceId source, uint32_t line) const;

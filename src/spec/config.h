@@ -65,7 +65,7 @@ struct Config {
   bool runs_benchmarks = false;                            // --bench
   bool allow_unsafe = false;
   bool warn_helper_errors = false;  // -k
-  bool keeps_ledger = false;        // -v, --strict: hits and failed reads are counted, too
+  bool counts_losses = false;       // -v, --strict: hits and failed reads are counted, too
   std::optional<uint32_t> pid;      // -p
   std::optional<PidNamespace>
       pid_namespace;       // the tracer's own, in which `pid` and the builtins count; unset: the first

@@ -15,7 +15,7 @@
 #include "source/diagnostic.h"
 #include "spec/config.h"
 #include "syntax/ast.h"
-#include "types/place.h"
+#include "types/value_location.h"
 
 namespace espy::symbols {
 class Symbolizer;
@@ -38,7 +38,7 @@ struct Recipe {
     kUserStackWord,   // sp = register at context + offset; then user memory at sp + inner_offset
     kConstant,        // the number `displacement`
     kUserMemory,      // user memory at `displacement` + the register at context + offset + that of the index, scaled
-    kPlace,           // where `place` says; the context is pt_regs
+    kLocation,        // where `place` says; the context is pt_regs
   };
   Kind kind = Kind::kContext;
   uint32_t offset_bytes = 0;
@@ -49,8 +49,8 @@ struct Recipe {
   int64_t displacement = 0;
   bool has_base = true;  // else there is no register at `offset_bytes`
   uint32_t index_offset_bytes = 0;
-  uint8_t index_scale = 0;  // 0: no index
-  types::Place place = {};  // kPlace alone
+  uint8_t index_scale = 0;          // 0: no index
+  types::ValueLocation place = {};  // kLocation alone
 };
 
 struct ContextField {
@@ -64,7 +64,7 @@ struct ContextField {
 
 // A function's probe fires at its beginning or at its end; two such firings are of the same call if they have the same
 // frame: a number that differs between calls that are under way at the same time in one thread.
-enum class CallEdge : uint8_t { kNone, kEntry, kReturn };
+enum class CallBoundary : uint8_t { kNone, kEntry, kReturn };
 struct Frame {
   uint32_t register_offset_bytes = 0;  // of the stack pointer in the context ...
   int32_t displacement = 0;            // ... to which this is added
@@ -101,7 +101,7 @@ struct ProbeContext {
 
   // Where given: a pointer in the context that is NULL in the last call of an iterator, in which nothing is to be done.
   std::optional<Recipe> not_null;
-  CallEdge edge = CallEdge::kNone;
+  CallBoundary boundary = CallBoundary::kNone;
   std::optional<Frame> frame;            // where there is one; stacks grow downwards
   std::optional<Recipe> return_address;  // of a call, at its entry, with `frame`
   bool is_limited_to_pid = true;         // with -p: fires, but does nothing, in other processes

@@ -121,9 +121,9 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     if (!target || !dwarf::is_standard_string(*target) || pieces.size() != 1) return;
     // The object's address is the reference's value; the text's address is what lies there.
     variable.type = reader_for(types).convert(target);
-    types::PlacePiece& piece = pieces[0];
-    if (piece.kind == types::PlacePiece::Kind::kMemory) piece.steps.push_back({types::PlaceStep::Op::kRead, 8});
-    piece.kind = types::PlacePiece::Kind::kMemory;
+    types::LocationPiece& piece = pieces[0];
+    if (piece.kind == types::LocationPiece::Kind::kMemory) piece.steps.push_back({types::LocationOp::Code::kRead, 8});
+    piece.kind = types::LocationPiece::Kind::kMemory;
   }
 
   // The scope whose parameters are `args`.
@@ -134,8 +134,8 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   }
 
   std::vector<DebugVariable> entry_arguments(types::Types& types, const Site& site);
-  std::vector<std::optional<types::Place>> conventional_places(types::Types& types, const Site& site,
-                                                               const std::vector<dwarf::PassedValue>& values);
+  std::vector<std::optional<types::ValueLocation>> conventional_locations(
+      types::Types& types, const Site& site, const std::vector<dwarf::PassedValue>& values);
   std::vector<VisibleVariable> go_results(const Site& site) const;
   std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
   dwarf::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
@@ -155,13 +155,13 @@ dwarf::PassedValue DebugInfo::State::passed(types::Types& types, const std::opti
   return out;
 }
 
-std::vector<std::optional<types::Place>> DebugInfo::State::conventional_places(
+std::vector<std::optional<types::ValueLocation>> DebugInfo::State::conventional_locations(
     types::Types& types, const Site& site, const std::vector<dwarf::PassedValue>& values) {
   if (!uses_go_registers(site.function))
-    return dwarf::argument_places(types, arch, values, passed(types, dwarf::type_of(site.function)));
+    return dwarf::argument_locations(types, arch, values, passed(types, dwarf::type_of(site.function)));
   std::vector<types::TypeId> plain;
   for (const dwarf::PassedValue& each : values) plain.push_back(each.type);
-  return go_places(types, arch, plain);
+  return go_locations(types, arch, plain);
 }
 
 // When a function is entered, arguments are where the caller put them. A location list knows; a single location is
@@ -171,7 +171,7 @@ std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types
   std::erase_if(parameters, [](const VisibleVariable& each) { return !each.is_parameter || is_result(each.die); });
   std::vector<dwarf::PassedValue> values;
   for (const VisibleVariable& each : parameters) values.push_back(passed(types, dwarf::type_of(each.die)));
-  const auto conventional = conventional_places(types, site, values);
+  const auto conventional = conventional_locations(types, site, values);
   const bool is_always_conventional = uses_go_registers(site.function);  // their lists know too little
   std::vector<DebugVariable> out;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -259,7 +259,7 @@ std::optional<DebugVariable> DebugInfo::result(types::Types& types, uint64_t add
   const dwarf::PassedValue value = state_->passed(types, type);
   if (types[value.type].kind == types::Kind::kVoid) return std::nullopt;
   DebugVariable out{"retval", dwarf::c_name(type), value.type};
-  out.place = dwarf::result_place(types, state_->arch, value);
+  out.place = dwarf::result_location(types, state_->arch, value);
   if (!out.place) out.why = kInVectorRegister;
   state_->finish(types, out, type);
   return out;
@@ -293,26 +293,26 @@ std::optional<DebugVariable> DebugInfo::State::go_result(types::Types& types, co
     const Found found = dwarf::locate(*file, arch, results.front().die, site);
     return DebugVariable{"retval", c_type, values.front().type, found.place, found.why};
   }
-  const auto places = conventional_places(types, site, values);
+  const auto places = conventional_locations(types, site, values);
   DebugVariable out{"retval", c_type, values.front().type, places.front()};
-  if (!std::ranges::all_of(places, &std::optional<types::Place>::has_value)) out.place.reset();
+  if (!std::ranges::all_of(places, &std::optional<types::ValueLocation>::has_value)) out.place.reset();
   if (!out.place) out.why = kInVectorRegister;
   if (results.size() == 1 || !out.place) return out;
   out.type = types.record(members);
   out.c_type = "(" + c_type + ")";
   uint32_t done = 0;
-  std::vector<types::PlacePiece> pieces;
+  std::vector<types::LocationPiece> pieces;
   for (size_t i = 0; i < results.size(); ++i) {
     const types::Member& member = types[out.type].members[i];
     if (member.offset_bytes() > done)
-      pieces.push_back({types::PlacePiece::Kind::kNothing, member.offset_bytes() - done});
-    for (types::PlacePiece piece : places[i]->pieces) {
+      pieces.push_back({types::LocationPiece::Kind::kNothing, member.offset_bytes() - done});
+    for (types::LocationPiece piece : places[i]->pieces) {
       if (piece.size_bytes == 0) piece.size_bytes = types[member.type].size_bytes;
       pieces.push_back(std::move(piece));
     }
     done = member.offset_bytes() + types[member.type].size_bytes;
   }
-  out.place = types::Place{std::move(pieces)};
+  out.place = types::ValueLocation{std::move(pieces)};
   return out;
 }
 

@@ -15,8 +15,8 @@
 
 #include "base/result.h"
 #include "kernel/arch/arch.h"
-#include "types/place.h"
 #include "types/type.h"
+#include "types/value_location.h"
 
 namespace espy::symbols {
 
@@ -33,7 +33,7 @@ struct DebugVariable {
   std::string name;
   std::string c_type;  // "const char *"
   types::TypeId type;
-  std::optional<types::Place> place;
+  std::optional<types::ValueLocation> place;
   std::string why;         // without a place, or with one that lacks parts: "is optimised out here"
   ReadableLines readable;  // without a place: where it has one
 };

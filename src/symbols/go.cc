@@ -12,10 +12,10 @@ namespace espy::symbols {
 namespace {
 
 using types::Kind;
-using types::Place;
-using types::PlacePiece;
+using types::LocationPiece;
 using types::TypeId;
-using Op = types::PlaceStep::Op;
+using types::ValueLocation;
+using Op = types::LocationOp::Code;
 
 constexpr std::string_view kMagic = "\xff Go buildinf:";
 constexpr size_t kFlagsAt = 15;
@@ -84,7 +84,7 @@ class Assigner {
   Assigner(const types::Types& types, const kernel::Arch& arch)
       : types_(types), arch_(arch), registers_(go_argument_offsets(arch)) {}
 
-  std::optional<Place> next(TypeId type) {
+  std::optional<ValueLocation> next(TypeId type) {
     std::vector<Part> parts;
     const bool is_possible = take_apart(types_, type, 0, parts);
     const auto floats = static_cast<size_t>(std::ranges::count(parts, true, &Part::is_float));
@@ -92,28 +92,29 @@ class Assigner {
     if (!is_possible || integers_ + integers > registers_.size() || floats_ + floats > kVectorRegisters)
       return on_stack(type);
     floats_ += floats;
-    Place out;
+    ValueLocation out;
     uint32_t done = 0;
     for (const Part& part : parts) {
-      if (part.offset_bytes > done) out.pieces.push_back({PlacePiece::Kind::kNothing, part.offset_bytes - done});
+      if (part.offset_bytes > done) out.pieces.push_back({LocationPiece::Kind::kNothing, part.offset_bytes - done});
       if (!part.is_float)
-        out.pieces.push_back({PlacePiece::Kind::kValue, part.size_bytes, {{Op::kRegister, registers_[integers_++]}}});
+        out.pieces.push_back(
+            {LocationPiece::Kind::kValue, part.size_bytes, {{Op::kRegister, registers_[integers_++]}}});
       done = part.offset_bytes + part.size_bytes;
     }
     if (floats > 0) return std::nullopt;
     if (out.pieces.empty() || done < types_[type].size_bytes)
-      out.pieces.push_back({PlacePiece::Kind::kNothing, types_[type].size_bytes - done});
+      out.pieces.push_back({LocationPiece::Kind::kNothing, types_[type].size_bytes - done});
     return out;
   }
 
  private:
-  Place on_stack(TypeId id) {
+  ValueLocation on_stack(TypeId id) {
     const types::Type& type = types_[id];
     const uint32_t align = std::max(type.align_bytes, 1u);
     stack_at_ = (stack_at_ + align - 1) / align * align;
     const int64_t displacement = arch_.stack_argument_start_bytes + stack_at_;
     stack_at_ += type.size_bytes;
-    return {{{PlacePiece::Kind::kMemory,
+    return {{{LocationPiece::Kind::kMemory,
               0,
               {{Op::kRegister, arch_.stack_pointer_offset}, {Op::kConstant, displacement}, {Op::kAdd}}}}};
   }
@@ -154,10 +155,10 @@ std::vector<uint32_t> go_argument_offsets(const kernel::Arch& arch) {
   return out;
 }
 
-std::vector<std::optional<Place>> go_places(const types::Types& types, const kernel::Arch& arch,
-                                            const std::vector<TypeId>& values) {
+std::vector<std::optional<ValueLocation>> go_locations(const types::Types& types, const kernel::Arch& arch,
+                                                       const std::vector<TypeId>& values) {
   Assigner assigner(types, arch);
-  std::vector<std::optional<Place>> out;
+  std::vector<std::optional<ValueLocation>> out;
   for (const TypeId value : values) out.push_back(assigner.next(value));
   return out;
 }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kernel/arch/arch.h"
-#include "types/place.h"
 #include "types/type.h"
+#include "types/value_location.h"
 
 namespace espy::symbols {
 
@@ -34,8 +34,8 @@ std::vector<uint32_t> go_argument_offsets(const kernel::Arch& arch);
 
 // Where arguments are at a function's entry, or results at its return, one for each type; nothing for what is in vector
 // registers. The binary must use registers; types must be complete.
-std::vector<std::optional<types::Place>> go_places(const types::Types& types, const kernel::Arch& arch,
-                                                   const std::vector<types::TypeId>& values);
+std::vector<std::optional<types::ValueLocation>> go_locations(const types::Types& types, const kernel::Arch& arch,
+                                                              const std::vector<types::TypeId>& values);
 
 // Behind the check of the stack's end that the function's code begins with; 0 where it has none. Whoever probes there
 // sees each call once, with all arguments still in place.

@@ -41,7 +41,7 @@ class Dumper {
     out_.append("(").append(name);
     if (!detail.empty()) out_.append(" ").append(detail);
     if (with_places_ && span.valid()) {
-      const source::Place place = sources_.place(span.source, span.begin);
+      const source::LineColumn place = sources_.line_column(span.source, span.begin);
       fmt::format_to(std::back_inserter(out_), " @{}:{}", place.line, place.column);
     }
     ++depth_;

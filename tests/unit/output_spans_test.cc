@@ -33,9 +33,9 @@ class Calls {
   static std::string line_of(const SpanEvent& event) {
     std::string out(event.depth, ' ');
     out += (event.kind == SpanKind::kEnter ? "> " : "< ") + event.name;
-    if (event.kind == SpanKind::kExit && event.flaw != SpanFlaw::kNoBegin)
+    if (event.kind == SpanKind::kExit && event.anomaly != SpanAnomaly::kNoBegin)
       out += " " + std::to_string(event.duration_ns);
-    if (event.flaw != SpanFlaw::kNone) out += " (" + std::string(flaw_text(event.flaw)) + ")";
+    if (event.anomaly != SpanAnomaly::kNone) out += " (" + std::string(anomaly_text(event.anomaly)) + ")";
     return out + "\n";
   }
 

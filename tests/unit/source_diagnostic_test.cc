@@ -30,7 +30,7 @@ TEST(Sources, PlacesAreOneBasedAndCountBytes) {
   Sources sources;
   const SourceId id = sources.add("a.bt", "ab\n\ncd");
   const auto place = [&](uint32_t offset) {
-    const Place p = sources.place(id, offset);
+    const source::LineColumn p = sources.line_column(id, offset);
     return std::pair(p.line, p.column);
   };
   EXPECT_EQ(place(0), std::pair(1u, 1u));

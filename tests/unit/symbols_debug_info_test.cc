@@ -153,7 +153,7 @@ TEST(Go, PassesValuesMemberByMember) {
   types::Types types;
   const kernel::Arch& arch = (*kernel::find_arch("x86_64"));
   const types::TypeId number = types.int_type(4, true);
-  const auto places = go_places(types, arch, {types.int64(), number, types.float_type(8), types.array(number, 2)});
+  const auto places = go_locations(types, arch, {types.int64(), number, types.float_type(8), types.array(number, 2)});
   ASSERT_EQ(places.size(), 4u);
   EXPECT_EQ(types::to_string(*places[0], register_text), "ax");
   EXPECT_EQ(types::to_string(*places[1], register_text), "bx");

@@ -9,10 +9,10 @@ namespace espy::symbols::dwarf {
 namespace {
 
 using types::Kind;
-using types::Place;
-using types::PlacePiece;
+using types::LocationPiece;
 using types::TypeId;
-using Op = types::PlaceStep::Op;
+using types::ValueLocation;
+using Op = types::LocationOp::Code;
 
 constexpr uint32_t kWordBytes = 8;
 constexpr uint32_t kVectorRegisters = 8;
@@ -88,27 +88,27 @@ std::optional<Numbers> pair_of(const types::Types& types, const PassedValue& val
 }
 
 // The pieces of a value whose numbers are in these registers.
-Place in_pair(const Numbers& numbers, uint32_t first_register, uint32_t second_register, uint32_t size_bytes) {
+ValueLocation in_pair(const Numbers& numbers, uint32_t first_register, uint32_t second_register, uint32_t size_bytes) {
   const auto& [first_at, first_size] = *numbers.begin();
   const auto& [second_at, second_size] = *numbers.rbegin();
-  Place out;
-  const auto add = [&](PlacePiece piece) {
+  ValueLocation out;
+  const auto add = [&](LocationPiece piece) {
     if (piece.size_bytes > 0) out.pieces.push_back(std::move(piece));
   };
-  add({PlacePiece::Kind::kNothing, first_at});
-  add({PlacePiece::Kind::kValue, first_size, {{Op::kRegister, first_register}}});
-  add({PlacePiece::Kind::kNothing, second_at - first_at - first_size});
-  add({PlacePiece::Kind::kValue, second_size, {{Op::kRegister, second_register}}});
-  add({PlacePiece::Kind::kNothing, size_bytes - second_at - second_size});
+  add({LocationPiece::Kind::kNothing, first_at});
+  add({LocationPiece::Kind::kValue, first_size, {{Op::kRegister, first_register}}});
+  add({LocationPiece::Kind::kNothing, second_at - first_at - first_size});
+  add({LocationPiece::Kind::kValue, second_size, {{Op::kRegister, second_register}}});
+  add({LocationPiece::Kind::kNothing, size_bytes - second_at - second_size});
   return out;
 }
 
-PlacePiece in_register(uint32_t offset_bytes, uint32_t size_bytes) {
-  return {PlacePiece::Kind::kValue, size_bytes, {{Op::kRegister, offset_bytes}}};
+LocationPiece in_register(uint32_t offset_bytes, uint32_t size_bytes) {
+  return {LocationPiece::Kind::kValue, size_bytes, {{Op::kRegister, offset_bytes}}};
 }
 
-Place behind_register(uint32_t register_offset_bytes, int64_t displacement) {
-  PlacePiece piece{PlacePiece::Kind::kMemory, 0, {{Op::kRegister, register_offset_bytes}}};
+ValueLocation behind_register(uint32_t register_offset_bytes, int64_t displacement) {
+  LocationPiece piece{LocationPiece::Kind::kMemory, 0, {{Op::kRegister, register_offset_bytes}}};
   if (displacement != 0) {
     piece.steps.push_back({Op::kConstant, displacement});
     piece.steps.push_back({Op::kAdd});
@@ -126,7 +126,7 @@ class Arguments {
 
   void skip_result_address() { ++integers_; }
 
-  std::optional<Place> next(const PassedValue& value) {
+  std::optional<ValueLocation> next(const PassedValue& value) {
     const Classes classes = classes_of(types_, value);
     const auto pair = pair_of(types_, value);
     if (pair && std::ranges::count(classes, Class::kVector) == 0 && integers_ + 2 <= arch_.argument_offsets.size()) {
@@ -134,7 +134,8 @@ class Arguments {
       return in_pair(*pair, arch_.argument_offsets[integers_ - 2], arch_.argument_offsets[integers_ - 1],
                      types_[value.type].size_bytes);
     }
-    if (classes == Classes{Class::kNone, Class::kNone}) return Place{{PlacePiece{}}};  // an empty class takes no room
+    if (classes == Classes{Class::kNone, Class::kNone})
+      return ValueLocation{{LocationPiece{}}};  // an empty class takes no room
     const auto integers = static_cast<size_t>(std::ranges::count(classes, Class::kInteger));
     const auto vectors = static_cast<size_t>(std::ranges::count(classes, Class::kVector));
     const bool fits = integers_ + integers <= arch_.argument_offsets.size() && vectors_ + vectors <= kVectorRegisters;
@@ -148,9 +149,9 @@ class Arguments {
   }
 
  private:
-  Place in_registers(const PassedValue& value, size_t first, size_t count) const {
+  ValueLocation in_registers(const PassedValue& value, size_t first, size_t count) const {
     const uint32_t size = types_[value.type].size_bytes;
-    Place out;
+    ValueLocation out;
     for (size_t i = 0; i < count; ++i) {
       const auto done = static_cast<uint32_t>(i) * kWordBytes;
       out.pieces.push_back(in_register(arch_.argument_offsets[first + i], std::min(size - done, kWordBytes)));
@@ -158,11 +159,11 @@ class Arguments {
     return out;
   }
 
-  Place on_stack(const PassedValue& value) {
+  ValueLocation on_stack(const PassedValue& value) {
     const types::Type& type = types_[value.type];
     const uint32_t size = value.is_by_reference ? kWordBytes : type.size_bytes;
     if (type.align_bytes > kWordBytes) stack_at_ = (stack_at_ - kWordBytes + 15) / 16 * 16 + kWordBytes;
-    Place out = behind_register(arch_.stack_pointer_offset, stack_at_);
+    ValueLocation out = behind_register(arch_.stack_pointer_offset, stack_at_);
     if (value.is_by_reference) out.pieces[0].steps.push_back({Op::kRead, kWordBytes});
     stack_at_ += (size + kWordBytes - 1) / kWordBytes * kWordBytes;
     return out;
@@ -189,26 +190,27 @@ std::optional<int64_t> thread_local_start(uint16_t machine, const GElf_Phdr& seg
   return -static_cast<int64_t>((segment.p_memsz + align - 1) / align * align);
 }
 
-std::vector<std::optional<Place>> argument_places(const types::Types& types, const kernel::Arch& arch,
-                                                  const std::vector<PassedValue>& arguments,
-                                                  const PassedValue& result) {
+std::vector<std::optional<ValueLocation>> argument_locations(const types::Types& types, const kernel::Arch& arch,
+                                                             const std::vector<PassedValue>& arguments,
+                                                             const PassedValue& result) {
   Arguments places(types, arch);
   if (result.is_by_reference || is_in_memory(classes_of(types, result))) places.skip_result_address();
-  std::vector<std::optional<Place>> out;
+  std::vector<std::optional<ValueLocation>> out;
   for (const PassedValue& argument : arguments) out.push_back(places.next(argument));
   return out;
 }
 
-std::optional<Place> result_place(const types::Types& types, const kernel::Arch& arch, const PassedValue& result) {
+std::optional<ValueLocation> result_location(const types::Types& types, const kernel::Arch& arch,
+                                             const PassedValue& result) {
   const Classes classes = classes_of(types, result);
   const types::Type& type = types[result.type];
   if (type.kind == Kind::kFloat) return std::nullopt;
   if (result.is_by_reference || is_in_memory(classes)) return behind_register(arch.return_value_offset, 0);
   if (std::ranges::count(classes, Class::kVector) > 0) return std::nullopt;
-  if (classes[0] == Class::kNone) return Place{{PlacePiece{}}};
+  if (classes[0] == Class::kNone) return ValueLocation{{LocationPiece{}}};
   if (const auto pair = pair_of(types, result))
     return in_pair(*pair, arch.return_value_offset, arch.second_return_value_offset, type.size_bytes);
-  Place out{{in_register(arch.return_value_offset, std::min(type.size_bytes, kWordBytes))}};
+  ValueLocation out{{in_register(arch.return_value_offset, std::min(type.size_bytes, kWordBytes))}};
   if (type.size_bytes > kWordBytes)
     out.pieces.push_back(in_register(arch.second_return_value_offset, type.size_bytes - kWordBytes));
   return out;

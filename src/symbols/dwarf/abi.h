@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernel/arch/arch.h"
-#include "types/place.h"
 #include "types/type.h"
+#include "types/value_location.h"
 
 namespace espy::symbols::dwarf {
 
@@ -27,11 +27,11 @@ bool is_preserved_by_calls(uint64_t number);
 std::optional<int64_t> thread_local_start(uint16_t machine, const GElf_Phdr& segment);
 
 // Where each of the arguments is when the function is entered; nothing for one in a vector register.
-std::vector<std::optional<types::Place>> argument_places(const types::Types& types, const kernel::Arch& arch,
-                                                         const std::vector<PassedValue>& arguments,
-                                                         const PassedValue& result);
+std::vector<std::optional<types::ValueLocation>> argument_locations(const types::Types& types, const kernel::Arch& arch,
+                                                                    const std::vector<PassedValue>& arguments,
+                                                                    const PassedValue& result);
 // Where the result is when the function has returned.
-std::optional<types::Place> result_place(const types::Types& types, const kernel::Arch& arch,
-                                         const PassedValue& result);
+std::optional<types::ValueLocation> result_location(const types::Types& types, const kernel::Arch& arch,
+                                                    const PassedValue& result);
 
 }  // namespace espy::symbols::dwarf

@@ -26,11 +26,11 @@ namespace espy::symbols::dwarf {
 
 namespace {
 
-using types::Place;
-using types::PlacePiece;
-using types::PlaceStep;
-using Op = types::PlaceStep::Op;
-using Operations = std::vector<PlaceStep>;
+using types::LocationOp;
+using types::LocationPiece;
+using types::ValueLocation;
+using Op = types::LocationOp::Code;
+using Operations = std::vector<LocationOp>;
 
 constexpr const char* kOptimisedOut = "is optimised out here";
 constexpr const char* kGone = "is not kept here (perhaps in the caller)";
@@ -58,7 +58,7 @@ class Translator {
     if (!why_.empty()) return {std::nullopt, why_};
     if (place_.pieces.empty()) finish_piece(0);
     size_t unknown = 0;
-    for (const PlacePiece& piece : place_.pieces) unknown += piece.kind == PlacePiece::Kind::kNothing;
+    for (const LocationPiece& piece : place_.pieces) unknown += piece.kind == LocationPiece::Kind::kNothing;
     if (unknown == place_.pieces.size()) return {std::nullopt, kOptimisedOut};
     if (unknown > 0) return {std::move(place_), "is partly optimised out here"};
     const bool is_frame = is_in_frame(place_.pieces[0]);
@@ -67,9 +67,9 @@ class Translator {
 
  private:
   // Relative to a register, and not what the caller put on the stack.
-  bool is_in_frame(const PlacePiece& piece) const {
-    const auto is_register = [](const PlaceStep& step) { return step.op == Op::kRegister; };
-    if (piece.kind != PlacePiece::Kind::kMemory || std::ranges::none_of(piece.steps, is_register)) return false;
+  bool is_in_frame(const LocationPiece& piece) const {
+    const auto is_register = [](const LocationOp& step) { return step.op == Op::kRegister; };
+    if (piece.kind != LocationPiece::Kind::kMemory || std::ranges::none_of(piece.steps, is_register)) return false;
     const bool is_callers = is_by_frame_address_ && site_.is_entry() && piece.steps.size() == 3 &&
                             is_register(piece.steps[0]) && piece.steps[0].operand == arch_.stack_pointer_offset &&
                             piece.steps[2].op == Op::kAdd && piece.steps[1].operand >= arch_.stack_argument_start_bytes;
@@ -96,9 +96,9 @@ class Translator {
 
   void finish_piece(uint32_t size_bytes) {
     piece_.size_bytes = size_bytes;
-    if (piece_.kind != PlacePiece::Kind::kBytes) piece_.steps = std::move(steps_);
-    const bool is_known = piece_.kind == PlacePiece::Kind::kBytes || !piece_.steps.empty();
-    if (is_known && piece_.kind == PlacePiece::Kind::kNothing) piece_.kind = PlacePiece::Kind::kMemory;
+    if (piece_.kind != LocationPiece::Kind::kBytes) piece_.steps = std::move(steps_);
+    const bool is_known = piece_.kind == LocationPiece::Kind::kBytes || !piece_.steps.empty();
+    if (is_known && piece_.kind == LocationPiece::Kind::kNothing) piece_.kind = LocationPiece::Kind::kMemory;
     place_.pieces.push_back(std::move(piece_));
     piece_ = {};
     steps_.clear();
@@ -141,9 +141,9 @@ class Translator {
     } else if (!found || found->count == 0) {
       found || is_preserved_by_calls(number) ? push_register(number, 0) : fail(kGone);
     } else {
-      const PlacePiece::Kind kind = std::exchange(piece_.kind, PlacePiece::Kind::kNothing);
+      const LocationPiece::Kind kind = std::exchange(piece_.kind, LocationPiece::Kind::kNothing);
       run(nullptr, found->ops, found->count);
-      const bool is_value = piece_.kind == PlacePiece::Kind::kValue || found->ops[0].atom == DW_OP_regx;
+      const bool is_value = piece_.kind == LocationPiece::Kind::kValue || found->ops[0].atom == DW_OP_regx;
       if (!is_value) read(8, {});
       piece_.kind = kind;
     }
@@ -261,7 +261,7 @@ class Translator {
     if (++nesting_ > kMaxNesting) fail("has a place that makes no sense");
     Dwarf_Attribute* outer = std::exchange(attribute_, attribute);
     for (size_t i = 0; i < count && why_.empty(); ++i) {
-      const PlacePiece::Kind kind = piece_.kind;
+      const LocationPiece::Kind kind = piece_.kind;
       step(ops[i]);
       if (ops[i].atom >= DW_OP_reg0 && ops[i].atom <= DW_OP_reg31) piece_.kind = kind;  // here: its value
     }
@@ -334,10 +334,10 @@ class Translator {
     const Frame* callee = std::exchange(frame_, &caller);
     Operations outer_steps = std::exchange(steps_, {});
     std::vector<Slot> outer_stack = std::exchange(stack_, {});
-    const PlacePiece::Kind kind = piece_.kind;
+    const LocationPiece::Kind kind = piece_.kind;
     run(&*value, ops, count);
     std::optional<Operations> out;
-    if (why_.empty() && stack_.size() == 1 && piece_.kind != PlacePiece::Kind::kBytes) out = std::move(steps_);
+    if (why_.empty() && stack_.size() == 1 && piece_.kind != LocationPiece::Kind::kBytes) out = std::move(steps_);
     frame_ = callee;
     steps_ = std::move(outer_steps);
     stack_ = std::move(outer_stack);
@@ -368,7 +368,7 @@ class Translator {
   void implicit_value(const Dwarf_Op& op) {
     Dwarf_Block block;
     if (dwarf_getlocation_implicit_value(attribute_, &op, &block) != 0) return fail("has a place that makes no sense");
-    piece_.kind = PlacePiece::Kind::kBytes;
+    piece_.kind = LocationPiece::Kind::kBytes;
     piece_.bytes.assign(reinterpret_cast<const char*>(block.data), block.length);
   }
 
@@ -379,12 +379,12 @@ class Translator {
     if (op.atom >= DW_OP_lit0 && op.atom <= DW_OP_lit31) return push(Op::kConstant, op.atom - DW_OP_lit0);
     if (op.atom >= DW_OP_breg0 && op.atom <= DW_OP_breg31) return push_register(op.atom - DW_OP_breg0, signed_number);
     if ((op.atom >= DW_OP_reg0 && op.atom <= DW_OP_reg31) || op.atom == DW_OP_regx) {
-      piece_.kind = PlacePiece::Kind::kValue;
+      piece_.kind = LocationPiece::Kind::kValue;
       return push_register(op.atom == DW_OP_regx ? op.number : op.atom - DW_OP_reg0, 0);
     }
     switch (op.atom) {
       case DW_OP_nop: return;
-      case DW_OP_stack_value: piece_.kind = PlacePiece::Kind::kValue; return;
+      case DW_OP_stack_value: piece_.kind = LocationPiece::Kind::kValue; return;
       case DW_OP_implicit_value: return implicit_value(op);
       case DW_OP_addr: return address(op.number);
       case DW_OP_addrx:
@@ -492,8 +492,8 @@ class Translator {
   Frame probed_;
   const Frame* frame_ = &probed_;
   Dwarf_Attribute* attribute_ = nullptr;
-  Place place_;
-  PlacePiece piece_;
+  ValueLocation place_;
+  LocationPiece piece_;
   Operations steps_;
   std::vector<Slot> stack_;
   std::string why_;
@@ -501,25 +501,25 @@ class Translator {
   int nesting_ = 0;
 };
 
-Found constant_place(Dwarf_Attribute& value) {
-  PlacePiece piece;
+Found constant_location(Dwarf_Attribute& value) {
+  LocationPiece piece;
   Dwarf_Block block;
   Dwarf_Sword number = 0;
   if (const char* text = dwarf_whatform(&value) == DW_FORM_string || dwarf_whatform(&value) == DW_FORM_strp
                              ? dwarf_formstring(&value)
                              : nullptr) {
-    piece.kind = PlacePiece::Kind::kBytes;
+    piece.kind = LocationPiece::Kind::kBytes;
     piece.bytes = std::string(text) + '\0';
   } else if (dwarf_formblock(&value, &block) == 0) {
-    piece.kind = PlacePiece::Kind::kBytes;
+    piece.kind = LocationPiece::Kind::kBytes;
     piece.bytes.assign(reinterpret_cast<const char*>(block.data), block.length);
   } else if (dwarf_formsdata(&value, &number) == 0) {
-    piece.kind = PlacePiece::Kind::kValue;
+    piece.kind = LocationPiece::Kind::kValue;
     piece.steps = {{Op::kConstant, number}};
   } else {
     return {std::nullopt, kOptimisedOut};
   }
-  return {Place{{std::move(piece)}}};
+  return {ValueLocation{{std::move(piece)}}};
 }
 
 bool is_list(Dwarf_Attribute& location) {
@@ -533,7 +533,7 @@ Found locate(File& file, const kernel::Arch& arch, const Dwarf_Die& variable, co
   std::optional<Dwarf_Attribute> location = attribute(variable, DW_AT_location);
   if (!location) {
     std::optional<Dwarf_Attribute> value = attribute(variable, DW_AT_const_value);
-    return value ? constant_place(*value) : Found{std::nullopt, kOptimisedOut};
+    return value ? constant_location(*value) : Found{std::nullopt, kOptimisedOut};
   }
   Dwarf_Op* ops = nullptr;
   size_t count = 0;

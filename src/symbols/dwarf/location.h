@@ -1,4 +1,4 @@
-// DWARF's location expressions as places (types/place.h). Inside this folder only.
+// DWARF's location expressions as places (types/value_location.h). Inside this folder only.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include "kernel/arch/arch.h"
 #include "symbols/dwarf/file.h"
-#include "types/place.h"
+#include "types/value_location.h"
 
 namespace espy::symbols::dwarf {
 
@@ -23,7 +23,7 @@ constexpr const char* kInVectorRegister = "is in a vector register, which probes
 
 // A place, or why there is none: "is optimised out here", "is in a vector register". Both where parts are missing.
 struct Found {
-  std::optional<types::Place> place;
+  std::optional<types::ValueLocation> place;
   std::string why = {};
   bool is_list = false;   // from a location list, which says of each address what is true there
   bool is_frame = false;  // in memory of the function's own, which it has to fill in first

@@ -1,0 +1,179 @@
+#include "lower/merge_programs.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "ir/builder.h"
+
+namespace espy::lower {
+namespace {
+
+using check::Unit;
+using ir::BlockId;
+using ir::ValueId;
+using program::ProbeId;
+using spec::CallBoundary;
+
+// More actions on one hook make a second program: optimizing a function takes longer than its parts alone.
+constexpr size_t kMostParts = 32;
+
+// ---- Which
+
+bool is_at(const Unit& unit, CallBoundary boundary) {
+  return unit.action != nullptr && unit.context.session_attach_type != 0 && unit.context.boundary == boundary;
+}
+
+int64_t distance_at(const Unit& entry, const Unit& exit, size_t i) {
+  return int64_t{exit.probes[i].index} - int64_t{entry.probes[i].index};
+}
+
+bool are_boundaries_of_same_calls(const ModuleContext& module_context, const Unit& entry, const Unit& exit) {
+  if (entry.context.session_attach_type != exit.context.session_attach_type) return false;
+  if (entry.probes.size() != exit.probes.size()) return false;
+  const auto place = [&](ProbeId id) { return place_of(module_context.program.probes[id]); };
+  for (size_t i = 0; i < entry.probes.size(); ++i) {
+    if (place(entry.probes[i]) != place(exit.probes[i])) return false;
+    if (distance_at(entry, exit, i) != distance_at(entry, exit, 0)) return false;
+  }
+  // A program that sleeps takes no stacks.
+  const bool may_sleep = entry.context.may_sleep || exit.context.may_sleep;
+  return !may_sleep || module_context.takes_stacks(entry) == module_context.takes_stacks(exit);
+}
+
+class Grouping {
+ public:
+  explicit Grouping(const ModuleContext& module_context) : module_(module_context) {}
+
+  std::vector<Group> all() {
+    for (const Unit& unit : module_.checked.units)
+      if (is_at(unit, CallBoundary::kEntry)) find_exit(unit);
+    for (const Unit& unit : module_.checked.units)
+      if (unit.context.deepest_nesting != 0 && is_at(unit, CallBoundary::kReturn) && !in_session_.contains(&unit))
+        add_session({&unit}, 0);
+    for (const Unit& unit : module_.checked.units)
+      if (unit.action != nullptr && !in_session_.contains(&unit)) add(unit);
+    return std::move(groups_);
+  }
+
+ private:
+  void find_exit(const Unit& entry) {
+    const auto exit = std::ranges::find_if(module_.checked.units, [&](const Unit& unit) {
+      return is_at(unit, CallBoundary::kReturn) && !in_session_.contains(&unit) &&
+             are_boundaries_of_same_calls(module_, entry, unit);
+    });
+    if (exit == module_.checked.units.end()) return;
+    add_session({&entry, &*exit}, distance_at(entry, *exit, 0));
+  }
+
+  void add_session(const std::vector<const Unit*>& units, int64_t cookie_distance) {
+    const auto is_return = module_.kernel.kfunc_id("bpf_session_is_return");
+    if (!is_return) return;
+    in_session_.insert(units.begin(), units.end());
+    groups_.push_back({Group::Kind::kSession, units, *is_return, cookie_distance});
+  }
+
+  void add(const Unit& unit) {
+    const bool is_by_number = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
+    const auto same = std::ranges::find_if(groups_, [&](const Group& group) {
+      const spec::ProbeContext& other = group.units.front()->context;
+      return is_by_number && other.dispatch == unit.context.dispatch && other.hook == unit.context.hook &&
+             group.units.size() < kMostParts;
+    });
+    if (same == groups_.end()) {
+      groups_.push_back({Group::Kind::kSingle, {&unit}});
+    } else {
+      same->kind = Group::Kind::kByNumber;
+      same->units.push_back(&unit);
+    }
+  }
+
+  const ModuleContext& module_;
+  std::set<const Unit*> in_session_;
+  std::vector<Group> groups_;
+};
+
+// ---- How
+
+// Copies what `from` has behind what `to` has, but for the first slots, which they have in common, and gives the block
+// where it begins. Where it would return it goes on at `next`, if that is given.
+BlockId append(ir::Function& to, const ir::Function& from, uint32_t common_slots, std::optional<BlockId> next) {
+  const uint32_t values = to.values.next_id().index;
+  const uint32_t slots = to.slots.next_id().index - common_slots;
+  const BlockId first = to.blocks.next_id();
+  const auto move_all = [&](std::vector<ValueId>& list) {
+    for (ValueId& id : list) id.index += values;
+  };
+  for (const ir::SlotId id : from.slots.ids())
+    if (id.index >= common_slots) to.slots.add(from.slots[id]);
+  for (ir::Instruction instruction : from.values) {
+    if (instruction.op == ir::Op::k_ret && next) {
+      to.values.add({.op = ir::Op::k_jump, .targets = {{*next, {}}}, .span = instruction.span});
+      continue;
+    }
+    move_all(instruction.operands);
+    if (instruction.slot.valid() && instruction.slot.index >= common_slots) instruction.slot.index += slots;
+    for (ir::Target& target : instruction.targets) {
+      target.block.index += first.index;
+      move_all(target.arguments);
+    }
+    to.values.add(std::move(instruction));
+  }
+  for (ir::Block block : from.blocks) {
+    move_all(block.parameters);
+    move_all(block.instructions);
+    to.blocks.add(std::move(block));
+  }
+  return first;
+}
+
+ir::Function merge_session(const ir::Function& entry, const ir::Function& exit, uint32_t is_return_id) {
+  ir::Function out{.name = entry.name, .parameter_count = entry.parameter_count};
+  ir::Builder ir(out);
+  const BlockId start = ir.add_block("boundary");
+  const BlockId at_entry = append(out, entry, 0, std::nullopt);
+  const BlockId at_exit = append(out, exit, 0, std::nullopt);
+  ir.enter(start);
+  // Kernels to come want the context, today's take nothing and do not mind.
+  const ValueId answer = ir.kfunc(is_return_id, {ir.context()});
+  ir.branch(ir::Condition::ne, ir.unary(ir::Op::k_zext8, answer), 0, at_exit, at_entry);
+  return out;
+}
+
+// One part after the other: a number that is not its own makes a part return at once.
+ir::Function merge_by_number(const std::vector<ir::Function>& parts) {
+  ir::Function out{.name = parts.front().name, .parameter_count = parts.front().parameter_count};
+  ir::Builder ir(out);
+  out.slots.add(parts.front().slots[ir::SlotId{0}]);
+  BlockId begin = ir.add_block("number");
+  for (const ir::Function& part : parts) {
+    const bool is_last = &part == &parts.back();
+    const BlockId next = is_last ? BlockId{} : ir.add_block("next");
+    const BlockId first = append(out, part, 1, is_last ? std::nullopt : std::optional(next));
+    ir.enter(begin);
+    ir.jump(first);
+    begin = next;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Group> group_units(const ModuleContext& module_context, bool apart) {
+  if (!apart) return Grouping(module_context).all();
+  std::vector<Group> out;
+  for (const Unit& unit : module_context.checked.units)
+    if (unit.action != nullptr) out.push_back({Group::Kind::kSingle, {&unit}});
+  return out;
+}
+
+ir::Function merge(const Group& group, std::vector<ir::Function> parts) {
+  switch (group.kind) {
+    case Group::Kind::kSingle: return std::move(parts.front());
+    case Group::Kind::kSession: return merge_session(parts[0], parts[1], group.is_return_id);
+    case Group::Kind::kByNumber: return merge_by_number(parts);
+  }
+  UNREACHABLE("kind of group");
+}
+
+}  // namespace espy::lower

@@ -1,0 +1,228 @@
+#include "lower/module_context.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "program/probe_names.h"
+#include "program/ring.h"
+#include "spec/builtin.h"
+
+namespace espy::lower {
+namespace {
+
+using program::MapKind;
+using program::Storage;
+
+constexpr uint32_t kCacheLineBytes = 64;
+constexpr uint32_t kPageBytes = 4096;
+constexpr uint32_t kSmallRingBytes = 256 * 1024;
+constexpr uint32_t kLargeRingBytes = 4 * 1024 * 1024;
+constexpr uint64_t kAllRingsBytes = 256 * 1024 * 1024;
+constexpr uint32_t kStacks = 8192;
+constexpr uint64_t kPreallocatedBytes = 8 * 1024 * 1024;  // of a map; some milliseconds to make
+
+bool is_per_cpu(MapKind kind) { return kind == MapKind::kPercpuHash || kind == MapKind::kLruPercpuHash; }
+
+// Only aggregations can be merged over CPUs; a plain value that was declared per CPU has one place all the same.
+MapKind hash_kind(const check::CheckedMap& map, bool is_aggregation) {
+  const bool is_lru = map.kind == MapKind::kLruHash || map.kind == MapKind::kLruPercpuHash;
+  if (is_aggregation) return is_lru ? MapKind::kLruPercpuHash : MapKind::kPercpuHash;
+  return is_lru ? MapKind::kLruHash : MapKind::kHash;
+}
+
+// Few events and slow ones come from probes that the session runs or that tick.
+bool is_quiet(const check::Checked& checked, const check::Unit& unit) {
+  return std::all_of(unit.probes.begin(), unit.probes.end(), [&](program::ProbeId id) {
+    const std::string& provider = checked.probes[id].provider;
+    return provider == "begin" || provider == "end" || provider == "interval" || provider == "self";
+  });
+}
+
+bool may_emit(const check::Checked& checked, const check::Unit& unit) {
+  for (const check::ExprId id : checked.ast.exprs.ids()) {
+    const spec::Builtin* builtin = unit.fact(id).builtin;
+    if (builtin && builtin->handle) return true;
+  }
+  return false;
+}
+
+// The kernel makes a hash's elements as they are needed from a stock of the CPU, which is as small as one, and sends
+// for more by an interrupt. Where interrupts are off, as in the scheduler's tracepoints and in timers, the second new
+// key would be lost. System calls, functions of programs, iterators and what espy runs itself are never there.
+bool may_fire_with_interrupts_off(const check::Unit& unit) {
+  const spec::ProbeContext& context = unit.context;
+  switch (context.kind) {
+    case program::ProgramKind::kSyscall:
+    case program::ProgramKind::kIter: return false;
+    case program::ProgramKind::kKprobe: return !context.is_preemptible;  // else it is of a program
+    default: return context.dispatch != spec::ProbeContext::Dispatch::kNumber;
+  }
+}
+
+}  // namespace
+
+uint32_t ModuleContext::cpu_slots() const { return std::bit_ceil(std::max(program.cpu_count, 1u)); }
+
+uint32_t ModuleContext::fired_index(types::Kind kind, program::ProbeId probe) {
+  std::vector<uint32_t>& indices = fired_indices[kind];
+  if (indices.empty()) indices = program::first_of_each_name(kind, program.probes);
+  return indices[probe.index];
+}
+
+uint32_t ModuleContext::add_global(uint32_t size_bytes, uint32_t align_bytes) {
+  const auto offset = static_cast<uint32_t>(round_up(globals_bytes, align_bytes));
+  globals_bytes = offset + size_bytes;
+  return offset;
+}
+
+uint32_t ModuleContext::add_constant(std::string_view bytes) {
+  if (const auto found = constant_offsets.find(bytes); found != constant_offsets.end()) return found->second;
+  constants.resize(round_up(constants.size(), 8));
+  const auto offset = static_cast<uint32_t>(constants.size());
+  constants += bytes;
+  constant_offsets.emplace(bytes, offset);
+  return offset;
+}
+
+uint32_t ModuleContext::loss_counter(program::LossKind kind, program::ProgramId by, std::string_view what) {
+  for (const program::LossCounter& counter : program.loss_counters)
+    if (counter.program == by && counter.what == what) return counter.offset_bytes;
+  const uint32_t offset = add_global(8, 8);
+  program.loss_counters.push_back({kind, by, std::string(what), offset});
+  return offset;
+}
+
+MapId ModuleContext::scratch_map() {
+  if (!scratch.valid()) scratch = program.maps.add({.name = "scratch"});
+  return scratch;
+}
+
+MapId ModuleContext::ring_map() {
+  if (!program.ring.valid())
+    program.ring = program.maps.add({.name = "ring", .max_entries = program.cpu_count, .is_mmapable = true});
+  return program.ring;
+}
+
+MapId ModuleContext::stack_map(TypeId type) {
+  for (const auto& [known, map] : program.stacks)
+    if (known == type) return map;
+  const types::Type& stack = types[type];
+  const uint32_t frame_bytes = stack.stack_mode == types::StackMode::kBuildId ? 32 : 8;
+  const MapId map = program.maps.add({.name = "stacks",
+                                      .kind = MapKind::kStackTrace,
+                                      .value_size = std::max(stack.count, 1u) * frame_bytes,
+                                      .max_entries = kStacks});
+  program.stacks.emplace_back(type, map);
+  return map;
+}
+
+void ModuleContext::add_fixed_maps() {
+  program.cpu_count = std::max(kernel.cpu_count(), 1u);
+  program.globals = program.maps.add({.name = "globals", .is_mmapable = true});
+  program.rodata = program.maps.add({.name = "rodata", .is_read_only = true});
+  program.exit_flag_offset = add_global(8, kCacheLineBytes);
+  program.start_offset = add_global(8, 8);
+  program.sequence_offset = add_global(8, kCacheLineBytes);
+  globals_bytes = static_cast<uint32_t>(round_up(globals_bytes, kCacheLineBytes));
+}
+
+// A power of two of words, so that `and` bounds a probe's index for the verifier.
+void ModuleContext::add_hit_counters() {
+  const auto probes = static_cast<uint32_t>(program.probes.size());
+  program.hits.stride_bytes = std::max(std::bit_ceil(probes) * 8, kCacheLineBytes);
+  program.hits.offset_bytes = add_global(program.hits.stride_bytes * cpu_slots(), kCacheLineBytes);
+}
+
+void ModuleContext::add_script_maps() {
+  const bool has_irq_off = std::ranges::any_of(checked.units, may_fire_with_interrupts_off);
+  for (const program::ScriptMapId id : checked.maps.ids()) {
+    const check::CheckedMap& map = checked.maps[id];
+    const types::Type& value = types[map.value];
+    const bool is_aggregation = types::is_aggregation(value);
+    const auto value_bytes = static_cast<uint32_t>(round_up(std::max(value.size_bytes, 8u), 8));
+    program::ScriptMap out{.name = map.name, .key = map.key, .value = map.value, .span = map.span};
+    if (types[map.key].kind == types::Kind::kVoid) {
+      out.storage = is_aggregation ? Storage::kGlobalPerCpu : Storage::kGlobal;
+      if (is_aggregation) {
+        out.stride_bytes = std::max(std::bit_ceil(8 + value_bytes), kCacheLineBytes);
+        out.offset_bytes = add_global(out.stride_bytes * cpu_slots(), kCacheLineBytes);
+      } else {
+        out.offset_bytes = add_global(8 + value_bytes, 8);
+      }
+    } else {
+      const MapKind kind = hash_kind(map, is_aggregation);
+      out.storage = is_per_cpu(kind) ? Storage::kPercpuHash : Storage::kHash;
+      const uint64_t entries = map.max_entries ? map.max_entries : checked.config.max_map_keys;
+      const bool is_lru = kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash;
+      const uint64_t copies = is_per_cpu(kind) ? program.cpu_count : 1;
+      out.map = program.maps.add(
+          {.name = map.name,
+           .kind = kind,
+           .key_size = std::max(types[map.key].size_bytes, 1u),
+           .value_size = value_bytes,
+           .max_entries = static_cast<uint32_t>(std::min<uint64_t>(entries, UINT32_MAX)),
+           .is_preallocated = is_lru || (has_irq_off && entries * value_bytes * copies <= kPreallocatedBytes)});
+    }
+    program.script_maps.add(std::move(out));
+  }
+}
+
+bool ModuleContext::is_interrupted(program::ScriptMapId map) const {
+  uint32_t programs = 0;
+  bool may_interrupt = false;
+  for (const check::Unit& unit : checked.units) {
+    const auto assigns_map = [&](const syntax::Stmt& statement) {
+      const auto* assign = std::get_if<syntax::Assign>(&statement.node);
+      return assign && unit.fact(assign->target).map == map;
+    };
+    if (std::none_of(checked.ast.stmts.begin(), checked.ast.stmts.end(), assigns_map)) continue;
+    ++programs;
+    // System calls fire in a task, with preemption off: they interrupt nothing and are not interrupted by each other.
+    const bool is_syscall = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
+    may_interrupt = may_interrupt || (!is_syscall && !unit.context.runs_after_exit);
+  }
+  return programs > 1 && may_interrupt;
+}
+
+bool ModuleContext::takes_stacks(const check::Unit& unit) const {
+  const auto is_stack = [&](const check::Unit& each) {
+    return std::ranges::any_of(checked.ast.exprs.ids(), [&](check::ExprId id) {
+      const TypeId type = each.fact(id).type;
+      if (!type.valid()) return false;
+      return types[type].kind == types::Kind::kKernelStack || types[type].kind == types::Kind::kUserStack;
+    });
+  };
+  const auto is_stack_function = [&](const check::Unit& each) { return each.function != nullptr && is_stack(each); };
+  return is_stack(unit) || std::ranges::any_of(checked.units, is_stack_function);
+}
+
+void ModuleContext::choose_ring_size() {
+  bool is_large = false;
+  for (const check::Unit& unit : checked.units)
+    is_large = is_large || (may_emit(checked, unit) && (!unit.action || !is_quiet(checked, unit)));
+  program.ring_bytes = is_large ? kLargeRingBytes : kSmallRingBytes;
+  const uint64_t pages = checked.config.perf_rb_pages;
+  if (pages) program.ring_bytes = static_cast<uint32_t>(std::bit_ceil(std::clamp<uint64_t>(pages, 32, 65536))) * 4096;
+  while (program.ring_bytes > kSmallRingBytes && uint64_t{program.ring_bytes} * program.cpu_count > kAllRingsBytes)
+    program.ring_bytes /= 2;
+}
+
+void ModuleContext::finish() {
+  program.license = checked.config.license;
+  program.verifier_log_bytes = static_cast<uint32_t>(checked.config.log_size);
+  if (program.ring.valid()) {
+    program.ring_slack_bytes = static_cast<uint32_t>(round_up(std::max(longest_record_bytes, 1u), kPageBytes));
+    program::BpfMap& ring = program.maps[program.ring];
+    ring.value_size = program::kRingDataOffset + program.ring_bytes + program.ring_slack_bytes;
+    if (ring.value_size > program::kRingFirstBytes) ring.first_bytes = program::kRingFirstBytes;
+  } else {
+    program.ring_bytes = 0;
+  }
+  program.maps[program.globals].value_size = static_cast<uint32_t>(round_up(globals_bytes, 8));
+  constants.resize(std::max<uint64_t>(round_up(constants.size(), 8), 8));
+  program.maps[program.rodata].value_size = static_cast<uint32_t>(constants.size());
+  program.maps[program.rodata].initial = constants;
+  if (scratch.valid()) program.maps[scratch].value_size = std::max(scratch_bytes, 8u);
+}
+
+}  // namespace espy::lower

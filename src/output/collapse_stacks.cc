@@ -1,0 +1,87 @@
+#include "output/collapse_stacks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/strings.h"
+#include "output/divide.h"
+
+namespace espy::output {
+
+namespace {
+
+// The parts of a key: of a tuple its items.
+std::vector<const Value*> parts_of(const Value& key) {
+  std::vector<const Value*> parts;
+  if (const auto* tuple = std::get_if<TupleValue>(&key.node)) {
+    for (const Value& item : tuple->items) parts.push_back(&item);
+  } else {
+    parts.push_back(&key);
+  }
+  return parts;
+}
+
+FoldedFrame folded(const Frame& frame, bool is_user) {
+  const FrameKind kind = frame.is_inlined ? FrameKind::kInlined : is_user ? FrameKind::kUser : FrameKind::kKernel;
+  if (!frame.symbol.empty()) return {frame.symbol, kind};
+  // All that a stripped file has in one frame says more than many addresses.
+  const std::string_view file = base_name(frame.module);
+  return {file.empty() ? "[unknown]" : fmt::format("[{}]", file), FrameKind::kUnknown};
+}
+
+uint64_t positive(int64_t value) { return value > 0 ? static_cast<uint64_t>(value) : 0; }
+
+uint64_t sum_of(const std::vector<uint64_t>& buckets) {
+  return std::accumulate(buckets.begin(), buckets.end(), uint64_t{0});
+}
+
+struct Weight {
+  uint64_t operator()(bool value) const { return value ? 1 : 0; }
+  uint64_t operator()(int64_t value) const { return positive(value); }
+  uint64_t operator()(uint64_t value) const { return value; }
+  uint64_t operator()(const HistValue& value) const { return sum_of(value.buckets); }
+  uint64_t operator()(const LhistValue& value) const { return sum_of(value.buckets); }
+  uint64_t operator()(const StatsValue& value) const {
+    const int64_t number = value.only_average ? average(value) : value.total;
+    return value.is_signed ? positive(number) : static_cast<uint64_t>(number);
+  }
+  template <class Other>
+  uint64_t operator()(const Other&) const {
+    return 1;
+  }
+};
+
+void append_stacks(std::vector<FoldedFrame>& out, const std::vector<const Value*>& parts, bool is_user) {
+  for (const Value* part : parts) {
+    const auto* stack = std::get_if<StackValue>(&part->node);
+    if (stack == nullptr || stack->is_user != is_user) continue;
+    for (auto frame = stack->frames.rbegin(); frame != stack->frames.rend(); ++frame)
+      out.push_back(folded(**frame, is_user));
+  }
+}
+
+}  // namespace
+
+bool has_stacks(const MapView& map) {
+  const auto is_stack = [](const Value* part) { return std::holds_alternative<StackValue>(part->node); };
+  return !map.is_scalar && !map.entries.empty() && std::ranges::any_of(parts_of(map.entries.front().key), is_stack);
+}
+
+std::vector<FoldedStack> fold_stacks(const MapView& map, const TextStyle& style) {
+  std::vector<FoldedStack> out;
+  for (const MapEntry& entry : shown_entries(map)) {
+    const std::vector<const Value*> parts = parts_of(entry.key);
+    FoldedStack stack;
+    stack.weight = std::visit(Weight(), divided(entry.value, map.divisor).node);
+    for (const Value* part : parts)
+      if (!std::holds_alternative<StackValue>(part->node)) stack.frames.push_back({to_text(*part, style)});
+    append_stacks(stack.frames, parts, true);
+    append_stacks(stack.frames, parts, false);
+    if (stack.weight > 0) out.push_back(std::move(stack));
+  }
+  return out;
+}
+
+}  // namespace espy::output

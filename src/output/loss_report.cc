@@ -1,0 +1,136 @@
+#include "output/loss_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace espy::output {
+
+namespace {
+
+using program::LossKind;
+
+constexpr LossName kNames[] = {
+    {"missed", "missed", "runs of a probe were skipped"},
+    {"lost records", "lost_records", "records were lost"},
+    {"full map", "full_map", "updates of a full map were lost"},
+    {"lost stacks", "lost_stacks", "stacks were lost"},
+    {"guessed stacks", "guessed_stacks", "stacks may be wrong where they follow frame pointers"},
+    {"cut strings", "cut_strings", "strings were cut"},
+    {"failed reads", "failed_reads", "reads of memory failed"},
+    {"cut loops", "cut_loops", "loops were cut short"},
+};
+static_assert(std::size(kNames) == kLossKinds);
+
+constexpr LossKind kind_at(size_t index) { return static_cast<LossKind>(index); }
+
+// Those that fired most first.
+std::vector<ProbeHits> by_hits(std::vector<ProbeHits> probes) {
+  std::ranges::stable_sort(probes, std::ranges::greater(), &ProbeHits::fired);
+  return probes;
+}
+
+// A column for "fired", and for each kind of which there is some; missed runs are always of interest.
+std::vector<size_t> shown_kinds(const LossReport& loss_report) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < kLossKinds; ++i)
+    if (kind_at(i) == LossKind::kMissed || loss_report.totals[i] > 0) out.push_back(i);
+  return out;
+}
+
+class Table {
+ public:
+  explicit Table(const LossReport& loss_report) : kinds_(shown_kinds(loss_report)) {
+    for (const ActionReport& action : loss_report.actions)
+      for (const ProbeHits& probe : action.probes) width_ = std::max(width_, probe.name.size() + 2);
+    width_ = std::min(width_, kMaxWidth);
+  }
+
+  std::string head() const {
+    std::string out = fmt::format("{:<{}}{:>12}", "probe", width_, "fired");
+    for (const size_t kind : kinds_) out += fmt::format("{:>14}", kNames[kind].column);
+    return out + "\n";
+  }
+
+  std::string action(const ActionReport& report) const {
+    std::string out;
+    const bool is_one = report.probes.size() == 1;
+    out += row(is_one ? report.probes[0].name : fmt::format("{} probes of one program", report.probes.size()),
+               report.fired());
+    for (const size_t kind : kinds_) {
+      const bool is_known = kind_at(kind) != LossKind::kMissed || report.is_missed_known;
+      out += fmt::format("{:>14}", is_known ? std::to_string(report.losses[kind]) : "?");
+    }
+    out += "\n";
+    if (is_one) return out;
+    size_t silent = 0;
+    for (const ProbeHits& probe : by_hits(report.probes)) {
+      if (probe.fired == 0)
+        ++silent;
+      else
+        out += row("  " + probe.name, probe.fired) + "\n";
+    }
+    if (silent > 0) out += row(fmt::format("  {} others", silent), 0) + "\n";
+    return out;
+  }
+
+ private:
+  static constexpr size_t kMaxWidth = 60;
+  std::string row(const std::string& name, uint64_t fired) const {
+    return fmt::format("{:<{}}{:>12}", name, width_, fired);
+  }
+
+  std::vector<size_t> kinds_;
+  size_t width_ = 24;
+};
+
+}  // namespace
+
+const LossName& name_of(LossKind kind) { return kNames[static_cast<size_t>(kind)]; }
+
+uint64_t ActionReport::fired() const {
+  return std::accumulate(probes.begin(), probes.end(), uint64_t{0},
+                         [](uint64_t sum, const ProbeHits& probe) { return sum + probe.fired; });
+}
+
+std::string LossReport::inexact() const {
+  for (size_t i = 0; i < kLossKinds; ++i) {
+    if (totals[i] == 0) continue;
+    const auto worst =
+        std::ranges::max_element(actions, {}, [i](const ActionReport& action) { return action.losses[i]; });
+    const bool has_place = worst != actions.end() && worst->losses[i] > 0 && !worst->probes.empty();
+    return fmt::format("{} {}{}", totals[i], kNames[i].sentence,
+                       has_place ? fmt::format(", {} by {}", worst->losses[i], worst->probes.front().name) : "");
+  }
+  if (skipped_probes.empty()) return "";
+  return fmt::format("{} functions that a wildcard matches could not be probed, among them {}", skipped_probes.size(),
+                     skipped_probes.front().name);
+}
+
+std::string LossReport::unknown() const {
+  std::string first;
+  size_t count = 0;
+  for (const ActionReport& action : actions) {
+    if (action.is_missed_known) continue;
+    for (const ProbeHits& probe : action.probes) {
+      if (probe.name.starts_with("profile:") || probe.name.starts_with("interval:")) continue;
+      if (++count == 1) first = probe.name;
+    }
+  }
+  if (count == 0) return "";
+  return fmt::format("whether all is exact is not known: the kernel does not count what it skips of {}{}", first,
+                     count == 1 ? "" : fmt::format(" and {} more", count - 1));
+}
+
+std::string to_text(const LossReport& loss_report) {
+  if (loss_report.actions.empty()) return "";
+  const Table table(loss_report);
+  std::string out = table.head();
+  for (const ActionReport& action : loss_report.actions) out += table.action(action);
+  for (const SkippedProbe& each : loss_report.skipped_probes)
+    out += fmt::format("left out: {} ({})\n", each.name, each.reason);
+  return out;
+}
+
+}  // namespace espy::output

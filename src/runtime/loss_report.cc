@@ -1,0 +1,101 @@
+#include "runtime/loss_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace espy::runtime {
+
+namespace {
+
+using program::LossKind;
+using program::ProbeId;
+using program::ProgramId;
+
+uint64_t& of_kind(output::Losses& losses, LossKind kind) { return losses[static_cast<size_t>(kind)]; }
+
+uint64_t hits_of(const program::Program& program, std::span<const std::byte> globals, ProbeId probe) {
+  uint64_t sum = 0;
+  if (program.hits.stride_bytes == 0) return sum;
+  for (uint32_t cpu = 0; cpu < program.cpu_count; ++cpu)
+    sum += number_in(globals, program.hits.offset_bytes + uint64_t{cpu} * program.hits.stride_bytes + probe.index * 8);
+  return sum;
+}
+
+// All but the probes.
+output::ActionReport report_of(load::Machine& machine, const program::Program& program,
+                               std::span<const std::byte> globals, const SeenLosses& seen, ProgramId id) {
+  output::ActionReport report;
+  for (const program::LossCounter& counter : program.loss_counters)
+    if (counter.program == id) of_kind(report.losses, counter.kind) += number_in(globals, counter.offset_bytes);
+  const auto skipped = machine.skipped_runs(id);
+  report.skipped = skipped.value_or(0);
+  of_kind(report.losses, LossKind::kMissed) += report.skipped;
+  report.is_missed_known = skipped.has_value();
+  if (const auto cut = seen.cut_strings_by.find(id); cut != seen.cut_strings_by.end())
+    of_kind(report.losses, LossKind::kString) = cut->second;
+  return report;
+}
+
+void say(output::Sink& sink, std::string_view what, uint64_t count) {
+  if (count > 0) sink.message("runtime_error", fmt::format("{}: {}", what, count), "", 0, 0, 0);
+}
+
+}  // namespace
+
+output::LossReport make_loss_report(load::Machine& machine, const program::Program& program, const SeenLosses& seen) {
+  const auto globals = machine.memory(program.globals);
+  output::LossReport loss_report;
+  for (const ProgramId id : program.programs.ids())
+    loss_report.actions.push_back(report_of(machine, program, globals, seen, id));
+  // Probes of one name that share a program, as the places of a USDT probe, are one.
+  std::map<std::pair<ProgramId, std::string_view>, size_t> rows;
+  for (const ProbeId probe : program.probes.ids()) {
+    const program::Probe& fired = program.probes[probe];
+    if (!fired.program.valid()) continue;
+    std::vector<output::ProbeHits>& report = loss_report.actions[fired.program.index].probes;
+    const auto [row, is_new] = rows.try_emplace({fired.program, fired.name}, report.size());
+    if (is_new) report.push_back({fired.name, 0});
+    report[row->second].fired += hits_of(program, globals, probe);
+  }
+  for (const output::ActionReport& action : loss_report.actions)
+    for (size_t kind = 0; kind < output::kLossKinds; ++kind) loss_report.totals[kind] += action.losses[kind];
+  // Programs without probes are espy's own.
+  std::erase_if(loss_report.actions, [](const output::ActionReport& action) { return action.probes.empty(); });
+  of_kind(loss_report.totals, LossKind::kRecord) = seen.lost_records;
+  of_kind(loss_report.totals, LossKind::kString) = seen.cut_strings.count;
+  for (const load::Machine::SkippedProbe& each : machine.skipped_probes())
+    loss_report.skipped_probes.push_back({each.name, each.reason});
+  return loss_report;
+}
+
+void show_losses(load::Machine& machine, const program::Program& program, const SeenLosses& seen,
+                 const output::LossReport& loss_report, output::Sink& sink) {
+  const auto globals = machine.memory(program.globals);
+  std::vector<std::pair<std::string_view, uint64_t>> sentences;
+  for (const program::LossCounter& counter : program.loss_counters) {
+    if (counter.what.empty()) continue;
+    const uint64_t count = number_in(globals, counter.offset_bytes);
+    const auto same = std::ranges::find(sentences, counter.what, &decltype(sentences)::value_type::first);
+    if (same == sentences.end())
+      sentences.emplace_back(counter.what, count);
+    else
+      same->second += count;
+  }
+  for (const auto& [what, count] : sentences) say(sink, what, count);
+  say(sink,
+      fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it)", seen.cut_strings.limit_bytes),
+      seen.cut_strings.count);
+  say(sink, "functions that a wildcard matches and the kernel lets nobody probe were left out",
+      loss_report.skipped_probes.size());
+  uint64_t skipped = 0;
+  for (const output::ActionReport& action : loss_report.actions) skipped += action.skipped;
+  say(sink, "probes that fired within a probe on the same CPU were skipped by the kernel", skipped);
+  if (seen.lost_records > 0) sink.total_lost(seen.lost_records);
+}
+
+}  // namespace espy::runtime
