@@ -36,22 +36,22 @@ Style style(Severity severity) {
   UNREACHABLE("severity");
 }
 
-// Columns of UTF-8 text on a terminal: one for each character, wide and combining ones aside.
+// Returns the terminal columns of UTF-8 text, one per code point; wide and combining characters are not considered.
 bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
-// So much of a line is shown, in columns, and so many of them before the span: a whole script can be one line.
+// A whole script can be one line: at most this many columns of it are shown, and this many before the span.
 constexpr size_t kShownColumns = 160;
 constexpr size_t kColumnsBefore = 60;
 constexpr std::string_view kCut = "...";
 
-// A line as it is shown, and where in it the span is (in bytes).
+// The shown part of a line, and the position of the span in it, in bytes.
 struct Shown {
   std::string text;
   size_t begin;
   size_t length;
 };
 
-// The whole line, or of a long one what is around the span at `begin`, cut between characters.
+// Returns the line; if it is long, the part around the span at `begin`, cut between characters.
 Shown shown(std::string_view line, size_t begin, size_t length) {
   std::vector<size_t> starts;  // of each character
   for (size_t i = 0; i < line.size(); ++i) {
@@ -70,7 +70,7 @@ Shown shown(std::string_view line, size_t begin, size_t length) {
   return {std::move(text), at, std::min(length, starts[last] - begin)};
 }
 
-// The user's line with the span underlined. A span over several lines is underlined to the end of its first.
+// Returns the source line with the span underlined; a span over several lines up to the end of its first line.
 std::string snippet(Span span, std::string_view hint, const Sources& sources) {
   const LineColumn place = sources.line_column(span.source, span.begin);
   const std::string_view whole = sources.line(span.source, place.line);
@@ -95,7 +95,7 @@ std::string located(Span span, const Sources& sources) {
   return fmt::format("{}:{}:{}: ", sources[span.source].name, place.line, place.column);
 }
 
-// Through which imports the source of `span` came, innermost first.
+// Returns the chain of imports of the source of `span`, innermost first.
 std::string import_chain(Span span, const Sources& sources) {
   std::string out;
   for (Span at = span; at.valid(); at = sources[at.source].imported_at) {

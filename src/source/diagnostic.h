@@ -1,6 +1,6 @@
-// User errors and warnings: what is wrong, where, and what would help.
+// Errors and warnings about a script: the problem, its place, and a hint.
 //
-// Every stage adds to one `Diagnostics`; nobody prints. `render` is the only place that draws ^~~~.
+// Every stage adds to one `Diagnostics` and prints nothing; `render` turns them into text.
 #pragma once
 
 #include <string>
@@ -20,16 +20,16 @@ struct Note {
 
 struct Diagnostic {
   Severity severity = Severity::kError;
-  std::string_view id;  // stable, kebab-case, a literal: "unknown-function"
-  Span span;            // may be invalid: then only the sentence is shown
+  std::string_view id;  // a literal, kebab-case, stable between versions: "unknown-function"
+  Span span;            // may be invalid: then only the message is shown
   std::string message;
-  std::string hint = {};  // shown after the underline: "did you mean `strftime`?"
+  std::string hint = {};  // what to do: "did you mean `strftime`?"
   std::vector<Note> notes = {};
 };
 
 class Diagnostics {
  public:
-  // Returns the new diagnostic, so that notes can be added to it.
+  // Returns the new diagnostic, to which notes can be added; valid until the next call.
   Diagnostic& error(std::string_view id, Span span, std::string message, std::string hint = {});
   Diagnostic& warning(std::string_view id, Span span, std::string message, std::string hint = {});
 
@@ -41,19 +41,19 @@ class Diagnostics {
   std::vector<Diagnostic> all_;
 };
 
-// What the user reads, one diagnostic after the other, each ended by a newline:
+// Returns the diagnostics as text, each ended by a newline:
 //
 //   exits.bt:3:16: error: no function named `strftme` [unknown-function]
 //     3 |   printf("%s", strftme("%H", nsecs));
 //       |                ^~~~~~~ did you mean `strftime`?
 //
-// Notes follow in the same form; text from a macro shows the chain of calls, outermost last, and text from an import
-// the chain of imports. Of a long line only what is around the span is shown, with `...` where it was cut.
+// Notes follow in the same form. Text from a macro shows the chain of calls, outermost last; text from an import the
+// chain of imports. A long line is cut around the span, with `...` at each cut.
 std::string render(const Diagnostics& diagnostics, const Sources& sources, bool color = false);
 std::string render(const Diagnostic& diagnostic, const Sources& sources, bool color = false);
-// "note: expanded from ..." for each macro call that the span came through; nothing where it came through none.
+// Returns a line "note: expanded from ..." for each macro call that the span results from; empty if there is none.
 std::string expansion_chain(Span span, const Sources& sources);
-// The user's line with the span underlined, then the chain of macro calls that it came through.
+// Returns the source line with the span underlined, then its chain of macro calls.
 std::string excerpt(Span span, const Sources& sources);
 
 }  // namespace espy::source

@@ -1,7 +1,7 @@
-// Where text comes from, and places in it.
+// Source texts, and spans in them.
 //
-// In: the bytes of a script, an import, a header. Out: spans that every later stage carries along, and line and
-// column for people. Nothing here interprets the text.
+// Holds the text of a script, its imports and headers. Every stage refers to text by spans; this module converts them
+// to lines and columns. It does not interpret the text.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace espy::source {
 using SourceId = Id<struct SourceTag>;
 using ExpansionId = Id<struct ExpansionTag>;
 
-// Bytes [begin, end) of one source. `expansion` says through which macro call the text came here, if any.
+// Bytes [begin, end) of one source. `expansion` is the macro call that the text results from; invalid if none.
 struct Span {
   SourceId source;
   uint32_t begin = 0;
@@ -27,14 +27,14 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
-// From the start of `a` to the end of `b`; both must lie in the same source.
+// Returns the smallest span that covers both. An invalid span is ignored; requires the same source otherwise.
 Span join(Span a, Span b);
 
 struct Source {
   std::string name;  // as the user named it: "exits.bt", "stdin"
   std::string text;
   std::vector<uint32_t> line_starts;
-  Span imported_at = {};  // where another source asked for it; invalid for the script itself
+  Span imported_at = {};  // the import directive; invalid for the script itself
 };
 
 // 1-based; columns count bytes.
@@ -43,21 +43,21 @@ struct LineColumn {
   uint32_t column = 0;
 };
 
-// A span as a program wants to be told of it. One over several lines ends where it begins.
+// A span for machine-readable output. A span over several lines is cut at its beginning.
 struct Extent {
-  std::string_view source;  // its name
+  std::string_view source;  // name of the source
   uint32_t line = 0;
   uint32_t begin_column = 0;
-  uint32_t end_column = 0;  // behind its last byte
+  uint32_t end_column = 0;  // one past the last byte
 };
 
-// One macro call: text inside the macro's body with this expansion was asked for at `call`.
+// One macro call: the text of the macro's body with this expansion results from `call`.
 struct Expansion {
   std::string macro;
   Span call;
 };
 
-// All sources of one run. Spans are meaningless without it.
+// All sources of one run, to which spans refer.
 class Sources {
  public:
   SourceId add(std::string name, std::string text, Span imported_at = {});
@@ -68,7 +68,7 @@ class Sources {
   std::string_view text(Span span) const;
   LineColumn line_column(SourceId source, uint32_t offset) const;
   Extent extent(Span span) const;
-  // The text of 1-based `line`, without its newline (\n or \r\n).
+  // Returns the text of a line (1-based) without its newline (\n or \r\n).
   std::string_view line(SourceId source, uint32_t line) const;
 
  private:

@@ -1,4 +1,4 @@
-// Text of languages that keep its length beside its address: Go's string, Rust's &str, C++'s std::string_view.
+// Strings of an address and a length: Go's string, Rust's &str, C++'s std::string_view.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct SizedText {
   uint32_t length_offset_bytes = 0;
 };
 
-// Of a struct of just two members, a pointer to bytes and a 64-bit number; nothing for all other types.
+// Returns the layout if the type is a struct of exactly a pointer to bytes and a 64-bit integer, else nullopt.
 inline std::optional<SizedText> sized_text(const Types& types, TypeId id) {
   const Type& type = types[id];
   if (type.kind != Kind::kStruct || type.is_union || !type.complete || type.members.size() != 2) return std::nullopt;

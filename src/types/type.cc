@@ -1,4 +1,4 @@
-// The interner: structural types are found again by a key that spells them; named ones by where they came from.
+// Structural types are interned by a key that spells them, named types by their origin.
 #include "types/type.h"
 
 #include <fmt/format.h>
@@ -10,8 +10,8 @@
 namespace espy::types {
 namespace {
 
-// What aggregations take on one CPU. program/layout.h has the same formulas for those who fill them in; a unit test
-// holds the two together, as this room may not look up.
+// Sizes of aggregations on one CPU. program/layout.h has the same formulas, which this module cannot include; a unit
+// test compares the two.
 constexpr uint32_t kWordBytes = 8;
 constexpr uint32_t kFirstOrigin = 1u << 24;  // beyond all modules of the kernel
 constexpr uint32_t kTseriesSlotBytes = 3 * kWordBytes;
@@ -26,7 +26,7 @@ uint64_t lhist_size_bytes(int64_t min, int64_t max, int64_t step) {
   return (std::min(steps, uint64_t{UINT32_MAX}) + 2) * kWordBytes;
 }
 
-// Sizes stop at what 32 bits hold: whoever limits values will refuse such a type by its size.
+// Sizes saturate at 32 bits; the checker's limit on values then rejects the type.
 uint32_t clamp_size(uint64_t bytes) { return static_cast<uint32_t>(std::min(bytes, uint64_t{UINT32_MAX})); }
 
 uint64_t round_up(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
@@ -36,7 +36,7 @@ struct Extent {
   uint32_t align_bytes;
 };
 
-// Of the kinds that `simple` makes; these sizes are what program/layout.h promises.
+// Sizes of the kinds without parameters, as in program/layout.h.
 Extent simple_extent(Kind kind) {
   switch (kind) {
     case Kind::kCount:
@@ -61,7 +61,7 @@ Extent simple_extent(Kind kind) {
   }
 }
 
-// Places `members` one after the other as C would, and says how much they take.
+// Lays `members` out as C does. Returns their total size and alignment.
 Extent lay_out(const Types& types, std::vector<Member>& members) {
   uint64_t offset = 0;
   uint32_t align = 1;
@@ -130,7 +130,7 @@ TypeId Types::pointer(TypeId element, AddressSpace space) {
 
 TypeId Types::array(TypeId element, uint32_t count) {
   const Type& type = types_[element];
-  // `char name[]` at the end of a struct has no capacity to be a string of; it stays something to take the address of.
+  // A flexible array member `char name[]` has no capacity, so it is no string; its address can be taken.
   if (type.char_like && count > 0) return string(count);
   return intern({.kind = Kind::kArray,
                  .size_bytes = clamp_size(uint64_t{type.size_bytes} * count),
@@ -180,7 +180,7 @@ TypeId Types::record(std::vector<Member> named_elements) {
                 key);
 }
 
-// A struct's twin has the same members: whoever takes a member out of it looks at the twin's space.
+// The struct's copy in user memory has the same members; member access applies the address space of the copy.
 TypeId Types::in_user_memory(TypeId id) {
   const Type type = types_[id];
   if (type.space == AddressSpace::kUser) return id;
@@ -249,7 +249,7 @@ TypeId Types::stack(bool user, StackMode mode, uint32_t frames) {
                 fmt::format("{}stack{}:{}", user ? 'u' : 'k', static_cast<int>(mode), frames));
 }
 
-// A struct of the script is known by its tag, one of BTF by its id: two kernel objects may each have a `struct entry`.
+// A struct of the script is identified by its tag, one of BTF by its id: two modules may each have a `struct entry`.
 TypeId Types::declare_struct(std::string name, bool is_union, Origin origin, uint32_t size_bytes, AddressSpace space) {
   Type type{.kind = Kind::kStruct,
             .is_union = is_union,
@@ -387,7 +387,7 @@ std::string tagged(std::string_view keyword, const std::string& name) {
   return fmt::format("{} {}", keyword, name.empty() ? "<anonymous>" : name);
 }
 
-// Aggregations of unsigned values have a `u` before their word.
+// Aggregations of unsigned values have the prefix `u`.
 bool has_unsigned_word(Kind kind) {
   return kind == Kind::kSum || kind == Kind::kMin || kind == Kind::kMax || kind == Kind::kAvg || kind == Kind::kStats;
 }

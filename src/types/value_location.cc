@@ -33,7 +33,7 @@ const char* operator_of(Op op) {
   }
 }
 
-// The steps as a formula. Large numbers are addresses or masks: in hex.
+// Prints operations as a formula. Large numbers are addresses or masks and are printed in hexadecimal.
 class Formula {
  public:
   Formula(const LocationPiece& piece, const RegisterNamer& register_name)
@@ -105,7 +105,7 @@ class Formula {
 
   void pick(size_t below) { stack_.push_back(below < stack_.size() ? stack_[stack_.size() - 1 - below] : "?"); }
 
-  // The top goes below the `count` under it.
+  // Moves the top below the `count` entries under it.
   void move_top(size_t count) {
     if (stack_.size() <= count) return;
     std::string top = pop();

@@ -1,8 +1,8 @@
-// Where a value of a probed program lies, as debug information tells: in registers, in memory, in parts of both, or
-// nowhere any more, but to be computed from what is there.
+// The location of a value of a probed program according to debug information: registers, memory, pieces of both, or a
+// computation.
 //
-// A place is made by `symbols`, which reads DWARF, and followed by `lower`, which knows nothing of DWARF: it runs the
-// steps at compile time over values of its own, and what is left on top is the address, or the value.
+// `symbols` makes locations from DWARF. `lower` evaluates their operations symbolically, at compile time, over IR
+// values; the top of the stack is the address of the value, or the value.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,25 @@
 
 namespace espy::types {
 
-// One step of a stack machine. All values are 64 bits wide; comparisons give 1 or 0.
+// One operation of a stack machine with 64-bit values. Comparisons yield 1 or 0.
 struct LocationOp {
   enum class Code : uint8_t {
     kRegister,       // pushes the register at offset `operand` of pt_regs
     kConstant,       // pushes `operand`
-    kThreadPointer,  // pushes what the thread's own variables are counted from: task_struct::thread.fsbase
-    kLoadBias,       // pushes what to add to linked addresses; `operand` is that of the probed instruction
-    kRead,  // pops an address, pushes `operand` bytes (1, 2, 4, 8) of user memory from there, as an unsigned number
-    kPick,  // pushes a copy of what lies `operand` below the top
+    kThreadPointer,  // pushes the thread pointer, the base of thread-local variables
+    kLoadBias,       // pushes the load bias; `operand` is the linked address of the probed instruction
+    kRead,  // pops an address, pushes the `operand` bytes (1, 2, 4, 8) of user memory there, zero-extended
+    kPick,  // pushes a copy of the entry `operand` below the top
     kDrop,
     kSwap,
-    kRotate,         // the top goes below the two under it
-    kReturnAddress,  // pops where on the stack it is, pushes it, whoever traces the return
-    kByCaller,       // pops where the function returns to, as linked; pushes what the caller that is there says:
+    kRotate,         // moves the top below the two entries under it
+    kReturnAddress,  // pops the address of the stack slot of the return address, pushes the return address, also where
+                     // a return probe has replaced it in the slot
+    kByCaller,       // pops the linked return address, pushes the value that the call site there gives: one of
                      // `callers[operand]` of the piece
-    kExtendSign,     // of the low `operand` bytes
+    kExtendSign,     // extends the low `operand` bytes
     kExtendZero,
-    kAdd,  // two from the stack, the left one below the right one; and so on
+    kAdd,  // binary operations pop the right operand, then the left one
     kSub,
     kMul,
     kDivSigned,
@@ -41,7 +42,7 @@ struct LocationOp {
     kShl,
     kShr,
     kSar,
-    kNeg,  // of one
+    kNeg,  // unary
     kNot,
     kEqual,
     kNotEqual,
@@ -53,7 +54,8 @@ struct LocationOp {
   bool operator==(const LocationOp&) const = default;
 };
 
-// What an argument was is known to the caller alone, once the function has used its register for something else.
+// The value of an argument according to one call of the function, for use after the function has reused the argument's
+// register (DWARF 5, 3.4.2: call site parameters).
 struct CallSite {
   uint64_t return_address = 0;  // as linked
   std::vector<LocationOp> steps = {};
@@ -62,20 +64,20 @@ struct CallSite {
 
 struct LocationPiece {
   enum class Kind : uint8_t {
-    kMemory,   // in user memory, at the address that the steps give
-    kValue,    // the low bytes of what the steps give
-    kBytes,    // known: `bytes`
-    kNothing,  // nobody knows: zeros
+    kMemory,   // user memory at the computed address
+    kValue,    // the low bytes of the computed value
+    kBytes,    // the constant `bytes`
+    kNothing,  // unavailable: read as zeros
   };
   Kind kind = Kind::kNothing;
   uint32_t size_bytes = 0;
   std::vector<LocationOp> steps = {};
   std::string bytes = {};
-  std::vector<std::vector<CallSite>> callers = {};  // what kByCaller chooses from; a value for no other caller
+  std::vector<std::vector<CallSite>> callers = {};  // of kByCaller; a caller that is not listed yields no value
   bool operator==(const LocationPiece&) const = default;
 };
 
-// The pieces of a value in order of memory; nearly always it is one.
+// The pieces of a value, in memory order; most values have one.
 struct ValueLocation {
   std::vector<LocationPiece> pieces;
   bool operator==(const ValueLocation&) const = default;
@@ -83,8 +85,8 @@ struct ValueLocation {
 
 using RegisterNamer = std::function<std::string(uint32_t offset_bytes)>;
 
-// "di", "[sp+24]", "[bp-20], 4 bytes of dx", "= 5", "= 5 or bx (by caller)"; `register_name` names the register at an
-// offset of pt_regs.
+// Returns a location as text: "di", "[sp+24]", "[bp-20], 4 bytes of dx", "= 5", "= 5 or bx (by caller)".
+// `register_name` names the register at an offset of pt_regs.
 std::string to_string(const ValueLocation& place, const RegisterNamer& register_name);
 
 }  // namespace espy::types
