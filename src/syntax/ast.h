@@ -1,8 +1,8 @@
-// The tree of a script, as it was typed.
+// The syntax tree of a script.
 //
-// In: tokens. Out: an `Ast` that every later stage reads and none changes; what they learn goes into side tables keyed
-// by `ExprId` and `StmtId`. The tree keeps enough to print the script back (syntax/format.h). Nothing here knows which
-// functions, probes or types exist.
+// An `Ast` is immutable after parsing; later stages keep their results in side tables keyed by `ExprId` and `StmtId`.
+// The tree suffices to print the script again (syntax/format.h). It is independent of the functions, probes and types
+// that exist.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +77,7 @@ enum class BinaryOp : uint8_t {
 };
 
 struct IntegerLiteral {
-  uint64_t value = 0;  // durations are nanoseconds already
+  uint64_t value = 0;  // of a duration: nanoseconds
   bool is_duration = false;
 };
 struct BoolLiteral {
@@ -108,7 +108,7 @@ struct Call {
   Span name_span;
   std::vector<ExprId> arguments;  // a type as argument is a TypeExpr
 };
-struct TypeExpr {  // a type where an expression may stand: sizeof(struct foo), is_str(typeof($x))
+struct TypeExpr {  // a type in place of an expression: sizeof(struct foo), is_str(typeof($x))
   TypeNameId type;
 };
 struct Sizeof {
@@ -161,19 +161,19 @@ struct Record {  // (a = 1, b = 2)
   std::vector<std::string> names;
   std::vector<ExprId> values;
 };
-// { statements; value } The body of everything is a Block. `value` is invalid where the last thing is a statement.
+// { statements; value } All bodies are Blocks. `value` is invalid if the block ends with a statement.
 struct Block {
   std::vector<StmtId> statements;
   ExprId value;
 };
-// A statement where it stands alone, a value where it is used. `else_branch` is a Block, another If, or invalid.
+// A statement or a value, by context. `else_branch` is a Block, another If, or invalid.
 struct If {
   ExprId condition;
   ExprId then_branch;
   ExprId else_branch;
   bool is_comptime = false;
 };
-struct ErrorExpr {};  // what could not be parsed; already reported
+struct ErrorExpr {};  // text that did not parse; already reported
 
 using ExprNode = std::variant<ErrorExpr, IntegerLiteral, BoolLiteral, StringLiteral, Name, Variable, Map, Positional,
                               PositionalCount, Index, Call, TypeExpr, Sizeof, Offsetof, Typeinfo, Comptime, Unary,
@@ -239,7 +239,7 @@ struct Stmt {
 
 // ---- The top level ----------------------------------------------------------------------------------------------
 
-// One part of an attach point between colons. `$1` stays as typed; the checker puts the parameter in.
+// One part of an attach point between colons. `$1` is kept; the checker substitutes the parameter.
 struct AttachPart {
   std::string text;
   Span span;
@@ -248,7 +248,7 @@ struct AttachPart {
 struct AttachPoint {  // kprobe:module:function+4
   Span span;
   AttachPart provider;
-  std::vector<AttachPart> parts;  // what follows the provider; empty for `begin`
+  std::vector<AttachPart> parts;  // after the provider; empty for `begin`
 };
 struct Action {
   Span span;
@@ -320,7 +320,7 @@ struct Ast {
   const Stmt& operator[](StmtId id) const { return stmts[id]; }
   const TypeName& operator[](TypeNameId id) const { return type_names[id]; }
 
-  // The node of `id` if it is a T, else nullptr: `if (const auto* call = ast.get<Call>(id))`.
+  // Returns the node of `id` if it is a T, else null: `if (const auto* call = ast.get<Call>(id))`.
   template <class T>
   const T* get(ExprId id) const {
     return id.valid() ? std::get_if<T>(&exprs[id].node) : nullptr;
@@ -331,7 +331,7 @@ struct Ast {
   }
 };
 
-// The operator as typed: "+", "&&".
+// Returns the operator's token: "+", "&&".
 const char* spelling(BinaryOp op);
 const char* spelling(UnaryOp op);
 

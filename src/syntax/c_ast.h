@@ -1,4 +1,4 @@
-// What a script may say in C before its first probe: includes, macros, structs, unions, enums, typedefs.
+// The tree of a script's C definitions: includes, macros, structs, unions, enums, typedefs.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ namespace espy::syntax {
 struct CStruct;
 struct CEnum;
 
-// A C type as declared: a base and what the declarator makes of it, applied in order to the base.
+// A C type as declared: a base and the declarator's steps, applied to the base in order.
 // `char *names[4]` is base char, then pointer, then array 4.
 struct CType {
   enum class Tag : uint8_t { kNone, kStruct, kUnion, kEnum };
   struct Step {
     enum class Kind : uint8_t { kPointer, kArray, kFunction } kind;
-    std::optional<uint64_t> count;  // kArray; nothing for `[]`
+    std::optional<uint64_t> count;  // kArray; nullopt for `[]`
     std::vector<CType> parameters;  // kFunction
   };
   Tag tag = Tag::kNone;
-  std::string name;  // "unsigned long", "u32", or the tag; normalised to one space between words
+  std::string name;                              // "unsigned long", "u32", or the tag; words separated by one space
   std::shared_ptr<const CStruct> inline_struct;  // a struct or union defined in place
   std::shared_ptr<const CEnum> inline_enum;
   std::vector<Step> steps;

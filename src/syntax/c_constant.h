@@ -9,11 +9,11 @@
 namespace espy::syntax {
 
 struct ConstantScope {
-  std::function<std::optional<int64_t>(std::string_view)> value;  // of a name
+  std::function<std::optional<int64_t>(std::string_view)> value;  // of a name; nullopt if unknown
   std::function<bool(std::string_view)> is_defined;               // defined(X); may be empty outside `#if`
 };
 
-// The value of `text`, in 64-bit arithmetic. Nothing where it is no constant expression, or divides by zero.
+// Evaluates `text` in 64-bit arithmetic. nullopt if it is not a constant expression or divides by zero.
 std::optional<int64_t> evaluate_constant(std::string_view text, const ConstantScope& scope);
 
 }  // namespace espy::syntax

@@ -1,9 +1,8 @@
-// Laying a script out.
+// Formats a script.
 //
-// The tree knows neither comments nor blank lines, so they come from the source: a scan beside the lexer's collects the
-// comments, and whatever the preprocessor hid, in order; the printer, which walks the tree in source order too, puts
-// out those that stand before the thing it is about to print. A comment in the middle of a statement moves behind it.
-// C definitions are kept as they were typed.
+// The tree has neither comments nor blank lines, so they come from the source: a separate scan collects the comments
+// and the text hidden by the preprocessor, in order. The printer, which traverses the tree in source order, emits those
+// that precede the next node. A comment within a statement moves after it. C definitions are kept as they are.
 #include "syntax/format.h"
 
 #include <algorithm>
@@ -18,7 +17,7 @@ namespace espy::syntax {
 
 namespace {
 
-// A comment, or lines taken out by the preprocessor.
+// A comment, or lines hidden by the preprocessor.
 struct Trivia {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -27,10 +26,10 @@ struct Trivia {
 
 struct Scan {
   std::vector<Trivia> trivia;
-  std::vector<HiddenRange> config_blocks;  // from `config` to behind its `}`
+  std::vector<HiddenRange> config_blocks;  // from `config` through its `}`
 };
 
-// Something of the top level, and how it is printed.
+// An item of the top level, and its printer.
 struct Item {
   enum class Kind : uint8_t { kC, kConfig, kImport, kMap, kMacro, kFunction, kAction } kind;
   uint32_t begin = 0;
@@ -38,7 +37,7 @@ struct Item {
   size_t index = 0;
 };
 
-// The text that does not follow the lexer's rules: attach points and C.
+// Text that does not consist of tokens: attach points and C.
 std::vector<HiddenRange> foreign_text(const Ast& ast) {
   std::vector<HiddenRange> out;
   const auto add = [&](Span span) { out.push_back({span.begin, span.end}); };
@@ -91,7 +90,7 @@ class Scanner {
     at_ = end;
   }
 
-  // The only thing the tree does not say where it stands is a config block.
+  // Config blocks are the only items without a span in the tree.
   void token() {
     lexer_.seek(at_);
     const Token token = lexer_.next();
@@ -164,8 +163,8 @@ class Formatter {
     line_is_full_ = false;
   }
 
-  // Puts out the comments that stand before `limit`: behind what is on the line if they stood there, else on their own.
-  // Returns whether an empty line, asked for by `blank_line`, is still to come; `first` says that none may.
+  // Emits the comments before `limit`: at the end of the current line if they were there, else on lines of their own.
+  // Returns whether an empty line, as requested by `blank_line`, is still due; with `first`, none may follow.
   bool comments(uint32_t limit, bool blank_line, bool first) {
     for (; next_ < scan_.trivia.size() && scan_.trivia[next_].begin < limit; ++next_) {
       const Trivia& t = scan_.trivia[next_];
@@ -192,7 +191,7 @@ class Formatter {
     return blank_line;
   }
 
-  // Comes to the start of the line for what begins at `begin`.
+  // Starts the line of the item that begins at `begin`.
   void lead(uint32_t begin, bool blank_line, bool first) {
     const size_t before = next_;
     blank_line = comments(begin, blank_line, first);
@@ -378,7 +377,7 @@ class Formatter {
     braces(loop.body);
   }
 
-  // An expression with a line of its own.
+  // Prints an expression on a line of its own.
   void value(ExprId id) {
     if (const auto* n = ast_.get<If>(id)) {
       branches(*n);
@@ -408,8 +407,8 @@ class Formatter {
   Scan scan_;
   std::string out_;
   size_t indent_ = 0;
-  size_t next_ = 0;            // the first of `scan_.trivia` not yet printed
-  uint32_t last_ = 0;          // where in the source the last thing printed ends
+  size_t next_ = 0;            // the next of `scan_.trivia` to print
+  uint32_t last_ = 0;          // source offset of the end of the last printed item
   bool line_is_full_ = false;  // nothing may follow on this line
 };
 

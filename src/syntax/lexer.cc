@@ -11,7 +11,7 @@ struct Punctuation {
   TokenKind kind;
 };
 
-// Longer ones first where one begins another.
+// A token that is a prefix of another follows it.
 constexpr Punctuation kPunctuation[] = {
     {"<<=", TokenKind::kShiftLeftAssign},
     {">>=", TokenKind::kShiftRightAssign},
@@ -103,7 +103,7 @@ uint32_t Lexer::skip_trivia(uint32_t offset, bool& newline) const {
   return offset;
 }
 
-// Where the hidden range that begins at `offset` ends; `offset` if there is none.
+// Returns the end of the hidden range that begins at `offset`; `offset` if there is none.
 uint32_t Lexer::hidden_end(uint32_t offset) const {
   if (hidden_ == nullptr) return offset;
   const auto range = std::lower_bound(hidden_->begin(), hidden_->end(), offset,

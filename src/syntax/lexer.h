@@ -1,8 +1,8 @@
-// Text to tokens, one at a time.
+// Splits text into tokens, one at a time.
 //
-// Total and silent: every byte sequence has tokens, and what is wrong with them is told by their kind. The lexer is a
-// text and a position, so a copy of it is a look ahead. It knows nothing of attach points, whose words follow other
-// rules; the parser reads those from the text itself (parse_attach.cc) and then moves the lexer behind them.
+// Total: every byte sequence has tokens, and errors are token kinds. A lexer is a text and a position, so a copy serves
+// as lookahead. Attach points follow other rules; the parser reads them from the text (parse_attach.cc) and then moves
+// the lexer past them.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace espy::syntax {
 
-// Bytes [begin, end) that the preprocessor took out.
+// Bytes [begin, end) that the preprocessor removed.
 struct HiddenRange {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -20,12 +20,12 @@ struct HiddenRange {
 
 class Lexer {
  public:
-  // `hidden`, sorted, must outlive the lexer; nullptr for none.
+  // Requires `hidden` (null for none) to be sorted and to outlive the lexer.
   explicit Lexer(std::string_view text, const std::vector<HiddenRange>* hidden = nullptr)
       : text_(text), hidden_(hidden) {}
 
   Token next();
-  // The offset of the next byte at or after `offset` that is neither space, comment, nor hidden.
+  // Returns the offset of the first byte at or after `offset` that is neither space, comment nor hidden.
   uint32_t skip_trivia(uint32_t offset) const;
   void seek(uint32_t offset) { offset_ = offset; }
 

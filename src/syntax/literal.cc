@@ -31,7 +31,7 @@ unsigned digit_value(char c) {
   return 16;
 }
 
-// Takes digits of `base` off `text`; `count` says how many. False where the value does not fit.
+// Consumes digits of `base` from `text`; `count` is their number. Returns false if the value does not fit.
 bool take_digits(std::string_view& text, unsigned base, uint64_t& value, size_t& count) {
   bool fits = true;
   while (!text.empty() && (text[0] == '_' || digit_value(text[0]) < base)) {
@@ -52,7 +52,7 @@ bool scale_by_ten(uint64_t& value, uint64_t exponent) {
   return true;
 }
 
-// What follows the digits. False where it is no known suffix.
+// Parses the suffix after the digits. Returns false if it is unknown.
 bool apply_suffix(std::string_view suffix, IntegerValue& out) {
   if (suffix.empty()) return true;
   for (const auto& [name, nanoseconds] : kDurations) {

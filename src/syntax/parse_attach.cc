@@ -1,9 +1,9 @@
 // Attach points: `kprobe:vfs_*`, `uprobe:/bin/bash:readline`, `BEGIN`.
 //
-// Their words are not the language's: a part holds paths, wildcards, offsets, so it is read from the text itself, up to
-// a space, `,` or `{`. The hard character is `/`, which continues a path and opens a predicate. It belongs to the part
-// if the part itself began with `/`, `.` or a quote, or if a `:` follows before the part could end, because then a path
-// goes on: `uprobe:lib/x.so:f`. Else it opens the predicate: `profile:hz:99/pid/{`. After a space it always does.
+// They do not consist of the language's tokens: a part holds paths, wildcards and offsets, so it is read from the text,
+// up to a space, `,` or `{`. The difficult character is `/`, which can continue a path or open a predicate. It belongs
+// to the part if the part began with `/`, `.` or a quote, or if a `:` follows before the part can end, since then it is
+// within a path: `uprobe:lib/x.so:f`. Else it opens the predicate: `profile:hz:99/pid/{`. After a space it always does.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::string Parser::action_name() {
   return name;
 }
 
-// The list up to the predicate or the body, where the stream then stands. False if it makes no sense.
+// Parses the list up to the predicate or the body. Returns false after an error.
 bool Parser::attach_points(Action& action) {
   const std::string_view text = stream_.source_text();
   uint32_t offset = stream_.token().begin;
@@ -116,7 +116,7 @@ void Parser::quoted_piece(uint32_t& offset, AttachPart& part) {
   part.text += value.value;
 }
 
-// Neither a predicate nor a body follows the attach points: says what it looks like instead.
+// Reports that neither a predicate nor a body follows the attach points, with a guess at what was meant.
 void Parser::expected_body() {
   if (stream_.at(TokenKind::kLeftParen) || stream_.at(TokenKind::kAssign)) {
     stream_.error("statement-outside-action", stream_.span(stream_.token()), "statements stand inside an action",

@@ -16,7 +16,7 @@ constexpr uint32_t kMaxNesting = 100;
 
 bool is_tag(std::string_view word) { return word == "struct" || word == "union" || word == "enum"; }
 
-// Words that change nothing about a layout.
+// Specifiers and qualifiers without influence on the layout.
 bool is_ignored(std::string_view word) {
   constexpr std::string_view kIgnored[] = {"const",  "volatile", "static", "extern",   "inline",
                                            "__user", "__kernel", "__rcu",  "__percpu", "__iomem"};
@@ -133,7 +133,7 @@ void CParser::tagged_declaration() {
   }
 }
 
-// What stands before the declarators: `const unsigned long`, `struct foo`, `struct { ... }`.
+// Parses the specifiers before the declarators: `const unsigned long`, `struct foo`, `struct { ... }`.
 CType CParser::specifiers(CAttributes* attributes_of_names) {
   CType out;
   while (stream_.ok() && stream_.at(TokenKind::kIdentifier)) {
@@ -244,7 +244,7 @@ void CParser::member(std::vector<CMember>& out, const CType& base, const CAttrib
   out.push_back(std::move(member));
 }
 
-// `*name[4]`, `(*name)(int)`. Returns the name, "" if there is none, and adds to `steps` what it makes of the base,
+// Parses a declarator: `*name[4]`, `(*name)(int)`. Returns its name, "" if it has none, and appends its steps,
 // innermost first: `int m[2][3]` is three ints, twice.
 std::string CParser::declarator(std::vector<CType::Step>& steps, CAttributes* attributes_of_name) {
   if (++nesting_ > kMaxNesting) {
@@ -323,7 +323,7 @@ CEnum CParser::enum_body(std::string name) {
   return out;
 }
 
-// Any attributes that stand here; what they say about a layout goes to `target`.
+// Parses attributes, if any; those that affect the layout are stored in `target`.
 void CParser::attributes(CAttributes* target) {
   while (stream_.ok() && stream_.at(TokenKind::kIdentifier) && is_attribute(stream_.text())) {
     const std::string_view word = stream_.text(stream_.advance());
@@ -358,7 +358,7 @@ void CParser::attribute_list(CAttributes* target) {
 
 void CParser::aligned(CAttributes* target) {
   const uint32_t begin = stream_.token().begin;
-  int64_t bytes = 16;  // without a number: the largest that the machine may want
+  int64_t bytes = 16;  // without a number: the largest alignment of the ABI
   if (stream_.accept(TokenKind::kLeftParen)) {
     bytes = constant("an alignment").value_or(bytes);
     stream_.expect(TokenKind::kRightParen, "after the alignment");
@@ -371,7 +371,7 @@ void CParser::aligned(CAttributes* target) {
   }
 }
 
-// The constant that stands here, up to the `,` `;` or bracket that ends it.
+// Parses a constant expression, up to the `,`, `;` or bracket that ends it.
 std::optional<int64_t> CParser::constant(std::string_view what) {
   const uint32_t begin = stream_.token().begin;
   while (!stream_.at_end()) {

@@ -1,4 +1,4 @@
-// The C that a script may hold: #include, #define, struct, union, enum, typedef.
+// Parses the C definitions of a script: #include, #define, struct, union, enum, typedef.
 #pragma once
 
 #include "syntax/ast.h"
@@ -10,9 +10,9 @@ class CParser {
  public:
   CParser(TokenStream& stream, std::vector<CDefinition>& out) : stream_(stream), out_(out) {}
 
-  // Does a definition begin here?
+  // Returns true if the current token begins a definition.
   static bool at_definition(const TokenStream& stream);
-  // Takes one definition, or reports and panics.
+  // Parses one definition, or reports an error and panics (token_stream.h).
   void definition();
 
  private:
@@ -38,7 +38,7 @@ class CParser {
 
   TokenStream& stream_;
   std::vector<CDefinition>& out_;
-  std::vector<std::pair<std::string, int64_t>> enumerators_;  // of the enum being read
+  std::vector<std::pair<std::string, int64_t>> enumerators_;  // of the enum that is being parsed
   uint32_t nesting_ = 0;
 };
 

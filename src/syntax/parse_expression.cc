@@ -131,7 +131,7 @@ ExprId Parser::postfix() {
   return value;
 }
 
-// What follows `base` and belongs to it; invalid if nothing does.
+// Parses a postfix operator of `base`; invalid if there is none.
 ExprId Parser::postfix_operator(ExprId base, uint32_t begin) {
   switch (stream_.token().kind) {
     case TokenKind::kDot:
@@ -206,7 +206,7 @@ ExprId Parser::primary() {
   }
 }
 
-// A name, a call, or one of the words that begin an expression.
+// Parses a name, a call, or a keyword expression.
 ExprId Parser::word() {
   const uint32_t begin = stream_.token().begin;
   const std::string_view text = stream_.text();
@@ -236,7 +236,7 @@ ExprId Parser::call() {
   return add(name.begin, std::move(call));
 }
 
-// What stands between an opening bracket, already taken, and `close`, which is taken too.
+// Parses a comma-separated list after a consumed opening bracket; consumes `close`.
 std::vector<ExprId> Parser::list(TokenKind close, std::string_view what) {
   std::vector<ExprId> out;
   while (stream_.ok() && !stream_.at(close)) {
@@ -282,7 +282,7 @@ ExprId Parser::sizeof_like(std::string_view name) {
   return add(begin, Typeinfo{operand});
 }
 
-// Behind offsetof(T: `, a.b.c)`
+// After `offsetof(T`: `, a.b.c)`
 ExprId Parser::offsetof_path(uint32_t begin, ExprId operand) {
   Offsetof out{.operand = operand};
   stream_.expect(TokenKind::kComma, "between the type and the member of `offsetof`");

@@ -1,8 +1,8 @@
 // Blocks and statements.
 //
-// A block's last expression without a `;` is its value, and whether anybody wants the value is known only outside. So
-// every block is parsed with its value; what stands as a statement is demoted afterwards: the value becomes one more
-// statement.
+// The last expression of a block is its value if no `;` follows; whether the value is used depends on the context. So
+// every block is parsed with its value, and a block that turns out to be a statement is demoted: its value becomes one
+// more statement.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ ExprId Parser::block() {
   const Token open = stream_.token();
   if (!stream_.expect(TokenKind::kLeftBrace, "to open a block")) return error_expr();
   Block out;
-  // Statements stand side by side, so the block is as high as its highest one.
+  // Statements are siblings: the height of the block is that of its highest statement.
   const uint32_t links_before = links_;
   uint32_t most_links = links_;
   const bool predicate_outside = std::exchange(in_predicate_, false);
@@ -102,7 +102,7 @@ ExprId Parser::statement_block() {
   return body;
 }
 
-// Makes `id`, which stands as a statement, have no value.
+// Turns the value of `id`, which is used as a statement, into a statement.
 void Parser::demote(ExprId id) {
   if (!id.valid()) return;
   if (const auto* branches = ast_.get<If>(id)) {
@@ -121,7 +121,7 @@ void Parser::demote(ExprId id) {
   changed.value = {};
 }
 
-// Does `id`, at the end of a block, give the block a value?
+// Returns true if `id`, the end of a block, gives the block a value.
 bool Parser::yields(ExprId id) const {
   if (const auto* block = ast_.get<Block>(id)) return block->value.valid();
   if (const auto* branches = ast_.get<If>(id))
@@ -134,7 +134,7 @@ void Parser::block_item(Block& out) {
   if (!keyword_statement(out)) expression_statement(out);
 }
 
-// Statements that begin with a word of their own. False, and nothing taken, if there is none.
+// Parses a statement that begins with a keyword. Returns false, and consumes nothing, if there is none.
 bool Parser::keyword_statement(Block& out) {
   const uint32_t begin = stream_.token().begin;
   if (!stream_.at(TokenKind::kIdentifier)) return false;
@@ -205,7 +205,7 @@ void Parser::expression_statement(Block& out) {
   end_statement();
 }
 
-// `whle ($x) {`: what was read as a call and has a block behind it was meant to be a statement.
+// Reports `whle ($x) {`: a call with a block after it is a misspelt statement.
 void Parser::misspelt_keyword(ExprId read_as) {
   constexpr std::string_view kWords[] = {"if", "while", "unroll", "for"};
   const auto* call = ast_.get<Call>(read_as);
@@ -309,7 +309,7 @@ void Parser::end_statement() {
   stream_.unexpected("`;` after the statement");
 }
 
-// Skips to the end of the broken statement: behind its `;`, or at the `}` of its block.
+// Recovers from an error: skips past the `;` of the statement, or to the `}` of its block.
 void Parser::recover_statement() {
   stream_.calm();
   while (!stream_.at_end() && !stream_.at(TokenKind::kRightBrace)) {

@@ -111,7 +111,7 @@ void Parser::map_declaration() {
   ast_.map_declarations.push_back(std::move(out));
 }
 
-// Up to the closing parenthesis; false where there is none.
+// Parses up to the closing parenthesis. Returns false if it is missing.
 template <class T>
 bool Parser::parameters(std::vector<T>& out, std::optional<T> (Parser::*one)()) {
   while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
@@ -196,7 +196,7 @@ ExprId Parser::predicate() {
 // The `;` of a declaration may be left out.
 void Parser::end_item() { stream_.accept(TokenKind::kSemicolon); }
 
-// Skips the broken item with its block, if it has one, so that the next one starts afresh.
+// Recovers from an error: skips the item, with its block if it has one.
 void Parser::recover_item() {
   stream_.calm();
   while (!stream_.at_end()) {

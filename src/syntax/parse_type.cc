@@ -1,7 +1,7 @@
-// Types as written, and telling a cast from a parenthesised expression.
+// Type names, and the distinction of casts from parenthesised expressions.
 //
-// `(uint8)x` and `(x) + 1` begin alike, and a script may name types that only the kernel knows. What stands in
-// parentheses is taken for a type if
+// `(uint8)x` and `(x) + 1` begin alike, and a script may name types that only the kernel defines. Text in parentheses
+// is a type if
 //   1. it begins with struct, union, enum or typeof, or its name is a built-in type, a C type (int, u32, size_t), ends
 //      in `_t` or is a typedef of the script, and something that can begin an operand follows: `(pid_t)-1`;
 //   2. it is any name with `*` or `[...]` behind it, and an operand follows that no binary operator could be:
@@ -32,7 +32,7 @@ bool is_c_word(std::string_view word) {
 bool is_tag(std::string_view word) { return word == "struct" || word == "union" || word == "enum"; }
 bool is_qualifier(std::string_view word) { return word == "const" || word == "volatile"; }
 
-// Skips from the bracket `token` to the token behind the one that closes it.
+// Skips from the bracket `token` to the token after the one that closes it.
 Token skip_brackets(Token token, Lexer& lexer) {
   int depth = 0;
   do {
@@ -104,7 +104,7 @@ bool Parser::at_tuple_cast(Lexer lexer) const {
   return operand == TokenKind::kLeftParen || operand == TokenKind::kVariable || operand == TokenKind::kMap;
 }
 
-// At a `(`: does it open a cast? The rules stand at the top of this file.
+// Returns true if the current `(` opens a cast, by the rules at the top of this file.
 bool Parser::at_cast() const {
   Lexer lexer = stream_.lexer();
   const Token first = lexer.next();
@@ -146,7 +146,7 @@ TypeNameId Parser::type_name() {
   return ast_.type_names.add(std::move(type));
 }
 
-// All but the suffixes.
+// Parses a type without its suffixes.
 void Parser::type_head(TypeName& type) {
   while (stream_.accept_word("const") || stream_.accept_word("volatile")) {
   }

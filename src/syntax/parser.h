@@ -1,7 +1,7 @@
-// parse: text to tree.
+// Parses a script into a tree.
 //
-// Total: never throws, never stops at the first mistake. What cannot be parsed becomes a diagnostic and an `ErrorExpr`,
-// and parsing goes on at the next statement or action.
+// Total: it never throws and does not stop at the first error. Text that does not parse yields a diagnostic and an
+// `ErrorExpr`; parsing continues at the next statement or action.
 #pragma once
 
 #include "source/diagnostic.h"
@@ -10,27 +10,27 @@
 
 namespace espy::syntax {
 
-// What is known before the first line: macros of headers that are included.
+// Definitions that precede the first line: macros of included headers.
 struct Prelude {
   std::vector<CDefinition> definitions;
-  bool has_btf = true;  // BPFTRACE_HAVE_BTF is defined
+  bool has_btf = true;  // whether to define BPFTRACE_HAVE_BTF
 };
 
-// The macros that `prelude` defines.
+// Returns the macros that `prelude` defines.
 MacroBodies macro_bodies(const Prelude& prelude);
 
 Ast parse(const source::Sources& sources, source::SourceId source, source::Diagnostics& diagnostics,
           const Prelude& prelude = {});
 
-// The same, with the nodes added to the tables of `whole`; only what stands at the top level is returned.
+// Parses into the tables of `whole`; returns the top level alone.
 Ast parse_part(const source::Sources& sources, source::SourceId source, Ast& whole, source::Diagnostics& diagnostics,
                const Prelude& prelude = {});
 
-// The whole of `source` as one expression, its nodes added to `ast`: the body of a #define.
+// Parses all of `source` as one expression, such as the body of a #define, into the tables of `ast`.
 ExprId parse_expression(const source::Sources& sources, source::SourceId source, Ast& ast,
                         source::Diagnostics& diagnostics);
 
-// The same for a type.
+// Parses all of `source` as a type.
 TypeNameId parse_type(const source::Sources& sources, source::SourceId source, Ast& ast,
                       source::Diagnostics& diagnostics);
 

@@ -1,6 +1,6 @@
-// The recursive-descent parser behind syntax/parser.h. One function per rule of the grammar; each leaves the stream at
-// the first token that is not its own. A rule that fails has reported, returns an invalid id or an `ErrorExpr`, and
-// leaves the stream panicking; statements and actions are where it calms down again.
+// The recursive-descent parser behind syntax/parser.h. Each rule of the grammar is a function that leaves the stream at
+// the first token after the rule. A rule that fails reports an error, returns an invalid id or an `ErrorExpr` and
+// leaves the stream panicking; the rules for statements and actions recover.
 #pragma once
 
 #include <optional>
@@ -19,17 +19,17 @@ class Parser {
       : stream_(sources, source, hidden, diagnostics), ast_(ast) {}
 
   void script();
-  // The whole source as one expression.
+  // Parses the whole source as one expression.
   ExprId lone_expression();
   TypeNameId lone_type();
 
  private:
-  // What a `(` or an argument begins with, read ahead without building anything.
+  // Lookahead at the type that a `(` or an argument may begin with. Builds no nodes.
   struct TypeAhead {
     bool known = false;   // spelled like a type: a keyword, a built-in name, a `_t`
     bool suffix = false;  // `*` or `[...]` follow the name
-    Token after;          // what comes behind the type
-    Lexer lexer;          // behind `after`
+    Token after;          // the token that follows the type
+    Lexer lexer;          // positioned after `after`
   };
   class Nesting;
 
@@ -119,14 +119,14 @@ class Parser {
   TokenStream stream_;
   Ast& ast_;
   bool in_predicate_ = false;
-  uint32_t condition_begin_ = ~uint32_t{0};  // where the last `if` or loop put its condition
+  uint32_t condition_begin_ = ~uint32_t{0};  // begin of the condition of the last `if` or loop
   uint32_t nesting_ = 0;
   uint32_t links_ = 0;  // see Nesting
 };
 
-// The tree is walked recursively by every stage, so its height is bounded here, where the user can be told. `nesting_`
-// counts what recurses while parsing; `links_` counts the chains that grow to the left in a loop (a + b + c, a.b.c),
-// which recurse only later.
+// Bounds the height of the tree, which every later stage traverses recursively, where an error can still be reported.
+// `nesting_` counts recursion of the parser; `links_` counts left-associative chains (a + b + c, a.b.c), which the
+// parser builds in a loop.
 class Parser::Nesting {
  public:
   static constexpr uint32_t kMaxNesting = 200;
@@ -138,7 +138,7 @@ class Parser::Nesting {
   Nesting(const Nesting&) = delete;
   Nesting& operator=(const Nesting&) = delete;
   bool ok() const { return parser_.nesting_ <= kMaxNesting; }
-  // One more link of a chain. False where it is too long.
+  // Counts one more link of a chain. Returns false, and reports, if it is too long.
   static bool link(Parser& parser) {
     if (++parser.links_ <= kMaxLinks) return true;
     too_deep(parser);
@@ -153,7 +153,7 @@ class Parser::Nesting {
   Parser& parser_;
 };
 
-// Words that cannot be names of variables of the language or of functions.
+// Returns true for words that are reserved and cannot name a function.
 bool is_keyword(std::string_view word);
 
 }  // namespace espy::syntax

@@ -1,8 +1,8 @@
-// Conditional compilation, before there are tokens.
+// Conditional compilation, before lexing.
 //
-// `#if` and its kin may stand between any two lines, even inside a struct, so no grammar rule can take them. This pass
-// reads only lines that begin with `#`, decides which parts of the text count, and hides the rest, and the directives
-// themselves, from the lexer. `#include` and `#define` that count stay visible: they are definitions of the script.
+// `#if`, `#ifdef` and the like may stand between any two lines, also inside a struct, so they are not part of the
+// grammar. This pass reads the lines that begin with `#` and hides the inactive text and the directives themselves from
+// the lexer. Active `#include` and `#define` lines stay visible: they are definitions of the script.
 #pragma once
 
 #include <map>
@@ -26,18 +26,18 @@ struct Preprocessed {
 
 using MacroBodies = std::map<std::string, std::string, std::less<>>;
 
-// `known`: what is defined before the text begins.
+// `known`: the macros defined before the text.
 Preprocessed preprocess(std::string_view text, MacroBodies known = {});
 
 // A `#` line: from its `#` to its end, lines joined by a backslash included.
 struct Directive {
   HiddenRange where;
   std::string_view word;  // "ifdef"
-  std::string_view rest;  // as typed, without comments at its end
+  std::string_view rest;  // without trailing comments
 };
 Directive read_directive(std::string_view text, uint32_t offset);
 
-// `#define` split: NAME(parameters) body, the body on one line and without comments.
+// The parts of a `#define`: NAME(parameters) body. The body is on one line and has no comments.
 struct DefineText {
   std::string_view name;
   bool is_function_like = false;

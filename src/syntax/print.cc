@@ -37,7 +37,7 @@ int precedence(BinaryOp op) {
 
 bool is_postfix(UnaryOp op) { return op == UnaryOp::kPostIncrement || op == UnaryOp::kPostDecrement; }
 
-// Would the reader have to know the table to see how `child` groups within `parent`?
+// Returns true if the grouping of `child` within `parent` is easily misread without parentheses.
 bool is_puzzling(BinaryOp parent, BinaryOp child) {
   if (precedence(parent) == precedence(child)) return false;
   switch (parent) {
@@ -63,7 +63,7 @@ std::string duration(uint64_t ns) {
 
 }  // namespace
 
-// How tightly the node holds together; 0 needs parentheses in every operand.
+// Returns the precedence of the node; 0 requires parentheses as an operand.
 int Printer::level(ExprId id) const {
   const ExprNode& node = ast_[id].node;
   if (const auto* binary = std::get_if<Binary>(&node)) return precedence(binary->op);

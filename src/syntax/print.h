@@ -1,4 +1,4 @@
-// Expressions, types and simple statements on one line: what the formatter lays out.
+// Prints expressions, types and simple statements on one line, for the formatter.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ namespace espy::syntax {
 
 class Printer {
  public:
-  // With `sources`, numbers and strings are printed as they were typed, else from their values.
+  // With `sources`, literals are printed as in the source, else from their values.
   explicit Printer(const Ast& ast, const source::Sources* sources = nullptr) : ast_(ast), sources_(sources) {}
 
   std::string expr(ExprId id) { return print(id, 0); }
-  // Without its `;`. Loops and blocks are laid out on the same line.
+  // Returns a statement without its `;`, loops and blocks on the same line.
   std::string stmt(StmtId id);
   std::string type(TypeNameId id);
-  // What stands before the block of a loop or an if: "while ($x < 3)".
+  // Returns the text before the block of a loop or an if: "while ($x < 3)".
   std::string header(const While& n) { return "while (" + expr(n.condition) + ")"; }
   std::string header(const Unroll& n) { return "unroll (" + expr(n.count) + ")"; }
   std::string header(const ForMap& n) { return "for (" + n.variable + " : " + expr(n.map) + ")"; }

@@ -1,7 +1,7 @@
-// The words of the language.
+// Tokens of the language.
 //
-// A token is a kind and a place; its text stays in the source. Keywords are plain identifiers here, because every one
-// of them may also be the name of a member (`args.return`): the parser knows where it expects which.
+// A token is a kind and a position; its text stays in the source. Keywords are identifiers, since each of them can also
+// name a member (`args.return`); the parser distinguishes them by context.
 #pragma once
 
 #include <cstdint>

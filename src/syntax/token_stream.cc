@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kMaxErrors = 100;
 
-// What the user calls a piece of punctuation.
+// Returns the spelling of a punctuation token.
 std::string_view spelling(TokenKind kind) {
   switch (kind) {
     case TokenKind::kLeftParen: return "`(`";
@@ -114,7 +114,7 @@ source::Diagnostic* TokenStream::unexpected(std::string_view what, std::string h
   return error("unexpected-token", here(), fmt::format("expected {}, found {}", what, found()), std::move(hint));
 }
 
-// Where the current token is no word of the language, that is the thing to say.
+// Reports the error that the current token itself is, if it is one.
 bool TokenStream::broken_token() {
   const source::Span where = span(token_);
   lost_text_ |= at(TokenKind::kUnterminatedString) || at(TokenKind::kUnterminatedComment);

@@ -1,7 +1,7 @@
-// The tokens of one source as a parser wants them: one under the hand, the last one's end, and errors.
+// The tokens of one source for a parser: the current token, the end of the last one, and error reporting.
 //
-// After an error the stream panics: further errors are swallowed until somebody has skipped to a place where parsing
-// can go on (`calm`). So one mistake gives one diagnostic.
+// After an error the stream panics: it drops further errors until the parser has skipped to a place from which it can
+// continue and calls `calm`. So each mistake gives one diagnostic.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class TokenStream {
               source::Diagnostics& diagnostics);
 
   const Token& token() const { return token_; }
-  // The lexer behind the current token, for looking ahead.
+  // Returns the lexer, positioned after the current token, for lookahead.
   const Lexer& lexer() const { return lexer_; }
   Token peek() const;
   std::string_view source_text() const { return text_; }
@@ -28,34 +28,34 @@ class TokenStream {
   bool at_word(std::string_view word) const { return at(TokenKind::kIdentifier) && text() == word; }
   bool at_end() const { return at(TokenKind::kEnd); }
 
-  // Moves on by one token and returns the one left behind.
+  // Advances by one token and returns the previous current token.
   Token advance();
   bool accept(TokenKind kind);
   bool accept_word(std::string_view word);
-  // Reads on from the byte at `offset`.
+  // Continues at the byte at `offset`.
   void seek(uint32_t offset);
-  // As `accept`, but says what is missing: "expected `)` after the arguments, found `;`".
+  // Like `accept`, but reports the missing token: "expected `)` after the arguments, found `;`".
   bool expect(TokenKind kind, std::string_view what, std::string_view hint = {});
-  // Skips to the token after the bracket that closes the one at hand.
+  // Skips past the bracket that closes the current one.
   void skip_balanced();
 
   source::Span span(uint32_t begin, uint32_t end) const { return {source_, begin, end}; }
   source::Span span(const Token& token) const { return span(token.begin, token.end); }
-  // From `begin` to the end of the last token taken.
+  // Returns the span from `begin` to the end of the last consumed token.
   source::Span span_from(uint32_t begin) const { return span(begin, last_end_ > begin ? last_end_ : begin); }
-  // The current token; at the end of the script, where there is nothing to underline, the last byte before it.
+  // Returns the span of the current token; at the end of the script, of the byte before it.
   source::Span here() const;
   uint32_t last_end() const { return last_end_; }
 
-  // Reports and panics; nullptr if panicking already, or if there were so many errors that more would help nobody.
+  // Reports an error and panics. Returns null, and reports nothing, while panicking or after too many errors.
   source::Diagnostic* error(std::string_view id, source::Span span, std::string message, std::string hint = {});
-  // "expected WHAT, found `x`" at the current token, or what is wrong with that token itself.
+  // Reports "expected WHAT, found `x`" at the current token, or the error that the token itself is.
   source::Diagnostic* unexpected(std::string_view what, std::string hint = {});
-  // Reports without panicking, for mistakes that do not disturb the parse.
+  // Reports without panicking, for mistakes from which the parser need not recover.
   void remark(std::string_view id, source::Span span, std::string message, std::string hint = {});
   bool ok() const { return !panic_; }
   void calm() { panic_ = false; }
-  // Did a string or a comment without an end swallow text that may have held brackets?
+  // Returns true if an unterminated string or comment may have swallowed brackets.
   bool lost_text() const { return lost_text_; }
 
   const source::Sources& sources() const { return sources_; }

@@ -83,9 +83,9 @@ struct Type {
   Kind kind = Kind::kVoid;
   bool is_signed = false;
   bool is_union = false;
-  bool complete = true;                        // kStruct: `members` and `size_bytes` are valid
-  bool char_like = false;                      // kInt: C's char, whose arrays are strings
-  bool may_be_cut = false;                     // kString: read from memory; one that fills the capacity may be truncated
+  bool complete = true;     // kStruct: `members` and `size_bytes` are valid
+  bool char_like = false;   // kInt: C's char, whose arrays are strings
+  bool may_be_cut = false;  // kString: read from memory; one that fills the capacity may be truncated
   AddressSpace space = AddressSpace::kKernel;  // kPointer: of the pointee; kStruct: of its pointers' pointees
   StackMode stack_mode = StackMode::kBpftrace;
   uint8_t hist_bits = 0;  // k of hist(n, k)
@@ -193,7 +193,8 @@ std::optional<FoundMember> find_member(const Types& types, TypeId struct_type, s
 // Returns the word for a kind: "int", "pointer", "count_t".
 std::string_view kind_word(Kind kind);
 
-// Returns the type in the language's syntax: "uint64", "struct task_struct *", "string[64]", "(int8,string[3])", "count_t".
+// Returns the type in the language's syntax: "uint64", "struct task_struct *", "string[64]", "(int8,string[3])",
+// "count_t".
 std::string to_string(const Types& types, TypeId id);
 
 }  // namespace espy::types

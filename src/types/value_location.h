@@ -19,8 +19,8 @@ struct LocationOp {
     kConstant,       // pushes `operand`
     kThreadPointer,  // pushes the thread pointer, the base of thread-local variables
     kLoadBias,       // pushes the load bias; `operand` is the linked address of the probed instruction
-    kRead,  // pops an address, pushes the `operand` bytes (1, 2, 4, 8) of user memory there, zero-extended
-    kPick,  // pushes a copy of the entry `operand` below the top
+    kRead,           // pops an address, pushes the `operand` bytes (1, 2, 4, 8) of user memory there, zero-extended
+    kPick,           // pushes a copy of the entry `operand` below the top
     kDrop,
     kSwap,
     kRotate,         // moves the top below the two entries under it
