@@ -14,7 +14,7 @@
 namespace espy::syntax {
 
 // `name=` before the first attach point, or "".
-std::string Parser::action_name() {
+std::string AttachPointParser::action_name() {
   if (!stream_.at(TokenKind::kIdentifier) || stream_.peek().kind != TokenKind::kAssign) return "";
   const std::string name(stream_.text(stream_.advance()));
   stream_.advance();
@@ -22,7 +22,7 @@ std::string Parser::action_name() {
 }
 
 // Parses the list up to the predicate or the body. Returns false after an error.
-bool Parser::attach_points(Action& action) {
+bool AttachPointParser::attach_points(Action& action) {
   const std::string_view text = stream_.source_text();
   uint32_t offset = stream_.token().begin;
   while (true) {
@@ -37,7 +37,7 @@ bool Parser::attach_points(Action& action) {
   return stream_.ok();
 }
 
-bool Parser::attach_point(uint32_t& offset, AttachPoint& out) {
+bool AttachPointParser::attach_point(uint32_t& offset, AttachPoint& out) {
   const std::string_view text = stream_.source_text();
   const uint32_t begin = offset;
   out.provider = attach_part(offset, true);
@@ -55,7 +55,7 @@ bool Parser::attach_point(uint32_t& offset, AttachPoint& out) {
   return stream_.ok();
 }
 
-AttachPart Parser::attach_part(uint32_t& offset, bool is_provider) {
+AttachPart AttachPointParser::attach_part(uint32_t& offset, bool is_provider) {
   const std::string_view text = stream_.source_text();
   const uint32_t begin = offset;
   AttachPart out;
@@ -70,7 +70,7 @@ AttachPart Parser::attach_part(uint32_t& offset, bool is_provider) {
   return out;
 }
 
-bool Parser::part_ends(uint32_t offset, uint32_t part_begin, bool is_provider) const {
+bool AttachPointParser::part_ends(uint32_t offset, uint32_t part_begin, bool is_provider) const {
   const std::string_view text = stream_.source_text();
   const char c = text[offset];
   if (is_space(c)) return true;
@@ -97,7 +97,7 @@ bool Parser::part_ends(uint32_t offset, uint32_t part_begin, bool is_provider) c
 }
 
 // "..." within a part, where everything but the closing quote is itself.
-void Parser::quoted_piece(uint32_t& offset, AttachPart& part) {
+void AttachPointParser::quoted_piece(uint32_t& offset, AttachPart& part) {
   Lexer lexer(stream_.source_text());
   lexer.seek(offset);
   const Token token = lexer.next();
@@ -117,7 +117,7 @@ void Parser::quoted_piece(uint32_t& offset, AttachPart& part) {
 }
 
 // Reports that neither a predicate nor a body follows the attach points, with a guess at what was meant.
-void Parser::expected_body() {
+void AttachPointParser::expected_body() {
   if (stream_.at(TokenKind::kLeftParen) || stream_.at(TokenKind::kAssign)) {
     stream_.error("statement-outside-action", stream_.span(stream_.token()), "statements stand inside an action",
                   "begin { ... }");

@@ -54,18 +54,18 @@ std::optional<UnaryOp> prefix_operator(TokenKind kind) {
 
 }  // namespace
 
-ExprId Parser::add(uint32_t begin, ExprNode node) {
+ExprId ExpressionParser::add(uint32_t begin, ExprNode node) {
   return ast_.exprs.add(Expr{stream_.span_from(begin), std::move(node)});
 }
 
-ExprId Parser::error_expr() { return ast_.exprs.add(Expr{stream_.span(stream_.token()), ErrorExpr{}}); }
+ExprId ExpressionParser::error_expr() { return ast_.exprs.add(Expr{stream_.span(stream_.token()), ErrorExpr{}}); }
 
 // The ternary is lowest and groups to the right: a ? b : c ? d : e is a ? b : (c ? d : e).
-ExprId Parser::expression() {
+ExprId ExpressionParser::expression() {
   const uint32_t begin = stream_.token().begin;
   const ExprId condition = binary(1);
   if (!stream_.ok() || !stream_.accept(TokenKind::kQuestion)) return condition;
-  const Nesting nesting(*this);
+  const Nesting nesting(state_);
   if (!nesting.ok()) return error_expr();
   Ternary ternary{.condition = condition};
   if (!stream_.at(TokenKind::kColon)) ternary.then_value = expression();
@@ -74,13 +74,13 @@ ExprId Parser::expression() {
   return add(begin, ternary);
 }
 
-ExprId Parser::binary(int lowest) {
+ExprId ExpressionParser::binary(int lowest) {
   const uint32_t begin = stream_.token().begin;
   ExprId left = unary();
   while (stream_.ok()) {
     const auto [op, precedence] = binary_operator(stream_.token().kind);
     if (precedence < lowest || precedence == 0 || predicate_ends()) break;
-    if (!Nesting::link(*this)) break;
+    if (!Nesting::link(state_)) break;
     const Span op_span = stream_.span(stream_.advance());
     const ExprId right = binary(precedence + 1);
     left = add(begin, Binary{op, left, right, op_span});
@@ -89,12 +89,12 @@ ExprId Parser::binary(int lowest) {
 }
 
 // A `/` before `{` closes a predicate; anywhere else it divides.
-bool Parser::predicate_ends() const {
-  return in_predicate_ && stream_.at(TokenKind::kSlash) && stream_.peek().kind == TokenKind::kLeftBrace;
+bool ExpressionParser::predicate_ends() const {
+  return state_.in_predicate && stream_.at(TokenKind::kSlash) && stream_.peek().kind == TokenKind::kLeftBrace;
 }
 
-ExprId Parser::unary() {
-  const Nesting nesting(*this);
+ExprId ExpressionParser::unary() {
+  const Nesting nesting(state_);
   if (!nesting.ok()) return error_expr();
   const uint32_t begin = stream_.token().begin;
   if (const auto op = prefix_operator(stream_.token().kind)) {
@@ -107,32 +107,32 @@ ExprId Parser::unary() {
     const ExprId operand = unary();
     return add(begin, Comptime{operand});
   }
-  if (stream_.at(TokenKind::kLeftParen) && at_cast()) return cast();
+  if (stream_.at(TokenKind::kLeftParen) && types_.at_cast()) return cast();
   return postfix();
 }
 
-ExprId Parser::cast() {
+ExprId ExpressionParser::cast() {
   const uint32_t begin = stream_.advance().begin;
-  const TypeNameId type = type_name();
+  const TypeNameId type = types_.type_name();
   stream_.expect(TokenKind::kRightParen, "after the type");
   const ExprId operand = unary();
   return add(begin, Cast{type, operand});
 }
 
-ExprId Parser::postfix() {
+ExprId ExpressionParser::postfix() {
   const uint32_t begin = stream_.token().begin;
   ExprId value = primary();
   while (stream_.ok()) {
     const ExprId longer = postfix_operator(value, begin);
     if (!longer.valid()) break;
     value = longer;
-    if (!Nesting::link(*this)) break;
+    if (!Nesting::link(state_)) break;
   }
   return value;
 }
 
 // Parses a postfix operator of `base`; invalid if there is none.
-ExprId Parser::postfix_operator(ExprId base, uint32_t begin) {
+ExprId ExpressionParser::postfix_operator(ExprId base, uint32_t begin) {
   switch (stream_.token().kind) {
     case TokenKind::kDot:
     case TokenKind::kArrow: return member(base, begin);
@@ -156,7 +156,7 @@ ExprId Parser::postfix_operator(ExprId base, uint32_t begin) {
 }
 
 // base.name, base->name, base.0
-ExprId Parser::member(ExprId base, uint32_t begin) {
+ExprId ExpressionParser::member(ExprId base, uint32_t begin) {
   const bool arrow = stream_.advance().kind == TokenKind::kArrow;
   if (stream_.at(TokenKind::kIdentifier)) {
     const Token name = stream_.advance();
@@ -179,7 +179,7 @@ ExprId Parser::member(ExprId base, uint32_t begin) {
   return error_expr();
 }
 
-ExprId Parser::primary() {
+ExprId ExpressionParser::primary() {
   const uint32_t begin = stream_.token().begin;
   switch (stream_.token().kind) {
     case TokenKind::kInteger: return integer();
@@ -200,24 +200,24 @@ ExprId Parser::primary() {
     }
     case TokenKind::kPositionalCount: stream_.advance(); return add(begin, PositionalCount{});
     case TokenKind::kLeftParen: return parenthesised();
-    case TokenKind::kLeftBrace: return block();
+    case TokenKind::kLeftBrace: return statements_.block();
     case TokenKind::kIdentifier: return word();
     default: stream_.unexpected("an expression"); return error_expr();
   }
 }
 
 // Parses a name, a call, or a keyword expression.
-ExprId Parser::word() {
+ExprId ExpressionParser::word() {
   const uint32_t begin = stream_.token().begin;
   const std::string_view text = stream_.text();
   if (text == "true" || text == "false") {
     stream_.advance();
     return add(begin, BoolLiteral{text == "true"});
   }
-  if (text == "if") return if_expression();
+  if (text == "if") return statements_.if_expression();
   if (text == "sizeof" || text == "offsetof" || text == "typeinfo") return sizeof_like(text);
   if (text == "typeof") {
-    const TypeNameId type = type_name();
+    const TypeNameId type = types_.type_name();
     return add(begin, TypeExpr{type});
   }
   if (is_keyword(text)) {
@@ -229,7 +229,7 @@ ExprId Parser::word() {
   return add(begin, Name{std::string(text)});
 }
 
-ExprId Parser::call() {
+ExprId ExpressionParser::call() {
   const Token name = stream_.advance();
   stream_.advance();
   Call call{std::string(stream_.text(name)), stream_.span(name), list(TokenKind::kRightParen, "after the arguments")};
@@ -237,7 +237,7 @@ ExprId Parser::call() {
 }
 
 // Parses a comma-separated list after a consumed opening bracket; consumes `close`.
-std::vector<ExprId> Parser::list(TokenKind close, std::string_view what) {
+std::vector<ExprId> ExpressionParser::list(TokenKind close, std::string_view what) {
   std::vector<ExprId> out;
   while (stream_.ok() && !stream_.at(close)) {
     out.push_back(argument());
@@ -248,17 +248,17 @@ std::vector<ExprId> Parser::list(TokenKind close, std::string_view what) {
 }
 
 // A type may be an argument too: container_of(p, struct foo, m).
-ExprId Parser::argument() { return type_or_expression(); }
+ExprId ExpressionParser::argument() { return type_or_expression(); }
 
 // sizeof(int8), and sizeof((int8)) as well.
-ExprId Parser::type_or_expression() {
+ExprId ExpressionParser::type_or_expression() {
   const uint32_t begin = stream_.token().begin;
   Token first = stream_.token();
   Lexer lexer = stream_.lexer();
   size_t open = 0;
   for (; first.kind == TokenKind::kLeftParen; ++open) first = lexer.next();
   if (first.kind != TokenKind::kIdentifier) return expression();
-  const std::optional<TypeAhead> ahead = look_for_type(first, lexer);
+  const std::optional<TypeParser::TypeAhead> ahead = types_.look_for_type(first, lexer);
   const bool is_pointer = ahead && ahead->suffix && open == 0 && stream_.peek().kind == TokenKind::kStar;
   if (!ahead || (!ahead->known && !is_pointer)) return expression();
   Token after = ahead->after;
@@ -267,12 +267,12 @@ ExprId Parser::type_or_expression() {
   for (; closed < open && after.kind == TokenKind::kRightParen; ++closed) after = lexer.next();
   if (closed < open || (after.kind != TokenKind::kRightParen && after.kind != TokenKind::kComma)) return expression();
   for (size_t i = 0; i < open; ++i) stream_.advance();
-  const TypeNameId type = type_name();
+  const TypeNameId type = types_.type_name();
   for (size_t i = 0; i < open; ++i) stream_.advance();
   return add(begin, TypeExpr{type});
 }
 
-ExprId Parser::sizeof_like(std::string_view name) {
+ExprId ExpressionParser::sizeof_like(std::string_view name) {
   const uint32_t begin = stream_.advance().begin;
   stream_.expect(TokenKind::kLeftParen, fmt::format("after `{}`", name));
   const ExprId operand = type_or_expression();
@@ -283,7 +283,7 @@ ExprId Parser::sizeof_like(std::string_view name) {
 }
 
 // After `offsetof(T`: `, a.b.c)`
-ExprId Parser::offsetof_path(uint32_t begin, ExprId operand) {
+ExprId ExpressionParser::offsetof_path(uint32_t begin, ExprId operand) {
   Offsetof out{.operand = operand};
   stream_.expect(TokenKind::kComma, "between the type and the member of `offsetof`");
   const uint32_t path_begin = stream_.token().begin;
@@ -297,7 +297,7 @@ ExprId Parser::offsetof_path(uint32_t begin, ExprId operand) {
 }
 
 // (e), (a, b), (a,), (), (x = 1, y = 2)
-ExprId Parser::parenthesised() {
+ExprId ExpressionParser::parenthesised() {
   const uint32_t begin = stream_.advance().begin;
   if (stream_.at(TokenKind::kIdentifier) && stream_.peek().kind == TokenKind::kAssign) return record(begin);
   Tuple tuple;
@@ -316,7 +316,7 @@ ExprId Parser::parenthesised() {
   return add(begin, std::move(tuple));
 }
 
-ExprId Parser::record(uint32_t begin) {
+ExprId ExpressionParser::record(uint32_t begin) {
   Record record;
   while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
     const std::string name(stream_.text());
@@ -330,7 +330,7 @@ ExprId Parser::record(uint32_t begin) {
   return add(begin, std::move(record));
 }
 
-ExprId Parser::integer() {
+ExprId ExpressionParser::integer() {
   const Token token = stream_.advance();
   const IntegerValue value = read_integer(stream_.text(token));
   if (value.problem == IntegerValue::Problem::kOutOfRange) {
@@ -344,7 +344,7 @@ ExprId Parser::integer() {
   return add(token.begin, IntegerLiteral{value.value, value.is_duration});
 }
 
-ExprId Parser::string() {
+ExprId ExpressionParser::string() {
   const Token token = stream_.advance();
   const std::string_view quoted = stream_.text(token);
   StringValue value = read_string(quoted.substr(1, quoted.size() - 2));
@@ -356,7 +356,7 @@ ExprId Parser::string() {
   return add(token.begin, StringLiteral{std::move(value.value)});
 }
 
-void Parser::check_assignable(ExprId target) {
+void ExpressionParser::check_assignable(ExprId target) {
   if (!stream_.ok()) return;
   if (ast_.get<Variable>(target) || ast_.get<Map>(target) || ast_.get<Index>(target) || ast_.get<Access>(target))
     return;

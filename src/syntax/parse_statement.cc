@@ -46,40 +46,40 @@ bool is_keyword(std::string_view word) {
   return std::find(std::begin(kKeywords), std::end(kKeywords), word) != std::end(kKeywords);
 }
 
-void Parser::add_statement(Block& out, uint32_t begin, StmtNode node) {
+void StatementParser::add_statement(Block& out, uint32_t begin, StmtNode node) {
   out.statements.push_back(ast_.stmts.add(Stmt{stream_.span_from(begin), std::move(node)}));
 }
 
 // { ... }
-ExprId Parser::block() {
-  const Nesting nesting(*this);
+ExprId StatementParser::block() {
+  const Nesting nesting(state_);
   const Token open = stream_.token();
-  if (!stream_.expect(TokenKind::kLeftBrace, "to open a block")) return error_expr();
+  if (!stream_.expect(TokenKind::kLeftBrace, "to open a block")) return expressions_.error_expr();
   Block out;
   // Statements are siblings: the height of the block is that of its highest statement.
-  const uint32_t links_before = links_;
-  uint32_t most_links = links_;
-  const bool predicate_outside = std::exchange(in_predicate_, false);
+  const uint32_t links_before = state_.links;
+  uint32_t most_links = state_.links;
+  const bool predicate_outside = std::exchange(state_.in_predicate, false);
   while (!stream_.at(TokenKind::kRightBrace) && !stream_.at_end() && nesting.ok()) {
     if (at_next_action()) break;
-    links_ = links_before;
+    state_.links = links_before;
     const uint32_t before = stream_.token().begin;
     block_item(out);
-    most_links = std::max(most_links, links_);
+    most_links = std::max(most_links, state_.links);
     if (!stream_.ok()) recover_statement();
     if (stream_.token().begin == before && !stream_.at(TokenKind::kRightBrace)) stream_.advance();
   }
-  in_predicate_ = predicate_outside;
-  links_ = most_links;
+  state_.in_predicate = predicate_outside;
+  state_.links = most_links;
   if (!nesting.ok()) {
     if (stream_.at(TokenKind::kLeftBrace)) stream_.skip_balanced();
   } else if (!stream_.accept(TokenKind::kRightBrace)) {
     unclosed(open, "block");
   }
-  return add(open.begin, std::move(out));
+  return expressions_.add(open.begin, std::move(out));
 }
 
-void Parser::unclosed(Token open, std::string_view what) {
+void StatementParser::unclosed(Token open, std::string_view what) {
   const bool at_end = stream_.at_end();
   if (at_end && stream_.lost_text()) return;
   auto* error = stream_.error("unclosed-brace", stream_.here(),
@@ -89,21 +89,21 @@ void Parser::unclosed(Token open, std::string_view what) {
 }
 
 // `kprobe:f` at the start of a line inside a block: the block before it was not closed.
-bool Parser::at_next_action() const {
+bool StatementParser::at_next_action() const {
   const Token& token = stream_.token();
   if (token.kind != TokenKind::kIdentifier || !token.after_newline) return false;
   const std::string_view rest = stream_.source_text().substr(token.end);
   return rest.size() > 1 && rest[0] == ':' && !is_space(rest[1]);
 }
 
-ExprId Parser::statement_block() {
+ExprId StatementParser::statement_block() {
   const ExprId body = block();
   demote(body);
   return body;
 }
 
 // Turns the value of `id`, which is used as a statement, into a statement.
-void Parser::demote(ExprId id) {
+void StatementParser::demote(ExprId id) {
   if (!id.valid()) return;
   if (const auto* branches = ast_.get<If>(id)) {
     const If copy = *branches;
@@ -122,20 +122,20 @@ void Parser::demote(ExprId id) {
 }
 
 // Returns true if `id`, the end of a block, gives the block a value.
-bool Parser::yields(ExprId id) const {
+bool StatementParser::yields(ExprId id) const {
   if (const auto* block = ast_.get<Block>(id)) return block->value.valid();
   if (const auto* branches = ast_.get<If>(id))
     return yields(branches->then_branch) && branches->else_branch.valid() && yields(branches->else_branch);
   return true;
 }
 
-void Parser::block_item(Block& out) {
+void StatementParser::block_item(Block& out) {
   if (stream_.accept(TokenKind::kSemicolon)) return;
   if (!keyword_statement(out)) expression_statement(out);
 }
 
 // Parses a statement that begins with a keyword. Returns false, and consumes nothing, if there is none.
-bool Parser::keyword_statement(Block& out) {
+bool StatementParser::keyword_statement(Block& out) {
   const uint32_t begin = stream_.token().begin;
   if (!stream_.at(TokenKind::kIdentifier)) return false;
   const std::string_view word = stream_.text();
@@ -170,11 +170,11 @@ bool Parser::keyword_statement(Block& out) {
   } else if (word == "return") {
     stream_.advance();
     const bool bare = stream_.at(TokenKind::kSemicolon) || stream_.at(TokenKind::kRightBrace);
-    node = Return{bare ? ExprId{} : expression()};
+    node = Return{bare ? ExprId{} : expressions_.expression()};
   } else if (word == "_" && stream_.peek().kind == TokenKind::kAssign) {
     stream_.advance();
     stream_.advance();
-    node = Discard{expression()};
+    node = Discard{expressions_.expression()};
   } else {
     return false;
   }
@@ -184,10 +184,11 @@ bool Parser::keyword_statement(Block& out) {
 }
 
 // An expression, an assignment, or the value of the block.
-void Parser::expression_statement(Block& out) {
+void StatementParser::expression_statement(Block& out) {
   const uint32_t begin = stream_.token().begin;
   const bool braced = stream_.at_word("if") || stream_.at(TokenKind::kLeftBrace);
-  const ExprId value = braced ? (stream_.at(TokenKind::kLeftBrace) ? block() : if_expression()) : expression();
+  const ExprId value =
+      braced ? (stream_.at(TokenKind::kLeftBrace) ? block() : if_expression()) : expressions_.expression();
   if (!stream_.ok()) return;
   if (assign_operator(stream_.token().kind).is_assign) {
     StmtNode node = assignment(value);
@@ -206,7 +207,7 @@ void Parser::expression_statement(Block& out) {
 }
 
 // Reports `whle ($x) {`: a call with a block after it is a misspelt statement.
-void Parser::misspelt_keyword(ExprId read_as) {
+void StatementParser::misspelt_keyword(ExprId read_as) {
   constexpr std::string_view kWords[] = {"if", "while", "unroll", "for"};
   const auto* call = ast_.get<Call>(read_as);
   if (call == nullptr) return;
@@ -215,24 +216,24 @@ void Parser::misspelt_keyword(ExprId read_as) {
                 meant.empty() ? "" : fmt::format("did you mean `{}`?", meant));
 }
 
-StmtNode Parser::assignment(ExprId target) {
+StmtNode StatementParser::assignment(ExprId target) {
   const auto [is_assign, op] = assign_operator(stream_.token().kind);
-  check_assignable(target);
+  expressions_.check_assignable(target);
   stream_.advance();
-  return Assign{target, op, expression()};
+  return Assign{target, op, expressions_.expression()};
 }
 
 // let $x : type = value
-StmtNode Parser::let() {
+StmtNode StatementParser::let() {
   stream_.advance();
   Let out{.name = std::string(stream_.text()), .name_span = stream_.span(stream_.token())};
   if (!stream_.expect(TokenKind::kVariable, "after `let`", "variables begin with `$`")) return out;
-  if (stream_.accept(TokenKind::kColon)) out.type = type_name();
-  if (stream_.accept(TokenKind::kAssign)) out.value = expression();
+  if (stream_.accept(TokenKind::kColon)) out.type = types_.type_name();
+  if (stream_.accept(TokenKind::kAssign)) out.value = expressions_.expression();
   return out;
 }
 
-StmtNode Parser::while_loop() {
+StmtNode StatementParser::while_loop() {
   stream_.advance();
   const ExprId test = condition();
   const ExprId body = statement_block();
@@ -240,7 +241,7 @@ StmtNode Parser::while_loop() {
 }
 
 // for ($kv : @map) { }, for ($i : a..b) { }, with or without the parentheses
-StmtNode Parser::for_loop() {
+StmtNode StatementParser::for_loop() {
   stream_.advance();
   const bool paren = stream_.accept(TokenKind::kLeftParen);
   const std::string variable(stream_.text());
@@ -248,10 +249,10 @@ StmtNode Parser::for_loop() {
   stream_.expect(TokenKind::kVariable, "after `for`");
   stream_.expect(TokenKind::kColon, "between the variable and what it runs over");
   const uint32_t begin = stream_.token().begin;
-  const ExprId first = expression();
+  const ExprId first = expressions_.expression();
   ExprId end;
   if (stream_.ok() && stream_.accept(TokenKind::kDotDot)) {
-    end = expression();
+    end = expressions_.expression();
   } else if (ast_.get<Map>(first) == nullptr) {
     stream_.error("bad-loop-range", stream_.span_from(begin), "a loop runs over a map or a range", "for ($i : 0..10)");
   }
@@ -261,10 +262,10 @@ StmtNode Parser::for_loop() {
   return ForMap{variable, variable_span, first, body};
 }
 
-ExprId Parser::condition() {
+ExprId StatementParser::condition() {
   const uint32_t begin = stream_.token().begin;
-  condition_begin_ = begin;
-  const ExprId out = expression();
+  state_.condition_begin = begin;
+  const ExprId out = expressions_.expression();
   const auto* record = ast_.get<Record>(out);
   if (stream_.ok() && (stream_.at(TokenKind::kAssign) || (record != nullptr && record->names.size() == 1))) {
     stream_.error("assignment-in-expression", record ? stream_.span_from(begin) : stream_.span(stream_.token()),
@@ -273,10 +274,10 @@ ExprId Parser::condition() {
   return out;
 }
 
-ExprId Parser::if_expression() {
-  const Nesting nesting(*this);
+ExprId StatementParser::if_expression() {
+  const Nesting nesting(state_);
   const uint32_t begin = stream_.advance().begin;
-  if (!nesting.ok()) return error_expr();
+  if (!nesting.ok()) return expressions_.error_expr();
   If out;
   out.is_comptime = stream_.accept_word("comptime");
   out.condition = condition();
@@ -288,13 +289,13 @@ ExprId Parser::if_expression() {
                     "write `else if`");
     }
   }
-  return add(begin, out);
+  return expressions_.add(begin, out);
 }
 
-ExprId Parser::else_branch() { return stream_.at_word("if") ? if_expression() : block(); }
+ExprId StatementParser::else_branch() { return stream_.at_word("if") ? if_expression() : block(); }
 
 // The `;`, which may be missing only before a `}`.
-void Parser::end_statement() {
+void StatementParser::end_statement() {
   if (!stream_.ok() || stream_.accept(TokenKind::kSemicolon) || stream_.at(TokenKind::kRightBrace) || stream_.at_end())
     return;
   const Token& token = stream_.token();
@@ -310,7 +311,7 @@ void Parser::end_statement() {
 }
 
 // Recovers from an error: skips past the `;` of the statement, or to the `}` of its block.
-void Parser::recover_statement() {
+void StatementParser::recover_statement() {
   stream_.calm();
   while (!stream_.at_end() && !stream_.at(TokenKind::kRightBrace)) {
     if (at_next_action()) return;

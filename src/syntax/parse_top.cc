@@ -11,7 +11,7 @@ void Parser::script() {
   if (text.starts_with("#!")) ast_.shebang = text.substr(0, text.find('\n'));
   while (!stream_.at_end()) {
     const uint32_t before = stream_.token().begin;
-    links_ = 0;
+    state_.links = 0;
     item();
     if (!stream_.ok()) recover_item();
     if (stream_.token().begin == before && !stream_.at_end()) stream_.advance();
@@ -19,13 +19,13 @@ void Parser::script() {
 }
 
 ExprId Parser::lone_expression() {
-  const ExprId out = expression();
+  const ExprId out = expressions_.expression();
   if (stream_.ok() && !stream_.at_end()) stream_.unexpected("the end of the expression");
   return out;
 }
 
 TypeNameId Parser::lone_type() {
-  const TypeNameId out = type_name();
+  const TypeNameId out = types_.type_name();
   if (stream_.ok() && !stream_.at_end()) stream_.unexpected("the end of the type");
   return out;
 }
@@ -56,7 +56,7 @@ void Parser::config() {
   const Token open = stream_.token();
   stream_.expect(TokenKind::kLeftBrace, "to open the settings");
   while (stream_.ok() && !stream_.at(TokenKind::kRightBrace) && !stream_.at_end()) config_entry();
-  if (stream_.at_end()) unclosed(open, "config block");
+  if (stream_.at_end()) statements_.unclosed(open, "config block");
   stream_.accept(TokenKind::kRightBrace);
   end_item();
 }
@@ -69,7 +69,7 @@ void Parser::config_entry() {
   entry.name = stream_.text(name);
   entry.name_span = stream_.span(name);
   if (!stream_.expect(TokenKind::kAssign, "after the name of the setting")) return;
-  entry.value = unary();
+  entry.value = expressions_.unary();
   entry.span = stream_.span_from(name.begin);
   ast_.config.push_back(std::move(entry));
   if (stream_.at(TokenKind::kRightBrace)) return;
@@ -79,7 +79,7 @@ void Parser::config_entry() {
 // import "path";
 void Parser::import() {
   const uint32_t begin = stream_.advance().begin;
-  const ExprId path = string();
+  const ExprId path = expressions_.string();
   Import out{.path = std::get<StringLiteral>(ast_[path].node).value};
   stream_.accept(TokenKind::kSemicolon);
   out.span = stream_.span_from(begin);
@@ -103,7 +103,7 @@ void Parser::map_declaration() {
   out.kind = stream_.text(kind);
   out.kind_span = stream_.span(kind);
   if (stream_.accept(TokenKind::kLeftParen)) {
-    if (!stream_.at(TokenKind::kRightParen)) out.max_entries = expression();
+    if (!stream_.at(TokenKind::kRightParen)) out.max_entries = expressions_.expression();
     stream_.expect(TokenKind::kRightParen, "after the size of the map");
   }
   end_item();
@@ -128,7 +128,7 @@ void Parser::macro() {
   Macro out{.name = std::string(stream_.text(name)), .name_span = stream_.span(name)};
   if (!stream_.expect(TokenKind::kLeftParen, "after the name of the macro")) return;
   if (!parameters(out.parameters, &Parser::macro_parameter)) return;
-  out.body = block();
+  out.body = statements_.block();
   out.span = stream_.span_from(begin);
   ast_.macros.push_back(std::move(out));
 }
@@ -144,7 +144,7 @@ std::optional<Macro::Parameter> Parser::macro_parameter() {
     default: stream_.unexpected("a parameter", "$variable, @map, or a name for any expression"); return std::nullopt;
   }
   stream_.advance();
-  if (stream_.accept(TokenKind::kAssign)) out.default_value = expression();
+  if (stream_.accept(TokenKind::kAssign)) out.default_value = expressions_.expression();
   return out;
 }
 
@@ -156,8 +156,8 @@ void Parser::function() {
   if (!stream_.expect(TokenKind::kLeftParen, "after the name of the function")) return;
   if (!parameters(out.parameters, &Parser::function_parameter)) return;
   if (!stream_.expect(TokenKind::kColon, "and the type of the result", "`: void` if there is none")) return;
-  out.result = type_name();
-  out.body = statement_block();
+  out.result = types_.type_name();
+  out.body = statements_.statement_block();
   out.span = stream_.span_from(begin);
   ast_.functions.push_back(std::move(out));
 }
@@ -166,19 +166,19 @@ std::optional<Function::Parameter> Parser::function_parameter() {
   const Token token = stream_.token();
   if (!stream_.expect(TokenKind::kVariable, "as a parameter")) return std::nullopt;
   if (!stream_.expect(TokenKind::kColon, "and the type of the parameter")) return std::nullopt;
-  return Function::Parameter{std::string(stream_.text(token)), stream_.span(token), type_name()};
+  return Function::Parameter{std::string(stream_.text(token)), stream_.span(token), types_.type_name()};
 }
 
 // [name=]probe, probe /predicate/ { ... }
 void Parser::action() {
   const uint32_t begin = stream_.token().begin;
   Action out;
-  out.name = action_name();
-  if (!attach_points(out)) return;
+  out.name = attach_points_.action_name();
+  if (!attach_points_.attach_points(out)) return;
   if (stream_.at(TokenKind::kSlash)) out.predicate = predicate();
-  if (stream_.ok() && !stream_.at(TokenKind::kLeftBrace)) expected_body();
+  if (stream_.ok() && !stream_.at(TokenKind::kLeftBrace)) attach_points_.expected_body();
   if (!stream_.ok()) return;
-  out.body = statement_block();
+  out.body = statements_.statement_block();
   out.span = stream_.span_from(begin);
   ast_.actions.push_back(std::move(out));
 }
@@ -186,9 +186,9 @@ void Parser::action() {
 // / condition /
 ExprId Parser::predicate() {
   stream_.advance();
-  in_predicate_ = true;
-  const ExprId out = condition();
-  in_predicate_ = false;
+  state_.in_predicate = true;
+  const ExprId out = statements_.condition();
+  state_.in_predicate = false;
   stream_.expect(TokenKind::kSlash, "after the predicate");
   return out;
 }
@@ -200,7 +200,7 @@ void Parser::end_item() { stream_.accept(TokenKind::kSemicolon); }
 void Parser::recover_item() {
   stream_.calm();
   while (!stream_.at_end()) {
-    if (at_next_action()) return;
+    if (statements_.at_next_action()) return;
     if (stream_.at(TokenKind::kLeftBrace)) {
       stream_.skip_balanced();
       return;

@@ -46,7 +46,7 @@ Token skip_brackets(Token token, Lexer& lexer) {
 
 }  // namespace
 
-bool Parser::spells_type(std::string_view word) const {
+bool TypeParser::spells_type(std::string_view word) const {
   if (std::find(std::begin(kTypeWords), std::end(kTypeWords), word) != std::end(kTypeWords)) return true;
   if (word.size() > 2 && word.ends_with("_t")) return true;
   return std::any_of(ast_.c_definitions.begin(), ast_.c_definitions.end(), [&](const CDefinition& definition) {
@@ -55,7 +55,7 @@ bool Parser::spells_type(std::string_view word) const {
   });
 }
 
-std::optional<Parser::TypeAhead> Parser::look_for_type(Token token, Lexer lexer) const {
+std::optional<TypeParser::TypeAhead> TypeParser::look_for_type(Token token, Lexer lexer) const {
   TypeAhead out{.lexer = lexer};
   const auto word = [&] { return token.kind == TokenKind::kIdentifier ? stream_.text(token) : std::string_view(); };
   while (is_qualifier(word())) token = lexer.next();
@@ -88,7 +88,7 @@ std::optional<Parser::TypeAhead> Parser::look_for_type(Token token, Lexer lexer)
 }
 
 // Behind `((`: a list of types that are spelled like types, `))`, and an operand: `((int64, string[8]))$t`.
-bool Parser::at_tuple_cast(Lexer lexer) const {
+bool TypeParser::at_tuple_cast(Lexer lexer) const {
   TokenKind after = TokenKind::kComma;
   size_t count = 0;
   while (after == TokenKind::kComma) {
@@ -105,7 +105,7 @@ bool Parser::at_tuple_cast(Lexer lexer) const {
 }
 
 // Returns true if the current `(` opens a cast, by the rules at the top of this file.
-bool Parser::at_cast() const {
+bool TypeParser::at_cast() const {
   Lexer lexer = stream_.lexer();
   const Token first = lexer.next();
   if (first.kind == TokenKind::kLeftParen) return at_tuple_cast(lexer);
@@ -122,7 +122,7 @@ bool Parser::at_cast() const {
     case TokenKind::kPositional:
     case TokenKind::kPositionalCount:
     case TokenKind::kLeftParen:
-      return type->known || type->suffix || (!operand.after_newline && stream_.token().begin != condition_begin_);
+      return type->known || type->suffix || (!operand.after_newline && stream_.token().begin != state_.condition_begin);
     case TokenKind::kNot:
     case TokenKind::kBitNot:
     case TokenKind::kMinus:
@@ -134,8 +134,8 @@ bool Parser::at_cast() const {
   }
 }
 
-TypeNameId Parser::type_name() {
-  const Nesting nesting(*this);
+TypeNameId TypeParser::type_name() {
+  const Nesting nesting(state_);
   const uint32_t begin = stream_.token().begin;
   TypeName type;
   if (nesting.ok()) {
@@ -147,7 +147,7 @@ TypeNameId Parser::type_name() {
 }
 
 // Parses a type without its suffixes.
-void Parser::type_head(TypeName& type) {
+void TypeParser::type_head(TypeName& type) {
   while (stream_.accept_word("const") || stream_.accept_word("volatile")) {
   }
   if (stream_.at(TokenKind::kLeftParen)) return type_elements(type);
@@ -158,7 +158,7 @@ void Parser::type_head(TypeName& type) {
   const std::string word(stream_.text(stream_.advance()));
   if (word == "typeof") {
     stream_.expect(TokenKind::kLeftParen, "after `typeof`");
-    const ExprId operand = type_or_expression();
+    const ExprId operand = expressions_.type_or_expression();
     if (const auto* inner = ast_.get<TypeExpr>(operand)) {
       type.typeof_type = inner->type;
     } else {
@@ -182,7 +182,7 @@ void Parser::type_head(TypeName& type) {
 }
 
 // `(int8, string)` or, with names, `(a = int8, b = string)`.
-void Parser::type_elements(TypeName& type) {
+void TypeParser::type_elements(TypeName& type) {
   stream_.advance();
   while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
     if (stream_.at(TokenKind::kIdentifier) && stream_.peek().kind == TokenKind::kAssign) {
@@ -199,13 +199,13 @@ void Parser::type_elements(TypeName& type) {
   stream_.expect(TokenKind::kRightParen, "after the elements of the type");
 }
 
-void Parser::type_suffixes(TypeName& type) {
+void TypeParser::type_suffixes(TypeName& type) {
   while (stream_.ok()) {
     if (stream_.accept(TokenKind::kStar)) {
       type.suffixes.push_back({.is_pointer = true});
     } else if (stream_.accept(TokenKind::kLeftBracket)) {
       TypeName::Suffix suffix;
-      if (!stream_.at(TokenKind::kRightBracket)) suffix.count = expression();
+      if (!stream_.at(TokenKind::kRightBracket)) suffix.count = expressions_.expression();
       type.suffixes.push_back(suffix);
       stream_.expect(TokenKind::kRightBracket, "after the number of elements");
     } else if (!stream_.accept_word("const")) {
