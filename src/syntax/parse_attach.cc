@@ -13,7 +13,6 @@
 
 namespace espy::syntax {
 
-// `name=` before the first attach point, or "".
 std::string AttachPointParser::action_name() {
   if (!stream_.at(TokenKind::kIdentifier) || stream_.peek().kind != TokenKind::kAssign) return "";
   const std::string name(stream_.text(stream_.advance()));
@@ -21,7 +20,6 @@ std::string AttachPointParser::action_name() {
   return name;
 }
 
-// Parses the list up to the predicate or the body. Returns false after an error.
 bool AttachPointParser::attach_points(Action& action) {
   const std::string_view text = stream_.source_text();
   uint32_t offset = stream_.token().begin;
@@ -116,7 +114,6 @@ void AttachPointParser::quoted_piece(uint32_t& offset, AttachPart& part) {
   part.text += value.value;
 }
 
-// Reports that neither a predicate nor a body follows the attach points, with a guess at what was meant.
 void AttachPointParser::expected_body() {
   if (stream_.at(TokenKind::kLeftParen) || stream_.at(TokenKind::kAssign)) {
     stream_.error("statement-outside-action", stream_.span(stream_.token()), "statements stand inside an action",

@@ -94,10 +94,12 @@ class ExpressionParser {
       : state_(state), stream_(state.stream), ast_(state.ast), types_(types), statements_(statements) {}
 
   ExprId expression();
-  ExprId unary();
-  ExprId string();
+  ExprId unary();   // a unary or postfix expression or a primary one
+  ExprId string();  // requires a string token
   ExprId type_or_expression();
+  // Reports an error if `target` cannot be assigned to.
   void check_assignable(ExprId target);
+  // Adds a node whose text begins at `begin` and ends with the last consumed token.
   ExprId add(uint32_t begin, ExprNode node);
   ExprId error_expr();
 
@@ -132,10 +134,12 @@ class StatementParser {
       : state_(state), stream_(state.stream), ast_(state.ast), types_(types), expressions_(expressions) {}
 
   ExprId block();
-  ExprId statement_block();
+  ExprId statement_block();  // a block that is used as a statement
   ExprId if_expression();
   ExprId condition();
+  // Returns true at what looks like the next action: an attach point at the beginning of a line.
   bool at_next_action() const;
+  // Reports that `what`, which begins at `open`, is not closed.
   void unclosed(Token open, std::string_view what);
 
  private:
@@ -166,8 +170,11 @@ class AttachPointParser {
  public:
   explicit AttachPointParser(TokenStream& stream) : stream_(stream) {}
 
+  // Parses `name=` before the first attach point; "" if there is none.
   std::string action_name();
+  // Parses the list of attach points, up to the predicate or the body. Returns false after an error.
   bool attach_points(Action& action);
+  // Reports that neither a predicate nor a body follows.
   void expected_body();
 
  private:
