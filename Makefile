@@ -52,7 +52,7 @@ fuzz:  ## Try random scripts and records for SECONDS (60) each
 	@$(call cmake_build,build-debug,-DCMAKE_BUILD_TYPE=Debug,--target fuzzers)
 	@for name in parse check events; do build-debug/tests/fuzz_$$name $(or $(SECONDS),60) $$([ $$name = events ] || find tests/golden tools -name '*.bt') || exit 1; done
 
-lint:  ## Check format, layers, sizes, and with clang-tidy what changed
+lint:  ## Check format, layers, sizes, documents, and with clang-tidy what changed
 	@scripts/lint
 
 fmt:  ## Format the C++ sources in place
