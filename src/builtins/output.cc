@@ -8,8 +8,8 @@
 #include "builtins/all.h"
 #include "builtins/common.h"
 #include "output/format.h"
+#include "runtime/handler_context.h"
 #include "runtime/resolver.h"
-#include "runtime/session.h"
 
 namespace espy::builtins {
 
@@ -19,7 +19,7 @@ using check::Checker;
 using lower::EventArgument;
 using lower::Lowering;
 using lower::Operand;
-using runtime::EventView;
+using runtime::EventRecord;
 using spec::CallSite;
 using types::TypeId;
 
@@ -43,32 +43,32 @@ constexpr const char* kPrintf = "printf";
 constexpr const char* kCat = "cat";
 constexpr const char* kSystem = "system";
 
-void handle_printf(EventView& event) { event.session().sink().text("printf", event.session().format(event, 0, 0)); }
+void handle_printf(EventRecord& event) { event.context().sink().text("printf", event.format(0, 0)); }
 
 // A message names the place in the script that made it.
-void message(EventView& event, std::string_view kind, std::string_view text) {
-  const source::Sources& sources = event.session().sources();
+void message(EventRecord& event, std::string_view kind, std::string_view text) {
+  const source::Sources& sources = event.context().sources();
   const source::Span span = event.schema().span;
   const source::Extent at = sources.extent(span);
-  event.session().sink().message(kind, text, at.source, at.line, at.begin_column, at.end_column);
-  if (span.expansion.valid()) event.session().sink().explain(source::expansion_chain(span, sources));
+  event.context().sink().message(kind, text, at.source, at.line, at.begin_column, at.end_column);
+  if (span.expansion.valid()) event.context().sink().explain(source::expansion_chain(span, sources));
 }
 
-void handle_errorf(EventView& event) { message(event, "errorf", event.session().format(event, 0, 0)); }
-void handle_warnf(EventView& event) { message(event, "warnf", event.session().format(event, 0, 0)); }
+void handle_errorf(EventRecord& event) { message(event, "errorf", event.format(0, 0)); }
+void handle_warnf(EventRecord& event) { message(event, "warnf", event.format(0, 0)); }
 
-void handle_cat(EventView& event) {
-  const std::string path = event.session().format(event, 0, 0);
+void handle_cat(EventRecord& event) {
+  const std::string path = event.format(0, 0);
   auto text = read_file(path);
   if (!text) {
-    event.session().sink().message("runtime_error", text.error().message, "", 0, 0, 0);
+    event.context().sink().message("runtime_error", text.error().message, "", 0, 0, 0);
     return;
   }
-  text->resize(std::min<size_t>(text->size(), event.session().config().max_cat_bytes));
-  event.session().sink().text("cat", *text);
+  text->resize(std::min<size_t>(text->size(), event.context().config().max_cat_bytes));
+  event.context().sink().text("cat", *text);
 }
 
-void handle_system(EventView& event) { event.session().run_command(event.session().format(event, 0, 0)); }
+void handle_system(EventRecord& event) { event.context().run_command(event.format(0, 0)); }
 
 // ---- print, clear, zero ---------------------------------------------------------------------------------------------
 
@@ -105,13 +105,13 @@ Operand lower_print(Lowering& lowering, const CallSite& call) {
   return {};
 }
 
-void handle_print(EventView& event) {
+void handle_print(EventRecord& event) {
   const program::EventSchema& schema = event.schema();
   if (schema.map.valid()) {
-    event.session().print_map(schema.map, static_cast<uint64_t>(schema.numbers[0]),
+    event.context().print_map(schema.map, static_cast<uint64_t>(schema.numbers[0]),
                               static_cast<uint64_t>(schema.numbers[1]));
   } else {
-    event.session().sink().value(event.field(0));
+    event.context().sink().value(event.field(0));
   }
 }
 
@@ -124,8 +124,8 @@ Operand lower_on_map(Lowering& lowering, const CallSite& call) {
 constexpr const char* kClear = "clear";
 constexpr const char* kZero = "zero";
 
-void handle_clear(EventView& event) { event.session().clear_map(event.schema().map); }
-void handle_zero(EventView& event) { event.session().zero_map(event.schema().map); }
+void handle_clear(EventRecord& event) { event.context().clear_map(event.schema().map); }
+void handle_zero(EventRecord& event) { event.context().zero_map(event.schema().map); }
 
 // ---- exit, time, join -----------------------------------------------------------------------------------------------
 
@@ -139,8 +139,8 @@ Operand lower_exit(Lowering& lowering, const CallSite& call) {
   return {};
 }
 
-void handle_exit(EventView& event) {
-  event.session().request_exit(event.field_count() > 0 ? static_cast<int>(event.integer(0)) : 0);
+void handle_exit(EventRecord& event) {
+  event.context().request_exit(event.field_count() > 0 ? static_cast<int>(event.integer(0)) : 0);
 }
 
 Operand lower_time(Lowering& lowering, const CallSite& call) {
@@ -149,11 +149,11 @@ Operand lower_time(Lowering& lowering, const CallSite& call) {
   return {};
 }
 
-void handle_time(EventView& event) {
+void handle_time(EventRecord& event) {
   timespec now = {};
   ::clock_gettime(CLOCK_REALTIME, &now);
   const uint64_t ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-  event.session().sink().text("time", runtime::format_time(event.schema().literals[0], ns, CLOCK_REALTIME));
+  event.context().sink().text("time", runtime::format_time(event.schema().literals[0], ns, CLOCK_REALTIME));
 }
 
 // ---- join: the strings of a NULL-ended array of pointers
@@ -182,14 +182,14 @@ Operand lower_join(Lowering& lowering, const CallSite& call) {
   return {};
 }
 
-void handle_join(EventView& event) {
+void handle_join(EventRecord& event) {
   const auto count = static_cast<size_t>(event.integer(0));
   std::string out;
   for (size_t i = 1; i <= count && i < event.field_count(); ++i) {
     if (i > 1) out += event.schema().literals[0];
-    out += output::to_text(event.field(i), runtime::text_style(event.session().config()));
+    out += output::to_text(event.field(i), runtime::text_style(event.context().config()));
   }
-  event.session().sink().text("join", out + "\n");
+  event.context().sink().text("join", out + "\n");
 }
 
 // ---- assert
@@ -205,9 +205,9 @@ Operand lower_assert(Lowering& lowering, const CallSite& call) {
   return {};
 }
 
-void handle_assert(EventView& event) {
+void handle_assert(EventRecord& event) {
   message(event, "errorf", event.schema().literals[0]);
-  event.session().request_exit(1);
+  event.context().request_exit(1);
 }
 
 // ---- debugf: into the kernel's own trace

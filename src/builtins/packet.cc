@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "builtins/all.h"
 #include "builtins/common.h"
-#include "runtime/session.h"
+#include "runtime/handler_context.h"
 
 namespace espy::builtins {
 
@@ -25,7 +25,7 @@ using ir::Op;
 using ir::ValueId;
 using lower::Lowering;
 using lower::Operand;
-using runtime::EventView;
+using runtime::EventRecord;
 using spec::CallSite;
 using types::TypeId;
 
@@ -100,9 +100,9 @@ int64_t read_clock_ns(clockid_t clock) {
   return int64_t{now.tv_sec} * kNsPerSecond + now.tv_nsec;
 }
 
-std::string_view bytes_of(const EventView& event, size_t index) {
+std::string_view bytes_of(const EventRecord& event, size_t index) {
   const program::EventField& field = event.schema().fields[index];
-  const auto* record = reinterpret_cast<const char*>(event.record().data());
+  const auto* record = reinterpret_cast<const char*>(event.bytes().data());
   uint32_t place[2] = {};  // tail: offset, length; else the length, then the bytes
   std::memcpy(place, record + field.offset_bytes, sizeof(place));
   return field.is_in_tail ? std::string_view(record + place[0], place[1])
@@ -110,7 +110,7 @@ std::string_view bytes_of(const EventView& event, size_t index) {
 }
 
 // A file that is there already is continued.
-void handle_skboutput(EventView& event) {
+void handle_skboutput(EventRecord& event) {
   const std::string& path = event.schema().literals[0];
   const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   std::string out;
@@ -126,7 +126,7 @@ void handle_skboutput(EventView& event) {
   out.append(reinterpret_cast<const char*>(&header), sizeof(header));
   out.append(bytes);
   if (!file.valid() || ::write(file.get(), out.data(), out.size()) != static_cast<ssize_t>(out.size()))
-    event.session().sink().message("runtime_error", "cannot write `" + path + "`: " + std::strerror(errno), "", 0, 0,
+    event.context().sink().message("runtime_error", "cannot write `" + path + "`: " + std::strerror(errno), "", 0, 0,
                                    0);
 }
 

@@ -8,7 +8,7 @@
 #include "builtins/all.h"
 #include "builtins/common.h"
 #include "program/probe_names.h"
-#include "runtime/session.h"
+#include "runtime/handler_context.h"
 
 namespace espy::builtins {
 
@@ -196,7 +196,9 @@ Operand lower_unwatch(Lowering& lowering, const CallSite& call) {
   return {};
 }
 
-void handle_unwatch(runtime::EventView& event) { event.session().unwatch(static_cast<uint64_t>(event.integer(0))); }
+void handle_unwatch(runtime::EventRecord& event) {
+  event.context().detach_watchpoints(static_cast<uint64_t>(event.integer(0)));
+}
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "probe_name probe",

@@ -6,7 +6,7 @@
 #include "builtins/all.h"
 #include "builtins/common.h"
 #include "output/format.h"
-#include "runtime/session.h"
+#include "runtime/handler_context.h"
 #include "syntax/print.h"
 
 namespace espy::builtins {
@@ -18,7 +18,7 @@ using lower::EventArgument;
 using lower::Lowering;
 using lower::Operand;
 using output::SpanKind;
-using runtime::EventView;
+using runtime::EventRecord;
 using spec::CallBoundary;
 using spec::CallSite;
 using types::TypeId;
@@ -139,7 +139,7 @@ TypeId check_span(Checker& checker, const CallSite& call) {
 
 // ---- In user space --------------------------------------------------------------------------------------------------
 
-output::SpanEvent event_of(const EventView& view, SpanKind kind) {
+output::SpanEvent event_of(const EventRecord& view, SpanKind kind) {
   output::SpanEvent event;
   event.kind = kind;
   event.time_ns = static_cast<uint64_t>(view.integer(kTime));
@@ -151,12 +151,12 @@ output::SpanEvent event_of(const EventView& view, SpanKind kind) {
 }
 
 template <SpanKind kKind>
-void handle_span(EventView& view) {
-  if (!view.session().wants_spans()) return;
+void handle_span(EventRecord& view) {
+  if (!view.context().wants_spans()) return;
   const program::EventSchema& schema = view.schema();
   output::SpanEvent event = event_of(view, kKind);
-  event.text = view.session().format(view, kFormat, kFirstValue);
-  event.name = view.session().format(view, kNameFormat, kFirstValue);
+  event.text = view.format(kFormat, kFirstValue);
+  event.name = view.format(kNameFormat, kFirstValue);
   for (size_t i = kFirstValue; i < view.field_count(); ++i)
     event.arguments.emplace_back(schema.literals[kFirstName + i - kFirstValue], view.field(i));
   event.shown_arguments = static_cast<size_t>(schema.numbers[kShownValues]);
@@ -165,15 +165,15 @@ void handle_span(EventView& view) {
                                 .is_return = edge == CallBoundary::kReturn,
                                 .frame = static_cast<uint64_t>(view.integer(kFrame)),
                                 .return_address = static_cast<uint64_t>(view.integer(kReturnAddress))};
-  view.session().span(std::move(event), static_cast<size_t>(view.integer(kProbe)), place);
+  view.context().add_span(std::move(event), static_cast<size_t>(view.integer(kProbe)), place);
 }
 
-void handle_counter(EventView& view) {
-  if (!view.session().wants_spans()) return;
+void handle_counter(EventRecord& view) {
+  if (!view.context().wants_spans()) return;
   output::SpanEvent event = event_of(view, SpanKind::kCounter);
-  event.name = view.session().format(view, kNameFormat, kFirstValue);
+  event.name = view.format(kNameFormat, kFirstValue);
   event.arguments.emplace_back("value", view.field(kFirstValue + 1));
-  view.session().span(std::move(event), static_cast<size_t>(view.integer(kProbe)), {});
+  view.context().add_span(std::move(event), static_cast<size_t>(view.integer(kProbe)), {});
 }
 
 constexpr const char* kEnter = "span_enter";

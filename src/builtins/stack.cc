@@ -6,7 +6,7 @@
 #include "builtins/common.h"
 #include "builtins/unwind.h"
 #include "lower/processes.h"
-#include "runtime/session.h"
+#include "runtime/handler_context.h"
 
 namespace espy::builtins {
 
@@ -19,7 +19,7 @@ using ir::Op;
 using ir::ValueId;
 using lower::Lowering;
 using lower::Operand;
-using runtime::EventView;
+using runtime::EventRecord;
 using spec::BuiltinKind;
 using spec::CallSite;
 using types::StackMode;
@@ -118,19 +118,21 @@ TypeId check_dw_ustack(Checker& checker, const CallSite& call) {
 }
 
 // A file that a stack led into has no table yet: user space makes one, for the stacks to come.
-void handle_missing_table(EventView& event) {
+void handle_missing_table(EventRecord& event) {
   const auto number = [&](size_t index) { return static_cast<uint64_t>(event.integer(index)); };
-  event.session().unwind_tables().add_missing(static_cast<uint32_t>(number(0)), number(1), {number(2), number(3)});
+  event.context().unwind_tables().add_missing(static_cast<uint32_t>(number(0)), number(1), {number(2), number(3)});
 }
 
-void handle_remember(EventView& event) { event.session().symbols().remember(static_cast<uint32_t>(event.integer(0))); }
+void handle_remember(EventRecord& event) {
+  event.context().symbols().remember(static_cast<uint32_t>(event.integer(0)));
+}
 
-void handle_mapping(EventView& event) {
+void handle_mapping(EventRecord& event) {
   const auto number = [&](size_t index) { return static_cast<uint64_t>(event.integer(index)); };
-  const auto path = event.session().unwind_tables().path_of({number(4), number(5)});
+  const auto path = event.context().unwind_tables().path_of({number(4), number(5)});
   const uint64_t start = number(1), bias = number(3);
   if (!path) return;
-  event.session().symbols().remember_mapping(
+  event.context().symbols().remember_mapping(
       static_cast<uint32_t>(number(0)),
       {.start = start, .end = start + number(2), .file_offset = start + bias, .path = *path, .executable = true});
 }

@@ -50,7 +50,7 @@ StringValue string_value(const DecodeContext& context, const Type& type, Bytes b
   const std::string_view all = as_text(part(bytes, 0, type.count));
   std::string text(all.substr(0, all.find('\0')));
   const bool is_cut = type.may_be_cut && text.size() + 1 >= type.count;
-  CutStrings* cut = context.cut_strings;
+  TruncatedStrings* cut = context.truncated_strings;
   if (is_cut && cut && type.count >= cut->limit_bytes) ++cut->count;
   return {std::move(text), is_cut};
 }

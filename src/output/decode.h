@@ -37,7 +37,7 @@ struct Resolver {
 };
 
 // Strings that max_strlen cut: what a script cut itself it meant to.
-struct CutStrings {
+struct TruncatedStrings {
   uint64_t limit_bytes = 0;
   uint64_t count = 0;
 };
@@ -59,10 +59,10 @@ using FrameCache = std::unordered_map<FrameKey, std::vector<std::shared_ptr<cons
 struct DecodeContext {
   const types::Types& types;
   const Resolver& resolver;
-  std::span<const std::string> literals = {};  // Program::formats
-  CutStrings* cut_strings = nullptr;           // where to count them
-  bool shows_addresses = false;                // members that are addresses by type or name as such
-  FrameCache* frames = nullptr;                // where to keep those of stacks
+  std::span<const std::string> literals = {};     // Program::formats
+  TruncatedStrings* truncated_strings = nullptr;  // where to count them
+  bool shows_addresses = false;                   // members that are addresses by type or name as such
+  FrameCache* frames = nullptr;                   // where to keep those of stacks
 };
 
 // One value as it lies in an event, in a map's key, or in a map's value that is not per-CPU. Too few bytes decode as

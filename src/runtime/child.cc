@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "base/strings.h"
+#include "runtime/signals.h"
 
 namespace espy::runtime {
 
@@ -61,9 +62,7 @@ Result<std::string> find_program(const std::string& name) {
 [[noreturn]] void wait_and_exec(int gate, int verdict, const std::string& program, std::vector<std::string>& words) {
   char go = 0;
   if (::read(gate, &go, 1) != 1) ::_exit(127);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  unblock_signals();
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -36,7 +36,7 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
   report.skipped = skipped.value_or(0);
   of_kind(report.losses, LossKind::kMissed) += report.skipped;
   report.is_missed_known = skipped.has_value();
-  if (const auto cut = seen.cut_strings_by.find(id); cut != seen.cut_strings_by.end())
+  if (const auto cut = seen.truncated_by_program.find(id); cut != seen.truncated_by_program.end())
     of_kind(report.losses, LossKind::kString) = cut->second;
   return report;
 }
@@ -67,7 +67,7 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
   // Programs without probes are espy's own.
   std::erase_if(loss_report.actions, [](const output::ActionReport& action) { return action.probes.empty(); });
   of_kind(loss_report.totals, LossKind::kRecord) = seen.lost_records;
-  of_kind(loss_report.totals, LossKind::kString) = seen.cut_strings.count;
+  of_kind(loss_report.totals, LossKind::kString) = seen.truncated_strings.count;
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())
     loss_report.skipped_probes.push_back({each.name, each.reason});
   return loss_report;
@@ -88,8 +88,9 @@ void show_losses(load::Machine& machine, const program::Program& program, const 
   }
   for (const auto& [what, count] : sentences) say(sink, what, count);
   say(sink,
-      fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it)", seen.cut_strings.limit_bytes),
-      seen.cut_strings.count);
+      fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it)",
+                  seen.truncated_strings.limit_bytes),
+      seen.truncated_strings.count);
   say(sink, "functions that a wildcard matches and the kernel lets nobody probe were left out",
       loss_report.skipped_probes.size());
   uint64_t skipped = 0;

@@ -15,8 +15,8 @@ namespace espy::runtime {
 // What the session saw itself, and no program counts.
 struct SeenLosses {
   uint64_t lost_records = 0;
-  output::CutStrings cut_strings;
-  std::map<program::ProgramId, uint64_t> cut_strings_by;  // those of records, by who sent them
+  output::TruncatedStrings truncated_strings;
+  std::map<program::ProgramId, uint64_t> truncated_by_program;  // those of records, by who sent them
 };
 
 // Once nothing fires any more.

@@ -24,7 +24,7 @@ class Lowering;
 struct Operand;
 }  // namespace espy::lower
 namespace espy::runtime {
-class EventView;
+class EventRecord;
 }
 
 namespace espy::spec {
@@ -70,7 +70,7 @@ struct Builtin {
   void (*lower_update)(lower::Lowering&, const CallSite&, ir::ValueId address, bool is_atomic) = nullptr;
 
   // The user-space half: called when the record that `lower` emitted is drained.
-  void (*handle)(runtime::EventView&) = nullptr;
+  void (*handle)(runtime::EventRecord&) = nullptr;
 
   std::optional<kernel::Feature> needs = {};  // else "this kernel lacks ..."
   bool is_unsafe = false;                     // only with --unsafe

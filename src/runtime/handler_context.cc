@@ -1,0 +1,54 @@
+#include "runtime/handler_context.h"
+
+#include <cstdlib>
+
+#include "runtime/shell.h"
+
+namespace espy::runtime {
+
+HandlerContext::HandlerContext(load::Machine& machine, const program::Program& program, const types::Types& types,
+                               const source::Sources& sources, const spec::Config& config, symbols::Symbolizer& symbols,
+                               UnwindTables& unwind_tables, RunControl& control, output::Sink& sink, bool shows_source)
+    : machine_(machine),
+      sources_(sources),
+      config_(config),
+      symbols_(symbols),
+      unwind_tables_(unwind_tables),
+      control_(control),
+      sink_(&sink),
+      decoder_(machine, program, types, symbols, config, shows_source),
+      spans_(program, config, [this](const output::SpanEvent& event) { sink_->span(event); }),
+      maps_(machine, program, decoder_.context()) {}
+
+void HandlerContext::add_span(output::SpanEvent event, size_t probe_index, output::SpanPlace place) {
+  spans_.add(std::move(event), probe_index, place);
+  if (wants_spans()) return;
+  request_exit(EXIT_SUCCESS);
+  control_.stop_programs();  // at once: a batch may hold many more records
+}
+
+void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor) {
+  auto view = maps_.read(map);
+  if (!view) return report(view.error());
+  view->top = top;
+  view->divisor = divisor;
+  sink_->map(*view);
+}
+
+void HandlerContext::clear_map(program::ScriptMapId map) {
+  if (const Status done = maps_.clear(map); !done) report(done.error());
+}
+
+void HandlerContext::zero_map(program::ScriptMapId map) {
+  if (const Status done = maps_.zero(map); !done) report(done.error());
+}
+
+void HandlerContext::run_command(const std::string& command) {
+  const auto output = run_shell_command(command);
+  if (!output) return report(output.error());
+  sink_->text("syscall", *output);
+}
+
+void HandlerContext::report(const Error& error) { sink_->message("runtime_error", error.message, "", 0, 0, 0); }
+
+}  // namespace espy::runtime

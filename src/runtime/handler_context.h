@@ -1,0 +1,96 @@
+// What the user-space half of a builtin (spec/builtin.h, `handle`) gets: the record that its IR has sent, and the
+// services that it may use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "load/machine.h"
+#include "output/sink.h"
+#include "program/program.h"
+#include "runtime/map_reader.h"
+#include "runtime/record_decoder.h"
+#include "runtime/run_control.h"
+#include "runtime/span_collector.h"
+#include "runtime/unwind_tables.h"
+#include "source/source.h"
+#include "spec/config.h"
+#include "symbols/symbols.h"
+
+namespace espy::runtime {
+
+class HandlerContext {
+ public:
+  // The arguments must outlive the context. `shows_source`: see RecordDecoder.
+  HandlerContext(load::Machine& machine, const program::Program& program, const types::Types& types,
+                 const source::Sources& sources, const spec::Config& config, symbols::Symbolizer& symbols,
+                 UnwindTables& unwind_tables, RunControl& control, output::Sink& sink, bool shows_source);
+
+  output::Sink& sink() { return *sink_; }
+  void set_sink(output::Sink& sink) { sink_ = &sink; }
+  const spec::Config& config() const { return config_; }
+  const source::Sources& sources() const { return sources_; }
+  symbols::Symbolizer& symbols() { return symbols_; }
+  UnwindTables& unwind_tables() { return unwind_tables_; }
+  RecordDecoder& decoder() { return decoder_; }
+  SpanCollector& spans() { return spans_; }
+
+  // False once as many spans were shown as the configuration asks for.
+  bool wants_spans() const { return !spans_.is_full(); }
+  // See SpanCollector::add. The last span that is wanted ends the run.
+  void add_span(output::SpanEvent event, size_t probe_index, output::SpanPlace place);
+
+  // These report failures to the sink as "runtime_error".
+  void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor);  // `top`, `divisor`: see MapView
+  void clear_map(program::ScriptMapId map);                                  // removes all keys; unsets a scalar
+  void zero_map(program::ScriptMapId map);                                   // keeps the keys, zeroes the values
+  // Runs `command` by sh -c and gives its output to the sink as "syscall" text. `check` allows system() only with
+  // --unsafe.
+  void run_command(const std::string& command);
+
+  void detach_watchpoints(uint64_t address) { machine_.detach_watchpoints(address); }
+  void request_exit(int status) { control_.request_exit(status); }
+
+ private:
+  void report(const Error& error);
+
+  load::Machine& machine_;
+  const source::Sources& sources_;
+  const spec::Config& config_;
+  symbols::Symbolizer& symbols_;
+  UnwindTables& unwind_tables_;
+  RunControl& control_;
+  output::Sink* sink_;
+  RecordDecoder decoder_;
+  SpanCollector spans_;
+  MapReader maps_;
+};
+
+// One drained record. Valid only during the handler's call.
+class EventRecord {
+ public:
+  EventRecord(HandlerContext& context, const program::EventSchema& schema, std::span<const std::byte> bytes)
+      : context_(context), schema_(schema), bytes_(bytes) {}
+
+  HandlerContext& context() { return context_; }
+  const program::EventSchema& schema() const { return schema_; }
+  std::span<const std::byte> bytes() const { return bytes_; }  // from its program::RecordHeader on
+  size_t field_count() const { return schema_.fields.size(); }
+  output::Value field(size_t index) const { return context_.decoder().value(schema_.fields[index], bytes_); }
+  // Of an integer field of up to 8 bytes.
+  int64_t integer(size_t index) const { return context_.decoder().integer(schema_.fields[index], bytes_); }
+  // The fields from `first_field` on, by the format that is the schema's literal `literal_index`; good until the next
+  // call.
+  const std::string& format(size_t literal_index, size_t first_field) const {
+    return context_.decoder().format(schema_, bytes_, literal_index, first_field);
+  }
+
+ private:
+  HandlerContext& context_;
+  const program::EventSchema& schema_;
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace espy::runtime

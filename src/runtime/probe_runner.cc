@@ -1,0 +1,68 @@
+#include "runtime/probe_runner.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/check.h"
+
+namespace espy::runtime {
+
+namespace {
+
+using Phase = spec::Provider::Phase;
+
+bool is_on_signal(const spec::Provider& provider) {
+  return provider.phase == Phase::kAttached && provider.attach == nullptr;
+}
+
+}  // namespace
+
+const spec::Provider& ProbeRunner::provider(const program::Probe& probe) const {
+  const spec::Provider* found = registry_.find_provider(probe.provider);
+  CHECK(found != nullptr);
+  return *found;
+}
+
+bool ProbeRunner::has_attached_probes() const { return !probes_of(Phase::kAttached).empty(); }
+
+bool ProbeRunner::has_signal_probes() const {
+  return std::ranges::any_of(program_.probes,
+                             [&](const program::Probe& probe) { return is_on_signal(provider(probe)); });
+}
+
+std::vector<const program::Probe*> ProbeRunner::probes_of(Phase phase) const {
+  std::vector<const program::Probe*> out;
+  for (const program::Probe& probe : program_.probes)
+    if (provider(probe).phase == phase) out.push_back(&probe);
+  return out;
+}
+
+Status ProbeRunner::run_phase(Phase phase) const {
+  for (const program::Probe* probe : probes_of(phase)) TRY_STATUS(machine_.run(probe->program));
+  return {};
+}
+
+Status ProbeRunner::run_signal_probes() const {
+  for (const program::Probe& probe : program_.probes)
+    if (is_on_signal(provider(probe))) TRY_STATUS(machine_.run(probe.program));
+  return {};
+}
+
+Status ProbeRunner::attach() const {
+  // By program, as one program may serve many probes.
+  std::map<program::ProgramId, std::vector<program::ProbeId>> by_program;
+  for (const program::ProbeId id : program_.probes.ids()) {
+    const program::Probe& probe = program_.probes[id];
+    if (provider(probe).phase == Phase::kAttached && !is_on_signal(provider(probe)))
+      by_program[probe.program].push_back(id);
+  }
+  for (const auto& [tracepoint, id] : program_.following.programs)
+    TRY_STATUS(machine_.attach_raw_tracepoint(id, tracepoint, 0));
+  for (const auto& [program_id, probes] : by_program) {
+    spec::AttachRequest request{machine_, program_, program_id, probes, config_};
+    TRY_STATUS(provider(program_.probes[probes.front()]).attach(request));
+  }
+  return {};
+}
+
+}  // namespace espy::runtime

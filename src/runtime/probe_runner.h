@@ -1,0 +1,43 @@
+// ProbeRunner: attaches the probes of a program, and runs those that no event of the kernel fires.
+#pragma once
+
+#include <vector>
+
+#include "load/machine.h"
+#include "program/program.h"
+#include "spec/config.h"
+#include "spec/provider.h"
+#include "spec/registry.h"
+
+namespace espy::runtime {
+
+class ProbeRunner {
+ public:
+  // The arguments must outlive the runner. Requires that `registry` has the provider of every probe.
+  ProbeRunner(load::Machine& machine, const program::Program& program, const spec::Registry& registry,
+              const spec::Config& config)
+      : machine_(machine), program_(program), registry_(registry), config_(config) {}
+
+  // Probes other than begin, end, test and bench.
+  bool has_attached_probes() const;
+  // Probes that SIGUSR1 fires.
+  bool has_signal_probes() const;
+  // In the order of the script.
+  std::vector<const program::Probe*> probes_of(spec::Provider::Phase phase) const;
+
+  // Runs each probe of the phase once; fails where the first of them does.
+  Status run_phase(spec::Provider::Phase phase) const;
+  Status run_signal_probes() const;
+  // Attaches the programs, and those that follow processes, in the order of their ids.
+  Status attach() const;
+
+ private:
+  const spec::Provider& provider(const program::Probe& probe) const;
+
+  load::Machine& machine_;
+  const program::Program& program_;
+  const spec::Registry& registry_;
+  const spec::Config& config_;
+};
+
+}  // namespace espy::runtime

@@ -1,0 +1,55 @@
+// RunMonitor: waits for what ends a run besides exit(): a signal, the end of the watched processes, and the end of the
+// last iterator. Runs the probes of SIGUSR1 on the way.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/fd.h"
+#include "load/machine.h"
+#include "program/program.h"
+#include "runtime/event_loop.h"
+#include "runtime/probe_runner.h"
+#include "runtime/signals.h"
+
+namespace espy::runtime {
+
+class RunMonitor {
+ public:
+  // The arguments must outlive the monitor.
+  RunMonitor(load::Machine& machine, const program::Program& program, const ProbeRunner& probes, Signals& signals)
+      : machine_(machine), program_(program), probes_(probes), signals_(signals) {}
+  RunMonitor(const RunMonitor&) = delete;
+  RunMonitor& operator=(const RunMonitor&) = delete;
+
+  // Starts to watch the signals, the processes `pids` and the machine's iterators. The run is over if one of the
+  // processes has gone already.
+  Status start(std::span<const uint32_t> pids);
+  // Waits up to `timeout_ms` (-1: without limit) for one event. Requires `start`.
+  Status wait(int timeout_ms);
+
+  bool is_over() const { return is_over_; }
+  // With --follow: a watched process has ended, and processes that it started may go on. Nothing in the event loop
+  // tells their end: the caller polls `has_followed_process`.
+  bool polls_followed_processes() const { return polls_followed_processes_; }
+  bool has_followed_process() const;
+
+ private:
+  Status watch_process(uint32_t pid);
+  Status watch_iterator(int fd);
+  Status handle_signal();
+
+  load::Machine& machine_;
+  const program::Program& program_;
+  const ProbeRunner& probes_;
+  Signals& signals_;
+  std::vector<OwnedFd> pidfds_;
+  size_t running_iterators_ = 0;
+  bool is_over_ = false;
+  bool polls_followed_processes_ = false;
+  std::optional<EventLoop> loop_;
+};
+
+}  // namespace espy::runtime
