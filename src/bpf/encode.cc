@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 namespace espy::bpf {
 namespace {
@@ -195,6 +196,24 @@ void Line::find_positions() {
   }
 }
 
+// Requires that a value fits the instruction's field.
+template <class Field>
+Field narrow(int64_t value) {
+  CHECK(std::in_range<Field>(value));
+  return static_cast<Field>(value);
+}
+
+// Of the immediate operand as the instruction takes it: the low half of a 64-bit constant, the low bits where the
+// operation is on fewer than 64 bits, else a number that it sign-extends.
+int32_t low_immediate(uint8_t code, int64_t value) {
+  const uint8_t of = class_of(code);
+  const bool is_narrow_store = of == kSt && size_of(code) != kDouble;
+  if (code == kLdImm64) return static_cast<int32_t>(value);
+  if ((of == kAlu32 || of == kJmp32 || is_narrow_store) && std::in_range<uint32_t>(value))
+    return static_cast<int32_t>(value);
+  return narrow<int32_t>(value);
+}
+
 BpfInsn Line::basic(const MachineInsn& insn) const {
   int32_t base = insn.object == kNoObject ? 0 : function_.objects[insn.object].offset;
   bool is_memory = class_of(insn.code) >= kLdx && class_of(insn.code) <= kStx;
@@ -202,8 +221,8 @@ BpfInsn Line::basic(const MachineInsn& insn) const {
   if (insn.object != kNoObject && is_memory) (class_of(insn.code) == kLdx ? src : dst) = kFramePointer;
   CHECK(dst <= kFramePointer && src <= kFramePointer);
   BpfInsn out{.code = insn.code, .registers = static_cast<uint8_t>(dst | src << 4)};
-  out.offset = static_cast<int16_t>(insn.offset + (is_memory ? base : 0));
-  out.imm = static_cast<int32_t>(insn.imm + (is_memory ? 0 : base));
+  out.offset = narrow<int16_t>(int64_t{insn.offset} + (is_memory ? base : 0));
+  out.imm = low_immediate(insn.code, insn.imm + (is_memory ? 0 : base));
   return out;
 }
 
@@ -211,7 +230,7 @@ void Line::write_jump(uint32_t index, std::vector<BpfInsn>& out) const {
   BpfInsn jump = basic(insns_[index]);
   int64_t hop = distance(index);
   if (!is_long_[index]) {
-    jump.offset = static_cast<int16_t>(hop);
+    jump.offset = narrow<int16_t>(hop);
     return out.push_back(jump);
   }
   if (jump.code != kJaCode) {
@@ -222,7 +241,7 @@ void Line::write_jump(uint32_t index, std::vector<BpfInsn>& out) const {
     if (inverse == 0) out.push_back({.code = kJaCode, .offset = 1});
   }
   CHECK(target_.v4);
-  out.push_back({.code = kLongJaCode, .imm = static_cast<int32_t>(hop)});
+  out.push_back({.code = kLongJaCode, .imm = narrow<int32_t>(hop)});
 }
 
 void Line::write(uint32_t index, std::vector<BpfInsn>& out) const {

@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+
+#include "bpf/encode.h"
+#include "bpf/encoding.h"
+
+namespace espy::bpf {
+namespace {
+
+// The code of a function that is `insn` and an exit, with one stack object at `object_offset`.
+std::vector<program::BpfInsn> code_of(const MachineInsn& insn, int32_t object_offset = 0) {
+  const ir::Function source;
+  CodedFunction function{ir::FunctionId{0}, &source, {}};
+  function.machine.blocks.push_back({{insn, {.code = kJmp | kExit}}});
+  function.machine.objects.push_back({.offset = object_offset});
+  program::BpfProgram out;
+  encode({function}, {}, out);
+  return out.code;
+}
+
+constexpr uint8_t kLoad = kLdx | kModeMem | kDouble;
+
+TEST(Encode, TakesOffsetsOfSixteenBits) {
+  EXPECT_EQ(code_of({.code = kLoad, .dst = 1, .src = 2, .offset = 32767})[0].offset, 32767);
+  EXPECT_EQ(code_of({.code = kLoad, .dst = 1, .src = 2, .offset = -32768})[0].offset, -32768);
+  EXPECT_EQ(code_of({.code = kLoad, .dst = 1, .offset = 8, .object = 0}, -24)[0].offset, -16);
+}
+
+TEST(EncodeDeathTest, RefusesLongerOffsets) {
+  EXPECT_DEATH(code_of({.code = kLoad, .dst = 1, .src = 2, .offset = 32768}), "internal error in .*encode.cc");
+  EXPECT_DEATH(code_of({.code = kLoad, .dst = 1, .src = 2, .offset = -32769}), "internal error in .*encode.cc");
+  EXPECT_DEATH(code_of({.code = kLoad, .dst = 1, .offset = -32768, .object = 0}, -8), "internal error in .*encode.cc");
+}
+
+TEST(Encode, TakesImmediatesOfThirtyTwoBits) {
+  EXPECT_EQ(code_of({.code = kAlu64 | kMov | kImm, .dst = 1, .imm = INT32_MIN})[0].imm, INT32_MIN);
+  EXPECT_EQ(code_of({.code = kAlu32 | kMov | kImm, .dst = 1, .imm = 0xffffffff})[0].imm, -1);
+  EXPECT_EQ(code_of({.code = kSt | kModeMem | kWord, .dst = 1, .imm = 0x80000000})[0].imm, INT32_MIN);
+  const auto constant = code_of({.code = kLdImm64, .dst = 1, .imm = 0x1234567890});
+  EXPECT_EQ(constant[0].imm, 0x34567890);
+  EXPECT_EQ(constant[1].imm, 0x12);
+}
+
+TEST(EncodeDeathTest, RefusesLongerImmediates) {
+  EXPECT_DEATH(code_of({.code = kAlu64 | kMov | kImm, .dst = 1, .imm = 0x80000000}), "internal error in .*encode.cc");
+  EXPECT_DEATH(code_of({.code = kAlu32 | kMov | kImm, .dst = 1, .imm = int64_t{1} << 32}),
+               "internal error in .*encode.cc");
+  EXPECT_DEATH(code_of({.code = kSt | kModeMem | kDouble, .dst = 1, .imm = 0x80000000}),
+               "internal error in .*encode.cc");
+}
+
+}  // namespace
+}  // namespace espy::bpf
