@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/regex.h"
 #include "base/strings.h"
@@ -169,10 +170,7 @@ constexpr OptionRow kRows[] = {
     {0, "follow", "", "with -p or -c: trace this process and those it starts, and end when all have ended",
      set_flag<&Options::follow>},
     {'o', "output", "FILE", "write the output to this file", set_text<&Options::output_file>},
-    {'f', "format", "FORMAT",
-     "text (default); json; trace: spans for chrome://tracing and Perfetto; folded or flame: maps keyed by stacks, as "
-     "lines or as a flame graph (SVG)",
-     set_format},
+    {'f', "format", "FORMAT", "", set_format},  // its text: output::sinks_doc()
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering},
     {'v', "verbose", "", "show at the end how often each probe fired, and what it missed; with -l: its arguments",
      set_flag<&Options::verbose>},
@@ -226,7 +224,7 @@ constexpr OptionRow kTraceRows[] = {
 };
 
 std::vector<OptionRow> rows_of(Mode mode) {
-  std::vector<OptionRow> rows(std::begin(kRows), std::end(kRows));
+  std::vector<OptionRow> rows(option_rows().begin(), option_rows().end());
   if (mode == Mode::kTrace) rows.insert(rows.begin(), std::begin(kTraceRows), std::end(kTraceRows));
   return rows;
 }
@@ -376,7 +374,15 @@ Status check_combination(const Options& options) {
 
 }  // namespace
 
-std::span<const OptionRow> option_rows() { return kRows; }
+std::span<const OptionRow> option_rows() {
+  static const std::string format_doc = output::sinks_doc();
+  static const auto rows = [] {
+    auto all = std::to_array(kRows);
+    std::ranges::find(all, 'f', &OptionRow::short_name)->doc = format_doc;
+    return all;
+  }();
+  return rows;
+}
 std::span<const OptionRow> trace_option_rows() { return kTraceRows; }
 
 Result<Options> parse_options(std::span<char* const> arguments) {
@@ -417,7 +423,7 @@ std::string help_text() {
       "       espy info NAME...\n"
       "       espy trace [options] TARGET...\n\n"
       "options:\n";
-  out += option_lines(kRows);
+  out += option_lines(option_rows());
   out += "\noptions of espy trace, besides:\n" + option_lines(kTraceRows);
   out +=
       "\nexamples:\n"

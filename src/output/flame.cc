@@ -13,7 +13,7 @@
 
 #include "output/collapse_stacks.h"
 #include "output/flame_page.h"
-#include "output/sinks.h"
+#include "output/sink.h"
 #include "output/text_fallback_sink.h"
 
 namespace espy::output {
@@ -204,10 +204,13 @@ class FlameSink final : public TextFallbackSink {
   std::map<std::string, std::vector<FoldedStack>> maps_;
 };
 
-}  // namespace
-
-std::unique_ptr<Sink> make_flame_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<FlameSink>(out, std::move(style), quiet);
 }
+
+}  // namespace
+
+extern constexpr SinkRow kFlameSink = {
+    .name = "flame", .doc = "maps keyed by stacks, as a flame graph (SVG)", .create = make_sink, .shows_inlined = true};
 
 }  // namespace espy::output

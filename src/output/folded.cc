@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "output/collapse_stacks.h"
-#include "output/sinks.h"
+#include "output/sink.h"
 #include "output/text_fallback_sink.h"
 
 namespace espy::output {
@@ -44,10 +44,13 @@ class FoldedSink final : public TextFallbackSink {
   TextStyle style_;
 };
 
-}  // namespace
-
-std::unique_ptr<Sink> make_folded_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<FoldedSink>(out, std::move(style), quiet);
 }
+
+}  // namespace
+
+extern constexpr SinkRow kFoldedSink = {
+    .name = "folded", .doc = "maps keyed by stacks, a line for each stack", .create = make_sink, .shows_inlined = true};
 
 }  // namespace espy::output

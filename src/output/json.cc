@@ -9,7 +9,7 @@
 
 #include "output/divide.h"
 #include "output/histogram.h"
-#include "output/sinks.h"
+#include "output/sink.h"
 #include "program/layout.h"
 
 namespace espy::output {
@@ -307,10 +307,12 @@ class JsonSink final : public Sink {
   TextStyle style_;
 };
 
-}  // namespace
-
-std::unique_ptr<Sink> make_json_sink(Writer& out, TextStyle style, bool) {
+std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool) {
   return std::make_unique<JsonSink>(out, std::move(style));
 }
+
+}  // namespace
+
+extern constexpr SinkRow kJsonSink = {.name = "json", .doc = "one JSON object a line", .create = make_sink};
 
 }  // namespace espy::output

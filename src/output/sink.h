@@ -96,13 +96,16 @@ class Sink {
   virtual void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) = 0;
 };
 
+// An output format. Each is defined in a file of its own, output/NAME.cc, and listed in sinks.cc.
 struct SinkRow {
-  std::string_view name;  // "text"
-  std::string_view doc;
+  std::string_view name;  // of -f: "text"
+  std::string_view doc;   // for --help and the manual: a few words
+  // `out` must outlive the sink. `quiet`: does not show how many probes were attached.
   std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, bool quiet);
-  bool shows_inlined = false;  // in user stacks, where the script does not say
+  bool shows_inlined = false;  // the default of show_debug_info: user stacks show inlined functions
 };
-const std::vector<SinkRow>& sinks();
-const SinkRow* find_sink(std::string_view name);
+const std::vector<SinkRow>& sinks();              // the first is the default
+const SinkRow* find_sink(std::string_view name);  // null if there is none
+std::string sinks_doc();                          // "text (default): DOC; json: DOC; ..."
 
 }  // namespace espy::output

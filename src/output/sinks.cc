@@ -1,15 +1,20 @@
-#include "output/sinks.h"
+// The output formats, a line each: the row that the format's file defines. The first one is the default.
+#include <fmt/format.h>
+
+#include "output/sink.h"
 
 namespace espy::output {
 
+#define FOR_EACH_SINK(row) row(kTextSink) row(kJsonSink) row(kTraceSink) row(kFoldedSink) row(kFlameSink)
+
+#define DECLARE_ROW(row) extern const SinkRow row;
+FOR_EACH_SINK(DECLARE_ROW)
+#undef DECLARE_ROW
+
 const std::vector<SinkRow>& sinks() {
-  static const std::vector<SinkRow> rows = {
-      {"text", "for people, and for pipes that expect bpftrace's text", make_text_sink},
-      {"json", "one object a line", make_json_sink},
-      {"trace", "spans in the Trace Event Format, for chrome://tracing and Perfetto", make_trace_sink},
-      {"folded", "maps keyed by stacks, a line a stack: main;work;leaf 12", make_folded_sink, true},
-      {"flame", "the same as a flame graph: one SVG file to open in a browser", make_flame_sink, true},
-  };
+#define LIST_ROW(row) row,
+  static const std::vector<SinkRow> rows = {FOR_EACH_SINK(LIST_ROW)};
+#undef LIST_ROW
   return rows;
 }
 
@@ -17,6 +22,13 @@ const SinkRow* find_sink(std::string_view name) {
   for (const SinkRow& row : sinks())
     if (row.name == name) return &row;
   return nullptr;
+}
+
+std::string sinks_doc() {
+  std::string out;
+  for (const SinkRow& row : sinks())
+    out += fmt::format("{}{}{}: {}", out.empty() ? "" : "; ", row.name, out.empty() ? " (default)" : "", row.doc);
+  return out;
 }
 
 }  // namespace espy::output

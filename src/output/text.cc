@@ -6,7 +6,7 @@
 
 #include "output/divide.h"
 #include "output/histogram.h"
-#include "output/sinks.h"
+#include "output/sink.h"
 #include "output/span_text.h"
 
 namespace espy::output {
@@ -128,10 +128,13 @@ class TextSink final : public Sink {
   bool is_quiet_;
 };
 
-}  // namespace
-
-std::unique_ptr<Sink> make_text_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<TextSink>(out, std::move(style), quiet);
 }
+
+}  // namespace
+
+extern constexpr SinkRow kTextSink = {
+    .name = "text", .doc = "lines for people, as bpftrace prints them", .create = make_sink};
 
 }  // namespace espy::output

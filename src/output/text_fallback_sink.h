@@ -6,14 +6,14 @@
 #include <memory>
 #include <vector>
 
-#include "output/sinks.h"
+#include "output/sink.h"
 
 namespace espy::output {
 
 class TextFallbackSink : public Sink {
  public:
   TextFallbackSink(const TextStyle& style, bool quiet)
-      : aside_(STDERR_FILENO, Buffering::kNone), text_(make_text_sink(aside_, style, quiet)) {}
+      : fallback_out_(STDERR_FILENO, Buffering::kNone), text_(find_sink("text")->create(fallback_out_, style, quiet)) {}
 
   void attached(uint64_t probe_count) override { text_->attached(probe_count); }
   void text(std::string_view kind, std::string_view text) override { text_->text(kind, text); }
@@ -40,7 +40,7 @@ class TextFallbackSink : public Sink {
   }
 
  private:
-  Writer aside_;
+  Writer fallback_out_;
   std::unique_ptr<Sink> text_;
 };
 

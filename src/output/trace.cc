@@ -12,7 +12,7 @@
 #include <set>
 
 #include "output/json.h"
-#include "output/sinks.h"
+#include "output/sink.h"
 #include "output/text_fallback_sink.h"
 
 namespace espy::output {
@@ -96,10 +96,13 @@ class TraceSink final : public TextFallbackSink {
   std::set<uint32_t> processes_;                                  // that have a name
 };
 
-}  // namespace
-
-std::unique_ptr<Sink> make_trace_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<TraceSink>(out, std::move(style), quiet);
 }
+
+}  // namespace
+
+extern constexpr SinkRow kTraceSink = {
+    .name = "trace", .doc = "spans for chrome://tracing and Perfetto", .create = make_sink};
 
 }  // namespace espy::output
