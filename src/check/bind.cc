@@ -274,7 +274,7 @@ class Binder {
     const std::string share = std::string(provider.name) + '\0' + bound.share;
     const ProbeId id = checked_.probes.add(std::move(bound.probe));
     // What two attach points of an action name fires for each: so a unit has no place twice.
-    const size_t round = has_several_points_ ? seen_[{share, place_of(checked_.probes[id])}]++ : 0;
+    const size_t round = has_several_points_ ? seen_[{share, location_of(checked_.probes[id])}]++ : 0;
     for (Group& group : groups)
       if (group.share == share && group.round == round) return group.probes.push_back(id);
     groups.push_back({share, round, {id}});
@@ -347,7 +347,7 @@ class Binder {
   // Of the action at hand:
   std::vector<Unmatched> unmatched_;
   bool has_several_points_ = false;
-  std::map<std::pair<std::string, decltype(place_of(program::Probe()))>, size_t> seen_;  // how often, by share
+  std::map<std::pair<std::string, decltype(location_of(program::Probe()))>, size_t> seen_;  // how often, by share
   std::optional<Regex> filter_;
   bool has_skipped_ = false;
   bool has_work_ = false;  // more than begin and end

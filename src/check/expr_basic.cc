@@ -182,7 +182,7 @@ TypeId Analyzer::type_question(ExprId id, const Typeinfo& node, const std::strin
   if (!found) return {};
   if (name == "base_type") {
     const Kind kind = type_of(found).kind;
-    return string_constant(id, program::is_fired_name(kind) ? "string" : std::string(types::kind_word(kind)));
+    return string_constant(id, program::is_probe_name(kind) ? "string" : std::string(types::kind_word(kind)));
   }
   if (name == "full_type") return string_constant(id, types::to_string(types(), found));
   if (name == "btf_id") {

@@ -177,7 +177,7 @@ void Analyzer::output_argument(const MapState* map, ExprId argument, const std::
 // `probe` and its like are numbers that are shown as names; what reads text is given the name itself.
 void Analyzer::name_as_text(ExprId argument) {
   const Kind kind = type_of(type(argument)).kind;
-  if (!program::is_fired_name(kind) || !ast().get<Name>(argument)) return;
+  if (!program::is_probe_name(kind) || !ast().get<Name>(argument)) return;
   size_t longest = 0;
   const auto measure = [&](program::ProbeId id) {
     longest = std::max(longest, program::probe_name_text(kind, checked_.probes[id]).size());

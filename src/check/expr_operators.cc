@@ -213,10 +213,10 @@ TypeId Analyzer::comparison(ExprId, const Binary& node, TypeId left, TypeId righ
   if ((is_number_like(a) && (b_scalar || a == b)) || (is_number_like(b) && a_scalar)) return types().bool_type();
   if (a == Kind::kString && b == Kind::kString) return types().bool_type();
   if (is_equality &&
-      ((program::is_fired_name(a) && text(node.right)) || (program::is_fired_name(b) && text(node.left))))
+      ((program::is_probe_name(a) && text(node.right)) || (program::is_probe_name(b) && text(node.left))))
     return types().bool_type();
   if (is_equality && a == b) {
-    if (a == Kind::kBuffer || program::is_fired_name(a)) return types().bool_type();
+    if (a == Kind::kBuffer || program::is_probe_name(a)) return types().bool_type();
     const bool is_composite = a == Kind::kTuple || a == Kind::kRecord || a == Kind::kArray || a == Kind::kInet ||
                               a == Kind::kMac || a == Kind::kKernelStack || a == Kind::kUserStack;
     if (is_composite && (left == right || unify(types(), left, right))) return types().bool_type();

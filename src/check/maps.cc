@@ -72,7 +72,7 @@ void Analyzer::use_key(MapState& map, const std::vector<ExprId>& indices, Span a
 // Where `func` or its like is a key, text known at compile time stands for what has that name. If it came first, the
 // part is what fired from here on, and the next round says whether all other text is known as well.
 bool Analyzer::add_key_part(Slot& part, TypeId given, const Constant& known, bool literal) {
-  const auto is_fired = [&](TypeId id) { return program::is_fired_name(type_of(id).kind); };
+  const auto is_fired = [&](TypeId id) { return program::is_probe_name(type_of(id).kind); };
   if (is_fired(part.type) && std::holds_alternative<std::string>(known)) return true;
   if (is_fired(given) && type_of(part.type).kind == Kind::kString) part = {};
   return part.add(types(), given, known, literal);
@@ -86,7 +86,7 @@ void Analyzer::refuse_unknown_names(const MapState& map, ExprId target) {
   for (size_t i = 0; i < std::min(parts.size(), map.key.size()); ++i) {
     const Kind kind = type_of(map.key[i].type).kind;
     const auto name = text(parts[i]);
-    if (!name || !program::is_fired_name(kind)) continue;
+    if (!name || !program::is_probe_name(kind)) continue;
     if (program::first_named(kind, *name, checked_.probes) < checked_.probes.size()) continue;
     std::vector<std::string> names;
     for (const ProbeId id : checked_.probes.ids()) names.push_back(program::probe_name_text(kind, checked_.probes[id]));

@@ -46,7 +46,7 @@ std::vector<BlockId> reverse_post_order(const Function& function) {
       stack.pop_back();
       continue;
     }
-    // Targets from last to first, so that the first (the likely, "true" one) comes right behind its block in the end.
+    // Visits targets in reverse, so that the first target, the likely one, follows its block in the final order.
     BlockId to = targets[targets.size() - 1 - top.next_target++].block;
     if (is_seen[to.index]) continue;
     is_seen[to.index] = true;
@@ -63,8 +63,8 @@ Dominators::Dominators(const Function& function)
   number_tree();
 }
 
-// Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm": meet the predecessors in the tree so far until nothing
-// changes. One round, and one to see so, suffices for what a structured language gives.
+// Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm": intersects the predecessors in the current tree until
+// it is stable. Structured control flow needs one round, and a second one to detect stability.
 void Dominators::find_parents(const Function& function) {
   parent_.resize(function.blocks.size());
   if (order_.empty()) return;
@@ -103,7 +103,7 @@ void Dominators::number_tree() {
   for (BlockId block : order_)
     if (parent(block).valid()) children_[next[parent(block).index]++] = block;
 
-  // Subtree sizes from the leaves up; a parent comes before its children in order_.
+  // Subtree sizes, bottom-up: a parent precedes its children in order_.
   std::vector<uint32_t> size(count, 1);
   for (size_t i = order_.size(); i-- > 1;) size[parent(order_[i]).index] += size[order_[i].index];
   first_.assign(count, 0);
@@ -137,7 +137,7 @@ std::vector<std::vector<BlockId>> dominance_frontiers(const Function& function, 
       if (!dominators.is_reachable(from)) continue;
       for (BlockId at = from; at.valid() && at != dominators.parent(join); at = dominators.parent(at)) {
         std::vector<BlockId>& frontier = frontiers[at.index];
-        if (!frontier.empty() && frontier.back() == join) break;  // the rest of this path has it, too
+        if (!frontier.empty() && frontier.back() == join) break;  // so do the blocks above on this path
         frontier.push_back(join);
       }
     }
@@ -180,8 +180,8 @@ void replace_all_uses(Function& function, std::vector<ValueId>& replacement) {
       for_each_use(function.values[id], [&](ValueId& used) { used = resolve(replacement, used); });
 }
 
-// Value by value: from each block that uses it but does not make it, walk up until the block that does. Every step adds
-// one entry to the answer, so the work is as large as the answer.
+// Value by value: from each block with a use, walks the predecessors up to the definition. Every step adds one entry to
+// the result, so the time is linear in the size of the result.
 Liveness liveness(const Function& function, bool (*is_tracked)(const Instruction&)) {
   size_t block_count = function.blocks.size();
   Liveness live{std::vector<std::vector<ValueId>>(block_count), std::vector<std::vector<ValueId>>(block_count)};

@@ -1,6 +1,6 @@
-// Facts about a function that passes and the back end compute when they need them: edges, orders, dominators, uses,
-// liveness. All are snapshots: a change of the function's blocks or values makes them stale. All take time linear in
-// the function, or in their own size.
+// Analyses of a function, computed on demand by passes and the back end: edges, block orders, dominators, uses,
+// liveness. Each is a snapshot, invalidated by any change to blocks or values, and takes time linear in the function or
+// in the size of its result.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline Instruction& terminator(Function& function, BlockId block) {
   return function.values[function.blocks[block].instructions.back()];
 }
 
-// Calls `visit(ValueId&)` for each value that the instruction uses: operands, then target arguments.
+// Calls `visit(ValueId&)` for each use in the instruction: operands, then target arguments.
 template <class InstructionType, class Visit>
 void for_each_use(InstructionType& instruction, Visit visit) {
   for (auto& operand : instruction.operands) visit(operand);
@@ -26,13 +26,13 @@ void for_each_use(InstructionType& instruction, Visit visit) {
     for (auto& argument : target.arguments) visit(argument);
 }
 
-// What the instruction does to memory, its helper or kfunc taken into account: a pure helper's call is pure.
+// Returns the effect of the instruction. The effect of a call is that of its helper or kfunc.
 Effect effect_of(const Instruction& instruction);
 
-// The same computation on the same operands (and of the same kind of load), spans aside.
+// Returns true if both instructions compute the same value from the same operands. Ignores spans.
 bool is_same_operation(const Instruction& a, const Instruction& b);
 
-// Edges into each block. A branch whose targets are one block counts twice.
+// The edges into each block. A branch with two equal targets counts twice.
 class Predecessors {
  public:
   explicit Predecessors(const Function& function);
@@ -45,7 +45,7 @@ class Predecessors {
   std::vector<BlockId> blocks_;
 };
 
-// Blocks that can be reached, each after all of its predecessors except those of back edges; the entry first.
+// Returns the reachable blocks in reverse post order: each after its predecessors, back edges aside.
 std::vector<BlockId> reverse_post_order(const Function& function);
 
 class Dominators {
@@ -54,12 +54,12 @@ class Dominators {
   const std::vector<BlockId>& order() const { return order_; }  // reverse post order
   bool is_reachable(BlockId block) const { return number_[block.index] != kUnreachable; }
   BlockId parent(BlockId block) const { return parent_[block.index]; }  // immediate dominator; none for the entry
-  bool dominates(BlockId a, BlockId b) const;                           // true for a == b; false if unreachable
-  // Children in the tree, in reverse post order.
+  bool dominates(BlockId a, BlockId b) const;                           // true if a == b; false for unreachable blocks
+  // Returns the children in the dominator tree, in reverse post order.
   std::span<const BlockId> children(BlockId block) const {
     return {children_.data() + child_starts_[block.index], child_starts_[block.index + 1] - child_starts_[block.index]};
   }
-  // The reachable blocks, each after its parent and right before its subtree.
+  // Returns the reachable blocks in preorder of the dominator tree.
   std::vector<BlockId> preorder() const;
 
  private:
@@ -68,35 +68,37 @@ class Dominators {
   void number_tree();
 
   std::vector<BlockId> order_;
-  std::vector<uint32_t> number_;  // place in order_
+  std::vector<uint32_t> number_;  // position in order_
   std::vector<BlockId> parent_;
   std::vector<uint32_t> child_starts_;
   std::vector<BlockId> children_;
   std::vector<uint32_t> first_, last_;  // preorder numbers of a block and of the last one in its subtree
 };
 
-// Blocks where joins of definitions in a block may need parameters.
+// Dominance frontiers: the blocks in which definitions of a block may need a block parameter.
 std::vector<std::vector<BlockId>> dominance_frontiers(const Function& function, const Dominators& dominators);
 
-// How often each value is used, as an operand or a target argument, in the blocks.
+// Returns the number of uses of each value, operands and target arguments alike.
 std::vector<uint32_t> use_counts(const Function& function);
 
-// The block that each value stands in, its parameters included; none for values in no block.
+// Returns the block that defines each value, block parameters included; invalid for values in no block.
 std::vector<BlockId> defining_blocks(const Function& function);
 
-// Uses `replacement[v]` where `v` was used, wherever that is valid; chains are followed, and shortened on the way.
+// Replaces uses of each `v` for which `replacement[v]` is valid. Follows chains and compresses them.
 void replace_all_uses(Function& function, std::vector<ValueId>& replacement);
-// The end of `value`'s chain.
+// Returns the end of the replacement chain of `value`.
 ValueId resolve(std::vector<ValueId>& replacement, ValueId value);
 
-// Which values are alive where blocks meet. Target arguments are used by the jumping block's end; parameters are born
-// at their block's start and so in no `in` of it. `is_tracked` may leave out what the back end makes anew at each use.
+// Live values at block boundaries. Target arguments are uses at the end of the jumping block; block parameters are
+// defined at the start of their block and are not live into it. `is_tracked` excludes values, such as those that the
+// back end rematerializes at each use.
 struct Liveness {
   std::vector<std::vector<ValueId>> in, out;  // by block; ascending by value
 };
 Liveness liveness(const Function& function, bool (*is_tracked)(const Instruction&) = nullptr);
 
-// Drops blocks that are not marked and gives the others new ids, in order. Nothing that stays may jump to what goes.
+// Removes the unmarked blocks and renumbers the others, in order. Requires that no marked block jumps to an unmarked
+// one.
 void keep_blocks(Function& function, const std::vector<bool>& keep);
 
 }  // namespace espy::ir

@@ -1,4 +1,4 @@
-// Writes a function of IR, an instruction at a time, at the end of a current block.
+// Builds a function of IR by appending instructions to a current block.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ class Builder {
   explicit Builder(Function& function) : function_(function) {}
 
   Function& function() { return function_; }
-  // Later instructions carry this span.
+  // Sets the span of the instructions that follow.
   void at(source::Span span) { span_ = span; }
   source::Span span() const { return span_; }
 
@@ -22,11 +22,11 @@ class Builder {
   ValueId add_block_parameter(BlockId block);
   void enter(BlockId block) { block_ = block; }
   BlockId block() const { return block_; }
-  // True once the current block has its end: what follows would be unreachable and must go into a new block.
+  // Returns true if the current block has a terminator; further instructions then need a new block.
   bool is_terminated() const;
 
   SlotId add_slot(uint32_t size_bytes, uint32_t align_bytes, std::string name = {});
-  SlotId add_variable(std::string name);  // 8 bytes, promoted to a value by opt
+  SlotId add_variable(std::string name);  // 8 bytes; mem2reg turns it into values
 
   ValueId constant(int64_t value);
   ValueId binary(Op op, ValueId a, ValueId b);
@@ -57,8 +57,8 @@ class Builder {
   }
   void may_goto(BlockId go_on, BlockId spent);
   void ret(ValueId value);
-  // for (index = 0; index < times; ++index), `times` at least 1, with a bound that the verifier counts. The body leaves
-  // the loop by a jump to `done`, and what follows comes there.
+  // Builds for (index = 0; index < times; ++index), with a bound that the verifier can count. Requires times >= 1.
+  // `body` may leave the loop by a jump to `done`, which is the current block afterwards.
   void count_up(int64_t times, const std::function<void(ValueId index, BlockId done)>& body);
   void ret(int64_t value) { ret(constant(value)); }
 

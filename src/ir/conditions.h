@@ -1,4 +1,4 @@
-// The algebra of conditions.
+// Negation, mirroring and evaluation of branch conditions.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 namespace espy::ir {
 
 Condition as_condition(Op comparison);  // eq to sle
-// The condition that holds when `condition` does not; nothing for `test`.
+// Returns the negation; nullopt for `test`.
 std::optional<Condition> negation(Condition condition);
-// The condition with its operands exchanged.
+// Returns the equivalent condition with exchanged operands.
 Condition mirrored(Condition condition);
 
 }  // namespace espy::ir

@@ -1,9 +1,9 @@
 // The IR: functions of basic blocks in SSA form, one step above BPF. docs/ir.md specifies it.
 //
-// In: built by `lower` (ir/builder.h) or read from text (ir/text.h). Out: rewritten by `opt`, turned into instructions
-// by `bpf`. A value is 64 bits in a register: a scalar, or a pointer that the kernel's verifier will follow. Anything
-// larger lives in memory: a stack slot, per-CPU scratch (a map value), a map's value, an event. Blocks take parameters;
-// a jump gives them their values; there are no phi nodes.
+// `lower` builds it (ir/builder.h), `opt` transforms it, `bpf` selects instructions from it; ir/text.h prints and reads
+// it. A value is 64 bits wide: a scalar, or a pointer that the kernel's verifier tracks. Larger objects are in memory:
+// stack slots, per-CPU scratch (a map value), map values, records. Blocks have parameters, to which jumps pass
+// arguments; there are no phi nodes.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ enum class Effect : uint8_t { pure, read, write, end };
 
 struct OpInfo {
   std::string_view name;
-  int operands;  // -1: as many as there are
+  int operands;  // -1: variable
   bool has_result;
   Effect effect;
 };
@@ -62,13 +62,13 @@ struct Target {
   std::vector<ValueId> arguments;  // as many as the block's parameters
 };
 
-// One operation and, where it makes one, its value: instruction and value share the id.
+// One operation and its result, if it has one. Instruction and value share the id.
 struct Instruction {
   Op op = Op::k_konst;
   uint8_t width = 8;         // load, store, atomic: bytes
   bool is_signed = false;    // load
   bool is_pure = false;      // kfunc
-  bool is_nullable = false;  // documents that the result may be a null pointer
+  bool is_nullable = false;  // the result may be a null pointer
   Condition condition = Condition::eq;
   Helper helper = Helper{0};
   int64_t imm = 0;
@@ -82,30 +82,30 @@ struct Instruction {
 
 struct Block {
   std::string name;                   // for printing; may be empty
-  std::vector<ValueId> parameters;    // values whose op is k_param with no meaning of imm
-  std::vector<ValueId> instructions;  // the last is an `end`
+  std::vector<ValueId> parameters;    // values with op k_param, whose imm is unused
+  std::vector<ValueId> instructions;  // the last has effect `end`
 };
 
 struct Slot {  // an object on the BPF stack
   uint32_t size_bytes = 8;
   uint32_t align_bytes = 8;
   std::string name;
-  bool is_variable = false;  // a script variable: loaded and stored whole, 8 bytes; opt turns it into values
+  bool is_variable = false;  // a script variable of 8 bytes, loaded and stored as a whole; mem2reg turns it into values
 };
 
-// blocks[0] is the entry and has no parameters. Block parameters are instructions with op `param`, listed in their
-// block's `parameters` only.
+// blocks[0] is the entry and has no parameters. Block parameters are instructions with op `param` that are listed only
+// in `parameters` of their block.
 struct Function {
   std::string name;
-  uint32_t parameter_count = 0;  // of a subprogram or callback; a program's main function reads `context` instead
+  uint32_t parameter_count = 0;  // of a subprogram or callback; a main function uses `context`
   bool is_callback = false;      // called by the kernel (for_each_map_elem, loop): needs func_info
-  uint32_t memory_bytes = 0;     // not 0: a global function, whose only parameter points at so much memory, or is null
+  uint32_t memory_bytes = 0;     // not 0: a global function; its only parameter is null or points to this many bytes
   Table<ValueId, Instruction> values;
   Table<BlockId, Block> blocks;
   Table<SlotId, Slot> slots;
 };
 
-// One BPF program to be: its first function is the main one.
+// One BPF program. The first function is the main one.
 struct Unit {
   program::ProgramId program;
   std::vector<FunctionId> functions;

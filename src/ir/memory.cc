@@ -77,7 +77,7 @@ void Memory::find_escapes(const Instruction& instruction) {
   auto escape = [&](ValueId value) {
     if (locations_[value.index].is_slot()) is_private_[locations_[value.index].id] = false;
   };
-  size_t harmless = 0;  // operands from the left
+  size_t harmless = 0;  // number of leading operands that do not escape
   switch (instruction.op) {
     case Op::k_load:
     case Op::k_store:

@@ -1,5 +1,4 @@
-// Where addresses point and what writes there: the aliasing rule of docs/ir.md for passes that move or drop memory
-// accesses.
+// Alias analysis by the rules of docs/ir.md, for passes that move or remove memory accesses.
 #pragma once
 
 #include <vector>
@@ -8,23 +7,27 @@
 
 namespace espy::ir {
 
-enum class Base : uint8_t { kSlot, kMap, kOther };  // a stack object; the only element of a map; some pointer
+enum class Base : uint8_t {
+  kSlot,
+  kMap,
+  kOther
+};  // a stack object; the only element of an array map; any other pointer
 
 struct Location {
   Base base = Base::kOther;
   uint32_t id = 0;       // of the slot, the map, or the pointer's value
-  int64_t offset = 0;    // bytes behind the base
-  bool is_exact = true;  // false: somewhere in the object
+  int64_t offset = 0;    // from the base, in bytes
+  bool is_exact = true;  // false: unknown offset in the object
   bool is_slot() const { return base == Base::kSlot; }
   bool has_same_base(const Location& other) const { return base == other.base && id == other.id; }
 };
 
-// Places of all values of a function, and which stack objects are private: those whose address is only used to access
-// them, and as an argument of calls, so that no other pointer can lead to them.
+// The locations of all values of a function, and the private stack objects: those whose address is only used for
+// accesses and call arguments, so that no other pointer refers to them.
 class Memory {
  public:
   explicit Memory(const Function& function);
-  // Of an access through `address` with this immediate offset.
+  // Returns the location of an access through `address` with an immediate offset.
   Location at(ValueId address, int64_t offset = 0) const {
     Location location = locations_[address.index];
     location.offset += offset;
@@ -33,11 +36,11 @@ class Memory {
   bool is_private(SlotId slot) const { return is_private_[slot.index]; }
   bool is_private(const Location& location) const { return location.is_slot() && is_private_[location.id]; }
 
-  // Calls `visit(Location, size_bytes)` for what the instruction may write through its operands; size 0: unknown.
-  // Gives whether it may also write to what no operand leads to: anything that is not private.
+  // Calls `visit(Location, size_bytes)` for each location that the instruction may write through an operand; size 0 is
+  // unknown. Returns true if it may also write any other memory that is not private.
   template <class Visit>
   bool for_each_write(const Instruction& instruction, Visit visit) const;
-  // The same for what it may read; gives whether it may read anything that is not private.
+  // The same for reads.
   template <class Visit>
   bool for_each_read(const Instruction& instruction, Visit visit) const;
 
@@ -50,12 +53,12 @@ class Memory {
 };
 
 bool is_atomic(Op op);
-// Loads, stores and atomic operations: `width` bytes, `imm` behind their first operand.
+// Returns true for loads, stores and atomic operations, which access `width` bytes at their first operand + imm.
 bool accesses_memory(Op op);
 bool is_call(Op op);
-// False for helpers that take pointers only to read.
+// Returns false for helpers that only read through their pointer arguments.
 bool writes_arguments(const Instruction& call);
-// False for helpers that do not touch map values, kernel memory and the like, apart from their arguments.
+// Returns false for helpers that access no memory but that of their arguments.
 bool writes_elsewhere(const Instruction& call);
 
 template <class Visit>

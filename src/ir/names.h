@@ -1,4 +1,4 @@
-// Names of the tables' rows, both ways: for the printer, the reader and messages.
+// Conversion between names and the rows of ops.def and helpers.def, for the printer, the reader and messages.
 #pragma once
 
 #include <optional>

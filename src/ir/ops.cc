@@ -1,4 +1,4 @@
-// The tables of ops.def and helpers.def as data.
+// The rows of ops.def and helpers.def as arrays.
 #include <array>
 
 #include "ir/ir.h"
@@ -7,7 +7,7 @@
 namespace espy::ir {
 namespace {
 
-// The words of ops.def.
+// The keywords of ops.def.
 // NOLINTBEGIN(readability-identifier-naming)
 constexpr int V = -1;
 constexpr Effect pure = Effect::pure, read = Effect::read, write = Effect::write, end = Effect::end;
@@ -28,7 +28,7 @@ constexpr HelperInfo kHelpers[] = {
 
 constexpr std::string_view kConditions[] = {"eq", "ne", "ult", "ule", "ugt", "uge", "slt", "sle", "sgt", "sge", "test"};
 
-// Helper numbers are the kernel's, so sparse: from number to row + 1.
+// Maps the kernel's helper numbers, which are sparse, to row + 1.
 constexpr size_t kHelperNumbers = 256;
 constexpr auto kHelperRows = [] {
   std::array<uint8_t, kHelperNumbers> rows{};

@@ -1,4 +1,4 @@
-// IR to text; docs/ir.md has the grammar.
+// The printer; docs/ir.md has the grammar.
 #include <fmt/format.h>
 
 #include <iterator>

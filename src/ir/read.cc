@@ -1,9 +1,9 @@
-// Text to IR; docs/ir.md has the grammar.
+// The reader; docs/ir.md has the grammar.
 //
-// A line is a thing: a unit, a function's head, a slot, a block's head, an instruction. Ids keep their numbers. Since
-// uses may come before definitions in the text (loops, order of blocks), values are made, as unused constants, when
-// their number is first seen, and filled in at their definition. Instructions without a result have no number in the
-// text; they get ids behind all others, when the function is complete.
+// Each line is one entity: a unit, a function header, a slot, a block header, an instruction. Ids keep their numbers.
+// Since uses may precede definitions in the text (loops, block order), a value is created as an unused constant when
+// its number first appears and filled in at its definition. Instructions without a result have no number in the text;
+// they receive ids after all others when the function is complete.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kMaxId = 1'000'000;
 
-// One line of text, eaten from the left. After a failure everything else fails, too.
+// A cursor over one line. After a failure, all further operations fail.
 class Line {
  public:
   explicit Line(std::string_view text) : rest_(text) { skip_blanks(); }
@@ -41,7 +41,7 @@ class Line {
     std::string_view word = rest_.substr(0, size);
     rest_.remove_prefix(size);
     if (word.empty()) fail_with("expected a word");
-    return word;  // blanks stay: `load.8` is told from `load .8`
+    return word;  // does not skip blanks: `load.8` differs from `load .8`
   }
   int64_t number() {
     bool is_negative = rest_.starts_with('-');
@@ -63,7 +63,7 @@ class Line {
     if (value < 0 || value > kMaxId) fail_with(fmt::format("expected `{}` and a number", letter));
     return IdType{failed() ? 0 : static_cast<uint32_t>(value)};
   }
-  bool accept_letter(char letter) {  // also right before a digit
+  bool accept_letter(char letter) {  // a digit may follow
     if (!rest_.starts_with(letter)) return false;
     rest_.remove_prefix(1);
     return true;
@@ -89,7 +89,7 @@ class Line {
   std::string error_;
 };
 
-// The opposite of `escape`.
+// The inverse of `escape`.
 std::string Line::quoted() {
   std::string out;
   expect("\"");
@@ -138,7 +138,7 @@ class Reader {
   void values_until(Line& line, std::vector<ValueId>& out, std::string_view close);
   Target target(Line& line);
 
-  // An instruction in its block: with a number, or still without.
+  // An instruction in its block, with or without a number.
   struct Entry {
     ValueId id;
     Instruction unnumbered;
@@ -377,7 +377,7 @@ void Reader::values_until(Line& line, std::vector<ValueId>& out, std::string_vie
 
 void Reader::finish_function(Line& line) {
   for (size_t i = 0; i < is_defined_.size(); ++i) {
-    // A number that was never seen, but skipped, is an unused constant in no block; the verifier finds used ones.
+    // A number that the text skips is an unused constant in no block; the verifier rejects uses of it.
     if (!is_defined_[i]) function_.values[ValueId{static_cast<uint32_t>(i)}] = {};
   }
   for (BlockId block : function_.blocks.ids()) {

@@ -14,8 +14,8 @@ constexpr size_t kMaxBytes = 512;
 
 using Slots = std::vector<bool>;
 
-// What one block does with the slots: those that it loads from, or gives to calls, before it has written what is read;
-// those that it writes wholly; and those that it reads or writes at all.
+// The accesses of one block to slots: those read (by loads or calls) before the block has written the bytes, those
+// overwritten completely, and those accessed at all.
 struct Summary {
   Slots loads, gives, overwrites, touches;
 };
@@ -48,7 +48,7 @@ Summary summarize(const Function& function, const Memory& memory, const Block& b
   return out;
 }
 
-// By block: which slots may have been touched before it.
+// By block: the slots that may have been accessed before it.
 std::vector<Slots> touched_before(const Function& function, const std::vector<BlockId>& order,
                                   const std::vector<Summary>& summaries) {
   std::vector<Slots> touched(function.blocks.size(), Slots(function.slots.size()));
@@ -67,7 +67,7 @@ std::vector<Slots> touched_before(const Function& function, const std::vector<Bl
   return touched;
 }
 
-// By block: which slots may be read from its start on, before they are written wholly.
+// By block: the slots that may be read at or after its start before they are overwritten completely.
 std::vector<Slots> wanted(const Function& function, const std::vector<BlockId>& order,
                           const std::vector<Summary>& summaries, Slots Summary::*reads) {
   std::vector<Slots> out;
@@ -95,8 +95,8 @@ SlotLiveness::SlotLiveness(const Function& function) {
   std::vector<Summary> summaries;
   for (const Block& block : function.blocks) summaries.push_back(summarize(function, memory, block));
   live_ = wanted(function, order, summaries, &Summary::loads);
-  // A call may read what it is given, so that what it only fills looks wanted from the function's start on; but there
-  // is nothing in it yet.
+  // A call may read its arguments, so a slot that a call only fills seems live from the function's entry on; it is not
+  // live before its first access.
   const std::vector<Slots> given = wanted(function, order, summaries, &Summary::gives);
   const std::vector<Slots> touched = touched_before(function, order, summaries);
   for (BlockId block : function.blocks.ids()) {

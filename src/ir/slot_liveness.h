@@ -1,4 +1,4 @@
-// Where what lies in stack objects is still wanted.
+// Liveness of stack objects.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace espy::ir {
 class SlotLiveness {
  public:
   explicit SlotLiveness(const Function& function);
-  // Something may read, from the start of the block on, what was written before it.
+  // Returns true if the content of the slot at the start of the block may be read later.
   bool is_live_at(BlockId block, SlotId slot) const { return live_[block.index][slot.index]; }
 
  private:

@@ -1,4 +1,4 @@
-// The IR as text, both ways, and its rules. docs/ir.md has the grammar; what `print` prints, `read` accepts.
+// Printer, reader and verifier of the IR. docs/ir.md has the grammar; `read` accepts the output of `print`.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace espy::ir {
 std::string print(const Function& function, const Module& module);
 std::string print(const Module& module);
 
-// The error names the line.
+// Parses a module. The error message names the line.
 Result<Module> read(std::string_view text);
 
-// What every pass may rely on: each use is dominated by its definition, operand counts, one end per block, target
-// arguments match parameters, slots and widths in range. Returns a sentence naming the function and value, or "" if all
-// is well.
+// Verifies the invariants that every pass relies on and preserves: definitions dominate uses, operand counts, one
+// terminator per block, target arguments match parameters, slots and widths are in range. Returns a message that names
+// the function and the value, or "" if the module is valid.
 std::string verify(const Module& module);
 
 }  // namespace espy::ir

@@ -1,4 +1,5 @@
-// The rules of docs/ir.md, checked in its order. The first breach ends the check: later rules rely on earlier ones.
+// Checks the rules of docs/ir.md in their order and stops at the first violation, since later rules rely on earlier
+// ones.
 #include <fmt/format.h>
 
 #include "ir/analysis.h"
@@ -26,7 +27,7 @@ class Verifier {
   bool check_use(ValueId used, BlockId block, size_t place);
   bool define(ValueId id, BlockId block, size_t place);
 
-  // Notes what is wrong; false, so that checks can return it.
+  // Records the message. Returns false.
   bool wrong(std::string_view what) {
     message_ = fmt::format("function f{}", function_id_.index);
     if (function_ && !function_->name.empty()) message_ += fmt::format(" ({})", function_->name);
@@ -47,7 +48,7 @@ class Verifier {
   ValueId value_;
   std::string message_;
   std::vector<BlockId> defined_;  // by value
-  std::vector<size_t> place_;     // in its block; parameters have 0, instructions from 1 on
+  std::vector<size_t> position_;  // in its block: 0 for parameters, from 1 on for instructions
 };
 
 std::string Verifier::run() {
@@ -84,7 +85,7 @@ bool Verifier::check_function() {
   if (function_->blocks.empty()) return wrong("it has no blocks");
   if (!function_->blocks[BlockId{0}].parameters.empty()) return wrong("the entry block has parameters");
   defined_.assign(function_->values.size(), {});
-  place_.assign(function_->values.size(), 0);
+  position_.assign(function_->values.size(), 0);
   for (BlockId block : function_->blocks.ids())
     if (!check_block(block)) return false;
   return check_uses();
@@ -106,7 +107,7 @@ bool Verifier::define(ValueId id, BlockId block, size_t place) {
   if (!function_->values.contains(id)) return wrong("there is no such value");
   if (defined_[id.index].valid()) return wrong("it stands in two places");
   defined_[id.index] = block;
-  place_[id.index] = place;
+  position_[id.index] = place;
   return true;
 }
 
@@ -223,14 +224,15 @@ bool Verifier::check_uses() {
   return true;
 }
 
-// What can be said without dominators: the value exists, is a value, and comes first in its own block.
+// Checks uses as far as possible without dominators: the value exists, has a result, and precedes uses in its own
+// block.
 bool Verifier::check_use(ValueId used, BlockId block, size_t place) {
   if (!function_->values.contains(used)) return wrong("it uses a value that does not exist");
   BlockId defined = defined_[used.index];
   if (!defined.valid()) return wrong(fmt::format("it uses v{}, which stands in no block", used.index));
   if (!info(function_->values[used].op).has_result)
     return wrong(fmt::format("it uses v{}, which has no result", used.index));
-  if (defined == block && place_[used.index] >= place)
+  if (defined == block && position_[used.index] >= place)
     return wrong(fmt::format("it uses v{} before its definition", used.index));
   return true;
 }

@@ -175,7 +175,7 @@ Operand UnitLowering::binary(ExprId expr, const syntax::Binary& node) {
   }
   for (const auto& [name, fired] : {std::pair{node.left, node.right}, std::pair{node.right, node.left}}) {
     const Kind kind = types()[type(fired)].kind;
-    const auto known = program::is_fired_name(kind) ? text(name) : std::nullopt;
+    const auto known = program::is_probe_name(kind) ? text(name) : std::nullopt;
     if (!known) continue;
     const Operand index = value(fired);
     const ValueId same =

@@ -252,7 +252,7 @@ ValueId UnitLowering::write_bytes(ExprId expr, ValueId destination, uint32_t cap
 void UnitLowering::store_member(ValueId zeroed, uint32_t offset_bytes, ExprId expr, TypeId to) {
   const ValueId address = offset(zeroed, offset_bytes);
   const Kind kind = types()[to].kind;
-  const auto known = program::is_fired_name(kind) ? text(expr) : std::nullopt;
+  const auto known = program::is_probe_name(kind) ? text(expr) : std::nullopt;
   if (known) {
     ir().store(8, address, ir().constant(program::first_named(kind, *known, module_.program.probes)));
   } else if (kind == Kind::kString && offset_bytes % 8 == 0 && type(expr) == to && writes_bytes(expr)) {

@@ -31,7 +31,7 @@ int64_t distance_at(const Unit& entry, const Unit& exit, size_t i) {
 bool are_boundaries_of_same_calls(const ModuleContext& module_context, const Unit& entry, const Unit& exit) {
   if (entry.context.session_attach_type != exit.context.session_attach_type) return false;
   if (entry.probes.size() != exit.probes.size()) return false;
-  const auto place = [&](ProbeId id) { return place_of(module_context.program.probes[id]); };
+  const auto place = [&](ProbeId id) { return location_of(module_context.program.probes[id]); };
   for (size_t i = 0; i < entry.probes.size(); ++i) {
     if (place(entry.probes[i]) != place(exit.probes[i])) return false;
     if (distance_at(entry, exit, i) != distance_at(entry, exit, 0)) return false;

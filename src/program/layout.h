@@ -1,6 +1,5 @@
-// How values that have parts lie in memory, in maps and in events alike: the one agreement between `lower`, which
-// writes them, and `output`, which reads them. All words are native-endian; a per-CPU value starts as zeros on every
-// CPU.
+// The layout of composite values in maps and records, which `lower` writes and `output` reads. All words are
+// native-endian. Per-CPU values are initially zero on every CPU.
 //
 //   count      u64
 //   sum        i64 or u64
@@ -11,9 +10,9 @@
 //   tseries    TseriesSlot slots[intervals]; the slot of an epoch is epoch % intervals
 //   string     `capacity` bytes, NUL-padded
 //   buffer     u32 length, bytes
-//   stack      kernel: i64 reference; user: i64 reference, u32 pid, u32 frames. A reference is a negative errno, or an
-//              id in the shape's STACK_TRACE map, above whose 32 bits the number of frames is, where the script wants
-//              it; or, where `frames` is not 0, a key in the map of the shape's unwound stacks
+//   stack      kernel: i64 reference; user: i64 reference, u32 pid, u32 frames. A reference is a negative errno; or
+//              an id in the STACK_TRACE map of the shape, with the number of frames in its high 32 bits if the script
+//              uses it; or, if `frames` is not 0, a key in the map of unwound stacks of the shape
 //   usym       u64 address, u32 pid, u32 0
 //   inet       u32 family (AF_INET, AF_INET6), 16 bytes
 //   mac        6 bytes
@@ -40,7 +39,7 @@ constexpr uint32_t hist_bucket(int64_t value, uint8_t bits) {
   return 1 + ((shift + 1) << bits) + static_cast<uint32_t>((n >> shift) - (uint64_t{1} << bits));
 }
 
-// The smallest value of bucket `index` >= 1.
+// Returns the smallest value of a bucket. Requires index >= 1.
 constexpr uint64_t hist_bucket_start(uint32_t index, uint8_t bits) {
   const uint32_t i = index - 1;
   if (i < (uint32_t{1} << bits)) return i;

@@ -1,5 +1,5 @@
-// Program as text: what --dump=program shows. A line a thing, in the order of the tables, so that two programs can be
-// compared by a diff.
+// Prints a program for --dump=program: one entity per line, in the order of the tables, so that diff can compare two
+// programs.
 #include <fmt/format.h>
 
 #include "program/program.h"

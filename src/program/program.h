@@ -1,8 +1,7 @@
-// Program: what the compiler hands to the kernel's side and the display's side. Plain data, printable, immutable once
-// made.
+// Program: the result of compilation. Plain data, printable, immutable once complete.
 //
-// In: written by `lower` (maps, events, attach points) and `bpf` (code). Out: `load` creates the maps and loads the
-// code, `probes` attach it, `runtime` and `output` read what it emits. Nobody behind here sees a tree or the IR.
+// `lower` writes maps, events and probes, `bpf` the code. `load` creates the maps and loads the code, `probes` attach
+// it, `runtime` and `output` decode its records. These stages see neither the syntax tree nor the IR.
 #pragma once
 
 #include <cstdint>
@@ -37,20 +36,20 @@ enum class MapKind : uint8_t {
 
 // A map to create. Sizes in bytes.
 struct BpfMap {
-  std::string name;  // at most 15 bytes are passed on
+  std::string name;  // the kernel receives the first 15 bytes
   MapKind kind = MapKind::kArray;
   uint32_t key_size = 4;
   uint32_t value_size = 8;
   uint32_t max_entries = 1;
-  bool is_mmapable = false;      // kArray only; user space sees the values without a system call
-  uint32_t first_bytes = 0;      // of an mmapable value: what is mapped at first; 0: all
-  bool is_read_only = false;     // for programs; frozen once `initial` is in
+  bool is_mmapable = false;      // kArray only; user space reads values through a mapping
+  uint32_t first_bytes = 0;      // of an mmapable value: the part that is mapped initially; 0: all
+  bool is_read_only = false;     // for programs; frozen after `initial` is written
   bool is_preallocated = false;  // hashes
   std::string initial = {};      // kArray with one entry: first bytes of its value
 };
 
-// Where a script's map lives. A scalar is in the `globals` array: a 64-bit word that is 1 once it was assigned, then
-// the value at +8. Per-CPU scalars repeat that every `stride_bytes`, CPU by CPU.
+// The storage of a script's map. A scalar is in the `globals` array: a 64-bit word that is 1 after the first
+// assignment, then the value at +8. Per-CPU scalars repeat this every `stride_bytes`.
 enum class Storage : uint8_t { kGlobal, kGlobalPerCpu, kHash, kPercpuHash };
 
 struct ScriptMap {
@@ -59,39 +58,39 @@ struct ScriptMap {
   types::TypeId value;
   Storage storage = Storage::kGlobal;
   MapId map;                  // the hash; unset for scalars
-  uint32_t offset_bytes = 0;  // scalars: of the "assigned" word in `globals`
+  uint32_t offset_bytes = 0;  // scalars: offset of the "assigned" word in `globals`
   uint32_t stride_bytes = 0;  // kGlobalPerCpu
   source::Span span;          // first use, for messages
 };
 
 // ---- Events -----------------------------------------------------------------------------------------------------
 
-// One value in a record. Strings and buffers whose length is only known at run time are in the tail: the fixed part
-// then has a uint32 offset (from the record's start) and a uint32 length in bytes at `offset_bytes`.
+// One value in a record. Strings and buffers of a length known only at run time are in the tail: `offset_bytes` then
+// holds a uint32 offset from the start of the record and a uint32 length in bytes.
 struct EventField {
   types::TypeId type;
   uint32_t offset_bytes = 0;
   bool is_in_tail = false;
 };
 
-// What a record means. `builtin` is the row whose `handle` is called with it. Where it is empty, the helper that
-// literals[0] names failed at `span` and returned the only field.
+// The meaning of a record. `builtin` is the row whose `handle` receives it. If empty, the helper named by literals[0]
+// has failed at `span`, and the only field is its result.
 struct EventSchema {
   std::string builtin;                // "printf"; empty: a helper failed (-k)
   std::vector<std::string> literals;  // format strings and other constants of the call
   std::vector<int64_t> numbers;       // constant numbers of the call: top, div, ...
   std::vector<EventField> fields;
-  uint32_t size_bytes = 0;  // of the fixed part, header included
-  ScriptMapId map;          // print(@m), clear(@m)
+  uint32_t size_bytes = 0;  // of the fixed part, with the header
+  ScriptMapId map;          // argument of print(@m), clear(@m)
   source::Span span;
-  ProgramId program;  // that emits it
+  ProgramId program;  // the program that emits it
 };
 
-// Every record starts so. See program/ring.h.
+// The header of every record (program/ring.h).
 struct RecordHeader {
   uint32_t event_plus_one;  // 0: reserved, not yet complete. Written last.
-  uint32_t size_bytes;      // of the whole record, header included; a multiple of 8
-  uint64_t sequence;        // one count over all CPUs: the order in which records were reserved
+  uint32_t size_bytes;      // of the whole record, with the header; a multiple of 8
+  uint64_t sequence;        // position in the order of reservation over all CPUs
 };
 static_assert(sizeof(RecordHeader) == 16);
 
@@ -117,7 +116,7 @@ struct BpfInsn {  // struct bpf_insn
   bool operator==(const BpfInsn&) const = default;
 };
 
-// An instruction whose imm needs a file descriptor: known only once the map is made.
+// An instruction whose imm receives the file descriptor of a map when the map is created.
 struct MapReference {
   uint32_t insn = 0;
   MapId map;
@@ -133,17 +132,17 @@ struct FunctionInfo {
   std::string name;
   uint32_t parameter_count = 1;
   bool is_callback = false;
-  uint32_t memory_bytes = 0;  // not 0: a global function; its parameter points at so many
+  uint32_t memory_bytes = 0;  // not 0: a global function; its parameter points to this many bytes
 };
 
 struct BpfProgram {
-  std::string name;  // at most 15 bytes are passed on
+  std::string name;  // the kernel receives the first 15 bytes
   ProgramKind kind = ProgramKind::kRawTracepoint;
   bool is_sleepable = false;
   uint32_t expected_attach_type = 0;   // BPF_TRACE_UPROBE_MULTI and the like; 0 for none
   uint32_t attach_btf_id = 0;          // kTracingRawTracepoint, kFentry, kFexit, kIter
-  std::string attach_btf_module = {};  // whose ids those are; "" for vmlinux
-  uint32_t attach_program = 0;         // not 0: they are those of the BPF program with this id
+  std::string attach_btf_module = {};  // the module that attach_btf_id refers to; "" for vmlinux
+  uint32_t attach_program = 0;         // not 0: attach_btf_id refers to the BPF program with this id
   std::vector<BpfInsn> code;
   std::vector<MapReference> map_references;
   std::vector<LineInfo> lines;          // ascending by insn
@@ -152,54 +151,54 @@ struct BpfProgram {
 
 // ---- Probes -----------------------------------------------------------------------------------------------------
 
-// One attach point, wildcards resolved. Which fields mean something is the provider's business (probes/NAME.cc).
+// One attach point, wildcards resolved. The provider (probes/NAME.cc) defines which fields are used.
 struct Probe {
   std::string provider;            // "tracepoint": the row's name
-  std::string name;                // in full, as `probe` shows it: "tracepoint:syscalls:sys_enter_openat"
-  std::string function;            // as `func` shows it
+  std::string name;                // the value of `probe`: "tracepoint:syscalls:sys_enter_openat"
+  std::string function;            // the value of `func`
   std::string target;              // binary, category, module
   uint64_t address = 0;            // file offset or kernel address
-  uint64_t offset = 0;             // behind the function's start
+  uint64_t offset = 0;             // from the function's start
   uint64_t number = 0;             // tracepoint id, period, nanoseconds, syscall number
   uint64_t reference_counter = 0;  // file offset of a USDT semaphore
-  bool is_optional = false;        // one of a wildcard's: where the kernel does not let it attach, it is left out
+  bool is_optional = false;        // one match of a wildcard: skipped if the kernel refuses to attach it
   ProgramId program;
   source::Span span;
 };
 
-// Where a probe is, whichever edge of a call it is for.
-inline auto place_of(const Probe& probe) {
+// Returns the location of a probe, equal for entry and return of the same function.
+inline auto location_of(const Probe& probe) {
   return std::make_tuple(probe.target, probe.function, probe.address, probe.offset, probe.number,
                          probe.reference_counter);
 }
 
 // ---- Losses -----------------------------------------------------------------------------------------------------
 
-// Why something that the script asked for did not happen, or not wholly.
+// Reasons for missing or incomplete data.
 enum class LossKind : uint8_t {
-  kMissed,  // the probe fired, its action did not run
-  kRecord,  // no room in the ring
-  kUpdate,  // no room in a map
-  kStack,   // no room among the stacks
-  kGuess,   // a user stack that went on by frame pointers, for want of an unwind table
-  kString,  // longer than max_strlen
-  kRead,    // memory that is not there: zeros instead
-  kLoop,    // more turns than the kernel allows
+  kMissed,  // the probe fired, but its action did not run
+  kRecord,  // the ring was full
+  kUpdate,  // a map was full
+  kStack,   // the stack map was full
+  kGuess,   // a user stack continued by frame pointers, since code has no unwind table
+  kString,  // a string was truncated at max_strlen
+  kRead,    // a read of memory failed and yielded zeros
+  kLoop,    // a loop exceeded the kernel's limit of iterations
   kCount
 };
 
-// A word in `globals` that programs add to.
+// A counter in `globals`, incremented by programs.
 struct LossCounter {
   LossKind kind = LossKind::kMissed;
   ProgramId program;
-  std::string what;  // "@x is full ...; updates lost": shown as "WHAT: N", N summed over programs, where it is not 0
+  std::string what;  // "@x is full ...; updates lost"; reported as "WHAT: N", summed over programs, if N is not 0
   uint32_t offset_bytes = 0;
 };
 
-// How often each probe fired, counted where somebody asked: a u64 for each probe, CPU by CPU.
+// Hit counters, if requested: a u64 per probe and CPU.
 struct HitCounters {
   uint32_t offset_bytes = 0;  // in `globals`
-  uint32_t stride_bytes = 0;  // from one CPU to the next, a power of two; 0: not counted
+  uint32_t stride_bytes = 0;  // from one CPU to the next, a power of two; 0: no counters
 };
 
 struct Program {
@@ -211,39 +210,39 @@ struct Program {
 
   MapId globals;                  // scalars, counters, flags; mmapable, one value
   MapId rodata;                   // constants
-  MapId ring;                     // program/ring.h; invalid if nothing is emitted
+  MapId ring;                     // program/ring.h; invalid if the program emits no records
   uint32_t ring_bytes = 0;        // data bytes per CPU, a power of two
-  uint32_t ring_slack_bytes = 0;  // behind them: the longest record of this program, rounded up
+  uint32_t ring_slack_bytes = 0;  // after the data: the longest record of this program, rounded up
   uint32_t cpu_count = 0;
-  std::string license = "GPL";              // told to the kernel
-  uint32_t verifier_log_bytes = 1'000'000;  // room for what the verifier says of a program it refuses
+  std::string license = "GPL";              // as passed to the kernel
+  uint32_t verifier_log_bytes = 1'000'000;  // size of the buffer for the verifier's log
 
-  // Runtime words in `globals`, offsets in bytes. User space writes the first, programs the others.
-  uint32_t exit_flag_offset = 0;  // u64: set by exit(); programs return at once when it is not 0
+  // Words in `globals`, as offsets in bytes.
+  uint32_t exit_flag_offset = 0;  // u64: set by exit() and by user space; if not 0, programs return at once
   uint32_t sequence_offset = 0;   // u64
   uint32_t start_offset = 0;      // u64: CLOCK_BOOTTIME when begin ran; written by user space
   std::vector<LossCounter> loss_counters;
   HitCounters hits;
 
-  // Formats of timestamps, which name theirs by its index here: a value may travel from an event into a map and back.
+  // Formats of timestamps. A timestamp holds an index into these, so that it can be stored in maps and records.
   std::vector<std::string> formats;
 
   // One STACK_TRACE map per shape of stack, by the stack's type.
   std::vector<std::pair<types::TypeId, MapId>> stacks;
-  // --follow: a u64 for each process that was started, by its u32 number: not 0 while it lives; and the programs that
-  // keep them, by the raw tracepoint that each is for. The map is invalid where nobody is followed.
+  // --follow: a hash from the u32 id of each started process to a u64 that is not 0 while it runs, and the programs
+  // that maintain it, by their raw tracepoints. The map is invalid without --follow.
   struct Following {
     MapId processes;
     std::vector<std::pair<std::string, ProgramId>> programs;
   } following;
-  // Where user stacks are unwound by tables (program/unwind.h); invalid where the script takes none, or cannot.
+  // Maps for unwinding user stacks by tables (program/unwind.h); invalid if not used.
   struct Unwinding {
     MapId files, cells;
     std::vector<std::pair<types::TypeId, MapId>> stacks;
   } unwinding;
 };
 
-// "program NAME kind=..." and so on, a line a thing: what --dump=program shows.
+// Returns the program as text, one entity per line: the output of --dump=program.
 std::string print(const Program& program, const types::Types& types);
 
 }  // namespace espy::program

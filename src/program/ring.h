@@ -1,21 +1,21 @@
-// The event ring: how records go from programs to user space.
+// The ring buffer for records from programs to user space.
 //
-// The kernel's ring buffer costs 30 ns a record on one CPU and 600 under contention. Ours costs an atomic
-// compare-and-exchange and plain stores: it is an mmapable array with a value per CPU,
+// The kernel's ring buffer costs 30 ns per record on one CPU and 600 ns under contention. This one costs an atomic
+// compare-and-exchange and plain stores. It is an mmapable array with one value per CPU:
 //
-//   byte 0      head   u64, bytes ever reserved on this CPU; moved by programs with atomic_cmpxchg
-//   byte 64     tail   u64, bytes ever consumed; moved by user space
-//   byte 128    lost   u64, records that found no room; atomic_add
+//   byte 0      head   u64, total bytes reserved on this CPU; advanced by programs with atomic_cmpxchg
+//   byte 64     tail   u64, total bytes consumed; advanced by user space
+//   byte 128    lost   u64, records dropped since the ring was full; atomic_add
 //   byte 4096   data   ring_bytes (a power of two), then kSlackBytes so that a record never wraps
 //
-// A program reserves: reads head and tail; if head + size - tail > ring_bytes, adds one to `lost` and gives up; else
-// exchanges head for head + size. An interrupt may come between, and reserve for itself: the exchange then fails, and
-// is tried anew up to four times. The record lies at data + (head & (ring_bytes - 1)). The program fills it, and writes
-// `event_plus_one` last with release order. The consumer takes records while `event_plus_one` is not 0, zeroes what it
-// took, and moves tail: so a reserved record always reads 0 until it is complete. Nobody is woken: the consumer polls,
-// each millisecond while there is work, backing off to 10 ms.
+// To reserve, a program reads head and tail. If head + size - tail > ring_bytes, it increments `lost` and drops the
+// record; else it exchanges head for head + size. The exchange fails if an interrupt reserves in between, and is
+// retried up to four times. The record is at data + (head & (ring_bytes - 1)). The program fills it and stores
+// `event_plus_one` last, with release order. The consumer takes records while `event_plus_one` is not 0, zeroes them
+// and advances tail; so a reserved record reads as 0 until it is complete. There is no wake-up: the consumer polls
+// every millisecond while records arrive, backing off to 10 ms.
 //
-// Between CPUs, records are merged by `sequence`, which every record takes from one counter after its reservation.
+// Records of several CPUs are merged by `sequence`, which each record takes from one counter after its reservation.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ constexpr uint32_t kRingDataOffset = 4096;
 constexpr uint32_t kMaxRecordBytes = 64 * 1024;  // a longer record is a compile-time error
 constexpr uint32_t kSlackBytes = kMaxRecordBytes;
 
-// A ring is mapped as far as this at first, and wholly when records come that far: most scripts print little, and a
-// mapped page is a resident page.
+// The initially mapped part of a ring; the rest is mapped when records reach it. Most scripts print little, and mapped
+// pages are resident.
 constexpr uint32_t kRingFirstBytes = kRingDataOffset + 256 * 1024;
 
 constexpr uint32_t ring_value_size(uint32_t ring_bytes) { return kRingDataOffset + ring_bytes + kSlackBytes; }

@@ -1,12 +1,12 @@
-// User stacks unwound by tables: the agreement between the BPF program that walks (builtins/unwind.cc) and user space,
-// which fills the tables (runtime/unwind_tables.cc). All words are native-endian.
+// Tables for unwinding user stacks in BPF: the interface between the programs that unwind (builtins/unwind.cc) and user
+// space, which fills the tables (runtime/unwind_tables.cc). All words are native-endian.
 //
-// `files` (a hash) tells of a file, by inode number and size, where its table lies in `cells`, one value of 64-bit
-// cells that user space has mapped. Cell 0 is not 0 once the programs may begin. A table is, first, a cell for each
-// page of code (2^kUnwindPageShift bytes of the file): the cells of its first and its last row. Then the rows: the rule
-// (symbols/unwind.h: FrameRule) in the low half, in the high half the file offset from which it holds.
+// `files` (a hash) maps a file, identified by inode number and size, to its table in `cells`, one mmapable value of
+// 64-bit cells. Cell 0 is not 0 once the tables are ready. A table begins with a cell for each page of code
+// (2^kUnwindPageShift bytes of the file), which holds the cells of its first and last row. The rows follow: the rule
+// (symbols/unwind.h: FrameRule) in the low half, the file offset from which it holds in the high half.
 //
-// `stacks` (a hash) holds the stacks found: by a hash of the addresses their number and themselves, innermost first.
+// `stacks` (a hash) holds the stacks: from a hash of the addresses to their number and the addresses, innermost first.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ namespace espy::program {
 
 constexpr uint32_t kUnwindPageShift = 8;
 
-// Not by device: a file on overlayfs or btrfs has one for stat(2) and another for the kernel; nor by the high half of
-// the inode number, where overlayfs may mark the layer. Two files that agree in the rest would share a table.
+// Excludes the device number, which differs between stat(2) and the kernel on overlayfs and btrfs, and the high half of
+// the inode number, in which overlayfs may encode the layer. Two files that agree in the rest share a table.
 struct UnwindFileKey {
   uint64_t size_bytes = 0;
   uint64_t inode = 0;  // the low 32 bits
   auto operator<=>(const UnwindFileKey&) const = default;
 };
-// The code that the kernel maps into each process, which is in no file.
+// The vDSO, which is not in a file.
 constexpr UnwindFileKey kUnwindVdso = {UINT64_MAX, 0};
 
 struct UnwindFile {
-  uint32_t has_table = 0;  // else its code is known to have none: frame pointers are followed
+  uint32_t has_table = 0;  // 0: the code has no table and is unwound by frame pointers
   uint32_t first_cell = 0;
   uint32_t first_page = 0;
   uint32_t page_count = 0;
