@@ -1,42 +1,44 @@
 // Register allocation.
 //
-// The problem. BPF has ten registers. Calls, and a tracer's programs are full of calls, take arguments in r1-r5, answer
-// in r0 and leave nothing in r1-r5; what must survive a call is in r6-r9 or on a stack of 512 bytes. And there is a
-// reader that compilers for other machines do not have: the kernel's verifier, which follows every value through
-// registers and stack slots. It knows a spilled pointer again only if all 8 bytes were stored at an aligned place, and
-// it relates two copies of a null-checked pointer only if they are copies, not the same computation done twice.
+// The problem. BPF has ten registers. Calls, which are frequent in tracing programs, take arguments in r1-r5, return in
+// r0 and clobber r1-r5; a value that survives a call is in r6-r9 or on a stack of 512 bytes. And the code has a reader
+// that other targets do not have: the kernel's verifier, which tracks every value through registers and stack slots. It
+// recognizes a spilled pointer only if all 8 bytes are stored at an aligned address, and it relates two null-checked
+// pointers only if one is a copy of the other, not if the same computation is done twice.
 //
-// The trick is to make calls ordinary. Selection has written `r1 = v7` before a call and `v9 = r0` behind it, in plain
-// instructions on machine registers; a call "writes" r0-r5. So machine registers have live ranges, as virtual ones do,
-// and a virtual register may have any machine register whose range its own does not overlap. One that lives across a
-// call overlaps r0-r5 there, hence gets r6-r9 and no rule says so. Arguments need no parallel move: they are set one
-// after the other, and since r1 is taken from its copy to the call, a value still to become r2 cannot be in it.
+// The approach treats calls as ordinary instructions. Selection emits `r1 = v7` before a call and `v9 = r0` after it,
+// as copies on machine registers; a call writes r0-r5. So machine registers have live ranges like virtual ones, and a
+// virtual register can be assigned any machine register whose range does not overlap its own. One that is live across a
+// call overlaps r0-r5 there and so gets one of r6-r9 without a special rule. Arguments need no parallel move: they are
+// set one after the other, and since r1 is live from its copy to the call, a value that is yet to be copied to r2 is
+// not in r1.
 //
-// Ranges are lists of segments with holes (live.h), not from-to intervals: a value that dies in one arm of a branch
-// leaves its register to the other arm.
+// Ranges are lists of segments with holes (live_ranges.h), not intervals: a value that dies in one arm of a branch
+// frees its register in the other arm.
 //
 // The steps:
-//   1. coalesce.cc merges registers that a copy connects and that are never both alive. That undoes most copies for
-//      two-operand instructions (d = a; d += b) and for block parameters.
-//   2. Registers are placed, those with most uses for their length first, loops counting tenfold a level. The first
-//      choice is a machine register that a copy connects it with (then the copy is gone); next r0-r5, which cost
-//      nothing; last r6-r9, which the JIT has to save.
-//   3. What finds no place is spilled (spill.cc): to the stack, or, if it was an address or constant made by one
-//      instruction, to nowhere: it is made again at each use. Uses go through registers that live for one instruction;
-//      these cannot be spilled and drive others out.
-//   4. If anything was spilled, steps 2 and 3 start over on the new code. Each round spills registers that are then
-//      gone for good and new ones cannot be spilled, so it ends; in practice after two or three rounds.
-//   5. Spill slots whose ranges do not overlap share their 8 bytes; see frame.cc.
+//   1. coalesce.cc merges registers that are connected by a copy and never live at the same time. This removes most
+//      copies for two-operand instructions (d = a; d += b) and for block parameters.
+//   2. Registers are assigned in order of their uses per length, uses in loops weighted tenfold per level. The first
+//      choice is a machine register that a copy connects it with, which removes the copy; then r0-r5, which are free;
+//      then r6-r9, which the JIT has to save.
+//   3. The others are spilled (spill.cc): to the stack, or, if one instruction computes them from nothing, they are
+//      rematerialized at each use. Uses go through registers that live for one instruction, which cannot be spilled and
+//      evict others.
+//   4. After a spill, steps 2 and 3 are repeated on the new code. Each round removes the spilled registers, and the new
+//      ones are unspillable, so this terminates; in practice after two or three rounds.
+//   5. Spill slots whose ranges do not overlap share their 8 bytes (stack_layout.cc).
 //
-// Why it always ends well: an instruction names two registers at most, besides r0 for a compare-exchange and r1-r5
-// before a call, so with everything spilled ten are plenty.
+// It always succeeds: an instruction has at most two explicit registers, besides r0 for a compare-exchange and r1-r5
+// before a call, so with everything spilled ten registers suffice.
 //
-// What it leaves out. A range is never split: a value used often in one loop and crossing a call elsewhere is in one
-// place all its life. Copies of a value that is changed by neither side could share a register while both live; they
-// do not. Both would matter for long functions with deep loops, which the verifier's own limits keep rare.
+// Limits. Ranges are not split: a value that is used in a loop and crosses a call elsewhere has one location
+// throughout. Copies of a value that neither side changes do not share a register while both are live. Both would
+// matter for long functions with deep loops, which the verifier's own limits keep rare.
 //
-// Read on: Chaitin et al., "Register allocation via coloring" (1981), for spilling everywhere and coalescing; Wimmer
-// and Moessenboeck, "Optimized interval splitting in a linear scan register allocator" (2005), for holes and hints.
+// Further reading: Chaitin et al., "Register allocation via coloring" (1981), for spilling everywhere and coalescing;
+// Wimmer and Moessenboeck, "Optimized interval splitting in a linear scan register allocator" (2005), for holes and
+// hints.
 #include "bpf/allocate.h"
 
 #include <algorithm>
@@ -48,7 +50,7 @@ namespace espy::bpf {
 namespace {
 
 constexpr Reg kAllocatable = 10;
-// First those that calls seldom want: r5 and r4 are rare arguments, r0 is every call's result, r1 and r2 its arguments.
+// In order of preference: first those that calls rarely use.
 constexpr Reg kPreference[kAllocatable] = {5, 4, 3, 0, 2, 1, 6, 7, 8, 9};
 constexpr double kUnspillableWeight = 1e30;
 
@@ -56,7 +58,7 @@ class Allocator {
  public:
   explicit Allocator(MachineFunction& function) : function_(function) {}
 
-  // True if every register has a place; else `spilled()` need one on the stack.
+  // Returns true if every register is assigned; else `spilled()` must be spilled.
   bool place_all();
   const std::vector<Reg>& spilled() const { return spilled_; }
   void rename();
@@ -73,7 +75,8 @@ class Allocator {
   bool is_free(Reg machine, const Range& range) const;
   void occupy(Reg machine, Reg owner);
   void release(Reg reg);
-  // Appends the owners of what overlaps with the range of `reg` in `machine`; false if one of them cannot leave.
+  // Appends the owners of segments of `machine` that overlap the range of `reg`. Returns false if one of them cannot be
+  // evicted.
   bool rivals(Reg machine, Reg reg, std::vector<Reg>& out) const;
   template <class Visit>
   void for_each_overlap(Reg machine, const Range& range, Visit visit) const;
@@ -81,9 +84,9 @@ class Allocator {
   MachineFunction& function_;
   std::vector<Range> ranges_;
   std::vector<double> weights_;
-  std::vector<std::vector<Reg>> hints_;  // machine registers by virtual one
+  std::vector<std::vector<Reg>> hints_;  // by virtual register: machine registers connected by copies
   std::vector<Reg> places_;
-  std::map<uint32_t, Occupant> taken_[kAllocatable];  // by start
+  std::map<uint32_t, Occupant> occupied_[kAllocatable];  // by start
   std::vector<Reg> spilled_;
 };
 
@@ -142,7 +145,7 @@ bool Allocator::place(Reg reg) {
   return std::any_of(std::begin(kPreference), std::end(kPreference), try_place);
 }
 
-// Takes the machine register whose owners weigh least together, if they weigh less than `reg`.
+// Evicts the owners of the machine register with the least total weight, if that is less than the weight of `reg`.
 bool Allocator::evict_for(Reg reg) {
   Reg best = kNoReg;
   double best_weight = weights_[reg];
@@ -168,7 +171,7 @@ bool Allocator::evict_for(Reg reg) {
 
 template <class Visit>
 void Allocator::for_each_overlap(Reg machine, const Range& range, Visit visit) const {
-  const std::map<uint32_t, Occupant>& taken = taken_[machine];
+  const std::map<uint32_t, Occupant>& taken = occupied_[machine];
   for (const Segment& segment : range) {
     auto it = taken.lower_bound(segment.start);
     if (it != taken.begin() && std::prev(it)->second.end > segment.start) --it;
@@ -194,11 +197,11 @@ bool Allocator::rivals(Reg machine, Reg reg, std::vector<Reg>& out) const {
 }
 
 void Allocator::occupy(Reg machine, Reg owner) {
-  for (const Segment& segment : ranges_[owner]) taken_[machine][segment.start] = {segment.end, owner};
+  for (const Segment& segment : ranges_[owner]) occupied_[machine][segment.start] = {segment.end, owner};
 }
 
 void Allocator::release(Reg reg) {
-  for (const Segment& segment : ranges_[reg]) taken_[places_[reg]].erase(segment.start);
+  for (const Segment& segment : ranges_[reg]) occupied_[places_[reg]].erase(segment.start);
   places_[reg] = kNoReg;
 }
 

@@ -1,19 +1,18 @@
-// Register allocation: virtual registers become r0-r9, or go to the stack.
+// Register allocation: assigns r0-r9 or stack slots to virtual registers.
 #pragma once
 
 #include "bpf/machine.h"
 
 namespace espy::bpf {
 
-// Afterwards no instruction names a virtual register, none copies a register to itself, and spill slots are among
-// `function.objects`.
+// Replaces all virtual registers and removes copies of a register to itself. Adds spill slots to `function.objects`.
 void allocate(MachineFunction& function);
 
-// Gives virtual registers that a copy connects one number where they are never both alive. allocate.cc tells why.
+// Merges virtual registers that are connected by a copy and never live at the same time (allocate.cc).
 void coalesce(MachineFunction& function);
 
-// Replaces `spilled` registers by stack objects or by making their values again. Registers made for single instructions
-// are marked unspillable.
+// Replaces `spilled` registers by stack objects or rematerialization. The new registers, each for a single instruction
+// or a run of instructions, are marked unspillable.
 void spill(MachineFunction& function, const std::vector<Reg>& spilled);
 
 }  // namespace espy::bpf

@@ -9,7 +9,7 @@ namespace {
 
 using namespace ir;
 
-// Compared with 0, these fail seldom: a map lookup that misses, a full ring.
+// Operations whose result is rarely 0: map lookups, ring reservations.
 bool may_be_null_pointer(const Instruction& instruction) {
   if (instruction.is_nullable) return true;
   if (instruction.op != Op::k_call) return false;
@@ -17,7 +17,7 @@ bool may_be_null_pointer(const Instruction& instruction) {
          instruction.helper == Helper::map_lookup_percpu_elem || instruction.helper == Helper::task_storage_get;
 }
 
-// Index of the branch's target that a null pointer takes; -1 if it is no such test.
+// Returns the index of the target for a null pointer; -1 if the branch is not a null check.
 int null_target(const Function& function, const Instruction& end) {
   if (end.op != Op::k_branch || !may_be_null_pointer(function.values[end.operands[0]])) return -1;
   const Instruction& b = function.values[end.operands[1]];
@@ -29,8 +29,8 @@ int null_target(const Function& function, const Instruction& end) {
 
 std::vector<BlockId> block_order(const Function& function) {
   std::vector<BlockId> order = reverse_post_order(function);
-  // A block is warm if the entry, or a warm block by other than a null test, leads to it. In reverse post order one
-  // round decides all but what only a back edge leads to, of which there is nothing.
+  // A block is warm if it is the entry, or a successor of a warm block other than by a failed null check. One round in
+  // reverse post order suffices, since no block is reachable by back edges alone.
   std::vector<bool> is_warm(function.blocks.size());
   is_warm[0] = true;
   for (BlockId block : order) {

@@ -1,4 +1,4 @@
-// Which block follows which.
+// The order of blocks in the code.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace espy::bpf {
 
-// The reachable blocks in the order to lay them out: reverse post order, so that a branch's true side comes right
-// behind it, but blocks that only a null pointer leads to come last.
+// Returns the reachable blocks in layout order: reverse post order, so that the true target follows its branch, with
+// blocks that are only reached through a null pointer last.
 std::vector<ir::BlockId> block_order(const ir::Function& function);
 
 }  // namespace espy::bpf

@@ -1,4 +1,4 @@
-// Copies d = s where d and s are never both alive: give them one register, and the copy is gone.
+// Copy coalescing: merges d and s of a copy d = s if they are never live at the same time.
 #include <algorithm>
 #include <numeric>
 
@@ -18,12 +18,12 @@ std::vector<Copy> copies_of(const MachineFunction& function) {
   for (const MachineBlock& block : function.blocks) {
     for (const MachineInsn& insn : block.insns) {
       if (!is_move(insn) || !is_virtual(insn.dst) || !is_virtual(insn.src)) continue;
-      // Kept as they are: made again where they are needed rather than spilled.
+      // Not merged, so that they stay rematerializable.
       if (function[insn.dst].is_rematerialised || function[insn.src].is_rematerialised) continue;
       copies.push_back({insn.dst, insn.src, block.loop_depth});
     }
   }
-  // Those that run most often first: a merge can make later ones impossible.
+  // The most frequently executed copies first: a merge can prevent later ones.
   std::stable_sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) { return a.depth > b.depth; });
   return copies;
 }

@@ -18,7 +18,7 @@ unsigned dst_of(const BpfInsn& insn) { return insn.registers & 0x0f; }
 unsigned src_of(const BpfInsn& insn) { return insn.registers >> 4; }
 bool has_register(const BpfInsn& insn) { return (insn.code & kReg) != 0; }
 
-// 32-bit operations see the registers as w0-w10.
+// 32-bit operations name the registers w0-w10.
 char prefix(uint8_t code) { return class_of(code) == kAlu32 || class_of(code) == kJmp32 ? 'w' : 'r'; }
 
 std::string invalid(const BpfInsn& insn) {
@@ -190,7 +190,7 @@ std::string jump(const BpfInsn& insn) {
                      insn.offset);
 }
 
-// `map` is the name of what the first imm stands for; if it is empty the imm itself is shown.
+// `map` is the name of the referenced map; if empty, the immediate is shown.
 std::string wide_constant(const BpfInsn& insn, const BpfInsn& second, std::string_view map) {
   std::string name = map.empty() ? fmt::format("{}", insn.imm) : std::string(map);
   unsigned dst = dst_of(insn);

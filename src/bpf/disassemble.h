@@ -1,4 +1,4 @@
-// BPF instructions as text, in the notation of the kernel verifier's log.
+// Disassembler, in the notation of the kernel verifier's log.
 #pragma once
 
 #include <functional>
@@ -8,13 +8,13 @@
 
 namespace espy::bpf {
 
-// One line an instruction; kLdImm64 is one line. `comment` is called where the source line changes and gives the text
-// to print above, or "".
+// Returns one line per instruction; kLdImm64 is one line. `comment` is called where the source line changes and returns
+// the text to print above, or "".
 using LineComment = std::function<std::string(source::Span)>;
 std::string disassemble(const program::BpfProgram& code, const program::Program& program,
                         const LineComment& comment = {});
 
-// One instruction at `index`, without its map's name.
+// Returns the instruction at `index`, without the name of its map.
 std::string disassemble_one(const std::vector<program::BpfInsn>& code, uint32_t index);
 
 }  // namespace espy::bpf

@@ -10,7 +10,7 @@
 namespace espy::bpf {
 namespace {
 
-// The unit's functions without those that nothing calls any more: the kernel wants to know of no others than it finds.
+// Returns the functions of the unit that are still called: the kernel rejects function info for unreachable code.
 std::vector<ir::FunctionId> called_functions(const ir::Module& module, const ir::Unit& unit) {
   std::vector<ir::FunctionId> called = {unit.functions.front()};
   for (size_t i = 0; i < called.size(); ++i) {
@@ -33,19 +33,19 @@ CodedFunction compile(const ir::Module& module, ir::FunctionId id, const Target&
   return out;
 }
 
-// The kernel counts the frames of a chain of calls together, each rounded up.
+// The kernel limits the sum of the frames of a call chain, each rounded up.
 class StackCheck {
  public:
   explicit StackCheck(const std::vector<CodedFunction>& functions) : functions_(functions), chains_(functions.size()) {}
 
-  // Bytes of the function's frame and the deepest chain of calls below it.
+  // Returns the bytes of the function's frame and of the deepest call chain below it.
   uint32_t chain_bytes(size_t index) {
     uint32_t& chain = chains_[index];
     if (chain != 0) return chain;
     constexpr uint32_t kRounding = 32;
     uint32_t own = std::max(functions_[index].machine.stack_bytes, 1u);
     own = (own + kRounding - 1) / kRounding * kRounding;
-    chain = own;  // the kernel refuses recursion; here it only must end
+    chain = own;  // terminates on recursion, which the kernel rejects
     uint32_t deepest = 0;
     for (const MachineBlock& block : functions_[index].machine.blocks) {
       for (const MachineInsn& insn : block.insns)

@@ -1,9 +1,9 @@
-// The back end: IR in, BPF instructions out.
+// The back end: translates IR to BPF instructions.
 //
-// In: a verified ir::Module and what the CPU of the kernel understands. Out: `code`, `map_references`, `lines` and
-// `functions` of every unit's program. The stages, a file each: order (which block follows which), select (IR to
-// instructions on as many registers as they like), allocate (ten registers), frame (the stack), encode (bytes and
-// jumps). Nothing here knows of scripts or of the kernel's maps; descriptors are patched in by `load`.
+// Takes a module that ir::verify accepts and a description of the target. Fills in `code`, `map_references`, `lines`
+// and `functions` of every unit's program. Each stage is a file: block_layout, select (instructions on virtual
+// registers), allocate (machine registers), stack_layout, encode (bytes and jumps). The back end is independent of
+// scripts and of the kernel's maps; `load` inserts map descriptors.
 #pragma once
 
 #include <vector>
@@ -13,22 +13,22 @@
 
 namespace espy::bpf {
 
-// What the kernel's BPF CPU can do.
+// Instruction set of the kernel's BPF.
 struct Target {
   bool v3 = true;                  // 32-bit arithmetic and jumps
   bool v4 = true;                  // signed division, sign extension, long jumps
   bool has_store_release = false;  // needed only where the CPU reorders stores
 };
 
-// A function that cannot be loaded: its stack frame, or the frames of a chain of calls that ends in it, exceed what the
-// kernel gives.
+// A function whose stack frame, or chain of calls, exceeds the kernel's limit.
 struct EmitProblem {
   program::ProgramId program;
   ir::FunctionId function;
   uint32_t stack_bytes = 0;
 };
 
-// `module` has passed ir::verify. Empty if all is well.
+// Emits the code of `module` into `program`. Requires that ir::verify accepts the module. Returns the functions that
+// exceed the stack limit; empty on success.
 std::vector<EmitProblem> emit(const ir::Module& module, const Target& target, program::Program& program);
 
 }  // namespace espy::bpf

@@ -11,13 +11,13 @@ namespace {
 
 using program::BpfInsn;
 
-// One function as a row of instructions: blocks joined by falling through where they can be, by jumps where not.
+// The linear code of one function: a block falls through to its successor if that follows, else it jumps.
 class Line {
  public:
   Line(const MachineFunction& function, const Target& target) : function_(function), target_(target) {}
 
   void lay_out();
-  // For CPUs without long jumps: makes jumps that may be too far hop over islands of jumps.
+  // For targets without long jumps: routes jumps that may be out of range through islands of jumps.
   void add_islands();
   void find_positions();
   void write(uint32_t index, std::vector<BpfInsn>& out) const;
@@ -29,29 +29,29 @@ class Line {
   uint32_t size_of_insn(uint32_t index) const;
   int64_t distance(uint32_t index) const;
   uint32_t hop(uint32_t from, uint32_t target);
-  using IslandJumps = std::map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>>;  // (jump's number, target)
+  using IslandJumps = std::map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>>;  // (number of the jump, target)
   void insert_islands(const IslandJumps& jumps, size_t blocks);
   void write_jump(uint32_t index, std::vector<BpfInsn>& out) const;
   BpfInsn basic(const MachineInsn& insn) const;
 
-  // (number of the island, block to reach): block to jump to
+  // (island, target block) -> block of the jump within the island
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> islands_;
   const MachineFunction& function_;
   const Target& target_;
   std::vector<MachineInsn> insns_;
   std::vector<uint32_t> first_;  // by block: index into insns_
-  std::vector<bool> is_long_;    // by instruction: a jump that 16 bits do not reach
-  // By instruction, and one more for the end: in BPF instructions from the function's start.
+  std::vector<bool> is_long_;    // by instruction: a jump beyond the 16-bit range
+  // By instruction, plus one for the end: position in BPF instructions from the start of the function.
   std::vector<uint32_t> positions_;
 };
 
 constexpr uint8_t kJaCode = kJmp | kJa, kLongJaCode = kJmp32 | kJa;
 
-// 16 bits reach four times as far, but the kernel has yet to put several instructions in the place of some: lookups in
-// maps, divisions, reads of the context. What it cannot reach then it refuses.
+// A quarter of the 16-bit range: the kernel later expands some instructions (map lookups, divisions, context accesses)
+// and rejects programs whose jumps then are out of range.
 constexpr int64_t kFarthestJump = 8000;
 
-// Jumps to a block with nothing in it go to where it goes on.
+// Returns the first non-empty block from `block` on; jumps to empty blocks go there.
 uint32_t Line::real_block(uint32_t block) const {
   for (size_t hops = 0; hops < function_.blocks.size() && block != kNoBlock; ++hops) {
     const MachineBlock& at = function_.blocks[block];
@@ -73,7 +73,7 @@ uint8_t inverse_jump(uint8_t operation) {
     case kJsle: return kJsgt;
     case kJsge: return kJslt;
     case kJslt: return kJsge;
-    default: return 0;  // has none
+    default: return 0;  // no inverse
   }
 }
 
@@ -89,7 +89,7 @@ void Line::lay_out() {
   }
 }
 
-// Appends a block's instructions and what it takes to get to the next.
+// Appends the instructions of a block and, if needed, a jump to its successor.
 void Line::end_block(uint32_t block, uint32_t following) {
   const MachineBlock& source = function_.blocks[block];
   insns_.insert(insns_.end(), source.insns.begin(), source.insns.end());
@@ -110,12 +110,12 @@ void Line::end_block(uint32_t block, uint32_t following) {
   if (next != kNoBlock && next != following) insns_.push_back({.code = kJaCode, .target = next, .span = span});
 }
 
-// Island k is before instruction k * kIslandStride: a jump for each block that somebody wants to reach by way of it.
-// Two of them are near enough even if every instruction between takes two places.
+// Island k precedes instruction k * kIslandStride and has a jump for each block that is reached through it.
+// Neighbouring islands are within range even if every instruction in between has a double-width encoding.
 constexpr uint32_t kIslandStride = kFarthestJump / 2;
 
-// Where a jump from `from` to block `target` goes first: to an island's jump if the way is long. Islands' jumps are
-// numbered behind the blocks.
+// Returns the first destination of a jump from `from` to `target`: a jump in an island if `target` may be out of range.
+// Jumps of islands are numbered after the blocks.
 uint32_t Line::hop(uint32_t from, uint32_t target) {
   uint32_t to = first_[target];
   uint32_t distance = from < to ? to - from : from - to;
@@ -124,7 +124,7 @@ uint32_t Line::hop(uint32_t from, uint32_t target) {
   auto [entry, is_new] = islands_.try_emplace({island, target}, static_cast<uint32_t>(first_.size()));
   if (is_new) first_.push_back(0);
   uint32_t id = entry->second;
-  if (is_new) hop(island * kIslandStride, target);  // so that the next island has its jump
+  if (is_new) hop(island * kIslandStride, target);  // adds the jump in the next island
   return id;
 }
 
@@ -167,7 +167,7 @@ void Line::insert_islands(const IslandJumps& jumps, size_t blocks) {
   for (size_t block = 0; block < blocks; ++block) first_[block] = moved[first_[block]];
 }
 
-// A long conditional jump is `if not (c) goto +1; gotol target`, or `if (c) goto +1; goto +1; gotol target` where the
+// A long conditional jump is `if not (c) goto +1; gotol target`, or `if (c) goto +1; goto +1; gotol target` if the
 // condition has no inverse.
 uint32_t Line::size_of_insn(uint32_t index) const {
   const MachineInsn& insn = insns_[index];
@@ -180,11 +180,12 @@ int64_t Line::distance(uint32_t index) const {
   return int64_t{positions_[first_[insns_[index].target]]} - int64_t{positions_[index + 1]};
 }
 
-// Jumps that turn out long make the code longer, which can make more of them long.
+// Iterates: long jumps lengthen the code, which can put further jumps out of range.
 void Line::find_positions() {
   is_long_.assign(insns_.size(), false);
   positions_.resize(insns_.size() + 1);
-  const int64_t farthest = target_.v4 ? kFarthestJump : INT16_MAX;  // islands keep jumps short where none is long
+  const int64_t farthest =
+      target_.v4 ? kFarthestJump : INT16_MAX;  // without long jumps, islands keep all jumps in range
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t i = 0; i < insns_.size(); ++i) positions_[i + 1] = positions_[i] + size_of_insn(i);
@@ -278,7 +279,7 @@ class Encoder {
     }
   }
 
-  // The imm of calls and function addresses is the distance from the next instruction.
+  // The imm of calls and function addresses is relative to the next instruction.
   void link() {
     for (auto [insn, function] : function_references_) {
       auto start = starts_.find(function.index);

@@ -1,4 +1,4 @@
-// Machine code to bytes: jumps, descriptors, the line map.
+// Encodes machine code: jumps, map references, the line table.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,10 @@ namespace espy::bpf {
 struct CodedFunction {
   ir::FunctionId id;
   const ir::Function* function = nullptr;
-  MachineFunction machine;  // on machine registers, its objects placed
+  MachineFunction machine;  // after register allocation and stack layout
 };
 
-// Fills `out`'s code and tables; the first function comes first.
+// Fills in the code and tables of `out`, functions in the given order.
 void encode(const std::vector<CodedFunction>& functions, const Target& target, program::BpfProgram& out);
 
 }  // namespace espy::bpf

@@ -1,5 +1,5 @@
-// The bits of BPF instructions: one constant per field, named as the kernel's documentation
-// (Documentation/bpf/standardization/instruction-set.rst) does.
+// The encoding of BPF instructions: one constant per field, with the names of the kernel's documentation
+// (Documentation/bpf/standardization/instruction-set.rst).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ inline constexpr uint8_t kLd = 0x00, kLdx = 0x01, kSt = 0x02, kStx = 0x03, kAlu3
                          kAlu64 = 0x07;
 constexpr uint8_t class_of(uint8_t code) { return code & 0x07; }
 
-// Arithmetic and jumps: where the second operand is.
+// Arithmetic and jumps: the source of the second operand.
 inline constexpr uint8_t kImm = 0x00, kReg = 0x08;
 
 // Arithmetic: high four bits.
@@ -37,16 +37,16 @@ constexpr unsigned size_bytes(uint8_t code) {
   return size_of(code) == kByte ? 1 : size_of(code) == kHalf ? 2 : size_of(code) == kWord ? 4 : 8;
 }
 
-// Atomic operations are in imm; with kFetch the old value arrives in the source register.
+// Atomic operations, encoded in imm; with kFetch the source register receives the old value.
 inline constexpr int32_t kFetch = 0x01, kAtomicAdd = 0x00, kAtomicOr = 0x40, kAtomicAnd = 0x50, kAtomicXor = 0xa0,
                          kXchg = 0xe0 | kFetch, kCmpxchg = 0xf0 | kFetch, kLoadAcquire = 0x100, kStoreRelease = 0x110;
 
 inline constexpr uint8_t kLdImm64 = kLd | kDouble | kModeImm;  // takes two instructions
 
-// Source register of kLdImm64: what its number stands for.
+// Source register field of kLdImm64: the meaning of imm.
 inline constexpr uint8_t kPseudoMapFd = 1, kPseudoMapValue = 2, kPseudoBtfId = 3, kPseudoFunction = 4,
                          kPseudoMapIndex = 5, kPseudoMapIndexValue = 6;
-// Source register of a call.
+// Source register field of a call: the kind of callee.
 inline constexpr uint8_t kCallHelper = 0, kCallFunction = 1, kCallKfunc = 2;
 
 inline constexpr int32_t kStackLimitBytes = 512;

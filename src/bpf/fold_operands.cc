@@ -7,7 +7,7 @@ namespace espy::bpf {
 
 using namespace ir;
 
-bool is_made_anew(const Instruction& instruction) {
+bool is_rematerializable(const Instruction& instruction) {
   switch (instruction.op) {
     case Op::k_konst:
     case Op::k_slot:
@@ -63,7 +63,7 @@ const Instruction* Folding::compare_of(const Instruction& branch) const {
 
 void Folding::use(ValueId value) {
   FoldedAddress folded = fold_address(function_, value, 0);
-  if (is_made_anew(function_.values[folded.base])) return;
+  if (is_rematerializable(function_.values[folded.base])) return;
   if (uses_[value.index]++ > 0) return;
   Effect effect = effect_of(function_.values[value]);
   if (effect == Effect::pure || effect == Effect::read) todo_.push_back(value);

@@ -1,5 +1,5 @@
-// What needs no register of its own: addresses that fit into an instruction's offset, compares that fit into a branch,
-// values that are cheaper to make again than to keep, and whatever nobody needs.
+// Values that need no register: addresses that fold into an instruction's offset, compares that fold into a branch,
+// values that are cheaper to rematerialize than to keep, and unused values.
 #pragma once
 
 #include <vector>
@@ -8,28 +8,30 @@
 
 namespace espy::bpf {
 
-// `base` + `offset`, where base is no sum of a value and a constant that could be added to offset.
+// `base` + `offset`, with all constants of the address folded into `offset`.
 struct FoldedAddress {
   ir::ValueId base;
   int64_t offset = 0;
 };
 FoldedAddress fold_address(const ir::Function& function, ir::ValueId address, int64_t offset);
 
-// Offsets of memory operands have 16 bits; an operand of at most 512 bytes behind one must fit, too.
+// Returns true if the offset fits into the 16 bits of a memory operand, with 512 bytes to spare for multi-word
+// accesses.
 constexpr bool fits_offset(int64_t offset) { return offset >= -32768 && offset <= 32767 - 512; }
 
-// A constant, or the address of a slot, map, map's value or function.
-bool is_made_anew(const ir::Instruction& instruction);
+// Returns true for constants and the addresses of slots, maps, map values and functions.
+bool is_rematerializable(const ir::Instruction& instruction);
 
 class Folding {
  public:
   explicit Folding(const ir::Function& function);
 
-  // Whether the value must be put into a register where it stands in its block.
+  // Returns true if the value must be computed into a register at its definition.
   bool is_needed(ir::ValueId value) const { return uses_[value.index] > 0; }
-  // Uses by selected instructions, each counted.
+  // Returns the number of uses by selected instructions.
   uint32_t uses(ir::ValueId value) const { return uses_[value.index]; }
-  // The compare that the branch does itself because it tests its result, and no one else does. Null if there is none.
+  // Returns the compare whose result only this branch tests, so that the branch can do the comparison; null if there is
+  // none.
   const ir::Instruction* compare_of(const ir::Instruction& branch) const;
 
  private:
@@ -39,7 +41,7 @@ class Folding {
   const ir::Function& function_;
   std::vector<uint32_t> uses_;
   std::vector<uint32_t> raw_uses_;
-  std::vector<std::vector<ir::ValueId>> incoming_;  // by block parameter: what the edges give it
+  std::vector<std::vector<ir::ValueId>> incoming_;  // by block parameter: the arguments of the edges
   std::vector<ir::ValueId> todo_;
 };
 

@@ -69,10 +69,10 @@ class Liveness {
   const MachineFunction& function_;
   TouchFunction touch_;
   std::vector<Range> ranges_;
-  std::vector<std::vector<uint32_t>> uses_;         // by thing: blocks that read it before they write it
-  std::vector<std::vector<uint32_t>> definitions_;  // by thing: blocks that write it
+  std::vector<std::vector<uint32_t>> uses_;         // by number: blocks that read it before they write it
+  std::vector<std::vector<uint32_t>> definitions_;  // by number: blocks that write it
   std::vector<std::vector<uint32_t>> live_out_;     // by block
-  std::vector<uint32_t> end_;                       // by thing: end of the open segment; 0: none is open
+  std::vector<uint32_t> end_;                       // by number: end of the open segment; 0: none
 };
 
 void Liveness::find_outside_uses() {
@@ -96,7 +96,7 @@ void Liveness::find_outside_uses() {
   }
 }
 
-// Thing by thing: from the blocks that read it, up until those that write it.
+// For each number: walks the predecessors of the blocks that read it, up to those that write it.
 void Liveness::find_live_out() {
   size_t count = function_.blocks.size();
   std::vector<std::vector<uint32_t>> predecessors(count);

@@ -1,7 +1,7 @@
-// Machine code before it is bytes: BPF instructions on virtual registers, in blocks.
+// Machine code: BPF instructions on virtual registers, in blocks.
 //
-// `select` writes it, `allocate` replaces the virtual registers by r0-r9, `frame` gives stack objects their place,
-// `encode` makes bytes of it. It is not SSA: block parameters are registers assigned on every edge.
+// `select` creates it, `allocate` replaces virtual registers by r0-r9, `stack_layout` assigns offsets to stack objects,
+// `encode` turns it into bytes. It is not in SSA form: block parameters are registers assigned on every edge.
 #pragma once
 
 #include <cstdint>
@@ -24,37 +24,37 @@ inline constexpr uint32_t kNoObject = ~uint32_t{0};
 struct MachineInsn {
   uint8_t code = 0;
   uint8_t pseudo = 0;     // source field of kLdImm64 and calls
-  uint8_t arguments = 0;  // calls: how many of r1-r5 are read
+  uint8_t arguments = 0;  // calls: the number of argument registers, from r1 on
   Reg dst = kNoReg;
   Reg src = kNoReg;
   int32_t offset = 0;
   int64_t imm = 0;
-  uint32_t object = kNoObject;  // stack object: memory operands address it instead of a register; add uses its offset
+  uint32_t object = kNoObject;  // stack object: replaces the base register of a memory operand; an add adds its offset
   uint32_t target = kNoBlock;   // conditional jumps
   program::MapId map = {};
   ir::FunctionId function = {};
   source::Span span = {};
 };
 
-// Ends in a conditional jump, kExit, or neither; then goes on to `next`.
+// A block ends with a conditional jump, kExit, or neither, and continues at `next`.
 struct MachineBlock {
   std::vector<MachineInsn> insns;
   uint32_t next = kNoBlock;
   uint32_t loop_depth = 0;
 };
 
-// Something on the stack. The first objects are the function's slots, the rest are spilled registers.
+// An object on the stack: first the slots of the function, then spilled registers.
 struct StackObject {
   uint32_t size_bytes = 8;
   uint32_t align_bytes = 8;
   int32_t offset = 0;  // from the frame pointer; negative
 };
 
-// How to make a register's value again from nothing.
+// Allocation properties of a virtual register.
 struct VirtualRegister {
   bool is_rematerialised = false;
-  bool is_unspillable = false;  // lives for an instruction or two around a spill
-  MachineInsn recipe = {};      // dst is left open
+  bool is_unspillable = false;  // short-lived, around a spill
+  MachineInsn recipe = {};      // if rematerialised: the instruction that computes it; dst is unset
 };
 
 struct MachineFunction {
@@ -73,8 +73,8 @@ struct MachineFunction {
   Reg register_end() const { return static_cast<Reg>(registers.size()) + kMachineRegisters; }
 };
 
-// What an instruction does with its two register fields. Calls, kExit and compare-exchange also use machine registers
-// that they do not name: see `for_each_access`.
+// The use of the two register fields of an instruction. Calls, kExit and compare-exchange also access machine registers
+// implicitly: see `for_each_access`.
 struct Access {
   bool reads_dst = false, writes_dst = false, reads_src = false, writes_src = false;
 };
@@ -82,11 +82,11 @@ Access access(const MachineInsn& insn);
 
 bool is_call(const MachineInsn& insn);
 bool is_conditional_jump(const MachineInsn& insn);
-// A plain 64-bit copy of a register.
+// Returns true for a 64-bit copy of a register.
 bool is_move(const MachineInsn& insn);
 bool is_compare_exchange(const MachineInsn& insn);
 
-// Calls `read(reg)` and `write(reg)` for every register, named or implied; a call writes all of r0-r5.
+// Calls `read(reg)` and `write(reg)` for every accessed register, explicit or implicit; a call writes r0-r5.
 template <class Read, class Write>
 void for_each_access(const MachineInsn& insn, Read read, Write write) {
   Access a = access(insn);
@@ -105,7 +105,7 @@ void for_each_access(const MachineInsn& insn, Read read, Write write) {
   if (a.writes_src) write(insn.src);
 }
 
-// Blocks that control may reach from `block`: its jump's target, then `next`.
+// Calls `visit` for the successors of `block`: the target of its jump, then `next`.
 template <class Visit>
 void for_each_successor(const MachineBlock& block, Visit visit) {
   if (!block.insns.empty() && block.insns.back().target != kNoBlock) visit(block.insns.back().target);

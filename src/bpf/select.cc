@@ -21,7 +21,7 @@ Selector::Selector(const Function& function, const Target& target)
 }
 
 MachineFunction Selector::run() {
-  enter(add_block());  // of its own, since loops may go back to the entry
+  enter(add_block());  // a block of its own, since loops may jump to the entry
   read_inputs();
   out_.blocks[block_].next = 0;
   for (BlockId block : block_order(function_)) select_block(block);
@@ -29,7 +29,7 @@ MachineFunction Selector::run() {
   return std::move(out_);
 }
 
-// A block of IR starts in the machine block of the same number; those that selection adds have numbers above.
+// A block of IR starts in the machine block of the same number; further blocks have higher numbers.
 void Selector::select_block(BlockId block) {
   enter(block.index);
   for (ValueId id : function_.blocks[block].instructions) {
@@ -40,7 +40,7 @@ void Selector::select_block(BlockId block) {
   }
 }
 
-// Parameters and the context arrive in r1-r5 and are saved first, wherever the function reads them.
+// Parameters and the context are in r1-r5 at entry and are copied first, wherever the function reads them.
 void Selector::read_inputs() {
   for (const Block& block : function_.blocks) {
     for (ValueId id : block.instructions) {
@@ -108,8 +108,8 @@ void Selector::select_branch(const Instruction& branch) {
   out_.blocks[from].next = if_false;
 }
 
-// The block to jump to for `target`: itself, or a new one that sets its parameters first. Edges that set parameters
-// are thus split; if the moves turn out to be none, `encode` jumps past the empty block.
+// Returns the block to jump to for `target`: the target, or a new block that sets its parameters. This splits edges
+// with arguments; if all moves are coalesced, `encode` skips the empty block.
 uint32_t Selector::edge(const ir::Target& target) {
   const std::vector<ValueId>& parameters = function_.blocks[target.block].parameters;
   if (std::none_of(parameters.begin(), parameters.end(), [&](ValueId id) { return folding_.is_needed(id); }))
@@ -131,8 +131,8 @@ void Selector::assign_parameters(const ir::Target& target) {
   move_all(std::move(moves));
 }
 
-// All moves happen at once, in meaning: a register is set only when no other move still reads it. What remains then
-// are cycles, each broken by setting one value aside.
+// A parallel move: a register is set when no pending move reads it. The remaining cycles are each broken by a
+// temporary.
 void Selector::move_all(std::vector<std::pair<Reg, ValueId>> moves) {
   auto source = [&](ValueId id) { return registers_[id.index]; };
   std::map<Reg, uint32_t> reads;
@@ -219,7 +219,7 @@ std::optional<int32_t> Selector::small_constant(ValueId id) const {
 Reg Selector::use(ValueId id) {
   FoldedAddress folded = fold_address(function_, id, 0);
   const Instruction& base = function_.values[folded.base];
-  if (!is_made_anew(base)) return result(id);
+  if (!is_rematerializable(base)) return result(id);
   bool is_large = base.op == Op::k_konst && base.imm != static_cast<int32_t>(base.imm) && folded.base == id;
   if (is_large || base.op == Op::k_map_value) return shared(base, base.imm + folded.offset);
   Reg reg = out_.add_register();
@@ -242,7 +242,7 @@ Reg Selector::shared(const Instruction& base, int64_t imm) {
 void Selector::put(Reg dst, ValueId id) {
   FoldedAddress folded = fold_address(function_, id, 0);
   const Instruction& base = function_.values[folded.base];
-  is_made_anew(base) ? put_base(dst, base, folded.offset) : move(dst, result(id));
+  is_rematerializable(base) ? put_base(dst, base, folded.offset) : move(dst, result(id));
 }
 
 void Selector::put_base(Reg dst, const Instruction& base, int64_t offset) {

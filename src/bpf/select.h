@@ -1,4 +1,4 @@
-// Instruction selection: a function of IR becomes BPF instructions on virtual registers.
+// Instruction selection: translates a function of IR to BPF instructions on virtual registers.
 #pragma once
 
 #include "bpf/emit.h"

@@ -1,4 +1,4 @@
-// The selector's class, shared by select*.cc only.
+// The instruction selector, internal to select*.cc.
 #pragma once
 
 #include <initializer_list>
@@ -35,16 +35,16 @@ class Selector {
   MachineInsn& push(MachineInsn insn);
   const ir::Instruction& operator[](ir::ValueId id) const { return function_.values[id]; }
 
-  // The register that holds `id` where it is defined.
+  // Returns the register that receives `id` at its definition.
   Reg result(ir::ValueId id);
-  // A register that holds `id`; made anew if that is cheaper than keeping it.
+  // Returns a register that holds `id`, rematerialized if that is cheaper.
   Reg use(ir::ValueId id);
-  // Sets `dst`, which may be a machine register, to `id`.
+  // Copies `id` into `dst`, which may be a machine register.
   void put(Reg dst, ir::ValueId id);
   void put_base(Reg dst, const ir::Instruction& base, int64_t offset);
   void put_constant(Reg dst, int64_t value);
   void move(Reg dst, Reg src);
-  // Shares an address or large constant within a block.
+  // Returns a register for an address or large constant that is shared within the block.
   Reg shared(const ir::Instruction& base, int64_t imm);
   std::optional<int64_t> constant(ir::ValueId id) const;
   std::optional<int32_t> small_constant(ir::ValueId id) const;
@@ -65,7 +65,7 @@ class Selector {
   bool is_scalar(ir::ValueId id) const;
   void alu(uint8_t operation, Reg dst, Reg src, int16_t offset = 0);
   void alu_imm(uint8_t operation, Reg dst, int32_t imm, int16_t offset = 0);
-  // Jumps to `target` if the condition holds; what follows goes into the same block's `next`.
+  // Emits a jump to `target` if the condition holds; code that follows is in the block's `next`.
   void jump_if(ir::Condition condition, ir::ValueId a, ir::ValueId b, uint32_t target);
 
   // select_memory.cc
@@ -90,7 +90,7 @@ class Selector {
   Folding folding_;
   MachineFunction out_;
   std::vector<Reg> registers_;   // by value
-  std::vector<uint32_t> order_;  // blocks of out_ as they shall follow
+  std::vector<uint32_t> order_;  // blocks of out_ in layout order
   uint32_t block_ = 0;
   source::Span span_;
   std::map<std::tuple<ir::Op, uint32_t, int64_t>, Reg> shared_;  // of the current block

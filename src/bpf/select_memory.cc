@@ -1,4 +1,4 @@
-// Memory and calls.
+// Selection of memory accesses and calls.
 #include "bpf/select_impl.h"
 
 namespace espy::bpf {
@@ -29,7 +29,7 @@ Selector::Operand Selector::operand(ValueId address, int64_t offset) {
   int64_t total = folded.offset + offset;
   if (base.op == Op::k_slot) return {.object = base.slot.index, .offset = static_cast<int32_t>(total)};
   if (base.op == Op::k_map_value && base.imm + total >= 0) {
-    // Neighbours share an address: the offset takes the low bits.
+    // Addresses that are close share a register: the offset holds the low bits.
     int64_t low = (base.imm + total) & 0x3fff;
     return {.base = shared(base, base.imm + total - low), .offset = static_cast<int32_t>(low)};
   }

@@ -1,5 +1,5 @@
-// Arithmetic and compares. BPF has two-operand instructions: d = a + b is `d = a; d += b`, and the allocator gives d
-// and a one register where it can.
+// Selection of arithmetic and compares. BPF instructions have two operands: d = a + b is `d = a; d += b`, and the
+// allocator merges d and a if possible.
 #include <utility>
 
 #include "bpf/select_impl.h"
@@ -81,7 +81,7 @@ void Selector::select_scalar(ValueId id, const Instruction& instruction) {
   switch (instruction.op) {
     case Op::k_neg: return alu_imm(kNeg, dst, 0);
     case Op::k_not: return alu_imm(kXor, dst, -1);
-    case Op::k_opaque: return alu_imm(kOr, dst, 0);  // the verifier links copies, but not what was computed
+    case Op::k_opaque: return alu_imm(kOr, dst, 0);  // the verifier relates copies, but not results of arithmetic
     case Op::k_zext8: return alu_imm(kAnd, dst, 0xff);
     case Op::k_zext16: return alu_imm(kAnd, dst, 0xffff);
     case Op::k_sext8: return select_sign_extend(dst, 8);
@@ -119,7 +119,7 @@ void Selector::select_divide(ValueId id, const Instruction& instruction) {
   bool is_signed = instruction.op == Op::k_sdiv || instruction.op == Op::k_smod;
   Reg dst = result(id);
   if (divisor == 0 || (divisor == -1 && instruction.op == Op::k_smod)) return put_constant(dst, 0);
-  // The most negative number by -1: some kernels' code would trap.
+  // INT64_MIN / -1 traps in the code of some kernels.
   if (divisor == -1 && instruction.op == Op::k_sdiv) {
     put(dst, instruction.operands[0]);
     return alu_imm(kNeg, dst, 0);
@@ -129,7 +129,7 @@ void Selector::select_divide(ValueId id, const Instruction& instruction) {
   if (is_mod && !divisor) zero_if_zero(dst, use(instruction.operands[1]));
 }
 
-// 0 for what is not negative, else -1.
+// Returns 0 if the value is not negative, else -1.
 Reg Selector::sign_of(Reg value) {
   Reg sign = out_.add_register();
   move(sign, value);
@@ -145,8 +145,8 @@ Reg Selector::absolute(Reg value, Reg sign) {
   return out;
 }
 
-// Signed division by unsigned division, for CPUs without it, and for divisors that may be -1: kernels before 6.12
-// divide the most negative number by that in hardware, which traps.
+// Signed division by means of unsigned division, for targets without it and for divisors that may be -1: kernels before
+// 6.12 compute INT64_MIN / -1 in hardware, which traps.
 void Selector::divide_signed_by_hand(Reg dst, const Instruction& instruction) {
   bool is_mod = instruction.op == Op::k_smod;
   Reg a = use(instruction.operands[0]), b = use(instruction.operands[1]);
@@ -160,7 +160,7 @@ void Selector::divide_signed_by_hand(Reg dst, const Instruction& instruction) {
   if (is_mod && !constant(instruction.operands[1])) zero_if_zero(dst, divisor);
 }
 
-// BPF leaves the dividend when it takes the remainder by zero; the IR says 0.
+// x % 0 is x in BPF and 0 in the IR.
 void Selector::zero_if_zero(Reg dst, Reg divisor) {
   uint32_t from = block_;
   uint32_t clear = add_block(), done = add_block();
@@ -179,7 +179,7 @@ void Selector::select_sign_extend(Reg dst, unsigned bits) {
 }
 
 void Selector::select_byte_swap(Reg dst, unsigned bits) {
-  // Without an unconditional swap: "to big endian", which swaps where the kernel is little endian.
+  // Without an unconditional swap: conversion to big endian, which swaps on a little-endian kernel.
   constexpr uint8_t kSwap = kAlu64 | kEnd, kToBigEndian = kAlu32 | kEnd | kReg;
   push({.code = target_.v4 ? kSwap : kToBigEndian, .dst = dst, .imm = bits});
 }
@@ -212,7 +212,7 @@ void Selector::select_compare(Reg dst, const Instruction& instruction) {
   enter(done);
 }
 
-// Arithmetic instead of jumps, so that the verifier has one path to follow, not two. It refuses that for pointers.
+// Computes a compare by arithmetic, which saves the verifier a second path. Not for pointers, which it rejects.
 bool Selector::select_branchless(Reg dst, const Instruction& instruction) {
   ValueId a = instruction.operands[0], b = instruction.operands[1];
   if (!is_scalar(a) || !is_scalar(b)) return false;
@@ -223,7 +223,7 @@ bool Selector::select_branchless(Reg dst, const Instruction& instruction) {
   }
   bool is_equal = instruction.op == Op::k_eq;
   if (!is_equal && instruction.op != Op::k_ne) return false;
-  // x | -x has its highest bit set for every x but 0.
+  // x | -x has its highest bit set for every x except 0.
   Reg difference = out_.add_register();
   if (constant(b) == 0) {
     put(difference, a);
@@ -243,7 +243,7 @@ bool Selector::select_branchless(Reg dst, const Instruction& instruction) {
   return true;
 }
 
-// Surely no pointer.
+// Returns true if the value is certainly not a pointer.
 bool Selector::is_scalar(ValueId id) const {
   const Instruction& instruction = function_.values[id];
   if (instruction.op == Op::k_load) return instruction.width < 8;

@@ -46,7 +46,7 @@ std::vector<Range> SlotRanges::run() {
   return std::move(ranges_);
 }
 
-// Notes that `value` points into `slot`. A value that may point into either of two makes both escape.
+// Records that `value` points into `slot`. If it may point into two slots, both escape.
 bool SlotRanges::follow(ValueId value, uint32_t slot) {
   uint32_t& known = slot_of_[value.index];
   if (known == slot) return false;
@@ -81,7 +81,7 @@ void SlotRanges::find_addresses() {
   }
 }
 
-// Operands through which memory is reached, or which a call sees while it lasts.
+// Returns the operands through which the instruction accesses memory, arguments of calls included.
 bool keeps_address_inside(const Instruction& instruction, size_t operand) {
   if (ir::accesses_memory(instruction.op)) return operand == 0;
   switch (instruction.op) {
@@ -109,8 +109,8 @@ void SlotRanges::find_escapes() {
   }
 }
 
-// Within a block a slot is in use from its start, or else from its first use there; to its end if a block behind still
-// wants what lies in the slot, or else to its last use.
+// Within a block, a slot is live from the start if it is live in, else from its first use; to the end if it is live
+// out, else to its last use.
 void SlotRanges::find_ranges() {
   const SlotLiveness liveness(function_);
   uint32_t place = 0;

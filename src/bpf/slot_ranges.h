@@ -1,4 +1,4 @@
-// Where a function uses its stack slots.
+// Live ranges of the stack slots of a function.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace espy::bpf {
 
-// By slot: where its bytes may hold something that is still wanted. Instructions are numbered in reverse post order. A
-// slot that nobody uses has no segments.
+// Returns, by slot, the ranges in which its content may still be read. Instructions are numbered in reverse post order.
+// An unused slot has no segments.
 std::vector<Range> slot_ranges(const ir::Function& function);
 
 }  // namespace espy::bpf

@@ -1,5 +1,5 @@
-// Spilling: a register that found no place lives on the stack. Around each instruction that uses it, it passes through
-// a register of its own, born and dead within that instruction or a run of neighbours.
+// Spilling: moves registers to the stack. Each use goes through a new register that is live for that instruction or for
+// a run of adjacent ones.
 #include <utility>
 
 #include "bpf/allocate.h"
@@ -34,8 +34,8 @@ class Spiller {
   struct Home {
     bool is_spilled = false;
     uint32_t object = kNoObject;
-    Reg stand_in = kNoReg;  // holds the value for a run of neighbouring instructions
-    bool is_dirty = false;  // the stack does not have the stand-in's value yet
+    Reg stand_in = kNoReg;  // holds the value for a run of adjacent instructions
+    bool is_dirty = false;  // the stack does not hold the value of the stand-in yet
   };
 
   bool is_spilled(Reg reg) const { return is_virtual(reg) && reg < homes_.size() && homes_[reg].is_spilled; }
@@ -49,7 +49,7 @@ class Spiller {
   std::vector<Home> homes_;
 };
 
-// Copies to, from and of constants to a spilled register are a load or a store alone.
+// Copies to and from a spilled register, and constants into one, become a single load or store.
 bool Spiller::rewrite_move(MachineInsn insn, std::vector<MachineInsn>& out) {
   bool is_constant = insn.code == (kAlu64 | kMov | kImm);
   if (!is_move(insn) && !is_constant) return false;
@@ -72,9 +72,10 @@ void Spiller::rewrite(const std::vector<MachineInsn>& insns, size_t index, std::
   MachineInsn insn = insns[index];
   Reg dst = insn.dst, src = insn.src;
   const MachineInsn* next = index + 1 < insns.size() ? &insns[index + 1] : nullptr;
-  // A copy into a register whose next instruction goes on working on it is better done in a register.
+  // If the next instruction continues with the destination, the copy is better done in a register.
   bool goes_on = next && is_spilled(dst) && (uses(*next, dst));
-  if (is_spilled(dst) && function_[dst].is_rematerialised && access(insn).writes_dst) return;  // made where it is used
+  if (is_spilled(dst) && function_[dst].is_rematerialised && access(insn).writes_dst)
+    return;  // rematerialized at its uses
   if (!goes_on && rewrite_move(insn, out)) return;
   Access a = access(insn);
   if (is_spilled(dst)) {
@@ -82,7 +83,7 @@ void Spiller::rewrite(const std::vector<MachineInsn>& insns, size_t index, std::
     insn.dst = homes_[dst].stand_in;
     homes_[dst].is_dirty |= a.writes_dst;
   }
-  bool is_done = is_spilled(dst) && rewrite_move(insn, out);  // a load from the stack into the stand-in
+  bool is_done = is_spilled(dst) && rewrite_move(insn, out);  // becomes a load from the stack into the stand-in
   if (!is_done && is_spilled(src)) {
     open(src, a.reads_src, insn.span, out);
     insn.src = homes_[src].stand_in;

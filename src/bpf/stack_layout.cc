@@ -1,9 +1,9 @@
-// Placing objects on the stack.
+// Stack layout.
 //
-// 512 bytes are few, so objects that are never in use together share bytes. Spilled registers are exact: their loads
-// and stores are all there is, and live.h tells where each holds something. A slot's address can wander into registers
-// and calls; `slot_ranges` follows it through sums and block parameters, and gives up (in use everywhere) where it is
-// stored to memory or otherwise escapes.
+// The stack has 512 bytes, so objects that are never live at the same time share bytes. For spilled registers this is
+// exact: loads and stores are their only uses (live_ranges.h). The address of a slot can be in registers and arguments
+// of calls; `slot_ranges` tracks it through sums and block parameters, and treats a slot as live everywhere if its
+// address is stored to memory or escapes otherwise.
 #include "bpf/stack_layout.h"
 
 #include <algorithm>
@@ -18,12 +18,12 @@ namespace {
 constexpr uint32_t align_up(uint32_t bytes, uint32_t align) { return (bytes + align - 1) / align * align; }
 
 struct Placed {
-  uint32_t start, end;  // bytes below `base`, going down
+  uint32_t start, end;  // in bytes below `base`
   uint32_t object;
 };
 
-// First fit, largest first: the lowest place where no byte is taken by an object in use at the same time. Returns how
-// many bytes were needed below `base`.
+// First fit, largest first: places each object at the first position that no object with an overlapping live range
+// occupies. Returns the number of bytes used below `base`.
 uint32_t place_by_ranges(std::vector<StackObject>& objects, uint32_t first, const std::vector<Range>& ranges,
                          uint32_t base) {
   std::vector<uint32_t> order(ranges.size());
