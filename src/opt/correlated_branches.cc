@@ -1,9 +1,9 @@
-// correlated_branches: branches that a dominating branch has decided.
+// correlated_branches: removes branches that a dominating branch decides.
 //
-// Behind an edge of `branch ne p, 0` that condition is known wherever the edge's block dominates. A branch on the same
-// two values by the same condition, or by its opposite or mirror image, becomes a jump. Nothing is concluded from
-// ranges
-// (`x < 5` says nothing here about `x < 9`): what goes is only what the kernel's verifier knows by the same words.
+// After an edge of `branch ne p, 0`, the condition is known wherever the edge's target dominates. A branch on the same
+// two values with the same condition, its negation or its mirror image becomes a jump. Ranges are not considered (`x <
+// 5` implies nothing about `x < 9`): the pass removes only checks that the kernel's verifier knows from an identical
+// one.
 #include <unordered_map>
 
 #include "ir/analysis.h"
@@ -34,7 +34,7 @@ class Decider {
   bool run();
 
  private:
-  // The fact with its lower numbered value first.
+  // Returns the fact with the lower-numbered value first.
   Fact normal(Condition condition, ValueId a, ValueId b) const {
     return b < a ? Fact{mirrored(condition), b, a} : Fact{condition, a, b};
   }
@@ -45,7 +45,7 @@ class Decider {
   Function& function_;
   Dominators dominators_;
   std::unordered_map<Fact, bool, FactHash> known_;
-  std::vector<Fact> learnt_;  // in order, to be forgotten
+  std::vector<Fact> learnt_;  // in order, for undoing
   std::vector<uint32_t> edges_;
 };
 
@@ -77,7 +77,7 @@ bool Decider::run() {
   return changed;
 }
 
-// What the only edge into `block` says. (The parent in the tree is the source of that edge.)
+// Adds the fact that the only edge into `block` implies. (The block's parent in the tree is the source of that edge.)
 void Decider::assume(BlockId block, BlockId parent) {
   const Instruction& end = terminator(function_, parent);
   if (edges_[block.index] != 1 || end.op != Op::k_branch) return;

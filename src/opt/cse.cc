@@ -1,12 +1,12 @@
-// cse: equal computations are done once.
+// cse: common subexpression elimination.
 //
-// Dominator-scoped value numbering: blocks are visited in preorder of the dominator tree, and a hash table remembers
-// for each computation the first value that had it (its leader). A leader that does not dominate the present block is
-// of no use any more to whatever comes later in the preorder, so it is overwritten; no scopes need to be undone.
+// Dominator-scoped value numbering: visits blocks in preorder of the dominator tree; a hash table maps each computation
+// to its leader, the first value that computes it. A leader that does not dominate the current block cannot dominate a
+// later one in preorder, so it is overwritten and no scopes need to be undone.
 //
-// Pure operations, helpers and kfuncs take part, and loads from the context, which nobody writes. Two things stay apart
-// for the kernel's verifier, which learns bounds from comparisons: a computation on a value that some branch compares
-// by order is only merged within a block, since the later of two may profit from the comparison in between.
+// Covers pure operations, helpers and kfuncs, and loads from the context, which is read-only. A computation on a value
+// that a branch compares by order is only merged within its block, since the kernel's verifier derives bounds from
+// comparisons, and the later computation may depend on the one in between.
 #include "ir/analysis.h"
 #include "opt/evaluate.h"
 #include "opt/passes.h"
@@ -24,7 +24,7 @@ class ValueNumbering {
  private:
   bool takes_part(const Instruction& instruction) const;
   uint64_t hash(const Instruction& instruction) const;
-  // The value that computed the same before and is still good here; otherwise `id` becomes the leader.
+  // Returns the leader if it dominates this block; else makes `id` the leader.
   ValueId leader(ValueId id, BlockId block);
 
   Function& function_;
@@ -64,7 +64,7 @@ bool ValueNumbering::run() {
       changed = true;
     }
     if (!changed) continue;
-    // What was replaced goes at once, so that the next round sees no change.
+    // Removes replaced instructions at once, so that the next round sees no change.
     std::erase_if(function_.blocks[block].instructions, [&](ValueId id) { return replacement_[id.index].valid(); });
   }
   if (changed) replace_all_uses(function_, replacement_);

@@ -1,8 +1,8 @@
-// dce: what has no use goes.
+// dce: dead code elimination.
 //
-// Marks from the roots (writes and ends) what they need, and what that needs in turn; a block parameter needs its
-// arguments only once it is needed itself, so that variables which are only carried round a loop disappear. Then drops
-// the rest, and the blocks that cannot be reached.
+// Marks the operands of the roots (writes and terminators), transitively; the arguments of a block parameter only when
+// the parameter is marked, so that variables that are only carried around a loop disappear. Then removes all that is
+// unmarked, and unreachable blocks.
 #include "ir/analysis.h"
 #include "opt/passes.h"
 
@@ -48,7 +48,7 @@ bool Sweeper::drop_unreachable() {
 
 void Sweeper::mark() {
   is_needed_.resize(function_.values.size());
-  // Of a parameter: its block and place. Others have no block.
+  // For a parameter: its block and position. The block is invalid for other values.
   struct Place {
     BlockId block;
     uint32_t index = 0;

@@ -1,8 +1,8 @@
-// dse: stores that nobody reads.
+// dse: dead store elimination.
 //
-// Only private stack objects (opt/memory.h) are looked at. All writes go to those that are never read. In the others,
-// each block is walked backwards with the set of bytes that will be written again, or thrown away by `ret`, before they
-// are read: a write that lies in this set wholly goes.
+// Considers private stack objects (ir/memory.h) only. Removes all writes to objects that are never read. For the
+// others, walks each block backwards with the set of bytes that are overwritten, or discarded by `ret`, before they are
+// read, and removes writes that lie completely within this set.
 #include <bitset>
 
 #include "ir/analysis.h"
@@ -31,7 +31,7 @@ class DeadStores {
   Function& function_;
   Memory memory_;
   std::vector<bool> is_read_;  // by slot
-  // By slot: the set, and for which walk it was begun.
+  // By slot: the set, and the walk in which it was reset.
   std::vector<Bytes> dead_;
   std::vector<uint32_t> begun_;
   uint32_t walk_ = 0;
@@ -88,7 +88,7 @@ bool DeadStores::block(BlockId block) {
   return true;
 }
 
-// Whether the write may go; if not, its bytes are dead for what comes before it.
+// Returns true if the write is dead; if not, marks its bytes as overwritten.
 bool DeadStores::is_dead(const Instruction& instruction, bool ends_here) {
   bool is_plain = instruction.op == Op::k_store || instruction.op == Op::k_zero || instruction.op == Op::k_copy;
   if (!is_plain) return false;

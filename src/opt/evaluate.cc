@@ -9,7 +9,7 @@ using ir::Op;
 
 namespace {
 
-// By zero gives 0. The one quotient that does not fit, the least number by -1, wraps as in the kernel.
+// Division by zero yields 0. INT64_MIN / -1, the only quotient that overflows, wraps as in the kernel.
 int64_t signed_quotient(int64_t a, int64_t b) {
   if (b == 0) return 0;
   if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));

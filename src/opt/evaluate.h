@@ -1,4 +1,4 @@
-// The algebra of docs/ir.md on constants.
+// Evaluation of operations on constants, by the definitions of docs/ir.md.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace espy::opt {
 
-// `op` of one or two constants (unary operations ignore `b`); nothing for operations that are no arithmetic.
+// Returns `op` of one or two constants (unary operations ignore `b`); nullopt if the operation is not arithmetic.
 std::optional<int64_t> evaluate(ir::Op op, int64_t a, int64_t b = 0);
 bool evaluate(ir::Condition condition, int64_t a, int64_t b);
 

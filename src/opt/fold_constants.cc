@@ -1,11 +1,12 @@
-// fold_constants: constants, algebraic identities, cheaper forms, and conditions fused into branches.
+// fold_constants: constant folding, algebraic identities, cheaper forms, and fusion of compares into branches.
 //
-// One sweep in reverse post order, so that operands are folded before their uses (loops aside: the pipeline repeats).
-// An instruction is rewritten in place, or all its uses go over to another value. New constants are put in front of it.
+// One sweep in reverse post order, so that operands are folded before their uses (except in loops; the pipeline
+// repeats). An instruction is rewritten in place, or its uses are replaced by another value. New constants are inserted
+// before it.
 //
-// What the kernel's verifier knows about a number it learnt from comparisons of just that number's register. So a value
-// that some branch compares by order is left as it is where sums are regrouped: `x + 1`, once checked, must stay the
-// base of `(x + 1) + 2`. Pointers stay operand 0 of `add`.
+// The kernel's verifier derives the bounds of a number from comparisons of its register. So sums are not regrouped
+// across a value that a branch compares by order: `x + 1`, once compared, remains the base of `(x + 1) + 2`. Pointers
+// remain operand 0 of `add`.
 #include <limits>
 
 #include "ir/analysis.h"
@@ -18,9 +19,9 @@ namespace {
 
 using namespace ir;
 
-// What a width-changing operation keeps: its low bits, and what is above them.
+// A width-changing operation: the number of low bits that it keeps, and how it extends them.
 struct Extension {
-  int bits = 0;  // 0: it is no extension
+  int bits = 0;  // 0: not an extension
   bool is_signed = false;
 };
 
@@ -70,7 +71,7 @@ class Folder {
     std::optional<int64_t> constant = constant_of(id);
     return is_comparison(op_of(id)) || constant == 0 || constant == 1;
   }
-  // The four ways to simplify; each gives true.
+  // The four kinds of simplification; each returns true.
   bool become_constant(ValueId id, int64_t value);
   bool become_value(ValueId id, ValueId value);
   bool become(ValueId id, Op op, ValueId a);
@@ -84,7 +85,7 @@ class Folder {
 
   Function& function_;
   std::vector<ValueId> replacement_;
-  std::vector<bool> is_checked_;  // by value: compared by order in some branch
+  std::vector<bool> is_checked_;  // by value: compared by order in a branch
   std::vector<ValueId> out_;      // the block's new instructions
   bool changed_ = false;
 };
@@ -160,7 +161,7 @@ void Folder::unary(ValueId id) {
   if (Extension kind = extension_of(op); kind.bits) extension(id, kind);
 }
 
-// Extensions of what is extended far enough already, and of extensions whose upper bits do not matter.
+// Removes extensions of values that are already extended, and inner extensions whose upper bits are not used.
 void Folder::extension(ValueId id, Extension outer) {
   ValueId a = operand(id, 0);
   const Instruction& from = at(a);
@@ -168,7 +169,7 @@ void Folder::extension(ValueId id, Extension outer) {
   if (from.op == Op::k_load && from.width < 8) inner = {from.width * 8, from.is_signed};
   if (is_comparison(from.op)) inner = {1, false};
   if (!inner.bits) return;
-  // A narrow number keeps its value if both agree on the sign, or if it has no sign and room for it.
+  // The value is unchanged if both extensions have the same signedness, or if the inner one is unsigned and narrower.
   bool keeps_value =
       inner.is_signed == outer.is_signed ? inner.bits <= outer.bits : !inner.is_signed && inner.bits < outer.bits;
   if (keeps_value) {
@@ -268,7 +269,7 @@ bool Folder::regroup(ValueId id, int64_t b) {
   switch (op) {
     case Op::k_add: {
       int64_t sum = *evaluate(op, *inner, b);
-      // Offsets of pointers must stay small: the kernel's verifier refuses others even on the way.
+      // Pointer offsets must stay small: the kernel's verifier rejects large ones even for intermediate pointers.
       return sum == static_cast<int32_t>(sum) && become(id, op, x, sum);
     }
     case Op::k_and:
@@ -284,7 +285,7 @@ bool Folder::regroup(ValueId id, int64_t b) {
   }
 }
 
-// A boolean compared with 0 or 1 is the boolean or its opposite.
+// A boolean compared with 0 or 1 is the boolean or its negation.
 bool Folder::comparison_with_constant(ValueId id, int64_t b) {
   ValueId a = operand(id, 0);
   Op op = op_of(id);
@@ -303,7 +304,7 @@ bool Folder::comparison_with_constant(ValueId id, int64_t b) {
   }
 }
 
-// [(p + c) + offset] is [p + (c + offset)] while the sum fits the instruction.
+// [(p + c) + offset] is [p + (c + offset)] if the sum fits the instruction.
 void Folder::address(ValueId id) {
   ValueId base = operand(id, 0);
   if (op_of(base) != Op::k_add || is_checked(base)) return;
@@ -333,7 +334,7 @@ void Folder::branch(ValueId id) {
   changed_ = true;
 }
 
-// One step towards a branch that does its comparison itself, with a constant on the right.
+// One step towards a branch with a fused compare and the constant on the right.
 bool Folder::fuse(Instruction& branch) {
   ValueId a = branch.operands[0], b = branch.operands[1];
   if (constant_of(a) && !constant_of(b)) {

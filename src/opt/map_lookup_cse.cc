@@ -1,12 +1,12 @@
-// map_lookup_cse: the second lookup of a key in a map reuses the first one's pointer.
+// map_lookup_cse: the second lookup of a key in a map reuses the pointer of the first.
 //
-// Sound where, on every path from some earlier lookup to this one, nothing has written the key's bytes, and nothing has
-// inserted into or deleted from the map: then both give the same element, or both null. So `@x[k]++`, which inserts
-// where it found nothing, spoils its lookup for what follows; but a filter's `@x[k] > 3` serves the read behind it.
+// This is sound if, on every path from an earlier lookup to this one, the bytes of the key are not written and no
+// element is inserted into or deleted from the map: then both return the same element, or both null. So the lookup of
+// `@x[k]++`, which may insert, is not available after it; the lookup of a predicate `@x[k] > 3` is.
 //
-// "On every path" is a forward problem of data flow over sets of lookups, which are bits of a word (later ones than the
-// 63rd are left alone, so that no set is full by chance). Two keys are equal if they are in the same private stack
-// object, or in two whose bytes are written once, by the same stores of the same values.
+// Availability on every path is a forward dataflow problem over sets of lookups, represented as bits of a word (lookups
+// after the 63rd are ignored, so that no set is full by accident). Two keys are equal if they are in the same private
+// stack object, or in two that are written once, by equal stores.
 #include <algorithm>
 #include <map>
 
@@ -19,19 +19,19 @@ namespace {
 
 using namespace ir;
 
-// One write of a stack object. Constants count by what they are, not by who made them.
+// One write to a stack object. Constants are compared by value, not by id.
 struct Piece {
   int64_t offset = 0;
   uint32_t size_bytes = 0;
   bool is_constant = false;
-  int64_t value = 0;  // the constant, or the value's number
+  int64_t value = 0;  // the constant, or the id of the value
   auto operator<=>(const Piece&) const = default;
 };
 
 struct Content {
   std::vector<Piece> pieces;
-  BlockId block;   // where all of it is written
-  size_t end = 0;  // place of the last write in the block
+  BlockId block;   // of all writes
+  size_t end = 0;  // position of the last write in the block
   bool is_simple = true;
   int number = -1;  // equal for equal contents
 };
@@ -41,7 +41,7 @@ struct Lookup {
   MapId map;
   uint32_t slot = 0;
   int64_t offset = 0;
-  int content = -1;  // number of its key's content, where that is known
+  int content = -1;  // number of the content of its key; -1 if unknown
 };
 
 class LookupReuse {
@@ -138,7 +138,7 @@ void LookupReuse::number_contents() {
       content.number = numbers.emplace(content.pieces, static_cast<int>(numbers.size())).first->second;
 }
 
-// A lookup sees the content if it comes after all of it.
+// A lookup uses the content if it follows all writes.
 void LookupReuse::name_keys() {
   Dominators dominators(function_);
   for (BlockId block : order_) {

@@ -1,12 +1,11 @@
-// mem2reg: script variables become values.
+// mem2reg: turns script variables into values.
 //
-// The lowering keeps each script variable in a stack slot, loads it where it is read and stores it where it is
-// assigned. Here such slots become SSA values: at the joins where assignments meet, blocks get a parameter. The joins
-// are the iterated dominance frontier of the assigning blocks (Cytron et al., "Efficiently Computing Static Single
-// Assignment Form"), pruned to the blocks in which the variable is still to be read. A variable read before any
-// assignment is 0.
+// Lowering keeps each script variable in a stack slot that it loads and stores. This pass turns such slots into SSA
+// values, with block parameters where assignments merge: in the iterated dominance frontier of the assigning blocks
+// (Cytron et al., "Efficiently Computing Static Single Assignment Form"), pruned to blocks in which the variable is
+// live. A variable that is read before any assignment is 0.
 //
-// A slot qualifies if it is marked as a variable and its address is only used by whole loads and stores.
+// A slot qualifies if it is marked as a variable and its address is only used by loads and stores of the whole slot.
 #include <algorithm>
 
 #include "ir/analysis.h"
@@ -35,7 +34,7 @@ class Promotion {
   ValueId current(uint32_t variable);
   void set(uint32_t variable, ValueId value);
 
-  // The variable whose slot the instruction loads or stores, if it does.
+  // Returns the variable whose slot the instruction loads or stores, if any.
   uint32_t variable_of(const Instruction& instruction) const {
     if (instruction.op != Op::k_load && instruction.op != Op::k_store) return kNoVariable;
     const Instruction& address = function_.values[instruction.operands[0]];
@@ -48,7 +47,7 @@ class Promotion {
   std::vector<std::vector<BlockId>> assigned_;    // by variable: blocks that store it
   std::vector<std::vector<BlockId>> read_first_;  // by variable: blocks that load it before they store it
   std::vector<std::vector<std::pair<uint32_t, ValueId>>> parameters_;  // by block
-  std::vector<ValueId> value_;                                         // by variable, at the place of the walk
+  std::vector<ValueId> value_;  // by variable, at the current point of the traversal
   std::vector<std::pair<uint32_t, ValueId>> undo_;
   std::vector<ValueId> replacement_;
   ValueId zero_;
@@ -105,7 +104,7 @@ void Promotion::scan_blocks() {
   }
 }
 
-// The blocks at whose start the variable may still be read.
+// Returns the blocks at whose start the variable is live.
 std::vector<bool> Promotion::live_blocks(uint32_t variable, const Predecessors& predecessors) {
   std::vector<bool> is_assigned(function_.blocks.size()), is_live(function_.blocks.size());
   for (BlockId block : assigned_[variable]) is_assigned[block.index] = true;
@@ -127,7 +126,7 @@ void Promotion::place_parameters() {
   Dominators dominators(function_);
   std::vector<std::vector<BlockId>> frontiers = dominance_frontiers(function_, dominators);
   for (uint32_t variable = 0; variable < count_; ++variable) {
-    // A variable that is only used within single blocks needs no parameters: most are of this kind.
+    // Most variables are only used within one block at a time and need no parameters.
     if (read_first_[variable].empty()) continue;
     std::vector<bool> is_live = live_blocks(variable, predecessors), is_placed(function_.blocks.size());
     std::vector<BlockId> work = assigned_[variable];
@@ -146,7 +145,7 @@ void Promotion::place_parameters() {
   }
 }
 
-// Walks the dominator tree with the variables' values of the moment; leaving a subtree undoes its assignments.
+// Traverses the dominator tree with the current values of variables; leaving a subtree undoes its assignments.
 void Promotion::rename() {
   replacement_.resize(function_.values.size());
   value_.assign(count_, {});
@@ -170,7 +169,7 @@ void Promotion::rename() {
     pass_arguments(block);
     for (BlockId child : dominators.children(block)) stack.push_back({child, 0, false});
   }
-  // What cannot be reached may still use what went away: it goes, too.
+  // Unreachable blocks may still use removed values; they are removed as well.
   std::vector<bool> keep(function_.blocks.size());
   for (BlockId block : dominators.order()) keep[block.index] = true;
   keep_blocks(function_, keep);
@@ -196,7 +195,7 @@ void Promotion::enter(BlockId block) {
   std::vector<ValueId> all = std::move(function_.blocks[block].instructions);
   std::vector<ValueId> kept;
   kept.reserve(all.size());
-  // current() may put a zero at the front of the entry, which may be this block.
+  // current() may insert a zero at the front of the entry, which may be this block.
   function_.blocks[block].instructions.clear();
   for (ValueId id : all) {
     const Instruction& instruction = function_.values[id];

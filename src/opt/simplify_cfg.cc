@@ -1,10 +1,10 @@
-// simplify_cfg: fewer blocks and edges.
+// simplify_cfg: removes blocks and edges.
 //
-//   - a branch with two equal targets is a jump
-//   - an edge to a block that only jumps on goes where that block goes
-//   - an edge that hands a constant to a block which only compares it goes where the comparison leads
-//   - a parameter that gets the same value or constant on every edge is that value
-//   - a block whose only predecessor jumps to it is joined to it
+//   - a branch with two equal targets becomes a jump
+//   - an edge to a block that only jumps is redirected to that block's target
+//   - an edge that passes a constant to a block that only compares it is redirected to the result's target
+//   - a parameter that receives the same value or constant on every edge is replaced by it
+//   - a block whose only predecessor jumps to it is merged into it
 #include "ir/analysis.h"
 #include "opt/evaluate.h"
 #include "opt/passes.h"
@@ -29,7 +29,7 @@ class Simplifier {
   bool uniform_parameter(BlockId block, size_t index, const Predecessors& predecessors);
   bool merge_chains();
 
-  // `value` of `block`, seen from an edge with these arguments.
+  // Returns the value that `value` of `block` has on an edge with these arguments.
   static ValueId seen_from(const Block& block, const Target& edge, ValueId value) {
     for (size_t i = 0; i < block.parameters.size(); ++i)
       if (block.parameters[i] == value) return edge.arguments[i];
@@ -47,7 +47,7 @@ class Simplifier {
 
 bool Simplifier::run() {
   replacement_.resize(function_.values.size());
-  // Parameters first: without the uniform ones, more blocks turn out to do nothing but compare.
+  // Parameters first: without uniform parameters, more blocks only compare.
   bool changed = uniform_parameters();
   changed |= equal_targets();
   if (thread_edges()) {
@@ -78,7 +78,7 @@ bool Simplifier::thread_edges() {
   bool changed = false;
   for (BlockId block : function_.blocks.ids())
     for (Target& target : terminator(function_, block).targets)
-      // Bounded: blocks that only jump may form a ring.
+      // Bounded: blocks that only jump may form a cycle.
       for (int steps = 0; steps < 8 && thread(target); ++steps) changed = true;
   return changed;
 }
@@ -94,7 +94,7 @@ bool Simplifier::thread(Target& target) {
 bool Simplifier::thread_jump(const Block& block, Target& target) {
   if (block.instructions.size() != 1) return false;
   const Target& next = terminator(function_, target.block).targets[0];
-  // The block's parameters must not be needed further on, where this edge would no more provide them.
+  // Parameters of the block must not be used elsewhere, since this edge no longer provides them there.
   size_t uses_here = 0, uses = 0;
   for (ValueId parameter : block.parameters) {
     uses += uses_[parameter.index];
@@ -103,7 +103,7 @@ bool Simplifier::thread_jump(const Block& block, Target& target) {
   if (uses != uses_here) return false;
   Target threaded{next.block, {}};
   for (ValueId argument : next.arguments) threaded.arguments.push_back(seen_from(block, target, argument));
-  // The other edges still go through the block and count its uses of the parameters.
+  // The other edges still enter the block, which uses its parameters.
   for (ValueId argument : threaded.arguments) ++uses_[argument.index];
   target = std::move(threaded);
   return true;
@@ -112,7 +112,7 @@ bool Simplifier::thread_jump(const Block& block, Target& target) {
 bool Simplifier::thread_comparison(const Block& block, Target& target) {
   const Instruction& end = terminator(function_, target.block);
   if (block.parameters.empty()) return false;
-  // Only constants may stand before the branch, and nothing of the block may be used elsewhere.
+  // Only constants may precede the branch, and no value of the block may be used elsewhere.
   for (ValueId id : block.instructions) {
     const Instruction& each = function_.values[id];
     size_t uses = 0;
@@ -150,7 +150,7 @@ bool Simplifier::uniform_parameter(BlockId block, size_t index, const Predecesso
   auto for_each_argument = [&](auto visit) {
     BlockId last;
     for (BlockId from : predecessors[block]) {
-      if (from == last) continue;  // a branch with both targets here stands twice, one after the other
+      if (from == last) continue;  // a branch with two equal targets occurs twice in a row
       last = from;
       for (Target& target : terminator(function_, from).targets)
         if (target.block == block) visit(target.arguments);

@@ -1,9 +1,9 @@
-// store_to_load: loads of what is known to be there.
+// store_to_load: forwards stored and loaded values to later loads.
 //
-// Along each chain of blocks with one predecessor, remembers what the last loads and stores have shown of memory: the
-// value at a location, or zeros. A load of such a location becomes that value (narrowed as the memory would have done);
-// a store of what a private stack object holds already goes. Writes forget whatever they may overlap by the aliasing
-// rule of docs/ir.md. The memory of the walk is a few dozen locations, so the time is linear.
+// Along each chain of blocks with one predecessor, records the known content of memory: the value at a location, or
+// zeros. A load from such a location is replaced by the value (narrowed as memory would); a store of the value that a
+// private stack object already holds is removed. A write invalidates all locations that it may alias by the rules of
+// docs/ir.md. A few dozen locations are recorded at a time, so the time is linear.
 #include <algorithm>
 
 #include "ir/analysis.h"
@@ -40,8 +40,8 @@ class Forwarder {
 
  private:
   void block(BlockId block);
-  bool load(ValueId id);   // true: the instruction goes
-  bool store(ValueId id);  // true: the instruction goes
+  bool load(ValueId id);   // returns true if the instruction is redundant
+  bool store(ValueId id);  // returns true if the instruction is redundant
   void write(const Instruction& instruction);
   void forget(const Location& location, uint32_t size_bytes);
   bool may_overlap(const Known& known, const Location& location, uint32_t size_bytes) const;
@@ -62,7 +62,7 @@ bool Forwarder::run() {
   Predecessors predecessors(function_);
   for (BlockId id : reverse_post_order(function_)) {
     known_.clear();
-    // A loop's head has two predecessors; so the only one, if so, is done already.
+    // A loop header has two predecessors, so a single predecessor has been visited already.
     if (predecessors[id].size() == 1) known_ = at_end_[predecessors[id][0].index];
     block(id);
     if (!terminator(function_, id).targets.empty()) at_end_[id.index] = known_;
