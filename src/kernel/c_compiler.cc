@@ -12,6 +12,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/byte_reader.h"
 #include "base/fd.h"
 #include "base/strings.h"
 
@@ -22,20 +23,12 @@ namespace {
 constexpr const char* kGcc = "gcc";
 constexpr std::string_view kNumbersSection = ".espy_numbers";
 
-template <class T>
-std::optional<T> read_at(std::string_view bytes, uint64_t offset) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-  T out;
-  std::memcpy(&out, bytes.data() + offset, sizeof out);
-  return out;
-}
-
 // The bytes of a section of an object file; "" where there is none.
 std::string_view section_of(std::string_view elf, std::string_view name) {
-  const auto header = read_at<Elf64_Ehdr>(elf, 0);
+  const auto header = load_struct<Elf64_Ehdr>(elf, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return {};
   const auto section = [&](uint64_t index) {
-    return read_at<Elf64_Shdr>(elf, header->e_shoff + index * header->e_shentsize);
+    return load_struct<Elf64_Shdr>(elf, header->e_shoff + index * header->e_shentsize);
   };
   const auto names = section(header->e_shstrndx);
   for (uint64_t i = 0; names && i < header->e_shnum; ++i) {
@@ -143,7 +136,7 @@ Result<std::optional<CCompiler::Compiled>> CCompiler::compile(const std::string&
   Compiled out{.btf = std::string(section_of(elf, ".BTF"))};
   const std::string_view numbers = section_of(elf, kNumbersSection);
   for (uint32_t i = 0; i < names.size(); ++i) {
-    const auto value = read_at<int64_t>(numbers, uint64_t{i} * sizeof(int64_t));
+    const auto value = load_struct<int64_t>(numbers, uint64_t{i} * sizeof(int64_t));
     if (value && !refused.contains(first_line + i)) out.numbers.emplace(names[i], *value);
   }
   return out;

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "base/bytes.h"
+#include "base/byte_reader.h"
 #include "base/fd.h"
 
 namespace espy::symbols {
@@ -70,8 +70,8 @@ class Archive {
       return fail(fmt::format("{} in {} is compressed", entry.name, path_), 0,
                   "only what is stored as it is can be mapped, and probed");
     const std::string header = bytes(entry.header_offset, kHeaderBytes);
-    if (header.empty() || number_in(header, 0, 4) != kHeaderSignature) return broken();
-    const uint64_t names_bytes = number_in(header, 26, 2) + number_in(header, 28, 2);
+    if (header.empty() || load_le(header, 0, 4) != kHeaderSignature) return broken();
+    const uint64_t names_bytes = load_le(header, 26, 2) + load_le(header, 28, 2);
     return StoredFile{entry.name, entry.header_offset + kHeaderBytes + names_bytes, entry.size};
   }
 
@@ -83,18 +83,18 @@ class Archive {
     const std::string tail = bytes(size_ - tail_bytes, tail_bytes);
     const size_t end = tail.rfind(kEndSignature);
     if (end == std::string::npos || tail.size() - end < kEndBytes) return broken();
-    const uint64_t directory_bytes = number_in(tail, end + 12, 4);
+    const uint64_t directory_bytes = load_le(tail, end + 12, 4);
     if (directory_bytes > kMaxDirectoryBytes) return fail(path_ + " has too many files");
-    const std::string directory = bytes(number_in(tail, end + 16, 4), directory_bytes);
+    const std::string directory = bytes(load_le(tail, end + 16, 4), directory_bytes);
     for (size_t at = 0; at + kEntryBytes <= directory.size();) {
-      if (number_in(directory, at, 4) != kEntrySignature) return broken();
-      const size_t name_bytes = number_in(directory, at + 28, 2);
+      if (load_le(directory, at, 4) != kEntrySignature) return broken();
+      const size_t name_bytes = load_le(directory, at + 28, 2);
       Entry entry{directory.substr(at + kEntryBytes, name_bytes)};
-      entry.is_stored = number_in(directory, at + 10, 2) == 0;
-      entry.size = number_in(directory, at + 24, 4);
-      entry.header_offset = number_in(directory, at + 42, 4);
+      entry.is_stored = load_le(directory, at + 10, 2) == 0;
+      entry.size = load_le(directory, at + 24, 4);
+      entry.header_offset = load_le(directory, at + 42, 4);
       entries_.push_back(std::move(entry));
-      at += kEntryBytes + name_bytes + number_in(directory, at + 30, 2) + number_in(directory, at + 32, 2);
+      at += kEntryBytes + name_bytes + load_le(directory, at + 30, 2) + load_le(directory, at + 32, 2);
     }
     return {};
   }

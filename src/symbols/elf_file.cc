@@ -100,7 +100,6 @@ struct ElfFile::State {
   template <class Accept>
   std::vector<ElfSymbol> collect_functions(Accept accept);
   ElfSymbol describe(const RawSymbol& symbol) const;
-  std::optional<uint64_t> offset_of(uint64_t address) const;
 
  private:
   template <class Wanted, class Visit>
@@ -120,19 +119,10 @@ void ElfFile::State::complete() {
   if (debug_image) debug_table = debug_image->symbol_table(SHT_SYMTAB);
 }
 
-std::optional<uint64_t> ElfFile::State::offset_of(uint64_t address) const {
-  for (const Segment& segment : image.segments()) {
-    if (address >= segment.address && address - segment.address < segment.file_size) {
-      return address - segment.address + segment.file_offset;
-    }
-  }
-  return std::nullopt;
-}
-
 ElfSymbol ElfFile::State::describe(const RawSymbol& symbol) const {
   return {.name = std::string(symbol.name),
           .address = symbol.address,
-          .file_offset = offset_of(symbol.address).value_or(0),
+          .file_offset = image.offset_of_address(symbol.address).value_or(0),
           .size = symbol.size,
           .is_ifunc = symbol.type == STT_GNU_IFUNC,
           .is_local = symbol.is_local};
@@ -269,18 +259,12 @@ std::string_view ElfFile::bytes_at(uint64_t file_offset, uint64_t size) const {
   return state_->image.bytes_at(file_offset, size);
 }
 
-std::optional<uint64_t> ElfFile::offset_of_address(uint64_t address) const { return state_->offset_of(address); }
+std::optional<uint64_t> ElfFile::offset_of_address(uint64_t address) const {
+  return state_->image.offset_of_address(address);
+}
 
 std::optional<uint64_t> ElfFile::address_of_offset(uint64_t file_offset) const {
-  // Code first: linkers may lay two segments over one piece of the file, and probes and stacks mean code.
-  for (const bool executable : {true, false}) {
-    for (const Segment& segment : state_->image.segments()) {
-      if (segment.executable != executable || file_offset < segment.file_offset) continue;
-      const uint64_t inside = file_offset - segment.file_offset;
-      if (inside < segment.file_size) return segment.address + inside;
-    }
-  }
-  return std::nullopt;
+  return state_->image.address_of_offset(file_offset);
 }
 
 }  // namespace espy::symbols

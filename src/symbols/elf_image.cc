@@ -95,6 +95,20 @@ Result<ElfImage> ElfImage::finish(ElfImage image) {
   return image;
 }
 
+std::optional<uint64_t> ElfImage::offset_of_address(uint64_t address) const {
+  for (const Segment& segment : segments_)
+    if (segment.contains_address(address)) return segment.offset_of_address(address);
+  return std::nullopt;
+}
+
+std::optional<uint64_t> ElfImage::address_of_offset(uint64_t file_offset) const {
+  for (const bool executable : {true, false})
+    for (const Segment& segment : segments_)
+      if (segment.executable == executable && segment.contains_offset(file_offset))
+        return segment.address_of_offset(file_offset);
+  return std::nullopt;
+}
+
 std::string ElfImage::build_id() const {
   const void* bytes = nullptr;
   const ssize_t size = dwelf_elf_gnu_build_id(elf_.get(), &bytes);

@@ -16,11 +16,20 @@ namespace espy::symbols {
 
 // A PT_LOAD program header.
 struct Segment {
-  uint64_t address = 0;
+  uint64_t address = 0;  // virtual, as linked
   uint64_t file_offset = 0;
   uint64_t file_size = 0;
   uint64_t memory_size = 0;
   bool executable = false;
+
+  // Whether the byte at a virtual address comes from the file; false also for .bss.
+  bool contains_address(uint64_t virtual_address) const {
+    return virtual_address >= address && virtual_address - address < file_size;
+  }
+  bool contains_offset(uint64_t offset) const { return offset >= file_offset && offset - file_offset < file_size; }
+  // Requires `contains_address` and `contains_offset`.
+  uint64_t offset_of_address(uint64_t virtual_address) const { return virtual_address - address + file_offset; }
+  uint64_t address_of_offset(uint64_t offset) const { return offset - file_offset + address; }
 };
 
 // A defined symbol, as a view: `name` ends at the `@` of a version, if the table spells versions in names.
@@ -66,6 +75,11 @@ class ElfImage {
   // Where its first byte is in the file on disk: not 0 for one in an archive.
   uint64_t start_in_file() const { return start_in_file_; }
   const std::vector<Segment>& segments() const { return segments_; }
+  // Translate between virtual addresses, as linked, and file offsets; nullopt if no segment loads the byte. Where two
+  // executable segments, or two others, overlap, the first in the program headers counts. An executable segment is
+  // preferred for an offset: linkers may load a page of the file twice, and callers mean code.
+  std::optional<uint64_t> offset_of_address(uint64_t address) const;
+  std::optional<uint64_t> address_of_offset(uint64_t file_offset) const;
   uint16_t type() const { return header_.e_type; }
   uint16_t machine() const { return header_.e_machine; }
   bool is_64bit() const { return header_.e_ident[EI_CLASS] == ELFCLASS64; }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/bytes.h"
+#include "base/byte_reader.h"
 #include "base/strings.h"
 #include "symbols/elf_image.h"
 
@@ -24,11 +24,10 @@ constexpr size_t kInlineAt = 32;
 constexpr uint32_t kWordBytes = 8;
 constexpr size_t kVectorRegisters = 15;
 
+// Returns the bytes of the file that are loaded at a virtual address; empty if they are not all in the file.
 std::string_view bytes_at_address(const ElfImage& image, uint64_t address, uint64_t size) {
-  for (const Segment& segment : image.segments())
-    if (address >= segment.address && address - segment.address < segment.file_size)
-      return image.bytes_at(address - segment.address + segment.file_offset, size);
-  return {};
+  const std::optional<uint64_t> offset = image.offset_of_address(address);
+  return offset ? image.bytes_at(*offset, size) : std::string_view();
 }
 
 // Since 1.18 the version stands there, behind its length; before there was a pointer to a Go string.
@@ -38,10 +37,10 @@ std::string version_of(const ElfImage& image, std::string_view info) {
     const auto length = static_cast<uint8_t>(info[kInlineAt]);
     return length < 0x80 ? std::string(info.substr(kInlineAt + 1, length)) : "";
   }
-  const std::string_view header = bytes_at_address(image, number_in(info, kPointersAt), 2 * kWordBytes);
+  const std::string_view header = bytes_at_address(image, load_le(info, kPointersAt), 2 * kWordBytes);
   constexpr uint64_t kLongest = 100;
-  const uint64_t length = number_in(header, kWordBytes);
-  return length > kLongest ? "" : std::string(bytes_at_address(image, number_in(header, 0), length));
+  const uint64_t length = load_le(header, kWordBytes);
+  return length > kLongest ? "" : std::string(bytes_at_address(image, load_le(header, 0), length));
 }
 
 // Of "go1.17.3": 17.

@@ -1,7 +1,6 @@
 #include "symbols/ld_cache.h"
 
-#include <cstring>
-
+#include "base/byte_reader.h"
 #include "kernel/arch/arch.h"
 
 namespace espy::symbols {
@@ -46,15 +45,12 @@ std::vector<CachedLibrary> parse_ld_cache(std::string_view bytes) {
   const size_t start = bytes.find(kMagic);
   if (start == bytes.npos) return out;
   bytes.remove_prefix(start);
-  Header header;
-  if (bytes.size() < sizeof header) return out;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.library_count > (bytes.size() - sizeof header) / sizeof(Entry)) return out;
-  for (uint32_t i = 0; i < header.library_count; ++i) {
-    Entry entry;
-    std::memcpy(&entry, bytes.data() + sizeof header + i * sizeof entry, sizeof entry);
-    if ((entry.flags & kAbiMask) != kernel::host_arch().library_cache_abi || entry.hardware != 0) continue;
-    const CachedLibrary library{string_at(bytes, entry.name_offset), string_at(bytes, entry.path_offset)};
+  const auto header = load_struct<Header>(bytes, 0);
+  if (!header || header->library_count > (bytes.size() - sizeof(Header)) / sizeof(Entry)) return out;
+  for (uint32_t i = 0; i < header->library_count; ++i) {
+    const auto entry = load_struct<Entry>(bytes, sizeof(Header) + uint64_t{i} * sizeof(Entry));
+    if ((entry->flags & kAbiMask) != kernel::host_arch().library_cache_abi || entry->hardware != 0) continue;
+    const CachedLibrary library{string_at(bytes, entry->name_offset), string_at(bytes, entry->path_offset)};
     if (!library.name.empty() && !library.path.empty()) out.push_back(library);
   }
   return out;

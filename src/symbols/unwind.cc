@@ -38,6 +38,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/byte_reader.h"
 #include "symbols/elf_image.h"
 #include "symbols/process.h"
 
@@ -48,94 +49,47 @@ constexpr uint64_t kRbp = 6, kRsp = 7, kReturnAddress = 16;  // register numbers
 
 // ---- Bytes --------------------------------------------------------------------------------------------------------
 
-// Reads forward; once anything lies beyond the end, everything reads as 0 and `ok` is false.
-class Reader {
+// Reads .eh_frame, and knows the virtual address of what it reads.
+class EhFrameReader : public ByteReader {
  public:
-  Reader() = default;
-  Reader(std::string_view bytes, uint64_t address) : bytes_(bytes), address_(address) {}
+  EhFrameReader(std::string_view bytes, uint64_t address) : ByteReader(bytes), start_address_(address) {}
 
-  bool ok() const { return ok_; }
-  bool at_end() const { return at_ >= bytes_.size(); }
-  size_t at() const { return at_; }
-  uint64_t address() const { return address_ + at_; }
+  uint64_t address() const { return start_address_ + offset(); }
 
-  template <class T>
-  T take() {
-    T value = {};
-    const std::string_view bytes = take_bytes(sizeof(T));
-    if (bytes.size() == sizeof(T)) std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&value));
-    return value;
-  }
-  std::string_view take_bytes(uint64_t count) {
-    if (count > bytes_.size() - at_) {
-      ok_ = false;
-      at_ = bytes_.size();
-      return {};
-    }
-    at_ += count;
-    return bytes_.substr(at_ - count, count);
-  }
-  Reader take_reader(uint64_t count) {
+  EhFrameReader take_reader(uint64_t count) {
     const uint64_t start = address();
     return {take_bytes(count), start};
   }
-  uint64_t take_uleb() { return take_leb(nullptr); }
-  int64_t take_sleb() {
-    unsigned bits = 0;
-    const uint64_t value = take_leb(&bits);
-    if (bits == 0 || bits >= 64) return static_cast<int64_t>(value);
-    return static_cast<int64_t>(value << (64 - bits)) >> (64 - bits);
-  }
-  std::string_view take_string() {
-    const size_t end = std::min(bytes_.find('\0', at_), bytes_.size());
-    const std::string_view text = bytes_.substr(at_, end - at_);
-    take_bytes(text.size() + 1);
-    return text;
-  }
-  // A number in one of DW_EH_PE's formats, the low four bits of an encoding.
+
+  // A number in the format that the low four bits of a DW_EH_PE encoding name.
   uint64_t take_formatted(uint8_t encoding) {
     switch (encoding & 15) {
-      case 0x0: return take<uint64_t>();
-      case 0x1: return take_uleb();
-      case 0x2: return take<uint16_t>();
-      case 0x3: return take<uint32_t>();
-      case 0x4: return take<uint64_t>();
-      case 0x9: return static_cast<uint64_t>(take_sleb());
-      case 0xa: return static_cast<uint64_t>(int64_t{take<int16_t>()});
-      case 0xb: return static_cast<uint64_t>(int64_t{take<int32_t>()});
-      case 0xc: return take<uint64_t>();
-      default: ok_ = false; return 0;
+      case 0x0: return take_le<uint64_t>();
+      case 0x1: return take_uleb128();
+      case 0x2: return take_le<uint16_t>();
+      case 0x3: return take_le<uint32_t>();
+      case 0x4: return take_le<uint64_t>();
+      case 0x9: return static_cast<uint64_t>(take_sleb128());
+      case 0xa: return static_cast<uint64_t>(int64_t{take_le<int16_t>()});
+      case 0xb: return static_cast<uint64_t>(int64_t{take_le<int32_t>()});
+      case 0xc: return take_le<uint64_t>();
+      default: fail(); return 0;
     }
   }
-  // An address: absolute, or counted from where it stands. Other bases (text, data, function) no linker here uses.
+
+  // A virtual address, absolute or relative to its own place. Linkers for this CPU use no other base.
   uint64_t take_pointer(uint8_t encoding) {
     constexpr uint8_t kOmitted = 0xff, kRelative = 0x10, kBases = 0x70;
     if (encoding == kOmitted) return 0;
     const uint64_t here = address();
     const uint64_t value = take_formatted(encoding);
     if ((encoding & kBases) == kRelative) return here + value;
-    if ((encoding & kBases) != 0) ok_ = false;
+    if ((encoding & kBases) != 0) fail();
     return value;
   }
 
  private:
-  uint64_t take_leb(unsigned* bits) {
-    uint64_t value = 0;
-    unsigned shift = 0;
-    uint8_t byte = 0x80;
-    while ((byte & 0x80) != 0 && ok_) {
-      byte = take<uint8_t>();
-      if (shift < 64) value |= uint64_t{byte & 0x7fU} << shift;
-      shift += 7;
-    }
-    if (bits != nullptr) *bits = (byte & 0x40) != 0 ? shift : 0;
-    return value;
-  }
-
-  std::string_view bytes_;
-  uint64_t address_ = 0;
-  size_t at_ = 0;
-  bool ok_ = true;
+  uint64_t start_address_ = 0;
 };
 
 // ---- Expressions --------------------------------------------------------------------------------------------------
@@ -151,19 +105,19 @@ struct Expression {
 };
 
 std::optional<Expression> parse_expression(std::string_view bytes) {
-  Reader reader(bytes, 0);
+  ByteReader reader(bytes);
   Expression out;
-  const auto first = reader.take<uint8_t>();
+  const auto first = reader.take_le<uint8_t>();
   if (first < kOpBreg0 || first > kOpBreg0 + kReturnAddress) return std::nullopt;
   out.reg = first - kOpBreg0;
-  out.offset_bytes = reader.take_sleb();
+  out.offset_bytes = reader.take_sleb128();
   if (!reader.at_end()) {
-    if (reader.take<uint8_t>() != kOpDeref) return std::nullopt;
+    if (reader.take_le<uint8_t>() != kOpDeref) return std::nullopt;
     out.is_dereferenced = true;
   }
   if (!reader.at_end()) {
-    if (reader.take<uint8_t>() != kOpPlusConstant) return std::nullopt;
-    out.added = reader.take_uleb();
+    if (reader.take_le<uint8_t>() != kOpPlusConstant) return std::nullopt;
+    out.added = reader.take_uleb128();
   }
   if (!reader.ok() || !reader.at_end()) return std::nullopt;
   return out;
@@ -264,7 +218,7 @@ class Interpreter {
 
   // Calls `row(address, rules)` wherever the rules are complete for the code from `address` on.
   template <class Row>
-  bool run(Reader code, Row row) {
+  bool run(EhFrameReader code, Row row) {
     while (!code.at_end() && code.ok()) {
       const uint64_t before = address_;
       const Rules known = rules_;
@@ -276,44 +230,44 @@ class Interpreter {
   }
 
  private:
-  bool step(Reader& code) {
-    const auto op = code.take<uint8_t>();
+  bool step(EhFrameReader& code) {
+    const auto op = code.take_le<uint8_t>();
     const uint64_t operand = op & 0x3f;
     switch (op >> 6) {
       case 1: return advance(operand);
-      case 2: return set(operand, at_cfa(static_cast<int64_t>(code.take_uleb())));
+      case 2: return set(operand, at_cfa(static_cast<int64_t>(code.take_uleb128())));
       case 3: return restore(operand);
       default: break;
     }
     return op <= 0x09 || op == 0x2e || op == 0x2f ? step_register(op, code) : step_frame(op, code);
   }
 
-  bool step_register(uint8_t op, Reader& code) {
+  bool step_register(uint8_t op, EhFrameReader& code) {
     using Kind = RegisterRule::Kind;
     switch (op) {
       case 0x00: return true;                                                          // nop
       case 0x01: address_ = code.take_pointer(common_.pointer_encoding); return true;  // set_loc
-      case 0x02: return advance(code.take<uint8_t>());                                 // advance_loc1
-      case 0x03: return advance(code.take<uint16_t>());                                // advance_loc2
-      case 0x04: return advance(code.take<uint32_t>());                                // advance_loc4
-      case 0x06: return restore(code.take_uleb());                                     // restore_extended
-      case 0x07: return set(code.take_uleb(), {Kind::kUndefined});                     // undefined
-      case 0x08: return set(code.take_uleb(), {Kind::kSame});                          // same_value
-      case 0x2e: code.take_uleb(); return true;                                        // GNU_args_size
+      case 0x02: return advance(code.take_le<uint8_t>());                              // advance_loc1
+      case 0x03: return advance(code.take_le<uint16_t>());                             // advance_loc2
+      case 0x04: return advance(code.take_le<uint32_t>());                             // advance_loc4
+      case 0x06: return restore(code.take_uleb128());                                  // restore_extended
+      case 0x07: return set(code.take_uleb128(), {Kind::kUndefined});                  // undefined
+      case 0x08: return set(code.take_uleb128(), {Kind::kSame});                       // same_value
+      case 0x2e: code.take_uleb128(); return true;                                     // GNU_args_size
       default: break;
     }
-    const uint64_t reg = code.take_uleb();
+    const uint64_t reg = code.take_uleb128();
     switch (op) {
-      case 0x05: return set(reg, at_cfa(static_cast<int64_t>(code.take_uleb())));   // offset_extended
-      case 0x09: code.take_uleb(); return set(reg, {Kind::kOther});                 // register
-      case 0x2f: return set(reg, at_cfa(-static_cast<int64_t>(code.take_uleb())));  // GNU_negative_offset_extended
+      case 0x05: return set(reg, at_cfa(static_cast<int64_t>(code.take_uleb128())));   // offset_extended
+      case 0x09: code.take_uleb128(); return set(reg, {Kind::kOther});                 // register
+      case 0x2f: return set(reg, at_cfa(-static_cast<int64_t>(code.take_uleb128())));  // GNU_negative_offset_extended
       default: return false;
     }
   }
 
-  bool step_frame(uint8_t op, Reader& code) {
+  bool step_frame(uint8_t op, EhFrameReader& code) {
     using Kind = RegisterRule::Kind;
-    const auto expression = [&] { return code.take_bytes(code.take_uleb()); };
+    const auto expression = [&] { return code.take_bytes(code.take_uleb128()); };
     switch (op) {
       case 0x0a: remembered_.push_back(rules_); return true;  // remember_state
       case 0x0b:                                              // restore_state
@@ -322,28 +276,28 @@ class Interpreter {
         remembered_.pop_back();
         return true;
       case 0x0c:  // def_cfa
-        define_cfa(code.take_uleb());
-        rules_.cfa_offset = static_cast<int64_t>(code.take_uleb());
+        define_cfa(code.take_uleb128());
+        rules_.cfa_offset = static_cast<int64_t>(code.take_uleb128());
         return true;
-      case 0x0d: define_cfa(code.take_uleb()); return true;                                // def_cfa_register
-      case 0x0e: rules_.cfa_offset = static_cast<int64_t>(code.take_uleb()); return true;  // def_cfa_offset
-      case 0x0f:                                                                           // def_cfa_expression
+      case 0x0d: define_cfa(code.take_uleb128()); return true;                                // def_cfa_register
+      case 0x0e: rules_.cfa_offset = static_cast<int64_t>(code.take_uleb128()); return true;  // def_cfa_offset
+      case 0x0f:                                                                              // def_cfa_expression
         rules_.is_expression = true;
         rules_.cfa_expression = expression();
         return true;
       case 0x12:  // def_cfa_sf
-        define_cfa(code.take_uleb());
-        rules_.cfa_offset = code.take_sleb() * common_.data_alignment;
+        define_cfa(code.take_uleb128());
+        rules_.cfa_offset = code.take_sleb128() * common_.data_alignment;
         return true;
-      case 0x13: rules_.cfa_offset = code.take_sleb() * common_.data_alignment; return true;  // def_cfa_offset_sf
+      case 0x13: rules_.cfa_offset = code.take_sleb128() * common_.data_alignment; return true;  // def_cfa_offset_sf
       default: break;
     }
-    const uint64_t reg = code.take_uleb();
+    const uint64_t reg = code.take_uleb128();
     switch (op) {
       case 0x10: return set(reg, {Kind::kAtExpression, 0, expression()});  // expression
-      case 0x11: return set(reg, at_cfa(code.take_sleb()));                // offset_extended_sf
-      case 0x14: code.take_uleb(); return set(reg, {Kind::kOther});        // val_offset
-      case 0x15: code.take_sleb(); return set(reg, {Kind::kOther});        // val_offset_sf
+      case 0x11: return set(reg, at_cfa(code.take_sleb128()));             // offset_extended_sf
+      case 0x14: code.take_uleb128(); return set(reg, {Kind::kOther});     // val_offset
+      case 0x15: code.take_sleb128(); return set(reg, {Kind::kOther});     // val_offset_sf
       case 0x16: expression(); return set(reg, {Kind::kOther});            // val_expression
       default: return false;                                               // nobody knows its length
     }
@@ -379,14 +333,14 @@ class Section {
       : segments_(image.segments()), bytes_(bytes), address_(address) {}
 
   std::vector<UnwindRow> read() {
-    Reader reader(bytes_, address_);
+    EhFrameReader reader(bytes_, address_);
     while (!reader.at_end()) {
-      uint64_t length = reader.take<uint32_t>();
+      uint64_t length = reader.take_le<uint32_t>();
       if (length == 0) continue;  // ends what one linker input brought
-      if (length == UINT32_MAX) length = reader.take<uint64_t>();
-      const size_t id_at = reader.at();
-      Reader entry = reader.take_reader(length);
-      const auto back = entry.take<uint32_t>();
+      if (length == UINT32_MAX) length = reader.take_le<uint64_t>();
+      const size_t id_at = reader.offset();
+      EhFrameReader entry = reader.take_reader(length);
+      const auto back = entry.take_le<uint32_t>();
       if (!reader.ok()) break;
       if (back == 0)
         read_common(entry, id_at);
@@ -398,25 +352,25 @@ class Section {
 
  private:
   // An entry is known by where its id stands: that is what the offsets in functions' entries point back to, less 4.
-  void read_common(Reader entry, size_t id_at) {
+  void read_common(EhFrameReader entry, size_t id_at) {
     Common common;
-    const auto version = entry.take<uint8_t>();
+    const auto version = entry.take_le<uint8_t>();
     const std::string_view augmentation = entry.take_string();
     if (version != 1 && version != 3) return;
-    common.code_alignment = entry.take_uleb();
-    common.data_alignment = entry.take_sleb();
+    common.code_alignment = entry.take_uleb128();
+    common.data_alignment = entry.take_sleb128();
     if (version == 1)
-      entry.take<uint8_t>();
+      entry.take_le<uint8_t>();
     else
-      entry.take_uleb();
+      entry.take_uleb128();
     if (!augmentation.empty() && augmentation[0] != 'z') return;
     common.has_augmentation_data = !augmentation.empty();
     if (common.has_augmentation_data) {
-      Reader data = entry.take_reader(entry.take_uleb());
+      EhFrameReader data = entry.take_reader(entry.take_uleb128());
       for (const char what : augmentation.substr(1)) {
-        if (what == 'R') common.pointer_encoding = data.take<uint8_t>();
-        if (what == 'L') data.take<uint8_t>();
-        if (what == 'P') data.take_formatted(data.take<uint8_t>());
+        if (what == 'R') common.pointer_encoding = data.take_le<uint8_t>();
+        if (what == 'L') data.take_le<uint8_t>();
+        if (what == 'P') data.take_formatted(data.take_le<uint8_t>());
         if (what == 'S') common.is_signal_handler = true;
       }
     }
@@ -428,16 +382,15 @@ class Section {
     commons_.emplace(id_at - kLengthBytes, common);
   }
 
-  void read_function(Reader entry, const Common& common) {
+  void read_function(EhFrameReader entry, const Common& common) {
     const uint64_t start = entry.take_pointer(common.pointer_encoding);
     const uint64_t size = entry.take_formatted(common.pointer_encoding);
-    if (common.has_augmentation_data) entry.take_bytes(entry.take_uleb());
-    const auto segment = std::ranges::find_if(segments_, [&](const Segment& s) {
-      return s.executable && start >= s.address && start - s.address < s.file_size;
-    });
+    if (common.has_augmentation_data) entry.take_bytes(entry.take_uleb128());
+    const auto segment = std::ranges::find_if(
+        segments_, [&](const Segment& each) { return each.executable && each.contains_address(start); });
     // Functions that the linker threw away keep an entry, at address 0 or so.
     if (!entry.ok() || size == 0 || segment == segments_.end()) return;
-    const uint64_t offset = segment->file_offset + (start - segment->address);
+    const uint64_t offset = segment->offset_of_address(start);
     const uint64_t end = std::min(offset + size, segment->file_offset + segment->file_size);
     if (end > UINT32_MAX) return;
     FrameRule last;
