@@ -36,6 +36,18 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 }  // namespace
 
+std::optional<std::string> find_program(std::string_view name) {
+  const char* variable = std::getenv("PATH");
+  const std::string_view directories = variable == nullptr ? "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" : variable;
+  for (const std::string_view directory : split(directories, ':')) {
+    std::string path(directory.empty() ? "." : directory);
+    path += '/';
+    path += name;
+    if (is_file(path) && ::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return std::nullopt;
+}
+
 Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const std::string& scratch) {
   const std::string out_path = scratch + "/stdout", err_path = scratch + "/stderr";
   constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;

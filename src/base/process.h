@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -14,6 +16,10 @@ struct ProcessOutput {
   std::string out;
   std::string err;
 };
+
+// Returns the path of the first executable file `name` in the directories of $PATH, as a shell finds it; nullopt if
+// there is none. Requires a name without a slash.
+std::optional<std::string> find_program(std::string_view name);
 
 // Runs argv[0], found in PATH, with the input closed, and waits for its end. Its messages are in English. Fails with
 // ENOENT where there is no such program. `scratch` is an existing directory for its output.

@@ -58,6 +58,14 @@ std::optional<int64_t> parse_int(std::string_view text) {
   return static_cast<int64_t>(negative ? 0 - value : value);
 }
 
+std::optional<uint64_t> take_number(std::string_view& text, int base) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
 std::string escape(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;

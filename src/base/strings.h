@@ -20,6 +20,10 @@ std::string to_lower(std::string_view text);
 // -1).
 std::optional<int64_t> parse_int(std::string_view text);
 
+// Removes the number at the front of `text` and returns it; nullopt, and `text` unchanged, if there is none or it does
+// not fit. Takes neither a sign nor a prefix such as 0x.
+std::optional<uint64_t> take_number(std::string_view& text, int base);
+
 // `text` as it would be typed inside double quotes: \n \t \r \" \\ and \xNN.
 std::string escape(std::string_view text);
 

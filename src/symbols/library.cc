@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -18,6 +17,7 @@
 #include "base/process.h"
 #include "base/strings.h"
 #include "kernel/arch/arch.h"
+#include "kernel/proc_path.h"
 #include "symbols/archive.h"
 #include "symbols/ld_cache.h"
 #include "symbols/symbols.h"
@@ -43,7 +43,7 @@ bool is_called(std::string_view file, std::string_view wanted) {
 std::string reachable_path(uint32_t pid, const std::string& path, uint64_t inode) {
   struct stat status = {};
   const bool is_ours = ::stat(path.c_str(), &status) == 0 && status.st_ino == inode;
-  return is_ours ? path : "/proc/" + std::to_string(pid) + "/root" + path;
+  return is_ours ? path : kernel::proc_path(pid, "root") + path;
 }
 
 std::optional<std::string> find_mapped(std::string_view name, uint32_t pid) {
@@ -52,18 +52,6 @@ std::optional<std::string> find_mapped(std::string_view name, uint32_t pid) {
   for (const Mapping& mapping : *mappings) {
     if (!mapping.executable || mapping.deleted || !mapping.path.starts_with('/')) continue;
     if (is_called(base_name(mapping.path), name)) return reachable_path(pid, mapping.path, mapping.inode);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> find_command(std::string_view name) {
-  const char* variable = std::getenv("PATH");
-  const std::string_view directories = variable == nullptr ? "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" : variable;
-  for (const std::string_view directory : split(directories, ':')) {
-    std::string path(directory.empty() ? "." : directory);
-    path += '/';
-    path += name;
-    if (is_file(path) && ::access(path.c_str(), X_OK) == 0) return path;
   }
   return std::nullopt;
 }
@@ -110,7 +98,7 @@ Result<std::string> check_path(std::string_view name, std::optional<uint32_t> pi
   }
   std::string path(name);
   if (pid && path.starts_with('/')) {
-    std::string inside = "/proc/" + std::to_string(*pid) + "/root" + path;
+    std::string inside = kernel::proc_path(*pid, "root") + path;
     struct stat ours = {}, theirs = {};
     const bool is_there = ::stat(inside.c_str(), &theirs) == 0;
     const bool is_same =
@@ -140,7 +128,7 @@ std::vector<std::string> find_libraries(const std::string& pattern, std::optiona
   std::set<std::pair<uint64_t, uint64_t>> seen;  // device, inode
   if (pattern.find('/') != pattern.npos) {
     // In the process' own mount namespace, as for a path without wildcards.
-    const std::string root = pid && pattern.starts_with('/') ? fmt::format("/proc/{}/root", *pid) : "";
+    const std::string root = pid && pattern.starts_with('/') ? kernel::proc_path(*pid, "root") : "";
     for (const std::string& found : paths_by_glob(root + pattern)) {
       const std::string path = check_path(found.substr(root.size()), pid).value_or(found);
       struct stat status = {};
@@ -175,12 +163,12 @@ Result<std::string> resolve_library(std::string_view name_or_path, std::optional
   }
   const bool names_library = name.starts_with("lib") || name.find(".so") != name.npos;
   if (!names_library) {
-    if (std::optional<std::string> path = find_command(name)) return std::move(*path);
+    if (std::optional<std::string> path = find_program(name)) return std::move(*path);
   }
   if (std::optional<std::string> path = find_cached_library(name)) return std::move(*path);
   if (std::optional<std::string> path = find_in_default_directories(name)) return std::move(*path);
   if (names_library) {
-    if (std::optional<std::string> path = find_command(name)) return std::move(*path);
+    if (std::optional<std::string> path = find_program(name)) return std::move(*path);
   }
   return fail("there is no command or library named " + std::string(name), ENOENT,
               "give its path, or a name that is in $PATH or listed by `ldconfig -p`");

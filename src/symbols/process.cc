@@ -8,13 +8,10 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "kernel/proc_path.h"
 
 namespace espy::symbols {
 namespace {
-
-std::string proc_path(uint32_t pid, std::string_view file) {
-  return "/proc/" + std::to_string(pid) + "/" + std::string(file);
-}
 
 std::optional<struct stat> stat_of(const std::string& path) {
   struct stat status = {};
@@ -57,9 +54,9 @@ std::shared_ptr<AddressSpace> read_address_space(uint32_t pid) {
 
 uint32_t read_inner_pid(uint32_t pid) {
   const auto ours = stat_of("/proc/self/ns/pid");
-  const auto theirs = stat_of(proc_path(pid, "ns/pid"));
+  const auto theirs = stat_of(kernel::proc_path(pid, "ns/pid"));
   if (!ours || !theirs || ours->st_ino == theirs->st_ino) return pid;
-  const Result<std::string> status = read_file(proc_path(pid, "status"));
+  const Result<std::string> status = read_file(kernel::proc_path(pid, "status"));
   if (!status) return pid;
   // "NSpid:\t1234\t7": from our namespace inwards.
   for (const std::string_view line : split(*status, '\n')) {
@@ -70,18 +67,19 @@ uint32_t read_inner_pid(uint32_t pid) {
 }
 
 std::optional<std::pair<dev_t, ino_t>> read_program(uint32_t pid) {
-  const auto exe = stat_of(proc_path(pid, "exe"));
+  const auto exe = stat_of(kernel::proc_path(pid, "exe"));
   if (!exe) return std::nullopt;
   return std::pair{exe->st_dev, exe->st_ino};
 }
 
 std::string read_root(uint32_t pid) {
   const auto our_namespace = stat_of("/proc/self/ns/mnt"), our_root = stat_of("/");
-  const auto their_namespace = stat_of(proc_path(pid, "ns/mnt")), their_root = stat_of(proc_path(pid, "root"));
+  const auto their_namespace = stat_of(kernel::proc_path(pid, "ns/mnt")),
+             their_root = stat_of(kernel::proc_path(pid, "root"));
   if (!our_namespace || !our_root || !their_namespace || !their_root) return "";
   const bool is_same = our_namespace->st_ino == their_namespace->st_ino && our_root->st_dev == their_root->st_dev &&
                        our_root->st_ino == their_root->st_ino;
-  return is_same ? "" : proc_path(pid, "root");
+  return is_same ? "" : kernel::proc_path(pid, "root");
 }
 
 std::string read_vdso_image() {

@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <unordered_map>
@@ -47,13 +46,6 @@ std::optional<FileKey> key_of(const std::string& path) {
   if (!place || ::stat(place->path.c_str(), &status) != 0) return std::nullopt;
   return FileKey{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_mtim.tv_sec),
                  static_cast<uint64_t>(status.st_mtim.tv_nsec), place->offset};
-}
-
-std::string map_files_path(uint32_t pid, const Mapping& mapping) {
-  std::array<char, 64> range = {};
-  std::snprintf(range.data(), range.size(), "%llx-%llx", static_cast<unsigned long long>(mapping.start),
-                static_cast<unsigned long long>(mapping.end));
-  return "/proc/" + std::to_string(pid) + "/map_files/" + range.data();
 }
 
 std::shared_ptr<const ElfFile> read_vdso() {

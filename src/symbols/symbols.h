@@ -41,6 +41,10 @@ struct Mapping {
 // The mappings of a live process, in order of address.
 Result<std::vector<Mapping>> read_mappings(uint32_t pid);
 
+// Returns the path of the link in /proc/PID/map_files that opens the mapped file, also when it is deleted or in another
+// mount namespace. Opening it requires CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
+std::string map_files_path(uint32_t pid, const Mapping& mapping);
+
 // The path that a user meant by the target of a uprobe: a path is taken as it is, `bash` is searched in $PATH,
 // `libc`, `libssl.so.3` or `c` among the libraries the loader knows. With a pid the files which that process maps
 // come first, and the path leads into its mount namespace. "a.apk!/lib/b.so" is a file within an archive.
