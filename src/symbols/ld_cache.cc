@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kMagic = "glibc-ld.so.cache1.1";
 
-// Numbers are in the machine's own byte order; offsets of strings count from the header.
+// Numbers are in the byte order of the machine; offsets of strings are relative to the header.
 struct Header {
   char magic[20];
   uint32_t library_count;
@@ -25,7 +25,7 @@ struct Entry {
   uint32_t name_offset;
   uint32_t path_offset;
   uint32_t os_version;
-  uint64_t hardware;  // not 0: only for CPUs that have something more
+  uint64_t hardware;  // not 0: only for CPUs with certain extensions
 };
 static_assert(sizeof(Entry) == 24);
 
@@ -41,7 +41,7 @@ std::string_view string_at(std::string_view bytes, uint32_t offset) {
 
 std::vector<CachedLibrary> parse_ld_cache(std::string_view bytes) {
   std::vector<CachedLibrary> out;
-  // A cache in compatibility form has the pre-2.32 format in front.
+  // A cache in compatibility form begins with the format before 2.32.
   const size_t start = bytes.find(kMagic);
   if (start == bytes.npos) return out;
   bytes.remove_prefix(start);

@@ -1,4 +1,4 @@
-// /proc/PID/maps, line by line.
+// Parser of /proc/PID/maps (proc_pid_maps(5)).
 #include <fmt/format.h>
 #include <sys/sysmacros.h>
 
@@ -19,7 +19,7 @@ uint64_t take_field(std::string_view& text, int base, char separator) {
   return value;
 }
 
-// The kernel writes a newline in a file name as \012, and nothing else specially.
+// The kernel escapes newlines in file names as \012, and nothing else.
 std::string unescape_path(std::string_view path) {
   std::string out;
   for (size_t at = path.find("\\012"); at != path.npos; at = path.find("\\012")) {

@@ -15,7 +15,7 @@ PerfMap::PerfMap(std::string text) : text_(std::move(text)) {
     const std::string_view name = trim(line);
     if (size && line.starts_with(' ') && !name.empty()) entries_.push_back({*start, *size, name});
   }
-  // The last line about a start wins: reversed, it is the first, which is the one `unique` keeps.
+  // Reversed, the last line of each start comes first, which is the one that `unique` keeps.
   std::ranges::reverse(entries_);
   std::ranges::stable_sort(entries_, {}, &Entry::start);
   const auto same_start = [](const Entry& a, const Entry& b) { return a.start == b.start; };

@@ -1,8 +1,8 @@
-// The notes that <sys/sdt.h> makes, and the operands in them.
+// The notes of <sys/sdt.h>.
 //
-// A note has three addresses (the place, the link-time address of section .stapsdt.base, the semaphore or 0) and three
-// strings. Prelinking moves a file's addresses without touching notes: the difference between where .stapsdt.base is
-// and where the note says it was is added to all of them.
+// A note has three addresses (of the probe, of the section .stapsdt.base at link time, of the semaphore or 0) and three
+// strings. Prelinking moves the addresses of a file but does not change notes, so the difference between the address of
+// .stapsdt.base and the one in the note is added to the others.
 #include "symbols/usdt.h"
 
 #include <algorithm>
@@ -50,14 +50,14 @@ bool is_size(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789f") == std::string_view::npos;
 }
 
-// "%rax" without its sign; nothing if it is no register.
+// "%rax" -> "rax"; nullopt if it is not a register.
 std::optional<std::string> register_name(std::string_view text) {
   text = trim(text);
   if (!text.starts_with('%')) return std::nullopt;
   return std::string(text.substr(1));
 }
 
-// "-8", "sym", "sym+4", "-4+sym", "": numbers into the displacement, at most one symbol.
+// "-8", "sym", "sym+4", "-4+sym", "": adds numbers to the displacement and takes at most one symbol.
 bool parse_displacement(std::string_view text, UsdtOperand& out) {
   while (!text.empty()) {
     const bool is_negative = text.starts_with('-');
@@ -76,7 +76,7 @@ bool parse_displacement(std::string_view text, UsdtOperand& out) {
   return true;
 }
 
-// DISPLACEMENT(BASE,INDEX,SCALE), with or without the parenthesis.
+// DISPLACEMENT or DISPLACEMENT(BASE,INDEX,SCALE)
 bool parse_memory(std::string_view text, UsdtOperand& out) {
   out.kind = UsdtOperand::Kind::kMemory;
   const size_t open = text.find('(');
