@@ -16,7 +16,7 @@ namespace espy {
 
 namespace {
 
-// The environment, with the language of messages set.
+// Returns the environment with LC_ALL=C.
 std::vector<std::string> english_environment() {
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -1,36 +1,35 @@
-// Call frame information, from the compiler's words to rows that a BPF program can search.
+// Reads call frame information into rows that a BPF program can search.
 //
-// The problem. A function that keeps no frame pointer leaves no trace of its caller but the return address, somewhere
-// above the stack pointer. How far above changes with each push; only the compiler knows, and it writes it down, for
-// exceptions, in .eh_frame. That section is a program: for each function (an FDE, a frame description entry) a few
-// instructions that build a table as the code proceeds, "from here on the CFA is rsp + 16, and rbp is kept at CFA -
-// 16". The CFA is the caller's stack pointer before it pushed the return address; so on this CPU the return address is
-// at CFA - 8, and the caller's rsp is the CFA. Of the sixteen registers a debugger would follow, a stack needs three:
-// rip, rsp, and rbp, since some functions (those with alloca, say) count from rbp.
+// A function without a frame pointer leaves no trace of its caller but the return address, somewhere above the stack
+// pointer. How far above changes with each push, and only the compiler knows: it writes that down in .eh_frame, for
+// exceptions. The section has an entry for each function (an FDE, frame description entry): a small program that builds
+// a table of rules by code address, such as "from here on the CFA is rsp + 16, and rbp is saved at CFA - 16". The CFA,
+// canonical frame address, is the stack pointer of the caller before the call pushed the return address. So on this CPU
+// the return address is at CFA - 8, and rsp in the caller is the CFA. Of the sixteen registers that a debugger
+// restores, a stack trace needs three: rip, rsp, and rbp, since some functions (those with alloca, for example) compute
+// the CFA from rbp.
 //
-//   push rbp           CFA = rsp + 8     rbp as it was             row 1
+//   push rbp           CFA = rsp + 8     rbp unchanged             row 1
 //   mov  rbp, rsp      CFA = rsp + 16    rbp at CFA - 16           row 2
 //   ...                CFA = rbp + 16    rbp at CFA - 16           row 3
-//   leave; ret         CFA = rsp + 8     rbp as it was             row 4
+//   leave; ret         CFA = rsp + 8     rbp unchanged             row 4
 //
-// The trick. All these programs are run here, once, and their rows laid side by side in order of address: 25,000 for a
-// C library. What differs between rows takes few values, so a rule fits 32 bits and a row with its place 64
-// (FrameRule). In BPF it takes a binary search, an addition and a read or two to go one frame up; no program is run
-// there.
+// All entries are run here, once, and their rows sorted by address: 25,000 for a C library. The rules take few distinct
+// values, so a rule fits 32 bits and a row with its address 64 (FrameRule). To unwind a frame, BPF needs a binary
+// search, an addition and one or two reads.
 //
-// What the rows leave out. A rule may be any expression. Compilers and the C library use four of them, and each has
-// become a kind of row of its own: the one for .plt, which counts within an entry; the two that find an old stack
-// pointer kept in memory; and the signal trampoline's, whose registers lie in a sigcontext. Assembly for cryptography
-// has a few that count from other registers (rax, r10) for an instruction or two: those are kUnknown, and whoever meets
-// one follows frame pointers from there.
+// A rule can be any expression. Compilers and the C library use four, each of which is a kind of row: the one for .plt,
+// which depends on the offset in an entry; two that load a saved stack pointer from memory; and that of the signal
+// trampoline, whose registers are in a sigcontext. Assembly code of cryptography libraries uses a few other registers
+// (rax, r10) for an instruction or two: those rows are kUnknown, and the unwinder follows frame pointers from there.
 //
-// Why not libdw. It reads all of this, and it takes 13 ms for a C library where this takes one: it finds the entry and
-// runs it from its start again for each row, and keeps all that it saw. With a probe just attached and a process about
-// to fire it, that is the difference between a right stack and a wrong one. tests/unit/symbols_unwind_test.cc compares
-// the rows with what readelf makes of whole libraries.
+// libdw reads all of this too, but takes 13 ms for a C library where this takes one: it finds the entry and runs it
+// from its start for each row, and caches all that it reads. When a probe has just been attached and a process is about
+// to hit it, that decides whether the first stacks are complete. tests/unit/symbols_unwind_test.cc compares the rows
+// with the output of readelf for whole libraries.
 //
-// Where to read on: the Linux Standard Base, "Exception Frames" (.eh_frame, its encodings and augmentations); DWARF 5,
-// 6.4 (the instructions); the x86-64 psABI, 3.6 (register numbers).
+// References: Linux Standard Base, "Exception Frames" (.eh_frame, its encodings and augmentations); DWARF 5, 6.4 (the
+// instructions); the x86-64 psABI, 3.6 (register numbers).
 #include "symbols/unwind.h"
 
 #include <algorithm>
@@ -41,11 +40,10 @@
 #include "base/byte_reader.h"
 #include "symbols/elf_image.h"
 #include "symbols/process.h"
+#include "symbols/unwind_rules.h"
 
 namespace espy::symbols {
 namespace {
-
-constexpr uint64_t kRbp = 6, kRsp = 7, kReturnAddress = 16;  // register numbers of the psABI
 
 // ---- Bytes --------------------------------------------------------------------------------------------------------
 
@@ -92,136 +90,32 @@ class EhFrameReader : public ByteReader {
   uint64_t start_address_ = 0;
 };
 
-// ---- Expressions --------------------------------------------------------------------------------------------------
-
-constexpr uint8_t kOpDeref = 0x06, kOpPlusConstant = 0x23, kOpBreg0 = 0x70;
-
-// "register + offset", and behind it a dereference and a constant added, as far as they are there.
-struct Expression {
-  uint64_t reg = 0;
-  int64_t offset_bytes = 0;
-  bool is_dereferenced = false;
-  uint64_t added = 0;
-};
-
-std::optional<Expression> parse_expression(std::string_view bytes) {
-  ByteReader reader(bytes);
-  Expression out;
-  const auto first = reader.take_le<uint8_t>();
-  if (first < kOpBreg0 || first > kOpBreg0 + kReturnAddress) return std::nullopt;
-  out.reg = first - kOpBreg0;
-  out.offset_bytes = reader.take_sleb128();
-  if (!reader.at_end()) {
-    if (reader.take_le<uint8_t>() != kOpDeref) return std::nullopt;
-    out.is_dereferenced = true;
-  }
-  if (!reader.at_end()) {
-    if (reader.take_le<uint8_t>() != kOpPlusConstant) return std::nullopt;
-    out.added = reader.take_uleb128();
-  }
-  if (!reader.ok() || !reader.at_end()) return std::nullopt;
-  return out;
-}
-
-// rsp + 8 + ((rip & 15) >= 11) * 8: what linkers write for .plt, whose entries push a number in their middle.
-bool is_linkage_table(std::string_view expression) {
-  constexpr std::string_view kBytes("\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22", 11);
-  return expression == kBytes;
-}
-
-// ---- Rules of one place -------------------------------------------------------------------------------------------
-
-struct RegisterRule {
-  enum class Kind : uint8_t { kSame, kUndefined, kAtCfa, kAtExpression, kOther } kind = Kind::kSame;
-  int64_t offset_bytes = 0;  // kAtCfa
-  std::string_view expression = {};
-};
-
-struct Rules {
-  bool is_expression = false;
-  uint64_t cfa_register = 0;
-  int64_t cfa_offset = 0;
-  std::string_view cfa_expression = {};
-  RegisterRule rbp = {};
-  RegisterRule return_address = {};
-};
-
-uint32_t place_of_rbp(const RegisterRule& rule) {
-  using Kind = RegisterRule::Kind;
-  switch (rule.kind) {
-    case Kind::kSame: return FrameRule::kSame;
-    case Kind::kAtCfa: {
-      const bool fits =
-          rule.offset_bytes < 0 && rule.offset_bytes % 8 == 0 && -rule.offset_bytes / 8 < FrameRule::kLost;
-      return fits ? static_cast<uint32_t>(-rule.offset_bytes / 8) : FrameRule::kLost;
-    }
-    case Kind::kAtExpression: {
-      const auto place = parse_expression(rule.expression);
-      const bool is_at_frame = place && place->reg == kRbp && place->offset_bytes == 0 && !place->is_dereferenced;
-      return is_at_frame ? FrameRule::kAtFrame : FrameRule::kLost;
-    }
-    default: return FrameRule::kLost;
-  }
-}
-
-FrameRule rule_with_offset(FrameBase base, int64_t offset_bytes, uint32_t rbp) {
-  const bool fits = offset_bytes % 8 == 0 && std::abs(offset_bytes) <= FrameRule::kMaxOffsetBytes;
-  return fits ? FrameRule::make(base, offset_bytes, rbp) : FrameRule{};
-}
-
-FrameRule compress_expression(const Rules& rules, bool is_signal_handler) {
-  constexpr int64_t kSavedRsp = 160;  // of a sigcontext within what the kernel puts on a handler's stack
-  const uint32_t rbp = place_of_rbp(rules.rbp);
-  if (is_linkage_table(rules.cfa_expression)) return FrameRule::make(FrameBase::kLinkageTable, 0, rbp);
-  const auto cfa = parse_expression(rules.cfa_expression);
-  if (!cfa) return {};
-  if (is_signal_handler && cfa->reg == kRsp && cfa->is_dereferenced && cfa->offset_bytes == kSavedRsp)
-    return FrameRule::make(FrameBase::kSignalHandler, 0, FrameRule::kSame);
-  if (!cfa->is_dereferenced && cfa->reg == kRsp && !is_signal_handler)
-    return rule_with_offset(FrameBase::kStackPointer, cfa->offset_bytes, rbp);
-  if (!cfa->is_dereferenced) return {};
-  if (cfa->reg == kRsp && cfa->added == 8) return rule_with_offset(FrameBase::kBehindStack, cfa->offset_bytes, rbp);
-  if (cfa->reg == kRbp && cfa->added == 0) return rule_with_offset(FrameBase::kBehindFrame, cfa->offset_bytes, rbp);
-  return {};
-}
-
-FrameRule compress(const Rules& rules, bool is_signal_handler) {
-  using Kind = RegisterRule::Kind;
-  if (rules.return_address.kind == Kind::kUndefined) return FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame);
-  if (rules.is_expression && is_signal_handler) return compress_expression(rules, true);
-  if (rules.return_address.kind != Kind::kAtCfa || rules.return_address.offset_bytes != -8) return {};
-  if (rules.is_expression) return compress_expression(rules, false);
-  const uint32_t rbp = place_of_rbp(rules.rbp);
-  if (rules.cfa_register == kRsp) return rule_with_offset(FrameBase::kStackPointer, rules.cfa_offset, rbp);
-  if (rules.cfa_register == kRbp) return rule_with_offset(FrameBase::kFramePointer, rules.cfa_offset, rbp);
-  return {};
-}
-
 // ---- Entries ------------------------------------------------------------------------------------------------------
 
-// What functions of one kind have in common (a CIE, a common information entry).
-struct Common {
+// A CIE, common information entry: what the entries of several functions share.
+struct CommonEntry {
   uint64_t code_alignment = 1;
   int64_t data_alignment = 1;
   uint8_t pointer_encoding = 0;
   bool has_augmentation_data = false;
-  bool is_signal_handler = false;
-  Rules initial = {};
+  bool is_signal_frame = false;
+  CfiRules initial = {};
 };
 
-// Runs the instructions of one entry.
+// Runs the instructions of an entry.
 class Interpreter {
  public:
-  Interpreter(const Common& common, uint64_t address) : common_(common), rules_(common.initial), address_(address) {}
+  Interpreter(const CommonEntry& common, uint64_t address)
+      : common_(common), rules_(common.initial), address_(address) {}
 
-  const Rules& rules() const { return rules_; }
+  const CfiRules& rules() const { return rules_; }
 
-  // Calls `row(address, rules)` wherever the rules are complete for the code from `address` on.
+  // Calls `row(address, rules)` for each address at which new rules become valid. Returns false if malformed.
   template <class Row>
   bool run(EhFrameReader code, Row row) {
     while (!code.at_end() && code.ok()) {
       const uint64_t before = address_;
-      const Rules known = rules_;
+      const CfiRules known = rules_;
       if (!step(code)) return false;
       if (address_ != before) row(before, known);
     }
@@ -299,7 +193,7 @@ class Interpreter {
       case 0x14: code.take_uleb128(); return set(reg, {Kind::kOther});     // val_offset
       case 0x15: code.take_sleb128(); return set(reg, {Kind::kOther});     // val_offset_sf
       case 0x16: expression(); return set(reg, {Kind::kOther});            // val_expression
-      default: return false;                                               // nobody knows its length
+      default: return false;                                               // of unknown length
     }
   }
 
@@ -319,24 +213,24 @@ class Interpreter {
   }
   bool restore(uint64_t reg) { return set(reg, reg == kRbp ? common_.initial.rbp : common_.initial.return_address); }
 
-  const Common& common_;
-  Rules rules_;
+  const CommonEntry& common_;
+  CfiRules rules_;
   uint64_t address_;
-  std::vector<Rules> remembered_;
+  std::vector<CfiRules> remembered_;
 };
 
 // ---- The section --------------------------------------------------------------------------------------------------
 
-class Section {
+class EhFrameSection {
  public:
-  Section(const ElfImage& image, std::string_view bytes, uint64_t address)
+  EhFrameSection(const ElfImage& image, std::string_view bytes, uint64_t address)
       : segments_(image.segments()), bytes_(bytes), address_(address) {}
 
   std::vector<UnwindRow> read() {
     EhFrameReader reader(bytes_, address_);
     while (!reader.at_end()) {
       uint64_t length = reader.take_le<uint32_t>();
-      if (length == 0) continue;  // ends what one linker input brought
+      if (length == 0) continue;  // terminates the entries of one input file
       if (length == UINT32_MAX) length = reader.take_le<uint64_t>();
       const size_t id_at = reader.offset();
       EhFrameReader entry = reader.take_reader(length);
@@ -351,9 +245,9 @@ class Section {
   }
 
  private:
-  // An entry is known by where its id stands: that is what the offsets in functions' entries point back to, less 4.
+  // An FDE refers to its CIE by the distance from the FDE's id field to the start of the CIE, its length field.
   void read_common(EhFrameReader entry, size_t id_at) {
-    Common common;
+    CommonEntry common;
     const auto version = entry.take_le<uint8_t>();
     const std::string_view augmentation = entry.take_string();
     if (version != 1 && version != 3) return;
@@ -371,46 +265,46 @@ class Section {
         if (what == 'R') common.pointer_encoding = data.take_le<uint8_t>();
         if (what == 'L') data.take_le<uint8_t>();
         if (what == 'P') data.take_formatted(data.take_le<uint8_t>());
-        if (what == 'S') common.is_signal_handler = true;
+        if (what == 'S') common.is_signal_frame = true;
       }
     }
-    const Common without_rules = common;
+    const CommonEntry without_rules = common;
     Interpreter interpreter(without_rules, 0);
-    if (!interpreter.run(entry, [](uint64_t, const Rules&) {})) return;
+    if (!interpreter.run(entry, [](uint64_t, const CfiRules&) {})) return;
     common.initial = interpreter.rules();
     constexpr size_t kLengthBytes = 4;
     commons_.emplace(id_at - kLengthBytes, common);
   }
 
-  void read_function(EhFrameReader entry, const Common& common) {
+  void read_function(EhFrameReader entry, const CommonEntry& common) {
     const uint64_t start = entry.take_pointer(common.pointer_encoding);
     const uint64_t size = entry.take_formatted(common.pointer_encoding);
     if (common.has_augmentation_data) entry.take_bytes(entry.take_uleb128());
     const auto segment = std::ranges::find_if(
         segments_, [&](const Segment& each) { return each.executable && each.contains_address(start); });
-    // Functions that the linker threw away keep an entry, at address 0 or so.
+    // Discarded functions keep an entry, with an address in no segment.
     if (!entry.ok() || size == 0 || segment == segments_.end()) return;
     const uint64_t offset = segment->offset_of_address(start);
     const uint64_t end = std::min(offset + size, segment->file_offset + segment->file_size);
     if (end > UINT32_MAX) return;
     FrameRule last;
     bool is_first = true;
-    const auto add = [&](uint64_t address, const Rules& rules) {
+    const auto add = [&](uint64_t address, const CfiRules& rules) {
       const uint64_t at = offset + (address - start);
-      const FrameRule rule = compress(rules, common.is_signal_handler);
+      const FrameRule rule = encode_rules(rules, common.is_signal_frame);
       if (at < offset || at >= end || (!is_first && rule == last)) return;
       rows_.push_back({static_cast<uint32_t>(at), rule});
       last = rule;
       is_first = false;
     };
     Interpreter(common, start).run(entry, add);
-    // Behind it nothing is known, unless another function starts there: finish() says.
+    // The code after it has no rule unless another function starts there, see finish().
     ends_.push_back(static_cast<uint32_t>(end));
   }
 
   std::vector<UnwindRow> finish() {
     for (const uint32_t end : ends_) rows_.push_back({end, {}});
-    // Of several rows for one place that of a function is meant, not another's end.
+    // Of rows at one offset, the rule of a function precedes the end of another.
     std::ranges::stable_sort(rows_, [](const UnwindRow& a, const UnwindRow& b) {
       if (a.file_offset != b.file_offset) return a.file_offset < b.file_offset;
       return a.rule.base() != FrameBase::kUnknown && b.rule.base() == FrameBase::kUnknown;
@@ -429,7 +323,7 @@ class Section {
   const std::vector<Segment>& segments_;
   std::string_view bytes_;
   uint64_t address_;
-  std::map<size_t, Common> commons_;
+  std::map<size_t, CommonEntry> commons_;
   std::vector<UnwindRow> rows_;
   std::vector<uint32_t> ends_;
 };
@@ -440,7 +334,7 @@ Result<std::vector<UnwindRow>> read_rows(const ElfImage& image) {
     if (segment.executable && segment.file_offset + segment.file_size > UINT32_MAX)
       return fail(image.path() + " has code beyond 4 GiB");
   const std::string_view bytes = image.section_bytes(".eh_frame");
-  return Section(image, bytes, image.section_address(".eh_frame").value_or(0)).read();
+  return EhFrameSection(image, bytes, image.section_address(".eh_frame").value_or(0)).read();
 }
 
 }  // namespace
