@@ -1,7 +1,7 @@
 // Builds a place (types/place.h) from the operations of a location description. Internal to dwarf/.
 //
-// Tracks the size and the signedness of each value on the stack, which the steps of a place do not have. After the
-// first error nothing is added that matters, and `why` is the reason.
+// Tracks the size and the signedness of each value on the stack, which the steps of a place do not have. After an error
+// `why` is the reason and the place is meaningless.
 #pragma once
 
 #include <optional>
