@@ -1,4 +1,4 @@
-// CHECK: for errors that are ours. A user's error is a Diagnostic, the machine's is a Result.
+// CHECK: an assertion about espy itself. Errors in scripts are a Diagnostic, errors of the environment a Result.
 #pragma once
 
 namespace espy {

@@ -1,4 +1,4 @@
-// A file descriptor that is closed when its owner goes.
+// An owned file descriptor, and reading and writing of files.
 #pragma once
 
 #include <string>
@@ -29,13 +29,13 @@ class OwnedFd {
   int fd_ = -1;
 };
 
-// Whether the path leads to a file, not to a directory or a device.
+// Whether the path leads to a regular file.
 bool is_file(const std::string& path);
 
-// The whole content of a file, also of one in /proc or /sys whose size reads as 0.
+// Returns the content of a file, also of one in procfs or sysfs, where files have size 0.
 Result<std::string> read_file(const std::string& path);
 
-// Writes all of `bytes`, through short writes and EINTR.
+// Writes all of `bytes`; retries after short writes and EINTR.
 Status write_all(int fd, std::string_view bytes);
 
 }  // namespace espy

@@ -1,9 +1,8 @@
-// The one place where {fmt} is compiled.
+// Compiles the {fmt} library from its headers.
 //
-// Its header-only form costs every file that formats something two seconds and a copy of the number printer. Debian
-// ships the library only as a shared one, which a static binary cannot use; so this file builds it from its headers,
-// with the instantiations that the headers declare as living elsewhere. CMakeLists.txt falls back on the header-only
-// form for versions whose list may differ.
+// In header-only mode each file that formats takes two seconds longer to compile. Debian ships the library only as a
+// shared object, which a static binary cannot link, so this file has the explicit instantiations that the headers
+// declare extern. CMakeLists.txt selects header-only mode for versions with other instantiations.
 #ifndef FMT_HEADER_ONLY
 
 #include <fmt/format-inl.h>

@@ -1,7 +1,7 @@
 // Typed 32-bit ids and the tables they index.
 //
-// Facts about the tree, the types and the IR live in tables keyed by ids, not in pointers: an id is
-// half the size of a pointer, prints as a number, and cannot be used on the wrong table.
+// Data about the tree, the types and the IR is kept in tables keyed by ids rather than behind pointers: an id is half
+// the size of a pointer, prints as a number, and has the type of its table.
 #pragma once
 
 #include <compare>
@@ -15,7 +15,7 @@
 
 namespace espy {
 
-// `Tag` is only a name: `using ExprId = Id<struct ExprTag>;`
+// `Tag` only makes types distinct: `using ExprId = Id<struct ExprTag>;`
 template <class Tag>
 struct Id {
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -26,7 +26,7 @@ struct Id {
   constexpr auto operator<=>(const Id&) const = default;
 };
 
-// A growing array whose elements are named by `IdType`. References stay good only until the next `add`.
+// A growing array indexed by `IdType`. `add` invalidates references.
 template <class IdType, class T>
 class Table {
  public:
@@ -49,9 +49,9 @@ class Table {
   auto end() { return items_.end(); }
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
-  // The id that the next `add` will return.
+  // The id that the next `add` returns.
   IdType next_id() const { return IdType{static_cast<uint32_t>(items_.size())}; }
-  // Every id in the table, in order.
+  // All ids of the table, in order.
   std::vector<IdType> ids() const {
     std::vector<IdType> out(items_.size());
     for (uint32_t i = 0; i < out.size(); ++i) out[i] = IdType{i};
@@ -62,7 +62,7 @@ class Table {
   std::vector<T> items_;
 };
 
-// A table of facts about things of another table: grows on write, reads as `T{}` where nothing was said.
+// Additional data for the elements of another table. Grows on write; elements never written read as `T{}`.
 template <class IdType, class T>
 class SideTable {
  public:

@@ -16,7 +16,7 @@ namespace espy {
 
 namespace {
 
-// The environment, with the language of messages set.
+// Returns the environment with LC_ALL=C.
 std::vector<std::string> english_environment() {
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -35,6 +35,18 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::optional<std::string> find_program(std::string_view name) {
+  const char* variable = std::getenv("PATH");
+  const std::string_view directories = variable == nullptr ? "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" : variable;
+  for (const std::string_view directory : split(directories, ':')) {
+    std::string path(directory.empty() ? "." : directory);
+    path += '/';
+    path += name;
+    if (is_file(path) && ::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return std::nullopt;
+}
 
 Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const std::string& scratch) {
   const std::string out_path = scratch + "/stdout", err_path = scratch + "/stderr";

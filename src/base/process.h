@@ -1,8 +1,10 @@
-// Running another program, and a directory for what it leaves.
+// Runs other programs, with a temporary directory for their output.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -10,20 +12,24 @@
 namespace espy {
 
 struct ProcessOutput {
-  int status = 0;  // as a shell shows it: 128 + N if a signal N ended it
+  int status = 0;  // as in a shell: 128 + N after signal N
   std::string out;
   std::string err;
 };
 
-// Runs argv[0], found in PATH, with the input closed, and waits for its end. Its messages are in English. Fails with
-// ENOENT where there is no such program. `scratch` is an existing directory for its output.
+// Returns the path of the first executable file `name` in the directories of $PATH, as a shell finds it; nullopt if
+// there is none. Requires a name without a slash.
+std::optional<std::string> find_program(std::string_view name);
+
+// Runs argv[0], searched in $PATH, with /dev/null as stdin and LC_ALL=C, and waits for it. Fails with ENOENT if there
+// is no such program. `scratch` is an existing directory for its output.
 Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const std::string& scratch);
 
-// The names in a directory that are numbers: the processes of /proc, the threads of /proc/PID/task. None where it
-// cannot be read.
+// Returns the entries of a directory that are numbers: the processes in /proc, the threads in /proc/PID/task. Empty if
+// it cannot be read.
 std::vector<uint32_t> numbered_entries(const std::string& directory);
 
-// A directory of our own, gone with its owner.
+// A temporary directory, removed by the destructor.
 class ScratchDirectory {
  public:
   static Result<ScratchDirectory> make();  // in $TMPDIR or /tmp

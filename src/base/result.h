@@ -1,4 +1,4 @@
-// Result<T>: a value, or what the environment refused and why.
+// Result<T>: a value, or an error of the environment.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace espy {
 
-// One sentence for the person at the terminal. `code` is an errno value, or 0 where none applies.
+// `message` is one sentence for the user. `code` is an errno value, or 0.
 struct Error {
   std::string message;
   int code = 0;
-  std::string hint = {};  // what to do about it; may be empty
+  std::string hint = {};  // how to fix it; may be empty
 };
 
 template <class T>
@@ -23,12 +23,12 @@ inline tl::unexpected<Error> fail(std::string message, int code = 0, std::string
   return tl::unexpected<Error>(Error{std::move(message), code, std::move(hint)});
 }
 
-// "WHAT: strerror(code)", with `code` kept for callers that fall back on it.
+// The error "WHAT: strerror(code)".
 tl::unexpected<Error> fail_errno(std::string what, int code, std::string hint = {});
 
 }  // namespace espy
 
-// The value of a Result, or return its error from the enclosing function.
+// Evaluates to the value of a Result, or returns its error from the enclosing function.
 #define TRY(expression)                                                                     \
   __extension__({                                                                           \
     auto&& try_result = (expression);                                                       \

@@ -58,6 +58,14 @@ std::optional<int64_t> parse_int(std::string_view text) {
   return static_cast<int64_t>(negative ? 0 - value : value);
 }
 
+std::optional<uint64_t> take_number(std::string_view& text, int base) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
 std::string escape(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;
@@ -84,8 +92,8 @@ std::string escape(std::string_view text) {
 
 namespace {
 
-// The index after the `]` of the class that opens at pattern[at], or 0 if it never closes. A `]` that comes first
-// stands for itself, so that `[]]` can be said.
+// Returns the index after the `]` of the class that opens at pattern[at], or 0 if it is not closed. A `]` as the first
+// character of a class is literal: `[]]`.
 size_t class_end(std::string_view pattern, size_t at) {
   size_t first = at + 1;
   if (first < pattern.size() && (pattern[first] == '!' || pattern[first] == '^')) ++first;
@@ -93,7 +101,7 @@ size_t class_end(std::string_view pattern, size_t at) {
   return close == std::string_view::npos ? 0 : close + 1;
 }
 
-// Is `c` in the class that spans pattern[at, end)?
+// Whether `c` is in the class pattern[at, end).
 bool class_match(std::string_view pattern, size_t at, size_t end, char c) {
   size_t i = at + 1;
   const size_t close = end - 1;
@@ -112,8 +120,8 @@ bool class_match(std::string_view pattern, size_t at, size_t end, char c) {
   return matched != negated;
 }
 
-// Matches `c` against the one thing (a character, `?` or a class) at pattern[at]; gives the index after that thing, or
-// 0 where they do not match. A `[` that never closes is a character like others.
+// Matches `c` against the character, `?` or class at pattern[at]. Returns the index after that, or 0 if it does not
+// match. A `[` that is not closed is literal.
 size_t match_one(std::string_view pattern, size_t at, char c) {
   if (at >= pattern.size()) return 0;
   const size_t end = pattern[at] == '[' ? class_end(pattern, at) : 0;
@@ -123,7 +131,7 @@ size_t match_one(std::string_view pattern, size_t at, char c) {
 
 }  // namespace
 
-// On a mismatch only the latest `*` is stretched: an earlier one could give it no text that it cannot take itself.
+// After a mismatch only the last `*` is extended: extending an earlier one cannot match more.
 bool glob_match(std::string_view pattern, std::string_view text) {
   constexpr size_t kNone = std::string_view::npos;
   size_t p = 0, t = 0, star = kNone, star_text = 0;
@@ -149,7 +157,7 @@ bool has_wildcard(std::string_view pattern) { return pattern.find_first_of("*?["
 
 namespace {
 
-// Letters to insert, drop or change, or neighbours to swap, to make `a` of `b`.
+// The Damerau-Levenshtein distance (insertions, deletions, substitutions, transpositions of neighbours).
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last, last, row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -169,7 +177,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates) {
   const std::string lower = to_lower(word);
-  // One letter may be wrong even in a word of two; but a word of one would then be near to everything short.
+  // One error is allowed also in a word of two letters, but not in one of a single letter, which is near to any.
   size_t best_distance = word.size() < 2 ? 1 : std::max<size_t>(1, word.size() / 3) + 1;
   std::string best;
   for (const std::string_view candidate : candidates) {

@@ -1,4 +1,4 @@
-// Small text tools that every room needs.
+// String functions.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,26 @@ std::string_view trim(std::string_view text);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string to_lower(std::string_view text);
 
-// The whole text as an integer: decimal, 0x hex or 0 octal, with an optional sign. Nothing where it is not one, or
-// does not fit 64 bits; without a sign, a value above int64's range comes back as its bits (0xffff'ffff'ffff'ffff is
-// -1).
+// Parses the whole text as an integer: decimal, hex (0x) or octal (0), with an optional sign. nullopt if it is
+// malformed or does not fit 64 bits. An unsigned value above INT64_MAX wraps: 0xffff'ffff'ffff'ffff is -1.
 std::optional<int64_t> parse_int(std::string_view text);
 
-// `text` as it would be typed inside double quotes: \n \t \r \" \\ and \xNN.
+// Removes the number at the front of `text` and returns it; nullopt, and `text` unchanged, if there is none or it does
+// not fit. Takes neither a sign nor a prefix such as 0x.
+std::optional<uint64_t> take_number(std::string_view& text, int base);
+
+// Escapes text for a string literal: \n \t \r \" \\ and \xNN.
 std::string escape(std::string_view text);
 
-// What is behind the last slash; the whole path where there is none.
+// Returns the part after the last slash; the whole path if there is none.
 inline std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// Shell-like match: `*` any run, `?` any one, `[a-z]` a class, `[!a-z]` or `[^a-z]` its opposite. The whole text must
-// match.
+// Matches the whole text against a glob as of the shell: `*`, `?`, `[a-z]`, and `[!a-z]` or `[^a-z]`.
 bool glob_match(std::string_view pattern, std::string_view text);
 bool has_wildcard(std::string_view pattern);
 
-// The candidate nearest to `word`, or "" if none is near enough to be what was meant
-// (edit distance of at most a third of the word's length, or one, case aside).
+// Returns the candidate nearest to `word` for a "did you mean", or "" if none is near: within an edit distance,
+// ignoring case, of a third of the length of the word, and at least one.
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace espy

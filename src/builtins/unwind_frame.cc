@@ -24,8 +24,8 @@ using types::TypeId;
 
 constexpr int64_t number_of(FrameBase base) { return static_cast<int64_t>(base); }
 // Of the pairs of bases that a bit tells apart: rbp's are odd.
-static_assert(number_of(FrameBase::kFramePointer) % 2 == 1 && number_of(FrameBase::kBehindFrame) % 2 == 1 &&
-              number_of(FrameBase::kStackPointer) % 2 == 0 && number_of(FrameBase::kBehindStack) % 2 == 0);
+static_assert(number_of(FrameBase::kFramePointer) % 2 == 1 && number_of(FrameBase::kLoadFromFramePointer) % 2 == 1 &&
+              number_of(FrameBase::kStackPointer) % 2 == 0 && number_of(FrameBase::kLoadFromStackPointer) % 2 == 0);
 // CFA = rbp + 16, rbp at CFA - 16.
 const int64_t kFollowFramePointer = FrameRule::make(FrameBase::kFramePointer, 16, 2).bits;
 
@@ -324,7 +324,7 @@ class Step {
   void go_up(ValueId rule) {
     const ValueId base = ir().binary(Op::k_and, rule, 15);
     when(Condition::eq, base, constant(number_of(FrameBase::kEnd)), [&] { stop(); });
-    when(Condition::eq, base, constant(number_of(FrameBase::kSignalHandler)), [&] { return_from_signal(); });
+    when(Condition::eq, base, constant(number_of(FrameBase::kSignalFrame)), [&] { return_from_signal(); });
     const ValueId cfa = find_cfa(rule, base);
     when(Condition::ule, cfa, get(UnwindState::kSp), [&] { stop(); });
     read(Helper::probe_read_user, UnwindState::kWords, 16, ir().binary(Op::k_add, cfa, -16), [&] { stop(); });
@@ -354,9 +354,9 @@ class Step {
         Condition::test, base, constant(1), [&] { return get(UnwindState::kBp); },
         [&] { return get(UnwindState::kSp); });
     const ValueId cfa = variable("cfa", ir().binary(Op::k_add, origin, ir().binary(Op::k_shl, words, 3)));
-    when(Condition::uge, base, constant(number_of(FrameBase::kBehindStack)), [&] {
+    when(Condition::uge, base, constant(number_of(FrameBase::kLoadFromStackPointer)), [&] {
       when(
-          Condition::eq, base, constant(number_of(FrameBase::kLinkageTable)),
+          Condition::eq, base, constant(number_of(FrameBase::kPlt)),
           [&] {
             constexpr int64_t kPushed = 11;  // from this byte of an entry on
             const ValueId within = ir().binary(Op::k_and, get(UnwindState::kIp), 15);
@@ -365,8 +365,8 @@ class Step {
           },
           [&] {
             read(Helper::probe_read_user, UnwindState::kWords, 8, value_of(cfa), [&] { stop(); });
-            const ValueId more =
-                ir().binary(Op::k_shl, ir().binary(Op::k_eq, base, constant(number_of(FrameBase::kBehindStack))), 3);
+            const ValueId more = ir().binary(
+                Op::k_shl, ir().binary(Op::k_eq, base, constant(number_of(FrameBase::kLoadFromStackPointer))), 3);
             ir().store(8, cfa, ir().binary(Op::k_add, get(UnwindState::kWords), more));
           });
     });
@@ -381,10 +381,10 @@ class Step {
         [&] {
           when(Condition::ne, where, constant(0), [&] {
             const ValueId saved = lowering_.select(
-                Condition::eq, where, constant(FrameRule::kAtFrame), [&] { return get(UnwindState::kBp); },
+                Condition::eq, where, constant(FrameRule::kAtFramePointer), [&] { return get(UnwindState::kBp); },
                 [&] { return ir().binary(Op::k_sub, cfa, ir().binary(Op::k_shl, where, 3)); });
             put(UnwindState::kBp, constant(0));
-            when(Condition::ne, where, constant(FrameRule::kLost),
+            when(Condition::ne, where, constant(FrameRule::kUnrecoverable),
                  [&] { read(Helper::probe_read_user, UnwindState::kBp, 8, saved, nullptr); });
           });
         });

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/byte_reader.h"
 #include "base/fd.h"
 #include "base/strings.h"
 
@@ -22,20 +23,12 @@ namespace {
 constexpr const char* kGcc = "gcc";
 constexpr std::string_view kNumbersSection = ".espy_numbers";
 
-template <class T>
-std::optional<T> read_at(std::string_view bytes, uint64_t offset) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-  T out;
-  std::memcpy(&out, bytes.data() + offset, sizeof out);
-  return out;
-}
-
-// The bytes of a section of an object file; "" where there is none.
+// Returns the bytes of a section of an object file; "" if there is none.
 std::string_view section_of(std::string_view elf, std::string_view name) {
-  const auto header = read_at<Elf64_Ehdr>(elf, 0);
+  const auto header = load_struct<Elf64_Ehdr>(elf, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return {};
   const auto section = [&](uint64_t index) {
-    return read_at<Elf64_Shdr>(elf, header->e_shoff + index * header->e_shentsize);
+    return load_struct<Elf64_Shdr>(elf, header->e_shoff + index * header->e_shentsize);
   };
   const auto names = section(header->e_shstrndx);
   for (uint64_t i = 0; names && i < header->e_shnum; ++i) {
@@ -49,7 +42,7 @@ std::string_view section_of(std::string_view elf, std::string_view name) {
   return {};
 }
 
-// The lines of our file that `line` of the compiler's messages names: "/tmp/x/headers.c:12:1: error: ...".
+// Returns the line of `path` that a message of the compiler names, such as "/tmp/x/headers.c:12:1: error: ..."; or 0.
 uint32_t named_line(std::string_view line, std::string_view path) {
   const size_t at = line.find(path);
   if (at == std::string_view::npos || line.substr(at + path.size()).substr(0, 1) != ":") return 0;
@@ -78,7 +71,7 @@ std::vector<CProblem> read_problems(std::string_view messages, std::string_view 
 
 Result<CCompiler> CCompiler::open(std::vector<std::string> flags) {
   const char* named = std::getenv("CC");
-  // What the name of a macro would be taken for: `linux` is 1 in GNU C.
+  // GNU C predefines `linux` and `unix` as 1, which would replace the names in headers.
   std::vector<std::string> all = {named != nullptr && *named != '\0' ? named : kGcc, "-std=gnu11", "-Ulinux", "-Uunix"};
   all.insert(all.end(), flags.begin(), flags.end());
   return CCompiler(std::move(all), TRY(ScratchDirectory::make()));
@@ -114,11 +107,11 @@ Result<std::optional<CCompiler::Macros>> CCompiler::macros(const std::string& te
   return out;
 }
 
-// Each name gets a variable on a line of its own. Those whose lines the compiler complains of are no integers, and are
-// left out the next time. `| 0` refuses pointers and fractions, which a bare initializer would take.
+// Defines a variable for each name, on a line of its own. A name whose line has an error is not an integer constant,
+// and is omitted from the next attempt. `| 0` rejects pointers and floating-point numbers.
 Result<std::optional<CCompiler::Compiled>> CCompiler::compile(const std::string& text,
                                                               const std::vector<std::string>& names) {
-  constexpr int kMostAttempts = 4;  // some mistakes hide others
+  constexpr int kMaxAttempts = 4;  // an error can hide others
   const auto first_line = static_cast<uint32_t>(std::ranges::count(text, '\n') + 1);
   const std::string object = scratch_.path() + "/headers.o";
   std::set<uint32_t> refused;
@@ -137,13 +130,13 @@ Result<std::optional<CCompiler::Compiled>> CCompiler::compile(const std::string&
       const uint32_t named = named_line(line, source_path());
       if (named >= first_line) is_known |= refused.insert(named).second;
     }
-    if (!is_known || attempt == kMostAttempts) return std::nullopt;
+    if (!is_known || attempt == kMaxAttempts) return std::nullopt;
   }
   const std::string elf = TRY(read_file(object));
   Compiled out{.btf = std::string(section_of(elf, ".BTF"))};
   const std::string_view numbers = section_of(elf, kNumbersSection);
   for (uint32_t i = 0; i < names.size(); ++i) {
-    const auto value = read_at<int64_t>(numbers, uint64_t{i} * sizeof(int64_t));
+    const auto value = load_struct<int64_t>(numbers, uint64_t{i} * sizeof(int64_t));
     if (value && !refused.contains(first_line + i)) out.numbers.emplace(names[i], *value);
   }
   return out;

@@ -1,8 +1,8 @@
-// What headers say that BTF does not know, asked of the system's C compiler.
+// Runs the system's C compiler on headers, for macros and types that the kernel's BTF does not have.
 //
-// In: a C text of includes and definitions. Out: its macros, the numbers that some of them stand for, and its types, as
-// BTF. gcc writes BTF since version 12 (-gbtf), so no other debug information has to be read; the numbers come out of a
-// data section of the object file, one 64-bit word each, so that every constant expression of C is understood.
+// Takes C text with includes and definitions, and returns its macros, the values of macros that are integer constants,
+// and its types as BTF. gcc writes BTF since version 12 (-gbtf). The values are read from a data section of the object
+// file, one 64-bit word each, so all constant expressions of C are supported.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 
 namespace espy::kernel {
 
-// An error that the compiler found.
+// An error message of the compiler.
 struct CProblem {
-  uint32_t line = 0;    // of the text, 1-based: where it is, or the include through which it came; 0 if unknown
+  uint32_t line = 0;    // in the text, 1-based: of the error, or of the include that leads to it; 0 if unknown
   std::string where;    // "foo.h:3:5"
   std::string message;  // without "error: "
   bool is_missing_file = false;
@@ -27,12 +27,11 @@ struct CProblem {
 
 class CCompiler {
  public:
-  // `flags` are put in front of the compiler's own. $CC, else gcc, else cc.
+  // Uses $CC, or else gcc, or else cc. `flags` precede those of this class.
   static Result<CCompiler> open(std::vector<std::string> flags);
 
-  // All macros that `text` defines, by name, each with all that follows it: "(a,b) a+b", or " 5" where there are no
-  // parameters.
-  // Nothing if the text does not compile; `problems()` says why.
+  // Returns all macros that `text` defines: by name, what follows the name, such as "(a,b) a+b", or " 5" without
+  // parameters. nullopt if the text does not compile; see `problems`.
   using Macros = std::map<std::string, std::string, std::less<>>;
   Result<std::optional<Macros>> macros(const std::string& text);
 
@@ -40,6 +39,7 @@ class CCompiler {
     std::string btf;                                      // empty if the text has no types
     std::map<std::string, int64_t, std::less<>> numbers;  // of those among `names` that are integer constants
   };
+  // Returns the types of `text` and the values of `names`. nullopt if the text does not compile; see `problems`.
   Result<std::optional<Compiled>> compile(const std::string& text, const std::vector<std::string>& names);
 
   const std::vector<CProblem>& problems() const { return problems_; }
@@ -55,8 +55,8 @@ class CCompiler {
   std::vector<CProblem> problems_;
 };
 
-// The flags with which headers of the kernel itself can be read: $BPFTRACE_KERNEL_SOURCE and $BPFTRACE_KERNEL_BUILD, or
-// what the distribution has installed for the running kernel. Nothing where there are no such headers.
+// Returns the flags to compile headers of the kernel: those in $BPFTRACE_KERNEL_SOURCE and $BPFTRACE_KERNEL_BUILD, or
+// those installed for the running kernel. nullopt if there are none.
 std::optional<std::vector<std::string>> kernel_header_flags(const Arch& arch);
 
 }  // namespace espy::kernel

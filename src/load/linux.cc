@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/strings.h"
+#include "kernel/cpu_list.h"
 #include "load/loaded_programs.h"
 #include "load/program_btf.h"
 
@@ -28,18 +29,10 @@ bool is_hash(program::MapKind kind) { return kind == program::MapKind::kHash || 
 
 uint32_t round_up_to_8(uint32_t size) { return (size + 7) & ~7U; }
 
-// How many CPUs a per-CPU value has: the kernel counts possible ones, present or not.
+// The number of elements in a per-CPU value.
 uint32_t possible_cpus() {
-  static const uint32_t count = [] {
-    const auto text = read_file("/sys/devices/system/cpu/possible");
-    if (!text) return static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_CONF));
-    uint32_t last = 0;
-    for (const std::string_view range : split(trim(*text), ',')) {
-      const std::string_view end = range.substr(range.find('-') + 1);
-      last = std::max(last, static_cast<uint32_t>(parse_int(end).value_or(0)));
-    }
-    return last + 1;
-  }();
+  static const uint32_t count =
+      kernel::possible_cpu_count().value_or(static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_CONF)));
   return count;
 }
 

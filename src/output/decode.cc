@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "base/bytes.h"
+#include "base/byte_reader.h"
 #include "program/probe_names.h"
 
 namespace espy::output {
@@ -57,14 +57,14 @@ StringValue string_value(const DecodeContext& context, const Type& type, Bytes b
 
 std::string inet_text(Bytes bytes) {
   char text[INET6_ADDRSTRLEN] = "";
-  const int family = static_cast<int>(number_in(bytes, 0, 4)) == AF_INET6 ? AF_INET6 : AF_INET;
+  const int family = static_cast<int>(load_le(bytes, 0, 4)) == AF_INET6 ? AF_INET6 : AF_INET;
   const Bytes address = part(bytes, 4, 16);
   if (address.size() == 16) ::inet_ntop(family, address.data(), text, sizeof(text));
   return text;
 }
 
 std::string mac_text(Bytes bytes) {
-  const auto at = [&](size_t i) { return static_cast<unsigned>(number_in(bytes, i, 1)); };
+  const auto at = [&](size_t i) { return static_cast<unsigned>(load_le(bytes, i, 1)); };
   return fmt::format("{:02X}:{:02X}:{:02X}:{:02X}:{:02X}:{:02X}", at(0), at(1), at(2), at(3), at(4), at(5));
 }
 
@@ -75,7 +75,7 @@ std::string symbol_text(const Frame& frame) {
 
 // Only ever shown. `long double` is another number on every machine.
 std::string float_text(Bytes bytes, uint32_t size_bytes) {
-  const uint64_t bits = number_in(bytes, 0, std::min(size_bytes, 8u));
+  const uint64_t bits = load_le(bytes, 0, std::min(size_bytes, 8u));
   if (size_bytes == sizeof(float)) return fmt::format("{}", std::bit_cast<float>(static_cast<uint32_t>(bits)));
   return size_bytes == sizeof(double) ? fmt::format("{}", std::bit_cast<double>(bits)) : "null";
 }
@@ -90,15 +90,15 @@ class Decoder {
       case Kind::kVoid:
       case Kind::kFunction: return {};
       case Kind::kFloat: return {TextValue{float_text(bytes, type.size_bytes)}};
-      case Kind::kBool: return {number_in(bytes, 0, 1) != 0};
-      case Kind::kInt: return integer(type, number_in(bytes, 0, type.size_bytes), type.size_bytes * 8);
-      case Kind::kEnum: return enumerated(type, number_in(bytes, 0, type.size_bytes), type.size_bytes * 8);
-      case Kind::kPointer: return {PointerValue{number_in(bytes)}};
+      case Kind::kBool: return {load_le(bytes, 0, 1) != 0};
+      case Kind::kInt: return integer(type, load_le(bytes, 0, type.size_bytes), type.size_bytes * 8);
+      case Kind::kEnum: return enumerated(type, load_le(bytes, 0, type.size_bytes), type.size_bytes * 8);
+      case Kind::kPointer: return {PointerValue{load_le(bytes)}};
       case Kind::kArray: return array(type, bytes);
       case Kind::kString: return {string_value(context_, type, bytes)};
       case Kind::kBuffer:
         return {
-            BufferValue{std::string(as_text(part(bytes, 4, std::min<uint64_t>(number_in(bytes, 0, 4), type.count))))}};
+            BufferValue{std::string(as_text(part(bytes, 4, std::min<uint64_t>(load_le(bytes, 0, 4), type.count))))}};
       case Kind::kTuple: return tuple(type, bytes);
       case Kind::kRecord:
       case Kind::kStruct: return record(type, bytes);
@@ -109,7 +109,7 @@ class Decoder {
   // Numbers that stand for something else.
   Value meaning(const Type& type, TypeId id, Bytes bytes) const {
     const Resolver& resolver = context_.resolver;
-    const uint64_t number = number_in(bytes);
+    const uint64_t number = load_le(bytes);
     switch (type.kind) {
       case Kind::kKernelStack:
       case Kind::kUserStack: return stack(type, id, bytes);
@@ -117,7 +117,7 @@ class Decoder {
         return {TextValue{resolver.kernel_symbol ? symbol_text(resolver.kernel_symbol(number))
                                                  : fmt::format("{:#x}", number)}};
       case Kind::kUserSymbol: {
-        const auto pid = static_cast<uint32_t>(number_in(bytes, 8, 4));
+        const auto pid = static_cast<uint32_t>(load_le(bytes, 8, 4));
         return {TextValue{resolver.user_symbol ? symbol_text(resolver.user_symbol(pid, number))
                                                : fmt::format("{:#x}", number)}};
       }
@@ -139,9 +139,9 @@ class Decoder {
 
  private:
   std::string timestamp(uint64_t ns, Bytes bytes) const {
-    const uint64_t index = number_in(bytes, 8, 4);
+    const uint64_t index = load_le(bytes, 8, 4);
     if (!context_.resolver.timestamp || index >= context_.literals.size()) return std::to_string(ns);
-    return context_.resolver.timestamp(context_.literals[index], ns, static_cast<uint32_t>(number_in(bytes, 12, 4)));
+    return context_.resolver.timestamp(context_.literals[index], ns, static_cast<uint32_t>(load_le(bytes, 12, 4)));
   }
 
   std::string probe_text(Kind kind, uint64_t index) const {
@@ -160,7 +160,7 @@ class Decoder {
     const Type& type = context_.types[member.type];
     if (member.bit_size == 0) return decode(member.type, part(bytes, member.offset_bytes(), type.size_bytes));
     // The bits may straddle a byte, never more than eight of them from the first.
-    const uint64_t raw = number_in(bytes, member.offset_bytes()) >> (member.offset_bits % 8);
+    const uint64_t raw = load_le(bytes, member.offset_bytes()) >> (member.offset_bits % 8);
     const uint64_t bits = member.bit_size >= 64 ? raw : raw & ((uint64_t{1} << member.bit_size) - 1);
     if (type.kind == Kind::kEnum) return enumerated(type, bits, member.bit_size);
     if (type.kind == Kind::kBool) return {bits != 0};
@@ -225,8 +225,8 @@ class Decoder {
     StackValue out;
     out.mode = static_cast<uint8_t>(type.stack_mode);
     out.is_user = type.kind == Kind::kUserStack;
-    const auto reference = static_cast<int64_t>(number_in(bytes));
-    const auto pid = static_cast<uint32_t>(number_in(bytes, 8, 4));
+    const auto reference = static_cast<int64_t>(load_le(bytes));
+    const auto pid = static_cast<uint32_t>(load_le(bytes, 8, 4));
     if (reference < 0) {
       // EFAULT is what a thread without a user or kernel stack gives; anything else is a stack that is missing.
       constexpr int64_t kLastError = -4095;
@@ -235,7 +235,7 @@ class Decoder {
             fmt::format("stack missing: {}", std::strerror(static_cast<int>(-std::max(reference, kLastError))));
       return {std::move(out)};
     }
-    const bool is_unwound = out.is_user && number_in(bytes, 12, 4) != 0;
+    const bool is_unwound = out.is_user && load_le(bytes, 12, 4) != 0;
     const output::Resolver& resolver = context_.resolver;
     std::vector<uint64_t> addresses;
     if (is_unwound && resolver.unwound_stack)
@@ -280,15 +280,15 @@ Value decode(const DecodeContext& context, types::TypeId type, std::span<const s
 Value decode_field(const DecodeContext& context, const program::EventField& field, std::span<const std::byte> record) {
   const types::Type& type = context.types[field.type];
   if (!field.is_in_tail) return decode(context, field.type, part(record, field.offset_bytes, type.size_bytes));
-  const size_t offset = number_in(record, field.offset_bytes, 4);
-  const size_t length = number_in(record, field.offset_bytes + 4, 4);
+  const size_t offset = load_le(record, field.offset_bytes, 4);
+  const size_t length = load_le(record, field.offset_bytes + 4, 4);
   if (type.kind == Kind::kBuffer) return {BufferValue{std::string(as_text(part(record, offset, length)))}};
   return {string_value(context, type, part(record, offset, std::min<size_t>(length, type.count - 1)))};
 }
 
 bool is_unset(std::span<const std::byte> bytes, uint32_t cpu_count, uint32_t stride_bytes) {
   for (uint32_t cpu = 0; cpu < cpu_count; ++cpu)
-    if (number_in(bytes, size_t{cpu} * stride_bytes) != 0) return false;
+    if (load_le(bytes, size_t{cpu} * stride_bytes) != 0) return false;
   return true;
 }
 

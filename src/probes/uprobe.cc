@@ -183,7 +183,7 @@ class Binder {
     const kernel::Arch& arch = request_.kernel.arch();
     const std::string_view bytes = file.bytes_at(symbol.file_offset, symbol.size);
     const std::span code(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-    if (&kRow != &kUretprobe) return add(name, symbol.file_offset + symbols::behind_stack_check(arch, code), 0);
+    if (&kRow != &kUretprobe) return add(name, symbol.file_offset + symbols::after_stack_check(arch, code), 0);
     for (const uint64_t at : symbols::return_instructions(arch, code)) {
       add(name, symbol.file_offset + at, 0);
       out_.back().probe.number = kAtReturnInstruction;

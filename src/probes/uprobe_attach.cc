@@ -20,7 +20,7 @@ using program::ProbeId;
 
 // What one program is to be attached to in one file.
 struct InFile {
-  symbols::PlaceOnDisk place;
+  symbols::DiskLocation place;
   std::vector<ProbeId> probes;
 };
 
@@ -154,7 +154,7 @@ Status attach_uprobes(const spec::AttachRequest& request, bool is_return) {
   Status problem;
   bool is_attached = false;
   for (auto& [target, probes] : by_target(request)) {
-    const auto place = symbols::place_on_disk(target);
+    const auto place = symbols::locate_on_disk(target);
     const Status status = place ? attach(request, {*place, probes}, is_return) : Status(tl::unexpected(place.error()));
     is_attached |= status.has_value();
     if (status) continue;

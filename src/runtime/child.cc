@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 
+#include "base/process.h"
 #include "base/strings.h"
 #include "runtime/signals.h"
 
@@ -46,16 +46,12 @@ std::vector<std::string> split_command(const std::string& command) {
 
 namespace {
 
-Result<std::string> find_program(const std::string& name) {
+Result<std::string> path_of_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     if (::access(name.c_str(), X_OK) == 0) return name;
     return fail_errno("cannot run `" + name + "`", errno);
   }
-  const char* path = std::getenv("PATH");
-  for (const std::string_view directory : split(path != nullptr ? path : "/usr/bin:/bin", ':')) {
-    std::string candidate = std::string(directory) + "/" + name;
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-  }
+  if (std::optional<std::string> path = find_program(name)) return std::move(*path);
   return fail("cannot run `" + name + "`: there is no such command in $PATH", ENOENT);
 }
 
@@ -77,7 +73,7 @@ Result<std::string> find_program(const std::string& name) {
 Result<Child> Child::start(const std::string& command) {
   std::vector<std::string> words = split_command(command);
   if (words.empty()) return fail("the command of -c is empty");
-  const std::string program = TRY(find_program(words[0]));
+  const std::string program = TRY(path_of_program(words[0]));
   int gate[2], verdict[2];
   if (::pipe2(gate, O_CLOEXEC) < 0) return fail_errno("cannot make a pipe", errno);
   OwnedFd gate_read(gate[0]), gate_write(gate[1]);

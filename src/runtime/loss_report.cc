@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "base/bytes.h"
+#include "base/byte_reader.h"
 
 namespace espy::runtime {
 
@@ -22,7 +22,7 @@ uint64_t hits_of(const program::Program& program, std::span<const std::byte> glo
   uint64_t sum = 0;
   if (program.hits.stride_bytes == 0) return sum;
   for (uint32_t cpu = 0; cpu < program.cpu_count; ++cpu)
-    sum += number_in(globals, program.hits.offset_bytes + uint64_t{cpu} * program.hits.stride_bytes + probe.index * 8);
+    sum += load_le(globals, program.hits.offset_bytes + uint64_t{cpu} * program.hits.stride_bytes + probe.index * 8);
   return sum;
 }
 
@@ -31,7 +31,7 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
                                std::span<const std::byte> globals, const SeenLosses& seen, ProgramId id) {
   output::ActionReport report;
   for (const program::LossCounter& counter : program.loss_counters)
-    if (counter.program == id) of_kind(report.losses, counter.kind) += number_in(globals, counter.offset_bytes);
+    if (counter.program == id) of_kind(report.losses, counter.kind) += load_le(globals, counter.offset_bytes);
   const auto skipped = machine.skipped_runs(id);
   report.skipped = skipped.value_or(0);
   of_kind(report.losses, LossKind::kMissed) += report.skipped;
@@ -79,7 +79,7 @@ void show_losses(load::Machine& machine, const program::Program& program, const 
   std::vector<std::pair<std::string_view, uint64_t>> sentences;
   for (const program::LossCounter& counter : program.loss_counters) {
     if (counter.what.empty()) continue;
-    const uint64_t count = number_in(globals, counter.offset_bytes);
+    const uint64_t count = load_le(globals, counter.offset_bytes);
     const auto same = std::ranges::find(sentences, counter.what, &decltype(sentences)::value_type::first);
     if (same == sentences.end())
       sentences.emplace_back(counter.what, count);

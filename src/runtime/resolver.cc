@@ -73,7 +73,7 @@ output::Frame user_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t ad
 
 output::Frame file_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address) {
   output::Frame frame{address, {}, 0, {}, {}};
-  if (const auto place = symbols.file_place(pid, address)) {
+  if (const auto place = symbols.build_id_offset(pid, address)) {
     frame.build_id = place->build_id;
     frame.offset = place->offset;
   }

@@ -1,12 +1,12 @@
 #include "runtime/unwind_tables.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
+#include "kernel/proc_path.h"
 #include "symbols/needed.h"
 #include "symbols/symbols.h"
 
@@ -28,8 +28,7 @@ std::optional<UnwindFileKey> key_of(const std::string& path) {
 
 // The same file by whichever name can be opened: also deleted ones and those of other mount namespaces.
 std::vector<std::string> paths_of(uint32_t pid, const Mapping& mapping) {
-  return {fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, mapping.start, mapping.end),
-          fmt::format("/proc/{}/root{}", pid, mapping.path)};
+  return {symbols::map_files_path(pid, mapping), kernel::proc_path(pid, "root") + mapping.path};
 }
 
 // A table: the pages' cells, then the rows'. `first_cell` is where it will lie.

@@ -1,5 +1,5 @@
-// An archive ends with a record that says where its directory is; the directory has an entry for each file, with the
-// place of a header that stands before the file's bytes.
+// A ZIP archive ends with a record that locates its directory. The directory has an entry for each file, with the
+// offset of a header that precedes the bytes of the file.
 #include "symbols/archive.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "base/bytes.h"
+#include "base/byte_reader.h"
 #include "base/fd.h"
 
 namespace espy::symbols {
@@ -23,8 +23,8 @@ constexpr uint32_t kHeaderSignature = 0x04034b50;
 constexpr size_t kEndBytes = 22;
 constexpr size_t kEntryBytes = 46;
 constexpr size_t kHeaderBytes = 30;
-constexpr size_t kMaxCommentBytes = 0xffff;        // behind the end record
-constexpr uint64_t kMaxDirectoryBytes = 64 << 20;  // whoever made the archive may not make us take all memory
+constexpr size_t kMaxCommentBytes = 0xffff;        // after the end record
+constexpr uint64_t kMaxDirectoryBytes = 64 << 20;  // archives are untrusted: bounds the memory for one
 constexpr uint64_t kMaxFileBytes = 1 << 30;
 constexpr std::string_view kSeparator = "!/";
 
@@ -54,10 +54,10 @@ class Archive {
   Result<StoredFile> find(std::string_view name) const {
     const auto found = std::ranges::find(entries_, name, &Entry::name);
     if (found == entries_.end()) return fail(fmt::format("{} has no file {}", path_, name), ENOENT);
-    return place(*found);
+    return locate(*found);
   }
 
-  // "" where not all of them are there.
+  // "" if they are not all within the file.
   std::string bytes(uint64_t offset, uint64_t size) const {
     if (offset > size_ || size > size_ - offset) return {};
     std::string out(size, '\0');
@@ -65,13 +65,13 @@ class Archive {
     return got == static_cast<ssize_t>(size) ? out : std::string();
   }
 
-  Result<StoredFile> place(const Entry& entry) const {
+  Result<StoredFile> locate(const Entry& entry) const {
     if (!entry.is_stored)
       return fail(fmt::format("{} in {} is compressed", entry.name, path_), 0,
                   "only what is stored as it is can be mapped, and probed");
     const std::string header = bytes(entry.header_offset, kHeaderBytes);
-    if (header.empty() || number_in(header, 0, 4) != kHeaderSignature) return broken();
-    const uint64_t names_bytes = number_in(header, 26, 2) + number_in(header, 28, 2);
+    if (header.empty() || load_le(header, 0, 4) != kHeaderSignature) return broken();
+    const uint64_t names_bytes = load_le(header, 26, 2) + load_le(header, 28, 2);
     return StoredFile{entry.name, entry.header_offset + kHeaderBytes + names_bytes, entry.size};
   }
 
@@ -83,18 +83,18 @@ class Archive {
     const std::string tail = bytes(size_ - tail_bytes, tail_bytes);
     const size_t end = tail.rfind(kEndSignature);
     if (end == std::string::npos || tail.size() - end < kEndBytes) return broken();
-    const uint64_t directory_bytes = number_in(tail, end + 12, 4);
+    const uint64_t directory_bytes = load_le(tail, end + 12, 4);
     if (directory_bytes > kMaxDirectoryBytes) return fail(path_ + " has too many files");
-    const std::string directory = bytes(number_in(tail, end + 16, 4), directory_bytes);
+    const std::string directory = bytes(load_le(tail, end + 16, 4), directory_bytes);
     for (size_t at = 0; at + kEntryBytes <= directory.size();) {
-      if (number_in(directory, at, 4) != kEntrySignature) return broken();
-      const size_t name_bytes = number_in(directory, at + 28, 2);
+      if (load_le(directory, at, 4) != kEntrySignature) return broken();
+      const size_t name_bytes = load_le(directory, at + 28, 2);
       Entry entry{directory.substr(at + kEntryBytes, name_bytes)};
-      entry.is_stored = number_in(directory, at + 10, 2) == 0;
-      entry.size = number_in(directory, at + 24, 4);
-      entry.header_offset = number_in(directory, at + 42, 4);
+      entry.is_stored = load_le(directory, at + 10, 2) == 0;
+      entry.size = load_le(directory, at + 24, 4);
+      entry.header_offset = load_le(directory, at + 42, 4);
       entries_.push_back(std::move(entry));
-      at += kEntryBytes + name_bytes + number_in(directory, at + 30, 2) + number_in(directory, at + 32, 2);
+      at += kEntryBytes + name_bytes + load_le(directory, at + 30, 2) + load_le(directory, at + 32, 2);
     }
     return {};
   }
@@ -129,7 +129,7 @@ Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset) {
     if (entry.header_offset <= offset && (nearest == nullptr || entry.header_offset > nearest->header_offset))
       nearest = &entry;
   if (nearest == nullptr) return fail(fmt::format("{} has no file at {:#x}", archive, offset));
-  StoredFile found = TRY(opened.place(*nearest));
+  StoredFile found = TRY(opened.locate(*nearest));
   if (offset < found.offset || offset - found.offset >= found.size)
     return fail(fmt::format("{} has no file at {:#x}", archive, offset));
   return found;
@@ -144,11 +144,11 @@ Result<StoredBytes> read_stored_file(const std::string& archive, std::string_vie
   return out;
 }
 
-Result<PlaceOnDisk> place_on_disk(const std::string& path) {
+Result<DiskLocation> locate_on_disk(const std::string& path) {
   const auto inside = split_archive_path(path);
-  if (!inside) return PlaceOnDisk{path, 0};
+  if (!inside) return DiskLocation{path, 0};
   const StoredFile file = TRY(find_stored_file(inside->archive, inside->name));
-  return PlaceOnDisk{inside->archive, file.offset};
+  return DiskLocation{inside->archive, file.offset};
 }
 
 }  // namespace espy::symbols

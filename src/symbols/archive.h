@@ -1,7 +1,7 @@
-// Libraries within ZIP archives, as Android's loader takes them from packages: "app.apk!/lib/x86_64/libfoo.so".
+// Libraries within ZIP archives, as the loader of Android maps them from packages: "app.apk!/lib/x86_64/libfoo.so".
 //
-// Only a file that is stored there as it is can be mapped, and so only such a one has code at some offset of the
-// archive. Format: PKWARE's APPNOTE.TXT, 4.3; archives beyond 4 GiB (ZIP64) are not read.
+// Only files stored without compression can be mapped, and so have code at an offset of the archive. Format: PKWARE
+// APPNOTE.TXT, 4.3. ZIP64 archives (above 4 GiB) are not read.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct ArchivePath {
   std::string archive;
   std::string name;  // within it
 };
-// Nothing for the path of a file that is in no archive; "wow!/file" is one where there is a directory `wow!`.
+// Splits a path at the "!/" after an archive; nullopt without one. "dir!/file" is a plain path if the directory `dir!`
+// exists.
 std::optional<ArchivePath> split_archive_path(std::string_view path);
 
 struct StoredFile {
@@ -26,20 +27,20 @@ struct StoredFile {
   uint64_t size = 0;    // bytes
 };
 Result<StoredFile> find_stored_file(const std::string& archive, std::string_view name);
-// The one that has this byte of the archive.
+// Returns the file that contains the byte at `offset` of the archive.
 Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset);
 
 struct StoredBytes {
   std::string bytes;
-  uint64_t offset = 0;  // of the first in the archive
+  uint64_t offset = 0;  // of the first byte in the archive
 };
 Result<StoredBytes> read_stored_file(const std::string& archive, std::string_view name);
 
-// Where the bytes of a path are that may lead into an archive: a file of the file system, and the offset of the first.
-struct PlaceOnDisk {
+// The file of the file system that holds the bytes of a path, which may lead into an archive.
+struct DiskLocation {
   std::string path;
-  uint64_t offset = 0;
+  uint64_t offset = 0;  // of the first byte
 };
-Result<PlaceOnDisk> place_on_disk(const std::string& path);
+Result<DiskLocation> locate_on_disk(const std::string& path);
 
 }  // namespace espy::symbols

@@ -1,13 +1,13 @@
-// Distributions strip symbols from what they ship, and leave one of three traces:
+// A stripped file refers to its symbols in one of three ways:
 //
-// - a build id, a hash over the code that both halves carry. The other half, from a -dbg or -debuginfo package, is
+// - a build id, a hash that the debug file shares. A -dbg or -debuginfo package installs that file as
 //   /usr/lib/debug/.build-id/ab/cdef.debug;
-// - .gnu_debuglink, a file name and a CRC. That file is next to the program, in .debug beside it, or at the same path
-//   below /usr/lib/debug;
-// - .gnu_debugdata ("MiniDebugInfo"), an xz-compressed ELF file inside the section, which holds just the names of
-//   functions that .dynsym lacks.
+// - .gnu_debuglink, a file name and a CRC. The file is in the directory of the program, in .debug below that, or at the
+//   same path below /usr/lib/debug;
+// - .gnu_debugdata ("MiniDebugInfo"), a section with an xz-compressed ELF file that has the names of functions that
+//   .dynsym lacks.
 //
-// A found file counts only if it belongs to this very build: packages are upgraded separately.
+// A debug file is only used if its build id or CRC matches, since packages are upgraded separately.
 #include "symbols/debug_file.h"
 
 #include <lzma.h>
@@ -50,7 +50,7 @@ std::optional<ElfImage> find_by_link(const ElfImage& image, const std::string& r
   for (const std::string& path :
        {directory + name, directory + ".debug/" + name, root + directory + name, root + "/" + name}) {
     if (path == image.path()) continue;
-    // The build id says the same as the CRC without reading the file.
+    // The build id is as good as the CRC, and does not need the whole file.
     if (build_id.empty() && !has_crc(path, crc)) continue;
     if (std::optional<ElfImage> found = open_matching(path, build_id)) return found;
   }

@@ -1,4 +1,4 @@
-// Where the symbols of a stripped file went. Inside this room only.
+// Separate debug files of stripped files. Internal to symbols/.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace espy::symbols {
 
-// The image that completes the symbols of a file without .symtab: a separate debug file found by build id or by
-// .gnu_debuglink, else what .gnu_debugdata holds. Its addresses are those of the file itself.
+// Returns the image with the symbols that a file without .symtab lacks: a separate debug file found by build id or by
+// .gnu_debuglink, or else the content of .gnu_debugdata. Its addresses are those of the file.
 std::optional<ElfImage> find_debug_image(const ElfImage& image, const std::vector<std::string>& debug_directories);
 
 }  // namespace espy::symbols

@@ -19,14 +19,14 @@ namespace espy::symbols {
 
 namespace {
 
-using dwarf::Found;
 using dwarf::kInVectorRegister;
+using dwarf::LocateResult;
 using dwarf::Row;
 using dwarf::Site;
 using dwarf::VisibleVariable;
 
-// "file.c" and "dir/file.c" go for "/home/me/dir/file.c".
-bool goes_by(std::string_view path, std::string_view wanted) {
+// Whether `wanted` is the last components of `path`: "file.c" and "dir/file.c" match "/home/me/dir/file.c".
+bool ends_with_components(std::string_view path, std::string_view wanted) {
   if (!path.ends_with(wanted)) return false;
   return path.size() == wanted.size() || wanted.starts_with('/') || path[path.size() - wanted.size() - 1] == '/';
 }
@@ -36,10 +36,10 @@ std::string function_name(const Dwarf_Die& function) {
   return linked.empty() ? std::string(dwarf::name_of(function)) : demangle(linked, DemangleStyle::kName);
 }
 
-// A result of a Go function stands among its parameters.
+// The Go compiler describes results as parameters.
 bool is_result(const Dwarf_Die& parameter) { return dwarf::flag(parameter, DW_AT_variable_parameter); }
 
-// Of the compiler that made the function: "Go cmd/compile go1.19.8; regabi".
+// Returns the name of the compiler: "Go cmd/compile go1.19.8; regabi".
 std::string_view producer_of(const Dwarf_Die& function) {
   const std::optional<Dwarf_Die> unit = dwarf::unit_of(function);
   std::optional<Dwarf_Attribute> found = unit ? dwarf::own_attribute(*unit, DW_AT_producer) : std::nullopt;
@@ -47,8 +47,8 @@ std::string_view producer_of(const Dwarf_Die& function) {
   return text == nullptr ? "" : text;
 }
 
-// A source file's path; compilers leave relative ones as they were called with.
-std::string whole_path(const Dwarf_Die& unit, std::string_view file) {
+// Returns the path of a source file, made absolute with the compilation directory.
+std::string absolute_path(const Dwarf_Die& unit, std::string_view file) {
   std::optional<Dwarf_Attribute> found = dwarf::own_attribute(unit, DW_AT_comp_dir);
   const char* directory = found ? dwarf_formstring(&*found) : nullptr;
   if (file.empty() || file.starts_with('/') || directory == nullptr) return std::string(file);
@@ -78,7 +78,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
 
   dwarf::TypeReader& reader_for(types::Types& types) {
     if (!reader) {
-      // Whoever holds the types may complete them after this object's user has left it.
+      // Types can be completed after the DebugInfo is gone, so the completer keeps its state alive.
       const auto complete = [self = shared_from_this()](types::Types&, types::TypeId id) {
         self->reader->complete(id);
       };
@@ -91,7 +91,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   DebugVariable describe(types::Types& types, const VisibleVariable& variable, const Site& site) {
     const std::optional<Dwarf_Die> type = dwarf::type_of(variable.die);
     DebugVariable out{variable.name, dwarf::c_name(type), reader_for(types).convert(type)};
-    Found found = dwarf::locate(*file, arch, variable.die, site);
+    LocateResult found = dwarf::locate(*file, arch, variable.die, site);
     if (site.is_entry() && found.is_frame && !found.is_list) {
       found = {std::nullopt, "has no value yet where its function is entered"};
     }
@@ -102,7 +102,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     return out;
   }
 
-  // The same from everywhere in the function, and not cheap.
+  // Cached: expensive, and the same for all addresses in a function.
   const ReadableLines& readable_lines(const Site& site, const VisibleVariable& variable) {
     const uint64_t scope = variable.scope.empty() ? 0 : variable.scope.front().low;
     const auto [known, is_new] = readable.try_emplace({site.entry, scope, variable.die.addr});
@@ -110,7 +110,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     return known->second;
   }
 
-  // References are followed where that is what people mean.
+  // Replaces a reference to a std::string by the string.
   void finish(types::Types& types, DebugVariable& variable, const std::optional<Dwarf_Die>& type) {
     if (!type || !variable.place) return;
     const Dwarf_Die plain = dwarf::peeled(*type);
@@ -119,14 +119,14 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     const auto target = is_reference ? dwarf::type_of(plain) : std::nullopt;
     auto& pieces = variable.place->pieces;
     if (!target || !dwarf::is_standard_string(*target) || pieces.size() != 1) return;
-    // The object's address is the reference's value; the text's address is what lies there.
+    // The reference holds the address of the object, whose first word is the address of the text.
     variable.type = reader_for(types).convert(target);
     types::LocationPiece& piece = pieces[0];
     if (piece.kind == types::LocationPiece::Kind::kMemory) piece.steps.push_back({types::LocationOp::Code::kRead, 8});
     piece.kind = types::LocationPiece::Kind::kMemory;
   }
 
-  // The scope whose parameters are `args`.
+  // Returns the index of the scope whose parameters are the arguments: that of the inlined function, or 0.
   static size_t argument_scope(const std::vector<Dwarf_Die>& scopes, std::string_view inlined) {
     for (size_t i = scopes.size(); !inlined.empty() && i-- > 0;)
       if (is_inlined(scopes[i]) && function_name(scopes[i]) == inlined) return i;
@@ -140,8 +140,9 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
   dwarf::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
   Statement statement(const Site& site, const Row& row) const;
-  void add_copies(const Dwarf_Die& scope, const Site& site, std::string_view function, std::vector<Statement>& out);
-  Row behind_prologue(const Site& site, const Row& row);
+  void add_inlined_instances(const Dwarf_Die& scope, const Site& site, std::string_view function,
+                             std::vector<Statement>& out);
+  Row after_prologue(const Site& site, const Row& row);
   void add_statements(std::vector<Row> rows, std::vector<Statement>& out);
 };
 
@@ -164,21 +165,21 @@ std::vector<std::optional<types::ValueLocation>> DebugInfo::State::conventional_
   return go_locations(types, arch, plain);
 }
 
-// When a function is entered, arguments are where the caller put them. A location list knows; a single location is
-// where the function itself will put them, and then the calling convention tells.
+// At the entry of a function, a location list gives the locations of arguments. A single location is only valid after
+// the prologue, so the calling convention gives them.
 std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types, const Site& site) {
   std::vector<VisibleVariable> parameters = dwarf::variables_of(site.function);
   std::erase_if(parameters, [](const VisibleVariable& each) { return !each.is_parameter || is_result(each.die); });
   std::vector<dwarf::PassedValue> values;
   for (const VisibleVariable& each : parameters) values.push_back(passed(types, dwarf::type_of(each.die)));
   const auto conventional = conventional_locations(types, site, values);
-  const bool is_always_conventional = uses_go_registers(site.function);  // their lists know too little
+  const bool is_always_conventional = uses_go_registers(site.function);  // location lists of Go are incomplete
   std::vector<DebugVariable> out;
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].name.empty()) continue;
     const std::optional<Dwarf_Die> type = dwarf::type_of(parameters[i].die);
     DebugVariable argument{parameters[i].name, dwarf::c_name(type), values[i].type};
-    Found found = dwarf::locate(*file, arch, parameters[i].die, site);
+    LocateResult found = dwarf::locate(*file, arch, parameters[i].die, site);
     const bool is_stored_later =
         is_always_conventional || (!found.is_list && (found.is_frame || !found.place) &&
                                    dwarf::attribute(parameters[i].die, DW_AT_location).has_value());
@@ -209,14 +210,14 @@ std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
   dwarf::SourceLine line = dwarf::line_at(unit->die, address);
   const auto function = state_->file->function_at(address);
   std::vector<SourceFrame> out;
-  if (!function && line.line != 0) out.push_back({"", whole_path(unit->die, line.file), line.line});
+  if (!function && line.line != 0) out.push_back({"", absolute_path(unit->die, line.file), line.line});
   if (!function) return out;
   const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(function->die, address);
   for (size_t i = scopes.size(); i-- > 0;) {
     if (i > 0 && !is_inlined(scopes[i])) continue;
     std::string name(dwarf::linkage_name(scopes[i]));
     if (name.empty()) name = dwarf::name_of(scopes[i]);
-    out.push_back({std::move(name), whole_path(unit->die, line.file), line.line, i > 0});
+    out.push_back({std::move(name), absolute_path(unit->die, line.file), line.line, i > 0});
     if (i > 0) line = dwarf::call_line(scopes[i]);
   }
   return out;
@@ -269,13 +270,13 @@ std::vector<VisibleVariable> DebugInfo::State::go_results(const Site& site) cons
   std::vector<VisibleVariable> out;
   for (VisibleVariable& each : dwarf::variables_of(site.function)) {
     if (!each.is_parameter || !is_result(each.die)) continue;
-    if (each.name.starts_with('~')) each.name.erase(0, 1);  // ~r0: it has no name in the source
+    if (each.name.starts_with('~')) each.name.erase(0, 1);  // ~r0: unnamed in the source
     out.push_back(std::move(each));
   }
   return out;
 }
 
-// At a return instruction. Several results are members of a record.
+// The result at a return instruction. Several results become members of a record.
 std::optional<DebugVariable> DebugInfo::State::go_result(types::Types& types, const Site& site) {
   const std::vector<VisibleVariable> results = go_results(site);
   if (results.empty()) return std::nullopt;
@@ -289,8 +290,8 @@ std::optional<DebugVariable> DebugInfo::State::go_result(types::Types& types, co
     c_type += (c_type.empty() ? "" : ", ") + dwarf::c_name(type);
   }
   if (!uses_go_registers(site.function)) {
-    // They are on the stack, where the debug information says.
-    const Found found = dwarf::locate(*file, arch, results.front().die, site);
+    // On the stack: the debug information has the location.
+    const LocateResult found = dwarf::locate(*file, arch, results.front().die, site);
     return DebugVariable{"retval", c_type, values.front().type, found.place, found.why};
   }
   const auto places = conventional_locations(types, site, values);
@@ -337,12 +338,12 @@ Statement DebugInfo::State::statement(const Site& site, const Row& row) const {
   return out;
 }
 
-// A function that keeps its arguments in memory has to put them there first: its first line is only done with the
-// second statement.
-Row DebugInfo::State::behind_prologue(const Site& site, const Row& row) {
+// A function that keeps arguments in memory stores them in its prologue. Moves the first statement of such a function
+// to the address of the second, where they have been stored.
+Row DebugInfo::State::after_prologue(const Site& site, const Row& row) {
   if (row.address != site.entry) return row;
   const auto fills_memory = [&](const VisibleVariable& variable) {
-    const Found found = dwarf::locate(*file, arch, variable.die, site);
+    const LocateResult found = dwarf::locate(*file, arch, variable.die, site);
     return found.is_frame && !found.is_list;
   };
   if (std::ranges::none_of(dwarf::variables_of(site.function), fills_memory)) return row;
@@ -354,7 +355,7 @@ Row DebugInfo::State::behind_prologue(const Site& site, const Row& row) {
   return out;
 }
 
-// `rows` of one unit, to those that a debugger would stop at.
+// Appends the statements for `rows`, which belong to one unit.
 void DebugInfo::State::add_statements(std::vector<Row> rows, std::vector<Statement>& out) {
   std::ranges::stable_sort(rows, {}, &Row::address);
   for (size_t begin = 0; begin < rows.size();) {
@@ -365,9 +366,9 @@ void DebugInfo::State::add_statements(std::vector<Row> rows, std::vector<Stateme
     if (site) {
       const std::vector<Row> own(rows.begin() + static_cast<std::ptrdiff_t>(begin),
                                  rows.begin() + static_cast<std::ptrdiff_t>(end));
-      for (const Row& row : dwarf::first_of_blocks(site->function, own)) {
+      for (const Row& row : dwarf::breakpoint_rows(site->function, own)) {
         const Site here{row.address, site->function, site->entry};
-        out.push_back(statement(here, behind_prologue(here, row)));
+        out.push_back(statement(here, after_prologue(here, row)));
       }
     }
     begin = end;
@@ -379,7 +380,8 @@ std::vector<Statement> DebugInfo::statements(std::string_view file, uint32_t lin
   for (const dwarf::Unit& unit : state_->file->units()) {
     std::vector<Row> rows = dwarf::statement_rows(unit.die);
     std::erase_if(rows, [&](const Row& row) {
-      return (line != 0 && row.line != line) || (column != 0 && row.column != column) || !goes_by(row.file, file);
+      return (line != 0 && row.line != line) || (column != 0 && row.column != column) ||
+             !ends_with_components(row.file, file);
     });
     state_->add_statements(std::move(rows), out);
   }
@@ -393,12 +395,12 @@ std::vector<Statement> DebugInfo::statements_of(uint64_t address) {
   return out;
 }
 
-void DebugInfo::State::add_copies(const Dwarf_Die& scope, const Site& site, std::string_view function,
-                                  std::vector<Statement>& out) {
+void DebugInfo::State::add_inlined_instances(const Dwarf_Die& scope, const Site& site, std::string_view function,
+                                             std::vector<Statement>& out) {
   for (const Dwarf_Die& child : dwarf::children(scope)) {
     const int tag = dwarf::tag(child);
     if (tag != DW_TAG_lexical_block && tag != DW_TAG_inlined_subroutine) continue;
-    add_copies(child, site, function, out);
+    add_inlined_instances(child, site, function, out);
     if (!is_inlined(child) || (dwarf::name_of(child) != function && function_name(child) != function)) continue;
     const std::optional<uint64_t> begin = dwarf::entry_of(child);
     if (!begin) continue;
@@ -413,7 +415,7 @@ std::vector<Statement> DebugInfo::inlined_copies(std::string_view function) {
   std::vector<Statement> out;
   for (dwarf::Unit& unit : state_->file->units())
     for (const dwarf::FunctionCode& code : state_->file->functions(unit))
-      state_->add_copies(code.die, {code.range.low, code.die, code.range.low}, function, out);
+      state_->add_inlined_instances(code.die, {code.range.low, code.die, code.range.low}, function, out);
   std::ranges::sort(out, {}, &Statement::address);
   const auto is_same = [](const Statement& a, const Statement& b) { return a.address == b.address; };
   out.erase(std::unique(out.begin(), out.end(), is_same), out.end());
@@ -424,7 +426,7 @@ std::vector<uint32_t> DebugInfo::lines(std::string_view file) {
   std::set<uint32_t> out;
   for (const dwarf::Unit& unit : state_->file->units())
     for (const Row& row : dwarf::statement_rows(unit.die))
-      if (goes_by(row.file, file)) out.insert(row.line);
+      if (ends_with_components(row.file, file)) out.insert(row.line);
   return {out.begin(), out.end()};
 }
 

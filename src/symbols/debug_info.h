@@ -1,9 +1,9 @@
-// What a program's debug information tells of a place in its code: variables with their types and where they lie, the
-// function's arguments and result, the lines of the source.
+// The debug information of a binary at an address: variables with their types and locations, the arguments and the
+// result of the function, source lines.
 //
-// In go linked addresses of one binary; out come plain values. All DWARF is read behind this door (symbols/dwarf/), on
-// demand: opening reads no more than a few headers. What cannot be had at a place is told with the reason, and with the
-// lines where it can.
+// Addresses are virtual, as linked. DWARF is read on demand by symbols/dwarf/, which is internal to this module;
+// opening reads only a few headers. For a value that is not available at an address, the reason and the lines where it
+// is are returned.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ namespace espy::symbols {
 
 class ElfImage;
 
-// Lines of a source file at which a variable can be read.
+// The lines of a source file at which a variable can be read.
 struct ReadableLines {
-  std::string text;  // "lines 12-15, 18"; "" for nowhere
-  std::string file;  // as the compiler knew it
+  std::string text;  // "lines 12-15, 18"; "" for none
+  std::string file;  // as in the line table
   uint32_t first = 0;
 };
 
@@ -34,60 +34,60 @@ struct DebugVariable {
   std::string c_type;  // "const char *"
   types::TypeId type;
   std::optional<types::ValueLocation> place;
-  std::string why;         // without a place, or with one that lacks parts: "is optimised out here"
-  ReadableLines readable;  // without a place: where it has one
+  std::string why;         // why the place is missing or incomplete: "is optimised out here"
+  ReadableLines readable;  // without a place: the lines where it has one
 };
 
-// A statement to stop at.
+// A statement of the line table, as for a breakpoint.
 struct Statement {
-  uint64_t address = 0;  // linked
-  std::string file;      // as the compiler knew it
+  uint64_t address = 0;  // virtual, as linked
+  std::string file;      // as in the line table
   uint32_t line = 0;
   uint32_t column = 0;
-  std::string function;      // whose line it is, demangled
-  std::string inlined_into;  // the function that has the code, where that is another one; else ""
+  std::string function;      // of the source line, demangled
+  std::string inlined_into;  // the function that contains the code, if it is another one; otherwise ""
 };
 
-// What the source has at an address: the function that has the code there, or one of which an inlined copy is there.
+// A source frame at an address: the function that contains the code, or one that is inlined there.
 struct SourceFrame {
-  std::string function;  // as linkers know it, where the compiler says that; "" in assembly
-  std::string file;      // the path of its source; "" where nothing tells
-  uint32_t line = 0;     // of the code, or of the call that the frame before was made of
+  std::string function;  // the linkage name if there is one; "" in assembly
+  std::string file;      // path of the source; "" if unknown
+  uint32_t line = 0;     // of the code, or of the call that was replaced by the frame before
   bool is_inlined = false;
 };
 
 class DebugInfo {
  public:
-  // Of a binary, or of its separate debug file. The error says how to get debug information where there is none.
+  // Opens the DWARF of a binary or of its separate debug file. An error has a hint how to get debug information.
   static Result<std::shared_ptr<DebugInfo>> open(const ElfImage& image,
                                                  const std::vector<std::string>& debug_directories);
   ~DebugInfo();
 
-  // Whether a function is described that has code at the address.
+  // Whether a function with code at the address is described.
   bool knows(uint64_t address) const;
-  // The innermost inlined copy at the address first, the function last; nothing where none is described.
+  // Returns the innermost inlined function first, the function that contains the code last; empty if none is described.
   std::vector<SourceFrame> frames_at(uint64_t address);
-  // The arguments of the function at `address`, as they lie there; where `inlined` names a function of which an inlined
-  // copy is there, that one's. Types go into `types`, which must always be the same one.
+  // Returns the arguments of the function at `address`, or of the function `inlined` if it is inlined there, with their
+  // locations at the address. Requires the same `types`, to which types are added, in all calls.
   std::vector<DebugVariable> arguments(types::Types& types, uint64_t address, std::string_view inlined);
-  // All other variables that are visible there, the innermost of each name.
+  // Returns all other variables in scope, without those that an inner one hides.
   std::vector<DebugVariable> locals(types::Types& types, uint64_t address, std::string_view inlined);
-  // What the function that begins at `address` returns, when it does; nothing for void.
+  // Returns the result, at the return, of the function that begins at `address`; nullopt for void.
   std::optional<DebugVariable> result(types::Types& types, uint64_t address);
 
-  // Where a struct has a member, in bytes.
+  // Returns the offset of a member of a struct, in bytes.
   std::optional<uint32_t> member_offset(std::string_view type, std::string_view member);
 
-  // The statements of a file that goes by `file` (its name, or the end of its path) at a line, 0 for all of them, and
-  // at a column, 0 for any; each inlined copy is one.
+  // Returns the statements of the source files whose path ends with the components of `file`, at a line (0 for all) and
+  // a column (0 for all). Each inlined instance is one.
   std::vector<Statement> statements(std::string_view file, uint32_t line, uint32_t column);
-  // Those of the function that has code at `address`.
+  // Returns the statements of the function with code at `address`.
   std::vector<Statement> statements_of(uint64_t address);
-  // Where the inlined copies of a function begin.
+  // Returns the first instruction of each inlined instance of a function.
   std::vector<Statement> inlined_copies(std::string_view function);
-  // Lines of that file that have statements, for hints.
+  // Returns the lines with statements of such source files, for hints.
   std::vector<uint32_t> lines(std::string_view file);
-  // All source files with statements.
+  // Returns all source files with statements.
   std::vector<std::string> files();
 
  private:

@@ -9,7 +9,7 @@
 namespace espy::symbols {
 namespace {
 
-// Where the bracket that closes at text[close] opens; npos if it does not.
+// Returns the index of the `(` that matches the `)` at text[close]; npos if there is none.
 size_t opening_of(std::string_view text, size_t close) {
   size_t depth = 0;
   for (size_t i = close + 1; i-- > 0;) {
@@ -19,7 +19,7 @@ size_t opening_of(std::string_view text, size_t close) {
   return std::string_view::npos;
 }
 
-// Takes off what may follow a parameter list: ` [clone .cold]`, ` const`, ` &&`.
+// Removes what can follow a parameter list: ` [clone .cold]`, ` const`, ` &&`.
 std::string_view without_qualifiers(std::string_view signature) {
   constexpr std::array<std::string_view, 4> kQualifiers = {" const", " volatile", " &&", " &"};
   for (bool again = true; again;) {
@@ -37,8 +37,8 @@ std::string_view without_qualifiers(std::string_view signature) {
   return signature;
 }
 
-// Templates say their return type first: `void ns::f<int>`. The name begins behind the last space outside all
-// brackets, but an operator's own spaces and angle brackets (`operator new`, `operator<<`) belong to the name.
+// The return type precedes the name of a template: `void ns::f<int>`. The name begins after the last space outside all
+// brackets, but spaces and angle brackets of operators (`operator new`, `operator<<`) belong to the name.
 std::string_view without_return_type(std::string_view name) {
   size_t begin = 0;
   int depth = 0;
@@ -52,7 +52,7 @@ std::string_view without_return_type(std::string_view name) {
   return name.substr(begin);
 }
 
-// `void ns::f<int>(int) const` -> `ns::f<int>`. Text without a parameter list (data, Rust) stays as it is.
+// `void ns::f<int>(int) const` -> `ns::f<int>`. Text without a parameter list (data, Rust) is returned unchanged.
 std::string_view name_of_signature(std::string_view signature) {
   const std::string_view bare = without_qualifiers(signature);
   if (!bare.ends_with(')') || bare.find("thunk to ") != bare.npos) return signature;
@@ -68,7 +68,7 @@ std::string_view name_of_signature(std::string_view signature) {
 std::string demangle(std::string_view mangled, DemangleStyle style) {
   const bool maybe_cpp = mangled.starts_with("_Z");
   if (!maybe_cpp && !mangled.starts_with("_R")) return std::string(mangled);
-  // Rust's legacy scheme borrows C++'s form, so it has to be asked first.
+  // Names of the legacy scheme of Rust are also valid names of C++, so Rust is tried first.
   if (std::string rust = demangle_rust(mangled); !rust.empty()) return rust;
   if (!maybe_cpp) return std::string(mangled);
   int status = 0;

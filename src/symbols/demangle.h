@@ -1,4 +1,4 @@
-// Linker names back to what the programmer wrote: C++ (Itanium ABI), Rust legacy and Rust v0.
+// Demangling of C++ (Itanium ABI), Rust legacy and Rust v0 symbol names.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 namespace espy::symbols {
 
 enum class DemangleStyle {
-  kSignature,  // `ns::f(int, char const*)`; Rust has no parameter lists in its names, so: `core::fmt::write`
-  kName,       // the same without the parameter list and what follows it: `ns::f`
+  kSignature,  // `ns::f(int, char const*)`; Rust names have no parameter list: `core::fmt::write`
+  kName,       // without the return type, the parameter list and qualifiers: `ns::f`
 };
 
-// The readable form of a linker name. What is not mangled, or not well, comes back unchanged.
+// Returns the readable form of a symbol name. A name that is not mangled, or malformed, is returned unchanged.
 std::string demangle(std::string_view mangled, DemangleStyle style = DemangleStyle::kSignature);
 
-// Rust only: "" where the name is in neither of Rust's two schemes. Hashes of crates and of
-// instantiations are left out.
+// The same for names of Rust; "" for others. Hashes of crates and of instantiations are omitted. Output and time are
+// bounded for any name.
 std::string demangle_rust(std::string_view mangled);
 
 }  // namespace espy::symbols

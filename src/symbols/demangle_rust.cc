@@ -1,5 +1,10 @@
-// Rust's legacy scheme: C++'s nested name, `_ZN` (length identifier)* `E`, whose last identifier is `h` and 16 hex
-// digits, a hash nobody wants to see. Characters that linkers dislike are spelled `$LT$`, `$u7e$`, and `..` is `::`.
+// Rust's legacy scheme: a nested name of C++, `_ZN` (length identifier)* `E`, whose last identifier is a hash, `h` and
+// 16 hex digits, which is not shown. Characters that linkers do not accept are `$LT$`, `$u7e$`, ..., and `..` is `::`.
+//
+// Why not rust_demangle of libiberty (20230104): its output and time are unbounded, and symbols are untrusted. A name
+// of 239 bytes with nested back references becomes 400 MB in 6 s; one of 22 bytes with a large lifetime binder runs for
+// more than 20 s. Of 105,679 names in rustc 1.95 it prints three wrong (128-bit constants) and drops `.cold` and other
+// suffixes of 15,269; it does not decode escapes above ASCII. The static binary would be 20 KB smaller.
 #include <vector>
 
 #include "symbols/demangle.h"

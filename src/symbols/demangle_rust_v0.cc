@@ -1,10 +1,10 @@
 // Rust's v0 scheme (RFC 2603): `_R` and a grammar of paths, types and constants in prefix notation.
 //
-// Repetition is avoided by back references, `B` and a base-62 offset from behind the `_R`, so reading is a recursive
-// descent that may jump backwards. Three things keep it finite on hostile input: a reference must point before itself,
-// depth is limited, and so is the length of the output. Lifetimes bound by `for<...>` are numbered from the innermost
-// binder (de Bruijn). Left out: structured constants (`&[1, 2]` and ADTs as const generics), which stable Rust cannot
-// produce.
+// A back reference, `B` and a base-62 offset from the byte after `_R`, stands for what is encoded there, so the parser
+// is a recursive descent that can jump backwards. Symbols come from files of traced programs, so its work is bounded: a
+// reference must point before itself, and the depth, the number of grammar nodes and the size of the output are
+// limited. Lifetimes bound by `for<...>` are numbered from the innermost binder (de Bruijn). Structured constants
+// (`&[1, 2]` and ADTs as const generics) are not read; stable Rust cannot produce them.
 #include <optional>
 #include <vector>
 
@@ -14,9 +14,13 @@ namespace espy::symbols {
 namespace {
 
 constexpr int kMaxDepth = 256;
+constexpr int kMaxNodes = 64 * 1024;
+constexpr size_t kMaxPunycodeBytes = 256;  // decoding takes quadratic time
 
-// Punycode (RFC 3492) as Rust writes it: `_` divides the plain letters from the insertions.
+// Punycode (RFC 3492) as Rust writes it, with `_` between the ASCII characters and the insertions. nullopt if malformed
+// or too long.
 std::optional<std::string> decode_punycode(std::string_view text) {
+  if (text.size() > kMaxPunycodeBytes) return std::nullopt;
   std::vector<uint32_t> characters;
   if (const size_t divider = text.rfind('_'); divider != text.npos) {
     characters.assign(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(divider));
@@ -80,27 +84,23 @@ std::string_view basic_type(char tag) {
   }
 }
 
-// Reads and prints at once. The first error sets `failed_`, after which nothing is printed and loops end.
-class V0Reader {
+// The lexical level: letters, numbers and identifiers. After the first error `failed` stays true and reads give
+// nothing.
+class V0Cursor {
  public:
-  explicit V0Reader(std::string_view text) : text_(text) {}
+  explicit V0Cursor(std::string_view text) : text_(text) {}
 
-  std::string run() {
-    path(true);
-    if (!failed_ && at_ < text_.size() && is_upper(text_[at_])) {  // the crate that instantiated it: not shown
-      silent([&] { path(false); });
-    }
-    if (failed_) return {};
-    const std::string_view suffix = text_.substr(at_);
-    if (!suffix.empty() && suffix[0] != '.' && suffix[0] != '$') return {};
-    return out_ + std::string(visible_suffix(suffix));
-  }
-
- private:
   struct Identifier {
     uint64_t disambiguator = 0;
     std::string name;
   };
+
+  bool failed() const { return failed_; }
+  void fail() { failed_ = true; }
+  size_t offset() const { return at_; }  // from the byte after `_R`, as in back references
+  void jump(size_t offset) { at_ = offset; }
+  std::string_view rest() const { return text_.substr(at_); }
+  size_t size() const { return text_.size(); }
 
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   char next() {
@@ -111,25 +111,6 @@ class V0Reader {
     if (failed_ || peek() != c) return false;
     ++at_;
     return true;
-  }
-  void print(std::string_view piece) {
-    if (failed_ || silent_) return;
-    out_ += piece;
-    if (out_.size() > kMaxDemangledBytes) failed_ = true;
-  }
-  template <class Read>
-  void silent(Read read) {
-    const bool before = silent_;
-    silent_ = true;
-    read();
-    silent_ = before;
-  }
-  // Runs `read` unless we are too deep.
-  template <class Read>
-  void nested(Read read) {
-    if (++depth_ > kMaxDepth) failed_ = true;
-    if (!failed_) read();
-    --depth_;
   }
 
   // `_` is 0, `0_` 1, `Z_` 62.
@@ -147,7 +128,7 @@ class V0Reader {
     failed_ = true;
     return 0;
   }
-  // The number behind an optional tag: 0 if the tag is absent, else one more than it says.
+  // The number after an optional tag, plus 1; 0 without the tag.
   uint64_t tagged_base62(char tag) { return eat(tag) ? base62() + 1 : 0; }
 
   std::string plain_identifier() {
@@ -175,24 +156,108 @@ class V0Reader {
     return {disambiguator, plain_identifier()};
   }
 
-  // Reads again what stands at an earlier place. When nothing is printed there is no reason to.
+  std::string_view hex_digits() {
+    const size_t start = at_;
+    while (is_lower_hex(peek())) ++at_;
+    const std::string_view digits = text_.substr(start, at_ - start);
+    if (!eat('_')) failed_ = true;
+    return digits;
+  }
+
+ private:
+  std::string_view text_;
+  size_t at_ = 0;
+  bool failed_ = false;
+};
+
+uint64_t hex_value(std::string_view digits) {
+  uint64_t value = 0;
+  for (const char c : digits) value = value * 16 + static_cast<uint64_t>(is_digit(c) ? c - '0' : c - 'a' + 10);
+  return value;
+}
+
+std::string read_integer(V0Cursor& in) {
+  const std::string_view digits = in.hex_digits();
+  return digits.size() > 16 ? "0x" + std::string(digits) : std::to_string(hex_value(digits));
+}
+
+std::string_view read_boolean(V0Cursor& in) {
+  const std::string_view digits = in.hex_digits();
+  if (digits != "0" && digits != "1") in.fail();
+  return digits == "1" ? "true" : "false";
+}
+
+std::string read_character(V0Cursor& in) {
+  const std::string_view digits = in.hex_digits();
+  const auto code = static_cast<uint32_t>(hex_value(digits));
+  if (digits.size() > 6 || code > 0x10ffff) in.fail();
+  if (in.failed()) return {};
+  std::string text;
+  switch (code) {
+    case '\'': text = "\\'"; break;
+    case '\\': text = "\\\\"; break;
+    case '\n': text = "\\n"; break;
+    case '\r': text = "\\r"; break;
+    case '\t': text = "\\t"; break;
+    default: append_utf8(text, code);
+  }
+  return "'" + text + "'";
+}
+
+// The grammar: reads and prints in one pass. After an error nothing is printed, and loops end.
+class V0Printer {
+ public:
+  explicit V0Printer(std::string_view text) : in_(text) {}
+
+  std::string run() {
+    path(true);
+    // The crate that instantiated it is not shown.
+    if (!in_.failed() && is_upper(in_.peek())) silent([&] { path(false); });
+    if (in_.failed()) return {};
+    const std::string_view suffix = in_.rest();
+    if (!suffix.empty() && suffix[0] != '.' && suffix[0] != '$') return {};
+    return out_ + std::string(visible_suffix(suffix));
+  }
+
+ private:
+  void print(std::string_view piece) {
+    if (in_.failed() || silent_) return;
+    out_ += piece;
+    if (out_.size() > kMaxDemangledBytes) in_.fail();
+  }
+  template <class Read>
+  void silent(Read read) {
+    const bool before = silent_;
+    silent_ = true;
+    read();
+    silent_ = before;
+  }
+  // Runs `read` for one node of the grammar, unless a limit is reached.
+  template <class Read>
+  void nested(Read read) {
+    if (++depth_ > kMaxDepth || ++nodes_ > kMaxNodes) in_.fail();
+    if (!in_.failed()) read();
+    --depth_;
+  }
+
+  // Runs `read` at the place that a back reference names; not while silent, when only the length matters.
   template <class Read>
   void back_reference(Read read) {
-    const size_t here = at_ - 1;
-    const uint64_t target = base62();
-    if (target >= here) failed_ = true;
-    if (failed_ || silent_) return;
-    const size_t resume = at_;
-    at_ = target;
+    const size_t here = in_.offset() - 1;
+    const uint64_t target = in_.base62();
+    if (target >= here) in_.fail();
+    if (in_.failed() || silent_) return;
+    const size_t resume = in_.offset();
+    in_.jump(target);
     read();
-    at_ = resume;
+    in_.jump(resume);
   }
 
   // `in_value`: generic arguments of values are written `f::<T>`, those of types `T<U>`.
   void path(bool in_value) {
     nested([&] {
-      switch (next()) {
-        case 'C': print(identifier().name); break;
+      switch (in_.next()) {
+        case 'C': print(in_.identifier().name); break;
         case 'M':
           silent([&] { impl_path(); });
           print("<");
@@ -212,12 +277,12 @@ class V0Reader {
           print(">");
           break;
         case 'B': back_reference([&] { path(in_value); }); break;
-        default: failed_ = true;
+        default: in_.fail();
       }
     });
   }
   void impl_path() {
-    tagged_base62('s');
+    in_.tagged_base62('s');
     path(false);
   }
   void qualified_self() {
@@ -228,10 +293,10 @@ class V0Reader {
     print(">");
   }
   void nested_path(bool in_value) {
-    const char space = next();
-    if (!is_lower(space) && !is_upper(space)) failed_ = true;
+    const char space = in_.next();
+    if (!is_lower(space) && !is_upper(space)) in_.fail();
     path(in_value);
-    const Identifier id = identifier();
+    const V0Cursor::Identifier id = in_.identifier();
     if (is_lower(space)) {
       if (!id.name.empty()) print("::" + id.name);
       return;
@@ -242,20 +307,21 @@ class V0Reader {
     print("#" + std::to_string(id.disambiguator) + "}");
   }
 
-  // Items up to the closing `E`, with commas between; gives how many.
+  // Reads items up to the closing `E` and prints separators between them. Returns their number.
   template <class Read>
   size_t list(Read read, std::string_view separator = ", ") {
     size_t count = 0;
-    for (; !failed_ && !eat('E'); ++count) {
+    for (; !in_.failed() && !in_.eat('E'); ++count) {
+      if (++nodes_ > kMaxNodes) in_.fail();
       if (count > 0) print(separator);
       read();
     }
     return count;
   }
   void generic_argument() {
-    if (eat('L')) {
-      lifetime(base62());
-    } else if (eat('K')) {
+    if (in_.eat('L')) {
+      lifetime(in_.base62());
+    } else if (in_.eat('K')) {
       constant();
     } else {
       type();
@@ -265,23 +331,22 @@ class V0Reader {
   void lifetime(uint64_t index) {
     if (index == 0) return print("'_");
     if (index > bound_lifetimes_) {
-      failed_ = true;
+      in_.fail();
       return;
     }
     const uint64_t from_outside = bound_lifetimes_ - index;
-    if (from_outside < 26) return print({'\'', static_cast<char>('a' + from_outside)});
+    if (from_outside < 26) return print(std::string("'") + static_cast<char>('a' + from_outside));
     print("'_" + std::to_string(from_outside));
   }
-  void print(std::initializer_list<char> characters) { print(std::string_view(characters.begin(), characters.size())); }
-
-  // Reads an optional binder, then what it binds in.
+  // Reads an optional binder, then what it binds lifetimes in.
   template <class Read>
   void with_binder(Read read) {
-    const uint64_t count = tagged_base62('G');
-    if (count > text_.size()) failed_ = true;
-    if (count > 0 && !failed_) {
+    const uint64_t count = in_.tagged_base62('G');
+    if (count > in_.size()) in_.fail();
+    if (silent_) bound_lifetimes_ += in_.failed() ? 0 : count;
+    if (count > 0 && !in_.failed() && !silent_) {
       print("for<");
-      for (uint64_t i = 0; i < count && !failed_; ++i) {
+      for (uint64_t i = 0; i < count && !in_.failed(); ++i) {
         if (i > 0) print(", ");
         ++bound_lifetimes_;
         lifetime(1);
@@ -289,14 +354,14 @@ class V0Reader {
       print("> ");
     }
     read();
-    bound_lifetimes_ -= failed_ ? 0 : count;
+    bound_lifetimes_ -= in_.failed() ? 0 : count;
   }
 
   void type() {
     nested([&] {
-      const char tag = peek();
+      const char tag = in_.peek();
       if (const std::string_view basic = basic_type(tag); !basic.empty()) {
-        ++at_;
+        in_.next();
         return print(basic);
       }
       switch (tag) {
@@ -306,7 +371,7 @@ class V0Reader {
         case 'Y':
         case 'N':
         case 'I': return path(false);
-        default: ++at_; return compound_type(tag);
+        default: in_.next(); return compound_type(tag);
       }
     });
   }
@@ -322,13 +387,13 @@ class V0Reader {
       case 'F': return with_binder([&] { function_signature(); });
       case 'D': return dynamic_trait();
       case 'B': return back_reference([&] { type(); });
-      default: failed_ = true;
+      default: in_.fail();
     }
   }
   void reference(bool is_mutable) {
     print("&");
-    if (eat('L')) {
-      if (const uint64_t index = base62(); index != 0) {
+    if (in_.eat('L')) {
+      if (const uint64_t index = in_.base62(); index != 0) {
         lifetime(index);
         print(" ");
       }
@@ -351,25 +416,25 @@ class V0Reader {
     print(")");
   }
   void function_signature() {
-    if (eat('U')) print("unsafe ");
-    if (eat('K')) {
+    if (in_.eat('U')) print("unsafe ");
+    if (in_.eat('K')) {
       std::string abi = "C";
-      if (!eat('C')) abi = plain_identifier();
+      if (!in_.eat('C')) abi = in_.plain_identifier();
       for (char& c : abi) c = c == '_' ? '-' : c;
       print("extern \"" + abi + "\" ");
     }
     print("fn(");
     list([&] { type(); });
     print(")");
-    if (eat('u')) return;  // `-> ()` is not written
+    if (in_.eat('u')) return;  // `-> ()` is not written
     print(" -> ");
     type();
   }
   void dynamic_trait() {
     print("dyn ");
     with_binder([&] { list([&] { trait_with_bindings(); }, " + "); });
-    if (!eat('L')) failed_ = true;
-    if (const uint64_t index = base62(); index != 0) {
+    if (!in_.eat('L')) in_.fail();
+    if (const uint64_t index = in_.base62(); index != 0) {
       print(" + ");
       lifetime(index);
     }
@@ -377,21 +442,21 @@ class V0Reader {
   // `Iterator<Item = u8>`: the bindings share the angle brackets of the trait's own generic arguments.
   void trait_with_bindings() {
     bool open = open_generic_path();
-    while (eat('p')) {
+    while (in_.eat('p')) {
       print(open ? ", " : "<");
       open = true;
-      print(plain_identifier() + " = ");
+      print(in_.plain_identifier() + " = ");
       type();
     }
     if (open) print(">");
   }
-  // A path whose closing `>` is left to the caller; says whether one is due.
+  // Prints a path without the closing `>` of its generic arguments. Returns whether the caller must print it.
   bool open_generic_path() {
     bool open = false;
     nested([&] {
-      if (eat('B')) {
+      if (in_.eat('B')) {
         back_reference([&] { open = open_generic_path(); });
-      } else if (eat('I')) {
+      } else if (in_.eat('I')) {
         path(false);
         print("<");
         list([&] { generic_argument(); });
@@ -405,81 +470,42 @@ class V0Reader {
 
   void constant() {
     nested([&] {
-      if (eat('B')) return back_reference([&] { constant(); });
-      const char tag = next();
+      if (in_.eat('B')) return back_reference([&] { constant(); });
+      const char tag = in_.next();
       switch (tag) {
         case 'p': return print("_");
-        case 'b': return boolean();
-        case 'c': return character();
+        case 'b': return print(read_boolean(in_));
+        case 'c': return print(read_character(in_));
         case 'a':
         case 's':
         case 'l':
         case 'x':
         case 'n':
         case 'i':
-          if (eat('n')) print("-");
-          return integer();
+          if (in_.eat('n')) print("-");
+          return print(read_integer(in_));
         case 'h':
         case 't':
         case 'm':
         case 'y':
         case 'o':
-        case 'j': return integer();
-        default: failed_ = true;
+        case 'j': return print(read_integer(in_));
+        default: in_.fail();
       }
     });
   }
-  std::string_view hex_digits() {
-    const size_t start = at_;
-    while (is_lower_hex(peek())) ++at_;
-    const std::string_view digits = text_.substr(start, at_ - start);
-    if (!eat('_')) failed_ = true;
-    return digits;
-  }
-  static uint64_t hex_value(std::string_view digits) {
-    uint64_t value = 0;
-    for (const char c : digits) value = value * 16 + static_cast<uint64_t>(is_digit(c) ? c - '0' : c - 'a' + 10);
-    return value;
-  }
-  void integer() {
-    const std::string_view digits = hex_digits();
-    if (digits.size() > 16) return print("0x" + std::string(digits));
-    print(std::to_string(hex_value(digits)));
-  }
-  void boolean() {
-    const std::string_view digits = hex_digits();
-    if (digits != "0" && digits != "1") failed_ = true;
-    print(digits == "1" ? "true" : "false");
-  }
-  void character() {
-    const std::string_view digits = hex_digits();
-    if (digits.size() > 6) failed_ = true;
-    const auto code = static_cast<uint32_t>(hex_value(digits));
-    if (code > 0x10ffff) failed_ = true;
-    if (failed_) return;
-    std::string text;
-    switch (code) {
-      case '\'': text = "\\'"; break;
-      case '\\': text = "\\\\"; break;
-      case '\n': text = "\\n"; break;
-      case '\r': text = "\\r"; break;
-      case '\t': text = "\\t"; break;
-      default: append_utf8(text, code);
-    }
-    print("'" + text + "'");
-  }
-
-  std::string_view text_;  // behind `_R`; back references count from here
-  size_t at_ = 0;
+  V0Cursor in_;
   std::string out_;
   uint64_t bound_lifetimes_ = 0;
   int depth_ = 0;
+  int nodes_ = 0;
   bool silent_ = false;
-  bool failed_ = false;
 };
 
 }  // namespace
 
-std::string demangle_rust_v0(std::string_view rest) { return V0Reader(rest).run(); }
+std::string demangle_rust_v0(std::string_view rest) {
+  return rest.size() > kMaxDemangledBytes ? std::string() : V0Printer(rest).run();
+}
 
 }  // namespace espy::symbols

@@ -14,7 +14,7 @@ namespace {
 bool is_function(const RawSymbol& symbol) { return symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC; }
 bool is_object(const RawSymbol& symbol) { return symbol.type == STT_OBJECT || symbol.type == STT_COMMON; }
 
-// Which of several symbols of one name is meant: lower is better.
+// Of several symbols of one name, the one of the lowest rank is returned.
 int rank(const RawSymbol& symbol) { return symbol.is_local ? 2 : (symbol.is_old_version ? 1 : 0); }
 
 size_t leading_underscores(std::string_view name) { return std::min(name.find_first_not_of('_'), name.size()); }
@@ -31,19 +31,19 @@ struct IndexEntry {
   std::string_view name_view() const { return {name, name_length}; }
 };
 
-// Aliases share an address; the first by this order is shown: a sized one, then the plainest name.
-bool shows_before(const IndexEntry& a, const IndexEntry& b) {
+// The order of aliases at one address; the first is shown: symbols with a size, then the plainest name.
+bool is_preferred(const IndexEntry& a, const IndexEntry& b) {
   const auto key = [](const IndexEntry& e) {
     return std::tuple(e.address, e.size == 0, leading_underscores(e.name_view()), e.is_local);
   };
   return key(a) < key(b);
 }
 
-// The identifier that every mangled form of `wanted` must contain, e.g. `push_back` for `std::vector<*>::push_back`.
-// Demangling is the slow part of the search; this spares it for nearly all symbols. "" where nothing is sure.
-std::string_view sure_identifier(std::string_view wanted) {
+// Returns an identifier that every mangled form of `wanted` contains, e.g. `push_back` for `my::vector::push_back`; ""
+// if there is none. Demangling is the slow part of a search, and this avoids it for nearly all symbols.
+std::string_view required_identifier(std::string_view wanted) {
   wanted = wanted.substr(0, wanted.find('('));
-  // Names in std may be abbreviated beyond recognition (`Ss` is std::string), and so may operators.
+  // Names in std have abbreviations (`Ss` is std::string), and so do operators.
   if (has_wildcard(wanted) || wanted.find("std::") != wanted.npos || wanted.find("operator") != wanted.npos) return {};
   wanted = wanted.substr(0, wanted.find('<'));
   if (const size_t colon = wanted.rfind("::"); colon != wanted.npos) wanted.remove_prefix(colon + 2);
@@ -62,7 +62,7 @@ struct ElfFile::State {
     for (const uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
       if (std::optional<SymbolTable> table = image.symbol_table(type)) tables.push_back(*table);
     }
-    // A file with its own .symtab has nothing to gain from elsewhere.
+    // A file with a .symtab needs no separate debug file.
     completed = image.symbol_table(SHT_SYMTAB).has_value();
   }
 
@@ -85,7 +85,7 @@ struct ElfFile::State {
   void complete();
   void build_index();
 
-  // Shows every symbol that `wanted` accepts to `visit`, best table first, until it returns true.
+  // Calls `visit` with each symbol that `wanted` accepts, in order of preference of the tables, until it returns true.
   template <class Wanted, class Visit>
   void visit_tables(Wanted wanted, Visit visit) {
     for (const SymbolTable& table : tables) {
@@ -100,7 +100,6 @@ struct ElfFile::State {
   template <class Accept>
   std::vector<ElfSymbol> collect_functions(Accept accept);
   ElfSymbol describe(const RawSymbol& symbol) const;
-  std::optional<uint64_t> offset_of(uint64_t address) const;
 
  private:
   template <class Wanted, class Visit>
@@ -120,19 +119,10 @@ void ElfFile::State::complete() {
   if (debug_image) debug_table = debug_image->symbol_table(SHT_SYMTAB);
 }
 
-std::optional<uint64_t> ElfFile::State::offset_of(uint64_t address) const {
-  for (const Segment& segment : image.segments()) {
-    if (address >= segment.address && address - segment.address < segment.file_size) {
-      return address - segment.address + segment.file_offset;
-    }
-  }
-  return std::nullopt;
-}
-
 ElfSymbol ElfFile::State::describe(const RawSymbol& symbol) const {
   return {.name = std::string(symbol.name),
           .address = symbol.address,
-          .file_offset = offset_of(symbol.address).value_or(0),
+          .file_offset = image.offset_of_address(symbol.address).value_or(0),
           .size = symbol.size,
           .is_ifunc = symbol.type == STT_GNU_IFUNC,
           .is_local = symbol.is_local};
@@ -178,7 +168,7 @@ void ElfFile::State::build_index() {
                      .is_local = symbol.is_local});
     return false;
   });
-  std::ranges::stable_sort(index, shows_before);
+  std::ranges::stable_sort(index, is_preferred);
   const auto same_place = [](const IndexEntry& a, const IndexEntry& b) { return a.address == b.address; };
   index.erase(std::unique(index.begin(), index.end(), same_place), index.end());
   index.shrink_to_fit();
@@ -203,7 +193,7 @@ const std::string& ElfFile::path() const { return state_->image.path(); }
 const std::string& ElfFile::build_id() const { return state_->build_id; }
 bool ElfFile::is_position_independent() const { return state_->image.type() == ET_DYN; }
 bool ElfFile::is_64bit() const { return state_->image.is_64bit(); }
-uint64_t ElfFile::start_in_file() const { return state_->image.start_in_file(); }
+uint64_t ElfFile::offset_in_archive() const { return state_->image.offset_in_archive(); }
 uint16_t ElfFile::machine() const { return state_->image.machine(); }
 
 std::string ElfFile::debug_file_path() const {
@@ -229,11 +219,11 @@ std::vector<ElfSymbol> ElfFile::functions(std::string_view glob) const {
 }
 
 std::vector<ElfSymbol> ElfFile::functions_by_demangled_name(std::string_view glob) const {
-  const std::string_view needle = sure_identifier(glob);
+  const std::string_view needle = required_identifier(glob);
   return state_->collect_functions([&](std::string_view name) {
     if (!name.starts_with("_Z") && !name.starts_with("_R")) return false;
     if (name.find(needle) == name.npos) return false;
-    // Equality too, because `operator[]` looks like a glob.
+    // `operator[]` is also a glob, so compare for equality first.
     const std::string plain = demangle(name, DemangleStyle::kName), full = demangle(name);
     return plain == glob || full == glob || glob_match(glob, plain) || glob_match(glob, full);
   });
@@ -243,9 +233,9 @@ std::optional<ElfSymbol> ElfFile::function_at(uint64_t address) const {
   state_->build_index();
   const std::vector<IndexEntry>& index = state_->index;
   const auto after = std::ranges::upper_bound(index, address, {}, &IndexEntry::address);
-  // The nearest symbol before may be a small one inside a bigger one, so a few more are tried.
-  constexpr std::ptrdiff_t kTries = 16;
-  for (std::ptrdiff_t i = 1; i <= std::min<std::ptrdiff_t>(after - index.begin(), kTries); ++i) {
+  // The nearest symbol before the address may be a small one nested in the one that covers it.
+  constexpr std::ptrdiff_t kMaxNested = 16;
+  for (std::ptrdiff_t i = 1; i <= std::min<std::ptrdiff_t>(after - index.begin(), kMaxNested); ++i) {
     const IndexEntry& entry = *(after - i);
     const bool unsized_but_nearest = entry.size == 0 && i == 1 && offset_of_address(address).has_value();
     if (address - entry.address >= entry.size && !unsized_but_nearest) continue;
@@ -269,18 +259,12 @@ std::string_view ElfFile::bytes_at(uint64_t file_offset, uint64_t size) const {
   return state_->image.bytes_at(file_offset, size);
 }
 
-std::optional<uint64_t> ElfFile::offset_of_address(uint64_t address) const { return state_->offset_of(address); }
+std::optional<uint64_t> ElfFile::offset_of_address(uint64_t address) const {
+  return state_->image.offset_of_address(address);
+}
 
 std::optional<uint64_t> ElfFile::address_of_offset(uint64_t file_offset) const {
-  // Code first: linkers may lay two segments over one piece of the file, and probes and stacks mean code.
-  for (const bool executable : {true, false}) {
-    for (const Segment& segment : state_->image.segments()) {
-      if (segment.executable != executable || file_offset < segment.file_offset) continue;
-      const uint64_t inside = file_offset - segment.file_offset;
-      if (inside < segment.file_size) return segment.address + inside;
-    }
-  }
-  return std::nullopt;
+  return state_->image.address_of_offset(file_offset);
 }
 
 }  // namespace espy::symbols

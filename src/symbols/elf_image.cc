@@ -29,7 +29,7 @@ std::optional<RawSymbol> SymbolTable::at(size_t index) const {
                 .size = symbol.st_size,
                 .type = static_cast<unsigned char>(GELF_ST_TYPE(symbol.st_info)),
                 .is_local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL};
-  // .symtab writes `f@@V2` for the version that new programs get and `f@V1` for an old one.
+  // In .symtab the default version is `f@@V2`, an older one `f@V1`.
   if (const size_t at = out.name.find('@'); at != 0 && at != std::string_view::npos) {
     out.is_old_version = !out.name.substr(at).starts_with("@@");
     out.name = out.name.substr(0, at);
@@ -46,10 +46,10 @@ Result<ElfImage> ElfImage::open(const std::string& path) {
   if (const auto inside = split_archive_path(path)) {
     StoredBytes stored = TRY(read_stored_file(inside->archive, inside->name));
     ElfImage image = TRY(from_bytes(std::move(stored.bytes), path));
-    image.start_in_file_ = stored.offset;
+    image.offset_in_archive_ = stored.offset;
     return image;
   }
-  // Not to wait for somebody at the other end, should the path lead to a FIFO.
+  // O_NONBLOCK: opening a FIFO must not wait for a writer.
   const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return fail_errno("cannot open " + path, errno);
   struct stat status = {};
@@ -59,10 +59,10 @@ Result<ElfImage> ElfImage::open(const std::string& path) {
   elf_version(EV_CURRENT);
   ElfImage image;
   image.path_ = path;
-  // Writable, though nobody writes: the kernel puts the breakpoints of whoever traces the file into mappings of it that
-  // could be its code, and this one would be taken for that.
+  // A private writable mapping: the kernel inserts uprobe breakpoints into read-only mappings of the file, which would
+  // change the bytes read here.
   image.elf_.reset(elf_begin(fd.get(), ELF_C_READ_MMAP_PRIVATE, nullptr));
-  // The mapping outlives the descriptor; libelf is told, so that it never reads from whatever gets that number next.
+  // The mapping outlives the descriptor, so libelf must not read from it later, when the number may be reused.
   if (image.elf_ != nullptr) elf_cntl(image.elf_.get(), ELF_C_FDREAD);
   if (image.elf_ != nullptr) elf_cntl(image.elf_.get(), ELF_C_FDDONE);
   return finish(std::move(image));
@@ -93,6 +93,20 @@ Result<ElfImage> ElfImage::finish(ElfImage image) {
                                .executable = (header.p_flags & PF_X) != 0});
   }
   return image;
+}
+
+std::optional<uint64_t> ElfImage::offset_of_address(uint64_t address) const {
+  for (const Segment& segment : segments_)
+    if (segment.contains_address(address)) return segment.offset_of_address(address);
+  return std::nullopt;
+}
+
+std::optional<uint64_t> ElfImage::address_of_offset(uint64_t file_offset) const {
+  for (const bool executable : {true, false})
+    for (const Segment& segment : segments_)
+      if (segment.executable == executable && segment.contains_offset(file_offset))
+        return segment.address_of_offset(file_offset);
+  return std::nullopt;
 }
 
 std::string ElfImage::build_id() const {

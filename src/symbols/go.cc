@@ -1,9 +1,9 @@
-// Sources: the Go internal ABI specification (cmd/compile/abi-internal), debug/buildinfo.
+// Sources: the Go internal ABI specification (cmd/compile/abi-internal.md) and the package debug/buildinfo.
 #include "symbols/go.h"
 
 #include <algorithm>
 
-#include "base/bytes.h"
+#include "base/byte_reader.h"
 #include "base/strings.h"
 #include "symbols/elf_image.h"
 
@@ -24,27 +24,26 @@ constexpr size_t kInlineAt = 32;
 constexpr uint32_t kWordBytes = 8;
 constexpr size_t kVectorRegisters = 15;
 
+// Returns the bytes of the file that are loaded at a virtual address; empty if they are not all in the file.
 std::string_view bytes_at_address(const ElfImage& image, uint64_t address, uint64_t size) {
-  for (const Segment& segment : image.segments())
-    if (address >= segment.address && address - segment.address < segment.file_size)
-      return image.bytes_at(address - segment.address + segment.file_offset, size);
-  return {};
+  const std::optional<uint64_t> offset = image.offset_of_address(address);
+  return offset ? image.bytes_at(*offset, size) : std::string_view();
 }
 
-// Since 1.18 the version stands there, behind its length; before there was a pointer to a Go string.
+// Since 1.18 the section holds the version, preceded by its length; before, a pointer to a Go string.
 std::string version_of(const ElfImage& image, std::string_view info) {
   constexpr uint8_t kIsInline = 2;
   if (static_cast<uint8_t>(info[kFlagsAt]) & kIsInline) {
     const auto length = static_cast<uint8_t>(info[kInlineAt]);
     return length < 0x80 ? std::string(info.substr(kInlineAt + 1, length)) : "";
   }
-  const std::string_view header = bytes_at_address(image, number_in(info, kPointersAt), 2 * kWordBytes);
+  const std::string_view header = bytes_at_address(image, load_le(info, kPointersAt), 2 * kWordBytes);
   constexpr uint64_t kLongest = 100;
-  const uint64_t length = number_in(header, kWordBytes);
-  return length > kLongest ? "" : std::string(bytes_at_address(image, number_in(header, 0), length));
+  const uint64_t length = load_le(header, kWordBytes);
+  return length > kLongest ? "" : std::string(bytes_at_address(image, load_le(header, 0), length));
 }
 
-// Of "go1.17.3": 17.
+// "go1.17.3" -> 17
 std::optional<int64_t> minor_version(std::string_view version) {
   constexpr std::string_view kPrefix = "go1.";
   const size_t at = version.find(kPrefix);
@@ -53,53 +52,53 @@ std::optional<int64_t> minor_version(std::string_view version) {
   return parse_int(rest.substr(0, rest.find_first_not_of("0123456789")));
 }
 
-// ---- The convention: each value goes, member by member, into registers, or, if they do not suffice, as a whole onto
-// the stack.
+// ---- The calling convention: the scalars of a value go into registers, or, if there are too few, the whole value goes
+// onto the stack.
 
-struct Part {  // of a value: a number or pointer at an offset
+struct Scalar {  // of a value: a number or pointer at an offset
   uint32_t offset_bytes;
   uint32_t size_bytes;
   bool is_float;
 };
 
-// False where the value must not go into registers.
-bool take_apart(const types::Types& types, TypeId id, uint32_t offset_bytes, std::vector<Part>& out) {
+// Appends the scalars of a value. Returns false if the value must go onto the stack.
+bool append_scalars(const types::Types& types, TypeId id, uint32_t offset_bytes, std::vector<Scalar>& out) {
   const types::Type& type = types[id];
   switch (type.kind) {
     case Kind::kStruct:
       if (!type.complete || type.is_union) return false;
       return std::ranges::all_of(type.members, [&](const types::Member& member) {
-        return take_apart(types, member.type, offset_bytes + member.offset_bytes(), out);
+        return append_scalars(types, member.type, offset_bytes + member.offset_bytes(), out);
       });
     case Kind::kArray:
       if (type.count == 0) return true;
-      return type.count == 1 && take_apart(types, type.element, offset_bytes, out);
+      return type.count == 1 && append_scalars(types, type.element, offset_bytes, out);
     case Kind::kVoid: return false;  // complex numbers
     default: out.push_back({offset_bytes, type.size_bytes, type.kind == Kind::kFloat}); return true;
   }
 }
 
-class Assigner {
+class ValueAssigner {
  public:
-  Assigner(const types::Types& types, const kernel::Arch& arch)
+  ValueAssigner(const types::Types& types, const kernel::Arch& arch)
       : types_(types), arch_(arch), registers_(go_argument_offsets(arch)) {}
 
   std::optional<ValueLocation> next(TypeId type) {
-    std::vector<Part> parts;
-    const bool is_possible = take_apart(types_, type, 0, parts);
-    const auto floats = static_cast<size_t>(std::ranges::count(parts, true, &Part::is_float));
-    const size_t integers = parts.size() - floats;
+    std::vector<Scalar> scalars;
+    const bool is_possible = append_scalars(types_, type, 0, scalars);
+    const auto floats = static_cast<size_t>(std::ranges::count(scalars, true, &Scalar::is_float));
+    const size_t integers = scalars.size() - floats;
     if (!is_possible || integers_ + integers > registers_.size() || floats_ + floats > kVectorRegisters)
       return on_stack(type);
     floats_ += floats;
     ValueLocation out;
     uint32_t done = 0;
-    for (const Part& part : parts) {
-      if (part.offset_bytes > done) out.pieces.push_back({LocationPiece::Kind::kNothing, part.offset_bytes - done});
-      if (!part.is_float)
+    for (const Scalar& scalar : scalars) {
+      if (scalar.offset_bytes > done) out.pieces.push_back({LocationPiece::Kind::kNothing, scalar.offset_bytes - done});
+      if (!scalar.is_float)
         out.pieces.push_back(
-            {LocationPiece::Kind::kValue, part.size_bytes, {{Op::kRegister, registers_[integers_++]}}});
-      done = part.offset_bytes + part.size_bytes;
+            {LocationPiece::Kind::kValue, scalar.size_bytes, {{Op::kRegister, registers_[integers_++]}}});
+      done = scalar.offset_bytes + scalar.size_bytes;
     }
     if (floats > 0) return std::nullopt;
     if (out.pieces.empty() || done < types_[type].size_bytes)
@@ -127,8 +126,8 @@ class Assigner {
   uint32_t stack_at_ = 0;
 };
 
-// Of the last four bytes of a comparison with the stack's end: [r14+16] in registers' times, [rcx+16] before.
-bool compares_with_stack_end(std::span<const uint8_t> instruction) {
+// Whether an instruction compares the stack pointer with the stack limit: [r14+16] since 1.17, [rcx+16] before.
+bool compares_with_stack_limit(std::span<const uint8_t> instruction) {
   if (instruction.size() != 4 || instruction[3] != 0x10 || instruction[1] != 0x3b) return false;
   return instruction[2] == 0x66 || instruction[2] == 0x61;
 }
@@ -157,13 +156,13 @@ std::vector<uint32_t> go_argument_offsets(const kernel::Arch& arch) {
 
 std::vector<std::optional<ValueLocation>> go_locations(const types::Types& types, const kernel::Arch& arch,
                                                        const std::vector<TypeId>& values) {
-  Assigner assigner(types, arch);
+  ValueAssigner assigner(types, arch);
   std::vector<std::optional<ValueLocation>> out;
   for (const TypeId value : values) out.push_back(assigner.next(value));
   return out;
 }
 
-uint64_t behind_stack_check(const kernel::Arch& arch, std::span<const uint8_t> code) {
+uint64_t after_stack_check(const kernel::Arch& arch, std::span<const uint8_t> code) {
   constexpr int kMaxInstructions = 7;
   bool has_compared = false;
   uint64_t at = 0;
@@ -173,7 +172,7 @@ uint64_t behind_stack_check(const kernel::Arch& arch, std::span<const uint8_t> c
     const auto instruction = code.subspan(at, length);
     const bool is_jump = instruction[0] == 0x76 || (instruction[0] == 0x0f && instruction[1] == 0x86);  // jbe
     if (is_jump && has_compared) return at + length;
-    has_compared = compares_with_stack_end(instruction);
+    has_compared = compares_with_stack_limit(instruction);
     at += length;
   }
   return 0;

@@ -1,6 +1,5 @@
-// Binaries that the Go compiler made, which go their own ways: values are passed in registers of Go's choice
-// (since 1.17, on the stack before), stacks are moved to where there is room, and a function that finds no room runs
-// its first instructions again.
+// Binaries of the Go compiler. Go has its own calling convention (registers since 1.17, the stack before), it moves
+// stacks to grow them, and a function whose stack must grow runs its prologue again.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +18,29 @@ namespace espy::symbols {
 class ElfImage;
 
 struct GoBinary {
-  std::string version;         // "go1.19.8"; "" where the binary does not say
+  std::string version;         // "go1.19.8"; "" if unknown
   bool uses_registers = true;  // for arguments and results
 };
 
-// From .go.buildinfo; nothing for binaries of other languages.
+// Reads .go.buildinfo; nullopt if there is none.
 std::optional<GoBinary> read_go_binary(const ElfImage& image);
 
-// The register that has the address of the running goroutine's `runtime.g` in Go's functions; nothing where none has.
+// Returns the register that holds the address of the running goroutine's `runtime.g` in Go functions; nullopt for other
+// CPUs.
 std::optional<kernel::Register> go_goroutine_register(const kernel::Arch& arch);
 
-// Where the words of argN are when a function is entered: in pt_regs. Empty where they are on the stack.
+// Returns the offsets in pt_regs of the argument registers, in order; empty if Go passes arguments on the stack.
 std::vector<uint32_t> go_argument_offsets(const kernel::Arch& arch);
 
-// Where arguments are at a function's entry, or results at its return, one for each type; nothing for what is in vector
-// registers. The binary must use registers; types must be complete.
+// Returns the locations of arguments at the entry of a function, or of results at its return, one for each type;
+// nullopt for a value in vector registers. Requires a binary that uses registers, and complete types.
 std::vector<std::optional<types::ValueLocation>> go_locations(const types::Types& types, const kernel::Arch& arch,
                                                               const std::vector<types::TypeId>& values);
 
-// Behind the check of the stack's end that the function's code begins with; 0 where it has none. Whoever probes there
-// sees each call once, with all arguments still in place.
-uint64_t behind_stack_check(const kernel::Arch& arch, std::span<const uint8_t> code);
-// The function's `ret` instructions.
+// Returns the offset of the first instruction after the stack check in a function's prologue; 0 if there is no check. A
+// probe there fires once for each call, with all arguments still in place.
+uint64_t after_stack_check(const kernel::Arch& arch, std::span<const uint8_t> code);
+// Returns the offsets of the `ret` instructions of a function.
 std::vector<uint64_t> return_instructions(const kernel::Arch& arch, std::span<const uint8_t> code);
 
 }  // namespace espy::symbols

@@ -1,12 +1,12 @@
-// The kernel prints /proc/kallsyms anew for each reader: 120,000 to 250,000 lines like
+// The kernel formats /proc/kallsyms for each reader: 120,000 to 250,000 lines such as
 //
 //   ffffffff8137c2d0 T vfs_read
 //   ffffffffc0a41010 t nf_nat_setup_info	[nf_nat]
 //
-// That printing, some 40 ms, is nearly all the cost. So one name is looked up while the text arrives, and reading ends
-// at the first hit. For addresses all of it is needed, but no table of parsed symbols: an address is printed with a
-// fixed number of hex digits, so lines compare by address as plain bytes, and an index is just where each line begins.
-// Built-in symbols come sorted already; the sort has to place only the modules' behind them.
+// That takes about 40 ms, nearly all of the cost. So a lookup by name searches the text as it arrives and stops at the
+// first hit. A lookup by address needs the whole text, but no table of parsed symbols: addresses have a fixed number of
+// hex digits, so lines compare by address as bytes, and the index holds only the offset of each line. Built-in symbols
+// are already sorted; only those of modules, which follow, need sorting.
 #include "symbols/kernel_symbols.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kHexDigits = sizeof(void*) * 2;
 
-// "ADDRESS TYPE NAME" or "ADDRESS TYPE NAME\t[MODULE]"; all zero where it is none of these.
+// Parses "ADDRESS TYPE NAME" or "ADDRESS TYPE NAME\t[MODULE]"; all fields are 0 or empty if the line is malformed.
 KernelSymbol parse_line(std::string_view line) {
   KernelSymbol out;
   if (line.size() < kHexDigits + 4) return out;
@@ -102,7 +102,7 @@ void KernelSymbols::build_index() {
   }
   const char* text = text_.data();
   const auto before = [text](uint32_t a, uint32_t b) { return std::memcmp(text + a, text + b, kHexDigits) < 0; };
-  // Stable, so that of several names of one address the kernel's first stays first.
+  // Stable: of several names of one address, the first in kallsyms stays first.
   const auto unsorted = std::is_sorted_until(by_address_.begin(), by_address_.end(), before);
   std::stable_sort(unsorted, by_address_.end(), before);
   std::inplace_merge(by_address_.begin(), unsorted, by_address_.end(), before);
@@ -128,8 +128,8 @@ std::optional<KernelSymbol> KernelSymbols::at_or_before(uint64_t address) {
   const auto after = std::ranges::upper_bound(by_address_, address, {}, address_of);
   if (after == by_address_.begin()) return std::nullopt;
   const uint64_t start = address_of(*(after - 1));
-  // kallsyms has no sizes. Behind the last symbol of an area comes nothing for a long while, and no function or
-  // variable is this big, so a far address is heap, stack or user memory, not an offset into something.
+  // kallsyms has no sizes. No function or variable is this large, so an address further from the nearest symbol is in
+  // heap, stack or user memory.
   constexpr uint64_t kMaxSymbolBytes = 16 << 20;
   if (start == 0 || address - start >= kMaxSymbolBytes) return std::nullopt;
   return parse_line(line_at(*std::ranges::lower_bound(by_address_, start, {}, address_of)));

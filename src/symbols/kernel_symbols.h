@@ -1,4 +1,4 @@
-// /proc/kallsyms, searched both ways. Inside this room only.
+// Lookups in /proc/kallsyms by name and by address. Internal to symbols/.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct KernelSymbol {
   std::string_view module;  // "" for vmlinux
 };
 
-// The text is read as far as a question needs and kept; symbols are views into it, good until the next question.
+// Reads the text as far as a lookup needs, and keeps it. Symbols are views into it, valid until the next call.
 class KernelSymbols {
  public:
   explicit KernelSymbols(std::string path = "/proc/kallsyms") : path_(std::move(path)) {}
 
   std::optional<KernelSymbol> find(std::string_view name);
   std::optional<KernelSymbol> at_or_before(uint64_t address);
-  // Reads a part of what at_or_before() will need, some milliseconds of work; false once there is no more.
+  // Does a few milliseconds of the work that the first at_or_before() needs. Returns false once it is complete.
   bool read_ahead();
 
  private:
@@ -36,9 +36,9 @@ class KernelSymbols {
   OwnedFd file_;
   bool at_end_ = false;
   std::string text_;          // whole lines, each with its newline
-  std::string partial_line_;  // what was read behind the last of them
+  std::string partial_line_;  // read after the last of them
   bool indexed_ = false;
-  std::vector<uint32_t> by_address_;  // where lines begin in text_
+  std::vector<uint32_t> by_address_;  // offsets of lines in text_
 };
 
 }  // namespace espy::symbols

@@ -1,7 +1,6 @@
 #include "symbols/ld_cache.h"
 
-#include <cstring>
-
+#include "base/byte_reader.h"
 #include "kernel/arch/arch.h"
 
 namespace espy::symbols {
@@ -9,7 +8,7 @@ namespace {
 
 constexpr std::string_view kMagic = "glibc-ld.so.cache1.1";
 
-// Numbers are in the machine's own byte order; offsets of strings count from the header.
+// Numbers are in the byte order of the machine; offsets of strings are relative to the header.
 struct Header {
   char magic[20];
   uint32_t library_count;
@@ -26,7 +25,7 @@ struct Entry {
   uint32_t name_offset;
   uint32_t path_offset;
   uint32_t os_version;
-  uint64_t hardware;  // not 0: only for CPUs that have something more
+  uint64_t hardware;  // not 0: only for CPUs with certain extensions
 };
 static_assert(sizeof(Entry) == 24);
 
@@ -42,19 +41,16 @@ std::string_view string_at(std::string_view bytes, uint32_t offset) {
 
 std::vector<CachedLibrary> parse_ld_cache(std::string_view bytes) {
   std::vector<CachedLibrary> out;
-  // A cache in compatibility form has the pre-2.32 format in front.
+  // A cache in compatibility form begins with the format before 2.32.
   const size_t start = bytes.find(kMagic);
   if (start == bytes.npos) return out;
   bytes.remove_prefix(start);
-  Header header;
-  if (bytes.size() < sizeof header) return out;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.library_count > (bytes.size() - sizeof header) / sizeof(Entry)) return out;
-  for (uint32_t i = 0; i < header.library_count; ++i) {
-    Entry entry;
-    std::memcpy(&entry, bytes.data() + sizeof header + i * sizeof entry, sizeof entry);
-    if ((entry.flags & kAbiMask) != kernel::host_arch().library_cache_abi || entry.hardware != 0) continue;
-    const CachedLibrary library{string_at(bytes, entry.name_offset), string_at(bytes, entry.path_offset)};
+  const auto header = load_struct<Header>(bytes, 0);
+  if (!header || header->library_count > (bytes.size() - sizeof(Header)) / sizeof(Entry)) return out;
+  for (uint32_t i = 0; i < header->library_count; ++i) {
+    const auto entry = load_struct<Entry>(bytes, sizeof(Header) + uint64_t{i} * sizeof(Entry));
+    if ((entry->flags & kAbiMask) != kernel::host_arch().library_cache_abi || entry->hardware != 0) continue;
+    const CachedLibrary library{string_at(bytes, entry->name_offset), string_at(bytes, entry->path_offset)};
     if (!library.name.empty() && !library.path.empty()) out.push_back(library);
   }
   return out;

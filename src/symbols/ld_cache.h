@@ -1,4 +1,4 @@
-// /etc/ld.so.cache: which libraries the loader knows, and where. Inside this room only.
+// /etc/ld.so.cache, the index of libraries of the dynamic loader. Internal to symbols/.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ struct CachedLibrary {
   std::string_view path;
 };
 
-// The libraries for this machine's own ABI, in the cache's order; views into `bytes`. Empty if this is not a cache of
-// the format that glibc has written since 2.32 ("glibc-ld.so.cache1.1").
+// Returns the libraries for the ABI of this machine, in the order of the cache, as views into `bytes`. Empty unless the
+// cache has the format of glibc 2.32 and later ("glibc-ld.so.cache1.1").
 std::vector<CachedLibrary> parse_ld_cache(std::string_view bytes);
 
 }  // namespace espy::symbols

@@ -1,4 +1,4 @@
-// The target of a uprobe, as people write it, to a path: resolve_library.
+// Resolution of uprobe targets to paths: resolve_library, find_libraries.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <glob.h>
@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -18,6 +17,7 @@
 #include "base/process.h"
 #include "base/strings.h"
 #include "kernel/arch/arch.h"
+#include "kernel/proc_path.h"
 #include "symbols/archive.h"
 #include "symbols/ld_cache.h"
 #include "symbols/symbols.h"
@@ -25,8 +25,9 @@
 namespace espy::symbols {
 namespace {
 
-// Does `file`, say libssl.so.3 or libc-2.31.so, go by the name of `wanted`: itself, `libssl.so`, `libssl` or `ssl`?
-bool is_called(std::string_view file, std::string_view wanted) {
+// Whether a target `wanted` names `file`: for libssl.so.3 these are the file name, `libssl.so`, `libssl` and `ssl`; for
+// libc-2.31.so also `libc` and `c`.
+bool matches_library(std::string_view file, std::string_view wanted) {
   if (file == wanted) return true;
   if (file.find(".so") == file.npos) return false;
   for (const std::string& stem : {std::string(wanted), "lib" + std::string(wanted)}) {
@@ -39,11 +40,11 @@ bool is_called(std::string_view file, std::string_view wanted) {
   return false;
 }
 
-// A file of a process under a path of ours. In our own mount namespace that is the path itself.
+// Returns a path in the tracer's mount namespace for a file of a process.
 std::string reachable_path(uint32_t pid, const std::string& path, uint64_t inode) {
   struct stat status = {};
   const bool is_ours = ::stat(path.c_str(), &status) == 0 && status.st_ino == inode;
-  return is_ours ? path : "/proc/" + std::to_string(pid) + "/root" + path;
+  return is_ours ? path : kernel::proc_path(pid, "root") + path;
 }
 
 std::optional<std::string> find_mapped(std::string_view name, uint32_t pid) {
@@ -51,19 +52,7 @@ std::optional<std::string> find_mapped(std::string_view name, uint32_t pid) {
   if (!mappings) return std::nullopt;
   for (const Mapping& mapping : *mappings) {
     if (!mapping.executable || mapping.deleted || !mapping.path.starts_with('/')) continue;
-    if (is_called(base_name(mapping.path), name)) return reachable_path(pid, mapping.path, mapping.inode);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> find_command(std::string_view name) {
-  const char* variable = std::getenv("PATH");
-  const std::string_view directories = variable == nullptr ? "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" : variable;
-  for (const std::string_view directory : split(directories, ':')) {
-    std::string path(directory.empty() ? "." : directory);
-    path += '/';
-    path += name;
-    if (is_file(path) && ::access(path.c_str(), X_OK) == 0) return path;
+    if (matches_library(base_name(mapping.path), name)) return reachable_path(pid, mapping.path, mapping.inode);
   }
   return std::nullopt;
 }
@@ -72,12 +61,12 @@ std::optional<std::string> find_cached_library(std::string_view name) {
   const Result<std::string> bytes = read_file("/etc/ld.so.cache");
   if (!bytes) return std::nullopt;
   for (const CachedLibrary& library : parse_ld_cache(*bytes)) {
-    if (is_called(library.name, name) && is_file(std::string(library.path))) return std::string(library.path);
+    if (matches_library(library.name, name) && is_file(std::string(library.path))) return std::string(library.path);
   }
   return std::nullopt;
 }
 
-// A development package's libc.so is a script for the linker, with the same name as a library.
+// Excludes linker scripts, such as the libc.so of a development package.
 bool is_elf(const std::string& path) {
   std::array<char, 4> magic = {};
   const OwnedFd fd(is_file(path) ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1);
@@ -85,7 +74,7 @@ bool is_elf(const std::string& path) {
          std::memcmp(magic.data(), "\177ELF", 4) == 0;
 }
 
-// Where loaders look without a cache. Of several versions the one whose name sorts last.
+// Searches the directories that the loader uses without a cache. Of several versions, returns the one that sorts last.
 std::optional<std::string> find_in_default_directories(std::string_view name) {
   const std::string multiarch = "/" + std::string(kernel::host_arch().library_directory);
   for (const std::string& directory :
@@ -95,7 +84,7 @@ std::optional<std::string> find_in_default_directories(std::string_view name) {
     std::error_code error;
     for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
       std::string path = it->path().string();
-      if (path > best && is_called(base_name(path), name) && is_elf(path)) best = std::move(path);
+      if (path > best && matches_library(base_name(path), name) && is_elf(path)) best = std::move(path);
     }
     if (!best.empty()) return best;
   }
@@ -110,7 +99,7 @@ Result<std::string> check_path(std::string_view name, std::optional<uint32_t> pi
   }
   std::string path(name);
   if (pid && path.starts_with('/')) {
-    std::string inside = "/proc/" + std::to_string(*pid) + "/root" + path;
+    std::string inside = kernel::proc_path(*pid, "root") + path;
     struct stat ours = {}, theirs = {};
     const bool is_there = ::stat(inside.c_str(), &theirs) == 0;
     const bool is_same =
@@ -139,8 +128,8 @@ std::vector<std::string> find_libraries(const std::string& pattern, std::optiona
   std::vector<std::string> out;
   std::set<std::pair<uint64_t, uint64_t>> seen;  // device, inode
   if (pattern.find('/') != pattern.npos) {
-    // In the process' own mount namespace, as for a path without wildcards.
-    const std::string root = pid && pattern.starts_with('/') ? fmt::format("/proc/{}/root", *pid) : "";
+    // In the mount namespace of the process, as for a path without wildcards.
+    const std::string root = pid && pattern.starts_with('/') ? kernel::proc_path(*pid, "root") : "";
     for (const std::string& found : paths_by_glob(root + pattern)) {
       const std::string path = check_path(found.substr(root.size()), pid).value_or(found);
       struct stat status = {};
@@ -158,7 +147,7 @@ std::vector<std::string> find_libraries(const std::string& pattern, std::optiona
       const std::pair<uint64_t, uint64_t> key(mapping.device, mapping.inode);
       if (seen.contains(key)) continue;
       std::string path = reachable_path(process, mapping.path, mapping.inode);
-      if (!is_elf(path)) continue;  // or the process is gone, and another may lead there
+      if (!is_elf(path)) continue;  // or the process has exited; another may map the file
       seen.insert(key);
       out.push_back(std::move(path));
     }
@@ -175,12 +164,12 @@ Result<std::string> resolve_library(std::string_view name_or_path, std::optional
   }
   const bool names_library = name.starts_with("lib") || name.find(".so") != name.npos;
   if (!names_library) {
-    if (std::optional<std::string> path = find_command(name)) return std::move(*path);
+    if (std::optional<std::string> path = find_program(name)) return std::move(*path);
   }
   if (std::optional<std::string> path = find_cached_library(name)) return std::move(*path);
   if (std::optional<std::string> path = find_in_default_directories(name)) return std::move(*path);
   if (names_library) {
-    if (std::optional<std::string> path = find_command(name)) return std::move(*path);
+    if (std::optional<std::string> path = find_program(name)) return std::move(*path);
   }
   return fail("there is no command or library named " + std::string(name), ENOENT,
               "give its path, or a name that is in $PATH or listed by `ldconfig -p`");

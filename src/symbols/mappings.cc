@@ -1,25 +1,25 @@
-// /proc/PID/maps, line by line.
+// Parser of /proc/PID/maps (proc_pid_maps(5)).
+#include <fmt/format.h>
 #include <sys/sysmacros.h>
 
-#include <charconv>
+#include <algorithm>
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "kernel/proc_path.h"
 #include "symbols/symbols.h"
 
 namespace espy::symbols {
 namespace {
 
-// The number at the front of `text`, and `text` moved behind it and behind one `separator`.
-uint64_t take_number(std::string_view& text, int base, char separator) {
-  uint64_t value = 0;
-  const char* end = std::from_chars(text.data(), text.data() + text.size(), value, base).ptr;
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
+// Removes the number at the front of `text`, and one `separator` after it; 0 if there is none.
+uint64_t take_field(std::string_view& text, int base, char separator) {
+  const uint64_t value = take_number(text, base).value_or(0);
   if (text.starts_with(separator)) text.remove_prefix(1);
   return value;
 }
 
-// The kernel writes a newline in a file name as \012, and nothing else specially.
+// The kernel escapes newlines in file names as \012, and nothing else.
 std::string unescape_path(std::string_view path) {
   std::string out;
   for (size_t at = path.find("\\012"); at != path.npos; at = path.find("\\012")) {
@@ -34,15 +34,15 @@ std::string unescape_path(std::string_view path) {
 // "START-END PERMS OFFSET MAJOR:MINOR INODE      PATH"
 Mapping parse_mapping(std::string_view line) {
   Mapping out;
-  out.start = take_number(line, 16, '-');
-  out.end = take_number(line, 16, ' ');
+  out.start = take_field(line, 16, '-');
+  out.end = take_field(line, 16, ' ');
   out.executable = line.size() > 2 && line[2] == 'x';
   line.remove_prefix(std::min<size_t>(line.size(), 5));
-  out.file_offset = take_number(line, 16, ' ');
-  const auto major_number = static_cast<unsigned>(take_number(line, 16, ':'));
-  const auto minor_number = static_cast<unsigned>(take_number(line, 16, ' '));
+  out.file_offset = take_field(line, 16, ' ');
+  const auto major_number = static_cast<unsigned>(take_field(line, 16, ':'));
+  const auto minor_number = static_cast<unsigned>(take_field(line, 16, ' '));
   out.device = makedev(major_number, minor_number);
-  out.inode = take_number(line, 10, ' ');
+  out.inode = take_field(line, 10, ' ');
   std::string_view path = line.substr(std::min(line.find_first_not_of(' '), line.size()));
   constexpr std::string_view kDeleted = " (deleted)";
   if (out.inode != 0 && path.ends_with(kDeleted)) {
@@ -56,12 +56,16 @@ Mapping parse_mapping(std::string_view line) {
 }  // namespace
 
 Result<std::vector<Mapping>> read_mappings(uint32_t pid) {
-  const std::string text = TRY(read_file("/proc/" + std::to_string(pid) + "/maps"));
+  const std::string text = TRY(read_file(kernel::proc_path(pid, "maps")));
   std::vector<Mapping> out;
   for (const std::string_view line : split(text, '\n')) {
     if (!line.empty()) out.push_back(parse_mapping(line));
   }
   return out;
+}
+
+std::string map_files_path(uint32_t pid, const Mapping& mapping) {
+  return kernel::proc_path(pid, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end));
 }
 
 }  // namespace espy::symbols

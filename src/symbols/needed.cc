@@ -27,7 +27,7 @@ std::optional<std::string> script_interpreter(const std::string& path) {
   return std::string(text.substr(0, text.find_first_of(" \t\n")));
 }
 
-// $ORIGIN is where the file itself is.
+// Replaces $ORIGIN, the directory of the file.
 std::string expand(std::string directory, const std::string& origin) {
   for (const std::string_view variable : {"$ORIGIN", "${ORIGIN}"})
     if (const size_t at = directory.find(variable); at != directory.npos)

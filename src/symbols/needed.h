@@ -1,4 +1,4 @@
-// Which files a program maps when it starts: itself, its loader, and the libraries that they need, theirs included.
+// The files that a program maps when it starts: itself, the dynamic loader, and the libraries they depend on.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace espy::symbols {
 
-// Paths as the loader would find them, the program's own first; what is not found is left out. A script (#!) stands for
-// its interpreter. Libraries that a program opens later (dlopen) are not known.
+// Returns their paths as the loader finds them, the program first; files that are not found are omitted. For a script
+// (#!) the program is its interpreter. Libraries opened later with dlopen are not included.
 std::vector<std::string> needed_files(const std::string& path);
 
 }  // namespace espy::symbols

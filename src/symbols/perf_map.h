@@ -1,4 +1,4 @@
-// What a JIT tells about its code: /tmp/perf-PID.map. Inside this room only.
+// /tmp/perf-PID.map, in which a JIT compiler lists its functions. Internal to symbols/.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,25 @@
 
 namespace espy::symbols {
 
-// Lines "START SIZE NAME", hex without 0x, appended while the JIT runs. Where it puts new code over old, the later
-// line is right.
+// Lines "START SIZE NAME", hex without 0x, appended while the JIT runs. Of lines with the same start the last is valid,
+// since a JIT reuses the memory of code it has dropped.
 class PerfMap {
  public:
   struct Entry {
     uint64_t start = 0;
     uint64_t size = 0;
-    std::string_view name;  // into the text; lives as long as the PerfMap
+    std::string_view name;  // valid for the life of the PerfMap
   };
 
   explicit PerfMap(std::string text);
-  PerfMap(const PerfMap&) = delete;  // the entries point into this very text
+  PerfMap(const PerfMap&) = delete;  // the entries point into the text
   PerfMap& operator=(const PerfMap&) = delete;
 
   std::optional<Entry> at(uint64_t address) const;
 
  private:
   std::string text_;
-  std::vector<Entry> entries_;  // by start, no two the same
+  std::vector<Entry> entries_;  // sorted by start, without duplicates
 };
 
 }  // namespace espy::symbols

@@ -8,13 +8,10 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "kernel/proc_path.h"
 
 namespace espy::symbols {
 namespace {
-
-std::string proc_path(uint32_t pid, std::string_view file) {
-  return "/proc/" + std::to_string(pid) + "/" + std::string(file);
-}
 
 std::optional<struct stat> stat_of(const std::string& path) {
   struct stat status = {};
@@ -40,7 +37,7 @@ void AddressSpace::adopt_files(const AddressSpace& older) {
     const Mapping& b = same->mapping;
     if (a.start != b.start || a.device != b.device || a.inode != b.inode || a.file_offset != b.file_offset) continue;
     mine.elf = same->elf;
-    mine.tried = true;
+    mine.has_tried_open = true;
   }
 }
 
@@ -55,13 +52,13 @@ std::shared_ptr<AddressSpace> read_address_space(uint32_t pid) {
   return out;
 }
 
-uint32_t read_inner_pid(uint32_t pid) {
+uint32_t read_namespace_pid(uint32_t pid) {
   const auto ours = stat_of("/proc/self/ns/pid");
-  const auto theirs = stat_of(proc_path(pid, "ns/pid"));
+  const auto theirs = stat_of(kernel::proc_path(pid, "ns/pid"));
   if (!ours || !theirs || ours->st_ino == theirs->st_ino) return pid;
-  const Result<std::string> status = read_file(proc_path(pid, "status"));
+  const Result<std::string> status = read_file(kernel::proc_path(pid, "status"));
   if (!status) return pid;
-  // "NSpid:\t1234\t7": from our namespace inwards.
+  // "NSpid:\t1234\t7": the pid in each namespace, the innermost last.
   for (const std::string_view line : split(*status, '\n')) {
     if (!line.starts_with("NSpid:")) continue;
     return static_cast<uint32_t>(parse_int(split(line, '\t').back()).value_or(pid));
@@ -69,19 +66,20 @@ uint32_t read_inner_pid(uint32_t pid) {
   return pid;
 }
 
-std::optional<std::pair<dev_t, ino_t>> read_program(uint32_t pid) {
-  const auto exe = stat_of(proc_path(pid, "exe"));
+std::optional<std::pair<dev_t, ino_t>> read_executable(uint32_t pid) {
+  const auto exe = stat_of(kernel::proc_path(pid, "exe"));
   if (!exe) return std::nullopt;
   return std::pair{exe->st_dev, exe->st_ino};
 }
 
 std::string read_root(uint32_t pid) {
   const auto our_namespace = stat_of("/proc/self/ns/mnt"), our_root = stat_of("/");
-  const auto their_namespace = stat_of(proc_path(pid, "ns/mnt")), their_root = stat_of(proc_path(pid, "root"));
+  const auto their_namespace = stat_of(kernel::proc_path(pid, "ns/mnt")),
+             their_root = stat_of(kernel::proc_path(pid, "root"));
   if (!our_namespace || !our_root || !their_namespace || !their_root) return "";
   const bool is_same = our_namespace->st_ino == their_namespace->st_ino && our_root->st_dev == their_root->st_dev &&
                        our_root->st_ino == their_root->st_ino;
-  return is_same ? "" : proc_path(pid, "root");
+  return is_same ? "" : kernel::proc_path(pid, "root");
 }
 
 std::string read_vdso_image() {
@@ -95,11 +93,11 @@ std::string read_vdso_image() {
 
 bool refresh_perf_map(Process& process) {
   const auto name_for = [](uint32_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; };
-  const std::string inner = name_for(process.inner_pid), outer = name_for(process.pid);
-  // A JIT that writes to a /tmp of the host, bound into its container, knows only its inner pid all the same.
+  const std::string inner = name_for(process.namespace_pid), outer = name_for(process.pid);
+  // A JIT in a container uses the pid of its namespace, also if its /tmp is a bind mount of the host's.
   for (const auto& [path, seen_as] : {std::pair{process.root + inner, inner}, std::pair{outer, outer}}) {
     const auto status = stat_of(path);
-    // Anybody can put a FIFO there, so only a real file is opened.
+    // /tmp is writable for all users: open regular files only.
     if (!status || !S_ISREG(status->st_mode)) continue;
     const std::array<uint64_t, 4> identity = {status->st_ino, static_cast<uint64_t>(status->st_size),
                                               static_cast<uint64_t>(status->st_mtim.tv_sec),

@@ -1,4 +1,4 @@
-// What is taken down of a process while it runs, to name its addresses later. Inside this room only.
+// Snapshots of processes for the symbolization of their addresses. Internal to symbols/.
 #pragma once
 
 #include <sys/types.h>
@@ -16,23 +16,23 @@
 
 namespace espy::symbols {
 
-// An executable mapping and, once somebody asked, the ELF file behind it.
+// An executable mapping and, after the first lookup in it, its ELF file.
 struct CodeMapping {
   Mapping mapping;
-  bool tried = false;
+  bool has_tried_open = false;
   std::shared_ptr<const ElfFile> elf = nullptr;
 };
 
-// The executable mappings of one process, or of all processes of a program, by address.
+// The executable mappings of a process, or of all processes of a program, sorted by address.
 struct AddressSpace {
   std::vector<CodeMapping> code;
 
   CodeMapping* find(uint64_t address);
-  // Keeps the files that `older` had open for the same mappings: they may be deleted by now.
+  // Takes over the open files of the same mappings in `older`, since they may have been deleted.
   void adopt_files(const AddressSpace& older);
 };
 
-// A perf map as it was when its file had this identity.
+// A perf map and the identity of its file (inode, size, mtime) when it was read.
 struct LoadedPerfMap {
   std::unique_ptr<PerfMap> map;
   std::string path;  // as the process sees it
@@ -41,28 +41,29 @@ struct LoadedPerfMap {
 
 struct Process {
   uint32_t pid = 0;
-  uint32_t inner_pid = 0;  // in its own pid namespace: the one in the names of the files it writes
-  std::string root;        // goes in front of its paths to make them ours: "", or "/proc/PID/root" while it lives
+  uint32_t namespace_pid = 0;  // in its own pid namespace, as in the names of files it writes
+  std::string root;            // prefix that makes its paths valid for the tracer: "", or "/proc/PID/root"
   std::shared_ptr<AddressSpace> space;
-  std::optional<std::pair<dev_t, ino_t>> program;
-  std::chrono::steady_clock::time_point program_read_at = {};
+  std::optional<std::pair<dev_t, ino_t>> executable;
+  std::chrono::steady_clock::time_point executable_read_at = {};
   LoadedPerfMap perf_map;
-  bool looked_for_map = false;
-  std::chrono::steady_clock::time_point next_refresh = {};  // not before, after a refresh that did not help
+  bool has_searched_perf_map = false;
+  std::chrono::steady_clock::time_point next_refresh = {};  // the earliest, after one without success
 };
 
-// Nothing where the process is gone, a zombie, a kernel thread or not ours to see.
+// null if the process has exited, is a kernel thread, or must not be read.
 std::shared_ptr<AddressSpace> read_address_space(uint32_t pid);
-uint32_t read_inner_pid(uint32_t pid);
-// "/proc/PID/root" for a process in another mount namespace or behind a chroot, "" for one that sees the files we see.
+// Returns the pid in the innermost pid namespace of the process.
+uint32_t read_namespace_pid(uint32_t pid);
+// Returns "/proc/PID/root" for a process in another mount namespace or a chroot, otherwise "".
 std::string read_root(uint32_t pid);
-// Device and inode of the program that a process runs.
-std::optional<std::pair<dev_t, ino_t>> read_program(uint32_t pid);
+// Returns the device and inode of the executable of a process.
+std::optional<std::pair<dev_t, ino_t>> read_executable(uint32_t pid);
 
-// The code that the kernel maps into every process, which is in ours too: an ELF file. "" if there is none.
+// Returns the ELF image of the vdso, copied from the own process; "" if there is none.
 std::string read_vdso_image();
 
-// Loads the process' perf map, or loads it again if its file has changed. Says whether there is something new.
+// Loads the perf map of the process, or reloads it if its file has changed. Returns whether it was loaded.
 bool refresh_perf_map(Process& process);
 
 }  // namespace espy::symbols

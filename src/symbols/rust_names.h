@@ -1,4 +1,4 @@
-// Rust's two schemes, and what they share. Inside this room only; the door is demangle.h.
+// The two mangling schemes of Rust, and what they share. Internal to symbols/; others use demangle.h.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace espy::symbols {
 
-// What stands behind `_ZN` and behind `_R`; "" where it is not of that scheme.
+// Demangle what follows `_ZN` and `_R`; "" if it is not of that scheme.
 std::string demangle_rust_legacy(std::string_view rest);
 std::string demangle_rust_v0(std::string_view rest);
 
@@ -20,7 +20,7 @@ constexpr bool is_lower_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f
 
 void append_utf8(std::string& out, uint32_t character);
 
-// What a compiler pass appended: LLVM's `.llvm.HASH` says nothing to anybody, `.cold` and its like do.
+// Returns the part of a suffix from a compiler pass that is shown: `.cold` and the like, but not `.llvm.HASH`.
 std::string_view visible_suffix(std::string_view suffix);
 
 }  // namespace espy::symbols

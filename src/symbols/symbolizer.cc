@@ -1,25 +1,22 @@
-// The Symbolizer: which process, which mapping, which file, which function.
+// The Symbolizer: from a pid and an address to the mapping, the file and the function.
 //
-// An address of a process means something only together with the process' mappings at that moment, and by the time it
-// is shown, the process may have loaded a library, called exec, or ended. So mappings are snapshots, taken by
-// `remember` or at the first question, and believed as long as they explain the address. If they do not, they are
-// taken again; a process that is gone keeps its last snapshot, and what `remember_mapping` was told of it. An address
-// that no snapshot explains (garbage, a broken frame pointer) must not cost a read of /proc each time: after a refresh
-// that did not help there is a pause. After exec the old mappings might explain addresses of the new program, wrongly,
-// if both are linked to one place; so whether it is still the same program is asked too, though not for each frame of a
-// stack.
+// A user address is only meaningful together with the mappings of the process at that time, and by the time it is
+// symbolized the process may have loaded a library, called exec, or exited. So mappings are snapshots, taken by
+// `remember` or on the first lookup, and valid as long as one of them contains the address. If none does, a new
+// snapshot is taken; a process that has exited keeps its last one, and the mappings added by `remember_mapping`. An
+// address that is in no mapping (garbage, a broken frame pointer) must not cost a read of /proc each time, so a refresh
+// without success is followed by a pause. After exec an old mapping can contain addresses of the new program, so the
+// executable is also compared, at most once per pause rather than for each frame of a stack.
 //
-// The file behind a mapping is opened by path, when an address in it is first asked for. Two kinds cannot wait, as
-// their way leads through the process and ends with it: deleted files (/proc/PID/map_files) and those of another
-// mount namespace (/proc/PID/root). These are opened as soon as the snapshot is taken. Keeping the namespace open
-// instead would be simpler, and would keep the file systems of every container that ever ran busy.
+// The file of a mapping is opened by path on the first lookup in it. Two kinds are opened with the snapshot, because
+// they can only be reached through the process: deleted files (/proc/PID/map_files) and those in another mount
+// namespace (/proc/PID/root). Keeping the namespace open instead would keep the file systems of every container busy.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <unordered_map>
@@ -35,25 +32,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kRefreshPause = std::chrono::milliseconds(100);
-constexpr auto kProgramCheckPause = std::chrono::milliseconds(10);
+constexpr auto kExecutableCheckPause = std::chrono::milliseconds(10);
 
-// Device, inode, time of change (s, ns) and offset in an archive: a replaced file is another file, two paths to one
-// file are not.
+// Device, inode, mtime (s, ns) and offset in an archive: equal for two paths of one file, different after the file was
+// replaced.
 using FileKey = std::array<uint64_t, 5>;
 
 std::optional<FileKey> key_of(const std::string& path) {
-  const auto place = place_on_disk(path);
+  const auto place = locate_on_disk(path);
   struct stat status = {};
   if (!place || ::stat(place->path.c_str(), &status) != 0) return std::nullopt;
   return FileKey{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_mtim.tv_sec),
                  static_cast<uint64_t>(status.st_mtim.tv_nsec), place->offset};
-}
-
-std::string map_files_path(uint32_t pid, const Mapping& mapping) {
-  std::array<char, 64> range = {};
-  std::snprintf(range.data(), range.size(), "%llx-%llx", static_cast<unsigned long long>(mapping.start),
-                static_cast<unsigned long long>(mapping.end));
-  return "/proc/" + std::to_string(pid) + "/map_files/" + range.data();
 }
 
 std::shared_ptr<const ElfFile> read_vdso() {
@@ -69,16 +59,16 @@ struct Symbolizer::State {
   Options options;
   KernelSymbols kernel_symbols;
   std::unordered_map<uint32_t, Process> processes;
-  std::map<std::pair<dev_t, ino_t>, std::shared_ptr<AddressSpace>> programs;  // kPerProgram only
+  std::map<std::pair<dev_t, ino_t>, std::shared_ptr<AddressSpace>> spaces_by_executable;  // kPerProgram only
   std::map<FileKey, std::shared_ptr<const ElfFile>> files;
   std::shared_ptr<const ElfFile> vdso;
   std::map<std::pair<std::shared_ptr<const ElfFile>, uint64_t>, std::vector<SourceFrame>> sources;  // linked addresses
 
   Process* snapshot(uint32_t pid, bool may_share);
-  static bool runs_another_program(Process& process);
+  static bool runs_another_executable(Process& process);
   Process* process_for(uint32_t pid, uint64_t address);
   Result<std::shared_ptr<const ElfFile>> open_file(const std::string& path);
-  // The file, or, if it is an archive, what is stored in it there.
+  // Opens the file, or, if it is an archive, the file stored at that offset.
   Result<std::shared_ptr<const ElfFile>> open_with_code(const std::string& path, uint64_t offset);
   std::shared_ptr<const ElfFile> open_mapped(const Process& process, const Mapping& mapping);
   const ElfFile* file_of(const Process& process, CodeMapping& code);
@@ -94,14 +84,15 @@ struct Symbolizer::State {
   std::string shown_name(const std::string& name) const { return options.demangle_cpp ? demangle(name) : name; }
 };
 
-// Takes the mappings of a process down, in the place of older ones. nullptr if it is gone and was never known.
+// Reads the mappings of a process, replacing older ones. null if it has exited and has no snapshot.
 Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   const auto known = processes.find(pid);
-  const bool by_program = options.cache == CachePolicy::kPerProgram;
-  const auto program = read_program(pid);
+  const bool shares_spaces = options.cache == CachePolicy::kPerProgram;
+  const auto executable = read_executable(pid);
   std::shared_ptr<AddressSpace> space;
-  if (program && by_program && may_share) {
-    if (const auto shared = programs.find(*program); shared != programs.end()) space = shared->second;
+  if (executable && shares_spaces && may_share) {
+    if (const auto shared = spaces_by_executable.find(*executable); shared != spaces_by_executable.end())
+      space = shared->second;
   }
   const bool is_new = space == nullptr;
   if (is_new) space = read_address_space(pid);
@@ -109,13 +100,13 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
 
   Process& process = processes[pid];
   process.pid = pid;
-  process.inner_pid = read_inner_pid(pid);
+  process.namespace_pid = read_namespace_pid(pid);
   process.root = read_root(pid);
   if (is_new && process.space != nullptr) space->adopt_files(*process.space);
   process.space = space;
-  process.program = program;
-  process.program_read_at = Clock::now();
-  if (program && by_program) programs[*program] = space;
+  process.executable = executable;
+  process.executable_read_at = Clock::now();
+  if (executable && shares_spaces) spaces_by_executable[*executable] = space;
   for (CodeMapping& code : space->code) {
     if (code.mapping.deleted || !process.root.empty()) file_of(process, code);
   }
@@ -123,19 +114,19 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   return &process;
 }
 
-bool Symbolizer::State::runs_another_program(Process& process) {
-  if (Clock::now() < process.program_read_at + kProgramCheckPause) return false;
-  process.program_read_at = Clock::now();
-  const auto program = read_program(process.pid);
-  return program && program != process.program;
+bool Symbolizer::State::runs_another_executable(Process& process) {
+  if (Clock::now() < process.executable_read_at + kExecutableCheckPause) return false;
+  process.executable_read_at = Clock::now();
+  const auto executable = read_executable(process.pid);
+  return executable && executable != process.executable;
 }
 
-// The process as we know it, after a look at it now if what we know does not explain `address`.
+// Returns the snapshot of a process, refreshed if it has no mapping for `address`; null if it has exited without one.
 Process* Symbolizer::State::process_for(uint32_t pid, uint64_t address) {
   if (options.cache == CachePolicy::kNone) return snapshot(pid, false);
   const auto known = processes.find(pid);
   Process* process = known == processes.end() ? snapshot(pid, true) : &known->second;
-  if (process != nullptr && runs_another_program(*process)) process = snapshot(pid, true);
+  if (process != nullptr && runs_another_executable(*process)) process = snapshot(pid, true);
   if (process == nullptr || process->space->find(address) != nullptr) return process;
   if (Clock::now() < process->next_refresh) return process;
   process = snapshot(pid, false);
@@ -159,7 +150,7 @@ Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_with_code(const s
 }
 
 std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& process, const Mapping& mapping) {
-  // The vdso of a 32-bit process is another one.
+  // A 32-bit process has another vdso.
   if (mapping.path == "[vdso]" && mapping.start > UINT32_MAX) {
     if (vdso == nullptr) vdso = read_vdso();
     return vdso;
@@ -183,15 +174,15 @@ std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& pro
 }
 
 const ElfFile* Symbolizer::State::file_of(const Process& process, CodeMapping& code) {
-  if (!code.tried) code.elf = open_mapped(process, code.mapping);
-  code.tried = true;
+  if (!code.has_tried_open) code.elf = open_mapped(process, code.mapping);
+  code.has_tried_open = true;
   return code.elf.get();
 }
 
 std::optional<Symbolizer::State::FileAddress> Symbolizer::State::find_in_file(Process& process, uint64_t address) {
   CodeMapping* code = process.space->find(address);
   if (code == nullptr || file_of(process, *code) == nullptr) return std::nullopt;
-  const uint64_t offset = address - code->mapping.start + code->mapping.file_offset - code->elf->start_in_file();
+  const uint64_t offset = address - code->mapping.start + code->mapping.file_offset - code->elf->offset_in_archive();
   const std::optional<uint64_t> linked = code->elf->address_of_offset(offset);
   if (!linked) return std::nullopt;
   return FileAddress{code->elf, code, offset, *linked};
@@ -207,7 +198,7 @@ std::optional<Symbol> Symbolizer::State::find_in_elf(const FileAddress& place, u
 std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint64_t address) {
   LoadedPerfMap& loaded = process.perf_map;
   std::optional<PerfMap::Entry> entry = loaded.map == nullptr ? std::nullopt : loaded.map->at(address);
-  // Not there yet, perhaps: the JIT writes a line after it has made the code.
+  // A JIT writes the line after the code, so the map may have changed since it was read.
   if (!entry && refresh_perf_map(process)) entry = loaded.map->at(address);
   if (!entry) return std::nullopt;
   return Symbol{std::string(entry->name), address - entry->start, loaded.path, entry->start};
@@ -243,8 +234,9 @@ std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
   if (process == nullptr) return std::nullopt;
   const auto place = state_->find_in_file(*process, address);
   if (auto found = place ? state_->find_in_elf(*place, address) : std::nullopt) return found;
-  // For code in a file a map is looked for once: that costs a system call.
-  if (place && process->perf_map.map == nullptr && std::exchange(process->looked_for_map, true)) return std::nullopt;
+  // For code in a file, search for a map only once: it costs a system call.
+  if (place && process->perf_map.map == nullptr && std::exchange(process->has_searched_perf_map, true))
+    return std::nullopt;
   return State::find_in_perf_map(*process, address);
 }
 
@@ -261,11 +253,11 @@ std::vector<SourceFrame> Symbolizer::source(uint32_t pid, uint64_t address) {
   return known->second;
 }
 
-std::optional<Symbolizer::FilePlace> Symbolizer::file_place(uint32_t pid, uint64_t address) {
+std::optional<Symbolizer::BuildIdOffset> Symbolizer::build_id_offset(uint32_t pid, uint64_t address) {
   Process* process = state_->process_for(pid, address);
   const auto place = process == nullptr ? std::nullopt : state_->find_in_file(*process, address);
   if (!place || place->elf->build_id().empty()) return std::nullopt;
-  return FilePlace{place->elf->build_id(), place->offset};
+  return BuildIdOffset{place->elf->build_id(), place->offset};
 }
 
 std::optional<std::string> Symbolizer::user_module(uint32_t pid, uint64_t address) {
@@ -280,7 +272,7 @@ std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& p
   const auto elf = state_->open_file(path);
   Process* process = state_->snapshot(pid, false);
   if (!elf || process == nullptr || ::stat(path.c_str(), &status) != 0) return std::nullopt;
-  // Inode numbers repeat on other devices, and devices are not told alike everywhere, so the name has a say too.
+  // Inode numbers are unique only per device, and stat and maps may disagree on the device, so compare the name too.
   std::error_code ignored;
   const std::string real = std::filesystem::canonical(path, ignored).filename().string();
   for (const CodeMapping& code : process->space->code) {
@@ -292,11 +284,11 @@ std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& p
 
 void Symbolizer::remember(uint32_t pid) { state_->snapshot(pid, true); }
 
-// A copy is changed: other processes of the program may share the address space, and have other mappings.
+// Changes a copy: other processes of the program may share the address space and have other mappings.
 void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
   Process& process = state_->processes[pid];
   if (process.space == nullptr) {
-    process.pid = process.inner_pid = pid;
+    process.pid = process.namespace_pid = pid;
     process.space = std::make_shared<AddressSpace>();
   } else if (process.space->find(mapping.start) != nullptr) {
     return;

@@ -1,10 +1,8 @@
-// Addresses to names, and names to addresses, for the kernel and for processes.
+// Symbolization of addresses in the kernel and in processes.
 //
-// In go addresses as a probe saw them, with the pid they belong to (as the tracer sees it); out come symbols.
-// The Symbolizer keeps what it learnt about each process, so that one which has exited is still named, provided
-// somebody said `remember` while it ran. ELF files are shared between all processes that map them.
-// Nothing here talks to BPF, prints, or fails loudly: an address without a name is std::nullopt.
-// One thread at a time.
+// Pids are those of the tracer's namespace. The Symbolizer keeps the mappings of each process, so that addresses can be
+// symbolized after it has exited if `remember` was called before. ELF files are shared between processes. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,92 +18,96 @@
 namespace espy::symbols {
 
 struct Symbol {
-  std::string name;      // demangled if the options say so
-  uint64_t offset = 0;   // bytes from the symbol's start to the address that was asked for
+  std::string name;      // demangled if the options ask for it
+  uint64_t offset = 0;   // of the requested address, in bytes from the start of the symbol
   std::string module;    // kernel: the module, "" for vmlinux; user: the path as the process sees it, "[vdso]", ...
-  uint64_t address = 0;  // where the symbol starts, in the memory of its kernel or process
+  uint64_t address = 0;  // of the start of the symbol, in memory
 };
 
 // One line of /proc/PID/maps.
 struct Mapping {
   uint64_t start = 0;
-  uint64_t end = 0;  // first address behind it
+  uint64_t end = 0;  // exclusive
   uint64_t file_offset = 0;
-  std::string path;     // as the process sees it; "" for anonymous memory, "[vdso]", "[heap]" and their like
+  std::string path;     // as the process sees it; "" for anonymous memory; or "[vdso]", "[heap]", ...
   uint64_t device = 0;  // as makedev(3) packs it
   uint64_t inode = 0;
   bool executable = false;
-  bool deleted = false;  // the path no longer names this file
+  bool deleted = false;  // the file has been unlinked
 };
 
-// The mappings of a live process, in order of address.
+// Returns the mappings of a live process in order of address.
 Result<std::vector<Mapping>> read_mappings(uint32_t pid);
 
-// The path that a user meant by the target of a uprobe: a path is taken as it is, `bash` is searched in $PATH,
-// `libc`, `libssl.so.3` or `c` among the libraries the loader knows. With a pid the files which that process maps
-// come first, and the path leads into its mount namespace. "a.apk!/lib/b.so" is a file within an archive.
+// Returns the path of the link in /proc/PID/map_files that opens the mapped file, also when it is deleted or in another
+// mount namespace. Opening it requires CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
+std::string map_files_path(uint32_t pid, const Mapping& mapping);
+
+// Resolves the target of a uprobe to a path. A path is returned as it is, `bash` is searched in $PATH, and `libc`,
+// `libssl.so.3` or `c` among the libraries of the dynamic loader. With a pid, files that the process maps are
+// preferred, and the path leads into its mount namespace. "a.apk!/lib/b.so" is a file within an archive.
 Result<std::string> resolve_library(std::string_view name_or_path, std::optional<uint32_t> pid = std::nullopt);
 
-// The files that a target with wildcards stands for: a path is matched against the file system, a name against those of
-// the files that the process has code from, or, without a pid, any process. Each file once.
+// Expands a target with wildcards to files, each once. A path is matched against the file system, a name against the
+// files that are mapped as code by the process, or by any process without a pid.
 std::vector<std::string> find_libraries(const std::string& pattern, std::optional<uint32_t> pid);
 
-// How long what is known of a process' mappings is believed.
+// How long the mappings of a process are cached.
 enum class CachePolicy {
-  kPerPid,      // each process has its own
-  kPerProgram,  // processes of one executable share: right if addresses are not randomised, and then cheaper
-  kNone,        // read afresh for each address; what `remember` took serves only the dead
+  kPerPid,      // for each process
+  kPerProgram,  // shared by processes of one executable, which is cheaper; requires that addresses are not randomised
+  kNone,        // read for each address; those taken by `remember` are only used for processes that have exited
 };
 
 class Symbolizer {
  public:
   struct Options {
-    bool demangle_cpp = true;  // and Rust
+    bool demangle_cpp = true;  // also Rust
     CachePolicy cache = CachePolicy::kPerPid;
-    std::string kernel_symbols = "/proc/kallsyms";                    // or a file like it
+    std::string kernel_symbols = "/proc/kallsyms";                    // or a file of that format
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};  // of separate debug files
   };
 
   Symbolizer();
   explicit Symbolizer(const Options& options);
-  // Chooses anew how names are shown and how long mappings are believed; before the first question.
+  // Changes two of the options. Requires that nothing has been looked up yet.
   void configure(bool demangle_cpp, CachePolicy cache);
   Symbolizer(Symbolizer&&) noexcept;
   Symbolizer& operator=(Symbolizer&&) noexcept;
   ~Symbolizer();
 
-  // The kernel's function or variable at or before `address`. The first call reads /proc/kallsyms (tens of ms).
+  // Returns the kernel symbol at or before `address`. The first call reads /proc/kallsyms (tens of ms).
   std::optional<Symbol> kernel(uint64_t address);
-  // Some milliseconds of that work, for who has nothing better to do; false once it is done.
+  // Does a few milliseconds of that work ahead of time. Returns false once it is complete.
   bool read_kernel_ahead();
-  // The address of a kernel symbol; reads /proc/kallsyms only up to its first line with that name.
-  // Nothing also where the kernel hides addresses from us (kptr_restrict).
+  // Returns the address of a kernel symbol; reads /proc/kallsyms up to the first line with that name. nullopt also if
+  // the kernel hides addresses (kptr_restrict).
   std::optional<uint64_t> kernel_address(std::string_view name);
 
-  // The function that a process has at `address`: from its ELF files, the vdso, or a JIT's perf-PID.map.
+  // Returns the function of a process at `address`, from its ELF files, the vdso, or the perf-PID.map of a JIT.
   std::optional<Symbol> user(uint32_t pid, uint64_t address);
-  // What the source has there, the innermost inlined copy first, with names as `user` shows them; nothing without debug
-  // information.
+  // Returns the source frames at `address`, innermost inlined function first, with names as from `user`; empty without
+  // debug information.
   std::vector<SourceFrame> source(uint32_t pid, uint64_t address);
-  // Where that is in a file that has a build id.
-  struct FilePlace {
+  // The position of an address in a file with a build id; nullopt if it is in no such file.
+  struct BuildIdOffset {
     std::string build_id;  // in hexadecimal
-    uint64_t offset = 0;   // bytes from the file's start
+    uint64_t offset = 0;   // in the file, bytes
   };
-  std::optional<FilePlace> file_place(uint32_t pid, uint64_t address);
-  // The file (or "[vdso]", ...) mapped there, also where no symbol is known. Only executable mappings are kept.
+  std::optional<BuildIdOffset> build_id_offset(uint32_t pid, uint64_t address);
+  // Returns the path of the executable mapping at `address` ("[vdso]", ...), also if there is no symbol.
   std::optional<std::string> user_module(uint32_t pid, uint64_t address);
-  // What to add to the linked addresses of a file (ElfSymbol::address) in that process' memory; `path` is one of ours.
-  // Nothing where the process does not map code from it.
+  // Returns the difference between addresses in the memory of the process and those in the file (ElfSymbol::address).
+  // `path` is in the tracer's mount namespace. nullopt if the process maps no code from the file.
   std::optional<uint64_t> load_bias(uint32_t pid, const std::string& path);
-  // Takes down the process' mappings now (some 50 us); a process that is gone keeps what was taken before.
+  // Reads the mappings of the process (about 50 us). Earlier mappings are kept if the process has exited.
   void remember(uint32_t pid);
-  // One mapping that somebody else has seen; for a process that is gone before its mappings could be taken down.
+  // Adds a mapping from another source, for a process that exits before its mappings can be read.
   void remember_mapping(uint32_t pid, Mapping mapping);
-  // Drops what is known of a process, for tracers that run for weeks.
+  // Drops the mappings of a process.
   void forget(uint32_t pid);
 
-  // The ELF file at a path of ours, shared with the symbolizer's own until somebody replaces the file.
+  // Returns the ELF file at a path in the tracer's mount namespace, from the cache unless the file has been replaced.
   Result<std::shared_ptr<const ElfFile>> elf_file(const std::string& path);
 
  private:

@@ -1,36 +1,35 @@
-// Call frame information, from the compiler's words to rows that a BPF program can search.
+// Reads call frame information into rows that a BPF program can search.
 //
-// The problem. A function that keeps no frame pointer leaves no trace of its caller but the return address, somewhere
-// above the stack pointer. How far above changes with each push; only the compiler knows, and it writes it down, for
-// exceptions, in .eh_frame. That section is a program: for each function (an FDE, a frame description entry) a few
-// instructions that build a table as the code proceeds, "from here on the CFA is rsp + 16, and rbp is kept at CFA -
-// 16". The CFA is the caller's stack pointer before it pushed the return address; so on this CPU the return address is
-// at CFA - 8, and the caller's rsp is the CFA. Of the sixteen registers a debugger would follow, a stack needs three:
-// rip, rsp, and rbp, since some functions (those with alloca, say) count from rbp.
+// A function without a frame pointer leaves no trace of its caller but the return address, somewhere above the stack
+// pointer. How far above changes with each push, and only the compiler knows: it writes that down in .eh_frame, for
+// exceptions. The section has an entry for each function (an FDE, frame description entry): a small program that builds
+// a table of rules by code address, such as "from here on the CFA is rsp + 16, and rbp is saved at CFA - 16". The CFA,
+// canonical frame address, is the stack pointer of the caller before the call pushed the return address. So on this CPU
+// the return address is at CFA - 8, and rsp in the caller is the CFA. Of the sixteen registers that a debugger
+// restores, a stack trace needs three: rip, rsp, and rbp, since some functions (those with alloca, for example) compute
+// the CFA from rbp.
 //
-//   push rbp           CFA = rsp + 8     rbp as it was             row 1
+//   push rbp           CFA = rsp + 8     rbp unchanged             row 1
 //   mov  rbp, rsp      CFA = rsp + 16    rbp at CFA - 16           row 2
 //   ...                CFA = rbp + 16    rbp at CFA - 16           row 3
-//   leave; ret         CFA = rsp + 8     rbp as it was             row 4
+//   leave; ret         CFA = rsp + 8     rbp unchanged             row 4
 //
-// The trick. All these programs are run here, once, and their rows laid side by side in order of address: 25,000 for a
-// C library. What differs between rows takes few values, so a rule fits 32 bits and a row with its place 64
-// (FrameRule). In BPF it takes a binary search, an addition and a read or two to go one frame up; no program is run
-// there.
+// All entries are run here, once, and their rows sorted by address: 25,000 for a C library. The rules take few distinct
+// values, so a rule fits 32 bits and a row with its address 64 (FrameRule). To unwind a frame, BPF needs a binary
+// search, an addition and one or two reads.
 //
-// What the rows leave out. A rule may be any expression. Compilers and the C library use four of them, and each has
-// become a kind of row of its own: the one for .plt, which counts within an entry; the two that find an old stack
-// pointer kept in memory; and the signal trampoline's, whose registers lie in a sigcontext. Assembly for cryptography
-// has a few that count from other registers (rax, r10) for an instruction or two: those are kUnknown, and whoever meets
-// one follows frame pointers from there.
+// A rule can be any expression. Compilers and the C library use four, each of which is a kind of row: the one for .plt,
+// which depends on the offset in an entry; two that load a saved stack pointer from memory; and that of the signal
+// trampoline, whose registers are in a sigcontext. Assembly code of cryptography libraries uses a few other registers
+// (rax, r10) for an instruction or two: those rows are kUnknown, and the unwinder follows frame pointers from there.
 //
-// Why not libdw. It reads all of this, and it takes 13 ms for a C library where this takes one: it finds the entry and
-// runs it from its start again for each row, and keeps all that it saw. With a probe just attached and a process about
-// to fire it, that is the difference between a right stack and a wrong one. tests/unit/symbols_unwind_test.cc compares
-// the rows with what readelf makes of whole libraries.
+// libdw reads all of this too, but takes 13 ms for a C library where this takes one: it finds the entry and runs it
+// from its start for each row, and caches all that it reads. When a probe has just been attached and a process is about
+// to hit it, that decides whether the first stacks are complete. tests/unit/symbols_unwind_test.cc compares the rows
+// with the output of readelf for whole libraries.
 //
-// Where to read on: the Linux Standard Base, "Exception Frames" (.eh_frame, its encodings and augmentations); DWARF 5,
-// 6.4 (the instructions); the x86-64 psABI, 3.6 (register numbers).
+// References: Linux Standard Base, "Exception Frames" (.eh_frame, its encodings and augmentations); DWARF 5, 6.4 (the
+// instructions); the x86-64 psABI, 3.6 (register numbers).
 #include "symbols/unwind.h"
 
 #include <algorithm>
@@ -38,236 +37,85 @@
 #include <optional>
 #include <string_view>
 
+#include "base/byte_reader.h"
 #include "symbols/elf_image.h"
 #include "symbols/process.h"
+#include "symbols/unwind_rules.h"
 
 namespace espy::symbols {
 namespace {
 
-constexpr uint64_t kRbp = 6, kRsp = 7, kReturnAddress = 16;  // register numbers of the psABI
-
 // ---- Bytes --------------------------------------------------------------------------------------------------------
 
-// Reads forward; once anything lies beyond the end, everything reads as 0 and `ok` is false.
-class Reader {
+// Reads .eh_frame, and knows the virtual address of what it reads.
+class EhFrameReader : public ByteReader {
  public:
-  Reader() = default;
-  Reader(std::string_view bytes, uint64_t address) : bytes_(bytes), address_(address) {}
+  EhFrameReader(std::string_view bytes, uint64_t address) : ByteReader(bytes), start_address_(address) {}
 
-  bool ok() const { return ok_; }
-  bool at_end() const { return at_ >= bytes_.size(); }
-  size_t at() const { return at_; }
-  uint64_t address() const { return address_ + at_; }
+  uint64_t address() const { return start_address_ + offset(); }
 
-  template <class T>
-  T take() {
-    T value = {};
-    const std::string_view bytes = take_bytes(sizeof(T));
-    if (bytes.size() == sizeof(T)) std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&value));
-    return value;
-  }
-  std::string_view take_bytes(uint64_t count) {
-    if (count > bytes_.size() - at_) {
-      ok_ = false;
-      at_ = bytes_.size();
-      return {};
-    }
-    at_ += count;
-    return bytes_.substr(at_ - count, count);
-  }
-  Reader take_reader(uint64_t count) {
+  EhFrameReader take_reader(uint64_t count) {
     const uint64_t start = address();
     return {take_bytes(count), start};
   }
-  uint64_t take_uleb() { return take_leb(nullptr); }
-  int64_t take_sleb() {
-    unsigned bits = 0;
-    const uint64_t value = take_leb(&bits);
-    if (bits == 0 || bits >= 64) return static_cast<int64_t>(value);
-    return static_cast<int64_t>(value << (64 - bits)) >> (64 - bits);
-  }
-  std::string_view take_string() {
-    const size_t end = std::min(bytes_.find('\0', at_), bytes_.size());
-    const std::string_view text = bytes_.substr(at_, end - at_);
-    take_bytes(text.size() + 1);
-    return text;
-  }
-  // A number in one of DW_EH_PE's formats, the low four bits of an encoding.
+
+  // A number in the format that the low four bits of a DW_EH_PE encoding name.
   uint64_t take_formatted(uint8_t encoding) {
     switch (encoding & 15) {
-      case 0x0: return take<uint64_t>();
-      case 0x1: return take_uleb();
-      case 0x2: return take<uint16_t>();
-      case 0x3: return take<uint32_t>();
-      case 0x4: return take<uint64_t>();
-      case 0x9: return static_cast<uint64_t>(take_sleb());
-      case 0xa: return static_cast<uint64_t>(int64_t{take<int16_t>()});
-      case 0xb: return static_cast<uint64_t>(int64_t{take<int32_t>()});
-      case 0xc: return take<uint64_t>();
-      default: ok_ = false; return 0;
+      case 0x0: return take_le<uint64_t>();
+      case 0x1: return take_uleb128();
+      case 0x2: return take_le<uint16_t>();
+      case 0x3: return take_le<uint32_t>();
+      case 0x4: return take_le<uint64_t>();
+      case 0x9: return static_cast<uint64_t>(take_sleb128());
+      case 0xa: return static_cast<uint64_t>(int64_t{take_le<int16_t>()});
+      case 0xb: return static_cast<uint64_t>(int64_t{take_le<int32_t>()});
+      case 0xc: return take_le<uint64_t>();
+      default: fail(); return 0;
     }
   }
-  // An address: absolute, or counted from where it stands. Other bases (text, data, function) no linker here uses.
+
+  // A virtual address, absolute or relative to its own place. Linkers for this CPU use no other base.
   uint64_t take_pointer(uint8_t encoding) {
     constexpr uint8_t kOmitted = 0xff, kRelative = 0x10, kBases = 0x70;
     if (encoding == kOmitted) return 0;
     const uint64_t here = address();
     const uint64_t value = take_formatted(encoding);
     if ((encoding & kBases) == kRelative) return here + value;
-    if ((encoding & kBases) != 0) ok_ = false;
+    if ((encoding & kBases) != 0) fail();
     return value;
   }
 
  private:
-  uint64_t take_leb(unsigned* bits) {
-    uint64_t value = 0;
-    unsigned shift = 0;
-    uint8_t byte = 0x80;
-    while ((byte & 0x80) != 0 && ok_) {
-      byte = take<uint8_t>();
-      if (shift < 64) value |= uint64_t{byte & 0x7fU} << shift;
-      shift += 7;
-    }
-    if (bits != nullptr) *bits = (byte & 0x40) != 0 ? shift : 0;
-    return value;
-  }
-
-  std::string_view bytes_;
-  uint64_t address_ = 0;
-  size_t at_ = 0;
-  bool ok_ = true;
+  uint64_t start_address_ = 0;
 };
-
-// ---- Expressions --------------------------------------------------------------------------------------------------
-
-constexpr uint8_t kOpDeref = 0x06, kOpPlusConstant = 0x23, kOpBreg0 = 0x70;
-
-// "register + offset", and behind it a dereference and a constant added, as far as they are there.
-struct Expression {
-  uint64_t reg = 0;
-  int64_t offset_bytes = 0;
-  bool is_dereferenced = false;
-  uint64_t added = 0;
-};
-
-std::optional<Expression> parse_expression(std::string_view bytes) {
-  Reader reader(bytes, 0);
-  Expression out;
-  const auto first = reader.take<uint8_t>();
-  if (first < kOpBreg0 || first > kOpBreg0 + kReturnAddress) return std::nullopt;
-  out.reg = first - kOpBreg0;
-  out.offset_bytes = reader.take_sleb();
-  if (!reader.at_end()) {
-    if (reader.take<uint8_t>() != kOpDeref) return std::nullopt;
-    out.is_dereferenced = true;
-  }
-  if (!reader.at_end()) {
-    if (reader.take<uint8_t>() != kOpPlusConstant) return std::nullopt;
-    out.added = reader.take_uleb();
-  }
-  if (!reader.ok() || !reader.at_end()) return std::nullopt;
-  return out;
-}
-
-// rsp + 8 + ((rip & 15) >= 11) * 8: what linkers write for .plt, whose entries push a number in their middle.
-bool is_linkage_table(std::string_view expression) {
-  constexpr std::string_view kBytes("\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22", 11);
-  return expression == kBytes;
-}
-
-// ---- Rules of one place -------------------------------------------------------------------------------------------
-
-struct RegisterRule {
-  enum class Kind : uint8_t { kSame, kUndefined, kAtCfa, kAtExpression, kOther } kind = Kind::kSame;
-  int64_t offset_bytes = 0;  // kAtCfa
-  std::string_view expression = {};
-};
-
-struct Rules {
-  bool is_expression = false;
-  uint64_t cfa_register = 0;
-  int64_t cfa_offset = 0;
-  std::string_view cfa_expression = {};
-  RegisterRule rbp = {};
-  RegisterRule return_address = {};
-};
-
-uint32_t place_of_rbp(const RegisterRule& rule) {
-  using Kind = RegisterRule::Kind;
-  switch (rule.kind) {
-    case Kind::kSame: return FrameRule::kSame;
-    case Kind::kAtCfa: {
-      const bool fits =
-          rule.offset_bytes < 0 && rule.offset_bytes % 8 == 0 && -rule.offset_bytes / 8 < FrameRule::kLost;
-      return fits ? static_cast<uint32_t>(-rule.offset_bytes / 8) : FrameRule::kLost;
-    }
-    case Kind::kAtExpression: {
-      const auto place = parse_expression(rule.expression);
-      const bool is_at_frame = place && place->reg == kRbp && place->offset_bytes == 0 && !place->is_dereferenced;
-      return is_at_frame ? FrameRule::kAtFrame : FrameRule::kLost;
-    }
-    default: return FrameRule::kLost;
-  }
-}
-
-FrameRule rule_with_offset(FrameBase base, int64_t offset_bytes, uint32_t rbp) {
-  const bool fits = offset_bytes % 8 == 0 && std::abs(offset_bytes) <= FrameRule::kMaxOffsetBytes;
-  return fits ? FrameRule::make(base, offset_bytes, rbp) : FrameRule{};
-}
-
-FrameRule compress_expression(const Rules& rules, bool is_signal_handler) {
-  constexpr int64_t kSavedRsp = 160;  // of a sigcontext within what the kernel puts on a handler's stack
-  const uint32_t rbp = place_of_rbp(rules.rbp);
-  if (is_linkage_table(rules.cfa_expression)) return FrameRule::make(FrameBase::kLinkageTable, 0, rbp);
-  const auto cfa = parse_expression(rules.cfa_expression);
-  if (!cfa) return {};
-  if (is_signal_handler && cfa->reg == kRsp && cfa->is_dereferenced && cfa->offset_bytes == kSavedRsp)
-    return FrameRule::make(FrameBase::kSignalHandler, 0, FrameRule::kSame);
-  if (!cfa->is_dereferenced && cfa->reg == kRsp && !is_signal_handler)
-    return rule_with_offset(FrameBase::kStackPointer, cfa->offset_bytes, rbp);
-  if (!cfa->is_dereferenced) return {};
-  if (cfa->reg == kRsp && cfa->added == 8) return rule_with_offset(FrameBase::kBehindStack, cfa->offset_bytes, rbp);
-  if (cfa->reg == kRbp && cfa->added == 0) return rule_with_offset(FrameBase::kBehindFrame, cfa->offset_bytes, rbp);
-  return {};
-}
-
-FrameRule compress(const Rules& rules, bool is_signal_handler) {
-  using Kind = RegisterRule::Kind;
-  if (rules.return_address.kind == Kind::kUndefined) return FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame);
-  if (rules.is_expression && is_signal_handler) return compress_expression(rules, true);
-  if (rules.return_address.kind != Kind::kAtCfa || rules.return_address.offset_bytes != -8) return {};
-  if (rules.is_expression) return compress_expression(rules, false);
-  const uint32_t rbp = place_of_rbp(rules.rbp);
-  if (rules.cfa_register == kRsp) return rule_with_offset(FrameBase::kStackPointer, rules.cfa_offset, rbp);
-  if (rules.cfa_register == kRbp) return rule_with_offset(FrameBase::kFramePointer, rules.cfa_offset, rbp);
-  return {};
-}
 
 // ---- Entries ------------------------------------------------------------------------------------------------------
 
-// What functions of one kind have in common (a CIE, a common information entry).
-struct Common {
+// A CIE, common information entry: what the entries of several functions share.
+struct CommonEntry {
   uint64_t code_alignment = 1;
   int64_t data_alignment = 1;
   uint8_t pointer_encoding = 0;
   bool has_augmentation_data = false;
-  bool is_signal_handler = false;
-  Rules initial = {};
+  bool is_signal_frame = false;
+  CfiRules initial = {};
 };
 
-// Runs the instructions of one entry.
+// Runs the instructions of an entry.
 class Interpreter {
  public:
-  Interpreter(const Common& common, uint64_t address) : common_(common), rules_(common.initial), address_(address) {}
+  Interpreter(const CommonEntry& common, uint64_t address)
+      : common_(common), rules_(common.initial), address_(address) {}
 
-  const Rules& rules() const { return rules_; }
+  const CfiRules& rules() const { return rules_; }
 
-  // Calls `row(address, rules)` wherever the rules are complete for the code from `address` on.
+  // Calls `row(address, rules)` for each address at which new rules become valid. Returns false if malformed.
   template <class Row>
-  bool run(Reader code, Row row) {
+  bool run(EhFrameReader code, Row row) {
     while (!code.at_end() && code.ok()) {
       const uint64_t before = address_;
-      const Rules known = rules_;
+      const CfiRules known = rules_;
       if (!step(code)) return false;
       if (address_ != before) row(before, known);
     }
@@ -276,44 +124,44 @@ class Interpreter {
   }
 
  private:
-  bool step(Reader& code) {
-    const auto op = code.take<uint8_t>();
+  bool step(EhFrameReader& code) {
+    const auto op = code.take_le<uint8_t>();
     const uint64_t operand = op & 0x3f;
     switch (op >> 6) {
       case 1: return advance(operand);
-      case 2: return set(operand, at_cfa(static_cast<int64_t>(code.take_uleb())));
+      case 2: return set(operand, at_cfa(static_cast<int64_t>(code.take_uleb128())));
       case 3: return restore(operand);
       default: break;
     }
     return op <= 0x09 || op == 0x2e || op == 0x2f ? step_register(op, code) : step_frame(op, code);
   }
 
-  bool step_register(uint8_t op, Reader& code) {
+  bool step_register(uint8_t op, EhFrameReader& code) {
     using Kind = RegisterRule::Kind;
     switch (op) {
       case 0x00: return true;                                                          // nop
       case 0x01: address_ = code.take_pointer(common_.pointer_encoding); return true;  // set_loc
-      case 0x02: return advance(code.take<uint8_t>());                                 // advance_loc1
-      case 0x03: return advance(code.take<uint16_t>());                                // advance_loc2
-      case 0x04: return advance(code.take<uint32_t>());                                // advance_loc4
-      case 0x06: return restore(code.take_uleb());                                     // restore_extended
-      case 0x07: return set(code.take_uleb(), {Kind::kUndefined});                     // undefined
-      case 0x08: return set(code.take_uleb(), {Kind::kSame});                          // same_value
-      case 0x2e: code.take_uleb(); return true;                                        // GNU_args_size
+      case 0x02: return advance(code.take_le<uint8_t>());                              // advance_loc1
+      case 0x03: return advance(code.take_le<uint16_t>());                             // advance_loc2
+      case 0x04: return advance(code.take_le<uint32_t>());                             // advance_loc4
+      case 0x06: return restore(code.take_uleb128());                                  // restore_extended
+      case 0x07: return set(code.take_uleb128(), {Kind::kUndefined});                  // undefined
+      case 0x08: return set(code.take_uleb128(), {Kind::kSame});                       // same_value
+      case 0x2e: code.take_uleb128(); return true;                                     // GNU_args_size
       default: break;
     }
-    const uint64_t reg = code.take_uleb();
+    const uint64_t reg = code.take_uleb128();
     switch (op) {
-      case 0x05: return set(reg, at_cfa(static_cast<int64_t>(code.take_uleb())));   // offset_extended
-      case 0x09: code.take_uleb(); return set(reg, {Kind::kOther});                 // register
-      case 0x2f: return set(reg, at_cfa(-static_cast<int64_t>(code.take_uleb())));  // GNU_negative_offset_extended
+      case 0x05: return set(reg, at_cfa(static_cast<int64_t>(code.take_uleb128())));   // offset_extended
+      case 0x09: code.take_uleb128(); return set(reg, {Kind::kOther});                 // register
+      case 0x2f: return set(reg, at_cfa(-static_cast<int64_t>(code.take_uleb128())));  // GNU_negative_offset_extended
       default: return false;
     }
   }
 
-  bool step_frame(uint8_t op, Reader& code) {
+  bool step_frame(uint8_t op, EhFrameReader& code) {
     using Kind = RegisterRule::Kind;
-    const auto expression = [&] { return code.take_bytes(code.take_uleb()); };
+    const auto expression = [&] { return code.take_bytes(code.take_uleb128()); };
     switch (op) {
       case 0x0a: remembered_.push_back(rules_); return true;  // remember_state
       case 0x0b:                                              // restore_state
@@ -322,30 +170,30 @@ class Interpreter {
         remembered_.pop_back();
         return true;
       case 0x0c:  // def_cfa
-        define_cfa(code.take_uleb());
-        rules_.cfa_offset = static_cast<int64_t>(code.take_uleb());
+        define_cfa(code.take_uleb128());
+        rules_.cfa_offset = static_cast<int64_t>(code.take_uleb128());
         return true;
-      case 0x0d: define_cfa(code.take_uleb()); return true;                                // def_cfa_register
-      case 0x0e: rules_.cfa_offset = static_cast<int64_t>(code.take_uleb()); return true;  // def_cfa_offset
-      case 0x0f:                                                                           // def_cfa_expression
+      case 0x0d: define_cfa(code.take_uleb128()); return true;                                // def_cfa_register
+      case 0x0e: rules_.cfa_offset = static_cast<int64_t>(code.take_uleb128()); return true;  // def_cfa_offset
+      case 0x0f:                                                                              // def_cfa_expression
         rules_.is_expression = true;
         rules_.cfa_expression = expression();
         return true;
       case 0x12:  // def_cfa_sf
-        define_cfa(code.take_uleb());
-        rules_.cfa_offset = code.take_sleb() * common_.data_alignment;
+        define_cfa(code.take_uleb128());
+        rules_.cfa_offset = code.take_sleb128() * common_.data_alignment;
         return true;
-      case 0x13: rules_.cfa_offset = code.take_sleb() * common_.data_alignment; return true;  // def_cfa_offset_sf
+      case 0x13: rules_.cfa_offset = code.take_sleb128() * common_.data_alignment; return true;  // def_cfa_offset_sf
       default: break;
     }
-    const uint64_t reg = code.take_uleb();
+    const uint64_t reg = code.take_uleb128();
     switch (op) {
       case 0x10: return set(reg, {Kind::kAtExpression, 0, expression()});  // expression
-      case 0x11: return set(reg, at_cfa(code.take_sleb()));                // offset_extended_sf
-      case 0x14: code.take_uleb(); return set(reg, {Kind::kOther});        // val_offset
-      case 0x15: code.take_sleb(); return set(reg, {Kind::kOther});        // val_offset_sf
+      case 0x11: return set(reg, at_cfa(code.take_sleb128()));             // offset_extended_sf
+      case 0x14: code.take_uleb128(); return set(reg, {Kind::kOther});     // val_offset
+      case 0x15: code.take_sleb128(); return set(reg, {Kind::kOther});     // val_offset_sf
       case 0x16: expression(); return set(reg, {Kind::kOther});            // val_expression
-      default: return false;                                               // nobody knows its length
+      default: return false;                                               // of unknown length
     }
   }
 
@@ -365,28 +213,28 @@ class Interpreter {
   }
   bool restore(uint64_t reg) { return set(reg, reg == kRbp ? common_.initial.rbp : common_.initial.return_address); }
 
-  const Common& common_;
-  Rules rules_;
+  const CommonEntry& common_;
+  CfiRules rules_;
   uint64_t address_;
-  std::vector<Rules> remembered_;
+  std::vector<CfiRules> remembered_;
 };
 
 // ---- The section --------------------------------------------------------------------------------------------------
 
-class Section {
+class EhFrameSection {
  public:
-  Section(const ElfImage& image, std::string_view bytes, uint64_t address)
+  EhFrameSection(const ElfImage& image, std::string_view bytes, uint64_t address)
       : segments_(image.segments()), bytes_(bytes), address_(address) {}
 
   std::vector<UnwindRow> read() {
-    Reader reader(bytes_, address_);
+    EhFrameReader reader(bytes_, address_);
     while (!reader.at_end()) {
-      uint64_t length = reader.take<uint32_t>();
-      if (length == 0) continue;  // ends what one linker input brought
-      if (length == UINT32_MAX) length = reader.take<uint64_t>();
-      const size_t id_at = reader.at();
-      Reader entry = reader.take_reader(length);
-      const auto back = entry.take<uint32_t>();
+      uint64_t length = reader.take_le<uint32_t>();
+      if (length == 0) continue;  // terminates the entries of one input file
+      if (length == UINT32_MAX) length = reader.take_le<uint64_t>();
+      const size_t id_at = reader.offset();
+      EhFrameReader entry = reader.take_reader(length);
+      const auto back = entry.take_le<uint32_t>();
       if (!reader.ok()) break;
       if (back == 0)
         read_common(entry, id_at);
@@ -397,67 +245,66 @@ class Section {
   }
 
  private:
-  // An entry is known by where its id stands: that is what the offsets in functions' entries point back to, less 4.
-  void read_common(Reader entry, size_t id_at) {
-    Common common;
-    const auto version = entry.take<uint8_t>();
+  // An FDE refers to its CIE by the distance from the FDE's id field to the start of the CIE, its length field.
+  void read_common(EhFrameReader entry, size_t id_at) {
+    CommonEntry common;
+    const auto version = entry.take_le<uint8_t>();
     const std::string_view augmentation = entry.take_string();
     if (version != 1 && version != 3) return;
-    common.code_alignment = entry.take_uleb();
-    common.data_alignment = entry.take_sleb();
+    common.code_alignment = entry.take_uleb128();
+    common.data_alignment = entry.take_sleb128();
     if (version == 1)
-      entry.take<uint8_t>();
+      entry.take_le<uint8_t>();
     else
-      entry.take_uleb();
+      entry.take_uleb128();
     if (!augmentation.empty() && augmentation[0] != 'z') return;
     common.has_augmentation_data = !augmentation.empty();
     if (common.has_augmentation_data) {
-      Reader data = entry.take_reader(entry.take_uleb());
+      EhFrameReader data = entry.take_reader(entry.take_uleb128());
       for (const char what : augmentation.substr(1)) {
-        if (what == 'R') common.pointer_encoding = data.take<uint8_t>();
-        if (what == 'L') data.take<uint8_t>();
-        if (what == 'P') data.take_formatted(data.take<uint8_t>());
-        if (what == 'S') common.is_signal_handler = true;
+        if (what == 'R') common.pointer_encoding = data.take_le<uint8_t>();
+        if (what == 'L') data.take_le<uint8_t>();
+        if (what == 'P') data.take_formatted(data.take_le<uint8_t>());
+        if (what == 'S') common.is_signal_frame = true;
       }
     }
-    const Common without_rules = common;
+    const CommonEntry without_rules = common;
     Interpreter interpreter(without_rules, 0);
-    if (!interpreter.run(entry, [](uint64_t, const Rules&) {})) return;
+    if (!interpreter.run(entry, [](uint64_t, const CfiRules&) {})) return;
     common.initial = interpreter.rules();
     constexpr size_t kLengthBytes = 4;
     commons_.emplace(id_at - kLengthBytes, common);
   }
 
-  void read_function(Reader entry, const Common& common) {
+  void read_function(EhFrameReader entry, const CommonEntry& common) {
     const uint64_t start = entry.take_pointer(common.pointer_encoding);
     const uint64_t size = entry.take_formatted(common.pointer_encoding);
-    if (common.has_augmentation_data) entry.take_bytes(entry.take_uleb());
-    const auto segment = std::ranges::find_if(segments_, [&](const Segment& s) {
-      return s.executable && start >= s.address && start - s.address < s.file_size;
-    });
-    // Functions that the linker threw away keep an entry, at address 0 or so.
+    if (common.has_augmentation_data) entry.take_bytes(entry.take_uleb128());
+    const auto segment = std::ranges::find_if(
+        segments_, [&](const Segment& each) { return each.executable && each.contains_address(start); });
+    // Discarded functions keep an entry, with an address in no segment.
     if (!entry.ok() || size == 0 || segment == segments_.end()) return;
-    const uint64_t offset = segment->file_offset + (start - segment->address);
+    const uint64_t offset = segment->offset_of_address(start);
     const uint64_t end = std::min(offset + size, segment->file_offset + segment->file_size);
     if (end > UINT32_MAX) return;
     FrameRule last;
     bool is_first = true;
-    const auto add = [&](uint64_t address, const Rules& rules) {
+    const auto add = [&](uint64_t address, const CfiRules& rules) {
       const uint64_t at = offset + (address - start);
-      const FrameRule rule = compress(rules, common.is_signal_handler);
+      const FrameRule rule = encode_rules(rules, common.is_signal_frame);
       if (at < offset || at >= end || (!is_first && rule == last)) return;
       rows_.push_back({static_cast<uint32_t>(at), rule});
       last = rule;
       is_first = false;
     };
     Interpreter(common, start).run(entry, add);
-    // Behind it nothing is known, unless another function starts there: finish() says.
+    // The code after it has no rule unless another function starts there, see finish().
     ends_.push_back(static_cast<uint32_t>(end));
   }
 
   std::vector<UnwindRow> finish() {
     for (const uint32_t end : ends_) rows_.push_back({end, {}});
-    // Of several rows for one place that of a function is meant, not another's end.
+    // Of rows at one offset, the rule of a function precedes the end of another.
     std::ranges::stable_sort(rows_, [](const UnwindRow& a, const UnwindRow& b) {
       if (a.file_offset != b.file_offset) return a.file_offset < b.file_offset;
       return a.rule.base() != FrameBase::kUnknown && b.rule.base() == FrameBase::kUnknown;
@@ -476,7 +323,7 @@ class Section {
   const std::vector<Segment>& segments_;
   std::string_view bytes_;
   uint64_t address_;
-  std::map<size_t, Common> commons_;
+  std::map<size_t, CommonEntry> commons_;
   std::vector<UnwindRow> rows_;
   std::vector<uint32_t> ends_;
 };
@@ -487,7 +334,7 @@ Result<std::vector<UnwindRow>> read_rows(const ElfImage& image) {
     if (segment.executable && segment.file_offset + segment.file_size > UINT32_MAX)
       return fail(image.path() + " has code beyond 4 GiB");
   const std::string_view bytes = image.section_bytes(".eh_frame");
-  return Section(image, bytes, image.section_address(".eh_frame").value_or(0)).read();
+  return EhFrameSection(image, bytes, image.section_address(".eh_frame").value_or(0)).read();
 }
 
 }  // namespace

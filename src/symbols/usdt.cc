@@ -1,11 +1,13 @@
-// The notes that <sys/sdt.h> makes, and the operands in them.
+// The notes of <sys/sdt.h>.
 //
-// A note has three addresses (the place, the link-time address of section .stapsdt.base, the semaphore or 0) and three
-// strings. Prelinking moves a file's addresses without touching notes: the difference between where .stapsdt.base is
-// and where the note says it was is added to all of them.
+// A note has three addresses (of the probe, of the section .stapsdt.base at link time, of the semaphore or 0) and three
+// strings. Prelinking moves the addresses of a file but does not change notes, so the difference between the address of
+// .stapsdt.base and the one in the note is added to the others.
 #include "symbols/usdt.h"
 
-#include "base/bytes.h"
+#include <algorithm>
+
+#include "base/byte_reader.h"
 #include "base/strings.h"
 #include "symbols/elf_image.h"
 
@@ -16,54 +18,30 @@ namespace {
 constexpr uint32_t kNoteType = 3;
 constexpr std::string_view kOwner{"stapsdt\0", 8};  // with its NUL
 
-// Bytes of a note, taken from the front; 0 and "" behind the end.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : left_(bytes) {}
-
-  bool at_end() const { return left_.empty(); }
-  uint64_t word(size_t size_bytes) { return number_in(take(size_bytes)); }
-  std::string_view take(size_t count) {
-    const std::string_view out = left_.substr(0, count);
-    left_.remove_prefix(out.size());
-    return out;
-  }
-  std::string text() {
-    const size_t end = left_.find('\0');
-    std::string out(left_.substr(0, end));
-    take(end == std::string_view::npos ? left_.size() : end + 1);
-    return out;
-  }
-
- private:
-  std::string_view left_;
-};
-
-size_t padded(size_t size) { return (size + 3) & ~size_t{3}; }
-
-uint64_t offset_of(const ElfImage& image, uint64_t address) {
-  for (const Segment& segment : image.segments())
-    if (address >= segment.address && address - segment.address < segment.file_size)
-      return address - segment.address + segment.file_offset;
-  return 0;
+// Takes a field of a note without the padding to 4 bytes that follows it. The last field of a section may lack that.
+std::string_view take_field(ByteReader& notes, uint64_t size_bytes) {
+  const uint64_t padded_bytes = (size_bytes + 3) & ~uint64_t{3};
+  return notes.take_bytes(std::min<uint64_t>(padded_bytes, notes.remaining_bytes())).substr(0, size_bytes);
 }
 
-UsdtLocation read_note(const ElfImage& image, std::string_view description) {
+// Returns nullopt if the description is truncated.
+std::optional<UsdtLocation> read_note(const ElfImage& image, std::string_view description) {
   const size_t word_bytes = image.is_64bit() ? 8 : 4;
-  Reader reader(description);
+  ByteReader reader(description);
   UsdtLocation out;
-  out.address = reader.word(word_bytes);
-  const uint64_t linked_base = reader.word(word_bytes);
-  uint64_t semaphore = reader.word(word_bytes);
+  out.address = reader.take_le(word_bytes);
+  const uint64_t linked_base = reader.take_le(word_bytes);
+  uint64_t semaphore = reader.take_le(word_bytes);
   if (const auto base = image.section_address(".stapsdt.base"); base && linked_base != 0) {
     out.address += *base - linked_base;
     if (semaphore != 0) semaphore += *base - linked_base;
   }
-  out.provider = reader.text();
-  out.name = reader.text();
-  out.arguments = reader.text();
-  out.file_offset = offset_of(image, out.address);
-  if (semaphore != 0) out.semaphore_file_offset = offset_of(image, semaphore);
+  out.provider = reader.take_string();
+  out.name = reader.take_string();
+  out.arguments = reader.take_string();
+  if (!reader.ok()) return std::nullopt;
+  out.file_offset = image.offset_of_address(out.address).value_or(0);
+  if (semaphore != 0) out.semaphore_file_offset = image.offset_of_address(semaphore).value_or(0);
   return out;
 }
 
@@ -72,14 +50,14 @@ bool is_size(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789f") == std::string_view::npos;
 }
 
-// "%rax" without its sign; nothing if it is no register.
+// "%rax" -> "rax"; nullopt if it is not a register.
 std::optional<std::string> register_name(std::string_view text) {
   text = trim(text);
   if (!text.starts_with('%')) return std::nullopt;
   return std::string(text.substr(1));
 }
 
-// "-8", "sym", "sym+4", "-4+sym", "": numbers into the displacement, at most one symbol.
+// "-8", "sym", "sym+4", "-4+sym", "": adds numbers to the displacement and takes at most one symbol.
 bool parse_displacement(std::string_view text, UsdtOperand& out) {
   while (!text.empty()) {
     const bool is_negative = text.starts_with('-');
@@ -98,7 +76,7 @@ bool parse_displacement(std::string_view text, UsdtOperand& out) {
   return true;
 }
 
-// DISPLACEMENT(BASE,INDEX,SCALE), with or without the parenthesis.
+// DISPLACEMENT or DISPLACEMENT(BASE,INDEX,SCALE)
 bool parse_memory(std::string_view text, UsdtOperand& out) {
   out.kind = UsdtOperand::Kind::kMemory;
   const size_t open = text.find('(');
@@ -128,14 +106,15 @@ bool parse_memory(std::string_view text, UsdtOperand& out) {
 Result<std::vector<UsdtLocation>> read_usdt(const std::string& path) {
   const ElfImage image = TRY(ElfImage::open(path));
   std::vector<UsdtLocation> out;
-  Reader notes(image.section_bytes(".note.stapsdt"));
+  ByteReader notes(image.section_bytes(".note.stapsdt"));
   while (!notes.at_end()) {
-    const uint64_t owner_bytes = notes.word(4);
-    const uint64_t description_bytes = notes.word(4);
-    const uint64_t type = notes.word(4);
-    const std::string_view owner = notes.take(padded(owner_bytes)).substr(0, owner_bytes);
-    const std::string_view description = notes.take(padded(description_bytes)).substr(0, description_bytes);
-    if (type == kNoteType && owner == kOwner) out.push_back(read_note(image, description));
+    const auto owner_bytes = notes.take_le<uint32_t>();
+    const auto description_bytes = notes.take_le<uint32_t>();
+    const auto type = notes.take_le<uint32_t>();
+    const std::string_view owner = take_field(notes, owner_bytes);
+    const std::string_view description = take_field(notes, description_bytes);
+    if (type != kNoteType || owner != kOwner) continue;
+    if (auto location = read_note(image, description)) out.push_back(std::move(*location));
   }
   return out;
 }

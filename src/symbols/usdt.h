@@ -1,7 +1,7 @@
-// USDT probes of an ELF file: where they are, and where their arguments lie.
+// USDT probes of an ELF file, and the operands of their arguments.
 //
-// In goes a file; out come the entries of its .note.stapsdt sections, one for each place that a probe was compiled to.
-// A probe in an inlined function has several. Operands are the assembler's, as the compiler left them.
+// The section .note.stapsdt has a note for each place that a probe is compiled to; a probe in an inlined function has
+// several. Operands are in the syntax of the assembler. Format: "UserSpaceProbeImplementation" in the SystemTap wiki.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +18,35 @@ struct UsdtLocation {
   std::string provider;
   std::string name;
   std::string arguments;               // "8@%rax -4@-1132(%rbp) 4@$5"
-  uint64_t address = 0;                // virtual, as the file is linked now
+  uint64_t address = 0;                // virtual, after prelinking
   uint64_t file_offset = 0;            // of the instruction
   uint64_t semaphore_file_offset = 0;  // 0: none
 };
 
-// All of them, in the file's order; none if it has no such notes.
+// Returns all notes in the order of the file; empty if there are none.
 Result<std::vector<UsdtLocation>> read_usdt(const std::string& path);
 
-// One argument: `SIZE@OPERAND`, a negative size for signed values, an `f` behind it for floating point.
+// An argument: `SIZE@OPERAND`, with a negative size for signed values and an `f` after the size for floating point.
 //   %rax               a register
 //   $5                 a constant
-//   -8(%rbp,%rax,4)    memory at base + index * scale + displacement, each of them optional
+//   -8(%rbp,%rax,4)    memory at base + index * scale + displacement, each optional
 //   sym+4(%rip)        memory at a symbol of the file
 struct UsdtOperand {
   enum class Kind : uint8_t { kRegister, kConstant, kMemory };
   Kind kind = Kind::kConstant;
   uint8_t size_bytes = 8;
   bool is_signed = false;
-  std::string base;  // register names without `%`; the base of memory may be ""
+  std::string base;  // register name without `%`; may be "" for memory
   std::string index;
   uint8_t scale = 1;
   std::string symbol;        // to be added to `displacement`
   int64_t displacement = 0;  // or the constant
 };
 
-// Nothing for what is understood by nobody here: segments. A vector register is one of no known name.
+// nullopt for operands with a segment register and for malformed ones. The register name is not validated.
 std::optional<UsdtOperand> parse_usdt_operand(std::string_view text);
 
-// The arguments apart from each other. Operands may hold spaces: each begins with its size and `@`.
+// Splits the arguments of a note. Operands can contain spaces, so an argument begins at a size and `@`.
 std::vector<std::string> split_usdt_arguments(std::string_view text);
 
 }  // namespace espy::symbols

@@ -136,6 +136,20 @@ TEST(HasWildcard, SeesAllThree) {
   EXPECT_FALSE(has_wildcard(""));
 }
 
+TEST(TakeNumber, RemovesWhatItReads) {
+  std::string_view text = "7f00-8000 rest";
+  EXPECT_EQ(take_number(text, 16), 0x7f00u);
+  EXPECT_EQ(text, "-8000 rest");
+}
+
+TEST(TakeNumber, LeavesOtherTextAlone) {
+  for (const std::string_view whole : {"", " 1", "-1", "+1", "x", "10000000000000000"}) {
+    std::string_view text = whole;
+    EXPECT_EQ(take_number(text, 16), std::nullopt) << whole;
+    EXPECT_EQ(text, whole);
+  }
+}
+
 constexpr std::array<std::string_view, 6> kNames = {"strftime", "str", "printf", "print", "pid", "tid"};
 
 TEST(Nearest, FindsWhatWasMeant) {

@@ -39,8 +39,8 @@ TEST(Archive, FindsWhatIsStored) {
   EXPECT_EQ(read->offset, 31u);
   EXPECT_EQ(stored_file_at(path, 31 + 6).value_or(StoredFile{}).name, "a");
   EXPECT_FALSE(stored_file_at(path, 31 + 7));
-  EXPECT_EQ(place_on_disk(path + "!/a").value_or(PlaceOnDisk{}).offset, 31u);
-  EXPECT_EQ(place_on_disk(path).value_or(PlaceOnDisk{}).path, path);
+  EXPECT_EQ(locate_on_disk(path + "!/a").value_or(DiskLocation{}).offset, 31u);
+  EXPECT_EQ(locate_on_disk(path).value_or(DiskLocation{}).path, path);
 }
 
 TEST(Archive, ADirectoryMayEndInAnExclamationMark) {

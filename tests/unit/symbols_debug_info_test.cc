@@ -130,9 +130,7 @@ TEST(DebugInfo, SaysHowToGetIt) {
 }
 
 TEST(Go, StepsOverTheStackCheck) {
-  const auto behind = [](std::vector<uint8_t> code) {
-    return behind_stack_check((*kernel::find_arch("x86_64")), code);
-  };
+  const auto behind = [](std::vector<uint8_t> code) { return after_stack_check((*kernel::find_arch("x86_64")), code); };
   // cmp rsp, [r14+16]; jbe +0x57; sub rsp, 24
   EXPECT_EQ(behind({0x49, 0x3b, 0x66, 0x10, 0x76, 0x57, 0x48, 0x83, 0xec, 0x18}), 6u);
   // lea r12, [rsp-416]; cmp r12, [r14+16]; jbe +0xbe

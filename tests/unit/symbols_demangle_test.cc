@@ -66,14 +66,39 @@ TEST(Demangle, RustV0) {
   EXPECT_EQ(demangle("_RNvC1au9gre_6ka8l"), "a::grüße");
 }
 
+// A back reference to an offset from the byte after `_R`.
+std::string back_reference(size_t offset) {
+  constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  std::string digits = "_";
+  if (offset == 0) return "B_";
+  for (size_t rest = offset - 1; rest > 0 || digits.size() == 1; rest /= 62) digits.insert(0, 1, kDigits[rest % 62]);
+  return "B" + digits;
+}
+
+// Each tuple refers twice to the one before, so the text doubles at each step.
+std::string doubling_tuples(int steps) {
+  std::string out = "INvC1a1f";
+  size_t last = out.size();
+  out += "TuuE";
+  for (int i = 0; i < steps; ++i) {
+    const size_t here = out.size();
+    out += "T" + back_reference(last) + back_reference(last) + "E";
+    last = here;
+  }
+  return "_R" + out + "E";
+}
+
 TEST(Demangle, HostileRustIsRefusedQuickly) {
-  // A chain of tuples of back references doubles the text at each step.
-  std::string bomb = "_RINvC1a1fTuuE";
-  for (int i = 0; i < 60; ++i) bomb += "TB7_B7_E";
-  EXPECT_EQ(demangle(bomb), bomb);
-  const std::string deep = "_RINvC1a1f" + std::string(100000, 'R') + "uE";
-  EXPECT_EQ(demangle(deep), deep);
-  EXPECT_EQ(demangle("_RNvC999999999999999999999991a1f"), "_RNvC999999999999999999999991a1f");
+  EXPECT_EQ(demangle(doubling_tuples(1)), "a::f::<((), ()), (((), ()), ((), ()))>");
+  // A silent path (of the impl) that is read again by each of many references to it.
+  std::string repeated = "INvC1a1fMC1aT" + std::string(30000, 'u') + "Eu";
+  for (int i = 0; i < 8000; ++i) repeated += back_reference(8);
+  for (const std::string& hostile :
+       {doubling_tuples(60), "_R" + repeated + "E", "_RINvC1a1f" + std::string(100000, 'R') + "uE",
+        "_RNvC1au200000" + std::string(200000, 'b'), "_RNvC1au60000" + std::string(60000, 'b'),
+        "_RNvC1a1048576" + std::string(1048576, 'x'), std::string("_RINvC1a1fFGzzzzz_uEuE"),
+        std::string("_RNvC999999999999999999999991a1f")})
+    EXPECT_EQ(demangle(hostile), hostile) << hostile.substr(0, 40);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr uint32_t kVectorRegisters = 8;
 
 enum class Class : uint8_t { kNone, kInteger, kVector, kMemory };
 
-// The class of each of the two words that a value of at most 16 bytes has; kMemory in the first for all others.
+// The class of each eightbyte of a value of at most 16 bytes; kMemory in the first for larger values.
 using Classes = std::array<Class, 2>;
 
 void merge(Class& into, Class with) {
@@ -45,7 +45,7 @@ void classify(const types::Types& types, TypeId id, uint32_t offset_bytes, Class
         classify(types, type.element, offset_bytes + i * types[type.element].size_bytes, out);
       return;
     case Kind::kFloat:
-      // `long double` lives in registers of the coprocessor, and on the stack when it is passed.
+      // `long double` has class X87, which is passed in memory.
       if (type.size_bytes > kWordBytes) return merge(out[0], Class::kMemory);
       return merge(out[offset_bytes / kWordBytes], Class::kVector);
     default:
@@ -63,14 +63,14 @@ Classes classes_of(const types::Types& types, const PassedValue& value) {
   return out;
 }
 
-// The numbers that a value consists of, by their place in it; variants of a Rust enum lie over each other.
-using Numbers = std::map<uint32_t, uint32_t>;  // offset: size
+// The scalars of a value. Variants of a Rust enum overlap.
+using Scalars = std::map<uint32_t, uint32_t>;  // offset: size
 
-void add_numbers(const types::Types& types, TypeId id, uint32_t offset_bytes, Numbers& out) {
+void add_scalars(const types::Types& types, TypeId id, uint32_t offset_bytes, Scalars& out) {
   const types::Type& type = types[id];
   if (type.kind == Kind::kStruct) {
     for (const types::Member& member : type.members)
-      add_numbers(types, member.type, offset_bytes + member.offset_bytes(), out);
+      add_scalars(types, member.type, offset_bytes + member.offset_bytes(), out);
   } else if (type.kind == Kind::kArray) {
     out = {{0, 0}, {1, 0}, {2, 0}};  // never a pair
   } else if (type.size_bytes > 0) {
@@ -79,18 +79,19 @@ void add_numbers(const types::Types& types, TypeId id, uint32_t offset_bytes, Nu
   }
 }
 
-// What Rust passes in two registers, number by number.
-std::optional<Numbers> pair_of(const types::Types& types, const PassedValue& value) {
+// Returns the scalars of a struct that Rust passes in two registers, one scalar in each.
+std::optional<Scalars> scalar_pair(const types::Types& types, const PassedValue& value) {
   if (!value.is_rust || value.is_by_reference || types[value.type].kind != Kind::kStruct) return std::nullopt;
-  Numbers out;
-  add_numbers(types, value.type, 0, out);
+  Scalars out;
+  add_scalars(types, value.type, 0, out);
   return out.size() == 2 ? std::optional(out) : std::nullopt;
 }
 
-// The pieces of a value whose numbers are in these registers.
-ValueLocation in_pair(const Numbers& numbers, uint32_t first_register, uint32_t second_register, uint32_t size_bytes) {
-  const auto& [first_at, first_size] = *numbers.begin();
-  const auto& [second_at, second_size] = *numbers.rbegin();
+// Returns the location of a value with a scalar in each of two registers.
+ValueLocation in_register_pair(const Scalars& scalars, uint32_t first_register, uint32_t second_register,
+                               uint32_t size_bytes) {
+  const auto& [first_at, first_size] = *scalars.begin();
+  const auto& [second_at, second_size] = *scalars.rbegin();
   ValueLocation out;
   const auto add = [&](LocationPiece piece) {
     if (piece.size_bytes > 0) out.pieces.push_back(std::move(piece));
@@ -107,7 +108,7 @@ LocationPiece in_register(uint32_t offset_bytes, uint32_t size_bytes) {
   return {LocationPiece::Kind::kValue, size_bytes, {{Op::kRegister, offset_bytes}}};
 }
 
-ValueLocation behind_register(uint32_t register_offset_bytes, int64_t displacement) {
+ValueLocation at_register(uint32_t register_offset_bytes, int64_t displacement) {
   LocationPiece piece{LocationPiece::Kind::kMemory, 0, {{Op::kRegister, register_offset_bytes}}};
   if (displacement != 0) {
     piece.steps.push_back({Op::kConstant, displacement});
@@ -118,9 +119,9 @@ ValueLocation behind_register(uint32_t register_offset_bytes, int64_t displaceme
 
 bool is_in_memory(const Classes& classes) { return classes[0] == Class::kMemory || classes[1] == Class::kMemory; }
 
-class Arguments {
+class ArgumentAssigner {
  public:
-  Arguments(const types::Types& types, const kernel::Arch& arch) : types_(types), arch_(arch) {
+  ArgumentAssigner(const types::Types& types, const kernel::Arch& arch) : types_(types), arch_(arch) {
     stack_at_ = arch.stack_argument_start_bytes;
   }
 
@@ -128,14 +129,14 @@ class Arguments {
 
   std::optional<ValueLocation> next(const PassedValue& value) {
     const Classes classes = classes_of(types_, value);
-    const auto pair = pair_of(types_, value);
+    const auto pair = scalar_pair(types_, value);
     if (pair && std::ranges::count(classes, Class::kVector) == 0 && integers_ + 2 <= arch_.argument_offsets.size()) {
       integers_ += 2;
-      return in_pair(*pair, arch_.argument_offsets[integers_ - 2], arch_.argument_offsets[integers_ - 1],
-                     types_[value.type].size_bytes);
+      return in_register_pair(*pair, arch_.argument_offsets[integers_ - 2], arch_.argument_offsets[integers_ - 1],
+                              types_[value.type].size_bytes);
     }
     if (classes == Classes{Class::kNone, Class::kNone})
-      return ValueLocation{{LocationPiece{}}};  // an empty class takes no room
+      return ValueLocation{{LocationPiece{}}};  // an empty class is not passed
     const auto integers = static_cast<size_t>(std::ranges::count(classes, Class::kInteger));
     const auto vectors = static_cast<size_t>(std::ranges::count(classes, Class::kVector));
     const bool fits = integers_ + integers <= arch_.argument_offsets.size() && vectors_ + vectors <= kVectorRegisters;
@@ -144,7 +145,7 @@ class Arguments {
     integers_ += integers;
     vectors_ += vectors;
     if (vectors > 0) return std::nullopt;
-    if (value.is_by_reference) return behind_register(arch_.argument_offsets[first], 0);
+    if (value.is_by_reference) return at_register(arch_.argument_offsets[first], 0);
     return in_registers(value, first, integers);
   }
 
@@ -163,7 +164,7 @@ class Arguments {
     const types::Type& type = types_[value.type];
     const uint32_t size = value.is_by_reference ? kWordBytes : type.size_bytes;
     if (type.align_bytes > kWordBytes) stack_at_ = (stack_at_ - kWordBytes + 15) / 16 * 16 + kWordBytes;
-    ValueLocation out = behind_register(arch_.stack_pointer_offset, stack_at_);
+    ValueLocation out = at_register(arch_.stack_pointer_offset, stack_at_);
     if (value.is_by_reference) out.pieces[0].steps.push_back({Op::kRead, kWordBytes});
     stack_at_ += (size + kWordBytes - 1) / kWordBytes * kWordBytes;
     return out;
@@ -178,12 +179,12 @@ class Arguments {
 
 }  // namespace
 
-bool is_preserved_by_calls(uint64_t number) {
+bool is_callee_saved(uint64_t number) {
   constexpr uint64_t kRbx = 3, kRbp = 6, kR12 = 12, kR15 = 15;
   return number == kRbx || number == kRbp || (number >= kR12 && number <= kR15);
 }
 
-// ELF Handling for Thread-Local Storage, 3.4.6: the program's own end where the thread pointer points.
+// ELF Handling for Thread-Local Storage, 3.4.6: the block of the executable ends at the thread pointer.
 std::optional<int64_t> thread_local_start(uint16_t machine, const GElf_Phdr& segment) {
   if (machine != EM_X86_64) return std::nullopt;
   const uint64_t align = std::max<uint64_t>(segment.p_align, 1);
@@ -193,7 +194,7 @@ std::optional<int64_t> thread_local_start(uint16_t machine, const GElf_Phdr& seg
 std::vector<std::optional<ValueLocation>> argument_locations(const types::Types& types, const kernel::Arch& arch,
                                                              const std::vector<PassedValue>& arguments,
                                                              const PassedValue& result) {
-  Arguments places(types, arch);
+  ArgumentAssigner places(types, arch);
   if (result.is_by_reference || is_in_memory(classes_of(types, result))) places.skip_result_address();
   std::vector<std::optional<ValueLocation>> out;
   for (const PassedValue& argument : arguments) out.push_back(places.next(argument));
@@ -205,11 +206,11 @@ std::optional<ValueLocation> result_location(const types::Types& types, const ke
   const Classes classes = classes_of(types, result);
   const types::Type& type = types[result.type];
   if (type.kind == Kind::kFloat) return std::nullopt;
-  if (result.is_by_reference || is_in_memory(classes)) return behind_register(arch.return_value_offset, 0);
+  if (result.is_by_reference || is_in_memory(classes)) return at_register(arch.return_value_offset, 0);
   if (std::ranges::count(classes, Class::kVector) > 0) return std::nullopt;
   if (classes[0] == Class::kNone) return ValueLocation{{LocationPiece{}}};
-  if (const auto pair = pair_of(types, result))
-    return in_pair(*pair, arch.return_value_offset, arch.second_return_value_offset, type.size_bytes);
+  if (const auto pair = scalar_pair(types, result))
+    return in_register_pair(*pair, arch.return_value_offset, arch.second_return_value_offset, type.size_bytes);
   ValueLocation out{{in_register(arch.return_value_offset, std::min(type.size_bytes, kWordBytes))}};
   if (type.size_bytes > kWordBytes)
     out.pieces.push_back(in_register(arch.second_return_value_offset, type.size_bytes - kWordBytes));

@@ -1,6 +1,6 @@
-// How functions take arguments and give results on x86-64 (System V ABI, 3.2.3), for when the function has not yet put
-// them where debug information says. Rust goes its own way with small and large structs; it promises nothing, and so
-// this is what rustc does now. Inside this folder only.
+// The calling convention of C and C++ on x86-64 (System V ABI, 3.2.3) and of Rust, for the locations of arguments
+// before the prologue and of results. Rust passes small and large structs differently; that is not documented, so this
+// follows what rustc does. Internal to dwarf/.
 #pragma once
 
 #include <gelf.h>
@@ -17,20 +17,20 @@ namespace espy::symbols::dwarf {
 struct PassedValue {
   types::TypeId type;  // complete
   bool is_by_reference = false;
-  bool is_rust = false;  // two numbers take a register each, however small
+  bool is_rust = false;  // a pair of scalars takes two registers, whatever their size
 };
 
-// Whether a function leaves the register, by its number in DWARF, as it was or puts it back.
-bool is_preserved_by_calls(uint64_t number);
+// Whether a register, given by its DWARF number, is callee-saved.
+bool is_callee_saved(uint64_t number);
 
-// Where a program's thread-local variables begin, counted from the thread pointer; nothing for other CPUs.
+// Returns the offset of the thread-local variables of an executable from the thread pointer; nullopt for other CPUs.
 std::optional<int64_t> thread_local_start(uint16_t machine, const GElf_Phdr& segment);
 
-// Where each of the arguments is when the function is entered; nothing for one in a vector register.
+// Returns the location of each argument at the entry of a function; nullopt for one in a vector register.
 std::vector<std::optional<types::ValueLocation>> argument_locations(const types::Types& types, const kernel::Arch& arch,
                                                                     const std::vector<PassedValue>& arguments,
                                                                     const PassedValue& result);
-// Where the result is when the function has returned.
+// Returns the location of the result after the return; nullopt if it is in a vector register.
 std::optional<types::ValueLocation> result_location(const types::Types& types, const kernel::Arch& arch,
                                                     const PassedValue& result);
 

@@ -7,10 +7,10 @@ namespace espy::symbols::dwarf {
 
 namespace {
 
-constexpr int kMaxDepth = 64;  // of references and blocks: broken debug information may go in circles
+constexpr int kMaxDepth = 64;  // of references and blocks: malformed debug information can have cycles
 
-// What the function or copy was made from.
-Dwarf_Die original(Dwarf_Die die) {
+// Follows references of an instance to its abstract origin or declaration.
+Dwarf_Die origin_of(Dwarf_Die die) {
   for (int hops = 0; hops < kMaxDepth; ++hops) {
     std::optional<Dwarf_Die> from;
     for (const unsigned name : {DW_AT_abstract_origin, DW_AT_specification})
@@ -34,7 +34,7 @@ std::optional<uint64_t> return_address_of(const Dwarf_Die& site) {
   return std::nullopt;
 }
 
-// The register that an argument was passed in; nothing for one on the stack.
+// Returns the register that an argument is passed in; nullopt if it is on the stack.
 std::optional<unsigned> register_of(const Dwarf_Die& parameter) {
   std::optional<Dwarf_Attribute> location = own_attribute(parameter, DW_AT_location);
   Dwarf_Op* ops = nullptr;
@@ -47,7 +47,7 @@ std::optional<unsigned> register_of(const Dwarf_Die& parameter) {
 }  // namespace
 
 Calls::Key Calls::key_of(const Dwarf_Die& function) {
-  Dwarf_Die first = original(function);
+  Dwarf_Die first = origin_of(function);
   if (!flag(first, DW_AT_external)) return {"", first.addr};
   const std::string_view linked = linkage_name(first);
   return {linked.empty() ? name_of(first) : linked, nullptr};
@@ -61,16 +61,16 @@ void Calls::read_site(const Dwarf_Die& site, const FunctionCode& code, Function&
     if (callee)
       caller.tail_calls.insert(key_of(*callee));
     else
-      caller.has_unknown_ends = true;
+      caller.has_unknown_tail_calls = true;
     return;
   }
   const std::optional<uint64_t> returns_to = return_address_of(site);
   if (callee && returns_to) functions_[key_of(*callee)].calls.push_back({*returns_to, site, code});
 }
 
-// They stand in blocks and inlined copies, too.
+// Call sites can be children of blocks and of inlined instances.
 void Calls::read_sites(const Dwarf_Die& scope, const FunctionCode& code, Function& caller, int depth) {
-  caller.has_unknown_ends |= depth > kMaxDepth;
+  caller.has_unknown_tail_calls |= depth > kMaxDepth;
   if (depth > kMaxDepth) return;
   for (const Dwarf_Die& child : children(scope)) {
     switch (tag(child)) {
@@ -87,8 +87,8 @@ void Calls::read_sites(const Dwarf_Die& scope, const FunctionCode& code, Functio
 
 void Calls::read_function(const FunctionCode& code) {
   Function& caller = functions_[key_of(code.die)];
-  caller.is_here = true;
-  caller.has_unknown_ends |=
+  caller.has_code = true;
+  caller.has_unknown_tail_calls |=
       !has_any(code.die, {DW_AT_call_all_calls, DW_AT_call_all_source_calls, DW_AT_call_all_tail_calls,
                           DW_AT_GNU_all_call_sites, DW_AT_GNU_all_source_call_sites, DW_AT_GNU_all_tail_call_sites});
   read_sites(code.die, code, caller, 0);
@@ -103,14 +103,14 @@ void Calls::read_all() {
       if (seen.insert(code.die.addr).second) read_function(code);
 }
 
-// Whether a call of the function may lead, by tail calls alone, to the function again, with other arguments.
-bool Calls::may_come_by_tail_call(const Key& function) {
+// Whether a call of the function can enter it again through tail calls only, with other arguments.
+bool Calls::may_be_tail_called(const Key& function) {
   std::vector<Key> left{function};
   std::set<Key> seen;
   while (!left.empty()) {
     const auto found = functions_.find(left.back());
     left.pop_back();
-    if (found == functions_.end() || !found->second.is_here || found->second.has_unknown_ends) return true;
+    if (found == functions_.end() || !found->second.has_code || found->second.has_unknown_tail_calls) return true;
     for (const Key& next : found->second.tail_calls) {
       if (next == function) return true;
       if (seen.insert(next).second) left.push_back(next);
@@ -119,14 +119,15 @@ bool Calls::may_come_by_tail_call(const Key& function) {
   return false;
 }
 
-const std::vector<Call>* Calls::of(const Dwarf_Die& function) {
+const std::vector<Call>* Calls::calls_to(const Dwarf_Die& function) {
   const Key key = key_of(function);
-  const bool may_be_anothers = !key.first.empty() && !file_.is_executable();
-  if (may_be_anothers) return nullptr;
+  // A library's external function can be replaced by one of another file.
+  const bool is_interposable = !key.first.empty() && !file_.is_executable();
+  if (is_interposable) return nullptr;
   read_all();
   Function& found = functions_[key];
-  if (!found.is_provable) found.is_provable = !may_come_by_tail_call(key);
-  return *found.is_provable ? &found.calls : nullptr;
+  if (!found.is_identified_by_return_address) found.is_identified_by_return_address = !may_be_tail_called(key);
+  return *found.is_identified_by_return_address ? &found.calls : nullptr;
 }
 
 std::optional<Dwarf_Attribute> Calls::argument(const Call& call, unsigned register_number) {

@@ -1,11 +1,10 @@
-// Who calls a function, and with what: DW_TAG_call_site. Inside this folder only.
+// The call sites of functions and the arguments they pass (DW_TAG_call_site). Internal to dwarf/.
 //
-// Compilers write down of each call where it returns to, whom it calls, and of each argument a value that the caller
-// can tell also after the call has begun. By that an argument which the function itself has lost can be found again:
-// the return address on the stack tells the call, the call tells the argument. It is the truth only if the function was
-// entered by that call. Two things could be between them: a tail call, by which a function takes the place of another
-// and returns to the other's caller, and another function of the same name in another file. Where either is possible,
-// nothing is told.
+// For each call, compilers describe the return address, the callee, and for each argument an expression that the caller
+// can still evaluate during the call. With it an argument that the callee has overwritten can be recovered: the return
+// address on the stack identifies the call site, which has the expression. This is only valid if the function was
+// entered by that call. It was not after a tail call, in which a function returns to the caller of another, and if a
+// function of the same name in another file was called. If either is possible, no call sites are returned.
 #pragma once
 
 #include <map>
@@ -22,27 +21,28 @@ namespace espy::symbols::dwarf {
 struct Call {
   uint64_t return_address = 0;
   Dwarf_Die site;
-  FunctionCode caller;  // the function whose code makes it
+  FunctionCode caller;
 };
 
 class Calls {
  public:
   explicit Calls(File& file) : file_(file) {}
 
-  // All calls that enter the function and return to code of this file; nothing where a return address proves nothing.
-  const std::vector<Call>* of(const Dwarf_Die& function);
-  // What a call says of the argument in a register, as an expression over the caller's registers.
+  // Returns all calls of a function from this file; null if a return address does not identify the call.
+  const std::vector<Call>* calls_to(const Dwarf_Die& function);
+  // Returns the value of the argument in a register, as an expression over the registers of the caller.
   static std::optional<Dwarf_Attribute> argument(const Call& call, unsigned register_number);
 
  private:
-  // A function and all copies of it: by its name, where others may call it, else by where it is described first.
+  // Identifies a function and all instances of it: the linkage name if it is external, otherwise the address of its
+  // first DIE.
   using Key = std::pair<std::string_view, const void*>;
   struct Function {
-    std::vector<Call> calls;        // of it
-    std::set<Key> tail_calls;       // by it
-    bool has_unknown_ends = false;  // not all of its tail calls are known
-    bool is_here = false;
-    std::optional<bool> is_provable = {};
+    std::vector<Call> calls;              // to it
+    std::set<Key> tail_calls;             // by it
+    bool has_unknown_tail_calls = false;  // by it
+    bool has_code = false;                // in this file
+    std::optional<bool> is_identified_by_return_address = {};
   };
 
   static Key key_of(const Dwarf_Die& function);
@@ -50,7 +50,7 @@ class Calls {
   void read_function(const FunctionCode& code);
   void read_sites(const Dwarf_Die& scope, const FunctionCode& code, Function& caller, int depth);
   void read_site(const Dwarf_Die& site, const FunctionCode& code, Function& caller);
-  bool may_come_by_tail_call(const Key& function);
+  bool may_be_tail_called(const Key& function);
 
   File& file_;
   bool has_read_ = false;

@@ -98,7 +98,7 @@ std::vector<Range> ranges_of(const Dwarf_Die& die) {
   std::vector<Range> out;
   Dwarf_Addr base = 0, low = 0, high = 0;
   ptrdiff_t offset = 0;
-  // Linkers leave ranges at 0 for code that they threw away.
+  // Linkers set the ranges of discarded code to 0.
   while ((offset = dwarf_ranges(mutable_die(die), offset, &base, &low, &high)) > 0)
     if (low != 0 && high > low) out.push_back({low, high});
   return out;
@@ -119,7 +119,7 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
     file->path_ = separate->path();
     file->debug_ = open_elf(file->path_);
   }
-  if (image.start_in_file() != 0) return fail("debug information of files in archives is not read");
+  if (image.offset_in_archive() != 0) return fail("debug information of files in archives is not read");
   file->code_ = open_elf(image.path());
   Elf* elf = file->debug_.elf != nullptr ? file->debug_.elf : file->code_.elf;
   if (elf != nullptr) file->dwarf_ = dwarf_begin_elf(elf, DWARF_C_READ, nullptr);
@@ -144,7 +144,7 @@ std::vector<Unit>& File::units() {
   uint8_t type = 0;
   while (dwarf_get_units(dwarf_, unit, &unit, nullptr, &type, &die, &split) == 0) {
     if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
-    // The code's ranges stand in the skeleton, all else in the .dwo file, if that is there.
+    // The skeleton has the ranges of the code, the .dwo file everything else.
     const bool has_split = type == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid;
     units_.push_back({has_split ? split : die, ranges_of(die)});
   }
@@ -158,7 +158,7 @@ Unit* File::unit_at(uint64_t address) {
   return nullptr;
 }
 
-// Functions stand in the unit, in namespaces, in classes, and (closures) in other functions.
+// Functions are children of the unit, of namespaces, of classes, and, for closures, of other functions.
 void File::add_functions(const Dwarf_Die& parent, Unit& unit, int depth) {
   if (depth > kMaxDepth) return;
   for (const Dwarf_Die& child : children(parent)) {
@@ -236,7 +236,7 @@ std::optional<File::Expression> File::callers_register(uint64_t address, int num
   return out;
 }
 
-// Position-independent ones say so among what the loader reads.
+// A PIE is marked by DF_1_PIE in the dynamic section.
 bool File::is_executable() {
   if (!is_position_independent_) return true;
   Elf_Scn* section = nullptr;

@@ -1,5 +1,5 @@
-// The DWARF of one binary as libdw gives it: compilation units, functions by address, call frame information.
-// Inside this folder only; the door is symbols/debug_info.h.
+// The DWARF of a binary, read with libdw: compilation units, functions by address, call frame information. Internal to
+// dwarf/; others use symbols/debug_info.h.
 #pragma once
 
 #include <dwarf.h>
@@ -19,21 +19,21 @@
 
 namespace espy::symbols::dwarf {
 
-// ---- Attributes, also those that a copy has from its original (DW_AT_abstract_origin, DW_AT_specification)
+// ---- Attributes. All but `own_attribute` follow DW_AT_abstract_origin and DW_AT_specification.
 
 std::optional<Dwarf_Attribute> attribute(const Dwarf_Die& die, unsigned name);
 std::optional<Dwarf_Attribute> own_attribute(const Dwarf_Die& die, unsigned name);
 std::optional<uint64_t> number(const Dwarf_Die& die, unsigned name);
 std::optional<Dwarf_Die> unit_of(const Dwarf_Die& die);
 bool flag(const Dwarf_Die& die, unsigned name);
-std::string_view name_of(const Dwarf_Die& die);       // "" where it has none
-std::string_view linkage_name(const Dwarf_Die& die);  // as symbol tables have it; "" where that is its name
+std::string_view name_of(const Dwarf_Die& die);       // "" if it has none
+std::string_view linkage_name(const Dwarf_Die& die);  // as in symbol tables; "" if it has none
 std::optional<Dwarf_Die> reference(const Dwarf_Die& die, unsigned name);
 std::vector<Dwarf_Die> children(const Dwarf_Die& die);
 int tag(const Dwarf_Die& die);
 bool covers(const Dwarf_Die& die, uint64_t address);
 
-// Code, [low, high), in linked addresses.
+// The code [low, high), in virtual addresses as linked.
 struct Range {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -41,7 +41,7 @@ struct Range {
 };
 std::vector<Range> ranges_of(const Dwarf_Die& die);
 
-// A function that has code of its own, by one of its pieces of code.
+// One range of the code of a function that is not inlined.
 struct FunctionCode {
   Range range;
   Dwarf_Die die;
@@ -51,14 +51,14 @@ struct Unit {
   Dwarf_Die die;
   std::vector<Range> ranges;
   bool is_indexed = false;
-  std::vector<FunctionCode> functions;  // by address
+  std::vector<FunctionCode> functions;  // sorted by address
 };
 
 class Calls;
 
 class File {
  public:
-  // The binary's own DWARF, or that of its separate debug file; the error says that there is none, and how to get it.
+  // Opens the DWARF of a binary or of its separate debug file. An error has a hint how to get debug information.
   static Result<std::unique_ptr<File>> open(const ElfImage& image, const std::vector<std::string>& debug_directories);
   ~File();
   File(const File&) = delete;
@@ -70,24 +70,25 @@ class File {
   std::vector<Unit>& units();
   Unit* unit_at(uint64_t address);
   const std::vector<FunctionCode>& functions(Unit& unit);
-  // The function whose code covers the address.
+  // Returns the function with code at an address.
   std::optional<FunctionCode> function_at(uint64_t address);
-  // The frame's address as a location expression, from .debug_frame or .eh_frame; null where neither knows.
+  // A location expression.
   struct Expression {
     Dwarf_Op* ops = nullptr;
     size_t count = 0;
-    std::shared_ptr<void> owner = nullptr;  // of the operations
+    std::shared_ptr<void> owner = nullptr;  // keeps the operations alive
   };
+  // Returns the CFA from .debug_frame or .eh_frame; nullopt if neither covers the address.
   std::optional<Expression> frame_address(uint64_t address);
-  // Where a register's value in the caller is to be found while the code is at `address`: by the expression (of no
-  // operations: in the register, as it was), or nothing of it is said.
+  // Returns the location of the caller's value of a register while the code is at `address`. An expression without
+  // operations means that the register is unchanged; nullopt that there is no rule.
   std::optional<Expression> callers_register(uint64_t address, int number);
-  // Whether its functions may stand for those of libraries, but not others for them.
+  // Whether it is an executable, whose functions cannot be interposed by those of other files.
   bool is_executable();
-  // What each thread has of its own of the file: that segment; nothing where it has none.
+  // Returns the PT_TLS segment; nullopt if there is none.
   std::optional<GElf_Phdr> thread_local_segment();
-  Calls& calls();  // that its functions make
-  // A struct's definition elsewhere, for one that a unit only names.
+  Calls& calls();  // the call sites of its functions
+  // Searches all units for the definition of a type that another unit only declares.
   std::optional<Dwarf_Die> find_definition(int tag, std::string_view name);
 
  private:
@@ -104,7 +105,7 @@ class File {
   std::string path_;
   bool is_position_independent_ = false;
   Opened code_;   // the binary: has .eh_frame
-  Opened debug_;  // where separate
+  Opened debug_;  // the separate debug file, if any
   Dwarf* dwarf_ = nullptr;
   Dwarf_CFI* eh_frame_ = nullptr;
   std::unique_ptr<Calls> calls_;

@@ -1,4 +1,4 @@
-// DWARF's location expressions as places (types/value_location.h). Inside this folder only.
+// Translation of DWARF location descriptions to places (types/value_location.h). Internal to dwarf/.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace espy::symbols::dwarf {
 
-// Where a probe fires, and in which function.
+// The address of a probe and the function that contains it.
 struct Site {
   uint64_t address = 0;
   Dwarf_Die function;
@@ -21,18 +21,18 @@ struct Site {
 
 constexpr const char* kInVectorRegister = "is in a vector register, which probes cannot read";
 
-// A place, or why there is none: "is optimised out here", "is in a vector register". Both where parts are missing.
-struct Found {
+// A place, or the reason why there is none, such as "is optimised out here". Both if only some pieces have a location.
+struct LocateResult {
   std::optional<types::ValueLocation> place;
   std::string why = {};
-  bool is_list = false;   // from a location list, which says of each address what is true there
-  bool is_frame = false;  // in memory of the function's own, which it has to fill in first
+  bool is_list = false;   // from a location list, which is valid at each address
+  bool is_frame = false;  // in the stack frame, so only valid after the prologue has stored it
 };
 
-// The place of a variable or parameter at `site`, by DW_AT_location or DW_AT_const_value.
-Found locate(File& file, const kernel::Arch& arch, const Dwarf_Die& variable, const Site& site);
+// Returns the place of a variable or parameter at `site`, from DW_AT_location or DW_AT_const_value.
+LocateResult locate(File& file, const kernel::Arch& arch, const Dwarf_Die& variable, const Site& site);
 
-// Addresses at which the variable's location list or expression says something, which may still be of no use.
+// Returns the addresses for which a variable has a location description, which may still not be readable.
 std::vector<Range> described_ranges(const Dwarf_Die& variable);
 
 }  // namespace espy::symbols::dwarf

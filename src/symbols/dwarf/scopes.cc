@@ -56,7 +56,7 @@ std::vector<VisibleVariable> variables_of(const Dwarf_Die& scope) {
   add(scope, add);
   const auto original = reference(scope, DW_AT_abstract_origin);
   if (!original) return out;
-  // What the copy says nothing of. Its own parameters are all there.
+  // Variables that the instance does not repeat; it repeats all parameters.
   for (const Dwarf_Die& child : children(*original)) {
     const std::string_view name = name_of(child);
     if (is_variable(tag(child)) && !name.empty() && seen.insert(name).second)
@@ -72,7 +72,7 @@ std::optional<uint64_t> entry_of(const Dwarf_Die& scope) {
     Dwarf_Word distance = 0;
     const std::vector<Range> ranges = ranges_of(scope);
     if (found && dwarf_formaddr(&*found, &address) == 0) return address;
-    // DWARF 5: a distance from where the code begins.
+    // DWARF 5: an offset from the beginning of the code.
     if (found && !ranges.empty() && dwarf_formudata(&*found, &distance) == 0) return ranges.front().low + distance;
   }
   const std::vector<Range> ranges = ranges_of(scope);
@@ -121,7 +121,7 @@ std::vector<Row> statement_rows_in(File& file, const Site& site) {
   return rows;
 }
 
-std::vector<Row> first_of_blocks(const Dwarf_Die& function, std::vector<Row> rows) {
+std::vector<Row> breakpoint_rows(const Dwarf_Die& function, std::vector<Row> rows) {
   std::ranges::stable_sort(rows, {}, &Row::address);
   std::set<std::tuple<std::string_view, uint32_t, const void*>> seen;
   std::vector<Row> out;
@@ -132,7 +132,7 @@ std::vector<Row> first_of_blocks(const Dwarf_Die& function, std::vector<Row> row
 
 namespace {
 
-// The source file that an attribute names; null where nothing tells. (dwarf_decl_file does not stand units without
+// Returns the source file that an attribute refers to; null if unknown. (dwarf_decl_file crashes on units without
 // files.)
 const char* file_by(const Dwarf_Die& die, unsigned attribute_name) {
   const std::optional<uint64_t> index = number(die, attribute_name);
@@ -143,14 +143,14 @@ const char* file_by(const Dwarf_Die& die, unsigned attribute_name) {
   return dwarf_filesrc(files, *index, nullptr, nullptr);
 }
 
-// "lines 12-15, 18" of lines that all have statements; of those that are told true.
-std::string lines_text(const std::map<uint32_t, bool>& lines) {
+// Formats the lines whose value is true as "lines 12-15, 18". A range only spans lines that are in the map.
+std::string format_lines(const std::map<uint32_t, bool>& lines) {
   std::vector<std::pair<uint32_t, uint32_t>> ranges;
-  bool goes_on = false;
-  for (const auto& [line, is_told] : lines) {
-    if (is_told && goes_on) ranges.back().second = line;
-    if (is_told && !goes_on) ranges.emplace_back(line, line);
-    goes_on = is_told;
+  bool is_open = false;
+  for (const auto& [line, is_listed] : lines) {
+    if (is_listed && is_open) ranges.back().second = line;
+    if (is_listed && !is_open) ranges.emplace_back(line, line);
+    is_open = is_listed;
   }
   std::string out;
   for (size_t i = 0; i < ranges.size(); ++i) {
@@ -182,17 +182,17 @@ SourceLine call_line(const Dwarf_Die& inlined) {
 ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable) {
   const std::vector<Range> described = described_ranges(variable.die);
   const char* declared_in = file_by(variable.die, DW_AT_decl_file);
-  std::map<uint32_t, bool> lines;  // of all statements there: is it readable
-  for (const Row& row : first_of_blocks(site.function, statement_rows_in(file, site))) {
+  std::map<uint32_t, bool> lines;  // of statements: whether the variable is readable
+  for (const Row& row : breakpoint_rows(site.function, statement_rows_in(file, site))) {
     if (declared_in != nullptr && row.file != declared_in) continue;
     bool& is_readable = lines[row.line];
     if (is_readable || !contains(variable.scope, row.address) || !contains(described, row.address)) continue;
-    const Found found = locate(file, arch, variable.die, {row.address, site.function, site.entry});
+    const LocateResult found = locate(file, arch, variable.die, {row.address, site.function, site.entry});
     is_readable = found.place && found.why.empty() && !(row.address == site.entry && found.is_frame && !found.is_list);
   }
   const auto first = std::ranges::find_if(lines, [](const auto& line) { return line.second; });
   if (first == lines.end() || declared_in == nullptr) return {};
-  return {lines_text(lines), declared_in, first->first};
+  return {format_lines(lines), declared_in, first->first};
 }
 
 }  // namespace espy::symbols::dwarf

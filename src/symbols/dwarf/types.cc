@@ -1,15 +1,15 @@
-// From DWARF's types to the language's.
+// Conversion of DWARF types to types of the language.
 //
-// A struct is declared where it is met and completed when somebody looks into it, so that one argument does not pull in
-// half of a program's types. All pointers are to user memory. What the languages have beyond C:
+// A struct is declared on first use and completed on demand, so that one argument does not convert half of the types of
+// a program. All pointers are to user memory. Beyond C:
 //
-// - a reference is a pointer: `.` follows both;
-// - a base class is a member without a name, and so its members are found in the derived class;
-// - std::string (libstdc++'s) is a pointer to its text, the first of its words, so that str() takes it;
-// - an enum of Rust, whose variants have data, has a member `variant` that tells which it is, and a member for each of
-//   those with data, by its name; they lie over each other.
+// - a reference is a pointer; `.` dereferences both;
+// - a base class is an unnamed member, so its members are found in the derived class;
+// - std::string of libstdc++ is a pointer to its text, its first word, so that str() accepts it;
+// - a Rust enum whose variants have data has a member `variant`, the discriminant as an enum, and for each variant with
+//   data a member of its name; these overlap.
 //
-// Left out: virtual bases, whose place only the running program knows; pointers to members; complex numbers.
+// Not supported: virtual bases, whose offset is only known at run time; pointers to members; complex numbers.
 #include "symbols/dwarf/types.h"
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ uint64_t size_of(const Dwarf_Die& type) {
   return dwarf_aggregate_size(&peeled_type, &size) == 0 ? size : 0;
 }
 
-// Elements of each dimension; 0 where only the program knows.
+// Returns the number of elements in each dimension; 0 if it is not constant.
 std::vector<uint32_t> dimensions(const Dwarf_Die& array) {
   std::vector<uint32_t> out;
   for (const Dwarf_Die& child : children(array)) {
@@ -69,7 +69,7 @@ std::string tagged(const Dwarf_Die& type, std::string_view word) {
   return name.empty() ? fmt::format("{} {{...}}", word) : fmt::format("{} {}", word, name);
 }
 
-// C++ and its like leave the tag's word out.
+// Whether the language of the unit writes `struct`, `union` and `enum` before names.
 bool has_tags(const Dwarf_Die& type) {
   std::optional<Dwarf_Die> unit = unit_of(type);
   if (!unit) return true;
@@ -114,7 +114,7 @@ std::string c_name(const std::optional<Dwarf_Die>& type) {
     case DW_TAG_pointer_type:
       if (const auto element = type_of(*type); element && tag(*element) == DW_TAG_subroutine_type)
         return c_name(type_of(*element)) + " (*)()";
-      // Go's and Rust's have names of their own.
+      // Pointer types of Go and Rust have names.
       return name_of(*type).empty() ? with_star(inner(), "*") : std::string(name_of(*type));
     case DW_TAG_reference_type: return with_star(inner(), "&");
     case DW_TAG_rvalue_reference_type: return with_star(inner(), "&&");
@@ -135,7 +135,7 @@ bool is_passed_by_reference(const Dwarf_Die& type) {
   if (!is_class(tag(plain))) return false;
   if (const auto convention = number(plain, DW_AT_calling_convention)) return *convention == DW_CC_pass_by_reference;
   if (is_standard_string(plain)) return true;
-  // DWARF 4 does not say: a destructor that somebody wrote tells it.
+  // DWARF 4 has no such attribute: look for a user-provided destructor.
   for (const Dwarf_Die& child : children(plain))
     if (tag(child) == DW_TAG_subprogram && name_of(child).starts_with('~') && !flag(child, DW_AT_artificial) &&
         !own_attribute(child, DW_AT_defaulted))
@@ -201,7 +201,7 @@ TypeId TypeReader::convert_base(Dwarf_Die& type) {
 
 TypeId TypeReader::convert_array(const Dwarf_Die& type) {
   const auto element = type_of(type);
-  // In an array a string is as long as it is, not as long as a pointer.
+  // The elements of an array have the size of the string, not of a pointer.
   TypeId out = element && is_standard_string(*element) ? convert_struct(peeled(*element)) : convert(element);
   const std::vector<uint32_t> counts = dimensions(type);
   for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
@@ -240,7 +240,7 @@ TypeId TypeReader::convert_enum(const Dwarf_Die& type) {
 std::optional<Member> TypeReader::convert_member(const Dwarf_Die& member) {
   const bool is_base = tag(member) == DW_TAG_inheritance;
   if (!is_base && tag(member) != DW_TAG_member) return std::nullopt;
-  // Static members and the pointer to the virtual functions are no values of the object.
+  // Static members and the vtable pointer are not members of the value.
   if (flag(member, DW_AT_external) || flag(member, DW_AT_declaration) || flag(member, DW_AT_artificial))
     return std::nullopt;
   uint64_t offset_bytes = 0;
@@ -257,7 +257,7 @@ std::optional<Member> TypeReader::convert_member(const Dwarf_Die& member) {
     if (const auto at = number(member, DW_AT_data_bit_offset)) {
       offset_bits = *at;
     } else if (const auto from_top = number(member, DW_AT_bit_offset)) {
-      // The old way counts from the most significant bit of the storage.
+      // DWARF 2 and 3: the offset is from the most significant bit of the storage unit.
       const uint64_t storage = number(member, DW_AT_byte_size).value_or(type ? size_of(*type) : 0);
       offset_bits += storage * 8 - *from_top - *bits;
     }
@@ -275,7 +275,7 @@ std::vector<Member> TypeReader::convert_variants(const Dwarf_Die& part) {
     for (const Dwarf_Die& child : children(variant)) {
       std::optional<Member> member = convert_member(child);
       if (!member) continue;
-      // One without a value is what all other values of the tag mean.
+      // A variant without a value is the default for all other discriminants.
       if (value) names.push_back({member->name, static_cast<int64_t>(*value)});
       complete_parts(member->type);
       if (!types_[member->type].members.empty()) out.push_back(std::move(*member));
@@ -316,7 +316,7 @@ void TypeReader::complete(TypeId struct_type) {
   in_progress_.erase(struct_type);
 }
 
-// A struct is only whole if those within it are, also as elements of an array.
+// Completes a struct that is a member or an element of an array.
 void TypeReader::complete_parts(TypeId type) {
   while (types_[type].kind == Kind::kArray) type = types_[type].element;
   if (types_[type].kind == Kind::kStruct && !types_[type].complete && in_progress_.size() < kMaxDepth) complete(type);

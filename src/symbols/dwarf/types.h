@@ -1,4 +1,4 @@
-// DWARF's types as the language's. Inside this folder only.
+// Conversion of DWARF types to types of the language. Internal to dwarf/.
 #pragma once
 
 #include <map>
@@ -11,25 +11,25 @@
 
 namespace espy::symbols::dwarf {
 
-// The type that a variable, a member or a modifier has (DW_AT_type); nothing for void.
+// Returns the type of a variable, a member or a modifier (DW_AT_type); nullopt for void.
 std::optional<Dwarf_Die> type_of(const Dwarf_Die& die);
-// Without typedefs, const and their like.
+// Strips typedefs, const and other modifiers.
 Dwarf_Die peeled(const Dwarf_Die& type);
-// As C writes it: "const char *", "struct node *", "size_t", "int[4]".
+// Returns a type in the syntax of C: "const char *", "struct node *", "size_t", "int[4]".
 std::string c_name(const std::optional<Dwarf_Die>& type);
 
-// A class that is passed and returned by its address, as it cannot be copied byte by byte.
+// Whether a class is passed and returned by address, since it is not trivially copyable.
 bool is_passed_by_reference(const Dwarf_Die& type);
-// libstdc++'s std::string, whose first word points to its text.
+// Whether a type is std::string of libstdc++, whose first word points to its text.
 bool is_standard_string(const Dwarf_Die& type);
 
 class TypeReader {
  public:
-  // Structs are completed by `completer`, which must call `complete`.
+  // Requires a `completer` that calls `complete`.
   TypeReader(File& file, types::Types& types, types::Types::Completer completer);
 
   types::Types& types() { return types_; }
-  // The type; void for none, and for what the language has no notion of.
+  // Returns void for nullopt and for types that the language does not have.
   types::TypeId convert(const std::optional<Dwarf_Die>& type);
   void complete(types::TypeId struct_type);
 
@@ -47,7 +47,7 @@ class TypeReader {
   types::Types& types_;
   uint32_t module_;
   std::vector<Dwarf_Die> origins_;         // by btf_id - 1
-  std::map<const void*, uint32_t> known_;  // by address of the entry
+  std::map<const void*, uint32_t> known_;  // btf_id by address of the DIE
   std::set<types::TypeId> in_progress_;
   int depth_ = 0;
 };
