@@ -16,12 +16,10 @@
 #include "bpf/disassemble.h"
 #include "check/check.h"
 #include "cli/dump.h"
-#include "cli/emit.h"
 #include "cli/environment.h"
 #include "cli/pipeline.h"
+#include "compile/compile.h"
 #include "ir/text.h"
-#include "lower/lower.h"
-#include "opt/pipeline.h"
 #include "runtime/child.h"
 #include "runtime/session.h"
 #include "syntax/format.h"
@@ -144,32 +142,25 @@ Result<std::optional<runtime::Child>> start_child(const Options& options, spec::
   return std::optional(std::move(child));
 }
 
-struct Compiled {
-  program::Program program;
-  bool has_merged_programs = false;  // some actions have a program in common, which may be too much for it
-};
-
-// From a checked script to a program with code; the diagnostics say what does not fit on the BPF stack.
-Compiled compile(const check::Checked& checked, Environment& e, const Options& options, StageClock& clock,
-                 bool apart = false) {
-  lower::Lowered lowered = lower::lower(checked, e.types, *e.kernel, apart);
-  clock.lap("lower");
-  dump(options, "ir", [&] { return ir::print(lowered.ir); });
-  opt::optimize(lowered.ir);
-  clock.lap("opt");
-  dump(options, "opt", [&] { return ir::print(lowered.ir); });
-  const std::vector<bpf::EmitProblem> problems = emit(lowered.ir, *e.kernel, lowered.program);
-  if (!problems.empty() && lowered.has_merged_programs) return compile(checked, e, options, clock, true);
-  for (const bpf::EmitProblem& problem : problems) {
-    e.diagnostics.error("stack-too-large", {},
-                        fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512",
-                                    lowered.program.programs[problem.program].name, problem.stack_bytes));
+// What --time and --dump show of a compilation.
+void show_stage(const compile::StageResult& result, const Environment& e, const Options& options, StageClock& clock) {
+  switch (result.stage) {
+    case compile::Stage::kLower:
+      clock.lap("lower");
+      dump(options, "ir", [&] { return ir::print(result.ir); });
+      break;
+    case compile::Stage::kOptimize:
+      clock.lap("opt");
+      dump(options, "opt", [&] { return ir::print(result.ir); });
+      break;
+    case compile::Stage::kOutlineLoops: break;
+    case compile::Stage::kEmit:
+      clock.lap("bpf");
+      dump(options, "bpf", [&] { return disassemble_all(result.program); });
+      dump(options, "program", [&] { return program::print(result.program, e.types); });
+      dump(options, "events", [&] { return dump_events(result.program, e.types); });
+      break;
   }
-  clock.lap("bpf");
-  dump(options, "bpf", [&] { return disassemble_all(lowered.program); });
-  dump(options, "program", [&] { return program::print(lowered.program, e.types); });
-  dump(options, "events", [&] { return dump_events(lowered.program, e.types); });
-  return {std::move(lowered.program), lowered.has_merged_programs};
 }
 
 Status load(const program::Program& program, Environment& e, const Options& options) {
@@ -246,17 +237,16 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
     return fail("--follow needs the types of the kernel (BTF), which this kernel does not tell");
   e->symbols.configure(checked.config.cpp_demangle, cache_policy(checked.config));
 
-  const size_t reported = e->diagnostics.all().size();
-  Compiled compiled = compile(checked, *e, options, clock);
-  if (e->diagnostics.all().size() > reported) {
-    report(e->diagnostics, e->sources, options);
-    return EXIT_FAILURE;
-  }
+  compile::Options compile_options;
+  compile_options.observer = [&](const compile::StageResult& result) { show_stage(result, *e, options, clock); };
+  compile::Compiled compiled = compile::compile(checked, e->types, *e->kernel, compile_options);
+  if (report(compiled.diagnostics, e->sources, options)) return EXIT_FAILURE;
   if (ends_before_load(options)) return EXIT_SUCCESS;
 
   Status loaded = load(compiled.program, *e, options);
   if (!loaded && compiled.has_merged_programs && is_refused(*e)) {
-    compiled = compile(checked, *e, options, clock, true);
+    compile_options.separate_programs = true;
+    compiled = compile::compile(checked, e->types, *e->kernel, compile_options);
     loaded = load(compiled.program, *e, options);
   }
   const program::Program& program = compiled.program;

@@ -1,4 +1,4 @@
-// split: loops become functions of their own, which the kernel's verifier checks once, by themselves.
+// outline_loops: loops become functions of their own, which the kernel's verifier checks once, by themselves.
 //
 // The verifier walks a program along each of its ways, and a loop again and again until it sees nothing new; each loop
 // and branch before multiplies the states with which it arrives. A million steps are soon gone. A global function it
@@ -24,7 +24,7 @@
 #include "ir/analysis.h"
 #include "ir/builder.h"
 #include "ir/slot_liveness.h"
-#include "opt/pipeline.h"
+#include "opt/passes.h"
 
 namespace espy::opt {
 namespace {
@@ -550,17 +550,16 @@ void Extraction::move_shared_slots() {
 // ---- Which loops
 
 // What the verifier may have to do for all loops of the function: branches, once for each loop that they are in.
-bool is_likely_too_much(const Function& function) {
+bool is_too_complex(const Function& function, uint32_t max_branches) {
   const std::vector<Loop> loops = find_loops(function);
-  constexpr uint32_t kManyBranches = 24;
   uint32_t branches = 0;
   for (const Loop& loop : loops)
     for (BlockId block : loop.blocks) branches += terminator(function, block).op == Op::k_branch;
-  return loops.size() > 1 && branches > kManyBranches;
+  return loops.size() > 1 && branches > max_branches;
 }
 
 // Moves all loops of one function that can go.
-void split_function(Module& module, Unit& unit, FunctionId id, uint32_t max_depth) {
+void outline_in(Module& module, Unit& unit, FunctionId id, uint32_t max_depth) {
   std::set<BlockId> staying;
   for (;;) {
     const std::vector<Loop> loops = find_loops(module.functions[id]);
@@ -581,16 +580,16 @@ void split_function(Module& module, Unit& unit, FunctionId id, uint32_t max_dept
 
 }  // namespace
 
-std::optional<Module> outline_loops(const Module& module, uint32_t max_depth) {
-  std::optional<Module> split;
+std::optional<Module> outline_loops(const Module& module, const ModuleLimits& limits) {
+  std::optional<Module> outlined;
   for (size_t i = 0; i < module.units.size(); ++i) {
     for (const FunctionId id : module.units[i].functions) {
-      if (!is_likely_too_much(module.functions[id])) continue;
-      if (!split) split = module;
-      split_function(*split, split->units[i], id, max_depth);
+      if (!is_too_complex(module.functions[id], limits.max_loop_branches)) continue;
+      if (!outlined) outlined = module;
+      outline_in(*outlined, outlined->units[i], id, limits.max_call_depth);
     }
   }
-  return split;
+  return outlined;
 }
 
 }  // namespace espy::opt

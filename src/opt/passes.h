@@ -1,8 +1,11 @@
-// The passes. Each takes a function that obeys the rules of docs/ir.md, leaves it so, and says whether it changed it.
-// The story of a pass is at the top of its file.
+// The passes, which pipeline.cc orders. A function pass takes a function that obeys the rules of docs/ir.md, keeps
+// them, and returns whether it changed the function. Each pass is described at the top of its file.
 #pragma once
 
+#include <optional>
+
 #include "ir/ir.h"
+#include "opt/pipeline.h"
 
 namespace espy::opt {
 
@@ -15,5 +18,9 @@ bool correlated_branches(ir::Function& function);  // branches that a dominating
 bool simplify_cfg(ir::Function& function);         // blocks and edges
 bool dse(ir::Function& function);                  // stores that nobody reads
 bool dce(ir::Function& function);                  // values, parameters and blocks without use
+
+// A module pass returns the changed module, nullopt if it changes nothing. Loops of functions that are too complex
+// become functions, which the kernel's verifier checks once each.
+std::optional<ir::Module> outline_loops(const ir::Module& module, const ModuleLimits& limits);
 
 }  // namespace espy::opt

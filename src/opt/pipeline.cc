@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cstdio>
+#include <span>
 
+#include "base/check.h"
 #include "ir/text.h"
 #include "opt/passes.h"
 
@@ -19,6 +21,11 @@ struct Pass {
   bool (*run)(ir::Function&);
 };
 
+struct ModulePass {
+  std::string_view name;
+  std::optional<ir::Module> (*run)(const ir::Module&, const ModuleLimits&);  // nullopt: nothing changes
+};
+
 constexpr Pass kOnce[] = {{"mem2reg", mem2reg}};
 constexpr Pass kRepeated[] = {{"fold_constants", fold_constants},
                               {"cse", cse},
@@ -28,6 +35,7 @@ constexpr Pass kRepeated[] = {{"fold_constants", fold_constants},
                               {"simplify_cfg", simplify_cfg},
                               {"dce", dce}};
 constexpr Pass kLast[] = {{"dse", dse}, {"dce", dce}};
+constexpr ModulePass kForVerifier[] = {{"outline_loops", outline_loops}};
 
 // Each round ends where the one before left nothing to do; scripts need two or three.
 constexpr int kMaxRounds = 6;
@@ -66,20 +74,43 @@ void optimize_function(ir::Module& module, ir::Function& function) {
   for (const Pass& pass : kLast) run(pass, module, function);
 }
 
+const Pass* find_pass(std::string_view name) {
+  for (const std::span<const Pass> passes :
+       {std::span<const Pass>(kOnce), std::span<const Pass>(kRepeated), std::span<const Pass>(kLast)})
+    for (const Pass& pass : passes)
+      if (pass.name == name) return &pass;
+  return nullptr;
+}
+
 }  // namespace
 
 void optimize(ir::Module& module) {
   for (ir::Function& function : module.functions) optimize_function(module, function);
 }
 
-bool run_pass(std::string_view name, ir::Function& function) {
-  for (const Pass& pass : kOnce)
-    if (pass.name == name) return pass.run(function);
-  for (const Pass& pass : kRepeated)
-    if (pass.name == name) return pass.run(function);
-  for (const Pass& pass : kLast)
-    if (pass.name == name) return pass.run(function);
-  return false;
+std::optional<ir::Module> optimize_for_verifier(const ir::Module& module, const ModuleLimits& limits) {
+  std::optional<ir::Module> out;
+  for (const ModulePass& pass : kForVerifier) {
+    std::optional<ir::Module> changed = pass.run(out ? *out : module, limits);
+    if (!changed) continue;
+    out = std::move(changed);
+    check_after(pass.name, *out);
+  }
+  return out;
+}
+
+bool run_pass(std::string_view name, ir::Module& module) {
+  for (const ModulePass& pass : kForVerifier) {
+    if (pass.name != name) continue;
+    std::optional<ir::Module> changed = pass.run(module, {.max_loop_branches = 0});
+    if (changed) module = std::move(*changed);
+    return changed.has_value();
+  }
+  const Pass* pass = find_pass(name);
+  CHECK(pass != nullptr);
+  bool changed = false;
+  for (ir::Function& function : module.functions) changed |= pass->run(function);
+  return changed;
 }
 
 std::vector<std::string_view> pass_names() {
@@ -87,6 +118,7 @@ std::vector<std::string_view> pass_names() {
   for (const Pass& pass : kOnce) names.push_back(pass.name);
   for (const Pass& pass : kRepeated) names.push_back(pass.name);
   names.push_back(kLast[0].name);
+  for (const ModulePass& pass : kForVerifier) names.push_back(pass.name);
   return names;
 }
 

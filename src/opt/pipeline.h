@@ -14,16 +14,21 @@
 
 namespace espy::opt {
 
-// Runs all passes over all functions.
+// Runs the function passes over all functions.
 void optimize(ir::Module& module);
 
-// Moves loops into functions that the kernel's verifier checks by themselves (Linux 6.3, where programs may pass memory
-// that is not all written), if a program is likely to be too much for it. Nothing if all is well as it is.
-// `max_depth` is how deep the new functions may call each other: their frames share the stack.
-std::optional<ir::Module> outline_loops(const ir::Module& module, uint32_t max_depth);
+struct ModuleLimits {
+  uint32_t max_call_depth = 5;      // of the functions that a pass adds: the frames of a chain of calls share the stack
+  uint32_t max_loop_branches = 24;  // a function with more branches in its loops counts as too complex
+};
 
-// Runs one pass by name; gives whether it changed something. False also for a name that is no pass: see pass_names.
-bool run_pass(std::string_view name, ir::Function& function);
+// Runs the module passes, which make programs cheaper for the kernel's verifier, over an optimized module. nullopt if
+// nothing changes. The caller keeps the original for the case that the result does not fit on the stack.
+std::optional<ir::Module> optimize_for_verifier(const ir::Module& module, const ModuleLimits& limits);
+
+// Runs one pass by name: a function pass over each function, a module pass on every function that it can change.
+// Returns whether the module changed. Requires one of pass_names().
+bool run_pass(std::string_view name, ir::Module& module);
 std::vector<std::string_view> pass_names();
 
 }  // namespace espy::opt

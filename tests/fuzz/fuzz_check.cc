@@ -12,13 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "bpf/emit.h"
 #include "check/check.h"
 #include "cli/registry.h"
+#include "compile/compile.h"
 #include "ir/text.h"
 #include "load/machine.h"
-#include "lower/lower.h"
-#include "opt/pipeline.h"
 #include "scripts.h"
 #include "symbols/symbols.h"
 #include "syntax/parser.h"
@@ -33,6 +31,16 @@ enum Count : uint8_t { kParsed, kAccepted, kTooLarge, kLoaded, kRefused };
 [[noreturn]] void give_up(const char* what, const std::string& script, const std::string& details) {
   std::fprintf(stderr, "%s\n%s\n--- script\n%s\n", what, details.c_str(), script.c_str());
   std::abort();
+}
+
+const char* name_of(compile::Stage stage) {
+  switch (stage) {
+    case compile::Stage::kLower: return "lowered";
+    case compile::Stage::kOptimize: return "optimized";
+    case compile::Stage::kOutlineLoops: return "outlined";
+    case compile::Stage::kEmit: return "emitted";
+  }
+  return "";
 }
 
 class Compiler {
@@ -68,16 +76,17 @@ class Compiler {
     render(diagnostics, sources);
     if (has_parse_errors || diagnostics.has_errors()) return;
     ++counts.of[kAccepted];
-    lower::Lowered lowered = lower::lower(checked, types, *kernel_);
-    if (const std::string wrong = ir::verify(lowered.ir); !wrong.empty()) give_up("lowered", script, wrong);
-    opt::optimize(lowered.ir);
-    if (const std::string wrong = ir::verify(lowered.ir); !wrong.empty()) give_up("optimized", script, wrong);
-    const bpf::Target target{kernel_->has(kernel::Feature::kBpfV3), kernel_->has(kernel::Feature::kBpfV4)};
-    if (!bpf::emit(lowered.ir, target, lowered.program).empty()) {
+    compile::Options options;
+    options.observer = [&](const compile::StageResult& result) {
+      const std::string wrong = ir::verify(result.ir);
+      if (!wrong.empty()) give_up(name_of(result.stage), script, wrong);
+    };
+    const compile::Compiled compiled = compile::compile(checked, types, *kernel_, options);
+    if (compiled.diagnostics.has_errors()) {
       ++counts.of[kTooLarge];
       return;
     }
-    if (is_loading_) try_load(script, lowered.program, types, sources, counts);
+    if (is_loading_) try_load(script, compiled.program, types, sources, counts);
   }
 
  private:

@@ -5,12 +5,9 @@
 #include <cstring>
 #include <vector>
 
-#include "bpf/emit.h"
 #include "check/check.h"
-#include "cli/emit.h"
 #include "cli/registry.h"
-#include "lower/lower.h"
-#include "opt/pipeline.h"
+#include "compile/compile.h"
 #include "support/simulator.h"
 #include "syntax/parser.h"
 
@@ -86,18 +83,16 @@ Result<program::Program> compile(const std::string& script, kernel::Kernel& kern
   const check::Checked checked = check::check(std::move(ast), request);
   effect.rejected = errors_of(c.diagnostics, c.sources);
   if (!effect.rejected.empty()) return fail("rejected");
-  lower::Lowered lowered = lower::lower(checked, c.types, kernel);
-  const bool is_optimized = way == Way::kSimulated || way == Way::kKernel;
-  if (is_optimized) opt::optimize(lowered.ir);
-  // The simulator needs no loops split: what the plainest way does is just what was written.
-  const bool fits = way == Way::kSimulatedUnoptimized
-                        ? bpf::emit(lowered.ir, bpf::Target{true, true}, lowered.program).empty()
-                        : cli::emit(lowered.ir, kernel, lowered.program).empty();
-  if (!fits) {
-    if (!is_optimized) return fail(std::string(kTooLarge));
+  compile::Options options;
+  options.optimize = way == Way::kSimulated || way == Way::kKernel;
+  // The simulator runs loops as they are written: this is the reference for all other ways.
+  options.outline_loops = way != Way::kSimulatedUnoptimized;
+  compile::Compiled compiled = compile::compile(checked, c.types, kernel, options);
+  if (compiled.diagnostics.has_errors()) {
+    if (!options.optimize) return fail(std::string(kTooLarge));
     return fail("the stack is too large");
   }
-  return std::move(lowered.program);
+  return std::move(compiled.program);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // back. Skipped where programs may not be loaded.
 #include <unistd.h>
 
+#include "compile/compile.h"
 #include "kernel/kernel.h"
 #include "load/machine.h"
 #include "lower_support.h"
@@ -23,10 +24,10 @@ class LowerOnKernel : public ::testing::TestWithParam<bool> {
   int64_t run(const std::string& text) {
     machine_ = load::open_linux();  // one holds one program
     Script script(text, *kernel_);
-    if (GetParam()) opt::optimize(script.lowered.ir);
-    const bpf::Target target{kernel_->has(kernel::Feature::kBpfV3), kernel_->has(kernel::Feature::kBpfV4)};
-    EXPECT_TRUE(bpf::emit(script.lowered.ir, target, script.lowered.program).empty());
-    const program::Program& program = script.lowered.program;
+    const compile::Compiled compiled =
+        compile::compile(script.checked, script.types, *kernel_, {.optimize = GetParam()});
+    EXPECT_FALSE(compiled.diagnostics.has_errors());
+    const program::Program& program = compiled.program;
     const Status loaded = machine_->load(program, script.types, script.sources);
     if (!loaded) {
       ADD_FAILURE() << text << "\n" << (machine_->refusal() ? machine_->refusal()->log : loaded.error().message);
@@ -111,9 +112,9 @@ TEST_P(LowerOnKernel, WhatFollowsExitIsNotReached) { EXPECT_EQ(run("begin { @r =
 
 TEST_P(LowerOnKernel, RecordsAreCompleteAndGiveBackWhatTheyDoNotNeed) {
   Script script("begin { $s = str(0); printf(\"%s %d\", $s, 7); printf(\"%d\", 9); }", *kernel_);
-  if (GetParam()) opt::optimize(script.lowered.ir);
-  ASSERT_TRUE(bpf::emit(script.lowered.ir, {}, script.lowered.program).empty());
-  const program::Program& program = script.lowered.program;
+  const compile::Compiled compiled = compile::compile(script.checked, script.types, *kernel_, {.optimize = GetParam()});
+  ASSERT_FALSE(compiled.diagnostics.has_errors());
+  const program::Program& program = compiled.program;
   ASSERT_TRUE(machine_->load(program, script.types, script.sources));
   ASSERT_TRUE(machine_->run(program::ProgramId{0}));
   const std::span<std::byte> all = machine_->memory(program.ring);

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "../support/fake_kernel.h"
-#include "bpf/emit.h"
 #include "check/check.h"
 #include "check/checker.h"
 #include "ir/text.h"

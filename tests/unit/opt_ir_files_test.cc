@@ -50,7 +50,7 @@ void run_passes(std::string_view names, ir::Module& module) {
       continue;
     }
     ASSERT_NE(std::find(known.begin(), known.end(), name), known.end()) << "no pass " << name;
-    for (ir::Function& function : module.functions) run_pass(name, function);
+    run_pass(name, module);
     ASSERT_EQ(ir::verify(module), "") << "after " << name << "\n" << ir::print(module);
   }
 }

@@ -1,0 +1,91 @@
+#include "compile/compile.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+#include "bpf/emit.h"
+#include "lower/lower.h"
+#include "opt/pipeline.h"
+
+namespace espy::compile {
+
+namespace {
+
+// Tried in this order: deeper chains of calls outline more loops and need more stack. The kernel allows eight frames
+// (MAX_CALL_FRAMES); callbacks of the script take some of them.
+constexpr uint32_t kCallDepths[] = {5, 2, 1};
+
+class Compilation {
+ public:
+  Compilation(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, const Options& options)
+      : kernel_(kernel), options_(options), lowered_(lower::lower(checked, types, kernel, options.separate_programs)) {
+    notify(Stage::kLower, lowered_.ir);
+  }
+
+  std::vector<bpf::EmitProblem> run() {
+    if (options_.optimize) opt::optimize(lowered_.ir);
+    notify(Stage::kOptimize, lowered_.ir);
+    const bool is_outlined = options_.outline_loops && emit_outlined();
+    const std::vector<bpf::EmitProblem> problems = is_outlined ? std::vector<bpf::EmitProblem>() : emit(lowered_.ir);
+    notify(Stage::kEmit, lowered_.ir);
+    return problems;
+  }
+
+  lower::Lowered& lowered() { return lowered_; }
+
+ private:
+  void notify(Stage stage, const ir::Module& ir) const {
+    if (options_.observer) options_.observer({stage, ir, lowered_.program});
+  }
+
+  std::vector<bpf::EmitProblem> emit(const ir::Module& module) {
+    const bpf::Target target{kernel_.has(kernel::Feature::kBpfV3), kernel_.has(kernel::Feature::kBpfV4)};
+    return bpf::emit(module, target, lowered_.program);
+  }
+
+  // Returns whether there is code now; false if no loop has to be outlined, or if the stack is too small for it. The
+  // functions need Linux 6.3, where a call may pass memory that is not all written; may_goto is newer than that.
+  bool emit_outlined() {
+    if (!kernel_.has(kernel::Feature::kMayGoto)) return false;
+    for (const uint32_t depth : kCallDepths) {
+      const std::optional<ir::Module> outlined = opt::optimize_for_verifier(lowered_.ir, {.max_call_depth = depth});
+      if (!outlined) return false;
+      notify(Stage::kOutlineLoops, *outlined);
+      if (emit(*outlined).empty()) return true;
+    }
+    return false;
+  }
+
+  kernel::Kernel& kernel_;
+  const Options& options_;
+  lower::Lowered lowered_;
+};
+
+source::Diagnostics stack_errors(const std::vector<bpf::EmitProblem>& problems, const program::Program& program) {
+  source::Diagnostics out;
+  for (const bpf::EmitProblem& problem : problems) {
+    out.error("stack-too-large", {},
+              fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512",
+                          program.programs[problem.program].name, problem.stack_bytes));
+  }
+  return out;
+}
+
+}  // namespace
+
+Compiled compile(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, const Options& options) {
+  Compilation compilation(checked, types, kernel, options);
+  const std::vector<bpf::EmitProblem> problems = compilation.run();
+  lower::Lowered& lowered = compilation.lowered();
+  if (!problems.empty() && lowered.has_merged_programs) {
+    Options separate = options;
+    separate.separate_programs = true;
+    return compile(checked, types, kernel, separate);
+  }
+  source::Diagnostics diagnostics = stack_errors(problems, lowered.program);
+  return {std::move(lowered.program), lowered.has_merged_programs, std::move(diagnostics)};
+}
+
+}  // namespace espy::compile

@@ -1,0 +1,46 @@
+// compile: from a checked script to a program with BPF code.
+//
+// Runs the middle and the back end: lower, optimize, outline loops where the kernel's verifier would need too long,
+// emit. Deterministic: the same script, kernel features and options give the same program. Does not load anything.
+#pragma once
+
+#include <functional>
+
+#include "check/checked.h"
+#include "ir/ir.h"
+#include "kernel/kernel.h"
+#include "program/program.h"
+#include "source/diagnostic.h"
+
+namespace espy::compile {
+
+enum class Stage : uint8_t { kLower, kOptimize, kOutlineLoops, kEmit };
+
+// What a stage has produced. Valid during the call of the observer only.
+struct StageResult {
+  Stage stage;
+  const ir::Module& ir;
+  const program::Program& program;  // has code after kEmit only
+};
+
+struct Options {
+  bool separate_programs = false;  // a program for each action, even where actions could share one
+  bool optimize = true;
+  bool outline_loops = true;
+  // Called after each stage; after kOutlineLoops for each call depth that is tried. A second compilation with separate
+  // programs reports its stages again.
+  std::function<void(const StageResult&)> observer = {};
+};
+
+struct Compiled {
+  program::Program program;
+  // Some actions share a program. If the kernel's verifier refuses it, separate programs may be accepted.
+  bool has_merged_programs = false;
+  source::Diagnostics diagnostics;  // errors: what does not fit on the BPF stack; then `program` cannot be loaded
+};
+
+// Requires that `checked` has no errors. Merged programs that do not fit on the stack are replaced by separate ones.
+Compiled compile(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel,
+                 const Options& options = {});
+
+}  // namespace espy::compile
