@@ -4,7 +4,7 @@
 
 #include "cli/environment.h"
 #include "cli/options.h"
-#include "cli/pipeline.h"
+#include "cli/run_script.h"
 
 namespace espy::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "check/config.h"
 #include "cli/environment.h"
 #include "cli/options.h"
-#include "cli/pipeline.h"
+#include "cli/run_script.h"
 #include "cli/registry.h"
 #include "kernel/features.h"
 

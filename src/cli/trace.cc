@@ -9,7 +9,7 @@
 
 #include "base/strings.h"
 #include "cli/environment.h"
-#include "cli/pipeline.h"
+#include "cli/run_script.h"
 #include "cli/trace_target.h"
 
 namespace espy::cli {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/strings.h"
-#include "cli/pipeline.h"
+#include "cli/run_script.h"
 #include "golden/support/child.h"
 #include "golden/support/stage.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "cli/environment.h"
-#include "cli/pipeline.h"
+#include "cli/run_script.h"
 
 namespace espy::cli {
 

@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "check/check.h"
 #include "cli/environment.h"
-#include "cli/pipeline.h"
+#include "cli/run_script.h"
 #include "kernel/tracefs.h"
 #include "syntax/parser.h"
 

@@ -17,7 +17,7 @@
 #include "check/check.h"
 #include "cli/dump.h"
 #include "cli/environment.h"
-#include "cli/pipeline.h"
+#include "cli/run_script.h"
 #include "compile/compile.h"
 #include "ir/text.h"
 #include "runtime/child.h"

@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 #include "cli/environment.h"
-#include "cli/pipeline.h"
+#include "cli/run_script.h"
 
 namespace espy::cli {
 
