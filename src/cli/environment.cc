@@ -78,31 +78,6 @@ std::optional<spec::PidNamespace> own_pid_namespace() {
   return spec::PidNamespace{uint64_t{major(found.st_dev)} << 20 | minor(found.st_dev), found.st_ino};
 }
 
-symbols::Symbolizer::Options symbol_options(const Options& options) {
-  symbols::Symbolizer::Options out;
-  out.debug_directories.insert(out.debug_directories.begin(), options.debug_directories.begin(),
-                               options.debug_directories.end());
-  return out;
-}
-
-spec::Config config_of(const Options& options) {
-  spec::Config config;
-  config.positional = options.positional;
-  config.named = options.named;
-  config.include_directories = options.include_directories;
-  config.include_files = options.include_files;
-  config.probe_filter = options.probe_filter;
-  config.runs_tests = options.runs_tests;
-  config.runs_benchmarks = options.runs_benchmarks;
-  config.allow_unsafe = options.unsafe;
-  config.warn_helper_errors = options.warn_helper_errors;
-  config.counts_losses = options.verbose || options.strict;
-  config.pid = options.pid;
-  config.follows = options.follow;
-  config.pid_namespace = own_pid_namespace();
-  return config;
-}
-
 }  // namespace
 
 std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
@@ -111,10 +86,11 @@ std::unique_ptr<Environment> make_environment(const Options& options, std::uniqu
                                                                std::move(machine),
                                                                std::move(kernel),
                                                                {},
-                                                               symbols::Symbolizer(symbol_options(options)),
+                                                               symbols::Symbolizer(options.symbols),
                                                                {},
                                                                {},
-                                                               config_of(options)});
+                                                               options.config});
+  environment->config.pid_namespace = own_pid_namespace();
   connect_btf(*environment);
   check::read_environment(
       environment->config, [](const char* name) { return ::getenv(name); }, environment->diagnostics);
@@ -134,13 +110,6 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
   auto kernel = TRY(kernel::open_kernel("/", std::move(tries)));
   if (!options.traceable_functions.empty()) TRY_STATUS(kernel->use_traceable_functions(options.traceable_functions));
   return make_environment(options, std::move(machine), std::move(kernel));
-}
-
-std::unique_ptr<Environment> open_or_complain(const Options& options) {
-  auto environment = open_environment(options);
-  if (environment) return std::move(*environment);
-  complain(environment.error());
-  return nullptr;
 }
 
 Status require_privileges() {
@@ -177,9 +146,10 @@ bool report(const source::Diagnostics& diagnostics, const source::Sources& sourc
   return diagnostics.has_errors();
 }
 
-void complain(const Error& error) {
+int complain(const Error& error) {
   std::fprintf(stderr, "espy: %s\n", error.message.c_str());
   if (!error.hint.empty()) std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
+  return EXIT_FAILURE;
 }
 
 }  // namespace espy::cli

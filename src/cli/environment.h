@@ -1,4 +1,4 @@
-// What every mode of espy begins with: the machine, the kernel, the registry, the script's text.
+// What most commands need: the machine, the kernel, the registry, the texts of scripts and headers.
 #pragma once
 
 #include <memory>
@@ -32,9 +32,6 @@ struct Environment {
 
 // Opens everything; mounts tracefs where it is not.
 Result<std::unique_ptr<Environment>> open_environment(const Options& options);
-// The same; null where it cannot be, which has been said.
-std::unique_ptr<Environment> open_or_complain(const Options& options);
-
 // The same on another machine and kernel than those we run on.
 std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
                                               std::unique_ptr<kernel::Kernel> kernel);
@@ -53,7 +50,7 @@ syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request);
 // Prints what was found so far to stderr; warnings only unless --no-warnings. True if there are errors.
 bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options);
 
-// "espy: MESSAGE" and the hint, to stderr.
-void complain(const Error& error);
+// Prints "espy: MESSAGE" and the hint to stderr. Returns EXIT_FAILURE.
+int complain(const Error& error);
 
 }  // namespace espy::cli

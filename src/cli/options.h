@@ -1,8 +1,10 @@
-// The command line: one table of options, what they set, and the help made from it.
+// The command line: a table of options, and what they set. An option is one row in options.cc; the options of a
+// command are rows in the command's file.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,76 +12,100 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/strings.h"
 #include "output/sink.h"
+#include "runtime/session.h"
+#include "spec/config.h"
+#include "symbols/symbols.h"
 
 namespace espy::cli {
 
-enum class Mode : uint8_t { kRun, kList, kInfo, kHelp, kVersion, kFormat, kReference, kDescribe, kTrace };
+struct Command;
 
-// How `espy trace` shows calls.
-struct TraceOptions {
-  bool is_graph = false;
-  bool is_ordered = false;  // only calls within each other, in the order of the targets
-  uint64_t depth = 0;       // 0: any
-  uint64_t slower_than_ns = 0;
-  uint64_t events = 0;  // after which it ends; 0: none
+// What the options of one command set; each command derives its own.
+struct CommandOptions {
+  virtual ~CommandOptions() = default;
 };
 
 struct Options {
-  Mode mode = Mode::kRun;
+  const Command* command = nullptr;
+  std::shared_ptr<CommandOptions> own;  // of a command that is chosen by a word; null if it has no options
+
   std::optional<std::string> program_text;  // -e
   std::optional<std::string> file;          // FILE, or "-"
-  std::string search;                       // -l PATTERN
-  std::vector<std::string> targets;         // of `espy info` and `espy trace`
-  TraceOptions trace;
-  std::vector<std::string> positional;                     // behind the script: $1, $2, ...
-  std::vector<std::pair<std::string, std::string>> named;  // behind `--`: --name=value
-  std::string reference_part;                              // of --reference: cli/reference.h
-  std::vector<std::string> dump;                           // stages of -d
-  std::vector<std::string> include_directories;
-  std::vector<std::string> include_files;
-  std::vector<std::string> debug_directories;  // --debuginfo
-  std::string traceable_functions;             // a file; "": what the kernel says
-  std::string probe_filter;                    // a regular expression; "": every probe
-  bool runs_tests = false;
-  bool runs_benchmarks = false;
-  std::optional<uint32_t> pid;
-  std::vector<uint32_t> unwound_pids;  // --dwarf-pid
-  std::optional<std::string> command;
-  bool follow = false;
+  std::string argument;                     // PATTERN of -l, PART of --reference
+  std::vector<std::string> names;           // of commands with names as operands
+
+  // For the modules below: options set their fields directly.
+  spec::Config config;
+  runtime::SessionOptions session;
+  symbols::Symbolizer::Options symbols;
+
+  // Of the kernel.
+  std::vector<std::string> disabled_features;
+  std::string traceable_functions;  // a file; empty: what the kernel says
+
+  std::optional<std::string> child_command;  // -c
   std::optional<std::string> output_file;
   std::string format = "text";
   output::Buffering buffering = output::Buffering::kLine;
-  std::vector<std::string> disabled_features;
+  std::vector<std::string> dump;  // stages
   bool verbose = false;
-  bool strict = false;
   bool quiet = false;
-  bool unsafe = false;
-  bool warn_helper_errors = false;
   bool no_warnings = false;
-  bool dry_run = false;
   bool time_stages = false;
   std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();  // what --time counts from
 };
 
-struct OptionRow {
-  char short_name = 0;         // 0: none
-  std::string_view long_name;  // without dashes; empty: none
-  std::string_view argument;   // "FILE"; empty: takes none
-  std::string_view doc;        // one line; empty: not shown, for making the manual
-  // Sets what the option says; the error is one sentence.
-  Status (*set)(Options& options, std::string_view argument);
+// A value that an option accepts.
+struct Choice {
+  std::string_view name;
+  std::string_view doc = {};
 };
 
-std::span<const OptionRow> option_rows();
-// Those that only `espy trace` takes.
-std::span<const OptionRow> trace_option_rows();
+struct OptionRow {
+  char short_name = 0;              // 0: none
+  std::string_view long_name = {};  // without dashes; empty: none
+  std::string_view argument = {};   // "FILE"; empty: takes none
+  std::string_view doc = {};        // one line; empty: not listed. Ends in a colon: the choices are appended
+  Status (*set)(Options& options, std::string_view argument) = nullptr;  // the error is one sentence
+  std::vector<Choice> (*choices)() = nullptr;                            // null: any argument
+  // An option without an argument takes the next word as one if this accepts it.
+  bool (*accepts)(std::string_view word) = nullptr;
+};
 
-// argv without its first. Everything behind the script's name belongs to the script.
+// Setters for rows. The path leads from Options to the member: `set_flag<&Options::config, &spec::Config::runs_tests>`.
+template <auto... kPath>
+Status set_flag(Options& options, std::string_view) {
+  (options.*....*kPath) = true;
+  return {};
+}
+
+template <auto... kPath>
+Status set_text(Options& options, std::string_view text) {
+  (options.*....*kPath) = text;
+  return {};
+}
+
+template <auto... kPath>
+Status add_text(Options& options, std::string_view text) {
+  (options.*....*kPath).emplace_back(text);
+  return {};
+}
+
+// Returns the number; the error names `option`. Requires a number from 1 on.
+Result<uint64_t> parse_count(std::string_view option, std::string_view text);
+
+// The rows that belong to no command.
+std::span<const OptionRow> option_rows();
+
+// `arguments` is argv without its first element. What follows the script's name belongs to the script.
 Result<Options> parse_options(std::span<char* const> arguments);
 
-// One line of a list of options: what is typed, and what it does; on two lines where the first is long.
+// "-p, --pid PID"
+std::string option_names(const OptionRow& row);
+std::string option_doc(const OptionRow& row);
+// One line of a list of options; two lines if the left column is too narrow.
 std::string help_row(std::string_view name, std::string_view doc);
-std::string help_text();
 
 }  // namespace espy::cli

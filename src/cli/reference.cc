@@ -3,17 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 #include "base/check.h"
 #include "base/strings.h"
 #include "builtins/all.h"
 #include "check/config.h"
-#include "cli/environment.h"
-#include "cli/options.h"
-#include "cli/run_script.h"
-#include "cli/registry.h"
+#include "cli/command.h"
 #include "kernel/features.h"
 
 namespace espy::cli {
@@ -93,21 +88,18 @@ std::string builtins_chapter(const spec::Registry& registry) {
   return out;
 }
 
-std::string option_names(const OptionRow& row) {
-  std::string out;
-  if (row.short_name != 0) out += fmt::format("-{}", row.short_name);
-  if (!row.long_name.empty()) out += fmt::format("{}--{}", out.empty() ? "" : ", ", row.long_name);
-  if (!row.argument.empty()) out += fmt::format(" {}", row.argument);
-  return out;
+std::string option_table(std::span<const OptionRow> rows) {
+  std::string out = "| option | |\n|---|---|\n";
+  for (const OptionRow& row : rows) out += fmt::format("| `{}` | {} |\n", option_names(row), option_doc(row));
+  return out + "\n";
 }
 
 std::string options_chapter() {
-  std::string out = "## Options\n\n| option | |\n|---|---|\n";
-  for (const OptionRow& row : option_rows())
-    if (!row.doc.empty()) out += fmt::format("| `{}` | {} |\n", option_names(row), row.doc);
-  out += "\nOnly with `espy trace`:\n\n| option | |\n|---|---|\n";
-  for (const OptionRow& row : trace_option_rows()) out += fmt::format("| `{}` | {} |\n", option_names(row), row.doc);
-  return out + "\n";
+  std::string out = "## Options\n\n" + option_table(listed_options());
+  for (const Command* command : commands())
+    if (!command->options.empty())
+      out += fmt::format("Only with `espy {}`:\n\n{}", command->word, option_table(command->options));
+  return out;
 }
 
 std::string config_chapter() {
@@ -141,10 +133,10 @@ std::string features_chapter() {
   return out;
 }
 
-// Those of `espy trace` are the last.
+// The options of single commands are the last.
 std::vector<OptionRow> all_option_rows() {
-  std::vector<OptionRow> rows(option_rows().begin(), option_rows().end());
-  rows.insert(rows.end(), trace_option_rows().begin(), trace_option_rows().end());
+  std::vector<OptionRow> rows = listed_options();
+  for (const Command* command : commands()) rows.insert(rows.end(), command->options.begin(), command->options.end());
   return rows;
 }
 
@@ -170,13 +162,12 @@ std::string reference_markdown(const spec::Registry& registry) {
 std::string options_mdoc() {
   std::string out = ".Bl -tag -width Ds\n";
   for (const OptionRow& row : all_option_rows()) {
-    if (row.doc.empty()) continue;
     out += ".It";
     if (row.short_name != 0) out += fmt::format(" Fl {}", row.short_name);
     if (row.short_name != 0 && !row.long_name.empty()) out += " ,";
     if (!row.long_name.empty()) out += fmt::format(" Fl \\-{}", escape_mdoc(row.long_name));
     if (!row.argument.empty()) out += fmt::format(" Ar {}", row.argument);
-    out += fmt::format("\n{}\n", escape_mdoc(row.doc));
+    out += fmt::format("\n{}\n", escape_mdoc(option_doc(row)));
   }
   return out + ".El\n";
 }
@@ -184,30 +175,12 @@ std::string options_mdoc() {
 std::string completion_words(const spec::Registry& registry) {
   std::string options;
   for (const OptionRow& row : all_option_rows()) {
-    if (row.doc.empty()) continue;
     if (row.short_name != 0) options += fmt::format(" -{}", row.short_name);
     if (!row.long_name.empty()) options += fmt::format(" --{}", row.long_name);
   }
   std::string probes;
   for (const spec::Provider* provider : registry.providers()) probes += fmt::format(" {}:", provider->name);
   return fmt::format("_espy_options='{}'\n_espy_probes='{}'\n", trim(options), trim(probes));
-}
-
-int show_reference(const Options& options) {
-  const spec::Registry registry = make_registry();
-  std::string text;
-  if (options.reference_part == "manual") {
-    text = reference_markdown(registry);
-  } else if (options.reference_part == "options") {
-    text = options_mdoc();
-  } else if (options.reference_part == "completion") {
-    text = completion_words(registry);
-  } else {
-    complain({"--reference takes manual, options or completion"});
-    return EXIT_FAILURE;
-  }
-  std::fputs(text.c_str(), stdout);
-  return EXIT_SUCCESS;
 }
 
 }  // namespace espy::cli

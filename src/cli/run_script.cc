@@ -1,4 +1,6 @@
 // The way of a script. Each stage is a value that --dump can show and --time can measure.
+#include "cli/run_script.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -17,7 +19,6 @@
 #include "check/check.h"
 #include "cli/dump.h"
 #include "cli/environment.h"
-#include "cli/run_script.h"
 #include "compile/compile.h"
 #include "ir/text.h"
 #include "runtime/child.h"
@@ -63,9 +64,6 @@ class StageClock {
 bool wants(const Options& options, std::string_view stage) {
   return std::ranges::find(options.dump, stage) != options.dump.end();
 }
-
-// What is made and not loaded can be shown to anybody.
-bool ends_before_load(const Options& options) { return !options.dump.empty() && !wants(options, "verifier"); }
 
 void dump(const Options& options, std::string_view stage, const std::function<std::string()>& text) {
   if (wants(options, stage)) std::fputs(fmt::format("--- {}\n{}\n", stage, text()).c_str(), stdout);
@@ -135,8 +133,8 @@ Result<Output> open_output(const Options& options, const spec::Config& config) {
 }
 
 Result<std::optional<runtime::Child>> start_child(const Options& options, spec::Config& config) {
-  if (!options.command) return std::nullopt;
-  runtime::Child child = TRY(runtime::Child::start(*options.command));
+  if (!options.child_command) return std::nullopt;
+  runtime::Child child = TRY(runtime::Child::start(*options.child_command));
   config.has_child = true;
   config.child_pid = child.pid();
   return std::optional(std::move(child));
@@ -204,7 +202,7 @@ symbols::CachePolicy cache_policy(const spec::Config& config) {
   return symbols::CachePolicy::kPerPid;
 }
 
-Result<int> run_script(const Options& options, Environment* e, const PrepareSession& prepare) {
+Result<int> compile_and_run(const Options& options, Environment* e, const PrepareSession& prepare) {
   StageClock clock(options.time_stages, options.started_at);
   clock.lap("start");
   const source::SourceId script = TRY(read_script(options, e->sources));
@@ -256,17 +254,13 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
   if (!options.dump.empty()) return EXIT_SUCCESS;
 
   const Output out = TRY(open_output(options, checked.config));
-  runtime::SessionOptions session_options;
-  session_options.is_dry_run = options.dry_run;
-  session_options.shows_loss_report = options.verbose || (options.strict && options.format == "json");
-  session_options.is_strict = options.strict;
+  runtime::SessionOptions session_options = options.session;
+  session_options.shows_loss_report = options.verbose || (options.session.is_strict && options.format == "json");
   session_options.shows_source =
       checked.config.show_debug_info.value_or(output::find_sink(options.format)->shows_inlined);
-  session_options.watched_pid = options.pid;
-  session_options.unwound_pids = options.unwound_pids;
   if (child) {
     session_options.child_pid = child->pid();
-    session_options.child_program = runtime::split_command(*options.command).front();
+    session_options.child_program = runtime::split_command(*options.child_command).front();
     session_options.on_attached = [&] { return child->let_go(); };
   }
   if (prepare) prepare(program, *e, session_options);
@@ -279,45 +273,11 @@ Result<int> run_script(const Options& options, Environment* e, const PrepareSess
 
 }  // namespace
 
-Result<std::unique_ptr<Environment>> open_to_run(const Options& options) {
-  const auto is_help = [](const auto& option) { return option.first == "help"; };
-  const bool ends_early = ends_before_load(options) || std::ranges::any_of(options.named, is_help);
-  if (!ends_early) TRY_STATUS(require_privileges());
-  if (options.pid && ::kill(static_cast<pid_t>(*options.pid), 0) != 0 && errno == ESRCH)
-    return fail(fmt::format("there is no process {}", *options.pid), ESRCH);
-  return open_environment(options);
-}
+bool ends_before_load(const Options& options) { return !options.dump.empty() && !wants(options, "verifier"); }
 
-int run_program(const Options& options, Environment& environment, const PrepareSession& prepare) {
-  const auto status = run_script(options, &environment, prepare);
-  if (status) return *status;
-  complain(status.error());
-  return EXIT_FAILURE;
-}
-
-int run_program(const Options& options) {
-  const auto environment = open_to_run(options);
-  if (environment) return run_program(options, **environment, {});
-  complain(environment.error());
-  return EXIT_FAILURE;
-}
-
-int format_program(const Options& options) {
-  source::Sources sources;
-  source::Diagnostics diagnostics;
-  const auto script = read_script(options, sources);
-  if (!script) {
-    complain(script.error());
-    return EXIT_FAILURE;
-  }
-  const syntax::Ast ast = syntax::parse(sources, *script, diagnostics);
-  // Headers are not read for this, and a length in them is not known; definitions in C are printed as they are.
-  source::Diagnostics serious;
-  for (const source::Diagnostic& each : diagnostics.all())
-    if (each.id != "not-a-constant") serious.add(each);
-  if (report(serious, sources, options)) return EXIT_FAILURE;
-  std::fputs(syntax::format(ast, sources, *script).c_str(), stdout);
-  return EXIT_SUCCESS;
+int run_script(const Options& options, Environment& environment, const PrepareSession& prepare) {
+  const auto status = compile_and_run(options, &environment, prepare);
+  return status ? *status : complain(status.error());
 }
 
 }  // namespace espy::cli

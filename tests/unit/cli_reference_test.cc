@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "check/check.h"
 #include "check/config.h"
-#include "cli/options.h"
+#include "cli/command.h"
 #include "cli/reference.h"
 #include "cli/registry.h"
 #include "kernel/kernel.h"
@@ -94,10 +94,14 @@ TEST(CliReference, EveryExampleChecks) {
 
 TEST(CliReference, HelpNamesEveryOptionOnce) {
   const std::string help = help_text();
-  for (const OptionRow& row : option_rows()) {
-    const std::string name =
-        row.long_name.empty() ? std::string("  -") + row.short_name : "--" + std::string(row.long_name);
-    EXPECT_EQ(help.find(name) != help.npos, !row.doc.empty()) << name;
+  for (const OptionRow& row : option_rows()) EXPECT_NE(help.find(option_names(row)), help.npos) << option_names(row);
+  for (const Command* command : commands()) {
+    if (command->has_option()) {
+      const std::string names = option_names(command->option);
+      EXPECT_EQ(help.find(names) != help.npos, !command->option.doc.empty()) << names;
+    }
+    for (const OptionRow& row : command->options)
+      EXPECT_NE(help.find(option_names(row)), help.npos) << option_names(row);
   }
 }
 

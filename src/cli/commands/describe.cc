@@ -6,8 +6,7 @@
 #include <cstdlib>
 
 #include "base/strings.h"
-#include "cli/environment.h"
-#include "cli/run_script.h"
+#include "cli/command.h"
 
 namespace espy::cli {
 
@@ -153,21 +152,32 @@ class Describer {
   Environment& e_;
 };
 
-}  // namespace
-
-int describe(const Options& options) {
-  const auto environment = open_or_complain(options);
-  if (!environment) return EXIT_FAILURE;
+int describe(const Options& options, const Host& host) {
+  const auto environment = host.open(options);
+  if (!environment) return complain(environment.error());
   int status = EXIT_SUCCESS;
-  Describer describer(*environment);
-  for (const std::string& name : options.targets) {
+  Describer describer(**environment);
+  for (const std::string& name : options.names) {
     const std::string text = describer.describe(name);
     std::fputs(text.c_str(), stdout);
     if (!text.empty()) continue;
-    complain({fmt::format("nothing is known as `{}`", name), 0, describer.hint(name)});
-    status = EXIT_FAILURE;
+    status = complain({fmt::format("nothing is known as `{}`", name), 0, describer.hint(name)});
   }
   return status;
 }
+
+constexpr std::string_view kUsage[] = {"info NAME..."};
+constexpr Example kExamples[] = {
+    {"espy info vfs_read", "the prototype of a function, the layout of a type, the fields of a tracepoint"}};
+
+}  // namespace
+
+extern const Command kDescribe = {
+    .word = "info",
+    .operands = Operands::kNames,
+    .usage = kUsage,
+    .examples = kExamples,
+    .run = describe,
+};
 
 }  // namespace espy::cli

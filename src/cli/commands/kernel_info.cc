@@ -5,8 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cli/environment.h"
-#include "cli/run_script.h"
+#include "cli/command.h"
 
 namespace espy::cli {
 
@@ -33,16 +32,11 @@ std::string lockdown_line(kernel::Kernel& kernel) {
   return fmt::format("not known to be on (no {}; programs may read kernel memory)", kernel::kLockdownFile);
 }
 
-}  // namespace
-
-int show_info(const Options& options) {
-  if (const Status may_try = require_privileges(); !may_try) {
-    complain(may_try.error());
-    return EXIT_FAILURE;
-  }
-  const auto environment = open_or_complain(options);
-  if (!environment) return EXIT_FAILURE;
-  Environment& e = *environment;
+int show_kernel_info(const Options& options, const Host& host) {
+  if (const Status may_try = require_privileges(); !may_try) return complain(may_try.error());
+  const auto environment = host.open(options);
+  if (!environment) return complain(environment.error());
+  Environment& e = **environment;
   utsname name = {};
   ::uname(&name);
   std::string out = fmt::format("espy {}\nkernel {} {}, {} CPUs\nlockdown: {}\n\n", ESPY_VERSION, name.release,
@@ -65,5 +59,13 @@ int show_info(const Options& options) {
   std::fputs((out + "\n").c_str(), stdout);
   return EXIT_SUCCESS;
 }
+
+}  // namespace
+
+extern const Command kKernelInfo = {
+    .option = {0, "info", "", "show what this kernel offers"},
+    .option_follows = "no-feature",
+    .run = show_kernel_info,
+};
 
 }  // namespace espy::cli

@@ -8,8 +8,7 @@
 
 #include "base/strings.h"
 #include "check/check.h"
-#include "cli/environment.h"
-#include "cli/run_script.h"
+#include "cli/command.h"
 #include "kernel/tracefs.h"
 #include "syntax/parser.h"
 
@@ -47,9 +46,8 @@ std::optional<int> list_types(const std::string& pattern, Environment& e) {
     is_found |= text.has_value();
   }
   if (is_found) return EXIT_SUCCESS;
-  complain({fmt::format("the kernel has no type `{}`", pattern), 0,
-            e.kernel->has_btf() ? "" : "it tells no types at all: it has no BTF"});
-  return EXIT_FAILURE;
+  return complain({fmt::format("the kernel has no type `{}`", pattern), 0,
+                   e.kernel->has_btf() ? "" : "it tells no types at all: it has no BTF"});
 }
 
 size_t list_pattern(const std::string& pattern, Environment& e, const Options& options) {
@@ -70,10 +68,7 @@ size_t list_pattern(const std::string& pattern, Environment& e, const Options& o
 
 int list_program(const Options& options, Environment& e) {
   const auto script = read_script(options, e.sources);
-  if (!script) {
-    complain(script.error());
-    return EXIT_FAILURE;
-  }
+  if (!script) return complain(script.error());
   check::CheckRequest request = e.check_request();
   syntax::Ast ast = parse_script(*script, request);
   const check::Checked checked = check::check(std::move(ast), request);
@@ -82,32 +77,43 @@ int list_program(const Options& options, Environment& e) {
   return EXIT_SUCCESS;
 }
 
-}  // namespace
-
-int list_probes(const Options& options) {
-  const auto environment = open_or_complain(options);
-  if (!environment) return EXIT_FAILURE;
-  Environment& e = *environment;
+int list_probes(const Options& options, const Host& host) {
+  const auto environment = host.open(options);
+  if (!environment) return complain(environment.error());
+  Environment& e = **environment;
   if (options.program_text || options.file) return list_program(options, e);
-  if (!options.search.empty() && ::access(options.search.c_str(), F_OK) == 0) {
+  if (!options.argument.empty() && ::access(options.argument.c_str(), F_OK) == 0) {
     Options of_file = options;
-    of_file.file = options.search;
+    of_file.file = options.argument;
     return list_program(of_file, e);
   }
-  if (const auto status = list_types(options.search, e)) return *status;
+  if (const auto status = list_types(options.argument, e)) return *status;
   size_t count = 0;
-  const std::string search = options.search.empty() ? "*" : options.search;
+  const std::string search = options.argument.empty() ? "*" : options.argument;
   for (const std::string_view pattern : split(search, ','))
     count += list_pattern(std::string(trim(pattern)), e, options);
-  if (count > 0 || options.search.empty()) return EXIT_SUCCESS;
-  const bool is_file_name = options.search.ends_with(".bt");
-  const bool may_be_tracepoint = options.search.starts_with('t') || options.search.find(':') == std::string::npos;
-  complain({fmt::format("no probe matches `{}`", options.search), 0,
-            is_file_name ? "there is no such file either"
-            : may_be_tracepoint && !can_read_tracefs()
-                ? "tracepoints cannot be looked up: " + kernel::why_unreadable(*e.kernel)
-                : ""});
-  return EXIT_FAILURE;
+  if (count > 0 || options.argument.empty()) return EXIT_SUCCESS;
+  const bool is_file_name = options.argument.ends_with(".bt");
+  const bool may_be_tracepoint = options.argument.starts_with('t') || options.argument.find(':') == std::string::npos;
+  return complain({fmt::format("no probe matches `{}`", options.argument), 0,
+                   is_file_name ? "there is no such file either"
+                   : may_be_tracepoint && !can_read_tracefs()
+                       ? "tracepoints cannot be looked up: " + kernel::why_unreadable(*e.kernel)
+                       : ""});
 }
+
+constexpr std::string_view kUsage[] = {"-l [PATTERN]"};
+constexpr Example kExamples[] = {{"espy -l 'tracepoint:sched:*'", "what can be traced"}};
+
+}  // namespace
+
+extern const Command kList = {
+    .option = {'l', "list", "", "list the probes that match a pattern, or those of a program; with -v their arguments"},
+    .option_follows = "e",
+    .operands = Operands::kPattern,
+    .usage = kUsage,
+    .examples = kExamples,
+    .run = list_probes,
+};
 
 }  // namespace espy::cli

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/strings.h"
-#include "cli/run_script.h"
+#include "cli/command.h"
 #include "golden/support/child.h"
 #include "golden/support/stage.h"
 
@@ -66,20 +66,24 @@ int simulate(const Case& c, const Places& places, const std::vector<std::string>
   if (::chdir(directory_of(c.path).c_str()) != 0) return EXIT_FAILURE;
   for (const auto& [name, value] : c.environment) ::setenv(name.c_str(), value.c_str(), 1);
   ::setenv("TZ", "UTC", 1);
-  if (options->mode == cli::Mode::kFormat) return cli::format_program(*options);
-  auto machine = std::make_unique<simulator::Simulator>();
-  simulator::Simulator& simulated = *machine;
-  const auto environment = cli::make_environment(*options, std::move(machine), std::move(*kernel));
-  environment->symbols = symbols::Symbolizer({.kernel_symbols = recorded + "/proc/kallsyms"});
+  simulator::Simulator* simulated = nullptr;
   std::unique_ptr<Player> player;
-  const auto prepare = [&](const program::Program& program, cli::Environment& e, runtime::SessionOptions& session) {
-    Stage stage(simulated, program, *e.kernel, e.types);
-    stage.set_task(simulated.world().task);
+  cli::Host host;
+  host.check_can_run = [](const cli::Options&) { return Status(); };
+  host.open = [&](const cli::Options& o) -> Result<std::unique_ptr<cli::Environment>> {
+    auto machine = std::make_unique<simulator::Simulator>();
+    simulated = machine.get();
+    auto environment = cli::make_environment(o, std::move(machine), std::move(*kernel));
+    environment->symbols = symbols::Symbolizer({.kernel_symbols = recorded + "/proc/kallsyms"});
+    return environment;
+  };
+  host.prepare = [&](const program::Program& program, cli::Environment& e, runtime::SessionOptions& session) {
+    Stage stage(*simulated, program, *e.kernel, e.types);
+    stage.set_task(simulated->world().task);
     player = std::make_unique<Player>(c, stage);
     session.next_event = [&] { return player->next(); };
   };
-  if (options->mode == cli::Mode::kTrace) return cli::trace(*options, *environment, prepare);
-  return cli::run_program(*options, *environment, prepare);
+  return options->command->run(*options, host);
 }
 
 // "Attached 3 probes" says nothing in a test whose probes are before one's eyes.

@@ -1,0 +1,85 @@
+// espy trace: calls and events without a program. Writes a script for its targets and runs it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "cli/command.h"
+#include "cli/run_script.h"
+#include "cli/trace_script.h"
+
+namespace espy::cli {
+
+namespace {
+
+TraceOptions& own(Options& options) { return static_cast<TraceOptions&>(*options.own); }
+
+Status set_depth(Options& options, std::string_view text) {
+  own(options).depth = TRY(parse_count("--depth", text));
+  return {};
+}
+
+Status set_events(Options& options, std::string_view text) {
+  own(options).events = TRY(parse_count("-n", text));
+  return {};
+}
+
+Status set_slower_than(Options& options, std::string_view text) {
+  constexpr std::pair<std::string_view, uint64_t> kUnits[] = {
+      {"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto* unit = std::ranges::find(kUnits, text.substr(digits), &std::pair<std::string_view, uint64_t>::first);
+  const auto count = parse_int(text.substr(0, digits));
+  if (unit == std::end(kUnits) || !count || *count <= 0 || *count > 1'000'000'000)
+    return fail(fmt::format("--slower-than takes a time such as 10us or 2ms, not `{}`", text));
+  own(options).slower_than_ns = static_cast<uint64_t>(*count) * unit->second;
+  return {};
+}
+
+Status set_graph(Options& options, std::string_view) {
+  own(options).is_graph = true;
+  return {};
+}
+
+Status set_order(Options& options, std::string_view) {
+  own(options).is_ordered = true;
+  return {};
+}
+
+constexpr OptionRow kRows[] = {
+    {'s', "stack-order", "", "show only calls within each other in the order of the targets", set_order},
+    {0, "graph", "", "show calls as a graph, as C with durations", set_graph},
+    {0, "depth", "N", "show only N levels of calls within calls", set_depth},
+    {0, "slower-than", "TIME", "show only calls that take longer: 10us, 2ms", set_slower_than},
+    {'n', "events", "N", "end after N events", set_events},
+};
+
+int trace(const Options& options, const Host& host) {
+  if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
+  const auto environment = host.open(options);
+  if (!environment) return complain(environment.error());
+  const auto& trace_options = static_cast<const TraceOptions&>(*options.own);
+  const auto script = write_trace_script(options.names, trace_options, **environment);
+  if (!script) return complain(script.error());
+  Options with_script = options;
+  with_script.program_text = *script;
+  return run_script(with_script, **environment, host.prepare);
+}
+
+constexpr std::string_view kUsage[] = {"trace [options] TARGET..."};
+constexpr Example kExamples[] = {{"espy trace 'vfs_read(count > 4096, file->f_path.dentry->d_name.name, count)'",
+                                  "calls of a function, without a program"}};
+
+}  // namespace
+
+extern const Command kTrace = {
+    .word = "trace",
+    .operands = Operands::kNames,
+    .options = kRows,
+    .make_options = [] { return std::shared_ptr<CommandOptions>(std::make_shared<TraceOptions>()); },
+    .usage = kUsage,
+    .examples = kExamples,
+    .run = trace,
+};
+
+}  // namespace espy::cli

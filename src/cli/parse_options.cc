@@ -1,0 +1,186 @@
+// From argv to Options.
+#include <fmt/format.h>
+
+#include "base/strings.h"
+#include "cli/command.h"
+#include "cli/options.h"
+
+namespace espy::cli {
+
+namespace {
+
+// A row that can be typed, and the command that it chooses; null: none.
+struct Typed {
+  const OptionRow* row = nullptr;
+  const Command* chosen = nullptr;
+};
+
+// Options come first, then the script or its file, then what belongs to the script.
+class Parser {
+ public:
+  explicit Parser(std::span<char* const> arguments) : arguments_(arguments) {}
+
+  Result<Options> parse() {
+    choose_command();
+    while (next_ < arguments_.size()) {
+      const std::string_view word = arguments_[next_++];
+      if (word == "--") {
+        TRY_STATUS(take_named());
+      } else if (word.starts_with("--")) {
+        TRY_STATUS(take_long(word));
+      } else if (word.size() > 1 && word[0] == '-' && !is_script_argument()) {
+        TRY_STATUS(take_short(word));
+      } else {
+        take_word(word);
+      }
+    }
+    return std::move(options_);
+  }
+
+ private:
+  // The first word may be a command; a script of that name is `./trace`.
+  void choose_command() {
+    options_.command = commands().front();
+    for (const OptionRow& row : option_rows()) rows_.push_back({&row});
+    for (const Command* command : commands())
+      if (command->has_option()) rows_.push_back({&command->option, command});
+    if (arguments_.empty()) return;
+    for (const Command* command : commands()) {
+      if (command->word.empty() || command->word != arguments_[0]) continue;
+      options_.command = by_word_ = command;
+      if (command->make_options != nullptr) options_.own = command->make_options();
+      std::vector<Typed> own;
+      for (const OptionRow& row : command->options) own.push_back({&row});
+      rows_.insert(rows_.begin(), own.begin(), own.end());
+      next_ = 1;
+    }
+  }
+
+  Typed find_short(char name) const {
+    for (const Typed& typed : rows_)
+      if (typed.row->short_name == name) return typed;
+    return {};
+  }
+
+  Typed find_long(std::string_view name) const {
+    for (const Typed& typed : rows_)
+      if (!typed.row->long_name.empty() && typed.row->long_name == name) return typed;
+    return {};
+  }
+
+  tl::unexpected<Error> unknown_option(std::string_view typed) const {
+    std::vector<std::string_view> names;
+    for (const Typed& known : rows_)
+      if (!known.row->long_name.empty()) names.push_back(known.row->long_name);
+    const std::string near = typed.starts_with("--") ? nearest(typed.substr(2), names) : "";
+    return fail(fmt::format("there is no option `{}`", typed), 0,
+                near.empty() ? "espy --help lists them" : fmt::format("did you mean `--{}`?", near));
+  }
+
+  bool has_script() const { return options_.program_text || options_.file; }
+  // "-1" behind a script is an argument of the script.
+  bool is_script_argument() const {
+    return has_script() && arguments_[next_ - 1][1] >= '0' && arguments_[next_ - 1][1] <= '9';
+  }
+
+  void take_word(std::string_view word) {
+    const bool is_pattern = options_.command->operands == Operands::kPattern;
+    if (by_word_ != nullptr) {
+      options_.names.emplace_back(word);
+    } else if (is_pattern && options_.argument.empty() && !has_script()) {
+      options_.argument = word;
+    } else if (!has_script()) {
+      options_.file = word;
+    } else {
+      options_.config.positional.emplace_back(word);
+    }
+  }
+
+  Result<std::string_view> argument_of(std::string_view option) {
+    if (next_ == arguments_.size()) return fail(fmt::format("{} needs an argument", option));
+    return std::string_view(arguments_[next_++]);
+  }
+
+  Status apply(const Typed& typed, std::string_view argument) {
+    if (typed.chosen != nullptr) options_.command = typed.chosen;
+    return typed.row->set != nullptr ? typed.row->set(options_, argument) : Status();
+  }
+
+  Status take_long(std::string_view word) {
+    const size_t equals = word.find('=');
+    const Typed typed = find_long(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
+    if (typed.row == nullptr) return unknown_option(word.substr(0, equals));
+    if (typed.row->argument.empty()) {
+      if (equals != std::string_view::npos) return fail(fmt::format("--{} takes no argument", typed.row->long_name));
+      return apply(typed, {});
+    }
+    if (equals != std::string_view::npos) return apply(typed, word.substr(equals + 1));
+    return apply(typed, TRY(argument_of(word)));
+  }
+
+  Status take_short(std::string_view word) {
+    for (size_t i = 1; i < word.size(); ++i) {
+      const Typed typed = find_short(word[i]);
+      if (typed.row == nullptr) return unknown_option(fmt::format("-{}", word[i]));
+      const bool may_take_next = typed.row->accepts != nullptr && word.size() == 2 && next_ < arguments_.size();
+      if (may_take_next && typed.row->accepts(arguments_[next_])) return apply(typed, arguments_[next_++]);
+      if (typed.row->argument.empty()) {
+        TRY_STATUS(apply(typed, {}));
+        continue;
+      }
+      const std::string_view rest = word.substr(i + 1);
+      if (!rest.empty()) return apply(typed, rest);
+      return apply(typed, TRY(argument_of(word)));
+    }
+    return {};
+  }
+
+  // Behind `--`: --name, --name=value, and plain words as positional arguments.
+  Status take_named() {
+    while (next_ < arguments_.size()) {
+      const std::string_view word = arguments_[next_++];
+      if (!word.starts_with("--")) {
+        take_word(word);
+        continue;
+      }
+      const size_t equals = word.find('=');
+      const std::string name(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
+      options_.config.named.emplace_back(name, equals == std::string_view::npos ? "true" : word.substr(equals + 1));
+    }
+    return {};
+  }
+
+  std::span<char* const> arguments_;
+  size_t next_ = 0;
+  const Command* by_word_ = nullptr;
+  std::vector<Typed> rows_;
+  Options options_;
+};
+
+Status check_combination(const Options& options) {
+  if (options.config.pid && options.child_command) return fail("-p and -c cannot be used together");
+  if (options.config.follows && !options.config.pid && !options.child_command)
+    return fail("--follow needs a process to follow", 0, "-p PID, or -c COMMAND");
+  const Operands operands = options.command->operands;
+  if (operands == Operands::kNames && options.names.empty())
+    return fail("there is nothing to look at", 0, "espy info vfs_read, espy trace 'vfs_read(count > 100, count)'");
+  if (operands == Operands::kScript && !options.program_text && !options.file)
+    return fail("there is no program to run", 0, "espy -e 'begin { printf(\"hello\\n\"); }', or espy FILE");
+  return {};
+}
+
+}  // namespace
+
+Result<uint64_t> parse_count(std::string_view option, std::string_view text) {
+  const auto count = parse_int(text);
+  if (!count || *count <= 0) return fail(fmt::format("{} takes a number from 1 on, not `{}`", option, text));
+  return static_cast<uint64_t>(*count);
+}
+
+Result<Options> parse_options(std::span<char* const> arguments) {
+  Options options = TRY(Parser(arguments).parse());
+  TRY_STATUS(check_combination(options));
+  return options;
+}
+
+}  // namespace espy::cli

@@ -1,0 +1,191 @@
+// The provider of a target's probe decides what can be shown: it binds the attach point, and its context names the
+// arguments and their types. Functions of the kernel are traced by trampolines, or by kprobes with the types of BTF.
+#include "cli/trace_probes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace espy::cli {
+
+namespace {
+
+class Finder {
+ public:
+  explicit Finder(Environment& environment) : e_(environment) {}
+
+  Result<TraceProbes> find(const TraceTarget& target) {
+    const std::vector<std::string_view> words = split(target.place, ':');
+    std::vector<std::string> parts(words.begin(), words.end());
+    if (const spec::Provider* provider = e_.registry.find_provider(parts[0]); provider && parts.size() > 1)
+      return from_provider(*provider, {parts.begin() + 1, parts.end()});
+    if (parts.size() == 1) return kernel_function(parts[0], "");
+    const bool is_path = parts[0].find('/') != std::string::npos;
+    if (!is_path && parts.size() == 2 && !e_.kernel->tracepoints(parts[0], parts[1]).empty())
+      return from_provider(*e_.registry.find_provider("tracepoint"), parts);
+    if (!is_path && parts.size() == 2 && e_.kernel->c_prototype(parts[1], parts[0]))
+      return kernel_function(parts[1], parts[0]);
+    return from_provider(*e_.registry.find_provider("uprobe"), parts);
+  }
+
+ private:
+  // ---- The kernel's functions: by trampolines, or by kprobes with the types that BTF has for them
+  Result<TraceProbes> kernel_function(const std::string& name, const std::string& module) {
+    const bool is_wildcard = has_wildcard(name);
+    const std::string place = module.empty() ? name : module + ":" + name;
+    if (is_wildcard) {
+      const bool by_kprobe = e_.kernel->has(kernel::Feature::kKprobe);
+      return TraceProbes{.entry = (by_kprobe ? "kprobe:" : "fentry:") + place,
+                         .leave = (by_kprobe ? "kretprobe:" : "fexit:") + place};
+    }
+    const auto prototype = e_.kernel->find_function(e_.types, name, module);
+    const bool is_traced = !e_.kernel->functions(name).empty();
+    if (!prototype && !is_traced && !e_.kernel->symbol_address(name)) return unknown_function(name);
+    const bool by_trampoline = prototype && e_.kernel->has(kernel::Feature::kFentry) &&
+                               !e_.kernel->find_functions(nullptr, name, prototype->module).empty();
+    if (by_trampoline) return from_provider(*e_.registry.find_provider("fentry"), {prototype->module, name});
+    TraceProbes out{.entry = "kprobe:" + place, .leave = "kretprobe:" + place, .name = name};
+    if (prototype) add_typed_words(out, *prototype);
+    return out;
+  }
+
+  void add_typed_words(TraceProbes& out, const kernel::FunctionPrototype& prototype) {
+    const size_t in_registers = e_.kernel->arch().argument_offsets.size();
+    size_t index = 0;
+    for (const types::Member& parameter : prototype.parameters) {
+      if (index == in_registers || e_.types[parameter.type].size_bytes > 8) break;  // what follows lies elsewhere
+      const std::string word = fmt::format("arg{}", index++);
+      const bool has_name = is_nameable(parameter.type);
+      out.arguments.push_back(
+          {parameter.name, has_name ? cast(parameter.type, word) : word, has_name ? parameter.type : types::TypeId{}});
+    }
+    if (e_.types[prototype.result].kind != types::Kind::kVoid)
+      out.result = is_nameable(prototype.result) ? cast(prototype.result, "retval") : "retval";
+    out.prototype = e_.kernel->c_prototype(prototype.name, prototype.module).value_or("");
+  }
+
+  std::string cast(types::TypeId type, const std::string& word) {
+    const std::string name = types::to_string(e_.types, type);
+    return name == "uint64" ? word : fmt::format("({}){}", name, word);
+  }
+
+  // Whether a cast can be written: numbers, and pointers to what has a name.
+  bool is_nameable(types::TypeId type) {
+    const types::Type& it = e_.types[type];
+    if (it.kind == types::Kind::kPointer) {
+      const types::Type& element = e_.types[it.element];
+      return element.kind == types::Kind::kInt || (element.kind == types::Kind::kStruct && !element.name.empty());
+    }
+    return it.kind == types::Kind::kInt || (it.kind == types::Kind::kEnum && !it.name.empty());
+  }
+
+  Result<TraceProbes> unknown_function(const std::string& name) {
+    const std::vector<std::string> known = e_.kernel->functions("*");
+    const std::vector<std::string_view> candidates(known.begin(), known.end());
+    const std::string near = nearest(name, candidates);
+    return fail(fmt::format("the kernel has no function `{}`", name), 0,
+                near.empty() ? "a function of a program is written FILE:FUNCTION, a tracepoint t:CATEGORY:EVENT"
+                             : fmt::format("did you mean `{}`?", near));
+  }
+
+  // ---- All others: the provider says what there is to see
+  Result<TraceProbes> from_provider(const spec::Provider& provider, const std::vector<std::string>& parts) {
+    TraceProbes out{.entry = std::string(provider.name) + ":" + fmt::format("{}", fmt::join(quoted_parts(parts), ":"))};
+    source::Diagnostics diagnostics;
+    bool has_types = true;  // a program may have no debug information
+    std::vector<spec::BoundProbe> bound = bind(provider, parts, has_types, diagnostics);
+    if (bound.empty()) {
+      source::Diagnostics ignored;
+      has_types = false;
+      bound = bind(provider, parts, has_types, ignored);
+    }
+    if (bound.empty()) return nothing_there(out.entry, diagnostics);
+    const std::string& function = bound[0].probe.function;
+    const bool is_wildcard = has_wildcard(parts.back());
+    if (!is_wildcard) out.name = function.empty() ? parts.back() : function;
+    const spec::ProbeContext context = context_of(provider, bound[0], has_types);
+    if (context.boundary == spec::CallBoundary::kEntry) add_return(out, bound[0], parts, has_types);
+    if (is_wildcard) return out;
+    for (const spec::ContextField& field : context.args)
+      out.arguments.push_back({field.name, "args." + field.name, field.type});
+    const bool is_of_kernel = context.pointers == types::AddressSpace::kKernel;
+    if (context.args.empty() && !out.leave.empty() && is_of_kernel)
+      if (const auto prototype = e_.kernel->find_function(e_.types, function)) add_typed_words(out, *prototype);
+    const bool has_operands = context.args.empty() && context.boundary == spec::CallBoundary::kNone;
+    for (const spec::ContextField& field : context.arguments)
+      if (has_operands) out.arguments.push_back({field.name, field.name, field.type});
+    out.prototype = e_.kernel->c_prototype(function, bound[0].probe.target).value_or("");
+    return out;
+  }
+
+  // Names with colons or blanks in them stay one part.
+  static std::vector<std::string> quoted_parts(const std::vector<std::string>& parts) {
+    std::vector<std::string> out;
+    for (const std::string& part : parts)
+      out.push_back(part.find_first_of(" :,{\"") == std::string::npos ? part : literal(part));
+    return out;
+  }
+
+  std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
+                                     bool has_types, source::Diagnostics& diagnostics) {
+    const syntax::AttachPoint point;
+    spec::BindRequest request{.point = point,
+                              .parts = parts,
+                              .kernel = *e_.kernel,
+                              .types = e_.types,
+                              .symbols = &e_.symbols,
+                              .config = e_.config,
+                              .diagnostics = diagnostics,
+                              .uses_args = has_types,
+                              .uses_context = true,
+                              .uses_retval = has_types};
+    return provider.bind(request);
+  }
+
+  spec::ProbeContext context_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
+    spec::ContextRequest request{.probes = std::span(&bound.probe, 1),
+                                 .share = bound.share,
+                                 .kernel = *e_.kernel,
+                                 .types = e_.types,
+                                 .uses_args = has_types,
+                                 .symbols = &e_.symbols,
+                                 .uses_retval = has_types};
+    return provider.context(request);
+  }
+
+  // The provider of returns takes the same place.
+  void add_return(TraceProbes& out, const spec::BoundProbe& entry, const std::vector<std::string>& parts,
+                  bool has_types) {
+    constexpr std::pair<std::string_view, std::string_view> kReturns[] = {
+        {"fentry", "fexit"}, {"kprobe", "kretprobe"}, {"uprobe", "uretprobe"}};
+    const auto* found =
+        std::ranges::find(kReturns, entry.probe.provider, &std::pair<std::string_view, std::string_view>::first);
+    if (found == std::end(kReturns) || entry.probe.offset != 0) return;
+    const spec::Provider* provider = e_.registry.find_provider(found->second);
+    source::Diagnostics ignored;
+    const std::vector<spec::BoundProbe> bound = bind(*provider, parts, has_types, ignored);
+    if (bound.empty()) return;
+    out.leave = std::string(found->second) + out.entry.substr(out.entry.find(':'));
+    if (context_of(*provider, bound[0], has_types).retval) out.result = "retval";
+  }
+
+  static tl::unexpected<Error> nothing_there(const std::string& place, const source::Diagnostics& diagnostics) {
+    if (diagnostics.all().empty()) return fail(fmt::format("nothing matches `{}`", place), 0, "espy -l lists probes");
+    const source::Diagnostic& first = diagnostics.all().front();
+    return fail(first.message, 0, first.hint);
+  }
+
+  Environment& e_;
+};
+
+}  // namespace
+
+std::string literal(std::string_view text) { return '"' + escape(text) + '"'; }
+
+Result<TraceProbes> find_trace_probes(const TraceTarget& target, Environment& environment) {
+  return Finder(environment).find(target);
+}
+
+}  // namespace espy::cli

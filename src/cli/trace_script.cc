@@ -1,0 +1,197 @@
+// Each argument of a probe becomes a variable, so that `skb->len` of a target is `$skb->len` in the script.
+#include "cli/trace_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "cli/trace_probes.h"
+#include "cli/trace_target.h"
+
+namespace espy::cli {
+
+namespace {
+
+constexpr uint32_t kMaxStructBytes = 12 * 1024;  // of a struct that is shown behind a pointer
+
+// A format that prints just the text, as a literal.
+std::string format_literal(std::string_view text) {
+  return literal(fmt::format("{}", fmt::join(split(text, '%'), "%%")));
+}
+
+class ScriptWriter {
+ public:
+  ScriptWriter(Environment& environment, const TraceOptions& options) : e_(environment), options_(options) {}
+
+  Status add(const TraceTarget& target, const TraceProbes& probes) {
+    const bool has_list = !target.values.empty() || target.wants_return;
+    // Only the entry, only the return, or both; a graph and an order need both.
+    const bool is_call = !probes.leave.empty();
+    const bool needs_both = options_.is_graph || options_.is_ordered || options_.slower_than_ns != 0;
+    const bool wants_entry = !is_call || needs_both || !has_list || !target.values.empty();
+    const bool wants_return = is_call && (needs_both || !has_list || target.wants_return);
+    is_pair_ = wants_entry && wants_return;
+    if (!target.results.empty() && (is_pair_ || !is_call))
+      return fail(fmt::format("`{}`: what is returned is not known yet when a call begins", target.text), 0,
+                  "compare `return` alone, which shows the returns");
+    const bool is_chosen = wants_return && (!target.filters.empty() || (options_.is_ordered && count_ > 0));
+    add_entry(target, probes, wants_entry, is_chosen);
+    if (wants_return) add_return(target, probes, is_chosen);
+    if (!order_.empty()) order_ += " ";
+    order_ += probes.name;
+    ++count_;
+    return {};
+  }
+
+  std::string text() const {
+    const char* layout = options_.is_graph ? "graph" : "columns";
+    std::string config = fmt::format(
+        "config = {{\n  span_layout = \"{}\";\n  print_layout = \"c\";\n  print_zeros = false;\n  print_addresses = "
+        "true;\n"
+        "  print_maps_on_exit = false;\n",
+        layout);
+    if (options_.depth != 0) config += fmt::format("  span_depth = {};\n", options_.depth);
+    if (options_.slower_than_ns != 0) config += fmt::format("  span_slower_than = {};\n", options_.slower_than_ns);
+    if (options_.events != 0) config += fmt::format("  span_count = {};\n", options_.events);
+    if (options_.is_ordered) config += fmt::format("  span_order = \"{}\";\n", order_);
+    return config + "}\n" + actions_;
+  }
+
+ private:
+  void add_entry(const TraceTarget& target, const TraceProbes& probes, bool wants_entry, bool is_chosen) {
+    std::vector<std::string> names;
+    for (const TraceArgument& argument : probes.arguments) names.push_back(argument.name);
+    std::string values;
+    if (wants_entry)
+      for (const std::string& value : target.has_list && !shows_all(target) ? chosen(target, names) : all_of(probes))
+        values += ", " + value;
+    std::vector<std::string> conditions;
+    for (const std::string& filter : target.filters) conditions.push_back(with_variables(filter, names));
+    if (options_.is_ordered && count_ > 0)
+      conditions.insert(conditions.begin(), fmt::format("@open{}[tid] > 0", count_ - 1));
+
+    std::string emit;
+    if (options_.is_ordered) emit += fmt::format("@open{}[tid]++;\n", count_);
+    if (is_chosen) emit += fmt::format("@chosen{}[tid, $depth] = true;\n", count_);
+    if (wants_entry) emit += fmt::format("{}({}{});\n", is_pair_ ? "span_enter" : "instant", name_of(probes), values);
+    if (emit.empty()) return;
+
+    std::string body;
+    for (const TraceArgument& argument : probes.arguments)
+      if (is_used(argument.name, values, conditions))
+        body += fmt::format("${} = {};\n", argument.name, argument.source);
+    if (is_chosen) body += fmt::format("@depth{0}[tid]++;\n$depth = @depth{0}[tid];\n", count_);
+    actions_ += action(probes.entry, body + only_if(conditions, emit));
+  }
+
+  void add_return(const TraceTarget& target, const TraceProbes& probes, bool is_chosen) {
+    const bool shows_result = !probes.result.empty() && (!target.has_list || shows_all(target) || target.wants_return);
+    const std::string result = shows_result ? ", (retval = $retval)" : "";
+    const std::string show = is_pair_ ? fmt::format("span_exit(\"\"{});\n", result)
+                                      : fmt::format("instant({}{});\n", name_of(probes), result);
+    std::string emit = options_.is_ordered ? fmt::format("@open{}[tid]--;\n", count_) : "";
+    emit += only_if(target.results, show);
+    if (is_chosen) {
+      emit = fmt::format(
+          "$depth = @depth{0}[tid];\nif (has_key(@chosen{0}, (tid, $depth))) {{\n"
+          "  delete(@chosen{0}, (tid, $depth));\n{1}}}\n"
+          "if ($depth <= 1) {{\n  delete(@depth{0}, tid);\n}} else {{\n  @depth{0}[tid]--;\n}}\n",
+          count_, indented(emit));
+    }
+    if (shows_result) emit.insert(0, fmt::format("$retval = {};\n", probes.result));
+    actions_ += action(probes.leave, emit);
+  }
+
+  static std::string only_if(const std::vector<std::string>& conditions, const std::string& then) {
+    if (conditions.empty()) return then;
+    const bool is_one = conditions.size() == 1;
+    const std::string all = is_one ? conditions[0] : fmt::format("({})", fmt::join(conditions, ") && ("));
+    return fmt::format("if ({}) {{\n{}}}\n", all, indented(then));
+  }
+
+  // Only filters: everything is shown.
+  static bool shows_all(const TraceTarget& target) {
+    return target.values.empty() && !target.wants_return && !target.filters.empty();
+  }
+
+  static std::vector<std::string> chosen(const TraceTarget& target, const std::vector<std::string>& names) {
+    std::vector<std::string> out;
+    for (const std::string& value : target.values) out.push_back(with_variables(value, names));
+    return out;
+  }
+
+  // Every argument, and what pointers to structs and strings lead to; a graph has a line for all.
+  std::vector<std::string> all_of(const TraceProbes& probes) {
+    std::vector<std::string> out;
+    for (const TraceArgument& argument : probes.arguments) {
+      const std::string variable = "$" + argument.name;
+      if (!argument.type || e_.types[argument.type].kind != types::Kind::kPointer) {
+        out.push_back(variable);
+        continue;
+      }
+      const types::Type pointer = e_.types[argument.type];
+      e_.kernel->complete(e_.types, pointer.element);
+      const types::Type& element = e_.types[pointer.element];
+      if (element.kind == types::Kind::kInt && element.char_like && is_string(probes, argument)) {
+        out.push_back(string_of(argument, pointer.space));
+        continue;
+      }
+      out.push_back(variable);
+      const bool is_struct = element.kind == types::Kind::kStruct && element.complete && element.size_bytes > 0;
+      if (is_struct && element.size_bytes <= kMaxStructBytes && !options_.is_graph) out.push_back("*" + variable);
+    }
+    return out;
+  }
+
+  // A function of the kernel that takes `char *` may write there; `const char *` is text, if anything.
+  static bool is_string(const TraceProbes& probes, const TraceArgument& argument) {
+    return probes.prototype.empty() || probes.prototype.find("const char *" + argument.name) != std::string::npos;
+  }
+
+  // BTF does not tell whether a function of the kernel is given the user's string or the kernel's own.
+  static std::string string_of(const TraceArgument& argument, types::AddressSpace space) {
+    if (space == types::AddressSpace::kUser) return fmt::format("str(${})", argument.name);
+    return fmt::format("({0} = (int64)${0} < 0 ? str(kptr(${0})) : str(uptr(${0})))", argument.name);
+  }
+
+  static bool is_used(const std::string& name, const std::string& values, const std::vector<std::string>& conditions) {
+    const auto names = [&](const std::string& text) { return text.find("$" + name) != std::string::npos; };
+    return names(values) || std::ranges::any_of(conditions, names);
+  }
+
+  static std::string name_of(const TraceProbes& probes) {
+    return probes.name.empty() ? "\"%s\", func" : format_literal(probes.name);
+  }
+
+  static std::string indented(const std::string& text) {
+    std::string out;
+    for (const std::string_view line : split(trim(text), '\n')) out += fmt::format("  {}\n", line);
+    return out;
+  }
+
+  static std::string action(const std::string& probe, const std::string& body) {
+    return fmt::format("\n{} {{\n{}}}\n", probe, indented(body));
+  }
+
+  Environment& e_;
+  const TraceOptions& options_;
+  bool is_pair_ = false;  // of the target at hand: both its ends are shown
+  size_t count_ = 0;      // of targets
+  std::string order_;
+  std::string actions_;
+};
+
+}  // namespace
+
+Result<std::string> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
+                                       Environment& environment) {
+  ScriptWriter writer(environment, options);
+  for (const std::string& text : targets) {
+    const TraceTarget target = TRY(parse_trace_target(text));
+    TRY_STATUS(writer.add(target, TRY(find_trace_probes(target, environment))));
+  }
+  return writer.text();
+}
+
+}  // namespace espy::cli
