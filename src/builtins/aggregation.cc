@@ -5,7 +5,6 @@
 
 #include <cstddef>
 
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "program/layout.h"
 #include "runtime/resolver.h"
@@ -349,6 +348,7 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> aggregation_builtins() { return kRows; }
+extern const spec::BuiltinFamily kAggregation = {
+    .title = "Aggregations", .note = "These stand only on the right of a map assignment.", .rows = kRows};
 
 }  // namespace espy::builtins

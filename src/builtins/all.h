@@ -1,30 +1,13 @@
-// Every family of builtins. A new family is a file and a line in all.cc; a new builtin is a row in its family's file.
+// Every family of builtins.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "spec/builtin.h"
 
 namespace espy::builtins {
 
-// In the order in which the manual shows them.
-std::vector<std::span<const spec::Builtin>> all();
-
-std::span<const spec::Builtin> task_builtins();         // pid, comm, ...
-std::span<const spec::Builtin> time_builtins();         // nsecs, strftime, ...
-std::span<const spec::Builtin> probe_builtins();        // probe, func, args, reg(), ...
-std::span<const spec::Builtin> output_builtins();       // printf, print, exit, ...
-std::span<const spec::Builtin> span_builtins();         // span_enter, span_exit, instant, counter
-std::span<const spec::Builtin> aggregation_builtins();  // count, hist, ...
-std::span<const spec::Builtin> string_builtins();       // str, buf, strncmp, ...
-std::span<const spec::Builtin> stack_builtins();        // kstack, ustack
-std::span<const spec::Builtin> symbol_builtins();       // ksym, usym, kaddr, ...
-std::span<const spec::Builtin> go_builtins();           // goid
-std::span<const spec::Builtin> map_builtins();          // delete, len, has_key, ...
-std::span<const spec::Builtin> net_builtins();          // ntop, pton, macaddr, ...
-std::span<const spec::Builtin> packet_builtins();       // skboutput
-std::span<const spec::Builtin> file_builtins();         // path
-std::span<const spec::Builtin> comptime_builtins();     // is_str, getopt, static_assert, ...
+// In the order of the manual.
+std::vector<spec::BuiltinFamily> all();
 
 }  // namespace espy::builtins

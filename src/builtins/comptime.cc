@@ -6,7 +6,6 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "load/bpf.h"
 #include "output/format.h"
@@ -312,6 +311,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> comptime_builtins() { return kRows; }
+extern const spec::BuiltinFamily kComptime = {.title = "Questions to the compiler", .rows = kRows};
 
 }  // namespace espy::builtins

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "builtins/all.h"
 #include "builtins/common.h"
 
 namespace espy::builtins {
@@ -174,6 +173,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> file_builtins() { return kRows; }
+extern const spec::BuiltinFamily kFile = {.title = "Files", .rows = kRows};
 
 }  // namespace espy::builtins

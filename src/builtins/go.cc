@@ -4,7 +4,6 @@
 // on x86-64, since Go 1.17), and where in it the number lies the debug information says. But a Go program may have code
 // that is none of Go's, C or assembly, to which the register is like any other. So it is believed only if the stack
 // pointer lies on the stack that the goroutine says is its own; else the number is 0, which no goroutine has.
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "symbols/symbols.h"
 
@@ -89,6 +88,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> go_builtins() { return kRows; }
+extern const spec::BuiltinFamily kGo = {.title = "Goroutines", .rows = kRows};
 
 }  // namespace espy::builtins

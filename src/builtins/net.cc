@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "builtins/all.h"
 #include "builtins/common.h"
 
 namespace espy::builtins {
@@ -159,6 +158,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> net_builtins() { return kRows; }
+extern const spec::BuiltinFamily kNet = {.title = "Addresses of networks", .rows = kRows};
 
 }  // namespace espy::builtins

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/fd.h"
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "output/format.h"
 #include "runtime/handler_context.h"
@@ -338,6 +337,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> output_builtins() { return kRows; }
+extern const spec::BuiltinFamily kOutput = {.title = "Output", .rows = kRows};
 
 }  // namespace espy::builtins

@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "base/fd.h"
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "runtime/handler_context.h"
 
@@ -142,6 +141,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> packet_builtins() { return kRows; }
+extern const spec::BuiltinFamily kPacket = {.title = "Packets", .rows = kRows};
 
 }  // namespace espy::builtins

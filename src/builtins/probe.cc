@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/strings.h"
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "program/probe_names.h"
 #include "runtime/handler_context.h"
@@ -270,6 +269,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> probe_builtins() { return kRows; }
+extern const spec::BuiltinFamily kProbe = {.title = "The probe", .rows = kRows};
 
 }  // namespace espy::builtins

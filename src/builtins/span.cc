@@ -3,7 +3,6 @@
 #include <array>
 
 #include "base/strings.h"
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "output/format.h"
 #include "runtime/handler_context.h"
@@ -215,6 +214,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> span_builtins() { return kRows; }
+extern const spec::BuiltinFamily kSpan = {.title = "Spans", .rows = kRows};
 
 }  // namespace espy::builtins

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "builtins/unwind.h"
 #include "lower/processes.h"
@@ -170,6 +169,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> stack_builtins() { return kRows; }
+extern const spec::BuiltinFamily kStack = {.title = "Stacks", .rows = kRows};
 
 }  // namespace espy::builtins

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/strings.h"
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "types/sized_text.h"
 
@@ -433,6 +432,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> string_builtins() { return kRows; }
+extern const spec::BuiltinFamily kString = {.title = "Strings and memory", .rows = kRows};
 
 }  // namespace espy::builtins

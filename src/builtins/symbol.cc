@@ -8,7 +8,6 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "lower/processes.h"
 #include "symbols/symbols.h"
@@ -248,6 +247,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> symbol_builtins() { return kRows; }
+extern const spec::BuiltinFamily kSymbol = {.title = "Symbols", .rows = kRows};
 
 }  // namespace espy::builtins

@@ -1,7 +1,6 @@
 // Who runs: the task in whose context the probe fired, and the machine it runs on.
 #include <algorithm>
 
-#include "builtins/all.h"
 #include "builtins/common.h"
 #include "lower/processes.h"
 
@@ -360,6 +359,6 @@ CurrentTask current_task(Lowering& lowering) {
   return {id_in(lowering, own, true, true), id_in(lowering, own, false, true), lower_comm(lowering, {})};
 }
 
-std::span<const spec::Builtin> task_builtins() { return kRows; }
+extern const spec::BuiltinFamily kTask = {.title = "Tasks and processes", .rows = kRows};
 
 }  // namespace espy::builtins

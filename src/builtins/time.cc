@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "builtins/all.h"
 #include "builtins/common.h"
 
 namespace espy::builtins {
@@ -131,6 +130,6 @@ constexpr spec::Builtin kRows[] = {
 
 }  // namespace
 
-std::span<const spec::Builtin> time_builtins() { return kRows; }
+extern const spec::BuiltinFamily kTime = {.title = "Time", .rows = kRows};
 
 }  // namespace espy::builtins

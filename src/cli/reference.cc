@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/strings.h"
-#include "builtins/all.h"
 #include "check/config.h"
 #include "cli/command.h"
 #include "kernel/features.h"
@@ -14,29 +12,6 @@
 namespace espy::cli {
 
 namespace {
-
-struct Family {
-  std::string_view title;
-  std::span<const spec::Builtin> (*rows)();
-};
-
-constexpr Family kFamilies[] = {
-    {"Tasks and processes", builtins::task_builtins},
-    {"Time", builtins::time_builtins},
-    {"The probe", builtins::probe_builtins},
-    {"Output", builtins::output_builtins},
-    {"Spans", builtins::span_builtins},
-    {"Aggregations", builtins::aggregation_builtins},
-    {"Strings and memory", builtins::string_builtins},
-    {"Stacks", builtins::stack_builtins},
-    {"Symbols", builtins::symbol_builtins},
-    {"Goroutines", builtins::go_builtins},
-    {"Maps", builtins::map_builtins},
-    {"Addresses of networks", builtins::net_builtins},
-    {"Packets", builtins::packet_builtins},
-    {"Files", builtins::file_builtins},
-    {"Questions to the compiler", builtins::comptime_builtins},
-};
 
 constexpr std::string_view kHead = R"(# Reference
 
@@ -78,12 +53,11 @@ std::string builtin_section(const spec::Builtin& builtin) {
 }
 
 std::string builtins_chapter(const spec::Registry& registry) {
-  CHECK(registry.families().size() == std::size(kFamilies));
   std::string out(kSignatures);
-  for (const Family& family : kFamilies) {
+  for (const spec::BuiltinFamily& family : registry.families()) {
     out += fmt::format("### {}\n\n", family.title);
-    if (family.rows == builtins::aggregation_builtins) out += "These stand only on the right of a map assignment.\n\n";
-    for (const spec::Builtin& builtin : family.rows()) out += builtin_section(builtin);
+    if (!family.note.empty()) out += fmt::format("{}\n\n", family.note);
+    for (const spec::Builtin& builtin : family) out += builtin_section(builtin);
   }
   return out;
 }

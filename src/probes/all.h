@@ -1,4 +1,4 @@
-// Every probe type. One file each; a new one is a file and a line in all.cc.
+// Every probe type.
 #pragma once
 
 #include <vector>
@@ -7,27 +7,7 @@
 
 namespace espy::probes {
 
+// In the order of the manual and of `espy -l`.
 std::vector<const spec::Provider*> all();
-
-extern const spec::Provider kBegin;
-extern const spec::Provider kEnd;
-extern const spec::Provider kInterval;
-extern const spec::Provider kProfile;
-extern const spec::Provider kSoftware;
-extern const spec::Provider kHardware;
-extern const spec::Provider kWatchpoint;
-extern const spec::Provider kTracepoint;
-extern const spec::Provider kRawTracepoint;
-extern const spec::Provider kKprobe;
-extern const spec::Provider kKretprobe;
-extern const spec::Provider kFentry;
-extern const spec::Provider kFexit;
-extern const spec::Provider kUprobe;
-extern const spec::Provider kUretprobe;
-extern const spec::Provider kUsdt;
-extern const spec::Provider kIter;
-extern const spec::Provider kSelf;
-extern const spec::Provider kTest;
-extern const spec::Provider kBench;
 
 }  // namespace espy::probes

@@ -1,5 +1,4 @@
 // begin and end: run by the session itself, before anything is attached and after all is detached.
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
@@ -19,15 +18,15 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
 
 }  // namespace
 
-const spec::Provider kBegin = {.name = "begin",
-                               .doc = "Runs once, before any other probe is attached.",
-                               .form = "begin",
-                               .bind = bind<kBegin>,
-                               .context = once_context,
-                               .phase = spec::Provider::Phase::kBegin,
-                               .example = "begin { printf(\"Hello, World!\\n\"); }"};
+extern const spec::Provider kBegin = {.name = "begin",
+                                      .doc = "Runs once, before any other probe is attached.",
+                                      .form = "begin",
+                                      .bind = bind<kBegin>,
+                                      .context = once_context,
+                                      .phase = spec::Provider::Phase::kBegin,
+                                      .example = "begin { printf(\"Hello, World!\\n\"); }"};
 
-const spec::Provider kEnd = {
+extern const spec::Provider kEnd = {
     .name = "end",
     .doc = "Runs once, after all other probes are detached: at exit(), Ctrl-C, or when the traced process ends.",
     .form = "end",

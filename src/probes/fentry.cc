@@ -17,10 +17,11 @@
 #include "base/strings.h"
 #include "load/loaded_programs.h"
 #include "load/machine.h"
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kFexit;
 
 namespace {
 
@@ -178,7 +179,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 
 }  // namespace
 
-const spec::Provider kFentry = {
+extern const spec::Provider kFentry = {
     .name = "fentry",
     .aliases = {"f", "kfunc"},
     .doc = "Fires when a function of the kernel is entered, with its arguments as `args.NAME`, by type. Needs BTF.",
@@ -189,7 +190,7 @@ const spec::Provider kFentry = {
     .list = list<kFentry>,
     .example = "fentry:vfs_open { printf(\"%s\\n\", str(args.path.dentry.d_name.name)); }"};
 
-const spec::Provider kFexit = {
+extern const spec::Provider kFexit = {
     .name = "fexit",
     .aliases = {"fr", "kretfunc"},
     .doc =

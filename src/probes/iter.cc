@@ -10,10 +10,11 @@
 
 #include "base/strings.h"
 #include "load/machine.h"
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kIter;
 
 namespace {
 
@@ -104,7 +105,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 
 }  // namespace
 
-const spec::Provider kIter = {
+extern const spec::Provider kIter = {
     .name = "iter",
     .aliases = {"it"},
     .doc =

@@ -20,10 +20,12 @@
 
 #include "base/strings.h"
 #include "load/machine.h"
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kKprobe;
+extern const spec::Provider kKretprobe;
 
 namespace {
 
@@ -235,7 +237,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 
 }  // namespace
 
-const spec::Provider kKprobe = {
+extern const spec::Provider kKprobe = {
     .name = "kprobe",
     .aliases = {"k"},
     .doc =
@@ -248,14 +250,15 @@ const spec::Provider kKprobe = {
     .list = list<kKprobe>,
     .example = "kprobe:vfs_read { @[comm] = count(); }"};
 
-const spec::Provider kKretprobe = {.name = "kretprobe",
-                                   .aliases = {"kr"},
-                                   .doc = "Fires when a function of the kernel returns. What it returns is `retval`.",
-                                   .form = "kretprobe:FUNCTION or kretprobe:MODULE:FUNCTION",
-                                   .bind = bind<kKretprobe>,
-                                   .context = context<true>,
-                                   .attach = attach<true>,
-                                   .list = list<kKretprobe>,
-                                   .example = "kretprobe:vfs_read { @bytes = hist((int64)retval); }"};
+extern const spec::Provider kKretprobe = {
+    .name = "kretprobe",
+    .aliases = {"kr"},
+    .doc = "Fires when a function of the kernel returns. What it returns is `retval`.",
+    .form = "kretprobe:FUNCTION or kretprobe:MODULE:FUNCTION",
+    .bind = bind<kKretprobe>,
+    .context = context<true>,
+    .attach = attach<true>,
+    .list = list<kKretprobe>,
+    .example = "kretprobe:vfs_read { @bytes = hist((int64)retval); }"};
 
 }  // namespace espy::probes

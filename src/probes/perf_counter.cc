@@ -5,10 +5,11 @@
 
 #include "base/strings.h"
 #include "load/machine.h"
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kHardware;
 
 namespace {
 
@@ -127,7 +128,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 
 }  // namespace
 
-const spec::Provider kSoftware = {
+extern const spec::Provider kSoftware = {
     .name = "software",
     .aliases = {"s"},
     .doc = "Fires each COUNT occurrences of an event that the kernel counts: page-faults, context-switches, ...",
@@ -138,7 +139,7 @@ const spec::Provider kSoftware = {
     .list = list<kSoftware>,
     .example = "software:page-faults:1 { @[comm] = count(); }"};
 
-const spec::Provider kHardware = {
+extern const spec::Provider kHardware = {
     .name = "hardware",
     .aliases = {"h"},
     .doc = "Fires each COUNT occurrences of an event that the CPU counts: cpu-cycles, cache-misses, ...",

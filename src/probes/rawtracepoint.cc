@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include "load/machine.h"
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kRawTracepoint;
 
 namespace {
 
@@ -78,16 +79,17 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 
 }  // namespace
 
-const spec::Provider kRawTracepoint = {.name = "rawtracepoint",
-                                       .aliases = {"rt"},
-                                       .doc =
-                                           "Fires at a tracepoint with the arguments that the kernel's code gave it: "
-                                           "`args.NAME` by type, or arg0, arg1, ...",
-                                       .form = "rawtracepoint:EVENT or rawtracepoint:MODULE:EVENT",
-                                       .bind = bind,
-                                       .context = context,
-                                       .attach = attach,
-                                       .list = list,
-                                       .example = "rawtracepoint:sched_switch { @[args.next.comm] = count(); }"};
+extern const spec::Provider kRawTracepoint = {
+    .name = "rawtracepoint",
+    .aliases = {"rt"},
+    .doc =
+        "Fires at a tracepoint with the arguments that the kernel's code gave it: "
+        "`args.NAME` by type, or arg0, arg1, ...",
+    .form = "rawtracepoint:EVENT or rawtracepoint:MODULE:EVENT",
+    .bind = bind,
+    .context = context,
+    .attach = attach,
+    .list = list,
+    .example = "rawtracepoint:sched_switch { @[args.next.comm] = count(); }"};
 
 }  // namespace espy::probes

@@ -1,8 +1,9 @@
 // self: run by the session when espy itself gets a signal.
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kSelf;
 
 namespace {
 
@@ -29,12 +30,12 @@ std::vector<spec::ListedProbe> list(spec::ListRequest&) { return {{.name = std::
 
 }  // namespace
 
-const spec::Provider kSelf = {.name = "self",
-                              .doc = "Runs when espy gets the signal SIGUSR1.",
-                              .form = "self:signal:SIGUSR1",
-                              .bind = bind,
-                              .context = context,
-                              .list = list,
-                              .example = "self:signal:SIGUSR1 { print(@); }  interval:s:1 { @++; }"};
+extern const spec::Provider kSelf = {.name = "self",
+                                     .doc = "Runs when espy gets the signal SIGUSR1.",
+                                     .form = "self:signal:SIGUSR1",
+                                     .bind = bind,
+                                     .context = context,
+                                     .list = list,
+                                     .example = "self:signal:SIGUSR1 { print(@); }  interval:s:1 { @++; }"};
 
 }  // namespace espy::probes

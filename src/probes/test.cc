@@ -1,5 +1,4 @@
 // test and bench: run by the session itself, one after the other, where --test or --bench asks for it.
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
@@ -27,7 +26,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 
 }  // namespace
 
-const spec::Provider kTest = {
+extern const spec::Provider kTest = {
     .name = "test",
     .doc =
         "A test: runs once with --test, and fails if it returns a number other than 0, prints by errorf(), or an "
@@ -38,7 +37,7 @@ const spec::Provider kTest = {
     .phase = spec::Provider::Phase::kTest,
     .example = "test:sums { assert(1 + 1 == 2, \"sums\"); }"};
 
-const spec::Provider kBench = {
+extern const spec::Provider kBench = {
     .name = "bench",
     .doc = "A benchmark: runs many times with --bench, which shows how long it takes. Without --bench it is left out.",
     .form = "bench:NAME",

@@ -3,7 +3,6 @@
 
 #include "base/strings.h"
 #include "load/machine.h"
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
@@ -63,7 +62,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 
 }  // namespace
 
-const spec::Provider kInterval = {
+extern const spec::Provider kInterval = {
     .name = "interval",
     .aliases = {"i"},
     .doc = "Fires at a fixed rate, on one CPU. For printing in between and for ending after a time.",
@@ -74,7 +73,7 @@ const spec::Provider kInterval = {
     .list = list<kInterval>,
     .example = "interval:ms:100 { printf(\"tick\\n\"); exit(); }"};
 
-const spec::Provider kProfile = {
+extern const spec::Provider kProfile = {
     .name = "profile",
     .aliases = {"p"},
     .doc =

@@ -20,10 +20,11 @@
 #include "base/strings.h"
 #include "kernel/tracefs.h"
 #include "load/machine.h"
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kTracepoint;
 
 namespace {
 
@@ -276,7 +277,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 
 }  // namespace
 
-const spec::Provider kTracepoint = {
+extern const spec::Provider kTracepoint = {
     .name = "tracepoint",
     .aliases = {"t"},
     .doc = "Fires at the kernel's static tracepoints, whose fields are `args.NAME`. Wildcards in both parts.",

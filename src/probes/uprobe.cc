@@ -29,12 +29,14 @@
 
 #include "base/strings.h"
 #include "load/machine.h"
-#include "probes/all.h"
 #include "probes/common.h"
 #include "probes/uprobe_debug.h"
 #include "symbols/symbols.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kUprobe;
+extern const spec::Provider kUretprobe;
 
 namespace {
 
@@ -454,7 +456,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 
 }  // namespace
 
-const spec::Provider kUprobe = {
+extern const spec::Provider kUprobe = {
     .name = "uprobe",
     .aliases = {"u"},
     .doc =
@@ -472,17 +474,18 @@ const spec::Provider kUprobe = {
     .needs_target_to_list = true,
     .example = "uprobe:libc:getaddrinfo { printf(\"%s asks for %s\\n\", comm, str(arg0)); }"};
 
-const spec::Provider kUretprobe = {.name = "uretprobe",
-                                   .aliases = {"ur"},
-                                   .doc =
-                                       "Fires when a function of a program or library returns. With debug information, "
-                                       "`retval` has its type.",
-                                   .form = "uretprobe:BINARY:FUNCTION",
-                                   .bind = bind<kUretprobe>,
-                                   .context = context<true>,
-                                   .attach = attach<true>,
-                                   .list = list<kUretprobe>,
-                                   .needs_target_to_list = true,
-                                   .example = "uretprobe:/bin/bash:readline { printf(\"%s\\n\", str(retval)); }"};
+extern const spec::Provider kUretprobe = {
+    .name = "uretprobe",
+    .aliases = {"ur"},
+    .doc =
+        "Fires when a function of a program or library returns. With debug information, "
+        "`retval` has its type.",
+    .form = "uretprobe:BINARY:FUNCTION",
+    .bind = bind<kUretprobe>,
+    .context = context<true>,
+    .attach = attach<true>,
+    .list = list<kUretprobe>,
+    .needs_target_to_list = true,
+    .example = "uretprobe:/bin/bash:readline { printf(\"%s\\n\", str(retval)); }"};
 
 }  // namespace espy::probes

@@ -23,11 +23,12 @@
 
 #include "base/strings.h"
 #include "load/machine.h"
-#include "probes/all.h"
 #include "probes/common.h"
 #include "symbols/symbols.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kUsdt;
 
 namespace {
 
@@ -248,7 +249,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 
 }  // namespace
 
-const spec::Provider kUsdt = {
+extern const spec::Provider kUsdt = {
     .name = "usdt",
     .aliases = {"U"},
     .doc =

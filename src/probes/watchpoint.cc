@@ -10,10 +10,11 @@
 
 #include "base/strings.h"
 #include "load/machine.h"
-#include "probes/all.h"
 #include "probes/common.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kWatchpoint;
 
 namespace {
 
@@ -102,7 +103,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 
 }  // namespace
 
-const spec::Provider kWatchpoint = {
+extern const spec::Provider kWatchpoint = {
     .name = "watchpoint",
     .aliases = {"w"},
     .doc =

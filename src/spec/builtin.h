@@ -79,6 +79,16 @@ struct Builtin {
   std::string_view example = {};              // a script for the manual; run by the tests
 };
 
+// The builtins of one file.
+struct BuiltinFamily {
+  std::string_view title;      // the section of the manual
+  std::string_view note = {};  // a sentence below the title
+  std::span<const Builtin> rows;
+
+  auto begin() const { return rows.begin(); }
+  auto end() const { return rows.end(); }
+};
+
 // The name in `sig`: the word before its parenthesis, or its last word.
 inline std::string_view name_of(const Builtin& builtin) {
   const std::string_view head = builtin.sig.substr(0, builtin.sig.find('('));

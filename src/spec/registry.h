@@ -12,11 +12,11 @@ namespace espy::spec {
 
 class Registry {
  public:
-  Registry(std::vector<std::span<const Builtin>> families, std::vector<const Provider*> providers)
+  Registry(std::vector<BuiltinFamily> families, std::vector<const Provider*> providers)
       : families_(std::move(families)), providers_(std::move(providers)) {}
 
   const Builtin* find_builtin(std::string_view name) const {
-    for (const auto& family : families_)
+    for (const BuiltinFamily& family : families_)
       for (const Builtin& row : family)
         if (name_of(row) == name) return &row;
     return nullptr;
@@ -24,11 +24,11 @@ class Registry {
   // By name or alias, letter case aside.
   const Provider* find_provider(std::string_view name) const;
 
-  std::span<const std::span<const Builtin>> families() const { return families_; }
+  std::span<const BuiltinFamily> families() const { return families_; }
   std::span<const Provider* const> providers() const { return providers_; }
 
  private:
-  std::vector<std::span<const Builtin>> families_;
+  std::vector<BuiltinFamily> families_;
   std::vector<const Provider*> providers_;
 };
 

@@ -103,7 +103,7 @@ struct Session {
   types::Types types;
   testing::FakeKernel kernel;
   source::Diagnostics diagnostics;
-  spec::Registry registry{{kRows}, {&kBegin, &kEnd, &kKprobe, &kKretprobe, &kTracepoint}};
+  spec::Registry registry{{{.rows = kRows}}, {&kBegin, &kEnd, &kKprobe, &kKretprobe, &kTracepoint}};
   Checked checked;
 
   explicit Session(std::string script, spec::Config config = {}) {

@@ -97,7 +97,7 @@ struct Script {
   source::Sources sources;
   types::Types types;
   source::Diagnostics diagnostics;
-  spec::Registry registry{{kRows}, {&kBegin, &kRaw}};
+  spec::Registry registry{{{.rows = kRows}}, {&kBegin, &kRaw}};
   check::Checked checked;
   Lowered lowered;
 
