@@ -9,19 +9,21 @@ _espy() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
   # Readline takes a colon for the end of a word; this glues the pieces of an attach point together again.
   if declare -F _get_comp_words_by_ref >/dev/null; then _get_comp_words_by_ref -n : -c word -p before; fi
-  case $before in
-    -f | --format) COMPREPLY=($(compgen -W 'text json trace' -- "$word")); return ;;
-    -B | --buffer) COMPREPLY=($(compgen -W 'line full none' -- "$word")); return ;;
-    -p | --pid) COMPREPLY=($(compgen -W "$(cd /proc && echo [0-9]*)" -- "$word")); return ;;
-    --dump) COMPREPLY=($(compgen -W 'tokens ast types ir opt bpf program events verifier' -- "$word")); return ;;
-    -c | --cmd) COMPREPLY=($(compgen -c -- "$word")); return ;;
-    -e) return ;;
+  local argument=$(_espy_argument "$before")
+  case $argument in
+    '') ;;
+    PID) COMPREPLY=($(compgen -W "$(cd /proc && echo [0-9]*)" -- "$word")); return ;;
+    COMMAND) COMPREPLY=($(compgen -c -- "$word")); return ;;
+    FILE | DIRECTORY | DIRECTORIES) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    [A-Z]*) return ;;
+    *) COMPREPLY=($(compgen -W "$argument" -- "$word")); return ;;
   esac
-  if [[ $COMP_CWORD == 1 && -n $word && ( info == "$word"* || trace == "$word"* ) ]]; then
-    COMPREPLY=($(compgen -W 'info trace' -- "$word") $(compgen -f -- "$word"))
+  local commands=$(compgen -W "$_espy_commands" -- "$word")
+  if [[ $COMP_CWORD == 1 && -n $word && -n $commands ]]; then
+    COMPREPLY=($commands $(compgen -f -- "$word"))
     return
   fi
-  if [[ $word != -* && ( ${COMP_WORDS[1]} == info || ${COMP_WORDS[1]} == trace ) ]]; then
+  if [[ $word != -* && " $_espy_commands " == *" ${COMP_WORDS[1]} "* ]]; then
     COMPREPLY=($(compgen -W "$(espy -l "kprobe:$word*" 2>/dev/null | sed 's/^kprobe://')" -- "$word") $(compgen -f -- "$word"))
     return
   fi

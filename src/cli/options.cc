@@ -42,12 +42,16 @@ Status add_unwound_pid(Options& options, std::string_view text) {
   return {};
 }
 
+std::vector<std::string_view> formats() {
+  std::vector<std::string_view> out;
+  for (const output::SinkRow& row : output::sinks()) out.push_back(row.name);
+  return out;
+}
+
 Status set_format(Options& options, std::string_view text) {
-  if (output::find_sink(text) == nullptr) {
-    std::vector<std::string> names;
-    for (const output::SinkRow& row : output::sinks()) names.emplace_back(row.name);
-    return fail(fmt::format("Invalid output format \"{}\"", text), 0, "there are " + join(names, ", "));
-  }
+  if (output::find_sink(text) == nullptr)
+    return fail(fmt::format("Invalid output format \"{}\"", text), 0,
+                fmt::format("there are {}", fmt::join(formats(), ", ")));
   options.format = text;
   return {};
 }
@@ -64,9 +68,9 @@ Status set_buffering(Options& options, std::string_view text) {
   return fail(fmt::format("-B takes line, full or none, not `{}`", text));
 }
 
-std::vector<Choice> bufferings() {
-  std::vector<Choice> out;
-  for (const auto& [name, buffering] : kBufferings) out.push_back({name});
+std::vector<std::string_view> bufferings() {
+  std::vector<std::string_view> out;
+  for (const auto& [name, buffering] : kBufferings) out.push_back(name);
   return out;
 }
 
@@ -107,10 +111,10 @@ constexpr std::string_view kStages[] = {"script", "tokens", "ast",     "types", 
 bool is_stage(std::string_view name) { return std::ranges::find(kStages, name) != std::end(kStages); }
 bool is_stage_list(std::string_view text) { return std::ranges::all_of(split(text, ','), is_stage); }
 
-std::vector<Choice> stages() {
-  std::vector<Choice> out;
-  for (const std::string_view stage : kStages) out.push_back({stage});
-  return out;
+std::vector<std::string_view> stages() { return {std::begin(kStages), std::end(kStages)}; }
+
+std::string dump_doc() {
+  return fmt::format("show stages of the compilation and end (comma-separated): {}", fmt::join(kStages, ", "));
 }
 
 Status add_dump(Options& options, std::string_view text) {
@@ -140,10 +144,7 @@ constexpr OptionRow kRows[] = {
     {0, "follow", "", "with -p or -c: trace this process and those it starts, and end when all have ended",
      set_flag<&Options::config, &Config::follows>},
     {'o', "output", "FILE", "write the output to this file", set_text<&Options::output_file>},
-    {'f', "format", "FORMAT",
-     "text (default); json; trace: spans for chrome://tracing and Perfetto; folded or flame: maps keyed by stacks, as "
-     "lines or as a flame graph (SVG)",
-     set_format},
+    {'f', "format", "FORMAT", "", set_format, formats, output::sinks_doc},
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering, bufferings},
     {'v', "verbose", "", "show at the end how often each probe fired, and what it missed; with -l: its arguments",
      set_verbose},
@@ -177,8 +178,8 @@ constexpr OptionRow kRows[] = {
      add_disabled_features},
     {0, "dry-run", "", "compile, load and attach, run begin and end, but wait for nothing",
      set_flag<&Options::session, &runtime::SessionOptions::is_dry_run>},
-    {0, "dump", "STAGES", "show stages of the compilation and end (comma-separated):", add_dump, stages},
-    {'d', "", "", "the same as --dump with the stages that follow, or ast,ir,bpf", add_short_dump, nullptr,
+    {0, "dump", "STAGES", "", add_dump, stages, dump_doc},
+    {'d', "", "", "the same as --dump with the stages that follow, or ast,ir,bpf", add_short_dump, nullptr, nullptr,
      is_stage_list},
     {0, "time", "", "show the milliseconds that each stage took, and how many it may take",
      set_flag<&Options::time_stages>},
@@ -202,7 +203,7 @@ std::vector<OptionRow> listed_options() {
     const auto before = std::ranges::find_if(out, is_before);
     out.insert(before == out.end() ? before : before + 1, command->option);
   }
-  std::erase_if(out, [](const OptionRow& row) { return row.doc.empty(); });
+  std::erase_if(out, [](const OptionRow& row) { return !row.is_listed(); });
   return out;
 }
 
@@ -214,16 +215,7 @@ std::string option_names(const OptionRow& row) {
   return out;
 }
 
-std::string option_doc(const OptionRow& row) {
-  std::string out(row.doc);
-  if (!out.ends_with(':')) return out;
-  const char* separator = " ";
-  for (const Choice& choice : row.choices()) {
-    out += fmt::format("{}{}{}", separator, choice.name, choice.doc.empty() ? "" : fmt::format(" ({})", choice.doc));
-    separator = ", ";
-  }
-  return out;
-}
+std::string option_doc(const OptionRow& row) { return row.make_doc != nullptr ? row.make_doc() : std::string(row.doc); }
 
 std::string help_row(std::string_view name, std::string_view doc) {
   constexpr size_t kColumn = 26;

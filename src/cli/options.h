@@ -57,21 +57,18 @@ struct Options {
   std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();  // what --time counts from
 };
 
-// A value that an option accepts.
-struct Choice {
-  std::string_view name;
-  std::string_view doc = {};
-};
-
 struct OptionRow {
-  char short_name = 0;              // 0: none
-  std::string_view long_name = {};  // without dashes; empty: none
-  std::string_view argument = {};   // "FILE"; empty: takes none
-  std::string_view doc = {};        // one line; empty: not listed. Ends in a colon: the choices are appended
+  char short_name = 0;                                                   // 0: none
+  std::string_view long_name = {};                                       // without dashes; empty: none
+  std::string_view argument = {};                                        // "FILE"; empty: takes none
+  std::string_view doc = {};                                             // one line
   Status (*set)(Options& options, std::string_view argument) = nullptr;  // the error is one sentence
-  std::vector<Choice> (*choices)() = nullptr;                            // null: any argument
+  std::vector<std::string_view> (*choices)() = nullptr;                  // what the argument can be; null: anything
+  std::string (*make_doc)() = nullptr;  // instead of `doc`, for a text that is made from another table
   // An option without an argument takes the next word as one if this accepts it.
   bool (*accepts)(std::string_view word) = nullptr;
+
+  bool is_listed() const { return !doc.empty() || make_doc != nullptr; }
 };
 
 // Setters for rows. The path leads from Options to the member: `set_flag<&Options::config, &spec::Config::runs_tests>`.

@@ -114,6 +114,12 @@ std::vector<OptionRow> all_option_rows() {
   return rows;
 }
 
+// "line full none", or "PID".
+std::string argument_of(const OptionRow& row) {
+  if (row.choices == nullptr) return std::string(row.argument);
+  return fmt::format("{}", fmt::join(row.choices(), " "));
+}
+
 // mdoc(7) takes a dash for a minus and a leading point for a macro.
 std::string escape_mdoc(std::string_view text) {
   std::string out;
@@ -147,14 +153,23 @@ std::string options_mdoc() {
 }
 
 std::string completion_words(const spec::Registry& registry) {
-  std::string options;
+  std::string words, options, probes, arguments;
+  for (const Command* command : commands())
+    if (!command->word.empty()) words += fmt::format(" {}", command->word);
   for (const OptionRow& row : all_option_rows()) {
-    if (row.short_name != 0) options += fmt::format(" -{}", row.short_name);
-    if (!row.long_name.empty()) options += fmt::format(" --{}", row.long_name);
+    std::vector<std::string> names;
+    if (row.short_name != 0) names.push_back(fmt::format("-{}", row.short_name));
+    if (!row.long_name.empty()) names.push_back(fmt::format("--{}", row.long_name));
+    options += fmt::format(" {}", fmt::join(names, " "));
+    if (row.argument.empty()) continue;
+    arguments += fmt::format("    {}) echo '{}' ;;\n", fmt::join(names, " | "), argument_of(row));
   }
-  std::string probes;
   for (const spec::Provider* provider : registry.providers()) probes += fmt::format(" {}:", provider->name);
-  return fmt::format("_espy_options='{}'\n_espy_probes='{}'\n", trim(options), trim(probes));
+  return fmt::format(
+      "_espy_commands='{}'\n_espy_options='{}'\n_espy_probes='{}'\n"
+      "# The choices of an option's argument, or what it is, in capitals; nothing if the option takes none.\n"
+      "_espy_argument() {{\n  case $1 in\n{}  esac\n}}\n",
+      trim(words), trim(options), trim(probes), arguments);
 }
 
 }  // namespace espy::cli

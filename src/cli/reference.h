@@ -9,6 +9,6 @@ namespace espy::cli {
 
 std::string reference_markdown(const spec::Registry& registry);  // docs/reference.md
 std::string options_mdoc();                                      // the list in docs/espy.8, in mdoc(7)
-std::string completion_words(const spec::Registry& registry);    // the variables at the head of docs/espy.bash
+std::string completion_words(const spec::Registry& registry);    // the generated part of docs/espy.bash
 
 }  // namespace espy::cli
