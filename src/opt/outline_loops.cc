@@ -1,19 +1,20 @@
-// outline_loops: loops become functions of their own, which the kernel's verifier checks once, by themselves.
+// outline_loops: moves loops into functions, each of which the kernel's verifier checks only once.
 //
-// The verifier walks a program along each of its ways, and a loop again and again until it sees nothing new; each loop
-// and branch before multiplies the states with which it arrives. A million steps are soon gone. A global function it
-// checks by itself, with any memory behind its parameter, and at a call it only takes note that the memory has changed
-// (Linux 5.12). So the innermost loops of a program that is likely to be too much are moved into such functions, then
-// those around them:
+// The verifier follows every path of a program, and repeats a loop until it reaches no new state; each branch and loop
+// before it multiplies the states in which it is entered. The limit of a million steps is reached soon. A global
+// function is verified separately, for any contents of the memory that its parameter points to; at a call the verifier
+// only assumes that this memory has changed (Linux 5.12). So in functions that are too complex the innermost loops are
+// moved into global functions, then the loops around them:
 //
 //     b1: jump b2(v1)                          b1: jump c(v1)
 //     b2(i): ... branch ..., b3, b4     =>     c(i): store [memory], i; r = call loop(memory); load ...; jump b4
 //     b3: ... jump b2(i2)
 //     b4: ...
 //
-// Numbers that the loop takes from outside, or leaves, go through the memory, an object on the caller's stack; so do
-// stack objects that both sides use. The function's result says by which edge it left. Pointers cannot go through
-// memory: a loop that needs one from outside stays where it is, unless the pointer can be made anew (`slot`, `map`).
+// Scalars that are live into or out of the loop are passed in `memory`, an object on the caller's stack, which also
+// holds stack objects that are used inside and outside the loop. The function returns the index of the edge by which
+// the loop exits. Pointers cannot be passed in memory: a loop that needs a pointer from outside is not outlined, unless
+// the pointer can be rematerialized (`slot`, `map`).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +44,7 @@ struct Exit {  // an edge out of the loop
   size_t target;
 };
 
-// The smallest loops first, so that one comes before those around it.
+// Returns the smallest loops first, so that a loop precedes those that contain it.
 std::vector<Loop> find_loops(const Function& function) {
   const Dominators dominators(function);
   const Predecessors predecessors(function);
@@ -70,8 +71,8 @@ std::vector<Loop> find_loops(const Function& function) {
   return loops;
 }
 
-// Which values may be pointers that the verifier follows, by where they come from and, for what was read from the
-// context or through a pointer, by whether anything is read through them.
+// Computes which values may be pointers that the verifier tracks. A value loaded from the context or through a pointer
+// counts as a pointer if the function reads through it.
 class Pointers {
  public:
   explicit Pointers(const Function& function)
@@ -80,8 +81,8 @@ class Pointers {
     repeat(&Pointers::visit);
     repeat(&Pointers::visit_offset);
   }
-  // Memory cannot hold it without the verifier forgetting what matters: that it is a pointer, or within which bounds a
-  // number is that is added to one, if that was found out elsewhere than in these blocks.
+  // Returns true if passing the value through memory would lose what the verifier must know about it: that it is a
+  // pointer, or, for an offset that is added to a pointer, bounds that were checked outside of `blocks`.
   bool must_not_be_stored(ValueId value, const std::set<BlockId>& blocks) const {
     if (is_pointer_[value.index]) return true;
     if (!is_offset_[value.index]) return false;
@@ -136,7 +137,7 @@ class Pointers {
     if (is_pointer_[value.index]) return false;
     return is_pointer_[value.index] = true;
   }
-  // Back from `add pointer, number`, as far as to what has bounds of its own.
+  // Propagates backwards from `add pointer, offset` to values with bounds of their own.
   bool visit_offset(ValueId id) {
     const Instruction& each = function_.values[id];
     bool changed = false;
@@ -178,10 +179,10 @@ class Pointers {
 
   const Function& function_;
   std::vector<bool> is_pointer_, is_offset_, is_read_through_;
-  std::map<ValueId, std::set<BlockId>> checks_;  // where a value is compared by order
+  std::map<ValueId, std::set<BlockId>> checks_;  // the blocks that compare a value by order
 };
 
-// Frames below the one of a function that calls from these blocks.
+// Returns the length of the longest chain of calls that starts in these blocks.
 template <class Blocks>
 uint32_t call_depth(const Module& module, const Function& function, const Blocks& blocks) {
   uint32_t deepest = 0;
@@ -202,19 +203,19 @@ void drop_unreachable(Function& function) {
   keep_blocks(function, keep);
 }
 
-// Takes one loop out of `from`, or finds that it must stay.
+// Moves one loop of `from` into a function.
 class Extraction {
  public:
   Extraction(Function& from, const Loop& loop, FunctionId id)
       : from_(from), loop_(loop), id_(id), pointers_(from), copies_(from.values.size()) {}
 
-  // The new function, and `from` calls it; nothing, and nothing is changed, where the loop has to stay.
+  // Returns the new function, which `from` calls now; nullopt, with `from` unchanged, if the loop cannot be moved.
   std::optional<Function> extract(const Module& module, uint32_t max_depth);
 
  private:
   bool is_inside(BlockId block) const { return loop_.blocks.contains(block); }
   bool is_inside(ValueId value) const { return block_of_[value.index].valid() && is_inside(block_of_[value.index]); }
-  bool is_simple(ValueId value) const;  // made of nothing, wherever it is needed
+  bool is_simple(ValueId value) const;  // has no operands: can be rematerialized anywhere
   bool is_rematerializable(ValueId value) const;
   bool look();
   bool take(ValueId value);
@@ -240,24 +241,24 @@ class Extraction {
   const Pointers pointers_;
   std::vector<BlockId> block_of_;
   std::vector<Exit> exits_;
-  std::set<ValueId> live_in_, live_out_;     // values that come in, and that are used afterwards
-  std::set<ValueId> addresses_;              // that come in, and are computed anew
-  std::set<ValueId> rematerialized_outs_;    // used afterwards, and made anew there
-  std::map<SlotId, uint32_t> shared_slots_;  // where in the memory
-  std::map<ValueId, uint32_t> places_;       // in the memory: header parameters, taken and left values
+  std::set<ValueId> live_in_, live_out_;     // scalars passed in memory
+  std::set<ValueId> addresses_;              // live in, rematerialized inside
+  std::set<ValueId> rematerialized_outs_;    // live out, rematerialized outside
+  std::map<SlotId, uint32_t> shared_slots_;  // offsets in the memory
+  std::map<ValueId, uint32_t> places_;       // offsets in the memory: header parameters, live_in_, live_out_
   uint32_t memory_bytes_ = 0;
 
   Function out_;
   std::vector<ValueId> copies_;  // by value of `from_`
   std::map<BlockId, BlockId> block_copies_;
-  std::vector<BlockId> exit_blocks_;  // as exits_
+  std::vector<BlockId> exit_blocks_;  // by index in exits_
   std::map<SlotId, SlotId> own_slots_;
   BlockId entry_;
   ValueId memory_;      // in `out_`
   SlotId memory_slot_;  // in `from_`
 };
 
-// ---- May it go, and what goes with it?
+// ---- Whether the loop can be moved, and its memory
 
 bool Extraction::is_simple(ValueId value) const {
   const Op op = from_.values[value].op;
@@ -266,7 +267,7 @@ bool Extraction::is_simple(ValueId value) const {
 
 bool Extraction::is_rematerializable(ValueId value) const {
   const Instruction& each = from_.values[value];
-  // The address of the CPU's part of a map's value, and into it.
+  // An address in the CPU's part of a map's value.
   const bool is_address = each.op == Op::k_add || each.op == Op::k_sub || each.op == Op::k_and || each.op == Op::k_shl;
   if (is_address) return is_rematerializable(each.operands[0]) && is_rematerializable(each.operands[1]);
   const bool is_cpu = each.op == Op::k_call && each.helper == Helper::get_smp_processor_id;
@@ -317,8 +318,8 @@ bool Extraction::look() {
          lay_out_memory();
 }
 
-// A slot the bytes of which do not cross the border exists on each side. One that hands something over becomes part of
-// the memory, if it holds no pointers.
+// A slot with no bytes that are live across the loop's edges is duplicated: caller and function have one each. A slot
+// with such bytes becomes part of the memory; if it holds pointers, the loop cannot be moved.
 bool Extraction::look_at_slots() {
   std::set<SlotId> inside, outside, holding_pointers;
   const auto base_slot = [&](ValueId address) {
@@ -408,7 +409,7 @@ void Extraction::make_blocks(Builder& to) {
   for (size_t i = 0; i < exits_.size(); ++i) exit_blocks_.push_back(to.add_block("exit"));
 }
 
-// The verifier takes the pointer for one that may be null.
+// The verifier assumes that the argument may be null.
 void Extraction::write_entry(Builder& to) {
   const BlockId missing = to.add_block("missing"), start = to.add_block("start");
   to.enter(entry_);
@@ -481,9 +482,9 @@ void Extraction::write_exits(Builder& to) {
   }
 }
 
-// ---- What stays
+// ---- The caller
 
-// A block that calls the function takes the place of the loop's header.
+// Replaces the loop's header by a block that calls the function.
 void Extraction::call_it() {
   Builder to(from_);
   to.at(terminator(from_, loop_.header).span);
@@ -512,7 +513,7 @@ void Extraction::call_it() {
   replace_all_uses(from_, replacement);
 }
 
-// Goes on where the function says that the loop was left.
+// Branches on the function's result to the target of the exit.
 void Extraction::leave(Builder& to, ValueId exit, const std::vector<ValueId>& replacement) {
   for (size_t i = 0; i < exits_.size(); ++i) {
     Target target = terminator(from_, exits_[i].from).targets[exits_[i].target];
@@ -547,9 +548,9 @@ void Extraction::move_shared_slots() {
   }
 }
 
-// ---- Which loops
+// ---- Choice of loops
 
-// What the verifier may have to do for all loops of the function: branches, once for each loop that they are in.
+// Estimates the verifier's work by the branches in loops, counted once for each loop that contains them.
 bool is_too_complex(const Function& function, uint32_t max_branches) {
   const std::vector<Loop> loops = find_loops(function);
   uint32_t branches = 0;
@@ -558,7 +559,7 @@ bool is_too_complex(const Function& function, uint32_t max_branches) {
   return loops.size() > 1 && branches > max_branches;
 }
 
-// Moves all loops of one function that can go.
+// Moves all loops of one function that can be moved.
 void outline_in(Module& module, Unit& unit, FunctionId id, uint32_t max_depth) {
   std::set<BlockId> staying;
   for (;;) {

@@ -9,14 +9,14 @@
 
 namespace espy::opt {
 
-bool mem2reg(ir::Function& function);              // script variables become values
+bool mem2reg(ir::Function& function);              // script variables to values
 bool fold_constants(ir::Function& function);       // constants, identities, cheaper forms
 bool cse(ir::Function& function);                  // equal computations are done once
-bool store_to_load(ir::Function& function);        // loads of what is known to be there
+bool store_to_load(ir::Function& function);        // loads of values that are known
 bool map_lookup_cse(ir::Function& function);       // a second map lookup of the same key
 bool correlated_branches(ir::Function& function);  // branches that a dominating branch has decided
 bool simplify_cfg(ir::Function& function);         // blocks and edges
-bool dse(ir::Function& function);                  // stores that nobody reads
+bool dse(ir::Function& function);                  // stores that are never read
 bool dce(ir::Function& function);                  // values, parameters and blocks without use
 
 // A module pass returns the changed module, nullopt if it changes nothing. Loops of functions that are too complex

@@ -1,6 +1,5 @@
-// The passes and their order. Variables become values first, since everything else looks at values; then the cheap
-// passes that feed each other repeat until nothing changes; stores go last, when the loads they would be kept for are
-// gone.
+// The passes and their order. mem2reg is first, since all others work on values. The cheap passes, which enable each
+// other, repeat until nothing changes. dse is last, when the loads that would keep stores alive are gone.
 #include "opt/pipeline.h"
 
 #include <fmt/format.h>
@@ -37,10 +36,10 @@ constexpr Pass kRepeated[] = {{"fold_constants", fold_constants},
 constexpr Pass kLast[] = {{"dse", dse}, {"dce", dce}};
 constexpr ModulePass kForVerifier[] = {{"outline_loops", outline_loops}};
 
-// Each round ends where the one before left nothing to do; scripts need two or three.
+// Scripts need two or three rounds.
 constexpr int kMaxRounds = 6;
 
-// In debug builds every change is followed by the IR's own verifier.
+// Debug builds verify the IR after every change.
 void check_after([[maybe_unused]] std::string_view pass, [[maybe_unused]] const ir::Module& module) {
 #ifdef ESPY_DEBUG
   std::string wrong = ir::verify(module);
@@ -58,7 +57,7 @@ bool run(const Pass& pass, ir::Module& module, ir::Function& function) {
 
 void optimize_function(ir::Module& module, ir::Function& function) {
   for (const Pass& pass : kOnce) run(pass, module, function);
-  // A pass need not run again unless another one has changed something since.
+  // A pass runs again only if another one has changed something since.
   std::array<int, std::size(kRepeated)> seen;
   seen.fill(-1);
   int changes = 0;

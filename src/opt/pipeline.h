@@ -1,7 +1,7 @@
-// opt: IR to better IR, one pass a file.
+// opt: the optimizer, one pass per file.
 //
-// In: a module that ir::verify accepts. Out: one that it accepts too, and that does the same with fewer instructions,
-// helper calls and memory accesses. Never done here: anything that takes a fact from the kernel's verifier. Null and
+// Takes a module that ir::verify accepts and leaves one that it accepts, with the same behavior and fewer instructions,
+// helper calls and memory accesses. No pass may remove a fact that the kernel's verifier needs. Null and
 // bounds checks stay unless the same check on the same value dominates them; memory accesses stay behind the branch
 // that guards them; pointer arithmetic stays `add pointer, scalar`.
 #pragma once
