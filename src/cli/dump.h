@@ -1,4 +1,4 @@
-// --dump of the stages that have no printer of their own room.
+// --dump of the stages whose modules have no printer.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace espy::cli {
 
-// A token a line: its place and its text.
+// One token per line: its position and its text.
 std::string dump_tokens(const source::Sources& sources, source::SourceId script);
-// What check found out: maps with key and value, then each unit's probes, context fields and variables.
+// The types that check has inferred: of maps, then of each unit's context fields and variables.
 std::string dump_types(const check::Checked& checked, const types::Types& types);
-// A record a line: index, builtin, fields with their offsets.
+// One event schema per line: index, builtin, fields with their offsets.
 std::string dump_events(const program::Program& program, const types::Types& types);
 
 }  // namespace espy::cli

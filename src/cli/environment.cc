@@ -28,7 +28,7 @@ namespace {
 
 constexpr const char* kTracefsEvents = "/sys/kernel/tracing/events";
 
-// Newer than some headers.
+// Missing in old headers.
 constexpr unsigned kCapPerfmon = 38;
 constexpr unsigned kCapBpf = 39;
 
@@ -39,8 +39,7 @@ uint64_t effective_capabilities() {
   return uint64_t{data[1].effective} << 32 | data[0].effective;
 }
 
-// Tracepoints are described there. A box that never traced may not have it mounted; failing to is told where it is
-// needed.
+// tracefs describes tracepoints, and may not be mounted yet. A failure is reported where tracefs is needed.
 void mount_tracefs() {
   if (::access(kTracefsEvents, F_OK) != 0) ::mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, nullptr);
 }
@@ -130,7 +129,7 @@ Result<source::SourceId> read_script(const Options& options, source::Sources& so
 
 syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request) {
   const syntax::Prelude prelude = check::read_headers(script, true, request);
-  // Without its headers, more would be wrong than is.
+  // Without its headers a script has errors that are not its own.
   if (request.diagnostics.has_errors()) return {};
   return syntax::parse(request.sources, script, request.diagnostics, prelude);
 }

@@ -30,24 +30,24 @@ struct Environment {
   check::CheckRequest check_request() { return {sources, registry, *kernel, types, &symbols, config, diagnostics}; }
 };
 
-// Opens everything; mounts tracefs where it is not.
+// Opens everything for the running kernel; mounts tracefs if it is not mounted.
 Result<std::unique_ptr<Environment>> open_environment(const Options& options);
-// The same on another machine and kernel than those we run on.
+// The same for the given machine and kernel.
 std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
                                               std::unique_ptr<kernel::Kernel> kernel);
 
-// Whether this process may load and attach programs; the error names the capabilities that it lacks.
+// Fails if this process may not load and attach programs; the error names the capabilities that it lacks.
 Status require_privileges();
-// Whether tracefs can be read, which describes tracepoints.
+// Returns whether tracefs can be read.
 bool can_read_tracefs();
 
-// -e, FILE or stdin.
+// Reads the program of -e, FILE or stdin.
 Result<source::SourceId> read_script(const Options& options, source::Sources& sources);
 
-// The script as a tree, with what the headers that it includes say.
+// Parses the script and the headers that it includes. Returns an empty tree if a header has errors.
 syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request);
 
-// Prints what was found so far to stderr; warnings only unless --no-warnings. True if there are errors.
+// Prints the diagnostics to stderr, without warnings if --no-warnings. Returns whether there are errors.
 bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options);
 
 // Prints "espy: MESSAGE" and the hint to stderr. Returns EXIT_FAILURE.

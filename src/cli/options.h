@@ -43,7 +43,7 @@ struct Options {
 
   // Of the kernel.
   std::vector<std::string> disabled_features;
-  std::string traceable_functions;  // a file; empty: what the kernel says
+  std::string traceable_functions;  // a file; empty: the kernel's list
 
   std::optional<std::string> child_command;  // -c
   std::optional<std::string> output_file;

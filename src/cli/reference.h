@@ -1,4 +1,4 @@
-// The manual's tables, made from the rows that the program itself uses: what is documented is what there is.
+// The parts of the documents that are generated from the tables of builtins, probes, options and features.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Every family of builtins and every probe type, in the order in which the manual shows them.
+// The registry of all builtins and probe types.
 #pragma once
 
 #include "spec/registry.h"

@@ -1,4 +1,5 @@
-// The way of a script. Each stage is a value that --dump can show and --time can measure.
+// Runs the stages of a script in order: read, parse, check, compile, load, run. --dump prints their results, --time
+// their durations.
 #include "cli/run_script.h"
 
 #include <fcntl.h>
@@ -30,7 +31,7 @@ namespace espy::cli {
 
 namespace {
 
-// What the stages may take, in milliseconds: a script of a few lines should see its first event within 10.
+// How long each stage may take: a script of a few lines shall see its first event within 10 ms.
 struct Budget {
   std::string_view stage;
   double ms;
@@ -88,8 +89,8 @@ bool is_locked_down(std::string_view sentence) {
          (sentence.find("unknown func") != sentence.npos || sentence.find("cannot use helper") != sentence.npos);
 }
 
-// A refusal by the verifier is our mistake: show where in the script it is, and the verifier's own words. But for what
-// is too much for it, and for what is forbidden.
+// Reports a refusal by the verifier at its line of the script: as a bug of espy, except for programs that exceed the
+// verifier's limits and for what lockdown forbids.
 void explain_refusal(const load::Refusal& refusal, const program::Program& program, const source::Sources& sources) {
   source::Span span;
   for (const program::LineInfo& line : program.programs[refusal.program].lines)
@@ -188,8 +189,7 @@ std::string script_help(const check::Checked& checked, const std::string& name) 
   return out;
 }
 
-// Processes of one program share their mappings where these do not differ: without randomised addresses, and for what
-// -c starts.
+// Processes of one program have the same mappings if addresses are not randomised, as for the child of -c.
 symbols::CachePolicy cache_policy(const spec::Config& config) {
   using spec::UserSymbolCache;
   const auto randomised = read_file("/proc/sys/kernel/randomize_va_space");

@@ -90,7 +90,7 @@ class Finder {
                              : fmt::format("did you mean `{}`?", near));
   }
 
-  // ---- All others: the provider says what there is to see
+  // ---- All other probes
   Result<TraceProbes> from_provider(const spec::Provider& provider, const std::vector<std::string>& parts) {
     TraceProbes out{.entry = std::string(provider.name) + ":" + fmt::format("{}", fmt::join(quoted_parts(parts), ":"))};
     source::Diagnostics diagnostics;

@@ -176,7 +176,7 @@ class ScriptWriter {
 
   Environment& e_;
   const TraceOptions& options_;
-  bool is_pair_ = false;  // of the target at hand: both its ends are shown
+  bool is_pair_ = false;  // entry and return of the current target are shown
   size_t count_ = 0;      // of targets
   std::string order_;
   std::string actions_;

@@ -14,7 +14,7 @@ namespace {
 
 using syntax::is_word;
 
-// Walks over code: calls `visit(position, depth of brackets)` for what is outside of string literals.
+// Calls `visit(position, depth of brackets)` for each character that is not in a string literal.
 template <class Visit>
 void for_each_outside_of_strings(std::string_view text, const Visit& visit) {
   int depth = 0;

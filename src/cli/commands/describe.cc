@@ -1,5 +1,4 @@
-// espy info: what a name stands for. Of a function its prototype, of a type its layout, of a probe its arguments, and
-// with each how it can be traced.
+// espy info: the prototype of a function, the layout of a type, the arguments of a probe, and how each can be traced.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -16,7 +15,7 @@ class Describer {
  public:
   explicit Describer(Environment& environment) : e_(environment) {}
 
-  // What is known of `name`; "" where nothing is.
+  // Returns "" if the name is unknown.
   std::string describe(const std::string& name) {
     if (name.find(':') != std::string::npos) return probes(name);
     return functions(name) + types(name) + tracepoints(name);
@@ -36,7 +35,7 @@ class Describer {
     std::vector<std::string> modules;
     for (const kernel::FunctionPrototype& function : e_.kernel->find_functions(nullptr, name, "*"))
       modules.push_back(function.module);
-    if (modules.empty()) modules.emplace_back();  // it may have a type all the same
+    if (modules.empty()) modules.emplace_back();  // it may have a prototype although it is not traceable
     for (const std::string& module : modules) {
       const auto prototype = e_.kernel->c_prototype(name, module);
       if (!prototype) continue;

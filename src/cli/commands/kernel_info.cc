@@ -1,4 +1,4 @@
-// --info: what this kernel offers, each line found by trying.
+// --info: the features of the running kernel, each found by trying it.
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
@@ -11,7 +11,7 @@ namespace espy::cli {
 
 namespace {
 
-// The kernel hides them as zeros from those who may not see them (kernel.kptr_restrict).
+// The kernel shows zeros to unprivileged processes (kernel.kptr_restrict).
 bool shows_addresses() {
   std::FILE* symbols = std::fopen("/proc/kallsyms", "re");
   if (symbols == nullptr) return false;
@@ -23,7 +23,7 @@ bool shows_addresses() {
   return any != 0;
 }
 
-// As the kernel says; where it does not, as its refusals tell.
+// From the file in securityfs; if it is missing, from what the kernel refuses.
 std::string lockdown_line(kernel::Kernel& kernel) {
   const kernel::Lockdown state = kernel.lockdown();
   if (state != kernel::Lockdown::kUnknown) return fmt::format("{} ({})", kernel::name_of(state), kernel::kLockdownFile);

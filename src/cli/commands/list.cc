@@ -1,4 +1,4 @@
-// -l: what can be traced. Patterns are attach points with wildcards; without one, all that the kernel offers.
+// -l: lists probes. A pattern is an attach point with wildcards; without one all probes of the kernel are listed.
 #include <fmt/format.h>
 #include <unistd.h>
 
