@@ -192,9 +192,9 @@ TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call
 
 // ---- Processes whose addresses will be named ------------------------------------------------------------------------
 //
-// A process may be gone when its stack is shown, and /proc/PID/maps with it. So the first time that a program takes an
-// address of a process, it tells user space, which takes down the mappings at once. Which processes were told of is in
-// an LRU hash: 8 ns a stack, and a process that was forgotten is merely told of again.
+// A process and its /proc/PID/maps may be gone when its stack is shown. So the first time that a program records an
+// address of a process, it notifies user space, which reads the mappings at once. An LRU hash has the processes that
+// were reported: 8 ns per stack; an evicted process is reported again.
 
 namespace {
 

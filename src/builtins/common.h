@@ -1,4 +1,4 @@
-// What several families need.
+// Functions for several families.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ class ElfFile;
 
 namespace espy::builtins {
 
-// `value`, or `limit` where it is larger as an unsigned number: where the verifier must see a bound.
+// The smaller of `value` and `limit`, compared unsigned, for values that need a bound for the verifier.
 ir::ValueId bounded(lower::Lowering& lowering, ir::ValueId value, uint32_t limit);
 
 // Where the bytes of `expr` are when taken as the target of a pointer: of a pointer or integer its value, of an array,
@@ -34,41 +34,41 @@ ir::ValueId bytes_differ(lower::Lowering& lowering, ir::ValueId a, ir::ValueId b
 // The string of our memory or anywhere as one of `capacity_bytes`, zeros behind its end.
 ir::ValueId as_string(lower::Lowering& lowering, syntax::ExprId expr, uint32_t capacity_bytes);
 
-// `names[index]`, or `otherwise` for what is not among them: a table of equally long strings in .rodata.
+// `names[index]`, or `otherwise` if the index is out of range: a table of strings of one length in .rodata.
 lower::Operand named_number(lower::Lowering& lowering, ir::ValueId index, const std::vector<std::string>& names,
                             std::string_view otherwise, uint32_t capacity_bytes);
 
-// The hint for a word that is not among `names`: "did you mean `x`?", or what there is.
+// The hint for a word that is not in `names`: "did you mean `x`?", or the list of names.
 std::string choices(std::string_view word, const std::vector<std::string>& names);
 
 // The member of the struct at `base` by its path, through pointers; its address where it is larger than a register.
 lower::Operand kernel_member(lower::Lowering& lowering, ir::ValueId base, types::TypeId struct_type,
                              std::initializer_list<std::string_view> path);
 
-// A map of what user space was told of already, by keys of `key_bytes`, to 8 bytes; the oldest ones make room.
+// An LRU map of what was reported to user space, with keys of `key_bytes` and values of 8 bytes.
 ir::ValueId seen_map(lower::Lowering& lowering, std::string_view name, uint32_t key_bytes, uint32_t max_entries);
 // `tell` the first time that `key`, an address, is met.
 void notify_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, const std::function<void()>& tell);
 
-// Lets user space take down where a process has its code, before the process is gone; once for each.
+// Notifies user space of the current process, once, so that its mappings are read before it ends.
 void remember_process(lower::Lowering& lowering, ir::ValueId pid, source::Span span);
 
-// printf(format, ...) and its kin: whether the format can be read, and the values go with it. Where they do, the
-// session and whoever else parses it again can rely on it.
+// For printf(format, ...) and the like: checks that the format is valid and matches the values. Later stages rely on it
+// and parse the format without a check.
 types::TypeId check_format(check::Checker& checker, const spec::CallSite& call);
-// The same where more values than the format wants may follow.
+// The same, but more values than the format needs are allowed.
 types::TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call);
 
-// The file that the unit's first probe is in; null where it cannot be read.
+// The file of the unit's first probe; null if it cannot be read.
 std::shared_ptr<const symbols::ElfFile> probed_file(lower::Lowering& lowering);
 
-// Who runs, as `pid`, `tid` and `comm` have it: a load each where the kernel has typed pointers to tasks.
+// The current task's `pid`, `tid` and `comm`: one load each if the kernel has typed pointers to tasks.
 struct CurrentTask {
   lower::Operand pid, tid, comm;
 };
 CurrentTask current_task(lower::Lowering& lowering);
 
-// The flags with which the kernel's helpers take a stack of this type here, and how many frames they would find.
+// The flags of the kernel's stack helpers for a stack of this type, and the number of frames that they would return.
 ir::ValueId stack_flags(lower::Lowering& lowering, const types::Type& type);
 ir::ValueId frame_count(lower::Lowering& lowering, types::Type type);
 

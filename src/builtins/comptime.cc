@@ -1,5 +1,5 @@
-// What is answered while the script is compiled: of types, of the kernel, of the command line. These fold to constants,
-// so that `if comptime (...)` can ask.
+// Builtins that are evaluated by the compiler: about types, the kernel, the command line. They fold to constants, so
+// `if comptime (...)` can use them.
 #include <elf.h>
 
 #include <cstring>

@@ -15,7 +15,7 @@ using types::TypeId;
 
 bool is_element(const syntax::Ast& ast, ExprId expr) { return ast.get<syntax::Index>(expr) != nullptr; }
 
-// The map's key type is only known when all uses are: so whether a key is wanted is asked of what is written.
+// The map's key type is not known before all of its uses are checked, so the syntax decides whether there is a key.
 TypeId check_delete(Checker& checker, const CallSite& call) {
   if (call.arguments.size() == 2 && is_element(checker.ast(), call.arguments[0]))
     checker.error("not-a-map", checker.ast()[call.arguments[0]].span, "the map stands without a key here",

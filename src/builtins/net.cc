@@ -99,8 +99,8 @@ Operand lower_pton(Lowering& lowering, const CallSite& call) {
 
 // ---- macaddr, socket_cookie
 
-// The helper takes only pointers that the verifier trusts: those that fentry and fexit were given. The number itself is
-// in the socket, once somebody asked for it: the kernel numbers a socket when it is first asked.
+// The helper takes only trusted pointers, which are the arguments of fentry and fexit. The cookie is also a member of
+// the socket, which the kernel sets when the cookie is requested for the first time.
 bool is_trusted(Lowering& lowering, syntax::ExprId socket) {
   const program::ProgramKind kind = lowering.unit().context.kind;
   if (kind != program::ProgramKind::kFentry && kind != program::ProgramKind::kFexit) return false;

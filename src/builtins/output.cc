@@ -71,8 +71,7 @@ void handle_system(EventRecord& event) { event.context().run_command(event.forma
 
 // ---- print, clear, zero ---------------------------------------------------------------------------------------------
 
-// A whole map is told apart from a value by having no key where it wants one, or by being a scalar that is shown by
-// name.
+// A map without the key that it needs, or a scalar map, is printed as a map, with its name.
 bool is_whole_map(const check::Unit& unit, const syntax::Ast& ast, syntax::ExprId expr) {
   return ast.get<syntax::Map>(expr) != nullptr && unit.fact(expr).map.valid();
 }

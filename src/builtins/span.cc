@@ -1,5 +1,5 @@
-// Spans: what begins and ends in a thread, what happens at an instant, and counters. Each record says when, where and
-// in whom it was made, and of a function's probes of which call; output/spans.h makes trees of them.
+// Spans, instants and counters. Each record has the time, the CPU, the thread, the probe, and for functions the frame,
+// which identifies the call; output/spans.h builds trees from them.
 #include <array>
 
 #include "base/strings.h"
@@ -61,7 +61,7 @@ Operand number(Lowering& lowering, ir::ValueId value, uint32_t size_bytes) {
   return lowering.scalar_operand(lowering.types().int_type(size_bytes, false), value);
 }
 
-// A function's probe tells calls apart by the frame.
+// The frame and the return address, which identify the call in a function's probe; zeros in other probes.
 std::pair<ir::ValueId, ir::ValueId> frame_of(Lowering& lowering) {
   ir::Builder& ir = lowering.ir();
   const spec::ProbeContext& context = lowering.unit().context;

@@ -1,12 +1,12 @@
 // A user stack without frame pointers, walked in BPF.
 //
-// The problem. The kernel's own way to a user stack follows rbp, and most code of most distributions uses rbp for
-// something else: the stack ends, or goes astray, in the first library. What the compiler left instead, .eh_frame, the
-// kernel does not read. Copying the stack out for user space to unwind, as profilers do, costs 8 KiB and more a sample.
+// The kernel unwinds user stacks by rbp, which most distributions' code uses for other values: the stack ends, or is
+// wrong, in the first library. The kernel does not read .eh_frame. Copying the stack to user space and unwinding it
+// there, as profilers do, costs 8 KiB and more per sample.
 //
-// The trick. User space has made of each file's .eh_frame a table of rows (symbols/unwind.cc) in an array that programs
-// read (program/unwind.h). For each frame, the program needs to know which file its code is from and where in it; then
-// it is a binary search, and one or two reads of the stack:
+// Instead, user space converts the .eh_frame of each file to a table of rows (symbols/unwind.cc) in an array that
+// programs read (program/unwind.h). For each frame, the program finds the file and the offset of its code, does a
+// binary search, and reads the stack once or twice:
 //
 //   registers of the task as it entered the kernel           bpf_task_pt_regs
 //   repeat for each frame                                    bpf_loop, verified once
@@ -15,26 +15,25 @@
 //     offset in the file -> row                              find_rule
 //     row -> rsp, rbp, rip of the caller                     go_up
 //
-// The mapping could come from a list of each process' mappings that user space keeps, but then the first stacks of each
-// new process, often its only ones, come too early. It could come from bpf_find_vma, but that takes the mmap lock, and
-// from an interrupt (a profile's) works once: the lock is released by a queued irq_work, of which a CPU has one. So the
-// program walks the maple tree of the mm itself: no lock, from any context, three reads of 256 bytes for some hundred
-// mappings. Another thread may change the tree meanwhile: what is read then may be wrong, but reads cannot fault, a
-// mapping must contain the address it was looked up by, and the next stack is right. Most frames of
-// a stack lie in few mappings, so the last four are kept, from walk to walk, while nothing is mapped (mm_lock_seq).
+// A list of mappings kept by user space would miss the first stacks of each new process, often its only ones.
+// bpf_find_vma takes the mmap lock and in an interrupt (a profile's) works once: the lock is released by a queued
+// irq_work, of which a CPU has one. So the program walks the maple tree of the mm itself: without a lock, in any
+// context, with three reads of 256 bytes for some hundred mappings. Another thread may change the tree meanwhile: the
+// result may be wrong then, but reads cannot fault, a mapping must contain the address that was looked up, and the next
+// stack is right. Most frames of a stack are in few mappings, so the last four are cached until a mapping changes
+// (mm_lock_seq).
 //
-// Files are known by inode and size, so a table made for one process serves all, and a process that starts finds the
-// tables of its libraries there. A file without a table is told to user space, once in a while; that stack, and those
-// until the table is there, go on by frame pointers from that frame on, and are counted. So does code in no file, which
-// a JIT has made, and code whose row cannot say what its rule is.
+// Files are identified by inode and size, so one table serves all processes, and a new process finds the tables of its
+// libraries. A file without a table is reported to user space, at most every 200 ms; until the table exists, stacks are
+// unwound by frame pointers from that frame on, and counted. The same holds for JIT-compiled code, which is in no file,
+// and for code whose rule a row cannot express.
 //
-// The walk knows where a process has which file, and soon may nobody else: the process may end before user space gets
-// to /proc/PID/maps. So each mapping that a walk meets for the first time is told, and stacks of what is gone have
-// names.
+// A process may end before user space reads its /proc/PID/maps. So each mapping is reported when a walk meets it for
+// the first time, and stacks of ended processes have names.
 //
-// What it leaves out. 32-bit tasks. Registers other than rbp and rsp: a row that counts from another one is kUnknown.
-// A file rewritten in place while espy runs. Stacks of other tasks than the current one.
-// Where to read on: the kernel's lib/maple_tree.c (mtree_range_walk), include/linux/maple_tree.h.
+// Not supported: 32-bit tasks; rules based on registers other than rbp and rsp (kUnknown); files that are rewritten in
+// place while espy runs; stacks of tasks other than the current one.
+// See lib/maple_tree.c (mtree_range_walk) and include/linux/maple_tree.h of the kernel.
 #include "builtins/unwind.h"
 
 #include "builtins/common.h"
@@ -126,7 +125,7 @@ void start(Lowering& lowering, ValueId state) {
   keep_known_mappings(lowering, state);
 }
 
-// Tells user space of the first file without a table, unless it was told a moment ago.
+// Reports the first file without a table to user space, at most once every kPatienceNs.
 void report_missing(Lowering& lowering, ValueId state, ValueId pid, source::Span span) {
   constexpr int64_t kPatienceNs = 200'000'000;
   ir::Builder& ir = lowering.ir();
@@ -158,8 +157,7 @@ void report_missing(Lowering& lowering, ValueId state, ValueId pid, source::Span
 
 constexpr const char* kMapping = "__mapping_seen";
 
-// Tells user space where a process has which file: the process may be gone, and /proc/PID/maps with it, before anybody
-// reads that. Each mapping once.
+// Reports a mapping of a process to user space, once: the process may end before its /proc/PID/maps is read.
 void report_mapping(Lowering& lowering, ValueId map, ValueId pid, source::Span span) {
   ir::Builder& ir = lowering.ir();
   const ValueId key = lowering.memory(16, "mapping_key");

@@ -1,15 +1,15 @@
 // fentry, fexit: functions of the kernel with their arguments by name and type.
 //
-// BTF describes every function of the kernel and of its modules, and a BPF trampoline hands a program the arguments as
-// words, one behind the other, and at the exit what the function returned behind them. That is cheaper than a kprobe
-// and needs no registers; a pointer among the arguments is read like any other kernel memory.
+// BTF describes every function of the kernel and of its modules. A BPF trampoline passes the arguments as consecutive
+// words, at the exit followed by the return value. That is cheaper than a kprobe and needs no registers; pointers among
+// the arguments are read like other kernel memory.
 //
-// A program is loaded for one function: it is checked against that function's prototype. So a wildcard costs a program
-// for each, and what has to be left out is left out before: functions that ftrace does not list, and those whose
-// arguments a trampoline cannot pass (variadic ones, more than twelve words, structs by value of more than two words).
+// A program is verified against the prototype of the one function that it is loaded for, so a wildcard needs a program
+// for each function. Excluded are functions that ftrace does not list, and functions whose arguments a trampoline
+// cannot pass: variadic ones, more than twelve words, structs by value of more than two words.
 //
-// BPF programs are functions of the kernel, too: fentry:bpf:NAME, or with its id before the name. They are known by the
-// BTF that they carry, and have no arguments for a script.
+// BPF programs can be traced as fentry:bpf:NAME, or with the id before the name. They are found by their BTF, and have
+// no arguments for a script.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -130,7 +130,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
     return out;
   }
   if (probe.target != kVmlinux) out.attach_btf_module = probe.target;
-  out.is_preemptible = true;  // it runs in whoever called the function
+  out.is_preemptible = true;  // it runs in the context of the caller
   out.boundary = kIsExit ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   const auto prototype = request.kernel.find_function(request.types, probe.function, probe.target);
   if (!prototype) return out;

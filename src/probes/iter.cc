@@ -1,11 +1,11 @@
-// iter: everything of a kind that the kernel has now, an item a call: tasks, open files, mappings, sockets, maps.
+// iter: the kernel's objects of one kind, one per call of the program: tasks, open files, mappings, sockets, maps.
 //
 // An iterator is a program for the BTF function bpf_iter_NAME, whose context is struct bpf_iter__NAME. Reading its
-// descriptor runs the program for each item, and once more with no item. So nothing is attached: the walk is started,
-// and the run ends with it.
+// descriptor runs the program for each object, and once more with none. So nothing is attached: the iterator is read
+// once, which ends the run.
 //
-// With a second part, a name below /sys/fs/bpf, the walk is left to others: as long as espy runs, whoever reads the
-// file of that name has it walk once, and espy prints what it finds. The reader itself is given nothing.
+// With a second part, a name below /sys/fs/bpf, the iterator is pinned there: each read of that file by any process
+// runs it once, and espy prints the output. The file itself is empty.
 #include <algorithm>
 
 #include "base/strings.h"

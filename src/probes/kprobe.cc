@@ -1,16 +1,13 @@
-// kprobe, kretprobe: functions of the kernel, or any instruction of it.
+// kprobe, kretprobe: functions of the kernel, or any of its instructions.
 //
-// The problem is the one of uprobes: a wildcard stands for hundreds of functions, and a perf event each costs
-// milliseconds to attach and a grace period to detach.
+// A wildcard matches hundreds of functions, and a perf event for each takes milliseconds to attach and a grace period
+// to detach. One kprobe_multi link (Linux 5.18, CONFIG_FPROBE) takes the names of all functions of an attach point,
+// each with a cookie, the probe's index. It uses ftrace, so it supports entries and returns of functions that ftrace
+// lists. Other instructions, addresses, and functions that ftrace does not list use a perf event of the kprobe PMU, as
+// do all probes on older kernels.
 //
-// The trick is the same: one kprobe_multi link (Linux 5.18, and CONFIG_FPROBE) takes the names of all functions of an
-// attach point, with a cookie each that is the probe's index. It stands on ftrace's hooks, so it takes only entries and
-// returns of functions that ftrace lists; an instruction behind an entry, an address, or a function that ftrace does
-// not list, goes through a perf event of the kprobe PMU, as everything does on older kernels.
-//
-// A wildcard leaves out what the kernel will not probe: the list that it is matched against is ftrace's, and what is
-// refused all the same (there is a blacklist, and static functions that share a name) is passed over, as long as
-// something is left. What was named in full must attach.
+// A wildcard is matched against ftrace's list. Matches that the kernel refuses (its blacklist, static functions that
+// share a name) are skipped, unless all are refused. A function that is named in full must attach.
 //
 // Where a kprobe and a kretprobe have the same functions, one program and one link may serve both: a session
 // (lower/session.h).
@@ -167,8 +164,8 @@ std::string reason_of(const Error& error) {
   }
 }
 
-// Attaches to all functions that it can, and puts those that it cannot into `refused`. With one that it cannot find or
-// hook the kernel refuses them all, without saying which: so halves are tried, and theirs. Fails if nothing is left.
+// Attaches to all functions that the kernel accepts; the others go to `refused`. The kernel refuses a list with one bad
+// function without naming it, so the list is bisected. Fails if no function is accepted.
 Status attach_possible(load::Machine& machine, program::ProgramId program, const load::KprobeMulti& probes,
                        std::vector<load::Machine::SkippedProbe>& refused) {
   const Status status = machine.attach_kprobe_multi(program, probes);

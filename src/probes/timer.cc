@@ -31,7 +31,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
 spec::ProbeContext interval_context(spec::ContextRequest&) {
   spec::ProbeContext out;
   out.kind = program::ProgramKind::kPerfEvent;
-  out.is_limited_to_pid = false;  // an interval goes on whoever runs
+  out.is_limited_to_pid = false;  // an interval fires in any process
   return out;
 }
 

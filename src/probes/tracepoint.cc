@@ -1,17 +1,17 @@
 // tracepoint: the kernel's static probes, by category and event.
 //
-// The obvious way, a perf event each, costs 33 ns a hit, up to 100 ms to detach, and half a minute for all system
-// calls. So it is the last one taken:
+// A perf event for each takes 33 ns per hit, up to 100 ms to detach, and half a minute for all system calls. So it is
+// the last choice:
 //
-//   sys_enter_X, sys_exit_X   one raw tracepoint sys_enter or sys_exit for all of them. The program looks the call's
-//   number up and
-//                             goes on only if it is asked for; arguments are read from the task's registers, which is
-//                             where the kernel's own record has them from.
+//   sys_enter_X, sys_exit_X   one raw tracepoint sys_enter or sys_exit for all of them. The program looks up the
+//                             number of the call, and reads arguments from the task's registers, as the kernel does
+//                             for its own record.
 //   others, args not used     the raw tracepoint of that name, if BTF knows one. With cookies a wildcard shares a
-//   program. others                    a perf event, whose record is laid out as tracefs says.
+//                             program.
+//   others                    a perf event, whose record has the layout that tracefs describes.
 //
-// Left out: events that are not tracepoints at all (ftrace:*) attach through perf; 32-bit system calls are not seen,
-// since their numbers mean other calls (perf leaves them out as well).
+// Events that are not tracepoints (ftrace:*) attach through perf. 32-bit system calls are excluded, since their numbers
+// mean other calls; perf excludes them too.
 #include <fmt/format.h>
 #include <linux/perf_event.h>
 
@@ -67,8 +67,8 @@ std::string choose_way(spec::BindRequest& request, program::Probe& probe) {
   return std::string(kPerf) + own;
 }
 
-// Lockdown shuts tracefs. System calls are known all the same, by number, and BTF has the raw tracepoints, of which the
-// category is believed; what an event's record looks like nobody tells.
+// Lockdown disables tracefs. System calls are still known by their numbers, and raw tracepoints by BTF, where the
+// category is not checked; the layout of other events' records is unknown.
 std::vector<std::string> known_without_tracefs(spec::BindRequest& request) {
   const std::string& category = request.parts[0];
   const std::string& event = request.parts[1];

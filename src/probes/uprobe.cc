@@ -18,9 +18,9 @@
 // CPU, so aggregations are atomic and scratch memory is taken by turns (lower/unit.cc). It may even sleep there, while
 // a page that the script reads is brought in (lower/read.cc): the program keeps its CPU and its scratch meanwhile.
 //
-// The kernel refuses what it cannot single-step, not what is in the midst of an instruction: boundaries are checked
-// here, by walking through the function. What needs debug information (arguments and variables by name, lines of the
-// source) is in uprobe_debug.cc.
+// The kernel refuses instructions that it cannot single-step, but not addresses inside of an instruction: boundaries
+// are checked here, by decoding the function from its start. What needs debug information (arguments and variables by
+// name, lines of the source) is in uprobe_debug.cc.
 #include <elf.h>
 #include <fmt/format.h>
 
@@ -170,16 +170,16 @@ class Binder {
     return described;
   }
 
-  // The program's entry was called by nobody: what a uretprobe would take for the return address is argc.
+  // `_start` has no caller: a uretprobe would replace argc, which is where the return address would be.
   static bool has_no_return(const std::string& function) { return &kRow == &kUretprobe && function == "_start"; }
 
-  // Compilers put what is seldom run elsewhere, under a name of its own: no function, and never called.
+  // Compilers move cold code out of a function under a name of its own, which is never called.
   bool is_part(const std::string& function) const {
     return function.find(".cold") != function.npos && request_.parts.back().find("cold") == std::string::npos;
   }
 
-  // A function's entry, or its return. A Go function may be entered twice for one call, and as its stack moves, the
-  // kernel must not put a return address of its own there: it is probed where it returns.
+  // A function's entry, or its return. A Go function may be entered twice for one call, and its stack may move, so the
+  // kernel must not replace its return address: its `ret` instructions are probed instead.
   void add_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol, const std::string& name) {
     if (!file.go_binary()) return add(name, symbol.file_offset, 0);
     const kernel::Arch& arch = request_.kernel.arch();
@@ -346,7 +346,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   if (!file) return out;
   if (const auto& go = (*file)->go_binary()) {
     use_go_convention(out, request.kernel.arch(), request.types, go->uses_registers, kIsReturn);
-    // A stack that grows moves: calls cannot be told apart by where they are.
+    // A growing stack is moved, so its address does not identify a call.
     out.frame.reset();
     out.return_address.reset();
   }

@@ -18,7 +18,7 @@ namespace {
 
 using program::ProbeId;
 
-// What one program is to be attached to in one file.
+// The probes of one program in one file.
 struct InFile {
   symbols::DiskLocation place;
   std::vector<ProbeId> probes;
@@ -39,9 +39,9 @@ load::UprobeMulti part_of(const load::UprobeMulti& whole, size_t begin, size_t e
   return part;
 }
 
-// Attaches to all offsets that can be probed, and puts the cookies of others into `refused`. The kernel refuses
-// instructions that it cannot single-step, and with one all of them, without saying which: so halves are tried, and
-// theirs. Fails if nothing is left.
+// Attaches to all offsets that the kernel accepts; the cookies of the others go to `refused`. The kernel refuses a list
+// with one instruction that it cannot single-step without naming it, so the list is bisected. Fails if none is
+// accepted.
 Status attach_possible(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes,
                        std::vector<uint64_t>& refused) {
   const Status status = machine.attach_uprobe_multi(program, probes);

@@ -1,5 +1,5 @@
-// What debug information adds to uprobe and uretprobe: arguments, variables and results as fields of the context, and
-// probes at lines of the source.
+// uprobe and uretprobe with debug information: arguments, variables and results as fields of the context, and probes at
+// source lines.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace espy::probes {
 
-// What an action asks for.
+// What an action uses.
 struct WantedFields {
   bool args = false;
   bool locals = false;
@@ -25,11 +25,11 @@ struct UserFields {
   std::optional<spec::ContextField> retval;
 };
 
-// What Probe::number says of a uretprobe: that it stands on a `ret` instruction. Of a uprobe it is the source's line.
+// Probe::number of a uretprobe at a `ret` instruction. Of a uprobe it is the source line.
 constexpr uint64_t kAtReturnInstruction = 1;
 
-// Of the function that a probe is in. A probe at a line (Probe::number) sees the innermost inlined copy. Fails where
-// there is no debug information, or none of this place.
+// For the function that contains the probe. A probe at a line (Probe::number) sees the innermost inlined copy. Fails if
+// there is no debug information for the address.
 Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types, const program::Probe& probe,
                                const WantedFields& wanted);
 // Programs can be shared by probes for which this is equal.
@@ -42,16 +42,16 @@ struct LineTarget {
   uint32_t line = 0;  // 0: all of them
   uint32_t column = 0;
 };
-// Nothing where the parts are of another form.
+// nullopt if the parts have another form.
 std::optional<LineTarget> parse_line_target(std::span<const std::string> parts);
 
-// "lines 10 and 14 have" and the like, where a line has no statement; "" where nothing is near.
+// "lines 10 and 14 have", for a line without a statement; "" if no line is near.
 std::string near_lines(symbols::DebugInfo& debug, const LineTarget& place);
-// The source file whose name is most like it; "" for none.
+// The source file with the nearest name; "" if there is none.
 std::string near_file(symbols::DebugInfo& debug, const std::string& file);
 
-// For -lv, a line each, "int n: di": what can be read at an address, what a function that begins there is given, and
-// what it gives back.
+// Lines for -lv, "int n: di": the variables that can be read at an address, and if a function starts there, its
+// arguments and its result.
 std::vector<std::string> describe_variables(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,
                                             uint64_t address, std::string_view inlined);
 std::vector<std::string> describe_arguments(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,

@@ -1,15 +1,14 @@
 // usdt: probes that programs and libraries were compiled with (<sys/sdt.h>).
 //
-// A USDT probe is a `nop` with a note that tells its place, where the arguments are there ("8@%rax -4@-1132(%rbp)"),
-// and perhaps a semaphore: a counter in the program's memory that is not 0 while somebody watches. So it is a uprobe
-// with a recipe for each argument; the kernel counts the semaphore up and down, also if we are killed.
+// A USDT probe is a `nop` with an ELF note: its address, its arguments' operands ("8@%rax -4@-1132(%rbp)"), and perhaps
+// a semaphore, a counter in the program's memory that is not 0 while the probe is traced. So it is a uprobe with a
+// recipe for each argument. The kernel increments the semaphore, and decrements it even if espy is killed.
 //
-// A probe may be at many places, with its arguments elsewhere at each. Places of one file whose operands read the same
-// share a program and a link; others have a program each. For the user they are one probe: `probe` and maps by it do
-// not tell them apart (program::first_of_each_name).
+// A probe may have several addresses with different operands. Addresses of one file with equal operands share a program
+// and a link; others have a program each. For the user they are one probe (program::first_of_each_name).
 //
-// The operands travel in `share`, with symbols already resolved: `8@sym(%rip)` becomes the distance from the probe, as
-// the instruction pointer is the one address of the file that is known when it fires.
+// `share` has the operands, with symbols resolved: `8@sym(%rip)` becomes the distance from the probe, since the
+// instruction pointer is the only address of the file that is known when the probe fires.
 //
 // Floating-point arguments in memory are their bits; those in vector registers, which the kernel shows no probe, and
 // those in segments (%fs:8) are refused where a script asks for them.
@@ -37,7 +36,7 @@ using symbols::UsdtOperand;
 
 constexpr char kOperandsBegin = '\n';  // in `share`; a path has none
 
-// The file and what is asked for in it, of usdt:FILE:NAME, usdt:FILE:PROVIDER:NAME, and with -p usdt:NAME.
+// The parts of usdt:FILE:NAME, usdt:FILE:PROVIDER:NAME, and with -p of usdt:NAME.
 struct Target {
   std::string file;
   std::string provider = "*";

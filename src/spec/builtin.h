@@ -1,8 +1,8 @@
-// The socket for builtins: variables, functions, and what may be assigned to a map.
+// The interface of builtins: variables, functions, and aggregations.
 //
-// A builtin is one row and one paragraph, in builtins/FAMILY.cc. The row is the contract: the checker reads the
-// signature, so arity, kinds of argument, defaults and return type need no code; the manual, --help and "did you mean"
-// come from it too.
+// A builtin is one row, with the functions that it names, in builtins/FAMILY.cc. The row is the contract: the checker
+// reads the signature, so arity, kinds of argument, defaults and return type need no code; the manual, --help and "did
+// you mean" come from it too.
 #pragma once
 
 #include <cstdint>

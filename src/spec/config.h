@@ -73,9 +73,9 @@ struct Config {
   uint32_t child_pid = 0;
   bool follows = false;  // --follow: what that process starts is traced as well
 
-  // The process that probes are limited to, perhaps with those that it starts; nothing where they are not.
+  // The process that probes are limited to, with --follow together with its descendants; nullopt if there is none.
   std::optional<uint32_t> only_process() const { return !pid && follows && has_child ? std::optional(child_pid) : pid; }
-  // What the kernel's own filters, which know nothing of what is started, may be given.
+  // The pid for filters in the kernel, which do not follow child processes; nullopt with --follow.
   std::optional<uint32_t> only_process_for_kernel() const { return follows ? std::nullopt : pid; }
 };
 
