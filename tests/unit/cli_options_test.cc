@@ -1,0 +1,87 @@
+// The command line: which command runs, what the rows set, and where words go.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "cli/command.h"
+
+namespace espy::cli {
+namespace {
+
+Result<Options> parse(std::vector<std::string> words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  return parse_options(pointers);
+}
+
+std::string error_of(std::vector<std::string> words) {
+  const auto options = parse(std::move(words));
+  return options ? "" : options.error().message;
+}
+
+TEST(CliOptions, NamesAreUnique) {
+  std::set<std::string> names;
+  const auto add = [&](const OptionRow& row) {
+    if (row.short_name != 0) EXPECT_TRUE(names.insert(std::string(1, row.short_name)).second) << row.short_name;
+    if (!row.long_name.empty()) EXPECT_TRUE(names.insert(std::string(row.long_name)).second) << row.long_name;
+  };
+  for (const OptionRow& row : option_rows()) add(row);
+  for (const Command* command : commands()) {
+    if (command->has_option()) add(command->option);
+    for (const OptionRow& row : command->options) add(row);
+  }
+}
+
+TEST(CliOptions, CommandsFollowAnExistingOption) {
+  for (const Command* command : commands()) {
+    if (command->option_follows.empty()) continue;
+    const auto is_named = [&](const OptionRow& row) {
+      return row.long_name == command->option_follows ||
+             std::string_view(&row.short_name, 1) == command->option_follows;
+    };
+    EXPECT_TRUE(std::ranges::any_of(option_rows(), is_named)) << command->option_follows;
+  }
+}
+
+TEST(CliOptions, AnOptionSetsTheFieldOfItsModule) {
+  const auto options = parse({"--unsafe", "--dry-run", "-p", "7", "--debuginfo", "/a:/b", "-v", "x.bt", "1", "-2"});
+  ASSERT_TRUE(options);
+  EXPECT_TRUE(options->config.allow_unsafe);
+  EXPECT_TRUE(options->session.is_dry_run);
+  EXPECT_EQ(options->config.pid, 7u);
+  EXPECT_EQ(options->session.watched_pid, 7u);
+  EXPECT_EQ(options->symbols.debug_directories, (std::vector<std::string>{"/a", "/b", "/usr/lib/debug"}));
+  EXPECT_TRUE(options->config.counts_losses);
+  EXPECT_EQ(options->file, "x.bt");
+  EXPECT_EQ(options->config.positional, (std::vector<std::string>{"1", "-2"}));
+}
+
+TEST(CliOptions, ACommandIsChosenByItsWordOrItsOption) {
+  EXPECT_EQ(parse({"-e", "begin{}"})->command, commands().front());
+  EXPECT_EQ(parse({"trace", "f", "--depth", "2"})->command->word, "trace");
+  EXPECT_EQ(parse({"x.bt", "--fmt"})->command->option.long_name, "fmt");
+  EXPECT_EQ(parse({"-l", "t:*"})->argument, "t:*");
+  EXPECT_EQ(parse({"info", "a", "b"})->names, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(CliOptions, OptionsOfACommandAreUnknownToOthers) {
+  EXPECT_EQ(error_of({"trace", "--depth", "2", "f"}), "");
+  EXPECT_EQ(error_of({"--depth", "2", "x.bt"}), "there is no option `--depth`");
+}
+
+TEST(CliOptions, AShortDumpTakesStagesIfTheyFollow) {
+  EXPECT_EQ(parse({"-d", "ir,opt", "x.bt"})->dump, (std::vector<std::string>{"ir", "opt"}));
+  const auto options = parse({"-d", "x.bt"});
+  EXPECT_EQ(options->dump, (std::vector<std::string>{"ast", "ir", "bpf"}));
+  EXPECT_EQ(options->file, "x.bt");
+}
+
+TEST(CliOptions, WhatIsMissingIsReported) {
+  EXPECT_EQ(error_of({}), "there is no program to run");
+  EXPECT_EQ(error_of({"trace"}), "there is nothing to look at");
+  EXPECT_EQ(error_of({"--follow", "x.bt"}), "--follow needs a process to follow");
+  EXPECT_EQ(error_of({"-f", "jsn", "x.bt"}), "Invalid output format \"jsn\"");
+}
+
+}  // namespace
+}  // namespace espy::cli
