@@ -155,10 +155,10 @@ Compiled compile(const check::Checked& checked, Environment& e, const Options& o
   lower::Lowered lowered = lower::lower(checked, e.types, *e.kernel, apart);
   clock.lap("lower");
   dump(options, "ir", [&] { return ir::print(lowered.ir); });
-  opt::optimize(lowered.ir);
+  opt::optimize(lowered.ir, e.after_pass);
   clock.lap("opt");
   dump(options, "opt", [&] { return ir::print(lowered.ir); });
-  const std::vector<bpf::EmitProblem> problems = emit(lowered.ir, *e.kernel, lowered.program);
+  const std::vector<bpf::EmitProblem> problems = emit(lowered.ir, *e.kernel, lowered.program, e.after_pass);
   if (!problems.empty() && lowered.has_merged_programs) return compile(checked, e, options, clock, true);
   for (const bpf::EmitProblem& problem : problems) {
     e.diagnostics.error("stack-too-large", {},

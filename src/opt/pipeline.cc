@@ -32,24 +32,14 @@ constexpr Pass kLast[] = {{"dse", dse}, {"dce", dce}};
 // Each round ends where the one before left nothing to do; scripts need two or three.
 constexpr int kMaxRounds = 6;
 
-// In debug builds every change is followed by the IR's own verifier.
-void check_after([[maybe_unused]] std::string_view pass, [[maybe_unused]] const ir::Module& module) {
-#ifdef ESPY_DEBUG
-  std::string wrong = ir::verify(module);
-  if (wrong.empty()) return;
-  fmt::print(stderr, "after {}: {}\n{}", pass, wrong, ir::print(module));
-  UNREACHABLE("a pass broke the IR");
-#endif
-}
-
-bool run(const Pass& pass, ir::Module& module, ir::Function& function) {
+bool run(const Pass& pass, ir::Module& module, ir::Function& function, const PassObserver& after_pass) {
   if (!pass.run(function)) return false;
-  check_after(pass.name, module);
+  if (after_pass) after_pass(pass.name, module);
   return true;
 }
 
-void optimize_function(ir::Module& module, ir::Function& function) {
-  for (const Pass& pass : kOnce) run(pass, module, function);
+void optimize_function(ir::Module& module, ir::Function& function, const PassObserver& after_pass) {
+  for (const Pass& pass : kOnce) run(pass, module, function, after_pass);
   // A pass need not run again unless another one has changed something since.
   std::array<int, std::size(kRepeated)> seen;
   seen.fill(-1);
@@ -58,18 +48,25 @@ void optimize_function(ir::Module& module, ir::Function& function) {
     int before = changes;
     for (size_t i = 0; i < std::size(kRepeated); ++i) {
       if (seen[i] == changes) continue;
-      if (run(kRepeated[i], module, function)) ++changes;
+      if (run(kRepeated[i], module, function, after_pass)) ++changes;
       seen[i] = changes;
     }
     if (changes == before) break;
   }
-  for (const Pass& pass : kLast) run(pass, module, function);
+  for (const Pass& pass : kLast) run(pass, module, function, after_pass);
 }
 
 }  // namespace
 
-void optimize(ir::Module& module) {
-  for (ir::Function& function : module.functions) optimize_function(module, function);
+void verify_after_pass(std::string_view pass, const ir::Module& module) {
+  const std::string wrong = ir::verify(module);
+  if (wrong.empty()) return;
+  fmt::print(stderr, "after {}: {}\n{}", pass, wrong, ir::print(module));
+  UNREACHABLE("a pass broke the IR");
+}
+
+void optimize(ir::Module& module, const PassObserver& after_pass) {
+  for (ir::Function& function : module.functions) optimize_function(module, function, after_pass);
 }
 
 bool run_pass(std::string_view name, ir::Function& function) {

@@ -6,6 +6,7 @@
 // that guards them; pointer arithmetic stays `add pointer, scalar`.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,14 @@
 
 namespace espy::opt {
 
+// Called after each pass that changed the module, with the name of the pass.
+using PassObserver = std::function<void(std::string_view pass, const ir::Module& module)>;
+
+// An observer that runs ir::verify. Prints the module and aborts if it is not valid.
+void verify_after_pass(std::string_view pass, const ir::Module& module);
+
 // Runs all passes over all functions.
-void optimize(ir::Module& module);
+void optimize(ir::Module& module, const PassObserver& after_pass = {});
 
 // Moves loops into functions that the kernel's verifier checks by themselves (Linux 6.3, where programs may pass memory
 // that is not all written), if a program is likely to be too much for it. Nothing if all is well as it is.

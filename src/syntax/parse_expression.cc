@@ -236,11 +236,12 @@ ExprId Parser::call() {
   return add(name.begin, std::move(call));
 }
 
-// What stands between an opening bracket, already taken, and `close`, which is taken too.
+// What stands between an opening bracket, already taken, and `close`, which is taken too. Types may be arguments of
+// calls, but not keys of maps.
 std::vector<ExprId> Parser::list(TokenKind close, std::string_view what) {
   std::vector<ExprId> out;
   while (stream_.ok() && !stream_.at(close)) {
-    out.push_back(argument());
+    out.push_back(close == TokenKind::kRightBracket ? expression() : argument());
     if (!stream_.ok() || !stream_.accept(TokenKind::kComma)) break;
   }
   stream_.expect(close, what);

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "bpf/emit.h"
 #include "check/check.h"
+#include "cli/emit.h"
 #include "cli/registry.h"
 #include "ir/text.h"
 #include "load/machine.h"
@@ -70,10 +70,12 @@ class Compiler {
     ++counts.of[kAccepted];
     lower::Lowered lowered = lower::lower(checked, types, *kernel_);
     if (const std::string wrong = ir::verify(lowered.ir); !wrong.empty()) give_up("lowered", script, wrong);
-    opt::optimize(lowered.ir);
-    if (const std::string wrong = ir::verify(lowered.ir); !wrong.empty()) give_up("optimized", script, wrong);
-    const bpf::Target target{kernel_->has(kernel::Feature::kBpfV3), kernel_->has(kernel::Feature::kBpfV4)};
-    if (!bpf::emit(lowered.ir, target, lowered.program).empty()) {
+    const auto verify = [&script](std::string_view pass, const ir::Module& module) {
+      if (const std::string wrong = ir::verify(module); !wrong.empty())
+        give_up(std::string("after ").append(pass).c_str(), script, wrong);
+    };
+    opt::optimize(lowered.ir, verify);
+    if (!cli::emit(lowered.ir, *kernel_, lowered.program, verify).empty()) {
       ++counts.of[kTooLarge];
       return;
     }

@@ -88,11 +88,11 @@ Result<program::Program> compile(const std::string& script, kernel::Kernel& kern
   if (!effect.rejected.empty()) return fail("rejected");
   lower::Lowered lowered = lower::lower(checked, c.types, kernel);
   const bool is_optimized = way == Way::kSimulated || way == Way::kKernel;
-  if (is_optimized) opt::optimize(lowered.ir);
+  if (is_optimized) opt::optimize(lowered.ir, opt::verify_after_pass);
   // The simulator needs no loops split: what the plainest way does is just what was written.
   const bool fits = way == Way::kSimulatedUnoptimized
                         ? bpf::emit(lowered.ir, bpf::Target{true, true}, lowered.program).empty()
-                        : cli::emit(lowered.ir, kernel, lowered.program).empty();
+                        : cli::emit(lowered.ir, kernel, lowered.program, opt::verify_after_pass).empty();
   if (!fits) {
     if (!is_optimized) return fail(std::string(kTooLarge));
     return fail("the stack is too large");

@@ -23,7 +23,7 @@ class LowerOnKernel : public ::testing::TestWithParam<bool> {
   int64_t run(const std::string& text) {
     machine_ = load::open_linux();  // one holds one program
     Script script(text, *kernel_);
-    if (GetParam()) opt::optimize(script.lowered.ir);
+    if (GetParam()) opt::optimize(script.lowered.ir, opt::verify_after_pass);
     const bpf::Target target{kernel_->has(kernel::Feature::kBpfV3), kernel_->has(kernel::Feature::kBpfV4)};
     EXPECT_TRUE(bpf::emit(script.lowered.ir, target, script.lowered.program).empty());
     const program::Program& program = script.lowered.program;
@@ -111,7 +111,7 @@ TEST_P(LowerOnKernel, WhatFollowsExitIsNotReached) { EXPECT_EQ(run("begin { @r =
 
 TEST_P(LowerOnKernel, RecordsAreCompleteAndGiveBackWhatTheyDoNotNeed) {
   Script script("begin { $s = str(0); printf(\"%s %d\", $s, 7); printf(\"%d\", 9); }", *kernel_);
-  if (GetParam()) opt::optimize(script.lowered.ir);
+  if (GetParam()) opt::optimize(script.lowered.ir, opt::verify_after_pass);
   ASSERT_TRUE(bpf::emit(script.lowered.ir, {}, script.lowered.program).empty());
   const program::Program& program = script.lowered.program;
   ASSERT_TRUE(machine_->load(program, script.types, script.sources));
