@@ -6,14 +6,17 @@ PREFIX ?= /usr/local
 # What installs missing packages; DEPS=true takes them as given.
 DEPS   ?= scripts/install-deps
 
-cmake_build = cmake -S . -B $(1) -G Ninja $(2) >$(1)/configure.log 2>&1 || { cat $(1)/configure.log; exit 1; }; \
-	cmake --build $(1) -j $(JOBS) $(3)
+# $(call cmake_build,DIRECTORY,CONFIGURE-OPTIONS,BUILD-OPTIONS): if packages are missing, says only which command installs
+# them.
+cmake_build = cmake -S . -B $(1) -G Ninja $(2) >$(1)/configure.log 2>&1 || \
+	{ $(DEPS) --check build && cat $(1)/configure.log; exit 1; }; \
+	cmake --build $(1) -j $(JOBS) $(3) || { $(DEPS) --check build; exit 1; }
+debug_options = -DCMAKE_BUILD_TYPE=Debug -DESPY_TESTS=ON
 
-.PHONY: all try test bless bench fuzz lint fmt docs debug install uninstall clean help
+.PHONY: all try test test-debug bless bench fuzz lint fmt docs debug install uninstall clean help
 
 all:  ## Build build/espy, one static, stripped binary
 	@mkdir -p $(BUILD)
-	@command -v cmake >/dev/null && command -v ninja >/dev/null || { echo "cmake or ninja is missing: run sudo scripts/install-deps build" >&2; exit 1; }
 	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release,--target espy)
 
 try:  ## Install what is missing, build, and show a tour of ten seconds (sudo)
@@ -33,6 +36,15 @@ test:  ## Install what is missing, build, run all tests (sudo)
 	@echo "[3/3] tests"
 	@scripts/run-tests $(BUILD)
 
+test-debug:  ## Run the unit tests and the goldens on the simulator with address and undefined sanitizers
+	@echo "[1/3] packages for the build and the tests"
+	@$(DEPS) test
+	@echo "[2/3] build with sanitizers"
+	@mkdir -p build-debug
+	@$(call cmake_build,build-debug,$(debug_options),--target simulated_tests)
+	@echo "[3/3] tests"
+	@scripts/run-tests --simulated build-debug
+
 bless:  ## Rewrite the expectations of the golden tests with what espy gives now
 	@mkdir -p $(BUILD)
 	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_TESTS=ON)
@@ -46,11 +58,10 @@ bench:  ## Build and run the benchmarks (sudo); OPTIONS=--quick for the short fo
 	@echo "[3/3] benchmarks"
 	@bench/run $(BUILD) $(OPTIONS)
 
-# Everything is built with sanitizers, in its own directory. Inputs that fail are left in the top directory as NAME-failure-N.txt.
-fuzz:  ## Try random scripts and records for SECONDS (60) each
+fuzz:  ## Try random scripts and records with sanitizers, each fuzzer for SECONDS (60)
 	@mkdir -p build-debug
-	@$(call cmake_build,build-debug,-DCMAKE_BUILD_TYPE=Debug,--target fuzzers)
-	@for name in parse check events; do build-debug/tests/fuzz_$$name $(or $(SECONDS),60) $$([ $$name = events ] || find tests/golden tools -name '*.bt') || exit 1; done
+	@$(call cmake_build,build-debug,$(debug_options),--target fuzzers)
+	@scripts/run-fuzzers build-debug $(SECONDS)
 
 lint:  ## Check format, layers, sizes, documents, and with clang-tidy what changed
 	@scripts/lint
@@ -63,7 +74,7 @@ docs: all  ## Rewrite what is generated in docs/ and tools/README.md
 
 debug:  ## Build build-debug/espy with sanitizers and internal checks
 	@mkdir -p build-debug
-	@$(call cmake_build,build-debug,-DCMAKE_BUILD_TYPE=Debug)
+	@$(call cmake_build,build-debug,$(debug_options))
 
 # With BPFTRACE_ALIAS=1 also installs a `bpftrace` link, for scripts that begin with `#!/usr/bin/env bpftrace`.
 install: all  ## Install below DESTDIR/PREFIX (/usr/local); BPFTRACE_ALIAS=1 adds a bpftrace link
@@ -87,4 +98,4 @@ clean:  ## Remove build and build-debug
 	rm -rf $(BUILD) build-debug
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'

@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "kernel/kernel.h"
 #include "load/machine.h"
+#include "opt/pipeline.h"
 #include "source/diagnostic.h"
 #include "source/source.h"
 #include "spec/config.h"
@@ -26,6 +27,11 @@ struct Environment {
   source::Sources sources;
   source::Diagnostics diagnostics;
   spec::Config config;  // from the environment's variables and the options
+#ifdef ESPY_DEBUG
+  opt::PassObserver after_pass = opt::verify_after_pass;
+#else
+  opt::PassObserver after_pass = {};
+#endif
 
   check::CheckRequest check_request() { return {sources, registry, *kernel, types, &symbols, config, diagnostics}; }
 };

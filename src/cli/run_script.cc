@@ -236,6 +236,7 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   e->symbols.configure(checked.config.cpp_demangle, cache_policy(checked.config));
 
   compile::Options compile_options;
+  compile_options.after_pass = e->after_pass;
   compile_options.observer = [&](const compile::StageResult& result) { show_stage(result, *e, options, clock); };
   compile::Compiled compiled = compile::compile(checked, e->types, *e->kernel, compile_options);
   if (report(compiled.diagnostics, e->sources, options)) return EXIT_FAILURE;

@@ -7,7 +7,6 @@
 
 #include "bpf/emit.h"
 #include "lower/lower.h"
-#include "opt/pipeline.h"
 
 namespace espy::compile {
 
@@ -25,7 +24,7 @@ class Compilation {
   }
 
   std::vector<bpf::EmitProblem> run() {
-    if (options_.optimize) opt::optimize(lowered_.ir);
+    if (options_.optimize) opt::optimize(lowered_.ir, options_.after_pass);
     notify(Stage::kOptimize, lowered_.ir);
     const bool is_outlined = options_.outline_loops && emit_outlined();
     const std::vector<bpf::EmitProblem> problems = is_outlined ? std::vector<bpf::EmitProblem>() : emit(lowered_.ir);
@@ -50,7 +49,8 @@ class Compilation {
   bool emit_outlined() {
     if (!kernel_.has(kernel::Feature::kMayGoto)) return false;
     for (const uint32_t depth : kCallDepths) {
-      const std::optional<ir::Module> outlined = opt::optimize_for_verifier(lowered_.ir, {.max_call_depth = depth});
+      const std::optional<ir::Module> outlined =
+          opt::optimize_for_verifier(lowered_.ir, {.max_call_depth = depth}, options_.after_pass);
       if (!outlined) return false;
       notify(Stage::kOutlineLoops, *outlined);
       if (emit(*outlined).empty()) return true;

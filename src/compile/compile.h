@@ -9,6 +9,7 @@
 #include "check/checked.h"
 #include "ir/ir.h"
 #include "kernel/kernel.h"
+#include "opt/pipeline.h"
 #include "program/program.h"
 #include "source/diagnostic.h"
 
@@ -30,6 +31,7 @@ struct Options {
   // Called after each stage; after kOutlineLoops for each call depth that is tried. A second compilation with separate
   // programs reports its stages again.
   std::function<void(const StageResult&)> observer = {};
+  opt::PassObserver after_pass = {};  // called after each optimization pass that changes the module
 };
 
 struct Compiled {

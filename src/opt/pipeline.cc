@@ -39,24 +39,14 @@ constexpr ModulePass kForVerifier[] = {{"outline_loops", outline_loops}};
 // Scripts need two or three rounds.
 constexpr int kMaxRounds = 6;
 
-// Debug builds verify the IR after every change.
-void check_after([[maybe_unused]] std::string_view pass, [[maybe_unused]] const ir::Module& module) {
-#ifdef ESPY_DEBUG
-  std::string wrong = ir::verify(module);
-  if (wrong.empty()) return;
-  fmt::print(stderr, "after {}: {}\n{}", pass, wrong, ir::print(module));
-  UNREACHABLE("a pass broke the IR");
-#endif
-}
-
-bool run(const Pass& pass, ir::Module& module, ir::Function& function) {
+bool run(const Pass& pass, ir::Module& module, ir::Function& function, const PassObserver& after_pass) {
   if (!pass.run(function)) return false;
-  check_after(pass.name, module);
+  if (after_pass) after_pass(pass.name, module);
   return true;
 }
 
-void optimize_function(ir::Module& module, ir::Function& function) {
-  for (const Pass& pass : kOnce) run(pass, module, function);
+void optimize_function(ir::Module& module, ir::Function& function, const PassObserver& after_pass) {
+  for (const Pass& pass : kOnce) run(pass, module, function, after_pass);
   // A pass runs again only if another one has changed something since.
   std::array<int, std::size(kRepeated)> seen;
   seen.fill(-1);
@@ -65,12 +55,12 @@ void optimize_function(ir::Module& module, ir::Function& function) {
     int before = changes;
     for (size_t i = 0; i < std::size(kRepeated); ++i) {
       if (seen[i] == changes) continue;
-      if (run(kRepeated[i], module, function)) ++changes;
+      if (run(kRepeated[i], module, function, after_pass)) ++changes;
       seen[i] = changes;
     }
     if (changes == before) break;
   }
-  for (const Pass& pass : kLast) run(pass, module, function);
+  for (const Pass& pass : kLast) run(pass, module, function, after_pass);
 }
 
 const Pass* find_pass(std::string_view name) {
@@ -83,17 +73,25 @@ const Pass* find_pass(std::string_view name) {
 
 }  // namespace
 
-void optimize(ir::Module& module) {
-  for (ir::Function& function : module.functions) optimize_function(module, function);
+void verify_after_pass(std::string_view pass, const ir::Module& module) {
+  const std::string wrong = ir::verify(module);
+  if (wrong.empty()) return;
+  fmt::print(stderr, "after {}: {}\n{}", pass, wrong, ir::print(module));
+  UNREACHABLE("a pass broke the IR");
 }
 
-std::optional<ir::Module> optimize_for_verifier(const ir::Module& module, const ModuleLimits& limits) {
+void optimize(ir::Module& module, const PassObserver& after_pass) {
+  for (ir::Function& function : module.functions) optimize_function(module, function, after_pass);
+}
+
+std::optional<ir::Module> optimize_for_verifier(const ir::Module& module, const ModuleLimits& limits,
+                                                const PassObserver& after_pass) {
   std::optional<ir::Module> out;
   for (const ModulePass& pass : kForVerifier) {
     std::optional<ir::Module> changed = pass.run(out ? *out : module, limits);
     if (!changed) continue;
     out = std::move(changed);
-    check_after(pass.name, *out);
+    if (after_pass) after_pass(pass.name, *out);
   }
   return out;
 }

@@ -90,12 +90,12 @@ class Scanner {
     at_ = end;
   }
 
-  // Config blocks are the only items without a span in the tree.
+  // Config blocks are the only items without a span in the tree. `fn f() : config { ... }` is not one.
   void token() {
     lexer_.seek(at_);
     const Token token = lexer_.next();
     const std::string_view word = text_.substr(token.begin, token.end - token.begin);
-    if (depth_ == 0 && word == "config") {
+    if (depth_ == 0 && last_ != TokenKind::kColon && word == "config") {
       Lexer ahead = lexer_;
       const TokenKind next = ahead.next().kind;
       if (next == TokenKind::kAssign || next == TokenKind::kLeftBrace) config_begin_ = token.begin;
@@ -105,6 +105,7 @@ class Scanner {
       out_.config_blocks.push_back({*config_begin_, token.end});
       config_begin_.reset();
     }
+    last_ = token.kind;
     at_ = std::max(token.end, at_ + 1);
   }
 
@@ -117,6 +118,7 @@ class Scanner {
   size_t next_foreign_ = 0;
   size_t next_hidden_ = 0;
   int depth_ = 0;
+  TokenKind last_ = TokenKind::kEnd;  // the kind of the token before `at_`; kEnd at the beginning
   std::optional<uint32_t> config_begin_;
 };
 

@@ -236,11 +236,12 @@ ExprId ExpressionParser::call() {
   return add(name.begin, std::move(call));
 }
 
-// Parses a comma-separated list after a consumed opening bracket; consumes `close`.
+// Parses a comma-separated list after a consumed opening bracket; consumes `close`. Types may be arguments of calls,
+// but not keys of maps.
 std::vector<ExprId> ExpressionParser::list(TokenKind close, std::string_view what) {
   std::vector<ExprId> out;
   while (stream_.ok() && !stream_.at(close)) {
-    out.push_back(argument());
+    out.push_back(close == TokenKind::kRightBracket ? expression() : argument());
     if (!stream_.ok() || !stream_.accept(TokenKind::kComma)) break;
   }
   stream_.expect(close, what);

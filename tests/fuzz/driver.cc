@@ -1,7 +1,9 @@
 #include "driver.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +14,6 @@
 #include <fstream>
 #include <iterator>
 #include <new>
-#include <thread>
 
 namespace espy::fuzz {
 
@@ -21,6 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxInputBytes = 1 << 20;
+constexpr int kWatchMs = 20;                      // how often the parent looks for progress
 constexpr auto kHang = std::chrono::seconds(60);  // sanitizers and two busy CPUs included
 
 // Seen by the parent when the child is gone.
@@ -52,17 +54,21 @@ std::string watch_child(pid_t child, const Shared& shared) {
   uint64_t last = shared.counts.tries;
   Clock::time_point since = Clock::now();
   int status = 0;
+  const auto handle = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+  pollfd ended = {handle, POLLIN, 0};
   while (::waitpid(child, &status, WNOHANG) == 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ::poll(&ended, 1, kWatchMs);
     if (const uint64_t now = shared.counts.tries; now != last) {
       last = now;
       since = Clock::now();
     } else if (Clock::now() - since > kHang) {
       ::kill(child, SIGKILL);
       ::waitpid(child, &status, 0);
+      ::close(handle);
       return "hangs";
     }
   }
+  ::close(handle);
   if (WIFSIGNALED(status)) return std::string("ended by ") + ::strsignal(WTERMSIG(status));
   return WEXITSTATUS(status) == 0 ? "" : "failed";
 }

@@ -81,6 +81,10 @@ class Compiler {
       const std::string wrong = ir::verify(result.ir);
       if (!wrong.empty()) give_up(name_of(result.stage), script, wrong);
     };
+    options.after_pass = [&](std::string_view pass, const ir::Module& module) {
+      const std::string wrong = ir::verify(module);
+      if (!wrong.empty()) give_up(std::string("after ").append(pass).c_str(), script, wrong);
+    };
     const compile::Compiled compiled = compile::compile(checked, types, *kernel_, options);
     if (compiled.diagnostics.has_errors()) {
       ++counts.of[kTooLarge];

@@ -87,6 +87,7 @@ Result<program::Program> compile(const std::string& script, kernel::Kernel& kern
   options.optimize = way == Way::kSimulated || way == Way::kKernel;
   // The simulator runs loops as they are written: this is the reference for all other ways.
   options.outline_loops = way != Way::kSimulatedUnoptimized;
+  options.after_pass = opt::verify_after_pass;
   compile::Compiled compiled = compile::compile(checked, c.types, kernel, options);
   if (compiled.diagnostics.has_errors()) {
     if (!options.optimize) return fail(std::string(kTooLarge));

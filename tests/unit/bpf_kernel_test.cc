@@ -25,7 +25,7 @@ class BpfKernel : public testing::Test {
       for (bool is_optimised : {false, true}) {
         Code code;
         build(code);
-        if (is_optimised) opt::optimize(code.module);
+        if (is_optimised) opt::optimize(code.module, opt::verify_after_pass);
         Loaded loaded = load(code, target);
         ASSERT_EQ(loaded.problem, "") << "v4 " << target.v4 << ", optimised " << is_optimised;
         Words got = words;

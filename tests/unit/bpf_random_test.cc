@@ -129,7 +129,7 @@ TEST(BpfRandom, KernelAgreesWithTheEvaluator) {
       Generator(code.main(), seed).run();
       Code original = Code();
       original.module = code.module;
-      if (is_optimised) opt::optimize(code.module);
+      if (is_optimised) opt::optimize(code.module, opt::verify_after_pass);
       Loaded loaded = load(code, {.v4 = seed % 3 != 0});
       if (loaded.problem == "the stack frame is too large") continue;
       ASSERT_EQ(loaded.problem, "") << "seed " << seed << ", optimised " << is_optimised;

@@ -24,8 +24,8 @@ class LowerOnKernel : public ::testing::TestWithParam<bool> {
   int64_t run(const std::string& text) {
     machine_ = load::open_linux();  // one holds one program
     Script script(text, *kernel_);
-    const compile::Compiled compiled =
-        compile::compile(script.checked, script.types, *kernel_, {.optimize = GetParam()});
+    const compile::Compiled compiled = compile::compile(script.checked, script.types, *kernel_,
+                                                        {.optimize = GetParam(), .after_pass = opt::verify_after_pass});
     EXPECT_FALSE(compiled.diagnostics.has_errors());
     const program::Program& program = compiled.program;
     const Status loaded = machine_->load(program, script.types, script.sources);
@@ -112,7 +112,8 @@ TEST_P(LowerOnKernel, WhatFollowsExitIsNotReached) { EXPECT_EQ(run("begin { @r =
 
 TEST_P(LowerOnKernel, RecordsAreCompleteAndGiveBackWhatTheyDoNotNeed) {
   Script script("begin { $s = str(0); printf(\"%s %d\", $s, 7); printf(\"%d\", 9); }", *kernel_);
-  const compile::Compiled compiled = compile::compile(script.checked, script.types, *kernel_, {.optimize = GetParam()});
+  const compile::Compiled compiled = compile::compile(script.checked, script.types, *kernel_,
+                                                      {.optimize = GetParam(), .after_pass = opt::verify_after_pass});
   ASSERT_FALSE(compiled.diagnostics.has_errors());
   const program::Program& program = compiled.program;
   ASSERT_TRUE(machine_->load(program, script.types, script.sources));

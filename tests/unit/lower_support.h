@@ -113,7 +113,7 @@ struct Script {
   }
 
   std::string optimized() {
-    opt::optimize(lowered.ir);
+    opt::optimize(lowered.ir, opt::verify_after_pass);
     EXPECT_EQ(ir::verify(lowered.ir), "") << ir::print(lowered.ir);
     return ir::print(lowered.ir);
   }

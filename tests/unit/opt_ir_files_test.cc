@@ -46,7 +46,7 @@ void run_passes(std::string_view names, ir::Module& module) {
   for (std::string_view name : split(names, ',')) {
     name = trim(name);
     if (name == "all") {
-      optimize(module);
+      optimize(module, verify_after_pass);
       continue;
     }
     ASSERT_NE(std::find(known.begin(), known.end(), name), known.end()) << "no pass " << name;

@@ -158,7 +158,7 @@ TEST(OptRandom, KeepsWhatFunctionsGive) {
     Module before = random_module(seed, 5 + static_cast<int>(seed % 40));
     ASSERT_EQ(verify(before), "") << print(before);
     Module after = before;
-    optimize(after);
+    optimize(after, verify_after_pass);
     ASSERT_EQ(verify(after), "") << "seed " << seed << "\n" << print(before) << print(after);
     for (int64_t a : kInteresting) {
       std::vector<uint64_t> parameters = {static_cast<uint64_t>(a), static_cast<uint64_t>(a) * seed + 1};
@@ -173,7 +173,7 @@ TEST(OptRandom, KeepsWhatFunctionsGive) {
 TEST(OptRandom, LeavesNoVariableInMemory) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Module module = random_module(seed, 30);
-    optimize(module);
+    optimize(module, verify_after_pass);
     const Function& function = module.functions[FunctionId{0}];
     for (const Block& block : function.blocks)
       for (ValueId id : block.instructions) {
@@ -206,7 +206,7 @@ TEST(OptRandom, FoldsConstantsAsTheEvaluatorDoes) {
 TEST(OptRandom, ReadsBackWhatItPrints) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Module module = random_module(seed, 30);
-    optimize(module);
+    optimize(module, verify_after_pass);
     std::string text = print(module);
     Result<Module> again = read(text);
     ASSERT_TRUE(again) << again.error().message;

@@ -47,6 +47,17 @@ TEST(Format, KeepsEveryScriptOfTheRepository) {
   EXPECT_GT(formatted, 300u);
 }
 
+TEST(Format, TypeNamedConfigIsNoConfigBlock) {
+  const std::string text = "fn f($a : int64) : config {\n  return $a;\n}\n";
+  EXPECT_EQ(Parsed(text).formatted(), text);
+}
+
+// What the formatter writes is parsed again; a type as a key, with a comma behind it, was not.
+TEST(Format, TypeIsNoKey) {
+  EXPECT_NE(Parsed("begin { @[1, struct task_struct,] = 1; }").errors(), "");
+  EXPECT_EQ(Parsed("begin { @[sizeof(struct task_struct), 1,] = 1; }").errors(), "");
+}
+
 TEST(Format, LaysOut) {
   EXPECT_EQ(Parsed("i:s:1{print(@,5);if($x){@=0x10}else{let $y:int8=1}} END{}").formatted(),
             "i:s:1 {\n"

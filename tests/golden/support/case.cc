@@ -4,12 +4,14 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "golden/support/header.h"
 
 namespace espy::golden {
 
 namespace {
 
 constexpr std::string_view kSectionMark = "//--- ";
+constexpr HeaderKey kKeys[] = {{"kernel"}, {"args"}, {"env", true}, {"fire", true}, {"live"}, {"needs", true}};
 constexpr std::string_view kNoNewline = "//\\ no newline at the end";
 
 std::string expand_file(std::string word, const std::string& file) {
@@ -47,22 +49,22 @@ class Reader {
  public:
   Reader(Case& c, std::string file) : case_(c), file_(std::move(file)) {}
 
-  Status header_line(std::string_view line) {
-    const size_t colon = line.find(": ");
-    if (colon == std::string_view::npos) return {};
-    const std::string_view key = line.substr(0, colon), value = trim(line.substr(colon + 2));
+  Status header_line(const HeaderLine& line) {
+    const std::string &key = line.key, &value = line.value;
     if (key == "kernel") case_.kernel = value;
     if (key == "fire") case_.fires.push_back(TRY(parse_fire(value)));
     if (key == "needs") case_.needs.emplace_back(value);
     if (key == "env") {
       const size_t equals = value.find('=');
-      case_.environment.emplace_back(value.substr(0, equals), unquoted(std::string(value.substr(equals + 1))));
+      if (equals == std::string::npos) return fail("env: it is not NAME=VALUE");
+      case_.environment.emplace_back(value.substr(0, equals), unquoted(value.substr(equals + 1)));
     }
     if (key == "args")
       for (const std::string& word : split_words(value)) case_.arguments.push_back(unquoted(expand_file(word, file_)));
     if (key == "live") {
-      case_.live = value.starts_with("yes");
-      case_.why_not_live = value.starts_with("no") ? trim(value.substr(2)) : "";
+      if (value != "yes" && !value.starts_with("no ")) return fail("live: it is neither `yes` nor `no (WHY)`");
+      case_.live = value == "yes";
+      case_.why_not_live = *case_.live ? "" : trim(value.substr(3));
     }
     return {};
   }
@@ -143,22 +145,21 @@ Result<Case> read_case(const std::string& path) {
   out.path = path;
   const std::string text = TRY(read_file(path));
   Reader reader(out, path.substr(path.rfind('/') + 1));
-  bool in_header = true, in_sections = false;
-  size_t number = 0;
+  for (const HeaderLine& line : TRY(read_header(path, text, kKeys)))
+    if (const Status done = reader.header_line(line); !done)
+      return fail_at(path, line.line_number, done.error().message);
+  bool in_sections = false;
+  uint32_t number = 0;
   std::vector<std::string_view> lines = split(text, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
   for (const std::string_view line : lines) {
     ++number;
     in_sections = in_sections || line.starts_with(kSectionMark);
-    in_header = in_header && (line.empty() || line.starts_with("//") || line.starts_with("#!"));
-    Status done;
-    if (in_sections) {
-      done = reader.section_line(line);
-    } else {
+    if (!in_sections) {
       out.script += fmt::format("{}\n", line);
-      if (in_header && line.starts_with("// ")) done = reader.header_line(line.substr(3));
+    } else if (const Status done = reader.section_line(line); !done) {
+      return fail_at(path, number, done.error().message);
     }
-    if (!done) return fail(fmt::format("{}:{}: {}", path, number, done.error().message));
   }
   if (out.arguments.empty()) out.arguments.push_back(path.substr(path.rfind('/') + 1));
   while (out.script.ends_with("\n\n")) out.script.pop_back();

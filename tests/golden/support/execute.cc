@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "cli/command.h"
 #include "golden/support/child.h"
+#include "golden/support/diff.h"
 #include "golden/support/stage.h"
 
 namespace espy::golden {
@@ -74,6 +75,7 @@ int simulate(const Case& c, const Places& places, const std::vector<std::string>
     auto machine = std::make_unique<simulator::Simulator>();
     simulated = machine.get();
     auto environment = cli::make_environment(o, std::move(machine), std::move(*kernel));
+    environment->after_pass = opt::verify_after_pass;
     environment->symbols = symbols::Symbolizer({.kernel_symbols = recorded + "/proc/kallsyms"});
     return environment;
   };
@@ -166,7 +168,7 @@ class Judge {
     }
     complain(got.problem);
     if (bless_) section.text = got.text;  // kept only if it ended well
-    if (got.text != section.text) complain(fmt::format("{}:\n{}", section.name, difference(section.text, got.text)));
+    if (got.text != section.text) complain(fmt::format("{}:\n{}", section.name, unified_diff(section.text, got.text)));
   }
 
   void complain(const std::string& text) { text_ += text; }
@@ -179,20 +181,6 @@ class Judge {
 };
 
 }  // namespace
-
-std::string difference(std::string_view expected, std::string_view got) {
-  std::string out;
-  const auto a = split(expected, '\n'), b = split(got, '\n');
-  size_t front = 0, back = 0;
-  while (front < a.size() && front < b.size() && a[front] == b[front]) ++front;
-  while (back + front < a.size() && back + front < b.size() && a[a.size() - 1 - back] == b[b.size() - 1 - back]) ++back;
-  for (size_t i = 0; i < front; ++i) out += fmt::format("  {}\n", a[i]);
-  for (size_t i = front; i < a.size() - back; ++i) out += fmt::format("- {}\n", a[i]);
-  for (size_t i = front; i < b.size() - back; ++i) out += fmt::format("+ {}\n", b[i]);
-  for (size_t i = a.size() - back; i < a.size(); ++i)
-    if (!a[i].empty()) out += fmt::format("  {}\n", a[i]);
-  return out;
-}
 
 Judgement run_simulated(Case& c, const Places& places, bool bless) { return Judge(c, places, bless).judge(); }
 
@@ -222,7 +210,7 @@ Judgement run_live(const Case& c, const Places& places) {
   std::string text = how_it_ended(outcome);
   const Section* expected = c.find("stdout");
   if (expected != nullptr && outcome.out != expected->text)
-    text += fmt::format("stdout:\n{}", difference(expected->text, outcome.out));
+    text += fmt::format("stdout:\n{}", unified_diff(expected->text, outcome.out));
   if (outcome.status != c.exit_status) text += fmt::format("exit status {}, not {}\n", outcome.status, c.exit_status);
   if (!text.empty()) text += outcome.err;
   return {text.empty() ? Verdict::kPassed : Verdict::kFailed, text};

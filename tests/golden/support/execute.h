@@ -15,9 +15,10 @@ struct Judgement {
 };
 
 struct Places {
-  std::string root;     // of the repository
-  std::string espy;     // the program for live runs; empty: none
-  std::string no_live;  // why the real kernel cannot be used; empty: it can
+  std::string root;           // of the repository
+  std::string espy;           // the program for live runs; empty: none
+  std::string no_live;        // why the real kernel cannot be used; empty: it can
+  bool is_simulated = false;  // the real kernel is not asked for
 };
 
 // On the simulator. With `bless`, writes what came out into the case instead of judging.
@@ -26,8 +27,5 @@ Judgement run_simulated(Case& c, const Places& places, bool bless);
 // A script of test probes, with --test: in the simulator, and through build/espy on this kernel.
 Judgement run_script_tests(const std::string& path, const Places& places, bool is_live);
 Judgement run_live(const Case& c, const Places& places);
-
-// Lines of both, marked with - (expected) and + (got).
-std::string difference(std::string_view expected, std::string_view got);
 
 }  // namespace espy::golden

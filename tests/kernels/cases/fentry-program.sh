@@ -2,7 +2,7 @@
 "$ESPY" -e 'tracepoint:syscalls:sys_enter_read { @[pid] = 1; for ($kv : @) { @n++; } }' >traced.out 2>&1 &
 traced=$!
 reading
-until grep -q ^Attached traced.out; do sleep 0.2; done
+wait_until grep -q ^Attached traced.out
 expect 'fentry:bpf:[0-9]+:espy_0' "$ESPY" -l 'fentry:bpf:*'
 expect '@\[fentry:bpf:[0-9]+:espy_0\]: [0-9]+' "$ESPY" -e 'fentry:bpf:espy_0 { @[probe] = count(); } interval:s:1 { exit(); }'
 kill -INT $traced

@@ -5,13 +5,15 @@ mkswap /dev/ram0 >/dev/null
 swapon /dev/ram0
 trap 'swapoff /dev/ram0; rmmod brd' EXIT
 cat >pages.py <<'P'
-import mmap, time
+import mmap, resource
 memory = mmap.mmap(-1, 4 << 20)
 memory.write(b"x" * (4 << 20))
-memory.madvise(21)  # MADV_PAGEOUT
-time.sleep(1)
-for page in range(0, 4 << 20, 4096):
-    memory[page]
-time.sleep(1.5)
+def major_faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+before = major_faults()
+while major_faults() < before + 100:
+    memory.madvise(21)  # MADV_PAGEOUT
+    for page in range(0, 4 << 20, 4096):
+        memory[page]
 P
 expect '^@\[[0-9]+, python3\]: [0-9]+$' "$ESPY" "$tools/swapin.bt" -c "python3 pages.py"

@@ -7,17 +7,15 @@ loaded() { "$ESPY" -q -e 'iter:bpf_prog { printf("%d\n", ctx.prog.aux.id); }' | 
 # ends_with SIGNAL SCRIPT
 ends_with() {
   local signal=$1 ids left
+  rm -f errors.$$
   BPFTRACE_MAX_PROBES=20000 "$ESPY" -e "$2" >/dev/null 2>errors.$$ &
   local tracer=$!
-  for _ in $(seq 100); do
-    grep -q '^Attached' errors.$$ && break
-    sleep 0.05
-  done
+  until grep -qs '^Attached' errors.$$ || ! kill -0 $tracer 2>/dev/null; do sleep 0.05; done
   ids=$(programs_of $tracer)
   [ -n "$ids" ] || { echo "$2 loaded nothing:"; cat errors.$$; return 1; }
   kill -"$signal" $tracer
   wait $tracer 2>/dev/null
-  for _ in $(seq 100); do
+  for _ in $(seq 300); do
     left=$(comm -12 <(echo "$ids" | sort) <(loaded | sort))
     [ -z "$left" ] && return
     sleep 0.1

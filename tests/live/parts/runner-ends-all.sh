@@ -6,7 +6,7 @@ mark=$tests/mark
 # A process in the test's group, and one that left it and its parent; both have the mark among their arguments.
 stay='tail -f /dev/null'
 write_test() { # FILE [LINE]
-  printf '%s\n' "// run: (setsid $stay $mark >/dev/null 2>&1 &); $stay $mark >/dev/null 2>&1" '// ends: itself' "$2" 'begin { }' >"$1"
+  printf '%s\n' '// expect: never' "// run: (setsid $stay $mark >/dev/null 2>&1 &); $stay $mark >/dev/null 2>&1" '// ends: itself' "$2" 'begin { }' >"$1"
 }
 count() { pgrep -c -x -f "$stay $mark"; }
 

@@ -1,5 +1,6 @@
-// mapped FILE OFFSET: maps FILE as code from the page of OFFSET on, as Android's loader maps a library in a package,
-// and calls the function there with 0 to 4; says what it returns in all, and stays for a moment.
+// mapped FILE OFFSET SEEN: maps FILE as code from the page of OFFSET on, as Android's loader maps a library in a package,
+// and calls the function there with 0 to 4; prints what it returns in all, and stays until
+// the file SEEN exists, so that its tracer can read what is mapped.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include <unistd.h>
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 4) return 2;
   const int fd = open(argv[1], O_RDONLY);
   struct stat status;
   if (fd < 0 || fstat(fd, &status) != 0) return 1;
@@ -20,5 +21,6 @@ int main(int argc, char** argv) {
   int sum = 0;
   for (int i = 0; i < 5; ++i) sum += function(i);
   printf("sum %d\n", sum);
-  usleep(300000);  // whoever traces this may look at what is mapped
+  fflush(stdout);
+  while (access(argv[3], F_OK) != 0) usleep(1000);
 }
