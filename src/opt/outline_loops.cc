@@ -1,20 +1,23 @@
-// outline_loops: moves loops into functions, each of which the kernel's verifier checks only once.
+// outline_loops: moves loops into functions of their own, which the kernel's verifier checks once each.
 //
-// The verifier follows every path of a program, and repeats a loop until it reaches no new state; each branch and loop
-// before it multiplies the states in which it is entered. The limit of a million steps is reached soon. A global
-// function is verified separately, for any contents of the memory that its parameter points to; at a call the verifier
-// only assumes that this memory has changed (Linux 5.12). So in functions that are too complex the innermost loops are
-// moved into global functions, then the loops around them:
+// The verifier explores every path of a program, and iterates a loop until it sees no new state; each preceding loop
+// and branch multiplies the states that arrive, and a million instructions are soon exceeded. A global function is
+// verified on its own, for any content of the memory that its parameter points to; at a call, the verifier only assumes
+// that this memory has changed (Linux 5.12). So the innermost loops of a program that is likely to exceed the limit are
+// moved to global functions, then the loops around them:
 //
 //     b1: jump b2(v1)                          b1: jump c(v1)
 //     b2(i): ... branch ..., b3, b4     =>     c(i): store [memory], i; r = call loop(memory); load ...; jump b4
 //     b3: ... jump b2(i2)
 //     b4: ...
 //
-// Scalars that are live into or out of the loop are passed in `memory`, an object on the caller's stack, which also
-// holds stack objects that are used inside and outside the loop. The function returns the index of the edge by which
-// the loop exits. Pointers cannot be passed in memory: a loop that needs a pointer from outside is not outlined, unless
-// the pointer can be rematerialized (`slot`, `map`).
+// Numbers that are live into the loop or out of it are passed in this memory, an object on the caller's stack, and so
+// are stack objects that both sides use. The result of the function is the number of the edge by which the loop was
+// left. Pointers cannot be passed in memory: a loop that uses a pointer from outside is not outlined, unless the
+// pointer can be rematerialized (`slot`, `map`).
+//
+// The parts: Pointers finds the values that cannot be passed in memory, CrossingValues what crosses the border of a
+// loop and where it is in memory, LoopFunction builds the function, LoopCall replaces the loop by the call.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +47,7 @@ struct Exit {  // an edge out of the loop
   size_t target;
 };
 
-// Returns the smallest loops first, so that a loop precedes those that contain it.
+// Returns the natural loops of a function, smallest first, so that a loop precedes those around it.
 std::vector<Loop> find_loops(const Function& function) {
   const Dominators dominators(function);
   const Predecessors predecessors(function);
@@ -71,8 +74,8 @@ std::vector<Loop> find_loops(const Function& function) {
   return loops;
 }
 
-// Computes which values may be pointers that the verifier tracks. A value loaded from the context or through a pointer
-// counts as a pointer if the function reads through it.
+// The values that may be pointers for the verifier: by their origin; if loaded from the context or through a pointer,
+// by whether memory is accessed through them.
 class Pointers {
  public:
   explicit Pointers(const Function& function)
@@ -81,8 +84,8 @@ class Pointers {
     repeat(&Pointers::visit);
     repeat(&Pointers::visit_offset);
   }
-  // Returns true if passing the value through memory would lose what the verifier must know about it: that it is a
-  // pointer, or, for an offset that is added to a pointer, bounds that were checked outside of `blocks`.
+  // Returns true if spilling through memory would lose what the verifier must know: that the value is a pointer, or the
+  // bounds of a number that is added to a pointer, if a block other than these has checked them.
   bool must_not_be_stored(ValueId value, const std::set<BlockId>& blocks) const {
     if (is_pointer_[value.index]) return true;
     if (!is_offset_[value.index]) return false;
@@ -137,7 +140,7 @@ class Pointers {
     if (is_pointer_[value.index]) return false;
     return is_pointer_[value.index] = true;
   }
-  // Propagates backwards from `add pointer, offset` to values with bounds of their own.
+  // Marks the operands of pointer arithmetic, transitively, up to values that are checked or masked.
   bool visit_offset(ValueId id) {
     const Instruction& each = function_.values[id];
     bool changed = false;
@@ -165,13 +168,13 @@ class Pointers {
       case Op::k_func: return true;
       case Op::k_add:
       case Op::k_sub: return is_pointer_[each.operands[0].index] || is_pointer_[each.operands[1].index];
-      case Op::k_load: return is_read_through_[id.index] && !is_our_memory(each.operands[0]);
+      case Op::k_load: return is_read_through_[id.index] && !is_bpf_memory(each.operands[0]);
       case Op::k_kfunc: return is_read_through_[id.index];
       case Op::k_call: return each.is_nullable || is_read_through_[id.index];
       default: return false;
     }
   }
-  bool is_our_memory(ValueId address) const {
+  bool is_bpf_memory(ValueId address) const {
     const Instruction* at = &function_.values[address];
     while (at->op == Op::k_add) at = &function_.values[at->operands[0]];
     return at->op == Op::k_slot || at->op == Op::k_map_value;
@@ -179,10 +182,10 @@ class Pointers {
 
   const Function& function_;
   std::vector<bool> is_pointer_, is_offset_, is_read_through_;
-  std::map<ValueId, std::set<BlockId>> checks_;  // the blocks that compare a value by order
+  std::map<ValueId, std::set<BlockId>> checks_;  // by value: the blocks that compare it by order
 };
 
-// Returns the length of the longest chain of calls that starts in these blocks.
+// Returns the depth of calls from these blocks.
 template <class Blocks>
 uint32_t call_depth(const Module& module, const Function& function, const Blocks& blocks) {
   uint32_t deepest = 0;
@@ -203,134 +206,129 @@ void drop_unreachable(Function& function) {
   keep_blocks(function, keep);
 }
 
-// Moves one loop of `from` into a function.
-class Extraction {
- public:
-  Extraction(Function& from, const Loop& loop, FunctionId id)
-      : from_(from), loop_(loop), id_(id), pointers_(from), copies_(from.values.size()) {}
-
-  // Returns the new function, which `from` calls now; nullopt, with `from` unchanged, if the loop cannot be moved.
-  std::optional<Function> extract(const Module& module, uint32_t max_depth);
-
- private:
-  bool is_inside(BlockId block) const { return loop_.blocks.contains(block); }
-  bool is_inside(ValueId value) const { return block_of_[value.index].valid() && is_inside(block_of_[value.index]); }
-  bool is_simple(ValueId value) const;  // has no operands: can be rematerialized anywhere
-  bool is_rematerializable(ValueId value) const;
-  bool look();
-  bool take(ValueId value);
-  bool look_at_instruction(ValueId id);
-  bool look_at_slots();
-  void find_live_out();
-  bool lay_out_memory();
-
-  void make_blocks(Builder& to);
-  void write_entry(Builder& to);
-  void copy_instruction(Builder& to, ValueId id);
-  ValueId copy_of(Builder& to, ValueId value);
-  ValueId slot_address(Builder& to, SlotId slot);
-  BlockId exit_block(BlockId from, size_t target) const;
-  void write_exits(Builder& to);
-  void call_it();
-  void leave(Builder& to, ValueId exit, const std::vector<ValueId>& replacement);
-  void move_shared_slots();
-
-  Function& from_;
-  const Loop& loop_;
-  const FunctionId id_;
-  const Pointers pointers_;
-  std::vector<BlockId> block_of_;
-  std::vector<Exit> exits_;
-  std::set<ValueId> live_in_, live_out_;     // scalars passed in memory
-  std::set<ValueId> addresses_;              // live in, rematerialized inside
-  std::set<ValueId> rematerialized_outs_;    // live out, rematerialized outside
-  std::map<SlotId, uint32_t> shared_slots_;  // offsets in the memory
-  std::map<ValueId, uint32_t> places_;       // offsets in the memory: header parameters, live_in_, live_out_
-  uint32_t memory_bytes_ = 0;
-
-  Function out_;
-  std::vector<ValueId> copies_;  // by value of `from_`
-  std::map<BlockId, BlockId> block_copies_;
-  std::vector<BlockId> exit_blocks_;  // by index in exits_
-  std::map<SlotId, SlotId> own_slots_;
-  BlockId entry_;
-  ValueId memory_;      // in `out_`
-  SlotId memory_slot_;  // in `from_`
-};
-
-// ---- Whether the loop can be moved, and its memory
-
-bool Extraction::is_simple(ValueId value) const {
-  const Op op = from_.values[value].op;
+bool is_simple(const Function& function, ValueId value) {
+  const Op op = function.values[value].op;
   return op == Op::k_konst || op == Op::k_slot || op == Op::k_map || op == Op::k_map_value || op == Op::k_func;
 }
 
-bool Extraction::is_rematerializable(ValueId value) const {
-  const Instruction& each = from_.values[value];
-  // An address in the CPU's part of a map's value.
+// Returns true if the value can be computed anywhere: constants, addresses of slots and maps, and the address of the
+// current CPU's part of a map value.
+bool is_rematerializable(const Function& function, ValueId value) {
+  const Instruction& each = function.values[value];
   const bool is_address = each.op == Op::k_add || each.op == Op::k_sub || each.op == Op::k_and || each.op == Op::k_shl;
-  if (is_address) return is_rematerializable(each.operands[0]) && is_rematerializable(each.operands[1]);
+  if (is_address)
+    return is_rematerializable(function, each.operands[0]) && is_rematerializable(function, each.operands[1]);
   const bool is_cpu = each.op == Op::k_call && each.helper == Helper::get_smp_processor_id;
-  return is_cpu || is_simple(value);
+  return is_cpu || is_simple(function, value);
 }
 
-bool Extraction::take(ValueId value) {
-  if (is_inside(value) || is_simple(value)) return true;
-  const bool can_be_stored = !pointers_.must_not_be_stored(value, loop_.blocks);
-  if (can_be_stored) {
+// What crosses the border of a loop, and its layout in the memory that caller and function share.
+class CrossingValues {
+ public:
+  CrossingValues(const Function& function, const Loop& loop)
+      : function_(function), loop_(loop), pointers_(function), block_of_(defining_blocks(function)) {}
+
+  // Analyzes the loop. Returns false if it cannot be outlined; the results are then incomplete.
+  bool find();
+
+  bool is_inside(BlockId block) const { return loop_.blocks.contains(block); }
+  bool is_inside(ValueId value) const { return block_of(value).valid() && is_inside(block_of(value)); }
+  BlockId block_of(ValueId value) const { return block_of_[value.index]; }
+
+  const std::vector<Exit>& exits() const { return exits_; }
+  const std::set<ValueId>& live_in() const { return live_in_; }
+  const std::set<ValueId>& live_out() const { return live_out_; }
+  const std::set<ValueId>& rematerialized_in() const { return rematerialized_in_; }
+  const std::set<ValueId>& rematerialized_out() const { return rematerialized_out_; }
+
+  // Offsets in the memory, of parameters of the header, live-in and live-out values, and of shared slots.
+  uint32_t offset_of(ValueId value) const { return value_offsets_.at(value); }
+  std::optional<uint32_t> offset_of(SlotId slot) const {
+    const auto shared = shared_slots_.find(slot);
+    return shared == shared_slots_.end() ? std::nullopt : std::optional(shared->second);
+  }
+  uint32_t memory_bytes() const { return memory_bytes_; }
+
+ private:
+  bool find_exits();
+  bool find_live_in();
+  bool use(ValueId value);
+  bool find_shared_slots();
+  bool find_live_out();
+  bool lay_out_memory();
+  bool must_not_be_stored(ValueId value) const { return pointers_.must_not_be_stored(value, loop_.blocks); }
+
+  const Function& function_;
+  const Loop& loop_;
+  const Pointers pointers_;
+  const std::vector<BlockId> block_of_;
+  std::vector<Exit> exits_;
+  std::set<ValueId> live_in_, live_out_;                      // passed in the memory
+  std::set<ValueId> rematerialized_in_, rematerialized_out_;  // computed again on the other side
+  std::map<SlotId, uint32_t> shared_slots_;
+  std::map<ValueId, uint32_t> value_offsets_;
+  uint32_t memory_bytes_ = 0;
+};
+
+bool CrossingValues::find() {
+  return loop_.header.index != 0 && find_live_in() && find_exits() && find_shared_slots() && find_live_out() &&
+         lay_out_memory();
+}
+
+bool CrossingValues::find_live_in() {
+  if (std::ranges::any_of(function_.blocks[loop_.header].parameters,
+                          [&](ValueId parameter) { return must_not_be_stored(parameter); }))
+    return false;
+  for (BlockId block : loop_.blocks) {
+    for (ValueId id : function_.blocks[block].instructions) {
+      const Instruction& each = function_.values[id];
+      if (each.op == Op::k_context || each.op == Op::k_param) return false;
+      for (ValueId operand : each.operands)
+        if (!use(operand)) return false;
+      for (const Target& target : each.targets)
+        for (ValueId argument : target.arguments)
+          if (is_inside(target.block) && !use(argument)) return false;
+    }
+  }
+  return true;
+}
+
+// Returns false if the value cannot be made available inside the loop.
+bool CrossingValues::use(ValueId value) {
+  if (is_inside(value) || is_simple(function_, value)) return true;
+  if (!must_not_be_stored(value)) {
     live_in_.insert(value);
-  } else if (is_rematerializable(value)) {
-    addresses_.insert(value);
+  } else if (is_rematerializable(function_, value)) {
+    rematerialized_in_.insert(value);
   } else {
     return false;
   }
   return true;
 }
 
-bool Extraction::look_at_instruction(ValueId id) {
-  const Instruction& each = from_.values[id];
-  if (each.op == Op::k_context || each.op == Op::k_param) return false;
-  for (ValueId operand : each.operands)
-    if (!take(operand)) return false;
-  for (const Target& target : each.targets)
-    for (ValueId argument : target.arguments)
-      if (is_inside(target.block) && !take(argument)) return false;
-  return true;
-}
-
-bool Extraction::look() {
-  if (loop_.header.index == 0) return false;
-  block_of_ = defining_blocks(from_);
+bool CrossingValues::find_exits() {
   for (BlockId block : loop_.blocks) {
-    for (ValueId parameter : from_.blocks[block].parameters)
-      if (block == loop_.header && pointers_.must_not_be_stored(parameter, loop_.blocks)) return false;
-    for (ValueId id : from_.blocks[block].instructions)
-      if (!look_at_instruction(id)) return false;
-    const Instruction& end = terminator(from_, block);
+    const Instruction& end = terminator(function_, block);
     if (end.targets.empty()) return false;
     for (size_t i = 0; i < end.targets.size(); ++i)
       if (!is_inside(end.targets[i].block)) exits_.push_back({block, i});
   }
-  if (exits_.empty() || !look_at_slots()) return false;
-  find_live_out();
-  return std::none_of(live_out_.begin(), live_out_.end(),
-                      [&](ValueId value) { return pointers_.must_not_be_stored(value, loop_.blocks); }) &&
-         lay_out_memory();
+  return !exits_.empty();
 }
 
-// A slot with no bytes that are live across the loop's edges is duplicated: caller and function have one each. A slot
-// with such bytes becomes part of the memory; if it holds pointers, the loop cannot be moved.
-bool Extraction::look_at_slots() {
+// A slot whose content does not cross the border exists on both sides. A slot whose content does is part of the memory;
+// returns false if such a slot holds pointers.
+bool CrossingValues::find_shared_slots() {
   std::set<SlotId> inside, outside, holding_pointers;
   const auto base_slot = [&](ValueId address) {
-    const Instruction* at = &from_.values[address];
-    while (at->op == Op::k_add) at = &from_.values[at->operands[0]];
+    const Instruction* at = &function_.values[address];
+    while (at->op == Op::k_add) at = &function_.values[at->operands[0]];
     return at->op == Op::k_slot ? at->slot : SlotId{};
   };
-  for (BlockId block : reverse_post_order(from_)) {
+  for (BlockId block : reverse_post_order(function_)) {
     std::set<SlotId>& side = is_inside(block) ? inside : outside;
-    for (ValueId id : from_.blocks[block].instructions) {
-      const Instruction& each = from_.values[id];
+    for (ValueId id : function_.blocks[block].instructions) {
+      const Instruction& each = function_.values[id];
       for_each_use(each, [&](const ValueId& used) {
         if (const SlotId slot = base_slot(used); slot.valid()) side.insert(slot);
       });
@@ -338,11 +336,11 @@ bool Extraction::look_at_slots() {
       if (const SlotId slot = base_slot(each.operands[0]); slot.valid()) holding_pointers.insert(slot);
     }
   }
-  const SlotLiveness liveness(from_);
+  const SlotLiveness liveness(function_);
   for (SlotId slot : inside) {
     bool is_shared = liveness.is_live_at(loop_.header, slot);
     for (const Exit& exit : exits_)
-      is_shared |= liveness.is_live_at(terminator(from_, exit.from).targets[exit.target].block, slot);
+      is_shared |= liveness.is_live_at(terminator(function_, exit.from).targets[exit.target].block, slot);
     if (!is_shared || !outside.contains(slot)) continue;
     if (holding_pointers.contains(slot)) return false;
     shared_slots_[slot] = 0;
@@ -350,177 +348,219 @@ bool Extraction::look_at_slots() {
   return true;
 }
 
-void Extraction::find_live_out() {
+bool CrossingValues::find_live_out() {
   const auto leave = [&](ValueId value) {
-    if (is_inside(value)) (is_simple(value) ? rematerialized_outs_ : live_out_).insert(value);
+    if (is_inside(value)) (is_simple(function_, value) ? rematerialized_out_ : live_out_).insert(value);
   };
   for (const Exit& exit : exits_)
-    for (ValueId argument : terminator(from_, exit.from).targets[exit.target].arguments) leave(argument);
-  for (BlockId block : reverse_post_order(from_)) {
+    for (ValueId argument : terminator(function_, exit.from).targets[exit.target].arguments) leave(argument);
+  for (BlockId block : reverse_post_order(function_)) {
     if (is_inside(block)) continue;
-    for (ValueId id : from_.blocks[block].instructions)
-      for_each_use(from_.values[id], [&](const ValueId& used) { leave(used); });
+    for (ValueId id : function_.blocks[block].instructions)
+      for_each_use(function_.values[id], [&](const ValueId& used) { leave(used); });
   }
+  return std::ranges::none_of(live_out_, [&](ValueId value) { return must_not_be_stored(value); });
 }
 
-bool Extraction::lay_out_memory() {
+bool CrossingValues::lay_out_memory() {
   const auto place = [&](ValueId value) {
-    if (places_.try_emplace(value, memory_bytes_).second) memory_bytes_ += 8;
+    if (value_offsets_.try_emplace(value, memory_bytes_).second) memory_bytes_ += 8;
   };
-  for (ValueId parameter : from_.blocks[loop_.header].parameters) place(parameter);
+  for (ValueId parameter : function_.blocks[loop_.header].parameters) place(parameter);
   for (ValueId value : live_in_) place(value);
   for (ValueId value : live_out_) place(value);
   for (auto& [slot, offset] : shared_slots_) {
     offset = memory_bytes_;
-    memory_bytes_ += (from_.slots[slot].size_bytes + 7) / 8 * 8;
+    memory_bytes_ += (function_.slots[slot].size_bytes + 7) / 8 * 8;
   }
   memory_bytes_ = std::max(memory_bytes_, 8u);
   return memory_bytes_ <= kMaxMemoryBytes;
 }
 
-// ---- The new function
+// Builds the function of a loop: a copy of the loop's blocks between an entry that loads the live-in values and exits
+// that store the live-out values.
+class LoopFunction {
+ public:
+  LoopFunction(const Function& from, const Loop& loop, const CrossingValues& crossing)
+      : from_(from), loop_(loop), crossing_(crossing), to_(out_), copies_(from.values.size()) {}
 
-std::optional<Function> Extraction::extract(const Module& module, uint32_t max_depth) {
-  if (!look() || call_depth(module, from_, loop_.blocks) >= max_depth) return std::nullopt;
-  out_.name = fmt::format("{}_loop_{}", from_.name, id_.index);
+  Function build(FunctionId id);
+
+ private:
+  void make_blocks();
+  void write_entry();
+  void copy_instruction(ValueId id);
+  ValueId copy_of(ValueId value);
+  ValueId slot_address(SlotId slot);
+  BlockId exit_block(BlockId from, size_t target) const;
+  void write_exits();
+
+  const Function& from_;
+  const Loop& loop_;
+  const CrossingValues& crossing_;
+  Function out_;
+  Builder to_;
+  std::vector<ValueId> copies_;  // by value of `from_`
+  std::map<BlockId, BlockId> block_copies_;
+  std::vector<BlockId> exit_blocks_;  // by exit
+  std::map<SlotId, SlotId> own_slots_;
+  BlockId entry_;
+  ValueId memory_;
+};
+
+Function LoopFunction::build(FunctionId id) {
+  out_.name = fmt::format("{}_loop_{}", from_.name, id.index);
   out_.parameter_count = 1;
-  out_.memory_bytes = memory_bytes_;
-  Builder to(out_);
-  make_blocks(to);
-  write_entry(to);
+  out_.memory_bytes = crossing_.memory_bytes();
+  make_blocks();
+  write_entry();
   for (BlockId block : reverse_post_order(from_)) {
-    if (!is_inside(block)) continue;
-    to.enter(block_copies_.at(block));
-    for (ValueId id : from_.blocks[block].instructions) copy_instruction(to, id);
+    if (!crossing_.is_inside(block)) continue;
+    to_.enter(block_copies_.at(block));
+    for (ValueId value : from_.blocks[block].instructions) copy_instruction(value);
   }
-  write_exits(to);
-  call_it();
-  move_shared_slots();
+  write_exits();
   return std::move(out_);
 }
 
-void Extraction::make_blocks(Builder& to) {
-  entry_ = to.add_block("entry");
+void LoopFunction::make_blocks() {
+  entry_ = to_.add_block("entry");
   for (BlockId block : loop_.blocks) {
-    const BlockId copy = to.add_block(from_.blocks[block].name);
+    const BlockId copy = to_.add_block(from_.blocks[block].name);
     block_copies_[block] = copy;
-    for (ValueId parameter : from_.blocks[block].parameters) copies_[parameter.index] = to.add_block_parameter(copy);
+    for (ValueId parameter : from_.blocks[block].parameters) copies_[parameter.index] = to_.add_block_parameter(copy);
   }
-  for (size_t i = 0; i < exits_.size(); ++i) exit_blocks_.push_back(to.add_block("exit"));
+  for (size_t i = 0; i < crossing_.exits().size(); ++i) exit_blocks_.push_back(to_.add_block("exit"));
 }
 
-// The verifier assumes that the argument may be null.
-void Extraction::write_entry(Builder& to) {
-  const BlockId missing = to.add_block("missing"), start = to.add_block("start");
-  to.enter(entry_);
-  memory_ = to.param(0);
-  to.branch(Condition::eq, memory_, 0, missing, start);
-  to.enter(missing);
-  to.ret(0);
-  to.enter(start);
-  for (ValueId value : live_in_) copies_[value.index] = to.load(8, memory_, places_.at(value));
-  for (ValueId value : addresses_) copy_of(to, value);
+// Begins with a null check, since the verifier assumes that the pointer may be null.
+void LoopFunction::write_entry() {
+  const BlockId missing = to_.add_block("missing"), start = to_.add_block("start");
+  to_.enter(entry_);
+  memory_ = to_.param(0);
+  to_.branch(Condition::eq, memory_, 0, missing, start);
+  to_.enter(missing);
+  to_.ret(0);
+  to_.enter(start);
+  for (ValueId value : crossing_.live_in()) copies_[value.index] = to_.load(8, memory_, crossing_.offset_of(value));
+  for (ValueId value : crossing_.rematerialized_in()) copy_of(value);
   Target header{block_copies_.at(loop_.header), {}};
   for (ValueId parameter : from_.blocks[loop_.header].parameters)
-    header.arguments.push_back(to.load(8, memory_, places_.at(parameter)));
-  to.add({.op = Op::k_jump, .targets = {header}});
+    header.arguments.push_back(to_.load(8, memory_, crossing_.offset_of(parameter)));
+  to_.add({.op = Op::k_jump, .targets = {header}});
 }
 
-void Extraction::copy_instruction(Builder& to, ValueId id) {
+void LoopFunction::copy_instruction(ValueId id) {
   Instruction copy = from_.values[id];
-  to.at(copy.span);
+  to_.at(copy.span);
   if (copy.op == Op::k_slot) {
-    copies_[id.index] = slot_address(to, copy.slot);
+    copies_[id.index] = slot_address(copy.slot);
     return;
   }
-  for (ValueId& operand : copy.operands) operand = copy_of(to, operand);
+  for (ValueId& operand : copy.operands) operand = copy_of(operand);
   for (size_t i = 0; i < copy.targets.size(); ++i) {
     Target& target = copy.targets[i];
-    if (!is_inside(target.block)) {
-      target = {exit_block(block_of_[id.index], i), {}};
+    if (!crossing_.is_inside(target.block)) {
+      target = {exit_block(crossing_.block_of(id), i), {}};
       continue;
     }
     target.block = block_copies_.at(target.block);
-    for (ValueId& argument : target.arguments) argument = copy_of(to, argument);
+    for (ValueId& argument : target.arguments) argument = copy_of(argument);
   }
-  copies_[id.index] = to.add(std::move(copy));
+  copies_[id.index] = to_.add(std::move(copy));
 }
 
-BlockId Extraction::exit_block(BlockId from, size_t target) const {
-  for (size_t i = 0; i < exits_.size(); ++i)
-    if (exits_[i].from == from && exits_[i].target == target) return exit_blocks_[i];
+BlockId LoopFunction::exit_block(BlockId from, size_t target) const {
+  const std::vector<Exit>& exits = crossing_.exits();
+  for (size_t i = 0; i < exits.size(); ++i)
+    if (exits[i].from == from && exits[i].target == target) return exit_blocks_[i];
   UNREACHABLE("an edge that leaves the loop is an exit");
 }
 
-ValueId Extraction::copy_of(Builder& to, ValueId value) {
+ValueId LoopFunction::copy_of(ValueId value) {
   if (copies_[value.index].valid()) return copies_[value.index];
-  CHECK(is_rematerializable(value));
+  CHECK(is_rematerializable(from_, value));
   Instruction rematerialized = from_.values[value];
-  if (rematerialized.op == Op::k_slot) return slot_address(to, rematerialized.slot);
-  for (ValueId& operand : rematerialized.operands) operand = copy_of(to, operand);
-  const ValueId copy = to.add(std::move(rematerialized));
-  if (!is_simple(value)) copies_[value.index] = copy;
+  if (rematerialized.op == Op::k_slot) return slot_address(rematerialized.slot);
+  for (ValueId& operand : rematerialized.operands) operand = copy_of(operand);
+  const ValueId copy = to_.add(std::move(rematerialized));
+  if (!is_simple(from_, value)) copies_[value.index] = copy;
   return copy;
 }
 
-ValueId Extraction::slot_address(Builder& to, SlotId slot) {
-  if (const auto shared = shared_slots_.find(slot); shared != shared_slots_.end())
-    return to.binary(Op::k_add, memory_, shared->second);
+ValueId LoopFunction::slot_address(SlotId slot) {
+  if (const auto offset = crossing_.offset_of(slot)) return to_.binary(Op::k_add, memory_, *offset);
   const auto [own, is_new] = own_slots_.try_emplace(slot);
   if (is_new) own->second = out_.slots.add(Slot(from_.slots[slot]));
-  return to.slot(own->second);
+  return to_.slot(own->second);
 }
 
-void Extraction::write_exits(Builder& to) {
+void LoopFunction::write_exits() {
   const Dominators dominators(from_);
-  for (size_t i = 0; i < exits_.size(); ++i) {
-    to.enter(exit_blocks_[i]);
-    for (ValueId value : live_out_)
-      if (dominators.dominates(block_of_[value.index], exits_[i].from))
-        to.store(8, memory_, copies_[value.index], places_.at(value));
-    to.ret(static_cast<int64_t>(i));
+  const std::vector<Exit>& exits = crossing_.exits();
+  for (size_t i = 0; i < exits.size(); ++i) {
+    to_.enter(exit_blocks_[i]);
+    for (ValueId value : crossing_.live_out())
+      if (dominators.dominates(crossing_.block_of(value), exits[i].from))
+        to_.store(8, memory_, copies_[value.index], crossing_.offset_of(value));
+    to_.ret(static_cast<int64_t>(i));
   }
 }
 
-// ---- The caller
+// Replaces a loop by a call of its function.
+class LoopCall {
+ public:
+  LoopCall(Function& in, const Loop& loop, const CrossingValues& crossing)
+      : in_(in), loop_(loop), crossing_(crossing) {}
 
-// Replaces the loop's header by a block that calls the function.
-void Extraction::call_it() {
-  Builder to(from_);
-  to.at(terminator(from_, loop_.header).span);
+  // The loop's blocks become unreachable.
+  void insert(FunctionId id);
+
+ private:
+  void branch_to_exits(Builder& to, ValueId exit, const std::vector<ValueId>& replacement);
+  void redirect_entries(BlockId call);
+  void move_shared_slots(SlotId memory_slot);
+
+  Function& in_;
+  const Loop& loop_;
+  const CrossingValues& crossing_;
+};
+
+// A block that calls the function replaces the header of the loop.
+void LoopCall::insert(FunctionId id) {
+  Builder to(in_);
+  to.at(terminator(in_, loop_.header).span);
   const BlockId call = to.add_block("loop");
   to.enter(call);
-  memory_slot_ = to.add_slot(memory_bytes_, 8, "loop");
-  const ValueId memory = to.slot(memory_slot_);
-  for (ValueId parameter : std::vector(from_.blocks[loop_.header].parameters))
-    to.store(8, memory, to.add_block_parameter(call), places_.at(parameter));
-  for (ValueId value : live_in_) to.store(8, memory, value, places_.at(value));
-  const ValueId exit = to.call_function(id_, {memory});
+  const SlotId memory_slot = to.add_slot(crossing_.memory_bytes(), 8, "loop");
+  const ValueId memory = to.slot(memory_slot);
+  for (ValueId parameter : std::vector(in_.blocks[loop_.header].parameters))
+    to.store(8, memory, to.add_block_parameter(call), crossing_.offset_of(parameter));
+  for (ValueId value : crossing_.live_in()) to.store(8, memory, value, crossing_.offset_of(value));
+  const ValueId exit = to.call_function(id, {memory});
   std::vector<ValueId> replacement;
   const auto replace = [&](ValueId value, ValueId by) {
-    replacement.resize(from_.values.size());
+    replacement.resize(in_.values.size());
     replacement[value.index] = by;
   };
-  for (ValueId value : live_out_) replace(value, to.load(8, memory, places_.at(value)));
-  for (ValueId value : rematerialized_outs_) replace(value, to.add(Instruction(from_.values[value])));
-  leave(to, exit, replacement);
-  for (BlockId block : from_.blocks.ids()) {
-    if (is_inside(block)) continue;
-    for (Target& target : terminator(from_, block).targets)
-      if (target.block == loop_.header) target.block = call;
-  }
-  replacement.resize(from_.values.size());
-  replace_all_uses(from_, replacement);
+  for (ValueId value : crossing_.live_out()) replace(value, to.load(8, memory, crossing_.offset_of(value)));
+  for (ValueId value : crossing_.rematerialized_out()) replace(value, to.add(Instruction(in_.values[value])));
+  branch_to_exits(to, exit, replacement);
+  redirect_entries(call);
+  replacement.resize(in_.values.size());
+  replace_all_uses(in_, replacement);
+  move_shared_slots(memory_slot);
 }
 
-// Branches on the function's result to the target of the exit.
-void Extraction::leave(Builder& to, ValueId exit, const std::vector<ValueId>& replacement) {
-  for (size_t i = 0; i < exits_.size(); ++i) {
-    Target target = terminator(from_, exits_[i].from).targets[exits_[i].target];
+// Continues at the target of the exit that the function returns.
+void LoopCall::branch_to_exits(Builder& to, ValueId exit, const std::vector<ValueId>& replacement) {
+  const std::vector<Exit>& exits = crossing_.exits();
+  for (size_t i = 0; i < exits.size(); ++i) {
+    Target target = terminator(in_, exits[i].from).targets[exits[i].target];
     for (ValueId& argument : target.arguments)
       if (argument.index < replacement.size() && replacement[argument.index].valid())
         argument = replacement[argument.index];
-    if (i + 1 == exits_.size()) {
+    if (i + 1 == exits.size()) {
       to.add({.op = Op::k_jump, .targets = {target}});
     } else {
       const BlockId next = to.add_block("left");
@@ -531,26 +571,33 @@ void Extraction::leave(Builder& to, ValueId exit, const std::vector<ValueId>& re
   }
 }
 
-void Extraction::move_shared_slots() {
-  for (BlockId block : reverse_post_order(from_)) {
+void LoopCall::redirect_entries(BlockId call) {
+  for (BlockId block : in_.blocks.ids()) {
+    if (crossing_.is_inside(block)) continue;
+    for (Target& target : terminator(in_, block).targets)
+      if (target.block == loop_.header) target.block = call;
+  }
+}
+
+// Replaces the addresses of shared slots by addresses in the memory.
+void LoopCall::move_shared_slots(SlotId memory_slot) {
+  for (BlockId block : reverse_post_order(in_)) {
     std::vector<ValueId> moved;
-    for (ValueId id : std::vector(from_.blocks[block].instructions)) {
-      const auto shared = shared_slots_.find(from_.values[id].slot);
-      if (from_.values[id].op == Op::k_slot && shared != shared_slots_.end()) {
-        const ValueId memory = from_.values.add({.op = Op::k_slot, .slot = memory_slot_});
-        const ValueId offset = from_.values.add({.imm = shared->second});
-        from_.values[id] = {.op = Op::k_add, .operands = {memory, offset}};
+    for (ValueId id : std::vector(in_.blocks[block].instructions)) {
+      const auto shared = crossing_.offset_of(in_.values[id].slot);
+      if (in_.values[id].op == Op::k_slot && shared) {
+        const ValueId memory = in_.values.add({.op = Op::k_slot, .slot = memory_slot});
+        const ValueId offset = in_.values.add({.imm = *shared});
+        in_.values[id] = {.op = Op::k_add, .operands = {memory, offset}};
         moved.insert(moved.end(), {memory, offset});
       }
       moved.push_back(id);
     }
-    from_.blocks[block].instructions = std::move(moved);
+    in_.blocks[block].instructions = std::move(moved);
   }
 }
 
-// ---- Choice of loops
-
-// Estimates the verifier's work by the branches in loops, counted once for each loop that contains them.
+// Estimates the verifier's work for the loops of the function by their branches, counted once per enclosing loop.
 bool is_too_complex(const Function& function, uint32_t max_branches) {
   const std::vector<Loop> loops = find_loops(function);
   uint32_t branches = 0;
@@ -559,22 +606,24 @@ bool is_too_complex(const Function& function, uint32_t max_branches) {
   return loops.size() > 1 && branches > max_branches;
 }
 
-// Moves all loops of one function that can be moved.
+// Outlines all loops of one function for which this is possible.
 void outline_in(Module& module, Unit& unit, FunctionId id, uint32_t max_depth) {
-  std::set<BlockId> staying;
+  std::set<BlockId> rejected;
   for (;;) {
     const std::vector<Loop> loops = find_loops(module.functions[id]);
-    const auto next =
-        std::find_if(loops.begin(), loops.end(), [&](const Loop& loop) { return !staying.contains(loop.header); });
+    const auto next = std::ranges::find_if(loops, [&](const Loop& loop) { return !rejected.contains(loop.header); });
     if (next == loops.end()) break;
-    const FunctionId added = module.functions.next_id();
-    Extraction extraction(module.functions[id], *next, added);
-    if (std::optional<Function> made = extraction.extract(module, max_depth)) {
-      module.functions.add(std::move(*made));
-      unit.functions.push_back(added);
-    } else {
-      staying.insert(next->header);
+    Function& function = module.functions[id];
+    CrossingValues crossing(function, *next);
+    if (!crossing.find() || call_depth(module, function, next->blocks) >= max_depth) {
+      rejected.insert(next->header);
+      continue;
     }
+    const FunctionId added = module.functions.next_id();
+    Function outlined = LoopFunction(function, *next, crossing).build(added);
+    LoopCall(function, *next, crossing).insert(added);
+    module.functions.add(std::move(outlined));
+    unit.functions.push_back(added);
   }
   drop_unreachable(module.functions[id]);
 }
