@@ -165,9 +165,10 @@ void Session::print_maps() {
 // Reports what was lost. False if --strict makes the run fail for it.
 bool Session::report_losses() {
   const auto error = [&](std::string_view kind, std::string_view text) { sink_.message(kind, text, "", 0, 0, 0); };
-  const SeenLosses seen{events_.lost_records(), context_.decoder().truncated_strings(), events_.truncated_by_program()};
-  const output::LossReport loss_report = make_loss_report(machine_, program_, seen);
-  show_losses(machine_, program_, seen, loss_report, sink_);
+  const UserLosses losses{events_.lost_records(), context_.decoder().truncated_strings(),
+                          events_.truncated_by_program()};
+  const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
+  espy::runtime::report_losses(machine_, program_, losses, loss_report, sink_);
   if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
     error("runtime_error", fmt::format("files whose unwind tables found no room (raise unwind_table_rows = {}): {}",
                                        config_.unwind_table_rows, refused));
