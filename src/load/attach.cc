@@ -1,4 +1,4 @@
-// Links: what makes a program fire, and what ends it.
+// Attaching and detaching of programs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/bpf.h>
@@ -28,7 +28,7 @@ long open_perf_event(perf_event_attr& attr, int pid, int cpu) {
   return fd < 0 ? -errno : fd;
 }
 
-// Distributions have levels above the kernel's own, at which CAP_PERFMON is not enough.
+// Some distributions have further levels of perf_event_paranoid, at which CAP_PERFMON is not enough.
 tl::unexpected<Error> no_perf_events() {
   const auto level = read_file("/proc/sys/kernel/perf_event_paranoid");
   return fail(fmt::format("only root may open perf events here (kernel.perf_event_paranoid = {})",
@@ -36,7 +36,7 @@ tl::unexpected<Error> no_perf_events() {
               EACCES);
 }
 
-// A dynamic PMU's number: /sys/bus/event_source/devices/NAME/type.
+// The type of a dynamic PMU: /sys/bus/event_source/devices/NAME/type.
 Result<uint32_t> pmu_type(const std::string& name) {
   const std::string text = TRY(read_file("/sys/bus/event_source/devices/" + name + "/type"));
   const auto number = parse_int(trim(text));
@@ -51,7 +51,7 @@ Status LinuxMachine::may_attach() const {
   return {};
 }
 
-// Only links to tracepoints are closed at once.
+// Takes the result of bpf(2): a descriptor or -errno. `what`: for the error.
 Status LinuxMachine::keep_link(ProgramId program, long fd, std::string_view what, Closing closing) {
   if (fd < 0) return fail_errno("cannot attach to " + std::string(what), static_cast<int>(-fd));
   (closing == Closing::kQuick ? links_ : slow_to_close_).emplace_back(static_cast<int>(fd));
@@ -118,7 +118,7 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
   return {};
 }
 
-// Stopped, not closed: that would wait.
+// Disables the events; closing would wait for a grace period.
 void LinuxMachine::detach_watchpoints(uint64_t address) {
   for (const auto& [watched, event] : watchpoints_)
     if (watched == address) ::ioctl(event, PERF_EVENT_IOC_DISABLE, 0);
@@ -126,9 +126,9 @@ void LinuxMachine::detach_watchpoints(uint64_t address) {
 
 namespace {
 
-// How many events a link had that never came as far as its program: another kprobe was at work on the CPU, or too many
-// calls of a function had not returned. Nothing where that is not counted: before Linux 6.7, and of samples of perf,
-// which are dropped while any program runs on the CPU. Programs of uprobes run whatever else does, from Linux 6.0 on.
+// Returns how many events of a link did not reach its program because another kprobe was running on the CPU, or too
+// many calls of a function had not returned. nullopt if that is not counted: before Linux 6.7, and for perf samples,
+// which are dropped while any program runs on the CPU. From Linux 6.0 on, programs of uprobes are never dropped.
 std::optional<uint64_t> missed_by(int link) {
   LinkInfo info;
   InfoAttr attr{static_cast<uint32_t>(link), sizeof(info), address_of(&info)};
@@ -181,7 +181,7 @@ Status LinuxMachine::attach_uprobe(ProgramId program, const std::string& path, u
   event.path = path;
   event.config2 = offset;
   event.is_user_probe = true;
-  if (is_return) missed_events_[program] = std::nullopt;  // those of deeply nested calls, which nobody counts
+  if (is_return) missed_events_[program] = std::nullopt;  // returns of deeply nested calls are missed, and not counted
   if (pid) event.pid = static_cast<int32_t>(*pid);
   return attach_perf_event(program, event, cookie);
 }
@@ -239,7 +239,7 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
 
 namespace {
 
-// Reading an iterator to its end runs its program for each item; what it prints comes through our ring, not here.
+// Reads an iterator to its end, which runs its program for each object. The output comes through the ring.
 [[noreturn]] void run_iterator(int iterator) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   char nothing[4096];
@@ -249,7 +249,7 @@ namespace {
   ::_exit(0);
 }
 
-// Waits in a child until its parent is gone, however it went.
+// In a child: waits for the end of its parent, however it ends.
 void wait_for_death_of(pid_t parent) {
   ::setsid();
   sigset_t all;
@@ -263,7 +263,7 @@ void wait_for_death_of(pid_t parent) {
   while (::getppid() == parent) ::sigtimedwait(&death, nullptr, &once_a_second);
 }
 
-// A file would outlive a tracer that is killed.
+// Removes a pinned file also if espy is killed.
 [[noreturn]] void unlink_when_orphaned(pid_t parent, const char* path) {
   wait_for_death_of(parent);
   ::unlink(path);
@@ -272,7 +272,6 @@ void wait_for_death_of(pid_t parent) {
 
 }  // namespace
 
-// A pinned walk: an iterator that stays as a file as long as we do.
 Result<uint32_t> LinuxMachine::link_iterator(ProgramId program) {
   LinkCreateAttr attr;
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
@@ -294,28 +293,28 @@ Status LinuxMachine::pin_iterator(ProgramId program, const std::string& path) {
   return {};
 }
 
-// In another process, so that this one goes on to empty the ring meanwhile.
-Status LinuxMachine::start_walk(ProgramId program) {
+// In another process, so that this one drains the ring meanwhile.
+Status LinuxMachine::start_iterator(ProgramId program) {
   IterCreateAttr create{TRY(link_iterator(program)), 0};
   const OwnedFd iterator(static_cast<int>(bpf(Command::kIterCreate, create)));
   if (!iterator.valid()) return fail("cannot start the iterator");
   const pid_t child = ::fork();
   if (child < 0) return fail_errno("cannot start a process for the iterator", errno);
   if (child == 0) run_iterator(iterator.get());
-  walks_.emplace_back(static_cast<int>(::syscall(__NR_pidfd_open, child, 0)));
+  iterators_.emplace_back(static_cast<int>(::syscall(__NR_pidfd_open, child, 0)));
   return {};
 }
 
 std::vector<int> LinuxMachine::iterators() const {
   std::vector<int> out;
-  for (const OwnedFd& process : walks_) out.push_back(process.get());
+  for (const OwnedFd& process : iterators_) out.push_back(process.get());
   return out;
 }
 
 namespace {
 
-// What the closing helper does: wait until its parent is gone, let go of the terminal and pipes, and exit, which closes
-// the rest.
+// In the closing helper: waits for the end of its parent, closes stdin, stdout and stderr, and exits, which closes the
+// rest.
 [[noreturn]] void close_when_orphaned(pid_t parent) {
   wait_for_death_of(parent);
   for (int fd = 0; fd <= 2; ++fd) ::close(fd);
@@ -324,9 +323,9 @@ namespace {
 
 }  // namespace
 
-// Closing a perf event waits for a grace period, 50 to 100 ms each, a link to functions for 30, and so does exiting
-// with one open; closing many other links adds up, too. A child that shares the descriptor table takes the waiting
-// over: our own exit then closes nothing.
+// Closing a perf event waits for an RCU grace period, 50 to 100 ms each, closing a link of functions for 30 ms, and so
+// does exiting with one open; many other links take long, too. A child that shares the descriptor table does the
+// waiting: our exit then closes nothing.
 void LinuxMachine::detach_all() {
   constexpr size_t kQuickLinks = 4;
   note_missed_events();
@@ -335,12 +334,12 @@ void LinuxMachine::detach_all() {
   if (links_.size() > kQuickLinks) std::ranges::move(links_, std::back_inserter(slow_to_close_));
   links_.clear();
   if (slow_to_close_.empty()) return;
-  for (const OwnedFd& fd : slow_to_close_) ::ioctl(fd.get(), PERF_EVENT_IOC_DISABLE, 0);  // of a link: no effect
+  for (const OwnedFd& fd : slow_to_close_) ::ioctl(fd.get(), PERF_EVENT_IOC_DISABLE, 0);  // no effect on links
   const pid_t parent = ::getpid();
   const long child = ::syscall(__NR_clone, CLONE_FILES | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
   if (child == 0) close_when_orphaned(parent);
   if (child > 0) {
-    for (OwnedFd& fd : slow_to_close_) fd.release();  // the table outlives us in the child
+    for (OwnedFd& fd : slow_to_close_) fd.release();  // the child closes them
   }
   slow_to_close_.clear();
 }

@@ -1,8 +1,7 @@
-// The thin layer over bpf(2) and perf_event_open(2): a function a command, an errno as the error.
+// Wrappers of bpf(2).
 //
-// The attributes are declared here, as include/uapi/linux/bpf.h of Linux 6.18 has them, since the headers on a build
-// machine may be older than the kernel it runs on. The kernel accepts a shorter structure than it knows, and a longer
-// one whose unknown tail is zero.
+// The attributes are declared here as in include/uapi/linux/bpf.h of Linux 6.18, since the headers of the build machine
+// may be older than the kernel. The kernel accepts shorter attributes than its own, and longer ones whose tail is zero.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +59,7 @@ struct MapElementAttr {
 
 struct InfoAttr {
   uint32_t bpf_fd = 0;
-  uint32_t info_len = 0;  // of what `info` points to: struct bpf_prog_info, bpf_btf_info, ...
+  uint32_t info_len = 0;  // the size of `info`: struct bpf_prog_info, bpf_btf_info, ...
   uint64_t info = 0;
 };
 
@@ -198,7 +197,7 @@ struct LinkCreateAttr {
   };
 };
 
-// struct bpf_link_info, as far as it tells of kprobes. A kernel that does not know a member leaves it 0.
+// struct bpf_link_info, its members for kprobes. A kernel that does not know a member leaves it 0.
 struct LinkInfo {
   enum Type : uint32_t { kPerfEvent = 7, kKprobeMulti = 8 };                          // BPF_LINK_TYPE_*
   enum PerfType : uint32_t { kPerfKprobe = 3, kPerfKretprobe = 4, kPerfSample = 6 };  // BPF_PERF_EVENT_*
@@ -226,7 +225,7 @@ struct LinkInfo {
   };
 };
 
-// bpf(2). Gives its result, or -errno.
+// bpf(2). Returns its result, or -errno.
 long bpf(Command command, void* attr, size_t size);
 
 template <class Attr>
@@ -236,10 +235,10 @@ long bpf(Command command, Attr& attr) {
 
 inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// Copies at most 15 bytes that the kernel takes in a name ([A-Za-z0-9_.]); others become '_'.
+// Copies at most 15 bytes; replaces those that the kernel does not allow in a name ([A-Za-z0-9_.]) by '_'.
 void copy_name(char (&to)[kNameBytes], std::string_view name);
 
-// BPF_PROG_TYPE_* and BPF_MAP_TYPE_* of our kinds.
+// BPF_PROG_TYPE_* and BPF_MAP_TYPE_* of a kind.
 uint32_t number_of(program::ProgramKind kind);
 uint32_t number_of(program::MapKind kind);
 

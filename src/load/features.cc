@@ -1,4 +1,4 @@
-// Features, found by doing a small thing that needs them.
+// Detects features of the kernel by operations that need them.
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
@@ -49,7 +49,7 @@ bool can_create_map(uint32_t type, uint32_t key_size, uint32_t value_size, uint3
   return OwnedFd(static_cast<int>(bpf(Command::kMapCreate, attr))).valid();
 }
 
-// What the kernel says to a link of this type for a program that does nothing.
+// Returns the result of bpf(2) for a link of this type of a program that does nothing.
 long try_link(uint32_t attach_type, LinkCreateAttr attr) {
   const BpfInsn code[] = {mov(0, 0), kExit};
   const OwnedFd program = try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE, .expected_attach_type = attach_type});
@@ -59,8 +59,7 @@ long try_link(uint32_t attach_type, LinkCreateAttr attr) {
   return bpf(Command::kLinkCreate, attr);
 }
 
-// A link of this type over nothing: where the kernel knows the type it gets as far as the path, a directory, and says
-// EBADF.
+// Tries a link on a directory: EBADF if the kernel knows the link type and has come to check the path.
 bool has_uprobe_link(uint32_t attach_type) {
   const uint64_t offset = 0;
   LinkCreateAttr attr;
@@ -71,7 +70,7 @@ bool has_uprobe_link(uint32_t attach_type) {
   return try_link(attach_type, attr) == -EBADF;
 }
 
-// Beside a map whose elements are made when they are needed: before Linux 6.1 a program that sleeps may not use such.
+// With a map that is not preallocated, which sleepable programs may use since Linux 6.1.
 bool has_sleeping_uprobe() {
   constexpr uint8_t kLoadMap = BPF_PSEUDO_MAP_FD << 4;
   constexpr uint8_t kStackPointer = 10 << 4;
@@ -94,7 +93,8 @@ bool has_sleeping_uprobe() {
   return try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE, .prog_flags = BPF_F_SLEEPABLE}).valid();
 }
 
-// The same for kprobes: no functions at all is EINVAL, no CONFIG_FPROBE is EOPNOTSUPP.
+// Tries a link on a function that does not exist: ESRCH or ENOENT if the kernel has the link type, EOPNOTSUPP without
+// CONFIG_FPROBE.
 bool has_kprobe_link(uint32_t attach_type) {
   const char* symbol = "espy_no_such_function";
   const uint64_t symbols[] = {address_of(symbol)};
@@ -106,7 +106,8 @@ bool has_kprobe_link(uint32_t attach_type) {
   return result == -ESRCH || result == -ENOENT;
 }
 
-// Where the cookie is known the bad descriptor is the complaint; where not, the attribute's tail is.
+// Tries a bad descriptor: EBADF if the kernel knows the cookie, otherwise an error for the unknown tail of the
+// attribute.
 bool has_raw_tracepoint_cookie() {
   RawTracepointAttr attr;
   attr.name = address_of("sys_enter");
@@ -115,7 +116,7 @@ bool has_raw_tracepoint_cookie() {
   return bpf(Command::kRawTracepointOpen, attr) == -EBADF;
 }
 
-// Attaches to a function that is there for tests and never called otherwise. Kernels that forbid it do so at the load
+// Attaches to a function of the kernel's tests, which is not called otherwise. Kernels without fentry fail at the load
 // or at the link.
 bool has_fentry(uint32_t function_btf_id) {
   const BpfInsn code[] = {mov(0, 0), kExit};
@@ -138,7 +139,7 @@ bool has_hardware_counters() {
 
 }  // namespace
 
-// A call with nothing prepared is refused in any case, but the log tells a helper that does not exist.
+// Most calls are refused, for lack of arguments; the log says if it is because the helper does not exist.
 bool LinuxMachine::try_helper(uint32_t helper, uint32_t program_type) {
   std::string log;
   const BpfInsn code[] = {call(static_cast<int32_t>(helper)), mov(0, 0), kExit};
@@ -147,8 +148,8 @@ bool LinuxMachine::try_helper(uint32_t helper, uint32_t program_type) {
          std::strstr(log.c_str(), "cannot use helper") == nullptr && log[0] != '\0';
 }
 
-// The call has no arguments, so most are refused in any case, but the log tells one that is forbidden. A tracing
-// program has to be for something: here for the iterator over tasks, which all kernels have.
+// Most calls are refused, for lack of arguments; the log says if it is because the function is not allowed. A tracing
+// program needs an attach target: the iterator over tasks, which all kernels have.
 bool LinuxMachine::try_kfunc(uint32_t btf_id, uint32_t program_type) {
   const BpfInsn code[] = {
       {BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL << 4, 0, static_cast<int32_t>(btf_id)}, mov(0, 0), kExit};
@@ -163,9 +164,9 @@ bool LinuxMachine::try_kfunc(uint32_t btf_id, uint32_t program_type) {
   return log[0] != '\0' && std::strstr(log.c_str(), "is not allowed") == nullptr;
 }
 
-// Up to Linux 5.19 (trace_call_bpf) a uprobe of perf is dropped while another program of perf, or a system call on a
-// map, is at work on its CPU, and nobody counts it. The release that ended this is the one that lets such programs
-// sleep (bpf_prog_run_array_sleepable).
+// Up to Linux 5.19 (trace_call_bpf) a perf uprobe is dropped, and not counted, while another perf program or a system
+// call on a map runs on its CPU. The release that changed this also made such programs sleepable
+// (bpf_prog_run_array_sleepable), which can be detected.
 bool LinuxMachine::may_miss_user_probes() {
   const BpfInsn code[] = {mov(0, 0), kExit};
   if (!may_miss_user_probes_)

@@ -29,7 +29,7 @@ bool is_hash(program::MapKind kind) { return kind == program::MapKind::kHash || 
 
 uint32_t round_up_to_8(uint32_t size) { return (size + 7) & ~7U; }
 
-// The number of elements in a per-CPU value.
+// The number of values in a per-CPU value: one for each possible CPU, present or not.
 uint32_t possible_cpus() {
   static const uint32_t count =
       kernel::possible_cpu_count().value_or(static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_CONF)));
@@ -58,7 +58,7 @@ uint64_t LinuxMachine::now_ns() {
 
 namespace {
 
-// A perf event takes two descriptors, and a wildcard may be thousands of them.
+// A perf event takes two descriptors, and a wildcard may match thousands of functions.
 void raise_descriptor_limit() {
   constexpr rlim_t kEnough = 1 << 20;
   rlimit limit = {};
@@ -128,7 +128,7 @@ tl::unexpected<Error> cannot_map(const program::BpfMap& shape) {
 
 }  // namespace
 
-// The first bytes of one value of an array, over the address range that is reserved for it. Values are whole pages.
+// Maps the first bytes of a value of an array at its reserved addresses. Values are whole pages.
 Status LinuxMachine::map_part(const LoadedMap& map, uint32_t index, size_t size) {
   const size_t at = size_t{index} * map.shape.value_size;
   void* start = ::mmap(map.mapping.bytes().data() + at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
@@ -178,12 +178,12 @@ Status LinuxMachine::for_each(
   return visit_batches(maps_[id], visit);
 }
 
-// BPF_MAP_LOOKUP_BATCH hands out whole hash buckets: a batch that a bucket does not fit in is answered with ENOSPC.
+// BPF_MAP_LOOKUP_BATCH returns whole hash buckets: it fails with ENOSPC if a bucket does not fit the batch.
 Status LinuxMachine::visit_batches(
     const LoadedMap& map, const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) {
   uint32_t capacity = std::clamp<uint32_t>(map.shape.max_entries, 1, 4096);
   std::vector<std::byte> keys, values;
-  uint64_t position[8] = {};  // opaque; hashes use four bytes of it, others up to a key
+  uint64_t position[8] = {};  // opaque; hashes use four bytes, other maps up to a key's size
   bool is_first = true;
   for (;;) {
     keys.resize(size_t{capacity} * map.shape.key_size);
@@ -246,7 +246,7 @@ Status LinuxMachine::remove(MapId id, std::span<const std::byte> key) {
 
 namespace {
 
-constexpr uint32_t kLeastLogBytes = 4096;  // the kernel wants 128 at least
+constexpr uint32_t kLeastLogBytes = 4096;  // the kernel requires 128
 constexpr uint32_t kWholeLogBytes = 1 << 26;
 
 std::vector<program::BpfInsn> patched(const program::BpfProgram& program, const std::function<int(MapId)>& fd_of) {
@@ -255,8 +255,8 @@ std::vector<program::BpfInsn> patched(const program::BpfProgram& program, const 
   return code;
 }
 
-// The last "N: (code) ..." line that the verifier printed, and its verdict: the last line that is neither an
-// instruction, a register state, a source line, nor a statistic.
+// Finds the last "N: (code) ..." line of the log, and the error message: the last line that is not an instruction, a
+// register state, a source line, or a statistic.
 void explain(Refusal& refusal) {
   for (std::string_view line : split(refusal.log, '\n')) {
     line = trim(line);
@@ -298,7 +298,7 @@ Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, c
   OwnedFd module_btf, target;
   if (program.attach_program != 0) {
     target = TRY(open_program(program.attach_program));
-    attr.attach_btf_obj_fd = static_cast<uint32_t>(target.get());  // the same word is attach_prog_fd
+    attr.attach_btf_obj_fd = static_cast<uint32_t>(target.get());  // in a union with attach_prog_fd
   } else if (!program.attach_btf_module.empty()) {
     module_btf = TRY(open_module_btf(program.attach_btf_module));
     attr.attach_btf_obj_fd = static_cast<uint32_t>(module_btf.get());
@@ -312,7 +312,7 @@ Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, c
     return {};
   }
 
-  // With BTF: for callbacks, and so that a refusal names the user's lines. Only now, as most programs load without.
+  // With BTF: for callbacks, and for source lines in the log. Most programs load without it.
   const ProgramBtf btf = make_program_btf(program, sources);
   BtfLoadAttr btf_attr;
   btf_attr.btf = address_of(btf.blob.data());
@@ -330,7 +330,7 @@ Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, c
   if (needs_btf && !keep_log_) fd = bpf(Command::kProgLoad, attr);
   std::string log;
   if (fd < 0) {
-    // Of a log that is too long the kernel keeps the end (Linux 6.4), which is what explains a refusal.
+    // If the log is too long, the kernel keeps its end (Linux 6.4), which has the error message.
     const long refused = fd;
     log.assign(keep_log_ ? kWholeLogBytes : std::max(whole.verifier_log_bytes, kLeastLogBytes), '\0');
     attr.log_level = keep_log_ ? 2 | 4 : 1;
@@ -361,7 +361,7 @@ Status LinuxMachine::run(ProgramId program) {
 
 namespace {
 
-// How often a program has run, and for how many nanoseconds together; {0, 0} where nobody counts.
+// Returns how often a program has run, and its total time in nanoseconds; {0, 0} if that is not counted.
 std::pair<uint64_t, uint64_t> run_counts(int fd) {
   bpf_prog_info info = {};
   InfoAttr attr{static_cast<uint32_t>(fd), sizeof(info), address_of(&info)};
@@ -371,8 +371,8 @@ std::pair<uint64_t, uint64_t> run_counts(int fd) {
 
 }  // namespace
 
-// The kernel counts the time of each program's runs while somebody holds the descriptor of BPF_ENABLE_STATS
-// (Linux 5.8); where it does not, the system calls are measured with them.
+// The kernel measures the time of programs while a descriptor of BPF_ENABLE_STATS is open (Linux 5.8). Without it, the
+// measured time includes the system calls.
 Result<Machine::Measured> LinuxMachine::measure(ProgramId program, uint64_t count) {
   const int fd = programs_[program].get();
   EnableStatsAttr enable;

@@ -1,4 +1,5 @@
-// The Machine of this kernel. linux.cc: maps and programs; attach.cc: links; features.cc: what can be done.
+// LinuxMachine: the Machine of the running kernel. linux.cc: maps and programs; attach.cc: links; features.cc:
+// features.
 #pragma once
 
 #include <map>
@@ -9,7 +10,7 @@
 
 namespace espy::load {
 
-// A private or shared mapping that goes with its owner.
+// An owned mmap(2) mapping.
 class Mapping {
  public:
   Mapping() = default;
@@ -29,7 +30,7 @@ class Mapping {
   size_t size_ = 0;
 };
 
-// The BTF of a module that is loaded into the kernel; held open until the program that is for it is loaded.
+// Opens the BTF of a kernel module. It must stay open until the program that refers to it is loaded.
 Result<OwnedFd> open_module_btf(const std::string& module);
 
 class LinuxMachine final : public Machine {
@@ -62,7 +63,7 @@ class LinuxMachine final : public Machine {
   Status attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) override;
   Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) override;
   Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) override;
-  Status start_walk(ProgramId program) override;
+  Status start_iterator(ProgramId program) override;
   Status pin_iterator(ProgramId program, const std::string& path) override;
   std::vector<int> iterators() const override;
   uint64_t attached_count() const override { return links_.size() + slow_to_close_.size(); }
@@ -78,7 +79,7 @@ class LinuxMachine final : public Machine {
     OwnedFd fd;
     program::BpfMap shape;
     Mapping mapping;
-    uint32_t stored_value_size = 0;  // as user space sees it: all CPUs' of a per-CPU map
+    uint32_t stored_value_size = 0;  // in user space: of all CPUs for a per-CPU map
   };
 
   Status create_map(const program::BpfMap& shape);
@@ -87,28 +88,28 @@ class LinuxMachine final : public Machine {
   Status load_program(ProgramId id, const program::Program& whole, const source::Sources& sources);
   Status visit_batches(const LoadedMap& map,
                        const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);
-  enum class Closing : uint8_t { kQuick, kSlow };  // at once, or after a grace period
+  enum class Closing : uint8_t { kQuick, kSlow };  // kSlow: after an RCU grace period
   Status keep_link(ProgramId program, long fd, std::string_view what, Closing closing);
-  Result<uint32_t> link_iterator(ProgramId program);  // the link's descriptor, which stays ours
+  Result<uint32_t> link_iterator(ProgramId program);  // returns the link's descriptor, owned by links_
   Status may_attach() const;
   void note_missed_events();
-  bool may_miss_user_probes();  // of perf
+  bool may_miss_user_probes();  // of perf events
   std::optional<uint64_t> missed_events(ProgramId program) const;
   bool try_helper(uint32_t helper, uint32_t program_type);
   bool try_rdonly_cast(int32_t type_id);
 
   Table<MapId, LoadedMap> maps_;
   Table<ProgramId, OwnedFd> programs_;
-  Table<ProgramId, uint32_t> attach_types_;  // as the programs were loaded with
-  std::vector<OwnedFd> links_;               // to tracepoints, and iterators
-  std::vector<OwnedFd> slow_to_close_;       // perf events, and links to functions
+  Table<ProgramId, uint32_t> attach_types_;  // expected_attach_type of the loaded programs
+  std::vector<OwnedFd> links_;               // of tracepoints and iterators
+  std::vector<OwnedFd> slow_to_close_;       // perf events and links of functions
   std::function<bool()> is_cancelled_;
-  std::vector<std::pair<ProgramId, int>> counting_links_;       // that may know how many events they missed
-  std::optional<bool> may_miss_user_probes_;                    // once it was asked
-  std::map<ProgramId, std::optional<uint64_t>> missed_events_;  // of those that are detached; nothing: not counted
-  std::vector<std::string> pins_;                               // files to remove
+  std::vector<std::pair<ProgramId, int>> counting_links_;       // links that count missed events
+  std::optional<bool> may_miss_user_probes_;                    // cached
+  std::map<ProgramId, std::optional<uint64_t>> missed_events_;  // of detached links; nullopt: not counted
+  std::vector<std::string> pins_;                               // paths to unlink
   std::vector<std::pair<uint64_t, int>> watchpoints_;           // address, perf event
-  std::vector<OwnedFd> walks_;                                  // processes
+  std::vector<OwnedFd> iterators_;                              // pidfds of helper processes
   std::optional<Refusal> refusal_;
   bool keep_log_ = false;
   std::string log_;

@@ -10,7 +10,7 @@ namespace espy::load {
 
 namespace {
 
-// The types of a program, as its loader gave them to the kernel.
+// The BTF of a program.
 std::unique_ptr<kernel::Btf> types_of(uint32_t btf_id) {
   NextIdAttr wanted{btf_id, 0, 0};  // start_id is in one union with btf_id
   const OwnedFd fd(static_cast<int>(bpf(Command::kBtfById, wanted)));

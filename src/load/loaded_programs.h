@@ -1,4 +1,4 @@
-// BPF programs that are loaded now, by anybody: what fentry:bpf can stand on.
+// The BPF programs loaded in the kernel: the targets of fentry:bpf.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace espy::load {
 
-// A function of a program. Its id is of the program's own BTF.
+// A function of a program. btf_id: in the program's BTF.
 struct LoadedFunction {
   uint32_t program_id = 0;
   uint32_t btf_id = 0;
   std::string name;
 };
 
-// The functions of all programs that carry BTF and may be traced; tracing programs may not. In order of program ids.
+// Returns the functions of all programs that have BTF and can be traced (tracing programs cannot), by program id.
 std::vector<LoadedFunction> loaded_functions();
 
 Result<OwnedFd> open_program(uint32_t id);

@@ -1,5 +1,4 @@
-// The BTF of a kernel module as a descriptor, which loading a program for one of its functions asks for. The kernel
-// knows BTF objects by id; which of them is the module's is told by its name.
+// Finds the BTF of a kernel module, which programs for its functions need, by name among all BTF objects.
 #include <cerrno>
 
 #include "load/linux.h"

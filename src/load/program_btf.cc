@@ -22,7 +22,7 @@ class Writer {
     return at->second;
   }
 
-  // Appends a type record and what follows it; returns its id.
+  // Appends a type record with its data; returns its id.
   uint32_t type(uint32_t name, uint32_t kind, uint32_t vlen, uint32_t size_or_type,
                 const std::vector<uint32_t>& rest = {}) {
     put(name);
@@ -64,7 +64,7 @@ class LineTable {
  public:
   LineTable(Writer& writer, const source::Sources& sources) : writer_(writer), sources_(sources) {}
 
-  // A place for `insn`; keeps the one before where there is no new one to tell.
+  // Adds the location of `insn`: that of the instruction before if `span` is invalid.
   void add(uint32_t insn, source::Span span) {
     while (span.valid() && span.expansion.valid()) span = sources_[span.expansion].call;
     if (span.valid()) set_place(span);
@@ -89,7 +89,7 @@ class LineTable {
   std::vector<LineInfoRecord> records_;
 };
 
-// The verifier wants a line at the first instruction of every function.
+// The verifier requires a line at the first instruction of every function.
 std::vector<LineInfoRecord> make_lines(const program::BpfProgram& program, const source::Sources& sources,
                                        Writer& writer) {
   LineTable table(writer, sources);
@@ -119,7 +119,7 @@ ProgramBtf make_program_btf(const program::BpfProgram& program, const source::So
   const uint32_t pointer_id = writer.type(0, BTF_KIND_PTR, 0, 0);
   for (const program::FunctionInfo& function : program.functions) {
     uint32_t parameter_type = pointer_id;
-    if (function.memory_bytes != 0) {  // a structure without members will do: the verifier asks for its size
+    if (function.memory_bytes != 0) {  // a struct without members is enough: the verifier uses its size
       const uint32_t memory_id = writer.type(writer.string("memory"), BTF_KIND_STRUCT, 0, function.memory_bytes);
       parameter_type = writer.type(0, BTF_KIND_PTR, 0, memory_id);
     }

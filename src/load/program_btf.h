@@ -1,5 +1,5 @@
-// The BTF that a program carries: just enough types for the verifier to accept func_info and line_info, so that its log
-// quotes the user's own lines and callbacks are known as functions. (Documentation/bpf/btf.rst has the format.)
+// The BTF of a program (Documentation/bpf/btf.rst): the types that func_info and line_info need, so that the verifier
+// knows callbacks as functions and quotes source lines in its log.
 #pragma once
 
 #include <cstdint>

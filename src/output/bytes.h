@@ -6,10 +6,10 @@
 
 namespace espy::output {
 
-// Printable ASCII as it is (a backslash too), other bytes as \xNN.
+// Printable ASCII, including backslashes, unchanged; other bytes as \xNN.
 std::string escaped(std::string_view bytes);
 
-// Two digits a byte, with `separator` between.
+// Two hexadecimal digits for each byte, joined by `separator`.
 std::string hexadecimal(std::string_view bytes, std::string_view separator);
 
 }  // namespace espy::output

@@ -12,7 +12,7 @@ namespace espy::output {
 
 namespace {
 
-// The parts of a key: of a tuple its items.
+// The items of a key that is a tuple, otherwise the key.
 std::vector<const Value*> parts_of(const Value& key) {
   std::vector<const Value*> parts;
   if (const auto* tuple = std::get_if<TupleValue>(&key.node)) {
@@ -23,10 +23,10 @@ std::vector<const Value*> parts_of(const Value& key) {
   return parts;
 }
 
-FoldedFrame folded(const Frame& frame, bool is_user) {
+FoldedFrame collapsed_frame(const Frame& frame, bool is_user) {
   const FrameKind kind = frame.is_inlined ? FrameKind::kInlined : is_user ? FrameKind::kUser : FrameKind::kKernel;
   if (!frame.symbol.empty()) return {frame.symbol, kind};
-  // All that a stripped file has in one frame says more than many addresses.
+  // One frame for all code of a stripped file is more useful than a frame for each address.
   const std::string_view file = base_name(frame.module);
   return {file.empty() ? "[unknown]" : fmt::format("[{}]", file), FrameKind::kUnknown};
 }
@@ -58,7 +58,7 @@ void append_stacks(std::vector<FoldedFrame>& out, const std::vector<const Value*
     const auto* stack = std::get_if<StackValue>(&part->node);
     if (stack == nullptr || stack->is_user != is_user) continue;
     for (auto frame = stack->frames.rbegin(); frame != stack->frames.rend(); ++frame)
-      out.push_back(folded(**frame, is_user));
+      out.push_back(collapsed_frame(**frame, is_user));
   }
 }
 
@@ -69,7 +69,7 @@ bool has_stacks(const MapView& map) {
   return !map.is_scalar && !map.entries.empty() && std::ranges::any_of(parts_of(map.entries.front().key), is_stack);
 }
 
-std::vector<FoldedStack> fold_stacks(const MapView& map, const TextStyle& style) {
+std::vector<FoldedStack> collapse_stacks(const MapView& map, const TextStyle& style) {
   std::vector<FoldedStack> out;
   for (const MapEntry& entry : shown_entries(map)) {
     const std::vector<const Value*> parts = parts_of(entry.key);

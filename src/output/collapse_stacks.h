@@ -1,4 +1,4 @@
-// Maps that are keyed by stacks, as lists of frames with a weight: what folded lines and flame graphs are made of.
+// Maps keyed by stacks as collapsed stacks, lists of frames with a weight: the input of folded lines and flame graphs.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,17 @@ struct FoldedFrame {
   auto operator<=>(const FoldedFrame&) const = default;
 };
 
-// From the outside in.
 struct FoldedStack {
-  std::vector<FoldedFrame> frames;
+  std::vector<FoldedFrame> frames;  // outermost first
   uint64_t weight = 0;
 };
 
-// True if a stack is in the map's keys.
+// True if the map's keys have a stack.
 bool has_stacks(const MapView& map);
 
-// One for each entry: what else is in the key (a comm, say) first, then the user's frames, then the kernel's, whatever
-// their order in the key. The weight is the number that the value is: a count, a sum, an average, what a histogram
-// counted; entries that have none above 0 are left out.
-std::vector<FoldedStack> fold_stacks(const MapView& map, const TextStyle& style);
+// Returns a stack for each entry: the other parts of the key (a comm, ...) first, then user frames, then kernel frames,
+// in whatever order they have in the key. The weight is the value as a number (of a histogram, the sum of its counts);
+// entries with a weight of 0 or less are skipped.
+std::vector<FoldedStack> collapse_stacks(const MapView& map, const TextStyle& style);
 
 }  // namespace espy::output

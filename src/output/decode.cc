@@ -45,14 +45,15 @@ Value enumerated(const Type& type, uint64_t bits, uint32_t width_bits) {
 
 std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-// One that was read from somewhere and fills what it was read into was probably longer. `bytes` need not go to its end.
+// A string that was read from memory and fills its buffer has probably been truncated. `bytes` may be shorter than the
+// type.
 StringValue string_value(const DecodeContext& context, const Type& type, Bytes bytes) {
   const std::string_view all = as_text(part(bytes, 0, type.count));
   std::string text(all.substr(0, all.find('\0')));
-  const bool is_cut = type.may_be_cut && text.size() + 1 >= type.count;
-  TruncatedStrings* cut = context.truncated_strings;
-  if (is_cut && cut && type.count >= cut->limit_bytes) ++cut->count;
-  return {std::move(text), is_cut};
+  const bool is_truncated = type.may_be_cut && text.size() + 1 >= type.count;
+  TruncatedStrings* counter = context.truncated_strings;
+  if (is_truncated && counter && type.count >= counter->limit_bytes) ++counter->count;
+  return {std::move(text), is_truncated};
 }
 
 std::string inet_text(Bytes bytes) {
@@ -68,12 +69,12 @@ std::string mac_text(Bytes bytes) {
   return fmt::format("{:02X}:{:02X}:{:02X}:{:02X}:{:02X}:{:02X}", at(0), at(1), at(2), at(3), at(4), at(5));
 }
 
-// Of a symbol alone the name is shown, wherever inside it the address lies; stacks show the offset.
+// The name without the offset, which only stacks show.
 std::string symbol_text(const Frame& frame) {
   return frame.symbol.empty() ? fmt::format("{:#x}", frame.address) : frame.symbol;
 }
 
-// Only ever shown. `long double` is another number on every machine.
+// For display only. `long double` differs between CPUs.
 std::string float_text(Bytes bytes, uint32_t size_bytes) {
   const uint64_t bits = load_le(bytes, 0, std::min(size_bytes, 8u));
   if (size_bytes == sizeof(float)) return fmt::format("{}", std::bit_cast<float>(static_cast<uint32_t>(bits)));
@@ -102,12 +103,12 @@ class Decoder {
       case Kind::kTuple: return tuple(type, bytes);
       case Kind::kRecord:
       case Kind::kStruct: return record(type, bytes);
-      default: return is_aggregation(type) ? aggregation(type, id, bytes) : meaning(type, id, bytes);
+      default: return is_aggregation(type) ? aggregation(type, id, bytes) : resolved(type, id, bytes);
     }
   }
 
-  // Numbers that stand for something else.
-  Value meaning(const Type& type, TypeId id, Bytes bytes) const {
+  // Decodes numbers that stand for something else.
+  Value resolved(const Type& type, TypeId id, Bytes bytes) const {
     const Resolver& resolver = context_.resolver;
     const uint64_t number = load_le(bytes);
     switch (type.kind) {
@@ -159,7 +160,7 @@ class Decoder {
   Value member(const types::Member& member, Bytes bytes) const {
     const Type& type = context_.types[member.type];
     if (member.bit_size == 0) return decode(member.type, part(bytes, member.offset_bytes(), type.size_bytes));
-    // The bits may straddle a byte, never more than eight of them from the first.
+    // A bit-field may start within a byte; it is within eight bytes from there.
     const uint64_t raw = load_le(bytes, member.offset_bytes()) >> (member.offset_bits % 8);
     const uint64_t bits = member.bit_size >= 64 ? raw : raw & ((uint64_t{1} << member.bit_size) - 1);
     if (type.kind == Kind::kEnum) return enumerated(type, bits, member.bit_size);
@@ -181,13 +182,13 @@ class Decoder {
     return {std::move(out)};
   }
 
-  // ---- Addresses: of the members of structs, few have types of their own.
+  // ---- Network addresses: most members have no type of their own, so names decide
 
   static constexpr uint32_t kMacBytes = 6, kIpv4Bytes = 4, kIpv6Bytes = 16;
 
   static bool is_internet_address(const Type& type) { return type.name == "in_addr" || type.name == "in6_addr"; }
 
-  // `__be32 saddr` is an unsigned number of four bytes, `unsigned char h_dest[ETH_ALEN]` an array of six.
+  // `__be32 saddr` is an unsigned integer of four bytes, `unsigned char h_dest[ETH_ALEN]` an array of six.
   bool is_address(const types::Member& member, const Type& type) const {
     const std::string_view name = member.name;
     if (type.kind == Kind::kInt)
@@ -206,7 +207,7 @@ class Decoder {
     return text;
   }
 
-  // The members of an anonymous struct or union are the outer one's, as in C.
+  // Members of an anonymous struct or union are members of the outer one, as in C.
   void append_members(RecordValue& out, const Type& type, Bytes bytes) const {
     for (const types::Member& each : type.members) {
       const Type& inner = context_.types[each.type];
@@ -228,7 +229,7 @@ class Decoder {
     const auto reference = static_cast<int64_t>(load_le(bytes));
     const auto pid = static_cast<uint32_t>(load_le(bytes, 8, 4));
     if (reference < 0) {
-      // EFAULT is what a thread without a user or kernel stack gives; anything else is a stack that is missing.
+      // EFAULT: the thread has no user or kernel stack. Other errors: the stack is missing.
       constexpr int64_t kLastError = -4095;
       if (reference != -EFAULT)
         out.problem =
@@ -245,7 +246,7 @@ class Decoder {
     bool is_caller = false;
     for (const uint64_t address : addresses) {
       append_frames(out, {address, out.is_user ? pid : 0, out.is_user, is_caller, type.stack_mode});
-      // A signal comes between two instructions.
+      // A signal interrupts between two instructions: the address is not a return address.
       is_caller = out.frames.back()->symbol != kSignalTrampoline;
     }
     return {std::move(out)};

@@ -1,4 +1,4 @@
-// Bytes and their type to a Value. The only reader of the layouts of program/layout.h in user space.
+// Decodes bytes to Values by their type. The only code in user space that reads the layouts of program/layout.h.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,18 @@
 
 namespace espy::output {
 
-// What signal handlers return to, in all C libraries.
+// The function that signal handlers return to, in all C libraries.
 constexpr std::string_view kSignalTrampoline = "__restore_rt";
 
-// Answers what the bytes alone do not tell. Any may be empty: the number is shown then.
+// Looks up what numbers stand for. Each function may be empty; the number is shown then.
 struct Resolver {
   std::function<std::vector<uint64_t>(types::TypeId stack_type, int64_t reference)>
       stack;  // addresses, innermost first
   std::function<std::vector<uint64_t>(types::TypeId stack_type, uint64_t key)> unwound_stack;  // the same
   std::function<Frame(uint64_t address)> kernel_symbol;
   std::function<Frame(uint32_t pid, uint64_t address)> user_symbol;
-  // What is shown of a user stack's address: itself, and before it what is inlined there. `is_caller`: a call returns
-  // there, so its code is before the address.
+  // The frames of an address in a user stack: the functions inlined there, innermost first, then the function itself.
+  // `is_caller`: the address is a return address, so the call is before it.
   std::function<std::vector<Frame>(uint32_t pid, uint64_t address, types::StackMode mode, bool is_caller)> user_frames;
   std::function<std::string(uint32_t uid)> username;
   std::function<std::string(uint64_t id)> cgroup_path;
@@ -36,13 +36,13 @@ struct Resolver {
   std::function<const program::Probe*(uint64_t index)> probe;
 };
 
-// Strings that max_strlen cut: what a script cut itself it meant to.
+// Counts strings truncated by max_strlen, not those truncated by a length in the script.
 struct TruncatedStrings {
   uint64_t limit_bytes = 0;
   uint64_t count = 0;
 };
 
-// The frames of the stacks that are decoded together, a map's: most stacks have most of their frames in common.
+// Caches frames while the stacks of a map are decoded, which have most of their frames in common.
 struct FrameKey {
   uint64_t address = 0;
   uint32_t pid = 0;  // of a user stack
@@ -60,27 +60,25 @@ struct DecodeContext {
   const types::Types& types;
   const Resolver& resolver;
   std::span<const std::string> literals = {};     // Program::formats
-  TruncatedStrings* truncated_strings = nullptr;  // where to count them
-  bool shows_addresses = false;                   // members that are addresses by type or name as such
-  FrameCache* frames = nullptr;                   // where to keep those of stacks
+  TruncatedStrings* truncated_strings = nullptr;  // null: not counted
+  bool shows_addresses = false;                   // shows members that are network addresses, by type or name, as such
+  FrameCache* frames = nullptr;                   // null: not cached
 };
 
-// One value as it lies in an event, in a map's key, or in a map's value that is not per-CPU. Too few bytes decode as
-// zeros.
+// Decodes a value of a record, of a map's key, or of a map's value that is not per-CPU. Missing bytes are zeros.
 Value decode(const DecodeContext& context, types::TypeId type, std::span<const std::byte> bytes);
 
-// A per-CPU value: `bytes` is every CPU's, one behind the other, each padded to a multiple of 8 bytes. Merged as the
-// type says.
+// Decodes and merges a per-CPU value. `bytes`: the values of all CPUs, each padded to a multiple of 8 bytes.
 Value decode_per_cpu(const DecodeContext& context, types::TypeId type, std::span<const std::byte> bytes,
                      uint32_t cpu_count);
 
-// A field of a record, following a tail reference. `record` starts at its RecordHeader.
+// Decodes a field of a record, also one in its tail. `record` starts at the RecordHeader.
 Value decode_field(const DecodeContext& context, const program::EventField& field, std::span<const std::byte> record);
 
-// True if a scalar's per-CPU or global words say that it was never assigned.
+// True if a scalar's "assigned" words are 0 on all CPUs.
 bool is_unset(std::span<const std::byte> bytes, uint32_t cpu_count, uint32_t stride_bytes);
 
-// The order in which a map is shown (spec X4): values or keys ascending. Negative, zero, positive like strcmp.
+// Sorts for display: ascending by value, or by key if values are equal or not ordered.
 struct MapEntry {
   Value key;
   Value value;

@@ -19,7 +19,7 @@ Value divided(const Value& value, uint64_t divisor) {
   if (auto* v = std::get_if<uint64_t>(&out.node)) *v /= divisor;
   if (auto* v = std::get_if<HistValue>(&out.node))
     for (uint64_t& count : v->buckets) count /= divisor;
-  // The average is that of the divided total, and so divided itself; the count stays.
+  // The total only: the average is computed from it.
   if (auto* v = std::get_if<StatsValue>(&out.node))
     v->total =
         v->is_signed ? quotient(v->total, divisor) : static_cast<int64_t>(static_cast<uint64_t>(v->total) / divisor);

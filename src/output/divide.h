@@ -1,4 +1,4 @@
-// Averages; and print(@map, top, divisor): what of a map is shown, and in which unit.
+// Averages, and the `top` and `divisor` of print(@map, top, divisor).
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,21 @@
 
 namespace espy::output {
 
-// The last `top` entries of the display order, or all.
+// The last `top` entries in display order; all if `top` is 0.
 inline std::span<const MapEntry> shown_entries(const MapView& map) {
   const size_t count = map.entries.size();
   const size_t shown = map.top == 0 ? count : std::min<size_t>(count, map.top);
   return std::span(map.entries).last(shown);
 }
 
-// Toward zero. A divisor above int64's range leaves nothing of any signed value.
+// Rounds toward zero; 0 if the divisor is above INT64_MAX. Requires that it is not 0.
 int64_t quotient(int64_t value, uint64_t divisor);
 
-// Of nothing, 0. The bits of a uint64 if the total is one.
+// Returns 0 if the count is 0. For an unsigned total, the bits of a uint64.
 int64_t average(const StatsValue& stats);
 
-// A number, an average, a total or a histogram's counts by `divisor`, toward zero; others as they are, and all if it is
-// 0. An lhist's counts stay.
+// Divides numbers, totals and the counts of hist() by `divisor`, rounding toward zero. Returns other values, also
+// lhist(), unchanged, and all values if it is 0.
 Value divided(const Value& value, uint64_t divisor);
 
 }  // namespace espy::output

@@ -1,10 +1,9 @@
-// A flame graph: one SVG file that needs nothing else.
+// A flame graph: one self-contained SVG file.
 //
-// Each frame is a box as wide as its share of all, above its caller; equal frames of one caller are one box, in order
-// of their names, so that equal things stand together. Without a script the picture is whole, and follows the window's
-// width; in a browser a click goes into a frame, a search marks frames and says their share, Escape goes back.
-// Orange is user code, yellow what is inlined into it, blue the kernel's, grey what has no name, green what else was in
-// the key.
+// Each frame is a box above its caller, as wide as its share of the total; equal frames of one caller are merged, and
+// sorted by name. The picture does not need the script, and scales with the window; with it, a click zooms into a
+// frame, a search highlights frames and shows their share, Escape zooms out. Colors: orange is user code, yellow
+// inlined functions, blue the kernel, grey unknown symbols, green other parts of the key.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@ namespace espy::output {
 namespace {
 
 constexpr int kRow = 18, kTop = 84, kBottom = 16;  // pixels
-constexpr double kNarrowest = 0.005;               // percent: what is narrower is left out
+constexpr double kNarrowest = 0.005;               // percent: narrower boxes are omitted
 constexpr double kNarrowestWide = 0.4;             // percent: without a script, boxes have no edges below
 constexpr double kNarrowestLabel = 2;              // percent: without a script, labels are left out below
 
@@ -44,7 +43,7 @@ struct Node {
   }
 };
 
-// The length of the UTF-8 sequence that `text` starts with; 0 where it does not.
+// The length of the UTF-8 sequence at the start of `text`; 0 if it is invalid. Requires a non-empty text.
 size_t utf8_length(std::string_view text) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const size_t length = at(0) < 0x80 ? 1 : at(0) >= 0xf0 ? 4 : at(0) >= 0xe0 ? 3 : 2;
@@ -54,7 +53,7 @@ size_t utf8_length(std::string_view text) {
   return length;
 }
 
-// Text for XML, which has no place at all for control characters and broken UTF-8.
+// Escapes for XML, which allows neither control characters nor invalid UTF-8.
 std::string escaped_xml(std::string_view text) {
   constexpr std::string_view kReplacement = "\xef\xbf\xbd";
   std::string out;
@@ -83,7 +82,7 @@ std::string with_commas(uint64_t number) {
   return out;
 }
 
-// A colour of the family, the same for the same name.
+// A colour of the kind's range, by the name's hash.
 std::string colour(const FoldedFrame& frame) {
   uint32_t hash = 2166136261u;
   for (const char c : frame.name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
@@ -172,7 +171,7 @@ class Picture {
   size_t boxes_ = 0, too_narrow_ = 0;
 };
 
-// Keeps the last that was said of each map until the end; several maps stand side by side.
+// Keeps the last state of each map until the end; draws several maps side by side.
 class FlameSink final : public TextFallbackSink {
  public:
   FlameSink(Writer& out, TextStyle style, bool quiet)
@@ -180,7 +179,7 @@ class FlameSink final : public TextFallbackSink {
 
   void map(const MapView& map) override {
     if (!has_stacks(map)) return TextFallbackSink::map(map);
-    maps_[std::string(map.name)] = fold_stacks(map, style_);
+    maps_[std::string(map.name)] = collapse_stacks(map, style_);
   }
 
   void finish() override {

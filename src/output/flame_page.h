@@ -1,4 +1,4 @@
-// What a flame graph carries to be looked at alone: how it looks, and what it does in a browser. No part is fetched.
+// The style sheet and the script of a flame graph, which are embedded in the SVG file.
 #pragma once
 
 #include <string_view>

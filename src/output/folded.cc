@@ -1,5 +1,5 @@
-// Folded stacks: a line for each, frames from the outside in with semicolons between, a blank, the number. What flame
-// graph tools, speedscope and `inferno` read.
+// Folded stacks, the input of flamegraph.pl, inferno and speedscope: a line for each stack, the frames from the
+// outermost on joined by semicolons, a blank, the weight.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,7 @@ namespace espy::output {
 
 namespace {
 
-// What separates frames, and lines, cannot be in a frame; the marks of the kernel's and of inlined ones are those of
-// the field's tools.
+// Replaces the separators of frames and lines. The suffixes are those of stackcollapse-perf.pl.
 std::string frame_text(const FoldedFrame& frame) {
   std::string out = frame.name;
   for (char& c : out) {
@@ -32,7 +31,7 @@ class FoldedSink final : public TextFallbackSink {
 
   void map(const MapView& map) override {
     if (!has_stacks(map)) return TextFallbackSink::map(map);
-    for (const FoldedStack& stack : fold_stacks(map, style_)) {
+    for (const FoldedStack& stack : collapse_stacks(map, style_)) {
       std::string line;
       for (const FoldedFrame& frame : stack.frames) line += (line.empty() ? "" : ";") + frame_text(frame);
       out_.write(fmt::format("{} {}\n", line, stack.weight));

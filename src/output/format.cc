@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 7> kLengths = {"hh", "ll", "h", "l", "j",
 constexpr std::array<std::string_view, 13> kConversions = {"rx", "rh", "gr", "d", "i", "u", "o",
                                                            "x",  "X",  "c",  "p", "s", "r"};
 
-// Reads one conversion behind its `%`.
+// Parses one conversion, after its `%`.
 class ConversionReader {
  public:
   ConversionReader(std::string_view format, size_t at) : format_(format), at_(at) {}
@@ -91,8 +91,8 @@ uint64_t bits_of(const Value& value) {
   return 0;
 }
 
-// C's length modifiers cut the number, with the sign that the conversion reads.
-uint64_t cut(uint64_t value, const std::string& length, bool is_signed) {
+// Truncates to C's length modifier, with the sign of the conversion.
+uint64_t truncate(uint64_t value, const std::string& length, bool is_signed) {
   if (length == "hh") return is_signed ? static_cast<uint64_t>(int64_t{static_cast<int8_t>(value)}) : value & 0xff;
   if (length == "h") return is_signed ? static_cast<uint64_t>(int64_t{static_cast<int16_t>(value)}) : value & 0xffff;
   return value;
@@ -126,7 +126,7 @@ void append_digits(std::string& out, uint64_t value, char conversion) {
 
 bool has_flag(const Conversion& c, char flag) { return c.flags.find(flag) != std::string::npos; }
 
-// Width and precision of one call: what the format says, or the arguments in place of `*`.
+// Width and precision of one call: from the format, or from the arguments for `*`.
 struct Sizes {
   int width = 0;
   int precision = kNone;
@@ -167,11 +167,11 @@ std::string_view prefix_of(const Conversion& c, uint64_t value) {
 }
 
 // As printf(3): sign or prefix, zeros up to the precision, digits, spaces or zeros up to the width. All numbers have 64
-// bits: like there, %d reads them as signed and the others as unsigned, whatever they were.
+// bits; %d reads them as signed, others as unsigned, whatever their type.
 void append_number(std::string& out, uint64_t bits, const Conversion& c, const Sizes& sizes) {
   const size_t start = out.size();
   const bool reads_sign = c.conversion == "d" || c.conversion == "i";
-  uint64_t value = cut(bits, c.length, reads_sign);
+  uint64_t value = truncate(bits, c.length, reads_sign);
   const bool is_negative = reads_sign && static_cast<int64_t>(value) < 0;
   if (is_negative) value = 0 - value;
   out += reads_sign ? sign_of(c, is_negative) : prefix_of(c, value);
@@ -223,7 +223,7 @@ void append_value(std::string& out, const Value& value, const Conversion& c, con
   pad(out, start, sizes);
 }
 
-// A plain `%d`, `%u`, `%s`: nothing but the value.
+// A conversion without flags, width and precision.
 bool is_bare(const Conversion& c) { return c.flags.empty() && c.width == kNone && c.precision == kNone; }
 
 uint64_t read_bits(std::span<const std::byte> record, size_t offset, size_t size) {
@@ -232,7 +232,7 @@ uint64_t read_bits(std::span<const std::byte> record, size_t offset, size_t size
   return bits;
 }
 
-// A string of a record that is there whole.
+// Appends a string that was not truncated; false if it may have been.
 bool append_string(std::string& out, const types::Type& type, const program::EventField& field,
                    std::span<const std::byte> record) {
   size_t offset = field.offset_bytes;
@@ -250,7 +250,7 @@ bool append_string(std::string& out, const types::Type& type, const program::Eve
   return true;
 }
 
-// The common cases straight from the record's bytes; false where a Value has to be made.
+// Appends the common cases directly from the record's bytes; false if a Value is needed.
 bool append_plain(std::string& out, const types::Types& types, const program::EventField& field,
                   std::span<const std::byte> record, const Conversion& c) {
   const types::Type& type = types[field.type];

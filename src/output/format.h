@@ -1,4 +1,4 @@
-// printf of the language: a format string and Values to text (spec §11).
+// The language's printf: formats Values by a format string.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ using spec::SpanLayout;
 
 struct TextStyle {
   std::string truncation_trailer = "..";
-  bool has_zeros = true;   // members of structs that are all zeros are shown
-  bool is_c = false;       // structs as C initialises them, a line a member
-  uint32_t max_depth = 0;  // of structs within structs; 0: any
-  uint32_t max_items = 0;  // of arrays and structs; 0: any
+  bool has_zeros = true;   // shows struct members that are zero
+  bool is_c = false;       // shows structs as C initializers, a member a line
+  uint32_t max_depth = 0;  // of nested structs; 0: no limit
+  uint32_t max_items = 0;  // of arrays and structs; 0: no limit
   SpanLayout span_layout = SpanLayout::kTree;
 };
 
-// Whether nothing but zeros was there.
+// True if the value was decoded from zeros only.
 bool is_zero(const Value& value);
 
-// One conversion of a format string, for the checker and the formatter alike.
+// One conversion of a format string.
 struct Conversion {
   std::string flags;          // of "-+ #0"
   int width = -1;             // -1: none, -2: `*`
@@ -38,15 +38,15 @@ struct Conversion {
   size_t begin = 0, end = 0;  // in the format string
 };
 
-// Splits a format; the error says what is wrong with it, `code` is the byte offset.
+// Returns the conversions of a format. Fails if it is invalid; the error's `code` is the byte offset.
 Result<std::vector<Conversion>> parse_format(std::string_view format);
 
-// A parsed format, ready to be used many times: made once per event schema, as printf runs millions of times.
+// A parsed format, for repeated use.
 class Formatter {
  public:
   static Result<Formatter> create(std::string_view format);
   void append(std::string& out, std::span<const Value> values, const TextStyle& style) const;
-  // The same from a record's fields, without making Values of plain numbers and strings.
+  // The same from a record's fields. Faster: plain numbers and strings are not converted to Values.
   void append_record(std::string& out, const DecodeContext& context, const program::EventSchema& schema,
                      size_t first_field, std::span<const std::byte> record, const TextStyle& style) const;
 
@@ -55,7 +55,7 @@ class Formatter {
   std::vector<Conversion> conversions_;
 };
 
-// `%s` of any value, and what text output prints for it. Behind a line break stand `indent` blanks.
+// A value as `%s` and text output show it. Lines after the first are indented by `indent` blanks.
 std::string to_text(const Value& value, const TextStyle& style, uint32_t indent = 0);
 
 }  // namespace espy::output

@@ -16,7 +16,7 @@ constexpr uint64_t kReclaim = kDirect | kKswapd;
 constexpr uint64_t kKernel = kReclaim | kIo | kFs;
 constexpr uint64_t kHighmem = 0x02, kMovable = 0x08, kNoWarn = 0x2000, kHardwall = 0x100000, kAccount = 0x400000;
 
-// Combinations before their parts.
+// Combinations precede their parts.
 constexpr Flag kNames[] = {
     {"GFP_HIGHUSER_MOVABLE", kKernel | kHardwall | kHighmem | kMovable},
     {"GFP_HIGHUSER", kKernel | kHardwall | kHighmem},

@@ -31,7 +31,7 @@ std::string hist_label(uint32_t index, uint8_t bits) {
   return fmt::format("[{}, {})", short_number(start), end == 0 ? "..." : short_number(end));
 }
 
-// Bounds are shortened only if the step is a multiple of 1024.
+// Shortened only if the step is a multiple of 1024.
 std::string linear_number(int64_t number, int64_t step) {
   constexpr int64_t kKibi = 1024, kMebi = kKibi * kKibi;
   if (step % kKibi != 0 || number == 0) return std::to_string(number);
@@ -48,7 +48,8 @@ std::string linear_label(size_t index, const LhistValue& hist) {
   return fmt::format("[{}, {})", bound(start), bound(start + hist.step));
 }
 
-// The bar is the bucket's share of the fullest one, undivided. In single precision: 15 of 26 is 30 wide, not 29.
+// The bar's width is the bucket's share of the fullest bucket, before the division. Single precision, as bpftrace has
+// it: 15 of 26 is 30 wide, not 29.
 std::string row(const std::string& label, uint64_t count, uint64_t most, uint64_t divisor) {
   const auto width = static_cast<size_t>(static_cast<float>(count) / static_cast<float>(most) * kBarWidth);
   return fmt::format("{:<16}{:>8} |{:<52}|\n", label, count / divisor, std::string(width, '@'));

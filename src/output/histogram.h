@@ -1,4 +1,4 @@
-// Histograms as rows of text, and the bounds of their buckets.
+// Histograms as rows of text.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace espy::output {
 
-// Rows from the first to the last bucket that is not empty; counts divided by `divisor` unless that is 0.
+// The rows from the first to the last non-empty bucket. `divisor`: of the counts shown; 0: none.
 std::string histogram_rows(const HistValue& hist, uint64_t divisor);
 std::string histogram_rows(const LhistValue& hist);
 
-// The first and last bucket that is not empty; first > last if all are.
+// The first and last non-empty bucket; first > last if all are empty.
 struct BucketRange {
   size_t first = 1;
   size_t last = 0;

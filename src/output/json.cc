@@ -1,4 +1,4 @@
-// JSON output: an object a line.
+// JSON output: one object a line.
 #include "output/json.h"
 
 #include <fmt/format.h>
@@ -32,11 +32,12 @@ std::string quoted(std::string_view text) {
 
 namespace {
 
-// Readers take numbers as doubles: one that a double cannot hold goes as a string.
+// JSON parsers may read numbers as doubles: a number that a double cannot represent is written as a string.
 template <class Int>
 std::string number(Int value) {
   const auto as_double = static_cast<double>(value);
-  constexpr double kLimit = std::is_signed_v<Int> ? 0x1p63 : 0x1p64;  // rounded up to it, it is no Int any more
+  constexpr double kLimit =
+      std::is_signed_v<Int> ? 0x1p63 : 0x1p64;  // a value that rounds up to it does not convert back
   const bool is_exact = as_double < kLimit && static_cast<Int>(as_double) == value;
   return is_exact ? std::to_string(value) : fmt::format("\"{}\"", value);
 }
@@ -123,7 +124,7 @@ std::string tseries(const TseriesValue& series) {
 
 struct ToJson {
   const TextStyle& style;
-  uint32_t depth;  // of records around it
+  uint32_t depth;  // how many records enclose the value
   std::string operator()(std::monostate) const { return "null"; }
   std::string operator()(bool v) const { return v ? "true" : "false"; }
   std::string operator()(int64_t v) const { return number(v); }
@@ -157,7 +158,7 @@ std::string json(const Value& value, const TextStyle& style, uint32_t depth) {
 
 namespace {
 
-// The text of the key without any blanks or parentheses, its strings' own included: "a,1".
+// The key's text without blanks and parentheses, including those of its strings: "a,1".
 std::string key(const Value& value, const TextStyle& style) {
   std::string out = to_text(value, style);
   std::erase_if(out, [](char c) { return c == ' ' || c == '(' || c == ')'; });
@@ -219,7 +220,7 @@ std::string loss_report_json(const LossReport& loss_report) {
   for (const ActionReport& action : loss_report.actions) {
     std::string probes;
     for (const ProbeHits& probe : action.probes)
-      probes += fmt::format("{}{}: {}", probes.empty() ? "" : ", ", quoted(probe.name), probe.fired);
+      probes += fmt::format("{}{}: {}", probes.empty() ? "" : ", ", quoted(probe.name), probe.hits);
     actions += fmt::format("{}{{\"probes\": {{{}}}{}}}", actions.empty() ? "" : ",", probes,
                            losses_json(action.losses, action.is_missed_known));
   }

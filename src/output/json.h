@@ -1,4 +1,4 @@
-// Values as JSON, for the formats that are made of it.
+// Values as JSON, for the formats based on it.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace espy::output {
 
-// In quotation marks, with what JSON wants escaped.
+// A JSON string, quoted and escaped.
 std::string quoted(std::string_view text);
 
-// `depth`: of records around the value, where the style limits them.
+// `depth`: how many records enclose the value, for style.max_depth.
 std::string json(const Value& value, const TextStyle& style, uint32_t depth = 0);
 
-// The arguments of a span as an object.
+// The arguments of a span as a JSON object.
 std::string arguments_json(const SpanEvent& event, const TextStyle& style);
 
 }  // namespace espy::output

@@ -25,13 +25,13 @@ static_assert(std::size(kNames) == kLossKinds);
 
 constexpr LossKind kind_at(size_t index) { return static_cast<LossKind>(index); }
 
-// Those that fired most first.
+// By descending hits.
 std::vector<ProbeHits> by_hits(std::vector<ProbeHits> probes) {
-  std::ranges::stable_sort(probes, std::ranges::greater(), &ProbeHits::fired);
+  std::ranges::stable_sort(probes, std::ranges::greater(), &ProbeHits::hits);
   return probes;
 }
 
-// A column for "fired", and for each kind of which there is some; missed runs are always of interest.
+// The kinds of loss that have a column: kMissed, and those that occurred.
 std::vector<size_t> shown_kinds(const LossReport& loss_report) {
   std::vector<size_t> out;
   for (size_t i = 0; i < kLossKinds; ++i)
@@ -57,7 +57,7 @@ class Table {
     std::string out;
     const bool is_one = report.probes.size() == 1;
     out += row(is_one ? report.probes[0].name : fmt::format("{} probes of one program", report.probes.size()),
-               report.fired());
+               report.hits());
     for (const size_t kind : kinds_) {
       const bool is_known = kind_at(kind) != LossKind::kMissed || report.is_missed_known;
       out += fmt::format("{:>14}", is_known ? std::to_string(report.losses[kind]) : "?");
@@ -66,10 +66,10 @@ class Table {
     if (is_one) return out;
     size_t silent = 0;
     for (const ProbeHits& probe : by_hits(report.probes)) {
-      if (probe.fired == 0)
+      if (probe.hits == 0)
         ++silent;
       else
-        out += row("  " + probe.name, probe.fired) + "\n";
+        out += row("  " + probe.name, probe.hits) + "\n";
     }
     if (silent > 0) out += row(fmt::format("  {} others", silent), 0) + "\n";
     return out;
@@ -77,8 +77,8 @@ class Table {
 
  private:
   static constexpr size_t kMaxWidth = 60;
-  std::string row(const std::string& name, uint64_t fired) const {
-    return fmt::format("{:<{}}{:>12}", name, width_, fired);
+  std::string row(const std::string& name, uint64_t hits) const {
+    return fmt::format("{:<{}}{:>12}", name, width_, hits);
   }
 
   std::vector<size_t> kinds_;
@@ -89,9 +89,9 @@ class Table {
 
 const LossName& name_of(LossKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
-uint64_t ActionReport::fired() const {
+uint64_t ActionReport::hits() const {
   return std::accumulate(probes.begin(), probes.end(), uint64_t{0},
-                         [](uint64_t sum, const ProbeHits& probe) { return sum + probe.fired; });
+                         [](uint64_t sum, const ProbeHits& probe) { return sum + probe.hits; });
 }
 
 std::string LossReport::inexact() const {

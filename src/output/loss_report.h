@@ -1,4 +1,4 @@
-// The account of a run: how often each probe fired, and what was not done that should have been.
+// LossReport: how often each probe of a run fired, and which effects of the script are missing or incomplete.
 #pragma once
 
 #include <array>
@@ -14,8 +14,9 @@ namespace espy::output {
 constexpr size_t kLossKinds = static_cast<size_t>(program::LossKind::kCount);
 using Losses = std::array<uint64_t, kLossKinds>;  // by LossKind
 
-// What a loss of this kind is called: a column's head and what JSON says ("lost records", "lost_records"), and the unit
-// of a sentence ("12 records were lost").
+// The names of a kind of loss: a column's title ("lost records"), a JSON key ("lost_records"), and the end of a
+// sentence
+// ("12 records were lost").
 struct LossName {
   std::string_view column;
   std::string_view key;
@@ -25,19 +26,19 @@ const LossName& name_of(program::LossKind kind);
 
 struct ProbeHits {
   std::string name;  // in full
-  uint64_t fired = 0;
+  uint64_t hits = 0;
 };
 
-// The probes that one program serves. It loses for all of them: which of them it was, nobody knows.
+// The probes of one program, and its losses, which are counted for all of them together.
 struct ActionReport {
   std::vector<ProbeHits> probes;
   Losses losses = {};
-  uint64_t skipped = 0;         // of the missed: what fired within a probe on the same CPU
-  bool is_missed_known = true;  // else the kernel may have skipped runs, and does not say so
-  uint64_t fired() const;
+  uint64_t skipped = 0;         // of the missed runs, those because a probe fired within a probe on the same CPU
+  bool is_missed_known = true;  // false: the kernel may have skipped runs, which it does not count
+  uint64_t hits() const;
 };
 
-// A function that a wildcard matches and nobody may probe.
+// A function that a wildcard matches, but that cannot be probed.
 struct SkippedProbe {
   std::string name;
   std::string reason;
@@ -46,15 +47,15 @@ struct SkippedProbe {
 struct LossReport {
   std::vector<ActionReport> actions;
   std::vector<SkippedProbe> skipped_probes;
-  Losses totals = {};  // of the actions, and of what is nobody's, as the cut strings of maps
-  // "" where all that was shown is exact; else the first reason why not, a sentence.
+  Losses totals = {};  // of the actions, and of no action, as the truncated strings of maps
+  // Returns "" if everything that was shown is exact, otherwise a sentence with the first reason why not.
   std::string inexact() const;
-  // "" where the kernel counts all that it skips; else a sentence that says of which probes it does not. Samples of the
-  // clock are samples: those are not meant.
+  // Returns "" if the kernel counts all runs that it skips, otherwise a sentence that names probes of which it does
+  // not. Ignores profile and interval, which are samples anyway.
   std::string unknown() const;
 };
 
-// The table for people; "" where there is no action.
+// The report as a table; "" if there is no action.
 std::string to_text(const LossReport& loss_report);
 
 }  // namespace espy::output

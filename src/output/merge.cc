@@ -1,4 +1,4 @@
-// A value that each CPU has for itself, as one. program/layout.h says how the parts lie.
+// Merges per-CPU values, whose layout is in program/layout.h.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -14,7 +14,7 @@ namespace {
 using types::Kind;
 using types::Type;
 
-// The 64-bit words of every CPU's value, missing ones as zeros.
+// The 64-bit words of all CPUs' values; missing words are zeros.
 class CpuWords {
  public:
   CpuWords(std::span<const std::byte> bytes, uint32_t size_bytes, uint32_t cpu_count)
@@ -43,7 +43,7 @@ Value number(const Type& type, uint64_t bits) {
   return {bits};
 }
 
-// Word 0 is the value, word 1 says whether this CPU has one.
+// min() and max(). Word 0 is the value, word 1 is not 0 if the CPU has one.
 Value extreme(const Type& type, const CpuWords& words) {
   const bool wants_max = type.kind == Kind::kMax;
   bool is_set = false;
@@ -74,7 +74,7 @@ void merge_slot(Epoch& epoch, const program::TseriesSlot& slot, Kind aggregation
   epoch.count += slot.count;
   switch (aggregation) {
     case Kind::kSum:
-    case Kind::kAvg:  // wraps around, as the kernel's side does
+    case Kind::kAvg:  // wraps around, as in the BPF program
       epoch.value = static_cast<int64_t>(static_cast<uint64_t>(epoch.value) + static_cast<uint64_t>(slot.value));
       break;
     case Kind::kMin: epoch.value = is_first ? slot.value : std::min(epoch.value, slot.value); break;
@@ -83,7 +83,7 @@ void merge_slot(Epoch& epoch, const program::TseriesSlot& slot, Kind aggregation
   }
 }
 
-// The newest `intervals` epochs over all CPUs; the gaps between them have no value.
+// The newest `intervals` epochs of all CPUs; epochs without a value are nullopt.
 Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& words) {
   const types::TseriesParams& params = context.types.tseries_params(id);
   std::map<uint64_t, Epoch> epochs;

@@ -1,6 +1,6 @@
-// Sink: one output format. text.cc and json.cc implement it; the table of sinks is in sinks.cc.
+// Sink: one output format. Each is implemented in a file of its own, output/NAME.cc; sinks.cc lists them.
 //
-// In: Values and things that happened, in order. Out: bytes to a Writer. A sink never asks a question.
+// In: Values and events of a run, in order. Out: bytes to a Writer.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ namespace espy::output {
 
 enum class Buffering : uint8_t { kLine, kFull, kNone };
 
-// Where bytes go. `line`: flushed when what was written ends a line and nothing else waits; `full`: when the buffer is
-// full or at the end; `none`: each time. Keeps the first write error (a closed pipe) for `status`.
+// A buffered writer to a descriptor. Flushes at batch_end() (kLine), when the buffer is full (all), or after each write
+// (kNone), and when destroyed. Keeps the first error, of a closed pipe, say, as `status`; writes nothing after it.
 class Writer {
  public:
   Writer(int fd, Buffering buffering);
   ~Writer();
   void write(std::string_view bytes);
-  void flush();      // everything, now
-  void batch_end();  // the event loop has nothing more at hand: flushes for kLine
+  void flush();
+  void batch_end();  // after the records of one poll: flushes if kLine
   const Status& status() const { return status_; }
 
  private:
@@ -43,11 +43,11 @@ struct MapView {
   std::string_view name;  // "@x"
   bool is_scalar = false;
   std::vector<MapEntry> entries;  // in display order; a scalar has one with an empty key
-  uint64_t top = 0;               // 0: all
-  uint64_t divisor = 0;           // 0: as they are
+  uint64_t top = 0;               // how many of the last entries to show; 0: all
+  uint64_t divisor = 0;           // of the values shown; 0: none
 };
 
-// A BPF helper that failed at a place in the script: what -k shows.
+// A BPF helper that failed, and where in the script: for -k.
 struct HelperError {
   std::string_view helper;  // "probe_read_user"
   int64_t code = 0;         // what it returned
@@ -61,7 +61,7 @@ struct TestResult {
   std::string name;
   uint64_t duration_ns = 0;
   bool has_passed = true;
-  std::string output;  // what it printed, and what was wrong
+  std::string output;  // what it printed, and why it failed
 };
 
 class Sink {
@@ -69,25 +69,25 @@ class Sink {
   virtual ~Sink() = default;
 
   virtual void attached(uint64_t probe_count) = 0;
-  // Ready text: of printf, time, cat, join; `kind` is JSON's "type": "printf", "time", "cat", "join", "syscall".
+  // Formatted text; `kind` is the JSON "type": "printf", "time", "cat", "join" or "syscall".
   virtual void text(std::string_view kind, std::string_view text) = 0;
   virtual void value(const Value& value) = 0;  // print(v)
   virtual void span(const SpanEvent& event) = 0;
   virtual void map(const MapView& map) = 0;  // print(@m), and at exit
   virtual void lost(uint64_t events) = 0;
   virtual void total_lost(uint64_t events) = 0;                 // at exit
-  virtual void loss_report(const LossReport& loss_report) = 0;  // the last of all
-  // What text output shows behind a message for people: the macro calls that it came through.
+  virtual void loss_report(const LossReport& loss_report) = 0;  // at exit, after all others
+  // An explanation of the preceding message: the macro expansions that it came from. Text output only.
   virtual void explain(std::string_view text) = 0;
   virtual void helper_error(const HelperError& error) = 0;
   // `kind` is "errorf", "warnf" or "runtime_error".
   virtual void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line,
                        uint32_t column, uint32_t end_column) = 0;
-  virtual void end() = 0;  // before the final maps: text prints its two newlines
+  virtual void end() = 0;  // before the final maps
 
-  virtual void finish() {}  // all has been shown
+  virtual void finish() {}  // after the last output
 
-  // --test and --bench, in this order: all, then each.
+  // --test and --bench.
   virtual void tests_begin(size_t count) = 0;
   virtual void test_begin(std::string_view name) = 0;
   virtual void test_end(const TestResult& result) = 0;

@@ -1,4 +1,4 @@
-// The order in which a map is shown: by value where values are numbers or aggregates, else by key.
+// The display order of maps: by value if values are numbers or aggregates, otherwise by key.
 #include <algorithm>
 #include <numeric>
 
@@ -14,7 +14,7 @@ int compare(const T& a, const T& b) {
   return a < b ? -1 : (b < a ? 1 : 0);
 }
 
-// Numbers of either sign on one line.
+// A signed or unsigned 64-bit number; compares by value.
 struct Number {
   bool is_negative = false;
   uint64_t bits = 0;
@@ -36,7 +36,7 @@ Number rank_of(const StatsValue& stats) {
   return stats.is_signed ? number_of(number) : Number{false, static_cast<uint64_t>(number)};
 }
 
-// What a value is ordered by, if it is one that orders.
+// The number by which a value is ordered; nullopt if values of its kind are not.
 std::optional<Number> rank(const Value& value) {
   if (const auto* v = std::get_if<int64_t>(&value.node)) return number_of(*v);
   if (const auto* v = std::get_if<uint64_t>(&value.node)) return Number{false, *v};
@@ -66,7 +66,7 @@ int compare(const StackValue& a, const StackValue& b) {
 int compare(const Value& a, const Value& b) {
   if (a.node.index() != b.node.index()) return compare(a.node.index(), b.node.index());
   if (const auto* v = std::get_if<bool>(&a.node)) return compare(*v, std::get<bool>(b.node));
-  // Keys of all 64 bits are compared as signed: kernel addresses come before small numbers.
+  // Unsigned keys are compared as signed: kernel addresses precede small numbers.
   if (const auto* v = std::get_if<uint64_t>(&a.node))
     return compare(static_cast<int64_t>(*v), static_cast<int64_t>(std::get<uint64_t>(b.node)));
   if (const auto ranked = rank(a)) return compare(*ranked, *rank(b));

@@ -10,14 +10,14 @@ namespace espy::output {
 namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
-constexpr uint32_t kStep = 2;           // columns a level
-constexpr uint32_t kMaxIndented = 100;  // levels; what is deeper stands there, too
-constexpr size_t kColumnsWidth = 50;    // of TIME to COMM
+constexpr uint32_t kStep = 2;           // columns for each level
+constexpr uint32_t kMaxIndented = 100;  // levels; deeper ones are not indented further
+constexpr size_t kColumnsWidth = 50;    // of TIME, CPU, PID and COMM
 constexpr size_t kGraphWidth = 21;      // of CPU and duration
 
 std::string indent_of(uint32_t depth) { return std::string(size_t{kStep} * std::min(depth, kMaxIndented), ' '); }
 
-// How slow a call was, at a glance.
+// A mark for the magnitude of a duration, as ftrace's function_graph has it.
 char mark_of(uint64_t ns) {
   constexpr std::pair<uint64_t, char> kMarks[] = {{1'000'000'000, '$'}, {100'000'000, '@'}, {10'000'000, '*'},
                                                   {1'000'000, '#'},     {100'000, '!'},     {10'000, '+'}};
@@ -69,13 +69,13 @@ std::string SpanText::arguments(const SpanEvent& event, size_t first, size_t col
 
 std::string SpanText::call(const SpanEvent& event, size_t column) const { return event.text + values(event, column); }
 
-// As C writes a call: of one without arguments that, too.
+// As in C, with "()" for a call without arguments.
 std::string SpanText::graph_call(const SpanEvent& event, size_t column) const {
   const std::string text = call(event, column);
   return text == event.name && text.find(' ') == text.npos ? text + "()" : text;
 }
 
-// " = 3" of a return value alone, else the arguments as those of a call.
+// " = 3" if there is only a return value, otherwise the arguments in parentheses.
 std::string SpanText::values(const SpanEvent& event, size_t column) const {
   const bool is_return =
       event.arguments.size() == event.shown_arguments + 1 && event.arguments.back().first == "retval";
@@ -87,7 +87,7 @@ std::string SpanText::counter(const SpanEvent& event) const {
   return fmt::format("{} = {}", event.name, to_text(event.arguments[0].second, style_));
 }
 
-// What came of the span, how long it took and what is wrong with it.
+// The text of an exit: result, duration, anomaly.
 std::string SpanText::outcome(const SpanEvent& event, size_t column) const {
   std::string out = (event.text.empty() ? event.name : event.text) + values(event, column);
   if (event.anomaly != SpanAnomaly::kNoBegin) out += "  " + duration_text(event.duration_ns);
@@ -108,7 +108,7 @@ std::string SpanText::tree_line(const SpanEvent& event) const {
 }
 
 std::string SpanText::column_line(const SpanEvent& event) {
-  if (event.anomaly == SpanAnomaly::kNoEnd) return {};  // nothing happened
+  if (event.anomaly == SpanAnomaly::kNoEnd) return {};  // not an event
   std::string out;
   if (!thread_) out = fmt::format("{:>17} {:>4} {:>8} {:<16} {}\n", "TIME", "CPU", "PID", "COMM", "FUNCTION/ARGS");
   thread_.emplace();

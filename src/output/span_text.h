@@ -1,4 +1,4 @@
-// Spans as text, in one of three layouts. A line that names the thread comes wherever another one goes on.
+// Spans as text, in one of three layouts. In tree and graph a line names the thread when it changes.
 //
 //   tree        > (fib 2)                columns   TIME, CPU, PID, COMM and the event, a line each
 //                 > (fib 1)
@@ -16,16 +16,16 @@
 
 namespace espy::output {
 
-// "812ns", "1.234us", "12.3ms": three digits or more that count.
+// "812ns", "1.234us", "12.300ms": three decimals except for nanoseconds.
 std::string duration_text(uint64_t ns);
 
 class SpanText {
  public:
   explicit SpanText(const TextStyle& style) : style_(style) {}
 
-  // What is to be written now. The graph keeps a call back until it is known whether others are within it.
+  // Returns the text to write now. The graph layout holds a call back until it knows whether there are calls within it.
   std::string add(const SpanEvent& event);
-  std::string flush();  // what was kept back
+  std::string flush();  // returns the call that was held back
 
  private:
   std::string header(const SpanEvent& event);
@@ -33,7 +33,7 @@ class SpanText {
   std::string column_line(const SpanEvent& event);
   std::string graph_lines(const SpanEvent& event);
   std::string graph_line(const SpanEvent& event, const std::string& duration, const std::string& text) const;
-  // "(a = 1, b = 2)", or on lines of their own where one of them takes several; behind `column` columns.
+  // "(a = 1, b = 2)", or one argument a line if one has several lines; starts at `column`.
   std::string arguments(const SpanEvent& event, size_t first, size_t column) const;
   std::string call(const SpanEvent& event, size_t column) const;
   std::string graph_call(const SpanEvent& event, size_t column) const;
@@ -42,7 +42,7 @@ class SpanText {
   std::string outcome(const SpanEvent& event, size_t column) const;
 
   const TextStyle& style_;
-  std::optional<std::pair<uint32_t, std::string>> thread_;  // that the last line was of: id, title
+  std::optional<std::pair<uint32_t, std::string>> thread_;  // of the last line: id, title
   std::optional<SpanEvent> kept_;
 };
 

@@ -7,15 +7,15 @@ namespace espy::output {
 namespace {
 
 constexpr uint64_t kIdleThreads = uint64_t{1} << 32;
-// Frames that are farther apart are on different stacks: of a signal handler, of a coroutine.
+// Frames that are farther apart are on different stacks, as those of signal handlers and coroutines.
 constexpr uint64_t kStackBytes = 8 << 20;
 constexpr uint64_t kPageBytes = 4096;
-constexpr size_t kMaxOpen = 65536;  // in a thread: a script may begin spans and end none
+constexpr size_t kMaxOpen = 65536;  // in a thread, as a script may begin spans and never end them
 
 bool are_on_one_stack(uint64_t a, uint64_t b) { return (a > b ? a - b : b - a) < kStackBytes; }
 
-// A call that a function makes as its last act takes over its frame, and both return together. The kernel lets the
-// first one's return lead to its trampoline, which is where a page begins: no call leaves such an address behind.
+// A tail call reuses the frame of its caller, and both return together. The return address is the kernel's uretprobe
+// trampoline, at the start of a page; no call instruction leaves such a return address.
 bool is_tail_call(const SpanPlace& place) { return place.return_address % kPageBytes == 0; }
 
 bool are_of_one_call(const SpanPlace& begin, const SpanPlace& end) {
@@ -33,7 +33,7 @@ std::string_view anomaly_text(SpanAnomaly anomaly) {
   return "";
 }
 
-// A process that took over a number that another one had has none of its spans.
+// Ends the spans of a process whose thread id was reused by another one.
 CallTrees::Thread& CallTrees::thread_of(const SpanEvent& event) {
   Thread& thread = threads_[event.tid != 0 ? event.tid : kIdleThreads + event.cpu];
   if (thread.pid != event.pid) {
@@ -51,7 +51,7 @@ void CallTrees::show(const SpanEvent& event) {
 void CallTrees::add(SpanEvent event, const SpanPlace& place) {
   if (is_full()) return;
   Thread& thread = thread_of(event);
-  // An interrupt between taking the time and taking a place in the ring comes out first, though it was later.
+  // An event may be reserved in the ring before an earlier one, by an interrupt after that one took its time.
   event.time_ns = thread.last_ns = std::max(thread.last_ns, event.time_ns);
   if (event.kind == SpanKind::kEnter) return enter(thread, std::move(event), place);
   if (event.kind == SpanKind::kExit) return exit(thread, std::move(event), place);
@@ -93,8 +93,8 @@ void CallTrees::exit(Thread& thread, SpanEvent event, const SpanPlace& place) {
   end_innermost(thread, std::move(event));
 }
 
-// Records were lost: ends may be missing. A function that begins while it has not ended is then taken for a new call,
-// as the kernel's functions seldom call themselves.
+// After lost records, ends may be missing. A second begin of a kernel function then ends the first: recursion is rare
+// there.
 void CallTrees::end_lost(Thread& thread, const SpanEvent& event, const SpanPlace& place) {
   if (!has_losses_ || place.frame != 0) return;
   const auto is_same = [&](const Open& open) {
@@ -104,14 +104,14 @@ void CallTrees::end_lost(Thread& thread, const SpanEvent& event, const SpanPlace
     end_innermost(thread, {.time_ns = event.time_ns, .anomaly = SpanAnomaly::kNoEnd});
 }
 
-// Calls whose frames a new one takes, or that lie below it, are over.
+// Ends the calls whose frame is that of a new call, or below it.
 void CallTrees::end_dead(Thread& thread, const SpanPlace& place, uint64_t now_ns) {
   if (place.frame == 0) return;
   const auto is_dead = [&](const SpanPlace& open) {
     if (open.frame == 0 || !are_on_one_stack(open.frame, place.frame)) return false;
     return open.frame < place.frame || (open.frame == place.frame && place.is_entry && !is_tail_call(place));
   };
-  size_t dead = 0;  // how many, of the innermost
+  size_t dead = 0;  // how many of the innermost calls
   for (size_t i = thread.open.size(); i-- > 0;)
     if (is_dead(thread.open[i].place)) dead = thread.open.size() - i;
   for (; dead > 0; --dead) end_innermost(thread, {.time_ns = now_ns, .anomaly = SpanAnomaly::kNoEnd});
@@ -127,7 +127,7 @@ size_t CallTrees::find_begin(const Thread& thread, const SpanPlace& place) const
   return thread.open.size() - 1;
 }
 
-// `end` is the event that ended it, or what is known of it.
+// `end`: the event, or what is known of an end that was not seen.
 void CallTrees::end_innermost(Thread& thread, SpanEvent end) {
   const Open& open = thread.open.back();
   end.kind = SpanKind::kExit;
@@ -145,12 +145,12 @@ void CallTrees::end_innermost(Thread& thread, SpanEvent end) {
   thread.open.pop_back();
 }
 
-// All that are not shown yet, outermost first.
+// Shows the begins that are not shown yet, outermost first.
 void CallTrees::show_begins(Thread& thread) {
   const bool has_order = !filter_.order.empty();
   size_t first = thread.open.size();
   while (first > 0 && !thread.open[first - 1].is_shown) --first;
-  if (has_order || hidden_to_ns_ != 0) first = 0;  // some of them are never shown
+  if (has_order || hidden_to_ns_ != 0) first = 0;  // some spans are never shown
   for (size_t i = first; i < thread.open.size(); ++i) {
     Open& open = thread.open[i];
     if (open.is_shown || open.is_hidden || is_too_deep(open.begin) || (has_order && !open.is_in_order)) continue;

@@ -1,14 +1,13 @@
-// Spans: what begins and ends in a thread, as a tree for each thread.
+// Spans: a call tree for each thread.
 //
-// In: begins, ends, instants and counters in the order in which they happened. Out: the same, each with its depth, ends
-// with how long it took, and nothing that does not fit: to whom shows them.
+// In: begins, ends, instants and counters in the order in which they happened. Out: the same events with their depth,
+// ends with their duration, always properly nested.
 //
-// Which begin an end belongs to is told by the call that both are of, where both come from a function's probes. So a
-// longjmp, an exception or an exit, which leave calls without their ends, and records that found no room in a ring,
-// do not shift what follows: a begin that can have no end any more is ended there and marked, an end whose begin was
-// never seen is marked. Two calls of one thread that are under way at once have different frames, the inner one's is
-// lower; of the kernel's functions, where no frame is known, the innermost call of the same function is meant. All
-// other ends (a tracepoint's, a region between two functions) end what began last.
+// Ends are matched with begins by function and stack frame if both come from probes of a function. So calls that never
+// return (longjmp, exceptions, exit) and lost records do not corrupt the rest: a begin whose call must be over is ended
+// and marked, an end without a begin is marked. Active calls of a thread have different frames, the inner one at the
+// lower address. Kernel functions have no known frame: an end matches the innermost call of its function. All other
+// ends (of tracepoints, of regions between two functions) match the last begin.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,7 @@
 namespace espy::output {
 
 enum class SpanKind : uint8_t { kEnter, kExit, kInstant, kCounter };
-// What an exit lacks: its begin was never seen, or it was never seen itself.
+// kNoBegin: an exit whose begin was not seen. kNoEnd: an exit that was not seen, but follows from later events.
 enum class SpanAnomaly : uint8_t { kNone, kNoBegin, kNoEnd };
 
 struct SpanEvent {
@@ -33,18 +32,18 @@ struct SpanEvent {
   uint64_t time_ns = 0;
   uint32_t pid = 0, tid = 0, cpu = 0;
   std::string comm;
-  std::string name;  // "fib": what is the same for all of its kind
-  std::string text;  // "(fib 4)": what the script wants to be shown
+  std::string name;  // "fib": equal for all spans of a kind
+  std::string text;  // "(fib 4)": the text of the script
   std::vector<std::pair<std::string, Value>> arguments;
-  size_t shown_arguments = 0;  // how many of them are part of the text already
+  size_t shown_arguments = 0;  // how many of them `text` shows
 
-  // Found out here:
-  uint32_t depth = 0;        // 0: the outermost
+  // Set by CallTrees:
+  uint32_t depth = 0;        // 0: outermost
   uint64_t duration_ns = 0;  // exits that have a begin
   SpanAnomaly anomaly = SpanAnomaly::kNone;
 };
 
-// Where a begin or an end came from. `function` is a number for each function, 0 for what is none's.
+// The location that a begin or an end comes from. `function`: a number for each function, 0 if there is none.
 struct SpanPlace {
   uint32_t function = 0;
   bool is_entry = false;
@@ -53,12 +52,12 @@ struct SpanPlace {
   uint64_t return_address = 0;  // entries with a frame
 };
 
-// Which of them are shown.
+// Selects the spans to show.
 struct SpanFilter {
-  uint32_t max_depth = 0;          // 0: any
-  uint64_t max_count = 0;          // of ends and instants that are shown; 0: any
-  uint64_t slower_than_ns = 0;     // only what took longer
-  std::vector<std::string> order;  // only what is within each other in this order, by name
+  uint32_t max_depth = 0;          // 0: no limit
+  uint64_t max_count = 0;          // of ends and instants; 0: no limit
+  uint64_t slower_than_ns = 0;     // only spans that take longer; 0: all
+  std::vector<std::string> order;  // only spans nested in this order, by name; empty: all
 };
 
 std::string_view anomaly_text(SpanAnomaly anomaly);  // "no begin"; empty for none
@@ -69,16 +68,16 @@ class CallTrees {
       : filter_(std::move(filter)), show_(std::move(show)) {}
 
   void add(SpanEvent event, const SpanPlace& place);
-  // As many were shown as are wanted: no more are taken.
+  // True if max_count is reached; further events are ignored.
   bool is_full() const { return filter_.max_count != 0 && count_ >= filter_.max_count; }
-  // What begins in between is not shown: some probes were attached by then and others not, so it may have no end.
+  // Hides spans that begin in this time, in which only some of the probes are attached.
   void hide(uint64_t from_ns, uint64_t to_ns) {
     hidden_from_ns_ = from_ns;
     hidden_to_ns_ = to_ns;
   }
-  // From here on ends may be missing.
+  // Call when records are lost: ends may be missing from now on.
   void note_losses() { has_losses_ = true; }
-  // Ends all that is still open: the run is over.
+  // Ends all open spans.
   void close(uint64_t now_ns);
 
  private:
@@ -113,9 +112,9 @@ class CallTrees {
   SpanFilter filter_;
   std::function<void(const SpanEvent&)> show_;
   std::unordered_map<uint64_t, Thread> threads_;  // by tid; the idle threads, which are all 0, by CPU
-  std::vector<bool> has_entries_;                 // by function: its entries are begins
+  std::vector<bool> has_entries_;                 // by function: an entry was seen
   bool has_losses_ = false;
-  uint64_t count_ = 0;  // of ends and instants that were shown
+  uint64_t count_ = 0;  // of ends and instants shown
   uint64_t hidden_from_ns_ = 0, hidden_to_ns_ = 0;
 };
 

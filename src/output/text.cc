@@ -1,4 +1,4 @@
-// Text output, byte for byte what the field's scripts expect (docs: the language, "text output").
+// Text output, byte for byte that of bpftrace.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ class TextSink final : public Sink {
 
   void end() override { out_.write(spans_.flush() + "\n\n"); }
 
-  // The look of GoogleTest, which many tools read.
+  // GoogleTest's format, which many tools read.
   void tests_begin(size_t count) override { mark(true, "==========", fmt::format("Running {}.", tests(count))); }
   void test_begin(std::string_view name) override { mark(true, " RUN      ", name); }
   void test_end(const TestResult& result) override {
@@ -108,14 +108,14 @@ class TextSink final : public Sink {
     out_.write(fmt::format("\033[0;3{}m[{}]\033[m {}\n", is_good ? 2 : 1, word, text));
   }
 
-  // What follows the name: graphs stand under it and end with an empty line.
+  // The text after the name. Histograms start on a new line and end with an empty one.
   std::string tail(const Value& value, uint64_t divisor) const {
     if (const auto* hist = std::get_if<HistValue>(&value.node)) return ":\n" + histogram_rows(*hist, divisor) + "\n";
     if (is_any_of<LhistValue, TseriesValue>(value)) return ":\n" + to_text(value, style_) + "\n";
     return ": " + to_text(divided(value, divisor), style_) + "\n";
   }
 
-  // Messages go to stderr, behind what stdout has so far.
+  // Flushes stdout first, so that messages on stderr are in order.
   void warn(const std::string& text) {
     out_.write(spans_.flush());
     out_.batch_end();

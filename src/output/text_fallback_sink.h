@@ -1,4 +1,4 @@
-// A sink for formats that show some of what happens: the rest goes to stderr, as text.
+// The base of sinks for formats that cannot represent all events: writes the others to stderr as text.
 #pragma once
 
 #include <unistd.h>

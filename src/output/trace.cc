@@ -1,11 +1,11 @@
-// The Trace Event Format, as chrome://tracing and Perfetto read it: one JSON array of events, a line each.
+// The Trace Event Format of chrome://tracing and Perfetto: one JSON array of events, a line each.
 //
-// Spans are its B and E events, which nest by thread; instants are i, counters C. A begin or end whose other half was
-// never seen would shift all that follows in the thread: ends without a begin are instants, begins without an end are
-// ended, and both carry their flaw as an argument. Times are microseconds since boot, with the nanoseconds behind the
-// point. What else a script prints has no place in the format and goes to stderr.
+// Spans are B and E events, which nest by thread; instants are i, counters C. Unmatched B and E events would corrupt
+// the rest of the thread: an end without a begin is written as an instant, and CallTrees ends each begin; both have the
+// anomaly as the argument "flaw". Times are microseconds since boot, with three decimals. Other output of a script goes
+// to stderr.
 //
-// An array may lack its last bracket: what was written until a run was killed can be looked at, too.
+// The format allows an array without its closing bracket, as a killed run leaves it.
 #include <fmt/format.h>
 
 #include <map>
@@ -52,7 +52,7 @@ class TraceSink final : public TextFallbackSink {
   }
 
  private:
-  // The idle threads are all 0: they have the numbers of their CPUs here.
+  // All idle threads have the id 0: the CPU's number tells them apart.
   static uint32_t thread_of(const SpanEvent& event) { return event.tid != 0 ? event.tid : event.cpu; }
 
   std::string arguments_of(const SpanEvent& event) const {
@@ -67,7 +67,7 @@ class TraceSink final : public TextFallbackSink {
     return out + "}";
   }
 
-  // A thread's name when it is new or has changed; the process has that of its first thread.
+  // Writes a thread's name when it is new or has changed. A process is named by its first or main thread.
   void name_threads(const SpanEvent& event) {
     const uint32_t tid = thread_of(event);
     std::string& thread = threads_[{event.pid, tid}];
@@ -92,8 +92,8 @@ class TraceSink final : public TextFallbackSink {
   Writer& out_;
   TextStyle style_;
   bool is_first_ = true;
-  std::map<std::pair<uint32_t, uint32_t>, std::string> threads_;  // by process and thread: the name
-  std::set<uint32_t> processes_;                                  // that have a name
+  std::map<std::pair<uint32_t, uint32_t>, std::string> threads_;  // by process and thread id: the name
+  std::set<uint32_t> processes_;                                  // those that have a name
 };
 
 std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {

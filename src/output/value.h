@@ -1,7 +1,5 @@
-// Value: what a person is shown, free of where its bytes came from.
-//
-// In: bytes and their type (output/decode.h). Out: to a Sink, which knows how its format looks. Names are resolved by
-// then: a stack is frames with symbols, an enum has its enumerator.
+// Value: a decoded value for display. output/decode.h makes Values of bytes and their types, a Sink writes them in its
+// format. Names are resolved: a stack has frames with symbols, an enum has its enumerator.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +22,12 @@ struct PointerValue {
 };
 struct StringValue {
   std::string text;
-  bool is_truncated = false;  // filled its capacity: shown with the trailer
+  bool is_truncated = false;  // shown with TextStyle::truncation_trailer
 };
 struct BufferValue {
   std::string bytes;
 };
-// Text that stands for a number: ksym, usym, inet, mac, username, strftime, cgroup path, probe name.
+// The text of ksym, usym, inet, mac, username, strftime, cgroup path, probe name.
 struct TextValue {
   std::string text;
 };
@@ -38,16 +36,16 @@ struct Frame {
   std::string symbol;  // empty: unknown
   uint64_t offset = 0;
   std::string module;
-  std::string build_id;   // build_id mode: hexadecimal, and the offset is one in the file
-  std::string file = {};  // of the source, where that is asked for and known
+  std::string build_id;   // build_id mode: hexadecimal; `offset` is a file offset
+  std::string file = {};  // the source file, if it is shown and known
   uint32_t line = 0;
   bool is_inlined = false;  // into the next frame
 };
 struct StackValue {
-  std::vector<std::shared_ptr<const Frame>> frames;  // which stacks of one map share
+  std::vector<std::shared_ptr<const Frame>> frames;  // innermost first; shared by the stacks of a map
   uint8_t mode = 0;                                  // types::StackMode
   bool is_user = false;
-  std::string problem;  // not empty: why there are no frames
+  std::string problem;  // why there are no frames; empty: none
 };
 struct ListValue {  // array
   std::vector<Value> items;
@@ -58,7 +56,7 @@ struct TupleValue {
 struct RecordValue {  // record, struct, union
   std::vector<std::string> names;
   std::vector<Value> items;
-  std::string type = {};  // as C writes it: "struct sk_buff"; empty for records and what has no name
+  std::string type = {};  // "struct sk_buff"; empty for records and anonymous structs
 };
 struct HistValue {
   uint8_t bits = 0;
@@ -71,7 +69,7 @@ struct LhistValue {
 struct StatsValue {
   uint64_t count = 0;
   bool is_signed = true;
-  int64_t total = 0;          // as its sign says
+  int64_t total = 0;          // the bits of a uint64 if not is_signed
   bool only_average = false;  // avg()
 };
 struct TseriesPoint {

@@ -1,4 +1,4 @@
-// Values as text: what `%s` and print() show.
+// Values as text, for `%s` and print().
 #include <fmt/format.h>
 #include <time.h>
 
@@ -63,7 +63,7 @@ std::string clock_text(uint64_t ns) {
   return fmt::format("{:02}:{:02}:{:02}.{:09}", local.tm_hour, local.tm_min, local.tm_sec, ns % kNsPerSecond);
 }
 
-// A time a row, a star where its value lies between the smallest and the largest.
+// A row for each interval, with a star at the value's position between minimum and maximum.
 std::string tseries_text(const TseriesValue& series) {
   constexpr int kWidth = 51;
   int64_t min = INT64_MAX, max = INT64_MIN;
@@ -83,7 +83,7 @@ std::string tseries_text(const TseriesValue& series) {
   for (const TseriesPoint& point : series.points) {
     std::string graph(kWidth, ' ');
     if (point.value) {
-      // Unsigned, as the range of int64 does not fit int64.
+      // Unsigned: the difference of two int64 may not fit int64.
       const auto above_min = [&](int64_t value) {
         return static_cast<double>(static_cast<uint64_t>(value) - static_cast<uint64_t>(min));
       };
@@ -96,7 +96,7 @@ std::string tseries_text(const TseriesValue& series) {
   return out + fmt::format("{}v{}v\n", margin, line) + scale;
 }
 
-// Appends what it visits. A dump of a large struct has thousands of parts: no text is made for each.
+// Appends values to one string, as a dump of a large struct has thousands of them.
 class ValueWriter {
  public:
   ValueWriter(std::string& out, const TextStyle& style, uint32_t indent) : out_(out), style_(style), indent_(indent) {}
@@ -152,7 +152,7 @@ class ValueWriter {
     out_ += end;
   }
 
-  // Calls `each` with the members that are to be shown, and `cut` where some are left out for their number.
+  // Calls `each` for the members to show, and `cut` if max_items omits some.
   template <class Each, class Cut>
   void members(const RecordValue& record, const Each& each, const Cut& cut) {
     uint32_t shown = 0;
@@ -214,7 +214,7 @@ class ValueWriter {
     out_ += "}";
   }
 
-  // Text that C would not take for anything else is in quotes.
+  // Quotes text that C has no literal for.
   void member(const Value& item) {
     const auto* text = std::get_if<StringValue>(&item.node);
     if (text == nullptr) return value(item);

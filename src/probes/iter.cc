@@ -81,7 +81,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 
 Status attach(spec::AttachRequest& request) {
   const std::string& pin = request.program.probes[request.probes.front()].target;
-  return pin.empty() ? request.machine.start_walk(request.program_id)
+  return pin.empty() ? request.machine.start_iterator(request.program_id)
                      : request.machine.pin_iterator(request.program_id, pin);
 }
 

@@ -1,4 +1,4 @@
-// A sink that keeps what a test prints, as text, to be shown with its result.
+// A sink that keeps the output of a test as text, for the report of its result.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,10 @@ class Capture final : public output::Sink {
  public:
   static Result<std::unique_ptr<Capture>> make(const output::TextStyle& style);
 
-  std::string take();                              // what came since the last time
-  bool has_failed() const { return has_failed_; }  // errorf() or assert() spoke, or the run itself had trouble
-  void forget_failure() { has_failed_ = false; }
+  std::string take();  // returns the output since the last call
+  // True after errorf(), a failed assert(), an error of the run, or lost records.
+  bool has_failed() const { return has_failed_; }
+  void reset_failure() { has_failed_ = false; }
 
   void attached(uint64_t) override {}
   void text(std::string_view kind, std::string_view text) override { inner_->text(kind, text); }

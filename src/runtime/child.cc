@@ -55,7 +55,7 @@ Result<std::string> path_of_program(const std::string& name) {
   return fail("cannot run `" + name + "`: there is no such command in $PATH", ENOENT);
 }
 
-[[noreturn]] void wait_and_exec(int gate, int verdict, const std::string& program, std::vector<std::string>& words) {
+[[noreturn]] void wait_and_exec(int gate, int exec_error, const std::string& program, std::vector<std::string>& words) {
   char go = 0;
   if (::read(gate, &go, 1) != 1) ::_exit(127);
   unblock_signals();
@@ -64,7 +64,7 @@ Result<std::string> path_of_program(const std::string& name) {
   arguments.push_back(nullptr);
   ::execv(program.c_str(), arguments.data());
   const int code = errno;
-  [[maybe_unused]] const ssize_t put = ::write(verdict, &code, sizeof(code));
+  [[maybe_unused]] const ssize_t put = ::write(exec_error, &code, sizeof(code));
   ::_exit(127);
 }
 
@@ -74,27 +74,27 @@ Result<Child> Child::start(const std::string& command) {
   std::vector<std::string> words = split_command(command);
   if (words.empty()) return fail("the command of -c is empty");
   const std::string program = TRY(path_of_program(words[0]));
-  int gate[2], verdict[2];
+  int gate[2], exec_error[2];
   if (::pipe2(gate, O_CLOEXEC) < 0) return fail_errno("cannot make a pipe", errno);
   OwnedFd gate_read(gate[0]), gate_write(gate[1]);
-  if (::pipe2(verdict, O_CLOEXEC) < 0) return fail_errno("cannot make a pipe", errno);
-  OwnedFd verdict_read(verdict[0]), verdict_write(verdict[1]);
+  if (::pipe2(exec_error, O_CLOEXEC) < 0) return fail_errno("cannot make a pipe", errno);
+  OwnedFd error_read(exec_error[0]), error_write(exec_error[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("cannot start `" + command + "`", errno);
   if (pid == 0) {
     gate_write.reset();
-    wait_and_exec(gate_read.get(), verdict_write.get(), program, words);
+    wait_and_exec(gate_read.get(), error_write.get(), program, words);
   }
-  return Child(pid, std::move(gate_write), std::move(verdict_read));
+  return Child(pid, std::move(gate_write), std::move(error_read));
 }
 
 Status Child::let_go() {
   TRY_STATUS(write_all(gate_.get(), "g"));
   gate_.reset();
   int code = 0;
-  if (::read(verdict_.get(), &code, sizeof(code)) == static_cast<ssize_t>(sizeof(code)))
+  if (::read(exec_error_.get(), &code, sizeof(code)) == static_cast<ssize_t>(sizeof(code)))
     return fail_errno("cannot run the command", code);
-  verdict_.reset();
+  exec_error_.reset();
   return {};
 }
 

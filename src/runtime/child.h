@@ -1,4 +1,4 @@
-// The command of -c: started, held back until everything is attached, then let go.
+// The command of -c: forked early, held back until all probes are attached, then executed.
 #pragma once
 
 #include <sys/types.h>
@@ -12,20 +12,20 @@ namespace espy::runtime {
 
 class Child {
  public:
-  // Forks; the child waits. `command` is split into words as a shell does with quotes and backslashes, without
-  // expansions; the program is looked up in $PATH. Fails before forking where it cannot be found.
+  // Forks a child that waits for `let_go`. `command` is split by split_command; the program is looked up in $PATH.
+  // Fails before forking if it is not found.
   static Result<Child> start(const std::string& command);
 
   Child(Child&&) noexcept = default;
   Child& operator=(Child&&) noexcept = default;
-  // A child that was never let go is killed; one that runs is sent SIGTERM. Both are reaped.
+  // Ends a child that was not let go; sends SIGTERM to one that runs. Waits for its end.
   ~Child();
 
   uint32_t pid() const { return static_cast<uint32_t>(pid_.value); }
-  Status let_go();  // the error says why exec failed
+  Status let_go();  // starts the program; fails if exec(3) does
 
  private:
-  struct Pid {  // moves leave 0 behind
+  struct Pid {  // 0 after a move
     pid_t value = 0;
     Pid() = default;
     explicit Pid(pid_t pid) : value(pid) {}
@@ -35,14 +35,16 @@ class Child {
       return *this;
     }
   };
-  Child(pid_t pid, OwnedFd gate, OwnedFd verdict) : pid_(pid), gate_(std::move(gate)), verdict_(std::move(verdict)) {}
+  Child(pid_t pid, OwnedFd gate, OwnedFd exec_error)
+      : pid_(pid), gate_(std::move(gate)), exec_error_(std::move(exec_error)) {}
 
   Pid pid_;
-  OwnedFd gate_;     // closing it without a byte ends the child
-  OwnedFd verdict_;  // exec's errno comes back here
+  OwnedFd gate_;        // a byte starts the program; closed without one, the child exits
+  OwnedFd exec_error_;  // the child writes the errno of exec(3) here
 };
 
-// Words of a command line: blanks separate, '...' and "..." and \x keep.
+// Splits a command line into words at blanks; quotes ('...', "...") and backslashes work as in a shell, expansions do
+// not.
 std::vector<std::string> split_command(const std::string& command);
 
 }  // namespace espy::runtime

@@ -26,9 +26,9 @@ uint64_t hits_of(const program::Program& program, std::span<const std::byte> glo
   return sum;
 }
 
-// All but the probes.
+// The report of a program, without its probes.
 output::ActionReport report_of(load::Machine& machine, const program::Program& program,
-                               std::span<const std::byte> globals, const SeenLosses& seen, ProgramId id) {
+                               std::span<const std::byte> globals, const UserLosses& losses, ProgramId id) {
   output::ActionReport report;
   for (const program::LossCounter& counter : program.loss_counters)
     if (counter.program == id) of_kind(report.losses, counter.kind) += load_le(globals, counter.offset_bytes);
@@ -36,45 +36,45 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
   report.skipped = skipped.value_or(0);
   of_kind(report.losses, LossKind::kMissed) += report.skipped;
   report.is_missed_known = skipped.has_value();
-  if (const auto cut = seen.truncated_by_program.find(id); cut != seen.truncated_by_program.end())
-    of_kind(report.losses, LossKind::kString) = cut->second;
+  if (const auto found = losses.truncated_by_program.find(id); found != losses.truncated_by_program.end())
+    of_kind(report.losses, LossKind::kString) = found->second;
   return report;
 }
 
-void say(output::Sink& sink, std::string_view what, uint64_t count) {
+void report_count(output::Sink& sink, std::string_view what, uint64_t count) {
   if (count > 0) sink.message("runtime_error", fmt::format("{}: {}", what, count), "", 0, 0, 0);
 }
 
 }  // namespace
 
-output::LossReport make_loss_report(load::Machine& machine, const program::Program& program, const SeenLosses& seen) {
+output::LossReport make_loss_report(load::Machine& machine, const program::Program& program, const UserLosses& losses) {
   const auto globals = machine.memory(program.globals);
   output::LossReport loss_report;
   for (const ProgramId id : program.programs.ids())
-    loss_report.actions.push_back(report_of(machine, program, globals, seen, id));
-  // Probes of one name that share a program, as the places of a USDT probe, are one.
+    loss_report.actions.push_back(report_of(machine, program, globals, losses, id));
+  // Probes of one name and program, such as the locations of a USDT probe, share a row.
   std::map<std::pair<ProgramId, std::string_view>, size_t> rows;
   for (const ProbeId probe : program.probes.ids()) {
-    const program::Probe& fired = program.probes[probe];
-    if (!fired.program.valid()) continue;
-    std::vector<output::ProbeHits>& report = loss_report.actions[fired.program.index].probes;
-    const auto [row, is_new] = rows.try_emplace({fired.program, fired.name}, report.size());
-    if (is_new) report.push_back({fired.name, 0});
-    report[row->second].fired += hits_of(program, globals, probe);
+    const program::Probe& each = program.probes[probe];
+    if (!each.program.valid()) continue;
+    std::vector<output::ProbeHits>& report = loss_report.actions[each.program.index].probes;
+    const auto [row, is_new] = rows.try_emplace({each.program, each.name}, report.size());
+    if (is_new) report.push_back({each.name, 0});
+    report[row->second].hits += hits_of(program, globals, probe);
   }
   for (const output::ActionReport& action : loss_report.actions)
     for (size_t kind = 0; kind < output::kLossKinds; ++kind) loss_report.totals[kind] += action.losses[kind];
-  // Programs without probes are espy's own.
+  // Programs without probes are internal.
   std::erase_if(loss_report.actions, [](const output::ActionReport& action) { return action.probes.empty(); });
-  of_kind(loss_report.totals, LossKind::kRecord) = seen.lost_records;
-  of_kind(loss_report.totals, LossKind::kString) = seen.truncated_strings.count;
+  of_kind(loss_report.totals, LossKind::kRecord) = losses.lost_records;
+  of_kind(loss_report.totals, LossKind::kString) = losses.truncated_strings.count;
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())
     loss_report.skipped_probes.push_back({each.name, each.reason});
   return loss_report;
 }
 
-void show_losses(load::Machine& machine, const program::Program& program, const SeenLosses& seen,
-                 const output::LossReport& loss_report, output::Sink& sink) {
+void report_losses(load::Machine& machine, const program::Program& program, const UserLosses& losses,
+                   const output::LossReport& loss_report, output::Sink& sink) {
   const auto globals = machine.memory(program.globals);
   std::vector<std::pair<std::string_view, uint64_t>> sentences;
   for (const program::LossCounter& counter : program.loss_counters) {
@@ -86,17 +86,17 @@ void show_losses(load::Machine& machine, const program::Program& program, const 
     else
       same->second += count;
   }
-  for (const auto& [what, count] : sentences) say(sink, what, count);
-  say(sink,
-      fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it)",
-                  seen.truncated_strings.limit_bytes),
-      seen.truncated_strings.count);
-  say(sink, "functions that a wildcard matches and the kernel lets nobody probe were left out",
-      loss_report.skipped_probes.size());
+  for (const auto& [what, count] : sentences) report_count(sink, what, count);
+  report_count(sink,
+               fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it)",
+                           losses.truncated_strings.limit_bytes),
+               losses.truncated_strings.count);
+  report_count(sink, "functions that a wildcard matches and the kernel lets nobody probe were left out",
+               loss_report.skipped_probes.size());
   uint64_t skipped = 0;
   for (const output::ActionReport& action : loss_report.actions) skipped += action.skipped;
-  say(sink, "probes that fired within a probe on the same CPU were skipped by the kernel", skipped);
-  if (seen.lost_records > 0) sink.total_lost(seen.lost_records);
+  report_count(sink, "probes that fired within a probe on the same CPU were skipped by the kernel", skipped);
+  if (losses.lost_records > 0) sink.total_lost(losses.lost_records);
 }
 
 }  // namespace espy::runtime

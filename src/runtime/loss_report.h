@@ -1,4 +1,4 @@
-// The account of a run, and what it says at the end: a sentence for each thing that went wrong.
+// What a run lost: the counters of the programs and of the session as an output::LossReport, and as messages.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace espy::runtime {
 
-// What the session saw itself, and no program counts.
-struct SeenLosses {
+// Losses that user space counts.
+struct UserLosses {
   uint64_t lost_records = 0;
   output::TruncatedStrings truncated_strings;
-  std::map<program::ProgramId, uint64_t> truncated_by_program;  // those of records, by who sent them
+  std::map<program::ProgramId, uint64_t> truncated_by_program;  // those of records
 };
 
-// Once nothing fires any more.
-output::LossReport make_loss_report(load::Machine& machine, const program::Program& program, const SeenLosses& seen);
+// Requires that the probes are detached.
+output::LossReport make_loss_report(load::Machine& machine, const program::Program& program, const UserLosses& losses);
 
-void show_losses(load::Machine& machine, const program::Program& program, const SeenLosses& seen,
-                 const output::LossReport& loss_report, output::Sink& sink);
+// Sends the sink a message for each kind of loss that has occurred.
+void report_losses(load::Machine& machine, const program::Program& program, const UserLosses& losses,
+                   const output::LossReport& loss_report, output::Sink& sink);
 
 }  // namespace espy::runtime

@@ -98,7 +98,7 @@ Status MapReader::zero(program::ScriptMapId id) {
     return {};
   }
   const uint32_t copies = map.storage == Storage::kPercpuHash ? program_.cpu_count : 1;
-  // The kernel reads as much as the map's values have, which is more than a narrow type needs.
+  // The kernel reads value_size bytes, which may be more than the type has.
   const size_t stored = (program_.maps[map.map].value_size + 7) & ~7U;
   const std::vector<std::byte> zeros(stored * copies);
   for (const std::vector<std::byte>& key : TRY(keys(map))) TRY_STATUS(machine_.update(map.map, key, zeros));

@@ -1,4 +1,4 @@
-// Script maps as user space sees them: read whole, cleared, zeroed.
+// MapReader: reads, clears and zeroes the maps of a script.
 #pragma once
 
 #include "load/machine.h"
@@ -12,13 +12,13 @@ class MapReader {
   MapReader(load::Machine& machine, const program::Program& program, const output::DecodeContext& context)
       : machine_(machine), program_(program), context_(context) {}
 
-  // All entries in display order. A scalar that was never assigned has none.
+  // Returns all entries in display order; none for a scalar that was never assigned.
   Result<output::MapView> read(program::ScriptMapId map);
-  Status clear(program::ScriptMapId map);
-  Status zero(program::ScriptMapId map);
+  Status clear(program::ScriptMapId map);  // removes all keys; unsets a scalar
+  Status zero(program::ScriptMapId map);   // keeps the keys, zeroes the values
 
  private:
-  std::span<std::byte> scalar_bytes(const program::ScriptMap& map);  // from its first "assigned" word on
+  std::span<std::byte> scalar_bytes(const program::ScriptMap& map);  // from the "assigned" word of CPU 0 on
   void read_scalar(const program::ScriptMap& map, output::MapView& view);
   Status read_hash(const program::ScriptMap& map, output::MapView& view);
   Result<std::vector<std::vector<std::byte>>> keys(const program::ScriptMap& map);

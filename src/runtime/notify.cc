@@ -18,7 +18,7 @@ void notify_manager(std::string_view state) {
   if (path == nullptr || (path[0] != '/' && path[0] != '@') || std::strlen(path) >= sizeof(address.sun_path)) return;
   const size_t length = std::strlen(path);
   std::memcpy(address.sun_path, path, length);
-  if (path[0] == '@') address.sun_path[0] = '\0';  // a name that is no file
+  if (path[0] == '@') address.sun_path[0] = '\0';  // the abstract namespace
   const OwnedFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return;
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);

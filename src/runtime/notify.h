@@ -1,11 +1,11 @@
-// Telling a service manager how far we are (sd_notify(3)), without its library: a datagram to $NOTIFY_SOCKET.
+// Notifications to a service manager, the protocol of sd_notify(3): a datagram to $NOTIFY_SOCKET.
 #pragma once
 
 #include <string_view>
 
 namespace espy::runtime {
 
-// `state` is lines of NAME=VALUE: "READY=1". Does nothing where nobody wants to know; failures are of no interest.
+// `state`: lines of NAME=VALUE, as "READY=1". Does nothing if $NOTIFY_SOCKET is not set; ignores failures.
 void notify_manager(std::string_view state);
 
 }  // namespace espy::runtime

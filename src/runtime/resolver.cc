@@ -40,7 +40,7 @@ std::vector<uint64_t> stack_addresses(load::Machine& machine, const program::Pro
   return {};
 }
 
-// What builtins/unwind.cc kept: their number, and the addresses.
+// The value of builtins/unwind.cc: the number of addresses, then the addresses.
 std::vector<uint64_t> unwound_addresses(load::Machine& machine, const program::Program& program, types::TypeId type,
                                         uint64_t key) {
   for (const auto& [stack_type, map] : program.unwinding.stacks) {
@@ -80,8 +80,8 @@ output::Frame file_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t ad
   return frame;
 }
 
-// A call may be a function's last instruction: then the next function begins where it returns to. What a signal handler
-// returns to was not behind a call.
+// Looks up the call instruction, one byte before the return address: a call may be the last instruction of a function,
+// so that the return address is in the next one. The frame that a signal trampoline returns to did not make a call.
 std::vector<output::Frame> source_frames(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address, bool is_caller) {
   const bool is_trampoline = is_caller && user_frame(symbols, pid, address).symbol == output::kSignalTrampoline;
   const uint64_t code = address - (is_caller && !is_trampoline ? 1 : 0);
@@ -109,7 +109,7 @@ std::vector<output::Frame> user_frames(symbols::Symbolizer& symbols, uint32_t pi
   return {user_frame(symbols, pid, address)};
 }
 
-// From /etc/passwd alone: a static program cannot load the modules of nsswitch.conf.
+// Reads /etc/passwd only: a static program cannot load the modules of nsswitch.conf.
 std::map<uint32_t, std::string> read_users() {
   std::map<uint32_t, std::string> users;
   const auto text = read_file("/etc/passwd");
@@ -122,9 +122,9 @@ std::map<uint32_t, std::string> read_users() {
   return users;
 }
 
-// A control group's id is its kernfs node's, which is a whole file handle: the kernel finds the directory by it.
+// A cgroup's id is the id of its kernfs node, which is a complete file handle (open_by_handle_at(2)).
 std::string cgroup_path(uint64_t id) {
-  if (id == UINT64_MAX) return "";  // a hierarchy that the script does not want
+  if (id == UINT64_MAX) return "";  // a hierarchy that the script does not show
   constexpr std::string_view kRoot = "/sys/fs/cgroup";
   constexpr int kKernfsHandle = 0xfe;  // FILEID_KERNFS
   alignas(file_handle) std::byte memory[sizeof(file_handle) + sizeof(id)];

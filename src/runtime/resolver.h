@@ -1,4 +1,4 @@
-// Answers for output::Resolver: stacks from their maps, names from the symbolizer, users, times.
+// The functions of output::Resolver: stacks from their maps, names from the symbolizer, users, cgroups, times.
 #pragma once
 
 #include "load/machine.h"
@@ -9,15 +9,15 @@
 
 namespace espy::runtime {
 
-// The arguments must outlive what is returned. `shows_source`: stacks show what debug information tells.
+// The arguments must outlive the result. `shows_source`: user stacks show source lines and inlined functions.
 output::Resolver make_resolver(load::Machine& machine, const program::Program& program, symbols::Symbolizer& symbols,
                                bool shows_source);
 
-// strftime(3) with `%f` for microseconds, of a time on `clock` (a clockid of clock_gettime: CLOCK_MONOTONIC,
-// CLOCK_BOOTTIME, CLOCK_TAI), or of the wall clock where that is CLOCK_REALTIME.
+// Formats a time of `clock` (a clockid of clock_gettime(2)), in nanoseconds, as local time by strftime(3), with `%f`
+// for microseconds.
 std::string format_time(std::string_view format, uint64_t ns, uint32_t clock);
 
-// CLOCK_REALTIME minus `clock`, now, in nanoseconds.
+// Returns the present CLOCK_REALTIME minus `clock`, in nanoseconds.
 int64_t wall_clock_offset_ns(uint32_t clock);
 
 }  // namespace espy::runtime

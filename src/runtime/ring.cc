@@ -1,11 +1,9 @@
-// Draining works in batches. A look over all CPUs finds how many complete records each has, up to a few pages; these
-// are merged, handed out, cleared and given back together. So the words that programs write and we read, or the other
-// way round, cross between CPUs once a batch and not once a record, and a machine of many idle CPUs is not searched
-// through for each.
+// Records are drained in batches. A scan over all CPUs finds the complete records of each, up to a few pages; these are
+// merged, visited, cleared and released together. So head and tail move between CPU caches once a batch, not once a
+// record, and idle CPUs are scanned once a batch.
 //
-// The look is two rounds. While the first is at one CPU, another that it has seen already may complete a record that
-// comes before what is found now. The second round finds it: it takes what is there up to the newest sequence that the
-// first has seen.
+// A scan has two rounds. While the first one is at a CPU, a CPU that it has passed may complete a record that is older
+// than those found now. The second round finds it: it takes all records up to the highest sequence of the first.
 #include "runtime/ring.h"
 
 #include <algorithm>
@@ -19,7 +17,7 @@ namespace espy::runtime {
 
 namespace {
 
-constexpr uint64_t kBatchBytes = 64 * 1024;  // of one CPU: fits the processor's cache, and is little of a ring
+constexpr uint64_t kBatchBytes = 64 * 1024;  // of one CPU: fits the cache, and is a small part of a ring
 
 std::atomic_ref<uint64_t> word(std::byte* base, uint32_t offset) {
   return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(base + offset));
@@ -45,17 +43,18 @@ program::RecordHeader* Ring::record_at(const Cpu& cpu, uint64_t position) const 
   return reinterpret_cast<program::RecordHeader*>(at);
 }
 
-// The record there, or nullptr where none is complete.
+// Returns the record at `position`; null if it is not complete.
 const program::RecordHeader* Ring::complete_at(const Cpu& cpu, uint64_t position) const {
-  if (position - cpu.tail >= ring_bytes_) return nullptr;  // all of the ring is: what follows is its beginning
+  if (position - cpu.tail >= ring_bytes_)
+    return nullptr;  // the whole ring is complete; the next record would be its first
   program::RecordHeader* record = record_at(cpu, position);
   if (std::atomic_ref<uint32_t>(record->event_plus_one).load(std::memory_order_acquire) == 0) return nullptr;
   CHECK(record->size_bytes >= sizeof(*record) && record->size_bytes <= ring_bytes_);
   return record;
 }
 
-// Up to a batch, and nothing that is newer than `newest`.
-void Ring::look_ahead(Cpu& cpu, uint64_t newest) {
+// Moves `ready` over complete records, up to a batch, but not over a sequence above `newest`.
+void Ring::scan(Cpu& cpu, uint64_t newest) {
   constexpr uint64_t kFirstPositions = program::kRingFirstBytes - program::kRingDataOffset - program::kMaxRecordBytes;
   while (!is_full(cpu)) {
     if (!cpu.is_whole && cpu.ready >= kFirstPositions) {
@@ -65,30 +64,31 @@ void Ring::look_ahead(Cpu& cpu, uint64_t newest) {
     const program::RecordHeader* record = complete_at(cpu, cpu.ready);
     if (record == nullptr || record->sequence > newest) break;
     cpu.ready += record->size_bytes;
-    // An interrupt's records may come before those that it interrupted, and be older.
+    // The maximum: an interrupt between a record's reservation and its sequence gets a later position, but a lower
+    // sequence.
     cpu.newest = std::max(cpu.newest, record->sequence);
   }
 }
 
 bool Ring::is_full(const Cpu& cpu) { return cpu.ready - cpu.tail >= kBatchBytes; }
 
-// The sequence up to which all that is known may be handed out.
-uint64_t Ring::look_ahead() {
+// Scans all CPUs; returns the sequence up to which the records may be visited.
+uint64_t Ring::scan() {
   uint64_t newest = 0;
   for (Cpu& cpu : cpus_) {
-    look_ahead(cpu, UINT64_MAX);
+    scan(cpu, UINT64_MAX);
     if (cpu.ready != cpu.next) newest = std::max(newest, cpu.newest);
   }
   if (cpus_.size() > 1)
-    for (Cpu& cpu : cpus_) look_ahead(cpu, newest);
-  // Behind a full batch there may be more, older than what others have.
+    for (Cpu& cpu : cpus_) scan(cpu, newest);
+  // Behind a full batch there may be records that are older than those of other CPUs.
   for (const Cpu& cpu : cpus_)
     if (is_full(cpu)) newest = std::min(newest, cpu.newest);
   return newest;
 }
 
-// Merges: the CPU whose record is the oldest hands out until another one's is older.
-size_t Ring::hand_out(uint64_t newest, const Visit& visit) {
+// Visits records of the CPU that has the oldest one, until another CPU has an older one.
+size_t Ring::visit_up_to(uint64_t newest, const Visit& visit) {
   size_t count = 0;
   while (true) {
     Cpu* oldest = nullptr;
@@ -114,9 +114,9 @@ size_t Ring::hand_out(uint64_t newest, const Visit& visit) {
   }
 }
 
-// What was handed out must read as zeros before a program may reserve it anew. A record that begins at the end of the
-// ring goes on behind it, in the slack.
-void Ring::give_back(Cpu& cpu) const {
+// Zeroes the visited records, which programs rely on when they reserve the space again. A record that begins at the end
+// of the ring continues in the slack behind it.
+void Ring::release(Cpu& cpu) const {
   if (cpu.next == cpu.tail) return;
   std::byte* data = cpu.base + program::kRingDataOffset;
   const uint64_t begin = cpu.tail & (ring_bytes_ - 1), size = cpu.next - cpu.tail;
@@ -133,9 +133,9 @@ void Ring::give_back(Cpu& cpu) const {
 size_t Ring::drain(const Visit& visit, size_t limit) {
   size_t count = 0;
   while (count < limit) {
-    const size_t batch = hand_out(look_ahead(), visit);
+    const size_t batch = visit_up_to(scan(), visit);
     if (batch == 0) break;
-    for (Cpu& cpu : cpus_) give_back(cpu);
+    for (Cpu& cpu : cpus_) release(cpu);
     count += batch;
   }
   return count;

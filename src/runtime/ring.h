@@ -1,4 +1,4 @@
-// The consumer's end of the event ring (program/ring.h has the protocol).
+// Ring: the consumer of the event ring, whose protocol is in program/ring.h.
 #pragma once
 
 #include <cstddef>
@@ -13,37 +13,36 @@ namespace espy::runtime {
 
 class Ring {
  public:
-  // `memory` is the whole mmapable array, a value of `value_size` bytes per CPU. An empty one is a ring without
-  // records. Where only program::kRingFirstBytes of each value are mapped yet, `map_whole` maps
-  // all of one CPU's.
+  // `memory`: the mmapable array, a value of `value_size` bytes per CPU; empty for a ring without records. `map_whole`:
+  // maps the whole value of a CPU; null if it is mapped already, otherwise kRingFirstBytes of each value are.
   Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes,
        std::function<void(uint32_t cpu)> map_whole = {});
 
   using Visit = std::function<void(std::span<const std::byte> record)>;
-  // Hands out complete records, merged over CPUs by sequence, until there are none or about `limit` are done; returns
-  // how many. A CPU whose next record is still being written is passed over. Room is given back to the programs every
-  // so often, not by record: what `visit` sees stays as it is until it returns.
+  // Calls `visit` for complete records, merged over the CPUs by sequence, until there are none or about `limit` are
+  // visited; returns how many. Skips CPUs whose next record is being written. A record is valid until `visit` returns:
+  // space is released to the programs in batches.
   size_t drain(const Visit& visit, size_t limit);
 
-  // Records that found no room, over all CPUs, since the start.
+  // Returns how many records of all CPUs were dropped since the start because a ring was full.
   uint64_t lost() const;
 
  private:
   struct Cpu {
     std::byte* base = nullptr;
     uint64_t tail = 0;     // as published
-    uint64_t next = 0;     // the record to hand out next
-    uint64_t ready = 0;    // behind the last record that is known to be complete
-    uint64_t newest = 0;   // the highest sequence of those
-    bool is_whole = true;  // all of it is mapped
+    uint64_t next = 0;     // position of the next record to visit
+    uint64_t ready = 0;    // end of the last record that is known to be complete
+    uint64_t newest = 0;   // the highest sequence before `ready`
+    bool is_whole = true;  // the whole value is mapped
   };
   program::RecordHeader* record_at(const Cpu& cpu, uint64_t position) const;
   const program::RecordHeader* complete_at(const Cpu& cpu, uint64_t position) const;
   static bool is_full(const Cpu& cpu);
-  void look_ahead(Cpu& cpu, uint64_t newest);
-  uint64_t look_ahead();
-  size_t hand_out(uint64_t newest, const Visit& visit);
-  void give_back(Cpu& cpu) const;
+  void scan(Cpu& cpu, uint64_t newest);
+  uint64_t scan();
+  size_t visit_up_to(uint64_t newest, const Visit& visit);
+  void release(Cpu& cpu) const;
 
   std::vector<Cpu> cpus_;
   uint32_t ring_bytes_;

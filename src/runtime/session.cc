@@ -164,19 +164,20 @@ void Session::print_maps() {
 
 // Reports what was lost. False if --strict makes the run fail for it.
 bool Session::report_losses() {
-  const auto error = [&](std::string_view kind, std::string_view text) { sink_.message(kind, text, "", 0, 0, 0); };
-  const SeenLosses seen{events_.lost_records(), context_.decoder().truncated_strings(), events_.truncated_by_program()};
-  const output::LossReport loss_report = make_loss_report(machine_, program_, seen);
-  show_losses(machine_, program_, seen, loss_report, sink_);
+  const auto send = [&](std::string_view kind, std::string_view text) { sink_.message(kind, text, "", 0, 0, 0); };
+  const UserLosses losses{events_.lost_records(), context_.decoder().truncated_strings(),
+                          events_.truncated_by_program()};
+  const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
+  espy::runtime::report_losses(machine_, program_, losses, loss_report, sink_);
   if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
-    error("runtime_error", fmt::format("files whose unwind tables found no room (raise unwind_table_rows = {}): {}",
-                                       config_.unwind_table_rows, refused));
+    send("runtime_error", fmt::format("files whose unwind tables found no room (raise unwind_table_rows = {}): {}",
+                                      config_.unwind_table_rows, refused));
   if (options_.shows_loss_report) sink_.loss_report(loss_report);
   if (!options_.is_strict) return true;
-  if (const std::string unknown = loss_report.unknown(); !unknown.empty()) error("runtime_error", unknown);
+  if (const std::string unknown = loss_report.unknown(); !unknown.empty()) send("runtime_error", unknown);
   const std::string reason = loss_report.inexact();
   if (reason.empty()) return true;
-  error("errorf", "not all that was shown is exact: " + reason);
+  send("errorf", "not all that was shown is exact: " + reason);
   return false;
 }
 

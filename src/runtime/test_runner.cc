@@ -48,7 +48,7 @@ Result<output::TestResult> TestRunner::run_test(const program::Probe& probe) {
   const load::Machine::Measured measured = TRY(machine_.measure(probe.program, 1));
   events_.drain_all();
   output::TestResult result = judge(probe, measured);
-  capture_.forget_failure();
+  capture_.reset_failure();
   control_.reset();
   sink_.test_end(result);
   return result;

@@ -17,35 +17,35 @@ namespace {
 using program::UnwindFileKey;
 using symbols::Mapping;
 
-constexpr auto kLongest = std::chrono::milliseconds(100);  // that other events may wait for a process' tables
+constexpr auto kLongest = std::chrono::milliseconds(100);  // that the event loop may be blocked by one process
 
-// Nothing where there is no such file, or it is none with bytes in it.
+// nullopt if it is not a regular file.
 std::optional<UnwindFileKey> key_of(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   return UnwindFileKey{static_cast<uint64_t>(status.st_size), static_cast<uint32_t>(status.st_ino)};
 }
 
-// The same file by whichever name can be opened: also deleted ones and those of other mount namespaces.
+// Names for the mapped file, also if it was deleted or is in another mount namespace.
 std::vector<std::string> paths_of(uint32_t pid, const Mapping& mapping) {
   return {symbols::map_files_path(pid, mapping), kernel::proc_path(pid, "root") + mapping.path};
 }
 
-// A table: the pages' cells, then the rows'. `first_cell` is where it will lie.
+// A table: a cell for each page, then one for each row. `first_cell`: its index in the array.
 std::vector<uint64_t> make_cells(const std::vector<symbols::UnwindRow>& rows, uint32_t first_page, uint32_t page_count,
                                  uint32_t first_cell) {
   std::vector<uint64_t> cells;
   cells.reserve(page_count + rows.size());
   const uint32_t first_row = first_cell + page_count;
-  // The row that holds at a page's start is the last one not behind it.
+  // A page's first row is the last one that does not start after the page does.
   size_t row = 0;
-  const auto last_not_behind = [&](uint64_t offset) {
+  const auto last_row_at = [&](uint64_t offset) {
     while (row + 1 < rows.size() && rows[row + 1].file_offset <= offset) ++row;
     return first_row + static_cast<uint32_t>(row);
   };
   for (uint64_t page = first_page; page < uint64_t{first_page} + page_count; ++page) {
-    const uint32_t low = last_not_behind(page << program::kUnwindPageShift);
-    const uint32_t high = last_not_behind(((page + 1) << program::kUnwindPageShift) - 1);
+    const uint32_t low = last_row_at(page << program::kUnwindPageShift);
+    const uint32_t high = last_row_at(((page + 1) << program::kUnwindPageShift) - 1);
     cells.push_back(program::unwind_page_cell(low, high));
   }
   for (const symbols::UnwindRow& each : rows)
@@ -80,7 +80,7 @@ void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::
       ++refused_files_;
     }
   }
-  // The system call orders the cells before the entry that leads to them.
+  // The system call orders the cells before the entry that refers to them.
   if (!machine_.update(program_.unwinding.files, std::as_bytes(std::span(&key, 1)), std::as_bytes(std::span(&file, 1))))
     ++refused_files_;
 }
@@ -118,13 +118,13 @@ void UnwindTables::add_process(uint32_t pid) {
 void UnwindTables::add_missing(uint32_t pid, uint64_t pc, const UnwindFileKey& file) {
   if (knows(file)) return;
   const auto mappings = symbols::read_mappings(pid);
-  if (!mappings) return;  // the process is gone; the next one of its kind asks again
+  if (!mappings) return;  // the process has ended
   const auto mapping = std::ranges::find_if(
       *mappings, [&](const Mapping& each) { return each.start <= pc && pc < each.end && each.executable; });
   if (mapping == mappings->end()) return;
   for (const std::string& path : paths_of(pid, *mapping)) {
     const auto rows = symbols::read_unwind_rows(path);
-    // Under the program's key, whatever stat says of the file.
+    // By the key that the program reported, which may differ from that of stat(2).
     if (rows && !knows(file)) publish(file, *rows, mapping->path);
   }
   add_process(pid);

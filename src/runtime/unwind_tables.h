@@ -1,8 +1,8 @@
-// The tables by which programs unwind user stacks: made of files here, searched in BPF (program/unwind.h).
+// UnwindTables: the unwind tables of user stacks, built from .eh_frame here, searched in BPF (program/unwind.h).
 //
-// In go files and processes that a stack may lead into, and, from the programs, the files that one did. Out come cells
-// in the array that they search. A file is read once; what cannot be read is left to frame pointers. Reading takes a
-// millisecond for a C library, so nothing is read that no one will need soon.
+// In: files and processes whose stacks are expected, and the files that programs report as missing. Out: cells in the
+// array that the programs search. Each file is read once; for files that cannot be read the programs follow frame
+// pointers. Reading takes a millisecond for a C library, so only what is needed soon is read.
 #pragma once
 
 #include <chrono>
@@ -23,18 +23,18 @@ class UnwindTables {
   UnwindTables(load::Machine& machine, const program::Program& program) : machine_(machine), program_(program) {}
 
   bool are_wanted() const { return program_.unwinding.files.valid(); }
-  void begin();  // from now on programs unwind
-  // A program or library, by its path or name, and all libraries that it will load at its start.
+  void begin();  // adds the vDSO and lets the programs use the tables
+  // Adds a program or library, by path or name, and the libraries that it is linked with.
   void add_program(const std::string& name);
-  // What a process has mapped, until that has taken too long.
+  // Adds the files that a process has mapped, for at most 100 ms.
   void add_process(uint32_t pid);
-  // A program was led to `pc` of a process, in a file of which there is no table; and to the process' others, likely.
+  // Adds the file of `pc`, which a program has reported as missing, then the other files of the process.
   void add_missing(uint32_t pid, uint64_t pc, const program::UnwindFileKey& file);
 
-  // Where a file is, if it can be opened by that name in our own mount namespace; "[vdso]".
+  // Returns a file's path, or "[vdso]"; nullopt if it is not known or not that file in our mount namespace.
   std::optional<std::string> path_of(const program::UnwindFileKey& key) const;
 
-  uint64_t refused_files() const { return refused_files_; }  // for which there was no room
+  uint64_t refused_files() const { return refused_files_; }  // those that did not fit the tables
 
  private:
   void add_file(const std::string& path, const std::string& shown_path);
@@ -44,7 +44,7 @@ class UnwindTables {
   load::Machine& machine_;
   const program::Program& program_;
   std::map<program::UnwindFileKey, std::string> known_;  // and their paths
-  size_t used_cells_ = 1;                                // the first says that programs may begin
+  size_t used_cells_ = 1;                                // cell 0: programs may use the tables
   uint64_t refused_files_ = 0;
 };
 
