@@ -9,7 +9,7 @@
 
 #include "base/regex.h"
 #include "base/strings.h"
-#include "check/analyzer.h"
+#include "check/suggestions.h"
 #include "check/walk.h"
 
 namespace espy::check {

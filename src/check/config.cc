@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "base/strings.h"
-#include "check/analyzer.h"
+#include "check/suggestions.h"
 
 namespace espy::check {
 

@@ -152,6 +152,13 @@ bool converts(Types& types, TypeId from_id, TypeId to_id) {
   return both && *both == to_id;
 }
 
+Slot Slot::of_type(TypeId type) {
+  Slot out;
+  out.type = out.firm = type;
+  out.is_declared = true;
+  return out;
+}
+
 bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_literal) {
   if (!value || types[value].kind == Kind::kVoid) return !value;
   const auto* integer = std::get_if<int64_t>(&constant);

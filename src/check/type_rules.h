@@ -42,6 +42,9 @@ struct Slot {
   bool loses_sign = false;
   bool is_sign_reported = false;  // and the user has been told
 
+  // A slot of the fixed type `type`.
+  static Slot of_type(TypeId type);
+
   // Widens. False where the value has no place here.
   bool add(types::Types& types, TypeId value, const Constant& constant, bool is_literal);
 
