@@ -39,7 +39,7 @@ struct Parts {
         checker(request, checked, facts, reporter, round, maps),
         map_expressions(facts, reporter, round, expressions, maps, checked.probes),
         type_names(facts, reporter, round, expressions, request.kernel, checked.config),
-        context_fields(facts, reporter, request.registry, request.kernel, checked.config),
+        context_fields(facts, reporter, request.kernel, checked.config),
         constants(facts, reporter, expressions, type_names, request.kernel, checked.config),
         casts(facts, reporter, expressions, type_names),
         members(facts, reporter, round, expressions, context_fields, constants, variables, request.kernel),

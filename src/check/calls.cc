@@ -20,9 +20,9 @@ TypeId Calls::call(ExprId id, const Call& node) {
     names_.report_unknown(node.name, node.name_span, true);
     return {};
   }
-  // str($1) is the parameter as it was typed, whether it looks like a number or not.
+  // str($1) is the text of the parameter, also if it looks like a number.
   const auto* parameter = node.arguments.empty() ? nullptr : facts_.ast().get<Positional>(node.arguments[0]);
-  if (parameter && node.name == "str") {
+  if (parameter && builtin->reads_text_at) {
     facts_.fact(id).builtin = builtin;
     for (const ExprId argument : node.arguments) expressions_.expr(argument);
     const auto& given = config_.positional;

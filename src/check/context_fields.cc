@@ -98,15 +98,6 @@ TypeId ContextFields::return_value(ExprId id) {
   return {};
 }
 
-TypeId ContextFields::context_pointer(ExprId id, const std::string& name) {
-  const TypeId type = facts_.unit().context.context_type;
-  if (type)
-    facts_.fact(id).builtin = registry_.find_builtin(name);
-  else
-    report_missing("`" + name + "`", facts_.span(id));
-  return type;
-}
-
 // argN. Arguments on the stack (sargN) follow in the same list.
 TypeId ContextFields::argument(ExprId id, const std::string& name, size_t number) {
   const spec::ProbeContext& context = facts_.unit().context;
@@ -125,7 +116,6 @@ TypeId ContextFields::argument(ExprId id, const std::string& name, size_t number
 std::optional<TypeId> ContextFields::name(ExprId id, const std::string& name) {
   if (named(name)) return all_fields(id, name);
   if (name == "retval") return return_value(id);
-  if (name == "ctx") return context_pointer(id, name);
   if (const auto number = argument_number(name)) return argument(id, name, *number);
   if (!name.starts_with("sarg")) return std::nullopt;
   const std::vector<spec::ContextField>& arguments = facts_.unit().context.arguments;

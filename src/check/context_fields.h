@@ -1,4 +1,4 @@
-// What the probe's context offers: `args`, `locals`, `retval`, `ctx`, `argN`, `sargN`.
+// The values that a probe's context offers: `args`, `locals`, `retval`, `argN`, `sargN`.
 #pragma once
 
 #include <map>
@@ -10,15 +10,14 @@
 
 #include "check/facts.h"
 #include "check/reporter.h"
-#include "spec/registry.h"
+#include "kernel/kernel.h"
 
 namespace espy::check {
 
 class ContextFields {
  public:
-  ContextFields(Facts& facts, Reporter& reporter, const spec::Registry& registry, kernel::Kernel& kernel,
-                const spec::Config& config)
-      : facts_(facts), reporter_(reporter), registry_(registry), kernel_(kernel), config_(config) {}
+  ContextFields(Facts& facts, Reporter& reporter, kernel::Kernel& kernel, const spec::Config& config)
+      : facts_(facts), reporter_(reporter), kernel_(kernel), config_(config) {}
 
   // The type of a context's word; invalid, with an error, if the probe does not offer it. nullopt for other names.
   std::optional<TypeId> name(ExprId id, const std::string& name);
@@ -35,7 +34,6 @@ class ContextFields {
  private:
   TypeId all_fields(ExprId id, const std::string& word);
   TypeId return_value(ExprId id);
-  TypeId context_pointer(ExprId id, const std::string& name);
   TypeId argument(ExprId id, const std::string& name, size_t number);
   TypeId use(ExprId id, const spec::ContextField& field);
   TypeId shown_type(const spec::ContextField& field);
@@ -47,7 +45,6 @@ class ContextFields {
 
   Facts& facts_;
   Reporter& reporter_;
-  const spec::Registry& registry_;
   kernel::Kernel& kernel_;
   const spec::Config& config_;
   std::map<std::pair<size_t, std::string>, TypeId> record_types_;  // by unit and word: a cache

@@ -50,7 +50,7 @@ void Names::report_unknown(std::string_view name, Span at, bool is_call) {
   for (const auto& [define, unused] : defines_) names.push_back(define);
   for (const syntax::Function& function : facts_.ast().functions) names.push_back(function.name);
   for (const syntax::Macro& macro : facts_.ast().macros) names.push_back(macro.name);
-  for (const char* word : {"args", "locals", "retval", "ctx"}) names.emplace_back(word);
+  for (const char* word : {"args", "locals", "retval"}) names.emplace_back(word);
   std::string hint = did_you_mean(name, names);
   if (is_call) {
     reporter_.error("unknown-function", at, fmt::format("no function named `{}`", name), hint);

@@ -187,6 +187,7 @@ const spec::Provider kFentry = {
     .context = context<false>,
     .attach = attach,
     .list = list<kFentry>,
+    .return_provider = &kFexit,
     .example = "fentry:vfs_open { printf(\"%s\\n\", str(args.path.dentry.d_name.name)); }"};
 
 const spec::Provider kFexit = {

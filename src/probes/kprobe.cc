@@ -246,6 +246,7 @@ const spec::Provider kKprobe = {
     .context = context<false>,
     .attach = attach<false>,
     .list = list<kKprobe>,
+    .return_provider = &kKretprobe,
     .example = "kprobe:vfs_read { @[comm] = count(); }"};
 
 const spec::Provider kKretprobe = {.name = "kretprobe",
