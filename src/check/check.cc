@@ -26,7 +26,7 @@ void refuse_repeated(CheckRequest& request, std::string_view what, const std::st
   said.notes.push_back({first, "defined here"});
 }
 
-// Macros of one name may differ in how many arguments they take.
+// Macros with the same name must differ in the number of arguments they take.
 bool take_the_same(const syntax::Macro& a, const syntax::Macro& b) {
   const auto least = [](const syntax::Macro& macro) {
     return std::ranges::count_if(macro.parameters, [](const auto& each) { return !each.default_value.valid(); });

@@ -1,5 +1,5 @@
-// One table of variables for both. The environment is read first and beats the script: it leaves the names it has set
-// in the config.
+// One table serves the script and the environment. The environment is read first and has precedence: the names that it
+// sets are kept in the config.
 #include "check/config.h"
 
 #include <fmt/format.h>
@@ -17,14 +17,14 @@ using spec::Config;
 
 namespace {
 
-// What is wrong with a value, or nothing.
+// What is wrong with a value; nullopt if nothing is.
 using Problem = std::string;
 
 struct Key {
   std::string_view name;
   std::string_view old_name;  // may be empty
   Problem (*set)(Config&, std::string_view text);
-  std::string_view doc = {};                     // empty: without a meaning, kept for old scripts
+  std::string_view doc = {};                     // empty: without effect, accepted for old scripts
   std::string (*show)(const Config&) = nullptr;  // null with an empty doc
 };
 
@@ -43,12 +43,12 @@ std::string show_text(const Config& config) {
   return config.*kMember;
 }
 
-// A word that a value is set by; the first of a value's is the one that is shown.
+// A word for a value. If a value has several, the first is shown.
 template <class T>
 struct Word {
   std::string_view word;
   T value;
-  bool is_told = true;  // to who types another one
+  bool is_suggested = true;  // in the error about an unknown word
 };
 
 template <class T, size_t kCount>
@@ -80,9 +80,9 @@ std::string show_word(const Config& config) {
 template <auto kMember, const auto& kWords>
 Problem set_word(Config& config, std::string_view text) {
   std::vector<std::string> told;
-  for (const auto& [word, value, is_told] : kWords) {
+  for (const auto& [word, value, is_suggested] : kWords) {
     if (to_lower(text) == to_lower(word)) return config.*kMember = value, Problem();
-    if (is_told) told.emplace_back(word);
+    if (is_suggested) told.emplace_back(word);
   }
   const std::string last = told.back();
   told.pop_back();
@@ -202,8 +202,8 @@ constexpr std::array kKeys = {
         "Whether user stacks show by debug information what the source has at each place: `true`, the file, the line "
         "and a frame for each inlined call, `fn+12@dir/file.c:42`, `[inlined] fn@dir/file.c:7`; `false`, nothing.",
         [](const Config&) -> std::string { return "inlined calls in folded lines and flame graphs, else nothing"; }},
-    // Known to older tools, and without a meaning here: where values live, when symbols are read and how types are
-    // found is up to us.
+    // Of bpftrace, without effect: espy itself decides where values are stored, when symbols are read and how types are
+    // found.
     Key{"on_stack_limit", "", set_number<&Config::on_stack_limit, 0, 512>},
     Key{"lazy_symbolication", "", set_flag<&Config::lazy_symbolication>},
     Key{"symbol_source", "", accept},

@@ -30,7 +30,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// Anybody could put code there that then runs as root.
+// True if users other than root can change the file, whose code would run as root.
 bool is_world_writable(const fs::path& directory) {
   struct stat status = {};
   return ::stat(directory.c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0;
@@ -45,7 +45,7 @@ class Importer {
         sources_(request.sources),
         diagnostics_(request.diagnostics) {}
 
-  // What the script holds itself is moved aside, and comes last.
+  // The script's own definitions are moved away, and appended after the imports.
   void run() {
     syntax::Ast own;
     move_top_level(whole_, own);
@@ -130,7 +130,7 @@ class Importer {
     read(path, source);
   }
 
-  // Headers for C may hold more than definitions: functions, variables, macros of a compiler.
+  // C headers may contain more than this language can parse: functions, variables, macros of a compiler.
   bool is_readable(SourceId header) const {
     source::Diagnostics problems;
     syntax::parse(sources_, header, problems);
