@@ -304,12 +304,12 @@ class Binder {
   void missing(const Unmatched& what, bool has_others) {
     const source::Span at = what.point->span;
     const std::string text(request_.sources.text(at));
-    const std::string message = "nothing to attach to matches `" + text + "`";
+    const std::string message = "no probe matches `" + text + "`";
     auto how = checked_.config.missing_probes;
     if (has_others && has_wildcard(text) && how == spec::MissingProbes::kError) how = spec::MissingProbes::kWarn;
     std::string hint = what.provider && !has_wildcard(text) ? suggestion(*what.provider, what.parts) : "";
-    if (hint.empty() && has_others) hint = "`config = { missing_probes = \"warn\" }` goes on without it";
-    if (hint.empty()) hint = "`espy -l` lists what there is";
+    if (hint.empty() && has_others) hint = "`config = { missing_probes = \"warn\" }` continues without it";
+    if (hint.empty()) hint = "`espy -l` lists all probes";
     switch (how) {
       case spec::MissingProbes::kError: request_.diagnostics.error("no-such-probe", at, message, hint); break;
       case spec::MissingProbes::kWarn: request_.diagnostics.warning("no-such-probe", at, message); break;

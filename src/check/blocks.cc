@@ -90,7 +90,7 @@ TypeId Blocks::common_type(ExprId id, ExprId a, ExprId b) {
   if (facts_.type_of(left).kind == Kind::kVoid && facts_.type_of(right).kind == Kind::kVoid) return left;
   reporter_.error(
       "type-mismatch", facts_.span(id),
-      "the two sides are " + facts_.show(left) + " and " + facts_.show(right) + ", which do not go together");
+      "the two sides are " + facts_.show(left) + " and " + facts_.show(right) + ", which have no common type");
   return {};
 }
 

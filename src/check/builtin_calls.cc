@@ -42,7 +42,8 @@ bool BuiltinCalls::is_allowed(const spec::Builtin& builtin, Span span) {
   }
   allowed &= works_in_probe(builtin, name, span);
   if (builtin.ends_action && variables_.is_in_loop())
-    reporter_.error("exit-in-loop", span, name + " cannot stand in a loop", "use `break`, and call it behind the loop");
+    reporter_.error("exit-in-loop", span, name + " cannot be called in a loop",
+                    "use `break`, and call it after the loop");
   return allowed;
 }
 

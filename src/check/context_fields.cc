@@ -94,7 +94,7 @@ TypeId ContextFields::all_fields(ExprId id, const std::string& word) {
 TypeId ContextFields::return_value(ExprId id) {
   const auto& field = facts_.unit().context.retval;
   if (field) return use(id, *field);
-  report_missing("`retval`", facts_.span(id), "a return value is there in kretprobe, uretprobe and fexit");
+  report_missing("`retval`", facts_.span(id), "kretprobe, uretprobe and fexit have it");
   return {};
 }
 

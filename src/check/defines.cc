@@ -165,7 +165,7 @@ void refuse_cycles(const syntax::Ast& ast, Defines& defines, CheckRequest& reque
       });
     }
     if (!is_cyclic) continue;
-    request.diagnostics.error("recursive-define", ast[body].span, "`" + name + "` stands for itself");
+    request.diagnostics.error("recursive-define", ast[body].span, "`" + name + "` expands to itself");
     body = {};
   }
 }

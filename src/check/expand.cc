@@ -193,7 +193,7 @@ class Expander {
       ast_.exprs[id].node = ErrorExpr{};
       if (is_too_long_) return;
       is_too_long_ = true;
-      return refuse("too-long", call, "macros make this script too long");
+      return refuse("too-long", call, "the script is too long after macro expansion");
     }
     Substitution with;
     for (size_t i = 0; i < macro.parameters.size(); ++i) {
@@ -205,7 +205,7 @@ class Expander {
                                   macro.parameters.size() == 1 ? "" : "s", arguments.size()));
       if (!add(parameter, given, with))
         return refuse("wrong-argument", ast_[given].span,
-                      fmt::format("the macro `{}` wants a {} for `{}`", macro.name,
+                      fmt::format("the macro `{}` takes a {} for `{}`", macro.name,
                                   parameter.kind == Macro::ParameterKind::kMap ? "map" : "variable", parameter.name));
     }
     if (macro.parameters.empty() && !arguments.empty())

@@ -253,12 +253,12 @@ class HeaderReader {
 
   // The compiler's first error as a diagnostic.
   static Status refuse(const Unit& unit, const CCompiler& compiler, source::Diagnostics& diagnostics) {
-    if (compiler.problems().empty()) return fail("the C compiler failed without saying why");
+    if (compiler.problems().empty()) return fail("the C compiler failed without a message");
     const kernel::CProblem& problem = compiler.problems().front();
     const bool is_known = problem.line > 0 && problem.line <= unit.lines.size();
     if (!is_known) {
       diagnostics.error("unfit-c-compiler", first_include(unit).second,
-                        "the C compiler cannot do what is needed: " + problem.message,
+                        "the C compiler lacks a required feature: " + problem.message,
                         "gcc 12 or later describes types as BTF: set CC to it");
       return {};
     }
@@ -269,10 +269,10 @@ class HeaderReader {
                         problem.where.empty()
                             ? fmt::format("there is no header `{}`", missing)
                             : fmt::format("there is no header `{}`, which {} includes", missing, problem.where),
-                        "-I DIRECTORY says where to look");
+                        "-I DIRECTORY adds a directory to search");
     } else {
       diagnostics.error("bad-header", span,
-                        fmt::format("the C compiler refuses {}: {}", header.empty() ? "this" : header,
+                        fmt::format("the C compiler rejects {}: {}", header.empty() ? "this" : header,
                                     problem.where.empty() ? problem.message : problem.where + ": " + problem.message));
     }
     return {};
@@ -286,7 +286,7 @@ class HeaderReader {
     const auto& [header, span] = first_include(unit);
     if (error.code == ENOENT)
       diagnostics.error("no-c-compiler", span, header + " needs a C compiler to be read, and there is none",
-                        "install gcc, or define in the script what is needed of it");
+                        "install gcc, or define in the script what it uses");
     else
       diagnostics.error("bad-header", span, error.message, error.hint);
   }

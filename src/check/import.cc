@@ -93,8 +93,8 @@ class Importer {
   bool refuse_directory(const fs::path& directory, Span at) {
     const fs::path named = directory.empty() ? fs::path(".") : directory;
     if (!is_world_writable(named)) return false;
-    diagnostics_.error("unsafe-import", at, fmt::format("anybody may write to `{}`", named.string()),
-                       "take that permission away: chmod o-w " + named.string());
+    diagnostics_.error("unsafe-import", at, fmt::format("any user may write to `{}`", named.string()),
+                       "remove that permission: chmod o-w " + named.string());
     return true;
   }
 
@@ -102,7 +102,7 @@ class Importer {
     const std::string name = path.filename().string();
     if (name.ends_with(".bpf.c")) {
       if (is_named)
-        diagnostics_.error("not-importable", at, "a BPF program in C needs a C compiler that makes BPF",
+        diagnostics_.error("not-importable", at, "BPF programs in C cannot be imported",
                            "write it in this language: `fn name($a : type) : type { ... }`");
       return;
     }

@@ -119,8 +119,8 @@ bool Maps::add_key_part(Slot& part, TypeId type, const Constant& constant, bool 
 void Maps::key_mismatch(const MapState& map, TypeId held, TypeId given, Span span) {
   reporter_.error_with_note(
       "key-mismatch", span,
-      "the key of `" + name(map) + "` is " + facts_.show(held) + ", and " + facts_.show(given) + " does not go with it",
-      {}, {map.keyed_span, "first used here"});
+      "the key of `" + name(map) + "` is " + facts_.show(held) + ", and cannot be " + facts_.show(given), {},
+      {map.keyed_span, "first used here"});
 }
 
 void Maps::add_value(MapState& map, ExprId value, Span span) {

@@ -86,7 +86,7 @@ TypeId Members::index(ExprId id, const Index& node) {
       facts_.ast().get<Map>(node.base) && !round_.is_final && facts_.type_of(base).kind == Kind::kInt;
   if (!base || is_unknown_yet) return {};
   if (node.indices.size() != 1) {
-    reporter_.error("bad-index", facts_.span(id), "one index is wanted here");
+    reporter_.error("bad-index", facts_.span(id), "exactly one index is allowed here");
     return {};
   }
   return element(id, base, node.indices[0]);

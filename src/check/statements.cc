@@ -27,7 +27,7 @@ void Statements::visit(StmtId, const ExprStmt& node) {
   }
   if (!has_effect)
     reporter_.warning("unused-value", facts_.span(node.value), "this value is not used",
-                      "write `_ = ...` if that is meant");
+                      "write `_ = ...` to discard it");
 }
 
 void Statements::visit(StmtId, const Assign& node) {
@@ -86,7 +86,7 @@ void Statements::visit(StmtId, const Unroll& node) {
     expressions_.number(node.count);
     const auto count = facts_.integer(node.count);
     if (!count && facts_.type(node.count))
-      reporter_.error("not-constant", facts_.span(node.count), "`unroll` wants a constant");
+      reporter_.error("not-constant", facts_.span(node.count), "`unroll` takes a constant");
     else if (count && (*count < 1 || *count > 100))
       reporter_.error("out-of-range", facts_.span(node.count),
                       "`unroll` repeats 1 to 100 times, not " + std::to_string(*count));
@@ -98,11 +98,11 @@ void Statements::visit(StmtId id, const ForMap& node) {
   MapState* map = node.map ? map_expressions_.argument(node.map, false) : nullptr;
   if (!map) {
     if (node.map && !facts_.ast().get<ErrorExpr>(node.map))
-      reporter_.error("not-a-map", facts_.span(node.map), "`for` goes over a map or a range",
+      reporter_.error("not-a-map", facts_.span(node.map), "`for` iterates over a map or a range",
                       "write `for ($i : 0..10)`");
   } else if (map->key.empty() && map->scalar_span.valid()) {
     reporter_.error_with_note("map-has-no-key", facts_.span(node.map),
-                              "`" + maps_.name(*map) + "` has no keys to go over", {},
+                              "`" + maps_.name(*map) + "` has no keys to iterate over", {},
                               {map->scalar_span, "used without a key here"});
   }
   variables_.enter_scope();
@@ -139,27 +139,29 @@ void Statements::visit(StmtId id, const ForRange& node) {
 }
 
 void Statements::visit(StmtId id, const Break&) {
-  if (!variables_.is_in_loop()) reporter_.error("not-in-loop", facts_.ast()[id].span, "`break` stands in no loop");
+  if (!variables_.is_in_loop()) reporter_.error("not-in-loop", facts_.ast()[id].span, "`break` outside a loop");
 }
 
 void Statements::visit(StmtId id, const Continue&) {
-  if (!variables_.is_in_loop()) reporter_.error("not-in-loop", facts_.ast()[id].span, "`continue` stands in no loop");
+  if (!variables_.is_in_loop()) reporter_.error("not-in-loop", facts_.ast()[id].span, "`continue` outside a loop");
 }
 
 void Statements::visit(StmtId id, const Return& node) {
   const TypeId given = node.value ? expressions_.read_value(node.value) : TypeId{};
   const Unit& unit = facts_.unit();
   if (unit.context.returns_value && given && !is_int_like(facts_.type_of(given)))
-    reporter_.error("type-mismatch", facts_.span(node.value), "a number is returned here, not " + facts_.show(given));
+    reporter_.error("type-mismatch", facts_.span(node.value),
+                    "an integer must be returned here, not " + facts_.show(given));
   if (!unit.function || !unit.result) return;
-  const std::string contract = "`" + unit.function->name + "` returns " + facts_.show(unit.result);
+  const std::string& name = unit.function->name;
   const bool wants_value = facts_.type_of(unit.result).kind != Kind::kVoid;
   if (wants_value && !node.value) {
-    reporter_.error("no-value", facts_.ast()[id].span, contract);
+    reporter_.error("no-value", facts_.ast()[id].span, "`" + name + "` returns " + facts_.show(unit.result));
   } else if (given) {
     Slot slot = Slot::of_type(unit.result);
     if (!wants_value || !slot.add(facts_.types(), given, facts_.constant(node.value), facts_.is_literal(node.value)))
-      reporter_.error("type-mismatch", facts_.span(node.value), contract + ", not " + facts_.show(given));
+      reporter_.error("type-mismatch", facts_.span(node.value),
+                      "`" + name + "` returns " + facts_.show(unit.result) + ", not " + facts_.show(given));
   }
 }
 

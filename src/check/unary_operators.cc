@@ -60,7 +60,8 @@ TypeId UnaryOperators::increment(ExprId id, const Unary& node) {
   MapState* state = map_expressions_.target(node.operand);
   if (!state) {
     if (!facts_.ast().get<ErrorExpr>(node.operand))
-      reporter_.error("not-assignable", facts_.span(node.operand), "only variables and maps can be counted up or down");
+      reporter_.error("not-assignable", facts_.span(node.operand),
+                      "only variables and maps can be incremented or decremented");
     return {};
   }
   map_expressions_.refuse_unknown_names(*state, node.operand);
@@ -87,12 +88,12 @@ TypeId UnaryOperators::dereference(ExprId id, const Unary& node) {
   if (t.kind == Kind::kInt && t.size_bytes == 8) return facts_.types().uint64();
   if (t.kind != Kind::kPointer) {
     reporter_.error("not-a-pointer", facts_.span(id),
-                    "only pointers can be followed, and this is " + facts_.show(pointer));
+                    "only pointers can be dereferenced, and this is " + facts_.show(pointer));
     return {};
   }
   const TypeId element = t.element;
   if (facts_.type_of(element).kind == Kind::kVoid) {
-    reporter_.error("not-a-pointer", facts_.span(id), "a `void *` must be cast before it is followed",
+    reporter_.error("not-a-pointer", facts_.span(id), "a `void *` must be cast before it is dereferenced",
                     "write `*(uint64 *)...`");
     return {};
   }

@@ -28,7 +28,7 @@ VariableId Variables::declare(DeclarationSite site, const std::string& name, Spa
     if (const VariableId other = find(name))
       reporter_.error_with_note("shadowed-variable", span,
                                 "`" + name + "` is declared already, and variables cannot be shadowed",
-                                "take another name", {facts_.unit().variables[other].span, "declared here"});
+                                "use another name", {facts_.unit().variables[other].span, "declared here"});
   }
   auto& declarations = declarations_[facts_.unit_index()];
   auto found = declarations.find(site);
@@ -57,7 +57,7 @@ TypeId Variables::read(ExprId id, const syntax::Variable& node) {
       for (const auto& [name, unused] : scope.names) names.emplace_back(name);
     reporter_.error("unset-variable", span, message,
                     ended_names_.contains(node.name)
-                        ? "the block that assigned it has ended: write `let " + node.name + ";` before that"
+                        ? "it belongs to a block that has ended: write `let " + node.name + ";` before that"
                         : did_you_mean(node.name, names));
     return {};
   }
