@@ -63,8 +63,9 @@ TypeId check_probe_type(Checker& checker, const CallSite& call) {
 
 TypeId check_context(Checker& checker, const CallSite& call) {
   const TypeId type = checker.unit().context.context_type;
-  if (!type.valid())
-    checker.error("no-context", call.span, "`" + checker.first_probe().provider + "` probes have no `ctx`");
+  const std::string provider = checker.first_probe().provider;
+  const std::string probes = provider.empty() ? "this" : "`" + provider + "`";
+  if (!type.valid()) checker.error("no-context", call.span, probes + " probes have no `ctx`");
   return type;
 }
 
@@ -220,11 +221,13 @@ constexpr spec::Builtin kRows[] = {
      .doc = "The probe's raw context, typed where the kernel says its type.",
      .kind = BuiltinKind::kVariable,
      .check = check_context,
-     .lower = lower_context},
+     .lower = lower_context,
+     .reads_context = true},
     {.sig = "any reg(literal string name)",
      .doc = "A register of the CPU as it was when the probe fired: `reg(\"ip\")`.",
      .check = check_register,
      .lower = lower_register,
+     .reads_context = true,
      .example = "profile:hz:99 { @[reg(\"ip\")] = count(); exit(); }"},
     {.sig = "any usermode",
      .doc = "1 if the CPU was running a program, 0 if it was in the kernel.",

@@ -44,10 +44,11 @@ std::string name_format(const std::string& format) {
 }
 
 // How the script names a value: `args.fd` is "fd", `str($name)` is "name".
-std::string name_of_value(const syntax::Ast& ast, syntax::ExprId expr) {
-  if (const auto* call = ast.get<syntax::Call>(expr); call && call->name == "str" && !call->arguments.empty())
-    return name_of_value(ast, call->arguments[0]);
-  std::string text = syntax::Printer(ast).expr(expr);
+std::string name_of_value(Lowering& lowering, syntax::ExprId expr) {
+  const auto* call = lowering.ast().get<syntax::Call>(expr);
+  const spec::Builtin* builtin = call ? lowering.unit().fact(expr).builtin : nullptr;
+  if (builtin && builtin->reads_text_at && !call->arguments.empty()) return name_of_value(lowering, call->arguments[0]);
+  std::string text = syntax::Printer(lowering.ast()).expr(expr);
   for (const std::string_view prefix : {"args.", "args->", "$"}) {
     const size_t at = text.find(prefix);
     if (at == 0 || (at == 1 && text[0] == '*')) text.erase(at, prefix.size());
@@ -94,7 +95,7 @@ void add_values(Lowering& lowering, const CallSite& call, std::vector<EventArgum
     const auto* record = i > shown ? ast.get<syntax::Record>(value) : nullptr;
     if (record == nullptr) {
       fields.push_back({value, {}});
-      literals.push_back(name_of_value(ast, value));
+      literals.push_back(name_of_value(lowering, value));
       continue;
     }
     for (size_t j = 0; j < record->values.size(); ++j) {

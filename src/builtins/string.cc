@@ -346,6 +346,7 @@ constexpr spec::Builtin kRows[] = {
          "`std::string_view`. `str($1)` is a parameter as it was typed.",
      .check = check_str,
      .lower_into = lower_str_into,
+     .reads_text_at = true,
      .example = "tracepoint:syscalls:sys_enter_openat { printf(\"%s\\n\", str(args.filename)); exit(); }"},
     {.sig = "any buf(any p, int length = size)",
      .doc = "`length` bytes at `p`, which may hold zeros; of an array all where no length is said.",

@@ -120,8 +120,8 @@ std::optional<uint64_t> code_address(const std::string& path) {
   return is_program ? lowest : std::nullopt;
 }
 
-bool knows_its_place(const spec::ProbeContext& context, const program::Probe& probe) {
-  return context.registers_offset_bytes && probe.provider != "uretprobe";
+bool knows_its_place(const spec::ProbeContext& context) {
+  return context.registers_offset_bytes && context.boundary != spec::CallBoundary::kReturn;
 }
 
 TypeId check_uaddr(Checker& checker, const CallSite& call) {
@@ -153,7 +153,7 @@ TypeId check_uaddr(Checker& checker, const CallSite& call) {
     bias = symbols->load_bias(pid, probe.target);
   if (bias) {
     checker.fold(call.expr, static_cast<int64_t>(symbol->address + *bias));
-  } else if (!knows_its_place(checker.unit().context, probe) && !code_address(probe.target)) {
+  } else if (!knows_its_place(checker.unit().context) && !code_address(probe.target)) {
     checker.error("no-process", call.span, "`" + probe.target + "` is loaded at another address in each process",
                   "name a process with -p, or use a uprobe");
   }
@@ -168,7 +168,7 @@ Operand lower_uaddr(Lowering& lowering, const CallSite& call) {
   const auto file = probed_file(lowering);
   const auto symbol = file ? find_symbol(*file, *lowering.text(call.arguments[0])) : std::nullopt;
   if (!symbol) return {type, ir.constant(0)};
-  if (!knows_its_place(lowering.unit().context, first)) {
+  if (!knows_its_place(lowering.unit().context)) {
     const ValueId start = lowering.current_task_field({"mm", "start_code"});
     const uint64_t linked = code_address(first.target).value_or(0);
     return {type, ir.binary(Op::k_add, start, static_cast<int64_t>(symbol->address - linked))};
@@ -232,6 +232,7 @@ constexpr spec::Builtin kRows[] = {
      .doc = "The address of a symbol in the probed binary, as a pointer to an integer of the symbol's size.",
      .check = check_uaddr,
      .lower = lower_uaddr,
+     .reads_file = true,
      .providers = "uprobe,uretprobe,usdt",
      .example = "uprobe:/bin/bash:readline { printf(\"PS1: %s\\n\", str(*uaddr(\"ps1_prompt\"))); }"},
     {.sig = "uint64 cgroupid(literal string path)",

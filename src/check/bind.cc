@@ -9,14 +9,14 @@
 
 #include "base/regex.h"
 #include "base/strings.h"
-#include "check/analyzer.h"
+#include "check/suggestions.h"
 #include "check/walk.h"
 
 namespace espy::check {
 
 namespace {
 
-// What an action reads of its probe: cheaper ways to attach are open to those that read little.
+// What an action reads of its probe; one that reads little may be attached in a cheaper way.
 struct Uses {
   bool args = false;
   bool context = false;
@@ -33,19 +33,22 @@ bool is_argument_name(std::string_view name) {
   return !rest.empty() && rest.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-void look_at(std::string_view name, Uses& uses) {
+void add_use(std::string_view name, const spec::Registry& registry, Uses& uses) {
   if (name == "args") uses.args = true;
   if (name == "locals") uses.locals = true;
   if (name == "retval") uses.retval = true;
-  if (name == "uaddr") uses.file = true;
-  if (name == "ctx" || name == "retval" || name == "reg" || is_argument_name(name)) uses.context = true;
+  if (name == "retval" || is_argument_name(name)) uses.context = true;
+  if (const spec::Builtin* builtin = registry.find_builtin(name)) {
+    uses.context |= builtin->reads_context;
+    uses.file |= builtin->reads_file;
+  }
 }
 
-Uses uses_of(const syntax::Ast& ast, const syntax::Action& action) {
+Uses uses_of(const syntax::Ast& ast, const spec::Registry& registry, const syntax::Action& action) {
   Uses uses;
   const auto visit = [&](ExprId id) {
-    if (const auto* name = ast.get<syntax::Name>(id)) look_at(name->name, uses);
-    if (const auto* call = ast.get<syntax::Call>(id)) look_at(call->name, uses);
+    if (const auto* name = ast.get<syntax::Name>(id)) add_use(name->name, registry, uses);
+    if (const auto* call = ast.get<syntax::Call>(id)) add_use(call->name, registry, uses);
     const auto* access = ast.get<syntax::Access>(id);
     const auto* word = access ? ast.get<syntax::Name>(access->base) : nullptr;
     if (word && (word->name == "args" || word->name == "locals")) uses.fields.emplace_back(word->name, access->name);
@@ -55,7 +58,7 @@ Uses uses_of(const syntax::Ast& ast, const syntax::Action& action) {
   return uses;
 }
 
-// Why one of the fields that an action names cannot be read here; "" where all can, or a part of a struct might.
+// Why a field that the action names cannot be read in this context; "" if all can, or if parts of a struct may.
 std::string why_unreadable(const spec::ProbeContext& context, const Uses& uses) {
   for (const auto& [word, name] : uses.fields) {
     const auto find = [&, wanted = name](const std::vector<spec::ContextField>& fields) -> const spec::ContextField* {
@@ -70,7 +73,7 @@ std::string why_unreadable(const spec::ProbeContext& context, const Uses& uses) 
   return "";
 }
 
-// `$1` anywhere in a part becomes the parameter, `$#` their number; in quotes too.
+// Replaces `$1` by the parameter and `$#` by their number, anywhere in a part, in quotes too.
 std::string with_parameters(std::string_view text, const std::vector<std::string>& positional) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -100,7 +103,7 @@ class Binder {
     if (auto filter = Regex::compile(checked.config.probe_filter)) filter_ = std::move(*filter);
   }
 
-  // Says what to do where nothing is left to run, and where there is more than allowed.
+  // Reports if no probe is left to run, or if there are more programs than allowed.
   void finish() {
     const bool is_testing = checked_.config.runs_tests || checked_.config.runs_benchmarks;
     if ((is_testing || has_skipped_) && !has_work_) no_probe_left();
@@ -112,7 +115,7 @@ class Binder {
   }
 
   void bind_action(const syntax::Action& action) {
-    const Uses uses = uses_of(checked_.ast, action);
+    const Uses uses = uses_of(checked_.ast, request_.registry, action);
     Groups groups;
     unmatched_.clear();
     seen_.clear();
@@ -137,7 +140,7 @@ class Binder {
   using Groups = std::vector<Group>;  // in the order of first appearance
   struct Unmatched {
     const syntax::AttachPoint* point;
-    const spec::Provider* provider;  // null: more than one
+    const spec::Provider* provider;  // null: several, matched by a wildcard
     std::vector<std::string> parts;
   };
 
@@ -150,7 +153,8 @@ class Binder {
     return nullptr;
   }
 
-  // The provider and its parts, parameters put in. A parameter may be a whole attach point: it is split again.
+  // The provider's word and the parts, with parameters replaced. A parameter alone may be a whole attach point, which
+  // is split.
   std::pair<std::string, std::vector<std::string>> words(const syntax::AttachPoint& point) {
     const auto& given = checked_.config.positional;
     std::vector<std::string> out;
@@ -174,7 +178,7 @@ class Binder {
     if (provider) bind_to(*provider, point, parts, uses, groups, true);
   }
 
-  // A wildcard for the provider: every one that it matches and that lists its probes.
+  // A wildcard in the provider's word: binds to every match that lists its probes.
   void bind_all(const syntax::AttachPoint& point, const std::string& pattern, const std::vector<std::string>& parts,
                 const Uses& uses, Groups& groups) {
     const size_t before = checked_.probes.size();
@@ -195,7 +199,7 @@ class Binder {
     return provider.phase == spec::Provider::Phase::kBegin || provider.phase == spec::Provider::Phase::kEnd;
   }
 
-  // By --probe-filter; begin and end stay.
+  // --probe-filter does not apply to begin and end.
   bool is_filtered(const spec::Provider& provider, const std::string& name) const {
     return filter_ && !is_run_by_session(provider) && !filter_->matches_somewhere(name);
   }
@@ -217,8 +221,8 @@ class Binder {
     for (spec::BoundProbe& probe : bound) add(provider, point, std::move(probe), groups);
   }
 
-  // A line or a function may be in several places, as inlined copies. Those in which the action cannot read all that
-  // it names are left out, if there are others.
+  // A line or a function may have several addresses, as inlined copies. Drops those at which the action cannot read all
+  // fields that it names, if there are others.
   void leave_out_unreadable(const spec::Provider& provider, const syntax::AttachPoint& point, const Uses& uses,
                             std::vector<spec::BoundProbe>& bound) {
     struct Copies {
@@ -270,17 +274,17 @@ class Binder {
     }
     if (bound.probe.provider.empty()) bound.probe.provider = provider.name;
     if (!bound.probe.span.valid()) bound.probe.span = point.span;
-    // Shares of different probe types are different programs, whatever they are called.
+    // A share is unique only within its provider.
     const std::string share = std::string(provider.name) + '\0' + bound.share;
     const ProbeId id = checked_.probes.add(std::move(bound.probe));
-    // What two attach points of an action name fires for each: so a unit has no place twice.
+    // An address that two attach points of an action name fires once for each, in units of their own.
     const size_t round = has_several_points_ ? seen_[{share, location_of(checked_.probes[id])}]++ : 0;
     for (Group& group : groups)
       if (group.share == share && group.round == round) return group.probes.push_back(id);
     groups.push_back({share, round, {id}});
   }
 
-  // The listed probe whose last part is nearest to the one that was typed.
+  // "did you mean ...": the listed probe whose last part is nearest to the script's.
   std::string suggestion(const spec::Provider& provider, const std::vector<std::string>& parts) {
     if (!provider.list || provider.needs_target_to_list || parts.empty()) return "";
     spec::ListRequest list{{}, false, request_.kernel, request_.types, request_.symbols, checked_.config};
@@ -295,17 +299,17 @@ class Binder {
     return near.empty() ? "" : "did you mean `" + by_last_part[near] + "`?";
   }
 
-  // `has_others`: the action has attach points that match. A wildcard beside them may match nothing: scripts name what
-  // a compiler may or may not have made of a function.
+  // Reports an attach point without a match. If others of the action match, a wildcard without one is a warning:
+  // scripts name clones of functions that a compiler may or may not have made.
   void missing(const Unmatched& what, bool has_others) {
     const source::Span at = what.point->span;
     const std::string text(request_.sources.text(at));
-    const std::string message = "nothing to attach to matches `" + text + "`";
+    const std::string message = "no probe matches `" + text + "`";
     auto how = checked_.config.missing_probes;
     if (has_others && has_wildcard(text) && how == spec::MissingProbes::kError) how = spec::MissingProbes::kWarn;
     std::string hint = what.provider && !has_wildcard(text) ? suggestion(*what.provider, what.parts) : "";
-    if (hint.empty() && has_others) hint = "`config = { missing_probes = \"warn\" }` goes on without it";
-    if (hint.empty()) hint = "`espy -l` lists what there is";
+    if (hint.empty() && has_others) hint = "`config = { missing_probes = \"warn\" }` continues without it";
+    if (hint.empty()) hint = "`espy -l` lists all probes";
     switch (how) {
       case spec::MissingProbes::kError: request_.diagnostics.error("no-such-probe", at, message, hint); break;
       case spec::MissingProbes::kWarn: request_.diagnostics.warning("no-such-probe", at, message); break;
@@ -344,7 +348,7 @@ class Binder {
 
   Checked& checked_;
   CheckRequest& request_;
-  // Of the action at hand:
+  // Of the action being bound:
   std::vector<Unmatched> unmatched_;
   bool has_several_points_ = false;
   std::map<std::pair<std::string, decltype(location_of(program::Probe()))>, size_t> seen_;  // how often, by share

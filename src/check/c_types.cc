@@ -21,7 +21,7 @@ class Definer {
     const TypeId known = node.name.empty() ? TypeId{} : types_.find_struct(node.name);
     const TypeId id = known && !types_[known].complete ? known : types_.declare_struct(node.name, node.is_union, {});
     if (!node.has_body) return id;
-    if (!node.name.empty() && kernel_.find_struct(nobody_, node.name))
+    if (!node.name.empty() && kernel_.find_struct(scratch_, node.name))
       note_hidden(node.span, (node.is_union ? "union " : "struct ") + node.name);
     std::vector<Member> members;
     Layout at;
@@ -29,7 +29,7 @@ class Definer {
       const TypeId type = resolve(member.type, member.span);
       if (!type) return id;
       const Member placed = place(node, member, type, at);
-      // `int : 5` only takes room.
+      // `int : 5` is padding.
       if (!placed.name.empty() || !member.bit_size) members.push_back(placed);
     }
     const uint64_t align = std::max<uint64_t>(at.align_bytes, node.attributes.align_bytes);
@@ -40,7 +40,7 @@ class Definer {
   }
 
   TypeId define(const CEnum& node) {
-    if (!node.name.empty() && kernel_.find_enum(nobody_, node.name)) note_hidden(node.span, "enum " + node.name);
+    if (!node.name.empty() && kernel_.find_enum(scratch_, node.name)) note_hidden(node.span, "enum " + node.name);
     std::vector<types::Enumerator> enumerators;
     bool is_signed = false;
     bool is_wide = false;
@@ -70,7 +70,7 @@ class Definer {
     uint32_t align_bytes = 1;
   };
 
-  // What a member's place must be a multiple of. `aligned` beats `packed`.
+  // A member's alignment in bytes. `aligned` overrides `packed`.
   uint32_t align_of(const CStruct& holder, const CMember& member, TypeId type) const {
     const bool is_packed = holder.attributes.is_packed || member.attributes.is_packed;
     uint32_t align = is_packed ? 1 : std::max(types_[type].align_bytes, 1u);
@@ -80,7 +80,7 @@ class Definer {
     return std::max(align, member.attributes.align_bytes);
   }
 
-  // Bit fields share their unit with the ones before where they fit; everything else starts at its own alignment.
+  // A bit field shares a unit with the preceding ones if it fits; other members start at their alignment.
   Member place(const CStruct& holder, const CMember& member, TypeId type, Layout& at) {
     const types::Type& t = types_[type];
     const uint32_t align = align_of(holder, member, type);
@@ -98,7 +98,7 @@ class Definer {
     }
     out.offset_bits = static_cast<uint32_t>(std::min<uint64_t>(offset, UINT32_MAX));
     at.end_bits = std::max(at.end_bits, offset + taken);
-    // One without a name asks nothing of the whole.
+    // An unnamed bit field does not affect the alignment of the struct.
     if (!member.bit_size || !member.name.empty()) at.align_bytes = std::max(at.align_bytes, align);
     return out;
   }
@@ -135,7 +135,7 @@ class Definer {
       diagnostics_.error("unknown-type", span, "no type named `" + type.name + "`", "define it above");
       return out;
     }
-    // Steps are listed from the name outwards for arrays of arrays: the last `[n]` is the innermost.
+    // In `a[2][3]` the last dimension is the innermost array.
     for (size_t i = 0; i < type.steps.size(); ++i) {
       const CType::Step& step = type.steps[i];
       switch (step.kind) {
@@ -150,7 +150,7 @@ class Definer {
     return type.steps.empty() || type.steps.back().kind != CType::Step::Kind::kPointer ? complete(out, span) : out;
   }
 
-  // What is placed must have a size.
+  // Members must have complete types.
   TypeId complete(TypeId type, source::Span span) {
     if (types_[type].kind != types::Kind::kStruct || types_[type].complete) return type;
     if (types_[type].origin.btf_id != 0) {
@@ -163,7 +163,7 @@ class Definer {
   }
 
   types::Types& types_;
-  types::Types nobody_;  // holds what the kernel has of the same name, and is thrown away
+  types::Types scratch_;  // for the kernel's types of the same names, which are only compared with
   std::map<std::string, uint32_t, std::less<>> aligned_names_;  // typedefs with an alignment of their own
   kernel::Kernel& kernel_;
   source::Diagnostics& diagnostics_;

@@ -1,4 +1,4 @@
-// The script's own C definitions, laid out as a C compiler for the same machine would.
+// The script's C definitions, laid out as a C compiler for the same machine does.
 #pragma once
 
 #include "kernel/kernel.h"
@@ -8,11 +8,11 @@
 
 namespace espy::check {
 
-// Puts structs, unions, enums and typedefs into `types`.
+// Adds the structs, unions, enums and typedefs of `ast` to `types`. Errors go to `diagnostics`.
 void define_c_types(const syntax::Ast& ast, types::Types& types, kernel::Kernel& kernel,
                     source::Diagnostics& diagnostics);
 
-// "int", "unsigned long", "u32", "char"; invalid for other names.
+// The type of "int", "unsigned long", "u32", "char"; invalid for other names.
 types::TypeId c_integer(types::Types& types, std::string_view name);
 
 }  // namespace espy::check

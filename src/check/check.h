@@ -1,7 +1,7 @@
-// check: from a tree to a program that means something. Every user error ends here.
+// The semantic analysis: expands imports and macros, binds probes, infers types.
 //
-// In: the tree, the registry, the kernel to ask. Out: `Checked`, and diagnostics for everything that is wrong, all in
-// one run. If there are no errors among them, lowering cannot fail.
+// Takes the tree, the registry and a kernel to query; gives `Checked` and diagnostics for all errors of the script. If
+// there are no errors, lowering cannot fail.
 #pragma once
 
 #include "check/checked.h"
@@ -15,15 +15,14 @@ struct CheckRequest {
   const spec::Registry& registry;
   kernel::Kernel& kernel;
   types::Types& types;
-  symbols::Symbolizer* symbols;  // null where there is none
-  spec::Config config;           // from the environment and the command line; the script adds to it
+  symbols::Symbolizer* symbols;  // null if there is none
+  spec::Config config;           // of the environment and the command line; the script adds to it
   source::Diagnostics& diagnostics;
 };
 
 Checked check(syntax::Ast ast, CheckRequest& request);
 
-// `BPFTRACE_*` from the environment, given as a lookup so that tests need none. Unknown values are diagnostics without
-// a place.
+// Reads `BPFTRACE_*` through `getenv`, which tests replace. Diagnostics have no span.
 void read_environment(spec::Config& config, const std::function<const char*(const char*)>& getenv,
                       source::Diagnostics& diagnostics);
 

@@ -1,6 +1,6 @@
-// What the checker found out: names, types, probes, constants. The tree itself is not changed; facts lie beside it.
+// The result of the check: names, types, probes, constants, in side tables of the tree.
 //
-// An action is checked once for each kind of context that its probes have (`Unit`), since `args.x` may mean another
+// An action is checked once for each kind of context that its probes have (`Unit`), since `args.x` may have another
 // type in each. Maps are shared by all units; variables belong to one.
 #pragma once
 
@@ -25,34 +25,34 @@ using syntax::StmtId;
 using types::TypeId;
 using VariableId = Id<struct VariableTag>;
 
-// An integer (bool and enum too; unsigned ones as the same 64 bits) or a string known at compile time.
+// An integer (also of bool and enum; unsigned ones with the same 64 bits) or a string known at compile time.
 using Constant = std::variant<std::monostate, int64_t, std::string>;
 
-// The constant where it is one of that type.
+// nullopt if the constant is not a T.
 template <class T>
 std::optional<T> constant_as(const Constant& constant) {
   const T* value = std::get_if<T>(&constant);
   return value ? std::optional(*value) : std::nullopt;
 }
 
-// What an expression is, in one unit.
+// What is known of an expression in one unit.
 struct ExprFact {
-  TypeId type;                                // of the value; invalid: never looked at (dead comptime branch)
-  Constant constant;                          // if known, nothing else needs to be evaluated
+  TypeId type;                                // of the value; invalid if it was never checked (a dead comptime branch)
+  Constant constant;                          // if known, the expression needs no evaluation
   const spec::Builtin* builtin = nullptr;     // Name, Call: the row
-  const spec::ContextField* field = nullptr;  // args.x (on the Access), argN, retval: how to get it
+  const spec::ContextField* field = nullptr;  // args.x (on the Access), argN, retval: how to read it
   VariableId variable;                        // Variable
   ScriptMapId map;                            // Map, and Index whose base is a Map: the element
   int32_t function = -1;                      // Call of a script's `fn`: index into Ast::functions
   ExprId replacement;                         // Name of a #define: what it stands for
-  bool is_reduced = false;                    // an aggregation read as a number: merge it over CPUs
-  bool branch_taken = false;                  // If with comptime: which branch is kept; the other has no facts
+  bool is_reduced = false;                    // an aggregation read as a number: merged over CPUs
+  bool branch_taken = false;                  // `if comptime`: the branch that is kept; the other has no facts
 };
 
 struct StmtFact {
   VariableId variable;  // Let, ForMap, ForRange: what it declares
   TypeId type;
-  std::vector<VariableId> hoisted;  // begin here, though branches of this `if` assign them first (check/hoisting.h)
+  std::vector<VariableId> hoisted;  // variables that belong to the block around this `if` (check/hoisting.h)
 };
 
 struct Variable {
@@ -65,7 +65,7 @@ struct Unit {
   const syntax::Action* action = nullptr;      // into Checked::ast; null for a function's unit
   const syntax::Function* function = nullptr;  // `fn`
   spec::ProbeContext context;
-  std::vector<ProbeId> probes;         // what one program serves
+  std::vector<ProbeId> probes;         // all served by one program
   std::vector<VariableId> parameters;  // of `fn`
   TypeId result;                       // of `fn`
   SideTable<ExprId, ExprFact> exprs;
@@ -79,9 +79,9 @@ struct Unit {
 struct CheckedMap {
   std::string name;
   TypeId key;    // void: scalar
-  TypeId value;  // void: only ever printed or cleared
+  TypeId value;  // void: only printed or cleared
   uint64_t max_entries = 0;
-  program::MapKind kind = program::MapKind::kHash;  // as declared, or by its value
+  program::MapKind kind = program::MapKind::kHash;  // as declared, or derived from its value
   bool is_declared = false;
   source::Span span;
 };
@@ -89,7 +89,7 @@ struct CheckedMap {
 // An option that the script asks for: getopt("count", 5, "how many").
 struct ScriptOption {
   std::string name;
-  std::string initial;  // its value where it is not given, as text
+  std::string initial;  // the default, as text
   std::string doc;
 };
 
@@ -98,10 +98,10 @@ struct Checked {
   std::vector<Unit> units;
   Table<ScriptMapId, CheckedMap> maps;
   Table<ProbeId, program::Probe> probes;
-  std::vector<ScriptOption> options;  // in the order of their first use
+  std::vector<ScriptOption> options;  // in order of first use
   spec::Config config;
-  symbols::Symbolizer* symbols = nullptr;  // that the request came with: its files are open already
-  bool measures_stacks = false;            // stacks are kept with the number of their frames
+  symbols::Symbolizer* symbols = nullptr;  // the request's, whose files are open already
+  bool measures_stacks = false;            // stacks are stored with their number of frames
 };
 
 }  // namespace espy::check

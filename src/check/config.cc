@@ -1,5 +1,5 @@
-// One table of variables for both. The environment is read first and beats the script: it leaves the names it has set
-// in the config.
+// One table serves the script and the environment. The environment is read first and has precedence: the names that it
+// sets are kept in the config.
 #include "check/config.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "base/strings.h"
-#include "check/analyzer.h"
+#include "check/suggestions.h"
 
 namespace espy::check {
 
@@ -17,14 +17,14 @@ using spec::Config;
 
 namespace {
 
-// What is wrong with a value, or nothing.
+// What is wrong with a value; empty if nothing is.
 using Problem = std::string;
 
 struct Key {
   std::string_view name;
   std::string_view old_name;  // may be empty
   Problem (*set)(Config&, std::string_view text);
-  std::string_view doc = {};                     // empty: without a meaning, kept for old scripts
+  std::string_view doc = {};                     // empty: without effect, accepted for old scripts
   std::string (*show)(const Config&) = nullptr;  // null with an empty doc
 };
 
@@ -43,12 +43,12 @@ std::string show_text(const Config& config) {
   return config.*kMember;
 }
 
-// A word that a value is set by; the first of a value's is the one that is shown.
+// A word for a value. If a value has several, the first is shown.
 template <class T>
 struct Word {
   std::string_view word;
   T value;
-  bool is_told = true;  // to who types another one
+  bool is_suggested = true;  // in the error about an unknown word
 };
 
 template <class T, size_t kCount>
@@ -80,9 +80,9 @@ std::string show_word(const Config& config) {
 template <auto kMember, const auto& kWords>
 Problem set_word(Config& config, std::string_view text) {
   std::vector<std::string> told;
-  for (const auto& [word, value, is_told] : kWords) {
+  for (const auto& [word, value, is_suggested] : kWords) {
     if (to_lower(text) == to_lower(word)) return config.*kMember = value, Problem();
-    if (is_told) told.emplace_back(word);
+    if (is_suggested) told.emplace_back(word);
   }
   const std::string last = told.back();
   told.pop_back();
@@ -117,7 +117,7 @@ Problem set_license(Config& config, std::string_view text) {
       "GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"};
   for (const std::string_view accepted : kAccepted)
     if (text == accepted) return config.license = accepted, Problem();
-  return "must be one that the kernel takes for GPL: GPL, GPL v2, GPL and additional rights, Dual BSD/GPL, "
+  return "must be GPL-compatible: GPL, GPL v2, GPL and additional rights, Dual BSD/GPL, "
          "Dual MIT/GPL or Dual MPL/GPL";
 }
 
@@ -129,34 +129,32 @@ constexpr std::array kKeys = {
     Key{"max_strlen", "strlen", set_number<&Config::max_strlen, 1, 1 << 20>,
         "The longest string that str() and buf() read, in bytes.", show_number<&Config::max_strlen>},
     Key{"max_map_keys", "map_keys_max", set_number<&Config::max_map_keys, 1, kLargest>,
-        "How many keys a map holds that does not say so itself.", show_number<&Config::max_map_keys>},
-    Key{"max_probes", "", set_number<&Config::max_probes, 1, 1 << 20>, "How many probes one run may attach.",
-        show_number<&Config::max_probes>},
-    Key{"max_bpf_progs", "", set_number<&Config::max_bpf_progs, 1, 1 << 20>, "How many BPF programs one run may load.",
-        show_number<&Config::max_bpf_progs>},
+        "The maximum number of keys of a map whose declaration does not give one.", show_number<&Config::max_map_keys>},
+    Key{"max_probes", "", set_number<&Config::max_probes, 1, 1 << 20>,
+        "The maximum number of probes that a run attaches.", show_number<&Config::max_probes>},
+    Key{"max_bpf_progs", "", set_number<&Config::max_bpf_progs, 1, 1 << 20>,
+        "The maximum number of BPF programs that a run loads.", show_number<&Config::max_bpf_progs>},
     Key{"max_cat_bytes", "cat_bytes_max", set_number<&Config::max_cat_bytes, 1, kLargest>,
-        "How much of a file cat() prints.", show_number<&Config::max_cat_bytes>},
-    Key{"log_size", "", set_number<&Config::log_size, 1, kLargest>, "The room for the verifier's log, in bytes.",
-        show_number<&Config::log_size>},
+        "The maximum number of bytes of a file that cat() prints.", show_number<&Config::max_cat_bytes>},
+    Key{"log_size", "", set_number<&Config::log_size, 1, kLargest>,
+        "The size of the buffer for the verifier's log, in bytes.", show_number<&Config::log_size>},
     Key{"perf_rb_pages", "", set_number<&Config::perf_rb_pages, 1, 1 << 18>,
         "The size of the ring of records of each CPU, in pages, rounded up to a power of two; 0: chosen by memory.",
         show_number<&Config::perf_rb_pages>},
     Key{"cpp_demangle", "", set_flag<&Config::cpp_demangle>,
-        "Whether functions of C++ and Rust are shown by the names that their programmers gave them. `no_cpp_demangle`, "
-        "its old name, means the opposite.",
+        "Whether names of C++ and Rust functions are demangled. `no_cpp_demangle`, its old name, means the opposite.",
         show_flag<&Config::cpp_demangle>},
     Key{"no_cpp_demangle", "", set_flag<&Config::cpp_demangle, false>},
     Key{"print_maps_on_exit", "", set_flag<&Config::print_maps_on_exit>,
         "Whether maps that are not empty are printed at the end.", show_flag<&Config::print_maps_on_exit>},
     Key{"print_layout", "", set_word<&Config::print_layout, kPrintLayouts>,
-        "How structs are printed: on one `line`, or as `c` writes them, a line a member.",
+        "How structs are printed: on one `line`, or as in `c`, with a line for each member.",
         show_word<&Config::print_layout, kPrintLayouts>},
     Key{"print_zeros", "", set_flag<&Config::print_zeros>,
-        "Whether members that are all zeros are printed; what nothing is left of is `{}`.",
+        "Whether members that are all zeros are printed; a struct without others is `{}`.",
         show_flag<&Config::print_zeros>},
     Key{"print_depth", "", set_number<&Config::print_depth, 0, 1000>,
-        "How deep structs within structs are printed; what is deeper is `{ ... }`. 0: all.",
-        show_number<&Config::print_depth>},
+        "How deep nested structs are printed; deeper ones are `{ ... }`. 0: all.", show_number<&Config::print_depth>},
     Key{"print_items", "", set_number<&Config::print_items, 0, kLargest>,
         "How many elements of an array, and members of a struct, are printed before `...`. 0: all.",
         show_number<&Config::print_items>},
@@ -168,42 +166,41 @@ constexpr std::array kKeys = {
         "`graph` "
         "as C, with durations.",
         show_word<&Config::span_layout, kSpanLayouts>},
-    Key{"span_depth", "", set_number<&Config::span_depth, 0, 1000000>, "How deep spans within spans are shown. 0: all.",
+    Key{"span_depth", "", set_number<&Config::span_depth, 0, 1000000>, "How deep nested spans are shown. 0: all.",
         show_number<&Config::span_depth>},
     Key{"span_slower_than", "", set_number<&Config::span_slower_than_ns, 0, INT64_MAX>,
-        "Only spans are shown that took so long, in nanoseconds or as `10us`; they begin to be shown when that is "
-        "known.",
+        "The shortest duration of spans that are shown, in nanoseconds or as `10us`.",
         show_number<&Config::span_slower_than_ns>},
     Key{"span_count", "", set_number<&Config::span_count, 0, INT64_MAX>,
-        "How many spans and instants are shown; then the run ends. 0: all.", show_number<&Config::span_count>},
+        "The number of spans and instants after which the run ends. 0: unlimited.", show_number<&Config::span_count>},
     Key{"span_order", "", set_text<&Config::span_order>,
-        "Names, with spaces between: only spans are shown that are within each other in this order.",
+        "Names separated by spaces: only spans that are nested in this order are shown.",
         show_text<&Config::span_order>},
-    Key{"license", "", set_license, "The licence that the kernel is told; programs need one that it takes for GPL.",
+    Key{"license", "", set_license,
+        "The licence of the programs, as declared to the kernel; it must be GPL-compatible.",
         show_text<&Config::license>},
     Key{"str_trunc_trailer", "", set_text<&Config::str_trunc_trailer>,
-        "What is printed behind a string that did not fit.", show_text<&Config::str_trunc_trailer>},
+        "What is printed after a string that was truncated.", show_text<&Config::str_trunc_trailer>},
     Key{"stack_mode", "", set_word<&Config::stack_mode, kStackModes>,
-        "How stacks are shown where the call does not say: bpftrace, perf, raw or build_id.",
+        "How stacks are shown if the call does not say: bpftrace, perf, raw or build_id.",
         show_word<&Config::stack_mode, kStackModes>},
     Key{"unwind_table_rows", "", set_number<&Config::unwind_table_rows, 1 << 10, 1 << 27>,
-        "The room for the tables by which user stacks are unwound, in rows of 8 bytes, rounded up to a power of two. "
+        "The size of the tables for unwinding user stacks, in rows of 8 bytes, rounded up to a power of two. "
         "A C library takes 30,000.",
         show_number<&Config::unwind_table_rows>},
     Key{"missing_probes", "", set_word<&Config::missing_probes, kMissingProbes>,
-        "What an attach point that matches nothing is: error, warn or ignore.",
+        "How an attach point without a match is treated: error, warn or ignore.",
         show_word<&Config::missing_probes, kMissingProbes>},
     Key{"cache_user_symbols", "", set_word<&Config::cache_user_symbols, kSymbolCaches>,
-        "How long it is believed where the files of a process lie: `PER_PID`; `PER_PROGRAM`, shared by the processes "
-        "of "
-        "one program; or `NONE`, looked at anew for each address.",
+        "How the mappings of a process are cached: `PER_PID`; `PER_PROGRAM`, shared by all processes of a program; or "
+        "`NONE`, read again for each address.",
         [](const Config&) -> std::string { return "PER_PID; PER_PROGRAM with -c, or without randomised addresses"; }},
     Key{"show_debug_info", "use_blazesym", set_flag<&Config::show_debug_info>,
-        "Whether user stacks show by debug information what the source has at each place: `true`, the file, the line "
-        "and a frame for each inlined call, `fn+12@dir/file.c:42`, `[inlined] fn@dir/file.c:7`; `false`, nothing.",
+        "Whether user stacks show source locations from debug information: `true`, the file, the line and a frame for "
+        "each inlined call, `fn+12@dir/file.c:42`, `[inlined] fn@dir/file.c:7`; `false`, nothing.",
         [](const Config&) -> std::string { return "inlined calls in folded lines and flame graphs, else nothing"; }},
-    // Known to older tools, and without a meaning here: where values live, when symbols are read and how types are
-    // found is up to us.
+    // Of bpftrace, without effect: espy itself decides where values are stored, when symbols are read and how types are
+    // found.
     Key{"on_stack_limit", "", set_number<&Config::on_stack_limit, 0, 512>},
     Key{"lazy_symbolication", "", set_flag<&Config::lazy_symbolication>},
     Key{"symbol_source", "", accept},

@@ -14,11 +14,11 @@ struct ConfigRow {
   std::string_view name;
   std::string_view old_name;  // may be empty
   std::string_view doc;       // empty: accepted and without effect
-  std::string initial;        // its value where nobody sets it
+  std::string initial;        // the default
 };
 std::vector<ConfigRow> config_rows();
 
-// Reads the script's entries into `config`. What the environment has set stays.
+// Reads the script's entries into `config`. Variables set by the environment keep their values.
 void read_config(const syntax::Ast& ast, spec::Config& config, source::Diagnostics& diagnostics);
 
 }  // namespace espy::check

@@ -1,6 +1,6 @@
-// A call is replaced where it stands: its node becomes a Block that holds a copy of the macro's body. Copies are made
-// of nodes never seen before, so the loop that looks for calls comes to those inside a body in its turn; the chain of
-// expansions in their spans tells when a macro would call itself.
+// A call is replaced in place: its node becomes a Block with a copy of the macro's body. Copies are new nodes at the
+// end of the tree, so the loop over all calls reaches those inside a body later; the chain of expansions in their spans
+// shows recursion.
 #include "check/expand.h"
 
 #include <fmt/format.h>
@@ -19,12 +19,12 @@ using source::Span;
 
 namespace {
 
-// What stands for what in one copy of a body.
+// The substitutions in one copy of a body.
 struct Substitution {
   std::map<std::string, ExprId> expressions;   // plain parameters
   std::map<std::string, std::string> renamed;  // `$` and `@` parameters
   ExpansionId expansion;
-  bool is_argument = false;  // a copy of what was given: names and spans stay
+  bool is_argument = false;  // copies an argument: names and spans stay as they are
 };
 
 class Copier {
@@ -53,7 +53,7 @@ class Copier {
   std::string name(const std::string& old) const {
     if (with_.is_argument) return old;
     if (const auto found = with_.renamed.find(old); found != with_.renamed.end()) return found->second;
-    // A `#` cannot be typed in a name: the macro's own variables meet nobody else's.
+    // A script cannot write `#` in a name, so the macro's variables are distinct from all others.
     return old.starts_with('$') ? fmt::format("{}#{}", old, with_.expansion.index) : old;
   }
   StmtId stmt(StmtId id) {
@@ -154,8 +154,7 @@ class Expander {
  private:
   static constexpr uint32_t kMostNodes = 1 << 20;
 
-  // Macros of one name are told apart by how many arguments they take; where none fits, the first one is named in the
-  // complaint.
+  // Macros are overloaded by the number of arguments. If none fits, the error names the first one.
   const Macro* find(std::string_view name, size_t arguments) const {
     const Macro* first = nullptr;
     for (const Macro& macro : ast_.macros) {
@@ -194,7 +193,7 @@ class Expander {
       ast_.exprs[id].node = ErrorExpr{};
       if (is_too_long_) return;
       is_too_long_ = true;
-      return refuse("too-long", call, "macros make this script too long");
+      return refuse("too-long", call, "the script is too long after macro expansion");
     }
     Substitution with;
     for (size_t i = 0; i < macro.parameters.size(); ++i) {
@@ -206,7 +205,7 @@ class Expander {
                                   macro.parameters.size() == 1 ? "" : "s", arguments.size()));
       if (!add(parameter, given, with))
         return refuse("wrong-argument", ast_[given].span,
-                      fmt::format("the macro `{}` wants a {} for `{}`", macro.name,
+                      fmt::format("the macro `{}` takes a {} for `{}`", macro.name,
                                   parameter.kind == Macro::ParameterKind::kMap ? "map" : "variable", parameter.name));
     }
     if (macro.parameters.empty() && !arguments.empty())
@@ -238,7 +237,7 @@ class Expander {
   source::Sources& sources_;
   source::Diagnostics& diagnostics_;
   std::map<ExpansionId, const Macro*> expanded_;
-  bool is_too_long_ = false;  // said once
+  bool is_too_long_ = false;  // reported once
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Macros: every call is replaced by the macro's body, with names of its own.
+// Hygienic macros: each call is replaced by the macro's body.
 #pragma once
 
 #include "source/diagnostic.h"
@@ -6,8 +6,8 @@
 
 namespace espy::check {
 
-// Rewrites calls of macros in `ast`. A call becomes a Block: the body with its own variables renamed, parameters
-// replaced by what was given. Text from a body has spans that say through which call it came. Recursion is an error.
+// Replaces calls of macros in `ast`. A call becomes a Block: the body with its variables renamed and its parameters
+// replaced by the arguments. Spans of a body's nodes record the call that they came from. Recursion is an error.
 void expand_macros(syntax::Ast& ast, source::Sources& sources, source::Diagnostics& diagnostics);
 
 }  // namespace espy::check

@@ -7,10 +7,10 @@ using syntax::UnaryOp;
 
 namespace {
 
-__extension__ using Wide = __int128;  // no operation on two 64-bit numbers leaves it
+__extension__ using Wide = __int128;  // holds the sum and difference of any two 64-bit numbers
 
 int compare(Number a, Number b) {
-  // A negative number is below every unsigned one.
+  // A negative number is less than every unsigned one.
   const bool a_negative = !a.is_unsigned && a.bits < 0;
   const bool b_negative = !b.is_unsigned && b.bits < 0;
   if (a_negative != b_negative) return a_negative ? -1 : 1;
@@ -18,7 +18,7 @@ int compare(Number a, Number b) {
   return a.as_unsigned() < b.as_unsigned() ? -1 : a.as_unsigned() > b.as_unsigned();
 }
 
-// The exact result, computed in 128 bits, if it fits.
+// nullopt if the exact result does not fit 64 bits.
 std::optional<Number> narrow(Wide value) {
   if (value >= INT64_MIN && value <= INT64_MAX) return Number{static_cast<int64_t>(value), false};
   if (value > 0 && value <= UINT64_MAX) return Number{static_cast<int64_t>(static_cast<uint64_t>(value)), true};

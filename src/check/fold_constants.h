@@ -1,4 +1,4 @@
-// Arithmetic on constants, exactly as the programs do it: 64 bits, two's complement.
+// Arithmetic on constants: exact for literals, which must fit 64 bits.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace espy::check {
 
-// A number as the language sees a literal: its bits, and whether they are to be read as unsigned.
+// An integer constant: its 64 bits, and whether they are unsigned.
 struct Number {
   int64_t bits = 0;
   bool is_unsigned = false;
@@ -15,14 +15,14 @@ struct Number {
   bool operator==(const Number&) const = default;
 };
 
-// Nothing where the result does not fit 64 bits, or where the divisor is zero.
+// nullopt if the result does not fit 64 bits, or if the divisor is zero.
 std::optional<Number> fold_binary(syntax::BinaryOp op, Number a, Number b);
 std::optional<Number> fold_unary(syntax::UnaryOp op, Number a);  // ! ~ -
 
 bool is_comparison(syntax::BinaryOp op);
 bool is_logical(syntax::BinaryOp op);
 
-// `bits` cut to the width of an integer type and extended again by its sign.
+// `bits` truncated to the width of an integer type, and sign- or zero-extended.
 int64_t truncate(const types::Type& type, int64_t bits);
 
 }  // namespace espy::check

@@ -23,7 +23,7 @@ using source::Span;
 using syntax::CDefine;
 using syntax::CInclude;
 
-// Where headers of the kernel lie below its include directories.
+// Directories of the kernel's headers, below an include directory.
 constexpr std::string_view kKernelDirectories[] = {
     "linux", "net",   "asm",  "asm-generic", "uapi",  "trace", "crypto", "drm", "scsi", "sound", "rdma",
     "media", "kunit", "acpi", "xen",         "video", "soc",   "keys",   "kvm", "vdso", "ufs",   "memory"};
@@ -36,7 +36,7 @@ bool is_kernel_header(const CInclude& include) {
   return std::ranges::find(kKernelDirectories, include.path.substr(0, slash)) != std::end(kKernelDirectories);
 }
 
-// Everything in `text` that looks like a name, in comments as well: only used to choose among macros.
+// All words of `text`, including those in comments: a superset of the names that the script uses.
 std::set<std::string, std::less<>> words_of(std::string_view text) {
   std::set<std::string, std::less<>> out;
   for (size_t at = 0; at < text.size();) {
@@ -58,11 +58,11 @@ bool looks_like_constant(std::string_view name) {
   return std::ranges::all_of(name, [](char c) { return (c >= 'A' && c <= 'Z') || c == '_' || syntax::is_digit(c); });
 }
 
-// A C text of our own, and which of its lines came from where.
+// A generated C file, and which header each of its lines includes.
 struct Unit {
   std::string text;
-  std::vector<std::pair<std::string, Span>> lines;  // the header's name, if the line is an include
-  bool is_empty = true;                             // no include in it
+  std::vector<std::pair<std::string, Span>> lines;  // the header's name, empty if the line is not an include
+  bool is_empty = true;                             // it includes nothing
 
   void add_line(const std::string& line, const std::string& header, Span span) {
     text += line + "\n";
@@ -81,7 +81,7 @@ class HeaderReader {
     if (text.text.find("include") == std::string::npos && (forced.empty() || !is_script)) return std::move(prelude_);
     if (is_script) words_ = words_of(text.text);
     directory_ = std::filesystem::path(text.name).parent_path().string();
-    source::Diagnostics ignored;  // what is wrong is said when the file is parsed in earnest
+    source::Diagnostics ignored;  // the parser proper reports them
     draft_ = syntax::parse(request_.sources, source, ignored, prelude_);
     if (is_script)
       for (const std::string& file : forced) user_.add_line(fmt::format("#include \"{}\"", file), file, {});
@@ -110,7 +110,7 @@ class HeaderReader {
         has_own_header_ |= !include->is_system;
         user_.add_line("#include " + name, name, include->span);
       } else if (prelude_.has_btf) {
-        // In the kernel everything knows how ioctl numbers are made.
+        // Kernel code gets the macros for ioctl numbers through other headers.
         if (kernel_.is_empty) add_if_there("<linux/ioctl.h>", include->span);
         add_if_there(name, include->span);
       } else {
@@ -125,13 +125,13 @@ class HeaderReader {
     }
   }
 
-  // Not all of the kernel's own headers are installed: those that are will do.
+  // Not all headers of the kernel may be installed; those that are installed are used.
   void add_if_there(const std::string& name, Span span) {
     kernel_.add_line(fmt::format("#if __has_include({0})\n#include {0}\n#endif", name), name, span);
     kernel_.lines.insert(kernel_.lines.end(), 2, {"", span});
   }
 
-  // The names of the script that look like constants, and that neither it nor BTF defines.
+  // Words of the script in the form of constants that neither the script nor BTF defines.
   std::set<std::string> unknown_constants() {
     for (const syntax::CDefinition& definition : draft_.c_definitions) {
       if (const auto* known = std::get_if<syntax::CStruct>(&definition)) own_.insert(known->name);
@@ -157,7 +157,7 @@ class HeaderReader {
     }
   }
 
-  // Does the script name a constant, or a type, that neither it nor BTF defines?
+  // True if the script names a constant or a type that neither it nor BTF defines.
   bool misses_something() {
     if (!unknown_constants().empty()) return true;
     for (const syntax::TypeName& name : draft_.type_names) {
@@ -185,7 +185,7 @@ class HeaderReader {
   void compile_user() {
     const Status done = compile(user_, common_flags(), true, request_.diagnostics);
     if (done) return;
-    // Many scripts include <sys/socket.h> for AF_INET alone.
+    // Many scripts include <sys/socket.h> only for AF_INET.
     if (done.error().code == ENOENT && !has_own_header_ && prelude_.has_btf) {
       define_abi_constants(user_);
       if (!misses_something()) return;
@@ -193,12 +193,12 @@ class HeaderReader {
     complain(user_, done.error(), request_.diagnostics);
   }
 
-  // With headers of the kernel itself where they are installed, else with those that it has for programs.
+  // Uses the headers of the kernel itself if installed, else its user-space API headers.
   void compile_kernel() {
     std::vector<std::string> flags = common_flags();
     if (const auto own = kernel::kernel_header_flags(request_.kernel.arch()))
       flags.insert(flags.end(), own->begin(), own->end());
-    // Beside BTF this is only an attempt: the name that it was for will be reported as unknown.
+    // With BTF this is only an attempt; if it fails, the name is reported as unknown later.
     source::Diagnostics ignored;
     source::Diagnostics& diagnostics = prelude_.has_btf ? ignored : request_.diagnostics;
     if (const Status done = compile(kernel_, flags, false, diagnostics); !done)
@@ -219,17 +219,17 @@ class HeaderReader {
     const auto compiled = TRY(compiler.compile(unit.text, constants));
     if (!compiled) return refuse(unit, compiler, diagnostics);
     if (!compiled->btf.empty()) TRY_STATUS(request_.kernel.add_types(compiled->btf, before_kernel));
-    // The body of a macro that is no number may name others.
+    // The body of a macro may name others.
     for (size_t i = 0; i < chosen.size(); ++i)
       define(chosen[i], first_include(unit).second, *macros, compiled->numbers, chosen);
     return {};
   }
 
-  // What an import includes is for all, also for imports that are not read yet.
+  // Headers of an import are visible to all files, including imports read later.
   bool is_named(const std::string& name) const { return words_ ? words_->contains(name) : !name.starts_with("__"); }
 
-  // One that stands for itself is an enumerator, and one without a body a mere mark; both are said by other means. The
-  // script's own definitions, and words of the language, stay what they are.
+  // Skips macros that expand to their own name (enumerators) and those without a body. Definitions of the script and
+  // keywords of the language take precedence.
   bool is_wanted(const std::string& name, const std::string& body) const {
     return !name.empty() && trim(body) != name && !own_.contains(name) && !request_.registry.find_builtin(name);
   }
@@ -251,14 +251,14 @@ class HeaderReader {
     }
   }
 
-  // The compiler's first complaint, in a sentence of ours.
+  // The compiler's first error as a diagnostic.
   static Status refuse(const Unit& unit, const CCompiler& compiler, source::Diagnostics& diagnostics) {
-    if (compiler.problems().empty()) return fail("the C compiler failed without saying why");
+    if (compiler.problems().empty()) return fail("the C compiler failed without a message");
     const kernel::CProblem& problem = compiler.problems().front();
     const bool is_known = problem.line > 0 && problem.line <= unit.lines.size();
     if (!is_known) {
       diagnostics.error("unfit-c-compiler", first_include(unit).second,
-                        "the C compiler cannot do what is needed: " + problem.message,
+                        "the C compiler lacks a required feature: " + problem.message,
                         "gcc 12 or later describes types as BTF: set CC to it");
       return {};
     }
@@ -269,10 +269,10 @@ class HeaderReader {
                         problem.where.empty()
                             ? fmt::format("there is no header `{}`", missing)
                             : fmt::format("there is no header `{}`, which {} includes", missing, problem.where),
-                        "-I DIRECTORY says where to look");
+                        "-I DIRECTORY adds a directory to search");
     } else {
       diagnostics.error("bad-header", span,
-                        fmt::format("the C compiler refuses {}: {}", header.empty() ? "this" : header,
+                        fmt::format("the C compiler rejects {}: {}", header.empty() ? "this" : header,
                                     problem.where.empty() ? problem.message : problem.where + ": " + problem.message));
     }
     return {};
@@ -286,18 +286,18 @@ class HeaderReader {
     const auto& [header, span] = first_include(unit);
     if (error.code == ENOENT)
       diagnostics.error("no-c-compiler", span, header + " needs a C compiler to be read, and there is none",
-                        "install gcc, or define in the script what is needed of it");
+                        "install gcc, or define in the script what it uses");
     else
       diagnostics.error("bad-header", span, error.message, error.hint);
   }
 
   CheckRequest& request_;
-  std::optional<std::set<std::string, std::less<>>> words_;  // of the script; nothing for an import
+  std::optional<std::set<std::string, std::less<>>> words_;  // of the script; nullopt for an import
   std::set<std::string, std::less<>> own_;
   syntax::Prelude prelude_;
   syntax::Ast draft_;
   std::string directory_;
-  bool has_own_header_ = false;  // "x.h", which nobody but a compiler knows
+  bool has_own_header_ = false;  // a header that is not the kernel's: "x.h"
   Unit user_, kernel_;
 };
 

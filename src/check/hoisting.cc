@@ -27,7 +27,7 @@ const Variable* plain_target(const Ast& ast, StmtId id) {
 
 Assigned assigned_by(const Ast& ast, const If& node);
 
-// On every path through the block.
+// Variables assigned on every path through the branch.
 Assigned assigned_by(const Ast& ast, ExprId branch) {
   if (!branch) return {};
   if (const auto* other = ast.get<If>(branch)) return assigned_by(ast, *other);
@@ -50,7 +50,7 @@ Assigned assigned_by(const Ast& ast, const If& node) {
   return out;
 }
 
-// What is first done with the variable from statement `index` on: is it to read it?
+// True if the first use of the variable from statement `index` on reads it.
 bool is_read_first(const Ast& ast, const Block& block, size_t index, std::string_view name) {
   bool is_read = false;
   const auto look = [&](ExprId id) {

@@ -30,7 +30,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// Anybody could put code there that then runs as root.
+// True if users other than root can change the file, whose code would run as root.
 bool is_world_writable(const fs::path& directory) {
   struct stat status = {};
   return ::stat(directory.c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0;
@@ -45,7 +45,7 @@ class Importer {
         sources_(request.sources),
         diagnostics_(request.diagnostics) {}
 
-  // What the script holds itself is moved aside, and comes last.
+  // The script's own definitions are moved away, and appended after the imports.
   void run() {
     syntax::Ast own;
     move_top_level(whole_, own);
@@ -93,8 +93,8 @@ class Importer {
   bool refuse_directory(const fs::path& directory, Span at) {
     const fs::path named = directory.empty() ? fs::path(".") : directory;
     if (!is_world_writable(named)) return false;
-    diagnostics_.error("unsafe-import", at, fmt::format("anybody may write to `{}`", named.string()),
-                       "take that permission away: chmod o-w " + named.string());
+    diagnostics_.error("unsafe-import", at, fmt::format("any user may write to `{}`", named.string()),
+                       "remove that permission: chmod o-w " + named.string());
     return true;
   }
 
@@ -102,7 +102,7 @@ class Importer {
     const std::string name = path.filename().string();
     if (name.ends_with(".bpf.c")) {
       if (is_named)
-        diagnostics_.error("not-importable", at, "a BPF program in C needs a C compiler that makes BPF",
+        diagnostics_.error("not-importable", at, "BPF programs in C cannot be imported",
                            "write it in this language: `fn name($a : type) : type { ... }`");
       return;
     }
@@ -130,7 +130,7 @@ class Importer {
     read(path, source);
   }
 
-  // Headers for C may hold more than definitions: functions, variables, macros of a compiler.
+  // C headers may contain more than this language can parse: functions, variables, macros of a compiler.
   bool is_readable(SourceId header) const {
     source::Diagnostics problems;
     syntax::parse(sources_, header, problems);

@@ -6,9 +6,9 @@
 
 namespace espy::check {
 
-// Reads what `ast` imports, and what that imports, each file once; puts it in front of what `ast` holds itself, so that
-// `begin` of a file runs after those of its imports. Paths are relative to the file that imports. A directory stands
-// for its scripts and headers, not for those of directories in it.
+// Reads all files that `ast` imports, directly or indirectly, each once, and puts their contents in front of `ast`'s
+// own, so that a file's `begin` runs after those of its imports. Paths are relative to the importing file. A directory
+// stands for the scripts and headers in it, without subdirectories. Errors go to request.diagnostics.
 void read_imports(syntax::Ast& ast, source::SourceId script, CheckRequest& request);
 
 }  // namespace espy::check

@@ -21,7 +21,7 @@ macro assert_userspace_probe() {
                 "this needs a probe of a program: uprobe, uretprobe or usdt");
 }
 )"},
-    // Nothing is looked up: the checker compares the types.
+    // Only the types are compared; no lookup is generated.
     {"check_key", R"(
 macro check_key(@map, key) { _ = sizeof(@map[key]); }
 )"},
@@ -58,7 +58,7 @@ class Library {
   Library(syntax::Ast& ast, source::Sources& sources, source::Diagnostics& diagnostics)
       : ast_(ast), sources_(sources), diagnostics_(diagnostics) {}
 
-  // What is added may name more: the tree grows while we go.
+  // Added macros may name others; the tree grows during the loop.
   void run() {
     for (uint32_t i = 0; i < ast_.exprs.size(); ++i) {
       const syntax::ExprId id{i};

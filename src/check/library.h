@@ -1,4 +1,4 @@
-// espy's own library: macros of the language that are there without an import.
+// espy's library: macros that scripts can call without an import.
 #pragma once
 
 #include "source/diagnostic.h"
@@ -6,8 +6,7 @@
 
 namespace espy::check {
 
-// Adds the macros of the library that the script names and does not define itself. A script that names none pays for a
-// look at its names.
+// Adds the macros of the library that the script names and does not define. The text of others is not parsed.
 void add_library(syntax::Ast& ast, source::Sources& sources, source::Diagnostics& diagnostics);
 
 }  // namespace espy::check

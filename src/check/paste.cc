@@ -60,7 +60,7 @@ class Paster {
     return found == define_.parameters.end() ? nullptr : &arguments_[found - define_.parameters.begin()];
   }
 
-  // Of `$x` and `@x`, where x is a parameter, the sign stays.
+  // In `$x` and `@x` where x is a parameter, the sign stays.
   std::string with_arguments(std::string_view word) const {
     if (const auto* whole = argument(word)) return std::string(*whole);
     const bool has_sign = word.starts_with('$') || word.starts_with('@');
@@ -86,13 +86,13 @@ class Paster {
   bool last_is_string_ = false;
 };
 
-constexpr int kDeepest = 20;  // of macros that name each other
+constexpr int kMaxDepth = 20;  // of macros that name each other
 
 bool needs_paste(const syntax::CDefine& define, const DefinesByName& others, int depth) {
   return std::ranges::any_of(tokens_of(define.body), [&](const Token& token) {
     if (token.kind == TokenKind::kHash) return true;
     const auto other = others.find(text_of(define.body, token));
-    return depth < kDeepest && other != others.end() && needs_paste(*other->second, others, depth + 1);
+    return depth < kMaxDepth && other != others.end() && needs_paste(*other->second, others, depth + 1);
   });
 }
 

@@ -1,5 +1,5 @@
-// Macros whose bodies use `#` or `##`. Such a body means nothing until the arguments stand in it, so it is put
-// together as text, as the C standard (6.10.3) has it; every other macro is a tree that is copied (expand.h).
+// Macros whose bodies use `#` or `##`. Such a body can be parsed only with the arguments in it, so it is substituted as
+// text (C17, 6.10.3); other macros are copied as trees (expand.h).
 #pragma once
 
 #include <map>
@@ -13,14 +13,14 @@ namespace espy::check {
 
 using DefinesByName = std::map<std::string, const syntax::CDefine*, std::less<>>;
 
-// Whether the body of `define` needs this, or names one of `others` that does.
+// True if the body of `define` uses `#` or `##`, or names one of `others` that does.
 bool needs_paste(const syntax::CDefine& define, const DefinesByName& others);
 
-// The arguments of "NAME(a, b(c, d))" as typed: "a" and "b(c, d)". None for "NAME()".
+// The texts of the arguments of "NAME(a, b(c, d))": "a" and "b(c, d)". Empty for "NAME()".
 std::vector<std::string_view> argument_texts(std::string_view call);
 
-// The body of `define` with `arguments`, one a parameter, put in: `#x` is the argument's text as a string literal,
-// `a##x` is one word, string literals side by side are one.
+// The body of `define` with `arguments`, one for each parameter, substituted: `#x` becomes a string literal, `a##x` one
+// word, adjacent string literals one literal.
 std::string paste(const syntax::CDefine& define, const std::vector<std::string_view>& arguments);
 
 }  // namespace espy::check

@@ -1,4 +1,4 @@
-// The signatures of builtins' rows, read when a row is used. The little language is in spec/builtin.h.
+// Signatures of builtins, parsed when a row is used. spec/builtin.h describes their syntax.
 #pragma once
 
 #include <optional>
@@ -28,12 +28,12 @@ struct Signature {
 
 Signature parse_signature(std::string_view sig);
 
-// "`str` takes 1 or 2 arguments, 3 given"; nothing where the number is right.
+// "`str` takes 1 or 2 arguments, 3 given"; nullopt if the number is right.
 std::optional<std::string> arity_problem(std::string_view name, const Signature& signature, size_t given);
 
-// A type of a signature: "uint64", "char *", "string[16]"; invalid for the words that stand for several.
+// The type that a signature names: "uint64", "char *", "string[16]"; invalid for words that stand for several types.
 types::TypeId signature_type(types::Types& types, kernel::Kernel& kernel, std::string_view text);
-// The words for types that are one word, for suggestions.
+// Names of types that are one word, for suggestions.
 std::vector<std::string> signature_type_names();
 
 }  // namespace espy::check

@@ -1,13 +1,14 @@
-// Types as written, and casts to them.
+#include "check/type_names.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "base/strings.h"
-#include "check/analyzer.h"
 #include "check/c_types.h"
 #include "check/signature.h"
+#include "check/suggestions.h"
 
 namespace espy::check {
 
@@ -21,7 +22,7 @@ struct CName {
   uint8_t size_bytes;
   bool is_signed;
 };
-// What C headers call integers, for casts in scripts and where there is no BTF.
+// Integer types of C headers, which casts can name on a kernel without BTF, too.
 constexpr std::array kCNames = {
     CName{"size_t", 8, false},   CName{"ssize_t", 8, true},   CName{"u8", 1, false},        CName{"u16", 2, false},
     CName{"u32", 4, false},      CName{"u64", 8, false},      CName{"s8", 1, true},         CName{"s16", 2, true},
@@ -47,10 +48,10 @@ constexpr std::array kAggregations = {
     AggregationName{"ustats_t", Kind::kStats, false},
 };
 
-constexpr uint32_t kStackFrames = 127;      // of a stack that nobody says more of
+constexpr uint32_t kStackFrames = 127;      // of a stack whose depth the script does not give
 constexpr int64_t kLargestCount = 1 << 20;  // elements of an array or bytes of a string that a script may ask for
 
-// "unsigned long int", its words in any order. A long is as long as a pointer.
+// "unsigned long int", the words in any order. LP64: a long has 8 bytes.
 TypeId spelled_integer(types::Types& types, std::string_view name) {
   uint32_t size_bytes = 4;
   bool is_signed = true, is_char = false, has_sign = false;
@@ -71,6 +72,17 @@ TypeId spelled_integer(types::Types& types, std::string_view name) {
   return is_char && !has_sign ? types.char_type() : types.int_type(size_bytes, is_signed);
 }
 
+// "struct ", "union ", "enum " or "".
+std::string tag_word(TypeName::Tag tag) {
+  switch (tag) {
+    case TypeName::Tag::kStruct: return "struct ";
+    case TypeName::Tag::kUnion: return "union ";
+    case TypeName::Tag::kEnum: return "enum ";
+    case TypeName::Tag::kNone: break;
+  }
+  return "";
+}
+
 }  // namespace
 
 TypeId c_integer(types::Types& types, std::string_view name) {
@@ -79,168 +91,111 @@ TypeId c_integer(types::Types& types, std::string_view name) {
   return spelled_integer(types, name);
 }
 
-TypeId Analyzer::named_type(const TypeName& name) {
-  if (const TypeId basic = signature_type(types(), kernel(), name.name)) return basic;
+TypeId TypeNames::plain_type(const std::string& name) {
+  types::Types& types = facts_.types();
+  if (const TypeId basic = signature_type(types, kernel_, name)) return basic;
   for (const AggregationName& row : kAggregations)
-    if (row.name == name.name) return types().simple(row.kind, row.is_signed);
-  if (name.name == "string") return types().string(static_cast<uint32_t>(config().max_strlen));
-  if (name.name == "buffer") return types().buffer(static_cast<uint32_t>(config().max_strlen));
-  if (name.name == "kstack_t") return types().stack(false, config().stack_mode, kStackFrames);
-  if (name.name == "ustack_t") return types().stack(true, config().stack_mode, kStackFrames);
-  if (const TypeId alias = types().find_alias(name.name)) return alias;
-  if (const TypeId c = c_integer(types(), name.name)) return c;
-  if (const TypeId alias = kernel().find_typedef(types(), name.name)) return alias;
-  // Book-time scripts leave out the word `struct`.
-  if (const TypeId found = kernel().find_struct(types(), name.name)) return found;
-  return kernel().find_enum(types(), name.name);
+    if (row.name == name) return types.simple(row.kind, row.is_signed);
+  if (name == "string") return types.string(static_cast<uint32_t>(config_.max_strlen));
+  if (name == "buffer") return types.buffer(static_cast<uint32_t>(config_.max_strlen));
+  if (name == "kstack_t") return types.stack(false, config_.stack_mode, kStackFrames);
+  if (name == "ustack_t") return types.stack(true, config_.stack_mode, kStackFrames);
+  if (const TypeId alias = types.find_alias(name)) return alias;
+  if (const TypeId c = c_integer(types, name)) return c;
+  if (const TypeId alias = kernel_.find_typedef(types, name)) return alias;
+  // Old scripts leave out the word `struct`.
+  if (const TypeId found = kernel_.find_struct(types, name)) return found;
+  return kernel_.find_enum(types, name);
 }
 
-TypeId Analyzer::base_type_name(const TypeName& name) {
-  if (const auto* type_expr = ast().get<TypeExpr>(name.typeof_expr)) return type_name(type_expr->type);
-  if (name.typeof_expr) {
-    value(name.typeof_expr);
-    read_aggregation(name.typeof_expr);
-    return type(name.typeof_expr);
+TypeId TypeNames::composite_type(const TypeName& name) {
+  std::vector<types::Member> members;
+  for (size_t i = 0; i < name.elements.size(); ++i) {
+    const TypeId element = type(name.elements[i]);
+    if (!element) return {};
+    const bool is_named = i < name.element_names.size();
+    members.push_back({.name = is_named ? name.element_names[i] : std::string(), .type = element});
   }
-  if (name.typeof_type) return type_name(name.typeof_type);
-  if (!name.elements.empty()) {
-    std::vector<types::Member> members;
-    for (size_t i = 0; i < name.elements.size(); ++i) {
-      const TypeId element = type_name(name.elements[i]);
-      if (!element) return {};
-      const bool is_named = i < name.element_names.size();
-      members.push_back({.name = is_named ? name.element_names[i] : std::string(), .type = element});
-    }
-    if (!name.element_names.empty()) return types().record(std::move(members));
-    std::vector<TypeId> elements;
-    for (const types::Member& member : members) elements.push_back(member.type);
-    return types().tuple(elements);
+  if (!name.element_names.empty()) return facts_.types().record(std::move(members));
+  std::vector<TypeId> elements;
+  for (const types::Member& member : members) elements.push_back(member.type);
+  return facts_.types().tuple(elements);
+}
+
+TypeId TypeNames::tagged_type(const TypeName& name) {
+  types::Types& types = facts_.types();
+  if (name.tag == TypeName::Tag::kEnum) {
+    const TypeId found = types.find_enum(name.name);
+    return found ? found : kernel_.find_enum(types, name.name);
   }
-  TypeId found;
-  std::string_view word = "";
-  switch (name.tag) {
-    case TypeName::Tag::kStruct:
-    case TypeName::Tag::kUnion:
-      word = name.tag == TypeName::Tag::kStruct ? "struct " : "union ";
-      found = types().find_struct(name.name);
-      if (!found) found = kernel().find_struct(types(), name.name);
-      break;
-    case TypeName::Tag::kEnum:
-      word = "enum ";
-      found = types().find_enum(name.name);
-      if (!found) found = kernel().find_enum(types(), name.name);
-      break;
-    case TypeName::Tag::kNone: found = named_type(name); break;
-  }
-  if (!found) unknown_type(name, word);
+  const TypeId found = types.find_struct(name.name);
+  return found ? found : kernel_.find_struct(types, name.name);
+}
+
+TypeId TypeNames::base_type(const TypeName& name) {
+  if (const auto* operand = facts_.ast().get<TypeExpr>(name.typeof_expr)) return type(operand->type);
+  if (name.typeof_expr) return expressions_.read_value(name.typeof_expr);
+  if (name.typeof_type) return type(name.typeof_type);
+  if (!name.elements.empty()) return composite_type(name);
+  const TypeId found = name.tag == TypeName::Tag::kNone ? plain_type(name.name) : tagged_type(name);
+  if (!found) report_unknown(name);
   return found;
 }
 
-// `word` is "struct ", "union ", "enum " or "".
-void Analyzer::unknown_type(const TypeName& name, std::string_view word) {
-  if (!is_final_round_) return;
+void TypeNames::report_unknown(const TypeName& name) {
+  if (!round_.is_final) return;
+  const std::string tag = tag_word(name.tag);
   std::vector<std::string> names;
-  if (word.empty()) {
+  if (tag.empty()) {
     names = signature_type_names();
     for (const AggregationName& row : kAggregations) names.emplace_back(row.name);
     for (const CName& row : kCNames) names.emplace_back(row.name);
   } else {
-    names = kernel().struct_names(std::string(word) + "*");
+    names = kernel_.struct_names(tag + "*");
   }
-  for (const CDefinition& definition : ast().c_definitions) {
-    if (const auto* known = std::get_if<CStruct>(&definition))
-      names.push_back(word.empty() ? "" : std::string(word) + known->name);
+  for (const CDefinition& definition : facts_.ast().c_definitions) {
+    if (const auto* known = std::get_if<CStruct>(&definition)) names.push_back(tag.empty() ? "" : tag + known->name);
     if (const auto* known = std::get_if<CTypedef>(&definition)) names.push_back(known->name);
   }
-  std::string hint = did_you_mean(std::string(word) + name.name, names);
+  std::string hint = did_you_mean(tag + name.name, names);
   if (hint.empty())
-    hint = kernel().has_btf() ? "define it in the script" : "this kernel has no BTF: define it in the script";
-  error("unknown-type", name.span, fmt::format("no type named `{}{}`", word, name.name), hint);
+    hint = kernel_.has_btf() ? "define it in the script" : "this kernel has no BTF: define it in the script";
+  reporter_.error("unknown-type", name.span, fmt::format("no type named `{}{}`", tag, name.name), hint);
 }
 
-TypeId Analyzer::type_name(TypeNameId id) {
-  if (!id) return {};
-  const TypeName& name = ast()[id];
-  TypeId found = base_type_name(name);
-  for (size_t i = 0; found && i < name.suffixes.size(); ++i) {
-    const TypeName::Suffix& suffix = name.suffixes[i];
-    if (suffix.is_pointer) {
-      found = types().pointer(found, unit_->context.pointers);
-      continue;
-    }
-    int64_t count = 0;  // `[]`: as many as the operand of the cast has
-    if (suffix.count) {
-      number(suffix.count);
-      const auto known = integer(suffix.count);
-      if (!known || *known < 0 || *known > kLargestCount) {
-        error("bad-length", span(suffix.count), "a length must be a constant from 0 to 1048576");
-        return {};
-      }
-      count = *known;
-    }
-    const bool is_plain = i == 0 && name.tag == TypeName::Tag::kNone && suffix.count;
-    if (type_of(found).kind == Kind::kVoid) {
-      error("unknown-type", name.span, "there are no arrays of void");
-      return {};
-    }
-    if (is_plain && name.name == "string")
-      found = types().string(static_cast<uint32_t>(std::max<int64_t>(count, 1)));
-    else if (is_plain && name.name == "buffer")
-      found = types().buffer(static_cast<uint32_t>(count));
-    else
-      found = types().array(found, static_cast<uint32_t>(count));
-  }
-  return found;
+std::optional<int64_t> TypeNames::length(ExprId count) {
+  if (!count) return 0;  // `[]`: a cast takes the length from its operand
+  expressions_.number(count);
+  const auto known = facts_.integer(count);
+  if (known && *known >= 0 && *known <= kLargestCount) return known;
+  reporter_.error("bad-length", facts_.span(count), "a length must be a constant from 0 to 1048576");
+  return std::nullopt;
 }
 
-namespace {
-
-bool is_number_like(Kind kind) {
-  return kind == Kind::kKernelSymbol || kind == Kind::kUserSymbol || kind == Kind::kUsername ||
-         kind == Kind::kTimestamp || kind == Kind::kCgroupPath;
-}
-
-// Y7 of the language: what may be cast to what.
-bool can_cast(const types::Type& from, const types::Type& to) {
-  const bool from_scalar = is_int_like(from) || from.kind == Kind::kPointer;
-  const bool to_scalar = is_int_like(to) || to.kind == Kind::kPointer;
-  if (from_scalar && (to_scalar || is_number_like(to.kind))) return true;
-  if (is_number_like(from.kind) && to.kind == Kind::kInt) return true;
-  if (from.kind == Kind::kPointer && (to.kind == Kind::kString || to.kind == Kind::kBuffer)) return true;
-  if (is_int_like(from) && to.kind == Kind::kArray) return true;
-  if (from.kind == Kind::kArray && (to_scalar || to.kind == Kind::kArray)) return true;
-  if (from.kind == Kind::kString && (to.kind == Kind::kArray || to.kind == Kind::kString || to.kind == Kind::kBuffer))
-    return true;
-  if (from.kind == Kind::kBuffer && (to.kind == Kind::kBuffer || to.kind == Kind::kString || to.kind == Kind::kArray))
-    return true;
-  return from.kind == to.kind && types::is_struct_like(from) && from.members.size() == to.members.size();
-}
-
-}  // namespace
-
-TypeId Analyzer::visit(ExprId id, const Cast& node) {
-  value(node.operand);
-  TypeId to = type_name(node.type);
-  read_aggregation(node.operand);
-  const TypeId from = type(node.operand);
-  if (!to || !from) return to;
-  const types::Type source_type = type_of(from);
-  const types::Type target = type_of(to);
-  // `(int8[])e` takes as many elements as `e` has bytes.
-  if (target.kind == Kind::kArray && target.count == 0 && type_of(target.element).size_bytes > 0)
-    to = types().array(target.element, source_type.size_bytes / type_of(target.element).size_bytes);
-  if (!can_cast(source_type, target)) {
-    error("bad-cast", span(id), show(from) + " cannot be cast to " + show(to));
+TypeId TypeNames::array_type(const TypeName& name, size_t suffix, TypeId element) {
+  const ExprId count = name.suffixes[suffix].count;
+  const auto known = length(count);
+  if (!known) return {};
+  if (facts_.type_of(element).kind == Kind::kVoid) {
+    reporter_.error("unknown-type", name.span, "there are no arrays of void");
     return {};
   }
-  const bool is_read = source_type.kind == Kind::kPointer || source_type.count > target.count;
-  if (target.kind == Kind::kString && (is_read || source_type.may_be_cut)) to = types().string(target.count, true);
-  if (from == to && !fact(node.operand).is_reduced && !is_constant(node.operand))
-    warning("useless-cast", span(id), "this is " + show(to) + " already");
-  if (target.kind == Kind::kPointer && source_type.kind == Kind::kPointer && source_type.space != target.space)
-    to = types().pointer(target.element, source_type.space);
-  if (is_int_like(target) && integer(node.operand)) fact(id).constant = truncate(target, *integer(node.operand));
-  return to;
+  // string[N] and buffer[N] are types of their own.
+  const bool is_plain = suffix == 0 && name.tag == TypeName::Tag::kNone && count;
+  if (is_plain && name.name == "string")
+    return facts_.types().string(static_cast<uint32_t>(std::max<int64_t>(*known, 1)));
+  if (is_plain && name.name == "buffer") return facts_.types().buffer(static_cast<uint32_t>(*known));
+  return facts_.types().array(element, static_cast<uint32_t>(*known));
+}
+
+TypeId TypeNames::type(TypeNameId id) {
+  if (!id) return {};
+  const TypeName& name = facts_.ast()[id];
+  TypeId found = base_type(name);
+  for (size_t i = 0; found && i < name.suffixes.size(); ++i)
+    found = name.suffixes[i].is_pointer ? facts_.types().pointer(found, facts_.unit().context.pointers)
+                                        : array_type(name, i, found);
+  return found;
 }
 
 }  // namespace espy::check

@@ -113,11 +113,12 @@ std::optional<TypeId> unify(Types& types, TypeId a_id, TypeId b_id, bool* loses_
     case Kind::kArray:
       if (a.count == b.count && types.in_user_memory(a_id) == types.in_user_memory(b_id)) return a_id;
       return std::nullopt;
-    case Kind::kStruct:  // from kernel and user memory: the first decides where its pointers point
+    case Kind::kStruct:  // from kernel and user memory: the first one decides the address space of its pointers
       if (types.in_user_memory(a_id) == types.in_user_memory(b_id)) return a_id;
       return std::nullopt;
     case Kind::kKernelStack:
-    case Kind::kUserStack: return std::nullopt;  // each shape has a map of its own, to which its numbers refer
+    case Kind::kUserStack:
+      return std::nullopt;  // stacks of each mode and depth have a map of their own, which their ids index
     case Kind::kSum:
     case Kind::kMin:
     case Kind::kMax:
@@ -152,6 +153,13 @@ bool converts(Types& types, TypeId from_id, TypeId to_id) {
   return both && *both == to_id;
 }
 
+Slot Slot::of_type(TypeId type) {
+  Slot out;
+  out.type = out.firm = type;
+  out.is_declared = true;
+  return out;
+}
+
 bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_literal) {
   if (!value || types[value].kind == Kind::kVoid) return !value;
   const auto* integer = std::get_if<int64_t>(&constant);
@@ -182,8 +190,8 @@ bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_lit
   return true;
 }
 
-// What a declaration leaves open the first value decides: where a pointer points to, the mode and frames of a stack,
-// and whether a string may be cut.
+// The first value settles what a declaration leaves open: the address space of a pointer, the mode and depth of a
+// stack, and whether a string may be truncated.
 void Slot::refine(const Types& types, TypeId value) {
   const Type& said = types[type];
   const Type& given = types[value];

@@ -1,4 +1,4 @@
-// How types meet: which one holds the values of two others, and what a literal does to it.
+// The rules of types: which type holds the values of two others, what converts to what, which type a literal has.
 #pragma once
 
 #include <cstdint>
@@ -9,40 +9,43 @@
 
 namespace espy::check {
 
-// The smallest type that holds `value`: signed, and uint64 above int64's range.
+// The smallest signed type that holds `value`; literal_type() gives uint64 above int64's range.
 TypeId literal_type(types::Types& types, uint64_t value);
 TypeId smallest_signed(types::Types& types, int64_t value);
 
-// Whether the 64 bits of `value` (as signed, or as unsigned if `is_unsigned`) lie in the range of an integer type.
+// True if `value` (signed, or unsigned if `is_unsigned`) lies in the range of the integer type.
 bool fits(const types::Type& type, int64_t value, bool is_unsigned);
 
-// What holds the values of both, or nothing where no type does. `loses_sign` is set if the two are integers of
-// different signs and 64 bits do not hold both.
+// The type that holds the values of both; nullopt if there is none. Sets `loses_sign` if the two are integers of
+// different signedness and 64 bits cannot hold both.
 std::optional<TypeId> unify(types::Types& types, TypeId a, TypeId b, bool* loses_sign = nullptr);
 
-// The number that an aggregation is read as; invalid for those that are more than a number (stats, hist, ...).
+// The integer type that an aggregation is read as; invalid for those that are not one number (stats, hist, ...).
 TypeId reduced_type(types::Types& types, TypeId aggregation);
 
-// Whether a value of type `from` may be put into a place of the fixed type `to` without a cast.
+// True if a value of type `from` can be assigned to a declared type `to` without a cast.
 bool converts(types::Types& types, TypeId from, TypeId to);
 
 bool is_truthy(const types::Type& type);  // may be a condition
 
 bool is_int_like(const types::Type& type);  // integers, bool, enums
 
-// The type of a variable, a map's value or an element of its key, found from everything that is ever put there.
-// Literals that are not negative take the sign of the rest, so they are kept apart.
+// The type of a variable, of a map's value or of a part of its key, inferred from all values assigned to it. Literals
+// that are not negative take the signedness of the other values, so they are tracked apart.
 struct Slot {
-  TypeId type;  // what is known so far; invalid: nothing
-  TypeId firm;  // from all that was not such a literal
+  TypeId type;  // so far; invalid if nothing is known
+  TypeId firm;  // of all values that are not such literals
   uint64_t literal_max = 0;
   bool has_literal = false;
-  bool is_declared = false;  // `type` is what the script said
-  bool is_refined = false;   // ... and a value has said what that left open
+  bool is_declared = false;  // the script declares `type`
+  bool is_refined = false;   // ... and a value has settled what the declaration leaves open
   bool loses_sign = false;
-  bool is_sign_reported = false;  // and the user has been told
+  bool is_sign_reported = false;  // in a diagnostic
 
-  // Widens. False where the value has no place here.
+  // A slot of the fixed type `type`.
+  static Slot of_type(TypeId type);
+
+  // Widens the type so that it holds the value; false if no type does, or the declared one does not.
   bool add(types::Types& types, TypeId value, const Constant& constant, bool is_literal);
 
  private:

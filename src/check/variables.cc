@@ -1,68 +1,104 @@
-// Variables: scopes, and types that widen with every assignment.
-#include "check/analyzer.h"
+#include "check/variables.h"
+
+#include "check/suggestions.h"
 
 namespace espy::check {
 
-VariableId Analyzer::find_variable(std::string_view name) const {
+void Variables::enter_unit() {
+  scopes_.clear();
+  ended_names_.clear();
+  loop_depth_ = 0;
+  for (VariableState& state : states_[facts_.unit_index()]) state.is_assigned = false;
+}
+
+void Variables::leave_block() {
+  for (const auto& [name, variable] : scopes_.back().names) ended_names_.emplace(name);
+  leave_scope();
+}
+
+VariableId Variables::find(std::string_view name) const {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
     for (const auto& [known, id] : scope->names)
       if (known == name) return id;
   return {};
 }
 
-// `site` tells declarations of one unit apart, so that a variable is the same one in the next round.
-VariableId Analyzer::declare(uint64_t site, const std::string& name, Span at, bool is_let) {
-  if (is_let) {
-    if (const VariableId other = find_variable(name)) {
-      auto* said = report(source::Severity::kError, "shadowed-variable", at,
-                          "`" + name + "` is declared already, and variables cannot be shadowed", "take another name");
-      note(said, unit_->variables[other].span, "declared here");
-    }
+VariableId Variables::declare(DeclarationSite site, const std::string& name, Span span, bool is_explicit) {
+  if (is_explicit) {
+    if (const VariableId other = find(name))
+      reporter_.error_with_note("shadowed-variable", span,
+                                "`" + name + "` is declared already, and variables cannot be shadowed",
+                                "use another name", {facts_.unit().variables[other].span, "declared here"});
   }
-  auto& declarations = declarations_[unit_index_];
+  auto& declarations = declarations_[facts_.unit_index()];
   auto found = declarations.find(site);
   if (found == declarations.end()) {
-    const VariableId id = unit_->variables.add({name, {}, at});
-    variables_[unit_index_].emplace_back();
+    const VariableId id = facts_.unit().variables.add({name, {}, span});
+    states_[facts_.unit_index()].emplace_back();
     found = declarations.emplace(site, id).first;
-    changed();
+    round_.has_changed = true;
   }
-  variables_[unit_index_][found->second.index].loop_depth = loop_depth_;
-  scopes_.back().names.emplace_back(name, found->second);  // `name` is the tree's, and stays
+  state(found->second).loop_depth = loop_depth_;
+  scopes_.back().names.emplace_back(name, found->second);
   return found->second;
 }
 
-void Analyzer::set_variable_type(VariableId id, TypeId type) {
-  Variable& variable = unit_->variables[id];
-  Slot& slot = variables_[unit_index_][id.index].slot;
-  if (variable.type == type && slot.type == type) return;
-  variable.type = slot.type = slot.firm = type;
-  changed();
+VariableId Variables::declare_at(ExprId target, const std::string& name) {
+  return declare({DeclarationSite::Kind::kTarget, target.index}, name, facts_.span(target), false);
 }
 
-void Analyzer::add_to_variable(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span at) {
+TypeId Variables::read(ExprId id, const syntax::Variable& node) {
+  const Span span = facts_.span(id);
+  const std::string message = "`" + node.name + "` is used before anything is assigned to it";
+  const VariableId found = find(node.name);
+  if (!found) {
+    std::vector<std::string> names;
+    for (const Scope& scope : scopes_)
+      for (const auto& [name, unused] : scope.names) names.emplace_back(name);
+    reporter_.error("unset-variable", span, message,
+                    ended_names_.contains(node.name)
+                        ? "it belongs to a block that has ended: write `let " + node.name + ";` before that"
+                        : did_you_mean(node.name, names));
+    return {};
+  }
+  const VariableState& variable = state(found);
+  if (!variable.is_assigned && loop_depth_ <= variable.loop_depth) reporter_.error("unset-variable", span, message);
+  facts_.fact(id).variable = found;
+  return type(found);
+}
+
+void Variables::set_type(VariableId id, TypeId type) {
+  Variable& variable = facts_.unit().variables[id];
+  Slot& slot = state(id).slot;
+  if (variable.type == type && slot.type == type) return;
+  variable.type = slot.type = slot.firm = type;
+  round_.has_changed = true;
+}
+
+void Variables::add(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span) {
   if (!type) return;
-  VariableState& state = variables_[unit_index_][id.index];
-  const std::string name = unit_->variables[id].name;
-  const TypeId before = state.slot.type;
-  if (!state.slot.add(types(), type, constant, is_literal)) {
-    const auto* integer = std::get_if<int64_t>(&constant);
-    if (state.slot.is_declared && integer && is_int_like(type_of(before)) && is_int_like(type_of(type))) {
-      error("out-of-range", at, "the value does not fit `" + name + "`, which is " + show(before));
-    } else {
-      auto* said = report(source::Severity::kError, "type-mismatch", at,
-                          "`" + name + "` is " + show(before) + " and cannot hold " + show(type), {});
-      note(said, unit_->variables[id].span, "first seen here");
-    }
+  Variable& variable = facts_.unit().variables[id];
+  Slot& slot = state(id).slot;
+  const TypeId before = slot.type;
+  if (!slot.add(facts_.types(), type, constant, is_literal)) {
+    const bool is_integer = std::holds_alternative<int64_t>(constant) && is_int_like(facts_.type_of(type));
+    if (slot.is_declared && is_integer && is_int_like(facts_.type_of(before)))
+      reporter_.error("out-of-range", span,
+                      "the value does not fit `" + variable.name + "`, which is " + facts_.show(before));
+    else
+      reporter_.error_with_note(
+          "type-mismatch", span,
+          "`" + variable.name + "` is " + facts_.show(before) + " and cannot hold " + facts_.show(type), {},
+          {variable.span, "first seen here"});
     return;
   }
-  if (state.slot.loses_sign && is_final_round_ && !std::exchange(state.slot.is_sign_reported, true))
-    warning("mixed-signs", at, "`" + name + "` holds signed and unsigned values, so it becomes `int64`",
-            "cast one of them");
-  if (state.slot.type != before) {
-    unit_->variables[id].type = state.slot.type;
-    changed();
-  }
+  if (slot.loses_sign && round_.is_final && !std::exchange(slot.is_sign_reported, true))
+    reporter_.warning("mixed-signs", span,
+                      "`" + variable.name + "` holds signed and unsigned values, so it becomes `int64`",
+                      "cast one of them");
+  if (slot.type == before) return;
+  variable.type = slot.type;
+  round_.has_changed = true;
 }
 
 }  // namespace espy::check

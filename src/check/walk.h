@@ -1,4 +1,4 @@
-// Visits every expression below a root, itself included, before its children.
+// Visits a root and all expressions below it, parents first.
 #pragma once
 
 #include "syntax/ast.h"

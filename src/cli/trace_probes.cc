@@ -158,16 +158,13 @@ class Finder {
   // The provider of returns takes the same place.
   void add_return(TraceProbes& out, const spec::BoundProbe& entry, const std::vector<std::string>& parts,
                   bool has_types) {
-    constexpr std::pair<std::string_view, std::string_view> kReturns[] = {
-        {"fentry", "fexit"}, {"kprobe", "kretprobe"}, {"uprobe", "uretprobe"}};
-    const auto* found =
-        std::ranges::find(kReturns, entry.probe.provider, &std::pair<std::string_view, std::string_view>::first);
-    if (found == std::end(kReturns) || entry.probe.offset != 0) return;
-    const spec::Provider* provider = e_.registry.find_provider(found->second);
+    const spec::Provider* begins = e_.registry.find_provider(entry.probe.provider);
+    const spec::Provider* provider = begins ? begins->return_provider : nullptr;
+    if (!provider || entry.probe.offset != 0) return;
     source::Diagnostics ignored;
     const std::vector<spec::BoundProbe> bound = bind(*provider, parts, has_types, ignored);
     if (bound.empty()) return;
-    out.leave = std::string(found->second) + out.entry.substr(out.entry.find(':'));
+    out.leave = std::string(provider->name) + out.entry.substr(out.entry.find(':'));
     if (context_of(*provider, bound[0], has_types).retval) out.result = "retval";
   }
 

@@ -188,6 +188,7 @@ extern const spec::Provider kFentry = {
     .context = context<false>,
     .attach = attach,
     .list = list<kFentry>,
+    .return_provider = &kFexit,
     .example = "fentry:vfs_open { printf(\"%s\\n\", str(args.path.dentry.d_name.name)); }"};
 
 extern const spec::Provider kFexit = {

@@ -245,6 +245,7 @@ extern const spec::Provider kKprobe = {
     .context = context<false>,
     .attach = attach<false>,
     .list = list<kKprobe>,
+    .return_provider = &kKretprobe,
     .example = "kprobe:vfs_read { @[comm] = count(); }"};
 
 extern const spec::Provider kKretprobe = {

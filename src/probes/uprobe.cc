@@ -471,6 +471,7 @@ extern const spec::Provider kUprobe = {
     .context = context<false>,
     .attach = attach<false>,
     .list = list<kUprobe>,
+    .return_provider = &kUretprobe,
     .needs_target_to_list = true,
     .example = "uprobe:libc:getaddrinfo { printf(\"%s asks for %s\\n\", comm, str(arg0)); }"};
 

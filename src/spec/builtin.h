@@ -1,8 +1,8 @@
-// The interface of builtins: variables, functions, and aggregations.
+// The interface of builtins: variables, functions and aggregations.
 //
-// A builtin is one row, with the functions that it names, in builtins/FAMILY.cc. The row is the contract: the checker
-// reads the signature, so arity, kinds of argument, defaults and return type need no code; the manual, --help and "did
-// you mean" come from it too.
+// A builtin is one row of a table in builtins/FAMILY.cc with its functions. The checker reads the signature, so the
+// number and types of arguments, defaults and the result's type need no code; the manual, --help and suggestions are
+// generated from the row, too.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct CallSite {
 };
 
 enum class BuiltinKind : uint8_t {
-  kVariable,  // usable as `x` or `x()`
+  kVariable,  // used as `x` or `x()`
   kFunction,
   kAggregation,  // only on the right of a map assignment: count(), hist(n)
 };
@@ -45,38 +45,41 @@ enum class BuiltinKind : uint8_t {
 struct Builtin {
   // RESULT name(PARAMETER, ...). RESULT and the type of a PARAMETER are a type of the language or one of
   //   int (any integer, bool or enum), pointer, string (any capacity), buffer, any, map, any or map, map or element,
-  //   aggregation, stack, type, void, variable (assigned by the builtin; of the type of the map's values), word (a
-  //   name, or names with dots).
-  // A PARAMETER is `[literal] TYPE NAME [= DEFAULT]`; `literal` wants a constant; a last `...` takes any number of
-  // values. RESULT `any` means that `check` says.
+  //   aggregation, stack, type, void, variable (assigned by the builtin; has the type of the map's values), word (a
+  //   name, or names joined by dots).
+  // A PARAMETER is `[literal] TYPE NAME [= DEFAULT]`; `literal` requires a constant; a final `...` takes any number of
+  // values. For RESULT `any`, `check` returns the type.
   std::string_view sig;
   std::string_view doc;  // one or more sentences for the manual, Markdown; the first one for lists
   BuiltinKind kind = BuiltinKind::kFunction;
 
-  // What the signature cannot say. Returns the result's type (used if the signature says `any`); reports through the
-  // checker.
+  // Checks what the signature cannot express, and reports errors through the checker. Returns the type of the result,
+  // which is used if the signature says `any`. Called only if the arguments fit the signature.
   types::TypeId (*check)(check::Checker&, const CallSite&) = nullptr;
 
-  // Makes IR for the value. For a void function the operand returned is empty.
+  // Emits IR for the value. The operand is empty for a void function.
   lower::Operand (*lower)(lower::Lowering&, const CallSite&) = nullptr;
 
-  // For what gives strings and buffers: writes the bytes at `destination` (our memory, `capacity_bytes` long) and
-  // returns the length written, the NUL of a string not counted. Spares the copy from scratch into a record.
+  // For strings and buffers: emits IR that writes the bytes to `destination` (memory of the program, `capacity_bytes`
+  // long) and returns the length without the NUL of a string. Saves a copy from a scratch buffer into a record.
   ir::ValueId (*lower_into)(lower::Lowering&, const CallSite&, ir::ValueId destination,
                             uint32_t capacity_bytes) = nullptr;
 
-  // kAggregation: folds the call's argument into the value at `address` (this CPU's, layout in program/layout.h). Where
-  // `is_atomic`, another thread may run the same program on this CPU in between.
+  // kAggregation: emits IR that adds the call's argument to the value at `address` (this CPU's, with the layout in
+  // program/layout.h). With `is_atomic`, another thread may run the same program on this CPU in between.
   void (*lower_update)(lower::Lowering&, const CallSite&, ir::ValueId address, bool is_atomic) = nullptr;
 
-  // The user-space half: called when the record that `lower` emitted is drained.
+  // The user-space half: handles a record that the code of `lower` has written.
   void (*handle)(runtime::EventRecord&) = nullptr;
 
-  std::optional<kernel::Feature> needs = {};  // else "this kernel lacks ..."
-  bool is_unsafe = false;                     // only with --unsafe
-  bool ends_action = false;                   // exit(): what follows in the block is not reached
-  std::string_view providers = {};            // "kprobe,uprobe": where it may be used; empty: everywhere
-  std::string_view example = {};              // a script for the manual; run by the tests
+  std::optional<kernel::Feature> needs = {};  // an error if the kernel lacks it
+  bool is_unsafe = false;                     // requires --unsafe
+  bool ends_action = false;                   // exit(): the rest of the action is not run
+  bool reads_context = false;                 // reads the probe's raw context: BindRequest::uses_context
+  bool reads_file = false;                    // needs to know which file was probed: BindRequest::uses_file
+  bool reads_text_at = false;                 // its value is the text that its first argument points to
+  std::string_view providers = {};            // "kprobe,uprobe": where it works; empty: everywhere
+  std::string_view example = {};              // a script for the manual, run by the tests
 };
 
 // The builtins of one file.
@@ -89,7 +92,7 @@ struct BuiltinFamily {
   auto end() const { return rows.end(); }
 };
 
-// The name in `sig`: the word before its parenthesis, or its last word.
+// Returns the name in `sig`.
 inline std::string_view name_of(const Builtin& builtin) {
   const std::string_view head = builtin.sig.substr(0, builtin.sig.find('('));
   return head.substr(head.rfind(' ') + 1);

@@ -1,5 +1,5 @@
-// The configuration of a run: the language's `config = { }` variables, the environment's BPFTRACE_*, and what the
-// command line adds. The table of variables is in check/config.cc.
+// The configuration of a run: variables of the script's `config = { }` block and of the environment (BPFTRACE_*), and
+// options of the command line. The table of variables is in check/config.cc.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace espy::spec {
 
 enum class MissingProbes : uint8_t { kError, kWarn, kIgnore };
 enum class UserSymbolCache : uint8_t { kPerProgram, kPerPid, kNone };
-enum class PrintLayout : uint8_t { kLine, kC };               // of structs: on one line, or a line a member as in C
+enum class PrintLayout : uint8_t { kLine, kC };  // of structs: on one line, or one line for each member as in C
 enum class SpanLayout : uint8_t { kTree, kColumns, kGraph };  // of spans as text: output/span_text.h
 
-// A pid namespace that is not the kernel's first one, as bpf_get_ns_current_pid_tgid() wants it named.
+// A pid namespace other than the initial one, as bpf_get_ns_current_pid_tgid() identifies it (bpf-helpers(7)).
 struct PidNamespace {
-  uint64_t device = 0;  // as the kernel packs it
+  uint64_t device = 0;  // in the kernel's encoding of dev_t
   uint64_t inode = 0;
 };
 
@@ -30,8 +30,8 @@ struct Config {
   uint64_t max_cat_bytes = 10240;
   uint64_t log_size = 1000000;
   uint64_t on_stack_limit = 32;
-  uint64_t perf_rb_pages = 0;            // 0: chosen by memory
-  uint64_t unwind_table_rows = 2 << 20;  // of 8 bytes; rounded up to a power of two
+  uint64_t perf_rb_pages = 0;            // 0: chosen by the size of memory
+  uint64_t unwind_table_rows = 2 << 20;  // of 8 bytes each; rounded up to a power of two
   bool cpp_demangle = true;
   bool lazy_symbolication = true;
   bool print_maps_on_exit = true;
@@ -40,20 +40,21 @@ struct Config {
   types::StackMode stack_mode = types::StackMode::kBpftrace;
   MissingProbes missing_probes = MissingProbes::kError;
   std::optional<UserSymbolCache> cache_user_symbols;
-  std::optional<bool> show_debug_info;  // source lines and inlined calls in stacks; unset: as the output format likes
+  std::optional<bool> show_debug_info;  // source lines and inlined calls in stacks; unset: the output format decides
   // How values are printed.
   bool print_zeros = true;
   bool print_addresses = false;
-  uint64_t print_depth = 0;  // 0: any
+  uint64_t print_depth = 0;  // 0: unlimited
   uint64_t print_items = 0;
   PrintLayout print_layout = PrintLayout::kLine;
-  // Spans, and which of them are shown.
+  // How spans are printed, and which.
   SpanLayout span_layout = SpanLayout::kTree;
-  uint64_t span_depth = 0;  // 0: any
+  uint64_t span_depth = 0;  // 0: unlimited
   uint64_t span_slower_than_ns = 0;
-  uint64_t span_count = 0;  // after which the run ends; 0: none
+  uint64_t span_count = 0;  // after which the run ends; 0: unlimited
   std::string span_order;
-  std::vector<std::string> from_environment;  // names of variables that the environment has set: it beats the script
+  std::vector<std::string>
+      from_environment;  // names of the variables that the environment sets, which the script cannot override
 
   // From the command line.
   std::vector<std::string> positional;                     // $1, $2, ...
@@ -65,17 +66,17 @@ struct Config {
   bool runs_benchmarks = false;                            // --bench
   bool allow_unsafe = false;
   bool warn_helper_errors = false;  // -k
-  bool counts_losses = false;       // -v, --strict: hits and failed reads are counted, too
+  bool counts_losses = false;       // -v, --strict: hits and failed reads are counted
   std::optional<uint32_t> pid;      // -p
   std::optional<PidNamespace>
-      pid_namespace;       // the tracer's own, in which `pid` and the builtins count; unset: the first
+      pid_namespace;       // of the tracer, in which `pid` and the builtins are numbered; unset: the initial one
   bool has_child = false;  // -c
   uint32_t child_pid = 0;
-  bool follows = false;  // --follow: what that process starts is traced as well
+  bool follows = false;  // --follow: processes that it starts are traced, too
 
-  // The process that probes are limited to, with --follow together with its descendants; nullopt if there is none.
+  // The process that probes are limited to, with --follow together with those it starts; nullopt if not limited.
   std::optional<uint32_t> only_process() const { return !pid && follows && has_child ? std::optional(child_pid) : pid; }
-  // The pid for filters in the kernel, which do not follow child processes; nullopt with --follow.
+  // The pid for filters in the kernel, which cannot follow child processes; nullopt with --follow.
   std::optional<uint32_t> only_process_for_kernel() const { return follows ? std::nullopt : pid; }
 };
 

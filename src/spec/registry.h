@@ -1,4 +1,4 @@
-// The registry: every builtin and every probe type there is, as rows. Made once by cli/registry.cc, owned by main.
+// All builtins and probe types. Created by cli/registry.cc.
 #pragma once
 
 #include <span>
@@ -15,13 +15,14 @@ class Registry {
   Registry(std::vector<BuiltinFamily> families, std::vector<const Provider*> providers)
       : families_(std::move(families)), providers_(std::move(providers)) {}
 
+  // Null if there is none.
   const Builtin* find_builtin(std::string_view name) const {
     for (const BuiltinFamily& family : families_)
       for (const Builtin& row : family)
         if (name_of(row) == name) return &row;
     return nullptr;
   }
-  // By name or alias, letter case aside.
+  // By name or alias, ignoring case. Null if there is none.
   const Provider* find_provider(std::string_view name) const;
 
   std::span<const BuiltinFamily> families() const { return families_; }

@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"begin { $a = 1; if (1) { let $a = 2; } }",
             "t:1:30: error: `$a` is declared already, and variables cannot be shadowed [shadowed-variable]\n"
             "  1 | begin { $a = 1; if (1) { let $a = 2; } }\n"
-            "    |                              ^~ take another name\n"
+            "    |                              ^~ use another name\n"
             "t:1:9: note: declared here\n"
             "  1 | begin { $a = 1; if (1) { let $a = 2; } }\n"
             "    |         ^~\n"},
@@ -52,9 +52,9 @@ INSTANTIATE_TEST_SUITE_P(
             "  1 | begn { }\n"
             "    | ^~~~ did you mean `begin`?\n"},
         Row{"t:sys:nothing { }",
-            "t:1:1: error: nothing to attach to matches `t:sys:nothing` [no-such-probe]\n"
+            "t:1:1: error: no probe matches `t:sys:nothing` [no-such-probe]\n"
             "  1 | t:sys:nothing { }\n"
-            "    | ^~~~~~~~~~~~~ `espy -l` lists what there is\n"},
+            "    | ^~~~~~~~~~~~~ `espy -l` lists all probes\n"},
         Row{"t:sys:enter_open { print(args.filenam) }",
             "t:1:31: error: `tracepoint:sys:enter_open` has no argument `filenam` [unknown-argument]\n"
             "  1 | t:sys:enter_open { print(args.filenam) }\n"
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"begin { print(retval) }",
             "t:1:15: error: `begin` probes have no `retval` [no-context]\n"
             "  1 | begin { print(retval) }\n"
-            "    |               ^~~~~~ a return value is there in kretprobe, uretprobe and fexit\n"},
+            "    |               ^~~~~~ kretprobe, uretprobe and fexit have it\n"},
         Row{"begin { $t = (struct task_struct *)0; print($t->pi) }",
             "t:1:49: error: `struct task_struct` has no member `pi` [unknown-member]\n"
             "  1 | begin { $t = (struct task_struct *)0; print($t->pi) }\n"
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
             "  1 | begin { @a = 1; @a[2] = 3 }\n"
             "    |         ^~\n"},
         Row{"begin { @a[1] = 1; @a[\"x\"] = 3 }",
-            "t:1:23: error: the key of `@a` is `int8`, and `string[2]` does not go with it [key-mismatch]\n"
+            "t:1:23: error: the key of `@a` is `int8`, and cannot be `string[2]` [key-mismatch]\n"
             "  1 | begin { @a[1] = 1; @a[\"x\"] = 3 }\n"
             "    |                       ^~~\n"
             "t:1:9: note: first used here\n"
@@ -151,13 +151,13 @@ INSTANTIATE_TEST_SUITE_P(
             "  1 | begin { $a = (1, 2).5 }\n"
             "    |              ^~~~~~~~\n"},
         Row{"begin { $a = *1 }",
-            "t:1:14: error: only pointers can be followed, and this is `int8` [not-a-pointer]\n"
+            "t:1:14: error: only pointers can be dereferenced, and this is `int8` [not-a-pointer]\n"
             "  1 | begin { $a = *1 }\n"
             "    |              ^~\n"},
         Row{"begin { 1 + 1 }",
             "t:1:9: warning: this value is not used [unused-value]\n"
             "  1 | begin { 1 + 1 }\n"
-            "    |         ^~~~~ write `_ = ...` if that is meant\n"}));
+            "    |         ^~~~~ write `_ = ...` to discard it\n"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Calls, CheckErrors,
@@ -191,11 +191,11 @@ INSTANTIATE_TEST_SUITE_P(
             "  1 | begin { override(1) }\n"
             "    |         ^~~~~~~~~~~ it works in tracepoint\n"},
         Row{"begin { while (1) { exit() } }",
-            "t:1:21: error: `exit` cannot stand in a loop [exit-in-loop]\n"
+            "t:1:21: error: `exit` cannot be called in a loop [exit-in-loop]\n"
             "  1 | begin { while (1) { exit() } }\n"
-            "    |                     ^~~~~~ use `break`, and call it behind the loop\n"},
+            "    |                     ^~~~~~ use `break`, and call it after the loop\n"},
         Row{"begin { break; }",
-            "t:1:9: error: `break` stands in no loop [not-in-loop]\n"
+            "t:1:9: error: `break` outside a loop [not-in-loop]\n"
             "  1 | begin { break; }\n"
             "    |         ^~~~~\n"},
         Row{"begin { unroll (200) { } }",

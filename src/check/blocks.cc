@@ -1,0 +1,97 @@
+#include "check/blocks.h"
+
+#include "check/hoisting.h"
+#include "check/type_rules.h"
+
+namespace espy::check {
+
+using types::Kind;
+using namespace syntax;
+
+TypeId Blocks::block(ExprId id, const Block& node) {
+  variables_.enter_scope();
+  bool ended = false;
+  for (size_t i = 0; i < node.statements.size(); ++i) {
+    const StmtId statement = node.statements[i];
+    if (ended) {
+      reporter_.warning("unreachable", facts_.ast()[statement].span, "this is never reached");
+      ended = false;
+    }
+    facts_.unit().stmts[statement].hoisted.clear();
+    for (const ExprId target : variables_to_hoist(facts_.ast(), node, i)) {
+      const std::string& name = facts_.ast().get<syntax::Variable>(target)->name;
+      if (!variables_.find(name)) facts_.unit().stmts[statement].hoisted.push_back(variables_.declare_at(target, name));
+    }
+    statements_.statement(statement);
+    const StmtNode& what = facts_.ast()[statement].node;
+    ended = std::holds_alternative<Break>(what) || std::holds_alternative<Continue>(what) ||
+            std::holds_alternative<Return>(what);
+  }
+  TypeId found = facts_.types().void_type();
+  if (node.value) {
+    expressions_.expr(node.value);
+    expressions_.read_aggregation(node.value);
+    found = facts_.type(node.value);
+    // The block that a call of a macro expands to may be a constant.
+    if (node.statements.empty()) facts_.fact(id).constant = facts_.constant(node.value);
+  }
+  variables_.leave_block();
+  return found;
+}
+
+// Only the branch that is taken is checked.
+TypeId Blocks::comptime_branch(ExprId id, const If& node) {
+  const auto known = facts_.integer(node.condition);
+  if (!known) {
+    if (facts_.type(node.condition))
+      reporter_.error("not-constant", facts_.span(node.condition), "this is not known at compile time");
+    return {};
+  }
+  facts_.fact(id).branch_taken = *known != 0;
+  const ExprId taken = *known != 0 ? node.then_branch : node.else_branch;
+  return taken ? expressions_.expr(taken) : facts_.types().void_type();
+}
+
+TypeId Blocks::branch(ExprId id, const If& node) {
+  expressions_.condition(node.condition);
+  if (node.is_comptime) return comptime_branch(id, node);
+  const TypeId a = expressions_.expr(node.then_branch);
+  const TypeId b = node.else_branch ? expressions_.expr(node.else_branch) : facts_.types().void_type();
+  const TypeId void_type = facts_.types().void_type();
+  if (!a || !b) return {};
+  if (a == void_type || b == void_type) return void_type;
+  const auto both = unify(facts_.types(), a, b);
+  return both ? *both : void_type;
+}
+
+TypeId Blocks::ternary(ExprId id, const Ternary& node) {
+  expressions_.condition(node.condition);
+  const ExprId then_value = node.then_value ? node.then_value : node.condition;
+  if (node.then_value) {
+    expressions_.expr(node.then_value);
+    expressions_.read_aggregation(node.then_value);
+  }
+  expressions_.expr(node.else_value);
+  expressions_.read_aggregation(node.else_value);
+  const TypeId found = common_type(id, then_value, node.else_value);
+  if (const auto known = facts_.integer(node.condition); known && found)
+    facts_.fact(id).constant = facts_.constant(*known ? then_value : node.else_value);
+  return found;
+}
+
+TypeId Blocks::common_type(ExprId id, ExprId a, ExprId b) {
+  const TypeId left = facts_.type(a);
+  const TypeId right = facts_.type(b);
+  if (!left || !right) return {};
+  Slot slot;
+  if (slot.add(facts_.types(), left, facts_.constant(a), facts_.is_number_literal(a)) &&
+      slot.add(facts_.types(), right, facts_.constant(b), facts_.is_number_literal(b)))
+    return slot.type;
+  if (facts_.type_of(left).kind == Kind::kVoid && facts_.type_of(right).kind == Kind::kVoid) return left;
+  reporter_.error(
+      "type-mismatch", facts_.span(id),
+      "the two sides are " + facts_.show(left) + " and " + facts_.show(right) + ", which have no common type");
+  return {};
+}
+
+}  // namespace espy::check

@@ -1,0 +1,43 @@
+// Calls of builtins and of the script's own functions.
+#pragma once
+
+#include "check/builtin_calls.h"
+#include "check/context_fields.h"
+#include "check/expressions.h"
+#include "check/names.h"
+#include "check/type_names.h"
+#include "spec/registry.h"
+
+namespace espy::check {
+
+class Calls {
+ public:
+  Calls(Facts& facts, Reporter& reporter, Expressions& expressions, ContextFields& context_fields, Names& names,
+        BuiltinCalls& builtin_calls, TypeNames& type_names, const spec::Registry& registry, const spec::Config& config)
+      : facts_(facts),
+        reporter_(reporter),
+        expressions_(expressions),
+        context_fields_(context_fields),
+        names_(names),
+        builtin_calls_(builtin_calls),
+        type_names_(type_names),
+        registry_(registry),
+        config_(config) {}
+
+  TypeId call(ExprId id, const syntax::Call& node);
+
+ private:
+  TypeId call_function(ExprId id, const syntax::Call& node, size_t function);
+
+  Facts& facts_;
+  Reporter& reporter_;
+  Expressions& expressions_;
+  ContextFields& context_fields_;
+  Names& names_;
+  BuiltinCalls& builtin_calls_;
+  TypeNames& type_names_;
+  const spec::Registry& registry_;
+  const spec::Config& config_;
+};
+
+}  // namespace espy::check

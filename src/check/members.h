@@ -1,0 +1,53 @@
+// Composite values and their parts: members, elements, tuples and records.
+#pragma once
+
+#include <string>
+
+#include "check/constants.h"
+#include "check/context_fields.h"
+#include "check/expressions.h"
+#include "check/variables.h"
+#include "kernel/kernel.h"
+
+namespace espy::check {
+
+class Members {
+ public:
+  Members(Facts& facts, Reporter& reporter, const Round& round, Expressions& expressions, ContextFields& context_fields,
+          Constants& constants, Variables& variables, kernel::Kernel& kernel)
+      : facts_(facts),
+        reporter_(reporter),
+        round_(round),
+        expressions_(expressions),
+        context_fields_(context_fields),
+        constants_(constants),
+        variables_(variables),
+        kernel_(kernel) {}
+
+  TypeId access(ExprId id, const syntax::Access& node);
+  TypeId tuple_access(ExprId id, const syntax::TupleAccess& node);
+  // An element of an array, a string or the like; elements of maps are MapExpressions'.
+  TypeId index(ExprId id, const syntax::Index& node);
+  TypeId tuple(const syntax::Tuple& node);
+  TypeId record(ExprId id, const syntax::Record& node);
+
+  // The type of a `type` that is read from memory of `space`: pointers in user memory point to user memory.
+  TypeId loaded_type(types::AddressSpace space, TypeId type);
+
+ private:
+  TypeId member(TypeId base, const std::string& name, Span name_span);
+  TypeId element(ExprId id, TypeId base, ExprId index);
+  // Adds the members of a kernel's struct that was only named so far.
+  void complete(TypeId id);
+
+  Facts& facts_;
+  Reporter& reporter_;
+  const Round& round_;
+  Expressions& expressions_;
+  ContextFields& context_fields_;
+  Constants& constants_;
+  Variables& variables_;
+  kernel::Kernel& kernel_;
+};
+
+}  // namespace espy::check

@@ -1,0 +1,69 @@
+#include "check/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "check/suggestions.h"
+
+namespace espy::check {
+
+using namespace syntax;
+
+TypeId Names::name(ExprId id, const Name& node) {
+  if (const auto found = context_fields_.name(id, node.name)) return *found;
+  if (const auto define = defines_.find(node.name); define != defines_.end()) {
+    facts_.fact(id).replacement = define->second;
+    // Statements may be without a value.
+    const bool is_statements = facts_.ast().get<Block>(define->second) || facts_.ast().get<Call>(define->second);
+    const TypeId replaced = is_statements ? expressions_.expr(define->second) : expressions_.value(define->second);
+    facts_.fact(id).constant = facts_.constant(define->second);
+    return replaced;
+  }
+  if (const spec::Builtin* builtin = registry_.find_builtin(node.name)) {
+    if (builtin->kind != spec::BuiltinKind::kVariable) {
+      reporter_.error("not-called", facts_.span(id), "`" + node.name + "` is a function",
+                      "write `" + node.name + "(...)`");
+      return {};
+    }
+    return builtin_calls_.check(id, *builtin, {});
+  }
+  if (const TypeId known = enumerator(id, node.name)) return known;
+  report_unknown(node.name, facts_.span(id), false);
+  return {};
+}
+
+TypeId Names::enumerator(ExprId id, const std::string& name) {
+  auto found = enumerators_.find(name);
+  if (found == enumerators_.end())
+    found = enumerators_.emplace(name, kernel_.find_enumerator(facts_.types(), name)).first;
+  if (!found->second) return {};
+  facts_.fact(id).constant = found->second->value;
+  return found->second->type;
+}
+
+void Names::report_unknown(std::string_view name, Span at, bool is_call) {
+  if (!round_.is_final) return;
+  std::vector<std::string> names;
+  for (const auto& family : registry_.families())
+    for (const spec::Builtin& row : family) names.emplace_back(spec::name_of(row));
+  for (const auto& [define, unused] : defines_) names.push_back(define);
+  for (const syntax::Function& function : facts_.ast().functions) names.push_back(function.name);
+  for (const syntax::Macro& macro : facts_.ast().macros) names.push_back(macro.name);
+  for (const char* word : {"args", "locals", "retval"}) names.emplace_back(word);
+  std::string hint = did_you_mean(name, names);
+  if (is_call) {
+    reporter_.error("unknown-function", at, fmt::format("no function named `{}`", name), hint);
+    return;
+  }
+  if (hint.empty() && variables_.find("$" + std::string(name))) hint = fmt::format("did you mean `${}`?", name);
+  if (hint.empty() && maps_.contains("@" + std::string(name))) hint = fmt::format("did you mean `@{}`?", name);
+  const bool is_constant = std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
+  const bool has_includes = std::ranges::any_of(
+      facts_.ast().c_definitions, [](const CDefinition& each) { return std::holds_alternative<CInclude>(each); });
+  if (hint.empty() && is_constant && has_includes)
+    hint = "if it is a macro of a kernel header, that header is not installed: `#define` it";
+  reporter_.error("unknown-name", at, fmt::format("nothing is named `{}`", name), hint);
+}
+
+}  // namespace espy::check

@@ -1,0 +1,58 @@
+// Names: words of the probe's context, #defines, builtins without parentheses, enumerators.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "check/builtin_calls.h"
+#include "check/context_fields.h"
+#include "check/defines.h"
+#include "check/expressions.h"
+#include "check/maps.h"
+#include "check/variables.h"
+#include "spec/registry.h"
+
+namespace espy::check {
+
+class Names {
+ public:
+  Names(Facts& facts, Reporter& reporter, const Round& round, Expressions& expressions, ContextFields& context_fields,
+        BuiltinCalls& builtin_calls, const Variables& variables, const Maps& maps, const spec::Registry& registry,
+        const Defines& defines, kernel::Kernel& kernel)
+      : facts_(facts),
+        reporter_(reporter),
+        round_(round),
+        expressions_(expressions),
+        context_fields_(context_fields),
+        builtin_calls_(builtin_calls),
+        variables_(variables),
+        maps_(maps),
+        registry_(registry),
+        defines_(defines),
+        kernel_(kernel) {}
+
+  TypeId name(ExprId id, const syntax::Name& node);
+  // Reports that `name` stands for nothing, with a suggestion.
+  void report_unknown(std::string_view name, Span span, bool is_call);
+
+ private:
+  TypeId enumerator(ExprId id, const std::string& name);
+
+  Facts& facts_;
+  Reporter& reporter_;
+  const Round& round_;
+  Expressions& expressions_;
+  ContextFields& context_fields_;
+  BuiltinCalls& builtin_calls_;
+  const Variables& variables_;
+  const Maps& maps_;
+  const spec::Registry& registry_;
+  const Defines& defines_;
+  kernel::Kernel& kernel_;
+  std::unordered_map<std::string, std::optional<kernel::Enumerated>> enumerators_;  // by name: a cache
+};
+
+}  // namespace espy::check
