@@ -14,7 +14,7 @@ struct Row {
 
 constexpr Row kRows[] = {
 #define SYSCALL(number, name, tracepoint) {number, name, tracepoint},
-#include "kernel/arch/x86_64_syscalls.def"
+#include "kernel/arch/x86_64/syscalls.def"
 #undef SYSCALL
 };
 
