@@ -120,7 +120,7 @@ void start(Lowering& lowering, ValueId state) {
   lowering.zero(state, UnwindState::kPerWalk);
   ir.store(8, state, ir.load(8, registers, arch.instruction_pointer_offset), UnwindState::kIp);
   ir.store(8, state, ir.load(8, registers, arch.stack_pointer_offset), UnwindState::kSp);
-  ir.store(8, state, ir.load(8, registers, kernel::find_register(arch, "bp")->offset_bytes), UnwindState::kBp);
+  ir.store(8, state, ir.load(8, registers, arch.frame_pointer_offset), UnwindState::kFp);
   ir.store(8, state, lowering.current_task_field({"mm", "context", "vdso"}), UnwindState::kVdso);
   ir.store(8, state, ir.constant(0), UnwindState::kFrameCount);
   keep_known_mappings(lowering, state);
@@ -213,7 +213,8 @@ ValueId keep_stack(Lowering& lowering, ValueId state, program::MapId stacks) {
 }  // namespace
 
 std::string cannot_unwind(Kernel& kernel, types::Types& types) {
-  if (kernel.arch().name != "x86_64") return "stacks are unwound by tables on x86-64 only";
+  if (kernel.arch().return_address_bytes == 0)
+    return "stacks are unwound by tables only on CPUs whose calls push the return address";
   for (const kernel::Feature feature : {kernel::Feature::kBpfLoop, kernel::Feature::kGetCurrentTaskBtf})
     if (!kernel.has(feature)) return "this kernel lacks what unwinding needs: bpf_loop (5.17)";
   if (!kernel.has(kernel::Feature::kProbeReadKernel))

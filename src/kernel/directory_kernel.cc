@@ -30,12 +30,8 @@ std::string_view keyword(BtfKind kind) {
 
 }  // namespace
 
-DirectoryKernel::DirectoryKernel(std::string root, const Arch& arch, uint32_t cpu_count, Tries tries)
-    : root_(std::move(root)),
-      arch_(arch),
-      cpu_count_(cpu_count),
-      tries_(std::move(tries)),
-      btf_(root_ + "/sys/kernel/btf") {}
+DirectoryKernel::DirectoryKernel(std::string root, const Machine& machine, Tries tries)
+    : root_(std::move(root)), machine_(machine), tries_(std::move(tries)), btf_(root_ + "/sys/kernel/btf") {}
 
 Status DirectoryKernel::use_btf_file(const std::string& path) {
   btf_.use_vmlinux(TRY(Btf::open(path)));
@@ -344,10 +340,12 @@ Result<Tracepoint> DirectoryKernel::tracepoint(Types& types, std::string_view ca
   return parse_tracepoint(*this, types, category, event, *format);
 }
 
-std::optional<uint32_t> DirectoryKernel::syscall_number(std::string_view name) { return find_syscall_number(name); }
+std::optional<uint32_t> DirectoryKernel::syscall_number(std::string_view name) {
+  return find_syscall_number(arch(), name);
+}
 
 std::optional<std::string> DirectoryKernel::syscall_name(uint32_t number) {
-  const auto name = find_syscall_name(number);
+  const auto name = find_syscall_name(arch(), number);
   if (!name) return std::nullopt;
   return std::string(*name);
 }

@@ -15,14 +15,21 @@ namespace espy::kernel {
 
 class DirectoryKernel : public Kernel {
  public:
+  struct Machine {
+    const Arch& arch;
+    uint32_t page_size_bytes = 0;
+    uint32_t cpu_count = 1;  // possible CPUs
+  };
+
   // `root` has no slash at its end: "" for the running kernel.
-  DirectoryKernel(std::string root, const Arch& arch, uint32_t cpu_count, Tries tries);
+  DirectoryKernel(std::string root, const Machine& machine, Tries tries);
 
   // Takes the kernel's types from this file instead of /sys/kernel/btf/vmlinux.
   Status use_btf_file(const std::string& path);
 
-  const Arch& arch() const override { return arch_; }
-  uint32_t cpu_count() const override { return cpu_count_; }
+  const Arch& arch() const override { return machine_.arch; }
+  uint32_t page_size_bytes() const override { return machine_.page_size_bytes; }
+  uint32_t cpu_count() const override { return machine_.cpu_count; }
   bool has(Feature feature) override;
   bool has_btf() override { return btf_.vmlinux() != nullptr; }
   Lockdown lockdown() override { return read_lockdown(root_); }
@@ -66,8 +73,7 @@ class DirectoryKernel : public Kernel {
   bool is_passable(const BtfPlace& function);
 
   std::string root_;
-  const Arch& arch_;
-  uint32_t cpu_count_;
+  Machine machine_;
   Tries tries_;
   std::map<Feature, bool> features_;
   std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;

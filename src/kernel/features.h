@@ -24,6 +24,7 @@ enum class Feature : uint8_t {
   kUprobeSleep,         // programs of user probes may read pages that are not in memory (6.1)
   kRdonlyCastTyped,     // bpf_rdonly_cast(ptr, btf id): plain loads from kernel structures
   kRdonlyCastVoid,      // bpf_rdonly_cast(ptr, 0): plain loads from anywhere in kernel memory (6.18)
+  kStoreRelease,        // stores with release order (6.15); for CPUs that reorder stores
   kMayGoto,             // loops without a provable bound (6.9)
   kOpenCodedIterators,  // bpf_iter_num_new (6.4)
   kMapLookupPercpu,     // bpf_map_lookup_percpu_elem (5.19)

@@ -66,6 +66,7 @@ class Kernel {
   virtual ~Kernel() = default;
 
   virtual const Arch& arch() const = 0;
+  virtual uint32_t page_size_bytes() const { return arch().page_size_bytes; }
   virtual uint32_t cpu_count() const = 0;  // possible CPUs: the size of per-CPU values
   virtual bool has(Feature feature) = 0;   // found by trying, once
   virtual bool has_btf() = 0;

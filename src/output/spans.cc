@@ -9,14 +9,9 @@ namespace {
 constexpr uint64_t kIdleThreads = uint64_t{1} << 32;
 // Frames that are farther apart are on different stacks: of a signal handler, of a coroutine.
 constexpr uint64_t kStackBytes = 8 << 20;
-constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kMaxOpen = 65536;  // in a thread: a script may begin spans and end none
 
 bool are_on_one_stack(uint64_t a, uint64_t b) { return (a > b ? a - b : b - a) < kStackBytes; }
-
-// A call that a function makes as its last act takes over its frame, and both return together. The kernel lets the
-// first one's return lead to its trampoline, which is where a page begins: no call leaves such an address behind.
-bool is_tail_call(const SpanPlace& place) { return place.return_address % kPageBytes == 0; }
 
 bool are_of_one_call(const SpanPlace& begin, const SpanPlace& end) {
   return begin.is_entry && begin.function == end.function && begin.frame == end.frame;

@@ -14,9 +14,9 @@ namespace espy::runtime {
 class Ring {
  public:
   // `memory` is the whole mmapable array, a value of `value_size` bytes per CPU. An empty one is a ring without
-  // records. Where only program::kRingFirstBytes of each value are mapped yet, `map_whole` maps
+  // records. Where only program::kRingFirstDataBytes of each value's data are mapped yet, `map_whole` maps
   // all of one CPU's.
-  Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes,
+  Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes, uint32_t data_offset,
        std::function<void(uint32_t cpu)> map_whole = {});
 
   using Visit = std::function<void(std::span<const std::byte> record)>;
@@ -47,6 +47,7 @@ class Ring {
 
   std::vector<Cpu> cpus_;
   uint32_t ring_bytes_;
+  uint32_t data_offset_;
   uint32_t slack_bytes_ = 0;
   std::function<void(uint32_t cpu)> map_whole_;
 };

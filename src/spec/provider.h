@@ -96,8 +96,8 @@ struct ProbeContext {
   enum class Dispatch : uint8_t { kSingle, kCookie, kNumber };
   Dispatch dispatch = Dispatch::kSingle;
   Recipe number;
-  std::string_view hook = {};          // with kNumber: what the program hangs on; those with the same may be one
-  std::optional<Recipe> code_segment;  // with kNumber: tells 32-bit tasks, which have other numbers and are left out
+  std::string_view hook = {};             // with kNumber: what the program hangs on; those with the same may be one
+  std::optional<Recipe> compat_register;  // with kNumber: shows 32-bit tasks, which have other numbers and are skipped
 
   // Where given: a pointer in the context that is NULL in the last call of an iterator, in which nothing is to be done.
   std::optional<Recipe> not_null;
