@@ -1,8 +1,9 @@
 // A user stack without frame pointers, walked in BPF.
 //
-// The problem. The kernel's own way to a user stack follows rbp, and most code of most distributions uses rbp for
-// something else: the stack ends, or goes astray, in the first library. What the compiler left instead, .eh_frame, the
-// kernel does not read. Copying the stack out for user space to unwind, as profilers do, costs 8 KiB and more a sample.
+// The problem. The kernel's own unwinder follows frame pointers, and most code of most distributions uses the register
+// for something else: the stack ends, or goes wrong, in the first library. What the compiler left instead, .eh_frame,
+// the kernel does not read. Copying the stack out for user space to unwind, as profilers do, costs 8 KiB and more a
+// sample.
 //
 // The trick. User space has made of each file's .eh_frame a table of rows (symbols/unwind.cc) in an array that programs
 // read (program/unwind.h). For each frame, the program needs to know which file its code is from and where in it; then
@@ -13,7 +14,7 @@
 //     code address -> mapping: start, end, file              find_mapping
 //     file (inode, size) -> table                            a hash
 //     offset in the file -> row                              find_rule
-//     row -> rsp, rbp, rip of the caller                     go_up
+//     row -> SP, FP, IP of the caller                        go_up
 //
 // The mapping could come from a list of each process' mappings that user space keeps, but then the first stacks of each
 // new process, often its only ones, come too early. It could come from bpf_find_vma, but that takes the mmap lock, and
@@ -32,8 +33,9 @@
 // to /proc/PID/maps. So each mapping that a walk meets for the first time is told, and stacks of what is gone have
 // names.
 //
-// What it leaves out. 32-bit tasks. Registers other than rbp and rsp: a row that counts from another one is kUnknown.
-// A file rewritten in place while espy runs. Stacks of other tasks than the current one.
+// What it leaves out. 32-bit tasks. Registers other than SP and FP: a row that counts from another one is kUnknown. CPUs
+// whose calls leave the return address in a register. A file rewritten in place while espy runs. Stacks of other tasks
+// than the current one.
 // Where to read on: the kernel's lib/maple_tree.c (mtree_range_walk), include/linux/maple_tree.h.
 #include "builtins/unwind.h"
 

@@ -26,7 +26,7 @@ OwnedFd try_load(std::span<const BpfInsn> code, ProgLoadAttr attr, std::string* 
   attr.insn_cnt = static_cast<uint32_t>(code.size());
   attr.license = address_of("GPL");
   if (log != nullptr) {
-    log->assign(4096, '\0');
+    log->assign(4 * 1024, '\0');
     attr.log_level = 1;
     attr.log_buf = address_of(log->data());
     attr.log_size = static_cast<uint32_t>(log->size());

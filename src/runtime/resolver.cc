@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -130,7 +131,7 @@ std::string cgroup_path(uint64_t id) {
   const OwnedFd mount(::openat(root.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const OwnedFd found(::open_by_handle_at(mount.get(), handle, O_PATH | O_CLOEXEC));
   if (!found.valid()) return std::to_string(id);
-  char path[4096];
+  char path[PATH_MAX];
   const std::string link = "/proc/self/fd/" + std::to_string(found.get());
   const ssize_t length = ::readlink(link.c_str(), path, sizeof(path));
   std::string_view text(path, length > 0 ? static_cast<size_t>(length) : 0);
