@@ -1,4 +1,4 @@
-// The one implementation of Kernel: it reads files below a directory, which is "/" for the running kernel.
+// The implementation of Kernel: it reads files below a directory, which is "/" for the running kernel.
 #pragma once
 
 #include <functional>
@@ -21,10 +21,10 @@ class DirectoryKernel : public Kernel {
     uint32_t cpu_count = 1;  // possible CPUs
   };
 
-  // `root` has no slash at its end: "" for the running kernel.
+  // `root` has no trailing slash: "" for the running kernel.
   DirectoryKernel(std::string root, const Machine& machine, Tries tries);
 
-  // Takes the kernel's types from this file instead of /sys/kernel/btf/vmlinux.
+  // Reads the kernel's types from this file instead of /sys/kernel/btf/vmlinux.
   Status use_btf_file(const std::string& path);
 
   const Arch& arch() const override { return machine_.arch; }
@@ -67,7 +67,7 @@ class DirectoryKernel : public Kernel {
  private:
   std::optional<BtfPlace> find_definition(std::string_view name, BtfKinds untagged);
   std::optional<BtfPlace> find_function_record(std::string_view name, std::string_view module);
-  const std::string& tracing();  // where tracefs is; "" if nowhere
+  const std::string& tracing();  // where tracefs is mounted; "" if it is not
   std::optional<BtfPlace> find_tracepoint_function(std::string_view name);
   const std::set<std::string, std::less<>>& all_raw_tracepoints();
   bool is_passable(const BtfPlace& function);
@@ -80,7 +80,7 @@ class DirectoryKernel : public Kernel {
   std::map<std::string, std::optional<uint32_t>, std::less<>> kfuncs_;
   std::optional<std::set<std::string, std::less<>>> raw_tracepoints_;
   std::string tracing_;
-  std::string traceable_functions_;  // a file instead of ftrace's own; "" for that
+  std::string traceable_functions_;  // replaces ftrace's list; "" if none
   BtfSet btf_;
 };
 

@@ -1,5 +1,5 @@
-// A kernel that was recorded by scripts/record-kernel: the same files below a directory, and beside them `arch`, `cpus`
-// and `features` for what cannot be read from a file. tests/kernels/README.md has the form.
+// A kernel recorded by scripts/record-kernel: the same files below a directory, and `arch`, `cpus`, `page_size` and
+// `features` for what no file of the kernel has. The format is in tests/kernels/README.md.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -24,7 +24,7 @@ Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& director
   const auto cpus = parse_int(trim(TRY(read_file(directory + "/cpus"))));
   if (!cpus || *cpus < 1) return fail(directory + "/cpus: not a number of CPUs");
 
-  // Only kernels with other pages than most for their CPU have the file.
+  // Absent if the page size is the usual one of the CPU.
   const auto pages = read_file(directory + "/page_size");
   const auto page_size_bytes = pages ? parse_int(trim(*pages)) : std::optional<int64_t>(known->page_size_bytes);
   if (!page_size_bytes || *page_size_bytes < 1 || !std::has_single_bit(static_cast<uint64_t>(*page_size_bytes)))
