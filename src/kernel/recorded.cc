@@ -24,7 +24,7 @@ Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& director
   const auto cpus = parse_int(trim(TRY(read_file(directory + "/cpus"))));
   if (!cpus || *cpus < 1) return fail(directory + "/cpus: not a number of CPUs");
 
-  // Older recordings have none.
+  // Optional: by default the usual page size of the CPU.
   const auto pages = read_file(directory + "/page_size");
   const auto page_size_bytes = pages ? parse_int(trim(*pages)) : std::optional<int64_t>(known->page_size_bytes);
   if (!page_size_bytes || *page_size_bytes < 1 || !std::has_single_bit(static_cast<uint64_t>(*page_size_bytes)))
