@@ -33,9 +33,10 @@
 // to /proc/PID/maps. So each mapping that a walk meets for the first time is told, and stacks of what is gone have
 // names.
 //
-// What it leaves out. 32-bit tasks. Registers other than SP and FP: a row that counts from another one is kUnknown. CPUs
-// whose calls leave the return address in a register. A file rewritten in place while espy runs. Stacks of other tasks
-// than the current one.
+// What it leaves out. 32-bit tasks. Registers other than SP and FP: a row that counts from another one is kUnknown.
+// CPUs whose calls leave the return address in a register. A file rewritten in place while espy runs. Stacks of other
+// tasks than the current one.
+//
 // Where to read on: the kernel's lib/maple_tree.c (mtree_range_walk), include/linux/maple_tree.h.
 #include "builtins/unwind.h"
 

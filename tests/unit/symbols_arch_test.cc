@@ -100,7 +100,7 @@ TEST(FakeCpu, GoPassesValuesInItsRegisters) {
   ASSERT_EQ(found.size(), 4u);
   EXPECT_EQ(types::to_string(*found[0], name), "a2");
   EXPECT_EQ(types::to_string(*found[2], name), "a0");
-  EXPECT_EQ(types::to_string(*found[3], name), "[stack]");
+  EXPECT_EQ(types::to_string(*found[3], name), "[stack+0]");
   const std::vector<uint8_t> code = {1, 2, 3, 4, 0xee, 0, 0, 0, 1, 0xee, 0, 0, 0xee, 0, 0, 0};
   EXPECT_EQ(return_instructions(kFakeArch, code), (std::vector<uint64_t>{4, 12}));
   EXPECT_EQ(behind_stack_check(kFakeArch, code), 12u);
