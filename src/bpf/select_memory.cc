@@ -11,8 +11,8 @@ void Selector::select_memory(ValueId id, const Instruction& instruction) {
     case Op::k_load:
       return load(instruction.width, result(id), operand(operands[0], instruction.imm), instruction.is_signed);
     case Op::k_store_release:
-      if (target_.has_store_release) return select_atomic(id, instruction);
-      [[fallthrough]];  // x86 keeps stores in program order, and so does its JIT
+      if (!target_.has_ordered_stores) return select_atomic(id, instruction);
+      [[fallthrough]];
     case Op::k_store: return store_value(instruction.width, operand(operands[0], instruction.imm), operands[1]);
     case Op::k_zero: return zero(operand(operands[0], 0), instruction.imm);
     case Op::k_copy: {
@@ -103,7 +103,7 @@ void Selector::copy(Operand to, Operand from, int64_t size_bytes) {
 
 namespace {
 
-int32_t atomic_operation(Op op) {
+int32_t atomic_operation(Op op, const Target& target) {
   switch (op) {
     case Op::k_atomic_add: return kAtomicAdd;
     case Op::k_atomic_fetch_add: return kAtomicAdd | kFetch;
@@ -111,7 +111,7 @@ int32_t atomic_operation(Op op) {
     case Op::k_atomic_fetch_and: return kAtomicAnd | kFetch;
     case Op::k_atomic_xchg: return kXchg;
     case Op::k_atomic_cmpxchg: return kCmpxchg;
-    case Op::k_store_release: return kStoreRelease;
+    case Op::k_store_release: return target.has_store_release ? kStoreRelease : kXchg;
     default: UNREACHABLE("not an atomic operation");
   }
 }
@@ -119,14 +119,14 @@ int32_t atomic_operation(Op op) {
 }  // namespace
 
 void Selector::select_atomic(ValueId id, const Instruction& instruction) {
-  int32_t operation = atomic_operation(instruction.op);
+  int32_t operation = atomic_operation(instruction.op, target_);
   Operand to = operand(instruction.operands[0], instruction.imm);
   bool is_exchange = operation == kCmpxchg;
   Reg src = use(instruction.operands[is_exchange ? 2 : 1]);
   if (is_exchange) {
     put(0, instruction.operands[1]);
   } else if ((operation & kFetch) != 0) {
-    Reg old = result(id);
+    Reg old = instruction.op == Op::k_store_release ? out_.add_register() : result(id);
     move(old, src);
     src = old;
   }

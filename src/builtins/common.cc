@@ -199,7 +199,7 @@ TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call
 namespace {
 
 constexpr const char* kRemember = "__remember_process";  // stack.cc has the row
-constexpr uint32_t kSeenProcesses = 4096;
+constexpr uint32_t kSeenProcesses = 4 * 1024;
 
 }  // namespace
 

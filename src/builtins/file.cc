@@ -7,6 +7,7 @@
 // beyond a chroot is shown, and what was deleted is not marked.
 #include <algorithm>
 #include <bit>
+#include <climits>
 
 #include "builtins/common.h"
 
@@ -25,9 +26,9 @@ using types::AddressSpace;
 using types::Kind;
 using types::TypeId;
 
-constexpr uint32_t kLongestName = 255;   // NAME_MAX
-constexpr uint32_t kLongestPath = 4096;  // PATH_MAX
-constexpr int64_t kMostSteps = 64;       // names and mounts on the way to the root
+constexpr uint32_t kLongestName = 255;  // NAME_MAX
+constexpr uint32_t kLongestPath = PATH_MAX;
+constexpr int64_t kMostSteps = 64;  // names and mounts on the way to the root
 
 TypeId check_path(Checker& checker, const CallSite& call) {
   for (const char* tag : {"path", "dentry", "mount"}) {

@@ -1,9 +1,9 @@
 // goid: which goroutine it was.
 //
-// A goroutine is a `runtime.g` in the program's memory. Go's functions keep its address in a register of their own (r14
-// on x86-64, since Go 1.17), and where in it the number lies the debug information says. But a Go program may have code
-// that is none of Go's, C or assembly, to which the register is like any other. So it is believed only if the stack
-// pointer lies on the stack that the goroutine says is its own; else the number is 0, which no goroutine has.
+// A goroutine is a `runtime.g` in the program's memory. Go's functions keep its address in a reserved register (since
+// Go 1.17), and debug information has the offset of the number in it. But a Go program may contain C or assembly code,
+// which uses the register for something else. So its value is used only if the stack pointer is on the stack that the
+// goroutine names; else the number is 0, which no goroutine has.
 #include "builtins/common.h"
 #include "symbols/symbols.h"
 
@@ -31,8 +31,8 @@ struct Goroutine {
 Result<Goroutine> read_goroutine(const symbols::ElfFile& file, const kernel::Arch& arch) {
   const std::optional<symbols::GoBinary>& go = file.go_binary();
   if (!go) return fail(file.path() + " is no Go program");
-  if (!go->uses_registers || !symbols::go_goroutine_register(arch))
-    return fail("Go keeps its goroutine in a register only since Go 1.17, and espy knows it on x86-64 only");
+  if (!go->uses_registers || !arch.go.goroutine)
+    return fail("espy finds the goroutine in a register, which Go uses only since Go 1.17 and not on every CPU");
   const auto debug = TRY(file.debug_info());
   const auto id = debug->member_offset("runtime.g", "goid");
   const auto stack = debug->member_offset("runtime.g", "stack");
@@ -60,8 +60,8 @@ Operand lower_goid(Lowering& lowering, const CallSite&) {
   const auto goroutine = file ? read_goroutine(*file, arch) : fail("");
   if (!goroutine) return {number, ir.constant(0)};
   const auto unknown = [&] { return ir.constant(0); };
-  const ValueId g = lowering.register_value(*symbols::go_goroutine_register(arch));
-  const ValueId here = lowering.register_value({"sp", arch.stack_pointer_offset});
+  const ValueId g = lowering.register_value(*arch.go.goroutine);
+  const ValueId here = lowering.register_value({"", arch.stack_pointer_offset});
   const ValueId stack = lowering.memory(16, "stack");
   // Where the register is no goroutine this fails, which is no loss. The helper zeroes what it could not read.
   ir.call(ir::Helper::probe_read_user, {stack, ir.constant(16), ir.binary(Op::k_add, g, goroutine->stack_bytes)});

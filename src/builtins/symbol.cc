@@ -184,7 +184,7 @@ Operand lower_uaddr(Lowering& lowering, const CallSite& call) {
   const ValueId row = bounded(lowering, lowering.probe_index(), count - 1);
   const ValueId place = ir.binary(Op::k_add, lowering.constant_bytes(table), ir.binary(Op::k_shl, row, 3));
   const kernel::Arch& arch = lowering.kernel().arch();
-  const ValueId here = lowering.register_value({"ip", arch.instruction_pointer_offset});
+  const ValueId here = lowering.register_value({"", arch.instruction_pointer_offset});
   return {type, ir.binary(Op::k_add, here, ir.load(8, place))};
 }
 

@@ -1,8 +1,8 @@
 // A user stack without frame pointers, walked in BPF.
 //
-// The kernel unwinds user stacks by rbp, which most distributions' code uses for other values: the stack ends, or is
-// wrong, in the first library. The kernel does not read .eh_frame. Copying the stack to user space and unwinding it
-// there, as profilers do, costs 8 KiB and more per sample.
+// The kernel unwinds user stacks by frame pointers, but most distributions' code uses the register for other values: the
+// stack ends, or is wrong, in the first library. The kernel does not read .eh_frame. Copying the stack to user space and
+// unwinding it there, as profilers do, costs 8 KiB and more per sample.
 //
 // Instead, user space converts the .eh_frame of each file to a table of rows (symbols/unwind.cc) in an array that
 // programs read (program/unwind.h). For each frame, the program finds the file and the offset of its code, does a
@@ -13,7 +13,7 @@
 //     code address -> mapping: start, end, file              find_mapping
 //     file (inode, size) -> table                            a hash
 //     offset in the file -> row                              find_rule
-//     row -> rsp, rbp, rip of the caller                     go_up
+//     row -> SP, FP, IP of the caller                        go_up
 //
 // A list of mappings kept by user space would miss the first stacks of each new process, often its only ones.
 // bpf_find_vma takes the mmap lock and in an interrupt (a profile's) works once: the lock is released by a queued
@@ -31,8 +31,9 @@
 // A process may end before user space reads its /proc/PID/maps. So each mapping is reported when a walk meets it for
 // the first time, and stacks of ended processes have names.
 //
-// Not supported: 32-bit tasks; rules based on registers other than rbp and rsp (kUnknown); files that are rewritten in
-// place while espy runs; stacks of tasks other than the current one.
+// Not supported: 32-bit tasks; rules based on registers other than the stack and frame pointers (kUnknown); CPUs whose
+// calls leave the return address in a register; files that are rewritten in place while espy runs; stacks of tasks other
+// than the current one.
 // See lib/maple_tree.c (mtree_range_walk) and include/linux/maple_tree.h of the kernel.
 #include "builtins/unwind.h"
 
@@ -119,7 +120,7 @@ void start(Lowering& lowering, ValueId state) {
   lowering.zero(state, UnwindState::kPerWalk);
   ir.store(8, state, ir.load(8, registers, arch.instruction_pointer_offset), UnwindState::kIp);
   ir.store(8, state, ir.load(8, registers, arch.stack_pointer_offset), UnwindState::kSp);
-  ir.store(8, state, ir.load(8, registers, kernel::find_register(arch, "bp")->offset_bytes), UnwindState::kBp);
+  ir.store(8, state, ir.load(8, registers, arch.frame_pointer_offset), UnwindState::kFp);
   ir.store(8, state, lowering.current_task_field({"mm", "context", "vdso"}), UnwindState::kVdso);
   ir.store(8, state, ir.constant(0), UnwindState::kFrameCount);
   keep_known_mappings(lowering, state);
@@ -211,7 +212,8 @@ ValueId keep_stack(Lowering& lowering, ValueId state, program::MapId stacks) {
 }  // namespace
 
 std::string cannot_unwind(Kernel& kernel, types::Types& types) {
-  if (kernel.arch().name != "x86_64") return "stacks are unwound by tables on x86-64 only";
+  if (kernel.arch().return_address_bytes == 0)
+    return "stacks are unwound by tables only on CPUs whose calls push the return address";
   for (const kernel::Feature feature : {kernel::Feature::kBpfLoop, kernel::Feature::kGetCurrentTaskBtf})
     if (!kernel.has(feature)) return "this kernel lacks what unwinding needs: bpf_loop (5.17)";
   if (!kernel.has(kernel::Feature::kProbeReadKernel))

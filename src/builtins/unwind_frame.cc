@@ -23,10 +23,10 @@ using symbols::FrameRule;
 using types::TypeId;
 
 constexpr int64_t number_of(FrameBase base) { return static_cast<int64_t>(base); }
-// Of the pairs of bases that a bit tells apart: rbp's are odd.
+// One bit of the base says which register it counts from: those of the frame pointer are odd.
 static_assert(number_of(FrameBase::kFramePointer) % 2 == 1 && number_of(FrameBase::kLoadFromFramePointer) % 2 == 1 &&
               number_of(FrameBase::kStackPointer) % 2 == 0 && number_of(FrameBase::kLoadFromStackPointer) % 2 == 0);
-// CFA = rbp + 16, rbp at CFA - 16.
+// CFA = FP + 16, FP at CFA - 16.
 const int64_t kFollowFramePointer = FrameRule::make(FrameBase::kFramePointer, 16, 2).bits;
 
 // Where members are that the walk reads, from BTF; a negative one is not there.
@@ -77,6 +77,7 @@ class Step {
 
  private:
   ir::Builder& ir() { return lowering_.ir(); }
+  const kernel::UnwindConvention& unwind() { return lowering_.kernel().arch().unwind; }
   ValueId constant(int64_t value) { return ir().constant(value); }
   ValueId get(int64_t offset, uint8_t width = 8) { return ir().load(width, state_, offset); }
   void put(int64_t offset, ValueId value) { ir().store(8, state_, value, offset); }
@@ -213,7 +214,8 @@ class Step {
 
   // Fills the current map in, if `pc` is in code at all.
   void find_mapping(ValueId pc) {
-    constexpr int64_t kExecutable = 4, kPageShift = 12;  // VM_EXEC
+    constexpr int64_t kExecutable = 4;  // VM_EXEC
+    const int64_t page_shift = std::countr_zero(lowering_.kernel().page_size_bytes());
     const ValueId area = find_area(pc);
     const BlockId outside = ir().add_block("outside");
     leave_loop_if(Condition::eq, area, constant(0), outside);
@@ -227,7 +229,7 @@ class Step {
     leave_loop_if(Condition::eq, flags, constant(0), outside);
     ir().store(8, map_, start, UnwindMap::kStart);
     ir().store(8, map_, size, UnwindMap::kSize);
-    const ValueId offset = ir().binary(Op::k_shl, get(UnwindState::kNode + offsets_.page), kPageShift);
+    const ValueId offset = ir().binary(Op::k_shl, get(UnwindState::kNode + offsets_.page), page_shift);
     ir().store(8, map_, ir().binary(Op::k_sub, offset, start), UnwindMap::kBias);
     ir().store(8, map_, constant(0), UnwindMap::kFile);  // no table
     find_key(start, outside);
@@ -338,12 +340,14 @@ class Step {
 
   // The kernel put all registers on the handler's stack, in a ucontext.
   void return_from_signal() {
-    constexpr int64_t kSavedBp = 120, kSavedSp = 160, kSavedIp = 168;
-    read(Helper::probe_read_user, UnwindState::kWords, kSavedIp + 8 - kSavedBp,
-         ir().binary(Op::k_add, get(UnwindState::kSp), kSavedBp), [&] { stop(); });
-    put(UnwindState::kBp, get(UnwindState::kWords));
-    put(UnwindState::kSp, get(UnwindState::kWords + kSavedSp - kSavedBp));
-    put(UnwindState::kIp, get(UnwindState::kWords + kSavedIp - kSavedBp));
+    const auto& saved = unwind().signal_frame;
+    const auto [first, last] =
+        std::minmax({saved.frame_pointer_bytes, saved.stack_pointer_bytes, saved.instruction_pointer_bytes});
+    read(Helper::probe_read_user, UnwindState::kWords, static_cast<uint64_t>(last + 8 - first),
+         ir().binary(Op::k_add, get(UnwindState::kSp), first), [&] { stop(); });
+    put(UnwindState::kFp, get(UnwindState::kWords + saved.frame_pointer_bytes - first));
+    put(UnwindState::kSp, get(UnwindState::kWords + saved.stack_pointer_bytes - first));
+    put(UnwindState::kIp, get(UnwindState::kWords + saved.instruction_pointer_bytes - first));
     put(UnwindState::kIsCaller, constant(0));
     leave(0);
   }
@@ -351,16 +355,16 @@ class Step {
   ValueId find_cfa(ValueId rule, ValueId base) {
     const ValueId words = ir().binary(Op::k_sar, ir().unary(Op::k_sext32, rule), 12);
     const ValueId origin = lowering_.select(
-        Condition::test, base, constant(1), [&] { return get(UnwindState::kBp); },
+        Condition::test, base, constant(1), [&] { return get(UnwindState::kFp); },
         [&] { return get(UnwindState::kSp); });
     const ValueId cfa = variable("cfa", ir().binary(Op::k_add, origin, ir().binary(Op::k_shl, words, 3)));
     when(Condition::uge, base, constant(number_of(FrameBase::kLoadFromStackPointer)), [&] {
       when(
           Condition::eq, base, constant(number_of(FrameBase::kPlt)),
           [&] {
-            constexpr int64_t kPushed = 11;  // from this byte of an entry on
-            const ValueId within = ir().binary(Op::k_and, get(UnwindState::kIp), 15);
-            const ValueId pushed = ir().binary(Op::k_shl, ir().binary(Op::k_ule, constant(kPushed), within), 3);
+            const ValueId within = ir().binary(Op::k_and, get(UnwindState::kIp), unwind().plt_entry_bytes - 1);
+            const ValueId pushed_from = constant(unwind().plt_pushed_from_bytes);
+            const ValueId pushed = ir().binary(Op::k_shl, ir().binary(Op::k_ule, pushed_from, within), 3);
             ir().store(8, cfa, ir().binary(Op::k_add, ir().binary(Op::k_add, get(UnwindState::kSp), 8), pushed));
           },
           [&] {
@@ -377,15 +381,15 @@ class Step {
   void restore_frame_pointer(ValueId rule, ValueId cfa) {
     const ValueId where = ir().binary(Op::k_and, ir().binary(Op::k_shr, rule, 4), 255);
     when(
-        Condition::eq, where, constant(2), [&] { put(UnwindState::kBp, get(UnwindState::kWords)); },
+        Condition::eq, where, constant(2), [&] { put(UnwindState::kFp, get(UnwindState::kWords)); },
         [&] {
           when(Condition::ne, where, constant(0), [&] {
             const ValueId saved = lowering_.select(
-                Condition::eq, where, constant(FrameRule::kAtFramePointer), [&] { return get(UnwindState::kBp); },
+                Condition::eq, where, constant(FrameRule::kAtFramePointer), [&] { return get(UnwindState::kFp); },
                 [&] { return ir().binary(Op::k_sub, cfa, ir().binary(Op::k_shl, where, 3)); });
-            put(UnwindState::kBp, constant(0));
+            put(UnwindState::kFp, constant(0));
             when(Condition::ne, where, constant(FrameRule::kUnrecoverable),
-                 [&] { read(Helper::probe_read_user, UnwindState::kBp, 8, saved, nullptr); });
+                 [&] { read(Helper::probe_read_user, UnwindState::kFp, 8, saved, nullptr); });
           });
         });
   }

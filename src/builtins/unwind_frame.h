@@ -12,7 +12,7 @@ struct UnwindState {
   enum : int64_t {
     kIp = 0,
     kSp = 8,
-    kBp = 16,
+    kFp = 16,
     kIsCaller = 24,  // 1: ip is a return address, so the code that matters is before it
     kHash = 32,
     kMissing = 40,  // program::UnwindFileKey of the first file without a table

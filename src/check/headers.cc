@@ -152,7 +152,7 @@ class HeaderReader {
 
   void define_abi_constants(const Unit& unit) {
     for (const std::string& name : unknown_constants()) {
-      if (const auto value = kernel::abi_constant(name))
+      if (const auto value = kernel::abi_constant(request_.kernel.arch(), name))
         prelude_.definitions.push_back(CDefine{unit.lines.front().second, name, false, {}, std::to_string(*value)});
     }
   }

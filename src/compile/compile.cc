@@ -40,7 +40,12 @@ class Compilation {
   }
 
   std::vector<bpf::EmitProblem> emit(const ir::Module& module) {
-    const bpf::Target target{kernel_.has(kernel::Feature::kBpfV3), kernel_.has(kernel::Feature::kBpfV4)};
+    using kernel::Feature;
+    const bool has_ordered_stores = kernel_.arch().has_ordered_stores;
+    const bpf::Target target{.v3 = kernel_.has(Feature::kBpfV3),
+                             .v4 = kernel_.has(Feature::kBpfV4),
+                             .has_ordered_stores = has_ordered_stores,
+                             .has_store_release = !has_ordered_stores && kernel_.has(Feature::kStoreRelease)};
     return bpf::emit(module, target, lowered_.program);
   }
 

@@ -1,12 +1,12 @@
-// How to find one of 150,000 records in a millisecond without an index.
+// Finding one of 150,000 records in a millisecond without an index.
 //
-// Records have different lengths and only the first one's place is known, so an id can be found only by walking. A
-// full table of offsets would be 600 KB that most runs do not need. Instead whoever walks drops a mark every 64
-// records: an id costs a jump and a short walk, and what was never walked costs nothing.
+// Records have different lengths, so the record of an id is found only by walking from a known one. A full table of
+// offsets would take 600 KB that most runs do not need. Instead a walk keeps the offset of every 64th record: a lookup
+// costs a jump and a short walk, and parts that are never reached cost nothing.
 //
-// Names are found backwards. The kernel's strings are unique, so a name is first searched as bytes among the strings
-// (which memmem does at memory speed) and the records are then compared by a 32-bit offset, without looking at any
-// string. A name that is nowhere among the strings is answered without looking at the records at all.
+// Names are searched in reverse. The kernel's strings are unique, so a name is first searched as bytes in the string
+// section (memmem, at memory speed), and records are then compared by a 32-bit offset without reading strings. A name
+// that is not in the string section needs no search of the records.
 #include "kernel/btf.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ struct Header {
   uint8_t version;
   uint8_t flags;
   uint32_t header_bytes;
-  uint32_t types_offset;  // from the header's end, as is strings_offset
+  uint32_t types_offset;  // from the end of the header, as strings_offset
   uint32_t types_bytes;
   uint32_t strings_offset;
   uint32_t strings_bytes;
@@ -43,7 +43,7 @@ uint32_t read_word(const std::byte* bytes) {
   return word;
 }
 
-// Bytes that follow the fixed part of a record; nothing for a kind we do not know, whose length nobody can tell.
+// Bytes after the fixed part of a record; nullopt for an unknown kind, whose length is unknown.
 std::optional<size_t> tail_bytes(BtfKind kind, uint32_t count) {
   switch (kind) {
     case BtfKind::kInt:
@@ -86,7 +86,7 @@ Result<std::unique_ptr<Btf>> Btf::open(const std::string& path, const Btf* base)
   std::unique_ptr<Btf> btf(new Btf);
   btf->mapping_bytes_ = static_cast<size_t>(status.st_size);
   void* mapping = btf->mapping_bytes_ ? mmap(nullptr, btf->mapping_bytes_, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-  // Before 6.16 the kernel's own BTF files can be read but not mapped.
+  // Before 6.16 the kernel's BTF files can be read but not mapped.
   if (mapping == MAP_FAILED) return parse(TRY(read_file(path)), base);
   btf->mapping_ = mapping;
   TRY_STATUS(btf->read_header(base));
@@ -131,7 +131,7 @@ Status Btf::read_header(const Btf* base) {
   return {};
 }
 
-// Reads the record at `cursor` and moves it behind; nothing at the end, or where the object makes no more sense.
+// Reads the record at `cursor` and advances it; nullopt at the end, or if the record is malformed.
 std::optional<BtfRecord> Btf::next(Cursor& cursor) const {
   if (types_.size() - cursor.offset_bytes < kFixedBytes) return std::nullopt;
   const std::byte* bytes = types_.data() + cursor.offset_bytes;
@@ -173,10 +173,10 @@ std::string_view Btf::string(uint32_t offset) const {
   if (offset < first_string_) return base_ ? base_->string(offset) : std::string_view{};
   offset -= first_string_;
   if (offset >= strings_.size()) return {};
-  return strings_.data() + offset;  // ends in bounds: the section's last byte is NUL
+  return strings_.data() + offset;  // terminated: the last byte of the section is NUL
 }
 
-// Where `text` stands as a whole string, here and in the base, in the shared numbering. Once in what the kernel makes.
+// Offsets of `text` as a whole string, here and in the base, in the shared numbering. The kernel's BTF has at most one.
 std::vector<uint32_t> Btf::string_offsets(std::string_view text) const {
   std::vector<uint32_t> offsets = base_ ? base_->string_offsets(text) : std::vector<uint32_t>{};
   if (text.empty() || text.find('\0') != text.npos) return offsets;
@@ -232,7 +232,7 @@ BtfMember Btf::member(const BtfRecord& record, uint32_t index) {
   return member;
 }
 
-// The flag is there since LLVM 15 and gcc 13.
+// Since LLVM 15 and gcc 13.
 bool BtfRecord::has_negative() const {
   constexpr uint32_t kSmallest = 0xffff8000;
   bool out = kind_flag();

@@ -1,8 +1,8 @@
 // Btf: one BTF object (vmlinux or a module), mapped and read in place.
 //
-// In: a file or bytes. Out: records by id and by name. Nothing is decoded before it is asked for and nothing is copied:
-// a record is a view into the object, which must outlive it. Every access is checked against the object's bounds; in
-// malformed BTF the records end where the damage starts.
+// In: a file or bytes. Out: records by id and by name. Records are decoded on demand and are views into the object,
+// which must outlive them. Every access is checked against the object's bounds; malformed BTF ends at the first record
+// that cannot be decoded.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace espy::kernel {
 
-// As the format numbers them (Documentation/bpf/btf.rst).
+// The numbers of the format (Documentation/bpf/btf.rst).
 enum class BtfKind : uint8_t {
   kVoid,
   kInt,
@@ -53,17 +53,17 @@ struct BtfRecord {
   uint32_t id = 0;
   uint32_t name_offset = 0;
   uint32_t info = 0;
-  uint32_t size_or_type = 0;        // bytes, or the id this record is about
-  std::span<const std::byte> tail;  // what follows the twelve bytes that all records have
+  uint32_t size_or_type = 0;        // bytes, or the id of a type that this record refers to
+  std::span<const std::byte> tail;  // after the twelve bytes that all records have
 
   BtfKind kind() const { return static_cast<BtfKind>(info >> 24 & 0x1f); }
   uint32_t count() const { return info & 0xffff; }  // members, enumerators, parameters
   bool kind_flag() const { return info >> 31; }     // bit fields in members; a union behind kFwd; negative enumerators
-  // Of an enum. Compilers that do not set the flag leave small negative numbers as the only sign of it.
+  // Whether an enum is signed. Compilers that do not set the flag show it only by small negative numbers.
   bool has_negative() const;
   bool is(BtfKinds set) const { return set >> static_cast<uint8_t>(kind()) & 1; }
 
-  // The 32-bit word `index` of the tail; 0 behind its end.
+  // The 32-bit word `index` of the tail; 0 past its end.
   uint32_t word(size_t index) const;
 };
 
@@ -91,7 +91,7 @@ struct BtfArray {
 
 class Btf {
  public:
-  // `base` is vmlinux's BTF for that of a module, whose ids and strings go on where those of the base end; it must
+  // `base` is the BTF of vmlinux if this is a module's, whose ids and strings continue those of the base; it must
   // outlive the result.
   static Result<std::unique_ptr<Btf>> open(const std::string& path, const Btf* base = nullptr);
   static Result<std::unique_ptr<Btf>> parse(std::string bytes, const Btf* base = nullptr);
@@ -99,26 +99,26 @@ class Btf {
   Btf(const Btf&) = delete;
   Btf& operator=(const Btf&) = delete;
 
-  // Ids of this object (not of its base) are first_id() .. end_id() - 1; end_id() reads the whole object once.
+  // Ids of this object, without its base, are first_id() to end_id() - 1; the first end_id() reads the whole object.
   uint32_t first_id() const { return first_id_; }
   uint32_t end_id() const;
 
-  // The record of `id`, in the base if it belongs there; nothing for 0 (void) and for ids there are not.
+  // The record of `id`, also from the base; nullopt for 0 (void) and for unknown ids.
   std::optional<BtfRecord> record(uint32_t id) const;
-  // The string at `offset`; "" where there is none.
+  // The string at `offset`; "" if there is none.
   std::string_view string(uint32_t offset) const;
   std::string_view name(const BtfRecord& record) const { return string(record.name_offset); }
 
   // The first record of one of these kinds with this name, in this object alone.
   std::optional<BtfRecord> find(std::string_view name, BtfKinds set) const;
-  // The first enum of this object that has an enumerator of that name, and which.
+  // The first enum of this object with an enumerator of that name, and the index of the enumerator.
   struct FoundEnumerator {
     BtfRecord record;
     uint32_t index = 0;
   };
   std::optional<FoundEnumerator> find_enumerator(std::string_view name) const;
 
-  // Calls `visit(record)` for all of this object in order of ids, until it returns false.
+  // Calls `visit(record)` for the records of this object in order of ids, until it returns false.
   template <class Visit>
   void for_each(Visit visit) const {
     Cursor cursor{first_id_, 0};
@@ -149,11 +149,11 @@ class Btf {
 
   const Btf* base_ = nullptr;
   uint32_t first_id_ = 1;
-  uint32_t first_string_ = 0;  // where our strings start in the numbering shared with the base
+  uint32_t first_string_ = 0;  // where the strings of this object start in the numbering shared with the base
   std::span<const std::byte> types_;
   std::string_view strings_;
 
-  // Offsets of every kMarkEvery-th record as far as anybody has read, and the place reached.
+  // Offsets of every kMarkEvery-th record up to the position reached so far.
   mutable std::vector<uint32_t> marks_;
   mutable Cursor reached_ = {};
 };

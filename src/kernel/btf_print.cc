@@ -1,6 +1,6 @@
-// C writes a type around the name it is for: `int (*name[4])(long)`. So a declaration grows from the name outwards,
-// one record at a time: a pointer puts a star before it, an array brackets behind it, until a record that has a name
-// of its own (or braces) ends it on the left. Only where an array or function follows a pointer are parentheses needed.
+// In C a type surrounds the declared name: `int (*name[4])(long)`. So a declaration is built from the name outwards,
+// one record at a time: a pointer adds a star before it, an array adds brackets after it, and a record with a name of
+// its own (or braces) ends it on the left. Parentheses are needed only if an array or function follows a pointer.
 #include "kernel/btf_print.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr int kMaxNesting = 4;         // of functions in parameters of functions
-constexpr size_t kMaxLines = 100'000;  // damaged BTF may nest without end
+constexpr size_t kMaxLines = 100'000;  // malformed BTF may nest endlessly
 constexpr BtfKinds kAggregates = kinds(BtfKind::kStruct, BtfKind::kUnion);
 constexpr BtfKinds kEnums = kinds(BtfKind::kEnum, BtfKind::kEnum64);
 
@@ -75,7 +75,7 @@ class Printer {
     return text;
   }
 
-  // Where a member lies, and how long it is.
+  // Offset and size of a member.
   std::string place(const BtfMember& member) {
     const uint32_t bits = base_bits_ + member.offset_bits;
     const std::string offset =
@@ -84,9 +84,9 @@ class Printer {
     return fmt::format("/* {:>7} {:>6} */", offset, size);
   }
 
-  // The declaration of `declarator` ("name", "*name", "(*name)(int)") as of the type `id`.
+  // The declaration of `declarator` ("name", "*name", "(*name)(int)") with the type `id`.
   std::string declare(uint32_t id, std::string declarator, int indent) {
-    std::string qualifiers;  // of the type that comes next, `const` in `const char *`
+    std::string qualifiers;  // of the next type: `const` in `const char *`
     bool behind_pointer = false;
     for (int depth = 0; depth < kMaxDepth; ++depth) {
       const auto record = btf_.record(id);
@@ -147,11 +147,11 @@ class Printer {
     return "(" + text + ")";
   }
 
-  static constexpr size_t kPlaceColumns = 20;  // of what place() gives
+  static constexpr size_t kPlaceColumns = 20;  // width of what place() returns
 
   const Btf& btf_;
   bool has_offsets_;
-  uint32_t base_bits_ = 0;  // where the struct that is being printed starts
+  uint32_t base_bits_ = 0;  // start of the struct being printed
   int nesting_ = 0;
   size_t lines_ = 0;
 };

@@ -1,4 +1,4 @@
-// BTF written as C: for listing what a struct, union or enum is made of.
+// BTF as C text, for listing the definitions of structs, unions and enums.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace espy::kernel {
 // "struct qstr {\n\tunion {\n\t\t...\n\t};\n\tconst unsigned char *name;\n};"
 std::string print_definition(const Btf& btf, const BtfRecord& record);
 
-// The same, or that of a typedef. Before each member of a struct or union stand its offset from the outermost one's
-// start, of a bit field with the bit behind a colon, and its size, all in bytes; at the end the whole size.
+// The same, also for a typedef. Each member of a struct or union is preceded by its offset in the outermost one, for a
+// bit field with the bit after a colon, and by its size, in bytes; the last line has the total size.
 std::string print_layout(const Btf& btf, const BtfRecord& record);
 
 // "ssize_t vfs_read(struct file *file, char *buf, size_t count, loff_t *pos);" of a function.

@@ -12,7 +12,7 @@ using types::Kind;
 using types::Member;
 using types::TypeId;
 
-// C cannot nest types deeper than people write them; damaged BTF can, in circles.
+// More than real types nest; malformed BTF may have cycles.
 constexpr int kMaxDepth = 64;
 constexpr int kMaxFunctionDepth = 3;
 constexpr uint32_t kMaxParameters = 32;
@@ -20,7 +20,7 @@ constexpr uint32_t kMaxParameters = 32;
 constexpr BtfKinds kModifiers = kinds(BtfKind::kConst, BtfKind::kVolatile, BtfKind::kRestrict, BtfKind::kTypeTag);
 constexpr BtfKinds kStructs = kinds(BtfKind::kStruct, BtfKind::kUnion);
 
-// What an INT record says behind its size.
+// Encoding bits of an INT record.
 constexpr uint32_t kIntSigned = 1;
 constexpr uint32_t kIntBool = 4;
 uint32_t int_encoding(const BtfRecord& record) { return record.word(0) >> 24 & 0xf; }
@@ -122,7 +122,7 @@ std::vector<uint32_t> BtfSet::search_order() {
 
 std::optional<BtfPlace> BtfSet::search(std::string_view name, BtfKinds set) {
   for (const uint32_t module : search_order()) {
-    // Functions of a header are none of the kernel's.
+    // Functions of headers are not the kernel's.
     if (module >= kFirstHeader && (set & kinds(BtfKind::kFunc)) != 0) continue;
     const Btf* btf = object(module);
     if (!btf) continue;
@@ -186,12 +186,12 @@ TypeId BtfConverter::convert_int(const BtfPlace& place) {
   if (size != 1 && size != 2 && size != 4 && size != 8 && size != 16) return types_.void_type();
   const uint32_t encoding = int_encoding(record);
   if (size == 1 && encoding & kIntBool) return types_.bool_type();
-  // Only plain `char` makes strings; `signed char` and `unsigned char` are small numbers.
+  // Arrays of plain `char` are strings; `signed char` and `unsigned char` are numbers.
   if (size == 1 && set_.object(place.module)->name(record) == "char") return types_.char_type();
   return types_.int_type(size, encoding & kIntSigned);
 }
 
-// The tags of a pointer stand between it and what it points to: PTR -> TYPE_TAG "user" -> CONST -> INT.
+// The tags of a pointer are between it and its target: PTR -> TYPE_TAG "user" -> CONST -> INT.
 TypeId BtfConverter::convert_pointer(const BtfPlace& place) {
   AddressSpace space = AddressSpace::kKernel;
   auto target = set_.record(place.module, place.record.size_or_type);
@@ -264,7 +264,7 @@ BtfConverter::Prototype BtfConverter::prototype(const BtfPlace& function) {
 void BtfConverter::complete_struct(TypeId struct_type) {
   const types::Origin origin = types_[struct_type].origin;
   auto place = set_.record(origin.module, origin.btf_id);
-  // A type that is only named here may be whole elsewhere.
+  // A type that is declared here may be defined elsewhere.
   if (!place || place->record.kind() == BtfKind::kFwd) {
     const std::string name = types_[struct_type].name;
     if (!name.empty()) place = set_.find(name, kStructs);
@@ -291,7 +291,7 @@ Member BtfConverter::convert_member(const BtfPlace& owner, const BtfMember& memb
                 .type = convert(owner.module, member.type),
                 .offset_bits = member.offset_bits,
                 .bit_size = member.bit_size};
-  // Without the flag for bit fields, it is the int that says it has fewer bits than its bytes would hold.
+  // Without the bit-field flag, the INT record has the number of bits.
   if (!owner.record.kind_flag()) {
     auto base = set_.record(owner.module, member.type);
     const BtfKinds aliases = kModifiers | kinds(BtfKind::kTypedef);
@@ -306,7 +306,7 @@ Member BtfConverter::convert_member(const BtfPlace& owner, const BtfMember& memb
   return result;
 }
 
-// A struct is only whole if those within it are, also as elements of an array.
+// A struct is complete only if the structs embedded in it are, also as elements of arrays.
 void BtfConverter::complete_parts(TypeId type) {
   while (types_[type].kind == Kind::kArray) type = types_[type].element;
   if (types_[type].kind == Kind::kStruct && !types_[type].complete && in_progress_.size() < kMaxDepth) {
@@ -314,7 +314,7 @@ void BtfConverter::complete_parts(TypeId type) {
   }
 }
 
-// BTF does not say how a struct is aligned; its members do, unless it is packed.
+// BTF has no alignment of structs; it follows from the members, unless the struct is packed.
 uint32_t BtfConverter::struct_align(const std::vector<Member>& members, uint32_t size_bytes) const {
   uint32_t align = 1;
   for (const Member& member : members) {

@@ -1,7 +1,7 @@
 // From BTF records to the language's types.
 //
-// In: ids of a BtfSet. Out: TypeIds. A struct met on the way is only declared, with its size; its members are read by
-// `complete_struct` when they are asked for, so that `task_struct` does not pull in half of the kernel.
+// In: ids of a BtfSet. Out: TypeIds. A struct is declared with its size; `complete_struct` reads its members on demand,
+// so that `task_struct` does not pull in half of the kernel.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@
 
 namespace espy::kernel {
 
-// A record and whose it is. Module 0 is vmlinux; records of a module's base are given as vmlinux's.
+// A record and its module. Module 0 is vmlinux; records of a module's base belong to vmlinux.
 struct BtfPlace {
   uint32_t module = 0;
   BtfRecord record;
 };
 
-// vmlinux's BTF and that of the modules, each opened when it is first asked for; and that of headers which a C compiler
-// read, under numbers of their own.
+// The BTF of vmlinux and of the modules, each opened at its first use, and that of headers which a C compiler has read,
+// under module numbers of their own.
 class BtfSet {
  public:
   static constexpr uint32_t kFirstHeader = 1u << 16;
@@ -35,17 +35,17 @@ class BtfSet {
 
   const Btf* vmlinux();
   const std::vector<std::string>& modules();                    // names by index - 1
-  const Btf* object(uint32_t module);                           // nullptr where it cannot be read
+  const Btf* object(uint32_t module);                           // null if it cannot be read
   std::optional<uint32_t> module_index(std::string_view name);  // "vmlinux" is 0
   std::string_view module_name(uint32_t module);
   std::optional<BtfPlace> record(uint32_t module, uint32_t id);
-  void use_vmlinux(std::unique_ptr<Btf> btf);  // instead of the directory's
+  void use_vmlinux(std::unique_ptr<Btf> btf);  // instead of the directory's file
   void add_header(std::unique_ptr<Btf> btf, bool before_kernel);
 
-  // In headers that stand before the kernel, in vmlinux, in the modules, in other headers. Answers are remembered: a
-  // script says a name more than once.
+  // Searches headers that precede the kernel, then vmlinux, the modules, and other headers. Answers are cached: scripts
+  // repeat names.
   std::optional<BtfPlace> find(std::string_view name, BtfKinds set);
-  std::optional<std::pair<BtfPlace, uint32_t>> find_enumerator(std::string_view name);  // the enum, and which one of it
+  std::optional<std::pair<BtfPlace, uint32_t>> find_enumerator(std::string_view name);  // the enum, and the index in it
 
  private:
   struct Header {
@@ -69,14 +69,14 @@ class BtfConverter {
  public:
   BtfConverter(BtfSet& set, types::Types& types) : set_(set), types_(types) {}
 
-  // The type of record `id`; void where the BTF makes no sense.
+  // The type of record `id`; void if the BTF is malformed.
   types::TypeId convert(uint32_t module, uint32_t id);
   types::TypeId convert(const BtfPlace& place) { return convert(place.module, place.record.id); }
-  // Reads the members of a struct that came from BTF, and those of all structs that lie within it.
+  // Reads the members of a struct that came from BTF, and those of all structs embedded in it.
   void complete_struct(types::TypeId struct_type);
-  // Defines `struct_type`, whatever it came from, with the members of `place`.
+  // Defines `struct_type`, of any origin, with the members of `place`.
   void define_as(types::TypeId struct_type, const BtfPlace& place);
-  // Parameters and result of a kFunc or kFuncProto; each parameter's offset is its place among 8-byte argument words.
+  // Parameters and result of a kFunc or kFuncProto; each parameter's offset is in 8-byte argument words.
   struct Prototype {
     std::vector<types::Member> parameters;
     types::TypeId result;

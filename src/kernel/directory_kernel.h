@@ -1,4 +1,4 @@
-// The one implementation of Kernel: it reads files below a directory, which is "/" for the running kernel.
+// The implementation of Kernel: it reads files below a directory, which is "/" for the running kernel.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,21 @@ namespace espy::kernel {
 
 class DirectoryKernel : public Kernel {
  public:
-  // `root` has no slash at its end: "" for the running kernel.
-  DirectoryKernel(std::string root, const Arch& arch, uint32_t cpu_count, Tries tries);
+  struct Machine {
+    const Arch& arch;
+    uint32_t page_size_bytes = 0;
+    uint32_t cpu_count = 1;  // possible CPUs
+  };
 
-  // Takes the kernel's types from this file instead of /sys/kernel/btf/vmlinux.
+  // `root` has no trailing slash: "" for the running kernel.
+  DirectoryKernel(std::string root, const Machine& machine, Tries tries);
+
+  // Reads the kernel's types from this file instead of /sys/kernel/btf/vmlinux.
   Status use_btf_file(const std::string& path);
 
-  const Arch& arch() const override { return arch_; }
-  uint32_t cpu_count() const override { return cpu_count_; }
+  const Arch& arch() const override { return machine_.arch; }
+  uint32_t page_size_bytes() const override { return machine_.page_size_bytes; }
+  uint32_t cpu_count() const override { return machine_.cpu_count; }
   bool has(Feature feature) override;
   bool has_btf() override { return btf_.vmlinux() != nullptr; }
   Lockdown lockdown() override { return read_lockdown(root_); }
@@ -60,21 +67,20 @@ class DirectoryKernel : public Kernel {
  private:
   std::optional<BtfPlace> find_definition(std::string_view name, BtfKinds untagged);
   std::optional<BtfPlace> find_function_record(std::string_view name, std::string_view module);
-  const std::string& tracing();  // where tracefs is; "" if nowhere
+  const std::string& tracing();  // where tracefs is mounted; "" if it is not
   std::optional<BtfPlace> find_tracepoint_function(std::string_view name);
   const std::set<std::string, std::less<>>& all_raw_tracepoints();
   bool is_passable(const BtfPlace& function);
 
   std::string root_;
-  const Arch& arch_;
-  uint32_t cpu_count_;
+  Machine machine_;
   Tries tries_;
   std::map<Feature, bool> features_;
   std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;
   std::map<std::string, std::optional<uint32_t>, std::less<>> kfuncs_;
   std::optional<std::set<std::string, std::less<>>> raw_tracepoints_;
   std::string tracing_;
-  std::string traceable_functions_;  // a file instead of ftrace's own; "" for that
+  std::string traceable_functions_;  // replaces ftrace's list; "" if none
   BtfSet btf_;
 };
 

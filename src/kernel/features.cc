@@ -24,6 +24,7 @@ constexpr FeatureRow kRows[] = {
     {Feature::kUprobeSleep, "uprobe_sleep", "program", "lets programs of user probes wait for pages of memory", "6.1"},
     {Feature::kRdonlyCastTyped, "rdonly_cast_typed", "program", "reads kernel structs by plain loads", "6.2"},
     {Feature::kRdonlyCastVoid, "rdonly_cast_void", "program", "reads any kernel memory by plain loads", "6.18"},
+    {Feature::kStoreRelease, "store_release", "program", "stores with release order", "6.15"},
     {Feature::kMayGoto, "may_goto", "program", "allows loops without a provable bound", "6.9"},
     {Feature::kOpenCodedIterators, "open_coded_iterators", "types", "has number iterators in BPF", "6.4"},
     {Feature::kMapLookupPercpu, "map_lookup_percpu", "helper", "looks up other CPUs' values in BPF", "5.19"},

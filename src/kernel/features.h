@@ -1,4 +1,4 @@
-// What kernels differ in. One row a feature: ask `kernel.has(feature)`, never for a version number.
+// Features that kernels differ in. Code asks `kernel.has(feature)` and never for a version number.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ enum class Feature : uint8_t {
   kUprobeSleep,         // programs of user probes may read pages that are not in memory (6.1)
   kRdonlyCastTyped,     // bpf_rdonly_cast(ptr, btf id): plain loads from kernel structures
   kRdonlyCastVoid,      // bpf_rdonly_cast(ptr, 0): plain loads from anywhere in kernel memory (6.18)
+  kStoreRelease,        // stores with release order (6.15); for CPUs that reorder stores
   kMayGoto,             // loops without a provable bound (6.9)
   kOpenCodedIterators,  // bpf_iter_num_new (6.4)
   kMapLookupPercpu,     // bpf_map_lookup_percpu_elem (5.19)
@@ -35,7 +36,7 @@ enum class Feature : uint8_t {
   kGetFuncIp,
   kStringKfuncs,
   kSendSignal,
-  kProbeReadKernel,  // what lockdown takes away
+  kProbeReadKernel,  // not under lockdown
   kProbeWriteUser,
   kPerfEventHardware,
   kCount,
@@ -44,9 +45,9 @@ enum class Feature : uint8_t {
 struct FeatureRow {
   Feature feature;
   std::string_view name;     // "uprobe_multi": for --info, --no-feature and recorded kernels
-  std::string_view how;      // what is tried: "program" (the verifier is asked), "types" (BTF has it), ...
+  std::string_view how;      // how it is tried: "program" (loading one), "types" (BTF has it), ...
   std::string_view meaning;  // "attaches many uprobes in one call"
-  std::string_view since;    // kernel release, for people
+  std::string_view since;    // kernel release, for users
 };
 
 std::span<const FeatureRow> feature_rows();

@@ -39,7 +39,7 @@ class FunctionList {
   explicit FunctionList(std::string_view glob) : glob_(glob) {}
 
   void add(std::string_view name, std::string_view module) {
-    // ftrace's own word for functions that the linker dropped.
+    // ftrace's name for functions that the linker dropped.
     if (!glob_match(glob_, name) || name.starts_with("__ftrace_invalid_address")) return;
     std::string text(name);
     if (!module.empty()) text.append(" ").append(module);
@@ -59,7 +59,7 @@ bool for_each_line(const std::string& path, const std::function<bool(std::string
   const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return false;
   std::vector<char> buffer(1 << 16);
-  size_t held = 0;  // bytes of a line whose end is not read yet
+  size_t held = 0;  // bytes of an incomplete line
   while (true) {
     if (held == buffer.size()) buffer.resize(buffer.size() * 2);
     const ssize_t got = read(file.get(), buffer.data() + held, buffer.size() - held);
@@ -87,7 +87,7 @@ std::vector<std::string> list_functions(const std::string& listed, const std::st
   if (is_listed) return functions.take();
   for_each_line(kallsyms, [&](std::string_view line) {
     const auto symbol = parse_symbol(line);
-    // Programs of BPF and trampolines are listed as if they were modules; they are no functions of the kernel.
+    // BPF programs and trampolines are listed like modules, but are not functions of the kernel.
     const bool is_ours = symbol && std::string_view("tTwW").find(symbol->kind) != std::string_view::npos &&
                          symbol->module != "[bpf]" && !symbol->module.starts_with("[__builtin");
     if (is_ours) functions.add(symbol->name, symbol->module);
@@ -99,7 +99,7 @@ std::vector<std::string> list_functions(const std::string& listed, const std::st
 std::optional<uint64_t> find_symbol(const std::string& kallsyms, std::string_view name) {
   uint64_t address = 0;
   for_each_line(kallsyms, [&](std::string_view line) {
-    // Most lines are for someone else: look at the end before taking the line apart.
+    // Most lines do not match: compare the end before parsing the line.
     if (line.find(name) == line.npos) return true;
     const auto symbol = parse_symbol(line);
     if (symbol && symbol->name == name) address = symbol->address;

@@ -1,4 +1,4 @@
-// Kernel functions and symbols: the files that list them are long, so they are read in a stream and never kept.
+// Kernel functions and symbols. The files that list them are long, so they are streamed and not kept in memory.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace espy::kernel {
 
-// Calls `visit(line)` for each line of the file, without its newline, until it returns false. False if the file cannot
-// be read to where the visitor stopped.
+// Calls `visit(line)` for each line of the file, without its newline, until it returns false. Returns false on a read
+// error.
 bool for_each_line(const std::string& path, const std::function<bool(std::string_view)>& visit);
 
-// Functions that match, each once: "name" or "name [module]". From `listed`, ftrace's list of what can be traced, if
-// that is readable, else every function of `kallsyms`.
+// Matching functions, without duplicates, as "name" or "name [module]". They are read from `listed`, ftrace's list of
+// traceable functions, if it is readable, else from `kallsyms`.
 std::vector<std::string> list_functions(const std::string& listed, const std::string& kallsyms, std::string_view glob);
 
-// The address of a symbol of the kernel; of the first where several have the name. Nothing also where addresses are
-// hidden from us.
+// The address of the first kernel symbol of this name; nullopt if there is none or addresses are hidden
+// (kernel.kptr_restrict).
 std::optional<uint64_t> find_symbol(const std::string& kallsyms, std::string_view name);
 
 }  // namespace espy::kernel

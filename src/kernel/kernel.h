@@ -1,8 +1,8 @@
-// Kernel: everything we may ASK of the kernel we run on. Changing it is Machine's business (load/machine.h).
+// Kernel: read-only queries about a kernel. Operations that change it are in load/machine.h.
 //
-// In: names and patterns. Out: types (into `types::Types`), tracepoint formats, functions, symbols, features. Every
-// answer is found lazily and remembered: start-up reads nothing that the script does not name. There is one
-// implementation, over a directory of facts: "/" for the running kernel, tests/kernels/NAME for a recorded one.
+// In: names and patterns. Out: types (into `types::Types`), tracepoint formats, functions, symbols, features. Answers
+// are computed on demand and cached, so that start-up reads only what the script names. The implementation reads a
+// directory: "/" for the running kernel, tests/kernels/NAME for a recorded one.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ struct TracepointField {
   uint32_t offset_bytes = 0;
   uint32_t size_bytes = 0;
   bool is_signed = false;
-  bool is_data_loc =
-      false;  // a u32 at `offset_bytes`: low half the offset from the record's start, high half the length
-  bool is_relative_loc = false;  // __rel_loc: offset from behind the u32
+  // A u32 at `offset_bytes`: the low half is the offset from the record's start, the high half the length.
+  bool is_data_loc = false;
+  bool is_relative_loc = false;  // __rel_loc: the offset is from the end of the u32
 };
 
 struct Tracepoint {
@@ -66,35 +66,37 @@ class Kernel {
   virtual ~Kernel() = default;
 
   virtual const Arch& arch() const = 0;
+  virtual uint32_t page_size_bytes() const { return arch().page_size_bytes; }
   virtual uint32_t cpu_count() const = 0;  // possible CPUs: the size of per-CPU values
-  virtual bool has(Feature feature) = 0;   // found by trying, once
+  virtual bool has(Feature feature) = 0;   // tried once
   virtual bool has_btf() = 0;
   virtual Lockdown lockdown() { return Lockdown::kUnknown; }
 
-  // Types. Found in the script's own definitions first, then vmlinux, then modules that are loaded. A found struct may
-  // be incomplete; `complete` reads its members. All return an invalid id where there is nothing.
+  // Types are searched in the script's definitions, then in vmlinux, then in loaded modules. Return an invalid id if
+  // there is none. A struct may be incomplete; `complete` reads its members.
   virtual types::TypeId find_struct(types::Types& types, std::string_view tag) = 0;  // struct or union
   virtual types::TypeId find_enum(types::Types& types, std::string_view tag) = 0;
   virtual types::TypeId find_typedef(types::Types& types, std::string_view name) = 0;
   virtual std::optional<Enumerated> find_enumerator(types::Types& types, std::string_view name) = 0;
   virtual void complete(types::Types& types, types::TypeId struct_type) = 0;
-  // Adds types that a C compiler read from headers: the bytes of a BTF section. `before_kernel`: they win over the
-  // kernel's own of the same name.
+  // Adds the types of a BTF section, which a C compiler made of headers. With `before_kernel` they take precedence over
+  // the kernel's types of the same name.
   virtual Status add_types(std::string_view /*btf*/, bool /*before_kernel*/) { return {}; }
   virtual std::vector<std::string> struct_names(std::string_view glob) = 0;  // "struct foo", "union bar", "enum baz"
-  // The C text of "struct foo", "union foo", "enum foo" or any of them named foo, without the last newline.
+  // The C text of "struct foo", "union foo", "enum foo", or of any of them for "foo", without the last newline; nullopt
+  // if there is none.
   virtual std::optional<std::string> c_definition(std::string_view name) = 0;
-  // The same, or that of a typedef; before each member of a struct its offset and its size in bytes.
+  // The same, also of a typedef, with the offset and size in bytes before each member of a struct.
   virtual std::optional<std::string> c_layout(std::string_view /*name*/) { return std::nullopt; }
-  // "int do_it(struct thing *thing, long how);" of a function that has BTF; `module`: vmlinux, or a module's name.
+  // "int do_it(struct thing *thing, long how);" for a function with BTF; `module` is vmlinux or the name of a module.
   virtual std::optional<std::string> c_prototype(std::string_view /*name*/, std::string_view /*module*/) {
     return std::nullopt;
   }
 
   virtual std::optional<FunctionPrototype> find_function(types::Types& types, std::string_view name,
                                                          std::string_view module = {}) = 0;
-  // Functions that fentry and fexit can attach to: those with BTF that may be probed and whose arguments a trampoline
-  // can pass, sorted by module and name. Parameters and result are only there if `types` is.
+  // Functions that fentry and fexit can attach to: those with BTF that can be probed and whose arguments a trampoline
+  // can pass, sorted by module and name. Parameters and result are empty if `types` is null.
   virtual std::vector<FunctionPrototype> find_functions(types::Types* /*types*/, std::string_view /*glob*/,
                                                         std::string_view /*module_glob*/) {
     return {};
@@ -102,39 +104,39 @@ class Kernel {
   // Parameters of btf_trace_NAME, without its leading void *.
   virtual std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) = 0;
   virtual std::vector<std::string> raw_tracepoints(std::string_view glob) = 0;  // "sched_switch"
-  // The id of kfunc NAME in vmlinux BTF, for BPF_PSEUDO_KFUNC_CALL; nothing where the kernel has none.
+  // The id of kfunc NAME in vmlinux BTF, for BPF_PSEUDO_KFUNC_CALL; nullopt if the kernel has none.
   virtual std::optional<uint32_t> kfunc_id(std::string_view name) = 0;
-  // Whether programs of a type (enum bpf_prog_type) may call it; a recorded kernel allows what it has.
+  // Whether programs of a type (enum bpf_prog_type) may call it; a recorded kernel allows all of its kfuncs.
   virtual bool is_kfunc_allowed(std::string_view name, uint32_t /*program_type*/) { return kfunc_id(name).has_value(); }
-  // The ids of a vmlinux struct, for typed casts; nothing for a script's own type.
+  // The ids of a vmlinux struct, for typed casts; nullopt for a type of the script.
   virtual std::optional<TypeLocation> btf_location(const types::Types& types, types::TypeId struct_type) = 0;
 
   // Tracepoints, from tracefs.
   virtual std::vector<std::string> tracepoints(std::string_view category_glob,
                                                std::string_view event_glob) = 0;  // "cat:ev"
   virtual Result<Tracepoint> tracepoint(types::Types& types, std::string_view category, std::string_view event) = 0;
-  // The number of a syscall by its name without prefix ("openat"), as the kernel's own table has it.
+  // The number of a system call by its name without prefix ("openat"); nullopt if unknown.
   virtual std::optional<uint32_t> syscall_number(std::string_view name) = 0;
   virtual std::optional<std::string> syscall_name(uint32_t number) = 0;
 
-  // Functions that may be probed (available_filter_functions, else kallsyms), "name" or "name [module]".
+  // Functions that can be probed (available_filter_functions, else kallsyms), as "name" or "name [module]".
   virtual std::vector<std::string> functions(std::string_view glob) = 0;
-  // The same, one a line, from a file of the user's instead.
+  // Makes `functions` read this file instead, one name per line.
   virtual Status use_traceable_functions(const std::string& /*path*/) { return {}; }
   virtual std::optional<uint64_t> symbol_address(std::string_view name) = 0;
 };
 
-// What is found by trying.
+// Queries that are answered by trying.
 struct Tries {
   std::function<bool(Feature)> feature;
-  std::function<bool(uint32_t kfunc, uint32_t program_type)> kfunc = {};  // without: all may be called
+  std::function<bool(uint32_t kfunc, uint32_t program_type)> kfunc = {};  // empty: all kfuncs can be called
 };
 
-// The kernel under `root` ("/" for this machine). Results of `tries` are cached here. Fails only if `root` does not
-// exist: missing BTF or tracefs shows in the answers.
+// The kernel under `root` ("/" for this machine). Caches the results of `tries`. Fails only if `root` does not exist;
+// without BTF or tracefs, queries that need them find nothing.
 Result<std::unique_ptr<Kernel>> open_kernel(std::string root, Tries tries);
 
-// The kernel recorded in `directory` (tests/kernels/README.md has the form); has() reads its `features` file.
+// The kernel recorded in `directory`, in the format of tests/kernels/README.md; has() answers from its `features` file.
 Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& directory);
 
 }  // namespace espy::kernel

@@ -1,8 +1,9 @@
-// A kernel that was recorded by scripts/record-kernel: the same files below a directory, and beside them `arch`, `cpus`
-// and `features` for what cannot be read from a file. tests/kernels/README.md has the form.
+// A kernel recorded by scripts/record-kernel: the same files below a directory, and `arch`, `cpus`, `page_size` and
+// `features` for what no file of the kernel has. The format is in tests/kernels/README.md.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <bit>
 #include <cerrno>
 #include <set>
 
@@ -23,6 +24,12 @@ Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& director
   const auto cpus = parse_int(trim(TRY(read_file(directory + "/cpus"))));
   if (!cpus || *cpus < 1) return fail(directory + "/cpus: not a number of CPUs");
 
+  // Optional: by default the usual page size of the CPU.
+  const auto pages = read_file(directory + "/page_size");
+  const auto page_size_bytes = pages ? parse_int(trim(*pages)) : std::optional<int64_t>(known->page_size_bytes);
+  if (!page_size_bytes || *page_size_bytes < 1 || !std::has_single_bit(static_cast<uint64_t>(*page_size_bytes)))
+    return fail(directory + "/page_size: not a power of two");
+
   std::set<Feature> features;
   const std::string listed = TRY(read_file(directory + "/features"));
   for (const std::string_view line : split(listed, '\n')) {
@@ -32,8 +39,10 @@ Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& director
     if (!feature) return fail(fmt::format("{}/features: unknown feature {}", directory, name));
     features.insert(*feature);
   }
-  return std::make_unique<DirectoryKernel>(directory, *known, static_cast<uint32_t>(*cpus),
-                                           Tries{[features](Feature feature) { return features.contains(feature); }});
+  return std::make_unique<DirectoryKernel>(
+      directory,
+      DirectoryKernel::Machine{*known, static_cast<uint32_t>(*page_size_bytes), static_cast<uint32_t>(*cpus)},
+      Tries{[features](Feature feature) { return features.contains(feature); }});
 }
 
 }  // namespace espy::kernel

@@ -1,5 +1,6 @@
 // The running kernel.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -13,8 +14,9 @@ Result<std::unique_ptr<Kernel>> open_kernel(std::string root, Tries tries) {
   while (root.ends_with('/')) root.pop_back();
   struct stat status = {};
   if (stat((root + "/").c_str(), &status) != 0) return fail_errno(root, errno);
-  auto kernel =
-      std::make_unique<DirectoryKernel>(root, host_arch(), possible_cpu_count(root).value_or(1), std::move(tries));
+  const DirectoryKernel::Machine machine{host_arch(), static_cast<uint32_t>(::sysconf(_SC_PAGESIZE)),
+                                         possible_cpu_count(root).value_or(1)};
+  auto kernel = std::make_unique<DirectoryKernel>(root, machine, std::move(tries));
   const char* types = std::getenv("BPFTRACE_BTF");
   const Status taken = types != nullptr ? kernel->use_btf_file(types) : Status();
   if (!taken) return fail("BPFTRACE_BTF: " + taken.error().message, taken.error().code);

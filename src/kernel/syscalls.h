@@ -1,14 +1,18 @@
-// Syscalls by name and number. Names are those of the system call table or of its tracepoints, which differ in a few.
+// System calls by name and number, which differ between CPUs.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "kernel/arch/arch.h"
+
 namespace espy::kernel {
 
-std::optional<uint32_t> find_syscall_number(std::string_view name);
-// The name its tracepoints have ("newfstat" for fstat), as scripts and listings use it.
-std::optional<std::string_view> find_syscall_name(uint32_t number);
+// `name` is that of the system call table or of the call's tracepoints ("fstat" or "newfstat"); nullopt if unknown.
+std::optional<uint32_t> find_syscall_number(const Arch& arch, std::string_view name);
+
+// The name of its tracepoints ("newfstat" for fstat), as scripts and listings use it; nullopt if unknown.
+std::optional<std::string_view> find_syscall_name(const Arch& arch, uint32_t number);
 
 }  // namespace espy::kernel

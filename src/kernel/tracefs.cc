@@ -1,9 +1,9 @@
-// A format file describes each field by a piece of C, as the macro that declared the tracepoint spelled it:
+// A format file describes each field by a C declaration, as spelled in the tracepoint's macro:
 //
 //   field:const char * filename;  offset:24;  size:8;  signed:0;
 //
-// The C is not enough (typedefs have no size here) and the numbers are not enough (they cannot tell a string from
-// bytes), so a field's type is made of both: what C says where its words are known, the size and sign elsewhere.
+// The declaration alone is not enough (typedefs have no size here), nor are the numbers (they do not distinguish a
+// string from bytes). So a field has the type of the declaration if it is known, and else one by size and sign.
 #include "kernel/tracefs.h"
 
 #include <dirent.h>
@@ -22,10 +22,10 @@ using types::AddressSpace;
 using types::TypeId;
 using types::Types;
 
-// `__data_loc char[]` has its length in the record; as a value it needs a capacity. Longer ones are cut.
+// `__data_loc char[]` has its length in the record; as a value it needs a capacity. Longer ones are truncated.
 constexpr uint32_t kDynamicStringBytes = 256;
 
-// The C declaration of a field, taken apart.
+// The parsed C declaration of a field.
 struct Declaration {
   std::string name;
   std::string base;  // "unsigned long", "struct page", without qualifiers
@@ -164,7 +164,7 @@ class FieldTyper {
     return types_.array(element, field.size_bytes / size);
   }
 
-  // Syscall arguments take a whole word of the record but keep their C type: `int dfd` of -100 is -100.
+  // System call arguments take a whole word of the record but keep their C type: `int dfd` of -100 is -100.
   TypeId scalar(const TracepointField& field, const std::string& base) {
     if (base.starts_with("enum ") || base == "bool" || base == "char") {
       const TypeId type = named(base);
@@ -180,7 +180,7 @@ class FieldTyper {
     return types_.array(types_.int_type(1, false), size);
   }
 
-  // The type of a C name; void where nobody knows it.
+  // The type of a C name; void if it is unknown.
   TypeId named(const std::string& base) {
     if (base == "char") return types_.char_type();
     if (base == "bool" || base == "_Bool") return types_.bool_type();
@@ -206,7 +206,7 @@ class FieldTyper {
   AddressSpace space_;
 };
 
-// The value behind `key` in "offset:24;"; 0 where it is missing.
+// The value of `key` in "offset:24;"; 0 if it is missing.
 uint32_t number_after(std::string_view line, std::string_view key) {
   const size_t at = line.find(key);
   if (at == line.npos) return 0;
@@ -262,7 +262,7 @@ Result<Tracepoint> parse_tracepoint(Kernel& kernel, Types& types, std::string_vi
 
 namespace {
 
-// By the rights that we have, not those of who started us.
+// By the effective user, not the real one.
 bool exists(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_EACCESS) == 0; }
 
 }  // namespace
@@ -281,7 +281,7 @@ std::vector<std::string> list_tracepoints(const std::string& tracing, std::strin
   };
   for (const std::string& category : matching(tracing + "/events", category_glob)) {
     for (const std::string& event : matching(tracing + "/events/" + category, event_glob)) {
-      // Only events have a format; ftrace's own records have one too but cannot be attached to.
+      // Only events have a format; so do ftrace's own records, which nothing can attach to.
       if (category != "ftrace") names.push_back(category + ":" + event);
     }
   }

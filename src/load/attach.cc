@@ -242,7 +242,7 @@ namespace {
 // Reads an iterator to its end, which runs its program for each object. The output comes through the ring.
 [[noreturn]] void run_iterator(int iterator) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  char nothing[4096];
+  char nothing[4 * 1024];
   long got = 0;
   do got = ::read(iterator, nothing, sizeof(nothing));
   while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));

@@ -26,7 +26,7 @@ OwnedFd try_load(std::span<const BpfInsn> code, ProgLoadAttr attr, std::string* 
   attr.insn_cnt = static_cast<uint32_t>(code.size());
   attr.license = address_of("GPL");
   if (log != nullptr) {
-    log->assign(4096, '\0');
+    log->assign(4 * 1024, '\0');
     attr.log_level = 1;
     attr.log_buf = address_of(log->data());
     attr.log_size = static_cast<uint32_t>(log->size());
@@ -191,11 +191,16 @@ bool LinuxMachine::try_rdonly_cast(int32_t type_id) {
 bool LinuxMachine::try_feature(Feature feature) {
   constexpr uint8_t kJump32 = 0x06;
   constexpr uint8_t kMayGoto = 0xe5;
+  constexpr uint8_t kFrameRegister = 10;
+  constexpr int32_t kStoreRelease = 0x110;  // BPF_STORE_REL
   constexpr uint32_t kRawTp = BPF_PROG_TYPE_RAW_TRACEPOINT;
   switch (feature) {
     case Feature::kBpfV3: return loads({mov(0, 0), {kJump32 | BPF_JEQ | BPF_K, 0, 0, 0}, kExit});
     case Feature::kBpfV4: return loads({mov(0, 0), {BPF_ALU64 | BPF_MOV | BPF_X, 0, 8, 0}, kExit});
-    case Feature::kRingbuf: return can_create_map(BPF_MAP_TYPE_RINGBUF, 0, 0, 4096);
+    case Feature::kRingbuf: {
+      const auto page_bytes = static_cast<uint32_t>(::sysconf(_SC_PAGESIZE));
+      return can_create_map(BPF_MAP_TYPE_RINGBUF, 0, 0, page_bytes);
+    }
     case Feature::kRawTracepointCookie: return has_raw_tracepoint_cookie();
     case Feature::kTpBtf: return exists("/sys/kernel/btf/vmlinux");
     case Feature::kKprobe: return exists("/sys/bus/event_source/devices/kprobe/type");
@@ -209,6 +214,8 @@ bool LinuxMachine::try_feature(Feature feature) {
       const auto task = btf_.struct_tag ? btf_.struct_tag("task_struct") : std::nullopt;
       return try_rdonly_cast(task ? static_cast<int32_t>(*task) : -1);
     }
+    case Feature::kStoreRelease:
+      return loads({mov(0, 0), {BPF_STX | BPF_ATOMIC | BPF_DW, kFrameRegister, -8, kStoreRelease}, kExit});
     case Feature::kMayGoto: return loads({mov(0, 0), {kMayGoto, 0, 0, 0}, kExit});
     case Feature::kOpenCodedIterators: return btf_.kfunc && btf_.kfunc("bpf_iter_num_new").has_value();
     case Feature::kStringKfuncs: return btf_.kfunc && btf_.kfunc("bpf_strlen").has_value();

@@ -181,7 +181,7 @@ Status LinuxMachine::for_each(
 // BPF_MAP_LOOKUP_BATCH returns whole hash buckets: it fails with ENOSPC if a bucket does not fit the batch.
 Status LinuxMachine::visit_batches(
     const LoadedMap& map, const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) {
-  uint32_t capacity = std::clamp<uint32_t>(map.shape.max_entries, 1, 4096);
+  uint32_t capacity = std::clamp<uint32_t>(map.shape.max_entries, 1, 4 * 1024);
   std::vector<std::byte> keys, values;
   uint64_t position[8] = {};  // opaque; hashes use four bytes, other maps up to a key's size
   bool is_first = true;
@@ -246,7 +246,7 @@ Status LinuxMachine::remove(MapId id, std::span<const std::byte> key) {
 
 namespace {
 
-constexpr uint32_t kLeastLogBytes = 4096;  // the kernel requires 128
+constexpr uint32_t kLeastLogBytes = 4 * 1024;  // the kernel requires 128
 constexpr uint32_t kWholeLogBytes = 1 << 26;
 
 std::vector<program::BpfInsn> patched(const program::BpfProgram& program, const std::function<int(MapId)>& fd_of) {

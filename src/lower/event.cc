@@ -181,7 +181,8 @@ void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgumen
   const ValueId base = ring_base(done);
   const ValueId head = reserve(base, size, done);
   const ValueId place = ir().binary(Op::k_and, head, module_.program.ring_bytes - 8);
-  const ValueId record = ir().binary(Op::k_add, offset(base, program::kRingDataOffset), place);
+  const ValueId record =
+      ir().binary(Op::k_add, offset(base, program::ring_data_offset(module_.program.page_size_bytes)), place);
   const ValueId counter = ir().map_value(module_.program.globals, module_.program.sequence_offset);
   ir().store(8, record, ir().atomic(Op::k_atomic_fetch_add, 8, counter, {ir().constant(1)}), 8);
 

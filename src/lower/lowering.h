@@ -100,7 +100,10 @@ class Lowering {
   // What `probe`, `func` or `probetype` is where that probe fires: the first one with the same name.
   virtual uint32_t fired_index(types::Kind kind, program::ProbeId probe) = 0;
   // A member of the current task_struct by its path, {"group_leader", "pid"}, by the cheapest way this kernel has.
-  virtual ValueId current_task_field(std::initializer_list<std::string_view> path) = 0;
+  virtual ValueId current_task_field(std::span<const std::string_view> path) = 0;
+  ValueId current_task_field(std::initializer_list<std::string_view> path) {
+    return current_task_field(std::span(path.begin(), path.size()));
+  }
   virtual ValueId cpu() = 0;
   bool is_preemptible() const { return unit().context.is_preemptible; }
 

@@ -14,9 +14,10 @@ using program::MapKind;
 using program::Storage;
 
 constexpr uint32_t kCacheLineBytes = 64;
-constexpr uint32_t kPageBytes = 4096;
 constexpr uint32_t kSmallRingBytes = 256 * 1024;
 constexpr uint32_t kLargeRingBytes = 4 * 1024 * 1024;
+constexpr uint64_t kLeastRingBytes = 128 * 1024;  // of those that perf_rb_pages asks for
+constexpr uint64_t kMostRingBytes = 256 * 1024 * 1024;
 constexpr uint64_t kAllRingsBytes = 256 * 1024 * 1024;
 constexpr uint32_t kStacks = 8192;
 constexpr uint64_t kPreallocatedBytes = 8 * 1024 * 1024;  // of a map; some milliseconds to make
@@ -117,6 +118,8 @@ MapId ModuleContext::stack_map(TypeId type) {
 }
 
 void ModuleContext::add_fixed_maps() {
+  program.arch = &kernel.arch();
+  program.page_size_bytes = kernel.page_size_bytes();
   program.cpu_count = std::max(kernel.cpu_count(), 1u);
   program.globals = program.maps.add({.name = "globals", .is_mmapable = true});
   program.rodata = program.maps.add({.name = "rodata", .is_read_only = true});
@@ -202,7 +205,10 @@ void ModuleContext::choose_ring_size() {
     is_large = is_large || (may_emit(checked, unit) && (!unit.action || !is_quiet(checked, unit)));
   program.ring_bytes = is_large ? kLargeRingBytes : kSmallRingBytes;
   const uint64_t pages = checked.config.perf_rb_pages;
-  if (pages) program.ring_bytes = static_cast<uint32_t>(std::bit_ceil(std::clamp<uint64_t>(pages, 32, 65536))) * 4096;
+  if (pages) {
+    const uint64_t bytes = std::clamp(pages * program.page_size_bytes, kLeastRingBytes, kMostRingBytes);
+    program.ring_bytes = static_cast<uint32_t>(std::bit_ceil(bytes));
+  }
   while (program.ring_bytes > kSmallRingBytes && uint64_t{program.ring_bytes} * program.cpu_count > kAllRingsBytes)
     program.ring_bytes /= 2;
 }
@@ -211,10 +217,13 @@ void ModuleContext::finish() {
   program.license = checked.config.license;
   program.verifier_log_bytes = static_cast<uint32_t>(checked.config.log_size);
   if (program.ring.valid()) {
-    program.ring_slack_bytes = static_cast<uint32_t>(round_up(std::max(longest_record_bytes, 1u), kPageBytes));
+    program.ring_slack_bytes =
+        static_cast<uint32_t>(round_up(std::max(longest_record_bytes, 1u), program.page_size_bytes));
     program::BpfMap& ring = program.maps[program.ring];
-    ring.value_size = program::kRingDataOffset + program.ring_bytes + program.ring_slack_bytes;
-    if (ring.value_size > program::kRingFirstBytes) ring.first_bytes = program::kRingFirstBytes;
+    ring.value_size =
+        program::ring_data_offset(program.page_size_bytes) + program.ring_bytes + program.ring_slack_bytes;
+    const uint32_t first_bytes = program::ring_data_offset(program.page_size_bytes) + program::kRingFirstDataBytes;
+    if (ring.value_size > first_bytes) ring.first_bytes = first_bytes;
   } else {
     program.ring_bytes = 0;
   }

@@ -152,12 +152,12 @@ ValueId UnitLowering::call_reader(Helper helper, ValueId destination, ValueId si
 // Touches each page of `size` bytes at `source`; 0 if the first is there now. Another may be behind a string's end, and
 // need not. What is read on the way lands in `destination`, which is written again then.
 ValueId UnitLowering::fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) {
-  constexpr uint32_t kLeastPageBytes = 4096;
+  const uint32_t page_bytes = kernel().page_size_bytes();
   sleeps_ = true;
   const auto touch = [&](ValueId at) { return ir().call(Helper::copy_from_user, {destination, ir().constant(1), at}); };
   const ValueId first = touch(source);
   when(Condition::eq, first, ir().constant(0), [&] {
-    for (uint32_t at = kLeastPageBytes; at < most_bytes; at += kLeastPageBytes) touch(offset(source, at));
+    for (uint32_t at = page_bytes; at < most_bytes; at += page_bytes) touch(offset(source, at));
     touch(ir().binary(Op::k_sub, ir().binary(Op::k_add, source, size), 1));
   });
   return first;
@@ -175,7 +175,7 @@ ValueId UnitLowering::read_string(ValueId destination, uint32_t capacity_bytes, 
       [&] { return ir().constant(0); });
 }
 
-ValueId UnitLowering::current_task_field(std::initializer_list<std::string_view> path) {
+ValueId UnitLowering::current_task_field(std::span<const std::string_view> path) {
   ValueId base = ir().call(Helper::get_current_task, {});
   TypeId type = kernel().find_struct(types(), "task_struct");
   int64_t offset_bytes = 0;

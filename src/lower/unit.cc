@@ -203,7 +203,7 @@ void UnitLowering::dispatch_by_number() {
     ir().enter(mine);
     probe_index_ = ir().binary(Op::k_sub, found, 1);
   }
-  if (main_unit_.context.code_segment) skip_compat_tasks();
+  if (main_unit_.context.compat_register) skip_compat_tasks();
   const BlockId on = ir().block();
   ir().enter(leave);
   ir().ret(0);
@@ -214,13 +214,12 @@ ValueId UnitLowering::number_of_event() {
   return context_field({"number", types().int64(), main_unit_.context.number}).value;
 }
 
-// A 32-bit task's system calls have other numbers. Its code segment gives it away for the price of two loads; the
-// kernel's own flag (TS_COMPAT) also knows a 64-bit task that does `int $0x80`, but getting at it takes a helper call,
-// a seventh of what counting an event costs altogether.
+// A 32-bit task's system calls have other numbers. A register shows it for two loads; the kernel's own flag (TS_COMPAT)
+// also covers a 64-bit task that makes a 32-bit call, but reading it takes a helper call, a seventh of the cost of
+// counting an event.
 void UnitLowering::skip_compat_tasks() {
-  const TypeId segment_type = types().int64();
-  const ValueId segment = context_field({"code_segment", segment_type, *main_unit_.context.code_segment}).value;
-  leave_if(Condition::eq, segment, kernel().arch().compat_code_segment);
+  const ValueId mode = context_field({"compat", types().int64(), *main_unit_.context.compat_register}).value;
+  leave_if(Condition::eq, mode, kernel().arch().compat_task->value);
 }
 
 ValueId UnitLowering::probe_index() {

@@ -82,7 +82,8 @@ class UnitLowering : public Lowering {
   ValueId register_value(const kernel::Register& reg) override;
   ValueId probe_index() override;
   uint32_t fired_index(types::Kind kind, program::ProbeId probe) override { return module_.fired_index(kind, probe); }
-  ValueId current_task_field(std::initializer_list<std::string_view> path) override;
+  ValueId current_task_field(std::span<const std::string_view> path) override;
+  using Lowering::current_task_field;
   ValueId cpu() override;
 
   MapElement element(ExprId map_expr) override;

@@ -56,7 +56,7 @@ ValueId UnitLowering::follow(const types::LocationPiece& piece, const std::vecto
     switch (step.op) {
       case PlaceOp::kRegister: stack.push_back(saved(step.operand)); break;
       case PlaceOp::kConstant: stack.push_back(ir().constant(step.operand)); break;
-      case PlaceOp::kThreadPointer: stack.push_back(current_task_field({"thread", "fsbase"})); break;
+      case PlaceOp::kThreadPointer: stack.push_back(current_task_field(kernel().arch().thread_pointer)); break;
       case PlaceOp::kLoadBias:
         stack.push_back(ir().binary(Op::k_sub, saved(kernel().arch().instruction_pointer_offset), step.operand));
         break;

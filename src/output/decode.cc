@@ -247,7 +247,8 @@ class Decoder {
     for (const uint64_t address : addresses) {
       append_frames(out, {address, out.is_user ? pid : 0, out.is_user, is_caller, type.stack_mode});
       // A signal interrupts between two instructions: the address is not a return address.
-      is_caller = out.frames.back()->symbol != kSignalTrampoline;
+      const std::string& symbol = out.frames.back()->symbol;
+      is_caller = symbol.empty() || symbol != resolver.signal_trampoline;
     }
     return {std::move(out)};
   }

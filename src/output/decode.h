@@ -17,9 +17,6 @@
 
 namespace espy::output {
 
-// The function that signal handlers return to, in all C libraries.
-constexpr std::string_view kSignalTrampoline = "__restore_rt";
-
 // Looks up what numbers stand for. Each function may be empty; the number is shown then.
 struct Resolver {
   std::function<std::vector<uint64_t>(types::TypeId stack_type, int64_t reference)>
@@ -34,6 +31,7 @@ struct Resolver {
   std::function<std::string(uint64_t id)> cgroup_path;
   std::function<std::string(std::string_view format, uint64_t ns, uint32_t clock)> timestamp;
   std::function<const program::Probe*(uint64_t index)> probe;
+  std::string_view signal_trampoline = {};  // symbol of the code that a signal handler returns to
 };
 
 // Counts strings truncated by max_strlen, not those truncated by a length in the script.

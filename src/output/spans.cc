@@ -9,14 +9,9 @@ namespace {
 constexpr uint64_t kIdleThreads = uint64_t{1} << 32;
 // Frames that are farther apart are on different stacks, as those of signal handlers and coroutines.
 constexpr uint64_t kStackBytes = 8 << 20;
-constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kMaxOpen = 65536;  // in a thread, as a script may begin spans and never end them
 
 bool are_on_one_stack(uint64_t a, uint64_t b) { return (a > b ? a - b : b - a) < kStackBytes; }
-
-// A tail call reuses the frame of its caller, and both return together. The return address is the kernel's uretprobe
-// trampoline, at the start of a page; no call instruction leaves such a return address.
-bool is_tail_call(const SpanPlace& place) { return place.return_address % kPageBytes == 0; }
 
 bool are_of_one_call(const SpanPlace& begin, const SpanPlace& end) {
   return begin.is_entry && begin.function == end.function && begin.frame == end.frame;

@@ -64,8 +64,9 @@ std::string_view anomaly_text(SpanAnomaly anomaly);  // "no begin"; empty for no
 
 class CallTrees {
  public:
-  CallTrees(SpanFilter filter, std::function<void(const SpanEvent&)> show)
-      : filter_(std::move(filter)), show_(std::move(show)) {}
+  // `page_size_bytes` is that of the traced kernel.
+  CallTrees(SpanFilter filter, uint32_t page_size_bytes, std::function<void(const SpanEvent&)> show)
+      : filter_(std::move(filter)), page_size_bytes_(page_size_bytes), show_(std::move(show)) {}
 
   void add(SpanEvent event, const SpanPlace& place);
   // True if max_count is reached; further events are ignored.
@@ -100,6 +101,9 @@ class CallTrees {
   void exit(Thread& thread, SpanEvent event, const SpanPlace& place);
   void end_dead(Thread& thread, const SpanPlace& place, uint64_t now_ns);
   size_t find_begin(const Thread& thread, const SpanPlace& place) const;
+  // A tail call takes over its caller's frame, and both return together. The kernel has made the caller return to the
+  // uprobe trampoline, at the start of a page: no call instruction leaves such an address.
+  bool is_tail_call(const SpanPlace& place) const { return place.return_address % page_size_bytes_ == 0; }
   void end_innermost(Thread& thread, SpanEvent end);
   void show(const SpanEvent& event);
   void end_lost(Thread& thread, const SpanEvent& event, const SpanPlace& place);
@@ -110,6 +114,7 @@ class CallTrees {
   uint32_t depth_of(const Thread& thread) const;
 
   SpanFilter filter_;
+  uint64_t page_size_bytes_;
   std::function<void(const SpanEvent&)> show_;
   std::unordered_map<uint64_t, Thread> threads_;  // by tid; the idle threads, which are all 0, by CPU
   std::vector<bool> has_entries_;                 // by function: an entry was seen

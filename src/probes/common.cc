@@ -118,13 +118,15 @@ void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, 
   }
 }
 
-// The address to return to lies where the stack pointer points to at the entry, and is taken off by the return.
+// At the entry the stack pointer is below the caller's by what the call has pushed, and after the return it is not.
 void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_return) {
   const auto pushed_bytes = static_cast<int32_t>(arch.return_address_bytes);
   context.boundary = is_return ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   context.frame = spec::Frame{arch.stack_pointer_offset, is_return ? -pushed_bytes : 0};
-  if (!is_return)
-    context.return_address = spec::Recipe{spec::Recipe::Kind::kUserStackWord, arch.stack_pointer_offset, 0, 8, false};
+  if (is_return) return;
+  using Kind = spec::Recipe::Kind;
+  context.return_address = pushed_bytes > 0 ? spec::Recipe{Kind::kUserStackWord, arch.stack_pointer_offset, 0, 8, false}
+                                            : spec::Recipe{Kind::kContext, arch.link_register_offset, 0, 8, false};
 }
 
 types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name, types::AddressSpace space) {

@@ -154,12 +154,9 @@ void set_syscall_dispatch(spec::ProbeContext& out, kernel::Kernel& kernel, bool 
   out.dispatch = spec::ProbeContext::Dispatch::kNumber;
   out.hook = is_enter ? kRawEnter : kRawExit;
   out.pointers = types::AddressSpace::kUser;
-  const auto number = kernel::find_register(arch, "orig_ax");
-  CHECK(number.has_value());
   out.number = is_enter ? Recipe{Recipe::Kind::kContext, kRawArgumentBytes, 0, 8, false}
-                        : behind_registers(kernel, number->offset_bytes);
-  if (const auto segment = kernel::find_register(arch, "cs"); segment && arch.compat_code_segment)
-    out.code_segment = behind_registers(kernel, segment->offset_bytes);
+                        : behind_registers(kernel, arch.syscall_number_offset);
+  if (arch.compat_task) out.compat_register = behind_registers(kernel, arch.compat_task->offset_bytes);
 }
 
 void add_syscall_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepoint, const types::Types& types,

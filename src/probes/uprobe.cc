@@ -54,7 +54,7 @@ class Binder {
       return in_file(fmt::format("/proc/{}/exe", *request_.config.pid), parts);
     if (parts.size() < 2 || parts.size() > 3) return wrong_form(request_, kRow.form, "uprobe:/bin/bash:readline");
     if (has_wildcard(parts[0])) return in_files(parts[0], parts.subspan(1));
-    const auto path = symbols::resolve_library(parts[0], request_.config.pid);
+    const auto path = symbols::resolve_library(parts[0], request_.config.pid, request_.kernel.arch());
     if (!path) return environment_error(path.error());
     return in_file(*path, parts.subspan(1));
   }
@@ -107,7 +107,7 @@ class Binder {
     }
     const std::string binary =
         place.binary.empty() && request_.config.pid ? fmt::format("/proc/{}/exe", *request_.config.pid) : place.binary;
-    const auto path = symbols::resolve_library(binary, request_.config.pid);
+    const auto path = symbols::resolve_library(binary, request_.config.pid, request_.kernel.arch());
     const auto file = path ? request_.symbols->elf_file(*path) : tl::unexpected(path.error());
     const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
     if (!debug) return environment_error(debug.error());
@@ -325,7 +325,7 @@ void use_go_convention(spec::ProbeContext& context, const kernel::Arch& arch, ty
   std::erase_if(context.arguments, is_numbered);
   std::vector<spec::ContextField> out;
   using Kind = spec::Recipe::Kind;
-  for (const uint32_t offset : symbols::go_argument_offsets(arch))
+  for (const uint32_t offset : arch.go.argument_offsets)
     if (uses_registers)
       out.push_back({fmt::format("arg{}", out.size()), types.uint64(), {Kind::kContext, offset, 0, 8, false}});
   while (!uses_registers && out.size() < count) {
@@ -380,7 +380,7 @@ std::vector<std::shared_ptr<const symbols::ElfFile>> listed_files(spec::ListRequ
   std::vector<std::string> paths;
   if (has_wildcard(target))
     paths = symbols::find_libraries(target, pid);
-  else if (auto path = symbols::resolve_library(target, pid))
+  else if (auto path = symbols::resolve_library(target, pid, request.kernel.arch()))
     paths.push_back(std::move(*path));
   std::vector<std::shared_ptr<const symbols::ElfFile>> out;
   for (const std::string& path : paths)

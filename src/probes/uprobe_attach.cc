@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <span>
+#include <vector>
 
 #include "base/fd.h"
 #include "kernel/arch/arch.h"
@@ -54,10 +54,10 @@ Status attach_possible(load::Machine& machine, program::ProgramId program, const
   return first ? first : second;
 }
 
-bool can_be_stepped(int file, uint64_t offset) {
-  std::array<std::byte, kernel::kInstructionBytes> code = {};
+bool can_be_stepped(const kernel::Arch& arch, int file, uint64_t offset) {
+  std::vector<std::byte> code(arch.max_instruction_bytes);
   const auto got = ::pread(file, code.data(), code.size(), static_cast<off_t>(offset));
-  return got <= 0 || kernel::can_be_stepped(kernel::host_arch(), {code.data(), static_cast<size_t>(got)});
+  return got <= 0 || arch.can_be_stepped({code.data(), static_cast<size_t>(got)});
 }
 
 // The probes whose instruction does not tell that it cannot be probed. With some the kernel does not notice, and the
@@ -69,7 +69,7 @@ Result<std::vector<ProbeId>> possible_probes(const spec::AttachRequest& request,
   std::vector<ProbeId> out;
   for (const ProbeId id : wanted.probes) {
     const program::Probe& probe = request.program.probes[id];
-    if (!file.valid() || can_be_stepped(file.get(), wanted.place.offset + probe.address)) {
+    if (!file.valid() || can_be_stepped(*request.program.arch, file.get(), wanted.place.offset + probe.address)) {
       out.push_back(id);
     } else if (probe.is_optional) {
       request.machine.skip({probe.name, std::string(kReason)});

@@ -1,17 +1,17 @@
 // usdt: probes that programs and libraries were compiled with (<sys/sdt.h>).
 //
-// A USDT probe is a `nop` with an ELF note: its address, its arguments' operands ("8@%rax -4@-1132(%rbp)"), and perhaps
-// a semaphore, a counter in the program's memory that is not 0 while the probe is traced. So it is a uprobe with a
-// recipe for each argument. The kernel increments the semaphore, and decrements it even if espy is killed.
+// A USDT probe is a `nop` with an ELF note: its address, its arguments as the assembler's operands, and perhaps a
+// semaphore, a counter in the program's memory that is not 0 while the probe is traced. So it is a uprobe with a recipe
+// for each argument. The kernel increments the semaphore, and decrements it even if espy is killed.
 //
 // A probe may have several addresses with different operands. Addresses of one file with equal operands share a program
 // and a link; others have a program each. For the user they are one probe (program::first_of_each_name).
 //
-// `share` has the operands, with symbols resolved: `8@sym(%rip)` becomes the distance from the probe, since the
-// instruction pointer is the only address of the file that is known when the probe fires.
+// `share` has the operands, with symbols resolved: an operand relative to the instruction pointer becomes the distance
+// from the probe, since the instruction pointer is the only address of the file that is known when the probe fires.
 //
 // Floating-point arguments in memory are their bits; those in vector registers, which the kernel shows no probe, and
-// those in segments (%fs:8) are refused where a script asks for them.
+// those in segments are refused where a script asks for them.
 //
 // Left out: activating semaphores by hand on kernels without reference counters (before 4.20).
 #include "symbols/usdt.h"
@@ -72,10 +72,10 @@ Result<Found> find_in(const std::string& path, const Target& target) {
 }
 
 // File by file. Of many files most have no such probe, and some may be gone before they are read.
-Result<std::vector<Found>> find(const Target& target, std::optional<uint32_t> pid) {
+Result<std::vector<Found>> find(const kernel::Arch& arch, const Target& target, std::optional<uint32_t> pid) {
   std::vector<Found> out;
   if (!has_wildcard(target.file)) {
-    const std::string path = TRY(symbols::resolve_library(target.file, pid));
+    const std::string path = TRY(symbols::resolve_library(target.file, pid, arch));
     out.push_back(TRY(find_in(path, target)));
     return out;
   }
@@ -86,19 +86,18 @@ Result<std::vector<Found>> find(const Target& target, std::optional<uint32_t> pi
 
 // The arguments' operands with numbers for symbols, relative to the probe where the operand counts from the
 // instruction.
-std::string resolved_operands(const UsdtLocation& location, const symbols::ElfFile& file) {
+std::string resolved_operands(const kernel::Arch& arch, const UsdtLocation& location, const symbols::ElfFile& file) {
   std::string out;
   for (const std::string& text : symbols::split_usdt_arguments(location.arguments)) {
-    const auto operand = symbols::parse_usdt_operand(text);
+    const auto operand = symbols::parse_usdt_operand(arch, text);
     std::string resolved = text;
     if (operand && !operand->symbol.empty()) {
       const auto symbol = file.find_object(operand->symbol);
-      const auto base = kernel::find_register(kernel::host_arch(), operand->base);
-      const bool is_relative = base && base->offset_bytes == kernel::host_arch().instruction_pointer_offset;
+      const bool is_relative = arch.usdt.register_offset(arch, operand->base) == arch.instruction_pointer_offset;
       const uint64_t origin = is_relative ? location.address : 0;
       const auto distance = static_cast<int64_t>((symbol ? symbol->address : 0) - origin) + operand->displacement;
-      const std::string size = text.substr(0, text.find('@'));
-      resolved = fmt::format("{}@{}{}", size, distance, text.find('(') == text.npos ? "" : text.substr(text.find('(')));
+      const size_t operand_at = text.find('@') + 1;
+      resolved = text.substr(0, operand_at) + arch.usdt.with_displacement(text.substr(operand_at), distance);
     }
     out += (out.empty() ? "" : " ") + resolved;
   }
@@ -112,7 +111,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     request.diagnostics.error("bad-target", request.point.span, error.message, error.hint);
     return std::vector<spec::BoundProbe>{};
   };
-  const auto files = find(*target, request.config.pid);
+  const auto files = find(request.kernel.arch(), *target, request.config.pid);
   if (!files) return bad_target(files.error());
   const bool is_multi = request.kernel.has(kernel::Feature::kUprobeMulti);
   const bool is_one_of_many = has_wildcard(target->file);
@@ -131,7 +130,8 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
       bound.probe.reference_counter = location.semaphore_file_offset;
       bound.probe.is_optional = is_one_of_many;
       bound.probe.span = request.point.span;
-      const std::string operands = request.uses_context ? resolved_operands(location, **file) : "";
+      const std::string operands =
+          request.uses_context ? resolved_operands(request.kernel.arch(), location, **file) : "";
       const std::string way = is_multi ? "multi/" + (is_one_of_many && !request.uses_file ? "*" : found.path)
                                        : fmt::format("perf/{}/{:#x}", found.path, location.file_offset);
       bound.share = way + kOperandsBegin + operands;
@@ -142,23 +142,6 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
 }
 
 // ---- Arguments ----------------------------------------------------------------------------------------------------
-
-// A register by the assembler's name of it or of a part of it: "rax", "eax", "ax", "al", "ah", "r9d".
-std::optional<uint32_t> register_offset(const kernel::Arch& arch, std::string_view name) {
-  if (const auto whole = kernel::find_register(arch, name)) return whole->offset_bytes;
-  const auto known = [&](const std::string& whole, uint32_t byte = 0) -> std::optional<uint32_t> {
-    const auto found = kernel::find_register(arch, whole);
-    return found ? std::optional(found->offset_bytes + byte) : std::nullopt;
-  };
-  const std::string text(name);
-  const std::string front = text.substr(0, text.size() - 1);
-  if (text.starts_with('e')) return known(text.substr(1));  // eax
-  if (text.starts_with('r') && (text.ends_with('d') || text.ends_with('w') || text.ends_with('b'))) return known(front);
-  if (text.size() == 3 && text.ends_with('l')) return known(front);           // sil
-  if (text.size() == 2 && text.ends_with('l')) return known(front + "x");     // al
-  if (text.size() == 2 && text.ends_with('h')) return known(front + "x", 1);  // ah
-  return std::nullopt;
-}
 
 // A constant as a value of its size: `1@$-56` is the unsigned byte 200.
 int64_t narrowed(const UsdtOperand& operand) {
@@ -173,8 +156,8 @@ std::optional<spec::Recipe> recipe_of(const std::optional<UsdtOperand>& operand,
   spec::Recipe out;
   out.kind = Kind::kConstant;
   if (!operand) return std::nullopt;
-  const auto base = register_offset(arch, operand->base);
-  const auto index = register_offset(arch, operand->index);
+  const auto base = arch.usdt.register_offset(arch, operand->base);
+  const auto index = arch.usdt.register_offset(arch, operand->index);
   out.size_bytes = operand->size_bytes;
   out.is_signed = operand->is_signed;
   switch (operand->kind) {
@@ -197,7 +180,7 @@ std::optional<spec::Recipe> recipe_of(const std::optional<UsdtOperand>& operand,
   return out;
 }
 
-// "8f@%xmm0" without its size.
+// The operand without its size.
 std::string_view place_of(std::string_view operand) { return operand.substr(operand.find('@') + 1); }
 
 spec::ProbeContext context(spec::ContextRequest& request) {
@@ -206,7 +189,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   const kernel::Arch& arch = request.kernel.arch();
   const std::string_view operands = request.share.substr(request.share.find(kOperandsBegin) + 1);
   for (const std::string& text : symbols::split_usdt_arguments(operands)) {
-    const auto recipe = recipe_of(symbols::parse_usdt_operand(text), arch);
+    const auto recipe = recipe_of(symbols::parse_usdt_operand(arch, text), arch);
     const types::TypeId type = recipe && recipe->is_signed ? request.types.int64() : request.types.uint64();
     spec::ContextField field{fmt::format("arg{}", out.arguments.size()), type, recipe.value_or(spec::Recipe{})};
     if (!recipe) {
@@ -228,7 +211,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
     target = *parsed;
   }
   if (target.file.empty() && request.config.pid) target.file = fmt::format("/proc/{}/exe", *request.config.pid);
-  const auto files = find(target, request.config.pid);
+  const auto files = find(request.kernel.arch(), target, request.config.pid);
   if (!files) return {};
   std::vector<spec::ListedProbe> out;
   for (const Found& found : *files) {

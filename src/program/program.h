@@ -13,6 +13,10 @@
 #include "source/source.h"
 #include "types/type.h"
 
+namespace espy::kernel {
+struct Arch;
+}
+
 namespace espy::program {
 
 using MapId = Id<struct MapTag>;              // a BPF map
@@ -202,6 +206,9 @@ struct HitCounters {
 };
 
 struct Program {
+  const kernel::Arch* arch = nullptr;  // the CPU of the kernel that it is for
+  uint32_t page_size_bytes = 0;        // of that kernel
+
   Table<MapId, BpfMap> maps;
   Table<ScriptMapId, ScriptMap> script_maps;
   Table<EventId, EventSchema> events;

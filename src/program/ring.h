@@ -6,7 +6,7 @@
 //   byte 0      head   u64, total bytes reserved on this CPU; advanced by programs with atomic_cmpxchg
 //   byte 64     tail   u64, total bytes consumed; advanced by user space
 //   byte 128    lost   u64, records dropped since the ring was full; atomic_add
-//   byte 4096   data   ring_bytes (a power of two), then kSlackBytes so that a record never wraps
+//   a page      data   ring_bytes (a power of two), then slack for the longest record, so that no record wraps
 //
 // To reserve, a program reads head and tail. If head + size - tail > ring_bytes, it increments `lost` and drops the
 // record; else it exchanges head for head + size. The exchange fails if an interrupt reserves in between, and is
@@ -25,14 +25,13 @@ namespace espy::program {
 constexpr uint32_t kRingHeadOffset = 0;
 constexpr uint32_t kRingTailOffset = 64;
 constexpr uint32_t kRingLostOffset = 128;
-constexpr uint32_t kRingDataOffset = 4096;
 constexpr uint32_t kMaxRecordBytes = 64 * 1024;  // a longer record is a compile-time error
-constexpr uint32_t kSlackBytes = kMaxRecordBytes;
 
-// The initially mapped part of a ring; the rest is mapped when records reach it. Most scripts print little, and mapped
-// pages are resident.
-constexpr uint32_t kRingFirstBytes = kRingDataOffset + 256 * 1024;
+// The initially mapped part of a ring's data; the rest is mapped when records reach it. Most scripts print little, and
+// mapped pages are resident.
+constexpr uint32_t kRingFirstDataBytes = 256 * 1024;
 
-constexpr uint32_t ring_value_size(uint32_t ring_bytes) { return kRingDataOffset + ring_bytes + kSlackBytes; }
+// Data and values are mapped separately, so they begin at pages of the kernel.
+constexpr uint32_t ring_data_offset(uint32_t page_size_bytes) { return page_size_bytes; }
 
 }  // namespace espy::program

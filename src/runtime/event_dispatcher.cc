@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kBatchRecords = 65536;  // between two checks for signals
 
 Ring make_ring(load::Machine& machine, const program::Program& program) {
-  if (!program.ring.valid()) return {{}, 0, 0};
+  if (!program.ring.valid()) return {{}, 0, 0, 0};
   const program::BpfMap& shape = program.maps[program.ring];
   std::function<void(uint32_t)> map_whole;
   if (shape.first_bytes != 0) {
@@ -25,7 +25,8 @@ Ring make_ring(load::Machine& machine, const program::Program& program) {
       CHECK(machine.map_value(ring, cpu));
     };
   }
-  return {machine.memory(program.ring), shape.value_size, program.ring_bytes, std::move(map_whole)};
+  return {machine.memory(program.ring), shape.value_size, program.ring_bytes,
+          program::ring_data_offset(program.page_size_bytes), std::move(map_whole)};
 }
 
 // An explanation of the helper's error where there is a better one than that of strerror(3).

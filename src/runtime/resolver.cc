@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -82,8 +83,9 @@ output::Frame file_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t ad
 
 // Looks up the call instruction, one byte before the return address: a call may be the last instruction of a function,
 // so that the return address is in the next one. The frame that a signal trampoline returns to did not make a call.
-std::vector<output::Frame> source_frames(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address, bool is_caller) {
-  const bool is_trampoline = is_caller && user_frame(symbols, pid, address).symbol == output::kSignalTrampoline;
+std::vector<output::Frame> source_frames(symbols::Symbolizer& symbols, std::string_view signal_trampoline, uint32_t pid,
+                                         uint64_t address, bool is_caller) {
+  const bool is_trampoline = is_caller && user_frame(symbols, pid, address).symbol == signal_trampoline;
   const uint64_t code = address - (is_caller && !is_trampoline ? 1 : 0);
   output::Frame frame = user_frame(symbols, pid, code);
   frame.address = address;
@@ -99,14 +101,6 @@ std::vector<output::Frame> source_frames(symbols::Symbolizer& symbols, uint32_t 
   }
   if (out.empty()) out.push_back(std::move(frame));
   return out;
-}
-
-std::vector<output::Frame> user_frames(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address,
-                                       types::StackMode mode, bool is_caller, bool shows_source) {
-  if (mode == types::StackMode::kRaw) return {{address, {}, 0, {}, {}}};
-  if (mode == types::StackMode::kBuildId) return {file_frame(symbols, pid, address)};
-  if (shows_source) return source_frames(symbols, pid, address, is_caller);
-  return {user_frame(symbols, pid, address)};
 }
 
 // Reads /etc/passwd only: a static program cannot load the modules of nsswitch.conf.
@@ -137,7 +131,7 @@ std::string cgroup_path(uint64_t id) {
   const OwnedFd mount(::openat(root.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const OwnedFd found(::open_by_handle_at(mount.get(), handle, O_PATH | O_CLOEXEC));
   if (!found.valid()) return std::to_string(id);
-  char path[4096];
+  char path[PATH_MAX];
   const std::string link = "/proc/self/fd/" + std::to_string(found.get());
   const ssize_t length = ::readlink(link.c_str(), path, sizeof(path));
   std::string_view text(path, length > 0 ? static_cast<size_t>(length) : 0);
@@ -179,9 +173,14 @@ output::Resolver make_resolver(load::Machine& machine, const program::Program& p
   };
   resolver.kernel_symbol = [&](uint64_t address) { return kernel_frame(symbols, address); };
   resolver.user_symbol = [&](uint32_t pid, uint64_t address) { return user_frame(symbols, pid, address); };
-  resolver.user_frames = [&symbols, shows_source](uint32_t pid, uint64_t address, types::StackMode mode,
-                                                  bool is_caller) {
-    return user_frames(symbols, pid, address, mode, is_caller, shows_source);
+  resolver.signal_trampoline = program.arch->signal_trampoline;
+  resolver.user_frames = [&symbols, shows_source, trampoline = resolver.signal_trampoline](
+                             uint32_t pid, uint64_t address, types::StackMode mode,
+                             bool is_caller) -> std::vector<output::Frame> {
+    if (mode == types::StackMode::kRaw) return {{address, {}, 0, {}, {}}};
+    if (mode == types::StackMode::kBuildId) return {file_frame(symbols, pid, address)};
+    if (shows_source) return source_frames(symbols, trampoline, pid, address, is_caller);
+    return {user_frame(symbols, pid, address)};
   };
   resolver.username = [users = std::shared_ptr<std::map<uint32_t, std::string>>()](uint32_t uid) mutable {
     if (!users) users = std::make_shared<std::map<uint32_t, std::string>>(read_users());

@@ -25,11 +25,11 @@ std::atomic_ref<uint64_t> word(std::byte* base, uint32_t offset) {
 
 }  // namespace
 
-Ring::Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes,
+Ring::Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes, uint32_t data_offset,
            std::function<void(uint32_t cpu)> map_whole)
-    : ring_bytes_(ring_bytes), map_whole_(std::move(map_whole)) {
+    : ring_bytes_(ring_bytes), data_offset_(data_offset), map_whole_(std::move(map_whole)) {
   if (memory.empty()) return;
-  slack_bytes_ = value_size - program::kRingDataOffset - ring_bytes;
+  slack_bytes_ = value_size - data_offset - ring_bytes;
   const size_t stride = (size_t{value_size} + 7) & ~size_t{7};
   for (size_t at = 0; at + value_size <= memory.size(); at += stride) {
     std::byte* base = memory.data() + at;
@@ -39,7 +39,7 @@ Ring::Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes
 }
 
 program::RecordHeader* Ring::record_at(const Cpu& cpu, uint64_t position) const {
-  std::byte* at = cpu.base + program::kRingDataOffset + (position & (ring_bytes_ - 1));
+  std::byte* at = cpu.base + data_offset_ + (position & (ring_bytes_ - 1));
   return reinterpret_cast<program::RecordHeader*>(at);
 }
 
@@ -55,7 +55,7 @@ const program::RecordHeader* Ring::complete_at(const Cpu& cpu, uint64_t position
 
 // Moves `ready` over complete records, up to a batch, but not over a sequence above `newest`.
 void Ring::scan(Cpu& cpu, uint64_t newest) {
-  constexpr uint64_t kFirstPositions = program::kRingFirstBytes - program::kRingDataOffset - program::kMaxRecordBytes;
+  constexpr uint64_t kFirstPositions = program::kRingFirstDataBytes - program::kMaxRecordBytes;
   while (!is_full(cpu)) {
     if (!cpu.is_whole && cpu.ready >= kFirstPositions) {
       map_whole_(static_cast<uint32_t>(&cpu - cpus_.data()));
@@ -118,7 +118,7 @@ size_t Ring::visit_up_to(uint64_t newest, const Visit& visit) {
 // of the ring continues in the slack behind it.
 void Ring::release(Cpu& cpu) const {
   if (cpu.next == cpu.tail) return;
-  std::byte* data = cpu.base + program::kRingDataOffset;
+  std::byte* data = cpu.base + data_offset_;
   const uint64_t begin = cpu.tail & (ring_bytes_ - 1), size = cpu.next - cpu.tail;
   if (begin + size <= ring_bytes_) {
     std::memset(data + begin, 0, size);

@@ -13,9 +13,10 @@ namespace espy::runtime {
 
 class Ring {
  public:
-  // `memory`: the mmapable array, a value of `value_size` bytes per CPU; empty for a ring without records. `map_whole`:
-  // maps the whole value of a CPU; null if it is mapped already, otherwise kRingFirstBytes of each value are.
-  Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes,
+  // `memory`: the mmapable array, a value of `value_size` bytes per CPU; empty for a ring without records. `data_offset`:
+  // of the data in a value. `map_whole`: maps the whole value of a CPU; null if it is mapped already, otherwise
+  // kRingFirstDataBytes of the data of each value are.
+  Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes, uint32_t data_offset,
        std::function<void(uint32_t cpu)> map_whole = {});
 
   using Visit = std::function<void(std::span<const std::byte> record)>;
@@ -46,6 +47,7 @@ class Ring {
 
   std::vector<Cpu> cpus_;
   uint32_t ring_bytes_;
+  uint32_t data_offset_;
   uint32_t slack_bytes_ = 0;
   std::function<void(uint32_t cpu)> map_whole_;
 };

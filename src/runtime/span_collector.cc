@@ -32,7 +32,9 @@ std::vector<uint32_t> number_functions(const program::Program& program) {
 }  // namespace
 
 SpanCollector::SpanCollector(const program::Program& program, const spec::Config& config, Show show)
-    : program_(program), trees_(span_filter(config), std::move(show)), function_numbers_(number_functions(program)) {}
+    : program_(program),
+      trees_(span_filter(config), program.page_size_bytes, std::move(show)),
+      function_numbers_(number_functions(program)) {}
 
 void SpanCollector::add(output::SpanEvent event, size_t probe_index, output::SpanPlace place) {
   if (probe_index < function_numbers_.size()) {

@@ -56,7 +56,7 @@ std::vector<uint64_t> make_cells(const std::vector<symbols::UnwindRow>& rows, ui
 }  // namespace
 
 void UnwindTables::begin() {
-  if (const auto rows = symbols::read_vdso_unwind_rows()) publish(program::kUnwindVdso, *rows, "[vdso]");
+  if (const auto rows = symbols::read_vdso_unwind_rows(*program_.arch)) publish(program::kUnwindVdso, *rows, "[vdso]");
   const std::span<std::byte> cells = machine_.memory(program_.unwinding.cells);
   const uint64_t one = 1;
   std::memcpy(cells.data(), &one, sizeof(one));
@@ -88,7 +88,7 @@ void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::
 void UnwindTables::add_file(const std::string& path, const std::string& shown_path) {
   const auto key = key_of(path);
   if (!key || knows(*key)) return;
-  if (const auto rows = symbols::read_unwind_rows(path)) publish(*key, *rows, shown_path);
+  if (const auto rows = symbols::read_unwind_rows(path, *program_.arch)) publish(*key, *rows, shown_path);
 }
 
 std::optional<std::string> UnwindTables::path_of(const UnwindFileKey& key) const {
@@ -99,7 +99,7 @@ std::optional<std::string> UnwindTables::path_of(const UnwindFileKey& key) const
 }
 
 void UnwindTables::add_program(const std::string& name) {
-  const auto path = symbols::resolve_library(name);
+  const auto path = symbols::resolve_library(name, std::nullopt, *program_.arch);
   if (!path) return;
   for (const std::string& file : symbols::needed_files(*path)) add_file(file, file);
 }
@@ -123,7 +123,7 @@ void UnwindTables::add_missing(uint32_t pid, uint64_t pc, const UnwindFileKey& f
       *mappings, [&](const Mapping& each) { return each.start <= pc && pc < each.end && each.executable; });
   if (mapping == mappings->end()) return;
   for (const std::string& path : paths_of(pid, *mapping)) {
-    const auto rows = symbols::read_unwind_rows(path);
+    const auto rows = symbols::read_unwind_rows(path, *program_.arch);
     // By the key that the program reported, which may differ from that of stat(2).
     if (rows && !knows(file)) publish(file, *rows, mapping->path);
   }

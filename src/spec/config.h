@@ -24,7 +24,7 @@ struct PidNamespace {
 
 struct Config {
   uint64_t max_strlen = 1024;
-  uint64_t max_map_keys = 4096;
+  uint64_t max_map_keys = 4 * 1024;
   uint64_t max_probes = 1024;
   uint64_t max_bpf_progs = 1024;
   uint64_t max_cat_bytes = 10240;

@@ -96,9 +96,8 @@ struct ProbeContext {
   enum class Dispatch : uint8_t { kSingle, kCookie, kNumber };
   Dispatch dispatch = Dispatch::kSingle;
   Recipe number;
-  std::string_view hook = {};  // with kNumber: what the program attaches to; programs with equal hooks may be merged
-  std::optional<Recipe>
-      code_segment;  // with kNumber: identifies 32-bit tasks, which have other numbers and are ignored
+  std::string_view hook = {};             // with kNumber: the attachment; programs with equal hooks may be merged
+  std::optional<Recipe> compat_register;  // with kNumber: identifies 32-bit tasks, which have other numbers and are ignored
 
   // A pointer in the context that is NULL in the last call of an iterator, which is ignored.
   std::optional<Recipe> not_null;

@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "symbols/demangle.h"
-#include "symbols/dwarf/abi.h"
 #include "symbols/dwarf/location.h"
 #include "symbols/dwarf/scopes.h"
 #include "symbols/dwarf/types.h"
@@ -71,8 +70,10 @@ bool is_inlined(const Dwarf_Die& scope) { return dwarf::tag(scope) == DW_TAG_inl
 }  // namespace
 
 struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
+  explicit State(const kernel::Arch& of_file) : arch(of_file) {}
+
   std::unique_ptr<dwarf::File> file;
-  const kernel::Arch& arch = kernel::host_arch();
+  const kernel::Arch& arch;
   std::optional<dwarf::TypeReader> reader;
   std::map<std::tuple<uint64_t, uint64_t, const void*>, ReadableLines> readable;  // by function, scope and variable
 
@@ -135,10 +136,10 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
 
   std::vector<DebugVariable> entry_arguments(types::Types& types, const Site& site);
   std::vector<std::optional<types::ValueLocation>> conventional_locations(
-      types::Types& types, const Site& site, const std::vector<dwarf::PassedValue>& values);
+      types::Types& types, const Site& site, const std::vector<kernel::PassedValue>& values);
   std::vector<VisibleVariable> go_results(const Site& site) const;
   std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
-  dwarf::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
+  kernel::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
   Statement statement(const Site& site, const Row& row) const;
   void add_inlined_instances(const Dwarf_Die& scope, const Site& site, std::string_view function,
                              std::vector<Statement>& out);
@@ -146,9 +147,9 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   void add_statements(std::vector<Row> rows, std::vector<Statement>& out);
 };
 
-dwarf::PassedValue DebugInfo::State::passed(types::Types& types, const std::optional<Dwarf_Die>& type) {
+kernel::PassedValue DebugInfo::State::passed(types::Types& types, const std::optional<Dwarf_Die>& type) {
   if (!type) return {types.void_type()};
-  dwarf::PassedValue out{reader_for(types).convert(type), dwarf::is_passed_by_reference(*type)};
+  kernel::PassedValue out{reader_for(types).convert(type), dwarf::is_passed_by_reference(*type)};
   if (types[out.type].kind == types::Kind::kStruct) reader->complete(out.type);
   constexpr uint32_t kMostInRegisters = 16;
   out.is_rust = is_rust(*type);
@@ -157,11 +158,11 @@ dwarf::PassedValue DebugInfo::State::passed(types::Types& types, const std::opti
 }
 
 std::vector<std::optional<types::ValueLocation>> DebugInfo::State::conventional_locations(
-    types::Types& types, const Site& site, const std::vector<dwarf::PassedValue>& values) {
+    types::Types& types, const Site& site, const std::vector<kernel::PassedValue>& values) {
   if (!uses_go_registers(site.function))
-    return dwarf::argument_locations(types, arch, values, passed(types, dwarf::type_of(site.function)));
+    return arch.argument_locations(types, arch, values, passed(types, dwarf::type_of(site.function)));
   std::vector<types::TypeId> plain;
-  for (const dwarf::PassedValue& each : values) plain.push_back(each.type);
+  for (const kernel::PassedValue& each : values) plain.push_back(each.type);
   return go_locations(types, arch, plain);
 }
 
@@ -170,7 +171,7 @@ std::vector<std::optional<types::ValueLocation>> DebugInfo::State::conventional_
 std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types, const Site& site) {
   std::vector<VisibleVariable> parameters = dwarf::variables_of(site.function);
   std::erase_if(parameters, [](const VisibleVariable& each) { return !each.is_parameter || is_result(each.die); });
-  std::vector<dwarf::PassedValue> values;
+  std::vector<kernel::PassedValue> values;
   for (const VisibleVariable& each : parameters) values.push_back(passed(types, dwarf::type_of(each.die)));
   const auto conventional = conventional_locations(types, site, values);
   const bool is_always_conventional = uses_go_registers(site.function);  // location lists of Go are incomplete
@@ -197,7 +198,8 @@ DebugInfo::~DebugInfo() = default;
 
 Result<std::shared_ptr<DebugInfo>> DebugInfo::open(const ElfImage& image,
                                                    const std::vector<std::string>& debug_directories) {
-  auto state = std::make_shared<State>();
+  const kernel::Arch* arch = kernel::find_arch(image.machine());  // null for 32-bit files
+  auto state = std::make_shared<State>(arch != nullptr ? *arch : kernel::host_arch());
   state->file = TRY(dwarf::File::open(image, debug_directories));
   return std::shared_ptr<DebugInfo>(new DebugInfo(std::move(state)));
 }
@@ -257,10 +259,10 @@ std::optional<DebugVariable> DebugInfo::result(types::Types& types, uint64_t add
   if (site && is_go(site->function)) return state_->go_result(types, *site);
   const auto type = site ? dwarf::type_of(site->function) : std::nullopt;
   if (!type) return std::nullopt;
-  const dwarf::PassedValue value = state_->passed(types, type);
+  const kernel::PassedValue value = state_->passed(types, type);
   if (types[value.type].kind == types::Kind::kVoid) return std::nullopt;
   DebugVariable out{"retval", dwarf::c_name(type), value.type};
-  out.place = dwarf::result_location(types, state_->arch, value);
+  out.place = state_->arch.result_location(types, state_->arch, value);
   if (!out.place) out.why = kInVectorRegister;
   state_->finish(types, out, type);
   return out;
@@ -281,7 +283,7 @@ std::optional<DebugVariable> DebugInfo::State::go_result(types::Types& types, co
   const std::vector<VisibleVariable> results = go_results(site);
   if (results.empty()) return std::nullopt;
   std::vector<types::Member> members;
-  std::vector<dwarf::PassedValue> values;
+  std::vector<kernel::PassedValue> values;
   std::string c_type;
   for (const VisibleVariable& each : results) {
     const std::optional<Dwarf_Die> type = dwarf::type_of(each.die);

@@ -22,7 +22,6 @@ constexpr size_t kFlagsAt = 15;
 constexpr size_t kPointersAt = 16;
 constexpr size_t kInlineAt = 32;
 constexpr uint32_t kWordBytes = 8;
-constexpr size_t kVectorRegisters = 15;
 
 // Returns the bytes of the file that are loaded at a virtual address; empty if they are not all in the file.
 std::string_view bytes_at_address(const ElfImage& image, uint64_t address, uint64_t size) {
@@ -80,15 +79,15 @@ bool append_scalars(const types::Types& types, TypeId id, uint32_t offset_bytes,
 
 class ValueAssigner {
  public:
-  ValueAssigner(const types::Types& types, const kernel::Arch& arch)
-      : types_(types), arch_(arch), registers_(go_argument_offsets(arch)) {}
+  ValueAssigner(const types::Types& types, const kernel::Arch& arch) : types_(types), arch_(arch) {}
 
   std::optional<ValueLocation> next(TypeId type) {
     std::vector<Scalar> scalars;
     const bool is_possible = append_scalars(types_, type, 0, scalars);
     const auto floats = static_cast<size_t>(std::ranges::count(scalars, true, &Scalar::is_float));
     const size_t integers = scalars.size() - floats;
-    if (!is_possible || integers_ + integers > registers_.size() || floats_ + floats > kVectorRegisters)
+    if (!is_possible || integers_ + integers > arch_.go.argument_offsets.size() ||
+        floats_ + floats > arch_.go.vector_register_count)
       return on_stack(type);
     floats_ += floats;
     ValueLocation out;
@@ -96,8 +95,9 @@ class ValueAssigner {
     for (const Scalar& scalar : scalars) {
       if (scalar.offset_bytes > done) out.pieces.push_back({LocationPiece::Kind::kNothing, scalar.offset_bytes - done});
       if (!scalar.is_float)
-        out.pieces.push_back(
-            {LocationPiece::Kind::kValue, scalar.size_bytes, {{Op::kRegister, registers_[integers_++]}}});
+        out.pieces.push_back({LocationPiece::Kind::kValue,
+                              scalar.size_bytes,
+                              {{Op::kRegister, arch_.go.argument_offsets[integers_++]}}});
       done = scalar.offset_bytes + scalar.size_bytes;
     }
     if (floats > 0) return std::nullopt;
@@ -120,17 +120,10 @@ class ValueAssigner {
 
   const types::Types& types_;
   const kernel::Arch& arch_;
-  std::vector<uint32_t> registers_;
   size_t integers_ = 0;
   size_t floats_ = 0;
   uint32_t stack_at_ = 0;
 };
-
-// Whether an instruction compares the stack pointer with the stack limit: [r14+16] since 1.17, [rcx+16] before.
-bool compares_with_stack_limit(std::span<const uint8_t> instruction) {
-  if (instruction.size() != 4 || instruction[3] != 0x10 || instruction[1] != 0x3b) return false;
-  return instruction[2] == 0x66 || instruction[2] == 0x61;
-}
 
 }  // namespace
 
@@ -143,17 +136,6 @@ std::optional<GoBinary> read_go_binary(const ElfImage& image) {
   return out;
 }
 
-std::optional<kernel::Register> go_goroutine_register(const kernel::Arch& arch) {
-  return go_argument_offsets(arch).empty() ? std::nullopt : kernel::find_register(arch, "r14");
-}
-
-std::vector<uint32_t> go_argument_offsets(const kernel::Arch& arch) {
-  std::vector<uint32_t> out;
-  for (const std::string_view name : {"ax", "bx", "cx", "di", "si", "r8", "r9", "r10", "r11"})
-    if (const auto found = kernel::find_register(arch, name)) out.push_back(found->offset_bytes);
-  return out;
-}
-
 std::vector<std::optional<ValueLocation>> go_locations(const types::Types& types, const kernel::Arch& arch,
                                                        const std::vector<TypeId>& values) {
   ValueAssigner assigner(types, arch);
@@ -163,28 +145,15 @@ std::vector<std::optional<ValueLocation>> go_locations(const types::Types& types
 }
 
 uint64_t after_stack_check(const kernel::Arch& arch, std::span<const uint8_t> code) {
-  constexpr int kMaxInstructions = 7;
-  bool has_compared = false;
-  uint64_t at = 0;
-  for (int i = 0; i < kMaxInstructions && at < code.size(); ++i) {
-    const uint32_t length = arch.instruction_length(code.subspan(at));
-    if (length == 0) return 0;
-    const auto instruction = code.subspan(at, length);
-    const bool is_jump = instruction[0] == 0x76 || (instruction[0] == 0x0f && instruction[1] == 0x86);  // jbe
-    if (is_jump && has_compared) return at + length;
-    has_compared = compares_with_stack_limit(instruction);
-    at += length;
-  }
-  return 0;
+  return arch.go.find_stack_check_end == nullptr ? 0 : arch.go.find_stack_check_end(code);
 }
 
 std::vector<uint64_t> return_instructions(const kernel::Arch& arch, std::span<const uint8_t> code) {
-  constexpr uint8_t kReturn = 0xc3;
   std::vector<uint64_t> out;
-  for (uint64_t at = 0; at < code.size();) {
+  for (uint64_t at = 0; arch.go.is_return != nullptr && at < code.size();) {
     const uint32_t length = arch.instruction_length(code.subspan(at));
     if (length == 0) break;
-    if (length == 1 && code[at] == kReturn) out.push_back(at);
+    if (arch.go.is_return(code.subspan(at, length))) out.push_back(at);
     at += length;
   }
   return out;

@@ -25,13 +25,6 @@ struct GoBinary {
 // Reads .go.buildinfo; nullopt if there is none.
 std::optional<GoBinary> read_go_binary(const ElfImage& image);
 
-// Returns the register that holds the address of the running goroutine's `runtime.g` in Go functions; nullopt for other
-// CPUs.
-std::optional<kernel::Register> go_goroutine_register(const kernel::Arch& arch);
-
-// Returns the offsets in pt_regs of the argument registers, in order; empty if Go passes arguments on the stack.
-std::vector<uint32_t> go_argument_offsets(const kernel::Arch& arch);
-
 // Returns the locations of arguments at the entry of a function, or of results at its return, one for each type;
 // nullopt for a value in vector registers. Requires a binary that uses registers, and complete types.
 std::vector<std::optional<types::ValueLocation>> go_locations(const types::Types& types, const kernel::Arch& arch,

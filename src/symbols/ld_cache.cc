@@ -39,7 +39,7 @@ std::string_view string_at(std::string_view bytes, uint32_t offset) {
 
 }  // namespace
 
-std::vector<CachedLibrary> parse_ld_cache(std::string_view bytes) {
+std::vector<CachedLibrary> parse_ld_cache(const kernel::Arch& arch, std::string_view bytes) {
   std::vector<CachedLibrary> out;
   // A cache in compatibility form begins with the format before 2.32.
   const size_t start = bytes.find(kMagic);
@@ -49,7 +49,7 @@ std::vector<CachedLibrary> parse_ld_cache(std::string_view bytes) {
   if (!header || header->library_count > (bytes.size() - sizeof(Header)) / sizeof(Entry)) return out;
   for (uint32_t i = 0; i < header->library_count; ++i) {
     const auto entry = load_struct<Entry>(bytes, sizeof(Header) + uint64_t{i} * sizeof(Entry));
-    if ((entry->flags & kAbiMask) != kernel::host_arch().library_cache_abi || entry->hardware != 0) continue;
+    if ((entry->flags & kAbiMask) != arch.library_cache_abi || entry->hardware != 0) continue;
     const CachedLibrary library{string_at(bytes, entry->name_offset), string_at(bytes, entry->path_offset)};
     if (!library.name.empty() && !library.path.empty()) out.push_back(library);
   }

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/arch/arch.h"
+
 namespace espy::symbols {
 
 struct CachedLibrary {
@@ -12,8 +14,8 @@ struct CachedLibrary {
   std::string_view path;
 };
 
-// Returns the libraries for the ABI of this machine, in the order of the cache, as views into `bytes`. Empty unless the
+// Returns the libraries for the CPU, in the order of the cache, as views into `bytes`. Empty unless the
 // cache has the format of glibc 2.32 and later ("glibc-ld.so.cache1.1").
-std::vector<CachedLibrary> parse_ld_cache(std::string_view bytes);
+std::vector<CachedLibrary> parse_ld_cache(const kernel::Arch& arch, std::string_view bytes);
 
 }  // namespace espy::symbols

@@ -57,10 +57,10 @@ std::optional<std::string> find_mapped(std::string_view name, uint32_t pid) {
   return std::nullopt;
 }
 
-std::optional<std::string> find_cached_library(std::string_view name) {
+std::optional<std::string> find_cached_library(const kernel::Arch& arch, std::string_view name) {
   const Result<std::string> bytes = read_file("/etc/ld.so.cache");
   if (!bytes) return std::nullopt;
-  for (const CachedLibrary& library : parse_ld_cache(*bytes)) {
+  for (const CachedLibrary& library : parse_ld_cache(arch, *bytes)) {
     if (matches_library(library.name, name) && is_file(std::string(library.path))) return std::string(library.path);
   }
   return std::nullopt;
@@ -75,8 +75,8 @@ bool is_elf(const std::string& path) {
 }
 
 // Searches the directories that the loader uses without a cache. Of several versions, returns the one that sorts last.
-std::optional<std::string> find_in_default_directories(std::string_view name) {
-  const std::string multiarch = "/" + std::string(kernel::host_arch().library_directory);
+std::optional<std::string> find_in_default_directories(const kernel::Arch& arch, std::string_view name) {
+  const std::string multiarch = "/" + std::string(arch.library_directory);
   for (const std::string& directory :
        {std::string("/lib64"), std::string("/usr/lib64"), "/lib" + multiarch, "/usr/lib" + multiarch,
         std::string("/lib"), std::string("/usr/lib"), std::string("/usr/local/lib")}) {
@@ -155,7 +155,8 @@ std::vector<std::string> find_libraries(const std::string& pattern, std::optiona
   return out;
 }
 
-Result<std::string> resolve_library(std::string_view name_or_path, std::optional<uint32_t> pid) {
+Result<std::string> resolve_library(std::string_view name_or_path, std::optional<uint32_t> pid,
+                                    const kernel::Arch& arch) {
   const std::string_view name = name_or_path;
   if (name.empty()) return fail("the name of a program or library is empty");
   if (name.find('/') != name.npos) return check_path(name, pid);
@@ -166,8 +167,8 @@ Result<std::string> resolve_library(std::string_view name_or_path, std::optional
   if (!names_library) {
     if (std::optional<std::string> path = find_program(name)) return std::move(*path);
   }
-  if (std::optional<std::string> path = find_cached_library(name)) return std::move(*path);
-  if (std::optional<std::string> path = find_in_default_directories(name)) return std::move(*path);
+  if (std::optional<std::string> path = find_cached_library(arch, name)) return std::move(*path);
+  if (std::optional<std::string> path = find_in_default_directories(arch, name)) return std::move(*path);
   if (names_library) {
     if (std::optional<std::string> path = find_program(name)) return std::move(*path);
   }

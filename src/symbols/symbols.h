@@ -45,8 +45,10 @@ std::string map_files_path(uint32_t pid, const Mapping& mapping);
 
 // Resolves the target of a uprobe to a path. A path is returned as it is, `bash` is searched in $PATH, and `libc`,
 // `libssl.so.3` or `c` among the libraries of the dynamic loader. With a pid, files that the process maps are
-// preferred, and the path leads into its mount namespace. "a.apk!/lib/b.so" is a file within an archive.
-Result<std::string> resolve_library(std::string_view name_or_path, std::optional<uint32_t> pid = std::nullopt);
+// preferred, and the path leads into its mount namespace. "a.apk!/lib/b.so" is a file within an archive. Libraries are
+// those for `arch`.
+Result<std::string> resolve_library(std::string_view name_or_path, std::optional<uint32_t> pid = std::nullopt,
+                                    const kernel::Arch& arch = kernel::host_arch());
 
 // Expands a target with wildcards to files, each once. A path is matched against the file system, a name against the
 // files that are mapped as code by the process, or by any process without a pid.

@@ -3,16 +3,16 @@
 // A function without a frame pointer leaves no trace of its caller but the return address, somewhere above the stack
 // pointer. How far above changes with each push, and only the compiler knows: it writes that down in .eh_frame, for
 // exceptions. The section has an entry for each function (an FDE, frame description entry): a small program that builds
-// a table of rules by code address, such as "from here on the CFA is rsp + 16, and rbp is saved at CFA - 16". The CFA,
-// canonical frame address, is the stack pointer of the caller before the call pushed the return address. So on this CPU
-// the return address is at CFA - 8, and rsp in the caller is the CFA. Of the sixteen registers that a debugger
-// restores, a stack trace needs three: rip, rsp, and rbp, since some functions (those with alloca, for example) compute
-// the CFA from rbp.
+// a table of rules by code address, such as "from here on the CFA is SP + 16, and FP is saved at CFA - 16". The CFA,
+// canonical frame address, is the stack pointer of the caller before the call. Of all registers that a debugger
+// restores, a stack trace needs three: the instruction pointer, SP, and FP, since some functions (those with alloca,
+// for example) compute the CFA from FP. On x86-64, where a call pushes the return address, it is at CFA - 8, for
+// example:
 //
-//   push rbp           CFA = rsp + 8     rbp unchanged             row 1
-//   mov  rbp, rsp      CFA = rsp + 16    rbp at CFA - 16           row 2
-//   ...                CFA = rbp + 16    rbp at CFA - 16           row 3
-//   leave; ret         CFA = rsp + 8     rbp unchanged             row 4
+//   push FP            CFA = SP + 8      FP unchanged              row 1
+//   mov  FP, SP        CFA = SP + 16     FP at CFA - 16            row 2
+//   ...                CFA = FP + 16     FP at CFA - 16            row 3
+//   leave; ret         CFA = SP + 8      FP unchanged              row 4
 //
 // All entries are run here, once, and their rows sorted by address: 25,000 for a C library. The rules take few distinct
 // values, so a rule fits 32 bits and a row with its address 64 (FrameRule). To unwind a frame, BPF needs a binary
@@ -21,7 +21,7 @@
 // A rule can be any expression. Compilers and the C library use four, each of which is a kind of row: the one for .plt,
 // which depends on the offset in an entry; two that load a saved stack pointer from memory; and that of the signal
 // trampoline, whose registers are in a sigcontext. Assembly code of cryptography libraries uses a few other registers
-// (rax, r10) for an instruction or two: those rows are kUnknown, and the unwinder follows frame pointers from there.
+// for an instruction or two: those rows are kUnknown, and the unwinder follows frame pointers from there.
 //
 // libdw reads all of this too, but takes 13 ms for a C library where this takes one: it finds the entry and runs it
 // from its start for each row, and caches all that it reads. When a probe has just been attached and a process is about
@@ -31,6 +31,8 @@
 // References: Linux Standard Base, "Exception Frames" (.eh_frame, its encodings and augmentations); DWARF 5, 6.4 (the
 // instructions); the x86-64 psABI, 3.6 (register numbers).
 #include "symbols/unwind.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -105,8 +107,8 @@ struct CommonEntry {
 // Runs the instructions of an entry.
 class Interpreter {
  public:
-  Interpreter(const CommonEntry& common, uint64_t address)
-      : common_(common), rules_(common.initial), address_(address) {}
+  Interpreter(const kernel::Arch& arch, const CommonEntry& common, uint64_t address)
+      : registers_(arch.unwind), common_(common), rules_(common.initial), address_(address) {}
 
   const CfiRules& rules() const { return rules_; }
 
@@ -207,12 +209,16 @@ class Interpreter {
   }
   RegisterRule at_cfa(int64_t factor) const { return {RegisterRule::Kind::kAtCfa, factor * common_.data_alignment}; }
   bool set(uint64_t reg, RegisterRule rule) {
-    if (reg == kRbp) rules_.rbp = rule;
-    if (reg == kReturnAddress) rules_.return_address = rule;
+    if (reg == registers_.frame_pointer) rules_.frame_pointer = rule;
+    if (reg == registers_.return_address) rules_.return_address = rule;
     return true;
   }
-  bool restore(uint64_t reg) { return set(reg, reg == kRbp ? common_.initial.rbp : common_.initial.return_address); }
+  bool restore(uint64_t reg) {
+    const CfiRules& initial = common_.initial;
+    return set(reg, reg == registers_.frame_pointer ? initial.frame_pointer : initial.return_address);
+  }
 
+  const kernel::UnwindConvention& registers_;
   const CommonEntry& common_;
   CfiRules rules_;
   uint64_t address_;
@@ -223,8 +229,8 @@ class Interpreter {
 
 class EhFrameSection {
  public:
-  EhFrameSection(const ElfImage& image, std::string_view bytes, uint64_t address)
-      : segments_(image.segments()), bytes_(bytes), address_(address) {}
+  EhFrameSection(const kernel::Arch& arch, const ElfImage& image, std::string_view bytes, uint64_t address)
+      : arch_(arch), segments_(image.segments()), bytes_(bytes), address_(address) {}
 
   std::vector<UnwindRow> read() {
     EhFrameReader reader(bytes_, address_);
@@ -269,7 +275,7 @@ class EhFrameSection {
       }
     }
     const CommonEntry without_rules = common;
-    Interpreter interpreter(without_rules, 0);
+    Interpreter interpreter(arch_, without_rules, 0);
     if (!interpreter.run(entry, [](uint64_t, const CfiRules&) {})) return;
     common.initial = interpreter.rules();
     constexpr size_t kLengthBytes = 4;
@@ -291,13 +297,13 @@ class EhFrameSection {
     bool is_first = true;
     const auto add = [&](uint64_t address, const CfiRules& rules) {
       const uint64_t at = offset + (address - start);
-      const FrameRule rule = encode_rules(rules, common.is_signal_frame);
+      const FrameRule rule = encode_rules(arch_, rules, common.is_signal_frame);
       if (at < offset || at >= end || (!is_first && rule == last)) return;
       rows_.push_back({static_cast<uint32_t>(at), rule});
       last = rule;
       is_first = false;
     };
-    Interpreter(common, start).run(entry, add);
+    Interpreter(arch_, common, start).run(entry, add);
     // The code after it has no rule unless another function starts there, see finish().
     ends_.push_back(static_cast<uint32_t>(end));
   }
@@ -320,6 +326,7 @@ class EhFrameSection {
     return out;
   }
 
+  const kernel::Arch& arch_;
   const std::vector<Segment>& segments_;
   std::string_view bytes_;
   uint64_t address_;
@@ -328,26 +335,29 @@ class EhFrameSection {
   std::vector<uint32_t> ends_;
 };
 
-Result<std::vector<UnwindRow>> read_rows(const ElfImage& image) {
-  if (image.machine() != EM_X86_64 || !image.is_64bit()) return fail(image.path() + " is not for x86-64");
+Result<std::vector<UnwindRow>> read_rows(const ElfImage& image, const kernel::Arch& arch) {
+  if (image.machine() != arch.elf_machine || !image.is_64bit())
+    return fail(fmt::format("{} is not for {}", image.path(), arch.name));
   for (const Segment& segment : image.segments())
     if (segment.executable && segment.file_offset + segment.file_size > UINT32_MAX)
       return fail(image.path() + " has code beyond 4 GiB");
   const std::string_view bytes = image.section_bytes(".eh_frame");
-  return EhFrameSection(image, bytes, image.section_address(".eh_frame").value_or(0)).read();
+  return EhFrameSection(arch, image, bytes, image.section_address(".eh_frame").value_or(0)).read();
 }
 
 }  // namespace
 
-Result<std::vector<UnwindRow>> read_unwind_rows(const std::string& path) {
-  return read_rows(TRY(ElfImage::open(path)));
+Result<std::vector<UnwindRow>> read_unwind_rows(const std::string& path, const kernel::Arch& arch) {
+  return read_rows(TRY(ElfImage::open(path)), arch);
 }
 
-Result<std::vector<UnwindRow>> read_unwind_rows(std::string image, const std::string& name) {
-  return read_rows(TRY(ElfImage::from_bytes(std::move(image), name)));
+Result<std::vector<UnwindRow>> read_unwind_rows(std::string image, const std::string& name, const kernel::Arch& arch) {
+  return read_rows(TRY(ElfImage::from_bytes(std::move(image), name)), arch);
 }
 
-Result<std::vector<UnwindRow>> read_vdso_unwind_rows() { return read_unwind_rows(read_vdso_image(), "[vdso]"); }
+Result<std::vector<UnwindRow>> read_vdso_unwind_rows(const kernel::Arch& arch) {
+  return read_unwind_rows(read_vdso_image(), "[vdso]", arch);
+}
 
 const UnwindRow* find_row(const std::vector<UnwindRow>& rows, uint32_t file_offset) {
   const auto after = std::ranges::upper_bound(rows, file_offset, {}, &UnwindRow::file_offset);

@@ -1,7 +1,7 @@
 // Unwind tables: the rules of .eh_frame to find the caller of a frame, as rows sorted by file offset.
 //
 // A row is valid up to the next one, and fits a word: a BPF program searches the table (builtins/unwind.cc), which
-// runtime/unwind_tables.cc loads. x86-64 only.
+// runtime/unwind_tables.cc loads. Its registers are those of the CPU (kernel/arch).
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernel/arch/arch.h"
 
 namespace espy::symbols {
 
@@ -17,30 +18,33 @@ namespace espy::symbols {
 enum class FrameBase : uint8_t {
   kUnknown = 0,       // no entry covers the code, or its rule cannot be encoded
   kEnd = 1,           // the outermost frame: _start, the first function of a thread
-  kStackPointer = 2,  // rsp + offset
-  kFramePointer = 3,  // rbp + offset
+  kStackPointer = 2,  // SP + offset
+  kFramePointer = 3,  // FP + offset
   kLoadFromStackPointer =
-      4,  // *(rsp + offset) + 8: after switching or realigning the stack, with the old rsp saved there
-  kLoadFromFramePointer = 5,  // *(rbp + offset)
-  kPlt = 6,                   // .plt: rsp + 8, or rsp + 16 in the last five bytes of an entry of 16
-  kSignalFrame = 7,           // the signal trampoline: registers are in a sigcontext at rsp
+      4,  // *(SP + offset) + 8: after switching or realigning the stack, with the old SP saved there
+  kLoadFromFramePointer = 5,  // *(FP + offset)
+  kPlt = 6,                   // .plt: SP + 8, or SP + 16 in the end of an entry
+  kSignalFrame = 7,           // the signal trampoline: registers are in a sigcontext at SP
 };
 
-// A rule in 32 bits: base:4, location of the caller's rbp:8, offset:20 (signed, in units of 8 bytes).
+// A rule in 32 bits: base:4, location of the caller's FP:8, offset:20 (signed, in units of 8 bytes).
+//
+// If calls push the return address, it is right below the CFA. If they leave it in the link register, it is in the word
+// above the saved FP, as functions save the two together, or still in the register if FP is kSame.
 struct FrameRule {
-  static constexpr uint32_t kSame = 0;              // rbp: unchanged
-  static constexpr uint32_t kUnrecoverable = 254;   // rbp: cannot be recovered
-  static constexpr uint32_t kAtFramePointer = 255;  // rbp: at *rbp; else N: at CFA - 8 * N
+  static constexpr uint32_t kSame = 0;              // FP: unchanged
+  static constexpr uint32_t kUnrecoverable = 254;   // FP: cannot be recovered
+  static constexpr uint32_t kAtFramePointer = 255;  // FP: at *FP; else N: at CFA - 8 * N
   static constexpr int64_t kMaxOffsetBytes = (int64_t{1} << 19) * 8 - 8;
 
   uint32_t bits = 0;
 
-  static FrameRule make(FrameBase base, int64_t offset_bytes, uint32_t rbp) {
+  static FrameRule make(FrameBase base, int64_t offset_bytes, uint32_t frame_pointer) {
     const auto words = static_cast<uint32_t>(offset_bytes / 8);
-    return {static_cast<uint32_t>(base) | rbp << 4 | words << 12};
+    return {static_cast<uint32_t>(base) | frame_pointer << 4 | words << 12};
   }
   FrameBase base() const { return static_cast<FrameBase>(bits & 15); }
-  uint32_t rbp() const { return bits >> 4 & 255; }
+  uint32_t frame_pointer() const { return bits >> 4 & 255; }
   int64_t offset_bytes() const { return (static_cast<int32_t>(bits) >> 12) * int64_t{8}; }
   bool operator==(const FrameRule&) const = default;
 };
@@ -53,12 +57,14 @@ struct UnwindRow {
 
 // Returns all rows of a file; empty if it has no .eh_frame (Go, assembly). Fails if the file cannot be opened, is not
 // an ELF file of this CPU, or has code beyond 4 GiB.
-Result<std::vector<UnwindRow>> read_unwind_rows(const std::string& path);
+Result<std::vector<UnwindRow>> read_unwind_rows(const std::string& path,
+                                                const kernel::Arch& arch = kernel::host_arch());
 // The same for an image in memory, such as the vdso.
-Result<std::vector<UnwindRow>> read_unwind_rows(std::string image, const std::string& name);
+Result<std::vector<UnwindRow>> read_unwind_rows(std::string image, const std::string& name,
+                                                const kernel::Arch& arch = kernel::host_arch());
 
 // The same for the vdso of the own process.
-Result<std::vector<UnwindRow>> read_vdso_unwind_rows();
+Result<std::vector<UnwindRow>> read_vdso_unwind_rows(const kernel::Arch& arch);
 
 // Returns the row that covers a file offset; null before the first.
 const UnwindRow* find_row(const std::vector<UnwindRow>& rows, uint32_t file_offset);

@@ -8,7 +8,7 @@
 namespace espy::symbols {
 namespace {
 
-constexpr uint8_t kOpDeref = 0x06, kOpPlusConstant = 0x23, kOpBreg0 = 0x70;
+constexpr uint8_t kOpDeref = 0x06, kOpPlusConstant = 0x23, kOpBreg0 = 0x70, kOpBreg31 = 0x8f;
 
 // "register + offset", then optionally a dereference, then optionally a constant that is added.
 struct Expression {
@@ -22,7 +22,7 @@ std::optional<Expression> parse_expression(std::string_view bytes) {
   ByteReader reader(bytes);
   Expression out;
   const auto first = reader.take_le<uint8_t>();
-  if (first < kOpBreg0 || first > kOpBreg0 + kReturnAddress) return std::nullopt;
+  if (first < kOpBreg0 || first > kOpBreg31) return std::nullopt;
   out.reg = first - kOpBreg0;
   out.offset_bytes = reader.take_sleb128();
   if (!reader.at_end()) {
@@ -37,65 +37,90 @@ std::optional<Expression> parse_expression(std::string_view bytes) {
   return out;
 }
 
-// rsp + 8 + ((rip & 15) >= 11) * 8: the expression of linkers for .plt, whose entries push an index in the middle.
-bool is_plt_expression(std::string_view expression) {
-  constexpr std::string_view kBytes("\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22", 11);
-  return expression == kBytes;
-}
+// Encodes rules for the registers of one CPU.
+class RuleEncoder {
+ public:
+  explicit RuleEncoder(const kernel::Arch& arch) : arch_(arch) {}
 
-uint32_t encode_rbp(const RegisterRule& rule) {
-  using Kind = RegisterRule::Kind;
-  switch (rule.kind) {
-    case Kind::kSame: return FrameRule::kSame;
-    case Kind::kAtCfa: {
-      const bool fits =
-          rule.offset_bytes < 0 && rule.offset_bytes % 8 == 0 && -rule.offset_bytes / 8 < FrameRule::kUnrecoverable;
-      return fits ? static_cast<uint32_t>(-rule.offset_bytes / 8) : FrameRule::kUnrecoverable;
-    }
-    case Kind::kAtExpression: {
-      const auto place = parse_expression(rule.expression);
-      const bool is_at_frame = place && place->reg == kRbp && place->offset_bytes == 0 && !place->is_dereferenced;
-      return is_at_frame ? FrameRule::kAtFramePointer : FrameRule::kUnrecoverable;
-    }
-    default: return FrameRule::kUnrecoverable;
+  FrameRule encode(const CfiRules& rules, bool is_signal_frame) const {
+    using Kind = RegisterRule::Kind;
+    if (rules.return_address.kind == Kind::kUndefined) return FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame);
+    if (rules.is_expression && is_signal_frame) return encode_expression(rules, true);
+    if (!has_usual_return_address(rules)) return {};
+    if (rules.is_expression) return encode_expression(rules, false);
+    const uint32_t frame_pointer = encode_frame_pointer(rules.frame_pointer);
+    if (rules.cfa_register == arch_.unwind.stack_pointer)
+      return rule_with_offset(FrameBase::kStackPointer, rules.cfa_offset, frame_pointer);
+    if (rules.cfa_register == arch_.unwind.frame_pointer)
+      return rule_with_offset(FrameBase::kFramePointer, rules.cfa_offset, frame_pointer);
+    return {};
   }
-}
 
-FrameRule rule_with_offset(FrameBase base, int64_t offset_bytes, uint32_t rbp) {
-  const bool fits = offset_bytes % 8 == 0 && std::abs(offset_bytes) <= FrameRule::kMaxOffsetBytes;
-  return fits ? FrameRule::make(base, offset_bytes, rbp) : FrameRule{};
-}
+ private:
+  // Whether the return address is where FrameRule implies.
+  bool has_usual_return_address(const CfiRules& rules) const {
+    using Kind = RegisterRule::Kind;
+    const RegisterRule& address = rules.return_address;
+    if (arch_.return_address_bytes > 0)
+      return address.kind == Kind::kAtCfa && address.offset_bytes == -int64_t{arch_.return_address_bytes};
+    if (address.kind == Kind::kSame) return rules.frame_pointer.kind == Kind::kSame;
+    return address.kind == Kind::kAtCfa && rules.frame_pointer.kind == Kind::kAtCfa &&
+           address.offset_bytes == rules.frame_pointer.offset_bytes + 8;
+  }
 
-FrameRule encode_expression(const CfiRules& rules, bool is_signal_frame) {
-  constexpr int64_t kSavedRsp = 160;  // offset in the sigcontext of the frame that the kernel builds
-  const uint32_t rbp = encode_rbp(rules.rbp);
-  if (is_plt_expression(rules.cfa_expression)) return FrameRule::make(FrameBase::kPlt, 0, rbp);
-  const auto cfa = parse_expression(rules.cfa_expression);
-  if (!cfa) return {};
-  if (is_signal_frame && cfa->reg == kRsp && cfa->is_dereferenced && cfa->offset_bytes == kSavedRsp)
-    return FrameRule::make(FrameBase::kSignalFrame, 0, FrameRule::kSame);
-  if (!cfa->is_dereferenced && cfa->reg == kRsp && !is_signal_frame)
-    return rule_with_offset(FrameBase::kStackPointer, cfa->offset_bytes, rbp);
-  if (!cfa->is_dereferenced) return {};
-  if (cfa->reg == kRsp && cfa->added == 8)
-    return rule_with_offset(FrameBase::kLoadFromStackPointer, cfa->offset_bytes, rbp);
-  if (cfa->reg == kRbp && cfa->added == 0)
-    return rule_with_offset(FrameBase::kLoadFromFramePointer, cfa->offset_bytes, rbp);
-  return {};
-}
+  uint32_t encode_frame_pointer(const RegisterRule& rule) const {
+    using Kind = RegisterRule::Kind;
+    switch (rule.kind) {
+      case Kind::kSame: return FrameRule::kSame;
+      case Kind::kAtCfa: {
+        const bool fits =
+            rule.offset_bytes < 0 && rule.offset_bytes % 8 == 0 && -rule.offset_bytes / 8 < FrameRule::kUnrecoverable;
+        return fits ? static_cast<uint32_t>(-rule.offset_bytes / 8) : FrameRule::kUnrecoverable;
+      }
+      case Kind::kAtExpression: {
+        const auto at = parse_expression(rule.expression);
+        const bool is_at_frame =
+            at && at->reg == arch_.unwind.frame_pointer && at->offset_bytes == 0 && !at->is_dereferenced;
+        return is_at_frame ? FrameRule::kAtFramePointer : FrameRule::kUnrecoverable;
+      }
+      default: return FrameRule::kUnrecoverable;
+    }
+  }
+
+  static FrameRule rule_with_offset(FrameBase base, int64_t offset_bytes, uint32_t frame_pointer) {
+    const bool fits = offset_bytes % 8 == 0 && std::abs(offset_bytes) <= FrameRule::kMaxOffsetBytes;
+    return fits ? FrameRule::make(base, offset_bytes, frame_pointer) : FrameRule{};
+  }
+
+  FrameRule encode_expression(const CfiRules& rules, bool is_signal_frame) const {
+    const kernel::UnwindConvention& unwind = arch_.unwind;
+    const uint32_t frame_pointer = encode_frame_pointer(rules.frame_pointer);
+    if (!unwind.plt_cfa.empty() && rules.cfa_expression == unwind.plt_cfa)
+      return FrameRule::make(FrameBase::kPlt, 0, frame_pointer);
+    const auto cfa = parse_expression(rules.cfa_expression);
+    if (!cfa) return {};
+    const bool is_by_stack = cfa->reg == unwind.stack_pointer;
+    const bool is_by_frame = cfa->reg == unwind.frame_pointer;
+    if (is_signal_frame && is_by_stack && cfa->is_dereferenced &&
+        cfa->offset_bytes == unwind.signal_frame.stack_pointer_bytes)
+      return FrameRule::make(FrameBase::kSignalFrame, 0, FrameRule::kSame);
+    if (!cfa->is_dereferenced && is_by_stack && !is_signal_frame)
+      return rule_with_offset(FrameBase::kStackPointer, cfa->offset_bytes, frame_pointer);
+    if (!cfa->is_dereferenced) return {};
+    if (is_by_stack && cfa->added == 8)
+      return rule_with_offset(FrameBase::kLoadFromStackPointer, cfa->offset_bytes, frame_pointer);
+    if (is_by_frame && cfa->added == 0)
+      return rule_with_offset(FrameBase::kLoadFromFramePointer, cfa->offset_bytes, frame_pointer);
+    return {};
+  }
+
+  const kernel::Arch& arch_;
+};
 
 }  // namespace
 
-FrameRule encode_rules(const CfiRules& rules, bool is_signal_frame) {
-  using Kind = RegisterRule::Kind;
-  if (rules.return_address.kind == Kind::kUndefined) return FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame);
-  if (rules.is_expression && is_signal_frame) return encode_expression(rules, true);
-  if (rules.return_address.kind != Kind::kAtCfa || rules.return_address.offset_bytes != -8) return {};
-  if (rules.is_expression) return encode_expression(rules, false);
-  const uint32_t rbp = encode_rbp(rules.rbp);
-  if (rules.cfa_register == kRsp) return rule_with_offset(FrameBase::kStackPointer, rules.cfa_offset, rbp);
-  if (rules.cfa_register == kRbp) return rule_with_offset(FrameBase::kFramePointer, rules.cfa_offset, rbp);
-  return {};
+FrameRule encode_rules(const kernel::Arch& arch, const CfiRules& rules, bool is_signal_frame) {
+  return RuleEncoder(arch).encode(rules, is_signal_frame);
 }
 
 }  // namespace espy::symbols

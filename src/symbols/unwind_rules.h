@@ -8,9 +8,6 @@
 
 namespace espy::symbols {
 
-// DWARF register numbers of the x86-64 psABI.
-constexpr uint64_t kRbp = 6, kRsp = 7, kReturnAddress = 16;
-
 // How to recover the caller's value of a register.
 struct RegisterRule {
   enum class Kind : uint8_t { kSame, kUndefined, kAtCfa, kAtExpression, kOther } kind = Kind::kSame;
@@ -24,11 +21,11 @@ struct CfiRules {
   uint64_t cfa_register = 0;
   int64_t cfa_offset = 0;
   std::string_view cfa_expression = {};
-  RegisterRule rbp = {};
+  RegisterRule frame_pointer = {};
   RegisterRule return_address = {};
 };
 
 // Returns the rule in 32 bits; FrameBase::kUnknown if it has no such form.
-FrameRule encode_rules(const CfiRules& rules, bool is_signal_frame);
+FrameRule encode_rules(const kernel::Arch& arch, const CfiRules& rules, bool is_signal_frame);
 
 }  // namespace espy::symbols

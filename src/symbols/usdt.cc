@@ -50,57 +50,6 @@ bool is_size(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789f") == std::string_view::npos;
 }
 
-// "%rax" -> "rax"; nullopt if it is not a register.
-std::optional<std::string> register_name(std::string_view text) {
-  text = trim(text);
-  if (!text.starts_with('%')) return std::nullopt;
-  return std::string(text.substr(1));
-}
-
-// "-8", "sym", "sym+4", "-4+sym", "": adds numbers to the displacement and takes at most one symbol.
-bool parse_displacement(std::string_view text, UsdtOperand& out) {
-  while (!text.empty()) {
-    const bool is_negative = text.starts_with('-');
-    if (is_negative || text.starts_with('+')) text.remove_prefix(1);
-    const size_t end = text.find_first_of("+-");
-    const std::string_view term = text.substr(0, end);
-    text.remove_prefix(term.size());
-    if (const auto number = parse_int(term)) {
-      out.displacement += is_negative ? -*number : *number;
-    } else if (!term.empty() && out.symbol.empty() && !is_negative && term.find_first_of("%:$ ") == term.npos) {
-      out.symbol = term;
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
-// DISPLACEMENT or DISPLACEMENT(BASE,INDEX,SCALE)
-bool parse_memory(std::string_view text, UsdtOperand& out) {
-  out.kind = UsdtOperand::Kind::kMemory;
-  const size_t open = text.find('(');
-  if (!parse_displacement(text.substr(0, open), out)) return false;
-  if (open == std::string_view::npos) return true;
-  if (!text.ends_with(')')) return false;
-  const std::vector<std::string_view> parts = split(text.substr(open + 1, text.size() - open - 2), ',');
-  if (parts.size() > 3) return false;
-  if (!trim(parts[0]).empty()) {
-    const auto base = register_name(parts[0]);
-    if (!base) return false;
-    out.base = *base;
-  }
-  if (parts.size() > 1) {
-    const auto index = register_name(parts[1]);
-    if (!index) return false;
-    out.index = *index;
-  }
-  const auto scale = parts.size() > 2 ? parse_int(trim(parts[2])) : 1;
-  if (!scale || (*scale != 1 && *scale != 2 && *scale != 4 && *scale != 8)) return false;
-  out.scale = static_cast<uint8_t>(*scale);
-  return true;
-}
-
 }  // namespace
 
 Result<std::vector<UsdtLocation>> read_usdt(const std::string& path) {
@@ -134,7 +83,7 @@ std::vector<std::string> split_usdt_arguments(std::string_view text) {
   return out;
 }
 
-std::optional<UsdtOperand> parse_usdt_operand(std::string_view text) {
+std::optional<UsdtOperand> parse_usdt_operand(const kernel::Arch& arch, std::string_view text) {
   const size_t at = text.find('@');
   if (at == std::string_view::npos) return std::nullopt;
   UsdtOperand out;
@@ -145,20 +94,7 @@ std::optional<UsdtOperand> parse_usdt_operand(std::string_view text) {
   if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) return std::nullopt;
   out.size_bytes = static_cast<uint8_t>(bytes);
   out.is_signed = *size < 0;
-  const std::string_view operand = trim(text.substr(at + 1));
-  if (const auto name = register_name(operand)) {
-    if (name->find(':') != std::string::npos) return std::nullopt;  // %fs:8
-    out.kind = UsdtOperand::Kind::kRegister;
-    out.base = *name;
-    return out;
-  }
-  if (operand.starts_with('$')) {
-    const auto constant = parse_int(operand.substr(1));
-    if (!constant) return std::nullopt;
-    out.displacement = *constant;
-    return out;
-  }
-  return parse_memory(operand, out) ? std::optional(out) : std::nullopt;
+  return arch.usdt.parse(trim(text.substr(at + 1)), out) ? std::optional(out) : std::nullopt;
 }
 
 }  // namespace espy::symbols

@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernel/arch/arch.h"
 
 namespace espy::symbols {
 
 struct UsdtLocation {
   std::string provider;
   std::string name;
-  std::string arguments;               // "8@%rax -4@-1132(%rbp) 4@$5"
+  std::string arguments;               // SIZE@OPERAND, separated by spaces
   uint64_t address = 0;                // virtual, after prelinking
   uint64_t file_offset = 0;            // of the instruction
   uint64_t semaphore_file_offset = 0;  // 0: none
@@ -26,25 +27,11 @@ struct UsdtLocation {
 // Returns all notes in the order of the file; empty if there are none.
 Result<std::vector<UsdtLocation>> read_usdt(const std::string& path);
 
-// An argument: `SIZE@OPERAND`, with a negative size for signed values and an `f` after the size for floating point.
-//   %rax               a register
-//   $5                 a constant
-//   -8(%rbp,%rax,4)    memory at base + index * scale + displacement, each optional
-//   sym+4(%rip)        memory at a symbol of the file
-struct UsdtOperand {
-  enum class Kind : uint8_t { kRegister, kConstant, kMemory };
-  Kind kind = Kind::kConstant;
-  uint8_t size_bytes = 8;
-  bool is_signed = false;
-  std::string base;  // register name without `%`; may be "" for memory
-  std::string index;
-  uint8_t scale = 1;
-  std::string symbol;        // to be added to `displacement`
-  int64_t displacement = 0;  // or the constant
-};
+using kernel::UsdtOperand;
 
-// nullopt for operands with a segment register and for malformed ones. The register name is not validated.
-std::optional<UsdtOperand> parse_usdt_operand(std::string_view text);
+// Parses an argument: `SIZE@OPERAND`, with a negative size for signed values and an `f` after the size for floating
+// point. nullopt for operands with a segment register and for malformed ones. The register name is not validated.
+std::optional<UsdtOperand> parse_usdt_operand(const kernel::Arch& arch, std::string_view text);
 
 // Splits the arguments of a note. Operands can contain spaces, so an argument begins at a size and `@`.
 std::vector<std::string> split_usdt_arguments(std::string_view text);

@@ -13,8 +13,9 @@ namespace espy::testing {
 class FakeKernel final : public kernel::Kernel {
  public:
   std::vector<kernel::Feature> lacks;
+  const kernel::Arch* cpu = kernel::find_arch("x86_64");
 
-  const kernel::Arch& arch() const override { return *kernel::find_arch("x86_64"); }
+  const kernel::Arch& arch() const override { return *cpu; }
   uint32_t cpu_count() const override { return 4; }
   bool has(kernel::Feature feature) override {
     for (const kernel::Feature lacked : lacks)

@@ -14,7 +14,7 @@ namespace {
 
 using symbols::testing::has_tool;
 
-uint32_t length(std::vector<uint8_t> bytes) { return x86_64_instruction_length(bytes); }
+uint32_t length(std::vector<uint8_t> bytes) { return find_arch("x86_64")->instruction_length(bytes); }
 
 TEST(Instructions, SingleOnes) {
   EXPECT_EQ(length({0x55}), 1u);                                      // push rbp

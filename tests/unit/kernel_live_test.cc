@@ -96,9 +96,9 @@ TEST_F(LiveKernel, KnowsEverySyscallThatTracefsLists) {
   if (events.empty()) GTEST_SKIP() << "tracefs is not mounted or cannot be read";
   for (const std::string& event : events) {
     const std::string name = event.substr(std::string_view("syscalls:sys_enter_").size());
-    const auto number = find_syscall_number(name);
+    const auto number = find_syscall_number(*find_arch("x86_64"), name);
     ASSERT_TRUE(number.has_value()) << name;
-    EXPECT_EQ(find_syscall_name(*number), name);
+    EXPECT_EQ(find_syscall_name(*find_arch("x86_64"), *number), name);
   }
 }
 

@@ -90,12 +90,12 @@ TEST_F(TracepointTest, ThatMakesNoSenseIsAnError) {
 }
 
 TEST(Syscalls, HaveTwoSpellings) {
-  EXPECT_EQ(find_syscall_number("openat"), 257u);
-  EXPECT_EQ(find_syscall_number("newfstat"), find_syscall_number("fstat"));
-  EXPECT_EQ(find_syscall_name(5), "newfstat");
-  EXPECT_EQ(find_syscall_number("file_setattr"), 469u);
-  EXPECT_EQ(find_syscall_number("nonsense"), std::nullopt);
-  EXPECT_EQ(find_syscall_name(400), std::nullopt);
+  EXPECT_EQ(find_syscall_number(*find_arch("x86_64"), "openat"), 257u);
+  EXPECT_EQ(find_syscall_number(*find_arch("x86_64"), "newfstat"), find_syscall_number(*find_arch("x86_64"), "fstat"));
+  EXPECT_EQ(find_syscall_name(*find_arch("x86_64"), 5), "newfstat");
+  EXPECT_EQ(find_syscall_number(*find_arch("x86_64"), "file_setattr"), 469u);
+  EXPECT_EQ(find_syscall_number(*find_arch("x86_64"), "nonsense"), std::nullopt);
+  EXPECT_EQ(find_syscall_name(*find_arch("x86_64"), 400), std::nullopt);
 }
 
 TEST(Functions, AreListedOnceWithTheirModule) {

@@ -12,7 +12,7 @@ namespace {
 class Calls {
  public:
   explicit Calls(SpanFilter filter = {})
-      : trees_(std::move(filter), [this](const SpanEvent& event) { shown_ += line_of(event); }) {}
+      : trees_(std::move(filter), 4096, [this](const SpanEvent& event) { shown_ += line_of(event); }) {}
 
   Calls& enter(uint32_t function, uint64_t frame, uint64_t return_address = 0x401234) {
     return add(SpanKind::kEnter, {function, true, false, frame, return_address});

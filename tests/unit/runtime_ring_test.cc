@@ -16,17 +16,18 @@ using program::RecordHeader;
 
 constexpr uint32_t kRingBytes = 4096;
 constexpr uint32_t kSlack = 256;
+constexpr uint32_t kDataOffset = 16 * 1024;  // of a kernel with pages of that size
 
 class Producer {
  public:
   explicit Producer(uint32_t cpus, uint32_t ring_bytes = kRingBytes)
       : ring_bytes_(ring_bytes),
-        value_size_(program::kRingDataOffset + ring_bytes + kSlack),
+        value_size_(kDataOffset + ring_bytes + kSlack),
         words_(size_t{value_size_} * cpus / 8) {}
 
   std::span<std::byte> memory() { return {reinterpret_cast<std::byte*>(words_.data()), words_.size() * 8}; }
   Ring ring(std::function<void(uint32_t)> map_whole = {}) {
-    return {memory(), value_size_, ring_bytes_, std::move(map_whole)};
+    return {memory(), value_size_, ring_bytes_, kDataOffset, std::move(map_whole)};
   }
 
   // Reserves; nothing where there is no room. The record is all ones, but not complete.
@@ -36,7 +37,7 @@ class Producer {
       ++word(cpu, program::kRingLostOffset);
       return nullptr;
     }
-    std::byte* at = base(cpu) + program::kRingDataOffset + (head & (ring_bytes_ - 1));
+    std::byte* at = base(cpu) + kDataOffset + (head & (ring_bytes_ - 1));
     head += size_bytes;
     for (uint32_t i = 0; i < size_bytes; ++i) EXPECT_EQ(at[i], std::byte{0}) << "byte " << i << " was not cleared";
     std::memset(at, 0xff, size_bytes);
@@ -76,7 +77,7 @@ std::vector<uint64_t> drained(Ring& ring, size_t limit = SIZE_MAX) {
 using Sequences = std::vector<uint64_t>;
 
 TEST(Ring, IsEmptyWithoutMemory) {
-  Ring ring({}, 0, 0);
+  Ring ring({}, 0, 0, 0);
   EXPECT_EQ(drained(ring), Sequences{});
   EXPECT_EQ(ring.lost(), 0u);
 }
@@ -93,7 +94,7 @@ TEST(Ring, MergesCpusBySequence) {
 // Where the ring ends that is mapped at first, a record may begin that reaches over it.
 TEST(Ring, IsMappedWhollyBeforeItIsReadBeyondItsFirstBytes) {
   constexpr uint32_t kLarge = 1024 * 1024;
-  constexpr uint64_t kFirst = program::kRingFirstBytes - program::kRingDataOffset;
+  constexpr uint64_t kFirst = program::kRingFirstDataBytes;
   Producer producer(2, kLarge);
   std::vector<uint32_t> mapped;
   Ring ring = producer.ring([&](uint32_t cpu) { mapped.push_back(cpu); });

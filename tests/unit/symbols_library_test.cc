@@ -29,7 +29,8 @@ TEST(LdCache, SaysWhatLdconfigSays) {
     if (arrow == line.npos || !is_64bit || line.find("hwcap") != line.npos) continue;
     expected.emplace_back(line.substr(1, line.find(' ', 1) - 1), line.substr(arrow + 4));
   }
-  for (const CachedLibrary& library : parse_ld_cache(*bytes)) found.emplace_back(library.name, library.path);
+  for (const CachedLibrary& library : parse_ld_cache(kernel::host_arch(), *bytes))
+    found.emplace_back(library.name, library.path);
   ASSERT_FALSE(expected.empty());
   EXPECT_THAT(found, ElementsAreArray(expected));
 }
@@ -37,9 +38,9 @@ TEST(LdCache, SaysWhatLdconfigSays) {
 TEST(LdCache, BrokenOnesAreEmpty) {
   const auto bytes = read_file("/etc/ld.so.cache");
   if (!bytes) GTEST_SKIP() << "no glibc";
-  EXPECT_TRUE(parse_ld_cache("").empty());
-  EXPECT_TRUE(parse_ld_cache("glibc-ld.so.cache1.1").empty());
-  EXPECT_TRUE(parse_ld_cache(std::string_view(*bytes).substr(0, 100)).empty());
+  EXPECT_TRUE(parse_ld_cache(kernel::host_arch(), "").empty());
+  EXPECT_TRUE(parse_ld_cache(kernel::host_arch(), "glibc-ld.so.cache1.1").empty());
+  EXPECT_TRUE(parse_ld_cache(kernel::host_arch(), std::string_view(*bytes).substr(0, 100)).empty());
 }
 
 TEST(ResolveLibrary, Names) {

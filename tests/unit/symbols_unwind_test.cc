@@ -55,9 +55,9 @@ std::string base_text(FrameRule rule) {
 }
 
 std::string rbp_text(FrameRule rule) {
-  if (rule.rbp() == FrameRule::kSame) return "u";
-  if (rule.rbp() == FrameRule::kAtFramePointer) return "exp";
-  return "c-" + std::to_string(rule.rbp() * 8);
+  if (rule.frame_pointer() == FrameRule::kSame) return "u";
+  if (rule.frame_pointer() == FrameRule::kAtFramePointer) return "exp";
+  return "c-" + std::to_string(rule.frame_pointer() * 8);
 }
 
 // How a row that we have differs from readelf's; "" where they agree.
@@ -72,7 +72,7 @@ std::string difference(const Expected& wanted, FrameRule rule) {
   if (rule.base() == FrameBase::kSignalFrame) return wanted.cfa == "exp" ? "" : "a signal handler";
   const std::string cfa = base_text(rule);
   if (cfa != wanted.cfa) return "cfa " + cfa;
-  if (rule.rbp() == FrameRule::kUnrecoverable) return wanted.rbp.starts_with("c-") ? "rbp lost" : "";
+  if (rule.frame_pointer() == FrameRule::kUnrecoverable) return wanted.rbp.starts_with("c-") ? "rbp lost" : "";
   const std::string rbp = rbp_text(rule);
   return rbp == wanted.rbp || (rbp == "u" && wanted.rbp == "s") ? "" : "rbp " + rbp;
 }
@@ -149,7 +149,7 @@ TEST(Unwind, RulesKeepTheirParts) {
   const FrameRule rule = FrameRule::make(FrameBase::kLoadFromFramePointer, -8, FrameRule::kAtFramePointer);
   EXPECT_EQ(rule.base(), FrameBase::kLoadFromFramePointer);
   EXPECT_EQ(rule.offset_bytes(), -8);
-  EXPECT_EQ(rule.rbp(), FrameRule::kAtFramePointer);
+  EXPECT_EQ(rule.frame_pointer(), FrameRule::kAtFramePointer);
   EXPECT_EQ(FrameRule::make(FrameBase::kStackPointer, FrameRule::kMaxOffsetBytes, 3).offset_bytes(),
             FrameRule::kMaxOffsetBytes);
 }

@@ -126,7 +126,7 @@ class Describer {
   // Wildcards stand for many, marks of a file are no functions.
   bool is_no_function(const std::vector<std::string>& parts) {
     if (has_wildcard(parts.back()) || parts.size() != 2) return true;
-    const auto path = symbols::resolve_library(parts[0], e_.config.pid);
+    const auto path = symbols::resolve_library(parts[0], e_.config.pid, e_.kernel->arch());
     const auto file = path ? e_.symbols.elf_file(*path) : tl::unexpected(path.error());
     return !file || !(*file)->find_function(parts.back());
   }

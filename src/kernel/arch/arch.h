@@ -1,5 +1,8 @@
-// What depends on the CPU: registers, calling convention, syscall arguments. One file per CPU; nothing else may assume
-// one.
+// What depends on the CPU, as data and a few functions. A CPU is a folder here; arch.cc lists them. Code elsewhere asks
+// by meaning (`arch.stack_pointer_offset`, `arch.has_ordered_stores`) and names no register of any CPU.
+//
+// Registers are given as byte offsets in the kernel's struct pt_regs (asm/ptrace.h), unless a comment says that they
+// are DWARF register numbers.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +12,9 @@
 #include <string>
 #include <string_view>
 
+#include "kernel/arch/calling_convention.h"
+#include "kernel/arch/usdt_operand.h"
+
 namespace espy::kernel {
 
 struct Register {
@@ -17,40 +23,116 @@ struct Register {
   uint32_t size_bytes = 8;
 };
 
-struct Arch {
-  std::string_view name;                       // "x86_64"
-  uint16_t elf_machine = 0;                    // EM_X86_64, ... in its files
-  std::string_view source_directory;           // of its headers in the kernel's source: arch/x86
-  std::string_view library_directory;          // below /lib and /usr/lib, where a system has several CPUs' libraries
-  int32_t library_cache_abi = 0;               // how the loader's cache marks this CPU's libraries (glibc, ldconfig.h)
-  std::span<const Register> registers;         // by every accepted name
-  std::span<const uint32_t> dwarf_offsets;     // in pt_regs, of the registers by their numbers in DWARF
-  std::span<const uint32_t> argument_offsets;  // in pt_regs, of function arguments passed in registers
-  std::span<const uint32_t> syscall_argument_offsets;
-  uint32_t return_value_offset = 0;
-  uint32_t second_return_value_offset = 0;  // of values that take two registers
-  uint32_t stack_pointer_offset = 0;
-  uint32_t instruction_pointer_offset = 0;
-  uint32_t pt_regs_size_bytes = 0;
-  uint32_t stack_argument_start_bytes = 0;  // of the first stack argument, from the stack pointer at function entry
-  uint32_t return_address_bytes = 0;        // that a call leaves on the stack
-  bool (*can_be_stepped)(std::span<const std::byte> code) = nullptr;
-  // Of the instruction that the bytes begin with; 0 where it is none, or goes on behind them.
-  uint32_t (*instruction_length)(std::span<const uint8_t> bytes) = nullptr;
-  uint32_t compat_code_segment = 0;  // what register cs holds in 32-bit tasks; 0: nothing tells them
-  uint32_t privilege_offset = 0;     // in pt_regs, of what tells user mode: all bits of the mask are set in it
-  uint32_t user_mode_mask = 0;       // 0: nothing tells it
+struct RegisterValue {
+  uint32_t offset_bytes = 0;
+  int64_t value = 0;
 };
 
-// Whether the kernel's uprobes can stand on the instruction at the start of `code`, as far as its first bytes tell.
-constexpr size_t kInstructionBytes = 16;  // the longest, rounded up
-bool can_be_stepped(const Arch& arch, std::span<const std::byte> code);
+struct Syscall {
+  uint32_t number;
+  std::string_view name;        // in the system call table
+  std::string_view tracepoint;  // name of its tracepoints; that of the function in the kernel
+};
 
-const Arch* find_arch(std::string_view name);  // null: we do not know it
-uint32_t x86_64_instruction_length(std::span<const uint8_t> bytes);
+struct AbiConstant {
+  std::string_view name;
+  int64_t value;
+};
+
+// How .eh_frame describes the frames of this CPU. Register numbers are DWARF's.
+struct UnwindConvention {
+  uint32_t stack_pointer = 0;
+  uint32_t frame_pointer = 0;
+  uint32_t return_address = 0;         // the column of the return address, or the link register
+  std::string_view plt_cfa = {};       // the CFA expression that linkers write for .plt; empty if none
+  uint32_t plt_entry_bytes = 0;        // of .plt, a power of two
+  uint32_t plt_pushed_from_bytes = 0;  // offset in an entry from which the CFA is 8 bytes further up
+  // What a signal handler's frame holds of the interrupted code: offsets from the stack pointer in the trampoline.
+  struct SignalFrame {
+    int64_t frame_pointer_bytes = 0;
+    int64_t stack_pointer_bytes = 0;
+    int64_t instruction_pointer_bytes = 0;
+  };
+  SignalFrame signal_frame = {};
+};
+
+// The register-based calling convention of the Go compiler (cmd/compile/abi-internal).
+struct GoAbi {
+  std::span<const uint32_t> argument_offsets = {};  // of integer arguments and results; empty if unknown
+  uint32_t vector_register_count = 0;
+  std::optional<Register> goroutine = {};  // the address of the running goroutine's runtime.g
+  // Offset behind the stack check at the start of a function's code; 0 if it has none.
+  uint64_t (*find_stack_check_end)(std::span<const uint8_t> code) = nullptr;
+  // Whether the bytes are one instruction that returns from a function.
+  bool (*is_return)(std::span<const uint8_t> instruction) = nullptr;
+};
+
+struct Arch {
+  std::string_view name;               // as uname(2) has it: "x86_64"
+  uint16_t elf_machine = 0;            // EM_*, in ELF files for it
+  std::string_view source_directory;   // below arch/ in the kernel's source
+  std::string_view library_directory;  // below /lib and /usr/lib on multiarch systems (Debian's tuple)
+  int32_t library_cache_abi = 0;       // mark of this CPU's libraries in ld.so.cache (glibc, elf/ldconfig.h)
+
+  // ---- Memory
+  uint32_t page_size_bytes = 0;     // of most kernels for this CPU; Kernel::page_size_bytes() is a kernel's own
+  bool has_ordered_stores = false;  // other CPUs see a CPU's stores in program order
+
+  // ---- Registers
+  std::span<const Register> registers;  // by every accepted name
+  uint32_t pt_regs_size_bytes = 0;
+  uint32_t stack_pointer_offset = 0;
+  uint32_t frame_pointer_offset = 0;
+  uint32_t instruction_pointer_offset = 0;
+  uint32_t privilege_offset = 0;  // of the register that has the privilege level
+  uint32_t user_mode_mask = 0;    // in user mode all these bits are set in it; 0 if no register shows the mode
+  std::span<const std::string_view> thread_pointer;  // members to follow from task_struct to the user's thread pointer
+
+  // ---- System calls
+  std::span<const Syscall> syscalls;   // ascending by number
+  uint32_t syscall_number_offset = 0;  // at the exit of a call as well
+  std::span<const uint32_t> syscall_argument_offsets;
+  std::optional<RegisterValue> compat_task;  // what a register holds in 32-bit tasks, whose calls have other numbers
+  std::span<const AbiConstant> abi_constants = {};  // those that differ from asm-generic
+
+  // ---- Function calls
+  std::span<const uint32_t> argument_offsets;  // of integer arguments
+  uint32_t return_value_offset = 0;
+  uint32_t second_return_value_offset = 0;  // of values that take two registers
+  uint32_t stack_argument_start_bytes = 0;  // from the stack pointer at function entry to the first stack argument
+  uint32_t return_address_bytes = 0;        // that a call pushes on the stack; 0 if it uses the link register
+  uint32_t link_register_offset = 0;        // of the return address at function entry, if nothing is pushed
+  std::span<const uint32_t> dwarf_offsets;  // of the registers by DWARF number
+  std::span<const uint64_t> callee_saved;   // DWARF numbers of registers that a function preserves
+  ArgumentLocations argument_locations = nullptr;
+  ResultLocation result_location = nullptr;
+  // Offset from the thread pointer to the thread-local variables of an executable, whose PT_TLS segment has this size
+  // and alignment in bytes (ELF Handling for Thread-Local Storage, 3: variants I and II).
+  int64_t (*thread_local_start)(uint64_t size_bytes, uint64_t align_bytes) = nullptr;
+
+  // ---- Stacks
+  UnwindConvention unwind = {};
+  std::string_view signal_trampoline;  // symbol of the code that a signal handler returns to
+
+  // ---- Code
+  uint32_t max_instruction_bytes = 0;
+  // Whether the kernel's uprobes can handle the instruction at the start of `code`, as far as its first bytes show.
+  bool (*can_be_stepped)(std::span<const std::byte> code) = nullptr;
+  // Length of the instruction at the start of `code`; 0 if it is none or is cut off.
+  uint32_t (*instruction_length)(std::span<const uint8_t> code) = nullptr;
+
+  UsdtSyntax usdt = {};
+  GoAbi go = {};
+};
+
+// Null if the CPU is unknown.
+const Arch* find_arch(std::string_view name);
+const Arch* find_arch(uint16_t elf_machine);
+
+// The CPU that this program is compiled for. About a traced kernel ask Kernel::arch().
 const Arch& host_arch();
 
-// The shortest name of the register at an offset of pt_regs; its number where it has none.
+// The shortest name of the register at an offset; "r@OFFSET" if it has none.
 std::string register_name(const Arch& arch, uint32_t offset_bytes);
 
 std::optional<Register> find_register(const Arch& arch, std::string_view name);

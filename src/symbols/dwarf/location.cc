@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "symbols/dwarf/abi.h"
 #include "symbols/dwarf/calls.h"
 #include "symbols/dwarf/expression_builder.h"
 #include "symbols/dwarf/types.h"
@@ -101,7 +100,8 @@ class LocationTranslator {
     if (arch_.dwarf_offsets[number] == arch_.stack_pointer_offset) {
       call_frame_address();
     } else if (!found || found->count == 0) {
-      found || is_callee_saved(number) ? push_register(number, 0) : out_.fail(kGone);
+      const bool is_preserved = std::ranges::find(arch_.callee_saved, number) != arch_.callee_saved.end();
+      found || is_preserved ? push_register(number, 0) : out_.fail(kGone);
     } else {
       const LocationPiece::Kind kind = std::exchange(out_.piece().kind, LocationPiece::Kind::kNothing);
       run(nullptr, found->ops, found->count);
@@ -208,16 +208,27 @@ class LocationTranslator {
     for (const Call& call : *calls)
       if (auto steps = in_caller(call, number)) known.push_back({call.return_address, std::move(*steps)});
     if (known.empty()) return out_.fail(kGone);
-    constexpr int64_t kReturnAddressBytes = 8;  // below the frame's address
-    call_frame_address();
-    out_.add(-kReturnAddressBytes);
-    out_.unary(Op::kReturnAddress);
+    push_return_address();
     if (file_.is_position_independent()) {
       out_.append(Op::kLoadBias, static_cast<int64_t>(site_.address));
       out_.append(Op::kSub);
     }
     out_.append(Op::kByCaller, static_cast<int64_t>(out_.piece().callers.size()));
     out_.piece().callers.push_back(std::move(known));
+  }
+
+  // Pushes the address that the frame's function returns to.
+  void push_return_address() {
+    if (arch_.return_address_bytes > 0) {
+      call_frame_address();
+      out_.add(-int64_t{arch_.return_address_bytes});
+      return out_.unary(Op::kReturnAddress);
+    }
+    const uint32_t link = arch_.unwind.return_address;
+    const auto saved = file_.callers_register(frame_->address, static_cast<int>(link));
+    if (!saved || saved->count == 0) return push_register(link, 0);
+    run(nullptr, saved->ops, saved->count);
+    out_.read(8, {});
   }
 
   // Returns the steps that compute an argument from the registers of a caller; nullopt if that is not possible.
@@ -250,9 +261,8 @@ class LocationTranslator {
   // The top is an offset in the thread-local block of the file. Only the loader knows where that of a library is.
   void thread_local_address() {
     const auto segment = file_.is_executable() ? file_.thread_local_segment() : std::nullopt;
-    const auto start = segment ? thread_local_start(arch_.elf_machine, *segment) : std::nullopt;
-    if (!start) return out_.fail("is thread-local in a library");
-    out_.add(*start);
+    if (!segment) return out_.fail("is thread-local in a library");
+    out_.add(arch_.thread_local_start(segment->p_memsz, std::max<uint64_t>(segment->p_align, 1)));
     out_.push(Op::kThreadPointer, 0);
     out_.binary(Op::kAdd);
   }

@@ -1,10 +1,11 @@
-#include "symbols/dwarf/abi.h"
-
+// The System V calling convention (ABI, AMD64 supplement, 3.2.3), and that of rustc for pairs of numbers.
 #include <algorithm>
 #include <array>
 #include <map>
 
-namespace espy::symbols::dwarf {
+#include "kernel/arch/x86_64/x86_64.h"
+
+namespace espy::kernel::x86_64 {
 
 namespace {
 
@@ -121,7 +122,7 @@ bool is_in_memory(const Classes& classes) { return classes[0] == Class::kMemory 
 
 class ArgumentAssigner {
  public:
-  ArgumentAssigner(const types::Types& types, const kernel::Arch& arch) : types_(types), arch_(arch) {
+  ArgumentAssigner(const types::Types& types, const Arch& arch) : types_(types), arch_(arch) {
     stack_at_ = arch.stack_argument_start_bytes;
   }
 
@@ -171,7 +172,7 @@ class ArgumentAssigner {
   }
 
   const types::Types& types_;
-  const kernel::Arch& arch_;
+  const Arch& arch_;
   size_t integers_ = 0;
   size_t vectors_ = 0;
   uint32_t stack_at_ = 0;
@@ -179,19 +180,7 @@ class ArgumentAssigner {
 
 }  // namespace
 
-bool is_callee_saved(uint64_t number) {
-  constexpr uint64_t kRbx = 3, kRbp = 6, kR12 = 12, kR15 = 15;
-  return number == kRbx || number == kRbp || (number >= kR12 && number <= kR15);
-}
-
-// ELF Handling for Thread-Local Storage, 3.4.6: the block of the executable ends at the thread pointer.
-std::optional<int64_t> thread_local_start(uint16_t machine, const GElf_Phdr& segment) {
-  if (machine != EM_X86_64) return std::nullopt;
-  const uint64_t align = std::max<uint64_t>(segment.p_align, 1);
-  return -static_cast<int64_t>((segment.p_memsz + align - 1) / align * align);
-}
-
-std::vector<std::optional<ValueLocation>> argument_locations(const types::Types& types, const kernel::Arch& arch,
+std::vector<std::optional<ValueLocation>> argument_locations(const types::Types& types, const Arch& arch,
                                                              const std::vector<PassedValue>& arguments,
                                                              const PassedValue& result) {
   ArgumentAssigner places(types, arch);
@@ -201,8 +190,7 @@ std::vector<std::optional<ValueLocation>> argument_locations(const types::Types&
   return out;
 }
 
-std::optional<ValueLocation> result_location(const types::Types& types, const kernel::Arch& arch,
-                                             const PassedValue& result) {
+std::optional<ValueLocation> result_location(const types::Types& types, const Arch& arch, const PassedValue& result) {
   const Classes classes = classes_of(types, result);
   const types::Type& type = types[result.type];
   if (type.kind == Kind::kFloat) return std::nullopt;
@@ -217,4 +205,4 @@ std::optional<ValueLocation> result_location(const types::Types& types, const ke
   return out;
 }
 
-}  // namespace espy::symbols::dwarf
+}  // namespace espy::kernel::x86_64

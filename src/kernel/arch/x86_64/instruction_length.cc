@@ -1,14 +1,14 @@
-// How long an instruction is: prefixes, opcode, ModRM with SIB and displacement, immediates (Intel's manual, volume 2,
-// appendix A). That is all that is needed to walk through a function; what an instruction does is not looked at.
+// The length of an instruction: prefixes, opcode, ModRM with SIB and displacement, immediates (Intel's manual, volume
+// 2, appendix A). Its meaning is not decoded.
 //
-// Opcodes stand in maps: one byte; behind 0f; behind 0f 38 and 0f 3a; and the same again behind VEX, EVEX and XOP
-// prefixes. For each a mask of 256 bits tells which have a ModRM byte and which an immediate byte.
+// Opcodes are in maps: one byte; after 0f; after 0f 38 and 0f 3a; and the same after VEX, EVEX and XOP prefixes. For
+// each map, sets of 256 bits say which opcodes have a ModRM byte and which an immediate byte.
 #include <array>
 #include <cstddef>
 
-#include "kernel/arch/arch.h"
+#include "kernel/arch/x86_64/x86_64.h"
 
-namespace espy::kernel {
+namespace espy::kernel::x86_64 {
 namespace {
 
 constexpr size_t kLongest = 15;
@@ -222,6 +222,6 @@ class Decoder {
 
 }  // namespace
 
-uint32_t x86_64_instruction_length(std::span<const uint8_t> bytes) { return Decoder(bytes).length(); }
+uint32_t instruction_length(std::span<const uint8_t> code) { return Decoder(code).length(); }
 
-}  // namespace espy::kernel
+}  // namespace espy::kernel::x86_64

@@ -1,0 +1,53 @@
+// Which instructions the kernel's uprobes cannot handle.
+#include <algorithm>
+#include <iterator>
+
+#include "kernel/arch/x86_64/x86_64.h"
+
+namespace espy::kernel::x86_64 {
+namespace {
+
+// A uprobe's instruction is executed out of line or emulated (arch/x86/kernel/uprobes.c). The kernel does neither with
+// an instruction that has a lock or a segment prefix; newer kernels except the long forms of `nop`. After a VEX or EVEX
+// prefix it takes the opcode for one of the legacy map, where the same byte means something else: if that is a jump, a
+// call or a return, the traced program crashes (vpbroadcastb is taken for `jp`, vpor for `jmp`); if it is not allowed
+// there, the kernel refuses.
+bool is_misread_behind_vex(unsigned opcode) {
+  if (opcode >= 0x70 && opcode <= 0x7f) return true;  // jcc
+  constexpr unsigned kOthers[] = {0x60, 0x61, 0x62, 0x66, 0x67, 0x6c, 0x6d, 0x6e, 0x6f, 0x90, 0x9a, 0x9d, 0xc2,
+                                  0xc3, 0xca, 0xcb, 0xd4, 0xd5, 0xd6, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea,
+                                  0xeb, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf4, 0xfa, 0xfb, 0xff};
+  return std::ranges::find(kOthers, opcode) != std::end(kOthers);
+}
+
+}  // namespace
+
+bool can_be_stepped(std::span<const std::byte> code) {
+  const auto byte = [&](size_t at) { return at < code.size() ? std::to_integer<unsigned>(code[at]) : 0; };
+  bool has_segment = false;
+  for (size_t i = 0; i < code.size(); ++i) {
+    switch (byte(i)) {
+      case 0xf0: return false;  // lock
+      case 0x26:
+      case 0x2e:
+      case 0x36:
+      case 0x3e: has_segment = true; break;  // es, cs, ss, ds
+      case 0x64:
+      case 0x65:
+      case 0x66:
+      case 0x67:
+      case 0xf2:
+      case 0xf3: break;  // other prefixes
+      case 0xc5: return !is_misread_behind_vex(byte(i + 2));
+      case 0xc4: return !is_misread_behind_vex(byte(i + 3));
+      case 0x62: return !is_misread_behind_vex(byte(i + 4));
+      default: {
+        const bool is_nop = byte(i) == 0x90 || (byte(i) == 0x0f && byte(i + 1) == 0x1f);
+        return !has_segment || is_nop;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace espy::kernel::x86_64
