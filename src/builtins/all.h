@@ -1,4 +1,5 @@
-// Every family of builtins. A new family is a file and a line in all.cc; a new builtin is a row in its family's file.
+// Lists the families of builtins. To add a family, add a file and its line in all.cc; to add a builtin, add a row to
+// the file of its family.
 #pragma once
 
 #include <span>
@@ -8,7 +9,7 @@
 
 namespace espy::builtins {
 
-// In the order in which the manual shows them.
+// Returns the rows of each family, in the order of the reference manual.
 std::vector<std::span<const spec::Builtin>> all();
 
 std::span<const spec::Builtin> task_builtins();         // pid, comm, ...

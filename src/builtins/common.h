@@ -1,4 +1,4 @@
-// What several families need.
+// Helpers that several families of builtins share.
 #pragma once
 
 #include <functional>
@@ -17,59 +17,67 @@ class ElfFile;
 
 namespace espy::builtins {
 
-// `value`, or `limit` where it is larger as an unsigned number: where the verifier must see a bound.
+// Emits the unsigned minimum of `value` and `limit`. The verifier knows the result to be at most `limit`.
 ir::ValueId bounded(lower::Lowering& lowering, ir::ValueId value, uint32_t limit);
 
-// Where the bytes of `expr` are when taken as the target of a pointer: of a pointer or integer its value, of an array,
-// string or struct its address. An integer points to where the probe's own pointers do.
-struct Pointed {
+// The memory that an expression refers to: the value of a pointer or integer, the address of an array, string or
+// struct. An integer is taken as an address in the address space that the probe's own pointers have.
+struct MemoryRef {
   ir::ValueId address;
   types::AddressSpace space = types::AddressSpace::kKernel;
 };
-Pointed pointed_to(lower::Lowering& lowering, syntax::ExprId expr);
+MemoryRef referenced_memory(lower::Lowering& lowering, syntax::ExprId expr);
 
-// 1 if `size_bytes` at two places of our memory differ, else 0.
+// Emits 1 if the `size_bytes` bytes at `a` and at `b` differ, else 0. Both must be BPF memory (stack, scratch, map
+// value).
 ir::ValueId bytes_differ(lower::Lowering& lowering, ir::ValueId a, ir::ValueId b, uint32_t size_bytes);
 
-// The string of our memory or anywhere as one of `capacity_bytes`, zeros behind its end.
+// Returns the address of a copy of the string `expr`, which may be in any address space, with `capacity_bytes` bytes;
+// those after the NUL are zeros.
 ir::ValueId as_string(lower::Lowering& lowering, syntax::ExprId expr, uint32_t capacity_bytes);
 
-// `names[index]`, or `otherwise` for what is not among them: a table of equally long strings in .rodata.
-lower::Operand named_number(lower::Lowering& lowering, ir::ValueId index, const std::vector<std::string>& names,
-                            std::string_view otherwise, uint32_t capacity_bytes);
+// Emits a lookup of `names[index]`; the result is `otherwise` if `index` is out of range or the name is empty. The
+// table is in .rodata, with `capacity_bytes` bytes an entry.
+lower::Operand name_in_table(lower::Lowering& lowering, ir::ValueId index, const std::vector<std::string>& names,
+                             std::string_view otherwise, uint32_t capacity_bytes);
 
-// The hint for a word that is not among `names`: "did you mean `x`?", or what there is.
-std::string choices(std::string_view word, const std::vector<std::string>& names);
+// Returns the hint for an unknown `word`: "did you mean `x`?" if a name is similar, else the list of names.
+std::string suggestion(std::string_view word, const std::vector<std::string>& names);
 
-// The member of the struct at `base` by its path, through pointers; its address where it is larger than a register.
+// Emits the read of a member of the kernel struct at `base`. `path` names the member, through nested structs and
+// pointers. Returns its address if it is larger than a register, and 0 if there is no such member.
 lower::Operand kernel_member(lower::Lowering& lowering, ir::ValueId base, types::TypeId struct_type,
                              std::initializer_list<std::string_view> path);
 
-// A map of what user space was told of already, by keys of `key_bytes`, to 8 bytes; the oldest ones make room.
+// Returns the LRU map `name`, which is added on first use. Its keys, of `key_bytes` bytes, are what user space has been
+// notified of; its values, 8 bytes, are free for the caller.
 ir::ValueId seen_map(lower::Lowering& lowering, std::string_view name, uint32_t key_bytes, uint32_t max_entries);
-// `tell` the first time that `key`, an address, is met.
-void notify_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, const std::function<void()>& tell);
+// Emits a lookup of the key at address `key` in a map of seen_map(); if it is missing, inserts it and runs `notify`.
+void notify_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, const std::function<void()>& notify);
 
-// Lets user space take down where a process has its code, before the process is gone; once for each.
+// Emits a record, once per process, upon which user space reads the mappings of process `pid`: the process may have
+// ended by the time its addresses are symbolized.
 void remember_process(lower::Lowering& lowering, ir::ValueId pid, source::Span span);
 
-// printf(format, ...) and its kin: whether the format can be read, and the values go with it. Where they do, the
-// session and whoever else parses it again can rely on it.
+// Checks the arguments of printf() and of others that take a format: the format must parse, and the number and types of
+// the values must match it. After a successful check, parsing the format again cannot fail.
 types::TypeId check_format(check::Checker& checker, const spec::CallSite& call);
-// The same where more values than the format wants may follow.
-types::TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call);
+// The same, but allows more values than the format uses.
+types::TypeId check_format_with_extra(check::Checker& checker, const spec::CallSite& call);
 
-// The file that the unit's first probe is in; null where it cannot be read.
+// Returns the file of the unit's first probe; null if it cannot be read.
 std::shared_ptr<const symbols::ElfFile> probed_file(lower::Lowering& lowering);
 
-// Who runs, as `pid`, `tid` and `comm` have it: a load each where the kernel has typed pointers to tasks.
+// The current task, with the values of `pid`, `tid` and `comm`. Each is a plain load if the kernel supports typed task
+// pointers.
 struct CurrentTask {
   lower::Operand pid, tid, comm;
 };
 CurrentTask current_task(lower::Lowering& lowering);
 
-// The flags with which the kernel's helpers take a stack of this type here, and how many frames they would find.
+// Returns the flags of bpf_get_stack() and bpf_get_stackid() for a stack of `type` in this program.
 ir::ValueId stack_flags(lower::Lowering& lowering, const types::Type& type);
+// Emits bpf_get_stack() and returns the number of frames; 0 if it fails.
 ir::ValueId frame_count(lower::Lowering& lowering, types::Type type);
 
 }  // namespace espy::builtins
