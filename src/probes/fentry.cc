@@ -1,15 +1,15 @@
-// fentry, fexit: functions of the kernel with their arguments by name and type.
+// fentry and fexit: kernel functions, with their arguments by name and type.
 //
-// BTF describes every function of the kernel and of its modules, and a BPF trampoline hands a program the arguments as
-// words, one behind the other, and at the exit what the function returned behind them. That is cheaper than a kprobe
-// and needs no registers; a pointer among the arguments is read like any other kernel memory.
+// BTF describes the functions of the kernel and of its modules. A BPF trampoline passes the arguments to the program as
+// an array of words, followed, at the exit, by the return value. This is cheaper than a kprobe and needs no registers.
+// Pointers among the arguments are read as any other kernel memory.
 //
-// A program is loaded for one function: it is checked against that function's prototype. So a wildcard costs a program
-// for each, and what has to be left out is left out before: functions that ftrace does not list, and those whose
-// arguments a trampoline cannot pass (variadic ones, more than twelve words, structs by value of more than two words).
+// Limits. The verifier checks a program against the prototype of its function, so a wildcard costs a program per
+// function. Functions that a trampoline does not support are excluded beforehand: those that ftrace does not list,
+// variadic functions, and those with more than twelve words of arguments or a struct by value of more than two words.
 //
-// BPF programs are functions of the kernel, too: fentry:bpf:NAME, or with its id before the name. They are known by the
-// BTF that they carry, and have no arguments for a script.
+// BPF programs can be probed as well, by fentry:bpf:NAME or fentry:bpf:ID:NAME. They are identified by their own BTF,
+// and their arguments are not available.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ spec::BoundProbe make_probe(const spec::BindRequest& request, const kernel::Func
   return bound;
 }
 
-// Of BPF programs, by `bpf:NAME` or `bpf:ID:NAME`.
+// Returns the loaded BPF programs that match `bpf:NAME` or `bpf:ID:NAME`.
 std::vector<load::LoadedFunction> matching_programs(std::span<const std::string> parts) {
   const std::string name = parts.empty() ? "*" : parts.back();
   const std::string id = parts.size() > 2 ? parts[1] : "*";
@@ -81,14 +81,15 @@ template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const bool is_of_programs = request.parts.size() >= 2 && request.parts[0] == kPrograms;
   if (request.parts.empty() || request.parts.size() > (is_of_programs ? 3 : 2))
-    return wrong_form(request, kRow.form, "fentry:vfs_read");
+    return report_wrong_form(request, kRow.form, "fentry:vfs_read");
   if (!request.kernel.has_btf())
-    return not_here(request, "no-fentry",
-                    "this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which fentry and fexit need");
+    return report_unavailable(
+        request, "no-fentry",
+        "this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which fentry and fexit need");
   if (!request.kernel.has(kernel::Feature::kFentry)) {
     const bool has_kprobes = request.kernel.has(kernel::Feature::kKprobe);
-    return not_here(request, "no-fentry", "this kernel lets nobody attach to its functions by fentry and fexit",
-                    has_kprobes ? "kprobe and kretprobe work here" : "");
+    return report_unavailable(request, "no-fentry", "this kernel does not support fentry and fexit",
+                              has_kprobes ? "use kprobe and kretprobe" : "");
   }
   if (is_of_programs) return bind_programs<kRow>(request);
   std::vector<spec::BoundProbe> out;
@@ -103,7 +104,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return out;
 }
 
-// A parameter as the trampoline passes it: in a word's low bytes, or, a struct, in one or two words.
+// Returns the field of a parameter in the trampoline's array: the low bytes of a word, or one or two words of a struct.
 spec::ContextField word_field(const types::Types& types, const std::string& name, types::TypeId type,
                               uint32_t offset_bytes) {
   using Recipe = spec::Recipe;
@@ -129,7 +130,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
     return out;
   }
   if (probe.target != kVmlinux) out.attach_btf_module = probe.target;
-  out.is_preemptible = true;  // it runs in whoever called the function
+  out.is_preemptible = true;  // it runs in the context of the caller of the function
   out.boundary = kIsExit ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   const auto prototype = request.kernel.find_function(request.types, probe.function, probe.target);
   if (!prototype) return out;
@@ -181,7 +182,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 const spec::Provider kFentry = {
     .name = "fentry",
     .aliases = {"f", "kfunc"},
-    .doc = "Fires when a function of the kernel is entered, with its arguments as `args.NAME`, by type. Needs BTF.",
+    .doc = "Fires at the entry of a kernel function, with its typed arguments as `args.NAME`. Needs BTF.",
     .form = "fentry:FUNCTION, fentry:MODULE:FUNCTION or fentry:bpf:PROGRAM",
     .bind = bind<kFentry>,
     .context = context<false>,
@@ -189,17 +190,16 @@ const spec::Provider kFentry = {
     .list = list<kFentry>,
     .example = "fentry:vfs_open { printf(\"%s\\n\", str(args.path.dentry.d_name.name)); }"};
 
-const spec::Provider kFexit = {
-    .name = "fexit",
-    .aliases = {"fr", "kretfunc"},
-    .doc =
-        "Fires when a function of the kernel returns, with its arguments as `args.NAME` and `retval`, by type. Needs "
-        "BTF.",
-    .form = "fexit:FUNCTION, fexit:MODULE:FUNCTION or fexit:bpf:PROGRAM",
-    .bind = bind<kFexit>,
-    .context = context<true>,
-    .attach = attach,
-    .list = list<kFexit>,
-    .example = "fexit:vfs_read { @[args.file.f_path.dentry.d_name.name] = sum(retval); }"};
+const spec::Provider kFexit = {.name = "fexit",
+                               .aliases = {"fr", "kretfunc"},
+                               .doc =
+                                   "Fires at the return of a kernel function, with its typed arguments as `args.NAME` "
+                                   "and its return value as `retval`. Needs BTF.",
+                               .form = "fexit:FUNCTION, fexit:MODULE:FUNCTION or fexit:bpf:PROGRAM",
+                               .bind = bind<kFexit>,
+                               .context = context<true>,
+                               .attach = attach,
+                               .list = list<kFexit>,
+                               .example = "fexit:vfs_read { @[args.file.f_path.dentry.d_name.name] = sum(retval); }"};
 
 }  // namespace espy::probes
