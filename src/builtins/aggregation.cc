@@ -8,7 +8,7 @@
 // `lower_update` so; sums and counts are then added atomically. min and max are not (see update_extreme).
 //
 // Limits: all values are 64 bits wide and wrap around; a histogram counts each value in one bucket, whose bounds are
-// fixed when the script is compiled. How values are merged and shown: output/decode.cc.
+// fixed when the script is compiled. How values are merged: output/merge.cc.
 #include <time.h>
 
 #include <cstddef>
