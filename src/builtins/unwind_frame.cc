@@ -390,10 +390,10 @@ class StepEmitter {
         [&] {
           when(Condition::ne, location, constant(0), [&] {
             const ValueId saved = lowering_.select(
-                Condition::eq, where, constant(FrameRule::kAtFramePointer), [&] { return get(UnwindState::kBp); },
-                [&] { return ir().binary(Op::k_sub, cfa, ir().binary(Op::k_shl, where, 3)); });
+                Condition::eq, location, constant(FrameRule::kAtFramePointer), [&] { return get(UnwindState::kBp); },
+                [&] { return ir().binary(Op::k_sub, cfa, ir().binary(Op::k_shl, location, 3)); });
             put(UnwindState::kBp, constant(0));
-            when(Condition::ne, where, constant(FrameRule::kUnrecoverable),
+            when(Condition::ne, location, constant(FrameRule::kUnrecoverable),
                  [&] { read(Helper::probe_read_user, UnwindState::kBp, 8, saved, nullptr); });
           });
         });
