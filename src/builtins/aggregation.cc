@@ -1,6 +1,14 @@
-// What sums up: count, sum, min, max, avg, stats, hist, lhist. Each CPU has a value of its own (program/layout.h says
-// how it lies), which `lower_update` folds the argument into; reading merges them. So nothing is ever lost between
-// CPUs.
+// Aggregations: count, sum, min, max, avg, stats, hist, lhist, tseries.
+//
+// An aggregation has a value per CPU (layout: program/layout.h), which the program updates in place without a lookup in
+// user space or a lock; `lower_update` emits this update. User space merges the values of all CPUs when it reads the
+// map, so that no CPU overwrites what another one counted.
+//
+// Two threads can still update the same value if a program can be preempted, as in uprobes. `is_atomic` tells
+// `lower_update` so; sums and counts are then added atomically. min and max are not (see update_extreme).
+//
+// Limits: all values are 64 bits wide and wrap around; a histogram counts each value in one bucket, whose bounds are
+// fixed when the script is compiled. How values are merged: output/merge.cc.
 #include <time.h>
 
 #include <cstddef>
@@ -26,7 +34,7 @@ constexpr int64_t kSecondWord = 8;
 constexpr int64_t kMaxHistBits = 5;
 constexpr uint64_t kMaxLinearBuckets = 1000;
 
-// word += value, for this CPU. Another thread may come between only where the program can be preempted.
+// Emits word += value, atomically if the program can be preempted between the load and the store.
 void add_to(Lowering& lowering, ValueId address, int64_t offset, ValueId value, bool is_atomic) {
   ir::Builder& ir = lowering.ir();
   if (is_atomic) {
@@ -49,9 +57,8 @@ void update_stats(Lowering& lowering, const CallSite& call, ValueId address, boo
   add_to(lowering, address, kSecondWord, lowering.ir().constant(1), is_atomic);
 }
 
-// The first value wins, as there is no neutral one. A preempted update may lose to the one that came between: both are
-// real values and the later comparison is repeated at the next event, which a compare-and-exchange would not make more
-// right.
+// The first value is always stored, since min and max have no neutral value; the second word says whether there is one.
+// The update is not atomic: a thread that preempts it may lose its value, but what is kept is a value that did occur.
 template <bool kIsMax>
 void update_extreme(Lowering& lowering, const CallSite& call, ValueId address, bool) {
   ir::Builder& ir = lowering.ir();
@@ -59,12 +66,12 @@ void update_extreme(Lowering& lowering, const CallSite& call, ValueId address, b
   const bool is_signed = lowering.types()[lowering.type(call.arguments[0])].is_signed;
   const Condition better =
       kIsMax ? (is_signed ? Condition::sgt : Condition::ugt) : (is_signed ? Condition::slt : Condition::ult);
-  const auto take = [&] {
+  const auto store_value = [&] {
     ir.store(8, address, value);
     ir.store(8, address, ir.constant(1), kSecondWord);
   };
-  lowering.when(Condition::eq, ir.load(8, address, kSecondWord), ir.constant(0), take,
-                [&] { lowering.when(better, value, ir.load(8, address), take); });
+  lowering.when(Condition::eq, ir.load(8, address, kSecondWord), ir.constant(0), store_value,
+                [&] { lowering.when(better, value, ir.load(8, address), store_value); });
 }
 
 template <Kind kKind>
@@ -75,30 +82,30 @@ TypeId check_signed_like(check::Checker& checker, const CallSite& call) {
 
 TypeId check_count(check::Checker& checker, const CallSite&) { return checker.types().simple(Kind::kCount); }
 
-// ---- Histograms
-// -------------------------------------------------------------------------------------------------------
+// ---- Histograms -----------------------------------------------------------------------------------------------------
 
 TypeId check_hist(check::Checker& checker, const CallSite& call) {
   int64_t bits = 0;
   if (call.arguments.size() > 1) {
     bits = checker.integer(call.arguments[1]).value_or(0);
     if (bits < 0 || bits > kMaxHistBits) {
-      checker.error("hist-bits", checker.ast()[call.arguments[1]].span, "hist's second argument is between 0 and 5");
+      checker.error("hist-bits", checker.ast()[call.arguments[1]].span,
+                    "the second argument of `hist` must be from 0 to 5");
       bits = 0;
     }
   }
   return checker.types().hist(static_cast<uint8_t>(bits));
 }
 
-// Which bucket of hist(n, 0) a byte is in: 1 for 0, else 2 + log2.
+// A table of hist_bucket(n, 0) for each byte n: 1 for 0, else 2 + log2(n).
 std::string byte_buckets() {
   std::string out;
   for (int64_t n = 0; n < 256; ++n) out += static_cast<char>(program::hist_bucket(n, 0));
   return out;
 }
 
-// The shift that brings n's highest set bit into the low byte: 0, 8, ... 56. Three branches, which are predicted, as
-// most values of a histogram are of the same few sizes.
+// Emits the shift that moves the highest set bit of n to the low byte: 0, 8, ... 56. This is a binary search of three
+// branches, which predict well, because most values of a histogram are of similar size.
 ValueId byte_shift(Lowering& lowering, ValueId n, int lowest, int highest) {
   ir::Builder& ir = lowering.ir();
   if (lowest == highest) return ir.constant(lowest);
@@ -108,7 +115,7 @@ ValueId byte_shift(Lowering& lowering, ValueId n, int lowest, int highest) {
       [&] { return byte_shift(lowering, n, middle, highest); });
 }
 
-// hist_bucket(n, 0) of n >= 0: a table of bytes, and the shift.
+// Emits hist_bucket(n, 0) for n >= 0, by the table for a byte and the shift.
 ValueId plain_bucket(Lowering& lowering, ValueId n) {
   ir::Builder& ir = lowering.ir();
   const ValueId shift = byte_shift(lowering, n, 0, 56);
@@ -117,7 +124,7 @@ ValueId plain_bucket(Lowering& lowering, ValueId n) {
   return ir.binary(Op::k_add, ir.load(1, ir.binary(Op::k_add, table, byte)), shift);
 }
 
-// program::hist_bucket in IR.
+// Emits program::hist_bucket(value, bits).
 ValueId hist_index(Lowering& lowering, ValueId value, uint8_t bits) {
   ir::Builder& ir = lowering.ir();
   const int64_t small = int64_t{1} << bits;
@@ -137,7 +144,7 @@ ValueId hist_index(Lowering& lowering, ValueId value, uint8_t bits) {
       });
 }
 
-// buckets[index] += 1, with the index clamped where the verifier can see it.
+// Emits buckets[index] += 1. The comparison, which is always true, gives the verifier the bound of the index.
 void count_bucket(Lowering& lowering, ValueId address, ValueId index, uint32_t buckets, bool is_atomic) {
   ir::Builder& ir = lowering.ir();
   lowering.when(Condition::ult, index, ir.constant(buckets), [&] {
@@ -158,23 +165,23 @@ TypeId check_lhist(check::Checker& checker, const CallSite& call) {
   const auto steps = [&] { return program::lhist_bucket_count(min, max, step) - 2; };
   const source::Span span = checker.ast()[call.arguments[1]].span;
   if (step <= 0) {
-    checker.error("lhist-step", checker.ast()[call.arguments[3]].span, "lhist's step must be 1 or more");
+    checker.error("lhist-step", checker.ast()[call.arguments[3]].span, "the step of `lhist` must be at least 1");
   } else if (max <= min) {
-    checker.error("lhist-range", span, "lhist's max must be larger than its min");
+    checker.error("lhist-range", span, "the max of `lhist` must be greater than its min");
   } else if (steps() > kMaxLinearBuckets) {
-    checker.error("lhist-buckets", span, "lhist has more than 1000 buckets", "take a larger step");
+    checker.error("lhist-buckets", span, "`lhist` would have more than 1000 buckets", "use a larger step");
   } else if (min == INT64_MIN ||
              steps() > (uint64_t{INT64_MAX} - static_cast<uint64_t>(min)) / static_cast<uint64_t>(step)) {
-    checker.error("lhist-range", span, "lhist's bounds must fit into 64 bits, and so must the end of its last step");
+    checker.error("lhist-range", span, "the bounds of `lhist` and the end of its last step must fit into 64 bits");
   } else {
     return checker.types().lhist(min, max, step);
   }
   return checker.types().lhist(0, 1, 1);
 }
 
-// value / divisor, where 0 <= value < limit. A division takes the CPU as long as ten other instructions; for small
-// numbers, a multiplication with the divisor's reciprocal does, in units of 2^-32 and rounded up. It is too large by
-// less than one unit for each step, all in all less than one: exact while limit * divisor units are less than a whole.
+// Emits value / divisor, where 0 <= value < limit. A division takes as long as ten other instructions, so for small
+// numbers this multiplies by the reciprocal instead, in units of 2^-32 and rounded up. The reciprocal is too large by
+// less than one unit, the product by less than limit units; the quotient is exact as long as limit * divisor < 2^32.
 ValueId divide_below(Lowering& lowering, ValueId value, uint64_t limit, int64_t divisor) {
   constexpr uint64_t kWhole = uint64_t{1} << 32;
   ir::Builder& ir = lowering.ir();
@@ -205,10 +212,9 @@ void update_lhist(Lowering& lowering, const CallSite& call, ValueId address, boo
   count_bucket(lowering, address, index, buckets, is_atomic);
 }
 
-// ---- Time series: a slot for each interval, used again when its time has passed
-// --------------------------------------
+// ---- Time series: a slot for each interval; slots are reused in turn ------------------------------------------------
 
-constexpr int64_t kMaxIntervals = 1000;  // a per-CPU value has at most 32 KiB
+constexpr int64_t kMaxIntervals = 1000;  // the kernel limits per-CPU values to 32 KiB
 constexpr int64_t kSlotBytes = sizeof(program::TseriesSlot);
 constexpr int64_t kSlotValue = offsetof(program::TseriesSlot, value);
 constexpr int64_t kSlotCount = offsetof(program::TseriesSlot, count);
@@ -225,11 +231,11 @@ TypeId check_tseries(check::Checker& checker, const CallSite& call) {
   const int64_t intervals = checker.integer(call.arguments[2]).value_or(1);
   types::TseriesParams params{1, 1, Kind::kVoid};
   if (interval < 1)
-    checker.error("tseries-interval", span(1), "the interval must be 1 nanosecond or more");
+    checker.error("tseries-interval", span(1), "the interval must be at least 1 nanosecond");
   else
     params.interval_ns = static_cast<uint64_t>(interval);
   if (intervals < 1 || intervals > kMaxIntervals)
-    checker.error("tseries-intervals", span(2), "a time series has 1 to 1000 intervals");
+    checker.error("tseries-intervals", span(2), "the number of intervals must be from 1 to 1000");
   else
     params.intervals = static_cast<uint32_t>(intervals);
   if (call.arguments.size() > 3) {
@@ -240,13 +246,13 @@ TypeId check_tseries(check::Checker& checker, const CallSite& call) {
       if (row.word == word) params.aggregation = row.kind;
     }
     if (params.aggregation == Kind::kVoid)
-      checker.error("tseries-aggregation", span(3), "a time series cannot keep the `" + word + "` of an interval",
-                    choices(word, words));
+      checker.error("tseries-aggregation", span(3), "`tseries` has no aggregation `" + word + "`",
+                    suggestion(word, words));
   }
   return checker.types().tseries(params, checker.types()[checker.type(call.arguments[0])].is_signed);
 }
 
-// A further value in an interval that has some.
+// Emits the update of a slot that already has a value of the current interval.
 void update_slot(Lowering& lowering, ValueId slot, ValueId value, const types::Type& type, Kind kind, bool is_atomic) {
   ir::Builder& ir = lowering.ir();
   const auto replace = [&] { ir.store(8, slot, value, kSlotValue); };
@@ -270,12 +276,12 @@ void update_tseries(Lowering& lowering, const CallSite& call, ValueId address, b
   const types::Type type = lowering.types()[type_id];
   const types::TseriesParams params = lowering.types().tseries_params(type_id);
   const ValueId value = lowering.scalar(call.arguments[0]);
-  // Intervals begin at whole ones of the wall clock, as it was when espy started.
+  // Intervals are aligned to the wall clock, by its offset when espy started.
   const ValueId now =
       ir.binary(Op::k_add, ir.call(ir::Helper::ktime_get_boot_ns, {}), runtime::wall_clock_offset_ns(CLOCK_BOOTTIME));
   const ValueId epoch = ir.binary(Op::k_udiv, now, static_cast<int64_t>(params.interval_ns));
   const ValueId index = ir.binary(Op::k_umod, epoch, params.intervals);
-  lowering.when(Condition::ult, index, ir.constant(params.intervals), [&] {  // always; for the verifier
+  lowering.when(Condition::ult, index, ir.constant(params.intervals), [&] {  // always true; a bound for the verifier
     const ValueId slot = ir.binary(Op::k_add, address, ir.binary(Op::k_mul, index, kSlotBytes));
     lowering.when(
         Condition::eq, ir.load(8, slot), epoch,
@@ -290,56 +296,56 @@ void update_tseries(Lowering& lowering, const CallSite& call, ValueId address, b
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any count()",
-     .doc = "Counts how often it is assigned.",
+     .doc = "Counts the assignments.",
      .kind = BuiltinKind::kAggregation,
      .check = check_count,
      .lower_update = update_count,
      .example = "begin { @ = count(); }"},
     {.sig = "any sum(int n)",
-     .doc = "Adds up.",
+     .doc = "Keeps the sum of the values.",
      .kind = BuiltinKind::kAggregation,
      .check = check_signed_like<Kind::kSum>,
      .lower_update = update_sum,
      .example = "begin { @ = sum(2); @ = sum(3); }"},
     {.sig = "any min(int n)",
-     .doc = "Keeps the smallest.",
+     .doc = "Keeps the smallest value.",
      .kind = BuiltinKind::kAggregation,
      .check = check_signed_like<Kind::kMin>,
      .lower_update = update_extreme<false>,
      .example = "begin { @ = min(2); @ = min(3); }"},
     {.sig = "any max(int n)",
-     .doc = "Keeps the largest.",
+     .doc = "Keeps the largest value.",
      .kind = BuiltinKind::kAggregation,
      .check = check_signed_like<Kind::kMax>,
      .lower_update = update_extreme<true>,
      .example = "begin { @ = max(2); @ = max(3); }"},
     {.sig = "any avg(int n)",
-     .doc = "Keeps the average, truncated toward zero when shown.",
+     .doc = "Keeps the average of the values; printed truncated toward zero.",
      .kind = BuiltinKind::kAggregation,
      .check = check_signed_like<Kind::kAvg>,
      .lower_update = update_stats,
      .example = "begin { @ = avg(2); @ = avg(4); }"},
     {.sig = "any stats(int n)",
-     .doc = "Keeps count, average and total.",
+     .doc = "Keeps the count, average and total of the values.",
      .kind = BuiltinKind::kAggregation,
      .check = check_signed_like<Kind::kStats>,
      .lower_update = update_stats,
      .example = "begin { @ = stats(4); }"},
     {.sig = "any hist(int n, literal int bits = 0)",
-     .doc = "Keeps a histogram over powers of two, each split into 2^bits parts.",
+     .doc = "Keeps a histogram with power-of-two buckets, each split into 2^bits parts.",
      .kind = BuiltinKind::kAggregation,
      .check = check_hist,
      .lower_update = update_hist,
      .example = "begin { @ = hist(100); }"},
     {.sig = "any lhist(int n, literal int min, literal int max, literal int step)",
-     .doc = "Keeps a histogram with equal steps from min to max.",
+     .doc = "Keeps a linear histogram: buckets of `step` from `min` to `max`, and one for the values below and above.",
      .kind = BuiltinKind::kAggregation,
      .check = check_lhist,
      .lower_update = update_lhist,
      .example = "begin { @ = lhist(3, 0, 10, 5); }"},
     {.sig = "any tseries(int n, literal int interval, literal int intervals, literal string aggregation = last)",
-     .doc = "Keeps a value for each of the last `intervals` stretches of `interval` nanoseconds: the last one, or the "
-            "`avg`, `max`, `min` or `sum`.",
+     .doc = "Keeps a value for each of the last `intervals` intervals of `interval` nanoseconds: the last value "
+            "assigned, or their `avg`, `max`, `min` or `sum`.",
      .kind = BuiltinKind::kAggregation,
      .check = check_tseries,
      .lower_update = update_tseries,

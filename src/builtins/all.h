@@ -1,4 +1,5 @@
-// Every family of builtins.
+// Lists the families of builtins. To add a family, add a file and its line in all.cc; to add a builtin, add a row to
+// the file of its family.
 #pragma once
 
 #include <vector>

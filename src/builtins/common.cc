@@ -23,7 +23,7 @@ ValueId bounded(Lowering& lowering, ValueId value, uint32_t limit) {
       Condition::ule, value, ir.constant(limit), [&] { return value; }, [&] { return ir.constant(limit); });
 }
 
-Pointed pointed_to(Lowering& lowering, syntax::ExprId expr) {
+MemoryRef referenced_memory(Lowering& lowering, syntax::ExprId expr) {
   const Operand operand = lowering.value(expr);
   if (operand.is_address) return {operand.value, operand.space};
   const types::Type& type = lowering.types()[operand.type];
@@ -31,7 +31,8 @@ Pointed pointed_to(Lowering& lowering, syntax::ExprId expr) {
   return {operand.value, lowering.unit().context.pointers};
 }
 
-// A word at a time; the rest by halves. An address that was computed may be unaligned, which the stack does not take.
+// Compares words, then the rest by halves. A computed address may be unaligned, and the verifier rejects unaligned
+// loads from the stack, so such bytes are copied to an aligned buffer first.
 ValueId bytes_differ(Lowering& lowering, ValueId a, ValueId b, uint32_t size_bytes) {
   ir::Builder& ir = lowering.ir();
   for (ValueId* address : {&a, &b}) {
@@ -56,8 +57,8 @@ ValueId as_string(Lowering& lowering, syntax::ExprId expr, uint32_t capacity_byt
   return lowering.convert(operand, lowering.types().string(capacity_bytes)).value;
 }
 
-Operand named_number(Lowering& lowering, ValueId index, const std::vector<std::string>& names,
-                     std::string_view otherwise, uint32_t capacity_bytes) {
+Operand name_in_table(Lowering& lowering, ValueId index, const std::vector<std::string>& names,
+                      std::string_view otherwise, uint32_t capacity_bytes) {
   ir::Builder& ir = lowering.ir();
   std::string table;
   const auto append = [&](std::string_view name) {
@@ -78,10 +79,10 @@ std::shared_ptr<const symbols::ElfFile> probed_file(Lowering& lowering) {
   return checked.symbols->elf_file(checked.probes[lowering.unit().probes[0]].target).value_or(nullptr);
 }
 
-std::string choices(std::string_view word, const std::vector<std::string>& names) {
+std::string suggestion(std::string_view word, const std::vector<std::string>& names) {
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const std::string near = nearest(word, candidates);
-  return near.empty() ? "there are " + join(names, ", ") : "did you mean `" + near + "`?";
+  return near.empty() ? "expected one of " + join(names, ", ") : "did you mean `" + near + "`?";
 }
 
 Operand kernel_member(Lowering& lowering, ValueId base, TypeId struct_type,
@@ -109,11 +110,11 @@ Operand kernel_member(Lowering& lowering, ValueId base, TypeId struct_type,
                                      AddressSpace::kKernel, outer)};
 }
 
-// Other probes bring the registers that they fired with, and the stack starts there; a raw tracepoint's starts here.
-// The low byte of the flags is how many frames to leave out.
+// The low byte of the flags is the number of frames to skip. Programs with a pt_regs context start the stack at those
+// registers; a raw tracepoint has none, so its stack starts in the program itself.
 ValueId stack_flags(Lowering& lowering, const types::Type& type) {
   constexpr int64_t kUserStackFlag = 256;  // BPF_F_USER_STACK
-  constexpr int64_t kProgramFrames = 2;    // of a raw tracepoint: the program, and bpf_trace_runN that ran it
+  constexpr int64_t kProgramFrames = 2;    // the raw tracepoint program and its caller, bpf_trace_runN
   const program::ProgramKind kind = lowering.unit().context.kind;
   const bool starts_here =
       kind == program::ProgramKind::kRawTracepoint || kind == program::ProgramKind::kTracingRawTracepoint;
@@ -121,22 +122,22 @@ ValueId stack_flags(Lowering& lowering, const types::Type& type) {
   return lowering.ir().constant(starts_here ? kProgramFrames : 0);
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the table it comes from may grow meanwhile
+// NOLINTNEXTLINE(performance-unnecessary-value-param): a reference would dangle when the type table grows
 ValueId frame_count(Lowering& lowering, types::Type type) {
   constexpr uint32_t kFrameBytes = 8;
   ir::Builder& ir = lowering.ir();
   const uint32_t size = type.count * kFrameBytes;
   const ValueId flags = stack_flags(lowering, type);
-  const ValueId got =
+  const ValueId size_or_error =
       ir.call(ir::Helper::get_stack, {ir.context(), lowering.memory(size, "frames"), ir.constant(size), flags});
   return lowering.select(
-      Condition::slt, got, ir.constant(0), [&] { return ir.constant(0); },
-      [&] { return ir.binary(Op::k_shr, got, 3); });
+      Condition::slt, size_or_error, ir.constant(0), [&] { return ir.constant(0); },
+      [&] { return ir.binary(Op::k_shr, size_or_error, 3); });
 }
 
 namespace {
 
-// Whether `%d` and its like are given something that has a number.
+// Reports an error if an integer conversion gets a value that is not a number.
 void check_conversion(check::Checker& checker, const output::Conversion& conversion, syntax::ExprId argument) {
   const TypeId type = checker.type(argument);
   if (!type || conversion.conversion.find_first_of("diuoxXc") != 0) return;
@@ -150,33 +151,33 @@ void check_conversion(check::Checker& checker, const output::Conversion& convers
     case types::Kind::kKernelStack:
     case types::Kind::kUserStack:
       checker.error("format-type", checker.ast()[argument].span,
-                    "`%" + conversion.conversion + "` wants an integer, and this is `" +
+                    "`%" + conversion.conversion + "` needs an integer, but this is `" +
                         types::to_string(checker.types(), type) + "`",
-                    "`%s` prints any value");
+                    "use `%s`, which prints any value");
       break;
     default: break;
   }
 }
 
-TypeId check_values(check::Checker& checker, const spec::CallSite& call, bool may_be_more) {
+TypeId check_format_values(check::Checker& checker, const spec::CallSite& call, bool allows_extra) {
   const TypeId nothing = checker.types().void_type();
   const auto text = checker.text(call.arguments[0]);
-  if (!text) return nothing;  // the signature has complained
+  if (!text) return nothing;  // reported by the check of the signature
   const auto conversions = output::parse_format(*text);
   const source::Span span = checker.ast()[call.arguments[0]].span;
   if (!conversions) {
     checker.error("bad-format", span, conversions.error().message, conversions.error().hint);
     return nothing;
   }
-  size_t wanted = 0;
+  size_t expected = 0;
   for (const output::Conversion& conversion : *conversions) {
-    wanted += 1 + (conversion.width == -2 ? 1 : 0) + (conversion.precision == -2 ? 1 : 0);
-    if (wanted < call.arguments.size()) check_conversion(checker, conversion, call.arguments[wanted]);
+    expected += 1 + (conversion.width == -2 ? 1 : 0) + (conversion.precision == -2 ? 1 : 0);
+    if (expected < call.arguments.size()) check_conversion(checker, conversion, call.arguments[expected]);
   }
   const size_t given = call.arguments.size() - 1;
-  if (may_be_more ? given < wanted : given != wanted) {
+  if (allows_extra ? given < expected : given != expected) {
     checker.error("format-arguments", call.span,
-                  "the format wants " + std::to_string(wanted) + (wanted == 1 ? " value, " : " values, ") +
+                  "the format needs " + std::to_string(expected) + (expected == 1 ? " value, but " : " values, but ") +
                       std::to_string(given) + (given == 1 ? " is given" : " are given"));
   }
   return nothing;
@@ -184,21 +185,23 @@ TypeId check_values(check::Checker& checker, const spec::CallSite& call, bool ma
 
 }  // namespace
 
-TypeId check_format(check::Checker& checker, const spec::CallSite& call) { return check_values(checker, call, false); }
-
-TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call) {
-  return check_values(checker, call, true);
+TypeId check_format(check::Checker& checker, const spec::CallSite& call) {
+  return check_format_values(checker, call, false);
 }
 
-// ---- Processes whose addresses will be named ------------------------------------------------------------------------
+TypeId check_format_with_extra(check::Checker& checker, const spec::CallSite& call) {
+  return check_format_values(checker, call, true);
+}
+
+// ---- Mappings of short-lived processes ------------------------------------------------------------------------------
 //
-// A process and its /proc/PID/maps may be gone when its stack is shown. So the first time that a program records an
-// address of a process, it notifies user space, which reads the mappings at once. An LRU hash has the processes that
-// were reported: 8 ns per stack; an evicted process is reported again.
+// A process may end, and its /proc/PID/maps with it, before its stack is printed. So the first time that a program uses
+// an address of a process, it emits a record, and user space reads the mappings at once. The LRU hash of known
+// processes costs 8 ns a stack; a process that it evicted is reported once more, which is harmless.
 
 namespace {
 
-constexpr const char* kRemember = "__remember_process";  // stack.cc has the row
+constexpr const char* kRemember = "__remember_process";  // the row is in stack.cc
 constexpr uint32_t kSeenProcesses = 4 * 1024;
 
 }  // namespace
@@ -215,13 +218,13 @@ ValueId seen_map(Lowering& lowering, std::string_view name, uint32_t key_bytes, 
                                              .is_preallocated = true}));
 }
 
-void notify_once(Lowering& lowering, ValueId map, ValueId key, const std::function<void()>& tell) {
+void notify_once(Lowering& lowering, ValueId map, ValueId key, const std::function<void()>& notify) {
   ir::Builder& ir = lowering.ir();
   lowering.when(Condition::eq, ir.call(ir::Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
-    const ValueId value = lowering.memory(8, "told");
+    const ValueId value = lowering.memory(8, "seen");
     ir.store(8, value, ir.constant(0));
     ir.call(ir::Helper::map_update_elem, {map, key, value, ir.constant(0)});
-    tell();
+    notify();
   });
 }
 
@@ -230,8 +233,8 @@ void remember_process(Lowering& lowering, ValueId pid, source::Span span) {
   const ValueId key = lowering.memory(8, "seen_pid");
   ir.store(8, key, pid);
   notify_once(lowering, seen_map(lowering, "seen_processes", 4, kSeenProcesses), key, [&] {
-    const Operand told = lowering.scalar_operand(lowering.types().int_type(4, false), pid);
-    lowering.emit_event(kRemember, {{{}, told}}, span);
+    const Operand process = lowering.scalar_operand(lowering.types().int_type(4, false), pid);
+    lowering.emit_event(kRemember, {{{}, process}}, span);
   });
 }
 

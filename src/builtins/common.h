@@ -1,4 +1,4 @@
-// Functions for several families.
+// Helpers that several families of builtins share.
 #pragma once
 
 #include <functional>
@@ -17,59 +17,67 @@ class ElfFile;
 
 namespace espy::builtins {
 
-// The smaller of `value` and `limit`, compared unsigned, for values that need a bound for the verifier.
+// Emits the unsigned minimum of `value` and `limit`. The verifier knows the result to be at most `limit`.
 ir::ValueId bounded(lower::Lowering& lowering, ir::ValueId value, uint32_t limit);
 
-// Where the bytes of `expr` are when taken as the target of a pointer: of a pointer or integer its value, of an array,
-// string or struct its address. An integer points to where the probe's own pointers do.
-struct Pointed {
+// The memory that an expression refers to: the value of a pointer or integer, the address of an array, string or
+// struct. An integer is taken as an address in the address space that the probe's own pointers have.
+struct MemoryRef {
   ir::ValueId address;
   types::AddressSpace space = types::AddressSpace::kKernel;
 };
-Pointed pointed_to(lower::Lowering& lowering, syntax::ExprId expr);
+MemoryRef referenced_memory(lower::Lowering& lowering, syntax::ExprId expr);
 
-// 1 if `size_bytes` at two places of our memory differ, else 0.
+// Emits 1 if the `size_bytes` bytes at `a` and at `b` differ, else 0. Both must be BPF memory (stack, scratch, map
+// value).
 ir::ValueId bytes_differ(lower::Lowering& lowering, ir::ValueId a, ir::ValueId b, uint32_t size_bytes);
 
-// The string of our memory or anywhere as one of `capacity_bytes`, zeros behind its end.
+// Returns the address of a copy of the string `expr`, which may be in any address space, with `capacity_bytes` bytes;
+// those after the NUL are zeros.
 ir::ValueId as_string(lower::Lowering& lowering, syntax::ExprId expr, uint32_t capacity_bytes);
 
-// `names[index]`, or `otherwise` if the index is out of range: a table of strings of one length in .rodata.
-lower::Operand named_number(lower::Lowering& lowering, ir::ValueId index, const std::vector<std::string>& names,
-                            std::string_view otherwise, uint32_t capacity_bytes);
+// Emits a lookup of `names[index]`; the result is `otherwise` if `index` is out of range or the name is empty. The
+// table is in .rodata, with `capacity_bytes` bytes an entry.
+lower::Operand name_in_table(lower::Lowering& lowering, ir::ValueId index, const std::vector<std::string>& names,
+                             std::string_view otherwise, uint32_t capacity_bytes);
 
-// The hint for a word that is not in `names`: "did you mean `x`?", or the list of names.
-std::string choices(std::string_view word, const std::vector<std::string>& names);
+// Returns the hint for an unknown `word`: "did you mean `x`?" if a name is similar, else the list of names.
+std::string suggestion(std::string_view word, const std::vector<std::string>& names);
 
-// The member of the struct at `base` by its path, through pointers; its address where it is larger than a register.
+// Emits the read of a member of the kernel struct at `base`. `path` names the member, through nested structs and
+// pointers. Returns its address if it is larger than a register, and 0 if there is no such member.
 lower::Operand kernel_member(lower::Lowering& lowering, ir::ValueId base, types::TypeId struct_type,
                              std::initializer_list<std::string_view> path);
 
-// An LRU map of what was reported to user space, with keys of `key_bytes` and values of 8 bytes.
+// Returns the LRU map `name`, which is added on first use. Its keys, of `key_bytes` bytes, are what user space has been
+// notified of; its values, 8 bytes, are free for the caller.
 ir::ValueId seen_map(lower::Lowering& lowering, std::string_view name, uint32_t key_bytes, uint32_t max_entries);
-// `tell` the first time that `key`, an address, is met.
-void notify_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, const std::function<void()>& tell);
+// Emits a lookup of the key at address `key` in a map of seen_map(); if it is missing, inserts it and runs `notify`.
+void notify_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, const std::function<void()>& notify);
 
-// Notifies user space of the current process, once, so that its mappings are read before it ends.
+// Emits a record, once per process, upon which user space reads the mappings of process `pid`: the process may have
+// ended by the time its addresses are symbolized.
 void remember_process(lower::Lowering& lowering, ir::ValueId pid, source::Span span);
 
-// For printf(format, ...) and the like: checks that the format is valid and matches the values. Later stages rely on it
-// and parse the format without a check.
+// Checks the arguments of printf() and of others that take a format: the format must parse, and the number and types of
+// the values must match it. After a successful check, parsing the format again cannot fail.
 types::TypeId check_format(check::Checker& checker, const spec::CallSite& call);
-// The same, but more values than the format needs are allowed.
-types::TypeId check_format_and_more(check::Checker& checker, const spec::CallSite& call);
+// The same, but allows more values than the format uses.
+types::TypeId check_format_with_extra(check::Checker& checker, const spec::CallSite& call);
 
-// The file of the unit's first probe; null if it cannot be read.
+// Returns the file of the unit's first probe; null if it cannot be read.
 std::shared_ptr<const symbols::ElfFile> probed_file(lower::Lowering& lowering);
 
-// The current task's `pid`, `tid` and `comm`: one load each if the kernel has typed pointers to tasks.
+// The current task, with the values of `pid`, `tid` and `comm`. Each is a plain load if the kernel supports typed task
+// pointers.
 struct CurrentTask {
   lower::Operand pid, tid, comm;
 };
 CurrentTask current_task(lower::Lowering& lowering);
 
-// The flags of the kernel's stack helpers for a stack of this type, and the number of frames that they would return.
+// Returns the flags of bpf_get_stack() and bpf_get_stackid() for a stack of `type` in this program.
 ir::ValueId stack_flags(lower::Lowering& lowering, const types::Type& type);
+// Emits bpf_get_stack() and returns the number of frames; 0 if it fails.
 ir::ValueId frame_count(lower::Lowering& lowering, types::Type type);
 
 }  // namespace espy::builtins

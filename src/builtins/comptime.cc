@@ -1,5 +1,5 @@
-// Builtins that are evaluated by the compiler: about types, the kernel, the command line. They fold to constants, so
-// `if comptime (...)` can use them.
+// Builtins that are evaluated at compile time: queries about types, the kernel and the command line. They fold to
+// constants, so that `if comptime (...)` can test them.
 #include <elf.h>
 
 #include <cstring>
@@ -20,12 +20,12 @@ using types::Kind;
 using types::Type;
 using types::TypeId;
 
-TypeId answer(Checker& checker, const CallSite& call, bool is_true) {
+TypeId fold_bool(Checker& checker, const CallSite& call, bool is_true) {
   checker.fold(call.expr, int64_t{is_true});
   return checker.types().bool_type();
 }
 
-// ---- Questions about an expression's or a type's type
+// ---- Queries about types
 
 bool is_string(const Type& type) { return type.kind == Kind::kString; }
 bool is_pointer(const Type& type) { return type.kind == Kind::kPointer; }
@@ -35,29 +35,30 @@ bool is_unsigned(const Type& type) { return type.kind == Kind::kInt && !type.is_
 
 template <bool (*kTest)(const Type&)>
 TypeId check_type(Checker& checker, const CallSite& call) {
-  return answer(checker, call, kTest(checker.types()[checker.type(call.arguments[0])]));
+  return fold_bool(checker, call, kTest(checker.types()[checker.type(call.arguments[0])]));
 }
 
 TypeId check_is_literal(Checker& checker, const CallSite& call) {
   const syntax::Ast& ast = checker.ast();
   const syntax::ExprId what = call.arguments[0];
-  return answer(checker, call,
-                ast.get<syntax::IntegerLiteral>(what) || ast.get<syntax::StringLiteral>(what) ||
-                    ast.get<syntax::BoolLiteral>(what));
+  return fold_bool(checker, call,
+                   ast.get<syntax::IntegerLiteral>(what) || ast.get<syntax::StringLiteral>(what) ||
+                       ast.get<syntax::BoolLiteral>(what));
 }
 
-// ---- Questions about the kernel
+// ---- Queries about the kernel
 
 TypeId check_kfunc(Checker& checker, const CallSite& call) {
   const auto name = checker.text(call.arguments[0]);
-  return answer(checker, call, name && checker.kernel().kfunc_id(*name).has_value());
+  return fold_bool(checker, call, name && checker.kernel().kfunc_id(*name).has_value());
 }
 
-// Which programs may call a function is written down nowhere: the verifier is asked.
+// The kernel does not publish which program types may call a kfunc, so this loads a small program and sees whether the
+// verifier accepts it.
 TypeId check_kfunc_allowed(Checker& checker, const CallSite& call) {
   const auto name = checker.text(call.arguments[0]);
   const uint32_t type = load::number_of(checker.unit().context.kind);
-  return answer(checker, call, name && checker.kernel().is_kfunc_allowed(*name, type));
+  return fold_bool(checker, call, name && checker.kernel().is_kfunc_allowed(*name, type));
 }
 
 // ---- config: the configuration variables, as a record of constants
@@ -135,7 +136,7 @@ lower::Operand lower_config(lower::Lowering& lowering, const CallSite& call) {
   return {type, lowering.constant_bytes(bytes), true};
 }
 
-// ---- elf_info: of a binary, as a record of constants
+// ---- elf_info: facts about a binary, as a record of constants
 
 constexpr std::string_view kElfMembers[] = {"is_elf", "is_exe", "is_pie"};
 
@@ -146,7 +147,8 @@ TypeId check_elf_info(Checker& checker, const CallSite&) {
   return checker.types().record(std::move(members));
 }
 
-// As in the file's header: ET_EXEC is loaded where it was linked to, ET_DYN (a library or such a program) anywhere.
+// By the ELF header: ET_EXEC is loaded at its link address, ET_DYN (a library or a position-independent executable)
+// anywhere.
 lower::Operand lower_elf_info(lower::Lowering& lowering, const CallSite& call) {
   const auto image = read_file(lowering.text(call.arguments[0]).value_or(""));
   Elf64_Ehdr header = {};
@@ -157,9 +159,9 @@ lower::Operand lower_elf_info(lower::Lowering& lowering, const CallSite& call) {
   return {lowering.type(call.expr), lowering.constant_bytes(bytes), true};
 }
 
-// ---- Refusing to compile
+// ---- Compile-time errors
 
-// The values of the format must be known now, too.
+// The values must be constants, because the message is formatted at compile time.
 TypeId check_fail(Checker& checker, const CallSite& call) {
   const TypeId nothing = check_format(checker, call);
   const auto format = output::Formatter::create(checker.text(call.arguments[0]).value_or(""));
@@ -171,7 +173,8 @@ TypeId check_fail(Checker& checker, const CallSite& call) {
     } else if (const auto text = checker.text(argument)) {
       values.push_back({output::StringValue{*text}});
     } else {
-      checker.error("not-constant", checker.ast()[argument].span, "this is not known at compile time");
+      checker.error("not-constant", checker.ast()[argument].span,
+                    "this must be a constant that is known at compile time");
       return nothing;
     }
   }
@@ -185,7 +188,7 @@ TypeId check_assert_str(Checker& checker, const CallSite& call) {
   const TypeId type = checker.type(call.arguments[0]);
   if (!is_string(checker.types()[type]))
     checker.error("static-assert", checker.ast()[call.arguments[0]].span,
-                  "this must be a string, and is " + to_string(checker.types(), type));
+                  "this must be a string, not " + to_string(checker.types(), type));
   return checker.types().void_type();
 }
 
@@ -212,7 +215,7 @@ std::string default_text(Checker& checker, syntax::ExprId value) {
   return std::to_string(number);
 }
 
-// The default's type says what the option's value is; without one it is a switch.
+// The type of the default is the type of the option; an option without a default is a switch.
 TypeId check_getopt(Checker& checker, const CallSite& call) {
   types::Types& types = checker.types();
   const auto name = checker.text(call.arguments[0]);
@@ -220,8 +223,8 @@ TypeId check_getopt(Checker& checker, const CallSite& call) {
   std::optional<std::string> given;
   for (const auto& [option, value] : checker.config().named)
     if (option == *name) given = value;
-  const auto complain = [&](const char* wanted) {
-    checker.error("bad-option", call.span, "`--" + *name + "` wants " + wanted + ", not `" + *given + "`");
+  const auto report = [&](const char* expected) {
+    checker.error("bad-option", call.span, "`--" + *name + "` takes " + expected + ", not `" + *given + "`");
   };
   const bool has_default = call.arguments.size() > 1;
   check::ScriptOption option{*name, "false", {}};
@@ -231,13 +234,13 @@ TypeId check_getopt(Checker& checker, const CallSite& call) {
   const bool is_switch = !has_default || types[checker.type(call.arguments[1])].kind == Kind::kBool;
   if (is_switch) {
     const auto value = given ? parse_bool(*given) : std::optional(false);
-    if (!value) complain("true or false");
-    const bool otherwise = has_default && checker.integer(call.arguments[1]).value_or(0) != 0;
-    return answer(checker, call, given ? value.value_or(false) : otherwise);
+    if (!value) report("true or false");
+    const bool default_value = has_default && checker.integer(call.arguments[1]).value_or(0) != 0;
+    return fold_bool(checker, call, given ? value.value_or(false) : default_value);
   }
   if (const auto number = checker.integer(call.arguments[1])) {
     const auto value = given ? parse_int(*given) : number;
-    if (!value) complain("a number");
+    if (!value) report("a number");
     checker.fold(call.expr, value.value_or(0));
     return types.int64();
   }
@@ -248,63 +251,65 @@ TypeId check_getopt(Checker& checker, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any is_literal(any e)",
-     .doc = "True if the expression is written as a literal.",
+     .doc = "True if the expression is a literal.",
      .check = check_is_literal,
      .example = "begin { print(is_literal(1)); }"},
     {.sig = "any is_str(any e)",
-     .doc = "True for strings.",
+     .doc = "True if the expression is a string.",
      .check = check_type<is_string>,
      .example = "begin { print(is_str(\"a\")); }"},
     {.sig = "any is_ptr(any e)",
-     .doc = "True for pointers.",
+     .doc = "True if the expression is a pointer.",
      .check = check_type<is_pointer>,
      .example = "begin { print(is_ptr(curtask)); }"},
     {.sig = "any is_array(any e)",
-     .doc = "True for arrays.",
+     .doc = "True if the expression is an array.",
      .check = check_type<is_array>,
      .example = "begin { print(is_array(pton(\"::1\"))); }"},
     {.sig = "any is_integer(any e)",
-     .doc = "True for integers.",
+     .doc = "True if the expression is an integer.",
      .check = check_type<is_number>,
      .example = "begin { print(is_integer(pid)); }"},
     {.sig = "any is_unsigned_integer(any e)",
-     .doc = "True for integers without a sign.",
+     .doc = "True if the expression is an unsigned integer.",
      .check = check_type<is_unsigned>,
      .example = "begin { print(is_unsigned_integer(pid)); }"},
     {.sig = "any config",
-     .doc = "The configuration variables that are numbers or switches, as a record: `config.max_strlen`.",
+     .doc = "The configuration variables, as a record: `config.max_strlen`.",
      .kind = spec::BuiltinKind::kVariable,
      .check = check_config,
      .lower = lower_config,
      .example = "begin { print(config.max_strlen); }"},
     {.sig = "any kfunc_exist(literal string name)",
-     .doc = "True if the kernel has a function of this name that programs may call.",
+     .doc = "True if the kernel has a kfunc of this name.",
      .check = check_kfunc,
      .example = "begin { print(kfunc_exist(\"bpf_no_such_function\")); }"},
     {.sig = "any kfunc_allowed(literal string name)",
-     .doc = "True if the kernel lets the probes of this action call this function; found by trying.",
+     .doc = "True if the probes of this action may call this kfunc; espy asks the verifier.",
      .check = check_kfunc_allowed,
      .example = "begin { print(kfunc_allowed(\"bpf_no_such_function\")); }"},
     {.sig = "void fail(literal string format, ...)",
-     .doc = "Refuses to compile with this message, made of constants as printf() does, where it is not in a branch "
-            "that `comptime` leaves out.",
+     .doc = "Fails the compilation with this message, formatted as by printf() from constants, unless it is in a "
+            "branch that `comptime` discards.",
      .check = check_fail},
     {.sig = "any elf_info(literal string path)",
-     .doc = "Of a file: `.is_elf`, `.is_exe` (a program at a fixed address), `.is_pie` (one, or a library, at any).",
+     .doc = "Describes an ELF file: `.is_elf`, `.is_exe` (an executable with a fixed address), `.is_pie` (a "
+            "position-independent executable or a library).",
      .check = check_elf_info,
      .lower = lower_elf_info,
      .example = "begin { print(elf_info(\"/bin/sh\").is_elf); }"},
     {.sig = "void static_assert(literal any condition, literal string message)",
-     .doc = "Refuses to compile with this message if the condition is false.",
+     .doc = "Fails the compilation with this message if the condition is false.",
      .check = check_static_assert,
      .example = "begin { static_assert(1 + 1 == 2, \"odd\"); }"},
     {.sig = "void assert_str(any e)",
-     .doc = "Refuses to compile if the expression is not a string.",
+     .doc = "Fails the compilation if the expression is not a string.",
      .check = check_assert_str,
      .lower = lower_nothing,
      .example = "begin { assert_str(comm); }"},
     {.sig = "any getopt(literal string name, literal any default = false, literal string description = \"\")",
-     .doc = "The value of the script's option `--name`, given behind `--`; a switch, or as the default's type is.",
+     .doc = "The value of the script's option `--name`, given after `--` on the command line. The default's type is "
+            "the option's type; without a default it is a switch.",
      .check = check_getopt,
      .example = "begin { print(getopt(\"count\", 5)); }"},
 };

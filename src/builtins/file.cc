@@ -1,10 +1,11 @@
-// Paths of open files.
+// path(): the path of an open file.
 //
-// The kernel's own bpf_d_path() may be called from a handful of functions only. So the path is found as the kernel
-// finds it: from the name of the file to its directory's and on to the root, and where a mounted file system ends, on
-// at the place where it is mounted. The names come last first, so they are written into a buffer from its end.
-// Unlike d_path() this takes no locks: of a file that is renamed meanwhile, an odd mixture may come out. What lies
-// beyond a chroot is shown, and what was deleted is not marked.
+// bpf_d_path() is allowed in a few kernel functions only, so this walks the dentries as the kernel does: from the file
+// to its directory and so on to the root; at the root of a mounted file system it continues at the mount point. Names
+// are found last first and written to a buffer from its end.
+//
+// Limits: unlike d_path(), the walk takes no locks, so a path that is renamed at the same time may be mixed from old
+// and new names. Directories above a chroot are included, and deleted files are not marked.
 #include <algorithm>
 #include <bit>
 #include <climits>
@@ -26,35 +27,35 @@ using types::AddressSpace;
 using types::Kind;
 using types::TypeId;
 
-constexpr uint32_t kLongestName = 255;  // NAME_MAX
-constexpr uint32_t kLongestPath = PATH_MAX;
-constexpr int64_t kMostSteps = 64;  // names and mounts on the way to the root
+constexpr uint32_t kMaxNameBytes = 255;  // NAME_MAX
+constexpr uint32_t kMaxPathBytes = PATH_MAX;
+constexpr int64_t kMaxSteps = 64;  // names and mounts up to the root
 
 TypeId check_path(Checker& checker, const CallSite& call) {
   for (const char* tag : {"path", "dentry", "mount"}) {
     if (checker.kernel().find_struct(checker.types(), tag).valid()) continue;
-    checker.error("no-btf", call.span, "`path` needs the kernel's types (BTF)");
+    checker.error("no-btf", call.span, "`path` needs the type information of the kernel (BTF)");
     break;
   }
-  const TypeId given = checker.type(call.arguments[0]);
-  const types::Type& type = checker.types()[given];
+  const TypeId argument_type = checker.type(call.arguments[0]);
+  const types::Type& type = checker.types()[argument_type];
   const bool is_path = type.kind == Kind::kStruct && type.name == "path";
   if (!is_path && type.kind != Kind::kPointer && type.kind != Kind::kInt)
-    checker.error(
-        "wrong-argument", checker.ast()[call.arguments[0]].span,
-        "`path`'s first argument must be a `struct path` or its address, not " + to_string(checker.types(), given));
+    checker.error("wrong-argument", checker.ast()[call.arguments[0]].span,
+                  "`path`'s first argument must be a `struct path` or its address, not " +
+                      to_string(checker.types(), argument_type));
   uint64_t capacity = checker.config().max_strlen;
   if (call.arguments.size() > 1) {
     const int64_t size = checker.integer(call.arguments[1]).value_or(1);
-    if (size < 1 || size > int64_t{kLongestPath})
-      checker.error("path-length", checker.ast()[call.arguments[1]].span, "a path has 1 to 4096 bytes");
+    if (size < 1 || size > int64_t{kMaxPathBytes})
+      checker.error("path-length", checker.ast()[call.arguments[1]].span, "the size must be from 1 to 4096 bytes");
     else
       capacity = static_cast<uint64_t>(size) + 1;
   }
-  return checker.types().string(static_cast<uint32_t>(std::min<uint64_t>(capacity, kLongestPath)));
+  return checker.types().string(static_cast<uint32_t>(std::min<uint64_t>(capacity, kMaxPathBytes)));
 }
 
-// Walks from a file to the root; knows how far from the buffer's start the path begins by now.
+// Emits the walk from a file to the root. `begin` is the offset in the buffer of the path found so far.
 class PathWalk {
  public:
   PathWalk(Lowering& lowering, uint32_t size_bytes)
@@ -62,8 +63,8 @@ class PathWalk {
     ir_.store(1, at(ir_.constant(size_ - 1)), ir_.constant(0));
   }
 
-  // Gives the address of the path's first byte.
-  ValueId walk(const Pointed& path) {
+  // Returns the address of the first byte of the path.
+  ValueId walk(const MemoryRef& path) {
     const ValueId file = member(path.address, "path", {"dentry"});
     const ir::BlockId step = ir_.add_block("step");
     const ir::BlockId done = ir_.add_block("walked");
@@ -78,7 +79,7 @@ class PathWalk {
     const ValueId next_begin = ir_.add_block_parameter(next);
     ir_.branch(Condition::eq, dentry, member(mount, "mount", {"mnt", "mnt_root"}), cross, inside);
 
-    ir_.enter(cross);  // the root of a file system: on where it is mounted, unless that is all
+    ir_.enter(cross);  // the root of a file system: continue at its mount point, if there is one
     const ValueId above = member(mount, "mount", {"mnt_parent"});
     const ValueId place = member(mount, "mount", {"mnt_mountpoint"});
     const ir::BlockId up = ir_.add_block("up"), top = ir_.add_block("top");
@@ -93,7 +94,7 @@ class PathWalk {
     const ir::BlockId named = ir_.add_block("named"), lost = ir_.add_block("lost"), fits = ir_.add_block("fits");
     ir_.branch(Condition::eq, parent, dentry, lost, named);
     ir_.enter(named);
-    const ValueId length = bounded(lowering_, member(dentry, "dentry", {"d_name", "len"}), kLongestName);
+    const ValueId length = bounded(lowering_, member(dentry, "dentry", {"d_name", "len"}), kMaxNameBytes);
     ir_.branch(Condition::ult, length, begin, fits, lost);
     ir_.enter(lost);
     ir_.jump(done, {begin});
@@ -103,7 +104,7 @@ class PathWalk {
     ir_.enter(next);
     const ValueId counted = ir_.binary(Op::k_add, count, 1);
     const ir::BlockId again = ir_.add_block("again"), enough = ir_.add_block("enough");
-    ir_.branch(Condition::ult, counted, kMostSteps, again, enough);
+    ir_.branch(Condition::ult, counted, kMaxSteps, again, enough);
     ir_.enter(again);
     ir_.jump(step, {next_dentry, next_mount, next_begin, counted});
     ir_.enter(enough);
@@ -120,7 +121,7 @@ class PathWalk {
     return kernel_member(lowering_, base, lowering_.kernel().find_struct(lowering_.types(), tag), path).value;
   }
 
-  // A `struct path` has the mount's public part, which is a member of the whole.
+  // `struct path` points to a `struct vfsmount`, which is a member of the `struct mount`.
   ValueId mount_of(ValueId path) {
     const TypeId mount = lowering_.kernel().find_struct(lowering_.types(), "mount");
     lowering_.kernel().complete(lowering_.types(), mount);
@@ -136,7 +137,7 @@ class PathWalk {
     return place;
   }
 
-  // Where no name was met it is the root; or nothing, where there was no file.
+  // Without any name, the path is "/", or empty if there is no file.
   ValueId finish(ValueId file, ValueId begin) {
     const ValueId root = ir_.constant(size_ - 2);
     const ValueId first = lowering_.select(
@@ -157,16 +158,16 @@ class PathWalk {
 };
 
 ValueId lower_path_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
-  const Pointed path = pointed_to(lowering, call.arguments[0]);
-  const uint32_t size = std::bit_ceil(std::max(lowering.types()[lowering.type(call.expr)].count, 2 * kLongestName));
+  const MemoryRef path = referenced_memory(lowering, call.arguments[0]);
+  const uint32_t size = std::bit_ceil(std::max(lowering.types()[lowering.type(call.expr)].count, 2 * kMaxNameBytes));
   const ValueId first = PathWalk(lowering, size).walk(path);
   return lowering.read_string(destination, capacity_bytes, first, AddressSpace::kKernel, false);
 }
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any path(any path, literal int size = max_strlen)",
-     .doc = "The path of a file, from a `struct path`: `path(args.file->f_path)`. Its end, where it is longer than "
-            "`size` bytes.",
+     .doc = "The path of a file, from a `struct path`: `path(args.file->f_path)`. A path longer than `size` bytes "
+            "keeps its end.",
      .check = check_path,
      .lower_into = lower_path_into,
      .example = "rawtracepoint:sched_process_exec { print(path(args.bprm->file->f_path)); exit(); }"},

@@ -1,9 +1,9 @@
-// goid: which goroutine it was.
+// goid: the id of the current goroutine.
 //
-// A goroutine is a `runtime.g` in the program's memory. Go's functions keep its address in a reserved register (since
-// Go 1.17), and debug information has the offset of the number in it. But a Go program may contain C or assembly code,
-// which uses the register for something else. So its value is used only if the stack pointer is on the stack that the
-// goroutine names; else the number is 0, which no goroutine has.
+// Goroutines are `runtime.g` objects in the memory of the program. Code compiled by Go since 1.17 keeps the address of
+// the current one in a reserved register; DWARF has the offset of its id. C and assembly code in the same
+// binary use this register freely, so the address is checked first: the stack pointer must be in the stack that the
+// object describes. Otherwise the result is 0, which is not a valid id.
 #include "builtins/common.h"
 #include "symbols/symbols.h"
 
@@ -22,7 +22,7 @@ using spec::CallSite;
 using types::AddressSpace;
 using types::TypeId;
 
-// Offsets in runtime.g; its stack is two addresses, the lower first.
+// Offsets of members of runtime.g. The stack is a pair of addresses, the lower one first.
 struct Goroutine {
   uint32_t id_bytes = 0;
   uint32_t stack_bytes = 0;
@@ -30,9 +30,9 @@ struct Goroutine {
 
 Result<Goroutine> read_goroutine(const symbols::ElfFile& file, const kernel::Arch& arch) {
   const std::optional<symbols::GoBinary>& go = file.go_binary();
-  if (!go) return fail(file.path() + " is no Go program");
-  if (!go->uses_registers || !arch.go.goroutine)
-    return fail("espy finds the goroutine in a register, which Go uses only since Go 1.17 and not on every CPU");
+  if (!go) return fail(file.path() + " is not a Go program");
+  if (!go->uses_registers) return fail("`goid` needs a program built by Go 1.17 or later");
+  if (!arch.go.goroutine) return fail("`goid` is not available on this CPU");
   const auto debug = TRY(file.debug_info());
   const auto id = debug->member_offset("runtime.g", "goid");
   const auto stack = debug->member_offset("runtime.g", "stack");
@@ -47,7 +47,7 @@ TypeId check_goid(Checker& checker, const CallSite& call) {
   const auto file = symbols->elf_file(checker.first_probe().target);
   const auto found = file ? read_goroutine(**file, checker.kernel().arch()) : tl::unexpected(file.error());
   if (!found)
-    checker.error("no-goroutine", call.span, "there are no goroutines here: " + found.error().message,
+    checker.error("no-goroutine", call.span, "the goroutine cannot be found: " + found.error().message,
                   found.error().hint);
   return number;
 }
@@ -61,15 +61,16 @@ Operand lower_goid(Lowering& lowering, const CallSite&) {
   if (!goroutine) return {number, ir.constant(0)};
   const auto unknown = [&] { return ir.constant(0); };
   const ValueId g = lowering.register_value(*arch.go.goroutine);
-  const ValueId here = lowering.register_value({"", arch.stack_pointer_offset});
+  const ValueId stack_pointer = lowering.register_value({"", arch.stack_pointer_offset});
   const ValueId stack = lowering.memory(16, "stack");
-  // Where the register is no goroutine this fails, which is no loss. The helper zeroes what it could not read.
+  // If the register holds something else, the read may fail. The helper then zeroes the buffer, and the check below
+  // fails too.
   ir.call(ir::Helper::probe_read_user, {stack, ir.constant(16), ir.binary(Op::k_add, g, goroutine->stack_bytes)});
   const ValueId id = lowering.select(
-      Condition::uge, here, ir.load(8, stack),
+      Condition::uge, stack_pointer, ir.load(8, stack),
       [&] {
         return lowering.select(
-            Condition::ult, here, ir.load(8, stack, 8),
+            Condition::ult, stack_pointer, ir.load(8, stack, 8),
             [&] { return lowering.read_scalar(g, goroutine->id_bytes, 8, false, AddressSpace::kUser); }, unknown);
       },
       unknown);
@@ -78,8 +79,8 @@ Operand lower_goid(Lowering& lowering, const CallSite&) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any goid",
-     .doc =
-         "The number of the goroutine that runs, in a Go program with debug information; 0 in code that is not Go's.",
+     .doc = "The id of the current goroutine, in a Go program with debug information; 0 in code that was not compiled "
+            "by Go.",
      .kind = BuiltinKind::kVariable,
      .check = check_goid,
      .lower = lower_goid,

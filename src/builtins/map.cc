@@ -1,4 +1,4 @@
-// What asks and changes maps at once, in BPF. (clear, zero and print act when drained: output.cc.)
+// Map functions that take effect at once, in BPF. (clear, zero and print take effect in user space: output.cc.)
 #include "builtins/common.h"
 
 namespace espy::builtins {
@@ -15,10 +15,10 @@ using types::TypeId;
 
 bool is_element(const syntax::Ast& ast, ExprId expr) { return ast.get<syntax::Index>(expr) != nullptr; }
 
-// The map's key type is not known before all of its uses are checked, so the syntax decides whether there is a key.
+// The key type of a map is known only after all of its uses are checked, so this decides by the syntax.
 TypeId check_delete(Checker& checker, const CallSite& call) {
   if (call.arguments.size() == 2 && is_element(checker.ast(), call.arguments[0]))
-    checker.error("not-a-map", checker.ast()[call.arguments[0]].span, "the map stands without a key here",
+    checker.error("not-a-map", checker.ast()[call.arguments[0]].span, "the map must be given without a key",
                   "write `delete(@m, key)`");
   return checker.types().bool_type();
 }
@@ -46,29 +46,29 @@ Operand lower_find(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.types().bool_type(), lowering.find_into(element, call.arguments[2]));
 }
 
-// ---- len: of a map its keys, of an array its elements, of a stack its frames ---------------------------------------
+// ---- len: the keys of a map, the elements of an array, the frames of a stack ----------------------------------------
 //
-// A stack as a value is a number by which user space finds its frames: BPF cannot. So, where the script asks for a
-// length, stacks carry it, or are taken for it.
+// The value of a stack is an id, and only user space can look up its frames. So if the script takes the length of a
+// stored stack, stacks store their number of frames too; for a stack that is captured in place, the frames are counted.
 
 bool is_stack(const types::Type& type) { return type.kind == Kind::kKernelStack || type.kind == Kind::kUserStack; }
 
-bool takes_stack(const syntax::Ast& ast, ExprId expr, const types::Type& type) {
+bool captures_stack(const syntax::Ast& ast, ExprId expr, const types::Type& type) {
   const auto* name = ast.get<syntax::Name>(expr);
   const auto* call = ast.get<syntax::Call>(expr);
   const std::string_view word = name ? std::string_view(name->name) : call ? std::string_view(call->name) : "";
   return type.kind == Kind::kKernelStack ? word == "kstack" : word == "ustack" || word == "dw_ustack";
 }
 
-// The number of frames of a user stack that was unwound by tables is kept with it; of others, `otherwise` says.
-ir::ValueId user_length(Lowering& lowering, ir::ValueId place, const std::function<ir::ValueId()>& otherwise) {
-  const ir::ValueId unwound = lowering.ir().load(4, place, 12);
+// A user stack that was unwound by tables stores its number of frames; otherwise, emits `otherwise`.
+ir::ValueId user_length(Lowering& lowering, ir::ValueId address, const std::function<ir::ValueId()>& otherwise) {
+  const ir::ValueId unwound = lowering.ir().load(4, address, 12);
   return lowering.select(
       ir::Condition::ne, unwound, lowering.ir().constant(0), [&] { return unwound; }, otherwise);
 }
 
-// What was kept with the stack; nothing where it could not be taken.
-ir::ValueId kept_length(Lowering& lowering, const Operand& stack) {
+// The number of frames that is stored with the stack; 0 if it could not be captured.
+ir::ValueId stored_length(Lowering& lowering, const Operand& stack) {
   ir::Builder& ir = lowering.ir();
   const auto of_reference = [&](ir::ValueId reference) {
     return lowering.select(
@@ -76,30 +76,30 @@ ir::ValueId kept_length(Lowering& lowering, const Operand& stack) {
         [&] { return ir.binary(ir::Op::k_shr, reference, 32); });
   };
   if (!stack.is_address) return of_reference(stack.value);
-  const ir::ValueId place = lowering.in_our_memory(stack).value;
-  return user_length(lowering, place, [&] { return of_reference(ir.load(8, place)); });
+  const ir::ValueId address = lowering.in_our_memory(stack).value;
+  return user_length(lowering, address, [&] { return of_reference(ir.load(8, address)); });
 }
 
-// Of the stack here, of which nothing is kept.
-ir::ValueId length_here(Lowering& lowering, ExprId what, const types::Type& type) {
+// The number of frames of a stack that is captured here, whose value has none.
+ir::ValueId captured_length(Lowering& lowering, ExprId argument, const types::Type& type) {
   if (type.kind == Kind::kKernelStack) return frame_count(lowering, type);
-  const ir::ValueId place = lowering.in_our_memory(lowering.value(what)).value;
-  return user_length(lowering, place, [&] { return frame_count(lowering, type); });
+  const ir::ValueId address = lowering.in_our_memory(lowering.value(argument)).value;
+  return user_length(lowering, address, [&] { return frame_count(lowering, type); });
 }
 
 TypeId check_len(Checker& checker, const CallSite& call) {
-  const ExprId what = call.arguments[0];
-  // A map that nothing is assigned to has no type.
-  const types::Type type = checker.type(what) ? checker.types()[checker.type(what)] : types::Type{};
-  if (is_stack(type) && !checker.is_keyed(what)) {
-    if (!takes_stack(checker.ast(), what, type)) checker.measure_stacks();
+  const ExprId argument = call.arguments[0];
+  // A map without an assignment has no type.
+  const types::Type type = checker.type(argument) ? checker.types()[checker.type(argument)] : types::Type{};
+  if (is_stack(type) && !checker.is_keyed(argument)) {
+    if (!captures_stack(checker.ast(), argument, type)) checker.measure_stacks();
     return checker.types().int64();
   }
-  if (checker.unit().fact(what).map.valid() && !is_element(checker.ast(), what)) return checker.types().int64();
+  if (checker.unit().fact(argument).map.valid() && !is_element(checker.ast(), argument)) return checker.types().int64();
   if (type.kind != Kind::kArray && type.kind != Kind::kTuple) {
     checker.error(
-        "wrong-argument", checker.ast()[what].span,
-        "`len`'s first argument must be a map or an array, not " + to_string(checker.types(), checker.type(what)),
+        "wrong-argument", checker.ast()[argument].span,
+        "`len`'s first argument must be a map or an array, not " + to_string(checker.types(), checker.type(argument)),
         type.kind == Kind::kString ? "use `strlen`" : "");
   }
   if (type.kind == Kind::kArray) checker.fold(call.expr, int64_t{type.count});
@@ -108,24 +108,25 @@ TypeId check_len(Checker& checker, const CallSite& call) {
 }
 
 Operand lower_len(Lowering& lowering, const CallSite& call) {
-  const ExprId what = call.arguments[0];
-  const TypeId held = lowering.type(what);
-  const types::Type type = held ? lowering.types()[held] : types::Type{};
-  const program::ScriptMapId map = lowering.unit().fact(what).map;
-  const bool is_whole_map = map.valid() && !is_element(lowering.ast(), what);
+  const ExprId argument = call.arguments[0];
+  const TypeId value_type = lowering.type(argument);
+  const types::Type type = value_type ? lowering.types()[value_type] : types::Type{};
+  const program::ScriptMapId map = lowering.unit().fact(argument).map;
+  const bool is_whole_map = map.valid() && !is_element(lowering.ast(), argument);
   const bool is_keyed = is_whole_map && lowering.types()[lowering.checked().maps[map].key].kind != Kind::kVoid;
   if (is_stack(type) && !is_keyed) {
-    const bool is_here = takes_stack(lowering.ast(), what, type);
+    const bool is_captured = captures_stack(lowering.ast(), argument, type);
     const ir::ValueId length =
-        is_here ? length_here(lowering, what, type) : kept_length(lowering, lowering.value(what));
+        is_captured ? captured_length(lowering, argument, type) : stored_length(lowering, lowering.value(argument));
     return lowering.scalar_operand(lowering.types().int64(), length);
   }
-  return lowering.scalar_operand(lowering.types().int64(), lowering.length(lowering.unit().fact(what).map));
+  return lowering.scalar_operand(lowering.types().int64(), lowering.length(lowering.unit().fact(argument).map));
 }
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "bool delete(map or element m, any key = 0)",
-     .doc = "Removes a key, or forgets a map without keys; true if it was there. `delete(@m[key])` is the old form.",
+     .doc =
+         "Removes a key, or the value of a map without keys. True if it existed. `delete(@m[key])` is the older form.",
      .check = check_delete,
      .lower = lower_delete,
      .example = "begin { @x[1] = 1; @x[2] = 2; delete(@x, 1); delete(@x[2]); }"},
@@ -134,7 +135,7 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_has_key,
      .example = "begin { @x[1] = 1; if (has_key(@x, 1)) { print(\"yes\"); } }"},
     {.sig = "bool find(map m, any key, variable value)",
-     .doc = "True if the map has the key; assigns its value to the variable, or zero.",
+     .doc = "True if the map has the key. Assigns its value, or zero, to the variable.",
      .lower = lower_find,
      .example = "begin { @x[1] = 5; if (find(@x, 1, $value)) { print($value); } }"},
     {.sig = "any len(any or map m)",

@@ -1,4 +1,4 @@
-// Addresses of the network.
+// Network addresses.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
@@ -34,7 +34,7 @@ TypeId check_ntop(Checker& checker, const CallSite& call) {
       types::is_integer(type) || type.kind == Kind::kPointer || (is_bytes && (size == kV4Bytes || size == kV6Bytes));
   if (!fits) {
     checker.error("wrong-argument", checker.ast()[address].span,
-                  "an address is an integer, or an array of 4 or 16 bytes, not " +
+                  "an address must be an integer or an array of 4 or 16 bytes, not " +
                       to_string(checker.types(), checker.type(address)));
   }
   if (call.arguments.size() > 1 && !types::is_integer(checker.types()[checker.type(call.arguments[0])]))
@@ -42,29 +42,29 @@ TypeId check_ntop(Checker& checker, const CallSite& call) {
   return checker.types().simple(Kind::kInet);
 }
 
-// An integer is an IPv4 address as it lies in memory, in network order.
+// An integer is an IPv4 address in network byte order, as in memory.
 Operand lower_ntop(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const syntax::ExprId given = call.arguments.back();
   const types::Type type = lowering.types()[lowering.type(given)];
   Operand out{lowering.types().simple(Kind::kInet), lowering.memory(kInetBytes, "inet"), true};
   lowering.zero(out.value, kInetBytes);
-  const ValueId place = ir.binary(ir::Op::k_add, out.value, 4);
+  const ValueId bytes_out = ir.binary(ir::Op::k_add, out.value, 4);
   uint32_t size = kV4Bytes;
   if (types::is_integer(type)) {
-    ir.store(4, place, lowering.scalar(given));
+    ir.store(4, bytes_out, lowering.scalar(given));
   } else {
-    Pointed source = pointed_to(lowering, given);
+    MemoryRef source = referenced_memory(lowering, given);
     if (type.kind == Kind::kBuffer) source.address = ir.binary(ir::Op::k_add, source.address, 4);
-    const uint32_t there = type.kind == Kind::kBuffer ? type.count : type.size_bytes;
-    const bool is_v6 = type.kind != Kind::kPointer && there >= kV6Bytes;
+    const uint32_t size_bytes = type.kind == Kind::kBuffer ? type.count : type.size_bytes;
+    const bool is_v6 = type.kind != Kind::kPointer && size_bytes >= kV6Bytes;
     const bool is_v6_behind_pointer =
         type.kind == Kind::kPointer && call.arguments.size() > 1 && lowering.integer(call.arguments[0]) == AF_INET6;
     if (is_v6 || is_v6_behind_pointer) size = kV6Bytes;
-    // 16 bytes may start at 4 of our own: read them where it is aligned, then move.
+    // The address is at offset 4 of the value, which is not aligned for 16 bytes: read to an aligned buffer, then copy.
     const ValueId bytes = lowering.memory(size, "address");
     lowering.read(bytes, size, source.address, source.space);
-    for (uint32_t at = 0; at < size; at += 4) ir.store(4, place, ir.load(4, bytes, at), at);
+    for (uint32_t at = 0; at < size; at += 4) ir.store(4, bytes_out, ir.load(4, bytes, at), at);
   }
   const ValueId family = call.arguments.size() > 1 ? lowering.scalar(call.arguments[0])
                                                    : ir.constant(size == kV6Bytes ? AF_INET6 : AF_INET);
@@ -99,8 +99,8 @@ Operand lower_pton(Lowering& lowering, const CallSite& call) {
 
 // ---- macaddr, socket_cookie
 
-// The helper takes only trusted pointers, which are the arguments of fentry and fexit. The cookie is also a member of
-// the socket, which the kernel sets when the cookie is requested for the first time.
+// The helper accepts only trusted pointers: the arguments of fentry and fexit. For other pointers, the cookie is read
+// from the socket; the kernel generates it on first use, so it can still be 0.
 bool is_trusted(Lowering& lowering, syntax::ExprId socket) {
   const program::ProgramKind kind = lowering.unit().context.kind;
   if (kind != program::ProgramKind::kFentry && kind != program::ProgramKind::kFexit) return false;
@@ -111,7 +111,7 @@ bool is_trusted(Lowering& lowering, syntax::ExprId socket) {
 
 TypeId check_cookie(Checker& checker, const CallSite& call) {
   if (!checker.kernel().find_struct(checker.types(), "sock").valid())
-    checker.error("no-btf", call.span, "`socket_cookie` needs the kernel's types (BTF)");
+    checker.error("no-btf", call.span, "`socket_cookie` needs the type information of the kernel (BTF)");
   return checker.types().uint64();
 }
 
@@ -126,7 +126,7 @@ Operand lower_cookie(Lowering& lowering, const CallSite& call) {
 }
 
 Operand lower_macaddr(Lowering& lowering, const CallSite& call) {
-  const Pointed source = pointed_to(lowering, call.arguments[0]);
+  const MemoryRef source = referenced_memory(lowering, call.arguments[0]);
   Operand out{lowering.types().simple(Kind::kMac), lowering.memory(kMacBytes, "mac"), true};
   lowering.read(out.value, kMacBytes, source.address, source.space);
   return out;
@@ -134,23 +134,23 @@ Operand lower_macaddr(Lowering& lowering, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "inet ntop(any family, any address = family)",
-     .doc = "An IP address to show: of an integer (IPv4, in network order) or of 4 or 16 bytes. The family may stand "
-            "before it.",
+     .doc = "An IP address, printed as text: from an integer (IPv4, in network byte order) or from 4 or 16 bytes. The "
+            "address family is optional.",
      .check = check_ntop,
      .lower = lower_ntop,
      .example = "begin { printf(\"%s %s\\n\", ntop(0x0100007f), ntop(pton(\"::1\"))); }"},
     {.sig = "any pton(literal string address)",
-     .doc = "The bytes of an IPv4 or IPv6 address, in network order.",
+     .doc = "The bytes of an IPv4 or IPv6 address, in network byte order.",
      .check = check_pton,
      .lower = lower_pton,
      .example = "begin { print(pton(\"127.0.0.1\")); }"},
     {.sig = "macaddr macaddr(any p)",
-     .doc = "The hardware address whose 6 bytes are at `p`.",
+     .doc = "The hardware address in the 6 bytes at `p`.",
      .lower = lower_macaddr,
      .example = "begin { print(macaddr(\"abcdef\")); }"},
     {.sig = "any socket_cookie(pointer socket)",
-     .doc = "The kernel's number for a `struct sock *`, never used twice; in fentry and fexit probes "
-            "given to it at once, else 0 while nobody has asked for it.",
+     .doc = "The kernel's unique id of a `struct sock *`. fentry and fexit probes generate it on first use; in other "
+            "probes it is 0 until something has generated it.",
      .check = check_cookie,
      .lower = lower_cookie,
      .example = "rawtracepoint:tcp_retransmit_skb { print(socket_cookie(args.sk)); }"},

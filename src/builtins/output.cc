@@ -1,5 +1,5 @@
-// What shows something, and what ends the run: the asynchronous builtins. Each emits a record; `handle` is its other
-// half.
+// Output and the end of the run. These builtins are asynchronous: the program emits a record, and `handle` acts on it
+// in user space.
 #include <time.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<EventArgument> arguments_from(const CallSite& call, size_t first) {
   return out;
 }
 
-// ---- printf and its kin: a format and values ------------------------------------------------------------------------
+// ---- printf and others with a format and values ---------------------------------------------------------------------
 
 template <const char* const& kName>
 Operand lower_format(Lowering& lowering, const CallSite& call) {
@@ -44,8 +44,8 @@ constexpr const char* kSystem = "system";
 
 void handle_printf(EventRecord& event) { event.context().sink().text("printf", event.format(0, 0)); }
 
-// A message names the place in the script that made it.
-void message(EventRecord& event, std::string_view kind, std::string_view text) {
+// Prints a message with the location of the call in the script.
+void report(EventRecord& event, std::string_view kind, std::string_view text) {
   const source::Sources& sources = event.context().sources();
   const source::Span span = event.schema().span;
   const source::Extent at = sources.extent(span);
@@ -53,8 +53,8 @@ void message(EventRecord& event, std::string_view kind, std::string_view text) {
   if (span.expansion.valid()) event.context().sink().explain(source::expansion_chain(span, sources));
 }
 
-void handle_errorf(EventRecord& event) { message(event, "errorf", event.format(0, 0)); }
-void handle_warnf(EventRecord& event) { message(event, "warnf", event.format(0, 0)); }
+void handle_errorf(EventRecord& event) { report(event, "errorf", event.format(0, 0)); }
+void handle_warnf(EventRecord& event) { report(event, "warnf", event.format(0, 0)); }
 
 void handle_cat(EventRecord& event) {
   const std::string path = event.format(0, 0);
@@ -71,7 +71,7 @@ void handle_system(EventRecord& event) { event.context().run_command(event.forma
 
 // ---- print, clear, zero ---------------------------------------------------------------------------------------------
 
-// A map without the key that it needs, or a scalar map, is printed as a map, with its name.
+// True if the argument is a map without a key: a keyed map, or a scalar map that is printed with its name.
 bool is_whole_map(const check::Unit& unit, const syntax::Ast& ast, syntax::ExprId expr) {
   return ast.get<syntax::Map>(expr) != nullptr && unit.fact(expr).map.valid();
 }
@@ -79,16 +79,18 @@ bool is_whole_map(const check::Unit& unit, const syntax::Ast& ast, syntax::ExprI
 TypeId check_print(Checker& checker, const CallSite& call) {
   for (size_t i = 1; i < call.arguments.size(); ++i) {
     if (!checker.integer(call.arguments[i]))
-      checker.error("not-constant", checker.ast()[call.arguments[i]].span, "print's top and div must be constants");
+      checker.error("not-constant", checker.ast()[call.arguments[i]].span,
+                    "the `top` and `div` of `print` must be constants");
   }
   if (call.arguments.size() > 1 && !is_whole_map(checker.unit(), checker.ast(), call.arguments[0]))
     checker.error("not-a-map", checker.ast()[call.arguments[0]].span,
-                  "only a whole map can be printed with top and div");
+                  "`top` and `div` need a whole map, without a key");
   return checker.types().void_type();
 }
 
-int64_t constant_or(Lowering& lowering, const CallSite& call, size_t index, int64_t otherwise) {
-  return index < call.arguments.size() ? lowering.integer(call.arguments[index]).value_or(otherwise) : otherwise;
+int64_t constant_or(Lowering& lowering, const CallSite& call, size_t index, int64_t default_value) {
+  return index < call.arguments.size() ? lowering.integer(call.arguments[index]).value_or(default_value)
+                                       : default_value;
 }
 
 Operand lower_print(Lowering& lowering, const CallSite& call) {
@@ -154,23 +156,23 @@ void handle_time(EventRecord& event) {
   event.context().sink().text("time", runtime::format_time(event.schema().literals[0], ns, CLOCK_REALTIME));
 }
 
-// ---- join: the strings of a NULL-ended array of pointers
-// --------------------------------------------------------------
+// ---- join: the strings of a NULL-terminated array of pointers -------------------------------------------------------
 
 constexpr int kJoinedStrings = 16;
 
-// An array such as argv holds user pointers if it is itself in user memory. The first field is how many there are.
+// The strings are in the address space of the array: argv is in user memory, and so are its strings. The first field is
+// the number of strings.
 Operand lower_join(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
-  const Pointed array = pointed_to(lowering, call.arguments[0]);
+  const MemoryRef array = referenced_memory(lowering, call.arguments[0]);
   const TypeId text = lowering.types().string(static_cast<uint32_t>(lowering.config().max_strlen), true);
   std::vector<EventArgument> fields = {{}};
   ir::ValueId count = ir.constant(0);
-  ir::ValueId goes_on = ir.constant(1);
+  ir::ValueId is_before_end = ir.constant(1);
   for (int i = 0; i < kJoinedStrings; ++i) {
     const ir::ValueId string = lowering.read_scalar(array.address, i * 8, 8, false, array.space);
-    goes_on = ir.binary(ir::Op::k_and, goes_on, ir.binary(ir::Op::k_ne, string, 0));
-    count = ir.binary(ir::Op::k_add, count, goes_on);
+    is_before_end = ir.binary(ir::Op::k_and, is_before_end, ir.binary(ir::Op::k_ne, string, 0));
+    count = ir.binary(ir::Op::k_add, count, is_before_end);
     Operand operand{text, string, true, array.space, {}};
     fields.push_back({{}, operand});
   }
@@ -204,14 +206,13 @@ Operand lower_assert(Lowering& lowering, const CallSite& call) {
 }
 
 void handle_assert(EventRecord& event) {
-  message(event, "errorf", event.schema().literals[0]);
+  report(event, "errorf", event.schema().literals[0]);
   event.context().request_exit(1);
 }
 
-// ---- debugf: into the kernel's own trace
-// ------------------------------------------------------------------------------
+// ---- debugf: the kernel's trace buffer ------------------------------------------------------------------------------
 
-// The old helper takes three values; one of 5.16 takes an array of them.
+// bpf_trace_printk() takes up to three values in registers, bpf_trace_vprintk() (Linux 5.16) an array.
 
 constexpr size_t kTracedInRegisters = 3;
 constexpr size_t kMaxTraced = 12;  // MAX_BPRINTF_VARARGS
@@ -222,7 +223,7 @@ TypeId check_debugf(Checker& checker, const CallSite& call) {
   return check_format(checker, call);
 }
 
-// The helper's conversions are those of the kernel's printk, where a 64-bit number is %lld.
+// The helpers take the conversions of the kernel's printk(), where a 64-bit number is %lld.
 std::string kernel_format(const std::string& format) {
   std::string out;
   size_t at = 0;
@@ -259,36 +260,38 @@ Operand lower_debugf(Lowering& lowering, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "void printf(literal string format, ...)",
-     .doc = "Prints the values as the format says: the conversions of printf(3), `%s` for any value, `%r` for buffers.",
+     .doc = "Prints the values with a format: the conversions of printf(3), `%s` for any value, `%r` for buffers.",
      .check = check_format,
      .lower = lower_format<kPrintf>,
      .handle = handle_printf,
      .example = "begin { printf(\"%d %s\\n\", 42, \"answer\"); }"},
     {.sig = "void errorf(literal string format, ...)",
-     .doc = "Prints as `printf` does, as an error, with the place in the script.",
+     .doc = "Prints like `printf`, as an error with its location in the script.",
      .check = check_format,
      .lower = lower_format<kErrorf>,
      .handle = handle_errorf,
      .example = "begin { errorf(\"bad: %d\", 42); }"},
     {.sig = "void warnf(literal string format, ...)",
-     .doc = "Prints as `printf` does, as a warning, with the place in the script.",
+     .doc = "Prints like `printf`, as a warning with its location in the script.",
      .check = check_format,
      .lower = lower_format<kWarnf>,
      .handle = handle_warnf,
      .example = "begin { warnf(\"odd: %d\", 42); }"},
     {.sig = "void debugf(literal string format, ...)",
-     .doc = "Prints at once into the kernel's trace, /sys/kernel/tracing/trace_pipe. At most twelve values.",
+     .doc = "Prints to the kernel's trace buffer, /sys/kernel/tracing/trace_pipe, without buffering in espy. At most "
+            "twelve values.",
      .check = check_debugf,
      .lower = lower_debugf,
      .example = "begin { debugf(\"here: %d\", 42); }"},
     {.sig = "void print(any or map value, int top = 0, int div = 0)",
-     .doc = "Prints a value, or a whole map: only its `top` largest entries, with values divided by `div`.",
+     .doc =
+         "Prints a value or a whole map; of a map, only the `top` largest entries, with their values divided by `div`.",
      .check = check_print,
      .lower = lower_print,
      .handle = handle_print,
      .example = "begin { @x[1] = 10; @x[2] = 20; print(@x, 1, 10); clear(@x); }"},
     {.sig = "void clear(map m)",
-     .doc = "Removes all entries of a map. Acts when the record is drained, after what was printed before.",
+     .doc = "Removes all entries of a map. Takes effect in user space, in the order of the output.",
      .lower = lower_on_map<kClear>,
      .handle = handle_clear,
      .example = "begin { @x = 1; clear(@x); }"},
@@ -298,35 +301,35 @@ constexpr spec::Builtin kRows[] = {
      .handle = handle_zero,
      .example = "begin { @x[1] = 1; zero(@x); }"},
     {.sig = "void exit(int code = 0)",
-     .doc =
-         "Ends the run: this action stops here, `end` probes run, maps are printed. `code` becomes espy's exit status.",
+     .doc = "Ends the run. The action stops here, `end` probes run, and maps are printed. `code` is the exit status of "
+            "espy.",
      .lower = lower_exit,
      .handle = handle_exit,
      .ends_action = true,
      .example = "begin { exit(); }"},
     {.sig = "void time(literal string format = \"%H:%M:%S\\n\")",
-     .doc = "Prints the wall-clock time at which the record is drained, by strftime(3).",
+     .doc = "Prints the wall-clock time at which user space reads the record, formatted by strftime(3).",
      .lower = lower_time,
      .handle = handle_time,
      .example = "begin { time(\"%Y\\n\"); }"},
     {.sig = "void join(pointer strings, literal string separator = \" \")",
-     .doc = "Prints the strings of an array of pointers that ends with NULL, such as argv; at most 16.",
+     .doc = "Prints the strings of a NULL-terminated array of pointers, such as argv; at most 16.",
      .lower = lower_join,
      .handle = handle_join,
      .example = "tracepoint:syscalls:sys_enter_execve { join(args.argv); }"},
     {.sig = "void assert(any condition, literal string message)",
-     .doc = "Where the condition is false, prints the message as an error and ends the run with exit status 1.",
+     .doc = "If the condition is false, prints the message as an error and ends the run with exit status 1.",
      .lower = lower_assert,
      .handle = handle_assert,
      .example = "begin { assert(1 < 2, \"numbers are broken\"); }"},
     {.sig = "void cat(literal string format, ...)",
-     .doc = "Prints the file that the format names, up to `max_cat_bytes`.",
+     .doc = "Prints a file, up to `max_cat_bytes`. The format makes its path.",
      .check = check_format,
      .lower = lower_format<kCat>,
      .handle = handle_cat,
      .example = "begin { cat(\"/proc/loadavg\"); }"},
     {.sig = "void system(literal string format, ...)",
-     .doc = "Runs the command that the format makes in a shell, and prints its output. Needs `--unsafe`.",
+     .doc = "Runs a command in a shell and prints its output. The format makes the command. Needs `--unsafe`.",
      .check = check_format,
      .lower = lower_format<kSystem>,
      .handle = handle_system,

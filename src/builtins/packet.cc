@@ -1,6 +1,7 @@
-// Packets, kept in a file that packet analysers read: skboutput().
+// skboutput(): writes packets to a file for packet analyzers.
 //
-// The format is pcap with nanoseconds: a header of 24 bytes, then of each packet 16 bytes and what was kept of it.
+// The format is pcap with nanoseconds: a file header of 24 bytes; for each packet, a header of 16 bytes and the
+// captured bytes.
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,21 +29,21 @@ using runtime::EventRecord;
 using spec::CallSite;
 using types::TypeId;
 
-constexpr uint32_t kMostBytes = 9000;  // a jumbo frame
+constexpr uint32_t kMaxBytes = 9000;  // a jumbo frame
 constexpr uint32_t kNsPerSecond = 1'000'000'000;
 
 TypeId check_skboutput(Checker& checker, const CallSite& call) {
   if (!checker.kernel().find_struct(checker.types(), "sk_buff").valid())
-    checker.error("no-btf", call.span, "`skboutput` needs the kernel's types (BTF)");
+    checker.error("no-btf", call.span, "`skboutput` needs the type information of the kernel (BTF)");
   return checker.types().int_type(4, false);
 }
 
-ValueId smaller(Lowering& lowering, ValueId a, ValueId b) {
+ValueId unsigned_min(Lowering& lowering, ValueId a, ValueId b) {
   return lowering.select(
       Condition::ult, a, b, [&] { return a; }, [&] { return b; });
 }
 
-// Reads the packet's linear part: headers always, payload unless the card put it into pages of its own.
+// Reads the linear part of the packet: its headers, and its payload unless the driver put that in separate pages.
 Operand lower_skboutput(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   types::Types& types = lowering.types();
@@ -51,28 +52,29 @@ Operand lower_skboutput(Lowering& lowering, const CallSite& call) {
     return kernel_member(lowering, packet, type, {name}).value;
   };
   const ValueId packet = lowering.scalar(call.arguments[1]);
-  const ValueId wanted = lowering.scalar(call.arguments[2]);
+  const ValueId max_length = lowering.scalar(call.arguments[2]);
   const ValueId skipped = lowering.scalar(call.arguments[3]);
   const uint32_t capacity = static_cast<uint32_t>(
-      std::clamp<int64_t>(lowering.integer(call.arguments[2]).value_or(kMostBytes), 1, int64_t{kMostBytes}));
+      std::clamp<int64_t>(lowering.integer(call.arguments[2]).value_or(kMaxBytes), 1, int64_t{kMaxBytes}));
   const ValueId length = member(packet, "len");
   const ValueId linear = ir.binary(Op::k_sub, length, member(packet, "data_len"));
-  const ValueId there = lowering.select(
+  const ValueId available = lowering.select(
       Condition::ult, skipped, linear, [&] { return ir.binary(Op::k_sub, linear, skipped); },
       [&] { return ir.constant(0); });
-  const ValueId size = bounded(lowering, smaller(lowering, wanted, there), capacity);
+  const ValueId size = bounded(lowering, unsigned_min(lowering, max_length, available), capacity);
 
   const TypeId buffer = types.buffer(capacity);
   const ValueId bytes = lowering.memory(types[buffer].size_bytes, "packet");
   lowering.zero(bytes, 8);
-  if (capacity <= 64) lowering.zero(bytes, types[buffer].size_bytes);  // goes into the record whole
+  // Small buffers are copied to the record in full, so all of their bytes must be initialized.
+  if (capacity <= 64) lowering.zero(bytes, types[buffer].size_bytes);
   ir.store(4, bytes, size);
   const ValueId source = ir.binary(Op::k_add, member(packet, "data"), skipped);
   ir.call(Helper::probe_read_kernel, {ir.binary(Op::k_add, bytes, 4), size, source});
 
   const Operand now = lowering.scalar_operand(types.uint64(), ir.call(Helper::ktime_get_boot_ns, {}));
-  const Operand whole = lowering.scalar_operand(types.uint64(), ir.binary(Op::k_sub, length, skipped));
-  lowering.emit_event("skboutput", {{{}, now}, {{}, whole}, {{}, {buffer, bytes, true}}}, call.span,
+  const Operand original_length = lowering.scalar_operand(types.uint64(), ir.binary(Op::k_sub, length, skipped));
+  lowering.emit_event("skboutput", {{{}, now}, {{}, original_length}, {{}, {buffer, bytes, true}}}, call.span,
                       {*lowering.text(call.arguments[0])});
   return lowering.scalar_operand(types.int_type(4, false), ir.constant(0));
 }
@@ -83,14 +85,14 @@ struct FileHeader {
   uint32_t magic = 0xa1b23c4d;  // nanoseconds
   uint16_t major = 2, minor = 4;
   uint32_t zone = 0, accuracy = 0;
-  uint32_t longest = 65535;
+  uint32_t max_packet_bytes = 65535;
   uint32_t link_type = 1;  // Ethernet
 };
 static_assert(sizeof(FileHeader) == 24);
 
 struct PacketHeader {
   uint32_t seconds = 0, nanoseconds = 0;
-  uint32_t kept_bytes = 0, whole_bytes = 0;
+  uint32_t captured_bytes = 0, original_bytes = 0;
 };
 
 int64_t read_clock_ns(clockid_t clock) {
@@ -102,13 +104,13 @@ int64_t read_clock_ns(clockid_t clock) {
 std::string_view bytes_of(const EventRecord& event, size_t index) {
   const program::EventField& field = event.schema().fields[index];
   const auto* record = reinterpret_cast<const char*>(event.bytes().data());
-  uint32_t place[2] = {};  // tail: offset, length; else the length, then the bytes
-  std::memcpy(place, record + field.offset_bytes, sizeof(place));
-  return field.is_in_tail ? std::string_view(record + place[0], place[1])
-                          : std::string_view(record + field.offset_bytes + 4, place[0]);
+  uint32_t offset_and_length[2] = {};  // in the tail: offset, length; otherwise: length, bytes
+  std::memcpy(offset_and_length, record + field.offset_bytes, sizeof(offset_and_length));
+  return field.is_in_tail ? std::string_view(record + offset_and_length[0], offset_and_length[1])
+                          : std::string_view(record + field.offset_bytes + 4, offset_and_length[0]);
 }
 
-// A file that is there already is continued.
+// Appends to an existing file.
 void handle_skboutput(EventRecord& event) {
   const std::string& path = event.schema().literals[0];
   const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
@@ -131,8 +133,8 @@ void handle_skboutput(EventRecord& event) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "uint32 skboutput(literal string path, pointer packet, int length, int offset)",
-     .doc = "Appends a packet, a `struct sk_buff *`, to a file in pcap format: at most `length` bytes, from `offset` "
-            "behind the start of its data. Only what lies in the packet's linear part is kept.",
+     .doc = "Appends a packet, a `struct sk_buff *`, to a pcap file: at most `length` bytes, from `offset` of its "
+            "data. Only the packet's linear part is captured.",
      .check = check_skboutput,
      .lower = lower_skboutput,
      .handle = handle_skboutput,

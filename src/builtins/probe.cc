@@ -1,5 +1,6 @@
-// What fired, and the registers it left: probe, func, probetype, ctx, reg(), usermode; and signals to the task.
-// `args`, `argN` and `retval` are no builtins: the probe's context has them as fields.
+// The probe that fired and its registers (probe, func, probetype, ctx, reg(), usermode), and actions on the traced
+// process: signals, return values, memory. `args`, `argN` and `retval` are not builtins but fields of the probe's
+// context.
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -24,28 +25,28 @@ using types::Kind;
 using types::TypeId;
 
 template <Kind kKind>
-Operand lower_fired_text(Lowering& lowering, uint32_t capacity_bytes) {
-  const std::vector<program::ProbeId>& mine = lowering.unit().probes;
-  std::vector<std::string> names(std::ranges::max(mine, {}, &program::ProbeId::index).index + 1);
-  for (const program::ProbeId id : mine)
+Operand lower_probe_text(Lowering& lowering, uint32_t capacity_bytes) {
+  const std::vector<program::ProbeId>& probes = lowering.unit().probes;
+  std::vector<std::string> names(std::ranges::max(probes, {}, &program::ProbeId::index).index + 1);
+  for (const program::ProbeId id : probes)
     names[id.index] = program::probe_name_text(kKind, lowering.program().probes[id]);
-  return named_number(lowering, lowering.probe_index(), names, "", capacity_bytes);
+  return name_in_table(lowering, lowering.probe_index(), names, "", capacity_bytes);
 }
 
-// The index of what fired, shown as the type says. Where two of the program's probes share the name, a table gives the
-// first one's. The name itself where text is wanted.
+// Emits the index of the probe that fired, with a type that prints it as a name. If several probes of the program have
+// the same name, a table maps them to the first one's index. Emits the name itself where a string is needed.
 template <Kind kKind>
-Operand lower_fired(Lowering& lowering, const CallSite& call) {
-  const types::Type& wanted = lowering.types()[lowering.type(call.expr)];
-  if (wanted.kind == Kind::kString) return lower_fired_text<kKind>(lowering, wanted.count);
+Operand lower_probe_id(Lowering& lowering, const CallSite& call) {
+  const types::Type& type_of_result = lowering.types()[lowering.type(call.expr)];
+  if (type_of_result.kind == Kind::kString) return lower_probe_text<kKind>(lowering, type_of_result.count);
   const TypeId type = lowering.types().simple(kKind);
-  const auto named = [&](program::ProbeId id) { return lowering.fired_index(kKind, id); };
-  const std::vector<program::ProbeId>& mine = lowering.unit().probes;
-  if (mine.size() == 1) return lowering.scalar_operand(type, lowering.ir().constant(named(mine[0])));
-  if (std::ranges::all_of(mine, [&](program::ProbeId id) { return named(id) == id.index; }))
+  const auto id_of = [&](program::ProbeId id) { return lowering.fired_index(kKind, id); };
+  const std::vector<program::ProbeId>& probes = lowering.unit().probes;
+  if (probes.size() == 1) return lowering.scalar_operand(type, lowering.ir().constant(id_of(probes[0])));
+  if (std::ranges::all_of(probes, [&](program::ProbeId id) { return id_of(id) == id.index; }))
     return lowering.scalar_operand(type, lowering.probe_index());
-  std::vector<uint32_t> table(std::ranges::max(mine, {}, &program::ProbeId::index).index + 1);
-  for (const program::ProbeId id : mine) table[id.index] = named(id);
+  std::vector<uint32_t> table(std::ranges::max(probes, {}, &program::ProbeId::index).index + 1);
+  for (const program::ProbeId id : probes) table[id.index] = id_of(id);
   const auto last = static_cast<uint32_t>(table.size() - 1);
   const ir::ValueId row = lowering.ir().binary(Op::k_shl, bounded(lowering, lowering.probe_index(), last), 2);
   const std::string_view bytes(reinterpret_cast<const char*>(table.data()), table.size() * sizeof(uint32_t));
@@ -53,7 +54,7 @@ Operand lower_fired(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(type, lowering.ir().load(4, address));
 }
 
-// Known where all probes of an action are of one type, which is nearly always.
+// A constant if all probes of the action are of one type, which is the common case.
 TypeId check_probe_type(Checker& checker, const CallSite& call) {
   const auto probes = checker.probe_types();
   if (probes.size() != 1) return checker.types().simple(Kind::kProbeType);
@@ -90,7 +91,7 @@ TypeId check_register(Checker& checker, const CallSite& call) {
   std::vector<std::string> names;
   for (const kernel::Register& known : arch.registers) names.emplace_back(known.name);
   checker.error("unknown-register", checker.ast()[call.arguments[0]].span,
-                "no register is named `" + *name + "` on " + std::string(arch.name), choices(*name, names));
+                "no register is named `" + *name + "` on " + std::string(arch.name), suggestion(*name, names));
   return result;
 }
 
@@ -101,8 +102,9 @@ Operand lower_register(Lowering& lowering, const CallSite& call) {
 
 TypeId check_usermode(Checker& checker, const CallSite& call) {
   if (has_registers(checker, call) && checker.kernel().arch().user_mode_mask == 0)
-    checker.error("wrong-cpu", call.span,
-                  "on " + std::string(checker.kernel().arch().name) + " no register tells whether this is user mode");
+    checker.error(
+        "wrong-cpu", call.span,
+        "no register of " + std::string(checker.kernel().arch().name) + " shows whether the CPU is in user mode");
   return checker.types().int_type(1, false);
 }
 
@@ -133,11 +135,11 @@ TypeId check_signal(Checker& checker, const CallSite& call) {
     std::vector<std::string> names;
     for (int number = 1; number < NSIG; ++number)
       if (const char* known = ::sigabbrev_np(number)) names.push_back(std::string("SIG") + known);
-    checker.error("unknown-signal", span, "no signal is named `" + *name + "`", choices(*name, names));
+    checker.error("unknown-signal", span, "no signal is named `" + *name + "`", suggestion(*name, names));
   } else if (const auto number = checker.integer(what); number && (*number < 1 || *number > 64)) {
-    checker.error("unknown-signal", span, "signals are numbered from 1 to 64");
+    checker.error("unknown-signal", span, "a signal number must be from 1 to 64");
   } else if (!number && !types::is_integer(type)) {
-    checker.error("wrong-argument", span, "a signal is a name such as \"SIGUSR1\", or a number");
+    checker.error("wrong-argument", span, "a signal must be a name such as \"SIGUSR1\", or a number");
   }
   return nothing;
 }
@@ -151,7 +153,7 @@ Operand lower_signal(Lowering& lowering, const CallSite& call) {
   return {};
 }
 
-// ---- Changing what happens: the return value of a function, the memory of a process
+// ---- Changing the return value of a function, and the memory of a process
 
 TypeId check_override(Checker& checker, const CallSite& call) {
   if (!checker.kernel().symbol_address("bpf_override_return"))
@@ -177,12 +179,12 @@ TypeId check_write_user(Checker& checker, const CallSite& call) {
   return checker.types().void_type();
 }
 
-// The helper writes from our memory only.
+// The helper reads its source from BPF memory only, so the bytes are copied there first.
 Operand lower_write_user(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const auto size = static_cast<uint32_t>(lowering.integer(call.arguments[2]).value_or(1));
   const ir::ValueId destination = lowering.scalar(call.arguments[0]);
-  const Pointed source = pointed_to(lowering, call.arguments[1]);
+  const MemoryRef source = referenced_memory(lowering, call.arguments[1]);
   const ir::ValueId bytes = lowering.memory(size, "written");
   lowering.read(bytes, size, source.address, source.space);
   lowering.report_failure(Helper::probe_write_user,
@@ -204,67 +206,68 @@ constexpr spec::Builtin kRows[] = {
     {.sig = "probe_name probe",
      .doc = "The full name of the probe that fired.",
      .kind = BuiltinKind::kVariable,
-     .lower = lower_fired<Kind::kProbeName>,
+     .lower = lower_probe_id<Kind::kProbeName>,
      .example = "begin { print(probe); }"},
     {.sig = "function_name func",
-     .doc = "The name of the function that is probed.",
+     .doc = "The name of the probed function.",
      .kind = BuiltinKind::kVariable,
-     .lower = lower_fired<Kind::kFunctionName>,
+     .lower = lower_probe_id<Kind::kFunctionName>,
      .example = "uprobe:/bin/bash:readline { print(func); }"},
     {.sig = "any probetype",
      .doc = "The type of the probe that fired: `tracepoint`, `kprobe`.",
      .kind = BuiltinKind::kVariable,
      .check = check_probe_type,
-     .lower = lower_fired<Kind::kProbeType>,
+     .lower = lower_probe_id<Kind::kProbeType>,
      .example = "begin { print(probetype); }"},
     {.sig = "any ctx",
-     .doc = "The probe's raw context, typed where the kernel says its type.",
+     .doc = "The raw context of the probe, with its type if BTF describes it.",
      .kind = BuiltinKind::kVariable,
      .check = check_context,
      .lower = lower_context,
      .reads_context = true},
     {.sig = "any reg(literal string name)",
-     .doc = "A register of the CPU as it was when the probe fired: `reg(\"ip\")`.",
+     .doc = "The value that a CPU register had when the probe fired: `reg(\"ip\")`.",
      .check = check_register,
      .lower = lower_register,
      .reads_context = true,
      .example = "profile:hz:99 { @[reg(\"ip\")] = count(); exit(); }"},
     {.sig = "any usermode",
-     .doc = "1 if the CPU was running a program, 0 if it was in the kernel.",
+     .doc = "1 if the CPU was in user mode, 0 if it was in the kernel.",
      .kind = BuiltinKind::kVariable,
      .check = check_usermode,
      .lower = lower_usermode,
      .example = "profile:hz:99 { @[usermode] = count(); exit(); }"},
     {.sig = "void signal(any signal)",
-     .doc = "Sends a signal, by name or number, to the process that is traced. Needs `--unsafe`.",
+     .doc = "Sends a signal, given by name or number, to the current process. Needs `--unsafe`.",
      .check = check_signal,
      .lower = lower_signal<Helper::send_signal>,
      .needs = kernel::Feature::kSendSignal,
      .is_unsafe = true,
      .example = "uprobe:/bin/bash:readline { signal(\"SIGUSR1\"); }"},
     {.sig = "void signal_thread(any signal)",
-     .doc = "Sends a signal to the thread that is traced. Needs `--unsafe`.",
+     .doc = "Sends a signal to the current thread. Needs `--unsafe`.",
      .check = check_signal,
      .lower = lower_signal<Helper::send_signal_thread>,
      .needs = kernel::Feature::kSendSignal,
      .is_unsafe = true,
      .example = "uprobe:/bin/bash:readline { signal_thread(10); }"},
     {.sig = "void override(int value)",
-     .doc = "Makes the probed function return this value without running. Only functions that the kernel lists for "
-            "error injection. Needs `--unsafe`.",
+     .doc = "Makes the probed function return `value` without running its body. Works for functions that the kernel "
+            "allows for error injection. Needs `--unsafe`.",
      .check = check_override,
      .lower = lower_override,
      .needs = kernel::Feature::kKprobe,
      .is_unsafe = true,
      .providers = "kprobe"},
     {.sig = "void write_user(pointer destination, any source, literal int length)",
-     .doc = "Writes `length` bytes into the memory of the process that is traced. Needs `--unsafe`.",
+     .doc = "Writes `length` bytes from `source` to the memory of the current process. Needs `--unsafe`.",
      .check = check_write_user,
      .lower = lower_write_user,
      .needs = kernel::Feature::kProbeWriteUser,
      .is_unsafe = true},
     {.sig = "void unwatch(int address)",
-     .doc = "Ends the watchpoints of an address. Happens when it is drained, so they may fire a few times more.",
+     .doc = "Removes the watchpoints of an address. Takes effect when the record is read, so they may still fire until "
+            "then.",
      .lower = lower_unwatch,
      .handle = handle_unwatch,
      .example = "watchpoint:0x10000000:8:w { unwatch(0x10000000); }"},

@@ -1,5 +1,5 @@
-// Spans, instants and counters. Each record has the time, the CPU, the thread, the probe, and for functions the frame,
-// which identifies the call; output/spans.h builds trees from them.
+// Spans, which begin and end in a thread, instants and counters. Each record has a time, a CPU, a thread and, for
+// probes of a function, the frame of the call. output/spans.h builds trees from the records.
 #include <array>
 
 #include "base/strings.h"
@@ -22,15 +22,15 @@ using spec::CallBoundary;
 using spec::CallSite;
 using types::TypeId;
 
-// What every record begins with; the values of the call follow.
+// Fields at the start of each record; the values of the call follow.
 enum Field : size_t { kTime, kFrame, kReturnAddress, kPid, kTid, kCpu, kProbe, kComm, kFirstValue };
-// The schema's numbers and literals; names of the values follow those.
-enum Number : size_t { kEdge, kShownValues };
+// Indexes of the numbers and literals of the schema. The literals from kFirstName on are the names of the values.
+enum Number : size_t { kBoundary, kShownValues };
 enum Literal : size_t { kFormat, kNameFormat, kFirstName };
 
 // ---- Names ----------------------------------------------------------------------------------------------------------
 
-// The part of a format that all of its kind have in common: of "(fib %d)" it is "fib", of "%s(%d)" "%s".
+// Returns the constant part of a format, which names the kind of span: "fib" of "(fib %d)", "%s" of "%s(%d)".
 std::string name_format(const std::string& format) {
   const auto conversions = output::parse_format(format);
   if (!conversions || conversions->empty()) return format;
@@ -43,7 +43,7 @@ std::string name_format(const std::string& format) {
   return first == std::string_view::npos || last < first ? format : std::string(head.substr(first, last + 1 - first));
 }
 
-// How the script names a value: `args.fd` is "fd", `str($name)` is "name".
+// Returns the name that the script uses for a value: "fd" for `args.fd`, "name" for `str($name)`.
 std::string name_of_value(Lowering& lowering, syntax::ExprId expr) {
   const auto* call = lowering.ast().get<syntax::Call>(expr);
   const spec::Builtin* builtin = call ? lowering.unit().fact(expr).builtin : nullptr;
@@ -62,7 +62,7 @@ Operand number(Lowering& lowering, ir::ValueId value, uint32_t size_bytes) {
   return lowering.scalar_operand(lowering.types().int_type(size_bytes, false), value);
 }
 
-// The frame and the return address, which identify the call in a function's probe; zeros in other probes.
+// Probes of a function identify the call by its frame. Returns the frame and the return address, 0 if unknown.
 std::pair<ir::ValueId, ir::ValueId> frame_of(Lowering& lowering) {
   ir::Builder& ir = lowering.ir();
   const spec::ProbeContext& context = lowering.unit().context;
@@ -73,7 +73,7 @@ std::pair<ir::ValueId, ir::ValueId> frame_of(Lowering& lowering) {
   return {frame, lowering.context_field({"", lowering.types().uint64(), *context.return_address}).value};
 }
 
-std::vector<EventArgument> head_of(Lowering& lowering) {
+std::vector<EventArgument> common_fields(Lowering& lowering) {
   const auto [frame, return_address] = frame_of(lowering);
   const CurrentTask task = current_task(lowering);
   return {{{}, number(lowering, lowering.ir().call(ir::Helper::ktime_get_boot_ns, {}), 8)},
@@ -86,7 +86,8 @@ std::vector<EventArgument> head_of(Lowering& lowering) {
           {{}, task.comm}};
 }
 
-// Values behind those that the format shows; a record's literal stands for its members, with their names.
+// Adds the values after those that the format uses. The members of a record literal are added one by one, with their
+// names.
 void add_values(Lowering& lowering, const CallSite& call, std::vector<EventArgument>& fields,
                 std::vector<std::string>& literals, size_t shown) {
   const syntax::Ast& ast = lowering.ast();
@@ -105,7 +106,7 @@ void add_values(Lowering& lowering, const CallSite& call, std::vector<EventArgum
   }
 }
 
-// The values that the format's conversions take.
+// Returns the number of values that the format uses.
 size_t shown_values(const std::string& format) {
   size_t count = 0;
   const auto conversions = output::parse_format(format);
@@ -118,23 +119,24 @@ template <const char* const& kName>
 Operand lower_span(Lowering& lowering, const CallSite& call) {
   const std::string format = call.arguments.empty() ? "" : *lowering.text(call.arguments[0]);
   const size_t shown = shown_values(format);
-  std::vector<EventArgument> fields = head_of(lowering);
+  std::vector<EventArgument> fields = common_fields(lowering);
   std::vector<std::string> literals = {format, name_format(format)};
   add_values(lowering, call, fields, literals, shown);
-  const auto edge = static_cast<int64_t>(lowering.unit().context.boundary);
-  lowering.emit_event(kName, std::move(fields), call.span, std::move(literals), {edge, static_cast<int64_t>(shown)});
+  const auto boundary = static_cast<int64_t>(lowering.unit().context.boundary);
+  lowering.emit_event(kName, std::move(fields), call.span, std::move(literals),
+                      {boundary, static_cast<int64_t>(shown)});
   return {};
 }
 
 Operand lower_counter(Lowering& lowering, const CallSite& call) {
-  std::vector<EventArgument> fields = head_of(lowering);
+  std::vector<EventArgument> fields = common_fields(lowering);
   for (const syntax::ExprId argument : call.arguments) fields.push_back({argument, {}});
   lowering.emit_event("counter", std::move(fields), call.span, {"%s", "%s", "value"});
   return {};
 }
 
 TypeId check_span(Checker& checker, const CallSite& call) {
-  return call.arguments.empty() ? checker.types().void_type() : check_format_and_more(checker, call);
+  return call.arguments.empty() ? checker.types().void_type() : check_format_with_extra(checker, call);
 }
 
 // ---- In user space --------------------------------------------------------------------------------------------------
@@ -160,9 +162,9 @@ void handle_span(EventRecord& view) {
   for (size_t i = kFirstValue; i < view.field_count(); ++i)
     event.arguments.emplace_back(schema.literals[kFirstName + i - kFirstValue], view.field(i));
   event.shown_arguments = static_cast<size_t>(schema.numbers[kShownValues]);
-  const auto edge = static_cast<CallBoundary>(schema.numbers[kEdge]);
-  const output::SpanPlace place{.is_entry = edge == CallBoundary::kEntry,
-                                .is_return = edge == CallBoundary::kReturn,
+  const auto boundary = static_cast<CallBoundary>(schema.numbers[kBoundary]);
+  const output::SpanPlace place{.is_entry = boundary == CallBoundary::kEntry,
+                                .is_return = boundary == CallBoundary::kReturn,
                                 .frame = static_cast<uint64_t>(view.integer(kFrame)),
                                 .return_address = static_cast<uint64_t>(view.integer(kReturnAddress))};
   view.context().add_span(std::move(event), static_cast<size_t>(view.integer(kProbe)), place);
@@ -182,32 +184,31 @@ constexpr const char* kInstant = "instant";
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "void span_enter(literal string format, ...)",
-     .doc =
-         "Begins a span in the current thread, named by the format; `span_exit` ends it. Spans within spans are shown "
-         "as a tree for each thread, or with `-f trace` as a file for chrome://tracing and Perfetto. Values behind "
-         "those that the format takes are its arguments, by the names that the script has for them, or those of a "
-         "record: `(n = arg0)`.",
+     .doc = "Begins a span in the current thread, named by the format; `span_exit` ends it. Spans are printed as a "
+            "tree for each thread, or with `-f trace` as a file for chrome://tracing and Perfetto. Values after those "
+            "that the format uses become arguments of the span, with their names in the script or, for a record such "
+            "as `(n = arg0)`, the names of its members.",
      .check = check_span,
      .lower = lower_span<kEnter>,
      .handle = handle_span<SpanKind::kEnter>,
      .example = "tracepoint:syscalls:sys_enter_read { span_enter(\"read(%d)\", args.fd); } "
                 "tracepoint:syscalls:sys_exit_read { span_exit(\"%d\", args.ret); }"},
     {.sig = "void span_exit(literal string format = \"\", ...)",
-     .doc = "Ends a span in the current thread: at a function's return that of this call, else what began last. What "
-            "has no begin or no end is marked.",
+     .doc = "Ends a span in the current thread: at the return of a function, the span of this call, otherwise the one "
+            "that began last. A span without a begin or an end is marked.",
      .check = check_span,
      .lower = lower_span<kExit>,
      .handle = handle_span<SpanKind::kExit>,
      .example =
          "uprobe:/bin/bash:readline { span_enter(\"readline\"); } uretprobe:/bin/bash:readline { span_exit(); }"},
     {.sig = "void instant(literal string format, ...)",
-     .doc = "Shows that something happened in the current thread, at its place in the tree of spans.",
+     .doc = "Shows an event of the current thread in the tree of spans.",
      .check = check_span,
      .lower = lower_span<kInstant>,
      .handle = handle_span<SpanKind::kInstant>,
      .example = "tracepoint:sched:sched_switch { instant(\"switch\", args.next_pid); }"},
     {.sig = "void counter(string name, int value)",
-     .doc = "Shows what a number is now: a graph over time with `-f trace`.",
+     .doc = "Shows the current value of a number; a graph over time with `-f trace`.",
      .lower = lower_counter,
      .handle = handle_counter,
      .example = "interval:s:1 { counter(\"random\", rand % 100); }"},

@@ -1,4 +1,7 @@
-// kstack and ustack: numbers in BPF, by which user space finds the frames when they are shown.
+// kstack and ustack. In BPF a stack is an id; user space looks up its frames and their names when it prints the stack.
+//
+// Kernel stacks, and user stacks with frame pointers, are captured by bpf_get_stackid(), which keeps each distinct
+// stack once in a STACK_TRACE map. User stacks without frame pointers are unwound by tables (unwind.cc).
 #include <algorithm>
 #include <cerrno>
 
@@ -38,7 +41,7 @@ constexpr ModeRow kModes[] = {
     {"build_id", StackMode::kBuildId},
 };
 
-// Both arguments may stand alone: (mode), (frames), (mode, frames).
+// Accepts (mode), (frames) and (mode, frames).
 template <bool kIsUser>
 TypeId check_stack(Checker& checker, const CallSite& call) {
   StackMode mode = checker.config().stack_mode;
@@ -50,28 +53,30 @@ TypeId check_stack(Checker& checker, const CallSite& call) {
       if (row == std::end(kModes) || (row->mode == StackMode::kBuildId && !kIsUser)) {
         std::vector<std::string> words = {"bpftrace", "perf", "raw"};
         if (kIsUser) words.emplace_back("build_id");
-        checker.error("stack-mode", span, "there is no stack mode `" + *word + "`", choices(*word, words));
+        checker.error("stack-mode", span, "unknown stack mode `" + *word + "`", suggestion(*word, words));
       } else {
         mode = row->mode;
       }
     } else if (const auto number = checker.integer(argument)) {
       if (*number < 1 || *number > kMaxFrames)
-        checker.error("stack-frames", span, "a stack has 1 to 1024 frames");
+        checker.error("stack-frames", span, "the number of frames must be from 1 to 1024");
       else
         frames = static_cast<uint32_t>(*number);
     }
   }
   if (call.arguments.size() == 2 && (!checker.text(call.arguments[0]) || checker.text(call.arguments[1])))
-    checker.error("stack-arguments", call.span, "the mode comes first, then the number of frames");
+    checker.error("stack-arguments", call.span, "the arguments must be the mode, then the number of frames");
   return checker.types().stack(kIsUser, mode, frames);
 }
 
-// A stack's id; where the script asks for lengths, with the number of frames above it.
-ValueId take_stack(Lowering& lowering, TypeId type) {
+// Emits the capture of a stack. Returns its id; if the script takes the length of stacks, with the number of frames in
+// the upper 32 bits.
+ValueId capture_stack(Lowering& lowering, TypeId type) {
   ir::Builder& ir = lowering.ir();
   const ValueId map = ir.map(lowering.stack_map(type));
   const ValueId id = ir.call(Helper::get_stackid, {ir.context(), map, stack_flags(lowering, lowering.types()[type])});
-  // EEXIST: another stack has its place. (EFAULT: there is no such stack, as of a user in a kernel thread.)
+  // EEXIST: the slot of this hash has another stack. (EFAULT: there is no such stack, as the user stack of a kernel
+  // thread.)
   lowering.when(Condition::eq, id, ir.constant(-EEXIST), [&] {
     lowering.count_loss(program::LossKind::kStack, "there are too many different stacks; stacks lost");
   });
@@ -86,12 +91,12 @@ ValueId take_stack(Lowering& lowering, TypeId type) {
 
 Operand lower_kstack(Lowering& lowering, const CallSite& call) {
   const TypeId type = lowering.type(call.expr);
-  return lowering.scalar_operand(type, take_stack(lowering, type));
+  return lowering.scalar_operand(type, capture_stack(lowering, type));
 }
 
-// 16 bytes by get_stackid, which follows frame pointers.
-void take_kernels_stack(Lowering& lowering, TypeId type, ValueId destination) {
-  lowering.ir().store(8, destination, take_stack(lowering, type));
+// Writes the 16 bytes of a user stack, captured by bpf_get_stackid(), which follows frame pointers.
+void capture_by_frame_pointers(Lowering& lowering, TypeId type, ValueId destination) {
+  lowering.ir().store(8, destination, capture_stack(lowering, type));
   lowering.ir().store(4, destination, lowering.ir().constant(0), 12);
 }
 
@@ -102,7 +107,7 @@ Operand lower_ustack(Lowering& lowering, const CallSite& call) {
   remember_process(lowering, pid, call.span);
   const Operand out{type, lowering.memory(16, "ustack"), true};
   ir.store(4, out.value, pid, 8);
-  const auto by_kernel = [&] { take_kernels_stack(lowering, type, out.value); };
+  const auto by_kernel = [&] { capture_by_frame_pointers(lowering, type, out.value); };
   if (cannot_unwind(lowering.kernel(), lowering.types()).empty())
     lower_unwound_stack(lowering, type, pid, out.value, call.span, by_kernel);
   else
@@ -112,11 +117,11 @@ Operand lower_ustack(Lowering& lowering, const CallSite& call) {
 
 TypeId check_dw_ustack(Checker& checker, const CallSite& call) {
   const std::string why = cannot_unwind(checker.kernel(), checker.types());
-  if (!why.empty()) checker.warning("no-unwinding", call.span, why, "it follows frame pointers here, as `ustack` does");
+  if (!why.empty()) checker.warning("no-unwinding", call.span, why, "it follows frame pointers, as `ustack` does");
   return check_stack<true>(checker, call);
 }
 
-// A file that a stack led into has no table yet: user space makes one, for the stacks to come.
+// Unwinding met a file without a table: builds the table, for later stacks.
 void handle_missing_table(EventRecord& event) {
   const auto number = [&](size_t index) { return static_cast<uint64_t>(event.integer(index)); };
   event.context().unwind_tables().add_missing(static_cast<uint32_t>(number(0)), number(1), {number(2), number(3)});
@@ -138,32 +143,33 @@ void handle_mapping(EventRecord& event) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any kstack(literal any mode = bpftrace, literal any frames = 127)",
-     .doc = "The kernel's stack. Modes are `bpftrace`, `perf` and `raw`; `kstack(3)` has three frames.",
+     .doc = "The kernel stack, with at most `frames` frames: `kstack(3)`. Modes are `bpftrace`, `perf` and `raw`.",
      .kind = BuiltinKind::kVariable,
      .check = check_stack<false>,
      .lower = lower_kstack,
      .example = "tracepoint:raw_syscalls:sys_enter { @[kstack(3)] = count(); exit(); }"},
     {.sig = "any ustack(literal any mode = bpftrace, literal any frames = 127)",
-     .doc = "The process' stack. Modes are `bpftrace`, `perf`, `raw` and `build_id`. Code without frame pointers is "
-            "unwound by its `.eh_frame`, where the kernel allows it (x86-64, Linux 6.1); other code by frame pointers.",
+     .doc = "The user stack, with at most `frames` frames. Modes are `bpftrace`, `perf`, `raw` and `build_id`. Code "
+            "without frame pointers is unwound by its `.eh_frame` if the kernel allows it (x86-64, Linux 6.1), other "
+            "code by frame pointers.",
      .kind = BuiltinKind::kVariable,
      .check = check_stack<true>,
      .lower = lower_ustack,
      .example = "tracepoint:raw_syscalls:sys_enter { @[ustack(perf, 5)] = count(); exit(); }"},
     {.sig = "any dw_ustack(literal any mode = bpftrace, literal any frames = 127)",
-     .doc = "The same as `ustack`, with a warning where the kernel does not allow to unwind by `.eh_frame`.",
+     .doc = "Like `ustack`, with a warning if the kernel does not support unwinding by `.eh_frame`.",
      .kind = BuiltinKind::kVariable,
      .check = check_dw_ustack,
      .lower = lower_ustack,
      .example = "tracepoint:raw_syscalls:sys_enter { @[dw_ustack(3)] = count(); exit(); }"},
     {.sig = "void __remember_process(int pid)",
-     .doc = "Internal: tells the symbolizer of a process before it ends.",
+     .doc = "Internal: reports a process to the symbolizer before it ends.",
      .handle = handle_remember},
     {.sig = "void __unwind_table_missing(int pid, int pc, int size, int inode)",
-     .doc = "Internal: asks for the unwind table of a file.",
+     .doc = "Internal: requests the unwind table of a file.",
      .handle = handle_missing_table},
     {.sig = "void __mapping_seen(int pid, int start, int size, int bias, int file_size, int inode)",
-     .doc = "Internal: tells the symbolizer where a process has a file.",
+     .doc = "Internal: reports a mapping of a file to the symbolizer.",
      .handle = handle_mapping},
 };
 

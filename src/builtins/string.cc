@@ -1,4 +1,14 @@
-// Strings and bytes: read from memory, compared, searched, looked up by number.
+// Strings and bytes: str(), buf(), comparison, search, conversion of numbers to names, and pointer arithmetic.
+//
+// Values of unknown length are a difficulty in BPF, because the verifier must know the bounds of each access. So the
+// type of a string or buffer has a capacity that is known at compile time (types::Type::count), taken from the `length`
+// argument if it is a constant, else from max_strlen. A length that is computed at run time is clamped to the capacity,
+// in code that the verifier can follow. Strings are NUL-padded to the capacity, so that they can be map keys and can be
+// compared by words.
+//
+// str(), buf() and str_concat() implement `lower_into`, which writes to its destination (a record, a map value, scratch
+// memory) without an intermediate copy. Layout of the values: program/layout.h; reads from user and kernel memory:
+// lower/read.cc.
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -26,13 +36,13 @@ using types::TypeId;
 
 constexpr uint32_t kMaxCompareBytes = 1024;
 
-uint32_t longest(const spec::Config& config) { return static_cast<uint32_t>(config.max_strlen); }
+uint32_t max_string_bytes(const spec::Config& config) { return static_cast<uint32_t>(config.max_strlen); }
 
 // ---- str(p, length) -------------------------------------------------------------------------------------------------
 
-// With a constant length the string needs just that, and room for its NUL.
+// With a constant length, the capacity is that length and the NUL.
 TypeId check_str(Checker& checker, const CallSite& call) {
-  uint32_t capacity = longest(checker.config());
+  uint32_t capacity = max_string_bytes(checker.config());
   const types::Type& type = checker.types()[checker.type(call.arguments[0])];
   const bool is_whole = type.kind == Kind::kString || type.kind == Kind::kArray;
   bool may_be_cut = !is_whole || type.may_be_cut;
@@ -42,28 +52,29 @@ TypeId check_str(Checker& checker, const CallSite& call) {
     if (length && *length < 0)
       checker.error("negative-length", checker.ast()[call.arguments[1]].span, "a length cannot be negative");
     else if (length)
-      capacity =
-          static_cast<uint32_t>(std::min<uint64_t>(static_cast<uint64_t>(*length) + 1, longest(checker.config())));
+      capacity = static_cast<uint32_t>(
+          std::min<uint64_t>(static_cast<uint64_t>(*length) + 1, max_string_bytes(checker.config())));
     may_be_cut |= is_whole && capacity < type.count;
   }
   return checker.types().string(capacity, may_be_cut);
 }
 
-// The size, NUL included, where the script computes its length; it never exceeds `capacity_bytes`.
+// Emits the number of bytes to read if the script computes the length: the length plus `extra_bytes`, at most
+// `capacity_bytes`.
 ValueId computed_size(Lowering& lowering, ExprId length, uint32_t capacity_bytes, uint32_t extra_bytes) {
-  const ValueId wanted = lowering.ir().binary(Op::k_add, lowering.scalar(length), extra_bytes);
-  return bounded(lowering, wanted, capacity_bytes);
+  const ValueId size = lowering.ir().binary(Op::k_add, lowering.scalar(length), extra_bytes);
+  return bounded(lowering, size, capacity_bytes);
 }
 
-// A string in memory, at most `size` bytes of it with its NUL; gives its length.
+// Emits the read of a string, at most `size` bytes including its NUL. Returns its length.
 ValueId read_sized(Lowering& lowering, ValueId destination, ValueId size, uint32_t capacity_bytes,
-                   const Pointed& source) {
+                   const MemoryRef& source) {
   ir::Builder& ir = lowering.ir();
   const Helper helper =
       source.space == AddressSpace::kUser ? Helper::probe_read_user_str : Helper::probe_read_kernel_str;
-  const ValueId got = lowering.call_reader(helper, destination, size, capacity_bytes, source.address);
+  const ValueId size_or_error = lowering.call_reader(helper, destination, size, capacity_bytes, source.address);
   return lowering.select(
-      Condition::sgt, got, ir.constant(0), [&] { return ir.binary(Op::k_sub, got, 1); },
+      Condition::sgt, size_or_error, ir.constant(0), [&] { return ir.binary(Op::k_sub, size_or_error, 1); },
       [&] { return ir.constant(0); });
 }
 
@@ -76,7 +87,7 @@ ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destina
     return read_sized(lowering, destination, lowering.ir().binary(Op::k_add, length, 1), capacity,
                       {word(text->address_offset_bytes), AddressSpace::kUser});
   }
-  const Pointed source = pointed_to(lowering, call.arguments[0]);
+  const MemoryRef source = referenced_memory(lowering, call.arguments[0]);
   const bool is_computed = call.arguments.size() > 1 && !lowering.integer(call.arguments[1]);
   if (!is_computed) return lowering.read_string(destination, capacity, source.address, source.space, false);
   return read_sized(lowering, destination, computed_size(lowering, call.arguments[1], capacity, 1), capacity, source);
@@ -88,22 +99,22 @@ TypeId check_buf(Checker& checker, const CallSite& call) {
   const types::Type& type = checker.types()[checker.type(call.arguments[0])];
   const bool has_size = type.kind == Kind::kArray || type.kind == Kind::kString || type.kind == Kind::kBuffer;
   uint64_t capacity =
-      has_size ? (type.kind == Kind::kBuffer ? type.count : type.size_bytes) : longest(checker.config());
+      has_size ? (type.kind == Kind::kBuffer ? type.count : type.size_bytes) : max_string_bytes(checker.config());
   if (call.arguments.size() > 1) {
     const auto length = checker.integer(call.arguments[1]);
     if (length && *length < 0)
       checker.error("negative-length", checker.ast()[call.arguments[1]].span, "a length cannot be negative");
     else if (length)
-      capacity = std::min<uint64_t>(static_cast<uint64_t>(*length), longest(checker.config()));
+      capacity = std::min<uint64_t>(static_cast<uint64_t>(*length), max_string_bytes(checker.config()));
   } else if (!has_size) {
-    checker.error("buffer-length", call.span, "how long is the buffer?", "say it: `buf(p, length)`");
+    checker.error("buffer-length", call.span, "the length of this buffer is not known", "give it: `buf(p, length)`");
   }
   return checker.types().buffer(static_cast<uint32_t>(std::max<uint64_t>(capacity, 1)));
 }
 
 ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
   ir::Builder& ir = lowering.ir();
-  Pointed source = pointed_to(lowering, call.arguments[0]);
+  MemoryRef source = referenced_memory(lowering, call.arguments[0]);
   if (lowering.types()[lowering.type(call.arguments[0])].kind == Kind::kBuffer)
     source.address = ir.binary(Op::k_add, source.address, 4);
   const uint32_t capacity = std::min(capacity_bytes, lowering.types()[lowering.type(call.expr)].count);
@@ -146,11 +157,12 @@ TypeId check_default_length(Checker& checker, const CallSite& call) {
 TypeId check_compare_size(Checker& checker, const CallSite& call) {
   const auto size = checker.integer(call.arguments[2]);
   if (size && (*size < 0 || *size > kMaxCompareBytes))
-    checker.error("compare-length", checker.ast()[call.arguments[2]].span, "at most 1024 bytes can be compared");
+    checker.error("compare-length", checker.ast()[call.arguments[2]].span,
+                  "the number of bytes to compare must be from 0 to 1024");
   return checker.types().uint64();
 }
 
-// Behind a string's end there are zeros, so that comparing its words stops where C's strncmp would.
+// Strings are zero-padded, so comparing words stops at the same byte as strncmp() in C.
 Operand lower_strncmp(Lowering& lowering, const CallSite& call) {
   types::Types& types = lowering.types();
   const auto size = static_cast<uint32_t>(lowering.integer(call.arguments[2]).value_or(0));
@@ -161,27 +173,27 @@ Operand lower_strncmp(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(types.uint64(), bytes_differ(lowering, left, right, std::min(size, capacity)));
 }
 
-ValueId bytes_at(Lowering& lowering, ExprId expr, uint32_t size_bytes) {
-  const Pointed source = pointed_to(lowering, expr);
+ValueId copy_of_bytes(Lowering& lowering, ExprId expr, uint32_t size_bytes) {
+  const MemoryRef source = referenced_memory(lowering, expr);
   const ValueId copy = lowering.memory(size_bytes, "bytes");
   lowering.zero(copy, size_bytes);
   const types::Type& type = lowering.types()[lowering.type(expr)];
   const bool is_value = type.kind == Kind::kString || type.kind == Kind::kArray;
-  const uint32_t there = is_value ? std::min(size_bytes, type.size_bytes) : size_bytes;
-  lowering.read(copy, there, source.address, source.space);
+  const uint32_t available_bytes = is_value ? std::min(size_bytes, type.size_bytes) : size_bytes;
+  lowering.read(copy, available_bytes, source.address, source.space);
   return copy;
 }
 
 Operand lower_memcmp(Lowering& lowering, const CallSite& call) {
   const auto size = static_cast<uint32_t>(lowering.integer(call.arguments[2]).value_or(0));
-  const ValueId left = bytes_at(lowering, call.arguments[0], size);
-  const ValueId right = bytes_at(lowering, call.arguments[1], size);
+  const ValueId left = copy_of_bytes(lowering, call.arguments[0], size);
+  const ValueId right = copy_of_bytes(lowering, call.arguments[1], size);
   return lowering.scalar_operand(lowering.types().uint64(), bytes_differ(lowering, left, right, size));
 }
 
-// ---- Searching, by the kernel's own functions
+// ---- Search, by kfuncs of the kernel
 
-ValueId find_in(Lowering& lowering, const CallSite& call) {
+ValueId call_strstr(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const Operand haystack = lowering.in_our_memory(lowering.value(call.arguments[0]));
   const Operand needle = lowering.in_our_memory(lowering.value(call.arguments[1]));
@@ -191,14 +203,14 @@ ValueId find_in(Lowering& lowering, const CallSite& call) {
 
 Operand lower_strstr(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
-  const ValueId found = find_in(lowering, call);
+  const ValueId found = call_strstr(lowering, call);
   const ValueId index = lowering.select(
       Condition::slt, found, ir.constant(0), [&] { return ir.constant(-1); }, [&] { return found; });
   return lowering.scalar_operand(lowering.types().int64(), index);
 }
 
 Operand lower_strcontains(Lowering& lowering, const CallSite& call) {
-  const ValueId found = find_in(lowering, call);
+  const ValueId found = call_strstr(lowering, call);
   return lowering.scalar_operand(lowering.types().bool_type(),
                                  lowering.ir().binary(Op::k_sle, lowering.ir().constant(0), found));
 }
@@ -215,15 +227,15 @@ ValueId lower_concat_into(Lowering& lowering, const CallSite& call, ValueId dest
   ir::Builder& ir = lowering.ir();
   const Operand a = lowering.value(call.arguments[0]);
   const Operand b = lowering.value(call.arguments[1]);
-  const uint32_t room = lowering.types()[a.type].count;
-  const ValueId first = lowering.read_string(destination, room, a.value, a.space, false);
-  const ValueId at = bounded(lowering, first, room - 1);
+  const uint32_t capacity = lowering.types()[a.type].count;
+  const ValueId first = lowering.read_string(destination, capacity, a.value, a.space, false);
+  const ValueId at = bounded(lowering, first, capacity - 1);
   const ValueId second = lowering.read_string(ir.binary(Op::k_add, destination, at), lowering.types()[b.type].count,
                                               b.value, b.space, false);
   return ir.binary(Op::k_add, at, second);
 }
 
-// ---- Numbers with names: tables in .rodata, so the result is a string like any other
+// ---- Names of numbers: tables in .rodata, so that the result is an ordinary string
 
 constexpr uint32_t kErrorBytes = 64;
 constexpr uint32_t kSignalBytes = 16;
@@ -235,7 +247,7 @@ TypeId check_strerror(Checker& checker, const CallSite&) { return checker.types(
 TypeId check_signal_name(Checker& checker, const CallSite&) { return checker.types().string(kSignalBytes); }
 TypeId check_syscall_name(Checker& checker, const CallSite&) { return checker.types().string(kSyscallBytes); }
 
-// Takes both signs, as kernel functions return -ENOENT.
+// Accepts both signs, because kernel functions return -ENOENT.
 Operand lower_strerror(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   std::vector<std::string> names;
@@ -246,7 +258,7 @@ Operand lower_strerror(Lowering& lowering, const CallSite& call) {
   const ValueId error = lowering.scalar(call.arguments[0]);
   const ValueId positive = lowering.select(
       Condition::slt, error, ir.constant(0), [&] { return ir.unary(Op::k_neg, error); }, [&] { return error; });
-  return named_number(lowering, positive, names, "Unknown error", kErrorBytes);
+  return name_in_table(lowering, positive, names, "Unknown error", kErrorBytes);
 }
 
 Operand lower_signal_name(Lowering& lowering, const CallSite& call) {
@@ -255,7 +267,7 @@ Operand lower_signal_name(Lowering& lowering, const CallSite& call) {
     const char* text = ::sigabbrev_np(number);
     names.push_back(text && number > 0 ? std::string("SIG") + text : "");
   }
-  return named_number(lowering, lowering.scalar(call.arguments[0]), names, "unknown", kSignalBytes);
+  return name_in_table(lowering, lowering.scalar(call.arguments[0]), names, "unknown", kSignalBytes);
 }
 
 Operand lower_syscall_name(Lowering& lowering, const CallSite& call) {
@@ -263,7 +275,7 @@ Operand lower_syscall_name(Lowering& lowering, const CallSite& call) {
   for (uint32_t number = 0; number < kSyscallCount; ++number)
     names.push_back(lowering.kernel().syscall_name(number).value_or(""));
   while (!names.empty() && names.back().empty()) names.pop_back();
-  return named_number(lowering, lowering.scalar(call.arguments[0]), names, "unknown", kSyscallBytes);
+  return name_in_table(lowering, lowering.scalar(call.arguments[0]), names, "unknown", kSyscallBytes);
 }
 
 // ---- Bytes and pointers
@@ -296,7 +308,7 @@ Operand lower_space(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.type(call.expr), lowering.value(call.arguments[0]).value);
 }
 
-// The kernel's IS_ERR: the last page of addresses is error numbers.
+// As IS_ERR() of the kernel: the last 4095 addresses are negated error numbers.
 Operand lower_is_err(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   constexpr int64_t kLastError = 4095;
@@ -306,7 +318,7 @@ Operand lower_is_err(Lowering& lowering, const CallSite& call) {
 
 // ---- container_of(p, struct T, member)
 
-// The member may lie in members: `container_of(p, struct T, a.b)`.
+// `path` may name a nested member: `container_of(p, struct T, a.b)`. Returns nullopt if there is no such member.
 std::optional<uint32_t> offset_of(kernel::Kernel& kernel, types::Types& types, TypeId outer, std::string_view path) {
   uint32_t offset_bytes = 0;
   for (const std::string_view name : split(path, '.')) {
@@ -341,24 +353,23 @@ Operand lower_container(Lowering& lowering, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any str(pointer p, int length = max_strlen)",
-     .doc =
-         "The NUL-terminated string at `p`, at most `length` bytes of it; or that of a Go `string`, a Rust `&str`, a "
-         "`std::string_view`. `str($1)` is a parameter as it was typed.",
+     .doc = "The NUL-terminated string at `p`, at most `length` bytes; or the contents of a Go `string`, a Rust `&str` "
+            "or a `std::string_view`. `str($1)` is a parameter of the command line, unchanged.",
      .check = check_str,
      .lower_into = lower_str_into,
      .reads_text_at = true,
      .example = "tracepoint:syscalls:sys_enter_openat { printf(\"%s\\n\", str(args.filename)); exit(); }"},
     {.sig = "any buf(any p, int length = size)",
-     .doc = "`length` bytes at `p`, which may hold zeros; of an array all where no length is said.",
+     .doc = "`length` bytes at `p`, which may contain zeros. For an array, the default is its size.",
      .check = check_buf,
      .lower_into = lower_buf_into,
      .example = "tracepoint:syscalls:sys_enter_write { printf(\"%r\\n\", buf(args.buf, 8)); exit(); }"},
     {.sig = "uint64 strlen(string s)",
-     .doc = "The length of a string.",
+     .doc = "The length of a string in bytes.",
      .lower = lower_strlen,
      .example = "begin { print(strlen(comm)); }"},
     {.sig = "uint64 strcap(string s)",
-     .doc = "How many bytes a string has room for, its NUL included.",
+     .doc = "The capacity of a string in bytes, including its NUL.",
      .check = check_strcap,
      .example = "begin { print(strcap(comm)); }"},
     {.sig = "uint64 default_str_length()",
@@ -366,67 +377,67 @@ constexpr spec::Builtin kRows[] = {
      .check = check_default_length,
      .example = "begin { print(default_str_length()); }"},
     {.sig = "uint64 strncmp(string a, string b, literal int n)",
-     .doc = "0 if the first `n` bytes of two strings are equal, else another number.",
+     .doc = "0 if the first `n` bytes of two strings are equal, else nonzero.",
      .check = check_compare_size,
      .lower = lower_strncmp,
      .example = "begin { if (strncmp(comm, \"es\", 2) == 0) { print(\"it is us\"); } }"},
     {.sig = "uint64 memcmp(any a, any b, literal int n)",
-     .doc = "0 if `n` bytes at two places are equal, else another number.",
+     .doc = "0 if the first `n` bytes at two addresses are equal, else nonzero.",
      .check = check_compare_size,
      .lower = lower_memcmp,
      .example = "begin { print(memcmp(\"abc\", \"abd\", 2)); }"},
     {.sig = "int64 strstr(string haystack, string needle)",
-     .doc = "Where `needle` first stands in `haystack`, counted from 0; -1 where it does not.",
+     .doc = "The offset of the first `needle` in `haystack`; -1 if there is none.",
      .lower = lower_strstr,
      .needs = kernel::Feature::kStringKfuncs,
      .example = "begin { print(strstr(\"haystack\", \"stack\")); }"},
     {.sig = "bool strcontains(string haystack, string needle)",
-     .doc = "True if `needle` stands in `haystack`.",
+     .doc = "True if `haystack` contains `needle`.",
      .lower = lower_strcontains,
      .needs = kernel::Feature::kStringKfuncs,
      .example = "begin { print(strcontains(\"haystack\", \"needle\")); }"},
     {.sig = "any str_concat(string a, string b)",
-     .doc = "Two strings, one behind the other.",
+     .doc = "The concatenation of two strings.",
      .check = check_concat,
      .lower_into = lower_concat_into,
      .example = "begin { print(str_concat(\"a\", \"b\")); }"},
     {.sig = "any strerror(int error)",
-     .doc = "What an error number means, of either sign: `No such file or directory`.",
+     .doc = "The description of an error number of either sign: `No such file or directory`.",
      .check = check_strerror,
      .lower = lower_strerror,
      .example = "begin { print(strerror(2)); }"},
     {.sig = "any signal_name(int signal)",
-     .doc = "The name of a signal's number: `SIGTERM`.",
+     .doc = "The name of a signal number: `SIGTERM`.",
      .check = check_signal_name,
      .lower = lower_signal_name,
      .example = "begin { print(signal_name(9)); }"},
     {.sig = "any syscall_name(int number)",
-     .doc = "The name of a system call's number: `openat`.",
+     .doc = "The name of a system call number: `openat`.",
      .check = check_syscall_name,
      .lower = lower_syscall_name,
      .example = "tracepoint:raw_syscalls:sys_enter { @[syscall_name(args.id)] = count(); exit(); }"},
     {.sig = "any bswap(int n)",
-     .doc = "The bytes of an integer in reverse order, as many as its type has.",
+     .doc = "The integer with its bytes in reverse order; the type gives their number.",
      .check = check_bswap,
      .lower = lower_bswap,
      .example = "begin { printf(\"%x\\n\", bswap((uint32)0x12345678)); }"},
     {.sig = "any kptr(pointer p)",
-     .doc = "The pointer, read as one into kernel memory.",
+     .doc = "The pointer, as one to kernel memory.",
      .check = check_space<AddressSpace::kKernel>,
      .lower = lower_space,
      .example = "begin { $task = kptr(curtask); print($task->comm); }"},
     {.sig = "any uptr(pointer p)",
-     .doc = "The pointer, read as one into the process' memory.",
+     .doc = "The pointer, as one to the memory of the current process.",
      .check = check_space<AddressSpace::kUser>,
      .lower = lower_space,
      .example = "tracepoint:syscalls:sys_enter_openat { print(str(uptr(args.filename))); exit(); }"},
     {.sig = "any container_of(pointer p, type T, literal word member)",
-     .doc = "The struct in which `p` points to a member.",
+     .doc = "The address of the `T` whose `member` is at `p`.",
      .check = check_container,
      .lower = lower_container,
      .example = "begin { $p = (uint64)&curtask->prio; print(container_of($p, struct task_struct, prio)->comm); }"},
     {.sig = "bool is_err(pointer p)",
-     .doc = "True if a kernel function returned an error number as this pointer.",
+     .doc = "True if the pointer is an error number that a kernel function returned (IS_ERR).",
      .lower = lower_is_err,
      .example = "begin { print(is_err((int8 *)-2)); }"},
 };

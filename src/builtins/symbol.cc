@@ -1,4 +1,5 @@
-// Addresses to and from names. In BPF all of these are numbers; names are found when they are shown.
+// Conversion between addresses and names, and control groups. In BPF these values are numbers; user space finds the
+// names when it prints them.
 #include <elf.h>
 #include <sys/stat.h>
 
@@ -52,25 +53,25 @@ TypeId check_kaddr(Checker& checker, const CallSite& call) {
       checker.fold(call.expr, static_cast<int64_t>(*address));
     } else {
       checker.error("unknown-symbol", checker.ast()[call.arguments[0]].span,
-                    "the kernel has no symbol `" + *name + "` that it shows us",
-                    "it shows functions, and variables if CONFIG_KALLSYMS_ALL is set, to those whom "
-                    "kernel.kptr_restrict lets see them");
+                    "the kernel shows no symbol `" + *name + "`",
+                    "/proc/kallsyms lists functions, and variables only with CONFIG_KALLSYMS_ALL; "
+                    "kernel.kptr_restrict may hide their addresses");
     }
   }
   return checker.types().uint64();
 }
 
-// ---- percpu_kaddr: a per-CPU variable has a place in a region that each CPU has of its own
+// ---- percpu_kaddr: the symbol's address plus the offset of the CPU's region, from the kernel's __per_cpu_offset
 
 constexpr const char* kRegionOffsets = "__per_cpu_offset";
 
 TypeId check_percpu_kaddr(Checker& checker, const CallSite& call) {
   const auto name = checker.text(call.arguments[0]);
-  for (const std::string& wanted : {name.value_or(kRegionOffsets), std::string(kRegionOffsets)}) {
-    if (checker.kernel().symbol_address(wanted)) continue;
+  for (const std::string& symbol : {name.value_or(kRegionOffsets), std::string(kRegionOffsets)}) {
+    if (checker.kernel().symbol_address(symbol)) continue;
     checker.error("unknown-symbol", checker.ast()[call.arguments[0]].span,
-                  "the kernel has no symbol `" + wanted + "` that it shows us",
-                  "it shows variables if CONFIG_KALLSYMS_ALL is set");
+                  "the kernel shows no symbol `" + symbol + "`",
+                  "/proc/kallsyms lists variables only with CONFIG_KALLSYMS_ALL");
     break;
   }
   return checker.types().uint64();
@@ -83,24 +84,26 @@ Operand lower_percpu_kaddr(Lowering& lowering, const CallSite& call) {
   const auto offsets = static_cast<int64_t>(kernel.symbol_address(kRegionOffsets).value_or(0));
   const ValueId cpu = call.arguments.size() > 1 ? lowering.scalar(call.arguments[1]) : lowering.cpu();
   const ValueId row = bounded(lowering, cpu, kernel.cpu_count() - 1);
-  const ValueId place = ir.binary(Op::k_add, ir.binary(Op::k_shl, row, 3), offsets);
-  const ValueId region = lowering.read_scalar(place, 0, 8, false, types::AddressSpace::kKernel);
+  const ValueId entry = ir.binary(Op::k_add, ir.binary(Op::k_shl, row, 3), offsets);
+  const ValueId region = lowering.read_scalar(entry, 0, 8, false, types::AddressSpace::kKernel);
   return lowering.scalar_operand(lowering.types().uint64(), ir.binary(Op::k_add, region, base));
 }
 
 // ---- uaddr: a symbol of the probed binary
 //
-// A position-independent program is somewhere else in each process. Where -p or -c names the process, its mappings say.
-// Else a probe at a known instruction does: the instruction pointer and the place of that instruction in the file
-// differ by as much as the symbol's address and its place. A return probe fires in the caller, so it has no such
-// instruction; but if the binary is a program and no library, the kernel knows where the process has its code.
+// A position-independent binary is loaded at another address in each process. If -p or -c names the process, its
+// mappings give the load address. Otherwise, a probe at a known instruction does: the difference of the instruction
+// pointer and the linked address of that instruction is the load bias. A return probe fires at a return address in the
+// caller, which is not known; but if the binary is an executable, not a library, the kernel has the start of its code
+// in mm->start_code.
 
 std::optional<symbols::ElfSymbol> find_symbol(const symbols::ElfFile& file, const std::string& name) {
   const auto object = file.find_object(name);
   return object ? object : file.find_function(name);
 }
 
-// The lowest address, as linked, that a program's code is loaded at; nothing of a library, which has no interpreter.
+// Returns the lowest linked address of executable code in an executable; nullopt for a library, which has no
+// interpreter.
 std::optional<uint64_t> code_address(const std::string& path) {
   const auto image = read_file(path);
   Elf64_Ehdr header;
@@ -120,7 +123,7 @@ std::optional<uint64_t> code_address(const std::string& path) {
   return is_program ? lowest : std::nullopt;
 }
 
-bool knows_its_place(const spec::ProbeContext& context) {
+bool has_known_instruction(const spec::ProbeContext& context) {
   return context.registers_offset_bytes && context.boundary != spec::CallBoundary::kReturn;
 }
 
@@ -153,7 +156,7 @@ TypeId check_uaddr(Checker& checker, const CallSite& call) {
     bias = symbols->load_bias(pid, probe.target);
   if (bias) {
     checker.fold(call.expr, static_cast<int64_t>(symbol->address + *bias));
-  } else if (!knows_its_place(checker.unit().context) && !code_address(probe.target)) {
+  } else if (!has_known_instruction(checker.unit().context) && !code_address(probe.target)) {
     checker.error("no-process", call.span, "`" + probe.target + "` is loaded at another address in each process",
                   "name a process with -p, or use a uprobe");
   }
@@ -168,12 +171,12 @@ Operand lower_uaddr(Lowering& lowering, const CallSite& call) {
   const auto file = probed_file(lowering);
   const auto symbol = file ? find_symbol(*file, *lowering.text(call.arguments[0])) : std::nullopt;
   if (!symbol) return {type, ir.constant(0)};
-  if (!knows_its_place(lowering.unit().context)) {
+  if (!has_known_instruction(lowering.unit().context)) {
     const ValueId start = lowering.current_task_field({"mm", "start_code"});
     const uint64_t linked = code_address(first.target).value_or(0);
     return {type, ir.binary(Op::k_add, start, static_cast<int64_t>(symbol->address - linked))};
   }
-  // What to add to the instruction pointer, by probe.
+  // Per probe: the distance from the probed instruction to the symbol.
   std::string table;
   for (const program::Probe& probe : checked.probes) {
     const uint64_t linked = probe.target == first.target ? file->address_of_offset(probe.address).value_or(0) : 0;
@@ -182,15 +185,15 @@ Operand lower_uaddr(Lowering& lowering, const CallSite& call) {
   }
   const auto count = static_cast<uint32_t>(table.size() / sizeof(uint64_t));
   const ValueId row = bounded(lowering, lowering.probe_index(), count - 1);
-  const ValueId place = ir.binary(Op::k_add, lowering.constant_bytes(table), ir.binary(Op::k_shl, row, 3));
+  const ValueId entry = ir.binary(Op::k_add, lowering.constant_bytes(table), ir.binary(Op::k_shl, row, 3));
   const kernel::Arch& arch = lowering.kernel().arch();
   const ValueId here = lowering.register_value({"", arch.instruction_pointer_offset});
-  return {type, ir.binary(Op::k_add, here, ir.load(8, place))};
+  return {type, ir.binary(Op::k_add, here, ir.load(8, entry))};
 }
 
 // ---- Control groups
 
-// The id of a control group is its directory's inode number.
+// A control group's id is the inode number of its directory.
 TypeId check_cgroupid(Checker& checker, const CallSite& call) {
   const auto path = checker.text(call.arguments[0]);
   struct stat found = {};
@@ -198,12 +201,12 @@ TypeId check_cgroupid(Checker& checker, const CallSite& call) {
     checker.fold(call.expr, static_cast<int64_t>(found.st_ino));
   } else if (path) {
     checker.error("no-cgroup", checker.ast()[call.arguments[0]].span, "there is no control group `" + *path + "`",
-                  "give the path of its directory, below /sys/fs/cgroup");
+                  "give the path of its directory below /sys/fs/cgroup");
   }
   return checker.types().uint64();
 }
 
-// There is one hierarchy of control groups, and a filter by name takes it or leaves it.
+// There is one hierarchy in version 2, so a filter by name matches all control groups or none.
 Operand lower_cgroup_path(Lowering& lowering, const CallSite& call) {
   const auto filter = call.arguments.size() > 1 ? lowering.text(call.arguments[1]) : std::nullopt;
   if (filter && !glob_match(*filter, "unified"))
@@ -213,11 +216,11 @@ Operand lower_cgroup_path(Lowering& lowering, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "ksym ksym(int address)",
-     .doc = "The kernel's function or variable at an address.",
+     .doc = "The name of the kernel function or variable at an address.",
      .lower = lower_ksym,
      .example = "begin { print(ksym(kaddr(\"vfs_read\"))); }"},
     {.sig = "usym usym(int address)",
-     .doc = "The process' function at an address.",
+     .doc = "The name of the function at an address of the current process.",
      .lower = lower_usym,
      .example = "uprobe:/bin/bash:readline { print(usym(reg(\"ip\"))); }"},
     {.sig = "uint64 kaddr(literal string name)",
@@ -225,23 +228,23 @@ constexpr spec::Builtin kRows[] = {
      .check = check_kaddr,
      .example = "begin { printf(\"%p\\n\", kaddr(\"vfs_read\")); }"},
     {.sig = "any percpu_kaddr(literal string name, int cpu = cpu)",
-     .doc = "The address of a kernel's per-CPU variable, for this CPU or the one given.",
+     .doc = "The address of a per-CPU variable of the kernel, for the current CPU or `cpu`.",
      .check = check_percpu_kaddr,
      .lower = lower_percpu_kaddr},
     {.sig = "any uaddr(literal string name)",
-     .doc = "The address of a symbol in the probed binary, as a pointer to an integer of the symbol's size.",
+     .doc = "The address of a symbol of the probed binary, as a pointer to an integer of the symbol's size.",
      .check = check_uaddr,
      .lower = lower_uaddr,
      .reads_file = true,
      .providers = "uprobe,uretprobe,usdt",
      .example = "uprobe:/bin/bash:readline { printf(\"PS1: %s\\n\", str(*uaddr(\"ps1_prompt\"))); }"},
     {.sig = "uint64 cgroupid(literal string path)",
-     .doc = "The id of the control group with this directory, to compare with `cgroup`.",
+     .doc = "The id of the control group with this directory, for comparison with `cgroup`.",
      .check = check_cgroupid,
      .example = "begin { if (cgroup == cgroupid(\"/sys/fs/cgroup\")) { print(\"root group\"); } }"},
     {.sig = "cgroup_path cgroup_path(int id, literal string filter = \"*\")",
-     .doc =
-         "The path of a control group, `unified:/user.slice`; nothing if the hierarchy's name does not match `filter`.",
+     .doc = "The path of a control group: `unified:/user.slice`; empty if the name of its hierarchy does not match "
+            "`filter`.",
      .lower = lower_cgroup_path,
      .example = "begin { print(cgroup_path(cgroup)); }"},
 };

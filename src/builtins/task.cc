@@ -1,4 +1,4 @@
-// Who runs: the task in whose context the probe fired, and the machine it runs on.
+// The current task, in whose context the probe fired, and the machine that it runs on.
 #include <algorithm>
 
 #include "builtins/common.h"
@@ -27,16 +27,17 @@ Operand uint32_operand(Lowering& lowering, ValueId value) {
   return lowering.scalar_operand(lowering.types().int_type(4, false), value);
 }
 
-// Two 32-bit numbers in what a helper returns: of get_current_pid_tgid the process is above and the thread below.
+// Splits a helper's result into two 32-bit numbers: bpf_get_current_pid_tgid() has the tgid in the upper half, the
+// thread id in the lower one.
 Operand half(Lowering& lowering, ValueId both, bool is_high) {
   ir::Builder& ir = lowering.ir();
   return uint32_operand(lowering, is_high ? ir.binary(Op::k_shr, both, 32) : ir.unary(Op::k_zext32, both));
 }
 
-// ---- pid, tid: as the tracer sees them ------------------------------------------------------------------------------
+// ---- pid, tid: in the pid namespace of espy -------------------------------------------------------------------------
 //
-// The kernel's own numbers are those of the initial namespace. In a container the tracer has a namespace of its own,
-// and wants the numbers that `ps` shows there; a process outside of it has none and is 0.
+// The helper returns the ids of the initial namespace. In a container, the user expects the ids that `ps` shows there.
+// A process outside of the namespace of espy has no id in it and is shown as 0.
 
 using OwnNamespace = std::optional<spec::PidNamespace>;
 
@@ -46,18 +47,17 @@ TypeId check_namespace(Checker& checker, const CallSite& call) {
     const auto word = checker.text(call.arguments[0]);
     if (word && std::ranges::find(words, *word) == words.end())
       checker.error("unknown-namespace", checker.ast()[call.arguments[0]].span,
-                    "no pid namespace is named `" + *word + "`", choices(*word, words));
+                    "no pid namespace is named `" + *word + "`", suggestion(*word, words));
   }
   return checker.types().int_type(4, false);
 }
 
-// ---- The current task's members, loaded plainly
-// -----------------------------------------------------------------------
+// ---- Members of the current task, by plain loads --------------------------------------------------------------------
 //
-// A helper call costs some 9 ns. The current task is a typed pointer, from which the verifier lets us load plainly, and
-// an array may be loaded by words: 1 ns for `comm` instead of 9.5. What lies behind the name's NUL must be zeros, as
-// names are keys of maps: __set_task_comm() pads since 5.17, the kernel that brought bpf_loop. The pointer is itself a
-// helper's result; where it is needed for `comm` anyway, `pid` and `tid` come from it too.
+// A helper call takes about 9 ns. bpf_get_current_task_btf() returns a typed pointer, through which the verifier allows
+// plain loads; loading `comm` by words takes 1 ns instead of 9.5. Names are map keys, so the bytes after the NUL must
+// be zeros: __set_task_comm() pads them since 5.17, the release that also added bpf_loop, which serves as the test. The
+// pointer is itself the result of a helper, so `pid` and `tid` use it only if `comm` needs it anyway.
 
 std::optional<uint32_t> task_offset_bytes(Lowering& lowering, std::string_view member, uint32_t size_bytes) {
   kernel::Kernel& kernel = lowering.kernel();
@@ -108,25 +108,28 @@ Operand lower_username(Lowering& lowering, const CallSite& call) {
 
 // ---- comm -----------------------------------------------------------------------------------------------------------
 
-// comm(pid) looks the process up. Kernels since 6.2 have a function for that, and let some types of programs call it.
-bool may_look_up(program::ProgramKind kind) {
+// comm(pid) needs bpf_task_from_pid() (Linux 6.2), which only some program types may call.
+bool can_look_up(program::ProgramKind kind) {
   return kind != program::ProgramKind::kRawTracepoint && kind != program::ProgramKind::kKprobe;
 }
 
 TypeId check_comm(Checker& checker, const CallSite& call) {
   if (!call.arguments.empty()) {
-    const bool knows = checker.kernel().kfunc_id("bpf_task_from_pid") && checker.kernel().kfunc_id("bpf_task_release");
-    const bool may = may_look_up(checker.unit().context.kind);
-    if (!knows || !may)
-      checker.error("comm-of-pid", call.span,
-                    knows ? "the kernel does not let `" + checker.first_probe().provider + "` probes look up a process"
-                          : "this kernel lacks `bpf_task_from_pid`, which `comm(pid)` needs",
-                    "keep names by pid in a map, at a probe where they run");
+    const bool has_kfuncs =
+        checker.kernel().kfunc_id("bpf_task_from_pid") && checker.kernel().kfunc_id("bpf_task_release");
+    const bool is_allowed = can_look_up(checker.unit().context.kind);
+    if (!has_kfuncs || !is_allowed)
+      checker.error(
+          "comm-of-pid", call.span,
+          has_kfuncs ? "the kernel does not allow `" + checker.first_probe().provider + "` probes to look up a process"
+                     : "this kernel lacks `bpf_task_from_pid`, which `comm(pid)` needs",
+          "store `comm` in a map by pid, at a probe that runs in that process");
   }
   return checker.types().string(kCommBytes);
 }
 
-// The name of a process by its number, "" where there is none. The kernel holds on to the task until it is released.
+// Emits the name of the process with this id, "" if there is none. The kfunc takes a reference to the task, which must
+// be released.
 ValueId comm_of_pid(Lowering& lowering, syntax::ExprId pid, ValueId destination, uint32_t capacity_bytes) {
   ir::Builder& ir = lowering.ir();
   kernel::Kernel& kernel = lowering.kernel();
@@ -148,12 +151,12 @@ ValueId lower_comm_into(Lowering& lowering, const CallSite& call, ValueId destin
   const auto offset = task_offset_bytes(lowering, "comm", kCommBytes);
   if (offset && capacity_bytes >= kCommBytes) {
     const ValueId task = ir.call(Helper::get_current_task_btf, {});
-    for (uint32_t at = 0; at < kCommBytes; at += 8) {  // `store` knows how a key's destination is aligned
+    for (uint32_t at = 0; at < kCommBytes; at += 8) {  // `store` handles the alignment of keys
       const ValueId place = at ? ir.binary(Op::k_add, destination, at) : destination;
       lowering.store(place, lowering.scalar_operand(lowering.types().uint64(), ir.load(8, task, *offset + at)));
     }
   } else {
-    // Older kernels (6.1) write no more than the word with the NUL, and names are keys of maps.
+    // Older kernels (6.1) stop writing at the word with the NUL, but map keys must be zero-padded.
     lowering.zero(destination, std::min(capacity_bytes, kCommBytes));
     ir.call(Helper::get_current_comm, {destination, ir.constant(std::min(capacity_bytes, kCommBytes))});
   }
@@ -166,9 +169,9 @@ Operand lower_comm(Lowering& lowering, const CallSite& call) {
   return out;
 }
 
-// ---- Relatives: of the current task, or of the one given ------------------------------------------------------------
+// ---- Parent and group leader, of the current task or of the one given -----------------------------------------------
 
-Operand relative(Lowering& lowering, const CallSite& call, std::initializer_list<std::string_view> path) {
+Operand task_member(Lowering& lowering, const CallSite& call, std::initializer_list<std::string_view> path) {
   const TypeId task = lowering.kernel().find_struct(lowering.types(), "task_struct");
   const ValueId base =
       call.arguments.empty() ? lowering.ir().call(Helper::get_current_task, {}) : lowering.scalar(call.arguments[0]);
@@ -176,29 +179,29 @@ Operand relative(Lowering& lowering, const CallSite& call, std::initializer_list
   return kernel_member(lowering, base, task, path);
 }
 
-TypeId check_relative(Checker& checker, const CallSite& call) {
+TypeId check_task_id(Checker& checker, const CallSite& call) {
   if (!checker.kernel().find_struct(checker.types(), "task_struct").valid())
-    checker.error("no-btf", call.span, "this needs the kernel's types (BTF)");
+    checker.error("no-btf", call.span, "this needs the type information of the kernel (BTF)");
   return checker.types().int_type(4, false);
 }
 
-TypeId check_relative_comm(Checker& checker, const CallSite& call) {
-  check_relative(checker, call);
+TypeId check_task_comm(Checker& checker, const CallSite& call) {
+  check_task_id(checker, call);
   return checker.types().string(kCommBytes);
 }
 
 Operand lower_ppid(Lowering& lowering, const CallSite& call) {
-  const Operand found = relative(lowering, call, {"real_parent", "tgid"});
+  const Operand found = task_member(lowering, call, {"real_parent", "tgid"});
   return uint32_operand(lowering, lowering.ir().unary(Op::k_zext32, found.value));
 }
 
 Operand lower_leader_tid(Lowering& lowering, const CallSite& call) {
-  const Operand found = relative(lowering, call, {"group_leader", "pid"});
+  const Operand found = task_member(lowering, call, {"group_leader", "pid"});
   return uint32_operand(lowering, lowering.ir().unary(Op::k_zext32, found.value));
 }
 
-Operand lower_name_of(Lowering& lowering, const CallSite& call, std::string_view whose) {
-  Operand found = relative(lowering, call, {whose, "comm"});
+Operand lower_name_of(Lowering& lowering, const CallSite& call, std::string_view member) {
+  Operand found = task_member(lowering, call, {member, "comm"});
   found.type = lowering.types().string(kCommBytes);
   return lowering.in_our_memory(found);
 }
@@ -224,7 +227,8 @@ TypeId check_cpid(Checker& checker, const CallSite& call) {
   if (checker.config().has_child)
     checker.fold(call.expr, int64_t{checker.config().child_pid});
   else
-    checker.error("no-child", call.span, "`cpid` is the process of -c, which is not given", "test `has_cpid` first");
+    checker.error("no-child", call.span, "`cpid` is the process started by -c, which is not given",
+                  "test `has_cpid` first");
   return checker.types().int_type(4, false);
 }
 
@@ -253,13 +257,13 @@ Operand lower_cgroup(Lowering& lowering, const CallSite&) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "uint32 pid(literal string namespace = \"curr_ns\")",
-     .doc = "The process id, as espy's own pid namespace (`curr_ns`) or the machine's first one (`init`) has it.",
+     .doc = "The process id, in espy's own pid namespace (`curr_ns`) or in the initial one (`init`).",
      .kind = BuiltinKind::kVariable,
      .check = check_namespace,
      .lower = lower_id<true>,
      .example = "begin { if (pid > 0 && pid(init) > 0) { print(\"a process\"); } }"},
     {.sig = "uint32 tid(literal string namespace = \"curr_ns\")",
-     .doc = "The thread id, by the namespaces of `pid`.",
+     .doc = "The thread id, in the namespaces of `pid`.",
      .kind = BuiltinKind::kVariable,
      .check = check_namespace,
      .lower = lower_id<false>,
@@ -275,12 +279,13 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_user<true>,
      .example = "begin { print(gid); }"},
     {.sig = "username username",
-     .doc = "The name of the user, looked up when it is shown.",
+     .doc = "The name of the user, looked up when it is printed.",
      .kind = BuiltinKind::kVariable,
      .lower = lower_username,
      .example = "begin { print(username); }"},
     {.sig = "any comm(int pid = 0)",
-     .doc = "The name of the thread, at most 15 bytes; with an argument, of the process with that id, or nothing.",
+     .doc = "The name of the thread, at most 15 bytes; with an argument, the name of the process with that id, or an "
+            "empty string.",
      .kind = BuiltinKind::kVariable,
      .check = check_comm,
      .lower = lower_comm,
@@ -289,44 +294,44 @@ constexpr spec::Builtin kRows[] = {
     {.sig = "any pcomm(struct task_struct *task = curtask)",
      .doc = "The name of the parent process.",
      .kind = BuiltinKind::kVariable,
-     .check = check_relative_comm,
+     .check = check_task_comm,
      .lower = lower_pcomm,
      .example = "begin { print(pcomm); }"},
     {.sig = "any ppid(struct task_struct *task = curtask)",
      .doc = "The id of the parent process.",
      .kind = BuiltinKind::kVariable,
-     .check = check_relative,
+     .check = check_task_id,
      .lower = lower_ppid,
      .example = "begin { if (ppid > 0) { print(\"has a parent\"); } }"},
     {.sig = "any leader_comm(struct task_struct *task = curtask)",
-     .doc = "The name of the process' first thread.",
+     .doc = "The name of the process's first thread.",
      .kind = BuiltinKind::kVariable,
-     .check = check_relative_comm,
+     .check = check_task_comm,
      .lower = lower_leader_comm,
      .example = "begin { print(leader_comm); }"},
     {.sig = "any leader_tid(struct task_struct *task = curtask)",
-     .doc = "The thread id of the process' first thread.",
+     .doc = "The thread id of the process's first thread.",
      .kind = BuiltinKind::kVariable,
-     .check = check_relative,
+     .check = check_task_id,
      .lower = lower_leader_tid,
      .example = "begin { if (leader_tid == pid) { print(\"of course\"); } }"},
     {.sig = "any cpid",
-     .doc = "The process id of the command given with `-c`.",
+     .doc = "The id of the process that runs the command of `-c`.",
      .kind = BuiltinKind::kVariable,
      .check = check_cpid},
     {.sig = "any has_cpid",
-     .doc = "True if there is a command given with `-c`.",
+     .doc = "True if a command was given with `-c`.",
      .kind = BuiltinKind::kVariable,
      .check = check_has_cpid,
      .example = "begin { print(has_cpid); }"},
     {.sig = "any curtask",
-     .doc = "The current task, `struct task_struct *`.",
+     .doc = "The current task, as a `struct task_struct *`.",
      .kind = BuiltinKind::kVariable,
      .check = check_curtask,
      .lower = lower_curtask,
      .example = "begin { print(curtask->comm); }"},
     {.sig = "uint64 cgroup",
-     .doc = "The id of the current task's control group (version 2).",
+     .doc = "The id of the control group (version 2) of the current task.",
      .kind = BuiltinKind::kVariable,
      .lower = lower_cgroup,
      .example = "begin { if (cgroup > 0) { print(\"in a group\"); } }"},
@@ -336,12 +341,12 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_cpu,
      .example = "begin { if (cpu < ncpus) { print(\"of course\"); } }"},
     {.sig = "any ncpus",
-     .doc = "How many CPUs the machine can have.",
+     .doc = "The number of possible CPUs.",
      .kind = BuiltinKind::kVariable,
      .check = check_ncpus,
      .example = "begin { if (ncpus > 0) { print(\"of course\"); } }"},
     {.sig = "uint32 numaid",
-     .doc = "The memory node of the CPU that the probe fired on.",
+     .doc = "The NUMA node of the CPU that the probe fired on.",
      .kind = BuiltinKind::kVariable,
      .lower = lower_helper32<Helper::get_numa_node_id>,
      .example = "begin { print(numaid); }"},

@@ -1,4 +1,4 @@
-// Clocks.
+// Clocks and timestamps.
 #include <time.h>
 
 #include <algorithm>
@@ -25,12 +25,12 @@ struct Clock {
   clockid_t id;
 };
 
-// The first one is meant where none is named: it goes on while the machine sleeps.
+// The first one is the default; it includes time in suspend.
 constexpr Clock kClocks[] = {
     {"boot", Helper::ktime_get_boot_ns, CLOCK_BOOTTIME},
     {"monotonic", Helper::ktime_get_ns, CLOCK_MONOTONIC},
     {"tai", Helper::ktime_get_tai_ns, CLOCK_TAI},
-    // The kernel has no helper for CLOCK_TAI before 6.1: boot time and the difference of the clocks when espy started.
+    // For kernels before 6.1, which have no helper for CLOCK_TAI: boot time plus the offset when espy started.
     {"sw_tai", Helper::ktime_get_boot_ns, CLOCK_TAI},
 };
 
@@ -53,7 +53,7 @@ TypeId check_nsecs(Checker& checker, const CallSite& call) {
   std::vector<std::string> words;
   for (const Clock& clock : kClocks) words.emplace_back(clock.word);
   checker.error("unknown-clock", checker.ast()[call.arguments[0]].span, "no clock is named `" + *word + "`",
-                choices(*word, words));
+                suggestion(*word, words));
   return result;
 }
 
@@ -65,7 +65,7 @@ Operand lower_nsecs(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.types().uint64(), now);
 }
 
-// The session writes down when it started.
+// The session stores its start time in `globals`.
 Operand lower_elapsed(Lowering& lowering, const CallSite&) {
   ir::Builder& ir = lowering.ir();
   const ir::ValueId now = ir.call(Helper::ktime_get_boot_ns, {});
@@ -77,9 +77,9 @@ Operand lower_jiffies(Lowering& lowering, const CallSite&) {
   return lowering.scalar_operand(lowering.types().uint64(), lowering.ir().call(Helper::jiffies64, {}));
 }
 
-// ---- strftime: a number that knows its format and clock, made text when it is shown ---------------------------------
+// ---- strftime: a number with its format and clock, formatted when it is printed -------------------------------------
 
-// The clock that an expression reads, if it does so plainly.
+// Returns the clock of an expression that is a call of nsecs(); CLOCK_BOOTTIME for any other.
 clockid_t clock_of(Lowering& lowering, syntax::ExprId expr) {
   const auto* call = lowering.ast().get<syntax::Call>(expr);
   const spec::Builtin* builtin = lowering.unit().fact(expr).builtin;
@@ -107,13 +107,13 @@ Operand lower_strftime(Lowering& lowering, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any nsecs(literal string clock = \"boot\")",
-     .doc = "Nanoseconds on a clock: `boot` (since boot, sleep counts), `monotonic`, `tai` or `sw_tai`.",
+     .doc = "Nanoseconds of a clock: `boot` (since boot, including suspend), `monotonic`, `tai` or `sw_tai`.",
      .kind = BuiltinKind::kVariable,
      .check = check_nsecs,
      .lower = lower_nsecs,
      .example = "begin { $a = nsecs; if (nsecs >= $a && nsecs(tai) > nsecs(monotonic)) { print(\"later\"); } }"},
     {.sig = "uint64 elapsed",
-     .doc = "Nanoseconds since tracing started.",
+     .doc = "Nanoseconds since the start of tracing.",
      .kind = BuiltinKind::kVariable,
      .lower = lower_elapsed,
      .example = "begin { if (elapsed > 0) { print(\"started\"); } }"},
@@ -123,7 +123,7 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_jiffies,
      .example = "begin { if (jiffies > 0) { print(\"ticks\"); } }"},
     {.sig = "timestamp strftime(literal string format, int ns)",
-     .doc = "A time of `nsecs` as text by strftime(3), with `%f` for microseconds. Made text when it is shown.",
+     .doc = "A time of `nsecs` as text, by strftime(3) and `%f` for microseconds. Formatted when it is printed.",
      .lower = lower_strftime,
      .example = "begin { printf(\"%s\\n\", strftime(\"%H:%M:%S.%f\", nsecs)); }"},
 };

@@ -1,40 +1,40 @@
-// A user stack without frame pointers, walked in BPF.
+// Unwinding of user stacks without frame pointers, in BPF.
 //
-// The kernel unwinds user stacks by frame pointers, but most distributions' code uses the register for other values: the
-// stack ends, or is wrong, in the first library. The kernel does not read .eh_frame. Copying the stack to user space and
-// unwinding it there, as profilers do, costs 8 KiB and more per sample.
+// The problem. bpf_get_stack() follows rbp, but most code of most distributions is compiled without frame pointers, so
+// such a stack ends, or goes wrong, in the first library. Compilers describe the frames in .eh_frame, which the kernel
+// does not read. Profilers copy the stack and unwind it in user space, at 8 KiB and more per sample.
 //
-// Instead, user space converts the .eh_frame of each file to a table of rows (symbols/unwind.cc) in an array that
-// programs read (program/unwind.h). For each frame, the program finds the file and the offset of its code, does a
-// binary search, and reads the stack once or twice:
+// The approach. User space converts the .eh_frame of each file to a sorted table of rows (symbols/unwind.cc), in an
+// array that programs can read (program/unwind.h). For each frame, the program finds the file of the code address and
+// the offset in it; the rest is a binary search and one or two reads of the stack:
 //
 //   registers of the task as it entered the kernel           bpf_task_pt_regs
 //   repeat for each frame                                    bpf_loop, verified once
 //     code address -> mapping: start, end, file              find_mapping
 //     file (inode, size) -> table                            a hash
 //     offset in the file -> row                              find_rule
-//     row -> SP, FP, IP of the caller                        go_up
+//     row -> rsp, rbp, rip of the caller                     move_to_caller
 //
-// A list of mappings kept by user space would miss the first stacks of each new process, often its only ones.
-// bpf_find_vma takes the mmap lock and in an interrupt (a profile's) works once: the lock is released by a queued
-// irq_work, of which a CPU has one. So the program walks the maple tree of the mm itself: without a lock, in any
-// context, with three reads of 256 bytes for some hundred mappings. Another thread may change the tree meanwhile: the
-// result may be wrong then, but reads cannot fault, a mapping must contain the address that was looked up, and the next
-// stack is right. Most frames of a stack are in few mappings, so the last four are cached until a mapping changes
-// (mm_lock_seq).
+// Mappings. A list of mappings that user space keeps would be late for the first stacks of a new process, which are
+// often its only ones. bpf_find_vma() takes the mmap lock; in an interrupt, such as a profile probe, it works only
+// once, because the lock is released by a queued irq_work, of which a CPU has one. So the program walks the maple tree
+// of the mm itself, without a lock and in any context: three reads of 256 bytes for some hundred mappings. If another
+// thread changes the tree at the same time, a lookup may fail or be wrong; but reads cannot fault, a mapping is used
+// only if it contains the address, and the next stack is right again. Most frames of a stack are in few mappings, so
+// the last four are cached, from stack to stack, until the mappings of the process change (mm_lock_seq).
 //
-// Files are identified by inode and size, so one table serves all processes, and a new process finds the tables of its
-// libraries. A file without a table is reported to user space, at most every 200 ms; until the table exists, stacks are
-// unwound by frame pointers from that frame on, and counted. The same holds for JIT-compiled code, which is in no file,
-// and for code whose rule a row cannot express.
+// Tables. The key of a file is its inode and size, so a table serves all processes, and a new process finds the tables
+// of its libraries ready. The program requests the table of an unknown file from user space, at a limited rate; until
+// the table is ready, stacks follow frame pointers from that frame on, and are counted. Frame pointers are also used
+// for code without a file, as of a JIT compiler, and for rows whose rule is unknown.
 //
-// A process may end before user space reads its /proc/PID/maps. So each mapping is reported when a walk meets it for
-// the first time, and stacks of ended processes have names.
+// Names. A process may end before user space has read its /proc/PID/maps. The program knows the mappings of its frames,
+// so it reports each one once, and these stacks can be symbolized.
 //
-// Not supported: 32-bit tasks; rules based on registers other than the stack and frame pointers (kUnknown); CPUs whose
-// calls leave the return address in a register; files that are rewritten in place while espy runs; stacks of tasks other
-// than the current one.
-// See lib/maple_tree.c (mtree_range_walk) and include/linux/maple_tree.h of the kernel.
+// Limits. 32-bit tasks; frames that need registers other than rbp and rsp (kUnknown); files that are rewritten in place
+// during the run; stacks of tasks other than the current one.
+//
+// See also: lib/maple_tree.c (mtree_range_walk) and include/linux/maple_tree.h in the kernel.
 #include "builtins/unwind.h"
 
 #include "builtins/common.h"
@@ -58,7 +58,7 @@ using types::TypeId;
 
 constexpr uint32_t kFiles = 8192;
 constexpr uint32_t kStacks = 16384;
-constexpr uint32_t kAskedFiles = 1024;
+constexpr uint32_t kRequestedFiles = 1024;
 constexpr uint32_t kReportedMappings = 8192;
 
 void add_maps(Lowering& lowering) {
@@ -87,13 +87,13 @@ program::MapId stacks_map(Lowering& lowering, TypeId type) {
   return map;
 }
 
-// ---- A walk ---------------------------------------------------------------------------------------------------------
+// ---- Unwinding
 
 constexpr const char* kMissing = "__unwind_table_missing";
 
-// The mappings that the last walk met are good if it was in the same process and nothing was mapped since. That is
-// known by mm_lock_seq, which each writer of the mappings changes (Linux 6.4; an int at first, then a seqcount_t).
-void keep_known_mappings(Lowering& lowering, ValueId state) {
+// Invalidates the cached mappings if the process is another one, or its mappings have changed: each writer changes
+// mm_lock_seq (Linux 6.4; an int at first, later a seqcount_t). Without it, the cache is used for one stack only.
+void invalidate_stale_mappings(Lowering& lowering, ValueId state) {
   ir::Builder& ir = lowering.ir();
   const int64_t sequence = member_offset(lowering.kernel(), lowering.types(), "mm_struct", "mm_lock_seq");
   const ValueId root = lowering.current_task_field({"mm", "mm_mt", "ma_root"});
@@ -112,7 +112,8 @@ void keep_known_mappings(Lowering& lowering, ValueId state) {
   });
 }
 
-// The registers that the task had when it last entered the kernel: by the probe itself, if it fires in user code.
+// Emits the initialization of the state from the registers with which the task entered the kernel, or with which a
+// probe in user code fired.
 void start(Lowering& lowering, ValueId state) {
   ir::Builder& ir = lowering.ir();
   const kernel::Arch& arch = lowering.kernel().arch();
@@ -123,27 +124,28 @@ void start(Lowering& lowering, ValueId state) {
   ir.store(8, state, ir.load(8, registers, arch.frame_pointer_offset), UnwindState::kFp);
   ir.store(8, state, lowering.current_task_field({"mm", "context", "vdso"}), UnwindState::kVdso);
   ir.store(8, state, ir.constant(0), UnwindState::kFrameCount);
-  keep_known_mappings(lowering, state);
+  invalidate_stale_mappings(lowering, state);
 }
 
-// Reports the first file without a table to user space, at most once every kPatienceNs.
-void report_missing(Lowering& lowering, ValueId state, ValueId pid, source::Span span) {
-  constexpr int64_t kPatienceNs = 200'000'000;
+// Emits a request for the table of the first file without one, unless there was a request within kRetryNs.
+void request_missing_table(Lowering& lowering, ValueId state, ValueId pid, source::Span span) {
+  constexpr int64_t kRetryNs = 200'000'000;
   ir::Builder& ir = lowering.ir();
   const ValueId pc = ir.load(8, state, UnwindState::kMissingPc);
   lowering.when(Condition::ne, pc, ir.constant(0), [&] {
     lowering.count_loss(program::LossKind::kGuess,
-                        "user stacks that follow frame pointers from code on whose unwind table was not there yet");
-    ir.store(8, state, ir.constant(0), UnwindState::kRoot);                   // the next walk looks again
-    const ValueId map = seen_map(lowering, "unwind_asked", 16, kAskedFiles);  // until when
+                        "user stacks that follow frame pointers from code whose unwind table was not ready yet");
+    ir.store(8, state, ir.constant(0), UnwindState::kRoot);  // so that the next stack looks up the file again
+    const ValueId map = seen_map(lowering, "unwind_asked", 16, kRequestedFiles);  // value: when to retry
     const ValueId key = ir.binary(Op::k_add, state, UnwindState::kMissing);
     const ValueId now = ir.call(Helper::ktime_get_ns, {});
-    const ValueId asked = ir.call(Helper::map_lookup_elem, {map, key});
+    const ValueId retry_entry = ir.call(Helper::map_lookup_elem, {map, key});
     const ValueId next = lowering.select(
-        Condition::eq, asked, ir.constant(0), [&] { return ir.constant(0); }, [&] { return ir.load(8, asked); });
+        Condition::eq, retry_entry, ir.constant(0), [&] { return ir.constant(0); },
+        [&] { return ir.load(8, retry_entry); });
     lowering.when(Condition::uge, now, next, [&] {
       const ValueId later = ir.binary(Op::k_add, state, UnwindState::kWords);
-      ir.store(8, later, ir.binary(Op::k_add, now, kPatienceNs));
+      ir.store(8, later, ir.binary(Op::k_add, now, kRetryNs));
       ir.call(Helper::map_update_elem, {map, key, later, ir.constant(0)});
       const auto number = [&](ValueId value) {
         return lower::EventArgument{{}, lowering.scalar_operand(lowering.types().uint64(), value)};
@@ -158,7 +160,8 @@ void report_missing(Lowering& lowering, ValueId state, ValueId pid, source::Span
 
 constexpr const char* kMapping = "__mapping_seen";
 
-// Reports a mapping of a process to user space, once: the process may end before its /proc/PID/maps is read.
+// Emits a record with a mapping and its file, once for each mapping: the process may have ended before user space can
+// read /proc/PID/maps.
 void report_mapping(Lowering& lowering, ValueId map, ValueId pid, source::Span span) {
   ir::Builder& ir = lowering.ir();
   const ValueId key = lowering.memory(16, "mapping_key");
@@ -190,12 +193,12 @@ void report_mappings(Lowering& lowering, ValueId state, ValueId pid, source::Spa
   });
 }
 
-// Keeps the stack that was found, once, and gives its key.
-ValueId keep_stack(Lowering& lowering, ValueId state, program::MapId stacks) {
+// Emits the insertion of the stack into `stacks`, unless it is there already. Returns its key.
+ValueId store_stack(Lowering& lowering, ValueId state, program::MapId stacks) {
   ir::Builder& ir = lowering.ir();
   const ValueId map = ir.map(stacks);
   const ValueId key = lowering.memory(8, "stack_key");
-  constexpr int64_t kPositive = INT64_MAX;  // negative ones are errors
+  constexpr int64_t kPositive = INT64_MAX;  // negative values are errors
   const ValueId hash = ir.binary(Op::k_and, ir.load(8, state, UnwindState::kHash), kPositive);
   ir.store(8, key, hash);
   lowering.when(Condition::eq, ir.call(Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
@@ -203,7 +206,7 @@ ValueId keep_stack(Lowering& lowering, ValueId state, program::MapId stacks) {
     const ValueId result = ir.call(Helper::map_update_elem, {map, key, value, ir.constant(0)});
     lowering.when(Condition::ne, result, ir.constant(0), [&] {
       lowering.count_loss(program::LossKind::kStack,
-                          "user stacks that found no room among the different ones, and are empty");
+                          "user stacks that are empty, because there are too many different ones");
     });
   });
   return hash;
@@ -215,17 +218,17 @@ std::string cannot_unwind(Kernel& kernel, types::Types& types) {
   if (kernel.arch().return_address_bytes == 0)
     return "stacks are unwound by tables only on CPUs whose calls push the return address";
   for (const kernel::Feature feature : {kernel::Feature::kBpfLoop, kernel::Feature::kGetCurrentTaskBtf})
-    if (!kernel.has(feature)) return "this kernel lacks what unwinding needs: bpf_loop (5.17)";
+    if (!kernel.has(feature)) return "this kernel lacks bpf_loop (Linux 5.17), which unwinding needs";
   if (!kernel.has(kernel::Feature::kProbeReadKernel))
-    return "lockdown (confidentiality) forbids to read what unwinding needs of the kernel's memory";
-  if (!knows_mappings(kernel, types))
-    return "this kernel does not tell where it keeps mappings as espy knows it (a maple tree, since 6.1, and BTF)";
+    return "lockdown (confidentiality) forbids reading kernel memory, which unwinding needs";
+  if (!has_known_mapping_layout(kernel, types))
+    return "unwinding needs a kernel with BTF that keeps mappings in a maple tree (Linux 6.1)";
   return "";
 }
 
 void lower_unwound_stack(Lowering& lowering, TypeId type, ValueId pid, ValueId destination, source::Span span,
                          const std::function<void()>& otherwise) {
-  constexpr int64_t kNoStack = -14;  // EFAULT, as the kernel's helper says: a thread of the kernel has no user stack
+  constexpr int64_t kNoStack = -14;  // EFAULT, as of bpf_get_stackid(): a kernel thread has no user stack
   ir::Builder& ir = lowering.ir();
   add_maps(lowering);
   const program::MapId stacks = stacks_map(lowering, type);
@@ -236,18 +239,18 @@ void lower_unwound_stack(Lowering& lowering, TypeId type, ValueId pid, ValueId d
       [&] {
         const ValueId state = lowering.memory(static_cast<uint32_t>(UnwindState::kFrames) + frames * 8, "unwind");
         start(lowering, state);
-        // On the stack in any case: the helper takes no other address.
+        // On the BPF stack, because the verifier accepts no other address for the argument of a callback.
         const ValueId argument = ir.slot(ir.add_slot(8, 8, "unwind_state"));
         ir.store(8, argument, state);
         const ir::FunctionId step =
             lowering.callback("unwind_" + std::to_string(frames), 2, [&] { write_unwind_step(lowering, frames); });
         ir.call(Helper::loop, {ir.constant(frames), ir.function_address(step), argument, ir.constant(0)});
-        report_missing(lowering, state, pid, span);
+        request_missing_table(lowering, state, pid, span);
         report_mappings(lowering, state, pid, span);
         const ValueId count = ir.load(4, state, UnwindState::kFrameCount);
         ir.store(4, destination, count, 12);
         const ValueId key = lowering.select(
-            Condition::ne, count, ir.constant(0), [&] { return keep_stack(lowering, state, stacks); },
+            Condition::ne, count, ir.constant(0), [&] { return store_stack(lowering, state, stacks); },
             [&] { return ir.constant(kNoStack); });
         ir.store(8, destination, key);
       },

@@ -1,3 +1,8 @@
+// Emits the step of unwinding (see unwind.cc for the algorithm), as one BPF function: find the mapping of the code
+// address, store the frame, find the rule for it, compute the caller's registers.
+//
+// The function is verified once, for all frames of all stacks, so all state is in memory (UnwindState) and not in
+// registers. Indexes are bounded by `and` where they are used, which is all that the verifier must know of them.
 #include "builtins/unwind_frame.h"
 
 #include <algorithm>
@@ -23,16 +28,16 @@ using symbols::FrameRule;
 using types::TypeId;
 
 constexpr int64_t number_of(FrameBase base) { return static_cast<int64_t>(base); }
-// One bit of the base says which register it counts from: those of the frame pointer are odd.
+// A single bit of the base selects the frame pointer (odd) or the stack pointer (even) as its origin; see find_cfa.
 static_assert(number_of(FrameBase::kFramePointer) % 2 == 1 && number_of(FrameBase::kLoadFromFramePointer) % 2 == 1 &&
               number_of(FrameBase::kStackPointer) % 2 == 0 && number_of(FrameBase::kLoadFromStackPointer) % 2 == 0);
 // CFA = FP + 16, FP at CFA - 16.
 const int64_t kFollowFramePointer = FrameRule::make(FrameBase::kFramePointer, 16, 2).bits;
 
-// Where members are that the walk reads, from BTF; a negative one is not there.
+// Offsets of the members that are read, from BTF; negative if missing.
 struct Offsets {
   int64_t start, end, flags, page, file, inode, number, size;
-  int64_t wide_slots, narrow_slots;  // of maple nodes, in words
+  int64_t wide_slots, narrow_slots;  // of the slots in maple nodes, in words
 
   Offsets(Kernel& kernel, types::Types& types) {
     const auto at = [&](std::string_view tag, std::string_view name) {
@@ -51,27 +56,27 @@ struct Offsets {
   }
   int64_t area_bytes() const { return std::max({start, end, flags, page, file}) + 8; }
   bool are_known() const {
-    const int64_t of_area[] = {start, end, flags, page, file};
+    const int64_t area_offsets[] = {start, end, flags, page, file};
     const auto is_in_node = [](int64_t at) { return at >= 0 && at + 8 <= kMapleNodeBytes; };
-    return std::ranges::all_of(of_area, is_in_node) && inode >= 0 && number >= 0 && size >= 0 && wide_slots == 16 &&
-           narrow_slots == 10;
+    return std::ranges::all_of(area_offsets, is_in_node) && inode >= 0 && number >= 0 && size >= 0 &&
+           wide_slots == 16 && narrow_slots == 10;
   }
 };
 
-class Step {
+class StepEmitter {
  public:
-  Step(Lowering& lowering, uint32_t frames)
+  StepEmitter(Lowering& lowering, uint32_t frames)
       : lowering_(lowering), offsets_(lowering.kernel(), lowering.types()), frames_(frames) {}
 
   void write() {
     const ValueId index = ir().param(0);
     state_ = ir().load(8, ir().param(1));
-    when(Condition::eq, get(UnwindState::kRoot), constant(0), [&] { stop(); });  // a thread of the kernel
+    when(Condition::eq, get(UnwindState::kRoot), constant(0), [&] { stop(); });  // a kernel thread
     const ValueId pc = ir().binary(Op::k_sub, get(UnwindState::kIp), get(UnwindState::kIsCaller));
-    when_outside(pc, current_map(), [&] { change_map(pc, index); });
+    when_outside(pc, current_map(), [&] { switch_mapping(pc, index); });
     map_ = current_map();
-    keep(index);
-    go_up(find_rule(pc));
+    store_frame(index);
+    move_to_caller(find_rule(pc));
     ir().ret(0);
   }
 
@@ -81,16 +86,16 @@ class Step {
   ValueId constant(int64_t value) { return ir().constant(value); }
   ValueId get(int64_t offset, uint8_t width = 8) { return ir().load(width, state_, offset); }
   void put(int64_t offset, ValueId value) { ir().store(8, state_, value, offset); }
-  ValueId place(int64_t offset) { return ir().binary(Op::k_add, state_, offset); }
+  ValueId address_of(int64_t offset) { return ir().binary(Op::k_add, state_, offset); }
   void when(Condition condition, ValueId a, ValueId b, const std::function<void()>& then,
             const std::function<void()>& otherwise = nullptr) {
     lowering_.when(condition, a, b, then, otherwise);
   }
-  void leave(int64_t result) {
+  void return_value(int64_t result) {
     ir().ret(result);
     ir().enter(ir().add_block("unreachable"));
   }
-  void stop() { leave(1); }
+  void stop() { return_value(1); }
   ValueId variable(const std::string& name, ValueId value) {
     const ValueId slot = ir().slot(ir().add_variable(name));
     ir().store(8, slot, value);
@@ -98,20 +103,21 @@ class Step {
   }
   ValueId value_of(ValueId variable) { return ir().load(8, variable); }
 
-  void leave_loop_if(Condition condition, ValueId a, ValueId b, BlockId done) {
+  void branch_if(Condition condition, ValueId a, ValueId b, BlockId done) {
     const BlockId on = ir().add_block();
     ir().branch(condition, a, b, done, on);
     ir().enter(on);
   }
 
-  // Reads into the state; runs `failed` where the address is bad.
+  // Emits a read to an offset of the state; runs `failed` if the read fails.
   void read(Helper helper, int64_t destination, uint64_t size_bytes, ValueId source,
             const std::function<void()>& failed) {
-    const ValueId result = ir().call(helper, {place(destination), constant(static_cast<int64_t>(size_bytes)), source});
+    const ValueId result =
+        ir().call(helper, {address_of(destination), constant(static_cast<int64_t>(size_bytes)), source});
     when(Condition::ne, result, constant(0), failed);
   }
 
-  void keep(ValueId index) {
+  void store_frame(ValueId index) {
     when(Condition::ult, index, constant(frames_), [&] {
       const ValueId ip = get(UnwindState::kIp);
       const ValueId at = ir().binary(Op::k_add, state_, ir().binary(Op::k_shl, index, 3));
@@ -127,7 +133,7 @@ class Step {
 
   ValueId map_at(ValueId index) {
     const ValueId bounded = ir().binary(Op::k_and, index, UnwindMap::kCount - 1);
-    return ir().binary(Op::k_add, place(UnwindState::kMaps), ir().binary(Op::k_shl, bounded, UnwindMap::kShift));
+    return ir().binary(Op::k_add, address_of(UnwindState::kMaps), ir().binary(Op::k_shl, bounded, UnwindMap::kShift));
   }
   ValueId current_map() { return map_at(get(UnwindState::kCurrent)); }
   void when_outside(ValueId pc, ValueId map, const std::function<void()>& then) {
@@ -135,8 +141,9 @@ class Step {
     when(Condition::uge, distance, ir().load(8, map, UnwindMap::kSize), then);
   }
 
-  // Makes that mapping the current one which `pc` is in.
-  void change_map(ValueId pc, ValueId index) {
+  // Makes the mapping that contains `pc` the current one: a cached one, or the result of a lookup, which replaces the
+  // oldest.
+  void switch_mapping(ValueId pc, ValueId index) {
     const ValueId known = variable("known", constant(UnwindMap::kCount));
     for (int64_t i = 0; i < UnwindMap::kCount; ++i) {
       const BlockId next = ir().add_block("next");
@@ -157,16 +164,17 @@ class Step {
       ir().store(8, map_, constant(0), UnwindMap::kSize);
       ir().store(8, map_, constant(0), UnwindMap::kIsNew);
       find_mapping(pc);
-      // Where nothing is mapped the walk has gone astray; but where the program was when the probe fired is so.
+      // Unwinding stops where nothing is mapped. The first frame is stored even so, since it is where the probe fired.
       when(Condition::eq, ir().load(8, current_map(), UnwindMap::kSize), constant(0), [&] {
-        when(Condition::eq, index, constant(0), [&] { keep(index); });
+        when(Condition::eq, index, constant(0), [&] { store_frame(index); });
         stop();
       });
     });
   }
 
-  // How many of a node's pivots are below `pc`. A pivot is the last index of its slot; unused ones are 0 and count as
-  // endless. Without branches: one less, halved so that no sign is in the way, minus the same of pc.
+  // Emits the number of the node's pivots that are below `pc`. A pivot is the last index of its slot; unused ones are 0
+  // and count as infinite. Without branches: (pivot - 1) / 2 - pc / 2 is negative, and its sign bit 1, for a pivot
+  // below `pc`. The subtraction of 1 turns 0 to the maximum; the halves avoid an overflow.
   ValueId count_pivots(ValueId pc, int64_t pivots) {
     const ValueId half = ir().binary(Op::k_shr, pc, 1);
     ValueId count = constant(0);
@@ -178,14 +186,15 @@ class Step {
     return count;
   }
 
-  // The slot for `pc` of the node that was read.
+  // Emits the load of the slot for `pc` from the node in the state.
   ValueId slot_for(ValueId pc, int64_t pivots, int64_t first_slot) {
     const ValueId slot = ir().binary(Op::k_and, ir().binary(Op::k_add, count_pivots(pc, pivots), first_slot), 31);
     return ir().load(8, ir().binary(Op::k_add, state_, ir().binary(Op::k_shl, slot, 3)), UnwindState::kNode);
   }
 
-  // The vm_area_struct at or near `pc`: down the tree. A node's address has its type in bits 3 to 6.
-  ValueId find_area(ValueId pc) {
+  // Emits the descent in the maple tree. Returns the vm_area_struct whose range contains `pc`, or the nearest one; 0 if
+  // there is none. Bits 3 to 6 of a node's address are its type.
+  ValueId find_vm_area(ValueId pc) {
     constexpr int64_t kLevels = 6, kInNode = ~int64_t{0xff}, kLastLeafType = 1, kArange64 = 3, kNodeTag = 2;
     const ValueId entry = variable("entry", get(UnwindState::kRoot));
     const ValueId area = variable("area", constant(0));
@@ -194,10 +203,10 @@ class Step {
       ir().count_up(kLevels, [&](ValueId, BlockId done) {
         const ValueId node = value_of(entry);
         const ValueId type = ir().binary(Op::k_and, ir().binary(Op::k_shr, node, 3), 15);
-        const ValueId result =
-            ir().call(Helper::probe_read_kernel,
-                      {place(UnwindState::kNode), constant(kMapleNodeBytes), ir().binary(Op::k_and, node, kInNode)});
-        leave_loop_if(Condition::ne, result, constant(0), done);
+        const ValueId result = ir().call(
+            Helper::probe_read_kernel,
+            {address_of(UnwindState::kNode), constant(kMapleNodeBytes), ir().binary(Op::k_and, node, kInNode)});
+        branch_if(Condition::ne, result, constant(0), done);
         when(
             Condition::eq, type, constant(kArange64),
             [&] { ir().store(8, entry, slot_for(pc, offsets_.narrow_slots - 1, offsets_.narrow_slots)); },
@@ -212,21 +221,21 @@ class Step {
     return value_of(area);
   }
 
-  // Fills the current map in, if `pc` is in code at all.
+  // Fills in the current mapping if `pc` is in executable memory.
   void find_mapping(ValueId pc) {
     constexpr int64_t kExecutable = 4;  // VM_EXEC
     const int64_t page_shift = std::countr_zero(lowering_.kernel().page_size_bytes());
-    const ValueId area = find_area(pc);
+    const ValueId area = find_vm_area(pc);
     const BlockId outside = ir().add_block("outside");
-    leave_loop_if(Condition::eq, area, constant(0), outside);
+    branch_if(Condition::eq, area, constant(0), outside);
     const ValueId result =
-        ir().call(Helper::probe_read_kernel, {place(UnwindState::kNode), constant(offsets_.area_bytes()), area});
-    leave_loop_if(Condition::ne, result, constant(0), outside);
+        ir().call(Helper::probe_read_kernel, {address_of(UnwindState::kNode), constant(offsets_.area_bytes()), area});
+    branch_if(Condition::ne, result, constant(0), outside);
     const ValueId start = get(UnwindState::kNode + offsets_.start);
     const ValueId size = ir().binary(Op::k_sub, get(UnwindState::kNode + offsets_.end), start);
-    leave_loop_if(Condition::uge, ir().binary(Op::k_sub, pc, start), size, outside);
+    branch_if(Condition::uge, ir().binary(Op::k_sub, pc, start), size, outside);
     const ValueId flags = ir().binary(Op::k_and, get(UnwindState::kNode + offsets_.flags), kExecutable);
-    leave_loop_if(Condition::eq, flags, constant(0), outside);
+    branch_if(Condition::eq, flags, constant(0), outside);
     ir().store(8, map_, start, UnwindMap::kStart);
     ir().store(8, map_, size, UnwindMap::kSize);
     const ValueId offset = ir().binary(Op::k_shl, get(UnwindState::kNode + offsets_.page), page_shift);
@@ -240,7 +249,7 @@ class Step {
     ir().enter(outside);
   }
 
-  // What the mapped file is known by; to `none` where there is none and it is not the vdso either.
+  // Sets the key of the mapped file. Jumps to `none` if the memory is not of a file nor the vdso.
   void find_key(ValueId start, BlockId none) {
     const ValueId file = get(UnwindState::kNode + offsets_.file);
     when(
@@ -256,7 +265,7 @@ class Step {
           set_key(size, follow(inode, offsets_.number, 4, UnwindState::kWords + 16));
         },
         [&] {
-          leave_loop_if(Condition::ne, start, get(UnwindState::kVdso), none);
+          branch_if(Condition::ne, start, get(UnwindState::kVdso), none);
           set_key(constant(static_cast<int64_t>(program::kUnwindVdso.size_bytes)),
                   constant(static_cast<int64_t>(program::kUnwindVdso.inode)));
         });
@@ -293,9 +302,9 @@ class Step {
     return ir().load(8, ir().binary(Op::k_add, ir().map_value(lowering_.program().unwinding.cells, 0), bounded));
   }
 
-  // The rule for `pc`; where there is no table, or it does not know, that of frame pointers.
+  // Emits the binary search for the rule of `pc`. Without a table or a known rule, returns the rule of frame pointers.
   ValueId find_rule(ValueId pc) {
-    constexpr int64_t kMost = program::kUnwindPageShift + 1;  // steps of a search in a page, a row for each byte
+    constexpr int64_t kMaxSteps = program::kUnwindPageShift + 1;  // of the search: a page has at most a row per byte
     const ValueId rule = variable("rule", constant(kFollowFramePointer));
     when(Condition::ne, ir().load(4, map_, UnwindMap::kFile), constant(0), [&] {
       const ValueId offset = ir().binary(Op::k_add, pc, ir().load(8, map_, UnwindMap::kBias));
@@ -305,8 +314,8 @@ class Step {
         const ValueId rows = cell(ir().binary(Op::k_add, page, ir().load(4, map_, UnwindMap::kFile + 4)));
         const ValueId low = variable("low", ir().unary(Op::k_zext32, rows));
         const ValueId high = variable("high", ir().binary(Op::k_shr, rows, 32));
-        ir().count_up(kMost, [&](ValueId, BlockId done) {
-          leave_loop_if(Condition::uge, value_of(low), value_of(high), done);
+        ir().count_up(kMaxSteps, [&](ValueId, BlockId done) {
+          branch_if(Condition::uge, value_of(low), value_of(high), done);
           const ValueId sum = ir().binary(Op::k_add, value_of(low), value_of(high));
           const ValueId middle = ir().binary(Op::k_shr, ir().binary(Op::k_add, sum, 1), 1);
           when(
@@ -321,9 +330,9 @@ class Step {
     return value_of(rule);
   }
 
-  // ---- Going up
+  // ---- The caller's registers
 
-  void go_up(ValueId rule) {
+  void move_to_caller(ValueId rule) {
     const ValueId base = ir().binary(Op::k_and, rule, 15);
     when(Condition::eq, base, constant(number_of(FrameBase::kEnd)), [&] { stop(); });
     when(Condition::eq, base, constant(number_of(FrameBase::kSignalFrame)), [&] { return_from_signal(); });
@@ -338,7 +347,7 @@ class Step {
     put(UnwindState::kIsCaller, constant(1));
   }
 
-  // The kernel put all registers on the handler's stack, in a ucontext.
+  // The kernel saved all registers in a ucontext on the signal handler's stack.
   void return_from_signal() {
     const auto& saved = unwind().signal_frame;
     const auto [first, last] =
@@ -349,15 +358,15 @@ class Step {
     put(UnwindState::kSp, get(UnwindState::kWords + saved.stack_pointer_bytes - first));
     put(UnwindState::kIp, get(UnwindState::kWords + saved.instruction_pointer_bytes - first));
     put(UnwindState::kIsCaller, constant(0));
-    leave(0);
+    return_value(0);
   }
 
   ValueId find_cfa(ValueId rule, ValueId base) {
     const ValueId words = ir().binary(Op::k_sar, ir().unary(Op::k_sext32, rule), 12);
-    const ValueId origin = lowering_.select(
+    const ValueId base_value = lowering_.select(
         Condition::test, base, constant(1), [&] { return get(UnwindState::kFp); },
         [&] { return get(UnwindState::kSp); });
-    const ValueId cfa = variable("cfa", ir().binary(Op::k_add, origin, ir().binary(Op::k_shl, words, 3)));
+    const ValueId cfa = variable("cfa", ir().binary(Op::k_add, base_value, ir().binary(Op::k_shl, words, 3)));
     when(Condition::uge, base, constant(number_of(FrameBase::kLoadFromStackPointer)), [&] {
       when(
           Condition::eq, base, constant(number_of(FrameBase::kPlt)),
@@ -369,26 +378,26 @@ class Step {
           },
           [&] {
             read(Helper::probe_read_user, UnwindState::kWords, 8, value_of(cfa), [&] { stop(); });
-            const ValueId more = ir().binary(
+            const ValueId adjustment = ir().binary(
                 Op::k_shl, ir().binary(Op::k_eq, base, constant(number_of(FrameBase::kLoadFromStackPointer))), 3);
-            ir().store(8, cfa, ir().binary(Op::k_add, get(UnwindState::kWords), more));
+            ir().store(8, cfa, ir().binary(Op::k_add, get(UnwindState::kWords), adjustment));
           });
     });
     return value_of(cfa);
   }
 
-  // Mostly it was pushed first, next to the return address, and has been read with it.
+  // Usually, the frame pointer is next to the return address, and has already been read with it.
   void restore_frame_pointer(ValueId rule, ValueId cfa) {
-    const ValueId where = ir().binary(Op::k_and, ir().binary(Op::k_shr, rule, 4), 255);
+    const ValueId location = ir().binary(Op::k_and, ir().binary(Op::k_shr, rule, 4), 255);
     when(
-        Condition::eq, where, constant(2), [&] { put(UnwindState::kFp, get(UnwindState::kWords)); },
+        Condition::eq, location, constant(2), [&] { put(UnwindState::kFp, get(UnwindState::kWords)); },
         [&] {
-          when(Condition::ne, where, constant(0), [&] {
+          when(Condition::ne, location, constant(0), [&] {
             const ValueId saved = lowering_.select(
-                Condition::eq, where, constant(FrameRule::kAtFramePointer), [&] { return get(UnwindState::kFp); },
-                [&] { return ir().binary(Op::k_sub, cfa, ir().binary(Op::k_shl, where, 3)); });
+                Condition::eq, location, constant(FrameRule::kAtFramePointer), [&] { return get(UnwindState::kFp); },
+                [&] { return ir().binary(Op::k_sub, cfa, ir().binary(Op::k_shl, location, 3)); });
             put(UnwindState::kFp, constant(0));
-            when(Condition::ne, where, constant(FrameRule::kUnrecoverable),
+            when(Condition::ne, location, constant(FrameRule::kUnrecoverable),
                  [&] { read(Helper::probe_read_user, UnwindState::kFp, 8, saved, nullptr); });
           });
         });
@@ -413,8 +422,8 @@ int64_t member_offset(Kernel& kernel, types::Types& types, std::string_view tag,
   return found ? int64_t{found->offset_bits / 8} : -1;
 }
 
-bool knows_mappings(Kernel& kernel, types::Types& types) { return Offsets(kernel, types).are_known(); }
+bool has_known_mapping_layout(Kernel& kernel, types::Types& types) { return Offsets(kernel, types).are_known(); }
 
-void write_unwind_step(Lowering& lowering, uint32_t frames) { Step(lowering, frames).write(); }
+void write_unwind_step(Lowering& lowering, uint32_t frames) { StepEmitter(lowering, frames).write(); }
 
 }  // namespace espy::builtins

@@ -1,4 +1,4 @@
-// Every probe type.
+// Lists the probe types. To add one, add a file with its row, and its line in all.cc.
 #pragma once
 
 #include <vector>

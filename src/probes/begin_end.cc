@@ -1,4 +1,4 @@
-// begin and end: run by the session itself, before anything is attached and after all is detached.
+// begin and end: run by the session before the probes are attached and after they are detached.
 #include "probes/common.h"
 
 namespace espy::probes {
@@ -7,7 +7,7 @@ namespace {
 
 template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
-  if (!request.parts.empty()) return wrong_form(request, kRow.form, kRow.form);
+  if (!request.parts.empty()) return report_wrong_form(request, kRow.form, kRow.form);
   spec::BoundProbe bound;
   bound.probe.provider = kRow.name;
   bound.probe.name = kRow.name;
@@ -28,7 +28,7 @@ extern const spec::Provider kBegin = {.name = "begin",
 
 extern const spec::Provider kEnd = {
     .name = "end",
-    .doc = "Runs once, after all other probes are detached: at exit(), Ctrl-C, or when the traced process ends.",
+    .doc = "Runs once, after all other probes are detached: after exit(), Ctrl-C, or the end of the traced process.",
     .form = "end",
     .bind = bind<kEnd>,
     .context = once_context,

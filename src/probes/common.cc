@@ -49,14 +49,16 @@ std::string full_name(std::string_view provider, std::span<const std::string> pa
   return out;
 }
 
-std::vector<spec::BoundProbe> wrong_form(spec::BindRequest& request, std::string_view form, std::string_view example) {
-  request.diagnostics.error("bad-attach-point", request.point.span, fmt::format("this probe is written {}", form),
+std::vector<spec::BoundProbe> report_wrong_form(spec::BindRequest& request, std::string_view form,
+                                                std::string_view example) {
+  request.diagnostics.error("bad-attach-point", request.point.span,
+                            fmt::format("wrong form of attach point: expected {}", form),
                             fmt::format("for example `{}`", example));
   return {};
 }
 
-std::vector<spec::BoundProbe> not_here(spec::BindRequest& request, std::string_view id, std::string message,
-                                       std::string hint) {
+std::vector<spec::BoundProbe> report_unavailable(spec::BindRequest& request, std::string_view id, std::string message,
+                                                 std::string hint) {
   if (request.config.missing_probes == spec::MissingProbes::kError)
     request.diagnostics.error(id, request.point.span, std::move(message), std::move(hint));
   return {};
@@ -77,10 +79,10 @@ std::optional<Rate> parse_rate(std::span<const std::string> parts) {
 spec::ProbeContext perf_event_context(spec::ContextRequest& request) {
   spec::ProbeContext out;
   out.kind = program::ProgramKind::kPerfEvent;
-  // struct bpf_perf_event_data begins with the registers of what was interrupted.
+  // struct bpf_perf_event_data starts with the registers of the interrupted code.
   add_registers(out, request.kernel.arch(), request.types, false);
   out.arguments.clear();
-  // No memory is laid out as that struct: the verifier puts a way to each member in the place of its load.
+  // The struct does not exist in memory: the verifier rewrites each load of a member of the context.
   out.context_type = context_pointer(request, "bpf_perf_event_data", types::AddressSpace::kBpf);
   return out;
 }
@@ -118,7 +120,7 @@ void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, 
   }
 }
 
-// At the entry the stack pointer is below the caller's by what the call has pushed, and after the return it is not.
+// At the entry, the stack pointer is the address of the return address; the return instruction removes it.
 void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_return) {
   const auto pushed_bytes = static_cast<int32_t>(arch.return_address_bytes);
   context.boundary = is_return ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;

@@ -1,4 +1,4 @@
-// Functions for several probe types.
+// Helpers that several probe types share.
 #pragma once
 
 #include <optional>
@@ -10,73 +10,79 @@
 
 namespace espy::probes {
 
-// "provider:part:part", as `probe` shows it.
+// Returns "provider:part:part", the name that `probe` prints.
 std::string full_name(std::string_view provider, std::span<const std::string> parts);
 
-// Reports the form of the attach point: "`interval` takes 2 parts, ...". Returns an empty list.
-std::vector<spec::BoundProbe> wrong_form(spec::BindRequest& request, std::string_view form, std::string_view example);
+// Reports an attach point of the wrong form: the expected form and an example. Returns no probes, for the caller to
+// return.
+std::vector<spec::BoundProbe> report_wrong_form(spec::BindRequest& request, std::string_view form,
+                                                std::string_view example);
 
-// Reports that the kernel lacks what the attach point needs, depending on `missing_probes`. Returns an empty list.
-std::vector<spec::BoundProbe> not_here(spec::BindRequest& request, std::string_view id, std::string message,
-                                       std::string hint = "");
+// Reports that the kernel lacks what the attach point needs, unless `missing_probes` allows missing probes. Returns no
+// probes, for the caller to return.
+std::vector<spec::BoundProbe> report_unavailable(spec::BindRequest& request, std::string_view id, std::string message,
+                                                 std::string hint = "");
 
-// Parses the time in the last parts: {"s", "5"}, {"ms", "10"}, {"us", "100"}, {"hz", "99"}, {"10ms"}, or nanoseconds.
+// A period, parsed from the last parts of an attach point: {"s", "5"}, {"ms", "10"}, {"us", "100"}, {"hz", "99"},
+// {"10ms"}, or a number of nanoseconds. parse_rate() returns nullopt if the parts have another form.
 struct Rate {
   uint64_t period_ns = 0;
-  uint64_t hz = 0;  // not 0 if it was given as a frequency; `period_ns` is its inverse
+  uint64_t hz = 0;  // not 0: the period was given as this frequency
 };
 std::optional<Rate> parse_rate(std::span<const std::string> parts);
 
-// pt_regs in the context, at `offset_bytes`, perhaps behind a pointer: arguments, return value, registers.
+// Adds the fields of programs whose context is pt_regs: registers, and arguments or, with `is_return`, the return
+// value.
 void add_registers(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types, bool is_return);
 
-// The context of perf events: the registers, but no arguments, since they fire anywhere in a function.
+// Returns the context of perf event programs: registers but no arguments, because they can fire at any instruction.
 spec::ProbeContext perf_event_context(spec::ContextRequest& request);
 
-// The context of programs that espy runs itself, once.
+// Returns the context of programs that espy runs itself, once.
 spec::ProbeContext once_context(spec::ContextRequest& request);
 
-// sarg0, sarg1, ...: words on the stack at a function's entry, which hold the arguments that are not in registers.
+// Adds sarg0, sarg1, ...: the words on the stack at the entry of a function, where arguments are that do not fit in
+// registers.
 void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types);
 
-// Identifies a call of a user function by the stack pointer at its entry.
+// Sets the frame that identifies a call of a user function: its stack pointer at the entry.
 void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_return);
 
-// The type of `ctx`: a pointer to the kernel's struct of this name; invalid if BTF does not have it.
+// Returns the type of `ctx`, a pointer to the kernel struct of this name; invalid if BTF does not have it.
 types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name,
                               types::AddressSpace space = types::AddressSpace::kKernel);
 
-// A type as C spells it, for listings: "unsigned long", "struct file *".
+// Returns the C spelling of a type, for listings: "unsigned long", "struct file *".
 std::string c_spelling(const types::Types& types, types::TypeId type);
 
-// Splits "function+0x10". Without a valid offset all of the text is the function's name.
+// Splits "function+0x10". If the offset is not a number, the whole text is the function name.
 struct FunctionOffset {
   std::string function;
   uint64_t offset = 0;
 };
 FunctionOffset split_offset(const std::string& text);
 
-// Splits an element of Kernel::functions, "name" or "name [module]"; the default module is "vmlinux".
+// Splits "name" or "name [module]", as listed by Kernel::functions. The module is "vmlinux" if there is none.
 struct KernelFunction {
   std::string name;
   std::string module;
 };
 KernelFunction split_module(std::string_view listed);
 
-// Context and attaching of uprobe, uretprobe and usdt. Probes whose `share` starts with "multi/" have one link and are
-// in one file.
+// The context and the attaching of uprobe, uretprobe and usdt. Probes whose `share` starts with "multi/" attach by one
+// link per file.
 spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return);
 Status attach_uprobes(const spec::AttachRequest& request, bool is_return);
 constexpr uint32_t kAttachUprobeSession = 57;  // BPF_TRACE_UPROBE_SESSION
 
-// Returns the request's probes of this type; all of them if there are none. The program of a session has probes of two
-// types: it is attached to the entries, whose cookies the kernel passes at the returns, too.
+// Returns the request's probes of this provider, or all if there are none. The program of a session serves the probes
+// of two providers, but is attached with the cookies of the entry probes; the kernel passes these to the returns, too.
 std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, const spec::Provider& provider);
 
-// The current threads of a process.
+// Returns the ids of the current threads of a process.
 std::vector<uint32_t> threads_of(uint32_t pid);
 
-// The CPUs that are online.
+// Returns the CPUs that are online.
 std::vector<int32_t> online_cpus();
 
 }  // namespace espy::probes

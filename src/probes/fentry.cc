@@ -1,15 +1,15 @@
-// fentry, fexit: functions of the kernel with their arguments by name and type.
+// fentry and fexit: kernel functions, with their arguments by name and type.
 //
-// BTF describes every function of the kernel and of its modules. A BPF trampoline passes the arguments as consecutive
-// words, at the exit followed by the return value. That is cheaper than a kprobe and needs no registers; pointers among
-// the arguments are read like other kernel memory.
+// BTF describes the functions of the kernel and of its modules. A BPF trampoline passes the arguments to the program as
+// an array of words, followed, at the exit, by the return value. This is cheaper than a kprobe and needs no registers.
+// Pointers among the arguments are read as any other kernel memory.
 //
-// A program is verified against the prototype of the one function that it is loaded for, so a wildcard needs a program
-// for each function. Excluded are functions that ftrace does not list, and functions whose arguments a trampoline
-// cannot pass: variadic ones, more than twelve words, structs by value of more than two words.
+// Limits. The verifier checks a program against the prototype of its function, so a wildcard costs a program per
+// function. Functions that a trampoline does not support are excluded beforehand: those that ftrace does not list,
+// variadic functions, and those with more than twelve words of arguments or a struct by value of more than two words.
 //
-// BPF programs can be traced as fentry:bpf:NAME, or with the id before the name. They are found by their BTF, and have
-// no arguments for a script.
+// BPF programs can be probed as well, by fentry:bpf:NAME or fentry:bpf:ID:NAME. They are identified by their own BTF,
+// and their arguments are not available.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ spec::BoundProbe make_probe(const spec::BindRequest& request, const kernel::Func
   return bound;
 }
 
-// Of BPF programs, by `bpf:NAME` or `bpf:ID:NAME`.
+// Returns the loaded BPF programs that match `bpf:NAME` or `bpf:ID:NAME`.
 std::vector<load::LoadedFunction> matching_programs(std::span<const std::string> parts) {
   const std::string name = parts.empty() ? "*" : parts.back();
   const std::string id = parts.size() > 2 ? parts[1] : "*";
@@ -82,14 +82,15 @@ template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const bool is_of_programs = request.parts.size() >= 2 && request.parts[0] == kPrograms;
   if (request.parts.empty() || request.parts.size() > (is_of_programs ? 3 : 2))
-    return wrong_form(request, kRow.form, "fentry:vfs_read");
+    return report_wrong_form(request, kRow.form, "fentry:vfs_read");
   if (!request.kernel.has_btf())
-    return not_here(request, "no-fentry",
-                    "this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which fentry and fexit need");
+    return report_unavailable(
+        request, "no-fentry",
+        "this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which fentry and fexit need");
   if (!request.kernel.has(kernel::Feature::kFentry)) {
     const bool has_kprobes = request.kernel.has(kernel::Feature::kKprobe);
-    return not_here(request, "no-fentry", "this kernel lets nobody attach to its functions by fentry and fexit",
-                    has_kprobes ? "kprobe and kretprobe work here" : "");
+    return report_unavailable(request, "no-fentry", "this kernel does not support fentry and fexit",
+                              has_kprobes ? "use kprobe and kretprobe" : "");
   }
   if (is_of_programs) return bind_programs<kRow>(request);
   std::vector<spec::BoundProbe> out;
@@ -104,7 +105,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return out;
 }
 
-// A parameter as the trampoline passes it: in a word's low bytes, or, a struct, in one or two words.
+// Returns the field of a parameter in the trampoline's array: the low bytes of a word, or one or two words of a struct.
 spec::ContextField word_field(const types::Types& types, const std::string& name, types::TypeId type,
                               uint32_t offset_bytes) {
   using Recipe = spec::Recipe;
@@ -130,7 +131,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
     return out;
   }
   if (probe.target != kVmlinux) out.attach_btf_module = probe.target;
-  out.is_preemptible = true;  // it runs in the context of the caller
+  out.is_preemptible = true;  // it runs in the context of the caller of the function
   out.boundary = kIsExit ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   const auto prototype = request.kernel.find_function(request.types, probe.function, probe.target);
   if (!prototype) return out;
@@ -182,7 +183,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 extern const spec::Provider kFentry = {
     .name = "fentry",
     .aliases = {"f", "kfunc"},
-    .doc = "Fires when a function of the kernel is entered, with its arguments as `args.NAME`, by type. Needs BTF.",
+    .doc = "Fires at the entry of a kernel function, with its typed arguments as `args.NAME`. Needs BTF.",
     .form = "fentry:FUNCTION, fentry:MODULE:FUNCTION or fentry:bpf:PROGRAM",
     .bind = bind<kFentry>,
     .context = context<false>,
@@ -195,8 +196,8 @@ extern const spec::Provider kFexit = {
     .name = "fexit",
     .aliases = {"fr", "kretfunc"},
     .doc =
-        "Fires when a function of the kernel returns, with its arguments as `args.NAME` and `retval`, by type. Needs "
-        "BTF.",
+        "Fires at the return of a kernel function, with its typed arguments as `args.NAME` "
+        "and its return value as `retval`. Needs BTF.",
     .form = "fexit:FUNCTION, fexit:MODULE:FUNCTION or fexit:bpf:PROGRAM",
     .bind = bind<kFexit>,
     .context = context<true>,

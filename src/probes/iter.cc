@@ -1,11 +1,11 @@
-// iter: the kernel's objects of one kind, one per call of the program: tasks, open files, mappings, sockets, maps.
+// iter: all objects of a kind that the kernel has at the time: tasks, open files, mappings, sockets, maps.
 //
-// An iterator is a program for the BTF function bpf_iter_NAME, whose context is struct bpf_iter__NAME. Reading its
-// descriptor runs the program for each object, and once more with none. So nothing is attached: the iterator is read
-// once, which ends the run.
+// An iterator is a program for the BTF function bpf_iter_NAME, whose context is struct bpf_iter__NAME. Reading its file
+// descriptor runs the program for each object, and once more without one. So there is nothing to attach: espy reads the
+// iterator, and the run ends with it.
 //
-// With a second part, a name below /sys/fs/bpf, the iterator is pinned there: each read of that file by any process
-// runs it once, and espy prints the output. The file itself is empty.
+// With a second part, a name below /sys/fs/bpf, the iterator is pinned there. While espy runs, each process that reads
+// this file runs the iterator, and espy prints the output; the reader itself gets none.
 #include <algorithm>
 
 #include "base/strings.h"
@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kAttachIter = 28;  // BPF_TRACE_ITER
 constexpr std::string_view kPinRoot = "/sys/fs/bpf/";
 constexpr std::string_view kStructPrefix = "bpf_iter__";
-constexpr uint32_t kFirstItemOffset = 8;  // behind `meta`, in every context
+constexpr uint32_t kFirstItemOffset = 8;  // after `meta`, in every context
 
 struct Iterator {
   std::string name;
@@ -41,15 +41,15 @@ std::vector<Iterator> iterators(kernel::Kernel& kernel, std::string_view glob) {
 std::string pin_path(const std::string& name) { return name.starts_with('/') ? name : std::string(kPinRoot) + name; }
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
-  if (request.parts.empty() || request.parts.size() > 2) return wrong_form(request, kIter.form, "iter:task");
+  if (request.parts.empty() || request.parts.size() > 2) return report_wrong_form(request, kIter.form, "iter:task");
   const std::string pin = request.parts.size() == 2 ? pin_path(request.parts[1]) : "";
   if (!pin.empty() && !pin.starts_with(kPinRoot)) {
     request.diagnostics.error("bad-pin", request.point.span, "an iterator can be pinned only below /sys/fs/bpf");
     return {};
   }
   if (!request.kernel.has_btf())
-    return not_here(request, "no-btf",
-                    "this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which iterators need");
+    return report_unavailable(request, "no-btf",
+                              "this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which iterators need");
   std::vector<spec::BoundProbe> out;
   for (const auto& [name, btf_id] : iterators(request.kernel, request.parts[0])) {
     spec::BoundProbe bound;
@@ -73,7 +73,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.expected_attach_type = kAttachIter;
   out.attach_btf_id = static_cast<uint32_t>(probe.number);
   out.is_preemptible = true;
-  out.is_limited_to_pid = false;  // it runs in a process of ours
+  out.is_limited_to_pid = false;  // it runs in the process that reads the iterator
   out.not_null = spec::Recipe{spec::Recipe::Kind::kContext, kFirstItemOffset, 0, 8, false};
   out.context_type = context_pointer(request, std::string(kStructPrefix) + probe.function);
   return out;
@@ -109,8 +109,9 @@ extern const spec::Provider kIter = {
     .name = "iter",
     .aliases = {"it"},
     .doc =
-        "Runs once for each object of a kind that the kernel has now: `task`, `task_file`, `task_vma`, `bpf_map`, "
-        "`tcp`, ... The object is in `ctx`: `ctx.task`. The run ends when all were seen.",
+        "Runs once for each object of a kind that the kernel has at the time: `task`, `task_file`, `task_vma`, "
+        "`bpf_map`, `tcp`, ... The object is in `ctx`: `ctx.task`. The run ends after the last object. With PIN, the "
+        "iterator is pinned below /sys/fs/bpf and runs when this file is read.",
     .form = "iter:KIND or iter:KIND:PIN",
     .bind = bind,
     .context = context,

@@ -1,16 +1,18 @@
-// kprobe, kretprobe: functions of the kernel, or any of its instructions.
+// kprobe and kretprobe: kernel functions, or any kernel instruction.
 //
-// A wildcard matches hundreds of functions, and a perf event for each takes milliseconds to attach and a grace period
-// to detach. One kprobe_multi link (Linux 5.18, CONFIG_FPROBE) takes the names of all functions of an attach point,
-// each with a cookie, the probe's index. It uses ftrace, so it supports entries and returns of functions that ftrace
-// lists. Other instructions, addresses, and functions that ftrace does not list use a perf event of the kprobe PMU, as
-// do all probes on older kernels.
+// The problem. A wildcard matches hundreds of functions, and a perf event for each takes milliseconds to attach and a
+// grace period to detach.
 //
-// A wildcard is matched against ftrace's list. Matches that the kernel refuses (its blacklist, static functions that
-// share a name) are skipped, unless all are refused. A function that is named in full must attach.
+// The approach. One kprobe_multi link (Linux 5.18, with CONFIG_FPROBE) takes the names of all functions of an attach
+// point, and a cookie for each: the index of the probe. It is based on ftrace, so it supports only entries and returns
+// of functions that ftrace lists. Other addresses and functions, and all probes on older kernels, use perf events of
+// the kprobe PMU.
 //
-// Where a kprobe and a kretprobe have the same functions, one program and one link may serve both: a session
-// (lower/session.h).
+// A kprobe and a kretprobe of the same functions can share one program and one link, as a session
+// (lower/merge_programs.h).
+//
+// Limits. Wildcards are matched against the list of ftrace. Functions that the kernel still refuses (its blacklist,
+// static functions with the same name) are skipped, unless none is left; a function that is named in full must attach.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -28,7 +30,7 @@ namespace {
 
 constexpr uint32_t kAttachKprobeMulti = 42;    // BPF_TRACE_KPROBE_MULTI
 constexpr uint32_t kAttachKprobeSession = 56;  // BPF_TRACE_KPROBE_SESSION
-// Ways to attach: what `share` starts with.
+// Attach methods, with which `share` starts.
 constexpr std::string_view kMulti = "multi";
 constexpr std::string_view kPerf = "perf";
 
@@ -38,9 +40,10 @@ class Binder {
   explicit Binder(spec::BindRequest& request) : request_(request) {}
 
   std::vector<spec::BoundProbe> bind() {
-    if (request_.parts.empty() || request_.parts.size() > 2) return wrong_form(request_, kRow.form, "kprobe:vfs_read");
+    if (request_.parts.empty() || request_.parts.size() > 2)
+      return report_wrong_form(request_, kRow.form, "kprobe:vfs_read");
     if (!request_.kernel.has(kernel::Feature::kKprobe))
-      return not_here(request_, "no-kprobes", "this kernel has no kprobes (CONFIG_KPROBES)");
+      return report_unavailable(request_, "no-kprobes", "this kernel has no kprobes (CONFIG_KPROBES)");
     const std::string& place = request_.parts.back();
     if (request_.parts.size() == 2) module_ = request_.parts[0];
     if (has_wildcard(place)) {
@@ -72,12 +75,12 @@ class Binder {
 
   void add_function(const FunctionOffset& place) {
     if (kIsReturn && place.offset > 0)
-      return error("offset-on-return", "a kretprobe fires when a function returns: it takes no offset");
+      return error("offset-on-return", "a kretprobe fires at the return of a function and takes no offset");
     for (const std::string& found : request_.kernel.functions(place.function)) {
       const KernelFunction function = split_module(found);
       if (is_in_module(function)) return add(function, place.offset, place.offset == 0);
     }
-    // Not in ftrace's list, yet kprobes may reach it.
+    // ftrace does not list it, but a perf event may reach it.
     if (module_.empty() && request_.kernel.symbol_address(place.function))
       add({place.function, "vmlinux"}, place.offset, false);
   }
@@ -87,7 +90,7 @@ class Binder {
     if (!address) return;
     if (kIsReturn) return error("address-on-return", "a kretprobe takes the name of a function, not an address");
     if (!request_.config.allow_unsafe)
-      return error("needs-unsafe", "a probe at a raw address may crash the kernel: it needs --unsafe");
+      return error("needs-unsafe", "a probe at a raw address may crash the kernel and needs --unsafe");
     add({text, "vmlinux"}, 0, false);
     out_.back().probe.address = static_cast<uint64_t>(*address);
   }
@@ -141,9 +144,9 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   return out;
 }
 
-// ---- Attaching ----------------------------------------------------------------------------------------------------
+// ---- Attaching ------------------------------------------------------------------------------------------------------
 
-load::KprobeMulti part_of(const load::KprobeMulti& whole, size_t begin, size_t end) {
+load::KprobeMulti slice(const load::KprobeMulti& whole, size_t begin, size_t end) {
   load::KprobeMulti part;
   part.is_return = whole.is_return;
   for (size_t i = begin; i < end; ++i) {
@@ -155,25 +158,26 @@ load::KprobeMulti part_of(const load::KprobeMulti& whole, size_t begin, size_t e
 
 std::string reason_of(const Error& error) {
   switch (error.code) {
-    case EILSEQ: return "that is in the middle of an instruction";
+    case EILSEQ: return "the address is in the middle of an instruction";
     case ENOENT: return "the kernel has no such function";
     case EADDRNOTAVAIL:
-    case ESRCH: return "the kernel does not let it be traced, or has several functions of this name";
+    case ESRCH: return "the kernel does not allow tracing it, or has several functions of this name";
     case EINVAL: return "the kernel does not allow a probe there";
     default: return error.message;
   }
 }
 
-// Attaches to all functions that the kernel accepts; the others go to `refused`. The kernel refuses a list with one bad
-// function without naming it, so the list is bisected. Fails if no function is accepted.
-Status attach_possible(load::Machine& machine, program::ProgramId program, const load::KprobeMulti& probes,
-                       std::vector<load::Machine::SkippedProbe>& refused) {
+// Attaches to as many functions as possible, and adds the others to `refused`. If the kernel cannot find or hook one of
+// the functions, it refuses them all and does not say which, so this retries with each half. Returns an error if no
+// function is left.
+Status attach_with_bisection(load::Machine& machine, program::ProgramId program, const load::KprobeMulti& probes,
+                             std::vector<load::Machine::SkippedProbe>& refused) {
   const Status status = machine.attach_kprobe_multi(program, probes);
   const size_t count = probes.functions.size();
   if (!status && count == 1) refused.push_back({"kprobe:" + probes.functions[0], reason_of(status.error())});
   if (status || count == 1) return status;
-  const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2), refused);
-  const Status second = attach_possible(machine, program, part_of(probes, count / 2, count), refused);
+  const Status first = attach_with_bisection(machine, program, slice(probes, 0, count / 2), refused);
+  const Status second = attach_with_bisection(machine, program, slice(probes, count / 2, count), refused);
   return first ? first : second;
 }
 
@@ -185,12 +189,12 @@ Status attach_multi(spec::AttachRequest& request, bool is_return, std::span<cons
     multi.cookies.push_back(id.index);
   }
   std::vector<load::Machine::SkippedProbe> refused;
-  TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
+  TRY_STATUS(attach_with_bisection(request.machine, request.program_id, multi, refused));
   for (load::Machine::SkippedProbe& each : refused) request.machine.skip(std::move(each));
   return {};
 }
 
-Status explain(const Status& status, const program::Probe& probe) {
+Status with_reason(const Status& status, const program::Probe& probe) {
   if (status) return status;
   const Error& error = status.error();
   return fail(fmt::format("cannot attach to {}: {}", probe.name, reason_of(error)), error.code, error.hint);
@@ -209,7 +213,7 @@ Status attach(spec::AttachRequest& request) {
     load::Kprobe kprobe{probe.address == 0 ? probe.function : "", probe.address, probe.offset, kIsReturn};
     const Status status = request.machine.attach_kprobe(request.program_id, kprobe, id.index);
     if (status) continue;
-    last = explain(status, probe);
+    last = with_reason(status, probe);
     if (!probe.is_optional) return last;
     refused.push_back({probe.name, reason_of(status.error())});
   }
@@ -238,8 +242,8 @@ extern const spec::Provider kKprobe = {
     .name = "kprobe",
     .aliases = {"k"},
     .doc =
-        "Fires when a function of the kernel is entered, or at an instruction inside it. Arguments are arg0, arg1, "
-        "...; wildcards leave out what cannot be traced. A raw address needs `--unsafe`.",
+        "Fires at the entry of a kernel function, or at an instruction inside it. Arguments are arg0, arg1, ...; "
+        "wildcards skip functions that cannot be traced. A raw address needs `--unsafe`.",
     .form = "kprobe:FUNCTION, kprobe:MODULE:FUNCTION, kprobe:FUNCTION+OFFSET or kprobe:0xADDRESS",
     .bind = bind<kKprobe>,
     .context = context<false>,
@@ -251,7 +255,7 @@ extern const spec::Provider kKprobe = {
 extern const spec::Provider kKretprobe = {
     .name = "kretprobe",
     .aliases = {"kr"},
-    .doc = "Fires when a function of the kernel returns. What it returns is `retval`.",
+    .doc = "Fires at the return of a kernel function. `retval` is the return value.",
     .form = "kretprobe:FUNCTION or kretprobe:MODULE:FUNCTION",
     .bind = bind<kKretprobe>,
     .context = context<true>,

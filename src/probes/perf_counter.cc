@@ -1,4 +1,4 @@
-// software and hardware: what perf counts, each COUNT-th time. The kernel's own counters, and those of the CPU.
+// software and hardware: perf counters of the kernel and of the CPU. They fire each COUNT events.
 #include <linux/perf_event.h>
 
 #include <span>
@@ -66,17 +66,17 @@ const Event* find_event(std::string_view name) {
 template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const std::string_view example = kRow.example.substr(0, kRow.example.find(' '));
-  if (request.parts.empty() || request.parts.size() > 2) return wrong_form(request, kRow.form, example);
+  if (request.parts.empty() || request.parts.size() > 2) return report_wrong_form(request, kRow.form, example);
   const Event* event = find_event<kRow>(request.parts[0]);
   if (event == nullptr) return {};
   if (kIsHardware<kRow> && !request.kernel.has(kernel::Feature::kPerfEventHardware))
-    return not_here(request, "no-counters", "this machine has no hardware counters",
-                    "in a virtual machine they are there only if the host passes them on");
+    return report_unavailable(request, "no-counters", "this machine has no hardware counters",
+                              "a virtual machine has them only if its host provides them");
   spec::BoundProbe bound;
   bound.probe.number = event->default_period;
   if (request.parts.size() == 2 && !request.parts[1].empty()) {
     const auto period = parse_int(request.parts[1]);
-    if (!period || *period <= 0) return wrong_form(request, kRow.form, example);
+    if (!period || *period <= 0) return report_wrong_form(request, kRow.form, example);
     bound.probe.number = static_cast<uint64_t>(*period);
   }
   bound.probe.provider = kRow.name;
@@ -98,7 +98,7 @@ Status attach(spec::AttachRequest& request) {
     event.config = found->config;
     event.period = probe.number;
     if (const auto only = request.config.only_process()) {
-      // Each COUNT-th event of this process, and not those of all that happen to be its own.
+      // Counts the events of this process only. A counter per CPU, filtered by pid, would count those of all processes.
       event.for_new_threads = true;
       for (const uint32_t thread : threads_of(*only)) {
         event.pid = static_cast<int32_t>(thread);
@@ -131,7 +131,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 extern const spec::Provider kSoftware = {
     .name = "software",
     .aliases = {"s"},
-    .doc = "Fires each COUNT occurrences of an event that the kernel counts: page-faults, context-switches, ...",
+    .doc = "Fires each COUNT occurrences of a software event of the kernel: page-faults, context-switches, ...",
     .form = "software:EVENT or software:EVENT:COUNT",
     .bind = bind<kSoftware>,
     .context = perf_event_context,
@@ -142,7 +142,7 @@ extern const spec::Provider kSoftware = {
 extern const spec::Provider kHardware = {
     .name = "hardware",
     .aliases = {"h"},
-    .doc = "Fires each COUNT occurrences of an event that the CPU counts: cpu-cycles, cache-misses, ...",
+    .doc = "Fires each COUNT occurrences of a hardware event of the CPU: cpu-cycles, cache-misses, ...",
     .form = "hardware:EVENT or hardware:EVENT:COUNT",
     .bind = bind<kHardware>,
     .context = perf_event_context,

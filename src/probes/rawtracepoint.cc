@@ -1,4 +1,5 @@
-// rawtracepoint: the tracepoint's own arguments, before the kernel makes a record of them.
+// rawtracepoint: a tracepoint with its own arguments, without the record that the kernel makes of them for tracepoint
+// probes.
 #include <fmt/format.h>
 
 #include "load/machine.h"
@@ -11,11 +12,11 @@ extern const spec::Provider kRawTracepoint;
 namespace {
 
 constexpr uint32_t kArgumentBytes = 8;
-constexpr uint32_t kMaxArguments = 12;  // MAX_BPF_FUNC_ARGS of the kernel
+constexpr uint32_t kMaxArguments = 12;  // MAX_BPF_FUNC_ARGS in the kernel
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   if (request.parts.empty() || request.parts.size() > 2)
-    return wrong_form(request, kRawTracepoint.form, "rawtracepoint:sched_switch");
+    return report_wrong_form(request, kRawTracepoint.form, "rawtracepoint:sched_switch");
   std::vector<spec::BoundProbe> out;
   for (const std::string& event : request.kernel.raw_tracepoints(request.parts.back())) {
     spec::BoundProbe bound;
@@ -83,8 +84,8 @@ extern const spec::Provider kRawTracepoint = {
     .name = "rawtracepoint",
     .aliases = {"rt"},
     .doc =
-        "Fires at a tracepoint with the arguments that the kernel's code gave it: "
-        "`args.NAME` by type, or arg0, arg1, ...",
+        "Fires at a tracepoint with the arguments of the kernel's call: `args.NAME` "
+        "with their types, or arg0, arg1, ...",
     .form = "rawtracepoint:EVENT or rawtracepoint:MODULE:EVENT",
     .bind = bind,
     .context = context,

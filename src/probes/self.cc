@@ -1,4 +1,4 @@
-// self: run by the session when espy itself gets a signal.
+// self: run by the session when espy receives a signal.
 #include "probes/common.h"
 
 namespace espy::probes {
@@ -9,7 +9,7 @@ namespace {
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const bool is_known = request.parts.size() == 2 && request.parts[0] == "signal" && request.parts[1] == "SIGUSR1";
-  if (!is_known) return wrong_form(request, kSelf.form, kSelf.form);
+  if (!is_known) return report_wrong_form(request, kSelf.form, kSelf.form);
   spec::BoundProbe bound;
   bound.probe.provider = kSelf.name;
   bound.probe.name = kSelf.form;
@@ -31,7 +31,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest&) { return {{.name = std::
 }  // namespace
 
 extern const spec::Provider kSelf = {.name = "self",
-                                     .doc = "Runs when espy gets the signal SIGUSR1.",
+                                     .doc = "Runs when espy receives the signal SIGUSR1.",
                                      .form = "self:signal:SIGUSR1",
                                      .bind = bind,
                                      .context = context,

@@ -1,4 +1,4 @@
-// test and bench: run by the session itself, one after the other, where --test or --bench asks for it.
+// test and bench: run by the session, one after another, with --test or --bench.
 #include "probes/common.h"
 
 namespace espy::probes {
@@ -7,7 +7,7 @@ namespace {
 
 template <const spec::Provider& kRow, bool spec::Config::*kIsWanted>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
-  if (request.parts.size() != 1 || request.parts[0].empty()) return wrong_form(request, kRow.form, kRow.example);
+  if (request.parts.size() != 1 || request.parts[0].empty()) return report_wrong_form(request, kRow.form, kRow.example);
   spec::BoundProbe bound;
   bound.probe.provider = kRow.name;
   bound.probe.name = full_name(kRow.name, request.parts);
@@ -29,8 +29,8 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 extern const spec::Provider kTest = {
     .name = "test",
     .doc =
-        "A test: runs once with --test, and fails if it returns a number other than 0, prints by errorf(), or an "
-        "assert() in it fails. Without --test it is left out.",
+        "A test: runs once with --test. It fails if it returns a number other than 0, calls "
+        "errorf(), or an assert() in it fails. Ignored without --test.",
     .form = "test:NAME",
     .bind = bind<kTest, &spec::Config::runs_tests>,
     .context = context,
@@ -39,7 +39,7 @@ extern const spec::Provider kTest = {
 
 extern const spec::Provider kBench = {
     .name = "bench",
-    .doc = "A benchmark: runs many times with --bench, which shows how long it takes. Without --bench it is left out.",
+    .doc = "A benchmark: runs many times with --bench, which prints its time per run. Ignored without --bench.",
     .form = "bench:NAME",
     .bind = bind<kBench, &spec::Config::runs_benchmarks>,
     .context = context,

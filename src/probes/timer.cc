@@ -1,4 +1,4 @@
-// interval and profile: the software clock of perf, on one CPU or on each.
+// interval and profile: perf's software clock, on one CPU or on each.
 #include <linux/perf_event.h>
 
 #include "base/strings.h"
@@ -14,7 +14,7 @@ constexpr uint64_t kMinPeriodNs = 1000;
 template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const auto rate = parse_rate(request.parts);
-  if (!rate) return wrong_form(request, kRow.form, kRow.example.substr(0, kRow.example.find(' ')));
+  if (!rate) return report_wrong_form(request, kRow.form, kRow.example.substr(0, kRow.example.find(' ')));
   if (rate->period_ns < kMinPeriodNs) {
     request.diagnostics.error("period-too-short", request.point.span, "the shortest period is 1 microsecond");
     return {};
@@ -31,7 +31,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
 spec::ProbeContext interval_context(spec::ContextRequest&) {
   spec::ProbeContext out;
   out.kind = program::ProgramKind::kPerfEvent;
-  out.is_limited_to_pid = false;  // an interval fires in any process
+  out.is_limited_to_pid = false;  // fires at its rate whichever process is running
   return out;
 }
 
@@ -65,7 +65,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 extern const spec::Provider kInterval = {
     .name = "interval",
     .aliases = {"i"},
-    .doc = "Fires at a fixed rate, on one CPU. For printing in between and for ending after a time.",
+    .doc = "Fires at a fixed rate on one CPU, for periodic output or to end the run after a time.",
     .form = "interval:UNIT:N with hz, s, ms or us, or interval:DURATION",
     .bind = bind<kInterval>,
     .context = interval_context,
@@ -76,9 +76,7 @@ extern const spec::Provider kInterval = {
 extern const spec::Provider kProfile = {
     .name = "profile",
     .aliases = {"p"},
-    .doc =
-        "Fires at a fixed rate on every CPU. For sampling what runs; `ctx.sample_period` and `ctx.addr` tell "
-        "of the sample.",
+    .doc = "Fires at a fixed rate on every CPU, for sampling. `ctx.sample_period` and `ctx.addr` describe the sample.",
     .form = "profile:UNIT:N with hz, s, ms or us, or profile:DURATION",
     .bind = bind<kProfile>,
     .context = perf_event_context,

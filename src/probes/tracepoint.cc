@@ -1,17 +1,19 @@
-// tracepoint: the kernel's static probes, by category and event.
+// tracepoint: static tracepoints of the kernel, by category and event.
 //
-// A perf event for each takes 33 ns per hit, up to 100 ms to detach, and half a minute for all system calls. So it is
-// the last choice:
+// The problem. A perf event for each tracepoint costs 33 ns a hit and up to 100 ms to detach; for all system calls,
+// attaching takes half a minute.
 //
-//   sys_enter_X, sys_exit_X   one raw tracepoint sys_enter or sys_exit for all of them. The program looks up the
-//                             number of the call, and reads arguments from the task's registers, as the kernel does
-//                             for its own record.
-//   others, args not used     the raw tracepoint of that name, if BTF knows one. With cookies a wildcard shares a
-//                             program.
-//   others                    a perf event, whose record has the layout that tracefs describes.
+// The approach. choose_method() selects the cheapest way to attach:
 //
-// Events that are not tracepoints (ftrace:*) attach through perf. 32-bit system calls are excluded, since their numbers
-// mean other calls; perf excludes them too.
+//   sys_enter_X, sys_exit_X   one raw tracepoint, sys_enter or sys_exit, for all of them. The program looks up the
+//                             number of the system call and returns if no probe wants it. Arguments are read from the
+//                             registers of the task, from which the kernel makes its own record, too.
+//   others, args not used     the raw tracepoint of the same name, if BTF has one. With cookies, a wildcard shares
+//                             one program.
+//   others                    a perf event. The format file in tracefs describes its record.
+//
+// Limits. ftrace:* events are not tracepoints, and attach through perf. 32-bit system calls are skipped, as perf does,
+// because their numbers have another meaning.
 #include <fmt/format.h>
 #include <linux/perf_event.h>
 
@@ -31,21 +33,22 @@ namespace {
 constexpr std::string_view kSyscalls = "syscalls";
 constexpr std::string_view kEnter = "sys_enter_";
 constexpr std::string_view kExit = "sys_exit_";
-// Ways to attach, the first word of `share`.
+// Attach methods, the first word of `share`.
 constexpr std::string_view kRawEnter = "sys_enter";
 constexpr std::string_view kRawExit = "sys_exit";
 constexpr std::string_view kRaw = "raw";
 constexpr std::string_view kPerf = "perf";
-constexpr uint32_t kMostSyscalls = 512;  // their numbers are less
+constexpr uint32_t kMaxSyscalls = 512;  // an upper bound of their numbers
 
-std::string_view way_of(std::string_view share) { return share.substr(0, share.find('/')); }
+std::string_view method_of(std::string_view share) { return share.substr(0, share.find('/')); }
 
 bool is_syscall_event(const std::string& category, const std::string& event) {
   return category == kSyscalls && (event.starts_with(kEnter) || event.starts_with(kExit));
 }
 
-// The programs that serve this event, by the cheapest way; sets what attaching by it needs.
-std::string choose_way(spec::BindRequest& request, program::Probe& probe) {
+// Returns the `share` of this event, for the cheapest attach method, and sets the number in `probe` that attaching
+// needs.
+std::string choose_method(spec::BindRequest& request, program::Probe& probe) {
   kernel::Kernel& kernel = request.kernel;
   const std::string own = "/" + probe.target + "/" + probe.function;
   if (is_syscall_event(probe.target, probe.function)) {
@@ -67,15 +70,15 @@ std::string choose_way(spec::BindRequest& request, program::Probe& probe) {
   return std::string(kPerf) + own;
 }
 
-// Lockdown disables tracefs. System calls are still known by their numbers, and raw tracepoints by BTF, where the
-// category is not checked; the layout of other events' records is unknown.
+// Under lockdown, tracefs cannot be read. System calls are still known by number, and raw tracepoints by BTF, without
+// their category. The format of records is not known, so this returns nothing if the action reads the record.
 std::vector<std::string> known_without_tracefs(spec::BindRequest& request) {
   const std::string& category = request.parts[0];
   const std::string& event = request.parts[1];
   if (request.uses_args || request.uses_context) return {};
   std::vector<std::string> out;
   if (glob_match(category, kSyscalls)) {
-    for (uint32_t number = 0; number < kMostSyscalls; ++number) {
+    for (uint32_t number = 0; number < kMaxSyscalls; ++number) {
       const auto name = request.kernel.syscall_name(number);
       for (const std::string_view boundary : {kEnter, kExit})
         if (name && glob_match(event, std::string(boundary) + *name))
@@ -88,8 +91,8 @@ std::vector<std::string> known_without_tracefs(spec::BindRequest& request) {
   return out;
 }
 
-// A name that is nearly one: said here, as only we know the others.
-void suggest(spec::BindRequest& request) {
+// Reports an unknown tracepoint, with the most similar name as a hint. The caller does not have the list of names.
+void report_not_found(spec::BindRequest& request) {
   const std::string& category = request.parts[0];
   const std::string& event = request.parts[1];
   if (request.config.missing_probes != spec::MissingProbes::kError) return;
@@ -99,8 +102,8 @@ void suggest(spec::BindRequest& request) {
         category != kSyscalls ? event : std::string(event.starts_with(kExit) ? kRawExit : kRawEnter);
     request.diagnostics.error(
         "no-tracefs", request.point.span, "tracepoints cannot be looked up: " + kernel::why_unreadable(request.kernel),
-        "`rawtracepoint:" + raw + "` does without it, " +
-            (is_locked ? "and so does a tracepoint without wildcard or `args`" : "or CAP_DAC_READ_SEARCH"));
+        "use `rawtracepoint:" + raw + "`" +
+            (is_locked ? ", or a tracepoint without wildcard and `args`" : ", or run with CAP_DAC_READ_SEARCH"));
     return;
   }
   if (has_wildcard(category + event)) return;
@@ -115,7 +118,8 @@ void suggest(spec::BindRequest& request) {
 }
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
-  if (request.parts.size() != 2) return wrong_form(request, kTracepoint.form, "tracepoint:syscalls:sys_enter_openat");
+  if (request.parts.size() != 2)
+    return report_wrong_form(request, kTracepoint.form, "tracepoint:syscalls:sys_enter_openat");
   std::vector<spec::BoundProbe> out;
   std::vector<std::string> all = request.kernel.tracepoints(request.parts[0], request.parts[1]);
   if (all.empty() && request.kernel.lockdown() == kernel::Lockdown::kConfidentiality)
@@ -129,20 +133,21 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     bound.probe.function = found.substr(colon + 1);
     bound.probe.is_optional = has_wildcard(request.parts[0] + request.parts[1]);
     bound.probe.span = request.point.span;
-    bound.share = choose_way(request, bound.probe);
+    bound.share = choose_method(request, bound.probe);
     out.push_back(std::move(bound));
   }
-  if (out.empty()) suggest(request);
+  if (out.empty()) report_not_found(request);
   return out;
 }
 
-// ---- Contexts -----------------------------------------------------------------------------------------------------
+// ---- Contexts -------------------------------------------------------------------------------------------------------
 
 using spec::Recipe;
 
 constexpr uint32_t kRawArgumentBytes = 8;  // bpf_raw_tracepoint_args: u64 args[]
 
-// sys_enter and sys_exit: args[0] points to the task's pt_regs. Under lockdown they are asked for, which costs more.
+// args[0] of sys_enter and sys_exit is a pointer to the task's pt_regs. Under lockdown, memory cannot be read through
+// it; the registers are read through a helper instead, which is slower.
 Recipe behind_registers(kernel::Kernel& kernel, uint32_t offset) {
   const bool is_readable = kernel.has(kernel::Feature::kProbeReadKernel);
   return Recipe{is_readable ? Recipe::Kind::kBehindPointer : Recipe::Kind::kTaskRegister, 0, offset, 8, false};
@@ -169,7 +174,7 @@ void add_syscall_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepo
       recipe = is_enter ? behind_registers(kernel, arch.syscall_argument_offsets[argument++])
                         : Recipe{Recipe::Kind::kContext, kRawArgumentBytes, 0, 8, true};
     }
-    // The record has eight bytes for each; of an `int` only four are the argument.
+    // Each argument has eight bytes in the record; of an `int`, only four are valid.
     const types::Type& type = types[field.type];
     recipe.size_bytes = static_cast<uint8_t>(std::min<uint32_t>(type.size_bytes, 8));
     recipe.is_signed = type.is_signed;
@@ -197,31 +202,31 @@ void add_record_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepoi
 
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out;
-  const std::string_view way = way_of(request.share);
+  const std::string_view method = method_of(request.share);
   const program::Probe& probe = request.probes.front();
-  const bool is_syscall = way == kRawEnter || way == kRawExit;
-  if (is_syscall) set_syscall_dispatch(out, request.kernel, way == kRawEnter);
-  if (way == kPerf) out.kind = program::ProgramKind::kTracepoint;
-  if (!is_syscall && way == request.share && request.probes.size() > 1)
+  const bool is_syscall = method == kRawEnter || method == kRawExit;
+  if (is_syscall) set_syscall_dispatch(out, request.kernel, method == kRawEnter);
+  if (method == kPerf) out.kind = program::ProgramKind::kTracepoint;
+  if (!is_syscall && method == request.share && request.probes.size() > 1)
     out.dispatch = spec::ProbeContext::Dispatch::kCookie;
   if (!request.uses_args) return out;
   const auto tracepoint = request.kernel.tracepoint(request.types, probe.target, probe.function);
   if (!tracepoint) return out;
   if (is_syscall) {
-    add_syscall_args(out, *tracepoint, request.types, request.kernel, way == kRawEnter);
+    add_syscall_args(out, *tracepoint, request.types, request.kernel, method == kRawEnter);
   } else {
     add_record_args(out, *tracepoint, request.types);
   }
   return out;
 }
 
-// ---- Attaching ----------------------------------------------------------------------------------------------------
+// ---- Attaching ------------------------------------------------------------------------------------------------------
 
 Status attach_one(spec::AttachRequest& request, program::ProbeId id) {
   const program::Probe& probe = request.program.probes[id];
   const program::BpfProgram& code = request.program.programs[request.program_id];
   if (code.kind == program::ProgramKind::kRawTracepoint) {
-    const uint64_t cookie = request.probes.size() > 1 ? id.index : 0;  // older kernels take none
+    const uint64_t cookie = request.probes.size() > 1 ? id.index : 0;  // older kernels do not accept cookies
     return request.machine.attach_raw_tracepoint(request.program_id, probe.function, cookie);
   }
   load::PerfEvent event;
@@ -230,10 +235,10 @@ Status attach_one(spec::AttachRequest& request, program::ProbeId id) {
   return request.machine.attach_perf_event(request.program_id, event, id.index);
 }
 
-// Events that were made by hand (kprobe_events, uprobe_events) take other programs than the kernel's own.
+// Events that users created (kprobe_events, uprobe_events) need other program types.
 std::string reason_of(const Error& error) {
   constexpr int kNotSupported = 524;  // ENOTSUPP, which the kernel returns but does not publish
-  return error.code == kNotSupported ? "the kernel lets no tracepoint's program run there" : error.message;
+  return error.code == kNotSupported ? "the kernel does not run tracepoint programs there" : error.message;
 }
 
 Status attach(spec::AttachRequest& request) {
@@ -254,7 +259,7 @@ Status attach(spec::AttachRequest& request) {
 }
 
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
-  // One part alone is an event of any category: `-l 'sched_*'`.
+  // A single part is an event of any category: `-l 'sched_*'`.
   const std::string category = request.parts.size() < 2 ? "*" : request.parts[0];
   const std::string event = request.parts.empty() ? "*" : request.parts.back();
   std::vector<spec::ListedProbe> out;
@@ -277,7 +282,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
 extern const spec::Provider kTracepoint = {
     .name = "tracepoint",
     .aliases = {"t"},
-    .doc = "Fires at the kernel's static tracepoints, whose fields are `args.NAME`. Wildcards in both parts.",
+    .doc = "Fires at a static tracepoint of the kernel, whose fields are `args.NAME`. Both parts may have wildcards.",
     .form = "tracepoint:CATEGORY:EVENT",
     .bind = bind,
     .context = context,

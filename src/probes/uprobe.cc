@@ -1,26 +1,29 @@
-// uprobe, uretprobe: functions of programs and libraries.
+// uprobe and uretprobe: functions, instructions and source lines of programs and libraries.
 //
-// The problem: a user names a binary and a function, the kernel wants a file and an offset in it; wildcards stand for
-// thousands of functions; a perf event each takes a system call to attach and a grace period to detach, a minute for a
-// thousand.
+// The problem. Users name a binary and a function; the kernel needs a file and an offset. A wildcard can match
+// thousands of functions, and a perf event for each takes a system call to attach and a grace period to detach, which
+// is a minute for a thousand functions.
 //
-// The trick: one uprobe_multi link (Linux 6.6) takes all offsets of a file, attaches in milliseconds, detaches in tens
-// of them, and gives each offset a cookie: the probe's index. So all functions of an attach point share one program and
-// one link, and a single function goes the same way. Where the kernel has no such link, or does not take its pid
-// filter, a perf event each it is, and the closing is left to the helper process of `detach_all`.
+// The approach. One uprobe_multi link (Linux 6.6) takes all offsets of a file and a cookie for each: the index of the
+// probe. It attaches in milliseconds, detaches in tens of them, and all functions of an attach point share one program.
+// If the kernel has no such link, or its pid filter does not work, each probe is a perf event, and the helper process
+// of `detach_all` closes them.
 //
-// How a place is found: FUNCTION by the ELF symbol tables (symtab, then dynsym, then the separate debug file),
-// FUNCTION+OFFSET behind it, 0xADDRESS as a virtual address of the file, cpp:"ns::f" by the demangled name, all
-// overloads at once. Symbols give virtual addresses, the program headers make them file offsets. Several names of one
+// Lookup. FUNCTION is found in the ELF symbol tables (symtab, dynsym, the separate debug file); FUNCTION+OFFSET is
+// relative to it; 0xADDRESS is a virtual address of the file; cpp:"ns::f" is a demangled name, with all of its
+// overloads. Symbols have virtual addresses, which the program headers map to file offsets. Several names for an
 // address are one probe.
 //
-// A uprobe runs in the thread that hit it and may be preempted there: two threads can be in the same program on one
-// CPU, so aggregations are atomic and scratch memory is taken by turns (lower/unit.cc). It may even sleep there, while
-// a page that the script reads is brought in (lower/read.cc): the program keeps its CPU and its scratch meanwhile.
+// Preemption. A uprobe runs in the thread that hit it and can be preempted, so two threads can run the same program on
+// one CPU: aggregations are atomic, and scratch memory is reserved per run (lower/unit.cc). With a sleepable program,
+// the thread can also wait for a page that the script reads (lower/read.cc); it keeps its CPU and its scratch memory
+// meanwhile.
 //
-// The kernel refuses instructions that it cannot single-step, but not addresses inside of an instruction: boundaries
-// are checked here, by decoding the function from its start. What needs debug information (arguments and variables by
-// name, lines of the source) is in uprobe_debug.cc.
+// Limits. The kernel refuses instructions that it cannot single-step, but not offsets inside an instruction, so
+// instruction boundaries are checked here, by decoding the function from its start.
+//
+// See also: uprobe_debug.cc for what needs debug information (arguments and variables by name, source lines),
+// uprobe_attach.cc for attaching.
 #include <elf.h>
 #include <fmt/format.h>
 
@@ -40,7 +43,7 @@ extern const spec::Provider kUretprobe;
 
 namespace {
 
-constexpr char kShapeBegin = '\n';  // in `share`; a path has none
+constexpr char kLayoutBegin = '\n';  // separates the path from the layout in `share`
 
 template <const spec::Provider& kRow>
 class Binder {
@@ -52,7 +55,8 @@ class Binder {
     if (const auto place = parse_line_target(parts)) return at_line(*place);
     if (parts.size() == 1 && request_.config.pid)
       return in_file(fmt::format("/proc/{}/exe", *request_.config.pid), parts);
-    if (parts.size() < 2 || parts.size() > 3) return wrong_form(request_, kRow.form, "uprobe:/bin/bash:readline");
+    if (parts.size() < 2 || parts.size() > 3)
+      return report_wrong_form(request_, kRow.form, "uprobe:/bin/bash:readline");
     if (has_wildcard(parts[0])) return in_files(parts[0], parts.subspan(1));
     const auto path = symbols::resolve_library(parts[0], request_.config.pid, request_.kernel.arch());
     if (!path) return environment_error(path.error());
@@ -65,9 +69,9 @@ class Binder {
     return {};
   }
 
-  // Of many files most do not have the function, and some may be gone before they are read.
+  // Files without the function, and files that cannot be read any more, are skipped.
   std::vector<spec::BoundProbe> in_files(const std::string& pattern, std::span<const std::string> place) {
-    is_one_of_many_ = true;
+    has_file_wildcard_ = true;
     std::vector<spec::BoundProbe> all;
     for (const std::string& path : symbols::find_libraries(pattern, request_.config.pid)) {
       for (spec::BoundProbe& bound : in_file(path, place)) {
@@ -81,11 +85,12 @@ class Binder {
   std::vector<spec::BoundProbe> in_file(const std::string& path, std::span<const std::string> place) {
     out_.clear();
     const auto file = request_.symbols->elf_file(path);
-    if (!file && is_one_of_many_) return {};
+    if (!file && has_file_wildcard_) return {};
     if (!file) return environment_error(file.error());
     path_ = path;
-    // One program serves all files, but that arguments are elsewhere in those of Go, and symbols in each.
-    shared_path_ = is_one_of_many_ && !request_.uses_file && !(*file)->go_binary() ? "*" : path;
+    // One program serves all files, except Go binaries, which have another calling convention, and actions that use
+    // symbols of the file.
+    shared_path_ = has_file_wildcard_ && !request_.uses_file && !(*file)->go_binary() ? "*" : path;
     const std::string& last = place.back();
     if (place.size() == 2 && place[0] == "cpp") {
       add_all(**file, (*file)->functions_by_demangled_name(last));
@@ -96,13 +101,13 @@ class Binder {
     } else {
       add_function(**file, last);
     }
-    return finished(**file);
+    return with_layouts(**file);
   }
 
   std::vector<spec::BoundProbe> at_line(const LineTarget& place) {
     if (&kRow == &kUretprobe) {
       request_.diagnostics.error("offset-on-return", request_.point.span,
-                                 "a uretprobe fires when a function returns: it takes no line");
+                                 "a uretprobe fires at the return of a function and takes no line");
       return {};
     }
     const std::string binary =
@@ -125,12 +130,12 @@ class Binder {
       probe.name = fmt::format("{}:{}@{}:{}", kRow.name, path_, place.file, statement.line);
       if (place.column != 0) probe.name += fmt::format(":{}", place.column);
     }
-    return finished(**file);
+    return with_layouts(**file);
   }
 
   std::vector<spec::BoundProbe> no_statement(symbols::DebugInfo& debug, const LineTarget& place) {
-    const std::string lines = near_lines(debug, place);
-    const std::string similar = lines.empty() ? near_file(debug, place.file) : "";
+    const std::string lines = nearest_lines_hint(debug, place);
+    const std::string similar = lines.empty() ? most_similar_file(debug, place.file) : "";
     if (lines.empty())
       request_.diagnostics.error("no-such-file", request_.point.span,
                                  fmt::format("{} has no code from a source file `{}`", path_, place.file),
@@ -141,45 +146,46 @@ class Binder {
     return {};
   }
 
-  // Probes share a program if what the action reads lies in the same places. Where a wildcard's functions return
-  // different types, results are plain numbers.
-  std::vector<spec::BoundProbe> finished(const symbols::ElfFile& file) {
+  // Adds the layout of the debug fields to `share`: probes share a program if the fields that the action reads are at
+  // the same locations. If the functions of a wildcard return different types, `retval` is an integer.
+  std::vector<spec::BoundProbe> with_layouts(const symbols::ElfFile& file) {
     const bool is_return = &kRow == &kUretprobe;
     const WantedFields wanted{request_.uses_args && !is_return, request_.uses_locals && !is_return,
                               request_.uses_retval && is_return};
     if (!wanted.any()) return std::move(out_);
     std::vector<spec::BoundProbe> described;
-    std::set<std::string> shapes;
+    std::set<std::string> layouts;
     std::optional<Error> problem;
     for (spec::BoundProbe& bound : out_) {
       const auto fields = user_fields(file, request_.types, bound.probe, wanted);
       if (!fields) problem = fields.error();
-      // Of a wildcard those without debug information or arguments are left out.
+      // Functions of a wildcard without debug information or arguments are skipped.
       if (!fields && !wanted.retval) continue;
       const auto is_readable = [](const spec::ContextField& field) { return field.unreadable.empty(); };
       if (fields && wanted.args && out_.size() > 1 && std::ranges::none_of(fields->args, is_readable)) continue;
-      const std::string shape = fields ? shape_of(*fields) : "";
-      shapes.insert(shape);
+      const std::string layout = fields ? layout_key(*fields) : "";
+      layouts.insert(layout);
       described.push_back(bound);
-      if (fields) described.back().share += kShapeBegin + shape;
+      if (fields) described.back().share += kLayoutBegin + layout;
     }
-    if (wanted.retval && shapes.size() > 1) return std::move(out_);
-    if (described.empty() && problem && !is_one_of_many_) {
+    if (wanted.retval && layouts.size() > 1) return std::move(out_);
+    if (described.empty() && problem && !has_file_wildcard_) {
       request_.diagnostics.error("no-debug-info", request_.point.span, problem->message, problem->hint);
     }
     return described;
   }
 
-  // `_start` has no caller: a uretprobe would replace argc, which is where the return address would be.
+  // The entry point has no caller: a uretprobe would take argc for its return address.
   static bool has_no_return(const std::string& function) { return &kRow == &kUretprobe && function == "_start"; }
 
-  // Compilers move cold code out of a function under a name of its own, which is never called.
-  bool is_part(const std::string& function) const {
+  // Compilers move unlikely code to a separate symbol, which is not a function and is never called.
+  bool is_cold_part(const std::string& function) const {
     return function.find(".cold") != function.npos && request_.parts.back().find("cold") == std::string::npos;
   }
 
-  // A function's entry, or its return. A Go function may be entered twice for one call, and its stack may move, so the
-  // kernel must not replace its return address: its `ret` instructions are probed instead.
+  // Adds the entry of a function, or its return. The entry of a Go function comes after its stack check, which may run
+  // twice for a call. A Go stack can move, so the kernel must not replace a return address in it; the return of a Go
+  // function is a probe at each `ret`.
   void add_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol, const std::string& name) {
     if (!file.go_binary()) return add(name, symbol.file_offset, 0);
     const kernel::Arch& arch = request_.kernel.arch();
@@ -195,7 +201,7 @@ class Binder {
   void add_all(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& found) {
     std::set<uint64_t> seen;
     for (const symbols::ElfSymbol& symbol : found) {
-      if (symbol.is_ifunc || is_part(symbol.name) || has_no_return(symbol.name)) continue;
+      if (symbol.is_ifunc || is_cold_part(symbol.name) || has_no_return(symbol.name)) continue;
       if (!seen.insert(symbol.file_offset).second) continue;
       const size_t before = out_.size();
       add_boundary(file, symbol, symbol.name);
@@ -206,16 +212,16 @@ class Binder {
   void add_function(const symbols::ElfFile& file, const std::string& text) {
     const FunctionOffset place = split_offset(text);
     const auto symbol = file.find_function(place.function);
-    if (!symbol && is_one_of_many_) return;
-    if (!symbol) return place.offset == 0 && add_copies(file, text) ? void() : suggest(file, place.function);
+    if (!symbol && has_file_wildcard_) return;
+    if (!symbol) return place.offset == 0 && add_inlined_copies(file, text) ? void() : suggest(file, place.function);
     if (&kRow == &kUretprobe && place.offset > 0) {
       request_.diagnostics.error("offset-on-return", request_.point.span,
-                                 "a uretprobe fires when a function returns: it takes no offset");
+                                 "a uretprobe fires at the return of a function and takes no offset");
       return;
     }
     if (has_no_return(place.function)) {
       request_.diagnostics.error("no-return", request_.point.span,
-                                 "`_start` is where a program begins: it never returns");
+                                 "`_start` is the entry point of a program and never returns");
       return;
     }
     if (place.offset > 0 && place.offset >= symbol->size) {
@@ -229,7 +235,7 @@ class Binder {
     add(place.function, symbol->file_offset, place.offset);
   }
 
-  // A breakpoint in the midst of an instruction would make another one of it.
+  // Returns false, and reports an error, if the offset is inside an instruction, where a breakpoint would corrupt it.
   bool is_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol, const std::string& name,
                    uint64_t offset) {
     const kernel::Arch& arch = request_.kernel.arch();
@@ -239,10 +245,10 @@ class Binder {
     uint64_t at = 0;
     while (at < offset && at < bytes.size()) {
       const uint32_t length = arch.instruction_length(bytes.subspan(at));
-      if (length == 0) return true;  // data among the code
+      if (length == 0) return true;  // data, or an unknown instruction
       if (at + length > offset) {
         request_.diagnostics.error("not-an-instruction", request_.point.span,
-                                   fmt::format("`{}+{}` is in the midst of an instruction", name, offset),
+                                   fmt::format("`{}+{}` is in the middle of an instruction", name, offset),
                                    fmt::format("instructions begin at +{} and +{}", at, at + length));
         return false;
       }
@@ -263,8 +269,8 @@ class Binder {
     add(text, *offset, 0);
   }
 
-  // A function of which there is nothing but inlined copies is probed where they begin.
-  bool add_copies(const symbols::ElfFile& file, const std::string& function) {
+  // Adds probes at the inlined copies of a function that has no other code. Returns false if there are none.
+  bool add_inlined_copies(const symbols::ElfFile& file, const std::string& function) {
     const auto debug = &kRow == &kUprobe ? file.debug_info() : fail("");
     if (!debug) return false;
     const size_t before = out_.size();
@@ -282,7 +288,7 @@ class Binder {
     std::vector<std::string_view> names;
     for (const symbols::ElfSymbol& symbol : all) names.push_back(symbol.name);
     const std::string near = nearest(name, names);
-    if (near.empty()) return;  // the checker says that nothing matches
+    if (near.empty()) return;  // the checker reports that nothing matches
     request_.diagnostics.error("no-such-function", request_.point.span,
                                fmt::format("{} has no function `{}`", path_, name),
                                fmt::format("did you mean `{}`?", near));
@@ -305,8 +311,8 @@ class Binder {
 
   spec::BindRequest& request_;
   std::string path_;
-  std::string shared_path_;      // whose probes share a program
-  bool is_one_of_many_ = false;  // of the files that a wildcard stands for
+  std::string shared_path_;  // of `share`: "*" if files share a program
+  bool has_file_wildcard_ = false;
   std::vector<spec::BoundProbe> out_;
 };
 
@@ -315,8 +321,8 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return Binder<kRow>(request).bind();
 }
 
-// arg0, arg1, ... of a Go function: in Go's registers, or, before Go 1.17, on the stack. The first result is where the
-// others' is.
+// Replaces arg0, arg1, ... by the arguments of the Go calling convention: in registers or, before Go 1.17, on the
+// stack. The first result is in the same register as in C.
 void use_go_convention(spec::ProbeContext& context, const kernel::Arch& arch, types::Types& types, bool uses_registers,
                        bool is_return) {
   if (is_return) return;
@@ -346,11 +352,11 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   if (!file) return out;
   if (const auto& go = (*file)->go_binary()) {
     use_go_convention(out, request.kernel.arch(), request.types, go->uses_registers, kIsReturn);
-    // A growing stack is moved, so its address does not identify a call.
+    // A Go stack can move when it grows, so the address of a frame does not identify a call.
     out.frame.reset();
     out.return_address.reset();
   }
-  if (request.share.find(kShapeBegin) == std::string_view::npos) return out;
+  if (request.share.find(kLayoutBegin) == std::string_view::npos) return out;
   const WantedFields wanted{request.uses_args && !kIsReturn, request.uses_locals && !kIsReturn,
                             request.uses_retval && kIsReturn};
   auto fields = user_fields(**file, request.types, probe, wanted);
@@ -388,7 +394,7 @@ std::vector<std::shared_ptr<const symbols::ElfFile>> listed_files(spec::ListRequ
   return out;
 }
 
-// Statements as probes: with -v where each is, and what can be read there.
+// Lists statements as probes; with -v, also their addresses and the variables that are readable there.
 std::vector<spec::ListedProbe> list_statements(spec::ListRequest& request, const symbols::ElfFile& file,
                                                symbols::DebugInfo& debug,
                                                const std::vector<symbols::Statement>& statements) {
@@ -460,12 +466,11 @@ extern const spec::Provider kUprobe = {
     .name = "uprobe",
     .aliases = {"u"},
     .doc =
-        "Fires when a function of a program or library is entered, or at an instruction or a statement inside it. With "
-        "debug information, `args` has its arguments and `locals` the variables that can be read there. BINARY is a "
-        "path, a "
-        "command in $PATH, the name of a library, `ARCHIVE!/PATH` of a library that lies uncompressed in a ZIP "
-        "archive, or a "
-        "wildcard: of a path, or of the names of the files that processes, or the one of -p, run and have loaded.",
+        "Fires at the entry of a function of a program or library, or at an instruction or statement inside it. With "
+        "debug information, `args` has the arguments, and `locals` the variables that are readable there. BINARY is a "
+        "path, a command in $PATH, the name of a library, `ARCHIVE!/PATH` of an uncompressed library in a ZIP archive, "
+        "or a wildcard, which matches paths, or the names of the files that processes (or the one given by -p) have "
+        "mapped.",
     .form = "uprobe:BINARY:FUNCTION, uprobe:BINARY:FUNCTION+OFFSET, uprobe:BINARY:0xADDRESS or uprobe:BINARY@FILE:LINE",
     .bind = bind<kUprobe>,
     .context = context<false>,
@@ -478,9 +483,7 @@ extern const spec::Provider kUprobe = {
 extern const spec::Provider kUretprobe = {
     .name = "uretprobe",
     .aliases = {"ur"},
-    .doc =
-        "Fires when a function of a program or library returns. With debug information, "
-        "`retval` has its type.",
+    .doc = "Fires at the return of a function of a program or library. With debug information, `retval` has its type.",
     .form = "uretprobe:BINARY:FUNCTION",
     .bind = bind<kUretprobe>,
     .context = context<true>,

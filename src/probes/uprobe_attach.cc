@@ -1,4 +1,4 @@
-// What uprobe, uretprobe and usdt have in common: what their programs see, and how they are attached.
+// The context and the attaching that uprobe, uretprobe and usdt share.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ constexpr uint32_t kAttachUprobeMulti = 48;  // BPF_TRACE_UPROBE_MULTI
 constexpr uint32_t kMaxUretprobeDepth = 64;  // MAX_URETPROBE_DEPTH
 constexpr int kNotSupported = 524;           // ENOTSUPP, which the kernel returns but does not publish
 
-load::UprobeMulti part_of(const load::UprobeMulti& whole, size_t begin, size_t end) {
+load::UprobeMulti slice(const load::UprobeMulti& whole, size_t begin, size_t end) {
   load::UprobeMulti part = whole;
   const auto cut = [&](std::vector<uint64_t>& list) {
     if (!list.empty()) list = {list.begin() + static_cast<long>(begin), list.begin() + static_cast<long>(end)};
@@ -39,18 +39,18 @@ load::UprobeMulti part_of(const load::UprobeMulti& whole, size_t begin, size_t e
   return part;
 }
 
-// Attaches to all offsets that the kernel accepts; the cookies of the others go to `refused`. The kernel refuses a list
-// with one instruction that it cannot single-step without naming it, so the list is bisected. Fails if none is
-// accepted.
-Status attach_possible(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes,
-                       std::vector<uint64_t>& refused) {
+// Attaches to as many offsets as possible, and adds the cookies of the others to `refused`. If the kernel cannot
+// single-step one of the instructions, it refuses all offsets and does not say which, so this retries with each half.
+// Returns an error if no offset is left.
+Status attach_with_bisection(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes,
+                             std::vector<uint64_t>& refused) {
   const Status status = machine.attach_uprobe_multi(program, probes);
   const size_t count = probes.offsets.size();
   if (status || status.error().code != kNotSupported) return status;
   if (count == 1) refused.push_back(probes.cookies[0]);
   if (count == 1) return status;
-  const Status first = attach_possible(machine, program, part_of(probes, 0, count / 2), refused);
-  const Status second = attach_possible(machine, program, part_of(probes, count / 2, count), refused);
+  const Status first = attach_with_bisection(machine, program, slice(probes, 0, count / 2), refused);
+  const Status second = attach_with_bisection(machine, program, slice(probes, count / 2, count), refused);
   return first ? first : second;
 }
 
@@ -60,16 +60,16 @@ bool can_be_stepped(const kernel::Arch& arch, int file, uint64_t offset) {
   return got <= 0 || arch.can_be_stepped({code.data(), static_cast<size_t>(got)});
 }
 
-// The probes whose instruction does not tell that it cannot be probed. With some the kernel does not notice, and the
-// traced program breaks; with the others, finding them by halves would cost a grace period each. Of a wildcard they are
-// left out.
-Result<std::vector<ProbeId>> possible_probes(const spec::AttachRequest& request, const InFile& wanted) {
+// Returns the probes at instructions that can be single-stepped. Some of the others the kernel does not detect, and the
+// traced program would crash; for those that it detects, finding them by bisection would cost a grace period each.
+// Probes of a wildcard are skipped, others are an error.
+Result<std::vector<ProbeId>> possible_probes(const spec::AttachRequest& request, const InFile& in_file) {
   constexpr std::string_view kReason = "the kernel cannot step over the instruction there";
-  const OwnedFd file(::open(wanted.place.path.c_str(), O_RDONLY | O_CLOEXEC));
+  const OwnedFd file(::open(in_file.place.path.c_str(), O_RDONLY | O_CLOEXEC));
   std::vector<ProbeId> out;
-  for (const ProbeId id : wanted.probes) {
+  for (const ProbeId id : in_file.probes) {
     const program::Probe& probe = request.program.probes[id];
-    if (!file.valid() || can_be_stepped(*request.program.arch, file.get(), wanted.place.offset + probe.address)) {
+    if (!file.valid() || can_be_stepped(*request.program.arch, file.get(), in_file.place.offset + probe.address)) {
       out.push_back(id);
     } else if (probe.is_optional) {
       request.machine.skip({probe.name, std::string(kReason)});
@@ -77,39 +77,40 @@ Result<std::vector<ProbeId>> possible_probes(const spec::AttachRequest& request,
       return fail(fmt::format("cannot attach to {}: {}", probe.name, kReason), kNotSupported);
     }
   }
-  if (out.empty()) return fail(fmt::format("cannot attach to {}: {}", wanted.place.path, kReason), kNotSupported);
+  if (out.empty()) return fail(fmt::format("cannot attach to {}: {}", in_file.place.path, kReason), kNotSupported);
   return out;
 }
 
-Status attach_each(const spec::AttachRequest& request, const InFile& wanted, bool is_return) {
-  for (const ProbeId id : TRY(possible_probes(request, wanted))) {
+Status attach_each(const spec::AttachRequest& request, const InFile& in_file, bool is_return) {
+  for (const ProbeId id : TRY(possible_probes(request, in_file))) {
     const program::Probe& probe = request.program.probes[id];
     const uint64_t counter = probe.reference_counter;
-    TRY_STATUS(request.machine.attach_uprobe(request.program_id, wanted.place.path, wanted.place.offset + probe.address,
-                                             counter == 0 ? 0 : wanted.place.offset + counter, is_return,
+    TRY_STATUS(request.machine.attach_uprobe(request.program_id, in_file.place.path,
+                                             in_file.place.offset + probe.address,
+                                             counter == 0 ? 0 : in_file.place.offset + counter, is_return,
                                              request.config.only_process_for_kernel(), id.index));
   }
   return {};
 }
 
-Status attach_at_once(const spec::AttachRequest& request, const InFile& wanted, bool is_return) {
+Status attach_at_once(const spec::AttachRequest& request, const InFile& in_file, bool is_return) {
   const program::Program& program = request.program;
   load::UprobeMulti multi;
-  multi.path = wanted.place.path;
+  multi.path = in_file.place.path;
   multi.is_return = is_return;
   multi.pid = request.config.only_process_for_kernel().value_or(0);
   bool has_counters = false;
-  for (const ProbeId id : TRY(possible_probes(request, wanted))) {
+  for (const ProbeId id : TRY(possible_probes(request, in_file))) {
     const program::Probe& probe = program.probes[id];
     const bool is_counted = probe.reference_counter != 0;
-    multi.offsets.push_back(wanted.place.offset + probe.address);
-    multi.reference_counters.push_back(is_counted ? wanted.place.offset + probe.reference_counter : 0);
+    multi.offsets.push_back(in_file.place.offset + probe.address);
+    multi.reference_counters.push_back(is_counted ? in_file.place.offset + probe.reference_counter : 0);
     multi.cookies.push_back(id.index);
     has_counters |= is_counted;
   }
   if (!has_counters) multi.reference_counters.clear();
   std::vector<uint64_t> refused;
-  TRY_STATUS(attach_possible(request.machine, request.program_id, multi, refused));
+  TRY_STATUS(attach_with_bisection(request.machine, request.program_id, multi, refused));
   for (const uint64_t cookie : refused) {
     const ProbeId id{static_cast<uint32_t>(cookie)};
     request.machine.skip({program.probes[id].name, "the kernel refuses the instruction there"});
@@ -117,7 +118,7 @@ Status attach_at_once(const spec::AttachRequest& request, const InFile& wanted, 
   return {};
 }
 
-// In the order of the probes.
+// Groups the probes by file, in their order.
 std::vector<std::pair<std::string, std::vector<ProbeId>>> by_target(const spec::AttachRequest& request) {
   std::vector<std::pair<std::string, std::vector<ProbeId>>> out;
   for (const ProbeId id : request.probes) {

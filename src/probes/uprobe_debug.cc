@@ -19,7 +19,7 @@ spec::ContextField field_of(DebugVariable variable, const types::Types& types, c
   out.recipe.kind = spec::Recipe::Kind::kLocation;
   if (variable.place) out.recipe.place = std::move(*variable.place);
   if (types[variable.type].kind == types::Kind::kVoid)
-    out.unreadable = fmt::format("`{}` is of a type that espy does not know: {}", variable.name, variable.c_type);
+    out.unreadable = fmt::format("the type of `{}` is not supported: {}", variable.name, variable.c_type);
   if (!variable.why.empty()) out.unreadable = fmt::format("`{}` {}", variable.name, variable.why);
   const symbols::ReadableLines& readable = variable.readable;
   if (!readable.text.empty())
@@ -28,19 +28,19 @@ spec::ContextField field_of(DebugVariable variable, const types::Types& types, c
   return out;
 }
 
-void add_shape(std::string& out, const std::vector<types::LocationOp>& steps) {
+void append_key(std::string& out, const std::vector<types::LocationOp>& steps) {
   for (const types::LocationOp& step : steps) out += fmt::format("{}:{} ", static_cast<int>(step.op), step.operand);
 }
 
-void add_shape(std::string& out, const spec::ContextField& field) {
+void append_key(std::string& out, const spec::ContextField& field) {
   out += fmt::format("{} {} {} ", field.name, field.type.index, field.unreadable);
   for (const types::LocationPiece& piece : field.recipe.place.pieces) {
     out += fmt::format("{} {} {} ", static_cast<int>(piece.kind), piece.size_bytes, piece.bytes);
-    add_shape(out, piece.steps);
+    append_key(out, piece.steps);
     for (const auto& callers : piece.callers) {
       for (const types::CallSite& each : callers) {
         out += fmt::format("{}> ", each.return_address);
-        add_shape(out, each.steps);
+        append_key(out, each.steps);
       }
     }
   }
@@ -53,13 +53,13 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
                                const WantedFields& wanted) {
   const auto debug = TRY(file.debug_info());
   auto address = file.address_of_offset(probe.address);
-  // A probe behind a Go function's first instructions stands for its entry, one on a `ret` for its return.
+  // A probe after the stack check of a Go function is treated as its entry, one at a `ret` as its return.
   const bool is_boundary = probe.offset == 0 && (probe.number == 0 || wanted.retval);
   const auto function = file.go_binary() && address && is_boundary ? file.function_at(*address) : std::nullopt;
   if (function && function->name == probe.function) address = function->address;
   if (!address || !debug->knows(*address))
     return fail(fmt::format("the debug information of {} does not describe `{}`", file.path(), probe.function), 0,
-                "was its source file compiled with -g?");
+                "compile its source file with -g");
   const std::string_view inlined = probe.number != 0 ? std::string_view(probe.function) : "";
   const std::string& binary = file.path();
   const auto fields = [&](std::vector<DebugVariable> variables) {
@@ -75,13 +75,13 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
   return out;
 }
 
-std::string shape_of(const UserFields& fields) {
+std::string layout_key(const UserFields& fields) {
   std::string out;
-  for (const spec::ContextField& field : fields.args) add_shape(out, field);
+  for (const spec::ContextField& field : fields.args) append_key(out, field);
   out += '|';
-  for (const spec::ContextField& field : fields.locals) add_shape(out, field);
+  for (const spec::ContextField& field : fields.locals) append_key(out, field);
   out += '|';
-  if (fields.retval) add_shape(out, *fields.retval);
+  if (fields.retval) append_key(out, *fields.retval);
   return out;
 }
 
@@ -100,17 +100,17 @@ std::optional<LineTarget> parse_line_target(std::span<const std::string> parts) 
   return LineTarget{parts[0].substr(0, at), parts[0].substr(at + 1), *line, *column};
 }
 
-std::string near_lines(symbols::DebugInfo& debug, const LineTarget& place) {
+std::string nearest_lines_hint(symbols::DebugInfo& debug, const LineTarget& place) {
   const std::vector<uint32_t> lines = debug.lines(place.file);
   const auto after = std::ranges::lower_bound(lines, place.line);
   if (lines.empty()) return "";
-  if (after != lines.end() && *after == place.line) return "another column of this line has";
-  if (after == lines.begin()) return fmt::format("line {} is the first that has", *after);
-  if (after == lines.end()) return fmt::format("line {} is the last that has", lines.back());
-  return fmt::format("lines {} and {} have", *std::prev(after), *after);
+  if (after != lines.end() && *after == place.line) return "a statement begins at another column of this line";
+  if (after == lines.begin()) return fmt::format("the first statement begins at line {}", *after);
+  if (after == lines.end()) return fmt::format("the last statement begins at line {}", lines.back());
+  return fmt::format("statements begin at lines {} and {}", *std::prev(after), *after);
 }
 
-std::string near_file(symbols::DebugInfo& debug, const std::string& file) {
+std::string most_similar_file(symbols::DebugInfo& debug, const std::string& file) {
   const std::vector<std::string> files = debug.files();
   std::vector<std::string_view> names;
   for (const std::string_view path : files) names.push_back(base_name(path));

@@ -1,4 +1,4 @@
-// uprobe and uretprobe with debug information: arguments, variables and results as fields of the context, and probes at
+// Debug information for uprobe and uretprobe: arguments, variables and results as fields of the context, and probes at
 // source lines.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace espy::probes {
 
-// What an action uses.
+// The kinds of fields that an action uses.
 struct WantedFields {
   bool args = false;
   bool locals = false;
@@ -25,33 +25,33 @@ struct UserFields {
   std::optional<spec::ContextField> retval;
 };
 
-// Probe::number of a uretprobe at a `ret` instruction. Of a uprobe it is the source line.
+// Probe::number of a uretprobe that is at a `ret` instruction. Probe::number of a uprobe is its source line.
 constexpr uint64_t kAtReturnInstruction = 1;
 
-// For the function that contains the probe. A probe at a line (Probe::number) sees the innermost inlined copy. Fails if
-// there is no debug information for the address.
+// Returns the fields of the function that a probe is in. A probe at a line (Probe::number) is in the innermost inlined
+// copy. Returns an error if there is no debug information for the address.
 Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types, const program::Probe& probe,
                                const WantedFields& wanted);
-// Programs can be shared by probes for which this is equal.
-std::string shape_of(const UserFields& fields);
+// Returns a key for the layout of the fields. Probes with equal keys can share a program.
+std::string layout_key(const UserFields& fields);
 
-// "BINARY@FILE" and a line, perhaps a column: uprobe:./prog@main.c:12.
+// An attach point at a source line, with an optional column: uprobe:./prog@main.c:12.
 struct LineTarget {
-  std::string binary;  // "" where the target is left out
+  std::string binary;  // "" if omitted
   std::string file;
-  uint32_t line = 0;  // 0: all of them
+  uint32_t line = 0;  // 0: all lines
   uint32_t column = 0;
 };
-// nullopt if the parts have another form.
+// Returns nullopt if the parts have another form.
 std::optional<LineTarget> parse_line_target(std::span<const std::string> parts);
 
-// "lines 10 and 14 have", for a line without a statement; "" if no line is near.
-std::string near_lines(symbols::DebugInfo& debug, const LineTarget& place);
-// The source file with the nearest name; "" if there is none.
-std::string near_file(symbols::DebugInfo& debug, const std::string& file);
+// Returns a hint with the nearest lines that have a statement; "" if there are none.
+std::string nearest_lines_hint(symbols::DebugInfo& debug, const LineTarget& place);
+// Returns the source file with the most similar name; "" if there is none.
+std::string most_similar_file(symbols::DebugInfo& debug, const std::string& file);
 
-// Lines for -lv, "int n: di": the variables that can be read at an address, and if a function starts there, its
-// arguments and its result.
+// Descriptions for -lv, as "int n: di": the variables at an address, the arguments of the function that starts at an
+// address, and its result.
 std::vector<std::string> describe_variables(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,
                                             uint64_t address, std::string_view inlined);
 std::vector<std::string> describe_arguments(symbols::DebugInfo& debug, types::Types& types, const kernel::Arch& arch,

@@ -1,19 +1,20 @@
-// usdt: probes that programs and libraries were compiled with (<sys/sdt.h>).
+// usdt: probes that are compiled into programs and libraries (<sys/sdt.h>).
 //
-// A USDT probe is a `nop` with an ELF note: its address, its arguments as the assembler's operands, and perhaps a
-// semaphore, a counter in the program's memory that is not 0 while the probe is traced. So it is a uprobe with a recipe
-// for each argument. The kernel increments the semaphore, and decrements it even if espy is killed.
+// A USDT probe is a `nop` instruction and an ELF note with its address, the location of its arguments ("8@%rax
+// -4@-1132(%rbp)"), and optionally a semaphore: a counter in the memory of the program that is not 0 while the probe is
+// attached. So it is a uprobe, with a recipe for each argument. The kernel updates the semaphore, and resets it even if
+// espy is killed.
 //
-// A probe may have several addresses with different operands. Addresses of one file with equal operands share a program
-// and a link; others have a program each. For the user they are one probe (program::first_of_each_name).
+// A probe can be at many addresses, with its arguments in other places at each. Addresses in one file with equal
+// operands share a program and a link; others have separate programs. They are one probe for the user: `probe`, and
+// maps with `probe` as a key, do not distinguish them (program::first_of_each_name).
 //
-// `share` has the operands, with symbols resolved: an operand relative to the instruction pointer becomes the distance
-// from the probe, since the instruction pointer is the only address of the file that is known when the probe fires.
+// The operands are stored in `share`, with resolved symbols: `8@sym(%rip)` becomes the distance from the probe, because
+// only the instruction pointer relates the file to its load address when the probe fires.
 //
-// Floating-point arguments in memory are their bits; those in vector registers, which the kernel shows no probe, and
-// those in segments are refused where a script asks for them.
-//
-// Left out: activating semaphores by hand on kernels without reference counters (before 4.20).
+// Limits. Floating-point arguments in memory are read as integers. Arguments in vector registers, which the kernel does
+// not save for probes, or in segments (%fs:8) are an error if the script uses them. Kernels without reference counters
+// (before 4.20) do not support semaphores.
 #include "symbols/usdt.h"
 
 #include <fmt/format.h>
@@ -34,9 +35,9 @@ namespace {
 using symbols::UsdtLocation;
 using symbols::UsdtOperand;
 
-constexpr char kOperandsBegin = '\n';  // in `share`; a path has none
+constexpr char kOperandsBegin = '\n';  // separates the path from the operands in `share`
 
-// The parts of usdt:FILE:NAME, usdt:FILE:PROVIDER:NAME, and with -p of usdt:NAME.
+// The file and the patterns of usdt:FILE:NAME, usdt:FILE:PROVIDER:NAME and, with -p, usdt:NAME.
 struct Target {
   std::string file;
   std::string provider = "*";
@@ -71,7 +72,8 @@ Result<Found> find_in(const std::string& path, const Target& target) {
   return out;
 }
 
-// File by file. Of many files most have no such probe, and some may be gone before they are read.
+// Returns the probes of each file. With a wildcard, files without such a probe, and files that cannot be read any more,
+// are skipped.
 Result<std::vector<Found>> find(const kernel::Arch& arch, const Target& target, std::optional<uint32_t> pid) {
   std::vector<Found> out;
   if (!has_wildcard(target.file)) {
@@ -84,8 +86,8 @@ Result<std::vector<Found>> find(const kernel::Arch& arch, const Target& target, 
   return out;
 }
 
-// The arguments' operands with numbers for symbols, relative to the probe where the operand counts from the
-// instruction.
+// Returns the operands with symbols replaced by numbers; relative to the probe if the base register is the instruction
+// pointer.
 std::string resolved_operands(const kernel::Arch& arch, const UsdtLocation& location, const symbols::ElfFile& file) {
   std::string out;
   for (const std::string& text : symbols::split_usdt_arguments(location.arguments)) {
@@ -106,7 +108,7 @@ std::string resolved_operands(const kernel::Arch& arch, const UsdtLocation& loca
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const auto target = parse_target(request.parts, request.config.pid);
-  if (!target) return wrong_form(request, kUsdt.form, "usdt:/usr/bin/python3:function__entry");
+  if (!target) return report_wrong_form(request, kUsdt.form, "usdt:/usr/bin/python3:function__entry");
   const auto bad_target = [&](const Error& error) {
     request.diagnostics.error("bad-target", request.point.span, error.message, error.hint);
     return std::vector<spec::BoundProbe>{};
@@ -114,11 +116,11 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const auto files = find(request.kernel.arch(), *target, request.config.pid);
   if (!files) return bad_target(files.error());
   const bool is_multi = request.kernel.has(kernel::Feature::kUprobeMulti);
-  const bool is_one_of_many = has_wildcard(target->file);
+  const bool has_file_wildcard = has_wildcard(target->file);
   std::vector<spec::BoundProbe> out;
   for (const Found& found : *files) {
     const auto file = request.symbols->elf_file(found.path);
-    if (!file && is_one_of_many) continue;
+    if (!file && has_file_wildcard) continue;
     if (!file) return bad_target(file.error());
     for (const UsdtLocation& location : found.locations) {
       spec::BoundProbe bound;
@@ -128,29 +130,29 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
       bound.probe.name = fmt::format("usdt:{}:{}:{}", found.path, location.provider, location.name);
       bound.probe.address = location.file_offset;
       bound.probe.reference_counter = location.semaphore_file_offset;
-      bound.probe.is_optional = is_one_of_many;
+      bound.probe.is_optional = has_file_wildcard;
       bound.probe.span = request.point.span;
       const std::string operands =
           request.uses_context ? resolved_operands(request.kernel.arch(), location, **file) : "";
-      const std::string way = is_multi ? "multi/" + (is_one_of_many && !request.uses_file ? "*" : found.path)
-                                       : fmt::format("perf/{}/{:#x}", found.path, location.file_offset);
-      bound.share = way + kOperandsBegin + operands;
+      const std::string method = is_multi ? "multi/" + (has_file_wildcard && !request.uses_file ? "*" : found.path)
+                                          : fmt::format("perf/{}/{:#x}", found.path, location.file_offset);
+      bound.share = method + kOperandsBegin + operands;
       out.push_back(std::move(bound));
     }
   }
   return out;
 }
 
-// ---- Arguments ----------------------------------------------------------------------------------------------------
+// ---- Arguments ------------------------------------------------------------------------------------------------------
 
-// A constant as a value of its size: `1@$-56` is the unsigned byte 200.
+// Returns a constant truncated to its size: `1@$-56` is the unsigned byte 200.
 int64_t narrowed(const UsdtOperand& operand) {
   const int unused = 64 - 8 * operand.size_bytes;
   const auto bits = static_cast<uint64_t>(operand.displacement) << unused;
   return operand.is_signed ? static_cast<int64_t>(bits) >> unused : static_cast<int64_t>(bits >> unused);
 }
 
-// Where the argument is, in the registers or behind them; nothing where it cannot be had.
+// Returns the recipe for an operand; nullopt if a probe cannot read it.
 std::optional<spec::Recipe> recipe_of(const std::optional<UsdtOperand>& operand, const kernel::Arch& arch) {
   using Kind = spec::Recipe::Kind;
   spec::Recipe out;
@@ -180,8 +182,8 @@ std::optional<spec::Recipe> recipe_of(const std::optional<UsdtOperand>& operand,
   return out;
 }
 
-// The operand without its size.
-std::string_view place_of(std::string_view operand) { return operand.substr(operand.find('@') + 1); }
+// Returns the operand without its size: "%xmm0" of "8f@%xmm0".
+std::string_view without_size(std::string_view operand) { return operand.substr(operand.find('@') + 1); }
 
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out = uprobe_context(request, false);
@@ -193,8 +195,8 @@ spec::ProbeContext context(spec::ContextRequest& request) {
     const types::TypeId type = recipe && recipe->is_signed ? request.types.int64() : request.types.uint64();
     spec::ContextField field{fmt::format("arg{}", out.arguments.size()), type, recipe.value_or(spec::Recipe{})};
     if (!recipe) {
-      field.unreadable = fmt::format("`{}` is in `{}`, which no probe can read", field.name, place_of(text));
-      field.hint = "vector registers and segments are not among what the kernel shows to probes";
+      field.unreadable = fmt::format("`{}` is in `{}`, which probes cannot read", field.name, without_size(text));
+      field.hint = "the kernel does not give probes access to vector registers and segments";
     }
     out.arguments.push_back(std::move(field));
   }
@@ -235,9 +237,9 @@ extern const spec::Provider kUsdt = {
     .name = "usdt",
     .aliases = {"U"},
     .doc =
-        "Fires at a probe that a program or library was compiled with. Arguments are arg0, arg1, ...; a semaphore is "
-        "counted up while the probe is attached. `-lv` shows places and operands. BINARY may be a pattern: `*` are the "
-        "files that processes run, with `-p` those of that one.",
+        "Fires at a probe that is compiled into a program or library. Arguments are arg0, arg1, ...; its semaphore is "
+        "incremented while the probe is attached. `-lv` lists addresses and operands. BINARY may be a pattern: `*` "
+        "matches the files that processes run or, with `-p`, those of that process.",
     .form = "usdt:BINARY:NAME or usdt:BINARY:PROVIDER:NAME",
     .bind = bind,
     .context = context,

@@ -1,7 +1,7 @@
-// watchpoint: the CPU's debug registers, through perf. A CPU has four.
+// watchpoint: hardware breakpoints, by the debug registers of the CPU, through perf. A CPU has four.
 //
-// With a process (-p or -c) each of its threads is watched, and those that they start; else every CPU, which is what
-// an address of the kernel needs.
+// With a process (-p or -c), each of its threads is watched, including new ones; otherwise, every CPU, which is what a
+// kernel address needs.
 #include <fmt/format.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
@@ -28,18 +28,18 @@ std::optional<uint32_t> parse_mode(std::string_view mode) {
 }
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
-  if (request.parts.size() != 3) return wrong_form(request, kWatchpoint.form, kExample);
+  if (request.parts.size() != 3) return report_wrong_form(request, kWatchpoint.form, kExample);
   const auto address = parse_int(request.parts[0]);
   const auto length = parse_int(request.parts[1]);
   const auto mode = parse_mode(request.parts[2]);
-  if (!address || !length || !mode) return wrong_form(request, kWatchpoint.form, kExample);
+  if (!address || !length || !mode) return report_wrong_form(request, kWatchpoint.form, kExample);
   const auto error = [&](const std::string& message) {
     request.diagnostics.error("bad-watchpoint", request.point.span, message);
     return std::vector<spec::BoundProbe>{};
   };
   if (*length != 1 && *length != 2 && *length != 4 && *length != 8) return error("the length must be 1, 2, 4 or 8");
   if (*address % *length != 0) return error("the address must be a multiple of the length");
-  if (*mode == HW_BREAKPOINT_X && *length != 8) return error("to watch execution (x) the length must be 8");
+  if (*mode == HW_BREAKPOINT_X && *length != 8) return error("the length must be 8 to watch execution (x)");
   spec::BoundProbe bound;
   bound.probe.provider = kWatchpoint.name;
   bound.probe.name = full_name(kWatchpoint.name, request.parts);
@@ -54,7 +54,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
 Status explain(const Status& status, const program::Probe& probe) {
   if (status) return status;
   std::string why = status.error().message;
-  if (status.error().code == EINVAL) why = "the kernel allows no watchpoint there";
+  if (status.error().code == EINVAL) why = "the kernel does not allow a watchpoint at this address";
   if (status.error().code == ENOSPC) why = "all debug registers of the CPU are in use";
   return fail(fmt::format("cannot attach to {}: {}", probe.name, why), status.error().code);
 }
@@ -88,7 +88,7 @@ Status attach(spec::AttachRequest& request) {
   return {};
 }
 
-// What can be written, as there is no end of addresses.
+// Lists the modes, since any address can be watched.
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   constexpr std::string_view kModes[] = {"w", "rw", "x"};
   std::vector<spec::ListedProbe> out;
@@ -107,8 +107,8 @@ extern const spec::Provider kWatchpoint = {
     .name = "watchpoint",
     .aliases = {"w"},
     .doc =
-        "Fires when memory is written (`w`), read or written (`rw`), or executed (`x`), by the CPU's debug "
-        "registers. LENGTH is 1, 2, 4 or 8; the address one of the process given by -p or -c, or one of the kernel.",
+        "Fires when memory is written (`w`), read or written (`rw`), or executed (`x`), by the CPU's debug registers. "
+        "LENGTH is 1, 2, 4 or 8. The address is one of the process given by -p or -c, or of the kernel.",
     .form = "watchpoint:ADDRESS:LENGTH:MODE",
     .bind = bind,
     .context = perf_event_context,

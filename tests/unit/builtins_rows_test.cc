@@ -96,8 +96,8 @@ TEST(BuiltinChecks, RefuseWhatCannotBe) {
 }
 
 TEST(BuiltinChoices, NameTheNearestOrAll) {
-  EXPECT_EQ(choices("prf", {"perf", "raw"}), "did you mean `perf`?");
-  EXPECT_EQ(choices("quite_else", {"perf", "raw"}), "there are perf, raw");
+  EXPECT_EQ(suggestion("prf", {"perf", "raw"}), "did you mean `perf`?");
+  EXPECT_EQ(suggestion("quite_else", {"perf", "raw"}), "expected one of perf, raw");
 }
 
 }  // namespace
