@@ -28,22 +28,22 @@ int64_t distance_at(const Unit& entry, const Unit& exit, size_t i) {
   return int64_t{exit.probes[i].index} - int64_t{entry.probes[i].index};
 }
 
-bool are_boundaries_of_same_calls(const ModuleContext& module_context, const Unit& entry, const Unit& exit) {
+bool are_boundaries_of_same_calls(const ModuleContext& module, const Unit& entry, const Unit& exit) {
   if (entry.context.session_attach_type != exit.context.session_attach_type) return false;
   if (entry.probes.size() != exit.probes.size()) return false;
-  const auto place = [&](ProbeId id) { return location_of(module_context.program.probes[id]); };
+  const auto place = [&](ProbeId id) { return location_of(module.program.probes[id]); };
   for (size_t i = 0; i < entry.probes.size(); ++i) {
     if (place(entry.probes[i]) != place(exit.probes[i])) return false;
     if (distance_at(entry, exit, i) != distance_at(entry, exit, 0)) return false;
   }
   // A program that sleeps takes no stacks.
   const bool may_sleep = entry.context.may_sleep || exit.context.may_sleep;
-  return !may_sleep || module_context.takes_stacks(entry) == module_context.takes_stacks(exit);
+  return !may_sleep || module.takes_stacks(entry) == module.takes_stacks(exit);
 }
 
 class Grouping {
  public:
-  explicit Grouping(const ModuleContext& module_context) : module_(module_context) {}
+  explicit Grouping(const ModuleContext& module) : module_(module) {}
 
   std::vector<Group> all() {
     for (const Unit& unit : module_.checked.units)
@@ -159,10 +159,10 @@ ir::Function merge_by_number(const std::vector<ir::Function>& parts) {
 
 }  // namespace
 
-std::vector<Group> group_units(const ModuleContext& module_context, bool apart) {
-  if (!apart) return Grouping(module_context).all();
+std::vector<Group> group_units(const ModuleContext& module, bool apart) {
+  if (!apart) return Grouping(module).all();
   std::vector<Group> out;
-  for (const Unit& unit : module_context.checked.units)
+  for (const Unit& unit : module.checked.units)
     if (unit.action != nullptr) out.push_back({Group::Kind::kSingle, {&unit}});
   return out;
 }

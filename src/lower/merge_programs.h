@@ -42,7 +42,7 @@ struct Group {
 };
 
 // All units with an action, in their order. `apart`: each by itself.
-std::vector<Group> group_units(const ModuleContext& module_context, bool apart);
+std::vector<Group> group_units(const ModuleContext& module, bool apart);
 
 // One main function of the parts, which are main functions, one for each unit; of a session always two. What parts by
 // number have in common is their first slot, the number.

@@ -37,15 +37,15 @@ ValueId key_of(Builder& ir, ValueId process) {
 // A program on a raw tracepoint, whose `body` leaves by return.
 class Follower {
  public:
-  Follower(ModuleContext& module_context, std::string_view tracepoint, const std::function<void(Follower&)>& body)
-      : module_(module_context), function_{.name = std::string(tracepoint)}, ir_(function_) {
-    program_ = module_context.program.programs.add({.name = std::string(tracepoint)});
+  Follower(ModuleContext& module, std::string_view tracepoint, const std::function<void(Follower&)>& body)
+      : module_(module), function_{.name = std::string(tracepoint)}, ir_(function_) {
+    program_ = module.program.programs.add({.name = std::string(tracepoint)});
     ir_.enter(ir_.add_block("entry"));
     body(*this);
     ir_.ret(0);
-    const ir::FunctionId id = module_context.module.functions.add(std::move(function_));
-    module_context.module.units.push_back({program_, {id}});
-    module_context.program.following.programs.emplace_back(tracepoint, program_);
+    const ir::FunctionId id = module.ir.functions.add(std::move(function_));
+    module.ir.units.push_back({program_, {id}});
+    module.program.following.programs.emplace_back(tracepoint, program_);
   }
 
   Builder& ir() { return ir_; }
@@ -102,14 +102,14 @@ ValueId ids_in(Builder& ir, const spec::PidNamespace& space) {
   return ids;
 }
 
-void skip_other_processes(Builder& ir, const ModuleContext& module_context) {
-  const spec::Config& config = module_context.checked.config;
+void skip_other_processes(Builder& ir, const ModuleContext& module) {
+  const spec::Config& config = module.checked.config;
   const auto only = config.only_process();
   if (!only) return;
   const BlockId other = ir.add_block("other_process");
   const BlockId same = ir.add_block("same_process");
   const ValueId number = config.pid_namespace ? ir.load(4, ids_in(ir, *config.pid_namespace), 4) : current_process(ir);
-  if (const MapId started = module_context.program.following.processes; started.valid()) {
+  if (const MapId started = module.program.following.processes; started.valid()) {
     const BlockId maybe = ir.add_block("maybe_started");
     ir.branch(Condition::eq, number, *only, same, maybe);
     ir.enter(maybe);
@@ -123,21 +123,21 @@ void skip_other_processes(Builder& ir, const ModuleContext& module_context) {
   ir.enter(same);
 }
 
-void add_followed_map(ModuleContext& module_context) {
-  if (!module_context.checked.config.follows) return;
-  module_context.program.following.processes = module_context.program.maps.add(
-      {.name = "processes", .kind = program::MapKind::kHash, .max_entries = kMostProcesses});
+void add_followed_map(ModuleContext& module) {
+  if (!module.checked.config.follows) return;
+  module.program.following.processes =
+      module.program.maps.add({.name = "processes", .kind = program::MapKind::kHash, .max_entries = kMostProcesses});
 }
 
-void add_followers(ModuleContext& module_context) {
-  if (!module_context.checked.config.follows) return;
+void add_followers(ModuleContext& module) {
+  if (!module.checked.config.follows) return;
   // What lets go of a process is attached before what takes one on, so that none is kept for ever.
-  const Follower free(module_context, "sched_process_free", [](Follower& f) {  // (task)
+  const Follower free(module, "sched_process_free", [](Follower& f) {  // (task)
     const ValueId process = f.member(f.argument(0), "task_struct", "tgid", 4);
     f.only_if(Condition::eq, process, f.member(f.argument(0), "task_struct", "pid", 4));
     f.ir().call(Helper::map_delete_elem, {f.map(), key_of(f.ir(), process)});
   });
-  const Follower exit(module_context, "sched_process_exit", [](Follower& f) {  // (task)
+  const Follower exit(module, "sched_process_exit", [](Follower& f) {  // (task)
     const ValueId task = f.argument(0);
     const ValueId process = f.member(task, "task_struct", "tgid", 4);
     const ValueId found = f.ir().call(Helper::map_lookup_elem, {f.map(), key_of(f.ir(), process)});
@@ -146,8 +146,8 @@ void add_followers(ModuleContext& module_context) {
     f.only_if(Condition::eq, threads, f.ir().constant(0));
     f.ir().store(8, found, f.ir().constant(0));
   });
-  const Follower fork(module_context, "sched_process_fork", [&](Follower& f) {  // (parent, child); the parent runs
-    skip_other_processes(f.ir(), module_context);
+  const Follower fork(module, "sched_process_fork", [&](Follower& f) {  // (parent, child); the parent runs
+    skip_other_processes(f.ir(), module);
     const ValueId started = f.member(f.argument(1), "task_struct", "tgid", 4);
     f.only_if(Condition::ne, started, current_process(f.ir()));  // else it is a thread
     const ValueId alive = f.ir().slot(f.ir().add_slot(8, 8, "alive"));

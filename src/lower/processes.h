@@ -15,11 +15,11 @@ ir::ValueId current_process(ir::Builder& ir);
 ir::ValueId ids_in(ir::Builder& ir, const spec::PidNamespace& space);
 
 // Ends the program here where the current process is not one of them.
-void skip_other_processes(ir::Builder& ir, const ModuleContext& module_context);
+void skip_other_processes(ir::Builder& ir, const ModuleContext& module);
 
 // With --follow: the map of the processes that were started; before any program is made.
-void add_followed_map(ModuleContext& module_context);
+void add_followed_map(ModuleContext& module);
 // ... and the programs that keep it. The kernel must tell its types.
-void add_followers(ModuleContext& module_context);
+void add_followers(ModuleContext& module);
 
 }  // namespace espy::lower
