@@ -39,7 +39,7 @@ void when(ir::Builder& ir, ir::Condition condition, ValueId a, ValueId b, const 
   ir.enter(join);
 }
 
-void end_program_if(ir::Builder& ir, ir::Condition condition, ValueId a, int64_t b) {
+void end_program_if(ir::Builder& ir, ir::Condition condition, ValueId a, ValueId b) {
   const BlockId leave = ir.add_block("leave");
   const BlockId stay = ir.add_block("stay");
   ir.branch(condition, a, b, leave, stay);

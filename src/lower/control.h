@@ -16,7 +16,10 @@ void when(ir::Builder& ir, ir::Condition condition, ir::ValueId a, ir::ValueId b
           const std::function<void()>& otherwise = nullptr);
 
 // Returns 0 from the program if the condition holds; continues in a new block otherwise.
-void end_program_if(ir::Builder& ir, ir::Condition condition, ir::ValueId a, int64_t b);
+void end_program_if(ir::Builder& ir, ir::Condition condition, ir::ValueId a, ir::ValueId b);
+inline void end_program_if(ir::Builder& ir, ir::Condition condition, ir::ValueId a, int64_t b) {
+  end_program_if(ir, condition, a, ir.constant(b));
+}
 // Makes `leave` return 0 from the program and continues in `stay`.
 void end_program_in(ir::Builder& ir, ir::BlockId leave, ir::BlockId stay);
 

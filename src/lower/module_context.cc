@@ -30,14 +30,6 @@ MapKind hash_kind(const check::CheckedMap& map, bool is_aggregation) {
   return is_lru ? MapKind::kLruHash : MapKind::kHash;
 }
 
-// Few events and slow ones come from probes that the session runs or that tick.
-bool is_quiet(const check::Checked& checked, const check::Unit& unit) {
-  return std::all_of(unit.probes.begin(), unit.probes.end(), [&](program::ProbeId id) {
-    const std::string& provider = checked.probes[id].provider;
-    return provider == "begin" || provider == "end" || provider == "interval" || provider == "self";
-  });
-}
-
 bool may_emit(const check::Checked& checked, const check::Unit& unit) {
   for (const check::ExprId id : checked.ast.exprs.ids()) {
     const spec::Builtin* builtin = unit.fact(id).builtin;
@@ -221,7 +213,7 @@ bool ModuleContext::takes_stacks(const check::Unit& unit) const {
 void ModuleContext::choose_ring_size() {
   bool is_large = false;
   for (const check::Unit& unit : checked.units)
-    is_large = is_large || (may_emit(checked, unit) && (!unit.action || !is_quiet(checked, unit)));
+    is_large = is_large || (may_emit(checked, unit) && (!unit.action || !unit.context.fires_rarely));
   program.ring_bytes = is_large ? kLargeRingBytes : kSmallRingBytes;
   const uint64_t pages = checked.config.perf_rb_pages;
   if (pages) program.ring_bytes = static_cast<uint32_t>(std::bit_ceil(std::clamp<uint64_t>(pages, 32, 65536))) * 4096;

@@ -25,6 +25,7 @@ const spec::Provider kBegin = {.name = "begin",
                                .bind = bind<kBegin>,
                                .context = once_context,
                                .phase = spec::Provider::Phase::kBegin,
+                               .fires_rarely = true,
                                .example = "begin { printf(\"Hello, World!\\n\"); }"};
 
 const spec::Provider kEnd = {
@@ -34,6 +35,7 @@ const spec::Provider kEnd = {
     .bind = bind<kEnd>,
     .context = once_context,
     .phase = spec::Provider::Phase::kEnd,
+    .fires_rarely = true,
     .example = "begin { exit(); } end { printf(\"done\\n\"); }"};
 
 }  // namespace espy::probes

@@ -13,7 +13,7 @@
 // something is left. What was named in full must attach.
 //
 // Where a kprobe and a kretprobe have the same functions, one program and one link may serve both: a session
-// (lower/session.h).
+// (lower/merge_programs.h).
 #include <fmt/format.h>
 
 #include <cerrno>

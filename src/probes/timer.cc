@@ -72,6 +72,7 @@ const spec::Provider kInterval = {
     .context = interval_context,
     .attach = attach<false>,
     .list = list<kInterval>,
+    .fires_rarely = true,
     .example = "interval:ms:100 { printf(\"tick\\n\"); exit(); }"};
 
 const spec::Provider kProfile = {

@@ -15,8 +15,9 @@
 // address are one probe.
 //
 // A uprobe runs in the thread that hit it and may be preempted there: two threads can be in the same program on one
-// CPU, so aggregations are atomic and scratch memory is taken by turns (lower/unit.cc). It may even sleep there, while
-// a page that the script reads is brought in (lower/read.cc): the program keeps its CPU and its scratch meanwhile.
+// CPU, so aggregations are atomic and scratch memory is taken by turns (lower/scratch.h). It may even sleep there,
+// while a page that the script reads is brought in (lower/reads.cc): the program keeps its CPU and its scratch
+// meanwhile.
 //
 // The kernel refuses what it cannot single-step, not what is in the midst of an instruction: boundaries are checked
 // here, by walking through the function. What needs debug information (arguments and variables by name, lines of the

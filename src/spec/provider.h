@@ -107,6 +107,7 @@ struct ProbeContext {
   bool is_limited_to_pid = true;         // with -p: fires, but does nothing, in other processes
   bool runs_after_exit = false;          // begin and end: not stopped by the exit flag
   bool returns_value = false;            // what `return` says is what the program returns
+  bool fires_rarely = false;             // as the provider's row says
 };
 
 // A probe that an attach point stands for, before programs are formed.
@@ -178,6 +179,7 @@ struct Provider {
   enum class Phase : uint8_t { kAttached, kBegin, kEnd, kTest, kBench } phase = Phase::kAttached;
   std::vector<ListedProbe> (*list)(ListRequest&) = nullptr;  // null: not listed
   bool needs_target_to_list = false;                         // user probes: only listed if named
+  bool fires_rarely = false;                                 // a small ring is enough for its events
   std::string_view example = {};
 };
 
