@@ -1,6 +1,7 @@
 #include "lower/dispatch.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "lower/control.h"
 
@@ -8,7 +9,6 @@ namespace espy::lower {
 namespace {
 
 constexpr ir::SlotId kNumberSlot{0};
-constexpr uint32_t kLargestTableEntry = UINT16_MAX;
 
 }  // namespace
 
@@ -44,23 +44,27 @@ void ProbeDispatch::match_one(ValueId number, BlockId match, BlockId other) {
   found_index_ = ir().constant(probe.index);
 }
 
-// A table of u16: the index of the number's probe plus 1, or 0. System calls that no probe is on should cost little.
+// By a table in .rodata, with the index of the number's probe plus 1, or 0. A system call without a probe should cost
+// little.
 void ProbeDispatch::match_by_table(ValueId number, BlockId match, BlockId other) {
   uint64_t last = 0;
-  for (const program::ProbeId id : unit_.probes) last = std::max(last, module_.program.probes[id].number);
-  std::string table((last + 1) * 2, '\0');
+  uint32_t largest_entry = 0;
   for (const program::ProbeId id : unit_.probes) {
-    const uint32_t entry = id.index + 1;
-    CHECK(entry <= kLargestTableEntry);
-    const uint64_t at = module_.program.probes[id].number * 2;
-    table[at] = static_cast<char>(entry & 0xff);
-    table[at + 1] = static_cast<char>(entry >> 8);
+    last = std::max(last, module_.program.probes[id].number);
+    largest_entry = std::max(largest_entry, id.index + 1);
+  }
+  const uint8_t entry_bytes = largest_entry <= UINT16_MAX ? 2 : 4;
+  std::string table((last + 1) * entry_bytes, '\0');
+  for (const program::ProbeId id : unit_.probes) {
+    const uint64_t at = module_.program.probes[id].number * entry_bytes;
+    for (uint32_t i = 0; i < entry_bytes; ++i) table[at + i] = static_cast<char>((id.index + 1) >> (8 * i));
   }
   const BlockId known = ir().add_block("known");
   ir().branch(Condition::ule, number, static_cast<int64_t>(last), known, other);
   ir().enter(known);
-  const ValueId address = ir().binary(Op::k_add, memory_.constant_bytes(table), ir().binary(Op::k_shl, number, 1));
-  const ValueId found = ir().load(2, address);
+  const ValueId address = ir().binary(Op::k_add, memory_.constant_bytes(table),
+                                      ir().binary(Op::k_shl, number, std::countr_zero(entry_bytes)));
+  const ValueId found = ir().load(entry_bytes, address);
   ir().branch(Condition::ne, found, 0, match, other);
   ir().enter(match);
   found_index_ = ir().binary(Op::k_sub, found, 1);

@@ -27,7 +27,7 @@ using ir::Op;
 using ir::ValueId;
 using kernel::Feature;
 
-constexpr uint32_t kMostProcesses = 65536;
+constexpr uint32_t kMaxProcesses = 65536;
 constexpr uint64_t kAlive = 1;
 
 ValueId key_of(Builder& ir, ValueId process) {
@@ -112,7 +112,7 @@ void skip_other_processes(Builder& ir, const ModuleContext& module) {
 void add_followed_map(ModuleContext& module) {
   if (!module.checked.config.follows) return;
   module.program.following.processes =
-      module.program.maps.add({.name = "processes", .kind = program::MapKind::kHash, .max_entries = kMostProcesses});
+      module.program.maps.add({.name = "processes", .kind = program::MapKind::kHash, .max_entries = kMaxProcesses});
 }
 
 void add_followers(ModuleContext& module) {

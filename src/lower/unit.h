@@ -1,5 +1,5 @@
-// Lowers one check::Unit, an action or what its probes share, to one BPF program, or to a part of one
-// (merge_programs.h). Owns the parts that do the work, and implements for builtins the interface to them.
+// Lowers one check::Unit, an action on probes with the same context, to one BPF program, or to a part of one
+// (merge_programs.h). Owns the parts that do the work, and implements the interface through which builtins use them.
 //
 // The parts, from the bottom: Functions holds the IR functions being written. Frame and Scratch hold what lives as long
 // as one run of the program. Memory, Reads and Conversions move bytes and values; RecordWriter and Failures report to
