@@ -330,7 +330,9 @@ class Binder {
                                 std::string_view share, const Uses& uses) {
     spec::ContextRequest context{probes,           share,       request_.kernel, request_.types, uses.args,
                                  request_.symbols, uses.locals, uses.retval};
-    return provider.context(context);
+    spec::ProbeContext out = provider.context(context);
+    out.fires_rarely = provider.fires_rarely;
+    return out;
   }
 
   void no_probe_left() {

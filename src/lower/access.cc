@@ -1,179 +1,171 @@
-// Members, elements, pointers: from where something lies to its value.
-#include <algorithm>
-#include <bit>
+#include "lower/access.h"
 
-#include "lower/unit.h"
+#include <algorithm>
+
+#include "lower/expressions.h"
+#include "lower/maps.h"
 
 namespace espy::lower {
 
-TypeId UnitLowering::complete(TypeId type) {
-  if (types()[type].kind == Kind::kStruct && !types()[type].complete) kernel().complete(types(), type);
-  return type;
-}
-
-Operand UnitLowering::at(ValueId address, int64_t offset_bytes, TypeId type, AddressSpace space, TypeId struct_type) {
-  complete(type);
-  const types::Type& layout = types()[type];
-  if (types::is_by_reference(layout)) return {type, offset(address, offset_bytes), true, space};
-  if (layout.size_bytes == 0) return {type, ir().constant(0)};
-  return {type, read_scalar(address, offset_bytes, static_cast<uint8_t>(layout.size_bytes), layout.is_signed, space,
-                            struct_type)};
-}
-
-Operand UnitLowering::dereference(Operand pointer, TypeId type) {
-  const types::Type from = types()[pointer.type];
-  const AddressSpace space = from.kind == Kind::kPointer ? from.space : AddressSpace::kKernel;
-  return at(pointer.value, 0, type, pointer.is_address ? pointer.space : space);
-}
-
 // ---- Members
 
-ValueId UnitLowering::bit_field(ValueId base, const types::FoundMember& found, AddressSpace space) {
+// The address space of the members of `base`: a struct, or a pointer to one.
+AddressSpace Access::space_of(Operand base) {
+  if (base.is_address) return base.space;
+  const types::Type& pointer = types()[base.type];
+  return pointer.kind == Kind::kPointer ? pointer.space : AddressSpace::kKernel;
+}
+
+ValueId Access::bit_field(ValueId base, const types::FoundMember& found, AddressSpace space) {
   const uint32_t first = found.offset_bits;
   const uint32_t last = first + found.bit_size - 1;
   uint32_t width = 1;
   while (width < 8 && first / (width * 8) != last / (width * 8)) width *= 2;
   uint32_t start = first / (width * 8) * width;
-  if (first / (width * 8) != last / (width * 8)) start = first / 8;  // across words
+  if (first / (width * 8) != last / (width * 8)) start = first / 8;  // it crosses words
   const uint32_t shift = first - start * 8;
-  const ValueId word = read_scalar(base, start, static_cast<uint8_t>(width), false, space, {});
+  const ValueId word = reads_.read_scalar(base, start, static_cast<uint8_t>(width), false, space, {});
   const ValueId high = ir().binary(Op::k_shl, word, 64 - shift - found.bit_size);
   return ir().binary(types()[found.type].is_signed ? Op::k_sar : Op::k_shr, high, 64 - found.bit_size);
 }
 
-Operand UnitLowering::member_of(Operand base, TypeId struct_type, const types::FoundMember& found) {
-  AddressSpace space = base.space;
-  if (!base.is_address) {
-    const types::Type& pointer = types()[base.type];
-    space = pointer.kind == Kind::kPointer ? pointer.space : AddressSpace::kKernel;
-  }
+Operand Access::member_of(Operand base, TypeId struct_type, const types::FoundMember& found) {
+  const AddressSpace space = space_of(base);
   if (found.bit_size) return {found.type, bit_field(base.value, found, space)};
-  return at(base.value, found.offset_bits / 8, found.type, space, struct_type);
+  return reads_.typed(base.value, found.offset_bits / 8, found.type, space, struct_type);
 }
 
-Operand UnitLowering::member(ExprId expr, const syntax::Access& node) {
-  const check::ExprFact& fact = unit_->fact(expr);
-  if (fact.field) return context_field(*fact.field);
+Operand Access::member(ExprId expr, const syntax::Access& node) {
+  const check::ExprFact& fact = scope_.fact(expr);
+  if (fact.field) return fields_.read(*fact.field);
   const TypeId result = fact.type;
-  const Operand base = value(node.base);
+  const Operand base = expressions_.value(node.base);
   if (!base.value.valid()) return {result, ir().constant(0)};
   TypeId outer = base.type;
   if (types()[outer].kind == Kind::kPointer) outer = types()[outer].element;
-  complete(outer);
+  module_.complete(outer);
   const auto found = types::find_member(types(), outer, node.name);
   if (!found) return {result, ir().constant(0)};
   Operand out = member_of(base, outer, *found);
-  // The checker knows better which space a member's pointer is in, and what a char array is.
-  if (out.is_address == types::is_by_reference(types()[result])) out.type = result;
+  // The checker's type also has the address space of a pointer, and whether a char array is a string.
+  if (out.is_address != is_scalar(result)) out.type = result;
   return out;
 }
 
-Operand UnitLowering::tuple_member(ExprId expr, const syntax::TupleAccess& node) {
-  const Operand base = in_our_memory(value(node.base));
+// Element `index` of a tuple; a zero of type `otherwise` if there is none.
+Operand Access::tuple_element(Operand base, size_t index, TypeId otherwise) {
   const types::Type layout = types()[base.type];
-  if (node.index >= layout.members.size()) return {type(expr), ir().constant(0)};
-  const types::Member& part = layout.members[node.index];
-  return load(offset(base.value, part.offset_bytes()), part.type);
+  if (index >= layout.members.size()) return {otherwise, ir().constant(0)};
+  const types::Member& member = layout.members[index];
+  return memory_.load(offset(conversions_.in_our_memory(base).value, member.offset_bytes()), member.type);
+}
+
+Operand Access::tuple_member(ExprId expr, const syntax::TupleAccess& node) {
+  const Operand base = conversions_.in_our_memory(expressions_.value(node.base));
+  return tuple_element(base, node.index, scope_.type(expr));
 }
 
 // ---- Elements
 
-// Element `index` of `count` (0: of a pointer, nobody knows how many); outside of an array there are zeros.
-Operand UnitLowering::element_at(Operand base, TypeId element, ValueId index, uint32_t count) {
-  complete(element);
+// Element `index` of an array of `count`; zeros outside of it. With `count` 0, the length is unknown.
+Operand Access::element_at(Operand base, TypeId element, ValueId index, uint32_t count) {
+  module_.complete(element);
   const types::Type layout = types()[element];
-  AddressSpace space = base.space;
-  if (!base.is_address) space = types()[base.type].kind == Kind::kPointer ? types()[base.type].space : base.space;
+  const bool is_pointer = !base.is_address && types()[base.type].kind == Kind::kPointer;
+  const AddressSpace space = is_pointer ? types()[base.type].space : base.space;
   const uint32_t size = std::max(layout.size_bytes, 1u);
   const auto inside = [&] {
     const ValueId distance = size == 1 ? index : ir().binary(Op::k_mul, index, ir().constant(size));
-    return at(ir().binary(Op::k_add, base.value, distance), 0, element, space);
+    return reads_.typed(ir().binary(Op::k_add, base.value, distance), 0, element, space);
   };
-  const ir::Instruction& known = function().values[index];
+  const ir::Instruction& known = functions_.function().values[index];
   if (count == 0) return inside();
   if (known.op == Op::k_konst && known.imm >= 0 && known.imm < count)
-    return at(base.value, known.imm * size, element, space);
+    return reads_.typed(base.value, known.imm * size, element, space);
   const bool is_reference = types::is_by_reference(layout);
-  if (is_reference && space != AddressSpace::kBpf) return inside();  // reading it gives zeros or what is there
+  if (is_reference && space != AddressSpace::kBpf) return inside();  // its bytes are read later, with faults caught
   const ValueId out = select(
       Condition::ult, index, ir().constant(count), [&] { return inside().value; },
-      [&] { return is_reference ? zeros(static_cast<uint32_t>(round_up(size, 8))) : ir().constant(0); });
+      [&] { return is_reference ? memory_.zeros(static_cast<uint32_t>(round_up(size, 8))) : ir().constant(0); });
   return {element, out, is_reference, AddressSpace::kBpf};
 }
 
-Operand UnitLowering::index(ExprId expr, const syntax::Index& node) {
-  const TypeId result = type(expr);
-  const Operand base = value(node.base);
+// The element of an array, a pointer, a tuple, a string or buffer; of a number, the byte.
+Operand Access::index(ExprId expr, const syntax::Index& node) {
+  const TypeId result = scope_.type(expr);
+  Operand base = expressions_.value(node.base);
   const types::Type layout = types()[base.type];
-  if (layout.kind == Kind::kTuple) {
-    const auto which = static_cast<size_t>(integer(node.indices[0]).value_or(0));
-    if (which >= layout.members.size()) return {result, ir().constant(0)};
-    return load(offset(in_our_memory(base).value, layout.members[which].offset_bytes()), layout.members[which].type);
-  }
-  const auto known = integer(node.indices[0]);
-  const ValueId place_index = known ? ir().constant(*known) : scalar(node.indices[0]);
+  const auto known = scope_.integer(node.indices[0]);
+  if (layout.kind == Kind::kTuple) return tuple_element(base, static_cast<size_t>(known.value_or(0)), result);
+  const ValueId position = known ? ir().constant(*known) : expressions_.scalar(node.indices[0]);
   Operand out;
   switch (layout.kind) {
-    case Kind::kString: out = element_at(base, result, place_index, layout.count); break;
-    case Kind::kBuffer: {
-      Operand bytes = base;
-      bytes.value = offset(base.value, 4);
-      out = element_at(bytes, result, place_index, layout.count);
+    case Kind::kString: out = element_at(base, result, position, layout.count); break;
+    case Kind::kBuffer:
+      base.value = offset(base.value, 4);
+      out = element_at(base, result, position, layout.count);
       break;
-    }
-    case Kind::kArray: out = element_at(base, layout.element, place_index, layout.count); break;
-    case Kind::kPointer: out = element_at(base, layout.element, place_index, 0); break;
-    default: {  // a number's byte
-      const ValueId shift = ir().binary(Op::k_shl, place_index, 3);
-      return {result, normalise(ir().binary(Op::k_shr, base.value, shift), result)};
+    case Kind::kArray: out = element_at(base, layout.element, position, layout.count); break;
+    case Kind::kPointer: out = element_at(base, layout.element, position, 0); break;
+    default: {
+      const ValueId shift = ir().binary(Op::k_shl, position, 3);
+      return {result, conversions_.normalize(ir().binary(Op::k_shr, base.value, shift), result)};
     }
   }
-  if (out.is_address == types::is_by_reference(types()[result])) out.type = result;
+  if (out.is_address != is_scalar(result)) out.type = result;
   return out;
 }
 
-// ---- Places
+// ---- Locations
 
-// Where `expr` lies, not loaded: an address, or nothing if it is a mere value.
-Operand UnitLowering::place(ExprId expr) {
-  const check::ExprFact& fact = unit_->fact(expr);
+Operand Access::location(ExprId expr) {
+  const check::ExprFact& fact = scope_.fact(expr);
   if (fact.variable.valid() && ast().get<syntax::Variable>(expr))
-    return {unit_->variables[fact.variable].type, variable_address(fact.variable), true};
-  if (const auto* access = ast().get<syntax::Access>(expr); access && !fact.field) {
-    const Operand base = value(access->base);
-    TypeId outer = base.type;
-    AddressSpace space = base.space;
-    if (types()[outer].kind == Kind::kPointer) {
-      space = types()[outer].space;
-      outer = types()[outer].element;
-    }
-    const auto found = types::find_member(types(), complete(outer), access->name);
-    if (found && base.value.valid()) return {found->type, offset(base.value, found->offset_bits / 8), true, space};
+    return {scope_.unit().variables[fact.variable].type, variables_.address(fact.variable), true};
+  if (const auto* access = ast().get<syntax::Access>(expr); access && !fact.field)
+    if (const Operand found = member_location(access->base, access->name); found.value.valid()) return found;
+  if (const auto* tuple = ast().get<syntax::TupleAccess>(expr)) {
+    const Operand base = conversions_.in_our_memory(expressions_.value(tuple->base));
+    const types::Member& member = types()[base.type].members[tuple->index];
+    return {member.type, offset(base.value, member.offset_bytes()), true};
   }
-  if (const auto* part = ast().get<syntax::TupleAccess>(expr)) {
-    const Operand base = in_our_memory(value(part->base));
-    const types::Member& found = types()[base.type].members[part->index];
-    return {found.type, offset(base.value, found.offset_bytes()), true};
-  }
-  if (const auto* pointee = ast().get<syntax::Unary>(expr); pointee && pointee->op == syntax::UnaryOp::kDereference) {
-    const Operand pointer = value(pointee->operand);
+  if (const auto* unary = ast().get<syntax::Unary>(expr); unary && unary->op == syntax::UnaryOp::kDereference) {
+    const Operand pointer = expressions_.value(unary->operand);
     return {fact.type, pointer.value, true, types()[pointer.type].space};
   }
-  if (const auto* item = ast().get<syntax::Index>(expr); item && !fact.map.valid()) {
-    const Operand base = value(item->base);
-    const ValueId distance =
-        ir().binary(Op::k_mul, scalar(item->indices[0]), ir().constant(std::max(types()[fact.type].size_bytes, 1u)));
-    const AddressSpace space = base.is_address ? base.space : types()[base.type].space;
-    return {fact.type, ir().binary(Op::k_add, base.value, distance), true, space};
-  }
-  return value(expr);
+  if (const auto* item = ast().get<syntax::Index>(expr); item && !fact.map.valid())
+    return element_location(expr, *item);
+  return expressions_.value(expr);
 }
 
-Operand UnitLowering::address_of(ExprId expr) {
-  const check::ExprFact& fact = unit_->fact(expr);
-  if (!fact.map.valid()) return place(expr);
-  ValueId address = lookup(element(expr));  // null where the key is not there, as C would have it
-  return {fact.type, address, true};
+// Returns an operand without a value if there is no such member.
+Operand Access::member_location(ExprId base_expr, const std::string& name) {
+  const Operand base = expressions_.value(base_expr);
+  TypeId outer = base.type;
+  AddressSpace space = base.space;
+  if (types()[outer].kind == Kind::kPointer) {
+    space = types()[outer].space;
+    outer = types()[outer].element;
+  }
+  const auto found = types::find_member(types(), module_.complete(outer), name);
+  if (!found || !base.value.valid()) return {};
+  return {found->type, offset(base.value, found->offset_bits / 8), true, space};
+}
+
+Operand Access::element_location(ExprId expr, const syntax::Index& node) {
+  const TypeId element = scope_.type(expr);
+  const Operand base = expressions_.value(node.base);
+  const ValueId distance = ir().binary(Op::k_mul, expressions_.scalar(node.indices[0]),
+                                       ir().constant(std::max(types()[element].size_bytes, 1u)));
+  const AddressSpace space = base.is_address ? base.space : types()[base.type].space;
+  return {element, ir().binary(Op::k_add, base.value, distance), true, space};
+}
+
+// The address of a map's value is null if the key is absent.
+Operand Access::address_of(ExprId expr) {
+  const check::ExprFact& fact = scope_.fact(expr);
+  if (!fact.map.valid()) return location(expr);
+  return {fact.type, elements_.lookup(maps_.element(expr)), true};
 }
 
 }  // namespace espy::lower

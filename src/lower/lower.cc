@@ -11,56 +11,63 @@ namespace {
 
 using program::ProgramId;
 
-ProgramId add_program(ModuleContext& module_context, const check::Unit& unit) {
-  const ProgramId id = module_context.program.programs.next_id();
-  module_context.program.programs.add({.name = "espy_" + std::to_string(id.index),
-                                       .kind = unit.context.kind,
-                                       .expected_attach_type = unit.context.expected_attach_type,
-                                       .attach_btf_id = unit.context.attach_btf_id,
-                                       .attach_btf_module = unit.context.attach_btf_module,
-                                       .attach_program = unit.context.attach_program});
+ProgramId add_program(ModuleContext& module, const Group& group) {
+  const spec::ProbeContext& context = group.units.front()->context;
+  const ProgramId id = module.program.programs.next_id();
+  const bool is_session = group.kind == Group::Kind::kSession;
+  module.program.programs.add(
+      {.name = "espy_" + std::to_string(id.index),
+       .kind = context.kind,
+       .expected_attach_type = is_session ? context.session_attach_type : context.expected_attach_type,
+       .attach_btf_id = context.attach_btf_id,
+       .attach_btf_module = context.attach_btf_module,
+       .attach_program = context.attach_program});
   return id;
 }
 
-void add_group(ModuleContext& module_context, const Group& group) {
-  const ProgramId id = add_program(module_context, *group.units.front());
-  if (group.kind == Group::Kind::kSession)
-    module_context.program.programs[id].expected_attach_type = group.units.front()->context.session_attach_type;
-  ir::Unit out{id, {module_context.module.functions.add({})}};
+Part part_of(const Group& group, const check::Unit& unit) {
+  Part part{.shares_number = group.kind == Group::Kind::kByNumber, .is_number_known = &unit != group.units.front()};
+  if (group.kind != Group::Kind::kSession) return part;
+  if (unit.context.boundary == spec::CallBoundary::kReturn) part.cookie_distance = group.cookie_distance;
+  // The entry counts calls that are nested too deeply for the return to be traced.
+  if (unit.context.boundary == spec::CallBoundary::kEntry)
+    part.max_traced_depth = group.units.back()->context.deepest_nesting;
+  return part;
+}
+
+void add_group(ModuleContext& module, const Group& group) {
+  const ProgramId id = add_program(module, group);
+  ir::Unit out{id, {module.ir.functions.add({})}};
   std::vector<ir::Function> parts;
-  const bool is_session = group.kind == Group::Kind::kSession;
-  const uint32_t deepest_nesting = is_session ? group.units.back()->context.deepest_nesting : 0;
-  if (is_session && group.units.size() == 1)
-    parts.push_back(UnitLowering(module_context, *group.units.front(), out, {.deepest_nesting = deepest_nesting})
-                        .lower_entry_alone());
+  const check::Unit& first = *group.units.front();
+  if (group.kind == Group::Kind::kSession && group.units.size() == 1)
+    parts.push_back(
+        UnitLowering(module, first, out, {.max_traced_depth = first.context.deepest_nesting}).lower_entry_alone());
   for (const check::Unit* unit : group.units) {
-    for (const program::ProbeId probe : unit->probes) module_context.program.probes[probe].program = id;
-    Part part{.shares_number = group.kind == Group::Kind::kByNumber, .knows_number = !parts.empty()};
-    if (unit->context.boundary == spec::CallBoundary::kReturn) part.cookie_distance = group.cookie_distance;
-    if (unit->context.boundary == spec::CallBoundary::kEntry) part.deepest_nesting = deepest_nesting;
-    parts.push_back(UnitLowering(module_context, *unit, out, part).lower());
+    for (const program::ProbeId probe : unit->probes) module.program.probes[probe].program = id;
+    parts.push_back(UnitLowering(module, *unit, out, part_of(group, *unit)).lower());
   }
-  module_context.module.functions[out.functions.front()] = merge(group, std::move(parts));
-  module_context.module.units.push_back(std::move(out));
+  module.ir.functions[out.functions.front()] = merge(group, std::move(parts));
+  module.ir.units.push_back(std::move(out));
 }
 
 }  // namespace
 
-Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, bool apart) {
-  ModuleContext module_context{checked, types, kernel};
-  module_context.program.probes = checked.probes;
-  module_context.add_fixed_maps();
-  if (checked.config.counts_losses) module_context.add_hit_counters();
-  module_context.add_script_maps();
-  add_followed_map(module_context);
-  module_context.choose_ring_size();
-  const std::vector<Group> groups = group_units(module_context, apart);
-  for (const Group& group : groups) add_group(module_context, group);
-  add_followers(module_context);
-  module_context.finish();
+Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, bool separate_programs) {
+  ModuleContext module{checked, types, kernel};
+  module.program.probes = checked.probes;
+  module.add_fixed_maps();
+  if (checked.config.counts_losses) module.add_hit_counters();
+  module.add_script_maps();
+  add_followed_map(module);
+  module.choose_ring_size();
+  const std::vector<Group> groups = group_units(module, separate_programs);
+  for (const Group& group : groups) add_group(module, group);
+  add_followers(module);
+  module.finish();
   const bool has_merged_programs =
       std::ranges::any_of(groups, [](const Group& group) { return group.units.size() > 1; });
-  return {std::move(module_context.module), std::move(module_context.program), has_merged_programs};
+  return {std::move(module.ir), std::move(module.program), has_merged_programs};
 }
 
 }  // namespace espy::lower

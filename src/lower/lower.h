@@ -1,4 +1,4 @@
-// lower: from a checked script to IR, and to the maps, events and probes around it. Cannot fail.
+// lower: from a checked script to IR, and to the maps, events and probes that accompany it. Cannot fail.
 #pragma once
 
 #include "check/checked.h"
@@ -9,11 +9,13 @@ namespace espy::lower {
 
 struct Lowered {
   ir::Module ir;
-  program::Program program;          // without code: `bpf` adds that
-  bool has_merged_programs = false;  // some actions have a program in common
+  program::Program program;          // without code, which `bpf` adds
+  bool has_merged_programs = false;  // true if some actions share a program
 };
 
-// `apart`: each action is a program of its own, also where one program could do for several (lower/merge_programs.h).
-Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, bool apart = false);
+// With `separate_programs`, each action is a program of its own, even if several could share one
+// (lower/merge_programs.h).
+Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel,
+              bool separate_programs = false);
 
 }  // namespace espy::lower

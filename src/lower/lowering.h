@@ -1,8 +1,8 @@
-// The lowering of one unit, as builtins see it.
+// What builtins and probe types use to write IR.
 //
-// A value is an `Operand`: a scalar in a register, or the address of its bytes. Strings, tuples, structs and all else
-// larger than a register go by address, in our own memory (`kBpf`: stack, per-CPU scratch, map values) or, for structs
-// that nobody has copied yet, in kernel or user memory. `read` and `in_our_memory` bring bytes over.
+// A value is an `Operand`: a scalar in a register, or the address of its bytes. Strings, tuples, structs and anything
+// else larger than a register are passed by address: in memory of the program itself ("our memory", `kBpf`: stack,
+// per-CPU scratch, map values), or, for objects that were not copied yet, in kernel or user memory.
 #pragma once
 
 #include <optional>
@@ -13,6 +13,7 @@
 #include "check/checked.h"
 #include "ir/builder.h"
 #include "kernel/kernel.h"
+#include "lower/control.h"
 #include "program/program.h"
 
 namespace espy::lower {
@@ -27,10 +28,10 @@ struct Operand {
   ValueId value;  // the scalar, or the address
   bool is_address = false;
   AddressSpace space = AddressSpace::kBpf;  // of the address
-  ValueId length = {};  // strings and buffers: bytes that count, NUL aside, where known; else invalid
+  ValueId length = {};                      // of strings (without the NUL) and buffers, in bytes; invalid if not known
 };
 
-// An argument of an event: an expression, or something already lowered.
+// An argument of an event: an expression, or an operand.
 struct EventArgument {
   ExprId expr = {};
   Operand operand = {};
@@ -51,55 +52,60 @@ class Lowering {
 
   // ---- Expressions
   virtual Operand value(ExprId expr) = 0;
-  virtual ValueId scalar(ExprId expr) = 0;  // an integer-like value, sign- or zero-extended to 64 bits by its type
-  // The number itself, to be compared: in a loop a copy, so that the verifier learns nothing of the number, with which
-  // the ways through the loop would differ from each other.
+  // The value of an integer, pointer or the like, extended to 64 bits by the sign of its type.
+  virtual ValueId scalar(ExprId expr) = 0;
+  // Returns, inside loops, a copy of `number` that the verifier cannot relate to it: the bounds that a comparison gives
+  // the copy do not keep the states of the loop from converging.
   virtual ValueId opaque_copy(ValueId number) = 0;
   TypeId type(ExprId expr) const { return unit().fact(expr).type; }
   const check::Constant& constant(ExprId expr) const { return unit().fact(expr).constant; }
   std::optional<int64_t> integer(ExprId expr) const { return check::constant_as<int64_t>(constant(expr)); }
   std::optional<std::string> text(ExprId expr) const { return check::constant_as<std::string>(constant(expr)); }
-  // Widening, truncation, string capacity, tuple by tuple. The checker has said that it can be done.
+  // Converts to another type: integers, capacities of strings, tuples member by member. Requires a conversion that the
+  // checker allows.
   virtual Operand convert(Operand operand, TypeId to) = 0;
   Operand scalar_operand(TypeId type, ValueId value) { return Operand{type, value}; }
 
   // ---- Memory
-  // `size_bytes` of our own, good until the action ends, contents undefined: a stack slot where small, else per-CPU
-  // scratch.
+  // Allocates `size_bytes` of our memory, undefined at first, until the action ends: on the stack if small, else in
+  // per-CPU scratch.
   virtual ValueId memory(uint32_t size_bytes, std::string_view name = {}) = 0;
-  virtual void zero(ValueId address, uint32_t size_bytes) = 0;  // any size
-  virtual void copy(ValueId destination, ValueId source,
-                    uint32_t size_bytes) = 0;  // our memory to our memory, any size
-  // `size_bytes` from anywhere into our memory; zeros where the address is bad.
+  // Both take our memory and any size.
+  virtual void zero(ValueId address, uint32_t size_bytes) = 0;
+  virtual void copy(ValueId destination, ValueId source, uint32_t size_bytes) = 0;
+  // Reads `size_bytes` from any address space into our memory; zeros if the address is bad.
   virtual void read(ValueId destination, uint32_t size_bytes, ValueId source, AddressSpace space) = 0;
-  // A scalar of `size_bytes` (1, 2, 4, 8) from anywhere, extended to 64 bits. `struct_type` and `offset_bytes` let the
-  // kernel's type-checked plain loads be used; invalid if unknown.
+  // Reads a scalar of 1, 2, 4 or 8 bytes from any address space; 0 if the address is bad. Extended to 64 bits.
+  // `struct_type` is the struct at `base`, invalid if not known; it permits the kernel's type-checked plain loads.
   virtual ValueId read_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed,
                               AddressSpace space, TypeId struct_type = {}) = 0;
-  // A NUL-terminated string into `destination`; returns the length without its NUL (0 where the address is bad). What
-  // lies behind the string's end is zeroed if `zero_rest`.
+  // Reads a NUL-terminated string. Returns its length without the NUL; 0 if the address is bad. The bytes after its end
+  // are zeroed if `zero_rest`, else undefined.
   virtual ValueId read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space,
                               bool zero_rest) = 0;
-  // What a helper that reads memory (probe_read_user, probe_read_kernel_str, ...) returns; a failure is reported.
-  // `size` is at least 1 and at most `most_bytes`. Where the program may sleep, a page of user memory that is not there
-  // is brought in.
+  // Calls a helper that reads memory (probe_read_user, probe_read_kernel_str, ...), reports its failure and returns its
+  // result. Requires 1 <= size <= `most_bytes`. If the program may sleep, pages of user memory that are not present are
+  // brought in.
   virtual ValueId call_reader(ir::Helper helper, ValueId destination, ValueId size, uint32_t most_bytes,
                               ValueId source) = 0;
-  // The operand's bytes in our memory: itself if it is there already.
+  // The operand with its bytes copied to our memory, unless they are there or it is a scalar.
   virtual Operand in_our_memory(Operand operand) = 0;
-  // Writes the operand's value as its type lies in memory.
+  // Stores and loads a value in the layout of its type, in our memory.
   virtual void store(ValueId address, Operand operand) = 0;
-  virtual Operand load(ValueId address, TypeId type) = 0;  // from our memory
-  // Constant bytes in .rodata; equal ones are kept once.
+  virtual Operand load(ValueId address, TypeId type) = 0;
+  // The address of constant bytes in .rodata. Equal ones are stored once.
   virtual ValueId constant_bytes(std::string_view bytes) = 0;
 
   // ---- Context and task
   virtual Operand context_field(const spec::ContextField& field) = 0;
-  virtual ValueId register_value(const kernel::Register& reg) = 0;  // from the probe's pt_regs
-  virtual ValueId probe_index() = 0;                                // ProbeId of what fired
-  // What `probe`, `func` or `probetype` is where that probe fires: the first one with the same name.
+  // A register from the probe's pt_regs; 0 if it has none.
+  virtual ValueId register_value(const kernel::Register& reg) = 0;
+  // The index of the probe that fired.
+  virtual ValueId probe_index() = 0;
+  // The value of `probe`, `func` or `probetype` when that probe fires: the index of the first one with the same name.
   virtual uint32_t fired_index(types::Kind kind, program::ProbeId probe) = 0;
-  // A member of the current task_struct by its path, {"group_leader", "pid"}, by the cheapest way this kernel has.
+  // A member of the current task_struct by its path, such as {"group_leader", "pid"}; 0 if the kernel has no such
+  // member, its address if it is not a scalar.
   virtual ValueId current_task_field(std::span<const std::string_view> path) = 0;
   ValueId current_task_field(std::initializer_list<std::string_view> path) {
     return current_task_field(std::span(path.begin(), path.size()));
@@ -108,45 +114,53 @@ class Lowering {
   bool is_preemptible() const { return unit().context.is_preemptible; }
 
   // ---- Maps
-  struct MapElement {  // what a Map or an Index of one names
+  struct MapElement {
     program::ScriptMapId map;
-    ValueId key;  // address of the key's bytes; invalid for scalars
+    ValueId key;  // address of the key's bytes; invalid for a map without keys
   };
+  // The element that a map expression names, with an index or without.
   virtual MapElement element(ExprId map_expr) = 0;
-  // The key given on its own: has_key(@m, k).
+  // The same with the key as an expression of its own: has_key(@m, k).
   virtual MapElement element(program::ScriptMapId map, ExprId key) = 0;
-  // Runs `then` with the value's address if the key is there, `otherwise` if not; both may be null.
+  // Runs `then` with the value's address if the key is present, else `otherwise`. Both may be null.
   virtual void with_value(const MapElement& element, const std::function<void(ValueId address)>& then,
                           const std::function<void()>& otherwise) = 0;
-  // Writes the value, or zeros where the key is absent, into a variable; 1 if the key is there.
+  // Assigns the value, or zeros if the key is absent, to a variable. Returns 1 if the key is present, else 0.
   virtual ValueId find_into(const MapElement& element, ExprId variable) = 0;
-  virtual ValueId remove(const MapElement& element) = 0;  // 1 if it was there
-  virtual ValueId length(program::ScriptMapId map) = 0;   // number of keys
+  // Returns whether the key was present.
+  virtual ValueId remove(const MapElement& element) = 0;
+  // The number of keys.
+  virtual ValueId length(program::ScriptMapId map) = 0;
 
-  // ---- Events and ends
-  // Emits a record for `builtin`; its handler will see the arguments in order. A record that finds no room is counted.
+  // ---- Events and exits
+  // Emits a record for `builtin`, whose handler gets the arguments in order. If the ring is full, counts a loss.
   virtual void emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
                           std::vector<std::string> literals = {}, std::vector<int64_t> numbers = {},
                           program::ScriptMapId map = {}) = 0;
-  // Where `result`, what `helper` returned, is negative: tells user space under -k, counts a failed read where a ledger
-  // is kept. Else costs nothing.
+  // If `result`, which `helper` returned, is negative: emits a warning under -k, and counts a failed read if losses are
+  // counted. Otherwise costs nothing.
   virtual void report_failure(ir::Helper helper, ValueId result) = 0;
-  // Adds one to this program's counter, which is shown at exit as "WHAT: N".
+  // Adds one to this program's loss counter, which is shown at the end as "WHAT: N".
   virtual void count_loss(program::LossKind kind, std::string_view what) = 0;
-  // Ends the action here: what follows is a fresh, unreachable block.
+  // Ends the action. Continues in a new, unreachable block.
   virtual void end_action() = 0;
   // Sets the flag that makes all programs return at once.
   virtual void set_exit_flag() = 0;
 
-  // ---- Control, for builtins that need it
+  // ---- Control flow and functions
+  // See control.h.
   ValueId select(ir::Condition condition, ValueId a, ValueId b, const std::function<ValueId()>& if_true,
-                 const std::function<ValueId()>& if_false);
+                 const std::function<ValueId()>& if_false) {
+    return lower::select(ir(), condition, a, b, if_true, if_false);
+  }
   void when(ir::Condition condition, ValueId a, ValueId b, const std::function<void()>& then,
-            const std::function<void()>& otherwise = nullptr);
-  // The map in which the stacks of `type` are kept; made at first use.
+            const std::function<void()>& otherwise = nullptr) {
+    lower::when(ir(), condition, a, b, then, otherwise);
+  }
+  // The map of the stacks of this type, added at first use.
   virtual program::MapId stack_map(TypeId type) = 0;
-  // A function that helpers such as bpf_loop call back, of this name; `body` writes it, once, by ir(), and has no use
-  // of memory(), variables or the context.
+  // A function with this name that helpers such as bpf_loop call back. `body` writes it the first time, by ir(); it
+  // must not use memory(), variables or the context.
   virtual ir::FunctionId callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) = 0;
 };
 

@@ -15,10 +15,10 @@ using ir::ValueId;
 using program::ProbeId;
 using spec::CallBoundary;
 
-// More actions on one hook make a second program: optimizing a function takes longer than its parts alone.
-constexpr size_t kMostParts = 32;
+// More actions on one hook become a second program: the time to optimize a function grows faster than its size.
+constexpr size_t kMaxParts = 32;
 
-// ---- Which
+// ---- Grouping
 
 bool is_at(const Unit& unit, CallBoundary boundary) {
   return unit.action != nullptr && unit.context.session_attach_type != 0 && unit.context.boundary == boundary;
@@ -28,22 +28,22 @@ int64_t distance_at(const Unit& entry, const Unit& exit, size_t i) {
   return int64_t{exit.probes[i].index} - int64_t{entry.probes[i].index};
 }
 
-bool are_boundaries_of_same_calls(const ModuleContext& module_context, const Unit& entry, const Unit& exit) {
+bool are_boundaries_of_same_calls(const ModuleContext& module, const Unit& entry, const Unit& exit) {
   if (entry.context.session_attach_type != exit.context.session_attach_type) return false;
   if (entry.probes.size() != exit.probes.size()) return false;
-  const auto place = [&](ProbeId id) { return location_of(module_context.program.probes[id]); };
+  const auto function = [&](ProbeId id) { return location_of(module.program.probes[id]); };
   for (size_t i = 0; i < entry.probes.size(); ++i) {
-    if (place(entry.probes[i]) != place(exit.probes[i])) return false;
+    if (function(entry.probes[i]) != function(exit.probes[i])) return false;
     if (distance_at(entry, exit, i) != distance_at(entry, exit, 0)) return false;
   }
-  // A program that sleeps takes no stacks.
+  // A program that may sleep cannot take stacks.
   const bool may_sleep = entry.context.may_sleep || exit.context.may_sleep;
-  return !may_sleep || module_context.takes_stacks(entry) == module_context.takes_stacks(exit);
+  return !may_sleep || module.takes_stacks(entry) == module.takes_stacks(exit);
 }
 
 class Grouping {
  public:
-  explicit Grouping(const ModuleContext& module_context) : module_(module_context) {}
+  explicit Grouping(const ModuleContext& module) : module_(module) {}
 
   std::vector<Group> all() {
     for (const Unit& unit : module_.checked.units)
@@ -78,7 +78,7 @@ class Grouping {
     const auto same = std::ranges::find_if(groups_, [&](const Group& group) {
       const spec::ProbeContext& other = group.units.front()->context;
       return is_by_number && other.dispatch == unit.context.dispatch && other.hook == unit.context.hook &&
-             group.units.size() < kMostParts;
+             group.units.size() < kMaxParts;
     });
     if (same == groups_.end()) {
       groups_.push_back({Group::Kind::kSingle, {&unit}});
@@ -93,10 +93,10 @@ class Grouping {
   std::vector<Group> groups_;
 };
 
-// ---- How
+// ---- Merging
 
-// Copies what `from` has behind what `to` has, but for the first slots, which they have in common, and gives the block
-// where it begins. Where it would return it goes on at `next`, if that is given.
+// Appends a copy of `from` to `to`, except for the first `common_slots` slots, which they share. Returns the copy's
+// entry block. If `next` is given, returns are replaced by jumps to it.
 BlockId append(ir::Function& to, const ir::Function& from, uint32_t common_slots, std::optional<BlockId> next) {
   const uint32_t values = to.values.next_id().index;
   const uint32_t slots = to.slots.next_id().index - common_slots;
@@ -134,13 +134,13 @@ ir::Function merge_session(const ir::Function& entry, const ir::Function& exit, 
   const BlockId at_entry = append(out, entry, 0, std::nullopt);
   const BlockId at_exit = append(out, exit, 0, std::nullopt);
   ir.enter(start);
-  // Kernels to come want the context, today's take nothing and do not mind.
+  // Current kernels ignore the argument; later ones require the context.
   const ValueId answer = ir.kfunc(is_return_id, {ir.context()});
   ir.branch(ir::Condition::ne, ir.unary(ir::Op::k_zext8, answer), 0, at_exit, at_entry);
   return out;
 }
 
-// One part after the other: a number that is not its own makes a part return at once.
+// Chains the parts: a part whose number does not match continues with the next one.
 ir::Function merge_by_number(const std::vector<ir::Function>& parts) {
   ir::Function out{.name = parts.front().name, .parameter_count = parts.front().parameter_count};
   ir::Builder ir(out);
@@ -159,10 +159,10 @@ ir::Function merge_by_number(const std::vector<ir::Function>& parts) {
 
 }  // namespace
 
-std::vector<Group> group_units(const ModuleContext& module_context, bool apart) {
-  if (!apart) return Grouping(module_context).all();
+std::vector<Group> group_units(const ModuleContext& module, bool separate_programs) {
+  if (!separate_programs) return Grouping(module).all();
   std::vector<Group> out;
-  for (const Unit& unit : module_context.checked.units)
+  for (const Unit& unit : module.checked.units)
     if (unit.action != nullptr) out.push_back({Group::Kind::kSingle, {&unit}});
   return out;
 }

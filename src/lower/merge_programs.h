@@ -1,28 +1,26 @@
-// Which units become one BPF program, and how.
+// Which units share a BPF program, and how they are merged.
 //
-// The problem: each action is a program, but some hang on the same hook. All system calls go through two raw
-// tracepoints, so a script with actions on ten of them would run ten programs at every system call of the machine, some
-// 70 ns each, to find that nine or ten are not meant. And `kprobe:f { ... } kretprobe:f { ... }`, which everybody
-// writes to time a call, would be two links, which the kernel serves one after the other; a call whose entry was missed
-// would be seen to return all the same.
+// The problem: each action is a program, but some are attached to the same hook. All system calls fire two raw
+// tracepoints, so a script with actions on ten of them would run ten programs at each system call of the machine, some
+// 70 ns each, nine or ten of which do nothing. And `kprobe:f { ... } kretprobe:f { ... }`, the usual way to time a
+// call, would be two links, which the kernel runs one after the other; a call whose entry was missed would still be
+// seen to return.
 //
-// The trick: such units become the parts of one program. System calls: the number is looked up once, each part looks
-// whether it is its own, and what is left is a comparison for each that is not. Calls of functions: kernels from 6.10
-// (kprobes) and 6.13 (uprobes) fire one program at both edges of a call, a session, and a kernel function,
-// bpf_session_is_return(), tells it at which. Whoever looks at the probes sees as many as before; they have the same
-// program.
+// The solution: such units become parts of one program. For system calls, the number is read once, each part compares
+// it with its own, and the cost per part that does not match is a comparison. For function calls, kernels from 6.10
+// (kprobes) and 6.13 (uprobes) run one program at entry and return, a session, and the kernel function
+// bpf_session_is_return() distinguishes the two. The number of probes does not change; they refer to the same program.
 //
-// Of a thread the kernel keeps 64 calls whose return is to be seen, and tells nobody of others. In a session the entry
-// sees how many there are, and counts what will be missed: so a uretprobe by itself is a session, too, whose entry does
-// nothing else.
+// The kernel tracks the return of at most 64 nested calls of a thread, and does not report that it misses others. In a
+// session, the entry sees the depth and counts the calls whose return will be missed. So a uretprobe alone is also a
+// session, whose entry does nothing else.
 //
-// A session gives both edges the same cookie, the entry's probe. Both units probe the very same places in the same
-// order, so the return's probe is a constant distance away.
+// A session passes the same cookie at entry and return: the index of the entry's probe. Both units probe the same
+// functions in the same order, so the index of the return's probe is a constant distance away.
 //
-// Left out: parts that are too much for the verifier together, or for the stack. The caller then asks for programs
-// apart (cli/run.cc).
+// Limits: the merged program may exceed the verifier's limits or the stack. The caller then asks for separate programs.
 //
-// Read on: kernel commits "bpf: Add support for kprobe session attach" (6.10), "bpf: Add support for uprobe multi
+// References: kernel commits "bpf: Add support for kprobe session attach" (6.10), "bpf: Add support for uprobe multi
 // session attach" (6.13).
 #pragma once
 
@@ -32,7 +30,7 @@
 
 namespace espy::lower {
 
-// The units of one program: nearly always a single one.
+// The units of one program, usually one.
 struct Group {
   enum class Kind : uint8_t { kSingle, kSession, kByNumber };
   Kind kind = Kind::kSingle;
@@ -41,11 +39,11 @@ struct Group {
   int64_t cookie_distance = 0;            // kSession: from the cookie to the index of the return's probe
 };
 
-// All units with an action, in their order. `apart`: each by itself.
-std::vector<Group> group_units(const ModuleContext& module_context, bool apart);
+// Groups all units that have an action, in their order. With `separate_programs`, each is a group of its own.
+std::vector<Group> group_units(const ModuleContext& module, bool separate_programs);
 
-// One main function of the parts, which are main functions, one for each unit; of a session always two. What parts by
-// number have in common is their first slot, the number.
+// Merges the main functions of the parts, one for each unit; for a session, always entry and return. With kByNumber,
+// the parts' first slot, the number, becomes one.
 ir::Function merge(const Group& group, std::vector<ir::Function> parts);
 
 }  // namespace espy::lower

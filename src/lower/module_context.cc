@@ -20,23 +20,15 @@ constexpr uint64_t kLeastRingBytes = 128 * 1024;  // of those that perf_rb_pages
 constexpr uint64_t kMostRingBytes = 256 * 1024 * 1024;
 constexpr uint64_t kAllRingsBytes = 256 * 1024 * 1024;
 constexpr uint32_t kStacks = 8192;
-constexpr uint64_t kPreallocatedBytes = 8 * 1024 * 1024;  // of a map; some milliseconds to make
+constexpr uint64_t kPreallocatedBytes = 8 * 1024 * 1024;  // of a map; takes some milliseconds to create
 
 bool is_per_cpu(MapKind kind) { return kind == MapKind::kPercpuHash || kind == MapKind::kLruPercpuHash; }
 
-// Only aggregations can be merged over CPUs; a plain value that was declared per CPU has one place all the same.
+// Only aggregations are merged over CPUs. Other values have one copy, even if the map is declared per CPU.
 MapKind hash_kind(const check::CheckedMap& map, bool is_aggregation) {
   const bool is_lru = map.kind == MapKind::kLruHash || map.kind == MapKind::kLruPercpuHash;
   if (is_aggregation) return is_lru ? MapKind::kLruPercpuHash : MapKind::kPercpuHash;
   return is_lru ? MapKind::kLruHash : MapKind::kHash;
-}
-
-// Few events and slow ones come from probes that the session runs or that tick.
-bool is_quiet(const check::Checked& checked, const check::Unit& unit) {
-  return std::all_of(unit.probes.begin(), unit.probes.end(), [&](program::ProbeId id) {
-    const std::string& provider = checked.probes[id].provider;
-    return provider == "begin" || provider == "end" || provider == "interval" || provider == "self";
-  });
 }
 
 bool may_emit(const check::Checked& checked, const check::Unit& unit) {
@@ -47,15 +39,15 @@ bool may_emit(const check::Checked& checked, const check::Unit& unit) {
   return false;
 }
 
-// The kernel makes a hash's elements as they are needed from a stock of the CPU, which is as small as one, and sends
-// for more by an interrupt. Where interrupts are off, as in the scheduler's tracepoints and in timers, the second new
-// key would be lost. System calls, functions of programs, iterators and what espy runs itself are never there.
+// The kernel allocates a hash's elements from a per-CPU cache, which may hold as few as one and is refilled by an
+// interrupt. With interrupts off, as in the scheduler's tracepoints and in timers, the second new key would be lost.
+// System calls, user functions, iterators and probes that espy runs itself fire with interrupts on.
 bool may_fire_with_interrupts_off(const check::Unit& unit) {
   const spec::ProbeContext& context = unit.context;
   switch (context.kind) {
     case program::ProgramKind::kSyscall:
     case program::ProgramKind::kIter: return false;
-    case program::ProgramKind::kKprobe: return !context.is_preemptible;  // else it is of a program
+    case program::ProgramKind::kKprobe: return !context.is_preemptible;  // else it is a user probe
     default: return context.dispatch != spec::ProbeContext::Dispatch::kNumber;
   }
 }
@@ -63,6 +55,11 @@ bool may_fire_with_interrupts_off(const check::Unit& unit) {
 }  // namespace
 
 uint32_t ModuleContext::cpu_slots() const { return std::bit_ceil(std::max(program.cpu_count, 1u)); }
+
+TypeId ModuleContext::complete(TypeId type) {
+  if (types[type].kind == types::Kind::kStruct && !types[type].complete) kernel.complete(types, type);
+  return type;
+}
 
 uint32_t ModuleContext::fired_index(types::Kind kind, program::ProbeId probe) {
   std::vector<uint32_t>& indices = fired_indices[kind];
@@ -91,6 +88,12 @@ uint32_t ModuleContext::loss_counter(program::LossKind kind, program::ProgramId 
   const uint32_t offset = add_global(8, 8);
   program.loss_counters.push_back({kind, by, std::string(what), offset});
   return offset;
+}
+
+void ModuleContext::count_loss(ir::Builder& builder, program::ProgramId by, program::LossKind kind,
+                               std::string_view what) {
+  const uint32_t offset = loss_counter(kind, by, what);
+  builder.atomic_add(8, builder.map_value(program.globals, offset), builder.constant(1));
 }
 
 MapId ModuleContext::scratch_map() {
@@ -138,36 +141,47 @@ void ModuleContext::add_hit_counters() {
 
 void ModuleContext::add_script_maps() {
   const bool has_irq_off = std::ranges::any_of(checked.units, may_fire_with_interrupts_off);
-  for (const program::ScriptMapId id : checked.maps.ids()) {
-    const check::CheckedMap& map = checked.maps[id];
-    const types::Type& value = types[map.value];
-    const bool is_aggregation = types::is_aggregation(value);
-    const auto value_bytes = static_cast<uint32_t>(round_up(std::max(value.size_bytes, 8u), 8));
+  for (const check::CheckedMap& map : checked.maps) {
     program::ScriptMap out{.name = map.name, .key = map.key, .value = map.value, .span = map.span};
     if (types[map.key].kind == types::Kind::kVoid) {
-      out.storage = is_aggregation ? Storage::kGlobalPerCpu : Storage::kGlobal;
-      if (is_aggregation) {
-        out.stride_bytes = std::max(std::bit_ceil(8 + value_bytes), kCacheLineBytes);
-        out.offset_bytes = add_global(out.stride_bytes * cpu_slots(), kCacheLineBytes);
-      } else {
-        out.offset_bytes = add_global(8 + value_bytes, 8);
-      }
+      add_storage_in_globals(out);
     } else {
-      const MapKind kind = hash_kind(map, is_aggregation);
-      out.storage = is_per_cpu(kind) ? Storage::kPercpuHash : Storage::kHash;
-      const uint64_t entries = map.max_entries ? map.max_entries : checked.config.max_map_keys;
-      const bool is_lru = kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash;
-      const uint64_t copies = is_per_cpu(kind) ? program.cpu_count : 1;
-      out.map = program.maps.add(
-          {.name = map.name,
-           .kind = kind,
-           .key_size = std::max(types[map.key].size_bytes, 1u),
-           .value_size = value_bytes,
-           .max_entries = static_cast<uint32_t>(std::min<uint64_t>(entries, UINT32_MAX)),
-           .is_preallocated = is_lru || (has_irq_off && entries * value_bytes * copies <= kPreallocatedBytes)});
+      add_hash(map, has_irq_off, out);
     }
     program.script_maps.add(std::move(out));
   }
+}
+
+// The word "assigned", and the value.
+void ModuleContext::add_storage_in_globals(program::ScriptMap& out) {
+  const uint32_t size = 8 + value_bytes(out.value);
+  if (types::is_aggregation(types[out.value])) {
+    out.storage = Storage::kGlobalPerCpu;
+    out.stride_bytes = std::max(std::bit_ceil(size), kCacheLineBytes);
+    out.offset_bytes = add_global(out.stride_bytes * cpu_slots(), kCacheLineBytes);
+  } else {
+    out.storage = Storage::kGlobal;
+    out.offset_bytes = add_global(size, 8);
+  }
+}
+
+void ModuleContext::add_hash(const check::CheckedMap& map, bool has_irq_off, program::ScriptMap& out) {
+  const MapKind kind = hash_kind(map, types::is_aggregation(types[map.value]));
+  out.storage = is_per_cpu(kind) ? Storage::kPercpuHash : Storage::kHash;
+  const uint64_t entries = map.max_entries ? map.max_entries : checked.config.max_map_keys;
+  const bool is_lru = kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash;
+  const uint64_t copies = is_per_cpu(kind) ? program.cpu_count : 1;
+  const uint64_t total_bytes = entries * value_bytes(map.value) * copies;
+  out.map = program.maps.add({.name = map.name,
+                              .kind = kind,
+                              .key_size = std::max(types[map.key].size_bytes, 1u),
+                              .value_size = value_bytes(map.value),
+                              .max_entries = static_cast<uint32_t>(std::min<uint64_t>(entries, UINT32_MAX)),
+                              .is_preallocated = is_lru || (has_irq_off && total_bytes <= kPreallocatedBytes)});
+}
+
+uint32_t ModuleContext::value_bytes(TypeId type) const {
+  return static_cast<uint32_t>(round_up(std::max(types[type].size_bytes, 8u), 8));
 }
 
 bool ModuleContext::is_interrupted(program::ScriptMapId map) const {
@@ -180,7 +194,7 @@ bool ModuleContext::is_interrupted(program::ScriptMapId map) const {
     };
     if (std::none_of(checked.ast.stmts.begin(), checked.ast.stmts.end(), assigns_map)) continue;
     ++programs;
-    // System calls fire in a task, with preemption off: they interrupt nothing and are not interrupted by each other.
+    // System calls fire in task context with preemption off, so their programs do not interrupt each other.
     const bool is_syscall = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
     may_interrupt = may_interrupt || (!is_syscall && !unit.context.runs_after_exit);
   }
@@ -202,7 +216,7 @@ bool ModuleContext::takes_stacks(const check::Unit& unit) const {
 void ModuleContext::choose_ring_size() {
   bool is_large = false;
   for (const check::Unit& unit : checked.units)
-    is_large = is_large || (may_emit(checked, unit) && (!unit.action || !is_quiet(checked, unit)));
+    is_large = is_large || (may_emit(checked, unit) && (!unit.action || !unit.context.fires_rarely));
   program.ring_bytes = is_large ? kLargeRingBytes : kSmallRingBytes;
   const uint64_t pages = checked.config.perf_rb_pages;
   if (pages) {

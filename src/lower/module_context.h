@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "check/checked.h"
-#include "ir/ir.h"
+#include "ir/builder.h"
 #include "kernel/kernel.h"
 #include "program/program.h"
 
@@ -20,45 +20,57 @@ struct ModuleContext {
   const check::Checked& checked;
   types::Types& types;
   kernel::Kernel& kernel;
-  ir::Module module = {};
+  ir::Module ir = {};
   program::Program program = {};
 
   uint32_t globals_bytes = 0;
   uint32_t scratch_bytes = 0;
   MapId scratch = {};
-  std::string constants = {};
+  std::string constants = {};  // the contents of .rodata
   std::map<std::string, uint32_t, std::less<>> constant_offsets = {};
   uint32_t longest_record_bytes = 0;
   std::map<types::Kind, std::vector<uint32_t>> fired_indices = {};  // by ProbeId
 
-  // CPUs rounded up to a power of two, so that `and` bounds an index for the verifier.
+  // The number of CPUs rounded up to a power of two, so that `and` bounds an index for the verifier.
   uint32_t cpu_slots() const;
-
+  const program::ScriptMap& script_map(program::ScriptMapId id) const { return program.script_maps[id]; }
+  // Completes the type if it is a struct, and returns it.
+  TypeId complete(TypeId type);
   // See Lowering.
   uint32_t fired_index(types::Kind kind, program::ProbeId probe);
 
-  // `size_bytes` of zeros in `globals`; the offset.
+  // Reserves zeroed bytes in `globals`; returns their offset.
   uint32_t add_global(uint32_t size_bytes, uint32_t align_bytes);
-  // `bytes` in .rodata, at a multiple of 8; the offset. Equal ones are kept once.
+  // Adds `bytes` to .rodata at a multiple of 8, unless it has them already; returns their offset.
   uint32_t add_constant(std::string_view bytes);
-  // The counter's offset in `globals`; one for each program and sentence.
+  // Returns the offset in `globals` of the program's counter for this kind and text.
   uint32_t loss_counter(program::LossKind kind, program::ProgramId by, std::string_view what);
+  // Adds one to that counter.
+  void count_loss(ir::Builder& builder, program::ProgramId by, program::LossKind kind, std::string_view what);
+  // These add the map at first use.
   MapId scratch_map();
   MapId ring_map();
   MapId stack_map(TypeId type);
 
-  // Whether two programs aggregate into this map of which one may interrupt the other on a CPU, in the middle of an
-  // update. (A program never interrupts itself: the kernel skips and counts that.)
+  // True if two programs update the aggregation in this map, and one of them may interrupt the other on the same CPU in
+  // the middle of an update. (A program never interrupts itself: the kernel skips the second run and counts it.)
   bool is_interrupted(program::ScriptMapId map) const;
 
-  // Whether it, or a function of the script, has to do with stacks.
+  // True if the unit, or any function of the script, uses stacks.
   bool takes_stacks(const check::Unit& unit) const;
 
-  void add_fixed_maps();  // globals with the runtime's words, .rodata
-  void add_hit_counters();
-  void add_script_maps();   // one for each CheckedMap, by the same id
-  void choose_ring_size();  // by what may emit
-  void finish();            // sizes that are known only now
+  // In order, before the units are lowered:
+  void add_fixed_maps();    // globals with the words of the runtime, .rodata
+  void add_hit_counters();  // if losses are counted
+  void add_script_maps();   // with the ids of checked.maps
+  void choose_ring_size();  // by the probes that may emit
+  // After the units are lowered: the sizes that are known only now.
+  void finish();
+
+ private:
+  void add_storage_in_globals(program::ScriptMap& out);
+  void add_hash(const check::CheckedMap& map, bool has_irq_off, program::ScriptMap& out);
+  uint32_t value_bytes(TypeId type) const;
 };
 
 constexpr uint64_t round_up(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }

@@ -1,5 +1,4 @@
-// Which processes a program acts in: with -p in that one, with --follow also in those that it has started since, and
-// those that they have; else in all.
+// The process filter of -p and --follow: which processes a program acts in.
 #pragma once
 
 #include "ir/builder.h"
@@ -7,19 +6,19 @@
 
 namespace espy::lower {
 
-// The number of the process that runs, in the kernel's first pid namespace.
+// The id of the current process, in the initial pid namespace.
 ir::ValueId current_process(ir::Builder& ir);
 
-// The current thread's and process' numbers in a namespace: the address of u32 pid, u32 tgid; zeros where it is not in
-// it.
+// The ids of the current thread and process in a pid namespace: the address of u32 pid, u32 tgid; zeros if the task is
+// not in it.
 ir::ValueId ids_in(ir::Builder& ir, const spec::PidNamespace& space);
 
-// Ends the program here where the current process is not one of them.
-void skip_other_processes(ir::Builder& ir, const ModuleContext& module_context);
+// Ends the program if the filter excludes the current process.
+void skip_other_processes(ir::Builder& ir, const ModuleContext& module);
 
-// With --follow: the map of the processes that were started; before any program is made.
-void add_followed_map(ModuleContext& module_context);
-// ... and the programs that keep it. The kernel must tell its types.
-void add_followers(ModuleContext& module_context);
+// With --follow, adds the map of the processes that were started. Requires that no program was lowered yet.
+void add_followed_map(ModuleContext& module);
+// With --follow, adds the programs that maintain the map. Requires the kernel's BTF.
+void add_followers(ModuleContext& module);
 
 }  // namespace espy::lower

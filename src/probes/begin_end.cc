@@ -24,6 +24,7 @@ extern const spec::Provider kBegin = {.name = "begin",
                                       .bind = bind<kBegin>,
                                       .context = once_context,
                                       .phase = spec::Provider::Phase::kBegin,
+                                      .fires_rarely = true,
                                       .example = "begin { printf(\"Hello, World!\\n\"); }"};
 
 extern const spec::Provider kEnd = {
@@ -33,6 +34,7 @@ extern const spec::Provider kEnd = {
     .bind = bind<kEnd>,
     .context = once_context,
     .phase = spec::Provider::Phase::kEnd,
+    .fires_rarely = true,
     .example = "begin { exit(); } end { printf(\"done\\n\"); }"};
 
 }  // namespace espy::probes

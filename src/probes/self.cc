@@ -36,6 +36,7 @@ extern const spec::Provider kSelf = {.name = "self",
                                      .bind = bind,
                                      .context = context,
                                      .list = list,
+                                     .fires_rarely = true,
                                      .example = "self:signal:SIGUSR1 { print(@); }  interval:s:1 { @++; }"};
 
 }  // namespace espy::probes

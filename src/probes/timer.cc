@@ -71,6 +71,7 @@ extern const spec::Provider kInterval = {
     .context = interval_context,
     .attach = attach<false>,
     .list = list<kInterval>,
+    .fires_rarely = true,
     .example = "interval:ms:100 { printf(\"tick\\n\"); exit(); }"};
 
 extern const spec::Provider kProfile = {

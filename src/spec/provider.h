@@ -96,8 +96,9 @@ struct ProbeContext {
   enum class Dispatch : uint8_t { kSingle, kCookie, kNumber };
   Dispatch dispatch = Dispatch::kSingle;
   Recipe number;
-  std::string_view hook = {};             // with kNumber: the attachment; programs with equal hooks may be merged
-  std::optional<Recipe> compat_register;  // with kNumber: identifies 32-bit tasks, which have other numbers and are ignored
+  std::string_view hook = {};  // with kNumber: the attachment; programs with equal hooks may be merged
+  std::optional<Recipe>
+      compat_register;  // with kNumber: identifies 32-bit tasks, which have other numbers and are ignored
 
   // A pointer in the context that is NULL in the last call of an iterator, which is ignored.
   std::optional<Recipe> not_null;
@@ -107,6 +108,7 @@ struct ProbeContext {
   bool is_limited_to_pid = true;         // with -p: does nothing in other processes
   bool runs_after_exit = false;          // begin and end: ignores the exit flag
   bool returns_value = false;            // the value of `return` is the program's result
+  bool fires_rarely = false;             // from the provider's row
 };
 
 // A probe that an attach point stands for, before probes are grouped into programs.
@@ -179,6 +181,7 @@ struct Provider {
   std::vector<ListedProbe> (*list)(ListRequest&) = nullptr;  // null: not listed
   const Provider* return_provider = nullptr;                 // probes the returns of the calls that this one probes
   bool needs_target_to_list = false;                         // user probes: listed only for a given file
+  bool fires_rarely = false;                                 // a small ring is enough for its records
   std::string_view example = {};
 };
 

@@ -1,5 +1,6 @@
 // Where the shape of the IR is the point: what must be cheap, and what must not be there at all.
 #include <algorithm>
+#include <cstring>
 
 #include "lower_support.h"
 
@@ -67,6 +68,16 @@ TEST_F(LowerIr, ALongStringIsInTheTailAndAShortOneInPlace) {
   EXPECT_TRUE(event.fields[0].is_in_tail);
   EXPECT_FALSE(event.fields[1].is_in_tail);
   EXPECT_EQ(program.ring_slack_bytes, 4096u);
+}
+
+TEST_F(LowerIr, TheTableOfNumbersHasWiderEntriesForMoreProbesThan16BitsCount) {
+  Script script("config = { max_probes = 100000 } many { @ = count(); }", kernel_);
+  const program::Program& program = script.lowered.program;
+  const std::string& table = program.maps[program.rodata].initial;
+  ASSERT_EQ(table.size(), kManyProbes * 4u);
+  uint32_t last = 0;
+  std::memcpy(&last, table.data() + (kManyProbes - 1) * 4, 4);
+  EXPECT_EQ(last, kManyProbes);
 }
 
 TEST_F(LowerIr, WithoutEventsThereIsNoRing) {

@@ -89,6 +89,20 @@ inline spec::ProbeContext raw_context(spec::ContextRequest& request) {
   }
   return out;
 }
+// 65,600 probes with a number each: their indices need more than 16 bits.
+inline constexpr uint32_t kManyProbes = 65600;
+inline std::vector<spec::BoundProbe> bind_many(spec::BindRequest& request) {
+  std::vector<spec::BoundProbe> out(kManyProbes, bind_here(request).front());
+  for (uint32_t i = 0; i < kManyProbes; ++i) {
+    out[i].probe.name += std::to_string(i);
+    out[i].probe.number = i;
+  }
+  return out;
+}
+inline spec::ProbeContext many_context(spec::ContextRequest&) {
+  return {.kind = program::ProgramKind::kRawTracepoint, .dispatch = spec::ProbeContext::Dispatch::kNumber};
+}
+inline const spec::Provider kMany{.name = "many", .bind = bind_many, .context = many_context};
 inline const spec::Provider kBegin{.name = "begin", .bind = bind_here, .context = run_context};
 inline const spec::Provider kRaw{.name = "raw", .bind = bind_here, .context = raw_context};
 
@@ -97,7 +111,7 @@ struct Script {
   source::Sources sources;
   types::Types types;
   source::Diagnostics diagnostics;
-  spec::Registry registry{{{.rows = kRows}}, {&kBegin, &kRaw}};
+  spec::Registry registry{{{.rows = kRows}}, {&kBegin, &kRaw, &kMany}};
   check::Checked checked;
   Lowered lowered;
 

@@ -1,0 +1,149 @@
+#include "lower/conversions.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace espy::lower {
+
+Operand Conversions::in_our_memory(Operand operand) {
+  if (!operand.is_address || operand.space == AddressSpace::kBpf) return operand;
+  const types::Type type = types()[operand.type];
+  const ValueId address = memory_.allocate(type.size_bytes, {});
+  Operand out{operand.type, address, true};
+  if (type.kind == Kind::kString) {
+    out.length = reads_.read_string(address, type.count, operand.value, operand.space, true);
+  } else {
+    reads_.read(address, type.size_bytes, operand.value, operand.space);
+  }
+  return out;
+}
+
+void Conversions::store_scalar(ValueId address, ValueId value, uint32_t size_bytes) {
+  CHECK(std::has_single_bit(size_bytes) && size_bytes <= 8);
+  if (memory_.alignment_of(address) >= size_bytes) return ir().store(static_cast<uint8_t>(size_bytes), address, value);
+  const uint32_t width = memory_.alignment_of(address);
+  for (uint32_t at = 0; at < size_bytes; at += width)
+    ir().store(static_cast<uint8_t>(width), address, at ? ir().binary(Op::k_shr, value, at * 8) : value, at);
+}
+
+void Conversions::store(ValueId address, Operand operand) {
+  const types::Type type = types()[operand.type];
+  if (type.size_bytes == 0) return;
+  if (!operand.is_address) {
+    store_scalar(address, operand.value, type.size_bytes);
+  } else if (operand.space == AddressSpace::kBpf) {
+    memory_.copy(address, operand.value, type.size_bytes);
+  } else if (type.kind == Kind::kString) {
+    reads_.read_string(address, type.count, operand.value, operand.space, true);
+  } else {
+    reads_.read(address, type.size_bytes, operand.value, operand.space);
+  }
+}
+
+// Strings are zero-padded: a larger capacity needs more zeros, a smaller one a NUL.
+void Conversions::copy_string(ValueId destination, Operand operand, uint32_t capacity_bytes) {
+  const uint32_t from = types()[operand.type].count;
+  if (operand.space != AddressSpace::kBpf) {
+    reads_.read_string(destination, capacity_bytes, operand.value, operand.space, true);
+  } else if (from <= capacity_bytes) {
+    if (from < capacity_bytes) memory_.zero(destination, capacity_bytes);
+    memory_.copy(destination, operand.value, from);
+  } else {
+    memory_.copy(destination, operand.value, capacity_bytes);
+    ir().store(1, destination, ir().constant(0), capacity_bytes - 1);
+  }
+}
+
+// Member by member.
+void Conversions::store_members(ValueId address, Operand operand, TypeId to) {
+  const types::Type source = types()[operand.type];
+  const types::Type target = types()[to];
+  memory_.zero(address, target.size_bytes);
+  operand = in_our_memory(operand);
+  for (size_t i = 0; i < target.members.size(); ++i) {
+    const Operand part = memory_.load(offset(operand.value, source.members[i].offset_bytes()), source.members[i].type);
+    store_converted(offset(address, target.members[i].offset_bytes()), part, target.members[i].type);
+  }
+}
+
+// Tuples and records, but not structs of C.
+bool Conversions::is_by_member(TypeId from, TypeId to) const {
+  const types::Type& target = types()[to];
+  return types::is_struct_like(target) && types::is_struct_like(types()[from]) && target.kind != Kind::kStruct;
+}
+
+bool Conversions::are_strings(TypeId from, TypeId to) const {
+  return types()[from].kind == Kind::kString && types()[to].kind == Kind::kString;
+}
+
+void Conversions::store_converted(ValueId address, Operand operand, TypeId to) {
+  if (operand.type != to && operand.is_address && are_strings(operand.type, to))
+    return copy_string(address, operand, types()[to].count);
+  if (operand.type != to && operand.is_address && is_by_member(operand.type, to))
+    return store_members(address, operand, to);
+  store(address, convert(operand, to));
+}
+
+// The operand's bytes in a copy that is as large as the type `to`, the rest zeros.
+Operand Conversions::padded_copy(Operand operand, TypeId to) {
+  const uint32_t size = types()[to].size_bytes;
+  const ValueId address = memory_.allocate(size, {});
+  if (size > types()[operand.type].size_bytes) memory_.zero(address, size);
+  store(address, operand);
+  return {to, address, true};
+}
+
+Operand Conversions::convert_scalar(Operand operand, TypeId to) {
+  const types::Type from = types()[operand.type];
+  const types::Type target = types()[to];
+  if (types::is_by_reference(target)) return padded_copy(operand, to);
+  if (target.kind != Kind::kBool) return {to, normalize(operand.value, to)};
+  return {to, from.kind == Kind::kBool ? operand.value : ir().binary(Op::k_ne, operand.value, ir().constant(0))};
+}
+
+// Bytes as an integer, or an array as a pointer.
+Operand Conversions::bytes_as_scalar(Operand operand, TypeId to) {
+  const types::Type from = types()[operand.type];
+  const types::Type target = types()[to];
+  if (target.kind == Kind::kPointer) return {to, operand.value};
+  operand = in_our_memory(operand);
+  const auto width = static_cast<uint8_t>(std::bit_floor(std::min(from.size_bytes, target.size_bytes)));
+  return {to, ir().load(width, operand.value, 0, target.is_signed)};
+}
+
+Operand Conversions::convert(Operand operand, TypeId to) {
+  if (operand.type == to || !to.valid() || !operand.type.valid()) return operand;
+  const types::Type from = types()[operand.type];
+  const types::Type target = types()[to];
+  if (target.kind == Kind::kVoid) return operand;
+  if (types::is_aggregation(from) && !types::is_by_reference(target)) return reduce(operand, to);
+  if (!operand.is_address) return convert_scalar(operand, to);
+  if (!types::is_by_reference(target)) return bytes_as_scalar(operand, to);
+  if (are_strings(operand.type, to) || is_by_member(operand.type, to)) {
+    const ValueId address = memory_.allocate(target.size_bytes, {});
+    store_converted(address, operand, to);
+    return {to, address, true};
+  }
+  if (from.size_bytes < target.size_bytes) return padded_copy(operand, to);
+  operand.type = to;
+  return operand;
+}
+
+Operand Conversions::reduce(Operand aggregate, TypeId to) {
+  const types::Type type = types()[aggregate.type];
+  const ValueId first = ir().load(8, aggregate.value);
+  if (type.kind == Kind::kAvg || type.kind == Kind::kStats) {
+    const ValueId count = ir().load(8, aggregate.value, 8);
+    return {to, ir().binary(type.is_signed ? Op::k_sdiv : Op::k_udiv, first, count)};
+  }
+  return {to, normalize(first, to)};
+}
+
+ValueId Conversions::normalize(ValueId value, TypeId type_id) {
+  const types::Type& type = types()[type_id];
+  if (type.kind == Kind::kBool) return ir().binary(Op::k_ne, value, ir().constant(0));
+  if (!types::is_integer(type) && type.kind != Kind::kUsername) return value;
+  return extend(value, static_cast<uint8_t>(type.size_bytes), type.is_signed);
+}
+
+}  // namespace espy::lower

@@ -1,0 +1,96 @@
+#include "lower/dispatch.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "lower/control.h"
+
+namespace espy::lower {
+namespace {
+
+constexpr ir::SlotId kNumberSlot{0};
+
+}  // namespace
+
+void ProbeDispatch::begin() {
+  if (part_.shares_number) new_slot("number");
+}
+
+void ProbeDispatch::leave_if_other_number() {
+  if (!is_by_number()) return;
+  const ValueId number = part_.is_number_known ? read_slot(kNumberSlot) : this->number();
+  if (part_.shares_number && !part_.is_number_known) write_slot(kNumberSlot, number);
+  const BlockId other = ir().add_block("other");
+  const BlockId match = ir().add_block("mine");
+  if (unit_.probes.size() == 1) {
+    match_one(number, match, other);
+  } else {
+    match_by_table(number, match, other);
+  }
+  if (unit_.context.compat_register) skip_compat_tasks();
+  end_program_in(ir(), other, ir().block());
+}
+
+ValueId ProbeDispatch::field(const char* name, const spec::Recipe& recipe) {
+  return fields_.read({name, types().int64(), recipe}).value;
+}
+
+ValueId ProbeDispatch::number() { return field("number", unit_.context.number); }
+
+void ProbeDispatch::match_one(ValueId number, BlockId match, BlockId other) {
+  const program::ProbeId probe = unit_.probes[0];
+  ir().branch(Condition::eq, number, static_cast<int64_t>(module_.program.probes[probe].number), match, other);
+  ir().enter(match);
+  found_index_ = ir().constant(probe.index);
+}
+
+// By a table in .rodata, with the index of the number's probe plus 1, or 0. A system call without a probe should cost
+// little.
+void ProbeDispatch::match_by_table(ValueId number, BlockId match, BlockId other) {
+  uint64_t last = 0;
+  uint32_t largest_entry = 0;
+  for (const program::ProbeId id : unit_.probes) {
+    last = std::max(last, module_.program.probes[id].number);
+    largest_entry = std::max(largest_entry, id.index + 1);
+  }
+  const uint8_t entry_bytes = largest_entry <= UINT16_MAX ? 2 : 4;
+  std::string table((last + 1) * entry_bytes, '\0');
+  for (const program::ProbeId id : unit_.probes) {
+    const uint64_t at = module_.program.probes[id].number * entry_bytes;
+    for (uint32_t i = 0; i < entry_bytes; ++i) table[at + i] = static_cast<char>((id.index + 1) >> (8 * i));
+  }
+  const BlockId known = ir().add_block("known");
+  ir().branch(Condition::ule, number, static_cast<int64_t>(last), known, other);
+  ir().enter(known);
+  const ValueId address = ir().binary(Op::k_add, memory_.constant_bytes(table),
+                                      ir().binary(Op::k_shl, number, std::countr_zero(entry_bytes)));
+  const ValueId found = ir().load(entry_bytes, address);
+  ir().branch(Condition::ne, found, 0, match, other);
+  ir().enter(match);
+  found_index_ = ir().binary(Op::k_sub, found, 1);
+}
+
+// System calls of 32-bit tasks have other numbers. A register identifies such a task for the cost of two loads. The
+// kernel's own flag (TS_COMPAT) also covers a 64-bit task that makes a 32-bit call, but needs a helper call, a seventh
+// of the total cost of counting an event.
+void ProbeDispatch::skip_compat_tasks() {
+  const ValueId mode = field("compat", *unit_.context.compat_register);
+  end_program_if(ir(), Condition::eq, mode, kernel().arch().compat_task->value);
+}
+
+ValueId ProbeDispatch::index() {
+  using Dispatch = spec::ProbeContext::Dispatch;
+  switch (unit_.context.dispatch) {
+    case Dispatch::kSingle:
+      if (unit_.probes.empty()) return ir().constant(0);
+      return ir().constant(unit_.probes[0].index);
+    case Dispatch::kCookie: {
+      const ValueId cookie = ir().call(Helper::get_attach_cookie, {ir().context()});
+      return part_.cookie_distance == 0 ? cookie : ir().binary(Op::k_add, cookie, part_.cookie_distance);
+    }
+    case Dispatch::kNumber: break;
+  }
+  return functions_.is_in_callback() ? ir().load(8, frame_.address(), kFrameProbeOffset) : found_index_;
+}
+
+}  // namespace espy::lower

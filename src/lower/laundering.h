@@ -1,0 +1,33 @@
+// Hides from the verifier what it knows of a number, so that it finishes exploring a loop.
+//
+// The verifier explores a loop until it reaches a state that it has seen before. A counter with a known value, or a
+// variable with other bounds in each iteration, makes each state new, until the verifier gives up at a million
+// instructions. Kernels with may_goto bound the loop themselves, so nothing is lost if the number is unknown.
+#pragma once
+
+#include <map>
+
+#include "lower/emitter.h"
+#include "lower/scope.h"
+
+namespace espy::lower {
+
+class Laundering : Emitter {
+ public:
+  Laundering(ModuleContext& module, Functions& functions, Scope& scope) : Emitter(module, functions), scope_(scope) {}
+
+  bool kernel_has_may_goto() const { return kernel().has(kernel::Feature::kMayGoto); }
+  // True inside a loop that the verifier must find to converge.
+  bool is_in_converging_loop() { return !scope_.activation().loops.empty() && kernel_has_may_goto(); }
+  // The same number, of which the verifier knows nothing.
+  ValueId launder(ValueId value);
+  // See Lowering. An operand that is not an integer is returned as it is.
+  ValueId opaque_copy(ValueId number);
+  Operand opaque_copy(Operand operand);
+
+ private:
+  Scope& scope_;
+  std::map<FunctionId, ir::SlotId> slots_;
+};
+
+}  // namespace espy::lower

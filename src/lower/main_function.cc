@@ -1,0 +1,143 @@
+#include "lower/main_function.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "lower/control.h"
+#include "lower/processes.h"
+
+namespace espy::lower {
+namespace {
+
+constexpr uint32_t kRegions = 4;           // of scratch per CPU, if the program may be preempted
+constexpr uint32_t kRegionsIfAsleep = 16;  // if it also waits for pages
+
+}  // namespace
+
+void MainFunction::begin(const WriteGuard& write_guard) {
+  dispatch_.begin();
+  frame_.begin();
+  const BlockId entry = ir().add_block("entry");
+  setup_ = ir().add_block("setup");
+  exit_ = ir().add_block("exit");
+  skip_ = ir().add_block("skip");
+  scratch_.begin();
+  scope_.activation().result = new_slot("result");
+  exits_.set_end(exit_);
+  ir().enter(entry);
+  write_entry();
+  const BlockId body = after_setup_ = ir().add_block("body");
+  if (write_guard) {
+    this->write_guard(write_guard);
+  } else {
+    ir().jump(body);
+  }
+  ir().enter(body);
+}
+
+void MainFunction::write_guard(const WriteGuard& write_guard) {
+  const BlockId body = after_setup_;
+  const BlockId guard = ir().add_block("guard");
+  ir().jump(guard);
+  ir().enter(guard);
+  exits_.set_end(skip_);
+  const uint32_t uses = scratch_.use_count();
+  write_guard(body, skip_);
+  exits_.set_end(exit_);
+  is_setup_before_guard_ = scratch_.use_count() != uses;
+  if (is_setup_before_guard_) after_setup_ = guard;
+}
+
+void MainFunction::finish() {
+  ir().jump(exit_);
+  write_setup();
+  write_exit();
+}
+
+void MainFunction::write_entry() {
+  const spec::ProbeContext& context = unit_.context;
+  if (context.not_null)
+    end_program_if(ir(), Condition::eq, ir().load(8, ir().context(), context.not_null->offset_bytes), 0);
+  dispatch_.leave_if_other_number();
+  if (!context.runs_after_exit) exits_.leave_if_exited();
+  if (context.is_limited_to_pid) skip_other_processes(ir(), module_);
+  if (part_.max_traced_depth != 0) count_deep_nesting();
+  count_hit(1);
+}
+
+void MainFunction::write_entry_alone() {
+  ir().enter(ir().add_block("entry"));
+  exits_.leave_if_exited();
+  if (unit_.context.is_limited_to_pid) skip_other_processes(ir(), module_);
+  count_deep_nesting();
+  ir().ret(0);
+}
+
+// The kernel keeps a list of a thread's calls whose return is traced. If the list is full, further returns are missed
+// (kernel/events/uprobes.c, prepare_uretprobe).
+void MainFunction::count_deep_nesting() {
+  const TypeId list = kernel().find_struct(types(), "uprobe_task");
+  if (!list.valid()) return;
+  module_.complete(list);
+  if (!types::find_member(types(), list, "depth")) return;
+  const ValueId depth = reads_.current_task_field({"utask", "depth"});
+  when(Condition::uge, depth, ir().constant(part_.max_traced_depth), [&] {
+    count_loss(
+        program::LossKind::kMissed,
+        fmt::format("calls nested deeper than {} in a thread returned unseen by the kernel", part_.max_traced_depth));
+  });
+}
+
+// Firings count even if the predicate is false. The counters are per CPU, so only a thread that may be preempted needs
+// an atomic add.
+void MainFunction::count_hit(int64_t change) {
+  const program::HitCounters hits = module_.program.hits;
+  if (hits.stride_bytes == 0) return;
+  const ValueId slot = ir().binary(Op::k_and, cpu(), module_.cpu_slots() - 1);
+  const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(module_.program.globals, hits.offset_bytes),
+                                     ir().binary(Op::k_shl, slot, std::countr_zero(hits.stride_bytes)));
+  const ValueId index = ir().binary(Op::k_and, dispatch_.index(), hits.stride_bytes / 8 - 1);
+  const ValueId word = ir().binary(Op::k_add, of_cpu, ir().binary(Op::k_shl, index, 3));
+  if (unit_.context.is_preemptible) {
+    ir().atomic_add(8, word, ir().constant(change));
+  } else {
+    ir().store(8, word, ir().binary(Op::k_add, ir().load(8, word), change));
+  }
+}
+
+// Only after the body is it known what setup must do.
+void MainFunction::write_setup() {
+  ir::Function& main = functions_.function();
+  for (const BlockId id : main.blocks.ids()) {
+    if (main.blocks[id].instructions.empty()) continue;
+    for (ir::Target& target : main.values[main.blocks[id].instructions.back()].targets)
+      if (target.block == after_setup_) target.block = setup_;
+  }
+  ir().enter(setup_);
+  if (unit_.context.returns_value) write_slot(scope_.activation().result, ir().constant(0));
+  const uint32_t regions = reads_.sleeps() ? kRegionsIfAsleep : kRegions;
+  const ValueId scratch_base = scratch_.write_setup(regions, [&] {
+    count_loss(program::LossKind::kMissed,
+               fmt::format("{} other threads were in the same program on a CPU; events skipped", regions));
+    count_hit(-1);  // it counts as missed instead
+    ir().ret(0);
+  });
+  frame_.write_setup(scratch_base, dispatch_.found_index());
+  ir().jump(after_setup_);
+}
+
+// A false predicate skips the release of scratch if it was taken after the guard.
+void MainFunction::write_exit() {
+  ir().enter(skip_);
+  if (is_setup_before_guard_) {
+    ir().jump(exit_);
+  } else {
+    ir().ret(0);
+  }
+  ir().enter(exit_);
+  scratch_.write_release();
+  ir().ret(unit_.context.returns_value ? read_slot(scope_.activation().result) : ir().constant(0));
+}
+
+}  // namespace espy::lower

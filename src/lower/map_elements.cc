@@ -1,0 +1,155 @@
+#include "lower/map_elements.h"
+
+#include <bit>
+#include <cerrno>
+
+namespace espy::lower {
+namespace {
+
+using program::Storage;
+
+constexpr int64_t kAny = 0;      // BPF_ANY
+constexpr int64_t kNoExist = 1;  // BPF_NOEXIST
+
+}  // namespace
+
+ValueId MapElements::assigned_word(const program::ScriptMap& map, ValueId cpu) {
+  const ValueId start = ir().map_value(module_.program.globals, map.offset_bytes);
+  if (map.storage == Storage::kGlobal) return start;
+  const ValueId slot = ir().binary(Op::k_and, cpu, module_.cpu_slots() - 1);
+  return ir().binary(Op::k_add, start, ir().binary(Op::k_shl, slot, std::countr_zero(map.stride_bytes)));
+}
+
+ValueId MapElements::assigned_word(const program::ScriptMap& map) {
+  return assigned_word(map, map.storage == Storage::kGlobal ? ValueId{} : cpu());
+}
+
+ValueId MapElements::lookup(const Element& element) {
+  const program::ScriptMap map = module_.script_map(element.map);
+  if (!element.key.valid()) return offset(assigned_word(map), 8);
+  return ir().call(Helper::map_lookup_elem, {ir().map(map.map), element.key});
+}
+
+void MapElements::with_value(const Element& element, const std::function<void(ValueId)>& then,
+                             const std::function<void()>& otherwise) {
+  const bool has_key = element.key.valid();
+  const ValueId found = has_key ? lookup(element) : assigned_word(module_.script_map(element.map));
+  const auto use = [&] {
+    if (then) then(has_key ? found : offset(found, 8));
+  };
+  when(Condition::ne, has_key ? found : ir().load(8, found), ir().constant(0), use, otherwise);
+}
+
+// `failed` is the result of map_update_elem.
+void MapElements::lose_update(const program::ScriptMap& map, ValueId failed) {
+  const std::string full = map.name + " is full at " + std::to_string(module_.program.maps[map.map].max_entries) +
+                           " keys (raise max_map_keys, or the number it is declared with); updates lost";
+  const std::string busy =
+      map.name + " was busy on that CPU, or the kernel had no memory at hand for a new key; updates lost";
+  when(
+      Condition::eq, failed, ir().constant(-E2BIG), [&] { count_loss(program::LossKind::kUpdate, full); },
+      [&] { count_loss(program::LossKind::kUpdate, busy); });
+}
+
+// An absent key is inserted with zeros, unless another CPU has inserted it meanwhile, and looked up again. So `then`
+// updates the value in place, and no update of another CPU is overwritten.
+void MapElements::with_new_value(const Element& element, const std::function<void(ValueId)>& then) {
+  const program::ScriptMap map = module_.script_map(element.map);
+  if (!element.key.valid()) {
+    const ValueId assigned = assigned_word(map);
+    ir().store(8, assigned, ir().constant(1));
+    return then(offset(assigned, 8));
+  }
+  const ValueId found = lookup(element);
+  const BlockId use = ir().add_block("value");
+  const ValueId address = ir().add_block_parameter(use);
+  const BlockId miss = ir().add_block("miss");
+  const BlockId hit = ir().add_block("hit");
+  const BlockId full = ir().add_block("full");
+  const BlockId inserted = ir().add_block("inserted");
+  const BlockId done = ir().add_block("done");
+  ir().branch(Condition::ne, found, 0, hit, miss);
+  ir().enter(hit);
+  ir().jump(use, {found});
+  ir().enter(miss);
+  const uint32_t size = module_.program.maps[map.map].value_size;
+  const ValueId failed = ir().call(Helper::map_update_elem,
+                                   {ir().map(map.map), element.key, memory_.zeros(size), ir().constant(kNoExist)});
+  const ValueId again = lookup(element);
+  ir().branch(Condition::ne, again, 0, inserted, full);
+  ir().enter(inserted);
+  ir().jump(use, {again});
+  ir().enter(full);
+  failures_.emit(Helper::map_update_elem, failed);
+  lose_update(map, failed);
+  ir().jump(done);
+  ir().enter(use);
+  then(address);
+  ir().jump(done);
+  ir().enter(done);
+}
+
+void MapElements::store(const Element& element, Operand value) {
+  const program::ScriptMap map = module_.script_map(element.map);
+  if (!element.key.valid()) {
+    const ValueId assigned = assigned_word(map);
+    conversions_.store_converted(offset(assigned, 8), value, map.value);
+    return ir().store(8, assigned, ir().constant(1));
+  }
+  const uint32_t size = module_.program.maps[map.map].value_size;
+  const ValueId copy = memory_.allocate(size, "new");
+  if (types()[map.value].size_bytes % 8) memory_.zero(copy, size);
+  conversions_.store_converted(copy, value, map.value);
+  const ValueId failed =
+      ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, copy, ir().constant(kAny)});
+  when(Condition::ne, failed, ir().constant(0), [&] {
+    failures_.emit(Helper::map_update_elem, failed);
+    lose_update(map, failed);
+  });
+}
+
+ValueId MapElements::remove(const Element& element) {
+  const program::ScriptMap map = module_.script_map(element.map);
+  if (!element.key.valid()) return clear(map);
+  const ValueId failed = ir().call(Helper::map_delete_elem, {ir().map(map.map), element.key});
+  failures_.report(Helper::map_delete_elem, failed);
+  return ir().binary(Op::k_eq, failed, ir().constant(0));
+}
+
+// Zeroes a map without keys, on all CPUs. Returns whether it was assigned.
+ValueId MapElements::clear(const program::ScriptMap& map) {
+  const auto size = static_cast<uint32_t>(round_up(types()[map.value].size_bytes, 8));
+  const ir::SlotId was = new_slot("was");
+  write_slot(was, ir().constant(0));
+  const auto clear_one = [&](ValueId assigned) {
+    write_slot(was, ir().binary(Op::k_or, read_slot(was), ir().load(8, assigned)));
+    memory_.zero(assigned, 8 + size);
+  };
+  if (map.storage == Storage::kGlobal) {
+    clear_one(assigned_word(map));
+  } else {
+    ir().count_up(module_.program.cpu_count, [&](ValueId cpu, BlockId) { clear_one(assigned_word(map, cpu)); });
+  }
+  return read_slot(was);
+}
+
+ValueId MapElements::length(ScriptMapId id) {
+  const program::ScriptMap map = module_.script_map(id);
+  if (!map.map.valid()) return ir().load(8, assigned_word(map));
+  if (const auto sum = kernel().kfunc_id("bpf_map_sum_elem_count")) return ir().kfunc(*sum, {ir().map(map.map)}, false);
+  return count_keys(map);
+}
+
+ValueId MapElements::count_keys(const program::ScriptMap& map) {
+  const ValueId counter = memory_.allocate(8, "length");
+  ir().store(8, counter, ir().constant(0));
+  const FunctionId count = functions_.shared_callback("count_keys", 4, [&] {
+    const ValueId address = ir().param(3);
+    ir().store(8, address, ir().binary(Op::k_add, ir().load(8, address), 1));
+    ir().ret(0);
+  });
+  ir().call(Helper::for_each_map_elem, {ir().map(map.map), ir().function_address(count), counter, ir().constant(0)});
+  return ir().load(8, counter);
+}
+
+}  // namespace espy::lower

@@ -1,0 +1,44 @@
+// Elements of the script's maps. A map without keys is an "assigned" word and a value in `globals`, one of each per CPU
+// if it is an aggregation; an element of a map with keys is an entry of a hash.
+#pragma once
+
+#include "lower/conversions.h"
+#include "lower/emitter.h"
+#include "lower/failures.h"
+#include "lower/memory.h"
+
+namespace espy::lower {
+
+class MapElements : Emitter {
+ public:
+  using Element = Lowering::MapElement;
+
+  MapElements(ModuleContext& module, Functions& functions, Memory& memory, Conversions& conversions, Failures& failures)
+      : Emitter(module, functions), memory_(memory), conversions_(conversions), failures_(failures) {}
+
+  // See Lowering for these.
+  void with_value(const Element& element, const std::function<void(ValueId)>& then,
+                  const std::function<void()>& otherwise);
+  ValueId remove(const Element& element);
+  ValueId length(ScriptMapId map);
+
+  // Like with_value(), but inserts an absent key first, with a zeroed value.
+  void with_new_value(const Element& element, const std::function<void(ValueId)>& then);
+  void store(const Element& element, Operand value);
+  // The address of the value; null if the key is absent.
+  ValueId lookup(const Element& element);
+  // The address of the "assigned" word of a map without keys: of this CPU, or of a given one.
+  ValueId assigned_word(const program::ScriptMap& map);
+  ValueId assigned_word(const program::ScriptMap& map, ValueId cpu);
+
+ private:
+  void lose_update(const program::ScriptMap& map, ValueId failed);
+  ValueId clear(const program::ScriptMap& map);
+  ValueId count_keys(const program::ScriptMap& map);
+
+  Memory& memory_;
+  Conversions& conversions_;
+  Failures& failures_;
+};
+
+}  // namespace espy::lower

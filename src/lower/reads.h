@@ -1,0 +1,55 @@
+// Reads memory of the kernel and of user programs.
+#pragma once
+
+#include <initializer_list>
+
+#include "lower/emitter.h"
+#include "lower/failures.h"
+#include "lower/memory.h"
+
+namespace espy::lower {
+
+class Reads : Emitter {
+ public:
+  Reads(ModuleContext& module, Functions& functions, const check::Unit& unit, Memory& memory, Failures& failures);
+
+  // See Lowering for these.
+  void read(ValueId destination, uint32_t size_bytes, ValueId source, AddressSpace space);
+  ValueId read_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed, AddressSpace space,
+                      TypeId struct_type);
+  ValueId read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space, bool zero_rest);
+  ValueId call_reader(Helper helper, ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
+  ValueId current_task_field(std::span<const std::string_view> path);
+  ValueId current_task_field(std::initializer_list<std::string_view> path) {
+    return current_task_field(std::span(path.begin(), path.size()));
+  }
+
+  // read() of `size` bytes, at most `most_bytes`.
+  void read_dynamic(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source, AddressSpace space);
+  // The object of this type at `address` + offset: read if it is a scalar, else its address. `struct_type` as in
+  // read_scalar().
+  Operand typed(ValueId address, int64_t offset_bytes, TypeId type, AddressSpace space, TypeId struct_type = {});
+  // The object of this type that `pointer` points to.
+  Operand dereference(Operand pointer, TypeId type);
+
+  // True if a read of user memory may sleep in the current function. Callbacks that iterate over a map hold a lock.
+  bool may_sleep_here() const { return may_sleep_ && !functions_.is_in_callback(); }
+  // True if a read that may sleep was written.
+  bool sleeps() const { return sleeps_; }
+
+ private:
+  enum class KernelRead : uint8_t { kCast, kTypedCast, kCopy };  // see reads.cc
+  KernelRead kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
+  bool is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
+  bool is_iterator_context(ValueId base);
+  ValueId copied_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed, AddressSpace space);
+  ValueId fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
+
+  const spec::ProbeContext& context_;
+  Memory& memory_;
+  Failures& failures_;
+  const bool may_sleep_;
+  bool sleeps_ = false;
+};
+
+}  // namespace espy::lower

@@ -1,0 +1,105 @@
+#include "lower/record_writer.h"
+
+#include <algorithm>
+
+#include "program/ring.h"
+
+namespace espy::lower {
+namespace {
+
+constexpr uint32_t kHeaderBytes = sizeof(program::RecordHeader);
+constexpr int kReserveTries = 4;
+
+}  // namespace
+
+// Returns the size of the fixed part. A field in the tail has its offset and length there, 4 bytes each.
+uint32_t RecordWriter::lay_out(program::EventSchema& schema) {
+  uint32_t size = kHeaderBytes;
+  for (program::EventField& field : schema.fields) {
+    const types::Type& type = types()[field.type];
+    const uint32_t align =
+        field.is_in_tail ? 4 : std::min(8u, std::max(type.align_bytes, type.size_bytes >= 8 ? 8u : 1u));
+    size = static_cast<uint32_t>(round_up(size, align));
+    field.offset_bytes = size;
+    size += field.is_in_tail ? 8 : type.size_bytes;
+  }
+  return static_cast<uint32_t>(round_up(size, 8));
+}
+
+RecordWriter::Record RecordWriter::begin(program::EventSchema schema, uint32_t tail_bytes) {
+  schema.program = functions_.program();
+  const uint32_t fixed_bytes = schema.size_bytes = lay_out(schema);
+  Record out{.size_bytes = fixed_bytes + tail_bytes};
+  module_.longest_record_bytes = std::max(module_.longest_record_bytes, out.size_bytes);
+  out.event = module_.program.events.add(std::move(schema));
+  out.done = ir().add_block("emitted");
+  out.base = ring_base(out.done);
+  out.head = reserve(out.base, out.size_bytes, out.done);
+  const ValueId position = ir().binary(Op::k_and, out.head, module_.program.ring_bytes - 8);
+  out.address =
+      ir().binary(Op::k_add, offset(out.base, program::ring_data_offset(module_.program.page_size_bytes)), position);
+  const ValueId counter = ir().map_value(module_.program.globals, module_.program.sequence_offset);
+  ir().store(8, out.address, ir().atomic(Op::k_atomic_fetch_add, 8, counter, {ir().constant(1)}), 8);
+  out.fixed_bytes = ir().constant(fixed_bytes);
+  return out;
+}
+
+// The unused part of the tail is given back, unless an interrupt has reserved a record after this one.
+void RecordWriter::finish(const Record& record, ValueId end, bool has_tail) {
+  ValueId written = ir().constant(record.size_bytes);
+  if (has_tail) {
+    const ValueId reserved = ir().binary(Op::k_add, record.head, record.size_bytes);
+    const ValueId used = ir().binary(Op::k_add, record.head, end);
+    const ValueId seen = ir().atomic(Op::k_atomic_cmpxchg, 8, record.base, {reserved, used}, program::kRingHeadOffset);
+    written = select(
+        Condition::eq, seen, reserved, [&] { return end; }, [&] { return ir().constant(record.size_bytes); });
+  }
+  ir().store(4, record.address, written, 4);
+  ir().store_release(4, record.address, ir().constant(int64_t{record.event.index} + 1));
+  ir().jump(record.done);
+  ir().enter(record.done);
+}
+
+// The address of this CPU's ring.
+ValueId RecordWriter::ring_base(BlockId otherwise) {
+  const ValueId key = memory_.allocate(8, "cpu");
+  ir().store(4, key, cpu());
+  const ValueId base = ir().call(Helper::map_lookup_elem, {ir().map(module_.ring_map()), key});
+  const BlockId found = ir().add_block("ring");
+  ir().branch(Condition::ne, base, 0, found, otherwise);
+  ir().enter(found);
+  return base;
+}
+
+// Advances the ring's head by a compare-and-exchange, which an interrupt may make fail, a few times at most. Returns
+// the head before.
+ValueId RecordWriter::reserve(ValueId base, uint32_t size_bytes, BlockId otherwise) {
+  const BlockId got = ir().add_block("reserved");
+  const ValueId head = ir().add_block_parameter(got);
+  const BlockId lost = ir().add_block("lost");
+  for (int i = 0; i < kReserveTries; ++i) {
+    const ValueId old = ir().load(8, base, program::kRingHeadOffset);
+    const ValueId tail = ir().load(8, base, program::kRingTailOffset);
+    const ValueId next = ir().binary(Op::k_add, old, size_bytes);
+    const ValueId used = ir().binary(Op::k_sub, next, tail);
+    const BlockId fits = ir().add_block("fits");
+    const BlockId taken = ir().add_block("taken");
+    const BlockId retry = ir().add_block("retry");
+    ir().branch(Condition::ugt, used, module_.program.ring_bytes, lost, fits);
+    ir().enter(fits);
+    const ValueId seen = ir().atomic(Op::k_atomic_cmpxchg, 8, base, {old, next}, program::kRingHeadOffset);
+    ir().branch(Condition::eq, seen, old, taken, retry);
+    ir().enter(taken);
+    ir().jump(got, {old});
+    ir().enter(retry);
+  }
+  ir().jump(lost);
+  ir().enter(lost);
+  ir().atomic_add(8, base, ir().constant(1), program::kRingLostOffset);
+  if (config().counts_losses) count_loss(program::LossKind::kRecord, "");
+  ir().jump(otherwise);
+  ir().enter(got);
+  return head;
+}
+
+}  // namespace espy::lower

@@ -1,0 +1,89 @@
+#include "lower/scratch.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace espy::lower {
+namespace {
+
+constexpr uint32_t kAlignBytes = 16;
+constexpr uint32_t kRegionsOffsetBytes = 64;  // of the first region, after the mask of those that are taken
+
+}  // namespace
+
+void Scratch::begin() { main_base_ = functions_.function().values.add({.op = Op::k_add}); }
+
+ValueId Scratch::base() {
+  ++use_count_;
+  return functions_.is_in_callback() ? callback_base_ : main_base_;
+}
+
+ValueId Scratch::allocate(uint32_t size_bytes) {
+  const auto at = static_cast<uint32_t>(round_up(size_bytes_, kAlignBytes));
+  size_bytes_ = at + size_bytes;
+  return offset(base(), at);
+}
+
+void Scratch::with_callback(ValueId base, const std::function<void()>& body) {
+  const ValueId outer = callback_base_;
+  callback_base_ = base;
+  body();
+  callback_base_ = outer;
+}
+
+uint32_t Scratch::region_bytes() const { return std::bit_ceil(std::max(size_bytes_, 64u)); }
+
+ValueId Scratch::cpu_address(uint32_t stride_bytes) {
+  const auto at = static_cast<uint32_t>(round_up(module_.scratch_bytes, 64));
+  module_.scratch_bytes = at + stride_bytes * module_.cpu_slots();
+  const ValueId slot = ir().binary(Op::k_and, cpu(), module_.cpu_slots() - 1);
+  const ValueId distance = ir().binary(Op::k_shl, slot, std::countr_zero(stride_bytes));
+  return ir().binary(Op::k_add, ir().map_value(module_.scratch_map(), at), distance);
+}
+
+ValueId Scratch::write_setup(uint32_t region_count, const std::function<void()>& if_none_is_free) {
+  ir::Function& main = functions_.function();
+  if (size_bytes_ == 0) {
+    main.values[main_base_] = {.op = Op::k_konst};
+  } else if (context_.is_preemptible) {
+    const ValueId of_cpu = cpu_address(std::bit_ceil(region_bytes() * region_count + kRegionsOffsetBytes));
+    const ValueId region = take_region(of_cpu, region_count, if_none_is_free);
+    main.values[main_base_].operands = {region, ir().constant(kRegionsOffsetBytes)};
+  } else {
+    const ValueId of_cpu = cpu_address(region_bytes());
+    main.values[main_base_].operands = {of_cpu, ir().constant(0)};
+  }
+  main.blocks[ir().block()].instructions.push_back(main_base_);
+  return main_base_;
+}
+
+ValueId Scratch::take_region(ValueId cpu_address, uint32_t region_count, const std::function<void()>& if_none_is_free) {
+  cpu_slot_ = new_slot("scratch_cpu");
+  bit_slot_ = new_slot("scratch_bit");
+  const BlockId got = ir().add_block("scratch");
+  const ValueId index = ir().add_block_parameter(got);
+  for (uint32_t i = 0; i < region_count; ++i) {
+    const ValueId old = ir().atomic(Op::k_atomic_fetch_or, 8, cpu_address, {ir().constant(int64_t{1} << i)});
+    const ValueId number = ir().constant(i);
+    const BlockId take = ir().add_block();
+    const BlockId next = ir().add_block();
+    ir().branch(Condition::test, old, int64_t{1} << i, next, take);
+    ir().enter(take);
+    ir().jump(got, {number});
+    ir().enter(next);
+  }
+  if_none_is_free();
+  ir().enter(got);
+  write_slot(cpu_slot_, cpu_address);
+  write_slot(bit_slot_, ir().binary(Op::k_shl, ir().constant(1), index));
+  const ValueId distance = ir().binary(Op::k_shl, index, std::countr_zero(region_bytes()));
+  return ir().binary(Op::k_add, cpu_address, distance);
+}
+
+void Scratch::write_release() {
+  if (!cpu_slot_.valid()) return;
+  const ValueId mask = ir().unary(Op::k_not, read_slot(bit_slot_));
+  ir().atomic(Op::k_atomic_fetch_and, 8, read_slot(cpu_slot_), {mask});
+}
+
+}  // namespace espy::lower

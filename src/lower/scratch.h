@@ -1,0 +1,48 @@
+// Per-CPU scratch memory, in the map `scratch`: for objects that are too large for the stack.
+//
+// Where a program may be preempted, two threads can run it on one CPU at a time. Each then takes one of a few regions
+// of its CPU by an atomic operation on a bit mask, and releases it at the end.
+#pragma once
+
+#include <functional>
+
+#include "lower/emitter.h"
+
+namespace espy::lower {
+
+class Scratch : Emitter {
+ public:
+  Scratch(ModuleContext& module, Functions& functions, const spec::ProbeContext& context)
+      : Emitter(module, functions), context_(context) {}
+
+  // Adds the value of the base address to the main function. write_setup() defines it.
+  void begin();
+  // The address of `size_bytes` that live until the action ends.
+  ValueId allocate(uint32_t size_bytes);
+  // How often the base address was used so far.
+  uint32_t use_count() const { return use_count_; }
+
+  // Runs `body`, which writes a callback that gets the base address as `base`.
+  void with_callback(ValueId base, const std::function<void()>& body);
+
+  // Defines the base address, in the current block of the main function. If threads may share a CPU, there are
+  // `region_count` regions, and `if_none_is_free` writes what happens without one; it must end the program.
+  ValueId write_setup(uint32_t region_count, const std::function<void()>& if_none_is_free);
+  // Releases the region, if write_setup() has taken one.
+  void write_release();
+
+ private:
+  ValueId base();
+  uint32_t region_bytes() const;
+  ValueId cpu_address(uint32_t stride_bytes);
+  ValueId take_region(ValueId cpu_address, uint32_t region_count, const std::function<void()>& if_none_is_free);
+
+  const spec::ProbeContext& context_;
+  ValueId main_base_;
+  ValueId callback_base_;
+  uint32_t size_bytes_ = 0;  // allocated so far
+  uint32_t use_count_ = 0;
+  ir::SlotId cpu_slot_, bit_slot_;  // the taken region: address of its CPU's mask, its bit
+};
+
+}  // namespace espy::lower
