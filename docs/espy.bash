@@ -1,8 +1,31 @@
 # Completion of espy in bash: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
+_espy_commands='info trace'
 _espy_options='-e -l --list -p --pid -c --cmd --follow -o --output -f --format -B --buffer -v --verbose --strict -q --quiet -k --warnings --no-warnings --unsafe -I --include --debuginfo --traceable-functions --dwarf-pid --usdt-file-activation --test --bench --probe-filter --no-feature --info --dry-run --dump -d --time --fmt -b --btf -h --help -V --version -s --stack-order --graph --depth --slower-than -n --events'
 _espy_probes='begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:'
+# The choices of an option's argument, or what it is, in capitals; nothing if the option takes none.
+_espy_argument() {
+  case $1 in
+    -e) echo 'PROGRAM' ;;
+    -p | --pid) echo 'PID' ;;
+    -c | --cmd) echo 'COMMAND' ;;
+    -o | --output) echo 'FILE' ;;
+    -f | --format) echo 'text json trace folded flame' ;;
+    -B | --buffer) echo 'line full none' ;;
+    -I) echo 'DIRECTORY' ;;
+    --include) echo 'FILE' ;;
+    --debuginfo) echo 'DIRECTORIES' ;;
+    --traceable-functions) echo 'FILE' ;;
+    --dwarf-pid) echo 'PID' ;;
+    --probe-filter) echo 'REGEX' ;;
+    --no-feature) echo 'NAMES' ;;
+    --dump) echo 'script tokens ast types ir opt bpf program events verifier' ;;
+    --depth) echo 'N' ;;
+    --slower-than) echo 'TIME' ;;
+    -n | --events) echo 'N' ;;
+  esac
+}
 # end generated
 
 _espy() {

@@ -1,6 +1,7 @@
 // The command line: which command runs, what the rows set, and where words go.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "cli/command.h"
@@ -22,8 +23,9 @@ std::string error_of(std::vector<std::string> words) {
 TEST(CliOptions, NamesAreUnique) {
   std::set<std::string> names;
   const auto add = [&](const OptionRow& row) {
-    if (row.short_name != 0) EXPECT_TRUE(names.insert(std::string(1, row.short_name)).second) << row.short_name;
-    if (!row.long_name.empty()) EXPECT_TRUE(names.insert(std::string(row.long_name)).second) << row.long_name;
+    const std::string short_name(row.short_name != 0 ? 1 : 0, row.short_name);
+    for (const std::string& name : {short_name, std::string(row.long_name)})
+      EXPECT_TRUE(name.empty() || names.insert(name).second) << name;
   };
   for (const OptionRow& row : option_rows()) add(row);
   for (const Command* command : commands()) {
