@@ -22,7 +22,7 @@ TEST(ProbesArch, ArgumentsAndResultsAreInTheCpusRegisters) {
   EXPECT_EQ(result.retval->recipe.offset_bytes, testing::fake::kA0);
   add_stack_arguments(entry, kFakeArch, types);
   EXPECT_EQ(entry.arguments[2].recipe.offset_bytes, testing::fake::kSp);
-  EXPECT_EQ(entry.arguments[2].recipe.displacement, 0);
+  EXPECT_EQ(entry.arguments[2].recipe.inner_offset_bytes, 0u);
 }
 
 TEST(ProbesArch, TheReturnAddressIsInTheLinkRegister) {
@@ -74,7 +74,7 @@ TEST_F(ProbesContext, SystemCallsAreToldByTheCpusRegister) {
   EXPECT_TRUE(context(kTracepoint, "sys_exit").compat_register);
   kernel_.cpu = &kFakeArch;
   const spec::ProbeContext found = context(kTracepoint, "sys_exit");
-  EXPECT_EQ(found.number.displacement, testing::fake::kCall);
+  EXPECT_EQ(found.number.inner_offset_bytes, testing::fake::kCall);
   EXPECT_FALSE(found.compat_register);
 }
 
