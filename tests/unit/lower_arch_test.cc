@@ -1,7 +1,7 @@
 // Programs for kernels on a CPU that does not exist.
 #include "../support/fake_arch.h"
 #include "bpf/disassemble.h"
-#include "cli/emit.h"
+#include "compile/compile.h"
 #include "lower_support.h"
 #include "program/ring.h"
 
@@ -15,9 +15,10 @@ class LowerArch : public ::testing::Test {
   void use_fake_cpu() { kernel_.cpu = &testing::kFakeArch; }
   std::string code(const std::string& text) {
     Script script(text, kernel_);
-    opt::optimize(script.lowered.ir);
-    program::Program& program = script.lowered.program;
-    EXPECT_TRUE(cli::emit(script.lowered.ir, kernel_, program).empty());
+    const compile::Compiled compiled =
+        compile::compile(script.checked, script.types, kernel_, {.after_pass = opt::verify_after_pass});
+    EXPECT_FALSE(compiled.diagnostics.has_errors());
+    const program::Program& program = compiled.program;
     std::string out;
     for (const program::BpfProgram& each : program.programs) out += bpf::disassemble(each, program);
     return out;

@@ -7,6 +7,9 @@
 #include "probes/common.h"
 
 namespace espy::probes {
+
+extern const spec::Provider kUsdt, kTracepoint;
+
 namespace {
 
 using Kind = spec::Recipe::Kind;
