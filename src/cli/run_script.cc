@@ -202,6 +202,43 @@ symbols::CachePolicy cache_policy(const spec::Config& config) {
   return symbols::CachePolicy::kPerPid;
 }
 
+// Compiles the script and loads the program, unless only dumps are wanted. nullopt, after a report, if the program does
+// not fit the kernel's limits.
+Result<std::optional<program::Program>> compile_and_load(const check::Checked& checked, Environment& e,
+                                                         const Options& options, StageClock& clock) {
+  compile::Options compile_options;
+  compile_options.after_pass = e.after_pass;
+  compile_options.observer = [&](const compile::StageResult& result) { show_stage(result, e, options, clock); };
+  compile::Compiled compiled = compile::compile(checked, e.types, *e.kernel, compile_options);
+  if (report(compiled.diagnostics, e.sources, options)) return std::nullopt;
+  if (ends_before_load(options)) return std::move(compiled.program);
+
+  Status loaded = load(compiled.program, e, options);
+  if (!loaded && compiled.has_merged_programs && is_refused(e)) {
+    compile_options.separate_programs = true;
+    compiled = compile::compile(checked, e.types, *e.kernel, compile_options);
+    loaded = load(compiled.program, e, options);
+  }
+  if (!loaded && is_refused(e)) explain_refusal(*e.machine->refusal(), compiled.program, e.sources);
+  TRY_STATUS(loaded);
+  clock.lap("load");
+  return std::move(compiled.program);
+}
+
+// `child`: the process of -c; null without.
+runtime::SessionOptions session_options_of(const Options& options, const check::Checked& checked,
+                                           runtime::Child* child) {
+  runtime::SessionOptions out = options.session;
+  out.shows_loss_report = options.verbose || (options.session.is_strict && options.format == "json");
+  out.shows_source = checked.config.show_debug_info.value_or(output::find_sink(options.format)->shows_inlined);
+  if (child) {
+    out.child_pid = child->pid();
+    out.child_program = runtime::split_command(*options.child_command).front();
+    out.on_attached = [child] { return child->let_go(); };
+  }
+  return out;
+}
+
 Result<int> compile_and_run(const Options& options, Environment* e, const PrepareSession& prepare) {
   StageClock clock(options.time_stages, options.started_at);
   clock.lap("start");
@@ -235,37 +272,14 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
     return fail("--follow needs the types of the kernel (BTF), which this kernel does not tell");
   e->symbols.configure(checked.config.cpp_demangle, cache_policy(checked.config));
 
-  compile::Options compile_options;
-  compile_options.after_pass = e->after_pass;
-  compile_options.observer = [&](const compile::StageResult& result) { show_stage(result, *e, options, clock); };
-  compile::Compiled compiled = compile::compile(checked, e->types, *e->kernel, compile_options);
-  if (report(compiled.diagnostics, e->sources, options)) return EXIT_FAILURE;
-  if (ends_before_load(options)) return EXIT_SUCCESS;
-
-  Status loaded = load(compiled.program, *e, options);
-  if (!loaded && compiled.has_merged_programs && is_refused(*e)) {
-    compile_options.separate_programs = true;
-    compiled = compile::compile(checked, e->types, *e->kernel, compile_options);
-    loaded = load(compiled.program, *e, options);
-  }
-  const program::Program& program = compiled.program;
-  if (!loaded && is_refused(*e)) explain_refusal(*e->machine->refusal(), program, e->sources);
-  TRY_STATUS(loaded);
-  clock.lap("load");
+  const auto program = TRY(compile_and_load(checked, *e, options, clock));
+  if (!program) return EXIT_FAILURE;
   if (!options.dump.empty()) return EXIT_SUCCESS;
 
   const Output out = TRY(open_output(options, checked.config));
-  runtime::SessionOptions session_options = options.session;
-  session_options.shows_loss_report = options.verbose || (options.session.is_strict && options.format == "json");
-  session_options.shows_source =
-      checked.config.show_debug_info.value_or(output::find_sink(options.format)->shows_inlined);
-  if (child) {
-    session_options.child_pid = child->pid();
-    session_options.child_program = runtime::split_command(*options.child_command).front();
-    session_options.on_attached = [&] { return child->let_go(); };
-  }
-  if (prepare) prepare(program, *e, session_options);
-  runtime::Session session(*e->machine, program, e->types, e->sources, e->registry, checked.config, *out.sink,
+  runtime::SessionOptions session_options = session_options_of(options, checked, child ? &*child : nullptr);
+  if (prepare) prepare(*program, *e, session_options);
+  runtime::Session session(*e->machine, *program, e->types, e->sources, e->registry, checked.config, *out.sink,
                            *out.writer, e->symbols, session_options);
   const int status = TRY(session.run());
   clock.lap("run");

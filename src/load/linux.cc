@@ -278,77 +278,100 @@ void explain(Refusal& refusal) {
 
 }  // namespace
 
+// What BPF_PROG_LOAD refers to besides the instructions; open until the program is loaded.
+struct LinuxMachine::AttachTarget {
+  OwnedFd module_btf, program;
+};
+
+Result<LinuxMachine::AttachTarget> LinuxMachine::set_attach_target(ProgLoadAttr& attr,
+                                                                   const program::BpfProgram& program) {
+  AttachTarget out;
+  attr.expected_attach_type = program.expected_attach_type;
+  if (program.kind == program::ProgramKind::kTracingRawTracepoint) attr.expected_attach_type = kAttachTraceRawTp;
+  attr.attach_btf_id = program.attach_btf_id;
+  if (program.attach_program != 0) {
+    out.program = TRY(open_program(program.attach_program));
+    attr.attach_btf_obj_fd = static_cast<uint32_t>(out.program.get());  // in a union with attach_prog_fd
+  } else if (!program.attach_btf_module.empty()) {
+    out.module_btf = TRY(open_module_btf(program.attach_btf_module));
+    attr.attach_btf_obj_fd = static_cast<uint32_t>(out.module_btf.get());
+  }
+  return out;
+}
+
+namespace {
+
+// Loads the program's BTF and refers to it in `attr`. The kernel needs it for callbacks, and for source lines in the
+// log.
+OwnedFd add_btf(ProgLoadAttr& attr, const ProgramBtf& btf) {
+  BtfLoadAttr btf_attr;
+  btf_attr.btf = address_of(btf.blob.data());
+  btf_attr.btf_size = static_cast<uint32_t>(btf.blob.size());
+  OwnedFd fd(static_cast<int>(bpf(Command::kBtfLoad, btf_attr)));
+  if (!fd.valid()) return fd;
+  attr.prog_btf_fd = static_cast<uint32_t>(fd.get());
+  attr.func_info = address_of(btf.functions.data());
+  attr.func_info_cnt = static_cast<uint32_t>(btf.functions.size());
+  attr.func_info_rec_size = sizeof(FuncInfoRecord);
+  attr.line_info = address_of(btf.lines.data());
+  attr.line_info_cnt = static_cast<uint32_t>(btf.lines.size());
+  attr.line_info_rec_size = sizeof(LineInfoRecord);
+  return fd;
+}
+
+// Loads the program once more, for the verifier's log. Returns the descriptor, or the negative errno of the refusal
+// `refused` if the kernel only complains about the size of the log.
+long load_with_log(ProgLoadAttr& attr, std::string& log, size_t log_bytes, bool is_verbose, long refused) {
+  // If the log is too long, the kernel keeps its end (Linux 6.4), which has the error message.
+  log.assign(log_bytes, '\0');
+  attr.log_level = is_verbose ? 2 | 4 : 1;
+  attr.log_size = static_cast<uint32_t>(log.size());
+  attr.log_buf = address_of(log.data());
+  const long fd = bpf(Command::kProgLoad, attr);
+  log.resize(std::strlen(log.c_str()));
+  return fd == -ENOSPC && !is_verbose ? refused : fd;
+}
+
+}  // namespace
+
+// Most programs load at the first attempt, without BTF and log.
 Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, const source::Sources& sources) {
   const program::BpfProgram& program = whole.programs[id];
   const std::vector<program::BpfInsn> code = patched(program, [&](MapId map) { return maps_[map].fd.get(); });
   static_assert(sizeof(program::BpfInsn) == 8);
-  const bool needs_btf =
-      std::any_of(program.functions.begin(), program.functions.end(),
-                  [](const program::FunctionInfo& f) { return f.is_callback || f.memory_bytes != 0; });
+  const bool needs_btf = std::ranges::any_of(
+      program.functions, [](const program::FunctionInfo& f) { return f.is_callback || f.memory_bytes != 0; });
   ProgLoadAttr attr;
   attr.prog_type = number_of(program.kind);
   attr.insn_cnt = static_cast<uint32_t>(code.size());
   attr.insns = address_of(code.data());
   attr.license = address_of(whole.license.c_str());
   attr.prog_flags = program.is_sleepable || program.kind == program::ProgramKind::kSyscall ? BPF_F_SLEEPABLE : 0;
-  attr.expected_attach_type = program.expected_attach_type;
-  if (program.kind == program::ProgramKind::kTracingRawTracepoint) attr.expected_attach_type = kAttachTraceRawTp;
-  attr.attach_btf_id = program.attach_btf_id;
+  const AttachTarget target = TRY(set_attach_target(attr, program));
   attach_types_.add(attr.expected_attach_type);
-  OwnedFd module_btf, target;
-  if (program.attach_program != 0) {
-    target = TRY(open_program(program.attach_program));
-    attr.attach_btf_obj_fd = static_cast<uint32_t>(target.get());  // in a union with attach_prog_fd
-  } else if (!program.attach_btf_module.empty()) {
-    module_btf = TRY(open_module_btf(program.attach_btf_module));
-    attr.attach_btf_obj_fd = static_cast<uint32_t>(module_btf.get());
-  }
   copy_name(attr.prog_name, program.name);
 
   long fd = -1;
   if (!needs_btf && !keep_log_) fd = bpf(Command::kProgLoad, attr);
-  if (fd >= 0) {
-    programs_.add(OwnedFd(static_cast<int>(fd)));
-    return {};
-  }
-
-  // With BTF: for callbacks, and for source lines in the log. Most programs load without it.
-  const ProgramBtf btf = make_program_btf(program, sources);
-  BtfLoadAttr btf_attr;
-  btf_attr.btf = address_of(btf.blob.data());
-  btf_attr.btf_size = static_cast<uint32_t>(btf.blob.size());
-  const OwnedFd btf_fd(static_cast<int>(bpf(Command::kBtfLoad, btf_attr)));
-  if (btf_fd.valid()) {
-    attr.prog_btf_fd = static_cast<uint32_t>(btf_fd.get());
-    attr.func_info = address_of(btf.functions.data());
-    attr.func_info_cnt = static_cast<uint32_t>(btf.functions.size());
-    attr.func_info_rec_size = sizeof(FuncInfoRecord);
-    attr.line_info = address_of(btf.lines.data());
-    attr.line_info_cnt = static_cast<uint32_t>(btf.lines.size());
-    attr.line_info_rec_size = sizeof(LineInfoRecord);
-  }
-  if (needs_btf && !keep_log_) fd = bpf(Command::kProgLoad, attr);
-  std::string log;
   if (fd < 0) {
-    // If the log is too long, the kernel keeps its end (Linux 6.4), which has the error message.
-    const long refused = fd;
-    log.assign(keep_log_ ? kWholeLogBytes : std::max(whole.verifier_log_bytes, kLeastLogBytes), '\0');
-    attr.log_level = keep_log_ ? 2 | 4 : 1;
-    attr.log_size = static_cast<uint32_t>(log.size());
-    attr.log_buf = address_of(log.data());
-    fd = bpf(Command::kProgLoad, attr);
-    if (fd == -ENOSPC && !keep_log_) fd = refused;
-  }
-  log.resize(std::strlen(log.c_str()));
-  if (keep_log_) log_ += "program " + program.name + ":\n" + log;
-  if (fd < 0) {
-    refusal_ = Refusal{id, {}, std::move(log), 0, static_cast<int>(-fd)};
-    explain(*refusal_);
-    return fail_errno("the kernel refused the program `" + program.name + "`", static_cast<int>(-fd),
-                      fd == -EPERM ? "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON" : "");
+    const ProgramBtf btf = make_program_btf(program, sources);
+    const OwnedFd btf_fd = add_btf(attr, btf);
+    if (needs_btf && !keep_log_) fd = bpf(Command::kProgLoad, attr);
+    std::string log;
+    const size_t log_bytes = keep_log_ ? kWholeLogBytes : std::max(whole.verifier_log_bytes, kLeastLogBytes);
+    if (fd < 0) fd = load_with_log(attr, log, log_bytes, keep_log_, fd);
+    if (keep_log_) log_ += "program " + program.name + ":\n" + log;
+    if (fd < 0) return refused(id, program, std::move(log), static_cast<int>(-fd));
   }
   programs_.add(OwnedFd(static_cast<int>(fd)));
   return {};
+}
+
+Status LinuxMachine::refused(ProgramId id, const program::BpfProgram& program, std::string log, int code) {
+  refusal_ = Refusal{id, {}, std::move(log), 0, code};
+  explain(*refusal_);
+  return fail_errno("the kernel refused the program `" + program.name + "`", code,
+                    code == EPERM ? "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON" : "");
 }
 
 Status LinuxMachine::run(ProgramId program) {
