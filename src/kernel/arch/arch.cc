@@ -8,11 +8,11 @@ namespace espy::kernel {
 namespace {
 
 constexpr const Arch* kArches[] = {
-    &kX86_64,
+    &kAmd64,
 };
 
 #if defined(__x86_64__)
-constexpr const Arch& kHost = kX86_64;
+constexpr const Arch& kHost = kAmd64;
 #else
 #error "no folder of src/kernel/arch describes this CPU"
 #endif

@@ -67,7 +67,7 @@ constexpr AbiConstant kAbiConstants[] = {
 
 using namespace x86_64;
 
-constexpr Arch kX86_64 = {
+constexpr Arch kAmd64 = {
     .name = "x86_64",
     .elf_machine = EM_X86_64,
     .source_directory = "x86",

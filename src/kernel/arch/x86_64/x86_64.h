@@ -5,7 +5,7 @@
 
 namespace espy::kernel {
 
-extern const Arch kX86_64;
+extern const Arch kAmd64;
 
 namespace x86_64 {
 
