@@ -13,9 +13,9 @@ namespace espy::runtime {
 
 class Ring {
  public:
-  // `memory`: the mmapable array, a value of `value_size` bytes per CPU; empty for a ring without records. `data_offset`:
-  // of the data in a value. `map_whole`: maps the whole value of a CPU; null if it is mapped already, otherwise
-  // kRingFirstDataBytes of the data of each value are.
+  // `memory`: the mmapable array, a value of `value_size` bytes per CPU; empty for a ring without records.
+  // `data_offset`: of the data in a value. `map_whole`: maps the whole value of a CPU; null if it is mapped already,
+  // otherwise kRingFirstDataBytes of the data of each value are.
   Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes, uint32_t data_offset,
        std::function<void(uint32_t cpu)> map_whole = {});
 
