@@ -19,7 +19,7 @@ constexpr uint32_t kCommandTimeoutMs = 30'000;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// A directory that goes with its owner, and all that is in it.
+// A temporary directory, removed with its content by the destructor.
 class Scratch {
  public:
   Scratch() {
