@@ -1,4 +1,4 @@
-// Maps: the types of keys and values that hold all uses, in all units.
+// The types of the keys and values of maps, each wide enough for all uses in all units.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace espy::check {
 
 struct MapState {
   ScriptMapId id;
-  std::vector<Slot> key;  // empty: scalar, as far as is known
+  std::vector<Slot> key;  // empty for a scalar, or before the first use
   Slot value;
   Span keyed_span, scalar_span, value_span;  // first uses, invalid if none
 };
@@ -24,24 +24,25 @@ class Maps {
   // `maps` holds the declared maps; others are added where they are first used.
   Maps(Facts& facts, Reporter& reporter, Round& round, Table<ScriptMapId, CheckedMap>& maps);
 
+  // Returns the state of a map, which is added if `use` is its first use.
   MapState& find_or_add(const std::string& name, Span use);
-  // The state of a map that is in the table.
+  // Returns the state of a map. Requires that the map is in the table.
   MapState& state(ScriptMapId id) { return states_.find(maps_[id].name)->second; }
   bool contains(std::string_view name) const { return states_.contains(name); }
   const std::string& name(const MapState& map) const { return maps_[map.id].name; }
-  // Maps with a value, sorted.
+  // Returns the names of maps with a value, sorted.
   std::vector<std::string> assigned_names() const;
-  // True if `expr` is a whole map that has keys.
+  // Returns true if `expr` is a whole map with keys.
   bool is_keyed(ExprId expr) const;
-  // One type; a tuple for several; void for a scalar.
+  // Returns the type of the key: a tuple if it has several parts, void for a scalar.
   TypeId key_type(const MapState& map);
-  // int64 while nothing is assigned.
+  // Returns the type of the value; int64 before the first assignment.
   TypeId value_type(const MapState& map);
 
   void use_as_scalar(MapState& map, Span span);
-  // Widens the key so that it holds the values of `parts`, which are checked already.
+  // Widens the key to hold the values of `parts`. Requires that these are checked.
   void use_key(MapState& map, const std::vector<ExprId>& parts, Span span);
-  // Widens the value so that it holds that of `value`, which is checked already, or a value of `type`.
+  // Widens the value to hold `value`, which must be checked, or a value of `type`.
   void add_value(MapState& map, ExprId value, Span span);
   void add_type(MapState& map, TypeId type, const Constant& constant, bool is_literal, Span span);
 
