@@ -7,17 +7,6 @@ namespace espy::bpf {
 
 using namespace ir;
 
-bool is_rematerializable(const Instruction& instruction) {
-  switch (instruction.op) {
-    case Op::k_konst:
-    case Op::k_slot:
-    case Op::k_map:
-    case Op::k_map_value:
-    case Op::k_func: return true;
-    default: return false;
-  }
-}
-
 FoldedAddress fold_address(const Function& function, ValueId address, int64_t offset) {
   FoldedAddress out{address, offset};
   while (true) {
@@ -63,7 +52,7 @@ const Instruction* Folding::compare_of(const Instruction& branch) const {
 
 void Folding::use(ValueId value) {
   FoldedAddress folded = fold_address(function_, value, 0);
-  if (is_rematerializable(function_.values[folded.base])) return;
+  if (is_simple(function_.values[folded.base])) return;
   if (uses_[value.index]++ > 0) return;
   Effect effect = effect_of(function_.values[value]);
   if (effect == Effect::pure || effect == Effect::read) todo_.push_back(value);

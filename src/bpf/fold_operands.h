@@ -19,9 +19,6 @@ FoldedAddress fold_address(const ir::Function& function, ir::ValueId address, in
 // accesses.
 constexpr bool fits_offset(int64_t offset) { return offset >= -32768 && offset <= 32767 - 512; }
 
-// Returns true for constants and the addresses of slots, maps, map values and functions.
-bool is_rematerializable(const ir::Instruction& instruction);
-
 class Folding {
  public:
   explicit Folding(const ir::Function& function);

@@ -219,7 +219,7 @@ std::optional<int32_t> Selector::small_constant(ValueId id) const {
 Reg Selector::use(ValueId id) {
   FoldedAddress folded = fold_address(function_, id, 0);
   const Instruction& base = function_.values[folded.base];
-  if (!is_rematerializable(base)) return result(id);
+  if (!is_simple(base)) return result(id);
   bool is_large = base.op == Op::k_konst && base.imm != static_cast<int32_t>(base.imm) && folded.base == id;
   if (is_large || base.op == Op::k_map_value) return shared(base, base.imm + folded.offset);
   Reg reg = out_.add_register();
@@ -242,7 +242,7 @@ Reg Selector::shared(const Instruction& base, int64_t imm) {
 void Selector::put(Reg dst, ValueId id) {
   FoldedAddress folded = fold_address(function_, id, 0);
   const Instruction& base = function_.values[folded.base];
-  is_rematerializable(base) ? put_base(dst, base, folded.offset) : move(dst, result(id));
+  is_simple(base) ? put_base(dst, base, folded.offset) : move(dst, result(id));
 }
 
 void Selector::put_base(Reg dst, const Instruction& base, int64_t offset) {

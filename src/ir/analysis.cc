@@ -16,6 +16,17 @@ bool is_same_operation(const Instruction& a, const Instruction& b) {
          a.function == b.function && a.operands == b.operands && a.targets.empty() && b.targets.empty();
 }
 
+bool is_simple(const Instruction& instruction) {
+  switch (instruction.op) {
+    case Op::k_konst:
+    case Op::k_slot:
+    case Op::k_map:
+    case Op::k_map_value:
+    case Op::k_func: return true;
+    default: return false;
+  }
+}
+
 Predecessors::Predecessors(const Function& function) : starts_(function.blocks.size() + 1) {
   auto for_each_edge = [&](auto visit) {
     for (BlockId block : function.blocks.ids())

@@ -29,6 +29,10 @@ void for_each_use(InstructionType& instruction, Visit visit) {
 // Returns the effect of the instruction. The effect of a call is that of its helper or kfunc.
 Effect effect_of(const Instruction& instruction);
 
+// Returns true for constants and the addresses of slots, maps, map values and functions, which can be computed
+// anywhere.
+bool is_simple(const Instruction& instruction);
+
 // Returns true if both instructions compute the same value from the same operands. Ignores spans.
 bool is_same_operation(const Instruction& a, const Instruction& b);
 

@@ -278,28 +278,23 @@ void explain(Refusal& refusal) {
 
 }  // namespace
 
-// What BPF_PROG_LOAD refers to besides the instructions; open until the program is loaded.
-struct LinuxMachine::AttachTarget {
-  OwnedFd module_btf, program;
-};
+namespace {
 
-Result<LinuxMachine::AttachTarget> LinuxMachine::set_attach_target(ProgLoadAttr& attr,
-                                                                   const program::BpfProgram& program) {
-  AttachTarget out;
+// Sets what the program attaches to. Returns the descriptor that `attr` refers to, which must stay open until the
+// program is loaded; none if the target needs no descriptor.
+Result<OwnedFd> set_attach_target(ProgLoadAttr& attr, const program::BpfProgram& program) {
   attr.expected_attach_type = program.expected_attach_type;
   if (program.kind == program::ProgramKind::kTracingRawTracepoint) attr.expected_attach_type = kAttachTraceRawTp;
   attr.attach_btf_id = program.attach_btf_id;
+  OwnedFd out;
   if (program.attach_program != 0) {
-    out.program = TRY(open_program(program.attach_program));
-    attr.attach_btf_obj_fd = static_cast<uint32_t>(out.program.get());  // in a union with attach_prog_fd
+    out = TRY(open_program(program.attach_program));
   } else if (!program.attach_btf_module.empty()) {
-    out.module_btf = TRY(open_module_btf(program.attach_btf_module));
-    attr.attach_btf_obj_fd = static_cast<uint32_t>(out.module_btf.get());
+    out = TRY(open_module_btf(program.attach_btf_module));
   }
+  if (out.valid()) attr.attach_btf_obj_fd = static_cast<uint32_t>(out.get());  // in a union with attach_prog_fd
   return out;
 }
-
-namespace {
 
 // Loads the program's BTF and refers to it in `attr`. The kernel needs it for callbacks, and for source lines in the
 // log.
@@ -347,7 +342,7 @@ Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, c
   attr.insns = address_of(code.data());
   attr.license = address_of(whole.license.c_str());
   attr.prog_flags = program.is_sleepable || program.kind == program::ProgramKind::kSyscall ? BPF_F_SLEEPABLE : 0;
-  const AttachTarget target = TRY(set_attach_target(attr, program));
+  const OwnedFd target = TRY(set_attach_target(attr, program));
   attach_types_.add(attr.expected_attach_type);
   copy_name(attr.prog_name, program.name);
 

@@ -86,8 +86,6 @@ class LinuxMachine final : public Machine {
   Status fill_and_map(LoadedMap& map);
   static Status map_part(const LoadedMap& map, uint32_t index, size_t size);
   Status load_program(ProgramId id, const program::Program& whole, const source::Sources& sources);
-  struct AttachTarget;
-  static Result<AttachTarget> set_attach_target(ProgLoadAttr& attr, const program::BpfProgram& program);
   Status refused(ProgramId id, const program::BpfProgram& program, std::string log, int code);
   Status visit_batches(const LoadedMap& map,
                        const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);

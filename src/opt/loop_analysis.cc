@@ -145,18 +145,13 @@ bool Pointers::is_bpf_memory(ValueId address) const {
   return at->op == Op::k_slot || at->op == Op::k_map_value;
 }
 
-bool is_simple(const Function& function, ValueId value) {
-  const Op op = function.values[value].op;
-  return op == Op::k_konst || op == Op::k_slot || op == Op::k_map || op == Op::k_map_value || op == Op::k_func;
-}
-
 bool is_rematerializable(const Function& function, ValueId value) {
   const Instruction& each = function.values[value];
   const bool is_address = each.op == Op::k_add || each.op == Op::k_sub || each.op == Op::k_and || each.op == Op::k_shl;
   if (is_address)
     return is_rematerializable(function, each.operands[0]) && is_rematerializable(function, each.operands[1]);
   const bool is_cpu = each.op == Op::k_call && each.helper == Helper::get_smp_processor_id;
-  return is_cpu || is_simple(function, value);
+  return is_cpu || is_simple(function.values[value]);
 }
 
 bool CrossingValues::find() {
@@ -184,7 +179,7 @@ bool CrossingValues::find_live_in() {
 
 // Returns false if the value cannot be made available inside the loop.
 bool CrossingValues::use(ValueId value) {
-  if (is_inside(value) || is_simple(function_, value)) return true;
+  if (is_inside(value) || is_simple(function_.values[value])) return true;
   if (!must_not_be_stored(value)) {
     live_in_.insert(value);
   } else if (is_rematerializable(function_, value)) {
@@ -239,7 +234,7 @@ bool CrossingValues::find_shared_slots() {
 
 bool CrossingValues::find_live_out() {
   const auto leave = [&](ValueId value) {
-    if (is_inside(value)) (is_simple(function_, value) ? rematerialized_out_ : live_out_).insert(value);
+    if (is_inside(value)) (is_simple(function_.values[value]) ? rematerialized_out_ : live_out_).insert(value);
   };
   for (const Exit& exit : exits_)
     for (ValueId argument : terminator(function_, exit.from).targets[exit.target].arguments) leave(argument);

@@ -24,9 +24,6 @@ struct Exit {  // an edge out of the loop
 // Returns the natural loops of a function, smallest first, so that a loop precedes those around it.
 std::vector<Loop> find_loops(const ir::Function& function);
 
-// Returns true for constants and the addresses of slots, maps, map values and functions.
-bool is_simple(const ir::Function& function, ir::ValueId value);
-
 // Returns true if the value can be computed anywhere: simple values, and the address of the current CPU's part of a map
 // value.
 bool is_rematerializable(const ir::Function& function, ir::ValueId value);

@@ -164,7 +164,7 @@ ValueId LoopFunction::copy_of(ValueId value) {
   if (rematerialized.op == Op::k_slot) return slot_address(rematerialized.slot);
   for (ValueId& operand : rematerialized.operands) operand = copy_of(operand);
   const ValueId copy = to_.add(std::move(rematerialized));
-  if (!is_simple(from_, value)) copies_[value.index] = copy;
+  if (!is_simple(from_.values[value])) copies_[value.index] = copy;
   return copy;
 }
 
