@@ -234,9 +234,10 @@ std::string loss_report_json(const LossReport& loss_report) {
 
 class JsonSink final : public Sink {
  public:
-  JsonSink(Writer& out, TextStyle style) : out_(out), style_(std::move(style)) {}
+  JsonSink(Writer& out, TextStyle style, bool quiet) : out_(out), style_(std::move(style)), is_quiet_(quiet) {}
 
   void attached(uint64_t probe_count) override {
+    if (is_quiet_) return;
     line("attached_probes", fmt::format("{{\"probes\": {}}}", probe_count),
          fmt::format("\"count\": {}, ", probe_count));
   }
@@ -306,10 +307,11 @@ class JsonSink final : public Sink {
 
   Writer& out_;
   TextStyle style_;
+  bool is_quiet_;
 };
 
-std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool) {
-  return std::make_unique<JsonSink>(out, std::move(style));
+std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
+  return std::make_unique<JsonSink>(out, std::move(style), quiet);
 }
 
 }  // namespace
