@@ -84,7 +84,7 @@ void Session::start_unwinding() {
   if (!unwind_tables_.are_wanted() || is_simulated) return;
   unwind_tables_.begin();
   for (const program::Probe& probe : program_.probes)
-    if (probe.target.starts_with('/')) unwind_tables_.add_program(probe.target);
+    if (probe.target.find('/') != probe.target.npos) unwind_tables_.add_program(probe.target);
   if (!options_.child_program.empty()) unwind_tables_.add_program(options_.child_program);
   for (const uint32_t pid : options_.unwound_pids) unwind_tables_.add_process(pid);
   if (options_.watched_pid) unwind_tables_.add_process(*options_.watched_pid);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 #include "kernel/proc_path.h"
@@ -24,6 +25,14 @@ std::optional<UnwindFileKey> key_of(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   return UnwindFileKey{static_cast<uint64_t>(status.st_size), static_cast<uint32_t>(status.st_ino)};
+}
+
+// The path as /proc/PID/maps has it: absolute, without symbolic links. A path through /proc/PID/root stays, since that
+// link leads to another file for realpath(3).
+std::string mapped_path(const std::string& path) {
+  std::error_code error;
+  const std::string real = std::filesystem::canonical(path, error).string();
+  return !error && key_of(real) == key_of(path) ? real : path;
 }
 
 // Names for the mapped file, also if it was deleted or is in another mount namespace.
@@ -101,7 +110,7 @@ std::optional<std::string> UnwindTables::path_of(const UnwindFileKey& key) const
 void UnwindTables::add_program(const std::string& name) {
   const auto path = symbols::resolve_library(name, std::nullopt, *program_.arch);
   if (!path) return;
-  for (const std::string& file : symbols::needed_files(*path)) add_file(file, file);
+  for (const std::string& file : symbols::needed_files(*path)) add_file(file, mapped_path(file));
 }
 
 void UnwindTables::add_process(uint32_t pid) {
