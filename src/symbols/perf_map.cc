@@ -5,13 +5,22 @@
 #include "base/strings.h"
 
 namespace espy::symbols {
+namespace {
+
+// Removes a hexadecimal number, also with 0x as the JVM writes addresses, at the front of `line`.
+std::optional<uint64_t> take_hex(std::string_view& line) {
+  if (line.starts_with("0x")) line.remove_prefix(2);
+  return take_number(line, 16);
+}
+
+}  // namespace
 
 PerfMap::PerfMap(std::string text) : text_(std::move(text)) {
   for (std::string_view line : split(text_, '\n')) {
-    const std::optional<uint64_t> start = take_number(line, 16);
+    const std::optional<uint64_t> start = take_hex(line);
     if (!start || !line.starts_with(' ')) continue;
     line.remove_prefix(1);
-    const std::optional<uint64_t> size = take_number(line, 16);
+    const std::optional<uint64_t> size = take_hex(line);
     const std::string_view name = trim(line);
     if (size && line.starts_with(' ') && !name.empty()) entries_.push_back({*start, *size, name});
   }

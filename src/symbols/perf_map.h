@@ -9,8 +9,8 @@
 
 namespace espy::symbols {
 
-// Lines "START SIZE NAME", hex without 0x, appended while the JIT runs. Of lines with the same start the last is valid,
-// since a JIT reuses the memory of code it has dropped.
+// Lines "START SIZE NAME", numbers in hex, with or without 0x, appended while the JIT runs. Of lines with the same
+// start the last is valid, since a JIT reuses the memory of code it has dropped.
 class PerfMap {
  public:
   struct Entry {

@@ -126,7 +126,7 @@ TEST(User, Vdso) {
     found_one = found && found->module == "[vdso]" && found->name.find("gettime") != std::string::npos;
   }
   EXPECT_TRUE(found_one);
-  EXPECT_EQ(symbols.user_module(kOurPid, mapping->start), "[vdso]");
+  EXPECT_EQ(symbols.user_module(kOurPid, mapping->start)->path, "[vdso]");
 }
 
 class Waiting : public ::testing::TestWithParam<const char*> {};
@@ -147,7 +147,7 @@ TEST_P(Waiting, IsNamedAliveAndDead) {
   EXPECT_EQ(found->name, "visible");
   EXPECT_EQ(found->offset, 1u);
   EXPECT_EQ(found->module, path);
-  EXPECT_EQ(symbols.user_module(pid, visible), path);
+  EXPECT_EQ(symbols.user_module(pid, visible)->path, path);
   symbols.remember(pid);  // too late, but no reason to forget
   EXPECT_TRUE(symbols.user(pid, visible));
   symbols.forget(pid);
@@ -247,6 +247,8 @@ TEST(User, PerfMap) {
   std::ofstream map(path);
   map << std::hex << start + 0x40 << " 20 old code\n" << start << " 10 Module::first(int)\nbroken line\n" << std::flush;
   EXPECT_EQ(symbols.user(kOurPid, start + 0x41)->name, "old code");
+  map << "0x" << start + 0x90 << " 0x10 int Shop.of(int, boolean)\n" << std::flush;  // as the JVM writes it
+  EXPECT_EQ(symbols.user(kOurPid, start + 0x9f)->name, "int Shop.of(int, boolean)");
   map << std::hex << start + 0x80 << " 10 later\n" << start + 0x40 << " 10 new code\n" << std::flush;
   const auto later = symbols.user(kOurPid, start + 0x84);
   ASSERT_TRUE(later);
