@@ -81,8 +81,7 @@ constexpr Setting kSettings[] = {
     {"cpp_demangle", [](const spec::Config& config) { return uint64_t{config.cpp_demangle}; }, true},
     {"lazy_symbolication", [](const spec::Config& config) { return uint64_t{config.lazy_symbolication}; }, true},
     {"print_maps_on_exit", [](const spec::Config& config) { return uint64_t{config.print_maps_on_exit}; }, true},
-    {"show_debug_info", [](const spec::Config& config) { return uint64_t{config.show_debug_info.value_or(true)}; },
-     true},
+    {"show_debug_info", [](const spec::Config& config) { return uint64_t{config.show_debug_info}; }, true},
 };
 
 struct TextSetting {

@@ -194,11 +194,11 @@ constexpr std::array kKeys = {
     Key{"cache_user_symbols", "", set_word<&Config::cache_user_symbols, kSymbolCaches>,
         "How the mappings of a process are cached: `PER_PID`; `PER_PROGRAM`, shared by all processes of a program; or "
         "`NONE`, read again for each address.",
-        [](const Config&) -> std::string { return "PER_PID; PER_PROGRAM with -c, or without randomised addresses"; }},
+        [](const Config&) -> std::string { return "PER_PID; PER_PROGRAM without randomised addresses"; }},
     Key{"show_debug_info", "use_blazesym", set_flag<&Config::show_debug_info>,
         "Whether user stacks show source locations from debug information: `true`, the file, the line and a frame for "
         "each inlined call, `fn+12@dir/file.c:42`, `[inlined] fn@dir/file.c:7`; `false`, nothing.",
-        [](const Config&) -> std::string { return "inlined calls in folded lines and flame graphs, else nothing"; }},
+        show_flag<&Config::show_debug_info>},
     // Of bpftrace, without effect: espy itself decides where values are stored, when symbols are read and how types are
     // found.
     Key{"on_stack_limit", "", set_number<&Config::on_stack_limit, 0, 512>},

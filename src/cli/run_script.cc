@@ -189,11 +189,11 @@ std::string script_help(const check::Checked& checked, const std::string& name) 
   return out;
 }
 
-// Processes of one program have the same mappings if addresses are not randomised, as for the child of -c.
+// Processes of one program have the same mappings if addresses are not randomised.
 symbols::CachePolicy cache_policy(const spec::Config& config) {
   using spec::UserSymbolCache;
   const auto randomised = read_file("/proc/sys/kernel/randomize_va_space");
-  const bool is_same = config.has_child || (randomised && trim(*randomised) == "0");
+  const bool is_same = randomised && trim(*randomised) == "0";
   switch (config.cache_user_symbols.value_or(is_same ? UserSymbolCache::kPerProgram : UserSymbolCache::kPerPid)) {
     case UserSymbolCache::kPerProgram: return symbols::CachePolicy::kPerProgram;
     case UserSymbolCache::kPerPid: return symbols::CachePolicy::kPerPid;
@@ -230,7 +230,7 @@ runtime::SessionOptions session_options_of(const Options& options, const check::
                                            runtime::Child* child) {
   runtime::SessionOptions out = options.session;
   out.shows_loss_report = options.verbose || (options.session.is_strict && options.format == "json");
-  out.shows_source = checked.config.show_debug_info.value_or(output::find_sink(options.format)->shows_inlined);
+  out.shows_source = checked.config.show_debug_info;
   if (child) {
     out.child_pid = child->pid();
     out.child_program = runtime::split_command(*options.child_command).front();

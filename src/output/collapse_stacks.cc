@@ -28,6 +28,7 @@ FoldedFrame collapsed_frame(const Frame& frame, bool is_user) {
   if (!frame.symbol.empty()) return {frame.symbol, kind};
   // One frame for all code of a stripped file is more useful than a frame for each address.
   const std::string_view file = base_name(frame.module);
+  if (file.starts_with('[')) return {std::string(file), FrameKind::kUnknown};
   return {file.empty() ? "[unknown]" : fmt::format("[{}]", file), FrameKind::kUnknown};
 }
 

@@ -210,6 +210,6 @@ std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
 }  // namespace
 
 extern constexpr SinkRow kFlameSink = {
-    .name = "flame", .doc = "maps keyed by stacks, as a flame graph (SVG)", .create = make_sink, .shows_inlined = true};
+    .name = "flame", .doc = "maps keyed by stacks, as a flame graph (SVG)", .create = make_sink};
 
 }  // namespace espy::output

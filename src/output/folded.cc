@@ -50,6 +50,6 @@ std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
 }  // namespace
 
 extern constexpr SinkRow kFoldedSink = {
-    .name = "folded", .doc = "maps keyed by stacks, a line for each stack", .create = make_sink, .shows_inlined = true};
+    .name = "folded", .doc = "maps keyed by stacks, a line for each stack", .create = make_sink};
 
 }  // namespace espy::output

@@ -102,7 +102,6 @@ struct SinkRow {
   std::string_view doc;   // for --help and the manual: a few words
   // `out` must outlive the sink. `quiet`: does not show how many probes were attached.
   std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, bool quiet);
-  bool shows_inlined = false;  // the default of show_debug_info: user stacks show inlined functions
 };
 const std::vector<SinkRow>& sinks();              // the first is the default
 const SinkRow* find_sink(std::string_view name);  // null if there is none

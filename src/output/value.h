@@ -39,7 +39,8 @@ struct Frame {
   std::string build_id;   // build_id mode: hexadecimal; `offset` is a file offset
   std::string file = {};  // the source file, if it is shown and known
   uint32_t line = 0;
-  bool is_inlined = false;  // into the next frame
+  bool is_inlined = false;                      // into the next frame
+  std::optional<uint64_t> module_address = {};  // without a symbol: the address in the module's file, as linked
 };
 struct StackValue {
   std::vector<std::shared_ptr<const Frame>> frames;  // innermost first; shared by the stacks of a map

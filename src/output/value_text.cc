@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "output/bytes.h"
 #include "output/divide.h"
 #include "output/format.h"
@@ -15,11 +16,18 @@ namespace {
 
 constexpr uint8_t kPerfMode = 1, kRawMode = 2, kBuildIdMode = 3;  // types::StackMode
 
-// "main+42", "main+42@/src/main.c:12", "[inlined] twice@/src/main.c:7", "0x55d1c0de".
-std::string symbol_text(const Frame& frame) {
-  const std::string name = frame.symbol.empty() ? fmt::format("{:#x}", frame.address)
-                                                : (frame.is_inlined ? "[inlined] " + frame.symbol
-                                                                    : fmt::format("{}+{}", frame.symbol, frame.offset));
+std::string unnamed_text(const Frame& frame, uint8_t mode) {
+  if (mode == kPerfMode || !frame.module_address) return fmt::format("{:#x}", frame.address);
+  const std::string_view file = base_name(frame.module);
+  return fmt::format("{}+{:#x}", file.starts_with('[') ? std::string(file) : fmt::format("[{}]", file),
+                     *frame.module_address);
+}
+
+// "main+42", "main+42@/src/main.c:12", "[inlined] twice@/src/main.c:7", "[postgres]+0x1f4b", "0x55d1c0de".
+std::string symbol_text(const Frame& frame, uint8_t mode) {
+  const std::string name = frame.symbol.empty() ? unnamed_text(frame, mode)
+                           : frame.is_inlined   ? "[inlined] " + frame.symbol
+                                                : fmt::format("{}+{}", frame.symbol, frame.offset);
   return frame.file.empty() ? name : fmt::format("{}@{}:{}", name, frame.file, frame.line);
 }
 
@@ -27,7 +35,7 @@ void append_frame(std::string& out, const Frame& frame, const StackValue& stack)
   const auto to = std::back_inserter(out);
   switch (stack.mode) {
     case kPerfMode:
-      fmt::format_to(to, "\t{:x} {}", frame.address, symbol_text(frame));
+      fmt::format_to(to, "\t{:x} {}", frame.address, symbol_text(frame, stack.mode));
       if (stack.is_user) fmt::format_to(to, " ({})", frame.module.empty() ? "[unknown]" : frame.module);
       break;
     case kRawMode: fmt::format_to(to, "{:x}", frame.address); break;
@@ -38,7 +46,7 @@ void append_frame(std::string& out, const Frame& frame, const StackValue& stack)
         fmt::format_to(to, "        {} {:#x}", frame.build_id, frame.offset);
       }
       break;
-    default: out.append("        ").append(symbol_text(frame));
+    default: out.append("        ").append(symbol_text(frame, stack.mode));
   }
   out += '\n';
 }

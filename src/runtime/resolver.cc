@@ -64,7 +64,11 @@ output::Frame kernel_frame(symbols::Symbolizer& symbols, uint64_t address) {
 }
 
 output::Frame user_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address) {
-  output::Frame frame{address, {}, 0, symbols.user_module(pid, address).value_or(""), {}};
+  output::Frame frame{address, {}, 0, {}, {}};
+  if (auto module = symbols.user_module(pid, address)) {
+    frame.module = std::move(module->path);
+    frame.module_address = module->address;
+  }
   if (const auto symbol = symbols.user(pid, address)) {
     frame.symbol = symbol->name;
     frame.offset = symbol->offset;
@@ -81,17 +85,20 @@ output::Frame file_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t ad
   return frame;
 }
 
-// Looks up the call instruction, one byte before the return address: a call may be the last instruction of a function,
-// so that the return address is in the next one. The frame that a signal trampoline returns to did not make a call.
-std::vector<output::Frame> source_frames(symbols::Symbolizer& symbols, std::string_view signal_trampoline, uint32_t pid,
-                                         uint64_t address, bool is_caller) {
+// The frames at an address of a stack. Looks up the call instruction, one byte before the return address: a call may be
+// the last instruction of a function, so that the return address is in the next one. The frame that a signal trampoline
+// returns to did not make a call.
+std::vector<output::Frame> stack_frames(symbols::Symbolizer& symbols, std::string_view signal_trampoline, uint32_t pid,
+                                        uint64_t address, bool is_caller, bool shows_source) {
   const bool is_trampoline = is_caller && user_frame(symbols, pid, address).symbol == signal_trampoline;
   const uint64_t code = address - (is_caller && !is_trampoline ? 1 : 0);
   output::Frame frame = user_frame(symbols, pid, code);
   frame.address = address;
   if (!frame.symbol.empty()) frame.offset += address - code;
+  if (frame.module_address) *frame.module_address += address - code;
   std::vector<output::Frame> out;
-  for (const symbols::SourceFrame& each : symbols.source(pid, code)) {
+  const auto sources = shows_source ? symbols.source(pid, code) : std::vector<symbols::SourceFrame>();
+  for (const symbols::SourceFrame& each : sources) {
     output::Frame shown = frame;
     shown.file = each.file;
     shown.line = each.line;
@@ -179,8 +186,7 @@ output::Resolver make_resolver(load::Machine& machine, const program::Program& p
                              bool is_caller) -> std::vector<output::Frame> {
     if (mode == types::StackMode::kRaw) return {{address, {}, 0, {}, {}}};
     if (mode == types::StackMode::kBuildId) return {file_frame(symbols, pid, address)};
-    if (shows_source) return source_frames(symbols, trampoline, pid, address, is_caller);
-    return {user_frame(symbols, pid, address)};
+    return stack_frames(symbols, trampoline, pid, address, is_caller, shows_source);
   };
   resolver.username = [users = std::shared_ptr<std::map<uint32_t, std::string>>()](uint32_t uid) mutable {
     if (!users) users = std::make_shared<std::map<uint32_t, std::string>>(read_users());

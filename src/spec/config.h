@@ -40,7 +40,7 @@ struct Config {
   types::StackMode stack_mode = types::StackMode::kBpftrace;
   MissingProbes missing_probes = MissingProbes::kError;
   std::optional<UserSymbolCache> cache_user_symbols;
-  std::optional<bool> show_debug_info;  // source lines and inlined calls in stacks; unset: the output format decides
+  bool show_debug_info = true;  // source lines and inlined calls in user stacks
   // How values are printed.
   bool print_zeros = true;
   bool print_addresses = false;

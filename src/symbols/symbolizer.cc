@@ -260,11 +260,13 @@ std::optional<Symbolizer::BuildIdOffset> Symbolizer::build_id_offset(uint32_t pi
   return BuildIdOffset{place->elf->build_id(), place->offset};
 }
 
-std::optional<std::string> Symbolizer::user_module(uint32_t pid, uint64_t address) {
+std::optional<Symbolizer::Module> Symbolizer::user_module(uint32_t pid, uint64_t address) {
   Process* process = state_->process_for(pid, address);
   const CodeMapping* code = process == nullptr ? nullptr : process->space->find(address);
   if (code == nullptr || code->mapping.path.empty()) return std::nullopt;
-  return code->mapping.path;
+  if (const auto place = state_->find_in_file(*process, address)) return Module{code->mapping.path, place->linked};
+  if (code->mapping.path.starts_with('[')) return Module{code->mapping.path, address - code->mapping.start};
+  return Module{code->mapping.path};
 }
 
 std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& path) {

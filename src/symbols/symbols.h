@@ -97,8 +97,13 @@ class Symbolizer {
     uint64_t offset = 0;   // in the file, bytes
   };
   std::optional<BuildIdOffset> build_id_offset(uint32_t pid, uint64_t address);
-  // Returns the path of the executable mapping at `address` ("[vdso]", ...), also if there is no symbol.
-  std::optional<std::string> user_module(uint32_t pid, uint64_t address);
+  // The executable mapping at an address, also if there is no symbol.
+  struct Module {
+    std::string path;                      // as the process sees it; "[vdso]", ...
+    std::optional<uint64_t> address = {};  // in the file, as linked, or from the start of what is not a file
+  };
+  // nullopt for code that was made at run time, and for addresses of no code.
+  std::optional<Module> user_module(uint32_t pid, uint64_t address);
   // Returns the difference between addresses in the memory of the process and those in the file (ElfSymbol::address).
   // `path` is in the tracer's mount namespace. nullopt if the process maps no code from the file.
   std::optional<uint64_t> load_bias(uint32_t pid, const std::string& path);
