@@ -1,10 +1,13 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "base/end_request.h"
 
 namespace espy {
 
@@ -37,12 +40,38 @@ Result<std::string> read_file(const std::string& path) {
   }
 }
 
+namespace {
+
+constexpr uint64_t kPatienceNs = 1'000'000'000;
+
+void wait_until_writable(int fd) {
+  pollfd waited = {fd, POLLOUT, 0};
+  ::poll(&waited, 1, -1);
+}
+
+}  // namespace
+
+// A signal interrupts a write that waits. The timer of runtime::Signals repeats that, for the signal that comes right
+// before the call.
 Status write_all(int fd, std::string_view bytes) {
+  uint64_t waited_since_ns = 0;
   while (!bytes.empty()) {
     const ssize_t put = ::write(fd, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return fail_errno("cannot write", errno);
-    bytes.remove_prefix(static_cast<size_t>(put));
+    if (put >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(put));
+      waited_since_ns = 0;
+      continue;
+    }
+    if (errno == EAGAIN)
+      wait_until_writable(fd);
+    else if (errno != EINTR)
+      return fail_errno("cannot write", errno);
+    if (!is_end_requested()) continue;
+    const uint64_t now_ns = monotonic_ns();
+    if (waited_since_ns == 0) waited_since_ns = now_ns;
+    if (now_ns - waited_since_ns >= kPatienceNs)
+      return fail("cannot write: nobody has read for a second after the signal", ETIMEDOUT,
+                  "what was still to be written was dropped");
   }
   return {};
 }

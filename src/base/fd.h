@@ -35,7 +35,8 @@ bool is_file(const std::string& path);
 // Returns the content of a file, also of one in procfs or sysfs, where files have size 0.
 Result<std::string> read_file(const std::string& path);
 
-// Writes all of `bytes`; retries after short writes and EINTR.
+// Writes all of `bytes`; waits where a reader is slow, also for a non-blocking descriptor. Once the end of the run is
+// requested (base/end_request.h), fails with ETIMEDOUT if not a byte could be written for a second.
 Status write_all(int fd, std::string_view bytes);
 
 }  // namespace espy

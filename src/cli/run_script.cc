@@ -292,7 +292,9 @@ bool ends_before_load(const Options& options) { return !options.dump.empty() && 
 
 int run_script(const Options& options, Environment& environment, const PrepareSession& prepare) {
   const auto status = compile_and_run(options, &environment, prepare);
-  return status ? *status : complain(status.error());
+  if (status) return *status;
+  if (status.error().code == EPIPE) ::raise(SIGPIPE);  // the reader has gone: ends silently, as other programs do
+  return complain(status.error());
 }
 
 }  // namespace espy::cli

@@ -1,8 +1,8 @@
 // Text output, byte for byte that of bpftrace.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "output/divide.h"
 #include "output/histogram.h"
@@ -119,10 +119,11 @@ class TextSink final : public Sink {
   void warn(const std::string& text) {
     out_.write(spans_.flush());
     out_.batch_end();
-    std::fputs(text.c_str(), stderr);
+    messages_.write(text);
   }
 
   Writer& out_;
+  Writer messages_{STDERR_FILENO, Buffering::kNone};
   TextStyle style_;
   SpanText spans_;
   bool is_quiet_;

@@ -9,7 +9,9 @@ namespace {
 constexpr size_t kFullBytes = 64 * 1024;
 }
 
-Writer::Writer(int fd, Buffering buffering) : fd_(fd), buffering_(buffering) { buffer_.reserve(kFullBytes); }
+Writer::Writer(int fd, Buffering buffering) : fd_(fd), buffering_(buffering) {
+  if (buffering != Buffering::kNone) buffer_.reserve(kFullBytes);
+}
 
 Writer::~Writer() { flush(); }
 

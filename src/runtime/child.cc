@@ -89,11 +89,13 @@ Result<Child> Child::start(const std::string& command) {
 }
 
 Status Child::let_go() {
-  TRY_STATUS(write_all(gate_.get(), "g"));
+  if (!write_all(gate_.get(), "g")) return fail("the command has ended before it could run");
   gate_.reset();
   int code = 0;
-  if (::read(exec_error_.get(), &code, sizeof(code)) == static_cast<ssize_t>(sizeof(code)))
-    return fail_errno("cannot run the command", code);
+  ssize_t got = 0;
+  while ((got = ::read(exec_error_.get(), &code, sizeof(code))) < 0 && errno == EINTR) {
+  }
+  if (got == static_cast<ssize_t>(sizeof(code))) return fail_errno("cannot run the command", code);
   exec_error_.reset();
   return {};
 }

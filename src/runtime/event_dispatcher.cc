@@ -6,14 +6,19 @@
 #include <string>
 #include <string_view>
 
+#include "base/byte_reader.h"
 #include "base/check.h"
+#include "base/end_request.h"
 #include "program/ring.h"
 
 namespace espy::runtime {
 
 namespace {
 
-constexpr size_t kBatchRecords = 65536;  // between two checks for signals
+constexpr size_t kBatchRecords = 65536;
+constexpr uint64_t kBatchNs = 100'000'000;
+constexpr size_t kRecordsPerClockRead = 64;
+constexpr uint64_t kRestNs = 500'000'000;
 
 Ring make_ring(load::Machine& machine, const program::Program& program) {
   if (!program.ring.valid()) return {{}, 0, 0, 0};
@@ -55,7 +60,7 @@ void handle_helper_error(EventRecord& event) {
 
 EventDispatcher::EventDispatcher(load::Machine& machine, const program::Program& program,
                                  const spec::Registry& registry, HandlerContext& context)
-    : program_(program), context_(context), ring_(make_ring(machine, program)) {
+    : machine_(machine), program_(program), context_(context), ring_(make_ring(machine, program)) {
   for (const program::EventSchema& schema : program.events) {
     if (schema.builtin.empty()) {
       handlers_.push_back(handle_helper_error);
@@ -67,9 +72,12 @@ EventDispatcher::EventDispatcher(load::Machine& machine, const program::Program&
   }
 }
 
+program::EventId EventDispatcher::event_of(std::span<const std::byte> record) const {
+  return program::EventId{reinterpret_cast<const program::RecordHeader*>(record.data())->event_plus_one - 1};
+}
+
 void EventDispatcher::dispatch(std::span<const std::byte> record) {
-  const auto* header = reinterpret_cast<const program::RecordHeader*>(record.data());
-  const program::EventId id{header->event_plus_one - 1};
+  const program::EventId id = event_of(record);
   const program::EventSchema& schema = program_.events[id];
   EventRecord event(context_, schema, record);
   const uint64_t& truncated = context_.decoder().truncated_strings().count;
@@ -78,19 +86,77 @@ void EventDispatcher::dispatch(std::span<const std::byte> record) {
   if (truncated > truncated_before) truncated_by_program_[schema.program] += truncated - truncated_before;
 }
 
+void EventDispatcher::note_losses() {
+  const uint64_t lost = ring_.lost();
+  if (lost <= lost_records_) return;
+  context_.sink().lost(lost - lost_records_);
+  context_.spans().note_losses();
+  lost_records_ = lost;
+}
+
 size_t EventDispatcher::drain() {
-  const size_t count = ring_.drain([&](std::span<const std::byte> record) { dispatch(record); }, kBatchRecords);
-  if (const uint64_t lost = ring_.lost(); lost > lost_records_) {
-    context_.sink().lost(lost - lost_records_);
-    context_.spans().note_losses();
-    lost_records_ = lost;
-  }
+  size_t visited = 0;
+  uint64_t begin_ns = 0;
+  has_more_ = false;
+  const auto is_long = [&] {
+    if (++visited % kRecordsPerClockRead != 0) return false;
+    const uint64_t now_ns = monotonic_ns();
+    if (begin_ns == 0) begin_ns = now_ns;
+    return now_ns - begin_ns >= kBatchNs;
+  };
+  const size_t count = ring_.drain(
+      [&](std::span<const std::byte> record) {
+        dispatch(record);
+        has_more_ = context_.take_has_run_command() || is_end_requested() || is_long();
+        return !has_more_;
+      },
+      kBatchRecords);
+  note_losses();
   return count;
 }
 
-void EventDispatcher::drain_all() {
-  while (drain() > 0) {
+void EventDispatcher::drain_present() {
+  const auto globals = machine_.memory(program_.globals);
+  if (globals.empty()) return;
+  const uint64_t end = load_le(globals, program_.sequence_offset);
+  const auto visit = [&](std::span<const std::byte> record) {
+    dispatch(record);
+    return !is_end_requested();
+  };
+  while (!is_end_requested() && ring_.drain(visit, kBatchRecords, end) > 0) {
   }
+  note_losses();
+}
+
+void EventDispatcher::drain_all() {
+  const auto visit = [&](std::span<const std::byte> record) {
+    dispatch(record);
+    return true;
+  };
+  while (ring_.drain(visit, kBatchRecords) > 0) {
+  }
+  note_losses();
+}
+
+void EventDispatcher::drain_rest() {
+  uint64_t begin_ns = 0;
+  const auto is_late = [&] {
+    if (!is_end_requested()) return false;
+    const uint64_t now_ns = monotonic_ns();
+    if (begin_ns == 0) begin_ns = now_ns;
+    return now_ns - begin_ns >= kRestNs || context_.has_left_command();
+  };
+  const auto visit = [&](std::span<const std::byte> record) {
+    if (is_late())
+      ++dropped_by_program_[program_.events[event_of(record)].program];
+    else
+      dispatch(record);
+    return true;
+  };
+  while (ring_.drain(visit, kBatchRecords) > 0) {
+  }
+  if (!dropped_by_program_.empty()) context_.spans().note_losses();
+  note_losses();
 }
 
 }  // namespace espy::runtime

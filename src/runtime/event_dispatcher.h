@@ -19,24 +19,38 @@ class EventDispatcher {
   EventDispatcher(load::Machine& machine, const program::Program& program, const spec::Registry& registry,
                   HandlerContext& context);
 
-  // Handles the records that are in the ring, up to a batch, and reports new losses to the sink. Returns how many
-  // records there were.
+  // Handles records that are in the ring, and reports new losses to the sink. Returns how many records there were. A
+  // batch ends early once the end of the run is requested, after a command of system(), and after a tenth of a second:
+  // `has_more` is true then.
   size_t drain();
-  // Drains until the ring is empty.
+  bool has_more() const { return has_more_; }
+  // Handles the records that are there at the call, until the end of the run is requested.
+  void drain_present();
+  // Handles all records until the ring is empty.
   void drain_all();
+  // The same for a run that ends: once the end is requested, the rest is dropped and counted after half a second, or
+  // after a command of system() that was not waited for.
+  void drain_rest();
 
-  uint64_t lost_records() const { return lost_records_; }  // by the last `drain`
+  uint64_t lost_records() const { return lost_records_; }  // by the last call of any of these
+  // The records that `drain_rest` has dropped, by the program that has sent them.
+  const std::map<program::ProgramId, uint64_t>& dropped_by_program() const { return dropped_by_program_; }
   // The strings of records that max_strlen truncated, by the program that has sent the record.
   const std::map<program::ProgramId, uint64_t>& truncated_by_program() const { return truncated_by_program_; }
 
  private:
+  program::EventId event_of(std::span<const std::byte> record) const;
   void dispatch(std::span<const std::byte> record);
+  void note_losses();
 
+  load::Machine& machine_;
   const program::Program& program_;
   HandlerContext& context_;
   Ring ring_;
   std::vector<void (*)(EventRecord&)> handlers_;  // by EventId
   uint64_t lost_records_ = 0;
+  bool has_more_ = false;
+  std::map<program::ProgramId, uint64_t> dropped_by_program_;
   std::map<program::ProgramId, uint64_t> truncated_by_program_;
 };
 

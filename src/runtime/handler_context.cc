@@ -1,5 +1,6 @@
 #include "runtime/handler_context.h"
 
+#include <cerrno>
 #include <cstdlib>
 
 #include "runtime/shell.h"
@@ -44,9 +45,13 @@ void HandlerContext::zero_map(program::ScriptMapId map) {
 }
 
 void HandlerContext::run_command(const std::string& command) {
-  const auto output = run_shell_command(command);
-  if (!output) return report(output.error());
-  sink_->text("syscall", *output);
+  before_command_();
+  has_run_command_ = true;
+  const auto show = [this](std::string_view text) { sink_->text("syscall", text); };
+  if (const Status done = run_shell_command(command, ends_late_commands_, show); !done) {
+    has_left_command_ |= done.error().code == ETIMEDOUT;
+    report(done.error());
+  }
 }
 
 void HandlerContext::report(const Error& error) { sink_->message("runtime_error", error.message, "", 0, 0, 0); }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "load/machine.h"
@@ -46,9 +48,16 @@ class HandlerContext {
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor);  // `top`, `divisor`: see MapView
   void clear_map(program::ScriptMapId map);                                  // removes all keys; unsets a scalar
   void zero_map(program::ScriptMapId map);                                   // keeps the keys, zeroes the values
-  // Runs `command` by sh -c and gives its output to the sink as "syscall" text. `check` allows system() only with
-  // --unsafe.
+  // Runs `command` by sh -c and gives its output to the sink as "syscall" text. Calls what `before_commands` has set
+  // first. `check` allows system() only with --unsafe.
   void run_command(const std::string& command);
+  void before_commands(std::function<void()> call) { before_command_ = std::move(call); }
+  // Commands may run on when the end of the run was requested long ago.
+  void let_commands_finish() { ends_late_commands_ = false; }
+  // True if a command was run since the last call.
+  bool take_has_run_command() { return std::exchange(has_run_command_, false); }
+  // True once a command was not waited for, as it ran on after the end of the run was requested.
+  bool has_left_command() const { return has_left_command_; }
 
   void detach_watchpoints(uint64_t address) { machine_.detach_watchpoints(address); }
   void request_exit(int status) { control_.request_exit(status); }
@@ -66,6 +75,10 @@ class HandlerContext {
   RecordDecoder decoder_;
   SpanCollector spans_;
   MapReader maps_;
+  std::function<void()> before_command_ = [] {};
+  bool ends_late_commands_ = true;
+  bool has_run_command_ = false;
+  bool has_left_command_ = false;
 };
 
 // One drained record. Valid only during the handler's call.

@@ -26,6 +26,17 @@ uint64_t hits_of(const program::Program& program, std::span<const std::byte> glo
   return sum;
 }
 
+uint64_t of_program(const std::map<ProgramId, uint64_t>& counts, ProgramId id) {
+  const auto found = counts.find(id);
+  return found == counts.end() ? 0 : found->second;
+}
+
+uint64_t dropped_records(const UserLosses& losses) {
+  uint64_t sum = 0;
+  for (const auto& [program, count] : losses.dropped_by_program) sum += count;
+  return sum;
+}
+
 // The report of a program, without its probes.
 output::ActionReport report_of(load::Machine& machine, const program::Program& program,
                                std::span<const std::byte> globals, const UserLosses& losses, ProgramId id) {
@@ -36,8 +47,8 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
   report.skipped = skipped.value_or(0);
   of_kind(report.losses, LossKind::kMissed) += report.skipped;
   report.is_missed_known = skipped.has_value();
-  if (const auto found = losses.truncated_by_program.find(id); found != losses.truncated_by_program.end())
-    of_kind(report.losses, LossKind::kString) = found->second;
+  of_kind(report.losses, LossKind::kRecord) += of_program(losses.dropped_by_program, id);
+  of_kind(report.losses, LossKind::kString) = of_program(losses.truncated_by_program, id);
   return report;
 }
 
@@ -66,7 +77,7 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
     for (size_t kind = 0; kind < output::kLossKinds; ++kind) loss_report.totals[kind] += action.losses[kind];
   // Programs without probes are internal.
   std::erase_if(loss_report.actions, [](const output::ActionReport& action) { return action.probes.empty(); });
-  of_kind(loss_report.totals, LossKind::kRecord) = losses.lost_records;
+  of_kind(loss_report.totals, LossKind::kRecord) = losses.lost_records + dropped_records(losses);
   of_kind(loss_report.totals, LossKind::kString) = losses.truncated_strings.count;
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())
     loss_report.skipped_probes.push_back({each.name, each.reason});
@@ -96,6 +107,8 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
   uint64_t skipped = 0;
   for (const output::ActionReport& action : loss_report.actions) skipped += action.skipped;
   report_count(sink, "probes that fired within a probe on the same CPU were skipped by the kernel", skipped);
+  report_count(sink, "records that were still waiting when a signal had ended the run were dropped",
+               dropped_records(losses));
   if (losses.lost_records > 0) sink.total_lost(losses.lost_records);
 }
 

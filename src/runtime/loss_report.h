@@ -15,6 +15,7 @@ namespace espy::runtime {
 // Losses that user space counts.
 struct UserLosses {
   uint64_t lost_records = 0;
+  std::map<program::ProgramId, uint64_t> dropped_by_program;  // records that were not handled, as the run had to end
   output::TruncatedStrings truncated_strings;
   std::map<program::ProgramId, uint64_t> truncated_by_program;  // those of records
 };

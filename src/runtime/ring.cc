@@ -88,8 +88,8 @@ uint64_t Ring::scan() {
 }
 
 // Visits records of the CPU that has the oldest one, until another CPU has an older one.
-size_t Ring::visit_up_to(uint64_t newest, const Visit& visit) {
-  size_t count = 0;
+Ring::Visited Ring::visit_up_to(uint64_t newest, const Visit& visit) {
+  Visited visited;
   while (true) {
     Cpu* oldest = nullptr;
     uint64_t sequence = UINT64_MAX, until = newest;
@@ -104,12 +104,13 @@ size_t Ring::visit_up_to(uint64_t newest, const Visit& visit) {
         until = std::min(until, its);
       }
     }
-    if (oldest == nullptr || sequence > newest) return count;
+    if (oldest == nullptr || sequence > newest) return visited;
     do {
       const program::RecordHeader* record = record_at(*oldest, oldest->next);
-      visit({reinterpret_cast<const std::byte*>(record), record->size_bytes});
+      visited.is_stopped = !visit({reinterpret_cast<const std::byte*>(record), record->size_bytes});
       oldest->next += record->size_bytes;
-      ++count;
+      ++visited.count;
+      if (visited.is_stopped) return visited;
     } while (oldest->next != oldest->ready && record_at(*oldest, oldest->next)->sequence <= until);
   }
 }
@@ -130,13 +131,13 @@ void Ring::release(Cpu& cpu) const {
   word(cpu.base, program::kRingTailOffset).store(cpu.tail, std::memory_order_release);
 }
 
-size_t Ring::drain(const Visit& visit, size_t limit) {
+size_t Ring::drain(const Visit& visit, size_t limit, uint64_t end) {
   size_t count = 0;
-  while (count < limit) {
-    const size_t batch = visit_up_to(scan(), visit);
-    if (batch == 0) break;
+  while (count < limit && end > 0) {
+    const Visited batch = visit_up_to(std::min(scan(), end - 1), visit);
     for (Cpu& cpu : cpus_) release(cpu);
-    count += batch;
+    count += batch.count;
+    if (batch.count == 0 || batch.is_stopped) break;
   }
   return count;
 }

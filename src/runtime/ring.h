@@ -19,11 +19,12 @@ class Ring {
   Ring(std::span<std::byte> memory, uint32_t value_size, uint32_t ring_bytes, uint32_t data_offset,
        std::function<void(uint32_t cpu)> map_whole = {});
 
-  using Visit = std::function<void(std::span<const std::byte> record)>;
-  // Calls `visit` for complete records, merged over the CPUs by sequence, until there are none or about `limit` are
-  // visited; returns how many. Skips CPUs whose next record is being written. A record is valid until `visit` returns:
-  // space is released to the programs in batches.
-  size_t drain(const Visit& visit, size_t limit);
+  // Returns false to visit no other record.
+  using Visit = std::function<bool(std::span<const std::byte> record)>;
+  // Calls `visit` for complete records with a sequence below `end`, merged over the CPUs by sequence, until there are
+  // none, about `limit` are visited, or `visit` returns false; returns how many were visited. Skips CPUs whose next
+  // record is being written. A record is valid until `visit` returns: space is released to the programs in batches.
+  size_t drain(const Visit& visit, size_t limit, uint64_t end = UINT64_MAX);
 
   // Returns how many records of all CPUs were dropped since the start because a ring was full.
   uint64_t lost() const;
@@ -42,7 +43,12 @@ class Ring {
   static bool is_full(const Cpu& cpu);
   void scan(Cpu& cpu, uint64_t newest);
   uint64_t scan();
-  size_t visit_up_to(uint64_t newest, const Visit& visit);
+  // `count` is how many were visited; `is_stopped`: `visit` has returned false.
+  struct Visited {
+    size_t count = 0;
+    bool is_stopped = false;
+  };
+  Visited visit_up_to(uint64_t newest, const Visit& visit);
   void release(Cpu& cpu) const;
 
   std::vector<Cpu> cpus_;

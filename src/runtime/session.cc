@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/end_request.h"
 #include "runtime/loss_report.h"
 #include "runtime/notify.h"
 #include "runtime/run_monitor.h"
@@ -39,7 +40,9 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       context_(machine, program, types, sources, config, symbols, unwind_tables_, control_, sink,
                options_.shows_source),
       events_(machine, program, registry, context_),
-      probes_(machine, program, registry, config) {}
+      probes_(machine, program, registry, config) {
+  context_.before_commands([this] { out_.batch_end(); });
+}
 
 Result<int> Session::run() { return config_.runs_tests || config_.runs_benchmarks ? run_tests() : run_script(); }
 
@@ -63,18 +66,19 @@ Result<int> Session::run_script() {
   const bool attaches = probes_.has_attached_probes() && !control_.has_exit_flag();
   const uint64_t attach_begin_ns = machine_.now_ns();
   if (attaches) TRY_STATUS(attach_probes());
-  if (is_ending_signal_pending()) machine_.forget_skipped_probes();
+  if (is_end_requested()) machine_.forget_skipped_probes();
   context_.spans().hide(attach_begin_ns, machine_.now_ns());
   sink_.attached(program_.probes.size());
   notify_manager("READY=1\nSTATUS=Tracing");
-  events_.drain_all();  // of begin: behind the number of probes
-  if (attaches) TRY_STATUS(handle_events(signals));
+  events_.drain_present();  // of begin: behind the number of probes
+  const Status handled = attaches ? handle_events(signals) : Status();
   notify_manager("STOPPING=1");
-  signals.let_second_quit();
-  TRY_STATUS(finish());
+  const Status finished = finish();
   const bool is_good = report_losses();
   sink_.finish();
   out_.flush();
+  TRY_STATUS(handled);
+  TRY_STATUS(finished);
   TRY_STATUS(out_.status());
   return is_good || control_.exit_status() != 0 ? control_.exit_status() : EXIT_FAILURE;
 }
@@ -92,8 +96,8 @@ void Session::start_unwinding() {
 
 Status Session::attach_probes() {
   // Thousands of probes take seconds, in which a signal ends the run, too.
-  machine_.cancel_attaching_when(is_ending_signal_pending);
-  if (const Status done = probes_.attach(); !done && !is_ending_signal_pending()) return done;
+  machine_.cancel_attaching_when(is_end_requested);
+  if (const Status done = probes_.attach(); !done && !is_end_requested()) return done;
   return {};
 }
 
@@ -120,7 +124,7 @@ Status Session::drain_until_over(Signals& signals) {
   bool reads_symbols_ahead = takes_kernel_stacks();
   while (!control_.is_exit_requested() && out_.status()) {
     const bool polls = program_.ring.valid() || monitor.polls_followed_processes() || reads_symbols_ahead;
-    TRY_STATUS(monitor.wait(polls ? poll_ms : -1));
+    TRY_STATUS(monitor.wait(events_.has_more() ? 0 : polls ? poll_ms : -1));
     const size_t count = events_.drain();
     out_.batch_end();
     if (monitor.is_over()) break;
@@ -147,13 +151,14 @@ Status Session::finish() {
   control_.stop_programs();
   const uint64_t stopped_ns = machine_.now_ns();
   machine_.detach_all();
-  events_.drain_all();
-  TRY_STATUS(probes_.run_phase(Phase::kEnd));
+  events_.drain_rest();
+  context_.let_commands_finish();
+  const Status ended = probes_.run_phase(Phase::kEnd);
   events_.drain_all();
   context_.spans().close(stopped_ns);
   sink_.end();
   if (config_.print_maps_on_exit) print_maps();
-  return {};
+  return ended;
 }
 
 void Session::print_maps() {
@@ -165,7 +170,7 @@ void Session::print_maps() {
 // Reports what was lost. False if --strict makes the run fail for it.
 bool Session::report_losses() {
   const auto send = [&](std::string_view kind, std::string_view text) { sink_.message(kind, text, "", 0, 0, 0); };
-  const UserLosses losses{events_.lost_records(), context_.decoder().truncated_strings(),
+  const UserLosses losses{events_.lost_records(), events_.dropped_by_program(), context_.decoder().truncated_strings(),
                           events_.truncated_by_program()};
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
   espy::runtime::report_losses(machine_, program_, losses, loss_report, sink_);

@@ -47,7 +47,8 @@ class Session {
           output::Sink& sink, output::Writer& out, symbols::Symbolizer& symbols, SessionOptions options);
 
   // Runs the program from begin to the last map, or its tests and benchmarks where the configuration says so. Returns
-  // espy's exit status; fails if a program cannot be attached or run, or output cannot be written.
+  // espy's exit status; fails if a program cannot be attached or run, or output cannot be written. What fails once the
+  // probes are attached ends the run as exit() does, with `end`, the maps and the losses.
   Result<int> run();
 
  private:

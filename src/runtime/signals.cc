@@ -1,54 +1,130 @@
 #include "runtime/signals.h"
 
-#include <sys/signalfd.h>
+#include <sys/eventfd.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <span>
+
+#include "base/check.h"
+#include "base/end_request.h"
 
 namespace espy::runtime {
 
 namespace {
 
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
-constexpr int kGraceUs = 300'000;
+constexpr uint64_t kGraceNs = 300'000'000;
+constexpr int kTickUs = 100'000;
 
-void set_disposition(void (*disposition)(int)) {
-  for (const int signal : kEndingSignals) ::signal(signal, disposition);
+// What the handlers write; lock-free, as they require.
+std::atomic<int> event_fd = -1;
+std::atomic<int> ending_signal = 0;
+std::atomic<bool> has_user_signal = false;
+std::atomic<bool> is_pipe_signal_ignored = false;  // before `Signals`
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+void wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t put = ::write(event_fd, &one, sizeof(one));
+}
+
+void set_timer(int interval_us) {
+  itimerval timer = {};
+  timer.it_interval.tv_usec = timer.it_value.tv_usec = interval_us;
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+void on_user_signal(int) {
+  const int saved = errno;
+  has_user_signal = true;
+  wake();
+  errno = saved;
+}
+
+void on_ending_signal(int signal) {
+  const int saved = errno;
+  if (!is_end_requested()) {
+    ending_signal = signal;
+    request_end();
+    set_timer(kTickUs);
+    wake();
+  }
+  errno = saved;
+}
+
+// Restoring the default, rather than exiting from the handler, ends also a process that waits in the kernel where only
+// a deadly signal wakes it.
+void on_tick(int) {
+  if (ns_since_end_request() < kGraceNs) return;
+  const int saved = errno;
+  for (const int signal : kEndingSignals) {
+    struct sigaction action = {};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_handler == on_ending_signal) ::signal(signal, SIG_DFL);
+  }
+  errno = saved;
+}
+
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  ::sigaction(signal, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
 }
 
 }  // namespace
 
-Signals::Signals(bool takes_user_signal) {
+Signals::Signals(bool takes_user_signal) : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  reset_end_request();
+  event_fd = fd_.get();
+  ending_signal = 0;
+  has_user_signal = false;
+  is_pipe_signal_ignored = is_ignored(SIGPIPE);
+  for (const int signal : kEndingSignals)
+    if (signal == SIGINT || signal == SIGQUIT || !is_ignored(signal)) handle(signal, on_ending_signal, 0);
+  if (takes_user_signal) handle(SIGUSR1, on_user_signal, SA_RESTART);
+  handle(SIGALRM, on_tick, 0);
+  handle(SIGPIPE, SIG_IGN, 0);
   sigset_t taken;
   sigemptyset(&taken);
-  for (const int signal : kEndingSignals) sigaddset(&taken, signal);
-  if (takes_user_signal) sigaddset(&taken, SIGUSR1);
-  ::sigprocmask(SIG_BLOCK, &taken, &mask_before_);
-  fd_ = OwnedFd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  for (size_t i = 0; i < taken_count_; ++i) sigaddset(&taken, before_[i].signal);
+  ::sigprocmask(SIG_UNBLOCK, &taken, &mask_before_);
 }
 
-Signals::~Signals() { ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr); }
+void Signals::handle(int signal, void (*handler)(int), int flags) {
+  CHECK(taken_count_ < kMaxTaken);
+  Before& before = before_[taken_count_++];
+  before.signal = signal;
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  ::sigaction(signal, &action, &before.action);
+}
+
+// After an ending signal, those of the grace period are still to be ignored.
+Signals::~Signals() {
+  event_fd = -1;
+  const bool is_ending = is_end_requested();
+  for (const Before& before : std::span(before_, taken_count_))
+    if (!is_ending || before.signal == SIGPIPE) ::sigaction(before.signal, &before.action, nullptr);
+  if (!is_ending) ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+}
 
 int Signals::take() {
-  signalfd_siginfo info = {};
-  const bool is_read = ::read(fd_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info));
-  return is_read ? static_cast<int>(info.ssi_signo) : 0;
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(fd_.get(), &count, sizeof(count));
+  if (!has_user_signal.exchange(false)) return ending_signal.exchange(0);
+  if (ending_signal != 0) wake();
+  return SIGUSR1;
 }
 
-void Signals::let_second_quit() {
-  set_disposition(SIG_IGN);
-  ::signal(SIGALRM, [](int) { set_disposition(SIG_DFL); });
-  itimerval grace = {};
-  grace.it_value.tv_usec = kGraceUs;
-  ::setitimer(ITIMER_REAL, &grace, nullptr);
-  ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-}
-
-bool is_ending_signal_pending() {
-  sigset_t pending;
-  ::sigpending(&pending);
-  return std::ranges::any_of(kEndingSignals, [&](int signal) { return ::sigismember(&pending, signal) == 1; });
+sigset_t default_signals_of_children() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  if (!is_pipe_signal_ignored) sigaddset(&signals, SIGPIPE);
+  return signals;
 }
 
 void unblock_signals() {

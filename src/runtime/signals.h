@@ -7,8 +7,16 @@
 
 namespace espy::runtime {
 
-// SIGINT, SIGTERM, SIGQUIT and SIGHUP, and SIGUSR1 where it is asked for: blocked, and read from a descriptor
-// (signalfd(2)). The destructor restores the signal mask.
+// Takes SIGINT, SIGTERM, SIGQUIT and SIGHUP, and SIGUSR1 where it is asked for, by handlers, which interrupt whatever
+// waits. An ending signal requests the end (base/end_request.h). From then on a timer interrupts what waits ten times a
+// second, so that it sees the request; and after a grace period of 300 ms, the next signal ends the process. The period
+// is for timeout(1) and sudo(8): they pass on to their child a signal that the terminal has sent it already.
+//
+// SIGHUP and SIGTERM stay ignored if they are, as under nohup(1). SIGINT and SIGQUIT are taken then, too: a shell
+// without job control ignores them for each command that ends with `&`, and `kill -INT` is how such a run is ended.
+// SIGPIPE is ignored: a write then fails with EPIPE.
+//
+// One object at a time. The destructor restores what was there before; after an ending signal only SIGPIPE.
 class Signals {
  public:
   explicit Signals(bool takes_user_signal);
@@ -16,21 +24,27 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  int fd() const { return fd_.get(); }  // readable while a signal is pending
-  // Takes a pending signal and returns its number; 0 if there is none.
+  int fd() const { return fd_.get(); }  // readable while a signal is to be taken
+  // Takes a signal and returns its number; 0 if there is none. SIGUSR1 comes before an ending signal.
   int take();
 
-  // Restores the signal mask and lets a second signal end the process, once a grace period of 300 ms is over. The
-  // period is for timeout(1) and sudo(8): they pass on to their child a signal that the terminal has sent it already.
-  void let_second_quit();
-
  private:
-  sigset_t mask_before_ = {};
+  static constexpr size_t kMaxTaken = 7;
+  struct Before {
+    int signal = 0;
+    struct sigaction action = {};
+  };
+  void handle(int signal, void (*handler)(int), int flags);
+
   OwnedFd fd_;
+  sigset_t mask_before_ = {};
+  Before before_[kMaxTaken];
+  size_t taken_count_ = 0;
 };
 
-// True if a signal that ends the run is blocked and pending.
-bool is_ending_signal_pending();
+// The signals that a child starts with at their default, whatever espy does with them: SIGPIPE, unless it was ignored
+// before `Signals`.
+sigset_t default_signals_of_children();
 
 // For a child, between fork and exec: unblocks all signals.
 void unblock_signals();

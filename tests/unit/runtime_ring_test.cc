@@ -61,15 +61,16 @@ class Producer {
   uint64_t sequence_ = 0;
 };
 
-std::vector<uint64_t> drained(Ring& ring, size_t limit = SIZE_MAX) {
+std::vector<uint64_t> drained(Ring& ring, size_t limit = SIZE_MAX, uint64_t end = UINT64_MAX) {
   std::vector<uint64_t> out;
   const size_t count = ring.drain(
       [&](std::span<const std::byte> record) {
         const auto* header = reinterpret_cast<const RecordHeader*>(record.data());
         EXPECT_EQ(header->size_bytes, record.size());
         out.push_back(header->sequence);
+        return true;
       },
-      limit);
+      limit, end);
   EXPECT_EQ(count, out.size());
   return out;
 }
@@ -142,6 +143,33 @@ TEST(Ring, StopsNearTheLimitAndGoesOn) {
   EXPECT_LT(got.size(), all.size());
   for (const uint64_t sequence : drained(ring)) got.push_back(sequence);
   EXPECT_EQ(got, all);
+}
+
+TEST(Ring, StopsWhereTheVisitorSaysAndGoesOn) {
+  Producer producer(3);
+  Ring ring = producer.ring();
+  Sequences all, got;
+  for (uint32_t i = 0; i < 30; ++i) all.push_back(producer.emit(i % 3, 32));
+  while (got.size() < all.size()) {
+    const auto visit = [&](std::span<const std::byte> record) {
+      got.push_back(reinterpret_cast<const RecordHeader*>(record.data())->sequence);
+      return got.size() % 4 != 0;
+    };
+    const size_t count = ring.drain(visit, SIZE_MAX);
+    ASSERT_EQ(count, got.size() % 4 == 0 ? 4u : 2u);
+  }
+  EXPECT_EQ(got, all);
+  EXPECT_EQ(drained(ring), Sequences{});
+}
+
+TEST(Ring, StopsBeforeASequence) {
+  Producer producer(2);
+  Ring ring = producer.ring();
+  for (uint32_t i = 0; i < 6; ++i) producer.emit(i % 2, 32);
+  EXPECT_EQ(drained(ring, SIZE_MAX, 0), Sequences{});
+  EXPECT_EQ(drained(ring, SIZE_MAX, 4), (Sequences{0, 1, 2, 3}));
+  EXPECT_EQ(drained(ring, SIZE_MAX, 4), Sequences{});
+  EXPECT_EQ(drained(ring), (Sequences{4, 5}));
 }
 
 TEST(Ring, CountsWhatFoundNoRoom) {

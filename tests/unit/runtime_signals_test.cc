@@ -1,12 +1,18 @@
-// Signals, each against real ones in a child process: dispositions, masks and timers are the process's.
+// Signals, each against real ones in a child process, whose dispositions, masks and timers they are.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
+#include <string>
 
+#include "base/end_request.h"
+#include "base/fd.h"
 #include "runtime/signals.h"
 
 namespace espy::runtime {
@@ -55,65 +61,95 @@ TEST(Signals, TakesTheUserSignalOnlyIfAskedTo) {
   EXPECT_TRUE(was_killed_by(raise_user_signal(false), SIGUSR1));
 }
 
-TEST(Signals, SaysThatAnEndingSignalIsPending) {
+TEST(Signals, TheUserSignalDoesNotRequestTheEnd) {
   const int status = status_of_child([] {
     Signals signals(true);
     ::raise(SIGUSR1);
-    if (is_ending_signal_pending()) return 1;
+    if (is_end_requested()) return 1;
     ::raise(SIGHUP);
-    if (!is_ending_signal_pending()) return 2;
-    while (signals.take() != 0) {
-    }
-    return is_ending_signal_pending() ? 3 : 0;
+    if (!is_end_requested()) return 2;
+    return signals.take() == SIGUSR1 && signals.take() == SIGHUP ? 0 : 3;
   });
   EXPECT_TRUE(has_exited_with(status, 0)) << status;
 }
 
-TEST(Signals, RestoresTheMask) {
+TEST(Signals, TheDescriptorIsReadableWhileASignalIsToBeTaken) {
+  const int status = status_of_child([] {
+    Signals signals(true);
+    const auto is_readable = [&] {
+      pollfd waited = {signals.fd(), POLLIN, 0};
+      return ::poll(&waited, 1, 0) == 1;
+    };
+    if (is_readable()) return 1;
+    ::raise(SIGUSR1);
+    ::raise(SIGINT);
+    if (!is_readable() || signals.take() != SIGUSR1) return 2;
+    if (!is_readable() || signals.take() != SIGINT) return 3;
+    return is_readable() ? 4 : 0;
+  });
+  EXPECT_TRUE(has_exited_with(status, 0)) << status;
+}
+
+bool has_disposition(int signal, void (*disposition)(int)) {
+  struct sigaction action = {};
+  ::sigaction(signal, nullptr, &action);
+  return action.sa_handler == disposition;
+}
+
+TEST(Signals, KeepsSomeSignalsIgnored) {
+  for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) {
+    const bool stays_ignored = signal == SIGTERM || signal == SIGHUP;
+    const int status = status_of_child([&] {
+      ::signal(signal, SIG_IGN);
+      Signals signals(false);
+      ::raise(signal);
+      return signals.take() == (stays_ignored ? 0 : signal) && is_end_requested() == !stays_ignored ? 0 : 1;
+    });
+    EXPECT_TRUE(has_exited_with(status, 0)) << signal << ": " << status;
+  }
+}
+
+TEST(Signals, RestoresWhatWasThere) {
   const int status = status_of_child([] {
     sigset_t blocked;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGTERM);
     ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+    ::signal(SIGINT, SIG_IGN);
     {
       Signals signals(true);
-      if (!is_blocked(SIGINT) || !is_blocked(SIGUSR1)) return 1;
+      if (is_blocked(SIGTERM) || !has_disposition(SIGPIPE, SIG_IGN)) return 1;
     }
-    return is_blocked(SIGTERM) && !is_blocked(SIGINT) && !is_blocked(SIGUSR1) ? 0 : 2;
+    if (!is_blocked(SIGTERM) || is_blocked(SIGINT)) return 2;
+    const bool is_restored = has_disposition(SIGINT, SIG_IGN) && has_disposition(SIGTERM, SIG_DFL) &&
+                             has_disposition(SIGUSR1, SIG_DFL) && has_disposition(SIGPIPE, SIG_DFL);
+    return is_restored ? 0 : 3;
   });
   EXPECT_TRUE(has_exited_with(status, 0)) << status;
 }
 
-// Blocks SIGALRM, which ends the grace period, so that the child can wait for it without a race.
-void block_alarm() {
-  sigset_t alarm;
-  sigemptyset(&alarm);
-  sigaddset(&alarm, SIGALRM);
-  ::sigprocmask(SIG_BLOCK, &alarm, nullptr);
-}
-
-TEST(Signals, IgnoresTheSameSignalInTheGracePeriod) {
+TEST(Signals, IgnoresTheNextSignalInTheGracePeriod) {
   const int status = status_of_child([] {
-    block_alarm();
-    Signals signals(false);
-    ::raise(SIGINT);
-    if (signals.take() != SIGINT) return 1;
-    signals.let_second_quit();
-    ::raise(SIGINT);
+    {
+      Signals signals(false);
+      ::raise(SIGINT);
+      if (signals.take() != SIGINT) return 1;
+      ::raise(SIGINT);
+      if (signals.take() != 0) return 2;
+    }
+    ::raise(SIGTERM);
     return 0;
   });
   EXPECT_TRUE(has_exited_with(status, 0)) << status;
 }
 
-TEST(Signals, LetsASecondSignalQuitAfterTheGracePeriod) {
+TEST(Signals, LetsAnotherSignalQuitAfterTheGracePeriod) {
   for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) {
     const int status = status_of_child([&] {
-      block_alarm();
       Signals signals(false);
-      signals.let_second_quit();
-      sigset_t none;
-      sigemptyset(&none);
-      ::sigsuspend(&none);
+      ::raise(SIGINT);
+      while (!has_disposition(signal, SIG_DFL)) ::usleep(1000);
+      if (ns_since_end_request() < 300'000'000) return 1;
       ::raise(signal);
       return 0;
     });
@@ -121,9 +157,34 @@ TEST(Signals, LetsASecondSignalQuitAfterTheGracePeriod) {
   }
 }
 
+// A pipe that nobody reads, full.
+TEST(Signals, AnEndingSignalEndsAWriteThatWaits) {
+  for (const int flags : {0, O_NONBLOCK}) {
+    const int status = status_of_child([&] {
+      int ends[2];
+      if (::pipe2(ends, flags) != 0) return 1;
+      Signals signals(false);
+      const pid_t parent = ::getpid();
+      if (::fork() == 0) {
+        int waiting = 0;
+        do ::ioctl(ends[0], FIONREAD, &waiting);
+        while (waiting == 0);
+        ::kill(parent, SIGTERM);
+        ::_exit(0);
+      }
+      const Status written = write_all(ends[1], std::string(1024 * 1024, 'x'));
+      return !written && written.error().code == ETIMEDOUT && ns_since_end_request() >= 1'000'000'000 ? 0 : 2;
+    });
+    EXPECT_TRUE(has_exited_with(status, 0)) << status;
+  }
+}
+
 TEST(Signals, UnblocksThemForAChild) {
   const int status = status_of_child([] {
     Signals signals(true);
+    sigset_t all;
+    sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, nullptr);
     unblock_signals();
     return is_blocked(SIGINT) || is_blocked(SIGTERM) || is_blocked(SIGUSR1) ? 1 : 0;
   });
