@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "cli/attach_text.h"
+#include "symbols/demangle.h"
 
 namespace espy::cli {
 
@@ -14,11 +16,12 @@ namespace {
 
 class Finder {
  public:
-  explicit Finder(Environment& environment) : e_(environment) {}
+  explicit Finder(Environment& environment) : e_(environment), config_(environment.config) {
+    config_.cpp_demangle = false;  // functions are shown without their parameters, which the symbol tells apart
+  }
 
   Result<TraceProbes> find(const TraceTarget& target) {
-    const std::vector<std::string_view> words = split(target.place, ':');
-    std::vector<std::string> parts(words.begin(), words.end());
+    const std::vector<std::string> parts = split_attach_point(target.place);
     if (const spec::Provider* provider = e_.registry.find_provider(parts[0]); provider && parts.size() > 1)
       return from_provider(*provider, {parts.begin() + 1, parts.end()});
     if (parts.size() == 1) return kernel_function(parts[0], "");
@@ -103,8 +106,10 @@ class Finder {
     }
     if (bound.empty()) return nothing_there(out.entry, diagnostics);
     const std::string& function = bound[0].probe.function;
-    const bool is_wildcard = has_wildcard(parts.back());
-    if (!is_wildcard) out.name = function.empty() ? parts.back() : function;
+    const auto is_other = [&](const spec::BoundProbe& each) { return each.probe.function != function; };
+    const bool is_wildcard = has_wildcard(parts.back()) || std::ranges::any_of(bound, is_other);
+    if (!is_wildcard)
+      out.name = function.empty() ? parts.back() : symbols::demangle(function, symbols::DemangleStyle::kName);
     const spec::ProbeContext context = context_of(provider, bound[0], has_types);
     if (context.boundary == spec::CallBoundary::kEntry) add_return(out, bound[0], parts, has_types);
     if (is_wildcard) return out;
@@ -136,7 +141,7 @@ class Finder {
                               .kernel = *e_.kernel,
                               .types = e_.types,
                               .symbols = &e_.symbols,
-                              .config = e_.config,
+                              .config = config_,
                               .diagnostics = diagnostics,
                               .uses_args = has_types,
                               .uses_context = true,
@@ -175,6 +180,7 @@ class Finder {
   }
 
   Environment& e_;
+  spec::Config config_;
 };
 
 }  // namespace

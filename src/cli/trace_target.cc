@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "base/strings.h"
+#include "cli/attach_text.h"
 #include "syntax/lexer.h"
 
 namespace espy::cli {
@@ -80,7 +81,7 @@ std::string with_retval(std::string item) {
 Result<TraceTarget> parse_trace_target(const std::string& text) {
   TraceTarget out;
   out.text = text;
-  const size_t open = text.find('(');
+  const size_t open = find_unquoted(text, '(');
   out.place = trim(text.substr(0, open));
   if (out.place.empty()) return fail(fmt::format("`{}` names nothing to trace", text));
   if (open == std::string::npos) return out;

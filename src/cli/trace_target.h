@@ -3,7 +3,7 @@
 //   FUNCTION                            a function of the kernel, with all arguments and what it returns
 //   FUNCTION(a, a->b.c, return)         with these values; none of them `return`: only its entry
 //   FUNCTION(a->b > 100, a)             only where the comparison holds: == != > >= < <=
-//   FILE:FUNCTION                       a function of a program or library
+//   FILE:FUNCTION                       a function of a program or library; with parentheses in its name in quotes
 //   PROVIDER:...                        any attach point of the language: t:sched:sched_switch, usdt:FILE:NAME
 #pragma once
 

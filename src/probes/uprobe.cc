@@ -11,8 +11,8 @@
 //
 // Lookup. FUNCTION is found in the ELF symbol tables (symtab, dynsym, the separate debug file); FUNCTION+OFFSET is
 // relative to it; 0xADDRESS is a virtual address of the file; cpp:"ns::f" is a demangled name, with all of its
-// overloads. Symbols have virtual addresses, which the program headers map to file offsets. Several names for an
-// address are one probe.
+// overloads (user_function.h). Symbols have virtual addresses, which the program headers map to file offsets. Several
+// names for an address are one probe.
 //
 // Preemption. A uprobe runs in the thread that hit it and can be preempted, so two threads can run the same program on
 // one CPU: aggregations are atomic, and scratch memory is reserved per run (lower/scratch.h). With a sleepable program,
@@ -34,6 +34,7 @@
 #include "load/machine.h"
 #include "probes/common.h"
 #include "probes/uprobe_debug.h"
+#include "probes/user_function.h"
 #include "symbols/symbols.h"
 
 namespace espy::probes {
@@ -55,7 +56,7 @@ class Binder {
     if (const auto place = parse_line_target(parts)) return at_line(*place);
     if (parts.size() == 1 && request_.config.pid)
       return in_file(fmt::format("/proc/{}/exe", *request_.config.pid), parts);
-    if (parts.size() < 2 || parts.size() > 3)
+    if (parts.size() < 2 || !parse_function_pattern(parts.subspan(1)))
       return report_wrong_form(request_, kRow.form, "uprobe:/bin/bash:readline");
     if (has_wildcard(parts[0])) return in_files(parts[0], parts.subspan(1));
     const auto path = symbols::resolve_library(parts[0], request_.config.pid, request_.kernel.arch());
@@ -91,16 +92,13 @@ class Binder {
     // One program serves all files, except Go binaries, which have another calling convention, and actions that use
     // symbols of the file.
     shared_path_ = has_file_wildcard_ && !request_.uses_file && !(*file)->go_binary() ? "*" : path;
-    const std::string& last = place.back();
-    if (place.size() == 2 && place[0] == "cpp") {
-      add_all(**file, (*file)->functions_by_demangled_name(last));
-    } else if (const auto address = parse_int(last); address && *address >= 0) {
-      add_address(**file, static_cast<uint64_t>(*address), last);
-    } else if (has_wildcard(last)) {
-      add_all(**file, (*file)->functions(last));
-    } else {
-      add_function(**file, last);
-    }
+    pattern_ = parse_function_pattern(place).value_or(FunctionPattern{});
+    const std::string& text = pattern_.text;
+    const auto address = pattern_.is_source_name ? std::nullopt : parse_int(text);
+    if (address && *address >= 0)
+      add_address(**file, static_cast<uint64_t>(*address), text);
+    else
+      add_functions(**file);
     return with_layouts(**file);
   }
 
@@ -122,7 +120,7 @@ class Binder {
     for (const symbols::Statement& statement : statements) {
       const auto offset = (*file)->offset_of_address(statement.address);
       if (!offset) continue;
-      add(statement.function, *offset, 0);
+      add_at(statement.function, *offset);
       program::Probe& probe = out_.back().probe;
       if (const auto symbol = (*file)->function_at(statement.address))
         probe.offset = statement.address - symbol->address;
@@ -186,7 +184,8 @@ class Binder {
   // Adds the entry of a function, or its return. The entry of a Go function comes after its stack check, which may run
   // twice for a call. A Go stack can move, so the kernel must not replace a return address in it; the return of a Go
   // function is a probe at each `ret`.
-  void add_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol, const std::string& name) {
+  void add_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol) {
+    const std::string& name = symbol.name;
     if (!file.go_binary()) return add(name, symbol.file_offset, 0);
     const kernel::Arch& arch = request_.kernel.arch();
     const std::string_view bytes = file.bytes_at(symbol.file_offset, symbol.size);
@@ -199,40 +198,58 @@ class Binder {
   }
 
   void add_all(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& found) {
+    if (found.size() == 1 && !has_wildcard(pattern_.text)) return add_one(file, found.front());
     std::set<uint64_t> seen;
     for (const symbols::ElfSymbol& symbol : found) {
       if (symbol.is_ifunc || is_cold_part(symbol.name) || has_no_return(symbol.name)) continue;
       if (!seen.insert(symbol.file_offset).second) continue;
       const size_t before = out_.size();
-      add_boundary(file, symbol, symbol.name);
+      add_boundary(file, symbol);
       for (size_t i = before; i < out_.size(); ++i) out_[i].probe.is_optional = true;
     }
   }
 
-  void add_function(const symbols::ElfFile& file, const std::string& text) {
-    const FunctionOffset place = split_offset(text);
-    const auto symbol = file.find_function(place.function);
-    if (!symbol && has_file_wildcard_) return;
-    if (!symbol) return place.offset == 0 && add_inlined_copies(file, text) ? void() : suggest(file, place.function);
-    if (&kRow == &kUretprobe && place.offset > 0) {
-      request_.diagnostics.error("offset-on-return", request_.point.span,
-                                 "a uretprobe fires at the return of a function and takes no offset");
-      return;
+  void add_one(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol) {
+    if (!has_no_return(symbol.name)) return add_boundary(file, symbol);
+    request_.diagnostics.error("no-return", request_.point.span,
+                               "`_start` is the entry point of a program and never returns");
+  }
+
+  void add_functions(const symbols::ElfFile& file) {
+    FunctionPattern whole = pattern_;
+    std::vector<symbols::ElfSymbol> found = find_user_functions(file, whole);
+    const FunctionOffset place = split_offset(pattern_.text);
+    if (found.empty() && place.offset > 0) {
+      pattern_.text = place.function;
+      found = find_user_functions(file, pattern_);
+      if (!found.empty()) return add_at_offset(file, found, place);
+    } else {
+      pattern_ = whole;
     }
-    if (has_no_return(place.function)) {
-      request_.diagnostics.error("no-return", request_.point.span,
-                                 "`_start` is the entry point of a program and never returns");
-      return;
-    }
-    if (place.offset > 0 && place.offset >= symbol->size) {
-      request_.diagnostics.error(
-          "offset-outside", request_.point.span,
-          fmt::format("`{}` is {} bytes long: offset {} is outside it", place.function, symbol->size, place.offset));
-      return;
-    }
-    if (place.offset == 0) return add_boundary(file, *symbol, place.function);
-    if (!is_boundary(file, *symbol, place.function, place.offset)) return;
-    add(place.function, symbol->file_offset, place.offset);
+    if (!found.empty()) return add_all(file, found);
+    if (has_file_wildcard_ || has_wildcard(pattern_.text)) return;
+    if (place.offset == 0 && add_inlined_copies(file, pattern_.text)) return;
+    suggest(file);
+  }
+
+  void add_at_offset(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& found,
+                     const FunctionOffset& place) {
+    const auto error = [&](std::string_view id, const std::string& message, const std::string& hint = "") {
+      request_.diagnostics.error(id, request_.point.span, message, hint);
+    };
+    const symbols::ElfSymbol& symbol = found.front();
+    if (found.size() > 1)
+      return error(
+          "ambiguous-function",
+          fmt::format("{} functions are named `{}`: an offset is in one of them", found.size(), place.function),
+          fmt::format("name it with its parameters: {}", function_in_probe_name(pattern_, symbol.name, {})));
+    if (&kRow == &kUretprobe)
+      return error("offset-on-return", "a uretprobe fires at the return of a function and takes no offset");
+    if (place.offset >= symbol.size)
+      return error("offset-outside", fmt::format("`{}` is {} bytes long: offset {} is outside it", place.function,
+                                                 symbol.size, place.offset));
+    if (!is_boundary(file, symbol, place.function, place.offset)) return;
+    add(symbol.name, symbol.file_offset, place.offset);
   }
 
   // Returns false, and reports an error, if the offset is inside an instruction, where a breakpoint would corrupt it.
@@ -266,7 +283,7 @@ class Binder {
     }
     const auto symbol = file.function_at(address);
     if (symbol && !is_boundary(file, *symbol, symbol->name, address - symbol->address)) return;
-    add(text, *offset, 0);
+    add_at(text, *offset);
   }
 
   // Adds probes at the inlined copies of a function that has no other code. Returns false if there are none.
@@ -277,41 +294,46 @@ class Binder {
     for (const symbols::Statement& copy : (*debug)->inlined_copies(function)) {
       const auto offset = file.offset_of_address(copy.address);
       if (!offset) continue;
-      add(copy.function, *offset, 0);
+      add_at(copy.function, *offset);
       out_.back().probe.number = copy.line;
     }
     return out_.size() > before;
   }
 
-  void suggest(const symbols::ElfFile& file, const std::string& name) {
-    const std::vector<symbols::ElfSymbol> all = file.functions();
-    std::vector<std::string_view> names;
-    for (const symbols::ElfSymbol& symbol : all) names.push_back(symbol.name);
-    const std::string near = nearest(name, names);
+  void suggest(const symbols::ElfFile& file) {
+    const std::string near = nearest_function(file, pattern_);
     if (near.empty()) return;  // the checker reports that nothing matches
     request_.diagnostics.error("no-such-function", request_.point.span,
-                               fmt::format("{} has no function `{}`", path_, name),
+                               fmt::format("{} has no function `{}`", path_, pattern_.text),
                                fmt::format("did you mean `{}`?", near));
   }
 
-  void add(const std::string& function, uint64_t file_offset, uint64_t offset) {
+  void add(const std::string& symbol, uint64_t file_offset, uint64_t offset) {
+    add_at(shown_function(symbol, request_.config), file_offset + offset);
+    program::Probe& probe = out_.back().probe;
+    probe.offset = offset;
+    probe.name = fmt::format("{}:{}:{}", kRow.name, path_, function_in_probe_name(pattern_, symbol, request_.config));
+    if (offset > 0) probe.name += fmt::format("+{}", offset);
+  }
+
+  // Adds a probe at an instruction; `function` is what `func` shows.
+  void add_at(const std::string& function, uint64_t file_offset) {
     spec::BoundProbe bound;
     bound.probe.provider = kRow.name;
     bound.probe.target = path_;
     bound.probe.function = function;
-    bound.probe.address = file_offset + offset;
-    bound.probe.offset = offset;
+    bound.probe.address = file_offset;
     bound.probe.name = fmt::format("{}:{}:{}", kRow.name, path_, function);
-    if (offset > 0) bound.probe.name += fmt::format("+{}", offset);
     bound.probe.span = request_.point.span;
     const bool is_multi = request_.kernel.has(kernel::Feature::kUprobeMulti);
-    bound.share = is_multi ? "multi/" + shared_path_ : "perf/" + bound.probe.name;
+    bound.share = is_multi ? "multi/" + shared_path_ : fmt::format("perf/{}/{:#x}", path_, file_offset);
     out_.push_back(std::move(bound));
   }
 
   spec::BindRequest& request_;
   std::string path_;
   std::string shared_path_;  // of `share`: "*" if files share a program
+  FunctionPattern pattern_;
   bool has_file_wildcard_ = false;
   std::vector<spec::BoundProbe> out_;
 };
@@ -419,9 +441,10 @@ std::vector<spec::ListedProbe> list_statements(spec::ListRequest& request, const
 }
 
 template <const spec::Provider& kRow>
-void add_listed(spec::ListRequest& request, const symbols::ElfFile& file, const symbols::ElfSymbol& symbol,
-                std::vector<spec::ListedProbe>& out) {
-  spec::ListedProbe listed{fmt::format("{}:{}:{}", kRow.name, file.path(), symbol.name), {}};
+void add_listed(spec::ListRequest& request, const symbols::ElfFile& file, const FunctionPattern& pattern,
+                const symbols::ElfSymbol& symbol, std::vector<spec::ListedProbe>& out) {
+  const std::string function = function_in_probe_name(pattern, symbol.name, request.config);
+  spec::ListedProbe listed{fmt::format("{}:{}:{}", kRow.name, file.path(), function), {}};
   if (request.verbose) {
     if (const auto debug = file.debug_info())
       listed.arguments = &kRow == &kUprobe
@@ -433,11 +456,10 @@ void add_listed(spec::ListRequest& request, const symbols::ElfFile& file, const 
 
 template <const spec::Provider& kRow>
 void list_functions(spec::ListRequest& request, const symbols::ElfFile& file, std::vector<spec::ListedProbe>& out) {
-  const std::string pattern = request.parts.size() < 2 ? "*" : request.parts.back();
-  const bool is_cpp = request.parts.size() == 3 && request.parts[1] == "cpp";
-  const std::vector<symbols::ElfSymbol> found =
-      is_cpp ? file.functions_by_demangled_name(pattern) : file.functions(pattern);
-  for (const symbols::ElfSymbol& symbol : found) add_listed<kRow>(request, file, symbol, out);
+  auto pattern = request.parts.size() < 2 ? FunctionPattern{"*"} : parse_function_pattern(request.parts.subspan(1));
+  if (!pattern) return;
+  const std::vector<symbols::ElfSymbol> found = find_user_functions(file, *pattern);
+  for (const symbols::ElfSymbol& symbol : found) add_listed<kRow>(request, file, *pattern, symbol, out);
   const auto debug = request.verbose && found.size() == 1 && &kRow == &kUprobe ? file.debug_info() : fail("");
   if (!debug) return;
   for (spec::ListedProbe& each :

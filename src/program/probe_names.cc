@@ -8,6 +8,9 @@ namespace espy::program {
 uint32_t first_named(types::Kind kind, const std::string& name, const Table<ProbeId, Probe>& probes) {
   uint32_t i = 0;
   while (i < probes.size() && probe_name_text(kind, probes[ProbeId{i}]) != name) ++i;
+  if (i < probes.size() || kind != types::Kind::kFunctionName) return i;
+  for (const ProbeId id : probes.ids())
+    if (!name.empty() && probes[id].name.ends_with(":" + name)) return first_named(kind, probes[id].function, probes);
   return i;
 }
 

@@ -20,7 +20,8 @@ inline const std::string& probe_name_text(types::Kind kind, const Probe& probe) 
   return kind == types::Kind::kFunctionName ? probe.function : probe.provider;
 }
 
-// Returns the index of the first probe with the name; probes.size() if there is none.
+// Returns the index of the first probe with the name; probes.size() if there is none. A function whose demangled name
+// is shown is also found by the symbol that its probe names.
 uint32_t first_named(types::Kind kind, const std::string& name, const Table<ProbeId, Probe>& probes);
 
 // Returns, for each probe, the index of the first one with the same name.

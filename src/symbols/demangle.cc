@@ -52,18 +52,24 @@ std::string_view without_return_type(std::string_view name) {
   return name.substr(begin);
 }
 
-// `void ns::f<int>(int) const` -> `ns::f<int>`. Text without a parameter list (data, Rust) is returned unchanged.
-std::string_view name_of_signature(std::string_view signature) {
+// `void ns::f<int>(int) const` -> `ns::f<int>`, or with `style` kOverload `ns::f<int>(int) const`. Text without a
+// parameter list (data, Rust) is returned unchanged.
+std::string_view part_of_signature(std::string_view signature, DemangleStyle style) {
   const std::string_view bare = without_qualifiers(signature);
   if (!bare.ends_with(')') || bare.find("thunk to ") != bare.npos) return signature;
   const size_t parameters = opening_of(bare, bare.size() - 1);
   if (parameters == bare.npos) return signature;
   std::string_view name = without_return_type(bare.substr(0, parameters));
+  if (style == DemangleStyle::kOverload) return signature.substr(parameters - name.size());
   if (const size_t tag = name.rfind("[abi:"); tag != name.npos && name.ends_with(']')) name = name.substr(0, tag);
   return name;
 }
 
 }  // namespace
+
+std::string_view name_of_signature(std::string_view signature) {
+  return part_of_signature(signature, DemangleStyle::kName);
+}
 
 std::string demangle(std::string_view mangled, DemangleStyle style) {
   const bool maybe_cpp = mangled.starts_with("_Z");
@@ -75,7 +81,8 @@ std::string demangle(std::string_view mangled, DemangleStyle style) {
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(std::string(mangled).c_str(), nullptr, nullptr, &status), &std::free);
   if (status != 0 || text == nullptr) return std::string(mangled);
-  return std::string(style == DemangleStyle::kName ? name_of_signature(text.get()) : std::string_view(text.get()));
+  if (style == DemangleStyle::kSignature) return text.get();
+  return std::string(part_of_signature(text.get(), style));
 }
 
 }  // namespace espy::symbols

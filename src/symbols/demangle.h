@@ -8,14 +8,19 @@ namespace espy::symbols {
 
 enum class DemangleStyle {
   kSignature,  // `ns::f(int, char const*)`; Rust names have no parameter list: `core::fmt::write`
+  kOverload,   // without the return type, which only templates have: `ns::f<int>(int)`
   kName,       // without the return type, the parameter list and qualifiers: `ns::f`
 };
 
 // Returns the readable form of a symbol name. A name that is not mangled, or malformed, is returned unchanged.
 std::string demangle(std::string_view mangled, DemangleStyle style = DemangleStyle::kSignature);
 
-// The same for names of Rust; "" for others. Hashes of crates and of instantiations are omitted. Output and time are
-// bounded for any name.
+// Returns the name of a demangled signature: `ns::f<int>` of `void ns::f<int>(int) const`. Text without a parameter
+// list (data, Rust) is returned unchanged.
+std::string_view name_of_signature(std::string_view signature);
+
+// The same as `demangle` for names of Rust; "" for others. Hashes of crates and of instantiations are omitted. Output
+// and time are bounded for any name.
 std::string demangle_rust(std::string_view mangled);
 
 }  // namespace espy::symbols

@@ -55,6 +55,36 @@ std::string_view required_identifier(std::string_view wanted) {
   return wanted;
 }
 
+std::string without_blanks(std::string_view text) {
+  std::string out(text);
+  std::erase(out, ' ');
+  return out;
+}
+
+// `ns::f<int>` or, in Rust, `ns::f::<i32>` -> `ns::f`; other names are returned unchanged.
+std::string_view without_template_arguments(std::string_view name) {
+  int depth = 0;
+  for (size_t i = name.ends_with('>') ? name.size() : 0; i-- > 0;) {
+    if (name[i] == '>') ++depth;
+    if (name[i] != '<' || --depth > 0) continue;
+    name = name.substr(0, i);
+    if (name.ends_with("::")) name.remove_suffix(2);
+    break;
+  }
+  return name;
+}
+
+// Whether `glob` is the demangled name of a symbol: with parameters, or, as one of its overloads, without them; of an
+// instance of a template also without its arguments. `wanted` is the glob without blanks.
+bool matches_demangled(std::string_view symbol, std::string_view glob, const std::string& wanted) {
+  const std::string plain = demangle(symbol, DemangleStyle::kName);
+  const std::string overload = demangle(symbol, DemangleStyle::kOverload), full = demangle(symbol);
+  // `operator[]` is also a glob, so compare for equality first.
+  for (const std::string& name : {plain, overload, full})
+    if (without_blanks(name) == wanted) return true;
+  return without_template_arguments(plain) == glob || glob_match(glob, plain) || glob_match(glob, overload);
+}
+
 }  // namespace
 
 struct ElfFile::State {
@@ -220,12 +250,11 @@ std::vector<ElfSymbol> ElfFile::functions(std::string_view glob) const {
 
 std::vector<ElfSymbol> ElfFile::functions_by_demangled_name(std::string_view glob) const {
   const std::string_view needle = required_identifier(glob);
+  const std::string wanted = without_blanks(glob);
   return state_->collect_functions([&](std::string_view name) {
     if (!name.starts_with("_Z") && !name.starts_with("_R")) return false;
     if (name.find(needle) == name.npos) return false;
-    // `operator[]` is also a glob, so compare for equality first.
-    const std::string plain = demangle(name, DemangleStyle::kName), full = demangle(name);
-    return plain == glob || full == glob || glob_match(glob, plain) || glob_match(glob, full);
+    return matches_demangled(name, glob, wanted);
   });
 }
 

@@ -36,6 +36,14 @@ TEST(Demangle, CppNameHasNeitherParametersNorReturnType) {
   EXPECT_EQ(name_of("_ZN2ns5valueE"), "ns::value");
 }
 
+TEST(Demangle, CppOverloadHasNoReturnType) {
+  const auto overload = [](std::string_view mangled) { return demangle(mangled, DemangleStyle::kOverload); };
+  EXPECT_EQ(overload("_ZN2ns1gIiEEvT_"), "ns::g<int>(int)");
+  EXPECT_EQ(overload("_ZNK2ns1S3getEv"), "ns::S::get() const");
+  EXPECT_EQ(overload("_ZN2ns5valueE"), "ns::value");
+  EXPECT_EQ(overload("main"), "main");
+}
+
 TEST(Demangle, RustLegacy) {
   EXPECT_EQ(demangle("_ZN4core3fmt9Formatter12pad_integral17h1234567890abcdefE"), "core::fmt::Formatter::pad_integral");
   EXPECT_EQ(demangle("_ZN42_$LT$$RF$T$u20$as$u20$core..fmt..Debug$GT$3fmt17habcdefabcdefabcdE.llvm.123"),

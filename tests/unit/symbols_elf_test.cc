@@ -254,7 +254,9 @@ TEST(ElfFile, CppOverloadsByDemangledName) {
   EXPECT_THAT(names(elf->functions_by_demangled_name("ns::f")), ElementsAre("_ZN2ns1fEPKc", "_ZN2ns1fEi"));
   EXPECT_THAT(names(elf->functions_by_demangled_name("ns::f(int)")), ElementsAre("_ZN2ns1fEi"));
   EXPECT_THAT(names(elf->functions_by_demangled_name("ns::f*(int)")), ElementsAre("_ZN2ns1fEi", "_ZN2ns2ffEi"));
-  EXPECT_THAT(names(elf->functions_by_demangled_name("ns::g<int>")), ElementsAre("_ZN2ns1gIiEET_S1_"));
+  EXPECT_THAT(names(elf->functions_by_demangled_name("ns::f(char const *)")), ElementsAre("_ZN2ns1fEPKc"));
+  for (const char* name : {"ns::g", "ns::g<int>", "ns::g<int>(int)", "int ns::g<int>(int)", "ns::g*"})
+    EXPECT_THAT(names(elf->functions_by_demangled_name(name)), ElementsAre("_ZN2ns1gIiEET_S1_")) << name;
   EXPECT_THAT(names(elf->functions_by_demangled_name("ns::S::S")), ElementsAre("_ZN2ns1SC1Ev", "_ZN2ns1SC2Ev"));
   EXPECT_THAT(names(elf->functions_by_demangled_name("ns::S::~S")), ElementsAre("_ZN2ns1SD1Ev", "_ZN2ns1SD2Ev"));
   EXPECT_THAT(names(elf->functions_by_demangled_name("ns::S::operator[]")), ElementsAre("_ZN2ns1SixEi"));

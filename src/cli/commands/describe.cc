@@ -1,11 +1,14 @@
 // espy info: the prototype of a function, the layout of a type, the arguments of a probe, and how each can be traced.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/strings.h"
+#include "cli/attach_text.h"
 #include "cli/command.h"
+#include "symbols/demangle.h"
 
 namespace espy::cli {
 
@@ -85,50 +88,68 @@ class Describer {
 
   // An attach point; without a provider it is a tracepoint, or a function or mark of a file.
   std::string probes(const std::string& point) {
-    const std::vector<std::string_view> words = split(point, ':');
-    const std::vector<std::string> all(words.begin(), words.end());
-    const std::vector<std::string> behind(words.begin() + 1, words.end());
-    if (const spec::Provider* named = e_.registry.find_provider(words[0])) {
+    const std::vector<std::string> all = split_attach_point(point);
+    const std::vector<std::string> behind(all.begin() + 1, all.end());
+    if (const spec::Provider* named = e_.registry.find_provider(all[0])) {
       const std::string prototype = behind.empty() ? "" : prototype_of(*named, behind);
       return prototype + list(*named, behind, true);
     }
     std::string out;
     for (const spec::Provider* provider : e_.registry.providers())
       if (is_of_events(*provider) || provider->needs_target_to_list) out += list(*provider, all, true);
-    return user_prototype(all) + out;
+    return user_prototypes(all) + out;
   }
 
-  // "int main(int argc, char ** argv);" of a function of a file, by the debug information that its probes have; ""
-  // where there is none. The listings have lines as "int argc: di" and "int retval: ax".
-  std::string user_prototype(const std::vector<std::string>& parts) {
-    std::string result = "void", parameters;
-    bool is_known = false;
-    for (const spec::Provider* provider : e_.registry.providers()) {
-      if (!provider->needs_target_to_list || provider->list == nullptr) continue;
-      spec::ListRequest request{parts, true, *e_.kernel, e_.types, &e_.symbols, e_.config};
-      for (const spec::ListedProbe& probe : provider->list(request)) {
-        if (!probe.name.ends_with(":" + parts.back())) continue;
-        for (const std::string& line : probe.arguments) {
-          const std::string declared = line.substr(0, line.find(':'));
-          is_known |= line.find(": ") != std::string::npos;
-          if (declared.ends_with(" retval")) {
-            result = declared.substr(0, declared.size() - std::string_view(" retval").size());
-          } else {
-            parameters += (parameters.empty() ? "" : ", ") + declared;
-          }
+  // "int main(int argc, char ** argv);" of each function of a file that has the name, by the debug information that
+  // its probes have; "" where there is none. The listings have lines as "int argc: di" and "int retval: ax".
+  std::string user_prototypes(const std::vector<std::string>& parts) {
+    if (has_wildcard(parts.back())) return "";
+    struct Prototype {
+      std::string name, result = "void", parameters = {};
+      bool is_known = false;
+    };
+    std::vector<Prototype> found;
+    for (const spec::ListedProbe& probe : user_functions(parts)) {
+      const std::string name = probe.name.substr(probe.name.find(':') + 1);
+      if (found.empty() || std::ranges::find(found, name, &Prototype::name) == found.end()) found.push_back({name});
+      Prototype& prototype = *std::ranges::find(found, name, &Prototype::name);
+      for (const std::string& line : probe.arguments) {
+        const std::string declared = line.substr(0, line.find(':'));
+        prototype.is_known |= line.find(": ") != std::string::npos;
+        if (declared.ends_with(" retval")) {
+          prototype.result = declared.substr(0, declared.size() - std::string_view(" retval").size());
+        } else {
+          prototype.parameters += (prototype.parameters.empty() ? "" : ", ") + declared;
         }
       }
     }
-    if (!is_known || is_no_function(parts)) return "";
-    return fmt::format("{} {}({});\n", result, parts.back(), parameters.empty() ? "void" : parameters);
+    std::string out;
+    for (const auto& [name, result, parameters, is_known] : found)
+      if (is_known)
+        out += fmt::format("{} {}({});\n", result, plain_function(name), parameters.empty() ? "void" : parameters);
+    return out;
   }
 
-  // Wildcards stand for many, marks of a file are no functions.
-  bool is_no_function(const std::vector<std::string>& parts) {
-    if (has_wildcard(parts.back()) || parts.size() != 2) return true;
-    const auto path = symbols::resolve_library(parts[0], e_.config.pid, e_.kernel->arch());
-    const auto file = path ? e_.symbols.elf_file(*path) : tl::unexpected(path.error());
-    return !file || !(*file)->find_function(parts.back());
+  // The probes at the entries and returns of functions of a file, without those at statements and at marks.
+  std::vector<spec::ListedProbe> user_functions(const std::vector<std::string>& parts) {
+    std::vector<spec::ListedProbe> out;
+    for (const spec::Provider* entry : e_.registry.providers()) {
+      if (!entry->needs_target_to_list || entry->return_provider == nullptr) continue;
+      for (const spec::Provider* provider : {entry, entry->return_provider}) {
+        spec::ListRequest request{parts, true, *e_.kernel, e_.types, &e_.symbols, e_.config};
+        for (spec::ListedProbe& probe : provider->list(request))
+          if (split_attach_point(probe.name).at(1).find('@') == std::string::npos) out.push_back(std::move(probe));
+      }
+    }
+    return out;
+  }
+
+  // "shop::twice" of "./shop:cpp:\"shop::twice(int)\"": its parameters are shown with their names.
+  static std::string plain_function(std::string_view place) {
+    const std::vector<std::string> parts = split_attach_point(place);
+    const std::string& function = parts.back();
+    const std::string symbol = symbols::demangle(function, symbols::DemangleStyle::kName);
+    return symbol != function ? symbol : std::string(symbols::name_of_signature(function));
   }
 
   std::string prototype_of(const spec::Provider& provider, const std::vector<std::string>& parts) {

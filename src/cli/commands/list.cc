@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "check/check.h"
+#include "cli/attach_text.h"
 #include "cli/command.h"
 #include "kernel/tracefs.h"
 #include "syntax/parser.h"
@@ -15,8 +16,6 @@
 namespace espy::cli {
 
 namespace {
-
-std::vector<std::string> to_strings(std::span<const std::string_view> parts) { return {parts.begin(), parts.end()}; }
 
 // What a provider lists, as text; the number of probes is returned.
 size_t list_provider(const spec::Provider& provider, std::span<const std::string> parts, Environment& e,
@@ -51,11 +50,10 @@ std::optional<int> list_types(const std::string& pattern, Environment& e) {
 }
 
 size_t list_pattern(const std::string& pattern, Environment& e, const Options& options) {
-  const std::vector<std::string_view> words = split(pattern, ':');
-  const std::string_view wanted = words.size() == 1 && !words[0].empty() ? "*" : words[0];
-  const std::vector<std::string> parts = words.size() == 1 && e.registry.find_provider(words[0]) == nullptr
-                                             ? std::vector<std::string>{std::string(words[0])}
-                                             : to_strings(std::span(words).subspan(1));
+  const std::vector<std::string> words = split_attach_point(pattern);
+  const std::string_view wanted = words.size() == 1 && !words[0].empty() ? "*" : std::string_view(words[0]);
+  const bool is_name = words.size() == 1 && e.registry.find_provider(words[0]) == nullptr;
+  const std::vector<std::string> parts(words.begin() + (is_name ? 0 : 1), words.end());
   const spec::Provider* named = e.registry.find_provider(words[0]);
   size_t count = 0;
   for (const spec::Provider* provider : e.registry.providers()) {
@@ -90,7 +88,7 @@ int list_probes(const Options& options, const Host& host) {
   if (const auto status = list_types(options.argument, e)) return *status;
   size_t count = 0;
   const std::string search = options.argument.empty() ? "*" : options.argument;
-  for (const std::string_view pattern : split(search, ','))
+  for (const std::string& pattern : split_unquoted(search, ','))
     count += list_pattern(std::string(trim(pattern)), e, options);
   if (count > 0 || options.argument.empty()) return EXIT_SUCCESS;
   const bool is_file_name = options.argument.ends_with(".bt");

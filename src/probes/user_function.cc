@@ -1,0 +1,65 @@
+#include "probes/user_function.h"
+
+#include <fmt/format.h>
+
+#include "base/strings.h"
+#include "symbols/demangle.h"
+
+namespace espy::probes {
+
+namespace {
+
+constexpr std::string_view kRust = "rust";
+
+bool is_rust(const std::string& symbol) { return !symbols::demangle_rust(symbol).empty(); }
+
+}  // namespace
+
+std::optional<FunctionPattern> parse_function_pattern(std::span<const std::string> parts) {
+  if (parts.empty()) return std::nullopt;
+  const bool has_prefix = parts.size() > 1 && (parts[0] == "cpp" || parts[0] == kRust);
+  const auto name = has_prefix ? parts.subspan(1) : parts;
+  FunctionPattern out{.text = join(name, ":"), .prefix = has_prefix ? parts[0] : ""};
+  out.is_source_name = has_prefix || out.text.find("::") != std::string::npos;
+  if (out.text.empty() || (name.size() > 1 && !out.is_source_name)) return std::nullopt;
+  return out;
+}
+
+std::vector<symbols::ElfSymbol> find_user_functions(const symbols::ElfFile& file, FunctionPattern& pattern) {
+  if (!pattern.is_source_name) {
+    // The brackets and stars of Go (`main.(*Store).Get`) are also wildcards.
+    if (auto symbol = file.find_function(pattern.text)) return {std::move(*symbol)};
+    if (has_wildcard(pattern.text)) return file.functions(pattern.text);
+    pattern.is_source_name = true;
+  }
+  std::vector<symbols::ElfSymbol> found = file.functions_by_demangled_name(pattern.text);
+  if (pattern.prefix == kRust)
+    std::erase_if(found, [](const symbols::ElfSymbol& symbol) { return !is_rust(symbol.name); });
+  return found;
+}
+
+std::string function_in_probe_name(const FunctionPattern& pattern, const std::string& symbol,
+                                   const spec::Config& config) {
+  const std::string demangled = symbols::demangle(symbol);
+  if (!pattern.is_source_name || !config.cpp_demangle || demangled == symbol) return symbol;
+  const std::string_view prefix = !pattern.prefix.empty() ? pattern.prefix : is_rust(symbol) ? kRust : "cpp";
+  return fmt::format("{}:\"{}\"", prefix, escape(demangled));
+}
+
+std::string shown_function(const std::string& symbol, const spec::Config& config) {
+  return config.cpp_demangle ? symbols::demangle(symbol) : symbol;
+}
+
+std::string nearest_function(const symbols::ElfFile& file, const FunctionPattern& pattern) {
+  const bool has_symbols = pattern.prefix.empty() && pattern.text.find("::") == std::string::npos;
+  std::vector<std::string> names;
+  for (const symbols::ElfSymbol& symbol : file.functions()) {
+    if (has_symbols) names.push_back(symbol.name);
+    std::string plain = symbols::demangle(symbol.name, symbols::DemangleStyle::kName);
+    if (plain != symbol.name) names.push_back(std::move(plain));
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  return nearest(pattern.text, candidates);
+}
+
+}  // namespace espy::probes

@@ -1,0 +1,40 @@
+// How functions of programs are named: by their symbols, or, in C++ and Rust, as in the source.
+//
+// After BINARY, an attach point has a symbol (`malloc`, `_ZN2ns1fEv`, `main.(*Store).Get`), or a name of the source
+// after `cpp:` or `rust:`. Colons belong to such a name, quoted or not: `cpp:ns::f`, `cpp:"ns::f(int, long)"`. A name
+// with `::` needs no prefix.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "spec/config.h"
+#include "symbols/elf_file.h"
+
+namespace espy::probes {
+
+struct FunctionPattern {
+  std::string text;         // a name or a glob
+  std::string prefix = "";  // "cpp" or "rust", as given
+  bool is_source_name = false;
+};
+
+// Returns nullopt if the parts do not name a function. `parts`: those after BINARY.
+std::optional<FunctionPattern> parse_function_pattern(std::span<const std::string> parts);
+
+// Returns the functions that the pattern names. A symbol that does not exist is tried as a name of the source; then
+// `is_source_name` is set.
+std::vector<symbols::ElfSymbol> find_user_functions(const symbols::ElfFile& file, FunctionPattern& pattern);
+
+// Returns what follows BINARY in the name of a probe: the symbol, or `cpp:"ns::f(int)"` for a name of the source.
+std::string function_in_probe_name(const FunctionPattern& pattern, const std::string& symbol,
+                                   const spec::Config& config);
+// Returns what `func` shows: the demangled name, as in stacks, unless `cpp_demangle` is off.
+std::string shown_function(const std::string& symbol, const spec::Config& config);
+
+// Returns the function of the file that the user may have meant; "" if none is near.
+std::string nearest_function(const symbols::ElfFile& file, const FunctionPattern& pattern);
+
+}  // namespace espy::probes
