@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "symbols/debug_file.h"
 #include "symbols/elf_image.h"
+#include "symbols/go_functions.h"
 
 namespace espy::symbols {
 namespace {
@@ -104,6 +105,7 @@ struct ElfFile::State {
   bool completed = false;
   std::optional<ElfImage> debug_image;
   std::optional<SymbolTable> debug_table;
+  std::optional<GoFunctionTable> go_functions;  // of a stripped binary
 
   std::optional<Result<std::shared_ptr<DebugInfo>>> debug_info = {};
 
@@ -122,7 +124,12 @@ struct ElfFile::State {
       if (visit_table(table, wanted, visit)) return;
     }
     complete();
-    if (debug_table) visit_table(*debug_table, wanted, visit);
+    if (debug_table && visit_table(*debug_table, wanted, visit)) return;
+    if (!go_functions) return;
+    for (const GoFunction& function : go_functions->functions()) {
+      const RawSymbol symbol{function.name, function.address, function.size, STT_FUNC};
+      if (wanted(symbol) && visit(symbol)) return;
+    }
   }
 
   template <class Wanted>
@@ -147,6 +154,7 @@ void ElfFile::State::complete() {
   completed = true;
   debug_image = find_debug_image(image, debug_directories);
   if (debug_image) debug_table = debug_image->symbol_table(SHT_SYMTAB);
+  if (!debug_table) go_functions = find_go_functions(image);
 }
 
 ElfSymbol ElfFile::State::describe(const RawSymbol& symbol) const {

@@ -1,8 +1,8 @@
 // The functions and objects that an ELF file defines: names, virtual addresses and file offsets.
 //
-// Symbols come from .symtab, or else from .dynsym plus a separate debug file or the compressed .gnu_debugdata. The file
-// stays mapped for the life of the ElfFile. Functions are indexed by address on the first lookup that needs it. DWARF
-// is read by DebugInfo only.
+// Symbols come from .symtab, or else from .dynsym plus a separate debug file, the compressed .gnu_debugdata, or the
+// table of functions of Go. The file stays mapped for the life of the ElfFile. Functions are indexed by address on the
+// first lookup that needs it. DWARF is read by DebugInfo only.
 #pragma once
 
 #include <cstdint>

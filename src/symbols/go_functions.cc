@@ -1,0 +1,193 @@
+// The table begins with a header: a magic number (u32), two zeros, the quantum of addresses and the size of pointers.
+//
+// - Go 1.2: the number of functions; a list of their addresses and of the offsets of their records; the address where
+//   the last one ends; the offset of the list of files. All offsets are from the start of the table.
+// - Go 1.16: the numbers of functions and of files, and the offsets of five parts: names, compilation units, files,
+//   values by address, and the list with the records, whose offsets are from the start of the list.
+// - Go 1.18: the address of the text comes before the offsets of the parts, and addresses are u32 relative to it.
+// - Go 1.20: another magic number.
+//
+// A record has its address and then, in words of 4 bytes: the name, the size of the arguments, the place of deferred
+// returns, and the offsets of three sequences of values by address: the stack pointer, the file and the line.
+#include "symbols/go_functions.h"
+
+#include <algorithm>
+
+#include "base/byte_reader.h"
+#include "symbols/elf_image.h"
+#include "symbols/go.h"
+
+namespace espy::symbols {
+
+namespace {
+
+constexpr uint32_t kMagic2 = 0xfffffffb;
+constexpr uint32_t kMagic16 = 0xfffffffa;
+constexpr uint32_t kMagic18 = 0xfffffff0;
+constexpr uint32_t kMagic20 = 0xfffffff1;
+constexpr size_t kHeaderBytes = 8;
+constexpr size_t kMaxNameBytes = 2048;
+constexpr uint64_t kMaxFunctions = 4 << 20;
+
+// Fields of a record, in words of 4 bytes after the address.
+enum RecordField : uint8_t { kName = 0, kFileSequence = 4, kLineSequence = 5, kUnit = 7 };
+
+bool has_magic(std::string_view bytes) {
+  const uint64_t magic = load_le(bytes, 0, 4);
+  if (bytes.size() < kHeaderBytes || bytes[4] != 0 || bytes[5] != 0) return false;
+  if (bytes[6] != 1 && bytes[6] != 2 && bytes[6] != 4) return false;
+  return bytes[7] == 8 && (magic == kMagic2 || magic == kMagic16 || magic == kMagic18 || magic == kMagic20);
+}
+
+// Returns what a relative relocation writes to an address; 0 if there is none.
+uint64_t relocated_word(const ElfImage& image, uint64_t address) {
+  for (const std::string_view section : {".rela.dyn", ".rela"}) {  // by linkers of C, by Go's own
+    const std::string_view rows = image.section_bytes(section);
+    for (size_t at = 0; at + sizeof(Elf64_Rela) <= rows.size(); at += sizeof(Elf64_Rela)) {
+      const auto row = load_struct<Elf64_Rela>(rows, at);
+      if (row && row->r_offset == address && ELF64_R_SYM(row->r_info) == 0) return static_cast<uint64_t>(row->r_addend);
+    }
+  }
+  return 0;
+}
+
+bool is_code(const ElfImage& image, uint64_t address) {
+  return std::ranges::any_of(image.segments(), [&](const Segment& segment) {
+    return segment.executable && segment.contains_address(address);
+  });
+}
+
+// The linker may start .text with other code than Go's. A table says where the text begins, but in a
+// position-independent binary that word is written by a relocation; tables since Go 1.26 leave it 0.
+uint64_t text_address(const ElfImage& image, std::string_view table, uint64_t table_address) {
+  constexpr uint64_t kTextAt = kHeaderBytes + 16;
+  const uint64_t own = load_le(table, kTextAt);
+  if (is_code(image, own)) return own;
+  const uint64_t relocated = relocated_word(image, table_address + kTextAt);
+  return is_code(image, relocated) ? relocated : image.section_address(".text").value_or(0);
+}
+
+std::optional<GoFunctionTable> parse_in(const ElfImage& image, std::string_view section, size_t offset) {
+  const std::string_view table = image.section_bytes(section).substr(offset);
+  const uint64_t address = image.section_address(section).value_or(0) + offset;
+  auto out = GoFunctionTable::parse(table, text_address(image, table, address));
+  const auto is_outside = [&](const GoFunction& function) { return !is_code(image, function.address); };
+  if (!out || std::ranges::any_of(out->functions(), is_outside)) return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
+std::optional<GoFunctionTable> GoFunctionTable::parse(std::string_view bytes, uint64_t text) {
+  if (!has_magic(bytes)) return std::nullopt;
+  GoFunctionTable out;
+  out.bytes_ = bytes;
+  Layout& layout = out.layout_;
+  const auto word = [&](size_t index) { return load_le(bytes, kHeaderBytes + index * layout.word_bytes); };
+  layout.quantum = static_cast<uint8_t>(bytes[6]);
+  layout.count = word(0);
+  const auto magic = static_cast<uint32_t>(load_le(bytes, 0, 4));
+  if (magic == kMagic2) {
+    layout.list = kHeaderBytes + layout.word_bytes;
+  } else {
+    size_t next = 2;
+    if (magic != kMagic16) {
+      layout.entry_bytes = 4;
+      layout.text = text;
+      ++next;
+    }
+    for (uint64_t* part : {&layout.names, &layout.units, &layout.files, &layout.values, &layout.list})
+      *part = word(next++);
+    layout.has_units = true;
+  }
+  const uint64_t row_bytes = uint64_t{layout.entry_bytes} * 2;
+  if (layout.list > bytes.size() || layout.count > (bytes.size() - layout.list) / row_bytes ||
+      layout.count > kMaxFunctions)
+    return std::nullopt;
+  if (magic == kMagic2) layout.files = load_le(bytes, layout.list + layout.count * row_bytes + layout.entry_bytes, 4);
+  out.read_functions();
+  if (out.functions_.empty()) return std::nullopt;
+  return out;
+}
+
+void GoFunctionTable::read_functions() {
+  const uint64_t row_bytes = uint64_t{layout_.entry_bytes} * 2;
+  const uint64_t records = layout_.has_units ? layout_.list : 0;
+  functions_.reserve(layout_.count);
+  uint64_t address = load_le(bytes_, layout_.list, layout_.entry_bytes);
+  for (uint64_t i = 0; i < layout_.count; ++i) {
+    const uint64_t row = layout_.list + i * row_bytes;
+    const uint64_t next = load_le(bytes_, row + row_bytes, layout_.entry_bytes);
+    const uint64_t record = records + load_le(bytes_, row + layout_.entry_bytes, layout_.entry_bytes);
+    const bool is_inside = record >= records && record < bytes_.size();
+    const uint64_t name = load_le(bytes_, record + layout_.entry_bytes + uint64_t{kName} * 4, 4);
+    const std::string_view text = is_inside ? string_at(layout_.names + name) : std::string_view();
+    if (next < address) break;  // the addresses ascend
+    if (!text.empty()) functions_.push_back({text, layout_.text + address, next - address, record});
+    address = next;
+  }
+}
+
+std::string_view GoFunctionTable::string_at(uint64_t offset) const {
+  if (offset >= bytes_.size()) return {};
+  const std::string_view rest = bytes_.substr(offset, kMaxNameBytes);
+  const size_t end = rest.find('\0');
+  return end == rest.npos ? std::string_view() : rest.substr(0, end);
+}
+
+std::optional<int64_t> GoFunctionTable::value_at(uint64_t offset, uint64_t begin, uint64_t address) const {
+  if (offset == 0 || layout_.values > bytes_.size() || offset >= bytes_.size() - layout_.values) return std::nullopt;
+  ByteReader reader(bytes_.substr(layout_.values + offset));
+  uint32_t value = UINT32_MAX;  // -1: values wrap
+  uint64_t at = begin;
+  for (bool is_first = true; reader.ok(); is_first = false) {
+    const auto delta = static_cast<uint32_t>(reader.take_uleb128());
+    if (!reader.ok() || (delta == 0 && !is_first)) break;
+    value += (delta & 1) != 0 ? ~(delta >> 1) : delta >> 1;  // the lowest bit is the sign
+    at += reader.take_uleb128() * layout_.quantum;
+    if (reader.ok() && address < at) return static_cast<int32_t>(value);
+  }
+  return std::nullopt;
+}
+
+std::string_view GoFunctionTable::file_name(uint64_t record, int64_t number) const {
+  const auto index = static_cast<uint64_t>(number);
+  if (number < 0 || index > bytes_.size()) return {};
+  if (!layout_.has_units) return string_at(load_le(bytes_, layout_.files + index * 4, 4));
+  const uint64_t unit = load_le(bytes_, record + layout_.entry_bytes + uint64_t{kUnit} * 4, 4);
+  const uint64_t file = load_le(bytes_, layout_.units + (unit + index) * 4, 4);
+  return string_at(layout_.files + file);
+}
+
+std::optional<GoLine> GoFunctionTable::line_at(uint64_t address) const {
+  const auto after = std::ranges::upper_bound(functions_, address, {}, &GoFunction::address);
+  if (after == functions_.begin()) return std::nullopt;
+  const GoFunction& function = *std::prev(after);
+  if (address - function.address >= function.size) return std::nullopt;
+  const auto value = [&](RecordField field) {
+    const uint64_t at = function.record + layout_.entry_bytes + uint64_t{field} * 4;
+    return value_at(load_le(bytes_, at, 4), function.address, address);
+  };
+  const auto line = value(kLineSequence);
+  if (!line || *line <= 0 || *line > UINT32_MAX) return std::nullopt;
+  const auto file = value(kFileSequence);
+  return GoLine{file ? file_name(function.record, *file) : std::string_view(), static_cast<uint32_t>(*line)};
+}
+
+std::optional<GoFunctionTable> find_go_functions(const ElfImage& image) {
+  if (!image.is_64bit() || !read_go_binary(image)) return std::nullopt;
+  for (const std::string_view name : {".gopclntab", ".data.rel.ro.gopclntab"})
+    if (auto found = parse_in(image, name, 0)) return found;
+  // A C linker merges the section into another one.
+  constexpr size_t kAlignment = 32;
+  for (const std::string_view name : {".data.rel.ro", ".rodata"}) {
+    const std::string_view bytes = image.section_bytes(name);
+    const size_t begin = -image.section_address(name).value_or(0) % kAlignment;
+    for (size_t at = begin; at < bytes.size(); at += kAlignment)
+      if (has_magic(bytes.substr(at)))
+        if (auto found = parse_in(image, name, at)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace espy::symbols

@@ -1,0 +1,65 @@
+// The function table of Go binaries (.gopclntab): the runtime needs it for its own stack traces, so it remains when a
+// binary is stripped. Internal to symbols/.
+//
+// Source: golang.org/s/go12symtab, and the packages debug/gosym and runtime for what changed in Go 1.16, 1.18 and 1.20.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace espy::symbols {
+
+class ElfImage;
+
+struct GoFunction {
+  std::string_view name;  // in the bytes of the table
+  uint64_t address = 0;   // virtual, as linked
+  uint64_t size = 0;      // bytes
+  uint64_t record = 0;    // of its description, from the start of the table
+};
+
+struct GoLine {
+  std::string_view file;  // in the bytes of the table; "" if unknown
+  uint32_t line = 0;
+};
+
+// A table in the bytes of a file, which the caller keeps. Bytes that are no table, or a corrupt one, give no functions
+// or fewer.
+class GoFunctionTable {
+ public:
+  // `text` is the address of the first function, for a table that has addresses relative to it and does not tell.
+  static std::optional<GoFunctionTable> parse(std::string_view bytes, uint64_t text);
+
+  const std::vector<GoFunction>& functions() const { return functions_; }  // by address
+  // Returns the source line of an address; nullopt if it is in no function.
+  std::optional<GoLine> line_at(uint64_t address) const;
+
+ private:
+  struct Layout {
+    uint8_t quantum = 1;      // of addresses, bytes
+    uint8_t word_bytes = 8;   // of pointers
+    uint8_t entry_bytes = 8;  // of a number in the list of functions, and of the address in a record
+    uint64_t names = 0, units = 0, files = 0, values = 0, list = 0;  // offsets in the table
+    uint64_t count = 0;
+    uint64_t text = 0;       // added to addresses
+    bool has_units = false;  // files are numbered per compilation unit
+  };
+
+  void read_functions();
+  // Returns the value at `address` in the sequence of deltas at `offset`; nullopt if the sequence ends before.
+  std::optional<int64_t> value_at(uint64_t offset, uint64_t begin, uint64_t address) const;
+  std::string_view string_at(uint64_t offset) const;
+  std::string_view file_name(uint64_t record, int64_t number) const;
+
+  std::string_view bytes_;
+  Layout layout_;
+  std::vector<GoFunction> functions_;
+};
+
+// Returns the table of a Go binary; nullopt if there is none.
+std::optional<GoFunctionTable> find_go_functions(const ElfImage& image);
+
+}  // namespace espy::symbols
