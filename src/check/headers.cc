@@ -73,7 +73,12 @@ struct Unit {
 
 class HeaderReader {
  public:
-  explicit HeaderReader(CheckRequest& request) : request_(request) { prelude_.has_btf = request_.kernel.has_btf(); }
+  explicit HeaderReader(CheckRequest& request) : request_(request) {
+    prelude_.has_btf = request_.kernel.has_btf();
+    prelude_.constant = [&kernel = request_.kernel](std::string_view name) {
+      return kernel::abi_constant(kernel.arch(), name);
+    };
+  }
 
   syntax::Prelude read(SourceId source, bool is_script) {
     const source::Source& text = request_.sources[source];
@@ -87,7 +92,6 @@ class HeaderReader {
       for (const std::string& file : forced) user_.add_line(fmt::format("#include \"{}\"", file), file, {});
     for (const syntax::CDefinition& definition : draft_.c_definitions) add(definition);
     if (!user_.is_empty) compile_user();
-    if (!kernel_.is_empty) define_abi_constants(kernel_);
     if (!kernel_.is_empty && (!prelude_.has_btf || misses_something())) compile_kernel();
     return std::move(prelude_);
   }
@@ -131,7 +135,8 @@ class HeaderReader {
     kernel_.lines.insert(kernel_.lines.end(), 2, {"", span});
   }
 
-  // Words of the script in the form of constants that neither the script nor BTF defines.
+  // Words of the script in the form of constants that are not known without a header: neither the script nor BTF
+  // defines them, nor are they part of the kernel's ABI.
   std::set<std::string> unknown_constants() {
     for (const syntax::CDefinition& definition : draft_.c_definitions) {
       if (const auto* known = std::get_if<syntax::CStruct>(&definition)) own_.insert(known->name);
@@ -145,16 +150,10 @@ class HeaderReader {
     for (const syntax::Expr& expr : draft_.exprs) {
       const auto* name = std::get_if<syntax::Name>(&expr.node);
       if (name == nullptr || !looks_like_constant(name->name) || own_.contains(name->name)) continue;
-      if (!request_.kernel.find_enumerator(request_.types, name->name)) out.insert(name->name);
+      if (!request_.kernel.find_enumerator(request_.types, name->name) && !prelude_.constant(name->name))
+        out.insert(name->name);
     }
     return out;
-  }
-
-  void define_abi_constants(const Unit& unit) {
-    for (const std::string& name : unknown_constants()) {
-      if (const auto value = kernel::abi_constant(request_.kernel.arch(), name))
-        prelude_.definitions.push_back(CDefine{unit.lines.front().second, name, false, {}, std::to_string(*value)});
-    }
   }
 
   // True if the script names a constant or a type that neither it nor BTF defines.
@@ -186,10 +185,7 @@ class HeaderReader {
     const Status done = compile(user_, common_flags(), true, request_.diagnostics);
     if (done) return;
     // Many scripts include <sys/socket.h> only for AF_INET.
-    if (done.error().code == ENOENT && !has_own_header_ && prelude_.has_btf) {
-      define_abi_constants(user_);
-      if (!misses_something()) return;
-    }
+    if (done.error().code == ENOENT && !has_own_header_ && prelude_.has_btf && !misses_something()) return;
     complain(user_, done.error(), request_.diagnostics);
   }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "check/suggestions.h"
+#include "check/type_rules.h"
+#include "kernel/abi_constants.h"
 
 namespace espy::check {
 
@@ -29,6 +31,10 @@ TypeId Names::name(ExprId id, const Name& node) {
     return builtin_calls_.check(id, *builtin, {});
   }
   if (const TypeId known = enumerator(id, node.name)) return known;
+  if (const auto value = kernel::abi_constant(kernel_.arch(), node.name)) {
+    facts_.fact(id).constant = *value;
+    return *value < 0 ? facts_.types().int64() : literal_type(facts_.types(), static_cast<uint64_t>(*value));
+  }
   report_unknown(node.name, facts_.span(id), false);
   return {};
 }
@@ -61,8 +67,10 @@ void Names::report_unknown(std::string_view name, Span at, bool is_call) {
   const bool is_constant = std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
   const bool has_includes = std::ranges::any_of(
       facts_.ast().c_definitions, [](const CDefinition& each) { return std::holds_alternative<CInclude>(each); });
-  if (hint.empty() && is_constant && has_includes)
-    hint = "if it is a macro of a kernel header, that header is not installed: `#define` it";
+  if (hint.empty() && is_constant) hint = did_you_mean(name, kernel::abi_constants(kernel_.arch()));
+  if (hint.empty() && is_constant)
+    hint = has_includes ? "if it is a macro of a kernel header, that header is not installed: `#define` it"
+                        : "if it is a macro of a header, `#include` that or `#define` the macro";
   reporter_.error("unknown-name", at, fmt::format("nothing is named `{}`", name), hint);
 }
 

@@ -1,234 +1,63 @@
 #include "kernel/abi_constants.h"
 
-#include <algorithm>
+#include "base/strings.h"
 
 namespace espy::kernel {
 
 namespace {
 
-// The values of asm-generic, which the CPUs with folders in arch/ share but for those in Arch::abi_constants.
-constexpr AbiConstant kRows[] = {
-    // Address families, and types of sockets
-    {"AF_UNSPEC", 0},
-    {"AF_UNIX", 1},
-    {"AF_LOCAL", 1},
-    {"AF_INET", 2},
-    {"AF_AX25", 3},
-    {"AF_IPX", 4},
-    {"AF_APPLETALK", 5},
-    {"AF_NETROM", 6},
-    {"AF_BRIDGE", 7},
-    {"AF_INET6", 10},
-    {"AF_KEY", 15},
-    {"AF_NETLINK", 16},
-    {"AF_PACKET", 17},
-    {"AF_RDS", 21},
-    {"AF_PPPOX", 24},
-    {"AF_CAN", 29},
-    {"AF_TIPC", 30},
-    {"AF_BLUETOOTH", 31},
-    {"AF_ALG", 38},
-    {"AF_VSOCK", 40},
-    {"AF_XDP", 44},
-    {"SOCK_STREAM", 1},
-    {"SOCK_DGRAM", 2},
-    {"SOCK_RAW", 3},
-    {"SOCK_RDM", 4},
-    {"SOCK_SEQPACKET", 5},
-    {"SOCK_DCCP", 6},
-    {"SOCK_PACKET", 10},
-    {"SOCK_CLOEXEC", 524288},
-    {"SOCK_NONBLOCK", 2048},
-    {"SOL_SOCKET", 1},
-    {"SHUT_RD", 0},
-    {"SHUT_WR", 1},
-    {"SHUT_RDWR", 2},
-    {"MSG_PEEK", 2},
-    {"MSG_OOB", 1},
-    {"MSG_DONTWAIT", 0x40},
-    {"MSG_TRUNC", 0x20},
-    {"MSG_WAITALL", 0x100},
-    // File modes and flags of open(2)
-    {"S_IFMT", 0170000},
-    {"S_IFSOCK", 0140000},
-    {"S_IFLNK", 0120000},
-    {"S_IFREG", 0100000},
-    {"S_IFBLK", 060000},
-    {"S_IFDIR", 040000},
-    {"S_IFCHR", 020000},
-    {"S_IFIFO", 010000},
-    {"S_ISUID", 04000},
-    {"S_ISGID", 02000},
-    {"S_ISVTX", 01000},
-    {"S_IRUSR", 0400},
-    {"S_IWUSR", 0200},
-    {"S_IXUSR", 0100},
-    {"S_IRGRP", 040},
-    {"S_IWGRP", 020},
-    {"S_IXGRP", 010},
-    {"S_IROTH", 04},
-    {"S_IWOTH", 02},
-    {"S_IXOTH", 01},
-    {"O_RDONLY", 0},
-    {"O_WRONLY", 01},
-    {"O_RDWR", 02},
-    {"O_ACCMODE", 03},
-    {"O_CREAT", 0100},
-    {"O_EXCL", 0200},
-    {"O_NOCTTY", 0400},
-    {"O_TRUNC", 01000},
-    {"O_APPEND", 02000},
-    {"O_NONBLOCK", 04000},
-    {"O_DSYNC", 010000},
-    {"O_SYNC", 04010000},
-    {"O_CLOEXEC", 02000000},
-    {"O_PATH", 010000000},
-    {"AT_FDCWD", -100},
-    // Signals
-    {"SIGHUP", 1},
-    {"SIGINT", 2},
-    {"SIGQUIT", 3},
-    {"SIGILL", 4},
-    {"SIGTRAP", 5},
-    {"SIGABRT", 6},
-    {"SIGBUS", 7},
-    {"SIGFPE", 8},
-    {"SIGKILL", 9},
-    {"SIGUSR1", 10},
-    {"SIGSEGV", 11},
-    {"SIGUSR2", 12},
-    {"SIGPIPE", 13},
-    {"SIGALRM", 14},
-    {"SIGTERM", 15},
-    {"SIGSTKFLT", 16},
-    {"SIGCHLD", 17},
-    {"SIGCONT", 18},
-    {"SIGSTOP", 19},
-    {"SIGTSTP", 20},
-    {"SIGTTIN", 21},
-    {"SIGTTOU", 22},
-    {"SIGURG", 23},
-    {"SIGXCPU", 24},
-    {"SIGXFSZ", 25},
-    {"SIGVTALRM", 26},
-    {"SIGPROF", 27},
-    {"SIGWINCH", 28},
-    {"SIGIO", 29},
-    {"SIGPWR", 30},
-    {"SIGSYS", 31},
-    // Errors
-    {"EPERM", 1},
-    {"ENOENT", 2},
-    {"ESRCH", 3},
-    {"EINTR", 4},
-    {"EIO", 5},
-    {"ENXIO", 6},
-    {"E2BIG", 7},
-    {"ENOEXEC", 8},
-    {"EBADF", 9},
-    {"ECHILD", 10},
-    {"EAGAIN", 11},
-    {"EWOULDBLOCK", 11},
-    {"ENOMEM", 12},
-    {"EACCES", 13},
-    {"EFAULT", 14},
-    {"EBUSY", 16},
-    {"EEXIST", 17},
-    {"EXDEV", 18},
-    {"ENODEV", 19},
-    {"ENOTDIR", 20},
-    {"EISDIR", 21},
-    {"EINVAL", 22},
-    {"ENFILE", 23},
-    {"EMFILE", 24},
-    {"ENOTTY", 25},
-    {"ETXTBSY", 26},
-    {"EFBIG", 27},
-    {"ENOSPC", 28},
-    {"ESPIPE", 29},
-    {"EROFS", 30},
-    {"EMLINK", 31},
-    {"EPIPE", 32},
-    {"EDOM", 33},
-    {"ERANGE", 34},
-    {"EDEADLK", 35},
-    {"ENAMETOOLONG", 36},
-    {"ENOLCK", 37},
-    {"ENOSYS", 38},
-    {"ENOTEMPTY", 39},
-    {"ELOOP", 40},
-    {"ENODATA", 61},
-    {"ETIME", 62},
-    {"EPROTO", 71},
-    {"EOVERFLOW", 75},
-    {"EADDRINUSE", 98},
-    {"EADDRNOTAVAIL", 99},
-    {"ENETDOWN", 100},
-    {"ENETUNREACH", 101},
-    {"ECONNABORTED", 103},
-    {"ECONNRESET", 104},
-    {"ENOBUFS", 105},
-    {"EISCONN", 106},
-    {"ENOTCONN", 107},
-    {"ETIMEDOUT", 110},
-    {"ECONNREFUSED", 111},
-    {"EHOSTDOWN", 112},
-    {"EHOSTUNREACH", 113},
-    {"EALREADY", 114},
-    {"EINPROGRESS", 115},
-    {"ESTALE", 116},
-    {"EOPNOTSUPP", 95},
-    {"ENOTSUP", 95},
-    {"ECANCELED", 125},
-    // Memory
-    {"PROT_NONE", 0},
-    {"PROT_READ", 1},
-    {"PROT_WRITE", 2},
-    {"PROT_EXEC", 4},
-    {"MAP_SHARED", 1},
-    {"MAP_PRIVATE", 2},
-    {"MAP_FIXED", 0x10},
-    {"MAP_ANONYMOUS", 0x20},
-    {"MAP_HUGETLB", 0x40000},
-    {"MAP_LOCKED", 0x2000},
-    {"MAP_NORESERVE", 0x4000},
-    {"MAP_POPULATE", 0x8000},
-    {"MAP_STACK", 0x20000},
-    // clone(2) and scheduling policies
-    {"CLONE_VM", 0x100},
-    {"CLONE_FS", 0x200},
-    {"CLONE_FILES", 0x400},
-    {"CLONE_SIGHAND", 0x800},
-    {"CLONE_PTRACE", 0x2000},
-    {"CLONE_VFORK", 0x4000},
-    {"CLONE_PARENT", 0x8000},
-    {"CLONE_THREAD", 0x10000},
-    {"CLONE_NEWNS", 0x20000},
-    {"CLONE_NEWCGROUP", 0x2000000},
-    {"CLONE_NEWUTS", 0x4000000},
-    {"CLONE_NEWIPC", 0x8000000},
-    {"CLONE_NEWUSER", 0x10000000},
-    {"CLONE_NEWPID", 0x20000000},
-    {"CLONE_NEWNET", 0x40000000},
-    {"CLONE_IO", 0x80000000},
-    {"SCHED_OTHER", 0},
-    {"SCHED_FIFO", 1},
-    {"SCHED_RR", 2},
-    {"SCHED_BATCH", 3},
-    {"SCHED_IDLE", 5},
-    // States of a task, which no header for user space defines
-    {"TASK_RUNNING", 0},
-    {"TASK_INTERRUPTIBLE", 1},
-    {"TASK_UNINTERRUPTIBLE", 2},
+constexpr ConstantGroup kShared[] = {
+#define GROUP(prefix, names) {prefix, names},
+#include "kernel/abi_constants.def"
+#undef GROUP
 };
+
+// Calls visit(NAME, VALUE) with the constants of a group, without its prefix, until it returns true.
+template <typename Visit>
+void visit_group(const ConstantGroup& group, const Visit& visit) {
+  int64_t value = 0;
+  for (std::string_view rest = group.names; !rest.empty();) {
+    const size_t blank = rest.find(' ');
+    const std::string_view word = rest.substr(0, blank);
+    rest.remove_prefix(blank == std::string_view::npos ? rest.size() : blank + 1);
+    const size_t equals = word.find('=');
+    value = equals == std::string_view::npos ? value + 1 : parse_int(word.substr(equals + 1)).value_or(0);
+    if (visit(word.substr(0, equals), value)) return;
+  }
+}
+
+std::optional<int64_t> find(std::span<const ConstantGroup> groups, std::string_view name) {
+  std::optional<int64_t> found;
+  for (const ConstantGroup& group : groups) {
+    if (!name.starts_with(group.prefix)) continue;
+    const std::string_view rest = name.substr(group.prefix.size());
+    visit_group(group, [&](std::string_view each, int64_t value) {
+      if (each == rest) found = value;
+      return found.has_value();
+    });
+    if (found) break;
+  }
+  return found;
+}
 
 }  // namespace
 
 std::optional<int64_t> abi_constant(const Arch& arch, std::string_view name) {
-  const auto own = std::ranges::find(arch.abi_constants, name, &AbiConstant::name);
-  if (own != arch.abi_constants.end()) return own->value;
-  const auto row = std::ranges::find(kRows, name, &AbiConstant::name);
-  return row == std::end(kRows) ? std::nullopt : std::optional(row->value);
+  if (const auto own = find(arch.abi_constants, name)) return own;
+  return find(kShared, name);
+}
+
+std::vector<std::string> abi_constants(const Arch& arch) {
+  std::vector<std::string> out;
+  for (const std::span<const ConstantGroup> groups : {arch.abi_constants, std::span<const ConstantGroup>(kShared)}) {
+    for (const ConstantGroup& group : groups) {
+      visit_group(group, [&](std::string_view name, int64_t) {
+        out.push_back(std::string(group.prefix) + std::string(name));
+        return false;
+      });
+    }
+  }
+  return out;
 }
 
 }  // namespace espy::kernel

@@ -8,9 +8,12 @@
 
 namespace espy::syntax {
 
+// The value of a name; nullopt if unknown.
+using NameValue = std::function<std::optional<int64_t>(std::string_view)>;
+
 struct ConstantScope {
-  std::function<std::optional<int64_t>(std::string_view)> value;  // of a name; nullopt if unknown
-  std::function<bool(std::string_view)> is_defined;               // defined(X); may be empty outside `#if`
+  NameValue value;
+  std::function<bool(std::string_view)> is_defined;  // defined(X); may be empty outside `#if`
 };
 
 // Evaluates `text` in 64-bit arithmetic. nullopt if it is not a constant expression or divides by zero.

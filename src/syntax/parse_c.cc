@@ -410,7 +410,7 @@ std::optional<int64_t> CParser::name_value(std::string_view name, int depth) con
     const ConstantScope scope{.value = [this, depth](std::string_view n) { return name_value(n, depth + 1); }};
     return evaluate_constant(define->body, scope);
   }
-  return std::nullopt;
+  return known_ ? known_(name) : std::nullopt;
 }
 
 }  // namespace espy::syntax

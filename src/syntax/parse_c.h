@@ -2,13 +2,16 @@
 #pragma once
 
 #include "syntax/ast.h"
+#include "syntax/c_constant.h"
 #include "syntax/token_stream.h"
 
 namespace espy::syntax {
 
 class CParser {
  public:
-  CParser(TokenStream& stream, std::vector<CDefinition>& out) : stream_(stream), out_(out) {}
+  // `known` gives the constants that no definition in `out` gives; it may be empty.
+  CParser(TokenStream& stream, std::vector<CDefinition>& out, const NameValue& known)
+      : stream_(stream), out_(out), known_(known) {}
 
   // Returns true if the current token begins a definition.
   static bool at_definition(const TokenStream& stream);
@@ -38,6 +41,7 @@ class CParser {
 
   TokenStream& stream_;
   std::vector<CDefinition>& out_;
+  const NameValue& known_;
   std::vector<std::pair<std::string, int64_t>> enumerators_;  // of the enum that is being parsed
   uint32_t nesting_ = 0;
 };

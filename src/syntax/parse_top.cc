@@ -32,7 +32,7 @@ TypeNameId Parser::lone_type() {
 
 void Parser::item() {
   if (stream_.accept(TokenKind::kSemicolon)) return;
-  if (CParser::at_definition(stream_)) return CParser(stream_, ast_.c_definitions).definition();
+  if (CParser::at_definition(stream_)) return CParser(stream_, ast_.c_definitions, constant_).definition();
   const TokenKind next = stream_.peek().kind;
   const bool named = next == TokenKind::kIdentifier;
   if (stream_.at_word("config") && (next == TokenKind::kAssign || next == TokenKind::kLeftBrace)) return config();

@@ -43,7 +43,7 @@ Ast parse_part(const source::Sources& sources, source::SourceId source, Ast& who
   for (const auto& [where, id, message] : preprocessed.problems) {
     diagnostics.error(id, Span{source, where.begin, where.end}, std::string(message));
   }
-  Parser parser(sources, source, &preprocessed.hidden, ast, diagnostics);
+  Parser parser(sources, source, &preprocessed.hidden, ast, diagnostics, prelude.constant);
   parser.script();
   swap_tables(ast, whole);
   return ast;

@@ -6,14 +6,16 @@
 
 #include "source/diagnostic.h"
 #include "syntax/ast.h"
+#include "syntax/c_constant.h"
 #include "syntax/preprocess.h"
 
 namespace espy::syntax {
 
-// Definitions that precede the first line: macros of included headers.
+// What is defined before the first line.
 struct Prelude {
-  std::vector<CDefinition> definitions;
-  bool has_btf = true;  // whether to define BPFTRACE_HAVE_BTF
+  std::vector<CDefinition> definitions;  // macros of included headers
+  NameValue constant;                    // constants that no definition needs to give; may be empty
+  bool has_btf = true;                   // whether to define BPFTRACE_HAVE_BTF
 };
 
 // Returns the macros that `prelude` defines.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "syntax/ast.h"
+#include "syntax/c_constant.h"
 #include "syntax/token_stream.h"
 
 namespace espy::syntax {
@@ -190,8 +191,8 @@ class AttachPointParser {
 class Parser {
  public:
   Parser(const source::Sources& sources, source::SourceId source, const std::vector<HiddenRange>* hidden, Ast& ast,
-         source::Diagnostics& diagnostics)
-      : state_{{sources, source, hidden, diagnostics}, ast} {}
+         source::Diagnostics& diagnostics, const NameValue& constant = {})
+      : state_{{sources, source, hidden, diagnostics}, ast}, constant_(constant) {}
 
   void script();
   // Parses the whole source as one expression.
@@ -216,6 +217,7 @@ class Parser {
   void recover_item();
 
   ParseState state_;
+  NameValue constant_;  // Prelude::constant
   TokenStream& stream_ = state_.stream;
   Ast& ast_ = state_.ast;
   TypeParser types_{state_, expressions_};

@@ -32,7 +32,7 @@ inline constexpr std::array<uint32_t, 32> kDwarf = [] {
 inline constexpr uint64_t kCalleeSaved[] = {29};
 inline constexpr std::string_view kThreadPointer[] = {"files", "f_pos"};
 inline constexpr kernel::Syscall kSyscalls[] = {{3, "look", "newlook"}, {7, "write", "write"}};
-inline constexpr kernel::AbiConstant kConstants[] = {{"O_DIRECT", 5}, {"EPERM", 77}};
+inline constexpr kernel::ConstantGroup kConstants[] = {{"", "EPERM=77 ENOENT EBELL=0x50"}, {"O_", "DIRECT=5"}};
 
 // "a0", "#5", "[stack,16]".
 inline bool parse_operand(std::string_view text, kernel::UsdtOperand& out) {

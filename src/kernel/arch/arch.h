@@ -34,9 +34,11 @@ struct Syscall {
   std::string_view tracepoint;  // name of its tracepoints; that of the function in the kernel
 };
 
-struct AbiConstant {
-  std::string_view name;
-  int64_t value;
+// Constants whose names begin with `prefix`. `names` has them without it, separated by blanks: "NAME=VALUE", or "NAME"
+// for one more than the constant before.
+struct ConstantGroup {
+  std::string_view prefix;
+  std::string_view names;
 };
 
 // How .eh_frame describes the frames of this CPU. Register numbers are DWARF's.
@@ -93,7 +95,7 @@ struct Arch {
   uint32_t syscall_number_offset = 0;  // at the exit of a call as well
   std::span<const uint32_t> syscall_argument_offsets;
   std::optional<RegisterValue> compat_task;  // what a register holds in 32-bit tasks, whose calls have other numbers
-  std::span<const AbiConstant> abi_constants = {};  // those that differ from asm-generic
+  std::span<const ConstantGroup> abi_constants = {};  // those that other CPUs do not have, or with other values
 
   // ---- Function calls
   std::span<const uint32_t> argument_offsets;  // of integer arguments

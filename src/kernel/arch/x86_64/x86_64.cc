@@ -56,10 +56,10 @@ constexpr UnwindConvention kUnwind = {
 // Since Go 1.17.
 constexpr uint32_t kGoArguments[] = {at(kAx), at(kBx), at(kCx), at(kDi), at(kSi), at(kR8), at(kR9), at(kR10), at(kR11)};
 
-// Constants that differ between CPUs, as the C library's <fcntl.h> has them for 64-bit programs.
-constexpr AbiConstant kAbiConstants[] = {
-    {"O_DIRECT", 040000},    {"O_LARGEFILE", 0},       {"O_DIRECTORY", 0200000},
-    {"O_NOFOLLOW", 0400000}, {"O_TMPFILE", 020200000},
+constexpr ConstantGroup kAbiConstants[] = {
+#define GROUP(prefix, names) {prefix, names},
+#include "kernel/arch/x86_64/abi_constants.def"
+#undef GROUP
 };
 
 }  // namespace
