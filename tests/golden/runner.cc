@@ -1,6 +1,6 @@
 // golden_runner: runs the tests that are scripts.
 //
-//   golden_runner --all               all of tests/golden, tests/language and tests/live, from the repository's root
+//   golden_runner --all               all of tests/golden, language, live and scripts, from the repository's root
 //   golden_runner --simulated         tests/golden and tests/language on the simulator alone
 //   golden_runner PATH...             files, or folders of them
 //   golden_runner --bless [PATH...]   rewrites the goldens' expectations with what comes out now
@@ -72,7 +72,7 @@ std::string why_not_live() {
 }
 
 void run_golden(const std::string& path, const Places& places, bool bless, Totals& totals) {
-  if (path.find("tests/live/") != std::string::npos) {
+  if (path.find("tests/live/") != std::string::npos || path.find("tests/scripts/") != std::string::npos) {
     if (!bless) show(totals, path, run_live_test(path, places));
     return;
   }
@@ -107,7 +107,7 @@ int run(const std::vector<std::string>& arguments) {
     }
   }
   if (paths.empty()) paths = {"tests/golden"};
-  if (all) paths = {"tests/golden", "tests/language", "tests/live"};
+  if (all) paths = {"tests/golden", "tests/language", "tests/live", "tests/scripts"};
   if (is_simulated) paths = {"tests/golden", "tests/language"};
   Places places;
   places.root = fs::current_path().string();

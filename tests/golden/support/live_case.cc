@@ -16,6 +16,8 @@ constexpr HeaderKey kKeys[] = {{"workload"},
                                {"until"},
                                {"args"},
                                {"target"},
+                               {"command"},
+                               {"peer"},
                                {"run"},
                                {"needs"},
                                {"ends"},
@@ -59,6 +61,10 @@ Status set_value(LiveCase& out, const std::string& path, const HeaderLine& line)
   if (key == "until") out.until = line.value;
   if (key == "args") out.arguments = line.value;
   if (key == "target") out.target = line.value;
+  if (key == "command") {
+    out.command = line.value;
+    out.ends_itself = true;
+  }
   if (key == "run") out.run = line.value;
   if (key == "needs") out.needs = line.value;
   if (key == "ends") {
@@ -87,6 +93,7 @@ bool has_line(const std::string& text, const std::regex& pattern) {
 Result<LiveCase> parse_live_case(const std::string& path, std::string_view text) {
   LiveCase out;
   for (const HeaderLine& line : TRY(read_header(path, text, kKeys))) TRY_STATUS(set_value(out, path, line));
+  if (!out.command.empty() && !out.run.empty()) return fail(fmt::format("{}: `command:` with `run:`", path));
   if (!out.until.empty() && out.ends_itself) return fail(fmt::format("{}: `until:` with `ends: itself`", path));
   if (out.demands.empty() && out.exit_status == 0) return fail(fmt::format("{}: it expects nothing", path));
   return out;
@@ -110,7 +117,12 @@ std::string shell_program(const LiveCase& c) {
     out += fmt::format("( exec {} ) & TARGET=$!; export TARGET\n", c.target);
     out += "wait_until '! cmp -s /proc/$TARGET/cmdline /proc/$$/cmdline' 'the target runs'\n";
   }
-  out += fmt::format("{} & TRACER=$!\n", c.run.empty() ? "$ESPY " + c.arguments : c.run);
+  std::string tracer = c.run.empty() ? "$ESPY " + c.arguments : c.run;
+  if (!c.command.empty()) {
+    out += fmt::format("cat >$SCRATCH/command <<'END'\n{}\nEND\n", c.command);
+    tracer = "$ESPY -c \"/bin/sh $SCRATCH/command\" " + c.arguments;
+  }
+  out += fmt::format("{} & TRACER=$!\n", tracer);
   if (!c.ends_itself || !c.workload.empty())
     out += "wait_until 'grep -q ^Attached \"$ERR\"' 'the probes are attached'\n";
   if (!c.workload.empty()) out += fmt::format("( {} ) >/dev/null 2>&1 </dev/null\n", c.workload);

@@ -5,6 +5,7 @@
 //   // until: grep -q word "$OUT"    what must succeed before SIGINT; it is repeated for half a minute
 //   // args: -B line $FILE 7         espy's arguments; $FILE if the line is missing
 //   // target: yes >/dev/null        a program, started before espy and killed at the end; $TARGET is its pid
+//   // command: cat /etc/hosts      a shell script that espy runs by -c; the test ends with it
 //   // run: su nobody -c "$ESPY $FILE"   instead of espy with its arguments
 //   // ends: itself                  no SIGINT is sent
 //   // expect: REGEX                 some line of stdout matches wholly; `expect stderr:`: of stderr
@@ -12,6 +13,7 @@
 //   // check: SHELL                  succeeds with stdout as its input
 //   // needs: test -x /bin/bash      if it fails, the test is skipped
 //   // exit: 1                       espy's exit status, if not 0
+//   // peer: numbers differ         for tests/judges/compare; ignored here
 //   // seconds: 5                    time limit, if not 30; then all processes of the test are killed
 //
 // $ESPY is the program, $FILE the test, $BIN the directory of the tests' programs, $SCRATCH a directory for this run
@@ -37,7 +39,7 @@ struct Demand {
 };
 
 struct LiveCase {
-  std::string workload, until, arguments = "$FILE", target, run, needs;
+  std::string workload, until, arguments = "$FILE", target, command, run, needs;
   bool ends_itself = false;
   int exit_status = 0;
   uint32_t timeout_ms = 30'000;
