@@ -1,0 +1,4 @@
+# The scripts of tests/scripts that need kprobes, with their known work.
+build=$(dirname -- "$ESPY")
+cd -- "$build/.."
+timeout 200 "$build/tests/golden_runner" tests/scripts/kernel
