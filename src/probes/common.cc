@@ -180,17 +180,4 @@ KernelFunction split_module(std::string_view listed) {
   return {std::string(listed.substr(0, bracket)), std::string(module.substr(0, module.find(']')))};
 }
 
-std::vector<int32_t> online_cpus() {
-  std::vector<int32_t> out;
-  const auto text = read_file("/sys/devices/system/cpu/online");
-  if (!text) return {0};
-  for (const std::string_view range : split(trim(*text), ',')) {
-    const size_t dash = range.find('-');
-    const auto first = parse_int(range.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : parse_int(range.substr(dash + 1));
-    for (int64_t cpu = first.value_or(0); cpu <= last.value_or(-1); ++cpu) out.push_back(static_cast<int32_t>(cpu));
-  }
-  return out;
-}
-
 }  // namespace espy::probes

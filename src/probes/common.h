@@ -82,7 +82,4 @@ std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, cons
 // Returns the ids of the current threads of a process.
 std::vector<uint32_t> threads_of(uint32_t pid);
 
-// Returns the CPUs that are online.
-std::vector<int32_t> online_cpus();
-
 }  // namespace espy::probes

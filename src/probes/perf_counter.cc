@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/strings.h"
+#include "kernel/cpu_list.h"
 #include "load/machine.h"
 #include "probes/common.h"
 
@@ -106,8 +107,8 @@ Status attach(spec::AttachRequest& request) {
       }
       continue;
     }
-    for (const int32_t cpu : online_cpus()) {
-      event.cpu = cpu;
+    for (const uint32_t cpu : kernel::online_cpus()) {
+      event.cpu = static_cast<int32_t>(cpu);
       TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
     }
   }

@@ -2,6 +2,7 @@
 #include <linux/perf_event.h>
 
 #include "base/strings.h"
+#include "kernel/cpu_list.h"
 #include "load/machine.h"
 #include "probes/common.h"
 
@@ -42,8 +43,8 @@ Status attach(spec::AttachRequest& request) {
     event.type = PERF_TYPE_SOFTWARE;
     event.config = PERF_COUNT_SW_CPU_CLOCK;
     event.period = request.program.probes[id].number;
-    for (const int32_t cpu : online_cpus()) {
-      event.cpu = cpu;
+    for (const uint32_t cpu : kernel::online_cpus()) {
+      event.cpu = static_cast<int32_t>(cpu);
       TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
       if (!kIsPerCpu) break;
     }

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/strings.h"
+#include "kernel/cpu_list.h"
 #include "load/machine.h"
 #include "probes/common.h"
 
@@ -80,8 +81,8 @@ Status attach(spec::AttachRequest& request) {
       }
       continue;
     }
-    for (const int32_t cpu : online_cpus()) {
-      event.cpu = cpu;
+    for (const uint32_t cpu : kernel::online_cpus()) {
+      event.cpu = static_cast<int32_t>(cpu);
       TRY_STATUS(attach_one());
     }
   }
