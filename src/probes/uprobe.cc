@@ -219,7 +219,7 @@ class Binder {
     FunctionPattern whole = pattern_;
     std::vector<symbols::ElfSymbol> found = find_user_functions(file, whole);
     const FunctionOffset place = split_offset(pattern_.text);
-    if (found.empty() && place.offset > 0) {
+    if (found.empty() && place.function != pattern_.text) {
       pattern_.text = place.function;
       found = find_user_functions(file, pattern_);
       if (!found.empty()) return add_at_offset(file, found, place);
