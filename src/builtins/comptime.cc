@@ -202,8 +202,9 @@ TypeId check_static_assert(Checker& checker, const CallSite& call) {
 // ---- getopt: `espy script.bt -- --NAME=VALUE` -----------------------------------------------------------------------
 
 std::optional<bool> parse_bool(std::string_view text) {
-  if (text.empty() || text == "true" || text == "1") return true;
-  if (text == "false" || text == "0") return false;
+  const std::string word = to_lower(text);
+  if (word.empty() || word == "true" || word == "1") return true;
+  if (word == "false" || word == "0") return false;
   return std::nullopt;
 }
 

@@ -95,7 +95,12 @@ TypeId check_len(Checker& checker, const CallSite& call) {
     if (!captures_stack(checker.ast(), argument, type)) checker.measure_stacks();
     return checker.types().int64();
   }
-  if (checker.unit().fact(argument).map.valid() && !is_element(checker.ast(), argument)) return checker.types().int64();
+  if (checker.unit().fact(argument).map.valid() && !is_element(checker.ast(), argument)) {
+    if (type.kind != Kind::kVoid && !checker.is_keyed(argument))
+      checker.error("map-has-no-key", checker.ast()[argument].span,
+                    "this map holds one value, and has no keys to count");
+    return checker.types().int64();
+  }
   if (type.kind != Kind::kArray && type.kind != Kind::kTuple) {
     checker.error(
         "wrong-argument", checker.ast()[argument].span,
@@ -135,7 +140,7 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_has_key,
      .example = "begin { @x[1] = 1; if (has_key(@x, 1)) { print(\"yes\"); } }"},
     {.sig = "bool find(map m, any key, variable value)",
-     .doc = "True if the map has the key. Assigns its value, or zero, to the variable.",
+     .doc = "True if the map has the key. Then its value is assigned to the variable, which else stays as it is.",
      .lower = lower_find,
      .example = "begin { @x[1] = 5; if (find(@x, 1, $value)) { print($value); } }"},
     {.sig = "any len(any or map m)",

@@ -100,20 +100,28 @@ Operand lower_register(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.types().uint64(), lowering.register_value(*found));
 }
 
+constexpr int64_t kKernelThread = 0x00200000;  // PF_KTHREAD (include/linux/sched.h)
+
 TypeId check_usermode(Checker& checker, const CallSite& call) {
-  if (has_registers(checker, call) && checker.kernel().arch().user_mode_mask == 0)
+  if (checker.unit().context.registers_offset_bytes && checker.kernel().arch().user_mode_mask == 0)
     checker.error(
         "wrong-cpu", call.span,
         "no register of " + std::string(checker.kernel().arch().name) + " shows whether the CPU is in user mode");
   return checker.types().int_type(1, false);
 }
 
+// Without registers of the probe: whether the current task is one of user space.
 Operand lower_usermode(Lowering& lowering, const CallSite&) {
   ir::Builder& ir = lowering.ir();
+  const TypeId type = lowering.types().int_type(1, false);
+  if (!lowering.unit().context.registers_offset_bytes) {
+    const ir::ValueId thread = ir.binary(Op::k_and, lowering.current_task_field({"flags"}), kKernelThread);
+    return lowering.scalar_operand(type, ir.binary(Op::k_eq, thread, 0));
+  }
   const kernel::Arch& arch = lowering.kernel().arch();
   const ir::ValueId state = lowering.register_value({"", arch.privilege_offset});
   const ir::ValueId level = ir.binary(Op::k_and, state, arch.user_mode_mask);
-  return lowering.scalar_operand(lowering.types().int_type(1, false), ir.binary(Op::k_eq, level, arch.user_mode_mask));
+  return lowering.scalar_operand(type, ir.binary(Op::k_eq, level, arch.user_mode_mask));
 }
 
 // ---- Signals
@@ -232,7 +240,8 @@ constexpr spec::Builtin kRows[] = {
      .reads_context = true,
      .example = "profile:hz:99 { @[reg(\"ip\")] = count(); exit(); }"},
     {.sig = "any usermode",
-     .doc = "1 if the CPU was in user mode, 0 if it was in the kernel.",
+     .doc = "1 if the CPU was in user mode, 0 if it was in the kernel. In probes without registers: 1 in a process of "
+            "user space, 0 in a thread of the kernel.",
      .kind = BuiltinKind::kVariable,
      .check = check_usermode,
      .lower = lower_usermode,

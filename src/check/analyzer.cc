@@ -139,9 +139,10 @@ void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
   do {
     parts.round.has_changed = false;
     check_units(parts, checked.units.size());
-  } while (parts.round.has_changed && ++round < kMaxRounds);
+  } while ((parts.round.has_changed || parts.variables.settle_unassigned()) && ++round < kMaxRounds);
   parts.round.is_final = true;
   check_units(parts, checked.units.size());
+  parts.maps.warn_of_unused();
   parts.maps.finish(checked.config.max_map_keys);
   refuse_unknown_options(checked, request.diagnostics);
 }

@@ -23,12 +23,11 @@ TypeId Blocks::block(ExprId id, const Block& node) {
       if (!variables_.find(name)) facts_.unit().stmts[statement].hoisted.push_back(variables_.declare_at(target, name));
     }
     statements_.statement(statement);
-    const StmtNode& what = facts_.ast()[statement].node;
-    ended = std::holds_alternative<Break>(what) || std::holds_alternative<Continue>(what) ||
-            std::holds_alternative<Return>(what);
+    ended = leaves(statement);
   }
   TypeId found = facts_.types().void_type();
   if (node.value) {
+    if (ended) reporter_.warning("unreachable", facts_.span(node.value), "this is never reached");
     expressions_.expr(node.value);
     expressions_.read_aggregation(node.value);
     found = facts_.type(node.value);
@@ -37,6 +36,27 @@ TypeId Blocks::block(ExprId id, const Block& node) {
   }
   variables_.leave_block();
   return found;
+}
+
+// True if nothing after the statement is reached.
+bool Blocks::leaves(StmtId id) {
+  const StmtNode& what = facts_.ast()[id].node;
+  if (std::holds_alternative<Break>(what) || std::holds_alternative<Continue>(what) ||
+      std::holds_alternative<Return>(what))
+    return true;
+  const auto* statement = std::get_if<ExprStmt>(&what);
+  return statement != nullptr && leaves(statement->value);
+}
+
+bool Blocks::leaves(ExprId id) {
+  if (!id) return false;
+  const spec::Builtin* builtin = facts_.fact(id).builtin;
+  if (facts_.ast().get<Call>(id)) return builtin != nullptr && builtin->ends_action;
+  if (const auto* block = facts_.ast().get<Block>(id))
+    return !block->statements.empty() && leaves(block->statements.back());
+  const auto* branches = facts_.ast().get<If>(id);
+  return branches != nullptr && !branches->is_comptime && leaves(branches->then_branch) &&
+         leaves(branches->else_branch);
 }
 
 // Only the branch that is taken is checked.

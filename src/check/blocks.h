@@ -17,6 +17,8 @@ class Blocks {
   TypeId ternary(ExprId id, const syntax::Ternary& node);
 
  private:
+  bool leaves(StmtId id);
+  bool leaves(ExprId id);
   TypeId comptime_branch(ExprId id, const syntax::If& node);
   TypeId common_type(ExprId id, ExprId a, ExprId b);
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <span>
+#include <utility>
+
 #include "check/type_rules.h"
 
 namespace espy::check {
@@ -20,16 +23,36 @@ TypeId Calls::call(ExprId id, const Call& node) {
     names_.report_unknown(node.name, node.name_span, true);
     return {};
   }
-  // str($1) is the text of the parameter, also if it looks like a number.
-  const auto* parameter = node.arguments.empty() ? nullptr : facts_.ast().get<Positional>(node.arguments[0]);
-  if (parameter && builtin->reads_text_at) {
-    facts_.fact(id).builtin = builtin;
-    for (const ExprId argument : node.arguments) expressions_.expr(argument);
-    const auto& given = config_.positional;
-    const bool is_given = parameter->index >= 1 && parameter->index <= given.size();
-    return facts_.set_text(id, is_given ? given[parameter->index - 1] : std::string());
+  if (builtin->reads_text_at && !node.arguments.empty()) {
+    if (const auto text = parameter_text(node.arguments[0])) {
+      facts_.fact(id).builtin = builtin;
+      for (const ExprId argument : std::span(node.arguments).subspan(1)) expressions_.expr(argument);
+      return facts_.set_text(id, *text);
+    }
   }
   return builtin_calls_.check(id, *builtin, node.arguments);
+}
+
+// `$1` as text, also if it looks like a number; `$1 + 2` without its first two bytes. nullopt for other expressions.
+std::optional<std::string> Calls::parameter_text(ExprId id) {
+  const auto* sum = facts_.ast().get<Binary>(id);
+  const bool is_sum = sum != nullptr && sum->op == BinaryOp::kAdd && facts_.ast().get<Positional>(sum->left) != nullptr;
+  const auto* parameter = facts_.ast().get<Positional>(is_sum ? sum->left : id);
+  if (parameter == nullptr) return std::nullopt;
+  const auto& given = config_.positional;
+  const bool is_given = parameter->index >= 1 && parameter->index <= given.size();
+  const std::string text = is_given ? given[parameter->index - 1] : std::string();
+  expressions_.expr(is_sum ? sum->left : id);
+  if (!is_sum) return text;
+  expressions_.number(sum->right);
+  const auto skipped = facts_.integer(sum->right);
+  if (skipped && *skipped >= 0 && std::cmp_less_equal(*skipped, text.size()))
+    return text.substr(static_cast<size_t>(*skipped));
+  if (!skipped)
+    reporter_.error("not-constant", facts_.span(sum->right), "what is added to a parameter must be a constant");
+  else
+    reporter_.error("out-of-range", facts_.span(sum->right), fmt::format("the parameter has {} byte{}", text.size(), text.size() == 1 ? "" : "s"));
+  return std::string();
 }
 
 TypeId Calls::call_function(ExprId id, const Call& node, size_t index) {

@@ -27,6 +27,7 @@ class Calls {
   TypeId call(ExprId id, const syntax::Call& node);
 
  private:
+  std::optional<std::string> parameter_text(ExprId id);
   TypeId call_function(ExprId id, const syntax::Call& node, size_t function);
 
   Facts& facts_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "check/analyzer.h"
+#include "check/assigned_blocks.h"
 #include "check/bind.h"
 #include "check/c_types.h"
 #include "check/config.h"
@@ -24,14 +25,6 @@ void refuse_repeated(CheckRequest& request, std::string_view what, const std::st
                      source::Span first) {
   auto& said = request.diagnostics.error("repeated-name", again, fmt::format("{} `{}` is defined already", what, name));
   said.notes.push_back({first, "defined here"});
-}
-
-// Macros with the same name must differ in the number of arguments they take.
-bool take_the_same(const syntax::Macro& a, const syntax::Macro& b) {
-  const auto least = [](const syntax::Macro& macro) {
-    return std::ranges::count_if(macro.parameters, [](const auto& each) { return !each.default_value.valid(); });
-  };
-  return std::cmp_less_equal(least(a), b.parameters.size()) && std::cmp_less_equal(least(b), a.parameters.size());
 }
 
 void refuse_repeated_names(const syntax::Ast& ast, CheckRequest& request) {
@@ -110,7 +103,8 @@ Checked check(syntax::Ast ast, CheckRequest& request) {
   refuse_repeated_names(checked.ast, request);
   const Defines defines = parse_defines(checked.ast, request);
   add_library(checked.ast, request.sources, request.diagnostics);
-  expand_macros(checked.ast, request.sources, request.diagnostics);
+  expand_macros(checked.ast, request.registry, request.sources, request.diagnostics);
+  assign_inside_blocks(checked.ast, request.registry);
   define_c_types(checked.ast, request.types, request.kernel, request.diagnostics);
   declare_maps(checked, request);
   // Facts point into units and the tree. Neither grows from here on, and moving `checked` leaves their elements in

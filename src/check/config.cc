@@ -205,11 +205,6 @@ constexpr std::array kKeys = {
     Key{"lazy_symbolication", "", set_flag<&Config::lazy_symbolication>},
     Key{"symbol_source", "", accept},
     Key{"max_type_res_iterations", "", accept},
-    Key{"unstable_addr", "", accept},
-    Key{"unstable_import", "", accept},
-    Key{"unstable_macro", "", accept},
-    Key{"unstable_map_decl", "", accept},
-    Key{"unstable_tseries", "", accept},
 };
 
 const Key* find_key(std::string_view name) {
@@ -239,6 +234,7 @@ void read_config(const syntax::Ast& ast, Config& config, source::Diagnostics& di
   for (const syntax::ConfigEntry& entry : ast.config) {
     std::string name = to_lower(entry.name);
     if (name.starts_with("bpftrace_")) name = name.substr(9);
+    if (name.starts_with("unstable_")) continue;  // each version of bpftrace has others
     const Key* key = find_key(name);
     if (!key) {
       std::vector<std::string> names;

@@ -44,7 +44,10 @@ TypeId Constants::size(ExprId id, const Sizeof& node) {
   if (!found) return {};
   if (facts_.type_of(found).kind == Kind::kStruct && !facts_.type_of(found).complete)
     kernel_.complete(facts_.types(), found);
-  facts_.set_number(id, {facts_.type_of(found).size_bytes});
+  // An enumerator is a number of 64 bits, whatever its enum is stored in.
+  const bool is_enumerator = facts_.ast().get<Name>(node.operand) && facts_.type_of(found).kind == Kind::kEnum &&
+                             facts_.is_constant(node.operand);
+  facts_.set_number(id, {is_enumerator ? 8 : facts_.type_of(found).size_bytes});
   return facts_.types().uint64();
 }
 

@@ -66,6 +66,18 @@ class Copier {
     if (!id) return id;
     TypeName out = ast_[id];
     out.span = at(out.span);
+    // `(t)x`, where the parameter t is a type.
+    const auto given = out.tag == TypeName::Tag::kNone ? with_.expressions.find(out.name) : with_.expressions.end();
+    if (given != with_.expressions.end()) {
+      const Substitution nothing{.is_argument = true};
+      if (const auto* type = ast_.get<TypeExpr>(given->second)) {
+        out.name.clear();
+        out.typeof_type = Copier(ast_, nothing).type_name(type->type);
+        for (TypeName::Suffix& suffix : out.suffixes) suffix.count = expr(suffix.count);
+        return ast_.type_names.add(std::move(out));
+      }
+      if (const auto* name = ast_.get<Name>(given->second)) out.name = name->name;
+    }
     out.typeof_expr = expr(out.typeof_expr);
     out.typeof_type = type_name(out.typeof_type);
     for (TypeNameId& element : out.elements) element = type_name(element);
@@ -127,10 +139,19 @@ class Copier {
   const Substitution& with_;
 };
 
+size_t least_arguments(const Macro& macro) {
+  const auto is_required = [](const Macro::Parameter& parameter) { return !parameter.default_value.valid(); };
+  return static_cast<size_t>(std::ranges::count_if(macro.parameters, is_required));
+}
+
+bool takes(const Macro& macro, size_t arguments) {
+  return arguments >= least_arguments(macro) && arguments <= macro.parameters.size();
+}
+
 class Expander {
  public:
-  Expander(Ast& ast, source::Sources& sources, source::Diagnostics& diagnostics)
-      : ast_(ast), sources_(sources), diagnostics_(diagnostics) {}
+  Expander(Ast& ast, const spec::Registry& registry, source::Sources& sources, source::Diagnostics& diagnostics)
+      : ast_(ast), registry_(registry), sources_(sources), diagnostics_(diagnostics) {}
 
   void run() {
     std::set<ExprId> in_macros;
@@ -146,7 +167,7 @@ class Expander {
         if (const Macro* macro = find(call->name, call->arguments.size())) expand(id, *macro, call->arguments);
       } else if (const auto* name = ast_.get<Name>(id)) {
         const Macro* macro = find(name->name, 0);
-        if (macro && macro->parameters.empty()) expand(id, *macro, {});
+        if (macro && takes(*macro, 0)) expand(id, *macro, {});
       }
     }
   }
@@ -154,7 +175,8 @@ class Expander {
  private:
   static constexpr uint32_t kMostNodes = 1 << 20;
 
-  // Macros are overloaded by the number of arguments. If none fits, the error names the first one.
+  // Macros are overloaded by the number of arguments. If none fits, and there is no builtin of that name, the error
+  // names the first one.
   const Macro* find(std::string_view name, size_t arguments) const {
     const Macro* first = nullptr;
     for (const Macro& macro : ast_.macros) {
@@ -162,13 +184,7 @@ class Expander {
       if (takes(macro, arguments)) return &macro;
       if (!first) first = &macro;
     }
-    return first;
-  }
-
-  static bool takes(const Macro& macro, size_t arguments) {
-    const auto is_required = [](const Macro::Parameter& parameter) { return !parameter.default_value.valid(); };
-    const auto required = std::ranges::count_if(macro.parameters, is_required);
-    return arguments >= static_cast<size_t>(required) && arguments <= macro.parameters.size();
+    return registry_.find_builtin(name) == nullptr ? first : nullptr;
   }
 
   bool calls_itself(const Macro& macro, Span call) const {
@@ -234,6 +250,7 @@ class Expander {
   }
 
   Ast& ast_;
+  const spec::Registry& registry_;
   source::Sources& sources_;
   source::Diagnostics& diagnostics_;
   std::map<ExpansionId, const Macro*> expanded_;
@@ -242,8 +259,13 @@ class Expander {
 
 }  // namespace
 
-void expand_macros(Ast& ast, source::Sources& sources, source::Diagnostics& diagnostics) {
-  if (!ast.macros.empty()) Expander(ast, sources, diagnostics).run();
+void expand_macros(Ast& ast, const spec::Registry& registry, source::Sources& sources,
+                   source::Diagnostics& diagnostics) {
+  if (!ast.macros.empty()) Expander(ast, registry, sources, diagnostics).run();
+}
+
+bool take_the_same(const Macro& a, const Macro& b) {
+  return least_arguments(a) <= b.parameters.size() && least_arguments(b) <= a.parameters.size();
 }
 
 }  // namespace espy::check

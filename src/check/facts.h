@@ -21,6 +21,7 @@ class Facts {
   Unit& unit() { return *unit_; }
   const Unit& unit() const { return *unit_; }
   size_t unit_index() const { return unit_index_; }
+  Variable& variable(size_t unit, VariableId id) { return checked_.units[unit].variables[id]; }
   // An empty one in the unit of a function.
   const program::Probe& first_probe() const;
 

@@ -1,8 +1,10 @@
 #include "check/library.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
+#include "check/expand.h"
 #include "syntax/parser.h"
 
 namespace espy::check {
@@ -63,26 +65,33 @@ class Library {
     for (uint32_t i = 0; i < ast_.exprs.size(); ++i) {
       const syntax::ExprId id{i};
       if (const auto* call = ast_.get<syntax::Call>(id)) use(call->name);
+      if (const auto* name = ast_.get<syntax::Name>(id)) use(name->name);
     }
   }
 
  private:
   void use(std::string_view name) {
     const auto* entry = std::ranges::find(kLibrary, name, &Entry::name);
-    if (entry == std::end(kLibrary) || is_defined(name)) return;
+    if (entry == std::end(kLibrary) || !added_.insert(entry).second) return;
     const source::SourceId text = sources_.add("library:" + std::string(name), std::string(entry->text));
     syntax::Ast part = syntax::parse_part(sources_, text, ast_, diagnostics_);
-    for (syntax::Macro& macro : part.macros) ast_.macros.push_back(std::move(macro));
+    for (syntax::Macro& macro : part.macros)
+      if (!is_defined(macro)) ast_.macros.push_back(std::move(macro));
   }
 
-  bool is_defined(std::string_view name) const {
-    return std::ranges::find(ast_.macros, name, &syntax::Macro::name) != ast_.macros.end() ||
-           std::ranges::find(ast_.functions, name, &syntax::Function::name) != ast_.functions.end();
+  // By the script, for the same number of arguments.
+  bool is_defined(const syntax::Macro& macro) const {
+    const auto hides = [&](const syntax::Macro& other) {
+      return other.name == macro.name && take_the_same(other, macro);
+    };
+    return std::ranges::any_of(ast_.macros, hides) ||
+           std::ranges::find(ast_.functions, macro.name, &syntax::Function::name) != ast_.functions.end();
   }
 
   syntax::Ast& ast_;
   source::Sources& sources_;
   source::Diagnostics& diagnostics_;
+  std::set<const Entry*> added_;
 };
 
 }  // namespace

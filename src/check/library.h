@@ -6,7 +6,8 @@
 
 namespace espy::check {
 
-// Adds the macros of the library that the script names and does not define. The text of others is not parsed.
+// Adds the macros of the library that the script names and does not define for the same number of arguments. The text
+// of others is not parsed.
 void add_library(syntax::Ast& ast, source::Sources& sources, source::Diagnostics& diagnostics);
 
 }  // namespace espy::check

@@ -18,9 +18,11 @@ MapState& Maps::find_or_add(const std::string& name, Span use) {
   if (found != states_.end()) {
     CheckedMap& map = maps_[found->second.id];
     if (!map.span.valid()) map.span = use;
+    found->second.is_used = true;
     return found->second;
   }
   MapState& state = states_[name];
+  state.is_used = true;
   CheckedMap map;
   map.name = name;
   map.key = map.value = facts_.types().void_type();
@@ -147,6 +149,11 @@ void Maps::add_type(MapState& map, TypeId type, const Constant& constant, bool i
                       "`" + name(map) + "` holds signed and unsigned values, so it becomes `int64`",
                       "cast one of them");
   if (map.value.type != before) round_.has_changed = true;
+}
+
+void Maps::warn_of_unused() {
+  for (const auto& [name, state] : states_)
+    if (!state.is_used) reporter_.warning("unused-map", maps_[state.id].span, "nothing uses `" + name + "`");
 }
 
 void Maps::finish(uint64_t default_max_entries) {

@@ -17,6 +17,7 @@ struct MapState {
   std::vector<Slot> key;  // empty for a scalar, or before the first use
   Slot value;
   Span keyed_span, scalar_span, value_span;  // first uses, invalid if none
+  bool is_used = false;                      // else only declared
 };
 
 class Maps {
@@ -46,6 +47,8 @@ class Maps {
   void add_value(MapState& map, ExprId value, Span span);
   void add_type(MapState& map, TypeId type, const Constant& constant, bool is_literal, Span span);
 
+  // Warns of each map that is declared and never used.
+  void warn_of_unused();
   // Writes the final types to the table.
   void finish(uint64_t default_max_entries);
 

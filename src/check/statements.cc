@@ -61,7 +61,8 @@ void Statements::visit(StmtId id, const Let& node) {
   } else {
     // Values that are held by reference (arrays and the like) are initialized with zeros; only `let` can do so.
     const TypeId type = variables_.type(out.variable);
-    variables_.state(out.variable).is_assigned = declared && types::is_by_reference(facts_.type_of(type));
+    state.is_assigned = declared && types::is_by_reference(facts_.type_of(type));
+    state.is_let = true;
   }
   out.type = variables_.type(out.variable);
 }

@@ -39,13 +39,16 @@ std::optional<TypeId> unify_members(Types& types, TypeId a_id, TypeId b_id, bool
   const std::vector<types::Member> b = types[b_id].members;
   if (a.size() != b.size()) return std::nullopt;
   std::vector<types::Member> out;
+  const bool is_record = types[a_id].kind == Kind::kRecord;
   for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].name != b[i].name) return std::nullopt;
-    const auto element = unify(types, a[i].type, b[i].type, loses_sign);
+    // The members of a record may be in another order.
+    const auto other = is_record ? std::ranges::find(b, a[i].name, &types::Member::name) : b.begin() + i;
+    if (other == b.end()) return std::nullopt;
+    const auto element = unify(types, a[i].type, other->type, loses_sign);
     if (!element) return std::nullopt;
     out.push_back({.name = a[i].name, .type = *element});
   }
-  if (types[a_id].kind == Kind::kRecord) return types.record(std::move(out));
+  if (is_record) return types.record(std::move(out));
   std::vector<TypeId> elements;
   for (const types::Member& member : out) elements.push_back(member.type);
   return types.tuple(elements);

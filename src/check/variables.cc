@@ -61,10 +61,29 @@ TypeId Variables::read(ExprId id, const syntax::Variable& node) {
                         : did_you_mean(node.name, names));
     return {};
   }
-  const VariableState& variable = state(found);
-  if (!variable.is_assigned && loop_depth_ <= variable.loop_depth) reporter_.error("unset-variable", span, message);
+  VariableState& variable = state(found);
+  if (!variable.is_assigned && variable.is_let) {
+    variable.is_read_unset = true;
+    if (loop_depth_ <= variable.loop_depth)
+      reporter_.warning("uninitialized-variable", span, message, "it is 0, or empty");
+  } else if (!variable.is_assigned && loop_depth_ <= variable.loop_depth) {
+    reporter_.error("unset-variable", span, message);
+  }
   facts_.fact(id).variable = found;
   return type(found);
+}
+
+bool Variables::settle_unassigned() {
+  bool has_changed = false;
+  for (size_t unit = 0; unit < states_.size(); ++unit) {
+    for (uint32_t i = 0; i < states_[unit].size(); ++i) {
+      VariableState& state = states_[unit][i];
+      if (!state.is_read_unset || state.slot.type) continue;
+      state.slot.type = state.slot.firm = facts_.variable(unit, VariableId{i}).type = facts_.types().int64();
+      has_changed = true;
+    }
+  }
+  return has_changed;
 }
 
 void Variables::set_type(VariableId id, TypeId type) {

@@ -18,6 +18,8 @@ namespace espy::check {
 struct VariableState {
   Slot slot;
   bool is_assigned = false;           // by a statement before the one being checked
+  bool is_let = false;                // declared by a `let` without a value
+  bool is_read_unset = false;         // read before it is assigned, which gives 0
   bool iterates_aggregation = false;  // declared by a `for` over a map of aggregations
   int loop_depth = 0;                 // of its declaration: an outer loop may have assigned it in an earlier iteration
 };
@@ -57,6 +59,8 @@ class Variables {
 
   TypeId type(VariableId id) const { return facts_.unit().variables[id].type; }
   VariableState& state(VariableId id) { return states_[facts_.unit_index()][id.index]; }
+  // Makes those that are read, and to which nothing is ever assigned, integers. Returns true if there is one.
+  bool settle_unassigned();
   // Replaces the type.
   void set_type(VariableId id, TypeId type);
   // Widens the type so that it holds a value of `type`.

@@ -104,7 +104,8 @@ ValueId Arithmetic::equal_values(Operand left, Operand right) {
     ValueId all = ir().constant(1);
     for (size_t i = 0; i < a.members.size() && i < b.members.size(); ++i) {
       const Operand x = memory_.load(offset(left.value, a.members[i].offset_bytes()), a.members[i].type);
-      const Operand y = memory_.load(offset(right.value, b.members[i].offset_bytes()), b.members[i].type);
+      const types::Member& other = Conversions::counterpart(a, b, i);
+      const Operand y = memory_.load(offset(right.value, other.offset_bytes()), other.type);
       const ValueId same = x.is_address ? equal_values(x, y) : ir().binary(Op::k_eq, x.value, y.value);
       all = ir().binary(Op::k_and, all, same);
     }

@@ -54,6 +54,14 @@ void Conversions::copy_string(ValueId destination, Operand operand, uint32_t cap
   }
 }
 
+const types::Member& Conversions::counterpart(const types::Type& of, const types::Type& from, size_t member) {
+  if (of.kind == Kind::kRecord && from.kind == Kind::kRecord) {
+    const auto same = std::ranges::find(from.members, of.members[member].name, &types::Member::name);
+    if (same != from.members.end()) return *same;
+  }
+  return from.members[member];
+}
+
 // Member by member.
 void Conversions::store_members(ValueId address, Operand operand, TypeId to) {
   const types::Type source = types()[operand.type];
@@ -61,7 +69,8 @@ void Conversions::store_members(ValueId address, Operand operand, TypeId to) {
   memory_.zero(address, target.size_bytes);
   operand = in_our_memory(operand);
   for (size_t i = 0; i < target.members.size(); ++i) {
-    const Operand part = memory_.load(offset(operand.value, source.members[i].offset_bytes()), source.members[i].type);
+    const types::Member& given = counterpart(target, source, i);
+    const Operand part = memory_.load(offset(operand.value, given.offset_bytes()), given.type);
     store_converted(offset(address, target.members[i].offset_bytes()), part, target.members[i].type);
   }
 }

@@ -21,6 +21,9 @@ class Conversions : Emitter {
   void store_converted(ValueId address, Operand operand, TypeId to);
   // Truncates or extends a 64-bit result to the width of its type.
   ValueId normalize(ValueId value, TypeId type);
+  // The member of `from` that `of`'s member is made from: of records the one of the same name, else the one at its
+  // place.
+  static const types::Member& counterpart(const types::Type& of, const types::Type& from, size_t member);
   // The number that an aggregation stands for where a number is wanted, such as the average of an avg().
   Operand reduce(Operand aggregate, TypeId to);
 

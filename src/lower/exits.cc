@@ -3,6 +3,12 @@
 #include "lower/control.h"
 
 namespace espy::lower {
+namespace {
+
+// Timers of one rate, attached one after the other, are due within this time.
+constexpr int64_t kSameTimeNs = 2'000'000;
+
+}  // namespace
 
 void Exits::go_to(BlockId block) {
   ir().jump(block);
@@ -29,12 +35,20 @@ void Exits::end_function() {
 }
 
 void Exits::set_exit_flag() {
-  ir().store(8, ir().map_value(module_.program.globals, module_.program.exit_flag_offset), ir().constant(1));
+  ir().store(8, ir().map_value(module_.program.globals, module_.program.exit_flag_offset),
+             ir().call(Helper::ktime_get_ns, {}));
 }
 
-void Exits::leave_if_exited() {
+void Exits::leave_if_exited(spec::AfterExit after) {
+  using spec::AfterExit;
+  if (after == AfterExit::kAlways) return;
   const ValueId flag = ir().load(8, ir().map_value(module_.program.globals, module_.program.exit_flag_offset));
-  end_program_if(ir(), Condition::ne, flag, 0);
+  if (after == AfterExit::kStop) return end_program_if(ir(), Condition::ne, flag, 0);
+  if (after == AfterExit::kUntilEnd) return end_program_if(ir(), Condition::eq, flag, program::kEndedByUserSpace);
+  when(Condition::ne, flag, ir().constant(0), [&] {
+    const ValueId since_exit_ns = ir().binary(Op::k_sub, ir().call(Helper::ktime_get_ns, {}), flag);
+    end_program_if(ir(), Condition::ugt, since_exit_ns, kSameTimeNs);
+  });
 }
 
 }  // namespace espy::lower

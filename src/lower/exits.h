@@ -20,10 +20,10 @@ class Exits : Emitter {
   void end_function();  // ends the current activation: `return`
   void go_to(BlockId block);
 
-  // Ends all programs that start from now on: see Lowering.
+  // See Lowering.
   void set_exit_flag();
-  // Ends this program if the flag is set.
-  void leave_if_exited();
+  // Ends this program if the flag is set, and what it does then says so.
+  void leave_if_exited(spec::AfterExit after);
 
  private:
   void leave_callback(int64_t how);

@@ -47,7 +47,7 @@ void add_group(ModuleContext& module, const Group& group) {
     for (const program::ProbeId probe : unit->probes) module.program.probes[probe].program = id;
     parts.push_back(UnitLowering(module, *unit, out, part_of(group, *unit)).lower());
   }
-  module.ir.functions[out.functions.front()] = merge(group, std::move(parts));
+  module.ir.functions[out.functions.front()] = merge(module, group, std::move(parts));
   module.ir.units.push_back(std::move(out));
 }
 

@@ -125,7 +125,7 @@ class Lowering {
   // Runs `then` with the value's address if the key is present, else `otherwise`. Both may be null.
   virtual void with_value(const MapElement& element, const std::function<void(ValueId address)>& then,
                           const std::function<void()>& otherwise) = 0;
-  // Assigns the value, or zeros if the key is absent, to a variable. Returns 1 if the key is present, else 0.
+  // If the key is present, assigns the value to a variable. Returns 1 if it is, else 0.
   virtual ValueId find_into(const MapElement& element, ExprId variable) = 0;
   // Returns whether the key was present.
   virtual ValueId remove(const MapElement& element) = 0;
@@ -144,7 +144,7 @@ class Lowering {
   virtual void count_loss(program::LossKind kind, std::string_view what) = 0;
   // Ends the action. Continues in a new, unreachable block.
   virtual void end_action() = 0;
-  // Sets the flag that makes all programs return at once.
+  // Sets the flag that makes other programs return at once (spec::AfterExit).
   virtual void set_exit_flag() = 0;
 
   // ---- Control flow and functions

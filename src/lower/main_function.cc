@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "lower/control.h"
 #include "lower/processes.h"
+#include "spec/builtin.h"
 
 namespace espy::lower {
 namespace {
@@ -60,15 +62,24 @@ void MainFunction::write_entry() {
   if (context.not_null)
     end_program_if(ir(), Condition::eq, ir().load(8, ir().context(), context.not_null->offset_bytes), 0);
   dispatch_.leave_if_other_number();
-  if (!context.runs_after_exit) exits_.leave_if_exited();
+  if (!part_.shares_number) exits_.leave_if_exited(may_exit() ? spec::AfterExit::kStop : context.after_exit);
   if (context.is_limited_to_pid) skip_other_processes(ir(), module_);
   if (part_.max_traced_depth != 0) count_deep_nesting();
   count_hit(1);
 }
 
+// True for a timer whose own action calls exit(): it shall not run again before the run ends.
+bool MainFunction::may_exit() {
+  if (unit_.context.after_exit != spec::AfterExit::kForAWhile) return false;
+  return std::ranges::any_of(module_.checked.ast.exprs.ids(), [&](check::ExprId id) {
+    const spec::Builtin* builtin = unit_.fact(id).builtin;
+    return builtin != nullptr && builtin->ends_action;
+  });
+}
+
 void MainFunction::write_entry_alone() {
   ir().enter(ir().add_block("entry"));
-  exits_.leave_if_exited();
+  exits_.leave_if_exited(spec::AfterExit::kStop);
   if (unit_.context.is_limited_to_pid) skip_other_processes(ir(), module_);
   count_deep_nesting();
   ir().ret(0);

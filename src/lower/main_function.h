@@ -42,6 +42,7 @@ class MainFunction : Emitter {
 
  private:
   void write_entry();
+  bool may_exit();
   void write_guard(const WriteGuard& write_guard);
   void count_deep_nesting();
   void count_hit(int64_t change);

@@ -56,21 +56,16 @@ ValueId Maps::find_into(const Element& element, ExprId variable_expr) {
   const bool is_aggregation = types::is_aggregation(types()[map.value]);
   const ir::SlotId is_there = new_slot("is_there");
   write_slot(is_there, ir().constant(0));
-  // The first write declares the variable, so it must dominate both branches.
-  const uint32_t size = std::max(types()[map.value].size_bytes, 8u);
-  const TypeId held = scope_.unit().variables[variable].type;
-  if (is_aggregation) {
-    const Operand whole = aggregations_.merged(element);
-    variables_.write(variable, is_scalar(held) ? conversions_.reduce(whole, held) : whole);
-  } else {
-    const bool is_reference = !is_scalar(map.value);
-    variables_.write(variable, {map.value, is_reference ? memory_.zeros(size) : ir().constant(0), is_reference});
-  }
+  const check::Variable& info = scope_.unit().variables[variable];
+  // If this declares the variable, the declaration must dominate both branches.
+  if (info.span == ast()[variable_expr].span) variables_.clear(variable);
   elements_.with_value(
       element,
       [&](ValueId address) {
         write_slot(is_there, ir().constant(1));
-        if (!is_aggregation) variables_.write(variable, memory_.load(address, map.value));
+        if (!is_aggregation) return variables_.write(variable, memory_.load(address, map.value));
+        const Operand whole = aggregations_.merged(element);
+        variables_.write(variable, is_scalar(info.type) ? conversions_.reduce(whole, info.type) : whole);
       },
       nullptr);
   return read_slot(is_there);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/builder.h"
+#include "lower/control.h"
 
 namespace espy::lower {
 namespace {
@@ -141,11 +142,14 @@ ir::Function merge_session(const ir::Function& entry, const ir::Function& exit, 
 }
 
 // Chains the parts: a part whose number does not match continues with the next one.
-ir::Function merge_by_number(const std::vector<ir::Function>& parts) {
+ir::Function merge_by_number(const program::Program& program, const std::vector<ir::Function>& parts) {
   ir::Function out{.name = parts.front().name, .parameter_count = parts.front().parameter_count};
   ir::Builder ir(out);
   out.slots.add(parts.front().slots[ir::SlotId{0}]);
+  ir.enter(ir.add_block("entry"));
+  end_program_if(ir, ir::Condition::ne, ir.load(8, ir.map_value(program.globals, program.exit_flag_offset)), 0);
   BlockId begin = ir.add_block("number");
+  ir.jump(begin);
   for (const ir::Function& part : parts) {
     const bool is_last = &part == &parts.back();
     const BlockId next = is_last ? BlockId{} : ir.add_block("next");
@@ -167,11 +171,11 @@ std::vector<Group> group_units(const ModuleContext& module, bool separate_progra
   return out;
 }
 
-ir::Function merge(const Group& group, std::vector<ir::Function> parts) {
+ir::Function merge(const ModuleContext& module, const Group& group, std::vector<ir::Function> parts) {
   switch (group.kind) {
     case Group::Kind::kSingle: return std::move(parts.front());
     case Group::Kind::kSession: return merge_session(parts[0], parts[1], group.is_return_id);
-    case Group::Kind::kByNumber: return merge_by_number(parts);
+    case Group::Kind::kByNumber: return merge_by_number(module.program, parts);
   }
   UNREACHABLE("kind of group");
 }

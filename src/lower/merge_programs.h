@@ -43,7 +43,8 @@ struct Group {
 std::vector<Group> group_units(const ModuleContext& module, bool separate_programs);
 
 // Merges the main functions of the parts, one for each unit; for a session, always entry and return. With kByNumber,
-// the parts' first slot, the number, becomes one.
-ir::Function merge(const Group& group, std::vector<ir::Function> parts);
+// the parts' first slot, the number, becomes one, and the program returns at once after exit(); a part that calls
+// exit() does not keep the parts after it from seeing the same event.
+ir::Function merge(const ModuleContext& module, const Group& group, std::vector<ir::Function> parts);
 
 }  // namespace espy::lower

@@ -196,7 +196,7 @@ bool ModuleContext::is_interrupted(program::ScriptMapId map) const {
     ++programs;
     // System calls fire in task context with preemption off, so their programs do not interrupt each other.
     const bool is_syscall = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
-    may_interrupt = may_interrupt || (!is_syscall && !unit.context.runs_after_exit);
+    may_interrupt = may_interrupt || (!is_syscall && unit.context.after_exit != spec::AfterExit::kAlways);
   }
   return programs > 1 && may_interrupt;
 }

@@ -91,7 +91,7 @@ spec::ProbeContext once_context(spec::ContextRequest&) {
   spec::ProbeContext out;
   out.kind = program::ProgramKind::kRawTracepoint;
   out.is_limited_to_pid = false;
-  out.runs_after_exit = true;
+  out.after_exit = spec::AfterExit::kAlways;
   return out;
 }
 

@@ -73,6 +73,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.expected_attach_type = kAttachIter;
   out.attach_btf_id = static_cast<uint32_t>(probe.number);
   out.is_preemptible = true;
+  out.after_exit = spec::AfterExit::kUntilEnd;
   out.is_limited_to_pid = false;  // it runs in the process that reads the iterator
   out.not_null = spec::Recipe{spec::Recipe::Kind::kContext, kFirstItemOffset, 0, 8, false};
   out.context_type = context_pointer(request, std::string(kStructPrefix) + probe.function);

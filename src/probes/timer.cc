@@ -29,9 +29,9 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return {bound};
 }
 
-spec::ProbeContext interval_context(spec::ContextRequest&) {
-  spec::ProbeContext out;
-  out.kind = program::ProgramKind::kPerfEvent;
+spec::ProbeContext interval_context(spec::ContextRequest& request) {
+  spec::ProbeContext out = perf_event_context(request);
+  out.after_exit = spec::AfterExit::kForAWhile;
   out.is_limited_to_pid = false;  // fires at its rate whichever process is running
   return out;
 }

@@ -205,6 +205,8 @@ struct HitCounters {
   uint32_t stride_bytes = 0;  // from one CPU to the next, a power of two; 0: no counters
 };
 
+constexpr int64_t kEndedByUserSpace = 1;  // a value of the exit flag
+
 struct Program {
   const kernel::Arch* arch = nullptr;  // the CPU of the kernel that it is for
   uint32_t page_size_bytes = 0;        // of that kernel
@@ -225,9 +227,11 @@ struct Program {
   uint32_t verifier_log_bytes = 1'000'000;  // size of the buffer for the verifier's log
 
   // Words in `globals`, as offsets in bytes.
-  uint32_t exit_flag_offset = 0;  // u64: set by exit() and by user space; if not 0, programs return at once
-  uint32_t sequence_offset = 0;   // u64
-  uint32_t start_offset = 0;      // u64: CLOCK_BOOTTIME when begin ran; written by user space
+  // u64: 0 while the run goes on; the monotonic time of exit(), or kEndedByUserSpace. Then most programs return at
+  // once.
+  uint32_t exit_flag_offset = 0;
+  uint32_t sequence_offset = 0;  // u64
+  uint32_t start_offset = 0;     // u64: CLOCK_BOOTTIME when begin ran; written by user space
   std::vector<LossCounter> loss_counters;
   HitCounters hits;
 

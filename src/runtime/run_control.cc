@@ -17,7 +17,7 @@ bool RunControl::has_exit_flag() const {
   return flag != 0;
 }
 
-void RunControl::stop_programs() { store(program_.exit_flag_offset, 1); }
+void RunControl::stop_programs() { store(program_.exit_flag_offset, program::kEndedByUserSpace); }
 
 void RunControl::reset() {
   is_exit_requested_ = false;

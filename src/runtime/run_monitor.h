@@ -30,6 +30,7 @@ class RunMonitor {
   // Waits up to `timeout_ms` (-1: without limit) for one event. Requires `start`.
   Status wait(int timeout_ms);
 
+  bool runs_iterator() const { return running_iterators_ > 0; }
   bool is_over() const { return is_over_; }
   // With --follow: a watched process has ended, and processes that it started may go on. Nothing in the event loop
   // tells their end: the caller polls `has_followed_process`.

@@ -122,7 +122,7 @@ Status Session::drain_until_over(Signals& signals) {
   if (monitor.is_over()) return {};
   int poll_ms = kShortestPollMs;
   bool reads_symbols_ahead = takes_kernel_stacks();
-  while (!control_.is_exit_requested() && out_.status()) {
+  while ((!control_.is_exit_requested() || monitor.runs_iterator()) && out_.status()) {
     const bool polls = program_.ring.valid() || monitor.polls_followed_processes() || reads_symbols_ahead;
     TRY_STATUS(monitor.wait(events_.has_more() ? 0 : polls ? poll_ms : -1));
     const size_t count = events_.drain();
@@ -132,7 +132,7 @@ Status Session::drain_until_over(Signals& signals) {
       poll_ms = kShortestPollMs;
       continue;
     }
-    if (control_.has_exit_flag()) break;
+    if (control_.has_exit_flag() && !monitor.runs_iterator()) break;
     if (monitor.polls_followed_processes() && !monitor.has_followed_process()) break;
     poll_ms = std::min(poll_ms * 2, kLongestPollMs);
     // The kernel's symbols take tens of milliseconds: read them while idle, not while the user waits for the end.

@@ -70,6 +70,14 @@ struct Frame {
   int32_t displacement = 0;            // added to the stack pointer
 };
 
+// What a program does after exit(). The run ends when user space has seen the exit, some milliseconds later.
+enum class AfterExit : uint8_t {
+  kStop,       // returns at once
+  kForAWhile,  // timers: those that were due at the same time still run
+  kUntilEnd,   // iterators: finish their walk, unless the user ends the run
+  kAlways,     // begin and end
+};
+
 // What is known of a program's context: how it is loaded, and what it can read.
 struct ProbeContext {
   program::ProgramKind kind = program::ProgramKind::kRawTracepoint;
@@ -106,9 +114,9 @@ struct ProbeContext {
   std::optional<Frame> frame;            // stacks grow downwards
   std::optional<Recipe> return_address;  // at the entry of a call; set only with `frame`
   bool is_limited_to_pid = true;         // with -p: does nothing in other processes
-  bool runs_after_exit = false;          // begin and end: ignores the exit flag
-  bool returns_value = false;            // the value of `return` is the program's result
-  bool fires_rarely = false;             // from the provider's row
+  AfterExit after_exit = AfterExit::kStop;
+  bool returns_value = false;  // the value of `return` is the program's result
+  bool fires_rarely = false;   // from the provider's row
 };
 
 // A probe that an attach point stands for, before probes are grouped into programs.

@@ -205,23 +205,23 @@ CStruct CParser::struct_body(std::string name, bool is_union) {
   return out;
 }
 
-// One declaration, which may name several members: `int a, *b, c[4], d : 3;`
+// One declaration, which may name several members: `int a, *b, c[4], d : 3;` The `;` of the last one may be left out.
 void CParser::members(std::vector<CMember>& out) {
   if (stream_.accept(TokenKind::kSemicolon)) return;
   const uint32_t begin = stream_.token().begin;
   CAttributes common;
   const CType base = specifiers(&common);
-  if (stream_.at(TokenKind::kSemicolon)) {
+  if (stream_.at(TokenKind::kSemicolon) || stream_.at(TokenKind::kRightBrace)) {
     // Anonymous if it has a body without a tag; a mere definition or declaration if it has a tag.
     if (base.name.empty()) out.push_back({.span = stream_.span_from(begin), .type = base});
-    stream_.advance();
+    stream_.accept(TokenKind::kSemicolon);
     if (!base.name.empty()) define_inline(base, stream_.span_from(begin));
     return;
   }
   do {
     member(out, base, common);
   } while (stream_.ok() && stream_.accept(TokenKind::kComma));
-  stream_.expect(TokenKind::kSemicolon, "after the member");
+  if (!stream_.at(TokenKind::kRightBrace)) stream_.expect(TokenKind::kSemicolon, "after the member");
   define_inline(base, stream_.span_from(begin));
 }
 
