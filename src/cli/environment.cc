@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "check/check.h"
 #include "check/headers.h"
@@ -138,16 +139,13 @@ bool report(const source::Diagnostics& diagnostics, const source::Sources& sourc
   const char* color = ::getenv("BPFTRACE_COLOR");
   const std::string_view when = color != nullptr ? color : "auto";
   const bool is_colored = when == "always" || (when == "auto" && ::isatty(STDERR_FILENO) == 1);
-  for (const source::Diagnostic& diagnostic : diagnostics.all()) {
-    if (diagnostic.severity != source::Severity::kError && options.no_warnings) continue;
-    std::fputs(render(diagnostic, sources, is_colored).c_str(), stderr);
-  }
+  std::fputs(render(diagnostics, sources, is_colored, !options.no_warnings).c_str(), stderr);
   return diagnostics.has_errors();
 }
 
 int complain(const Error& error) {
-  std::fprintf(stderr, "espy: %s\n", error.message.c_str());
-  if (!error.hint.empty()) std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
+  std::fprintf(stderr, "espy: %s\n", printable(error.message).c_str());
+  if (!error.hint.empty()) std::fprintf(stderr, "  hint: %s\n", printable(error.hint).c_str());
   return EXIT_FAILURE;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "output/divide.h"
 #include "output/histogram.h"
 #include "output/sink.h"
@@ -56,20 +57,24 @@ class TextSink final : public Sink {
          "  hint: a larger perf_rb_pages has room for more events\n");
   }
 
-  void loss_report(const LossReport& loss_report) override { warn(to_text(loss_report)); }
+  void loss_report(const LossReport& loss_report) override { warn(printable(to_text(loss_report))); }
 
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
                uint32_t end_column) override {
     const std::string_view word = kind == "errorf" ? "ERROR" : "WARNING";
-    const std::string place = file.empty() ? "" : fmt::format("{}:{}:{}-{}: ", file, line, column, end_column);
-    warn(fmt::format("{}{}: {}{}", place, word, text, text.ends_with('\n') ? "" : "\n"));
+    const std::string place =
+        file.empty() ? "" : fmt::format("{}:{}:{}-{}: ", printable(file), line, column, end_column);
+    // The script may use control characters, such as those for colours.
+    const std::string shown = kind == "runtime_error" ? printable(text) : std::string(text);
+    warn(fmt::format("{}{}: {}{}", place, word, shown, text.ends_with('\n') ? "" : "\n"));
   }
 
   void explain(std::string_view text) override { warn(std::string(text)); }
 
   void helper_error(const HelperError& error) override {
-    warn(fmt::format("{}:{}:{}-{}: WARNING: {}\n{}Additional Info - helper: {}, retcode: {}\n", error.file, error.line,
-                     error.column, error.end_column, error.message, error.excerpt, error.helper, error.code));
+    warn(fmt::format("{}:{}:{}-{}: WARNING: {}\n{}Additional Info - helper: {}, retcode: {}\n", printable(error.file),
+                     error.line, error.column, error.end_column, error.message, error.excerpt, error.helper,
+                     error.code));
   }
 
   void end() override { out_.write(spans_.flush() + "\n\n"); }
@@ -78,7 +83,7 @@ class TextSink final : public Sink {
   void tests_begin(size_t count) override { mark(true, "==========", fmt::format("Running {}.", tests(count))); }
   void test_begin(std::string_view name) override { mark(true, " RUN      ", name); }
   void test_end(const TestResult& result) override {
-    out_.write(result.output);
+    if (!result.has_passed) out_.write(result.output);
     mark(result.has_passed, result.has_passed ? "       OK " : "  FAILED  ",
          fmt::format("{} ({} ms)", result.name, result.duration_ns / kNsPerMs));
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
+
 namespace espy::source {
 
 Diagnostic& Diagnostics::error(std::string_view id, Span span, std::string message, std::string hint) {
@@ -76,23 +78,24 @@ std::string snippet(Span span, std::string_view hint, const Sources& sources) {
   const std::string_view whole = sources.line(span.source, place.line);
   const size_t begin = std::min<size_t>(place.column - 1, whole.size());
   const Shown line = shown(whole, begin, std::min<size_t>(span.end - span.begin, whole.size() - begin));
-  const std::string_view text = line.text;
-  const std::string_view marked = text.substr(line.begin, line.length);
+  const std::string before = printable(std::string_view(line.text).substr(0, line.begin));
+  const std::string marked = printable(std::string_view(line.text).substr(line.begin, line.length));
+  const std::string text = before + marked + printable(std::string_view(line.text).substr(line.begin + line.length));
   const auto width = std::max<ptrdiff_t>(1, std::count_if(marked.begin(), marked.end(), starts_character));
   std::string padding;  // tabs kept, so that the caret stands under its text
-  for (const char c : text.substr(0, line.begin)) {
+  for (const char c : before) {
     if (starts_character(c)) padding += c == '\t' ? '\t' : ' ';
   }
   const std::string number = fmt::format("{:>3}", place.line);
   const std::string gutter(number.size(), ' ');
   return fmt::format("{} | {}\n{} | {}^{}{}{}\n", number, text, gutter, padding,
-                     std::string(static_cast<size_t>(width - 1), '~'), hint.empty() ? "" : " ", hint);
+                     std::string(static_cast<size_t>(width - 1), '~'), hint.empty() ? "" : " ", printable(hint));
 }
 
 std::string located(Span span, const Sources& sources) {
   if (!span.valid()) return "";
   const LineColumn place = sources.line_column(span.source, span.begin);
-  return fmt::format("{}:{}:{}: ", sources[span.source].name, place.line, place.column);
+  return fmt::format("{}:{}:{}: ", printable(sources[span.source].name), place.line, place.column);
 }
 
 // Returns the chain of imports of the source of `span`, innermost first.
@@ -125,27 +128,37 @@ std::string excerpt(Span span, const Sources& sources) {
 std::string render(const Diagnostic& d, const Sources& sources, bool color) {
   const Style s = style(d.severity);
   std::string out = located(d.span, sources);
-  out += color ? fmt::format("{}{}:\033[0m {}", s.color, s.word, d.message) : fmt::format("{}: {}", s.word, d.message);
+  const std::string message = printable(d.message);
+  out += color ? fmt::format("{}{}:\033[0m {}", s.color, s.word, message) : fmt::format("{}: {}", s.word, message);
   if (!d.id.empty()) out += fmt::format(" [{}]", d.id);
   out += '\n';
   if (d.span.valid()) {
     out += snippet(d.span, d.hint, sources);
   } else if (!d.hint.empty()) {
-    out += fmt::format("  hint: {}\n", d.hint);
+    out += fmt::format("  hint: {}\n", printable(d.hint));
   }
   out += expansion_chain(d.span, sources);
   out += import_chain(d.span, sources);
   for (const Note& note : d.notes) {
-    out += fmt::format("{}note: {}\n", located(note.span, sources), note.message);
+    out += fmt::format("{}note: {}\n", located(note.span, sources), printable(note.message));
     if (note.span.valid()) out += snippet(note.span, "", sources);
   }
   return out;
 }
 
-std::string render(const Diagnostics& diagnostics, const Sources& sources, bool color) {
+std::string render(const Diagnostics& diagnostics, const Sources& sources, bool color, bool with_warnings) {
+  constexpr size_t kMost = 20;
   std::string out;
-  for (const Diagnostic& d : diagnostics.all()) out += render(d, sources, color);
-  return out;
+  size_t errors = 0, warnings = 0;
+  for (const Diagnostic& d : diagnostics.all()) {
+    const bool is_error = d.severity == Severity::kError;
+    if (!is_error && !with_warnings) continue;
+    if (++(is_error ? errors : warnings) <= kMost) out += render(d, sources, color);
+  }
+  const auto more = [](size_t count, std::string_view what) {
+    return count <= kMost ? "" : fmt::format("{} more {}{}\n", count - kMost, what, count == kMost + 1 ? "" : "s");
+  };
+  return out + more(errors, "error") + more(warnings, "warning");
 }
 
 }  // namespace espy::source

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/attach_text.h"
 #include "cli/command.h"
@@ -179,7 +180,7 @@ int describe(const Options& options, const Host& host) {
   Describer describer(**environment);
   for (const std::string& name : options.names) {
     const std::string text = describer.describe(name);
-    std::fputs(text.c_str(), stdout);
+    std::fputs(printable(text).c_str(), stdout);
     if (!text.empty()) continue;
     status = complain({fmt::format("nothing is known as `{}`", name), 0, describer.hint(name)});
   }

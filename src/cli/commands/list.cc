@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "base/printable.h"
 #include "base/strings.h"
 #include "check/check.h"
 #include "cli/attach_text.h"
@@ -28,7 +29,7 @@ size_t list_provider(const spec::Provider& provider, std::span<const std::string
     out += probe.name + "\n";
     for (const std::string& argument : probe.arguments) out += "    " + argument + "\n";
   }
-  std::fputs(out.c_str(), stdout);
+  std::fputs(printable(out).c_str(), stdout);
   return found.size();
 }
 
@@ -71,7 +72,7 @@ int list_program(const Options& options, Environment& e) {
   syntax::Ast ast = parse_script(*script, request);
   const check::Checked checked = check::check(std::move(ast), request);
   if (report(e.diagnostics, e.sources, options)) return EXIT_FAILURE;
-  for (const program::Probe& probe : checked.probes) std::puts(probe.name.c_str());
+  for (const program::Probe& probe : checked.probes) std::puts(printable(probe.name).c_str());
   return EXIT_SUCCESS;
 }
 

@@ -1,0 +1,55 @@
+#include "base/printable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace espy {
+
+namespace {
+
+struct Range {
+  uint32_t first;
+  uint32_t last;
+};
+
+// The C1 controls; zero-width and bidirectional formatting; separators of lines; interlinear and tag characters.
+constexpr Range kHidden[] = {{0x80, 0x9f},     {0xad, 0xad},       {0x61c, 0x61c},      {0x200b, 0x200f},
+                             {0x2028, 0x202e}, {0x2060, 0x206f},   {0xd800, 0xdfff},    {0xfeff, 0xfeff},
+                             {0xfff9, 0xfffb}, {0xe0000, 0xe0fff}, {0x110000, 0x1fffff}};
+
+// Returns the number of bytes of the character at the front that can be shown; 0 if it cannot.
+size_t shown_bytes(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) return (first >= 0x20 && first != 0x7f) || first == '\n' || first == '\t' ? 1 : 0;
+  const size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
+  uint32_t code = first & (0xffu >> (size + 1));
+  for (size_t i = 1; i < size; ++i) {
+    const auto next = static_cast<unsigned char>(text[i]);
+    if ((next & 0xc0) != 0x80) return 0;
+    code = code << 6 | (next & 0x3f);
+  }
+  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};  // by size: else it is longer than it need be
+  const auto holds = [&](const Range& range) { return code >= range.first && code <= range.last; };
+  return code < kSmallest[size] || std::ranges::any_of(kHidden, holds) ? 0 : size;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  size_t shown = 0;  // of the front of `text`
+  while (shown < text.size()) {
+    const size_t next = shown_bytes(text.substr(shown));
+    shown += next;
+    if (next > 0) continue;
+    out += fmt::format("{}\\x{:02x}", text.substr(0, shown), static_cast<unsigned char>(text[shown]));
+    text.remove_prefix(shown + 1);
+    shown = 0;
+  }
+  return out += text;
+}
+
+}  // namespace espy

@@ -1,0 +1,38 @@
+#include <gtest/gtest.h>
+
+#include "base/printable.h"
+
+namespace espy {
+namespace {
+
+TEST(Printable, PlainTextStays) {
+  EXPECT_EQ(printable(""), "");
+  EXPECT_EQ(printable("a\tb\nc ~"), "a\tb\nc ~");
+  EXPECT_EQ(printable("für 5 µs, 日本, \U0001F600"), "für 5 µs, 日本, \U0001F600");
+}
+
+TEST(Printable, ControlCharactersAreEscaped) {
+  EXPECT_EQ(printable("a\033]0;title\ab\r\x7f"), "a\\x1b]0;title\\x07b\\x0d\\x7f");
+  EXPECT_EQ(printable(std::string_view("\0x", 2)), "\\x00x");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\xc2\\x9b31m")
+      << "CSI as one character";
+}
+
+TEST(Printable, BytesThatAreNotUtf8AreEscaped) {
+  EXPECT_EQ(printable("\x9b"
+                      "31m"),
+            "\\x9b31m")
+      << "CSI as one byte";
+  EXPECT_EQ(printable("a\xc3"), "a\\xc3") << "cut short";
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf") << "longer than it need be";
+  EXPECT_EQ(printable("\xed\xa0\x80\xf5\x80\x80\x80"), "\\xed\\xa0\\x80\\xf5\\x80\\x80\\x80");
+}
+
+TEST(Printable, TextThatHidesOrTurnsAroundIsEscaped) {
+  EXPECT_EQ(printable("a\u202eb\u200bc"), "a\\xe2\\x80\\xaeb\\xe2\\x80\\x8bc");
+}
+
+}  // namespace
+}  // namespace espy
