@@ -54,7 +54,9 @@ void report(EventRecord& event, std::string_view kind, std::string_view text) {
 }
 
 void handle_errorf(EventRecord& event) { report(event, "errorf", event.format(0, 0)); }
-void handle_warnf(EventRecord& event) { report(event, "warnf", event.format(0, 0)); }
+void handle_warnf(EventRecord& event) {
+  if (!event.context().hides_warnings()) report(event, "warnf", event.format(0, 0));
+}
 
 void handle_cat(EventRecord& event) {
   const std::string path = event.format(0, 0);

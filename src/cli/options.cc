@@ -24,12 +24,6 @@ Result<uint32_t> parse_pid(std::string_view text, const std::string& message) {
   return static_cast<uint32_t>(*pid);
 }
 
-Status set_program(Options& options, std::string_view text) {
-  if (options.program_text) return fail("-e is given twice");
-  options.program_text = text;
-  return {};
-}
-
 Status set_pid(Options& options, std::string_view text) {
   options.config.pid = TRY(parse_pid(text, fmt::format("`{}` is not a process id", text)));
   options.session.watched_pid = options.config.pid;
@@ -103,6 +97,31 @@ Status set_strict(Options& options, std::string_view) {
   return {};
 }
 
+Status set_no_warnings(Options& options, std::string_view) {
+  options.no_warnings = options.session.hides_warnings = true;
+  return {};
+}
+
+constexpr std::pair<std::string_view, bool Config::*> kModes[] = {{"test", &Config::runs_tests},
+                                                                  {"bench", &Config::runs_benchmarks}};
+
+Status set_mode(Options& options, std::string_view text) {
+  for (const auto& [name, flag] : kModes) {
+    if (name != text) continue;
+    options.config.*flag = true;
+    return {};
+  }
+  return fail(fmt::format("--mode takes test or bench, not `{}`", text));
+}
+
+std::vector<std::string_view> modes() {
+  std::vector<std::string_view> out;
+  for (const auto& [name, flag] : kModes) out.push_back(name);
+  return out;
+}
+
+std::string modes_doc() { return "test: the same as --test; bench: the same as --bench"; }
+
 // ---- Stages of the compilation
 
 constexpr std::string_view kStages[] = {"script", "tokens", "ast",     "types",  "ir",
@@ -137,7 +156,7 @@ Status add_short_dump(Options& options, std::string_view text) {
 Status accept(Options&, std::string_view) { return {}; }
 
 constexpr OptionRow kRows[] = {
-    {'e', "", "PROGRAM", "run this program", set_program},
+    {'e', "", "PROGRAM", "run this program; of several the last", set_text<&Options::program_text>},
     {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
     {'c', "cmd", "COMMAND", "start this command when all is attached, and end when it ends",
      set_text<&Options::child_command>},
@@ -152,7 +171,7 @@ constexpr OptionRow kRows[] = {
     {'q', "quiet", "", "do not say how many probes were attached", set_flag<&Options::quiet>},
     {'k', "warnings", "", "say where in the script a kernel helper failed",
      set_flag<&Options::config, &Config::warn_helper_errors>},
-    {0, "no-warnings", "", "show errors about the program, but no warnings", set_flag<&Options::no_warnings>},
+    {0, "no-warnings", "", "show no warnings about the program, and none of warnf()", set_no_warnings},
     {0, "unsafe", "", "allow system(), signal() and others that change the machine",
      set_flag<&Options::config, &Config::allow_unsafe>},
     {'I', "", "DIRECTORY", "look for headers that are included in this directory, too",
@@ -172,11 +191,12 @@ constexpr OptionRow kRows[] = {
      set_flag<&Options::config, &Config::runs_tests>},
     {0, "bench", "", "run the program's `bench` probes, and show how long they take",
      set_flag<&Options::config, &Config::runs_benchmarks>},
+    {0, "mode", "MODE", "", set_mode, modes, modes_doc},
     {0, "probe-filter", "REGEX", "leave out the probes whose names this regular expression does not match",
      set_probe_filter},
     {0, "no-feature", "NAMES", "do without these kernel features (comma-separated; --info lists them)",
      add_disabled_features},
-    {0, "dry-run", "", "compile, load and attach, run begin and end, but wait for nothing",
+    {0, "dry-run", "", "compile, load and attach, and end; no action runs",
      set_flag<&Options::session, &runtime::SessionOptions::is_dry_run>},
     {0, "dump", "STAGES", "", add_dump, stages, dump_doc},
     {'d', "", "", "the same as --dump with the stages that follow, or ast,ir,bpf", add_short_dump, nullptr, nullptr,

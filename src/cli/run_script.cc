@@ -266,7 +266,7 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   dump(options, "types", [&] { return dump_types(checked, e->types); });
   if (asks_for_help(checked)) {
     std::fputs(script_help(checked, e->sources[script].name).c_str(), stdout);
-    return EXIT_SUCCESS;
+    return EXIT_FAILURE;  // as in bpftrace: the script did not run
   }
   if (checked.config.follows && !e->kernel->find_struct(e->types, "task_struct").valid())
     return fail("--follow needs the types of the kernel (BTF), which this kernel does not tell");

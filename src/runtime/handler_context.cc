@@ -9,7 +9,8 @@ namespace espy::runtime {
 
 HandlerContext::HandlerContext(load::Machine& machine, const program::Program& program, const types::Types& types,
                                const source::Sources& sources, const spec::Config& config, symbols::Symbolizer& symbols,
-                               UnwindTables& unwind_tables, RunControl& control, output::Sink& sink, bool shows_source)
+                               UnwindTables& unwind_tables, RunControl& control, output::Sink& sink, bool shows_source,
+                               bool hides_warnings)
     : machine_(machine),
       sources_(sources),
       config_(config),
@@ -19,7 +20,8 @@ HandlerContext::HandlerContext(load::Machine& machine, const program::Program& p
       sink_(&sink),
       decoder_(machine, program, types, symbols, config, shows_source),
       spans_(program, config, [this](const output::SpanEvent& event) { sink_->span(event); }),
-      maps_(machine, program, decoder_.context()) {}
+      maps_(machine, program, decoder_.context()),
+      hides_warnings_(hides_warnings) {}
 
 void HandlerContext::add_span(output::SpanEvent event, size_t probe_index, output::SpanPlace place) {
   spans_.add(std::move(event), probe_index, place);

@@ -25,10 +25,11 @@ namespace espy::runtime {
 
 class HandlerContext {
  public:
-  // The arguments must outlive the context. `shows_source`: see RecordDecoder.
+  // The arguments must outlive the context. `shows_source`: see RecordDecoder; `hides_warnings`: those of warnf().
   HandlerContext(load::Machine& machine, const program::Program& program, const types::Types& types,
                  const source::Sources& sources, const spec::Config& config, symbols::Symbolizer& symbols,
-                 UnwindTables& unwind_tables, RunControl& control, output::Sink& sink, bool shows_source);
+                 UnwindTables& unwind_tables, RunControl& control, output::Sink& sink, bool shows_source,
+                 bool hides_warnings);
 
   output::Sink& sink() { return *sink_; }
   void set_sink(output::Sink& sink) { sink_ = &sink; }
@@ -38,6 +39,7 @@ class HandlerContext {
   UnwindTables& unwind_tables() { return unwind_tables_; }
   RecordDecoder& decoder() { return decoder_; }
   SpanCollector& spans() { return spans_; }
+  bool hides_warnings() const { return hides_warnings_; }
 
   // False once as many spans were shown as the configuration asks for.
   bool wants_spans() const { return !spans_.is_full(); }
@@ -75,6 +77,7 @@ class HandlerContext {
   RecordDecoder decoder_;
   SpanCollector spans_;
   MapReader maps_;
+  bool hides_warnings_;
   std::function<void()> before_command_ = [] {};
   bool ends_late_commands_ = true;
   bool has_run_command_ = false;

@@ -37,8 +37,8 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       options_(std::move(options)),
       control_(machine, program),
       unwind_tables_(machine, program),
-      context_(machine, program, types, sources, config, symbols, unwind_tables_, control_, sink,
-               options_.shows_source),
+      context_(machine, program, types, sources, config, symbols, unwind_tables_, control_, sink, options_.shows_source,
+               options_.hides_warnings),
       events_(machine, program, registry, context_),
       probes_(machine, program, registry, config) {
   context_.before_commands([this] { out_.batch_end(); });
@@ -62,8 +62,11 @@ Result<int> Session::run_script() {
   Signals signals(probes_.has_signal_probes());
   control_.start_clock();
   start_unwinding();
-  TRY_STATUS(probes_.run_phase(Phase::kBegin));
-  const bool attaches = probes_.has_attached_probes() && !control_.has_exit_flag();
+  if (options_.is_dry_run)
+    control_.stop_programs();
+  else
+    TRY_STATUS(probes_.run_phase(Phase::kBegin));
+  const bool attaches = probes_.has_attached_probes() && (options_.is_dry_run || !control_.has_exit_flag());
   const uint64_t attach_begin_ns = machine_.now_ns();
   if (attaches) TRY_STATUS(attach_probes());
   if (is_end_requested()) machine_.forget_skipped_probes();
@@ -153,7 +156,7 @@ Status Session::finish() {
   machine_.detach_all();
   events_.drain_rest();
   context_.let_commands_finish();
-  const Status ended = probes_.run_phase(Phase::kEnd);
+  const Status ended = options_.is_dry_run ? Status() : probes_.run_phase(Phase::kEnd);
   events_.drain_all();
   context_.spans().close(stopped_ns);
   sink_.end();

@@ -31,7 +31,8 @@ struct SessionOptions {
   std::optional<uint32_t> watched_pid;  // -p: the run ends with this process
   std::vector<uint32_t> unwound_pids;   // processes whose unwind tables are built before the first stack
   std::function<Status()> on_attached;  // called once the probes are attached; starts the command of -c
-  bool is_dry_run = false;              // attach, then end
+  bool is_dry_run = false;              // attach, then end: no action runs
+  bool hides_warnings = false;          // those of warnf()
   bool shows_source = false;            // user stacks show source lines and inlined functions
   bool shows_loss_report = false;       // at the end
   bool is_strict = false;               // losses make the run fail

@@ -58,6 +58,14 @@ TEST(CliOptions, AnOptionSetsTheFieldOfItsModule) {
   EXPECT_EQ(options->config.positional, (std::vector<std::string>{"1", "-2"}));
 }
 
+TEST(CliOptions, TheLastProgramCounts) { EXPECT_EQ(parse({"-e", "begin{}", "-e", "end{}"})->program_text, "end{}"); }
+
+TEST(CliOptions, AModeIsAnotherNameOfTestAndBench) {
+  EXPECT_TRUE(parse({"--mode", "test", "x.bt"})->config.runs_tests);
+  EXPECT_TRUE(parse({"--mode=bench", "x.bt"})->config.runs_benchmarks);
+  EXPECT_EQ(error_of({"--mode", "none", "x.bt"}), "--mode takes test or bench, not `none`");
+}
+
 TEST(CliOptions, ACommandIsChosenByItsWordOrItsOption) {
   EXPECT_EQ(parse({"-e", "begin{}"})->command, commands().front());
   EXPECT_EQ(parse({"trace", "f", "--depth", "2"})->command->word, "trace");
