@@ -54,9 +54,12 @@ Operand lower_probe_id(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(type, lowering.ir().load(4, address));
 }
 
-// A constant if all probes of the action are of one type, which is the common case.
+// A constant if all probes of the action are of one type, which is the common case. The type of espy's own events is
+// `special`.
 TypeId check_probe_type(Checker& checker, const CallSite& call) {
-  const auto probes = checker.probe_types();
+  auto probes = checker.probe_types();
+  const auto is_own = [](const std::string& type) { return type == "begin" || type == "end" || type == "self"; };
+  if (!probes.empty() && std::ranges::all_of(probes, is_own)) probes = {"special"};
   if (probes.size() != 1) return checker.types().simple(Kind::kProbeType);
   checker.fold(call.expr, probes[0]);
   return checker.types().string(static_cast<uint32_t>(probes[0].size() + 1));
@@ -100,8 +103,6 @@ Operand lower_register(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.types().uint64(), lowering.register_value(*found));
 }
 
-constexpr int64_t kKernelThread = 0x00200000;  // PF_KTHREAD (include/linux/sched.h)
-
 TypeId check_usermode(Checker& checker, const CallSite& call) {
   if (checker.unit().context.registers_offset_bytes && checker.kernel().arch().user_mode_mask == 0)
     checker.error(
@@ -110,13 +111,15 @@ TypeId check_usermode(Checker& checker, const CallSite& call) {
   return checker.types().int_type(1, false);
 }
 
-// Without registers of the probe: whether the current task is one of user space.
+// Without registers of the probe: whether the current task is one of user space, as espy itself is.
 Operand lower_usermode(Lowering& lowering, const CallSite&) {
   ir::Builder& ir = lowering.ir();
   const TypeId type = lowering.types().int_type(1, false);
-  if (!lowering.unit().context.registers_offset_bytes) {
-    const ir::ValueId thread = ir.binary(Op::k_and, lowering.current_task_field({"flags"}), kKernelThread);
-    return lowering.scalar_operand(type, ir.binary(Op::k_eq, thread, 0));
+  const spec::ProbeContext& context = lowering.unit().context;
+  if (!context.registers_offset_bytes) {
+    const bool is_own = context.after_exit == spec::AfterExit::kAlways;
+    return lowering.scalar_operand(
+        type, is_own ? ir.constant(1) : ir.binary(Op::k_ne, lowering.current_task_field({"mm"}), 0));
   }
   const kernel::Arch& arch = lowering.kernel().arch();
   const ir::ValueId state = lowering.register_value({"", arch.privilege_offset});

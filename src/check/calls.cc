@@ -51,7 +51,8 @@ std::optional<std::string> Calls::parameter_text(ExprId id) {
   if (!skipped)
     reporter_.error("not-constant", facts_.span(sum->right), "what is added to a parameter must be a constant");
   else
-    reporter_.error("out-of-range", facts_.span(sum->right), fmt::format("the parameter has {} byte{}", text.size(), text.size() == 1 ? "" : "s"));
+    reporter_.error("out-of-range", facts_.span(sum->right),
+                    fmt::format("the parameter has {} byte{}", text.size(), text.size() == 1 ? "" : "s"));
   return std::string();
 }
 

@@ -92,6 +92,8 @@ TypeId UnaryOperators::dereference(ExprId id, const Unary& node) {
     return {};
   }
   const TypeId element = t.element;
+  // `*kptr(address)`: a word.
+  if (facts_.type_of(element).kind == Kind::kVoid && facts_.fact(node.operand).builtin) return facts_.types().uint64();
   if (facts_.type_of(element).kind == Kind::kVoid) {
     reporter_.error("not-a-pointer", facts_.span(id), "a `void *` must be cast before it is dereferenced",
                     "write `*(uint64 *)...`");

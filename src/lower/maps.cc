@@ -71,11 +71,16 @@ ValueId Maps::find_into(const Element& element, ExprId variable_expr) {
   return read_slot(is_there);
 }
 
-void Maps::assign(const Element& element, ExprId value) {
+// A value is computed before the key, an aggregation after it: `@[$i] = ++$i` and `@[$i] = sum(++$i)` have different
+// keys.
+void Maps::assign(ExprId target, ExprId value) {
   const auto* call = ast().get<syntax::Call>(value);
   const spec::Builtin* builtin = call ? scope_.fact(value).builtin : nullptr;
-  if (!builtin || builtin->kind != spec::BuiltinKind::kAggregation)
-    return elements_.store(element, expressions_.value(value));
+  if (!builtin || builtin->kind != spec::BuiltinKind::kAggregation) {
+    const Operand operand = expressions_.value(value);
+    return elements_.store(this->element(target), operand);
+  }
+  const Element element = this->element(target);
   const bool is_atomic = scope_.unit().context.is_preemptible || module_.is_interrupted(element.map);
   elements_.with_new_value(element, [&](ValueId address) { builtins_.update(value, *builtin, address, is_atomic); });
 }

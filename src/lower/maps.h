@@ -42,7 +42,7 @@ class Maps : Emitter {
   // The element's value, merged if it is an aggregation; zeros if the key is absent.
   Operand read(const Element& element);
   // Assigns a value, or updates the aggregation if `value` is a call such as count().
-  void assign(const Element& element, ExprId value);
+  void assign(ExprId target, ExprId value);
 
  private:
   Scope& scope_;

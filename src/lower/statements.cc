@@ -83,7 +83,7 @@ void Statements::assign(const syntax::Assign& node) {
   if (node.op) return operators_.assign(node);
   if (target.variable.valid() && ast().get<syntax::Variable>(node.target))
     return variables_.write(target.variable, expressions_.value(node.value));
-  if (target.map.valid()) return maps_.assign(maps_.element(node.target), node.value);
+  if (target.map.valid()) return maps_.assign(node.target, node.value);
   const Operand operand = expressions_.value(node.value);
   const Operand to = access_.location(node.target);
   if (to.is_address && to.space == AddressSpace::kBpf) conversions_.store_converted(to.value, operand, to.type);
