@@ -20,6 +20,7 @@ using lower::Lowering;
 using lower::Operand;
 using runtime::EventRecord;
 using spec::CallSite;
+using types::Kind;
 using types::TypeId;
 
 std::vector<EventArgument> arguments_from(const CallSite& call, size_t first) {
@@ -95,12 +96,24 @@ int64_t constant_or(Lowering& lowering, const CallSite& call, size_t index, int6
                                        : default_value;
 }
 
+// True for an element of a map of histograms or the like, which only user space can put together.
+bool is_composite_element(Lowering& lowering, syntax::ExprId what) {
+  const auto* index = lowering.ast().get<syntax::Index>(what);
+  if (index == nullptr || !lowering.unit().fact(what).map.valid()) return false;
+  const Kind kind = lowering.types()[lowering.type(what)].kind;
+  return kind == Kind::kHist || kind == Kind::kLhist || kind == Kind::kTseries || kind == Kind::kStats;
+}
+
 Operand lower_print(Lowering& lowering, const CallSite& call) {
   const syntax::ExprId what = call.arguments[0];
   if (is_whole_map(lowering.unit(), lowering.ast(), what)) {
     lowering.emit_event("print", {}, call.span, {},
                         {constant_or(lowering, call, 1, 0), constant_or(lowering, call, 2, 0)},
                         lowering.unit().fact(what).map);
+  } else if (is_composite_element(lowering, what)) {
+    const Lowering::MapElement element = lowering.element(what);
+    const Operand key = lowering.load(element.key, lowering.checked().maps[element.map].key);
+    lowering.emit_event("print", {{{}, key}}, call.span, {}, {}, element.map);
   } else {
     lowering.emit_event("print", arguments_from(call, 0), call.span);
   }
@@ -109,7 +122,9 @@ Operand lower_print(Lowering& lowering, const CallSite& call) {
 
 void handle_print(EventRecord& event) {
   const program::EventSchema& schema = event.schema();
-  if (schema.map.valid()) {
+  if (schema.map.valid() && event.field_count() > 0) {
+    event.context().print_element(schema.map, event.field(0));
+  } else if (schema.map.valid()) {
     event.context().print_map(schema.map, static_cast<uint64_t>(schema.numbers[0]),
                               static_cast<uint64_t>(schema.numbers[1]));
   } else {

@@ -114,7 +114,7 @@ bool Arguments::is_mode(const Parameter& parameter, ExprId argument) const {
 
 void Arguments::check_value(const Parameter& parameter, ExprId argument, const std::string& where) {
   const bool is_text = parameter.type == "string";
-  if (!expressions_.read_value(argument)) return;
+  if (!expressions_.read_value(argument, parameter.type == kAnyOrMap)) return;
   if (is_text && !parameter.is_literal) name_as_text(argument);
   const TypeId found = facts_.type(argument);
   if (parameter.is_literal && !facts_.is_constant(argument)) {

@@ -88,13 +88,13 @@ TypeId Expressions::value(ExprId id) {
   return found;
 }
 
-TypeId Expressions::read_value(ExprId id) {
+TypeId Expressions::read_value(ExprId id, bool is_printed) {
   value(id);
-  read_aggregation(id);
+  read_aggregation(id, is_printed);
   return facts_.type(id);
 }
 
-void Expressions::read_aggregation(ExprId id) {
+void Expressions::read_aggregation(ExprId id, bool is_printed) {
   if (!id) return;
   ExprFact& out = facts_.fact(id);
   if (out.builtin && out.builtin->kind == spec::BuiltinKind::kAggregation) {
@@ -104,6 +104,12 @@ void Expressions::read_aggregation(ExprId id) {
   }
   if (!out.type || !out.map.valid() || !types::is_aggregation(facts_.type_of(out.type))) return;
   const TypeId number_type = reduced_type(facts_.types(), out.type);
+  if (!number_type && !is_printed) {
+    reporter_.error("not-a-number", facts_.span(id),
+                    facts_.show(out.type) + " is not one number: only `print` takes it");
+    out.type = {};
+    return;
+  }
   out.is_reduced = true;
   if (number_type) out.type = number_type;
 }

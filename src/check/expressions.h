@@ -42,9 +42,10 @@ class Expressions {
   // One that must have a value. An aggregation stays one: the value of a map, or the call of `count()`.
   TypeId value(ExprId id);
   // One that must have a value; an aggregation in a map is read as the number it stands for.
-  TypeId read_value(ExprId id);
+  // `is_printed`: it may be an aggregation that is not one number, such as a histogram.
+  TypeId read_value(ExprId id, bool is_printed = false);
   // The second half of read_value().
-  void read_aggregation(ExprId id);
+  void read_aggregation(ExprId id, bool is_printed = false);
   // One that must be an integer.
   TypeId number(ExprId id);
   // One that must be true or false: an integer, a pointer or a string.

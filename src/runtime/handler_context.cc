@@ -38,6 +38,19 @@ void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t 
   sink_->map(*view);
 }
 
+// Of a map of aggregations: a histogram with its name, other values alone.
+void HandlerContext::print_element(program::ScriptMapId map, const output::Value& key) {
+  auto view = maps_.read(map);
+  if (!view) return report(view.error());
+  const std::string text = output::to_text(key, text_style(config_));
+  std::erase_if(view->entries,
+                [&](const output::MapEntry& entry) { return output::to_text(entry.key, text_style(config_)) != text; });
+  if (view->entries.size() == 1 && std::holds_alternative<output::StatsValue>(view->entries[0].value.node))
+    sink_->value(view->entries[0].value);
+  else
+    sink_->map(*view);
+}
+
 void HandlerContext::clear_map(program::ScriptMapId map) {
   if (const Status done = maps_.clear(map); !done) report(done.error());
 }

@@ -48,6 +48,7 @@ class HandlerContext {
 
   // These report failures to the sink as "runtime_error".
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor);  // `top`, `divisor`: see MapView
+  void print_element(program::ScriptMapId map, const output::Value& key);    // nothing if the key is absent
   void clear_map(program::ScriptMapId map);                                  // removes all keys; unsets a scalar
   void zero_map(program::ScriptMapId map);                                   // keeps the keys, zeroes the values
   // Runs `command` by sh -c and gives its output to the sink as "syscall" text. Calls what `before_commands` has set

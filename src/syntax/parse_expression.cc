@@ -226,6 +226,8 @@ ExprId ExpressionParser::word() {
   }
   if (stream_.peek().kind == TokenKind::kLeftParen) return call();
   stream_.advance();
+  if (stream_.at(TokenKind::kNot) && stream_.peek().kind == TokenKind::kLeftParen)
+    stream_.unexpected("`(`", "macros are called as functions are, without `!`");
   return add(begin, Name{std::string(text)});
 }
 

@@ -126,7 +126,9 @@ void Parser::macro() {
   const uint32_t begin = stream_.advance().begin;
   const Token name = stream_.advance();
   Macro out{.name = std::string(stream_.text(name)), .name_span = stream_.span(name)};
-  if (!stream_.expect(TokenKind::kLeftParen, "after the name of the macro")) return;
+  if (!stream_.expect(TokenKind::kLeftParen, "after the name of the macro",
+                      "without parameters it is `macro NAME() { ... }`"))
+    return;
   if (!parameters(out.parameters, &Parser::macro_parameter)) return;
   out.body = statements_.block();
   out.span = stream_.span_from(begin);
