@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/end_request.h"
@@ -38,6 +39,21 @@ Result<std::string> read_file(const std::string& path) {
     out.resize(used + static_cast<size_t>(got));
     if (got == 0) return out;
   }
+}
+
+Result<std::string> read_start_of_file(const std::string& path, size_t max_bytes) {
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("cannot open " + path, errno);
+  std::string out;
+  char chunk[4 * 1024];
+  while (out.size() < max_bytes) {
+    const ssize_t got = ::read(fd.get(), chunk, std::min(sizeof(chunk), max_bytes - out.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno != EAGAIN) return fail_errno("cannot read " + path, errno);
+    if (got <= 0) break;
+    out.append(chunk, static_cast<size_t>(got));
+  }
+  return out;
 }
 
 namespace {

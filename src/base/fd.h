@@ -35,6 +35,10 @@ bool is_file(const std::string& path);
 // Returns the content of a file, also of one in procfs or sysfs, where files have size 0.
 Result<std::string> read_file(const std::string& path);
 
+// Returns the first bytes of a file of any kind, up to `max_bytes`. Does not wait: from a pipe, a terminal and the
+// like, takes what is there.
+Result<std::string> read_start_of_file(const std::string& path, size_t max_bytes);
+
 // Writes all of `bytes`; waits where a reader is slow, also for a non-blocking descriptor. Once the end of the run is
 // requested (base/end_request.h), fails with ETIMEDOUT if not a byte could be written for a second.
 Status write_all(int fd, std::string_view bytes);

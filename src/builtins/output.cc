@@ -61,12 +61,16 @@ void handle_warnf(EventRecord& event) {
 
 void handle_cat(EventRecord& event) {
   const std::string path = event.format(0, 0);
-  auto text = read_file(path);
+  const uint64_t max_bytes = event.context().config().max_cat_bytes;
+  auto text = read_start_of_file(path, max_bytes + 1);
   if (!text) {
     event.context().sink().message("runtime_error", text.error().message, "", 0, 0, 0);
     return;
   }
-  text->resize(std::min<size_t>(text->size(), event.context().config().max_cat_bytes));
+  if (text->size() > max_bytes) {
+    text->resize(max_bytes);
+    event.context().note_cut_file();
+  }
   event.context().sink().text("cat", *text);
 }
 

@@ -62,6 +62,10 @@ class HandlerContext {
   // True once a command was not waited for, as it ran on after the end of the run was requested.
   bool has_left_command() const { return has_left_command_; }
 
+  // cat() has shown only the first bytes of a file.
+  void note_cut_file() { ++cut_files_; }
+  uint64_t cut_files() const { return cut_files_; }
+
   void detach_watchpoints(uint64_t address) { machine_.detach_watchpoints(address); }
   void request_exit(int status) { control_.request_exit(status); }
 
@@ -83,6 +87,7 @@ class HandlerContext {
   bool ends_late_commands_ = true;
   bool has_run_command_ = false;
   bool has_left_command_ = false;
+  uint64_t cut_files_ = 0;
 };
 
 // One drained record. Valid only during the handler's call.

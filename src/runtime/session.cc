@@ -177,6 +177,9 @@ bool Session::report_losses() {
                           events_.truncated_by_program()};
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
   espy::runtime::report_losses(machine_, program_, losses, loss_report, sink_);
+  if (const uint64_t cut = context_.cut_files(); cut > 0)
+    send("runtime_error", fmt::format("files of which cat() showed the first bytes only (raise max_cat_bytes = {}): {}",
+                                      config_.max_cat_bytes, cut));
   if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
     send("runtime_error", fmt::format("files whose unwind tables found no room (raise unwind_table_rows = {}): {}",
                                       config_.unwind_table_rows, refused));

@@ -101,6 +101,23 @@ TEST(WriteAll, GoesThroughShortWrites) {
   EXPECT_EQ(seen, text);
 }
 
+TEST(ReadStartOfFile, EndsAtTheLimit) {
+  EXPECT_EQ(read_start_of_file("/dev/zero", 10000)->size(), 10000u);
+  EXPECT_EQ(read_start_of_file("/proc/sys/kernel/ostype", 3), "Lin");
+  EXPECT_EQ(read_start_of_file("/proc/sys/kernel/ostype", 100), "Linux\n");
+  EXPECT_EQ(read_start_of_file("/no/such/file", 1).error().code, ENOENT);
+}
+
+TEST(ReadStartOfFile, DoesNotWait) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const OwnedFd reader(ends[0]), writer(ends[1]);
+  const std::string path = "/proc/self/fd/" + std::to_string(reader.get());
+  EXPECT_EQ(read_start_of_file(path, 100), "");
+  ASSERT_TRUE(write_all(writer.get(), "abc"));
+  EXPECT_EQ(read_start_of_file(path, 100), "abc");
+}
+
 TEST(WriteAll, ReportsARefusal) {
   const OwnedFd file(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   const auto status = write_all(file.get(), "x");
