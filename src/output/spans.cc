@@ -30,6 +30,10 @@ std::string_view anomaly_text(SpanAnomaly anomaly) {
 
 // Ends the spans of a process whose thread id was reused by another one.
 CallTrees::Thread& CallTrees::thread_of(const SpanEvent& event) {
+  if (threads_.size() >= next_forget_) {
+    std::erase_if(threads_, [](const auto& entry) { return entry.second.open.empty(); });
+    next_forget_ = std::max(kManyThreads, 2 * threads_.size());
+  }
   Thread& thread = threads_[event.tid != 0 ? event.tid : kIdleThreads + event.cpu];
   if (thread.pid != event.pid) {
     while (!thread.open.empty()) end_innermost(thread, {.time_ns = thread.last_ns, .anomaly = SpanAnomaly::kNoEnd});

@@ -116,8 +116,11 @@ class CallTrees {
   SpanFilter filter_;
   uint64_t page_size_bytes_;
   std::function<void(const SpanEvent&)> show_;
-  std::unordered_map<uint64_t, Thread> threads_;  // by tid; the idle threads, which are all 0, by CPU
-  std::vector<bool> has_entries_;                 // by function: an entry was seen
+  // By tid; the idle threads, which are all 0, by CPU. At this many, those without open spans are forgotten.
+  static constexpr size_t kManyThreads = 5000;
+  std::unordered_map<uint64_t, Thread> threads_;
+  size_t next_forget_ = kManyThreads;
+  std::vector<bool> has_entries_;  // by function: an entry was seen
   bool has_losses_ = false;
   uint64_t count_ = 0;  // of ends and instants shown
   uint64_t hidden_from_ns_ = 0, hidden_to_ns_ = 0;

@@ -183,6 +183,8 @@ bool Session::report_losses() {
   if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
     send("runtime_error", fmt::format("files whose unwind tables found no room (raise unwind_table_rows = {}): {}",
                                       config_.unwind_table_rows, refused));
+  if (const uint64_t missed = context_.symbols().missed_processes(); missed > 0)
+    send("runtime_error", fmt::format("processes that ended too long ago for names of their addresses: {}", missed));
   if (options_.shows_loss_report) sink_.loss_report(loss_report);
   if (!options_.is_strict) return true;
   if (const std::string unknown = loss_report.unknown(); !unknown.empty()) send("runtime_error", unknown);

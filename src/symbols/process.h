@@ -41,6 +41,7 @@ struct LoadedPerfMap {
 
 struct Process {
   uint32_t pid = 0;
+  uint64_t used_at = 0;        // counts lookups
   uint32_t namespace_pid = 0;  // in its own pid namespace, as in the names of files it writes
   std::string root;            // prefix that makes its paths valid for the tracer: "", or "/proc/PID/root"
   std::shared_ptr<AddressSpace> space;

@@ -64,7 +64,14 @@ struct Symbolizer::State {
   std::shared_ptr<const ElfFile> vdso;
   std::map<std::pair<std::shared_ptr<const ElfFile>, uint64_t>, std::vector<SourceFrame>> sources;  // linked addresses
 
+  uint64_t lookups = 0;
+  uint64_t missed_processes = 0;
+  std::vector<bool> is_dropped;  // by pid
+
   Process* snapshot(uint32_t pid, bool may_share);
+  Process& add_process(uint32_t pid);
+  void drop_oldest_processes();
+  Process* find_process(uint32_t pid, uint64_t address);
   static bool runs_another_executable(Process& process);
   Process* process_for(uint32_t pid, uint64_t address);
   Result<std::shared_ptr<const ElfFile>> open_file(const std::string& path);
@@ -98,7 +105,7 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   if (is_new) space = read_address_space(pid);
   if (space == nullptr) return known == processes.end() ? nullptr : &known->second;
 
-  Process& process = processes[pid];
+  Process& process = add_process(pid);
   process.pid = pid;
   process.namespace_pid = read_namespace_pid(pid);
   process.root = read_root(pid);
@@ -114,6 +121,32 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   return &process;
 }
 
+// Returns the snapshot of a process, a new one if there is none.
+Process& Symbolizer::State::add_process(uint32_t pid) {
+  if (processes.size() >= options.max_processes && !processes.contains(pid)) drop_oldest_processes();
+  Process& process = processes[pid];
+  process.used_at = ++lookups;
+  if (pid < is_dropped.size()) is_dropped[pid] = false;
+  return process;
+}
+
+// A quarter at a time, with the files that nobody else uses.
+void Symbolizer::State::drop_oldest_processes() {
+  std::vector<uint64_t> uses;
+  for (const auto& [pid, process] : processes) uses.push_back(process.used_at);
+  const auto quarter = uses.begin() + static_cast<ptrdiff_t>(uses.size() / 4);
+  std::ranges::nth_element(uses, quarter);
+  std::erase_if(processes, [&](const auto& entry) {
+    if (entry.second.used_at > *quarter) return false;
+    if (entry.first >= is_dropped.size()) is_dropped.resize(size_t{entry.first} + 1);
+    is_dropped[entry.first] = true;
+    return true;
+  });
+  sources.clear();
+  std::erase_if(spaces_by_executable, [](const auto& entry) { return entry.second.use_count() == 1; });
+  std::erase_if(files, [](const auto& entry) { return entry.second.use_count() == 1; });
+}
+
 bool Symbolizer::State::runs_another_executable(Process& process) {
   if (Clock::now() < process.executable_read_at + kExecutableCheckPause) return false;
   process.executable_read_at = Clock::now();
@@ -123,6 +156,17 @@ bool Symbolizer::State::runs_another_executable(Process& process) {
 
 // Returns the snapshot of a process, refreshed if it has no mapping for `address`; null if it has exited without one.
 Process* Symbolizer::State::process_for(uint32_t pid, uint64_t address) {
+  Process* process = find_process(pid, address);
+  if (process != nullptr) {
+    process->used_at = ++lookups;
+  } else if (pid < is_dropped.size() && is_dropped[pid]) {
+    ++missed_processes;
+    is_dropped[pid] = false;  // counted once
+  }
+  return process;
+}
+
+Process* Symbolizer::State::find_process(uint32_t pid, uint64_t address) {
   if (options.cache == CachePolicy::kNone) return snapshot(pid, false);
   const auto known = processes.find(pid);
   Process* process = known == processes.end() ? snapshot(pid, true) : &known->second;
@@ -288,7 +332,7 @@ void Symbolizer::remember(uint32_t pid) { state_->snapshot(pid, true); }
 
 // Changes a copy: other processes of the program may share the address space and have other mappings.
 void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
-  Process& process = state_->processes[pid];
+  Process& process = state_->add_process(pid);
   if (process.space == nullptr) {
     process.pid = process.namespace_pid = pid;
     process.space = std::make_shared<AddressSpace>();
@@ -303,6 +347,7 @@ void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
   process.space->code.insert(behind, {.mapping = std::move(mapping)});
 }
 
+uint64_t Symbolizer::missed_processes() const { return state_->missed_processes; }
 void Symbolizer::forget(uint32_t pid) { state_->processes.erase(pid); }
 
 Result<std::shared_ptr<const ElfFile>> Symbolizer::elf_file(const std::string& path) { return state_->open_file(path); }

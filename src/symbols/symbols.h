@@ -66,6 +66,8 @@ class Symbolizer {
   struct Options {
     bool demangle_cpp = true;  // also Rust
     CachePolicy cache = CachePolicy::kPerPid;
+    // Beyond it the snapshots that were not used for longest are dropped. One takes some 2 KB.
+    size_t max_processes = 16384;
     std::string kernel_symbols = "/proc/kallsyms";                    // or a file of that format
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};  // of separate debug files
   };
@@ -113,6 +115,8 @@ class Symbolizer {
   void remember_mapping(uint32_t pid, Mapping mapping);
   // Drops the mappings of a process.
   void forget(uint32_t pid);
+  // Returns how many processes were looked up after they had exited and their mappings were dropped for max_processes.
+  uint64_t missed_processes() const;
 
   // Returns the ELF file at a path in the tracer's mount namespace, from the cache unless the file has been replaced.
   Result<std::shared_ptr<const ElfFile>> elf_file(const std::string& path);

@@ -57,6 +57,23 @@ class Calls {
 constexpr uint32_t kA = 1, kB = 2, kC = 3;
 constexpr uint64_t kStack = 0x7ffc00001000;
 
+// Threads without open spans are forgotten when there are many.
+TEST(Spans, OpenSpansOutliveManyThreads) {
+  std::string last;
+  CallTrees trees({}, 4096, [&](const SpanEvent& event) { last = event.name + std::to_string(event.duration_ns); });
+  const auto add = [&](SpanKind kind, uint32_t tid, uint64_t time_ns) {
+    trees.add({.kind = kind, .time_ns = time_ns, .pid = 1, .tid = tid, .name = "f"}, {});
+  };
+  add(SpanKind::kEnter, 1, 10);
+  for (uint32_t tid = 2; tid < 20'000; ++tid) {
+    add(SpanKind::kEnter, tid, 20);
+    add(SpanKind::kExit, tid, 21);
+    ASSERT_EQ(last, "f1");
+  }
+  add(SpanKind::kExit, 1, 40);
+  EXPECT_EQ(last, "f30");
+}
+
 TEST(Spans, CallsNest) {
   EXPECT_EQ(Calls().enter(kA, kStack).enter(kB, kStack - 32).leave(kB, kStack - 32).leave(kA, kStack).shown(),
             "> a\n > b\n < b 1\n< a 3\n");

@@ -177,6 +177,28 @@ TEST(User, DeadProcessesUnderEachPolicy) {
   }
 }
 
+TEST(User, DropsTheProcessThatWasNotUsedForLongest) {
+  const TempDir dir;
+  const std::string path = dir.build("waiting", kWaiting, "-O1 -no-pie -fno-pie");
+  Symbolizer symbols({.max_processes = 2});
+  Child first({path}), second({path}), third({path});
+  const uint64_t visible = first.read_address();
+  const uint32_t pids[] = {first.pid(), second.pid(), third.pid()};
+  symbols.remember(pids[0]);
+  symbols.remember(pids[1]);
+  EXPECT_TRUE(symbols.user(pids[0], visible));
+  symbols.remember(pids[2]);
+  first.finish();
+  second.finish();
+  third.finish();
+  EXPECT_TRUE(symbols.user(pids[0], visible));
+  EXPECT_EQ(symbols.missed_processes(), 0u);
+  EXPECT_FALSE(symbols.user(pids[1], visible));
+  EXPECT_FALSE(symbols.user(pids[1], visible));
+  EXPECT_TRUE(symbols.user(pids[2], visible));
+  EXPECT_EQ(symbols.missed_processes(), 1u);
+}
+
 TEST(User, DeletedProgramAfterItsEnd) {
   const TempDir dir;
   const std::string path = dir.build("waiting", kWaiting, "-O1");
