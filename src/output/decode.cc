@@ -11,6 +11,7 @@
 
 #include "base/byte_reader.h"
 #include "program/probe_names.h"
+#include "types/variants.h"
 
 namespace espy::output {
 
@@ -38,9 +39,7 @@ Value integer(const Type& type, uint64_t bits, uint32_t width_bits) {
 
 Value enumerated(const Type& type, uint64_t bits, uint32_t width_bits) {
   const int64_t number = type.is_signed ? sign_extend(bits, width_bits) : static_cast<int64_t>(bits);
-  for (const types::Enumerator& each : type.enumerators)
-    if (each.value == number) return {EnumValue{number, each.name}};
-  return {EnumValue{number, {}}};
+  return {EnumValue{number, std::string(types::enumerator_name(type, number))}};
 }
 
 std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
@@ -207,9 +206,19 @@ class Decoder {
     return text;
   }
 
-  // Members of an anonymous struct or union are members of the outer one, as in C.
+  // Returns the name of the variant that a Rust enum has.
+  static std::string variant_of(const Type& variants, const types::Member& discriminant, Bytes bytes) {
+    const uint64_t number = load_le(bytes, discriminant.offset_bytes(), variants.size_bytes);
+    return std::string(types::enumerator_name(variants, static_cast<int64_t>(number)));
+  }
+
+  // Members of an anonymous struct or union are members of the outer one, as in C. Variants that the value does not
+  // have are left out: their bytes are those of another one.
   void append_members(RecordValue& out, const Type& type, Bytes bytes) const {
+    const Type* variants = types::variants_of(context_.types, type);
+    const std::string active = variants ? variant_of(*variants, type.members[0], bytes) : "";
     for (const types::Member& each : type.members) {
+      if (variants && each.name != active && types::is_variant(*variants, each)) continue;
       const Type& inner = context_.types[each.type];
       if (each.name.empty() && inner.kind == Kind::kStruct) {
         append_members(out, inner, part(bytes, each.offset_bytes(), inner.size_bytes));

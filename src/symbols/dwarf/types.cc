@@ -6,8 +6,8 @@
 // - a reference is a pointer; `.` dereferences both;
 // - a base class is an unnamed member, so its members are found in the derived class;
 // - std::string of libstdc++ is a pointer to its text, its first word, so that str() accepts it;
-// - a Rust enum whose variants have data has a member `variant`, the discriminant as an enum, and for each variant with
-//   data a member of its name; these overlap.
+// - a Rust enum whose variants have data is described in types/variants.h;
+// - a Rust String is an address and a length, so that str() accepts it.
 //
 // Not supported: virtual bases, whose offset is only known at run time; pointers to members; complex numbers.
 #include "symbols/dwarf/types.h"
@@ -15,6 +15,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "types/variants.h"
 
 namespace espy::symbols::dwarf {
 
@@ -150,6 +152,53 @@ bool is_standard_string(const Dwarf_Die& type) {
          size_of(plain) == kStringBytes;
 }
 
+namespace {
+
+// A member by name, with its offset.
+struct Place {
+  Dwarf_Die type;
+  uint64_t offset_bytes = 0;
+};
+
+std::optional<Place> member_named(const Place& in, std::string_view name) {
+  for (const Dwarf_Die& child : children(in.type)) {
+    const auto type = tag(child) == DW_TAG_member && name_of(child) == name ? type_of(child) : std::nullopt;
+    const uint64_t offset = number(child, DW_AT_data_member_location).value_or(0);
+    if (type) return Place{peeled(*type), in.offset_bytes + offset};
+  }
+  return std::nullopt;
+}
+
+// Returns the first pointer in a struct, also within its members.
+std::optional<Place> first_pointer(const Place& in, int depth = 0) {
+  if (tag(in.type) == DW_TAG_pointer_type) return in;
+  if (!is_class(tag(in.type)) || depth > 8) return std::nullopt;
+  for (const Dwarf_Die& child : children(in.type)) {
+    const auto type = tag(child) == DW_TAG_member ? type_of(child) : std::nullopt;
+    if (!type) continue;
+    const uint64_t offset = number(child, DW_AT_data_member_location).value_or(0);
+    if (auto found = first_pointer({peeled(*type), in.offset_bytes + offset}, depth + 1)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// A String is a Vec<u8>, whose buffer is a pointer in wrappers that differ between versions of Rust.
+std::vector<Member> TypeReader::rust_string_members(const Dwarf_Die& type) {
+  auto unit = name_of(type) == "String" ? unit_of(type) : std::nullopt;
+  if (!unit || dwarf_srclang(&*unit) != DW_LANG_Rust) return {};
+  const auto vector = member_named({type}, "vec");
+  const auto length = vector ? member_named(*vector, "len") : std::nullopt;
+  const auto buffer = vector ? member_named(*vector, "buf") : std::nullopt;
+  const auto address = buffer ? first_pointer(*buffer) : std::nullopt;
+  if (!length || !address || size_of(length->type) != 8) return {};
+  const TypeId bytes = types_.pointer(types_.int_type(1, false), AddressSpace::kUser);
+  const auto bits = [](const Place& place) { return static_cast<uint32_t>(place.offset_bytes * 8); };
+  return {{.name = "data_ptr", .type = bytes, .offset_bits = bits(*address)},
+          {.name = "length", .type = types_.uint64(), .offset_bits = bits(*length)}};
+}
+
 TypeReader::TypeReader(File& file, types::Types& types, types::Types::Completer completer)
     : file_(file), types_(types), module_(types.add_origin(std::move(completer))) {}
 
@@ -275,8 +324,9 @@ std::vector<Member> TypeReader::convert_variants(const Dwarf_Die& part) {
     for (const Dwarf_Die& child : children(variant)) {
       std::optional<Member> member = convert_member(child);
       if (!member) continue;
-      // A variant without a value is the default for all other discriminants.
-      if (value) names.push_back({member->name, static_cast<int64_t>(*value)});
+      // A variant without a value is that of all other discriminants.
+      names.push_back(
+          {value ? member->name : types::kOtherNumbers + member->name, static_cast<int64_t>(value.value_or(0))});
       complete_parts(member->type);
       if (!types_[member->type].members.empty()) out.push_back(std::move(*member));
     }
@@ -285,9 +335,10 @@ std::vector<Member> TypeReader::convert_variants(const Dwarf_Die& part) {
   const auto type = which ? type_of(*which) : std::nullopt;
   const auto size = type ? static_cast<uint32_t>(size_of(*type)) : 0;
   if (size != 1 && size != 2 && size != 4 && size != 8) return out;
-  const TypeId variants = types_.define_enum("", std::move(names), size, false, origin_of(part));
+  const TypeId variants =
+      types_.define_enum(std::string(types::kVariantsName), std::move(names), size, false, origin_of(part));
   const auto offset = static_cast<uint32_t>(number(*which, DW_AT_data_member_location).value_or(0) * 8);
-  out.insert(out.begin(), Member{.name = "variant", .type = variants, .offset_bits = offset});
+  out.insert(out.begin(), Member{.name = std::string(types::kDiscriminant), .type = variants, .offset_bits = offset});
   return out;
 }
 
@@ -298,9 +349,10 @@ void TypeReader::complete(TypeId struct_type) {
   Dwarf_Die die = origins_[now.origin.btf_id - 1];
   if (flag(die, DW_AT_declaration))
     if (const auto whole = file_.find_definition(tag(die), name_of(die))) die = *whole;
-  std::vector<Member> members;
+  std::vector<Member> members = rust_string_members(die);
+  const bool is_string = !members.empty();
   uint32_t align = 1;
-  for (const Dwarf_Die& child : children(die)) {
+  for (const Dwarf_Die& child : is_string ? std::vector<Dwarf_Die>() : children(die)) {
     if (tag(child) == DW_TAG_variant_part)
       for (Member& member : convert_variants(child)) members.push_back(std::move(member));
     if (std::optional<Member> member = convert_member(child)) members.push_back(std::move(*member));

@@ -40,6 +40,7 @@ class TypeReader {
   types::TypeId convert_enum(const Dwarf_Die& type);
   std::optional<types::Member> convert_member(const Dwarf_Die& member);
   std::vector<types::Member> convert_variants(const Dwarf_Die& part);
+  std::vector<types::Member> rust_string_members(const Dwarf_Die& type);  // empty: it is no String
   void complete_parts(types::TypeId type);
   types::Origin origin_of(const Dwarf_Die& type);
 
