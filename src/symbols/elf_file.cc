@@ -94,7 +94,7 @@ struct ElfFile::State {
       if (std::optional<SymbolTable> table = image.symbol_table(type)) tables.push_back(*table);
     }
     // A file with a .symtab needs no separate debug file.
-    completed = image.symbol_table(SHT_SYMTAB).has_value();
+    completed = has_symtab = image.symbol_table(SHT_SYMTAB).has_value();
   }
 
   ElfImage image;
@@ -102,10 +102,12 @@ struct ElfFile::State {
   std::vector<std::string> debug_directories = {};
   std::vector<SymbolTable> tables;  // in order of preference
 
+  bool has_symtab = false;
   bool completed = false;
   std::optional<ElfImage> debug_image;
   std::optional<SymbolTable> debug_table;
-  std::optional<GoFunctionTable> go_functions;  // of a stripped binary
+  bool has_searched_go_table = false;
+  std::optional<GoFunctionTable> go_table;
 
   std::optional<Result<std::shared_ptr<DebugInfo>>> debug_info = {};
 
@@ -115,7 +117,10 @@ struct ElfFile::State {
   std::vector<IndexEntry> index;
 
   void complete();
+  void find_go_table();
   void build_index();
+  // Whether the symbols include those that stripping removes.
+  bool has_all_symbols() const { return has_symtab || debug_table; }
 
   // Calls `visit` with each symbol that `wanted` accepts, in order of preference of the tables, until it returns true.
   template <class Wanted, class Visit>
@@ -125,8 +130,10 @@ struct ElfFile::State {
     }
     complete();
     if (debug_table && visit_table(*debug_table, wanted, visit)) return;
-    if (!go_functions) return;
-    for (const GoFunction& function : go_functions->functions()) {
+    if (has_all_symbols()) return;
+    find_go_table();
+    if (!go_table) return;
+    for (const GoFunction& function : go_table->functions()) {
       const RawSymbol symbol{function.name, function.address, function.size, STT_FUNC};
       if (wanted(symbol) && visit(symbol)) return;
     }
@@ -154,7 +161,11 @@ void ElfFile::State::complete() {
   completed = true;
   debug_image = find_debug_image(image, debug_directories);
   if (debug_image) debug_table = debug_image->symbol_table(SHT_SYMTAB);
-  if (!debug_table) go_functions = find_go_functions(image);
+}
+
+void ElfFile::State::find_go_table() {
+  if (!has_searched_go_table) go_table = find_go_functions(image);
+  has_searched_go_table = true;
 }
 
 ElfSymbol ElfFile::State::describe(const RawSymbol& symbol) const {
@@ -239,9 +250,23 @@ std::string ElfFile::debug_file_path() const {
   return state_->debug_image ? state_->debug_image->path() : "";
 }
 
+bool ElfFile::is_stripped() const {
+  state_->complete();
+  state_->find_go_table();
+  return !state_->has_all_symbols() && !state_->go_table;
+}
+
 Result<std::shared_ptr<DebugInfo>> ElfFile::debug_info() const {
   if (!state_->debug_info) state_->debug_info = DebugInfo::open(state_->image, state_->debug_directories);
   return *state_->debug_info;
+}
+
+std::optional<SourceFrame> ElfFile::go_frame_at(uint64_t address) const {
+  state_->find_go_table();
+  const auto line = state_->go_table ? state_->go_table->line_at(address) : std::nullopt;
+  const auto function = line ? function_at(address) : std::nullopt;
+  if (!function) return std::nullopt;
+  return SourceFrame{.function = function->name, .file = std::string(line->file), .line = line->line};
 }
 
 const std::optional<GoBinary>& ElfFile::go_binary() const {

@@ -52,9 +52,14 @@ class ElfFile {
   uint16_t machine() const;            // EM_X86_64, EM_AARCH64, ...
   // Searches for the separate file with the rest of the symbols. Returns its path; "" if there is none.
   std::string debug_file_path() const;
+  // Whether only exported functions have names: there is neither a .symtab nor another source of symbols.
+  bool is_stripped() const;
 
   // The DWARF of the file or of its separate debug file, opened on the first call.
   Result<std::shared_ptr<DebugInfo>> debug_info() const;
+
+  // Returns the source line of an address of a Go binary, from the table of the Go runtime; nullopt if there is none.
+  std::optional<SourceFrame> go_frame_at(uint64_t address) const;
 
   // nullopt unless the Go compiler made the file.
   const std::optional<GoBinary>& go_binary() const;

@@ -291,8 +291,10 @@ std::vector<SourceFrame> Symbolizer::source(uint32_t pid, uint64_t address) {
   const auto [known, is_new] = state_->sources.try_emplace({place->elf, place->linked});
   if (!is_new) return known->second;
   const auto debug = place->elf->debug_info();
-  if (!debug) return {};
-  known->second = (*debug)->frames_at(place->linked);
+  if (debug)
+    known->second = (*debug)->frames_at(place->linked);
+  else if (auto frame = place->elf->go_frame_at(place->linked))
+    known->second.push_back(std::move(*frame));
   for (SourceFrame& frame : known->second) frame.function = state_->shown_name(frame.function);
   return known->second;
 }
