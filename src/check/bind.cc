@@ -286,8 +286,9 @@ class Binder {
 
   // "did you mean ...": the listed probe whose last part is nearest to the script's.
   std::string suggestion(const spec::Provider& provider, const std::vector<std::string>& parts) {
-    if (!provider.list || provider.needs_target_to_list || parts.empty()) return "";
-    spec::ListRequest list{{}, false, request_.kernel, request_.types, request_.symbols, checked_.config};
+    if (!provider.list || parts.empty() || (provider.needs_target_to_list && parts.size() < 2)) return "";
+    const auto target = std::span(parts).first(provider.needs_target_to_list ? 1 : 0);
+    spec::ListRequest list{target, false, request_.kernel, request_.types, request_.symbols, checked_.config};
     std::map<std::string, std::string> by_last_part;
     for (spec::ListedProbe& probe : provider.list(list)) {
       if (probe.name.ends_with(':')) probe.name.pop_back();

@@ -4,6 +4,9 @@
 // there are no errors, lowering cannot fail.
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "check/checked.h"
 #include "source/diagnostic.h"
 #include "spec/registry.h"
@@ -25,5 +28,7 @@ Checked check(syntax::Ast ast, CheckRequest& request);
 // Reads `BPFTRACE_*` through `getenv`, which tests replace. Diagnostics have no span.
 void read_environment(spec::Config& config, const std::function<const char*(const char*)>& getenv,
                       source::Diagnostics& diagnostics);
+// Warns of each variable with the prefix BPFTRACE_ or ESPY_ that is not read, and whose name is near one that is.
+void warn_of_unknown_variables(std::span<const std::string> names, source::Diagnostics& diagnostics);
 
 }  // namespace espy::check

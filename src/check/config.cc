@@ -221,6 +221,17 @@ std::string value_text(const syntax::Ast& ast, ExprId id) {
   return {};
 }
 
+constexpr std::string_view kVariablePrefix = "BPFTRACE_";
+// Read elsewhere, or by bpftrace.
+constexpr std::string_view kOtherVariables[] = {"BTF", "COLOR", "KERNEL_SOURCE", "KERNEL_BUILD", "VMLINUX"};
+
+// "max_strlen" -> "BPFTRACE_MAX_STRLEN"
+std::string variable_of(std::string_view name) {
+  std::string out(kVariablePrefix);
+  for (const char c : name) out += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return out;
+}
+
 }  // namespace
 
 std::vector<ConfigRow> config_rows() {
@@ -257,8 +268,7 @@ void read_environment(Config& config, const std::function<const char*(const char
   for (const Key& key : kKeys) {
     for (const std::string_view name : {key.name, key.old_name}) {
       if (name.empty()) continue;
-      std::string variable = "BPFTRACE_";
-      for (const char c : name) variable += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+      const std::string variable = variable_of(name);
       const char* text = getenv(variable.c_str());
       if (!text) continue;
       const std::string problem = key.set(config, text);
@@ -267,6 +277,26 @@ void read_environment(Config& config, const std::function<const char*(const char
       else
         diagnostics.error("bad-config", {}, variable + " " + problem + ", not `" + text + "`");
     }
+  }
+}
+
+void warn_of_unknown_variables(std::span<const std::string> names, source::Diagnostics& diagnostics) {
+  if (names.empty()) return;
+  std::vector<std::string> known(std::begin(kOtherVariables), std::end(kOtherVariables));
+  for (const Key& key : kKeys)
+    for (const std::string_view name : {key.name, key.old_name})
+      if (!name.empty()) known.push_back(variable_of(name).substr(kVariablePrefix.size()));
+  const std::vector<std::string_view> candidates(known.begin(), known.end());
+  for (const std::string& name : names) {
+    const bool is_read = name.starts_with(kVariablePrefix);
+    constexpr std::string_view kOwnPrefix = "ESPY_";
+    if (!is_read && !name.starts_with(kOwnPrefix)) continue;
+    const std::string_view word = std::string_view(name).substr(is_read ? kVariablePrefix.size() : kOwnPrefix.size());
+    if (is_read && std::ranges::find(known, word) != known.end()) continue;
+    const std::string near = nearest(word, candidates);
+    if (!near.empty())
+      diagnostics.warning("unknown-variable", {}, "the variable " + name + " of the environment has no effect",
+                          fmt::format("did you mean {}{}?", kVariablePrefix, near));
   }
 }
 

@@ -78,6 +78,16 @@ std::optional<spec::PidNamespace> own_pid_namespace() {
   return spec::PidNamespace{uint64_t{major(found.st_dev)} << 20 | minor(found.st_dev), found.st_ino};
 }
 
+// Returns the names of the variables of the environment that are meant for espy.
+std::vector<std::string> own_variables() {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.starts_with("BPFTRACE_") || text.starts_with("ESPY_")) out.emplace_back(text.substr(0, text.find('=')));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
@@ -94,6 +104,7 @@ std::unique_ptr<Environment> make_environment(const Options& options, std::uniqu
   connect_btf(*environment);
   check::read_environment(
       environment->config, [](const char* name) { return ::getenv(name); }, environment->diagnostics);
+  check::warn_of_unknown_variables(own_variables(), environment->diagnostics);
   return environment;
 }
 

@@ -302,10 +302,18 @@ class Binder {
 
   void suggest(const symbols::ElfFile& file) {
     const std::string near = nearest_function(file, pattern_);
-    if (near.empty()) return;  // the checker reports that nothing matches
-    request_.diagnostics.error("no-such-function", request_.point.span,
-                               fmt::format("{} has no function `{}`", path_, pattern_.text),
-                               fmt::format("did you mean `{}`?", near));
+    if (near.empty() && !file.is_stripped()) return;  // the checker reports that nothing matches
+    const std::string reason = file.is_stripped() ? ": it is stripped, only exported functions have names" : "";
+    report_unavailable(request_, "no-such-function",
+                       fmt::format("{} has no function `{}`{}", path_, pattern_.text, reason),
+                       near.empty() ? how_to_get_names(file) : fmt::format("did you mean `{}`?", near));
+  }
+
+  static std::string how_to_get_names(const symbols::ElfFile& file) {
+    const std::string& id = file.build_id();
+    std::string out = "install its debug package (-dbgsym, -debuginfo)";
+    if (id.size() > 2) out += fmt::format(", whose file is .build-id/{}/{}.debug", id.substr(0, 2), id.substr(2));
+    return out + "; `--debuginfo DIR` says where it is; or name an address: 0x1234";
   }
 
   void add(const std::string& symbol, uint64_t file_offset, uint64_t offset) {
