@@ -57,6 +57,9 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
   const bool is_boundary = probe.offset == 0 && (probe.number == 0 || wanted.retval);
   const auto function = file.go_binary() && address && is_boundary ? file.function_at(*address) : std::nullopt;
   if (function && function->name == probe.function) address = function->address;
+  if (const std::string part = address ? debug->missing_part(*address) : ""; !part.empty())
+    return fail(fmt::format("the debug information of `{}` is in {}, which is not found", probe.function, part), 0,
+                "put it there or into the directory of the program, or PROGRAM.dwp into that of --debuginfo");
   if (!address || !debug->knows(*address))
     return fail(fmt::format("the debug information of {} does not describe `{}`", file.path(), probe.function), 0,
                 "compile its source file with -g");

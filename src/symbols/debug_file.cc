@@ -7,7 +7,8 @@
 // - .gnu_debugdata ("MiniDebugInfo"), a section with an xz-compressed ELF file that has the names of functions that
 //   .dynsym lacks.
 //
-// A debug file is only used if its build id or CRC matches, since packages are upgraded separately.
+// In a directory of debug files, NAME.debug is also tried. A debug file is only used if its build id or CRC matches, as
+// far as the file has them, since packages are upgraded separately.
 #include "symbols/debug_file.h"
 
 #include <lzma.h>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 
 #include "base/fd.h"
+#include "base/strings.h"
 
 namespace espy::symbols {
 namespace {
@@ -57,6 +59,14 @@ std::optional<ElfImage> find_by_link(const ElfImage& image, const std::string& r
   return std::nullopt;
 }
 
+// A directory of debug files by the names of their programs: `busy.debug` for /usr/bin/busy.
+std::optional<ElfImage> find_by_name(const ElfImage& image, const std::string& root, const std::string& build_id) {
+  const std::string path = root + "/" + std::string(base_name(image.path())) + ".debug";
+  const auto link = image.debug_link();
+  if (path == image.path() || (build_id.empty() && link && !has_crc(path, link->second))) return std::nullopt;
+  return open_matching(path, build_id);
+}
+
 std::optional<std::string> decompress_xz(std::string_view packed) {
   constexpr uint64_t kMaxMemoryBytes = 256 << 20;
   constexpr size_t kMaxOutputBytes = 512 << 20;
@@ -96,6 +106,7 @@ std::optional<ElfImage> find_debug_image(const ElfImage& image, const std::vecto
   for (const std::string& root : debug_directories) {
     if (std::optional<ElfImage> found = find_by_build_id(root, build_id)) return found;
     if (std::optional<ElfImage> found = find_by_link(image, root, build_id)) return found;
+    if (std::optional<ElfImage> found = find_by_name(image, root, build_id)) return found;
   }
   return find_inside(image);
 }

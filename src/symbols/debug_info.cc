@@ -206,6 +206,11 @@ Result<std::shared_ptr<DebugInfo>> DebugInfo::open(const ElfImage& image,
 
 bool DebugInfo::knows(uint64_t address) const { return state_->file->function_at(address).has_value(); }
 
+std::string DebugInfo::missing_part(uint64_t address) const {
+  const dwarf::Unit* unit = state_->file->unit_at(address);
+  return unit == nullptr ? "" : unit->missing_part;
+}
+
 std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
   const dwarf::Unit* unit = state_->file->unit_at(address);
   if (unit == nullptr) return {};

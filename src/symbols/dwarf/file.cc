@@ -1,12 +1,15 @@
 #include "symbols/dwarf/file.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/strings.h"
 #include "symbols/debug_file.h"
 #include "symbols/dwarf/calls.h"
+#include "symbols/dwarf/package.h"
 
 namespace espy::symbols::dwarf {
 
@@ -25,6 +28,39 @@ tl::unexpected<Error> no_debug_info(const ElfImage& image) {
   std::string hint = "compile it with -g, or install its debug package (-dbgsym, -debuginfo)";
   if (!id.empty()) hint += ", whose file is .build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug";
   return fail(image.path() + " has no debug information", 0, hint + "; `--debuginfo DIR` says where it is");
+}
+
+// Returns the package of .dwo files of a program, which is NAME.dwp beside it or its debug file, or in a directory of
+// debug files; null if there is none.
+std::unique_ptr<Package> find_package(const ElfImage& image, const std::string& debug_path,
+                                      const std::vector<std::string>& debug_directories) {
+  std::vector<std::string> paths = {image.path() + ".dwp", debug_path + ".dwp"};
+  for (const std::string& directory : debug_directories)
+    paths.push_back(directory + "/" + std::string(base_name(image.path())) + ".dwp");
+  for (const std::string& path : paths) {
+    if (!is_file(path)) continue;
+    if (Result<Package> found = Package::open(path)) return std::make_unique<Package>(std::move(*found));
+  }
+  return nullptr;
+}
+
+std::string text_of(const Dwarf_Die& die, unsigned name) {
+  std::optional<Dwarf_Attribute> found = own_attribute(die, name);
+  const char* text = found ? dwarf_formstring(&*found) : nullptr;
+  return text == nullptr ? "" : text;
+}
+
+// Returns the name of the .dwo file of a skeleton unit.
+std::string name_of_split(const Dwarf_Die& skeleton) {
+  std::string name = text_of(skeleton, DW_AT_dwo_name);
+  return name.empty() ? text_of(skeleton, DW_AT_GNU_dwo_name) : name;
+}
+
+// The same as a path, as compiled.
+std::string path_of_split(const Dwarf_Die& skeleton) {
+  std::string name = name_of_split(skeleton);
+  const std::string directory = text_of(skeleton, DW_AT_comp_dir);
+  return name.starts_with('/') || directory.empty() ? name : directory + "/" + name;
 }
 
 }  // namespace
@@ -122,11 +158,26 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   if (image.offset_in_archive() != 0) return fail("debug information of files in archives is not read");
   file->code_ = open_elf(image.path());
   Elf* elf = file->debug_.elf != nullptr ? file->debug_.elf : file->code_.elf;
-  if (elf != nullptr) file->dwarf_ = dwarf_begin_elf(elf, DWARF_C_READ, nullptr);
+  file->package_ = find_package(image, file->path_, debug_directories);
+  if (elf != nullptr) file->dwarf_ = file->begin(file->debug_.elf != nullptr ? file->debug_ : file->code_);
   if (file->dwarf_ == nullptr)
     return fail("cannot read the debug information of " + file->path_ + ": " + dwarf_errmsg(-1));
   file->is_position_independent_ = image.type() == ET_DYN;
   return file;
+}
+
+// libdw searches .dwo files in the directory that the descriptor of the ELF file leads to. The file itself is mapped
+// and not read by its descriptor, so a file in the directory of the package can have that for the moment.
+Dwarf* File::begin(const Opened& opened) const {
+  const auto begin = [&] { return dwarf_begin_elf(opened.elf, DWARF_C_READ, nullptr); };
+  if (!package_) return begin();
+  const OwnedFd own(::fcntl(opened.fd.get(), F_DUPFD_CLOEXEC, 0));
+  const std::string name = package_->directory() + "/.binary";
+  const OwnedFd inside(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!own.valid() || !inside.valid() || ::dup3(inside.get(), opened.fd.get(), O_CLOEXEC) < 0) return begin();
+  Dwarf* out = begin();
+  ::dup3(own.get(), opened.fd.get(), O_CLOEXEC);
+  return out;
 }
 
 File::~File() {
@@ -140,21 +191,38 @@ std::vector<Unit>& File::units() {
   if (has_read_units_) return units_;
   has_read_units_ = true;
   Dwarf_CU* unit = nullptr;
-  Dwarf_Die die, split;
+  Dwarf_Die die;
   uint8_t type = 0;
-  while (dwarf_get_units(dwarf_, unit, &unit, nullptr, &type, &die, &split) == 0) {
+  while (dwarf_get_units(dwarf_, unit, &unit, nullptr, &type, &die, nullptr) == 0) {
     if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
-    // The skeleton has the ranges of the code, the .dwo file everything else.
-    const bool has_split = type == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid;
-    units_.push_back({has_split ? split : die, ranges_of(die)});
+    units_.push_back({die, ranges_of(die), type == DW_UT_skeleton});
   }
   return units_;
 }
 
+void File::complete(Unit& unit) {
+  if (!unit.is_skeleton) return;
+  unit.is_skeleton = false;
+  uint64_t id = 0;
+  Dwarf_Die split = {};
+  const auto read = [&](Dwarf_Die* part) {
+    return dwarf_cu_info(unit.die.cu, nullptr, nullptr, nullptr, part, &id, nullptr, nullptr) == 0;
+  };
+  const std::string file = package_ && read(nullptr) ? package_->extract(id, name_of_split(unit.die)) : "";
+  const bool is_found = read(&split) && dwarf_tag(&split) != DW_TAG_invalid;
+  if (!file.empty()) ::unlink(file.c_str());
+  if (is_found)
+    unit.die = split;
+  else
+    unit.missing_part = path_of_split(unit.die);
+}
+
 Unit* File::unit_at(uint64_t address) {
-  for (Unit& unit : units())
-    for (const Range& range : unit.ranges)
-      if (range.contains(address)) return &unit;
+  for (Unit& unit : units()) {
+    if (std::ranges::none_of(unit.ranges, [&](const Range& range) { return range.contains(address); })) continue;
+    complete(unit);
+    return &unit;
+  }
   return nullptr;
 }
 
@@ -183,6 +251,7 @@ void File::add_functions(const Dwarf_Die& parent, Unit& unit, int depth) {
 void File::index_functions(Unit& unit) {
   if (unit.is_indexed) return;
   unit.is_indexed = true;
+  complete(unit);
   add_functions(unit.die, unit, 0);
   std::ranges::sort(unit.functions, {}, [](const FunctionCode& each) { return each.range.low; });
 }
@@ -267,9 +336,11 @@ Calls& File::calls() {
 }
 
 std::optional<Dwarf_Die> File::find_definition(int wanted, std::string_view name) {
-  for (const Unit& unit : units())
+  for (Unit& unit : units()) {
+    complete(unit);
     for (const Dwarf_Die& child : children(unit.die))
       if (tag(child) == wanted && name_of(child) == name && !own_attribute(child, DW_AT_declaration)) return child;
+  }
   return std::nullopt;
 }
 

@@ -50,11 +50,14 @@ struct FunctionCode {
 struct Unit {
   Dwarf_Die die;
   std::vector<Range> ranges;
+  bool is_skeleton = false;       // `die` has the ranges and lines, a .dwo file that is not read yet the rest
+  std::string missing_part = {};  // that file, if it is not found
   bool is_indexed = false;
   std::vector<FunctionCode> functions;  // sorted by address
 };
 
 class Calls;
+class Package;
 
 class File {
  public:
@@ -99,13 +102,16 @@ class File {
   File() = default;
   static Opened open_elf(const std::string& path);
   std::vector<std::shared_ptr<Dwarf_Frame>> frames_at(uint64_t address);
+  Dwarf* begin(const Opened& opened) const;
+  void complete(Unit& unit);  // reads the .dwo file of a skeleton
   void index_functions(Unit& unit);
   void add_functions(const Dwarf_Die& parent, Unit& unit, int depth);
 
   std::string path_;
   bool is_position_independent_ = false;
-  Opened code_;   // the binary: has .eh_frame
-  Opened debug_;  // the separate debug file, if any
+  Opened code_;                       // the binary: has .eh_frame
+  Opened debug_;                      // the separate debug file, if any
+  std::unique_ptr<Package> package_;  // of .dwo files
   Dwarf* dwarf_ = nullptr;
   Dwarf_CFI* eh_frame_ = nullptr;
   std::unique_ptr<Calls> calls_;

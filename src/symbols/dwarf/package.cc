@@ -1,0 +1,178 @@
+// The index of a package (DWARF 5, 7.3.5; for DWARF 4 gcc.gnu.org/wiki/DebugFissionDWP): a header with the version and
+// the numbers of columns, units and slots; a hash table of the ids of units and the rows of their pieces; the sections
+// that the columns stand for; and for each row and column an offset, and then a size.
+//
+// The strings of all units are in one section. A .dwo file receives those that its unit refers to.
+#include "symbols/dwarf/package.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/byte_reader.h"
+#include "base/fd.h"
+
+namespace espy::symbols::dwarf {
+
+namespace {
+
+constexpr uint32_t kVersion2 = 2;
+constexpr uint32_t kVersion5 = 5;
+constexpr uint32_t kMaxColumns = 16;
+constexpr uint32_t kMaxUnits = 1 << 20;
+
+std::string_view section_of_column(uint32_t version, uint32_t column) {
+  switch (column) {
+    case 1: return "info";
+    case 3: return "abbrev";
+    case 4: return "line";
+    case 5: return version == kVersion2 ? "loc" : "loclists";
+    case 6: return "str_offsets";
+    case 8: return version == kVersion2 ? "" : "rnglists";
+    default: return "";  // macros, and types in units of their own
+  }
+}
+
+std::string section_name(std::string_view part) { return ".debug_" + std::string(part) + ".dwo"; }
+
+template <class T>
+void append(std::string& out, const T& value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+// Returns the offsets of strings for a section with these strings alone, and that section.
+std::pair<std::string, std::string> with_own_strings(std::string offsets, size_t header_bytes,
+                                                     std::string_view strings) {
+  std::unordered_map<uint64_t, uint32_t> moved;
+  std::string own;
+  for (size_t at = header_bytes; at + 4 <= offsets.size(); at += 4) {
+    const uint64_t offset = load_le(offsets, at, 4);
+    const auto [entry, is_new] = moved.try_emplace(offset, static_cast<uint32_t>(own.size()));
+    // Corrupt offsets could share a long string.
+    if (is_new && offset < strings.size() && own.size() / 2 < strings.size()) {
+      ByteReader reader(strings.substr(offset));
+      own += reader.take_string();
+    }
+    if (is_new) own += '\0';
+    std::memcpy(offsets.data() + at, &entry->second, sizeof(entry->second));
+  }
+  return {std::move(offsets), std::move(own)};
+}
+
+// Returns a relocatable ELF file with these sections.
+std::string elf_file(const std::vector<std::pair<std::string, std::string>>& sections, uint16_t machine) {
+  Elf64_Ehdr header = {};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_REL;
+  header.e_machine = machine;
+  header.e_version = EV_CURRENT;
+  header.e_ehsize = sizeof(Elf64_Ehdr);
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = static_cast<uint16_t>(sections.size() + 2);
+  header.e_shstrndx = static_cast<uint16_t>(sections.size() + 1);
+  std::string content, names(1, '\0'), headers(sizeof(Elf64_Shdr), '\0');
+  const auto add = [&](const std::string& name, uint32_t type) {
+    Elf64_Shdr section = {};
+    section.sh_name = static_cast<uint32_t>(names.size());
+    section.sh_type = type;
+    section.sh_offset = sizeof(header) + content.size();
+    section.sh_addralign = 1;
+    names += name + '\0';
+    return section;
+  };
+  for (const auto& [name, bytes] : sections) {
+    Elf64_Shdr section = add(name, SHT_PROGBITS);
+    section.sh_size = bytes.size();
+    append(headers, section);
+    content += bytes;
+  }
+  Elf64_Shdr section = add(".shstrtab", SHT_STRTAB);
+  section.sh_size = names.size();
+  append(headers, section);
+  content += names;
+  content.resize((content.size() + 7) / 8 * 8);
+  header.e_shoff = sizeof(header) + content.size();
+  return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + content + headers;
+}
+
+// Whether a path stays within the directory that it is relative to.
+bool stays_inside(const std::filesystem::path& path) {
+  return !path.empty() && path.is_relative() &&
+         std::ranges::none_of(path, [](const std::filesystem::path& part) { return part == ".."; });
+}
+
+}  // namespace
+
+Result<Package> Package::open(const std::string& path) {
+  Package out(TRY(ElfImage::open(path)), TRY(ScratchDirectory::make()));
+  out.read_index();
+  if (out.units_.empty()) return fail(path + " is no package of debug information");
+  return out;
+}
+
+void Package::read_index() {
+  const std::string_view index = image_.section_bytes(".debug_cu_index");
+  ByteReader reader(index);
+  version_ = reader.take_le<uint32_t>() & 0xffff;  // 16 bits and two of padding since 5
+  const auto columns = reader.take_le<uint32_t>(), units = reader.take_le<uint32_t>(),
+             slots = reader.take_le<uint32_t>();
+  if ((version_ != kVersion2 && version_ != kVersion5) || columns > kMaxColumns || units > kMaxUnits) return;
+  const std::string_view ids = reader.take_bytes(uint64_t{slots} * 8), rows = reader.take_bytes(uint64_t{slots} * 4);
+  const std::string_view kinds = reader.take_bytes(uint64_t{columns} * 4);
+  const uint64_t table_bytes = uint64_t{units} * columns * 4;
+  const std::string_view offsets = reader.take_bytes(table_bytes), sizes = reader.take_bytes(table_bytes);
+  for (uint32_t slot = 0; reader.ok() && slot < slots; ++slot) {
+    const uint64_t row = load_le(rows, uint64_t{slot} * 4, 4);  // from 1; 0: no unit
+    if (row == 0 || row > units) continue;
+    std::vector<Piece>& pieces = units_[load_le(ids, uint64_t{slot} * 8)];
+    for (uint32_t column = 0; column < columns; ++column) {
+      const std::string_view section =
+          section_of_column(version_, static_cast<uint32_t>(load_le(kinds, column * 4, 4)));
+      const uint64_t at = ((row - 1) * columns + column) * 4;
+      if (!section.empty()) pieces.push_back({section, load_le(offsets, at, 4), load_le(sizes, at, 4)});
+    }
+  }
+}
+
+std::string Package::bytes_of(const Piece& piece) const {
+  const std::string_view all = image_.section_bytes(section_name(piece.section));
+  if (piece.offset > all.size() || piece.size > all.size() - piece.offset) return {};
+  return std::string(all.substr(piece.offset, piece.size));
+}
+
+std::string Package::file_of(const std::vector<Piece>& pieces) const {
+  std::vector<std::pair<std::string, std::string>> sections;
+  for (const Piece& piece : pieces) {
+    std::string bytes = bytes_of(piece);
+    if (piece.section == "str_offsets") {
+      constexpr size_t kHeaderBytes = 8;
+      auto [offsets, strings] = with_own_strings(std::move(bytes), version_ == kVersion5 ? kHeaderBytes : 0,
+                                                 image_.section_bytes(section_name("str")));
+      bytes = std::move(offsets);
+      sections.emplace_back(section_name("str"), std::move(strings));
+    }
+    sections.emplace_back(section_name(piece.section), std::move(bytes));
+  }
+  return elf_file(sections, image_.machine());
+}
+
+std::string Package::extract(uint64_t unit_id, const std::string& name) const {
+  const auto found = units_.find(unit_id);
+  const std::filesystem::path relative(name);
+  if (found == units_.end() || !stays_inside(relative)) return "";
+  const std::filesystem::path path = std::filesystem::path(directory()) / relative;
+  std::error_code ignored;
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  const OwnedFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const std::string bytes = file_of(found->second);
+  if (!fd.valid() || ::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) return "";
+  return path.string();
+}
+
+}  // namespace espy::symbols::dwarf
