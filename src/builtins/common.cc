@@ -169,6 +169,11 @@ TypeId check_format_values(check::Checker& checker, const spec::CallSite& call, 
     checker.error("bad-format", span, conversions.error().message, conversions.error().hint);
     return nothing;
   }
+  for (const size_t at : output::stray_percents(*text))
+    checker.warning(
+        "percent-sign", span,
+        "the `%` at byte " + std::to_string(at + 1) + " of the format begins no conversion and is printed as it is",
+        "write %% for a percent sign; the conversions are d i u o x X c p s r rx rh gr");
   size_t expected = 0;
   for (const output::Conversion& conversion : *conversions) {
     expected += 1 + (conversion.width == -2 ? 1 : 0) + (conversion.precision == -2 ? 1 : 0);

@@ -165,12 +165,12 @@ TypeId check_fail(Checker& checker, const CallSite& call) {
   const TypeId nothing = check_format(checker, call);
   const auto format = output::Formatter::create(checker.text(call.arguments[0]).value_or(""));
   if (!format) return nothing;
-  std::vector<output::Value> values;
+  std::vector<output::Argument> values;
   for (const syntax::ExprId argument : call.arguments.subspan(1)) {
     if (const auto number = checker.integer(argument)) {
-      values.push_back({*number});
+      values.push_back({.value = {*number}, .is_c_int = output::is_c_int(checker.types()[checker.type(argument)])});
     } else if (const auto text = checker.text(argument)) {
-      values.push_back({output::StringValue{*text}});
+      values.push_back({.value = {output::StringValue{*text}}});
     } else {
       checker.error("not-constant", checker.ast()[argument].span,
                     "this must be a constant that is known at compile time");

@@ -244,24 +244,34 @@ TypeId check_debugf(Checker& checker, const CallSite& call) {
   return check_format(checker, call);
 }
 
-// The helpers take the conversions of the kernel's printk(), where a 64-bit number is %lld.
-std::string kernel_format(const std::string& format) {
-  std::string out;
-  size_t at = 0;
+// The helpers take the conversions of the kernel's printk(), where a 64-bit number is %lld, and refuse a `%` that
+// begins none.
+std::string kernel_format(Lowering& lowering, const CallSite& call) {
+  const std::string format = *lowering.text(call.arguments[0]);
   const auto conversions = output::parse_format(format);
   if (!conversions) return format;
-  for (const output::Conversion& conversion : *conversions) {
-    out += format.substr(at, conversion.begin - at);
+  const std::vector<size_t> strays = output::stray_percents(format);
+  std::string out;
+  const auto append_until = [&](size_t& at, size_t end) {
+    for (; at < end; ++at) out.append(std::ranges::binary_search(strays, at) ? "%%" : format.substr(at, 1));
+  };
+  size_t at = 0;
+  for (size_t i = 0; i < conversions->size(); ++i) {
+    const output::Conversion& conversion = (*conversions)[i];
+    append_until(at, conversion.begin);
     const bool is_number = conversion.conversion.find_first_of("diuxX") == 0;
-    out += is_number ? "%ll" + conversion.conversion : "%" + conversion.conversion;
+    const bool is_c_int = i + 1 < call.arguments.size() && conversion.length.empty() &&
+                          output::is_c_int(lowering.types()[lowering.type(call.arguments[i + 1])]);
+    out += (is_number && !is_c_int ? "%ll" : "%") + conversion.conversion;
     at = conversion.end;
   }
-  return out + format.substr(at) + '\0';
+  append_until(at, format.size());
+  return out + '\0';
 }
 
 Operand lower_debugf(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
-  const std::string format = kernel_format(*lowering.text(call.arguments[0]));
+  const std::string format = kernel_format(lowering, call);
   const ir::ValueId text = lowering.constant_bytes(format);
   const ir::ValueId text_size = ir.constant(static_cast<int64_t>(format.size()));
   std::vector<ir::ValueId> values;

@@ -26,10 +26,19 @@ std::string escaped(std::string_view bytes) {
   return out;
 }
 
-std::string hexadecimal(std::string_view bytes, std::string_view separator) {
+std::string all_escaped(std::string_view bytes) {
   std::string out;
   for (const char c : bytes) {
-    if (!out.empty()) out += separator;
+    out += "\\x";
+    append_byte(out, static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+std::string hexadecimal(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) {
+    if (!out.empty()) out += ' ';
     append_byte(out, static_cast<unsigned char>(c));
   }
   return out;

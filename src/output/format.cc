@@ -27,6 +27,7 @@ class ConversionReader {
  public:
   ConversionReader(std::string_view format, size_t at) : format_(format), at_(at) {}
 
+  // Returns a Conversion without `conversion` if there is none.
   Result<Conversion> read() {
     Conversion out;
     out.begin = at_ - 1;
@@ -40,7 +41,10 @@ class ConversionReader {
     out.length = take_one_of(kLengths);
     out.conversion = take_one_of(kConversions);
     out.end = at_;
-    if (out.conversion.empty()) return unknown(out);
+    if (out.conversion.empty() && at_ < format_.size() &&
+        std::string_view("fFeEgGaA").find(format_[at_]) != std::string_view::npos)
+      return fail(fmt::format("there are no floating-point numbers: `%{}` cannot be used", format_[at_]),
+                  static_cast<int>(out.begin), "print an integer, scaled as you need it");
     return out;
   }
 
@@ -66,16 +70,6 @@ class ConversionReader {
     return {};
   }
 
-  tl::unexpected<Error> unknown(const Conversion& so_far) const {
-    if (at_ >= format_.size())
-      return fail("the format ends within a conversion", static_cast<int>(so_far.begin), "write %% for a percent sign");
-    if (std::string_view("fFeEgGaA").find(format_[at_]) != std::string_view::npos)
-      return fail(fmt::format("there are no floating-point numbers: `%{}` cannot be used", format_[at_]),
-                  static_cast<int>(so_far.begin), "print an integer, scaled as you need it");
-    return fail(fmt::format("`%{}` is not a conversion", format_[at_]), static_cast<int>(so_far.begin),
-                "the conversions are d i u o x X c p s r rx rh gr");
-  }
-
   std::string_view format_;
   size_t at_;
 };
@@ -92,7 +86,9 @@ uint64_t bits_of(const Value& value) {
 }
 
 // Truncates to C's length modifier, with the sign of the conversion.
-uint64_t truncate(uint64_t value, const std::string& length, bool is_signed) {
+uint64_t truncate(uint64_t value, const std::string& length, bool is_signed, bool is_c_int) {
+  if (length.empty() && is_c_int)
+    return is_signed ? static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)}) : value & 0xffffffff;
   if (length == "hh") return is_signed ? static_cast<uint64_t>(int64_t{static_cast<int8_t>(value)}) : value & 0xff;
   if (length == "h") return is_signed ? static_cast<uint64_t>(int64_t{static_cast<int16_t>(value)}) : value & 0xffff;
   return value;
@@ -137,7 +133,9 @@ struct Sizes {
 template <class Take>
 Sizes sizes_of(const Conversion& c, Take&& take) {
   Sizes out{c.width, c.precision, has_flag(c, '-')};
-  const auto number = [&] { return std::clamp<int64_t>(static_cast<int32_t>(bits_of(take())), -kMaxWidth, kMaxWidth); };
+  const auto number = [&] {
+    return std::clamp<int64_t>(static_cast<int32_t>(bits_of(take().value)), -kMaxWidth, kMaxWidth);
+  };
   if (c.width == kFromArgument) {
     const int64_t width = number();
     out.is_left |= width < 0;
@@ -166,12 +164,12 @@ std::string_view prefix_of(const Conversion& c, uint64_t value) {
   return c.conversion == "X" ? "0X" : "";
 }
 
-// As printf(3): sign or prefix, zeros up to the precision, digits, spaces or zeros up to the width. All numbers have 64
-// bits; %d reads them as signed, others as unsigned, whatever their type.
-void append_number(std::string& out, uint64_t bits, const Conversion& c, const Sizes& sizes) {
+// As printf(3): sign or prefix, zeros up to the precision, digits, spaces or zeros up to the width. %d reads numbers as
+// signed, others as unsigned, whatever their type.
+void append_number(std::string& out, uint64_t bits, bool is_c_int, const Conversion& c, const Sizes& sizes) {
   const size_t start = out.size();
   const bool reads_sign = c.conversion == "d" || c.conversion == "i";
-  uint64_t value = truncate(bits, c.length, reads_sign);
+  uint64_t value = truncate(bits, c.length, reads_sign, is_c_int);
   const bool is_negative = reads_sign && static_cast<int64_t>(value) < 0;
   if (is_negative) value = 0 - value;
   out += reads_sign ? sign_of(c, is_negative) : prefix_of(c, value);
@@ -197,8 +195,8 @@ std::string bytes_of(const Value& value, const TextStyle& style) {
 
 std::string text_for(const Value& value, const Conversion& c, const TextStyle& style) {
   if (c.conversion == "r") return escaped(bytes_of(value, style));
-  if (c.conversion == "rx") return hexadecimal(bytes_of(value, style), "");
-  if (c.conversion == "rh") return hexadecimal(bytes_of(value, style), " ");
+  if (c.conversion == "rx") return all_escaped(bytes_of(value, style));
+  if (c.conversion == "rh") return hexadecimal(bytes_of(value, style));
   if (c.conversion == "gr") return gfp_flags(bits_of(value));
   if (c.conversion == "p") return "(nil)";
   return to_text(value, style);
@@ -208,10 +206,11 @@ bool is_number(const Conversion& c) {
   return std::string_view("diuoxXp").find(c.conversion[0]) != std::string_view::npos && c.conversion.size() == 1;
 }
 
-void append_value(std::string& out, const Value& value, const Conversion& c, const Sizes& sizes,
+void append_value(std::string& out, const Argument& argument, const Conversion& c, const Sizes& sizes,
                   const TextStyle& style) {
+  const Value& value = argument.value;
   const bool is_null_pointer = c.conversion == "p" && bits_of(value) == 0;
-  if (is_number(c) && !is_null_pointer) return append_number(out, bits_of(value), c, sizes);
+  if (is_number(c) && !is_null_pointer) return append_number(out, bits_of(value), argument.is_c_int, c, sizes);
   const size_t start = out.size();
   if (c.conversion == "c") {
     out += static_cast<char>(bits_of(value));
@@ -263,7 +262,10 @@ bool append_plain(std::string& out, const types::Types& types, const program::Ev
   uint64_t bits = read_bits(record, field.offset_bytes, type.size_bytes);
   const int unused_bits = 64 - 8 * static_cast<int>(type.size_bytes);
   if (type.is_signed) bits = static_cast<uint64_t>(static_cast<int64_t>(bits << unused_bits) >> unused_bits);
-  if (conversion == 's') conversion = type.is_signed ? 'd' : 'u';
+  if (conversion == 's')
+    conversion = type.is_signed ? 'd' : 'u';
+  else
+    bits = truncate(bits, c.length, conversion == 'd', is_c_int(type));
   switch (conversion) {
     case 'd':
       if (static_cast<int64_t>(bits) < 0) {
@@ -279,31 +281,54 @@ bool append_plain(std::string& out, const types::Types& types, const program::Ev
 
 }  // namespace
 
-Result<std::vector<Conversion>> parse_format(std::string_view format) {
-  std::vector<Conversion> out;
+namespace {
+
+// Calls `found` for each conversion and `stray` with the offset of each `%` that begins none.
+template <class Found, class Stray>
+Status scan(std::string_view format, const Found& found, const Stray& stray) {
   for (size_t at = format.find('%'); at != std::string_view::npos; at = format.find('%', at)) {
     if (at + 1 < format.size() && format[at + 1] == '%') {
       at += 2;
       continue;
     }
-    out.push_back(TRY(ConversionReader(format, at + 1).read()));
-    at = out.back().end;
+    Conversion conversion = TRY(ConversionReader(format, at + 1).read());
+    if (conversion.conversion.empty()) {
+      stray(at++);
+      continue;
+    }
+    at = conversion.end;
+    found(std::move(conversion));
   }
-  return out;
+  return {};
 }
-
-namespace {
 
 std::string unescape_percent(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     out += text[i];
-    if (text[i] == '%') ++i;
+    if (text.substr(i, 2) == "%%") ++i;
   }
   return out;
 }
 
 }  // namespace
+
+Result<std::vector<Conversion>> parse_format(std::string_view format) {
+  std::vector<Conversion> out;
+  TRY_STATUS(scan(
+      format, [&](Conversion each) { out.push_back(std::move(each)); }, [](size_t) {}));
+  return out;
+}
+
+std::vector<size_t> stray_percents(std::string_view format) {
+  std::vector<size_t> out;
+  (void)scan(
+      format, [](const Conversion&) {}, [&](size_t at) { out.push_back(at); });
+  return out;
+}
+
+// As C promotes them.
+bool is_c_int(const types::Type& type) { return types::is_integer(type) && type.size_bytes <= sizeof(int); }
 
 Result<Formatter> Formatter::create(std::string_view format) {
   Formatter out;
@@ -317,11 +342,11 @@ Result<Formatter> Formatter::create(std::string_view format) {
   return out;
 }
 
-void Formatter::append(std::string& out, std::span<const Value> values, const TextStyle& style) const {
+void Formatter::append(std::string& out, std::span<const Argument> arguments, const TextStyle& style) const {
   size_t next = 0;
-  const auto take = [&]() -> const Value& {
-    static const Value missing;
-    return next < values.size() ? values[next++] : missing;
+  const auto take = [&]() -> const Argument& {
+    static const Argument missing;
+    return next < arguments.size() ? arguments[next++] : missing;
   };
   for (size_t i = 0; i < conversions_.size(); ++i) {
     const Conversion& c = conversions_[i];
@@ -335,8 +360,10 @@ void Formatter::append(std::string& out, std::span<const Value> values, const Te
 void Formatter::append_record(std::string& out, const DecodeContext& context, const program::EventSchema& schema,
                               size_t first_field, std::span<const std::byte> record, const TextStyle& style) const {
   size_t next = first_field;
-  const auto take = [&]() -> Value {
-    return next < schema.fields.size() ? decode_field(context, schema.fields[next++], record) : Value{};
+  const auto take = [&]() -> Argument {
+    if (next >= schema.fields.size()) return {};
+    const program::EventField& field = schema.fields[next++];
+    return {decode_field(context, field, record), is_c_int(context.types[field.type])};
   };
   for (size_t i = 0; i < conversions_.size(); ++i) {
     const Conversion& c = conversions_[i];

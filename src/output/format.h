@@ -38,14 +38,24 @@ struct Conversion {
   size_t begin = 0, end = 0;  // in the format string
 };
 
-// Returns the conversions of a format. Fails if it is invalid; the error's `code` is the byte offset.
+// Returns the conversions of a format. Fails if one is for floating-point numbers; the error's `code` is the byte
+// offset.
 Result<std::vector<Conversion>> parse_format(std::string_view format);
+// Returns the byte offsets of the `%` that begin no conversion and are printed as they are.
+std::vector<size_t> stray_percents(std::string_view format);
+
+// A value to format. Integers of up to 32 bits are converted as C's `int` unless the conversion has a length.
+struct Argument {
+  Value value;
+  bool is_c_int = false;
+};
+bool is_c_int(const types::Type& type);
 
 // A parsed format, for repeated use.
 class Formatter {
  public:
   static Result<Formatter> create(std::string_view format);
-  void append(std::string& out, std::span<const Value> values, const TextStyle& style) const;
+  void append(std::string& out, std::span<const Argument> arguments, const TextStyle& style) const;
   // The same from a record's fields. Faster: plain numbers and strings are not converted to Values.
   void append_record(std::string& out, const DecodeContext& context, const program::EventSchema& schema,
                      size_t first_field, std::span<const std::byte> record, const TextStyle& style) const;

@@ -15,10 +15,14 @@ constexpr uint64_t kIo = 0x40, kFs = 0x80, kZero = 0x100, kDirect = 0x400, kKswa
 constexpr uint64_t kReclaim = kDirect | kKswapd;
 constexpr uint64_t kKernel = kReclaim | kIo | kFs;
 constexpr uint64_t kHighmem = 0x02, kMovable = 0x08, kNoWarn = 0x2000, kHardwall = 0x100000, kAccount = 0x400000;
+constexpr uint64_t kHighuserMovable = kKernel | kHardwall | kHighmem | kMovable;
+constexpr uint64_t kTransparentHuge = (kHighuserMovable | 0x40000 | 0x80000 | kNoWarn) & ~kReclaim;
 
 // Combinations precede their parts.
 constexpr Flag kNames[] = {
-    {"GFP_HIGHUSER_MOVABLE", kKernel | kHardwall | kHighmem | kMovable},
+    {"GFP_TRANSHUGE", kTransparentHuge | kDirect},
+    {"GFP_TRANSHUGE_LIGHT", kTransparentHuge},
+    {"GFP_HIGHUSER_MOVABLE", kHighuserMovable},
     {"GFP_HIGHUSER", kKernel | kHardwall | kHighmem},
     {"GFP_USER", kKernel | kHardwall},
     {"GFP_KERNEL_ACCOUNT", kKernel | kAccount},
@@ -27,9 +31,9 @@ constexpr Flag kNames[] = {
     {"GFP_ATOMIC", 0x20 | kKswapd},
     {"GFP_NOIO", kReclaim},
     {"GFP_NOWAIT", kKswapd | kNoWarn},
-    {"__GFP_DMA", 0x01},
+    {"GFP_DMA", 0x01},
     {"__GFP_HIGHMEM", kHighmem},
-    {"__GFP_DMA32", 0x04},
+    {"GFP_DMA32", 0x04},
     {"__GFP_MOVABLE", kMovable},
     {"__GFP_RECLAIMABLE", 0x10},
     {"__GFP_HIGH", 0x20},

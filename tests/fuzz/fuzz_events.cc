@@ -317,10 +317,10 @@ void try_record(Random& random, Types& types, const output::DecodeContext& conte
     schema.fields.push_back(field);
   }
   const Bytes record = any_bytes(random, any_size(random, offset + below(random, 32)));
-  std::vector<output::Value> values;
+  std::vector<output::Argument> values;
   for (const program::EventField& field : schema.fields) {
-    values.push_back(output::decode_field(context, field, record));
-    sinks.show(values.back());
+    values.push_back({output::decode_field(context, field, record), output::is_c_int(types.types[field.type])});
+    sinks.show(values.back().value);
   }
   size_t conversions = 0;
   const std::string format = any_format(random, conversions);

@@ -9,11 +9,13 @@
 namespace espy::output {
 namespace {
 
-std::string formatted(std::string_view format, const std::vector<Value>& values) {
+std::string formatted(std::string_view format, const std::vector<Value>& values, bool are_c_ints = false) {
   const auto formatter = Formatter::create(format);
   if (!formatter) return "error: " + formatter.error().message;
+  std::vector<Argument> arguments;
+  for (const Value& value : values) arguments.push_back({value, are_c_ints});
   std::string out;
-  formatter->append(out, values, {});
+  formatter->append(out, arguments, {});
   return out;
 }
 
@@ -42,7 +44,7 @@ std::vector<std::string> flag_sets() {
 
 constexpr int64_t kNumbers[] = {0, 1, -1, 7, 8, 42, -42, 255, 70000, 1LL << 40, INT64_MAX, INT64_MIN};
 
-// Numbers have 64 bits here: a conversion without a length is C's with `ll`.
+// Of 64 bits, a conversion without a length is C's with `ll`; of at most 32 bits, it is C's.
 TEST(Format, NumbersAreAsInC) {
   int compared = 0;
   for (const std::string& flags : flag_sets())
@@ -55,6 +57,8 @@ TEST(Format, NumbersAreAsInC) {
               const std::string ours = before + length + conversion;
               const std::string theirs = before + (*length == '\0' ? "ll" : length) + conversion;
               ASSERT_EQ(formatted(ours, {{number}}), by_c(theirs, number)) << ours << " of " << number;
+              const int64_t narrow = static_cast<int32_t>(number);
+              ASSERT_EQ(formatted(ours, {{narrow}}, true), by_c(ours, narrow)) << ours << " of " << narrow;
               ++compared;
             }
   EXPECT_GT(compared, 400'000);
@@ -63,6 +67,8 @@ TEST(Format, NumbersAreAsInC) {
 TEST(Format, UnsignedNumbersAreReadAsTheConversionSays) {
   EXPECT_EQ(formatted("%d %u %x", {{UINT64_MAX}, {UINT64_MAX}, {UINT64_MAX}}),
             "-1 18446744073709551615 ffffffffffffffff");
+  EXPECT_EQ(formatted("%d %u %x %lx", {{uint64_t{UINT32_MAX}}, {int64_t{-5}}, {int64_t{-5}}, {int64_t{-5}}}, true),
+            "-1 4294967291 fffffffb fffffffffffffffb");
 }
 
 TEST(Format, StarsTakeValues) {
@@ -107,10 +113,12 @@ TEST(Format, AnyValueIsAText) {
 TEST(Format, BuffersAndFlags) {
   const Value buffer{BufferValue{std::string("a\\\x01\xff", 4)}};
   EXPECT_EQ(formatted("%r", {buffer}), "a\\\\x01\\xff");
-  EXPECT_EQ(formatted("%rx", {buffer}), "615c01ff");
+  EXPECT_EQ(formatted("%rx", {buffer}), "\\x61\\x5c\\x01\\xff");
   EXPECT_EQ(formatted("%rh", {buffer}), "61 5c 01 ff");
   EXPECT_EQ(formatted("%gr", {number(0xcc0)}), "GFP_KERNEL");
   EXPECT_EQ(formatted("%gr", {number(0xdc0)}), "GFP_KERNEL|__GFP_ZERO");
+  EXPECT_EQ(formatted("%gr", {number(1)}), "GFP_DMA");
+  EXPECT_EQ(formatted("%gr", {number(4)}), "GFP_DMA32");
   EXPECT_EQ(formatted("%gr", {number(int64_t{1} << 40)}), "0x10000000000");
 }
 
@@ -120,24 +128,26 @@ TEST(Format, PercentSigns) {
   EXPECT_EQ(formatted("%%", {}), "%");
 }
 
-TEST(Format, WhatIsNoConversionGetsASentence) {
-  struct Row {
-    const char* format;
-    const char* message;
-    int offset;
-  };
-  for (const Row& row :
-       {Row{"%f", "there are no floating-point numbers: `%f` cannot be used", 0},
-        Row{"ab %10.3lg", "there are no floating-point numbers: `%g` cannot be used", 3},
-        Row{"%d %", "the format ends within a conversion", 3}, Row{"%-5.", "the format ends within a conversion", 0},
-        Row{"%y", "`%y` is not a conversion", 0}, Row{"%b", "`%b` is not a conversion", 0},
-        Row{"%Lu", "`%L` is not a conversion", 0}, Row{"%llld", "`%l` is not a conversion", 0},
-        Row{"%n", "`%n` is not a conversion", 0}}) {
-    const auto parsed = parse_format(row.format);
-    ASSERT_FALSE(parsed.has_value()) << row.format;
-    EXPECT_EQ(parsed.error().message, row.message);
-    EXPECT_EQ(parsed.error().code, row.offset) << row.format;
+TEST(Format, FloatingPointGetsASentence) {
+  for (const auto& [format, message, offset] :
+       {std::tuple{"%f", "there are no floating-point numbers: `%f` cannot be used", 0},
+        std::tuple{"ab %10.3lg", "there are no floating-point numbers: `%g` cannot be used", 3}}) {
+    const auto parsed = parse_format(format);
+    ASSERT_FALSE(parsed.has_value()) << format;
+    EXPECT_EQ(parsed.error().message, message);
+    EXPECT_EQ(parsed.error().code, offset) << format;
   }
+}
+
+TEST(Format, WhatIsNoConversionIsPrintedAsItIs) {
+  for (const char* format : {"%", "a%", "%-5.", "%y", "%\n", "%Lu", "%llld", "%n", "%5 %b"}) {
+    const auto parsed = parse_format(format);
+    ASSERT_TRUE(parsed.has_value()) << format;
+    EXPECT_TRUE(parsed->empty()) << format;
+    EXPECT_EQ(formatted(format, {}), format);
+  }
+  EXPECT_EQ(formatted("%5s%\n%%%y%d", {string("ab"), number(1)}), "   ab%\n%%y1");
+  EXPECT_EQ(stray_percents("%5s%\n%%%y%d%"), (std::vector<size_t>{3, 7, 11}));
 }
 
 TEST(Format, ConversionsKnowTheirParts) {
@@ -173,8 +183,9 @@ struct Fixture {
     return out;
   }
   std::string by_values(const Formatter& formatter, std::span<const std::byte> bytes) const {
-    std::vector<Value> values;
-    for (const auto& field : schema.fields) values.push_back(decode_field(world.context(), field, bytes));
+    std::vector<Argument> values;
+    for (const auto& field : schema.fields)
+      values.push_back({decode_field(world.context(), field, bytes), is_c_int(world.types[field.type])});
     std::string out;
     formatter.append(out, values, {});
     return out;
@@ -203,7 +214,7 @@ TEST(FormatRecord, IsTheSameAsThroughValues) {
     fixture.schema.fields.back().is_in_tail = true;
   }
   fixture.record = fixture.record + Bytes(tail + 104 - fixture.record.size(), std::byte{'t'});
-  for (const std::string conversion : {"%d|", "%u|", "%s|", "%x|", "%lld|", "%hx|", "%5d|", "%X|", "%c|"}) {
+  for (const std::string conversion : {"%d|", "%u|", "%s|", "%x|", "%lld|", "%hx|", "%lx|", "%5d|", "%X|", "%c|"}) {
     std::string format;
     for (size_t i = 0; i < fixture.schema.fields.size(); ++i) format += conversion;
     const auto formatter = Formatter::create(format);
