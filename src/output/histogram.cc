@@ -26,9 +26,10 @@ std::string short_number(uint64_t number) {
 std::string hist_label(uint32_t index, uint8_t bits) {
   if (index == 0) return "(..., 0)";
   const uint64_t start = program::hist_bucket_start(index, bits);
-  const uint64_t end = index + 1 < program::hist_bucket_count(bits) ? program::hist_bucket_start(index + 1, bits) : 0;
+  if (index + 1 == program::hist_bucket_count(bits)) return fmt::format("[{}, 16E)", short_number(start));  // 2^64
+  const uint64_t end = program::hist_bucket_start(index + 1, bits);
   if (end - start == 1) return fmt::format("[{}]", start);
-  return fmt::format("[{}, {})", short_number(start), end == 0 ? "..." : short_number(end));
+  return fmt::format("[{}, {})", short_number(start), short_number(end));
 }
 
 // Shortened only if the step is a multiple of 1024.
