@@ -59,6 +59,7 @@ std::optional<std::string> Calls::parameter_text(ExprId id) {
 TypeId Calls::call_function(ExprId id, const Call& node, size_t index) {
   const syntax::Function& function = facts_.ast().functions[index];
   facts_.fact(id).function = static_cast<int32_t>(index);
+  refuse_recursion(id, index);
   for (const ExprId argument : node.arguments) expressions_.read_value(argument);
   if (node.arguments.size() != function.parameters.size()) {
     reporter_.error("wrong-arity", facts_.span(id),
@@ -77,6 +78,30 @@ TypeId Calls::call_function(ExprId id, const Call& node, size_t index) {
     }
   }
   return function.result ? type_names_.type(function.result) : facts_.types().void_type();
+}
+
+// Calls are inlined. Earlier rounds have found all calls by the time that errors count.
+void Calls::refuse_recursion(ExprId id, size_t called) {
+  const Function* caller = std::as_const(facts_).unit().function;
+  if (!caller) return;
+  const auto index = static_cast<size_t>(caller - facts_.ast().functions.data());
+  calls_.emplace(index, called);
+  std::set<size_t> seen;
+  if (!calls(called, index, seen)) return;
+  const std::string& name = facts_.ast().functions[called].name;
+  reporter_.error("recursive-function", facts_.span(id),
+                  called == index
+                      ? fmt::format("the function `{}` calls itself", name)
+                      : fmt::format("the function `{}` calls `{}`, which calls it again", caller->name, name),
+                  "BPF programs cannot recurse; use a loop");
+}
+
+bool Calls::calls(size_t caller, size_t called, std::set<size_t>& seen) const {
+  if (caller == called) return true;
+  if (!seen.insert(caller).second) return false;
+  for (auto it = calls_.lower_bound({caller, 0}); it != calls_.end() && it->first == caller; ++it)
+    if (calls(it->second, called, seen)) return true;
+  return false;
 }
 
 }  // namespace espy::check

@@ -1,6 +1,9 @@
 // Calls of builtins and of the script's own functions.
 #pragma once
 
+#include <set>
+#include <utility>
+
 #include "check/builtin_calls.h"
 #include "check/context_fields.h"
 #include "check/expressions.h"
@@ -29,6 +32,8 @@ class Calls {
  private:
   std::optional<std::string> parameter_text(ExprId id);
   TypeId call_function(ExprId id, const syntax::Call& node, size_t function);
+  void refuse_recursion(ExprId id, size_t called);
+  bool calls(size_t caller, size_t called, std::set<size_t>& seen) const;
 
   Facts& facts_;
   Reporter& reporter_;
@@ -39,6 +44,7 @@ class Calls {
   TypeNames& type_names_;
   const spec::Registry& registry_;
   const spec::Config& config_;
+  std::set<std::pair<size_t, size_t>> calls_;  // between functions of the script: caller, called
 };
 
 }  // namespace espy::check
