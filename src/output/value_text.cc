@@ -63,12 +63,29 @@ std::string stats_text(const StatsValue& stats, int64_t number) {
   return stats.is_signed ? std::to_string(number) : std::to_string(static_cast<uint64_t>(number));
 }
 
-std::string clock_text(uint64_t ns) {
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+
+// How the start of an interval is shown: with the fraction of a second that the interval needs.
+struct ClockFormat {
+  std::string_view heading;
+  int digits;  // of the fraction
+  uint64_t unit_ns;
+};
+
+ClockFormat clock_format(uint64_t interval_ns) {
+  if (interval_ns % kNsPerSecond == 0) return {"hh:mm:ss", 0, kNsPerSecond};
+  if (interval_ns % 1'000'000 == 0) return {"hh:mm:ss.ms", 3, 1'000'000};
+  if (interval_ns % 1'000 == 0) return {"hh:mm:ss.us", 6, 1'000};
+  return {"hh:mm:ss.ns", 9, 1};
+}
+
+std::string clock_text(uint64_t ns, const ClockFormat& format) {
   const auto seconds = static_cast<time_t>(ns / kNsPerSecond);
   tm local = {};
   ::localtime_r(&seconds, &local);
-  return fmt::format("{:02}:{:02}:{:02}.{:09}", local.tm_hour, local.tm_min, local.tm_sec, ns % kNsPerSecond);
+  const std::string clock = fmt::format("{:02}:{:02}:{:02}", local.tm_hour, local.tm_min, local.tm_sec);
+  return format.digits == 0 ? clock
+                            : fmt::format("{}.{:0{}}", clock, ns % kNsPerSecond / format.unit_ns, format.digits);
 }
 
 // A row for each interval, with a star at the value's position between minimum and maximum.
@@ -85,9 +102,10 @@ std::string tseries_text(const TseriesValue& series) {
     if (min > INT64_MIN) --min;
     if (max < INT64_MAX) ++max;
   }
-  const std::string margin(19, ' '), line(kWidth, '_');
+  const ClockFormat clock = clock_format(series.interval_ns);
+  const std::string margin(clock.digits == 0 ? 9 : static_cast<size_t>(clock.digits) + 10, ' '), line(kWidth, '_');
   const std::string scale = fmt::format("{}{:<52}{}\n", margin, min, max);
-  std::string out = scale + fmt::format("{:<19}|{}|\n", "hh:mm:ss.ns", line);
+  std::string out = scale + fmt::format("{:<{}}|{}|\n", clock.heading, margin.size(), line);
   for (const TseriesPoint& point : series.points) {
     std::string graph(kWidth, ' ');
     if (point.value) {
@@ -98,7 +116,7 @@ std::string tseries_text(const TseriesValue& series) {
       const double share = above_min(*point.value) / above_min(max);
       graph[static_cast<size_t>(share * (kWidth - 1))] = '*';
     }
-    out += fmt::format("{} |{}| {}\n", clock_text(point.start_ns), graph,
+    out += fmt::format("{} |{}| {}\n", clock_text(point.start_ns, clock), graph,
                        point.value ? std::to_string(*point.value) : "-");
   }
   return out + fmt::format("{}v{}v\n", margin, line) + scale;

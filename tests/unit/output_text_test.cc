@@ -238,10 +238,21 @@ class TextInUtc : public testing::Test {
 
 TEST_F(TextInUtc, TheTimeSeriesOfTheDescription) {
   constexpr uint64_t kStart = ((9 * 60 + 26) * 60 + 44) * 1'000'000'000ULL;
-  const std::string margin(19, ' '), line(51, '_'), scale = margin + "2" + std::string(51, ' ') + "4\n";
-  EXPECT_EQ(map_text(scalar("@t", {TseriesValue{1'000'000'000, {{kStart, 3}}}})),
-            "@t:\n" + scale + "hh:mm:ss.ns        |" + line + "|\n" + "09:26:44.000000000 |" + std::string(25, ' ') +
-                "*" + std::string(25, ' ') + "| 3\n" + margin + "v" + line + "v\n" + scale + "\n");
+  struct Row {
+    uint64_t interval_ns;
+    const char* heading;
+    const char* time;
+  };
+  for (const Row& row : {Row{1'000'000'000, "hh:mm:ss ", "09:26:44 "}, Row{60'000'000'000, "hh:mm:ss ", "09:26:44 "},
+                         Row{1'500'000'000, "hh:mm:ss.ms  ", "09:26:44.012 "},
+                         Row{2'000, "hh:mm:ss.us     ", "09:26:44.012345 "},
+                         Row{1, "hh:mm:ss.ns        ", "09:26:44.012345678 "}}) {
+    const std::string margin(std::string_view(row.time).size(), ' '), line(51, '_');
+    const std::string scale = margin + "2" + std::string(51, ' ') + "4\n";
+    EXPECT_EQ(map_text(scalar("@t", {TseriesValue{row.interval_ns, {{kStart + 12'345'678, 3}}}})),
+              "@t:\n" + scale + row.heading + "|" + line + "|\n" + row.time + "|" + std::string(25, ' ') + "*" +
+                  std::string(25, ' ') + "| 3\n" + margin + "v" + line + "v\n" + scale + "\n");
+  }
 }
 
 TEST_F(TextInUtc, TimesWithoutDataHaveADash) {
