@@ -65,6 +65,9 @@ types::TypeId check_format(check::Checker& checker, const spec::CallSite& call);
 // The same, but allows more values than the format uses.
 types::TypeId check_format_with_extra(check::Checker& checker, const spec::CallSite& call);
 
+// The values of a record, from the argument number `first` on. All times of now that strftime() is given are the same.
+std::vector<lower::EventArgument> values_from(lower::Lowering& lowering, const spec::CallSite& call, size_t first);
+
 // Returns the file of the unit's first probe; null if it cannot be read.
 std::shared_ptr<const symbols::ElfFile> probed_file(lower::Lowering& lowering);
 

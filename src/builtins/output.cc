@@ -23,17 +23,11 @@ using spec::CallSite;
 using types::Kind;
 using types::TypeId;
 
-std::vector<EventArgument> arguments_from(const CallSite& call, size_t first) {
-  std::vector<EventArgument> out;
-  for (size_t i = first; i < call.arguments.size(); ++i) out.push_back({call.arguments[i], {}});
-  return out;
-}
-
 // ---- printf and others with a format and values ---------------------------------------------------------------------
 
 template <const char* const& kName>
 Operand lower_format(Lowering& lowering, const CallSite& call) {
-  lowering.emit_event(kName, arguments_from(call, 1), call.span, {*lowering.text(call.arguments[0])});
+  lowering.emit_event(kName, values_from(lowering, call, 1), call.span, {*lowering.text(call.arguments[0])});
   return {};
 }
 
@@ -119,7 +113,7 @@ Operand lower_print(Lowering& lowering, const CallSite& call) {
     const Operand key = lowering.load(element.key, lowering.checked().maps[element.map].key);
     lowering.emit_event("print", {{{}, key}}, call.span, {}, {}, element.map);
   } else {
-    lowering.emit_event("print", arguments_from(call, 0), call.span);
+    lowering.emit_event("print", {{what, {}}}, call.span);
   }
   return {};
 }

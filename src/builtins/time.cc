@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/strings.h"
 #include "builtins/common.h"
@@ -87,14 +88,13 @@ clockid_t clock_of(Lowering& lowering, syntax::ExprId expr) {
   return find_clock(*lowering.text(call->arguments[0]))->id;
 }
 
-Operand lower_strftime(Lowering& lowering, const CallSite& call) {
+Operand timestamp(Lowering& lowering, const CallSite& call, ir::ValueId ns) {
   ir::Builder& ir = lowering.ir();
   std::vector<std::string>& formats = lowering.program().formats;
   const std::string format = *lowering.text(call.arguments[0]);
   const auto known = std::ranges::find(formats, format);
   const auto index = known - formats.begin();
   if (known == formats.end()) formats.push_back(format);
-  const ir::ValueId ns = lowering.scalar(call.arguments[1]);
   Operand out;
   out.type = lowering.types().simple(types::Kind::kTimestamp);
   out.value = lowering.memory(16, "timestamp");
@@ -104,6 +104,34 @@ Operand lower_strftime(Lowering& lowering, const CallSite& call) {
   ir.store(4, out.value, ir.constant(clock_of(lowering, call.arguments[1])), 12);
   return out;
 }
+
+Operand lower_strftime(Lowering& lowering, const CallSite& call) {
+  return timestamp(lowering, call, lowering.scalar(call.arguments[1]));
+}
+
+}  // namespace
+
+std::vector<lower::EventArgument> values_from(Lowering& lowering, const CallSite& call, size_t first) {
+  std::map<clockid_t, ir::ValueId> now;  // read once
+  std::vector<lower::EventArgument> out;
+  for (const syntax::ExprId argument : call.arguments.subspan(first)) {
+    const auto* inner = lowering.ast().get<syntax::Call>(argument);
+    const spec::Builtin* builtin = lowering.unit().fact(argument).builtin;
+    const syntax::ExprId time = inner && builtin && builtin->lower == lower_strftime ? inner->arguments[1] : argument;
+    const spec::Builtin* clock = lowering.unit().fact(time).builtin;
+    if (time == argument || clock == nullptr || clock->lower != lower_nsecs) {
+      out.push_back({argument, {}});
+      continue;
+    }
+    const auto [read, is_new] = now.try_emplace(clock_of(lowering, time));
+    if (is_new) read->second = lowering.scalar(time);
+    const CallSite inner_call{argument, lowering.ast()[argument].span, inner->arguments};
+    out.push_back({{}, timestamp(lowering, inner_call, read->second)});
+  }
+  return out;
+}
+
+namespace {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any nsecs(literal string clock = \"boot\")",
