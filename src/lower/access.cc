@@ -86,7 +86,10 @@ Operand Access::element_at(Operand base, TypeId element, ValueId index, uint32_t
   if (is_reference && space != AddressSpace::kBpf) return inside();  // its bytes are read later, with faults caught
   const ValueId out = select(
       Condition::ult, index, ir().constant(count), [&] { return inside().value; },
-      [&] { return is_reference ? memory_.zeros(static_cast<uint32_t>(round_up(size, 8))) : ir().constant(0); });
+      [&] {
+        count_loss_here(program::LossKind::kValue, "indexed outside of the array, which gave 0");
+        return is_reference ? memory_.zeros(static_cast<uint32_t>(round_up(size, 8))) : ir().constant(0);
+      });
   return {element, out, is_reference, AddressSpace::kBpf};
 }
 

@@ -32,8 +32,8 @@ ValueId Arithmetic::calculate(BinaryOp op, Operand left, Operand right, TypeId r
     case BinaryOp::kAdd: out = ir().binary(Op::k_add, scaled(left), scaled(right)); break;
     case BinaryOp::kSubtract: out = ir().binary(Op::k_sub, left.value, scaled(right)); break;
     case BinaryOp::kMultiply: out = apply(Op::k_mul); break;
-    case BinaryOp::kDivide: out = apply(is_unsigned ? Op::k_udiv : Op::k_sdiv); break;
-    case BinaryOp::kModulo: out = apply(is_unsigned ? Op::k_umod : Op::k_smod); break;
+    case BinaryOp::kDivide: out = divide(is_unsigned ? Op::k_udiv : Op::k_sdiv, left.value, right.value); break;
+    case BinaryOp::kModulo: out = divide(is_unsigned ? Op::k_umod : Op::k_smod, left.value, right.value); break;
     case BinaryOp::kBitAnd: out = apply(Op::k_and); break;
     case BinaryOp::kBitOr: out = apply(Op::k_or); break;
     case BinaryOp::kBitXor: out = apply(Op::k_xor); break;
@@ -42,6 +42,17 @@ ValueId Arithmetic::calculate(BinaryOp op, Operand left, Operand right, TypeId r
     default: UNREACHABLE("not arithmetic");
   }
   return type.kind == Kind::kPointer ? out : conversions_.normalize(out, result);
+}
+
+// A quotient or remainder; 1, counted, if the divisor is zero.
+ValueId Arithmetic::divide(Op op, ValueId dividend, ValueId divisor) {
+  const auto quotient = [&] { return ir().binary(op, dividend, divisor); };
+  const ir::Instruction& known = functions_.function().values[divisor];
+  if (known.op == Op::k_konst && known.imm != 0) return quotient();
+  return select(Condition::ne, divisor, ir().constant(0), quotient, [&] {
+    count_loss_here(program::LossKind::kValue, "divided by zero, which gave 1");
+    return ir().constant(1);
+  });
 }
 
 ValueId Arithmetic::compare(BinaryOp op, Operand left, Operand right, bool is_unsigned) {

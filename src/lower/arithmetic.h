@@ -25,6 +25,7 @@ class Arithmetic : Emitter {
   ValueId equal_text(Operand operand, std::string text);
 
  private:
+  ValueId divide(Op op, ValueId dividend, ValueId divisor);
   ValueId equal_bytes(ValueId left, ValueId right, uint32_t size_bytes);
   ValueId equal_bytes_by_loop(ValueId left, ValueId right, uint32_t size_bytes, uint32_t width);
 

@@ -33,4 +33,8 @@ void Emitter::count_loss(program::LossKind kind, std::string_view what) {
   module_.count_loss(ir(), functions_.program(), kind, what);
 }
 
+void Emitter::count_loss_here(program::LossKind kind, std::string_view what) {
+  module_.count_loss(ir(), functions_.program(), kind, what, ir().span());
+}
+
 }  // namespace espy::lower

@@ -52,6 +52,8 @@ class Emitter {
             const std::function<void()>& otherwise = nullptr);
   // See Lowering.
   void count_loss(program::LossKind kind, std::string_view what);
+  // The same, reported with the place that is being lowered.
+  void count_loss_here(program::LossKind kind, std::string_view what);
 
   ModuleContext& module_;
   Functions& functions_;

@@ -82,17 +82,18 @@ uint32_t ModuleContext::add_constant(std::string_view bytes) {
   return offset;
 }
 
-uint32_t ModuleContext::loss_counter(program::LossKind kind, program::ProgramId by, std::string_view what) {
+uint32_t ModuleContext::loss_counter(program::LossKind kind, program::ProgramId by, std::string_view what,
+                                     source::Span span) {
   for (const program::LossCounter& counter : program.loss_counters)
-    if (counter.program == by && counter.what == what) return counter.offset_bytes;
+    if (counter.program == by && counter.what == what && counter.span == span) return counter.offset_bytes;
   const uint32_t offset = add_global(8, 8);
-  program.loss_counters.push_back({kind, by, std::string(what), offset});
+  program.loss_counters.push_back({kind, by, std::string(what), offset, span});
   return offset;
 }
 
 void ModuleContext::count_loss(ir::Builder& builder, program::ProgramId by, program::LossKind kind,
-                               std::string_view what) {
-  const uint32_t offset = loss_counter(kind, by, what);
+                               std::string_view what, source::Span span) {
+  const uint32_t offset = loss_counter(kind, by, what, span);
   builder.atomic_add(8, builder.map_value(program.globals, offset), builder.constant(1));
 }
 

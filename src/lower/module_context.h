@@ -44,9 +44,10 @@ struct ModuleContext {
   // Adds `bytes` to .rodata at a multiple of 8, unless it has them already; returns their offset.
   uint32_t add_constant(std::string_view bytes);
   // Returns the offset in `globals` of the program's counter for this kind and text.
-  uint32_t loss_counter(program::LossKind kind, program::ProgramId by, std::string_view what);
+  uint32_t loss_counter(program::LossKind kind, program::ProgramId by, std::string_view what, source::Span span = {});
   // Adds one to that counter.
-  void count_loss(ir::Builder& builder, program::ProgramId by, program::LossKind kind, std::string_view what);
+  void count_loss(ir::Builder& builder, program::ProgramId by, program::LossKind kind, std::string_view what,
+                  source::Span span = {});
   // These add the map at first use.
   MapId scratch_map();
   MapId ring_map();

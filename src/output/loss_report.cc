@@ -20,6 +20,7 @@ constexpr LossName kNames[] = {
     {"cut strings", "cut_strings", "strings were cut"},
     {"failed reads", "failed_reads", "reads of memory failed"},
     {"cut loops", "cut_loops", "loops were cut short"},
+    {"bad values", "bad_values", "divisions by zero or indexes outside of an array gave fixed values"},
 };
 static_assert(std::size(kNames) == kLossKinds);
 

@@ -188,6 +188,7 @@ enum class LossKind : uint8_t {
   kString,  // a string was truncated at max_strlen
   kRead,    // a read of memory failed and yielded zeros
   kLoop,    // a loop exceeded the kernel's limit of iterations
+  kValue,   // a division by zero or an index outside of an array
   kCount
 };
 
@@ -197,6 +198,7 @@ struct LossCounter {
   ProgramId program;
   std::string what;  // "@x is full ...; updates lost"; reported as "WHAT: N", summed over programs, if N is not 0
   uint32_t offset_bytes = 0;
+  source::Span span = {};  // the place in the script, if it is shown
 };
 
 // Hit counters, if requested: a u64 per probe and CPU.

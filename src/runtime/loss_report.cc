@@ -52,8 +52,28 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
   return report;
 }
 
-void report_count(output::Sink& sink, std::string_view what, uint64_t count) {
-  if (count > 0) sink.message("runtime_error", fmt::format("{}: {}", what, count), "", 0, 0, 0);
+void report_count(output::Sink& sink, std::string_view what, uint64_t count, const source::Extent& at = {}) {
+  if (count == 0) return;
+  sink.message("runtime_error", fmt::format("{}: {}", what, count), at.source, at.line, at.begin_column, at.end_column);
+}
+
+// A sentence for each kind of loss, and for each place where it is shown, with the sum over programs.
+void report_counters(const program::Program& program, std::span<const std::byte> globals,
+                     const source::Sources& sources, output::Sink& sink) {
+  std::vector<std::pair<const program::LossCounter*, uint64_t>> sentences;
+  for (const program::LossCounter& counter : program.loss_counters) {
+    if (counter.what.empty()) continue;
+    const uint64_t count = load_le(globals, counter.offset_bytes);
+    const auto same = std::ranges::find_if(sentences, [&](const auto& sentence) {
+      return sentence.first->what == counter.what && sentence.first->span == counter.span;
+    });
+    if (same == sentences.end())
+      sentences.emplace_back(&counter, count);
+    else
+      same->second += count;
+  }
+  for (const auto& [counter, count] : sentences)
+    report_count(sink, counter->what, count, counter->span.valid() ? sources.extent(counter->span) : source::Extent{});
 }
 
 }  // namespace
@@ -85,23 +105,15 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
 }
 
 void report_losses(load::Machine& machine, const program::Program& program, const UserLosses& losses,
-                   const output::LossReport& loss_report, output::Sink& sink) {
-  const auto globals = machine.memory(program.globals);
-  std::vector<std::pair<std::string_view, uint64_t>> sentences;
-  for (const program::LossCounter& counter : program.loss_counters) {
-    if (counter.what.empty()) continue;
-    const uint64_t count = load_le(globals, counter.offset_bytes);
-    const auto same = std::ranges::find(sentences, counter.what, &decltype(sentences)::value_type::first);
-    if (same == sentences.end())
-      sentences.emplace_back(counter.what, count);
-    else
-      same->second += count;
-  }
-  for (const auto& [what, count] : sentences) report_count(sink, what, count);
-  report_count(sink,
-               fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it)",
-                           losses.truncated_strings.limit_bytes),
-               losses.truncated_strings.count);
+                   const output::LossReport& loss_report, const source::Sources& sources, const spec::Config& config,
+                   output::Sink& sink) {
+  report_counters(program, machine.memory(program.globals), sources, sink);
+  // The trailer shows a cut string where it is printed.
+  if (config.str_trunc_trailer.empty())
+    report_count(sink,
+                 fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it)",
+                             losses.truncated_strings.limit_bytes),
+                 losses.truncated_strings.count);
   report_count(sink, "functions that a wildcard matches and the kernel lets nobody probe were left out",
                loss_report.skipped_probes.size());
   uint64_t skipped = 0;

@@ -9,6 +9,7 @@
 #include "output/loss_report.h"
 #include "output/sink.h"
 #include "program/program.h"
+#include "spec/config.h"
 
 namespace espy::runtime {
 
@@ -25,6 +26,7 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
 
 // Sends the sink a message for each kind of loss that has occurred.
 void report_losses(load::Machine& machine, const program::Program& program, const UserLosses& losses,
-                   const output::LossReport& loss_report, output::Sink& sink);
+                   const output::LossReport& loss_report, const source::Sources& sources, const spec::Config& config,
+                   output::Sink& sink);
 
 }  // namespace espy::runtime

@@ -176,7 +176,7 @@ bool Session::report_losses() {
   const UserLosses losses{events_.lost_records(), events_.dropped_by_program(), context_.decoder().truncated_strings(),
                           events_.truncated_by_program()};
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
-  espy::runtime::report_losses(machine_, program_, losses, loss_report, sink_);
+  espy::runtime::report_losses(machine_, program_, losses, loss_report, context_.sources(), config_, sink_);
   if (const uint64_t cut = context_.cut_files(); cut > 0)
     send("runtime_error", fmt::format("files of which cat() showed the first bytes only (raise max_cat_bytes = {}): {}",
                                       config_.max_cat_bytes, cut));
