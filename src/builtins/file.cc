@@ -50,7 +50,7 @@ TypeId check_path(Checker& checker, const CallSite& call) {
     if (size < 1 || size > int64_t{kMaxPathBytes})
       checker.error("path-length", checker.ast()[call.arguments[1]].span, "the size must be from 1 to 4096 bytes");
     else
-      capacity = static_cast<uint64_t>(size) + 1;
+      capacity = static_cast<uint64_t>(size);
   }
   return checker.types().string(static_cast<uint32_t>(std::min<uint64_t>(capacity, kMaxPathBytes)));
 }
@@ -58,8 +58,13 @@ TypeId check_path(Checker& checker, const CallSite& call) {
 // Emits the walk from a file to the root. `begin` is the offset in the buffer of the path found so far.
 class PathWalk {
  public:
-  PathWalk(Lowering& lowering, uint32_t size_bytes)
-      : lowering_(lowering), ir_(lowering.ir()), size_(size_bytes), buffer_(lowering.memory(size_ + 256, "path")) {
+  // The path keeps its last `kept_bytes`, with its NUL.
+  PathWalk(Lowering& lowering, uint32_t size_bytes, uint32_t kept_bytes)
+      : lowering_(lowering),
+        ir_(lowering.ir()),
+        size_(size_bytes),
+        kept_(kept_bytes),
+        buffer_(lowering.memory(size_ + 256, "path")) {
     ir_.store(1, at(ir_.constant(size_ - 1)), ir_.constant(0));
   }
 
@@ -148,26 +153,30 @@ class PathWalk {
               Condition::eq, file, ir_.constant(0), [&] { return begin; }, [&] { return root; });
         },
         [&] { return begin; });
-    return at(first);
+    const ValueId first_kept = ir_.constant(size_ - kept_);
+    return at(lowering_.select(
+        Condition::ult, first, first_kept, [&] { return first_kept; }, [&] { return first; }));
   }
 
   Lowering& lowering_;
   ir::Builder& ir_;
   uint32_t size_;  // a power of two
+  uint32_t kept_;
   ValueId buffer_;
 };
 
 ValueId lower_path_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
   const MemoryRef path = referenced_memory(lowering, call.arguments[0]);
-  const uint32_t size = std::bit_ceil(std::max(lowering.types()[lowering.type(call.expr)].count, 2 * kMaxNameBytes));
-  const ValueId first = PathWalk(lowering, size).walk(path);
+  const uint32_t kept = lowering.types()[lowering.type(call.expr)].count;
+  const uint32_t size = std::bit_ceil(std::max(kept, 2 * kMaxNameBytes));
+  const ValueId first = PathWalk(lowering, size, kept).walk(path);
   return lowering.read_string(destination, capacity_bytes, first, AddressSpace::kKernel, false);
 }
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any path(any path, literal int size = max_strlen)",
-     .doc = "The path of a file, from a `struct path`: `path(args.file->f_path)`. A path longer than `size` bytes "
-            "keeps its end.",
+     .doc = "The path of a file, from a `struct path`: `path(args.file->f_path)`. A path that does not fit `size` "
+            "bytes, with its NUL, keeps its end.",
      .check = check_path,
      .lower_into = lower_path_into,
      .example = "rawtracepoint:sched_process_exec { print(path(args.bprm->file->f_path)); exit(); }"},
