@@ -174,13 +174,15 @@ void handle_time(EventRecord& event) {
 // ---- join: the strings of a NULL-terminated array of pointers -------------------------------------------------------
 
 constexpr int kJoinedStrings = 16;
+constexpr uint64_t kJoinedBytes = 1024;  // of each string, with its NUL, also if max_strlen is smaller
 
 // The strings are in the address space of the array: argv is in user memory, and so are its strings. The first field is
 // the number of strings.
 Operand lower_join(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const MemoryRef array = referenced_memory(lowering, call.arguments[0]);
-  const TypeId text = lowering.types().string(static_cast<uint32_t>(lowering.config().max_strlen), true);
+  const TypeId text =
+      lowering.types().string(static_cast<uint32_t>(std::max(lowering.config().max_strlen, kJoinedBytes)), true);
   std::vector<EventArgument> fields = {{}};
   ir::ValueId count = ir.constant(0);
   ir::ValueId is_before_end = ir.constant(1);
