@@ -15,6 +15,7 @@
 
 #include "base/strings.h"
 #include "builtins/common.h"
+#include "builtins/string_search.h"
 #include "types/sized_text.h"
 
 namespace espy::builtins {
@@ -40,30 +41,39 @@ uint32_t max_string_bytes(const spec::Config& config) { return static_cast<uint3
 
 // ---- str(p, length) -------------------------------------------------------------------------------------------------
 
-// With a constant length, the capacity is that length and the NUL.
-TypeId check_str(Checker& checker, const CallSite& call) {
-  uint32_t capacity = max_string_bytes(checker.config());
-  const types::Type& type = checker.types()[checker.type(call.arguments[0])];
-  const bool is_whole = type.kind == Kind::kString || type.kind == Kind::kArray;
-  bool may_be_cut = !is_whole || type.may_be_cut;
-  if (is_whole) capacity = std::max(type.count, 1u);
-  if (call.arguments.size() > 1) {
-    const auto length = checker.integer(call.arguments[1]);
-    if (length && *length < 0)
-      checker.error("negative-length", checker.ast()[call.arguments[1]].span, "a length cannot be negative");
-    else if (length)
-      capacity = static_cast<uint32_t>(
-          std::min<uint64_t>(static_cast<uint64_t>(*length) + 1, max_string_bytes(checker.config())));
-    may_be_cut |= is_whole && capacity < type.count;
-  }
-  return checker.types().string(capacity, may_be_cut);
+// A string or array, which is read to its end; anything else is an address.
+bool is_whole(const types::Type& type) { return type.kind == Kind::kString || type.kind == Kind::kArray; }
+
+// Returns the capacity for all of a string or array, and a NUL.
+uint32_t whole_capacity(const types::Type& type) {
+  return type.kind == Kind::kArray ? type.count + 1 : std::max(types::capacity_with_nul(type), 1u);
 }
 
-// Emits the number of bytes to read if the script computes the length: the length plus `extra_bytes`, at most
-// `capacity_bytes`.
-ValueId computed_size(Lowering& lowering, ExprId length, uint32_t capacity_bytes, uint32_t extra_bytes) {
-  const ValueId size = lowering.ir().binary(Op::k_add, lowering.scalar(length), extra_bytes);
-  return bounded(lowering, size, capacity_bytes);
+// The length argument if it is a constant, at most max_strlen.
+std::optional<uint32_t> constant_length(Checker& checker, const CallSite& call) {
+  const auto length = call.arguments.size() > 1 ? checker.integer(call.arguments[1]) : std::nullopt;
+  if (!length) return std::nullopt;
+  const source::Span span = checker.ast()[call.arguments[1]].span;
+  const uint32_t limit = max_string_bytes(checker.config());
+  if (*length < 0) {
+    checker.error("negative-length", span, "a length cannot be negative");
+    return std::nullopt;
+  }
+  if (*length > int64_t{limit})
+    checker.warning("length-limit", span, "only " + std::to_string(limit) + " bytes are read, the value of max_strlen",
+                    "set max_strlen to read more");
+  return static_cast<uint32_t>(std::min<int64_t>(*length, limit));
+}
+
+// A length counts the NUL. A string that is cut by a length of the script does not show it.
+TypeId check_str(Checker& checker, const CallSite& call) {
+  const types::Type type = checker.types()[checker.type(call.arguments[0])];
+  const uint32_t limit = max_string_bytes(checker.config());
+  uint32_t capacity = is_whole(type) ? whole_capacity(type) : limit;
+  if (const auto length = constant_length(checker, call))
+    capacity = std::max(is_whole(type) ? std::min(*length, capacity) : *length, 1u);
+  const bool may_be_cut = is_whole(type) ? type.may_be_cut && capacity == type.count : capacity == limit;
+  return checker.types().string(capacity, may_be_cut);
 }
 
 // Emits the read of a string, at most `size` bytes including its NUL. Returns its length.
@@ -87,10 +97,22 @@ ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destina
     return read_sized(lowering, destination, lowering.ir().binary(Op::k_add, length, 1), capacity,
                       {word(text->address_offset_bytes), AddressSpace::kUser});
   }
+  ir::Builder& ir = lowering.ir();
   const MemoryRef source = referenced_memory(lowering, call.arguments[0]);
+  const types::Type type = lowering.types()[lowering.type(call.arguments[0])];
   const bool is_computed = call.arguments.size() > 1 && !lowering.integer(call.arguments[1]);
-  if (!is_computed) return lowering.read_string(destination, capacity, source.address, source.space, false);
-  return read_sized(lowering, destination, computed_size(lowering, call.arguments[1], capacity, 1), capacity, source);
+  if (is_computed) {
+    const ValueId length = lowering.scalar(call.arguments[1]);
+    const ValueId size = lowering.select(
+        Condition::ne, length, ir.constant(0), [&] { return bounded(lowering, length, capacity); },
+        [&] { return ir.constant(1); });
+    return read_sized(lowering, destination, size, capacity, source);
+  }
+  if (!is_whole(type) || capacity <= type.count)
+    return lowering.read_string(destination, capacity, source.address, source.space, false);
+  ir.store(1, destination, ir.constant(0), type.count);
+  const TypeId all = lowering.types().char_array(type.count);
+  return lowering.read_text(destination, {all, source.address, true, source.space, {}}, false);
 }
 
 // ---- buf(p, length) -------------------------------------------------------------------------------------------------
@@ -101,11 +123,7 @@ TypeId check_buf(Checker& checker, const CallSite& call) {
   uint64_t capacity =
       has_size ? (type.kind == Kind::kBuffer ? type.count : type.size_bytes) : max_string_bytes(checker.config());
   if (call.arguments.size() > 1) {
-    const auto length = checker.integer(call.arguments[1]);
-    if (length && *length < 0)
-      checker.error("negative-length", checker.ast()[call.arguments[1]].span, "a length cannot be negative");
-    else if (length)
-      capacity = std::min<uint64_t>(static_cast<uint64_t>(*length), max_string_bytes(checker.config()));
+    if (const auto length = constant_length(checker, call)) capacity = *length;
   } else if (!has_size) {
     checker.error("buffer-length", call.span, "the length of this buffer is not known", "give it: `buf(p, length)`");
   }
@@ -123,7 +141,7 @@ ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destina
     lowering.read(destination, capacity, source.address, source.space);
     return ir.constant(capacity);
   }
-  const ValueId size = computed_size(lowering, call.arguments[1], capacity, 0);
+  const ValueId size = bounded(lowering, lowering.scalar(call.arguments[1]), capacity);
   const Helper helper = source.space == AddressSpace::kUser ? Helper::probe_read_user : Helper::probe_read_kernel;
   lowering.call_reader(helper, destination, size, capacity, source.address);
   return size;
@@ -137,7 +155,7 @@ Operand lower_strlen(Lowering& lowering, const CallSite& call) {
   ValueId length = text.length;
   if (!length.valid()) {
     const uint32_t capacity = lowering.types()[text.type].count;
-    length = lowering.read_string(lowering.memory(capacity, "strlen"), capacity, text.value, text.space, false);
+    length = lowering.read_text(lowering.memory(capacity, "strlen"), text, false);
   }
   return lowering.scalar_operand(lowering.types().uint64(), length);
 }
@@ -166,7 +184,8 @@ TypeId check_compare_size(Checker& checker, const CallSite& call) {
 Operand lower_strncmp(Lowering& lowering, const CallSite& call) {
   types::Types& types = lowering.types();
   const auto size = static_cast<uint32_t>(lowering.integer(call.arguments[2]).value_or(0));
-  const uint32_t a = types[lowering.type(call.arguments[0])].count, b = types[lowering.type(call.arguments[1])].count;
+  const uint32_t a = types::capacity_with_nul(types[lowering.type(call.arguments[0])]);
+  const uint32_t b = types::capacity_with_nul(types[lowering.type(call.arguments[1])]);
   const uint32_t capacity = std::max({a, b, 1u});
   const ValueId left = as_string(lowering, call.arguments[0], capacity);
   const ValueId right = as_string(lowering, call.arguments[1], capacity);
@@ -191,14 +210,46 @@ Operand lower_memcmp(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(lowering.types().uint64(), bytes_differ(lowering, left, right, size));
 }
 
-// ---- Search, by kfuncs of the kernel
+// ---- Search, by a kfunc of the kernel if it has that
 
+TypeId check_strstr(Checker& checker, const CallSite& call) {
+  if (!checker.kernel().has(kernel::Feature::kStringKfuncs)) {
+    for (const ExprId argument : call.arguments.first(2)) {
+      const uint32_t capacity = checker.types()[checker.type(argument)].count;
+      if (capacity > kMaxSearchedBytes)
+        checker.error("search-length", checker.ast()[argument].span,
+                      "this string may have " + std::to_string(capacity) + " bytes; on this kernel, strings of up to " +
+                          std::to_string(kMaxSearchedBytes) + " bytes can be searched",
+                      "read less of it: str(p, " + std::to_string(kMaxSearchedBytes) + ")");
+    }
+  }
+  return checker.types().int64();
+}
+
+TypeId check_strcontains(Checker& checker, const CallSite& call) {
+  check_strstr(checker, call);
+  return checker.types().bool_type();
+}
+
+// The string in our memory, with a NUL.
+Operand terminated(Lowering& lowering, const Operand& text) {
+  const types::Type& type = lowering.types()[text.type];
+  if (!type.may_lack_nul) return lowering.in_our_memory(text);
+  return lowering.convert(text, lowering.types().string(types::capacity_with_nul(type)));
+}
+
+// Emits the offset of the first needle in the haystack; a negative number if there is none.
 ValueId call_strstr(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
-  const Operand haystack = lowering.in_our_memory(lowering.value(call.arguments[0]));
-  const Operand needle = lowering.in_our_memory(lowering.value(call.arguments[1]));
-  const ValueId found = ir.kfunc(*lowering.kernel().kfunc_id("bpf_strstr"), {haystack.value, needle.value});
-  return ir.unary(Op::k_sext32, found);
+  const auto search =
+      lowering.kernel().has(kernel::Feature::kStringKfuncs) ? lowering.kernel().kfunc_id("bpf_strstr") : std::nullopt;
+  const Operand haystack = terminated(lowering, lowering.value(call.arguments[0]));
+  if (!search) {
+    if (const auto text = lowering.text(call.arguments[1])) return StringSearch(lowering, haystack).find(*text);
+    return StringSearch(lowering, haystack).find(terminated(lowering, lowering.value(call.arguments[1])));
+  }
+  const Operand needle = terminated(lowering, lowering.value(call.arguments[1]));
+  return ir.unary(Op::k_sext32, ir.kfunc(*search, {haystack.value, needle.value}));
 }
 
 Operand lower_strstr(Lowering& lowering, const CallSite& call) {
@@ -220,18 +271,18 @@ Operand lower_strcontains(Lowering& lowering, const CallSite& call) {
 TypeId check_concat(Checker& checker, const CallSite& call) {
   const types::Type& a = checker.types()[checker.type(call.arguments[0])];
   const types::Type& b = checker.types()[checker.type(call.arguments[1])];
-  return checker.types().string(std::max(a.count + b.count, 2u) - 1, a.may_be_cut || b.may_be_cut);
+  const uint32_t capacity = types::capacity_with_nul(a) + types::capacity_with_nul(b);
+  return checker.types().string(std::max(capacity, 2u) - 1, a.may_be_cut || b.may_be_cut);
 }
 
 ValueId lower_concat_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t) {
   ir::Builder& ir = lowering.ir();
   const Operand a = lowering.value(call.arguments[0]);
-  const Operand b = lowering.value(call.arguments[1]);
-  const uint32_t capacity = lowering.types()[a.type].count;
-  const ValueId first = lowering.read_string(destination, capacity, a.value, a.space, false);
-  const ValueId at = bounded(lowering, first, capacity - 1);
-  const ValueId second = lowering.read_string(ir.binary(Op::k_add, destination, at), lowering.types()[b.type].count,
-                                              b.value, b.space, false);
+  Operand b = lowering.value(call.arguments[1]);
+  if (lowering.types()[b.type].may_lack_nul) b = terminated(lowering, b);
+  const ValueId first = lowering.read_text(destination, a, false);
+  const ValueId at = bounded(lowering, first, types::capacity_with_nul(lowering.types()[a.type]) - 1);
+  const ValueId second = lowering.read_text(ir.binary(Op::k_add, destination, at), b, false);
   return ir.binary(Op::k_add, at, second);
 }
 
@@ -353,7 +404,8 @@ Operand lower_container(Lowering& lowering, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any str(pointer p, int length = max_strlen)",
-     .doc = "The NUL-terminated string at `p`, at most `length` bytes; or the contents of a Go `string`, a Rust `&str` "
+     .doc = "The NUL-terminated string at `p`, at most `length` bytes with its NUL; or the contents of a Go `string`, "
+            "a Rust `&str` "
             "or a `std::string_view`. `str($1)` is a parameter of the command line, unchanged.",
      .check = check_str,
      .lower_into = lower_str_into,
@@ -388,13 +440,13 @@ constexpr spec::Builtin kRows[] = {
      .example = "begin { print(memcmp(\"abc\", \"abd\", 2)); }"},
     {.sig = "int64 strstr(string haystack, string needle)",
      .doc = "The offset of the first `needle` in `haystack`; -1 if there is none.",
+     .check = check_strstr,
      .lower = lower_strstr,
-     .needs = kernel::Feature::kStringKfuncs,
      .example = "begin { print(strstr(\"haystack\", \"stack\")); }"},
     {.sig = "bool strcontains(string haystack, string needle)",
      .doc = "True if `haystack` contains `needle`.",
+     .check = check_strcontains,
      .lower = lower_strcontains,
-     .needs = kernel::Feature::kStringKfuncs,
      .example = "begin { print(strcontains(\"haystack\", \"needle\")); }"},
     {.sig = "any str_concat(string a, string b)",
      .doc = "The concatenation of two strings.",

@@ -41,7 +41,7 @@ struct Parts {
         type_names(facts, reporter, round, expressions, request.kernel, checked.config),
         context_fields(facts, reporter, request.kernel, checked.config),
         constants(facts, reporter, expressions, type_names, request.kernel, checked.config),
-        casts(facts, reporter, expressions, type_names),
+        casts(facts, reporter, expressions, type_names, checked.config),
         members(facts, reporter, round, expressions, context_fields, constants, variables, request.kernel),
         unary_operators(facts, reporter, expressions, variables, maps, map_expressions, members),
         binary_operators(facts, reporter, expressions),

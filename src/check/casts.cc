@@ -47,9 +47,10 @@ TypeId Casts::cast(ExprId id, const syntax::Cast& node) {
     reporter_.error("bad-cast", facts_.span(id), facts_.show(from) + " cannot be cast to " + facts_.show(to));
     return {};
   }
-  const bool is_read = source_type.kind == Kind::kPointer || source_type.count > target.count;
-  if (target.kind == Kind::kString && (is_read || source_type.may_be_cut))
-    to = facts_.types().string(target.count, true);
+  // A length that the script gives is no loss.
+  const bool is_read = source_type.kind == Kind::kPointer && target.count == config_.max_strlen;
+  const bool was_cut = source_type.may_be_cut && source_type.count == target.count;
+  if (target.kind == Kind::kString && (is_read || was_cut)) to = facts_.types().string(target.count, true);
   if (from == to && !facts_.fact(node.operand).is_reduced && !facts_.is_constant(node.operand))
     reporter_.warning("useless-cast", facts_.span(id), "this is " + facts_.show(to) + " already");
   if (target.kind == Kind::kPointer && source_type.kind == Kind::kPointer && source_type.space != target.space)

@@ -107,6 +107,7 @@ std::optional<TypeId> unify(Types& types, TypeId a_id, TypeId b_id, bool* loses_
   if (a.kind != b.kind) return std::nullopt;
   switch (a.kind) {
     case Kind::kString:
+      if (a.may_lack_nul != b.may_lack_nul && a.count == b.count) return a.may_lack_nul ? a_id : b_id;
       if (a.count == b.count) return a.may_be_cut ? a_id : b_id;
       return a.count > b.count ? a_id : b_id;
     case Kind::kBuffer: return a.count >= b.count ? a_id : b_id;
@@ -194,11 +195,12 @@ bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_lit
 }
 
 // The first value settles what a declaration leaves open: the address space of a pointer, the mode and depth of a
-// stack, and whether a string may be truncated.
+// stack, and whether a string may be truncated or lack a NUL.
 void Slot::refine(const Types& types, TypeId value) {
   const Type& said = types[type];
   const Type& given = types[value];
-  const bool is_same_string = said.kind == Kind::kString && given.may_be_cut && said.count == given.count;
+  const bool is_same_string = said.kind == Kind::kString && given.kind == Kind::kString && said.count == given.count &&
+                              (given.may_lack_nul || (given.may_be_cut && !said.may_lack_nul));
   const bool is_same_pointer = said.kind == Kind::kPointer && !is_refined && said.element == given.element;
   const bool is_stack = is_open_stack(types, value);
   if (!is_same_string && !is_same_pointer && !is_stack) return;

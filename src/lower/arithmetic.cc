@@ -105,10 +105,15 @@ ValueId Arithmetic::equal_bytes_by_loop(ValueId left, ValueId right, uint32_t si
   return read_slot(result);
 }
 
-// Strings are zero-padded, so those that are equal within the smaller capacity are equal.
+// Strings are zero-padded, so those that are equal within the smaller capacity are equal, if that has a NUL.
 ValueId Arithmetic::equal_values(Operand left, Operand right) {
   left = conversions_.in_our_memory(left);
   right = conversions_.in_our_memory(right);
+  for (const auto& [shorter, longer] : {std::pair{&left, &right}, std::pair{&right, &left}}) {
+    const types::Type& type = types()[shorter->type];
+    if (type.may_lack_nul && type.count < types()[longer->type].size_bytes)
+      *shorter = conversions_.convert(*shorter, types().string(types::capacity_with_nul(type)));
+  }
   const types::Type a = types()[left.type];
   const types::Type b = types()[right.type];
   if (types::is_struct_like(a) && types::is_struct_like(b) && left.type != right.type) {

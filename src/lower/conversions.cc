@@ -11,7 +11,7 @@ Operand Conversions::in_our_memory(Operand operand) {
   const ValueId address = memory_.allocate(type.size_bytes, {});
   Operand out{operand.type, address, true};
   if (type.kind == Kind::kString) {
-    out.length = reads_.read_string(address, type.count, operand.value, operand.space, true);
+    out.length = reads_.read_text(address, operand.type, operand.value, operand.space, true);
   } else {
     reads_.read(address, type.size_bytes, operand.value, operand.space);
   }
@@ -34,23 +34,28 @@ void Conversions::store(ValueId address, Operand operand) {
   } else if (operand.space == AddressSpace::kBpf) {
     memory_.copy(address, operand.value, type.size_bytes);
   } else if (type.kind == Kind::kString) {
-    reads_.read_string(address, type.count, operand.value, operand.space, true);
+    reads_.read_text(address, operand.type, operand.value, operand.space, true);
   } else {
     reads_.read(address, type.size_bytes, operand.value, operand.space);
   }
 }
 
 // Strings are zero-padded: a larger capacity needs more zeros, a smaller one a NUL.
-void Conversions::copy_string(ValueId destination, Operand operand, uint32_t capacity_bytes) {
-  const uint32_t from = types()[operand.type].count;
-  if (operand.space != AddressSpace::kBpf) {
-    reads_.read_string(destination, capacity_bytes, operand.value, operand.space, true);
-  } else if (from <= capacity_bytes) {
-    if (from < capacity_bytes) memory_.zero(destination, capacity_bytes);
-    memory_.copy(destination, operand.value, from);
+void Conversions::copy_string(ValueId destination, Operand operand, TypeId to) {
+  const types::Type from = types()[operand.type];
+  const uint32_t capacity = types()[to].count;
+  const bool fits =
+      from.count < capacity || (from.count == capacity && (!from.may_lack_nul || types()[to].may_lack_nul));
+  if (fits && from.count < capacity) memory_.zero(destination, capacity);
+  if (operand.space != AddressSpace::kBpf && fits && from.may_lack_nul) {
+    reads_.read_text(destination, operand.type, operand.value, operand.space, from.count == capacity);
+  } else if (operand.space != AddressSpace::kBpf) {
+    reads_.read_string(destination, capacity, operand.value, operand.space, true);
+  } else if (fits) {
+    memory_.copy(destination, operand.value, from.count);
   } else {
-    memory_.copy(destination, operand.value, capacity_bytes);
-    ir().store(1, destination, ir().constant(0), capacity_bytes - 1);
+    memory_.copy(destination, operand.value, capacity);
+    ir().store(1, destination, ir().constant(0), capacity - 1);
   }
 }
 
@@ -87,7 +92,7 @@ bool Conversions::are_strings(TypeId from, TypeId to) const {
 
 void Conversions::store_converted(ValueId address, Operand operand, TypeId to) {
   if (operand.type != to && operand.is_address && are_strings(operand.type, to))
-    return copy_string(address, operand, types()[to].count);
+    return copy_string(address, operand, to);
   if (operand.type != to && operand.is_address && is_by_member(operand.type, to))
     return store_members(address, operand, to);
   store(address, convert(operand, to));

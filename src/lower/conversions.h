@@ -30,7 +30,7 @@ class Conversions : Emitter {
  private:
   void store_scalar(ValueId address, ValueId value, uint32_t size_bytes);
   void store_members(ValueId address, Operand operand, TypeId to);
-  void copy_string(ValueId destination, Operand operand, uint32_t capacity_bytes);
+  void copy_string(ValueId destination, Operand operand, TypeId to);
   Operand convert_scalar(Operand operand, TypeId to);
   Operand bytes_as_scalar(Operand operand, TypeId to);
   Operand padded_copy(Operand operand, TypeId to);

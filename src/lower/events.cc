@@ -72,10 +72,10 @@ void Events::write_field(const PlannedField& planned, ValueId destination) {
 ValueId Events::write_tail(const PlannedField& planned, ValueId destination) {
   const types::Type type = types()[planned.field.type];
   const Operand& operand = planned.operand;
-  const uint32_t limit = type.kind == Kind::kString ? type.count - 1 : type.count;
+  const uint32_t limit = type.kind == Kind::kString ? types::capacity_with_nul(type) - 1 : type.count;
   if (planned.expr.valid()) return bounded(builtins_.write_bytes(planned.expr, destination, type.count), limit);
   if (type.kind == Kind::kString)
-    return bounded(reads_.read_string(destination, type.count, operand.value, operand.space, false), limit);
+    return bounded(reads_.read_text(destination, operand.type, operand.value, operand.space, false), limit);
   const Operand whole = conversions_.in_our_memory(operand);
   const ValueId size = bounded(ir().load(4, whole.value), limit);
   reads_.read_dynamic(destination, size, limit, offset(whole.value, 4), AddressSpace::kBpf);

@@ -83,6 +83,9 @@ class Lowering {
   // are zeroed if `zero_rest`, else undefined.
   virtual ValueId read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space,
                               bool zero_rest) = 0;
+  // Copies a string, of any kind and in any address space, to `destination`, which has the size of its type. Returns
+  // its length.
+  virtual ValueId read_text(ValueId destination, const Operand& text, bool zero_rest) = 0;
   // Calls a helper that reads memory (probe_read_user, probe_read_kernel_str, ...), reports its failure and returns its
   // result. Requires 1 <= size <= `most_bytes`. If the program may sleep, pages of user memory that are not present are
   // brought in.

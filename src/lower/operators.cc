@@ -62,8 +62,8 @@ ValueId Operators::compare_bytes(const syntax::Binary& node) {
   for (const auto& [constant_side, other] : {std::pair{node.left, &right}, std::pair{node.right, &left}}) {
     const auto known = scope_.text(constant_side);
     if (!known || types()[other->type].kind != Kind::kString) continue;
-    const auto needed = static_cast<uint32_t>(known->size() + 1);
-    if (needed > types()[other->type].size_bytes) return ir().constant(node.op == BinaryOp::kNotEqual);
+    if (known->size() >= types::capacity_with_nul(types()[other->type]))
+      return ir().constant(node.op == BinaryOp::kNotEqual);
     return equality(node.op, arithmetic_.equal_text(conversions_.in_our_memory(*other), *known));
   }
   return equality(node.op, arithmetic_.equal_values(left, right));

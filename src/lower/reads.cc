@@ -172,6 +172,21 @@ ValueId Reads::read_string(ValueId destination, uint32_t capacity_bytes, ValueId
       [&] { return ir().constant(0); });
 }
 
+// The helpers replace the last byte of what fills the destination by a NUL, so that byte is read again.
+ValueId Reads::read_text(ValueId destination, TypeId string, ValueId source, AddressSpace space, bool zero_rest) {
+  const uint32_t count = types()[string].count;
+  const ValueId length = read_string(destination, count, source, space, zero_rest);
+  if (!types()[string].may_lack_nul) return length;
+  return select(
+      Condition::eq, length, ir().constant(count - 1),
+      [&] {
+        read(offset(destination, count - 1), 1, offset(source, count - 1), space);
+        const ValueId last = ir().load(1, destination, count - 1);
+        return ir().binary(Op::k_add, length, ir().binary(Op::k_ne, last, ir().constant(0)));
+      },
+      [&] { return length; });
+}
+
 ValueId Reads::current_task_field(std::span<const std::string_view> path) {
   ValueId base = ir().call(Helper::get_current_task, {});
   TypeId type = kernel().find_struct(types(), "task_struct");

@@ -18,6 +18,8 @@ class Reads : Emitter {
   ValueId read_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed, AddressSpace space,
                       TypeId struct_type);
   ValueId read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space, bool zero_rest);
+  // The same for the contents of a string type, which may be an array without a NUL. `destination` has its size.
+  ValueId read_text(ValueId destination, TypeId string, ValueId source, AddressSpace space, bool zero_rest);
   ValueId call_reader(Helper helper, ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
   ValueId current_task_field(std::span<const std::string_view> path);
   ValueId current_task_field(std::initializer_list<std::string_view> path) {

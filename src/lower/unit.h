@@ -81,6 +81,9 @@ class UnitLowering final : public Lowering {
                       bool zero_rest) override {
     return reads_.read_string(destination, capacity_bytes, source, space, zero_rest);
   }
+  ValueId read_text(ValueId destination, const Operand& text, bool zero_rest) override {
+    return reads_.read_text(destination, text.type, text.value, text.space, zero_rest);
+  }
   ValueId call_reader(Helper helper, ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) override {
     return reads_.call_reader(helper, destination, size, most_bytes, source);
   }

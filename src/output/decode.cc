@@ -294,7 +294,8 @@ Value decode_field(const DecodeContext& context, const program::EventField& fiel
   const size_t offset = load_le(record, field.offset_bytes, 4);
   const size_t length = load_le(record, field.offset_bytes + 4, 4);
   if (type.kind == Kind::kBuffer) return {BufferValue{std::string(as_text(part(record, offset, length)))}};
-  return {string_value(context, type, part(record, offset, std::min<size_t>(length, type.count - 1)))};
+  return {
+      string_value(context, type, part(record, offset, std::min<size_t>(length, types::capacity_with_nul(type) - 1)))};
 }
 
 bool is_unset(std::span<const std::byte> bytes, uint32_t cpu_count, uint32_t stride_bytes) {

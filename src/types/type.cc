@@ -131,7 +131,7 @@ TypeId Types::pointer(TypeId element, AddressSpace space) {
 TypeId Types::array(TypeId element, uint32_t count) {
   const Type& type = types_[element];
   // A flexible array member `char name[]` has no capacity, so it is no string; its address can be taken.
-  if (type.char_like && count > 0) return string(count);
+  if (type.char_like && count > 0) return char_array(count);
   return intern({.kind = Kind::kArray,
                  .size_bytes = clamp_size(uint64_t{type.size_bytes} * count),
                  .align_bytes = type.align_bytes,
@@ -147,6 +147,11 @@ TypeId Types::string(uint32_t capacity_bytes, bool may_be_cut) {
                  .align_bytes = 1,
                  .count = capacity_bytes},
                 fmt::format("{}string{}", may_be_cut ? "cut " : "", capacity_bytes));
+}
+
+TypeId Types::char_array(uint32_t count) {
+  return intern({.kind = Kind::kString, .may_lack_nul = true, .size_bytes = count, .align_bytes = 1, .count = count},
+                fmt::format("chars{}", count));
 }
 
 TypeId Types::buffer(uint32_t capacity_bytes) {
@@ -317,6 +322,8 @@ bool Types::complete_by_origin(TypeId struct_type) {
   completers_[module - kFirstOrigin](*this, struct_type);
   return true;
 }
+
+uint32_t capacity_with_nul(const Type& string) { return string.count + (string.may_lack_nul ? 1 : 0); }
 
 bool is_integer(const Type& type) {
   return type.kind == Kind::kInt || type.kind == Kind::kBool || type.kind == Kind::kEnum;

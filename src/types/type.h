@@ -26,7 +26,7 @@ enum class Kind : uint8_t {
   kEnum,      // `name`, `enumerators`; stored as an int of `size_bytes`, `is_signed`
   kPointer,   // `element`, `space`
   kArray,     // `element`, `count`
-  kString,    // `count` bytes, padded with NUL; at least one NUL
+  kString,    // `count` bytes, padded with NUL; at least one NUL, unless `may_lack_nul`
   kBuffer,    // uint32 length, then at most `count` bytes
   kTuple,     // `members` without names
   kRecord,    // `members` with names, from a record expression of the script
@@ -83,9 +83,10 @@ struct Type {
   Kind kind = Kind::kVoid;
   bool is_signed = false;
   bool is_union = false;
-  bool complete = true;     // kStruct: `members` and `size_bytes` are valid
-  bool char_like = false;   // kInt: C's char, whose arrays are strings
-  bool may_be_cut = false;  // kString: read from memory; one that fills the capacity may be truncated
+  bool complete = true;       // kStruct: `members` and `size_bytes` are valid
+  bool char_like = false;     // kInt: C's char, whose arrays are strings
+  bool may_be_cut = false;    // kString: read from memory; one that fills the capacity may be truncated
+  bool may_lack_nul = false;  // kString: an array of C's char, all of whose bytes may be text
   AddressSpace space = AddressSpace::kKernel;  // kPointer: of the pointee; kStruct: of its pointers' pointees
   StackMode stack_mode = StackMode::kBpftrace;
   uint8_t hist_bits = 0;  // k of hist(n, k)
@@ -122,7 +123,7 @@ class Types {
   TypeId int_type(uint32_t size_bytes, bool is_signed);  // 1, 2, 4, 8 (16 for C layout)
   TypeId int64() { return int_type(8, true); }
   TypeId uint64() { return int_type(8, false); }
-  TypeId char_type();  // C's char: an array of it is a string
+  TypeId char_type();  // C's char: an array of it is a string that may lack a NUL
   TypeId float_type(uint32_t size_bytes);
   // Returns the type of a kind without parameters: kCount, kKernelSymbol, kInet, kMac, kUsername, kProbeName, ...
   TypeId simple(Kind kind, bool is_signed = false);
@@ -130,6 +131,7 @@ class Types {
   TypeId pointer(TypeId element, AddressSpace space);
   TypeId array(TypeId element, uint32_t count);
   TypeId string(uint32_t capacity_bytes, bool may_be_cut = false);
+  TypeId char_array(uint32_t count);
   TypeId buffer(uint32_t capacity_bytes);
   TypeId tuple(const std::vector<TypeId>& elements);  // laid out as a C struct
   TypeId record(std::vector<Member> named_elements);  // laid out as a C struct; ignores the given offsets
@@ -180,6 +182,8 @@ bool is_integer(const Type& type);       // kInt, kBool, kEnum
 bool is_aggregation(const Type& type);   // kCount .. kTseries
 bool is_struct_like(const Type& type);   // has `members` with values: struct, record, tuple
 bool is_by_reference(const Type& type);  // larger than a register; lowering handles such values by address
+// Returns the capacity that a string of this type needs to end with a NUL.
+uint32_t capacity_with_nul(const Type& string);
 
 struct FoundMember {
   TypeId type;

@@ -50,7 +50,7 @@ TEST(Types, KnowsHowMuchAValueTakes) {
 
 TEST(Types, MakesCharArraysStrings) {
   Types types;
-  EXPECT_EQ(types.array(types.char_type(), 16), types.string(16));
+  EXPECT_EQ(types.array(types.char_type(), 16), types.char_array(16));
   EXPECT_EQ(types[types.array(types.int_type(1, true), 16)].kind, Kind::kArray);
   EXPECT_EQ(types[types.array(types.char_type(), 0)].kind, Kind::kArray);
 }
