@@ -206,7 +206,7 @@ void handle_join(EventRecord& event) {
     if (i > 1) out += event.schema().literals[0];
     out += output::to_text(event.field(i), runtime::text_style(event.context().config()));
   }
-  event.context().sink().text("join", out + "\n");
+  event.context().sink().text_line("join", out);
 }
 
 // ---- assert

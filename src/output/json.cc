@@ -241,11 +241,8 @@ class JsonSink final : public Sink {
     line("attached_probes", fmt::format("{{\"probes\": {}}}", probe_count),
          fmt::format("\"count\": {}, ", probe_count));
   }
-  void text(std::string_view kind, std::string_view text) override {
-    // join() adds a newline, which is no part of its strings.
-    if (kind == "join" && text.ends_with('\n')) text.remove_suffix(1);
-    line(kind, quoted(text));
-  }
+  void text(std::string_view kind, std::string_view text) override { line(kind, quoted(text)); }
+  void text_line(std::string_view kind, std::string_view text) override { line(kind, quoted(text)); }
   void value(const Value& value) override { line("value", json(value, style_)); }
   void span(const SpanEvent& event) override { line(type_of(event.kind), span_data(event, style_)); }
 

@@ -71,6 +71,8 @@ class Sink {
   virtual void attached(uint64_t probe_count) = 0;
   // Formatted text; `kind` is the JSON "type": "printf", "time", "cat", "join" or "syscall".
   virtual void text(std::string_view kind, std::string_view text) = 0;
+  // Formatted text that is a line of its own; the newline is not part of it.
+  virtual void text_line(std::string_view kind, std::string_view text) { this->text(kind, std::string(text) + "\n"); }
   virtual void value(const Value& value) = 0;  // print(v)
   virtual void span(const SpanEvent& event) = 0;
   virtual void map(const MapView& map) = 0;  // print(@m), and at exit

@@ -243,10 +243,10 @@ TEST_F(TextInUtc, TheTimeSeriesOfTheDescription) {
     const char* heading;
     const char* time;
   };
-  for (const Row& row : {Row{1'000'000'000, "hh:mm:ss ", "09:26:44 "}, Row{60'000'000'000, "hh:mm:ss ", "09:26:44 "},
-                         Row{1'500'000'000, "hh:mm:ss.ms  ", "09:26:44.012 "},
-                         Row{2'000, "hh:mm:ss.us     ", "09:26:44.012345 "},
-                         Row{1, "hh:mm:ss.ns        ", "09:26:44.012345678 "}}) {
+  for (const Row& row :
+       {Row{1'000'000'000, "hh:mm:ss ", "09:26:44 "}, Row{60'000'000'000, "hh:mm:ss ", "09:26:44 "},
+        Row{1'500'000'000, "hh:mm:ss.ms  ", "09:26:44.012 "}, Row{2'000, "hh:mm:ss.us     ", "09:26:44.012345 "},
+        Row{1, "hh:mm:ss.ns        ", "09:26:44.012345678 "}}) {
     const std::string margin(std::string_view(row.time).size(), ' '), line(51, '_');
     const std::string scale = margin + "2" + std::string(51, ' ') + "4\n";
     EXPECT_EQ(map_text(scalar("@t", {TseriesValue{row.interval_ns, {{kStart + 12'345'678, 3}}}})),
