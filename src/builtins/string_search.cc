@@ -6,6 +6,8 @@
 // The verifier follows every iteration (kernels before 5.17 have no other loops), so a step has only the branch that
 // leaves the loop: all else is computed without branches, and indexes are masked rather than compared. What is indexed
 // is in scratch memory, since kernels before 5.12 allow no variable offsets on the stack.
+//
+// A short constant is instead compared at each position, by words that are not aligned; that is cheaper for both.
 #include "builtins/string_search.h"
 
 #include <algorithm>
@@ -25,6 +27,8 @@ using lower::Operand;
 
 constexpr uint32_t kBorderBytes = 4;
 constexpr uint32_t kScratchBytes = 128;  // objects of this size are not on the stack
+constexpr uint32_t kWordBytes = 8;
+constexpr uint32_t kShortBytes = 64;  // of a constant that is compared as a whole at each position
 
 // Returns the lengths of the longest proper border of each beginning of `text`, the empty one first.
 std::vector<uint32_t> borders_of(const std::string& text) {
@@ -40,15 +44,13 @@ std::vector<uint32_t> borders_of(const std::string& text) {
 
 }  // namespace
 
-StringSearch::StringSearch(lower::Lowering& lowering, const Operand& haystack)
-    : lowering_(lowering),
-      ir_(lowering.ir()),
-      capacity_(lowering.types()[haystack.type].count),
-      haystack_(copy_of(haystack)) {}
+StringSearch::StringSearch(lower::Lowering& lowering, Operand haystack)
+    : lowering_(lowering), ir_(lowering.ir()), haystack_(haystack), capacity_(lowering.types()[haystack_.type].count) {}
 
-StringSearch::Bytes StringSearch::copy_of(const Operand& text) {
+// `extra_bytes` after the string can be read and have any content.
+StringSearch::Bytes StringSearch::copy_of(const Operand& text, uint32_t extra_bytes) {
   const uint32_t size = std::bit_ceil(std::max(lowering_.types()[text.type].count, kScratchBytes));
-  const Bytes out{lowering_.memory(size, "searched"), size - 1};
+  const Bytes out{lowering_.memory(size + extra_bytes, "searched"), size - 1};
   lowering_.read_text(out.address, text, false);
   return out;
 }
@@ -78,6 +80,7 @@ ValueId StringSearch::find(const std::string& text) {
   const std::string needle = text.substr(0, text.find('\0'));
   if (needle.empty()) return ir_.constant(0);
   if (needle.size() >= capacity_) return ir_.constant(-1);
+  if (needle.size() <= kShortBytes) return search_short(needle);
   const auto size = static_cast<uint32_t>(std::bit_ceil(needle.size() + 1));
   std::string padded = needle;
   padded.resize(size);
@@ -131,9 +134,10 @@ ValueId StringSearch::search(const Needle& needle) {
   const ValueId count = ir_.add_block_parameter(head), at = ir_.add_block_parameter(head);
   const ValueId matched = ir_.add_block_parameter(head);
   const ValueId result = ir_.add_block_parameter(done);
+  const Bytes haystack = copy_of(haystack_);
   ir_.jump(head, {ir_.constant(0), ir_.constant(0), ir_.constant(0)});
   ir_.enter(head);
-  const ValueId byte = byte_at(haystack_, at);
+  const ValueId byte = byte_at(haystack, at);
   const Step next = step(needle, byte, matched);
   const ValueId end = ir_.binary(Op::k_add, at, next.advance);
   const ValueId is_complete = is_zero(ir_.binary(Op::k_xor, next.matched, needle.length));
@@ -151,6 +155,43 @@ ValueId StringSearch::search(const Needle& needle) {
   ir_.jump(done, {ir_.constant(-1)});
   ir_.enter(done);
   return result;
+}
+
+// Zero if the bytes at the address begin with `text`.
+ValueId StringSearch::difference(ValueId address, const std::string& text) {
+  ValueId out = ir_.constant(0);
+  for (size_t at = 0; at < text.size(); at += kWordBytes) {
+    const size_t size = std::min<size_t>(text.size() - at, kWordBytes);
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, size);
+    const auto width = static_cast<uint8_t>(std::bit_ceil(size));
+    ValueId loaded = ir_.load(width, address, static_cast<int64_t>(at));
+    if (size < width) loaded = ir_.binary(Op::k_and, loaded, static_cast<int64_t>((uint64_t{1} << (8 * size)) - 1));
+    out = ir_.binary(Op::k_or, out, ir_.binary(Op::k_xor, loaded, static_cast<int64_t>(word)));
+  }
+  return out;
+}
+
+ValueId StringSearch::search_short(const std::string& needle) {
+  const Bytes haystack = copy_of(haystack_, kShortBytes + kWordBytes);
+  const ValueId result = lowering_.memory(kScratchBytes, "found");
+  ir_.store(8, result, ir_.constant(-1));
+  const BlockId searched = ir_.add_block("searched");
+  ir_.count_up(capacity_, [&](ValueId index, BlockId done) {
+    const BlockId found = ir_.add_block("found"), differs = ir_.add_block("differs"), more = ir_.add_block("more");
+    const ValueId address = ir_.binary(Op::k_add, haystack.address, ir_.binary(Op::k_and, index, haystack.mask));
+    ir_.branch(Condition::eq, difference(address, needle), 0, found, differs);
+    ir_.enter(found);
+    ir_.store(8, result, index);
+    ir_.jump(searched);
+    ir_.enter(differs);
+    ir_.branch(Condition::eq, ir_.load(1, address), 0, done, more);
+    ir_.enter(more);
+  });
+  ir_.jump(searched);
+  ir_.enter(searched);
+  // Loaded from a map, it is any number for the verifier, which then follows the rest of the program once.
+  return ir_.load(8, result);
 }
 
 }  // namespace espy::builtins

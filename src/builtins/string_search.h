@@ -14,7 +14,7 @@ constexpr uint32_t kMaxSearchedBytes = 2048;
 class StringSearch {
  public:
   // `haystack` is in our memory and ends with a NUL.
-  StringSearch(lower::Lowering& lowering, const lower::Operand& haystack);
+  StringSearch(lower::Lowering& lowering, lower::Operand haystack);
 
   // Emit the offset of the first needle, -1 if there is none. The needle is a constant, or in our memory and ends
   // with a NUL.
@@ -36,18 +36,20 @@ class StringSearch {
     ir::ValueId advance, matched;
   };
 
-  Bytes copy_of(const lower::Operand& text);
+  Bytes copy_of(const lower::Operand& text, uint32_t extra_bytes = 0);
   ir::ValueId address_of_border(const Needle& needle, ir::ValueId index);
   ir::ValueId byte_at(const Bytes& bytes, ir::ValueId index);
   ir::ValueId is_zero(ir::ValueId number);
   Step step(const Needle& needle, ir::ValueId byte, ir::ValueId matched);
   ir::ValueId write_borders(const Needle& needle, uint32_t capacity_bytes);
   ir::ValueId search(const Needle& needle);
+  ir::ValueId search_short(const std::string& needle);
+  ir::ValueId difference(ir::ValueId address, const std::string& text);
 
   lower::Lowering& lowering_;
   ir::Builder& ir_;
+  lower::Operand haystack_;
   uint32_t capacity_;
-  Bytes haystack_;
 };
 
 }  // namespace espy::builtins
