@@ -16,7 +16,7 @@ expect '^far away 8$' "$ESPY" -c "$programs/distant" -e "$uprobe { \$s = str(arg
 expect '^@\[far away, look\]: 1$' "$ESPY" -c "$programs/distant" -e "$uprobe { @[str(arg0), func] = count(); }"
 expect '^of it: far away$' "$ESPY" -c "$programs/distant" -e "$uprobe { @s = str(arg0); printf(\"%s%s\n\", \"of it: \", @s); }"
 expect '^is far away$' "$ESPY" -c "$programs/distant" -e "$uprobe { print(str_concat(\"is \", str(arg0))); }"
-expect '^far a far \\x00$' "$ESPY" -c "$programs/distant" -e "$uprobe { printf(\"%s %r\n\", buf(arg0, 5), buf(str(arg0, 4), 5)); }"
+expect '^far a far \\x00$' "$ESPY" -c "$programs/distant" -e "$uprobe { printf(\"%s %r\n\", buf(arg0, 5), buf(str(arg0, 5), 5)); }"
 # What moves within our own memory: the language's tests, but those of kernel memory and of what a kernel lacks.
 for script in "$(dirname -- "$ESPY")"/../tests/language/*.bt; do
   timeout "$seconds_per_command" "$ESPY" --test "$script" >test.out 2>&1 || grep -Eq 'kernel-lacks|\[lockdown\]' test.out ||
