@@ -4,11 +4,16 @@
 // to its directory and so on to the root; at the root of a mounted file system it continues at the mount point. Names
 // are found last first and written to a buffer from its end.
 //
+// Pipes, sockets and the like are in no directory: they are named by the kind of file and the number of the inode, as
+// in /proc/PID/fd.
+//
 // Limits: unlike d_path(), the walk takes no locks, so a path that is renamed at the same time may be mixed from old
 // and new names. Directories above a chroot are included, and deleted files are not marked.
 #include <algorithm>
 #include <bit>
 #include <climits>
+#include <functional>
+#include <utility>
 
 #include "builtins/common.h"
 
@@ -30,6 +35,10 @@ using types::TypeId;
 constexpr uint32_t kMaxNameBytes = 255;  // NAME_MAX
 constexpr uint32_t kMaxPathBytes = PATH_MAX;
 constexpr int64_t kMaxSteps = 64;  // names and mounts up to the root
+
+// File systems without directories, and those that hold files without one (memfd_create(2)): linux/magic.h.
+constexpr int64_t kPipeFs = 0x50495045, kSocketFs = 0x534f434b, kAnonInodeFs = 0x09041934;
+constexpr int64_t kNamespaceFs = 0x6e736673, kPidFs = 0x50494446, kTmpFs = 0x01021994, kHugeTlbFs = 0x958458f6;
 
 TypeId check_path(Checker& checker, const CallSite& call) {
   for (const char* tag : {"path", "dentry", "mount"}) {
@@ -142,15 +151,88 @@ class PathWalk {
     return place;
   }
 
-  // Without any name, the path is "/", or empty if there is no file.
+  // ---- Files in no directory: what d_path() gets from dentry_operations::d_dname
+
+  ValueId masked(ValueId offset) { return ir_.binary(Op::k_and, offset, size_ - 1); }
+
+  // Writes constant text before `begin`. Returns where it begins.
+  ValueId prepend_text(ValueId begin, std::string_view text) {
+    const ValueId place = masked(ir_.binary(Op::k_sub, begin, static_cast<int64_t>(text.size())));
+    const ValueId address = at(place);
+    for (size_t i = 0; i < text.size(); ++i) ir_.store(1, address, ir_.constant(text[i]), static_cast<int64_t>(i));
+    return place;
+  }
+
+  // Writes the name of a dentry before `begin`.
+  ValueId prepend_name(ValueId begin, ValueId dentry) {
+    const ValueId length = bounded(lowering_, member(dentry, "dentry", {"d_name", "len"}), kMaxNameBytes);
+    const ValueId place = masked(ir_.binary(Op::k_sub, begin, length));
+    ir_.call(Helper::probe_read_kernel, {at(place), length, member(dentry, "dentry", {"d_name", "name"})});
+    return place;
+  }
+
+  // Writes "[NUMBER]", the inode, to the end of the buffer. These file systems have numbers of 32 bits.
+  ValueId inode_number(ValueId dentry) {
+    constexpr int64_t kMaxDigits = 10;
+    ValueId number = ir_.binary(Op::k_and, member(dentry, "dentry", {"d_inode", "i_ino"}), UINT32_MAX);
+    ValueId begin = ir_.constant(size_ - 3);
+    ir_.store(1, buffer_, ir_.constant(']'), size_ - 2);
+    for (int64_t i = 0; i < kMaxDigits; ++i) {
+      const ValueId digit = ir_.binary(Op::k_add, ir_.binary(Op::k_umod, number, 10), '0');
+      if (i > 0) begin = ir_.binary(Op::k_sub, begin, ir_.binary(Op::k_ne, number, 0));
+      ir_.store(1, buffer_, digit, size_ - 3 - i);
+      number = ir_.binary(Op::k_udiv, number, 10);
+    }
+    return prepend_text(begin, "[");
+  }
+
+  // "mnt:[4026531841]"
+  ValueId namespace_name(ValueId dentry) {
+    constexpr uint32_t kMaxBytes = 32;
+    const ValueId space = member(dentry, "dentry", {"d_inode", "i_private"});
+    const ValueId name = member(space, "ns_common", {"ops", "name"});
+    const ValueId copy = lowering_.memory(kMaxBytes, "namespace");
+    const ValueId length =
+        bounded(lowering_, lowering_.read_string(copy, kMaxBytes, name, AddressSpace::kKernel, false), kMaxBytes - 1);
+    const ValueId begin = prepend_text(inode_number(dentry), ":");
+    const ValueId place = masked(ir_.binary(Op::k_sub, begin, length));
+    ir_.call(Helper::probe_read_kernel, {at(place), length, name});
+    return place;
+  }
+
+  ValueId nameless(ValueId dentry) {
+    using Text = std::function<ValueId()>;
+    const ValueId magic = member(dentry, "dentry", {"d_sb", "s_magic"});
+    const ValueId end = ir_.constant(size_ - 1);
+    const Text root = [&] { return prepend_text(end, "/"); };
+    const Text deleted = [&] { return prepend_text(prepend_name(prepend_text(end, " (deleted)"), dentry), "/"); };
+    const Text unlinked = [&] {
+      const ValueId top = member(dentry, "dentry", {"d_sb", "s_root"});
+      return lowering_.select(Condition::eq, dentry, top, root, deleted);
+    };
+    const std::pair<int64_t, Text> kinds[] = {
+        {kPipeFs, [&] { return prepend_text(inode_number(dentry), "pipe:"); }},
+        {kSocketFs, [&] { return prepend_text(inode_number(dentry), "socket:"); }},
+        {kAnonInodeFs, [&] { return prepend_text(prepend_name(end, dentry), "anon_inode:"); }},
+        {kPidFs, [&] { return prepend_text(end, "anon_inode:[pidfd]"); }},
+        {kNamespaceFs, [&] { return namespace_name(dentry); }},
+        {kTmpFs, unlinked},
+        {kHugeTlbFs, unlinked}};
+    Text choice = root;
+    for (const auto& [wanted, text] : kinds)
+      choice = [this, magic, wanted, text, otherwise = choice] {
+        return lowering_.select(Condition::eq, magic, ir_.constant(wanted), text, otherwise);
+      };
+    return choice();
+  }
+
+  // Without any name, the path is that of a file in no directory, "/", or empty if there is no file.
   ValueId finish(ValueId file, ValueId begin) {
-    const ValueId root = ir_.constant(size_ - 2);
     const ValueId first = lowering_.select(
         Condition::eq, begin, ir_.constant(size_ - 1),
         [&] {
-          ir_.store(1, at(root), ir_.constant('/'));
           return lowering_.select(
-              Condition::eq, file, ir_.constant(0), [&] { return begin; }, [&] { return root; });
+              Condition::eq, file, ir_.constant(0), [&] { return begin; }, [&] { return nameless(file); });
         },
         [&] { return begin; });
     const ValueId first_kept = ir_.constant(size_ - kept_);
