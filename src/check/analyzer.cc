@@ -16,6 +16,7 @@
 #include "check/map_expressions.h"
 #include "check/members.h"
 #include "check/names.h"
+#include "check/program_types.h"
 #include "check/statements.h"
 #include "check/suggestions.h"
 #include "check/type_names.h"
@@ -38,18 +39,20 @@ struct Parts {
                      binary_operators, variables}),
         checker(request, checked, facts, reporter, round, maps),
         map_expressions(facts, reporter, round, expressions, maps, checked.probes),
-        type_names(facts, reporter, round, expressions, request.kernel, checked.config),
+        program_types(facts, checked, request.registry, request.kernel),
+        type_names(facts, reporter, round, expressions, program_types, request.kernel, checked.config),
         context_fields(facts, reporter, request.kernel, checked.config),
-        constants(facts, reporter, expressions, type_names, request.kernel, checked.config),
+        constants(facts, reporter, expressions, type_names, request.registry, defines, request.kernel, checked.config),
         casts(facts, reporter, expressions, type_names, checked.config),
-        members(facts, reporter, round, expressions, context_fields, constants, variables, request.kernel),
+        members(facts, reporter, round, expressions, context_fields, constants, variables, program_types,
+                request.kernel),
         unary_operators(facts, reporter, expressions, variables, maps, map_expressions, members),
         binary_operators(facts, reporter, expressions),
         arguments(facts, reporter, expressions, variables, maps, map_expressions, type_names, request.registry, defines,
                   checked.probes, request.kernel),
         builtin_calls(facts, reporter, arguments, checker, variables, request.kernel, checked.config),
         names(facts, reporter, round, expressions, context_fields, builtin_calls, variables, maps, request.registry,
-              defines, request.kernel),
+              defines, program_types, request.kernel),
         calls(facts, reporter, expressions, context_fields, names, builtin_calls, type_names, request.registry,
               checked.config),
         assignments(facts, reporter, expressions, variables, maps, map_expressions, binary_operators),
@@ -65,6 +68,7 @@ struct Parts {
   Expressions expressions;
   BuiltinChecker checker;
   MapExpressions map_expressions;
+  ProgramTypes program_types;
   TypeNames type_names;
   ContextFields context_fields;
   Constants constants;

@@ -41,6 +41,9 @@ void add_use(std::string_view name, const spec::Registry& registry, Uses& uses) 
   if (const spec::Builtin* builtin = registry.find_builtin(name)) {
     uses.context |= builtin->reads_context;
     uses.file |= builtin->reads_file;
+  } else {
+    // It may be an enumerator of the file. One without a capital that differs between files is refused later.
+    uses.file |= std::ranges::any_of(name, [](char c) { return c >= 'A' && c <= 'Z'; });
   }
 }
 
@@ -53,8 +56,13 @@ Uses uses_of(const syntax::Ast& ast, const spec::Registry& registry, const synta
     const auto* word = access ? ast.get<syntax::Name>(access->base) : nullptr;
     if (word && (word->name == "args" || word->name == "locals")) uses.fields.emplace_back(word->name, access->name);
   };
-  walk(ast, action.predicate, visit);
-  walk(ast, action.body, visit);
+  // Names that neither the language nor the script defines may be those of types and enumerators of a file.
+  const auto visit_type = [&](syntax::TypeNameId id) {
+    const syntax::TypeName& type = ast[id];
+    uses.file |= type.tag != syntax::TypeName::Tag::kNone || (!type.name.empty() && !type.suffixes.empty());
+  };
+  walk(ast, action.predicate, visit, visit_type);
+  walk(ast, action.body, visit, visit_type);
   return uses;
 }
 

@@ -34,9 +34,18 @@ TypeId Constants::positional_count(ExprId id) {
   return facts_.set_number(id, {static_cast<int64_t>(config_.positional.size())});
 }
 
+bool Constants::is_value(const std::string& word) const {
+  return word == "args" || word == "locals" || word == "retval" || defines_.contains(word) ||
+         registry_.find_builtin(word) != nullptr;
+}
+
 TypeId Constants::operand_type(ExprId operand) {
-  const auto* type = facts_.ast().get<TypeExpr>(operand);
-  return type ? type_names_.type(type->type) : expressions_.value(operand);
+  if (const auto* type = facts_.ast().get<TypeExpr>(operand)) return type_names_.type(type->type);
+  // The parser cannot tell a type with a name of its own from a value.
+  const auto* word = facts_.ast().get<Name>(operand);
+  if (word && !is_value(word->name))
+    if (const TypeId named = type_names_.plain_type(word->name)) return facts_.fact(operand).type = named;
+  return expressions_.value(operand);
 }
 
 TypeId Constants::size(ExprId id, const Sizeof& node) {

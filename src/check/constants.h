@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "check/defines.h"
 #include "check/expressions.h"
 #include "check/type_names.h"
 #include "kernel/kernel.h"
@@ -11,12 +12,14 @@ namespace espy::check {
 
 class Constants {
  public:
-  Constants(Facts& facts, Reporter& reporter, Expressions& expressions, TypeNames& type_names, kernel::Kernel& kernel,
-            const spec::Config& config)
+  Constants(Facts& facts, Reporter& reporter, Expressions& expressions, TypeNames& type_names,
+            const spec::Registry& registry, const Defines& defines, kernel::Kernel& kernel, const spec::Config& config)
       : facts_(facts),
         reporter_(reporter),
         expressions_(expressions),
         type_names_(type_names),
+        registry_(registry),
+        defines_(defines),
         kernel_(kernel),
         config_(config) {}
 
@@ -35,6 +38,8 @@ class Constants {
   TypeId type_expression(const syntax::TypeExpr& node);
 
  private:
+  // Whether a word has a meaning as a value, apart from constants and arguments.
+  bool is_value(const std::string& word) const;
   // Of an expression, or the type itself.
   TypeId operand_type(ExprId operand);
 
@@ -42,6 +47,8 @@ class Constants {
   Reporter& reporter_;
   Expressions& expressions_;
   TypeNames& type_names_;
+  const spec::Registry& registry_;
+  const Defines& defines_;
   kernel::Kernel& kernel_;
   const spec::Config& config_;
 };

@@ -36,6 +36,20 @@ bool Facts::is_number_literal(ExprId id) const {
   return is_literal(id) && type_of(type(id)).kind == types::Kind::kInt && !has_cast(id);
 }
 
+std::pair<std::string, std::string> Facts::show_both(TypeId a, TypeId b) const {
+  const auto with_origin = [&](TypeId id) {
+    const std::string text = show(id);
+    for (id = known(id); type_of(id).element.valid(); id = type_of(id).element) {
+    }
+    const types::Type& type = type_of(id);
+    const std::string program(types_.origin_name(type.origin));
+    if (type.kind != types::Kind::kStruct && type.kind != types::Kind::kEnum) return text;
+    return text + " of " + (!program.empty() ? program : type.origin.btf_id == 0 ? "the script" : "the kernel");
+  };
+  if (show(a) != show(b)) return {show(a), show(b)};
+  return {with_origin(a), with_origin(b)};
+}
+
 bool Facts::has_cast(ExprId id) const {
   if (const auto* unary = ast().get<Unary>(id)) return has_cast(unary->operand);
   if (const auto* binary = ast().get<Binary>(id)) return has_cast(binary->left) || has_cast(binary->right);

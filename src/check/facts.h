@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check/checked.h"
@@ -51,6 +52,8 @@ class Facts {
   // An invalid id counts as void.
   TypeId known(TypeId id) const { return id ? id : types_.void_type(); }
   const types::Type& type_of(TypeId id) const { return types_[known(id)]; }
+  // Two types as diagnostics show them, with where each is defined if their names are the same.
+  std::pair<std::string, std::string> show_both(TypeId a, TypeId b) const;
   // The type as diagnostics show it: "`int64`".
   std::string show(TypeId id) const { return "`" + types::to_string(types_, known(id)) + "`"; }
 

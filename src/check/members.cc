@@ -51,8 +51,9 @@ TypeId Members::member(TypeId base, const std::string& name, Span name_span) {
 }
 
 void Members::complete(TypeId id) {
-  const types::Type& type = facts_.type_of(id);
-  if (type.kind == Kind::kStruct && !type.complete) kernel_.complete(facts_.types(), id);
+  const auto is_open = [&] { return facts_.type_of(id).kind == Kind::kStruct && !facts_.type_of(id).complete; };
+  if (is_open() && facts_.type_of(id).origin.btf_id == 0) program_types_.define(id);
+  if (is_open()) kernel_.complete(facts_.types(), id);
 }
 
 TypeId Members::loaded_type(types::AddressSpace space, TypeId found) {

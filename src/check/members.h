@@ -6,6 +6,7 @@
 #include "check/constants.h"
 #include "check/context_fields.h"
 #include "check/expressions.h"
+#include "check/program_types.h"
 #include "check/variables.h"
 #include "kernel/kernel.h"
 
@@ -14,7 +15,7 @@ namespace espy::check {
 class Members {
  public:
   Members(Facts& facts, Reporter& reporter, const Round& round, Expressions& expressions, ContextFields& context_fields,
-          Constants& constants, Variables& variables, kernel::Kernel& kernel)
+          Constants& constants, Variables& variables, ProgramTypes& program_types, kernel::Kernel& kernel)
       : facts_(facts),
         reporter_(reporter),
         round_(round),
@@ -22,6 +23,7 @@ class Members {
         context_fields_(context_fields),
         constants_(constants),
         variables_(variables),
+        program_types_(program_types),
         kernel_(kernel) {}
 
   TypeId access(ExprId id, const syntax::Access& node);
@@ -37,7 +39,7 @@ class Members {
  private:
   TypeId member(TypeId base, const std::string& name, Span name_span);
   TypeId element(ExprId id, TypeId base, ExprId index);
-  // Adds the members of a kernel's struct that was only named so far.
+  // Adds the members of a struct of a program or the kernel that was only named so far.
   void complete(TypeId id);
 
   Facts& facts_;
@@ -47,6 +49,7 @@ class Members {
   ContextFields& context_fields_;
   Constants& constants_;
   Variables& variables_;
+  ProgramTypes& program_types_;
   kernel::Kernel& kernel_;
 };
 

@@ -43,9 +43,19 @@ TypeId Names::enumerator(ExprId id, const std::string& name) {
   auto found = enumerators_.find(name);
   if (found == enumerators_.end())
     found = enumerators_.emplace(name, kernel_.find_enumerator(facts_.types(), name)).first;
-  if (!found->second) return {};
-  facts_.fact(id).constant = found->second->value;
-  return found->second->type;
+  std::optional<kernel::Enumerated> known = found->second;
+  const bool is_of_script = known && facts_.type_of(known->type).origin.btf_id == 0;
+  if (!is_of_script)
+    if (const auto own = program_enumerator(ProgramTypes::Scope::kOwn, name)) known = own;
+  if (!known) known = program_enumerator(ProgramTypes::Scope::kAny, name);
+  if (!known) return {};
+  facts_.fact(id).constant = known->value;
+  return known->type;
+}
+
+std::optional<kernel::Enumerated> Names::program_enumerator(ProgramTypes::Scope scope, const std::string& name) {
+  const auto found = program_types_.find(scope, ProgramTypes::Category::kEnumerator, name);
+  return found ? std::optional(kernel::Enumerated{found->type, found->value}) : std::nullopt;
 }
 
 void Names::report_unknown(std::string_view name, Span at, bool is_call) {
@@ -57,6 +67,11 @@ void Names::report_unknown(std::string_view name, Span at, bool is_call) {
   for (const syntax::Function& function : facts_.ast().functions) names.push_back(function.name);
   for (const syntax::Macro& macro : facts_.ast().macros) names.push_back(macro.name);
   for (const char* word : {"args", "locals", "retval"}) names.emplace_back(word);
+  const auto explained = is_call ? std::nullopt : program_types_.explain(std::string(name));
+  if (explained && !explained->message.empty()) {
+    reporter_.error("ambiguous-type", at, explained->message, explained->hint);
+    return;
+  }
   std::string hint = did_you_mean(name, names);
   if (is_call) {
     reporter_.error("unknown-function", at, fmt::format("no function named `{}`", name), hint);

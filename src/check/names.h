@@ -12,6 +12,7 @@
 #include "check/defines.h"
 #include "check/expressions.h"
 #include "check/maps.h"
+#include "check/program_types.h"
 #include "check/variables.h"
 #include "spec/registry.h"
 
@@ -21,7 +22,7 @@ class Names {
  public:
   Names(Facts& facts, Reporter& reporter, const Round& round, Expressions& expressions, ContextFields& context_fields,
         BuiltinCalls& builtin_calls, const Variables& variables, const Maps& maps, const spec::Registry& registry,
-        const Defines& defines, kernel::Kernel& kernel)
+        const Defines& defines, ProgramTypes& program_types, kernel::Kernel& kernel)
       : facts_(facts),
         reporter_(reporter),
         round_(round),
@@ -32,6 +33,7 @@ class Names {
         maps_(maps),
         registry_(registry),
         defines_(defines),
+        program_types_(program_types),
         kernel_(kernel) {}
 
   TypeId name(ExprId id, const syntax::Name& node);
@@ -40,6 +42,7 @@ class Names {
 
  private:
   TypeId enumerator(ExprId id, const std::string& name);
+  std::optional<kernel::Enumerated> program_enumerator(ProgramTypes::Scope scope, const std::string& name);
 
   Facts& facts_;
   Reporter& reporter_;
@@ -51,6 +54,7 @@ class Names {
   const Maps& maps_;
   const spec::Registry& registry_;
   const Defines& defines_;
+  ProgramTypes& program_types_;
   kernel::Kernel& kernel_;
   std::unordered_map<std::string, std::optional<kernel::Enumerated>> enumerators_;  // by name: a cache
 };

@@ -102,10 +102,15 @@ TypeId TypeNames::plain_type(const std::string& name) {
   if (name == "ustack_t") return types.stack(true, config_.stack_mode, kStackFrames);
   if (const TypeId alias = types.find_alias(name)) return alias;
   if (const TypeId c = c_integer(types, name)) return c;
-  if (const TypeId alias = kernel_.find_typedef(types, name)) return alias;
   // Old scripts leave out the word `struct`.
+  if (const TypeId own = types.find_struct(name)) return own;
+  if (const TypeId own = types.find_enum(name)) return own;
+  using Scope = ProgramTypes::Scope;
+  if (const TypeId found = program_types_.find_type(Scope::kOwn, ProgramTypes::Category::kAny, name)) return found;
+  if (const TypeId alias = kernel_.find_typedef(types, name)) return alias;
   if (const TypeId found = kernel_.find_struct(types, name)) return found;
-  return kernel_.find_enum(types, name);
+  if (const TypeId found = kernel_.find_enum(types, name)) return found;
+  return program_types_.find_type(Scope::kAny, ProgramTypes::Category::kAny, name);
 }
 
 TypeId TypeNames::composite_type(const TypeName& name) {
@@ -124,12 +129,12 @@ TypeId TypeNames::composite_type(const TypeName& name) {
 
 TypeId TypeNames::tagged_type(const TypeName& name) {
   types::Types& types = facts_.types();
-  if (name.tag == TypeName::Tag::kEnum) {
-    const TypeId found = types.find_enum(name.name);
-    return found ? found : kernel_.find_enum(types, name.name);
-  }
-  const TypeId found = types.find_struct(name.name);
-  return found ? found : kernel_.find_struct(types, name.name);
+  const bool is_enum = name.tag == TypeName::Tag::kEnum;
+  const auto category = is_enum ? ProgramTypes::Category::kEnum : ProgramTypes::Category::kStruct;
+  if (const TypeId own = is_enum ? types.find_enum(name.name) : types.find_struct(name.name)) return own;
+  if (const TypeId found = program_types_.find_type(ProgramTypes::Scope::kOwn, category, name.name)) return found;
+  const TypeId found = is_enum ? kernel_.find_enum(types, name.name) : kernel_.find_struct(types, name.name);
+  return found ? found : program_types_.find_type(ProgramTypes::Scope::kAny, category, name.name);
 }
 
 TypeId TypeNames::base_type(const TypeName& name) {
@@ -145,6 +150,11 @@ TypeId TypeNames::base_type(const TypeName& name) {
 void TypeNames::report_unknown(const TypeName& name) {
   if (!round_.is_final) return;
   const std::string tag = tag_word(name.tag);
+  const auto explained = program_types_.explain(name.name);
+  if (explained && !explained->message.empty()) {
+    reporter_.error("ambiguous-type", name.span, explained->message, explained->hint);
+    return;
+  }
   std::vector<std::string> names;
   if (tag.empty()) {
     names = signature_type_names();
@@ -157,7 +167,7 @@ void TypeNames::report_unknown(const TypeName& name) {
     if (const auto* known = std::get_if<CStruct>(&definition)) names.push_back(tag.empty() ? "" : tag + known->name);
     if (const auto* known = std::get_if<CTypedef>(&definition)) names.push_back(known->name);
   }
-  std::string hint = did_you_mean(tag + name.name, names);
+  std::string hint = explained ? explained->hint : did_you_mean(tag + name.name, names);
   if (hint.empty())
     hint = kernel_.has_btf() ? "define it in the script" : "this kernel has no BTF: define it in the script";
   reporter_.error("unknown-type", name.span, fmt::format("no type named `{}{}`", tag, name.name), hint);
@@ -188,13 +198,19 @@ TypeId TypeNames::array_type(const TypeName& name, size_t suffix, TypeId element
   return facts_.types().array(element, static_cast<uint32_t>(*known));
 }
 
+// Where a pointer to the type leads that is made here: the structs of a program are in its memory.
+types::AddressSpace TypeNames::space_of(TypeId element) const {
+  const types::Type& type = facts_.type_of(element);
+  return type.kind == Kind::kStruct && type.space == types::AddressSpace::kUser ? type.space
+                                                                                : facts_.unit().context.pointers;
+}
+
 TypeId TypeNames::type(TypeNameId id) {
   if (!id) return {};
   const TypeName& name = facts_.ast()[id];
   TypeId found = base_type(name);
   for (size_t i = 0; found && i < name.suffixes.size(); ++i)
-    found = name.suffixes[i].is_pointer ? facts_.types().pointer(found, facts_.unit().context.pointers)
-                                        : array_type(name, i, found);
+    found = name.suffixes[i].is_pointer ? facts_.types().pointer(found, space_of(found)) : array_type(name, i, found);
   return found;
 }
 

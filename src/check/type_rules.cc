@@ -54,16 +54,57 @@ std::optional<TypeId> unify_members(Types& types, TypeId a_id, TypeId b_id, bool
   return types.tuple(elements);
 }
 
-std::optional<TypeId> unify_pointers(const Types& types, TypeId a_id, TypeId b_id) {
-  const Type& a = types[a_id];
-  const Type& b = types[b_id];
-  if (a.element == b.element) return a_id;
-  if (types[a.element].kind == Kind::kVoid) return b_id;
-  if (types[b.element].kind == Kind::kVoid) return a_id;
+std::optional<TypeId> unify_pointers(Types& types, TypeId a_id, TypeId b_id) {
+  const TypeId a = types[a_id].element;
+  const TypeId b = types[b_id].element;
+  if (a == b) return a_id;
+  if (types[a].kind == Kind::kVoid) return b_id;
+  if (types[b].kind == Kind::kVoid) return a_id;
+  if (is_alike(types, a, b)) return a_id;
   return std::nullopt;
 }
 
+bool are_structs_alike(Types& types, TypeId a_id, TypeId b_id) {
+  for (const TypeId id : {a_id, b_id})
+    if (!types[id].complete) types.complete_by_origin(id);
+  const Type a = types[a_id];
+  const Type b = types[b_id];
+  if (a.name != b.name || a.is_union != b.is_union) return false;
+  // A source file may only declare the struct.
+  const bool are_of_programs = !types.origin_name(a.origin).empty() && !types.origin_name(b.origin).empty();
+  if (!a.complete || !b.complete) return are_of_programs && !a.name.empty();
+  return a.size_bytes == b.size_bytes &&
+         std::ranges::equal(a.members, b.members, [&](const types::Member& x, const types::Member& y) {
+           return x.name == y.name && x.offset_bits == y.offset_bits && x.bit_size == y.bit_size &&
+                  is_alike(types, x.type, y.type);
+         });
+}
+
+bool are_pointers_alike(Types& types, TypeId a_id, TypeId b_id) {
+  while (types[a_id].kind == Kind::kPointer && types[b_id].kind == Kind::kPointer)
+    a_id = types[a_id].element, b_id = types[b_id].element;
+  const Type& a = types[a_id];
+  const Type& b = types[b_id];
+  if (a.kind == Kind::kStruct || b.kind == Kind::kStruct) return a.kind == b.kind && a.name == b.name;
+  return is_alike(types, a_id, b_id);
+}
+
 }  // namespace
+
+bool is_alike(Types& types, TypeId a_id, TypeId b_id) {
+  if (a_id == b_id) return true;
+  if (types[a_id].kind != types[b_id].kind) return false;
+  const Type a = types[a_id];
+  const Type b = types[b_id];
+  switch (a.kind) {
+    case Kind::kStruct: return are_structs_alike(types, a_id, b_id);
+    case Kind::kPointer: return are_pointers_alike(types, a_id, b_id);
+    case Kind::kArray: return a.count == b.count && is_alike(types, a.element, b.element);
+    case Kind::kEnum: return a.name == b.name && a.size_bytes == b.size_bytes;
+    case Kind::kFunction: return true;
+    default: return false;
+  }
+}
 
 TypeId smallest_signed(Types& types, int64_t value) {
   for (const uint32_t size : {1u, 2u, 4u}) {
@@ -115,10 +156,8 @@ std::optional<TypeId> unify(Types& types, TypeId a_id, TypeId b_id, bool* loses_
     case Kind::kRecord: return unify_members(types, a_id, b_id, loses_sign);
     case Kind::kPointer: return unify_pointers(types, a_id, b_id);
     case Kind::kArray:
-      if (a.count == b.count && types.in_user_memory(a_id) == types.in_user_memory(b_id)) return a_id;
-      return std::nullopt;
     case Kind::kStruct:  // from kernel and user memory: the first one decides the address space of its pointers
-      if (types.in_user_memory(a_id) == types.in_user_memory(b_id)) return a_id;
+      if (is_alike(types, a_id, b_id)) return a_id;
       return std::nullopt;
     case Kind::kKernelStack:
     case Kind::kUserStack:
@@ -151,10 +190,17 @@ bool converts(Types& types, TypeId from_id, TypeId to_id) {
   if (is_int_like(from) && to.kind == Kind::kInt)
     return from.size_bytes < to.size_bytes || (from.size_bytes == to.size_bytes && from.is_signed == to.is_signed) ||
            from.kind == Kind::kBool;
+  const Kind kind = to.kind;
+  const TypeId from_element = from.element, to_element = to.element;
   const auto both = unify(types, from_id, to_id);
-  if (both && from.kind == Kind::kString) return types[*both].count == to.count;
-  if (both && from.kind == Kind::kPointer) return types[*both].element == to.element;
-  return both && *both == to_id;
+  if (!both) return false;
+  switch (kind) {
+    case Kind::kString: return types[*both].count == types[to_id].count;
+    case Kind::kPointer: return types[from_element].kind == Kind::kVoid || is_alike(types, from_element, to_element);
+    case Kind::kStruct:
+    case Kind::kArray: return true;
+    default: return *both == to_id;
+  }
 }
 
 Slot Slot::of_type(TypeId type) {
@@ -201,9 +247,14 @@ void Slot::refine(const Types& types, TypeId value) {
   const Type& given = types[value];
   const bool is_same_string = said.kind == Kind::kString && given.kind == Kind::kString && said.count == given.count &&
                               (given.may_lack_nul || (given.may_be_cut && !said.may_lack_nul));
-  const bool is_same_pointer = said.kind == Kind::kPointer && !is_refined && said.element == given.element;
+  const auto points_to_struct = [&](const Type& each) {
+    return each.kind == Kind::kPointer && types[each.element].kind == Kind::kStruct;
+  };
+  const bool is_same_pointer = said.kind == Kind::kPointer && !is_refined &&
+                               (said.element == given.element || (points_to_struct(said) && points_to_struct(given)));
+  const bool is_same_struct = said.kind == Kind::kStruct && !is_refined;
   const bool is_stack = is_open_stack(types, value);
-  if (!is_same_string && !is_same_pointer && !is_stack) return;
+  if (!is_same_string && !is_same_pointer && !is_same_struct && !is_stack) return;
   type = value;
   is_refined = true;
 }

@@ -94,6 +94,12 @@ void Variables::set_type(VariableId id, TypeId type) {
   round_.has_changed = true;
 }
 
+void Variables::report_mismatch(const Variable& variable, TypeId held, TypeId given, Span span) {
+  const auto [now, other] = facts_.show_both(held, given);
+  reporter_.error_with_note("type-mismatch", span, "`" + variable.name + "` is " + now + " and cannot hold " + other,
+                            {}, {variable.span, "first seen here"});
+}
+
 void Variables::add(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span) {
   if (!type) return;
   Variable& variable = facts_.unit().variables[id];
@@ -105,10 +111,7 @@ void Variables::add(VariableId id, TypeId type, const Constant& constant, bool i
       reporter_.error("out-of-range", span,
                       "the value does not fit `" + variable.name + "`, which is " + facts_.show(before));
     else
-      reporter_.error_with_note(
-          "type-mismatch", span,
-          "`" + variable.name + "` is " + facts_.show(before) + " and cannot hold " + facts_.show(type), {},
-          {variable.span, "first seen here"});
+      report_mismatch(variable, before, type, span);
     return;
   }
   if (slot.loses_sign && round_.is_final && !std::exchange(slot.is_sign_reported, true))

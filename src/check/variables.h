@@ -67,6 +67,7 @@ class Variables {
   void add(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span);
 
  private:
+  void report_mismatch(const Variable& variable, TypeId held, TypeId given, Span span);
   struct Scope {
     std::vector<std::pair<std::string_view, VariableId>> names;
   };

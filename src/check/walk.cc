@@ -9,6 +9,7 @@ namespace {
 struct Walker {
   const Ast& ast;
   const ExprVisitor& visit;
+  const TypeNameVisitor& visit_type;
 
   void expr(ExprId id) {
     if (!id) return;
@@ -57,6 +58,7 @@ struct Walker {
 
   void type_name(TypeNameId id) {
     if (!id) return;
+    if (visit_type) visit_type(id);
     expr(ast[id].typeof_expr);
     type_name(ast[id].typeof_type);
     for (const TypeNameId element : ast[id].elements) type_name(element);
@@ -65,7 +67,9 @@ struct Walker {
 
 }  // namespace
 
-void walk(const Ast& ast, ExprId root, const ExprVisitor& visit) { Walker{ast, visit}.expr(root); }
-void walk(const Ast& ast, StmtId root, const ExprVisitor& visit) { Walker{ast, visit}.stmt(root); }
+void walk(const Ast& ast, ExprId root, const ExprVisitor& visit, const TypeNameVisitor& visit_type) {
+  Walker{ast, visit, visit_type}.expr(root);
+}
+void walk(const Ast& ast, StmtId root, const ExprVisitor& visit) { Walker{ast, visit, {}}.stmt(root); }
 
 }  // namespace espy::check

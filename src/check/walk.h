@@ -7,7 +7,10 @@ namespace espy::check {
 
 using ExprVisitor = std::function<void(syntax::ExprId)>;
 
-void walk(const syntax::Ast& ast, syntax::ExprId root, const ExprVisitor& visit);
+using TypeNameVisitor = std::function<void(syntax::TypeNameId)>;  // of casts, declarations and sizeof
+
+void walk(const syntax::Ast& ast, syntax::ExprId root, const ExprVisitor& visit,
+          const TypeNameVisitor& visit_type = {});
 void walk(const syntax::Ast& ast, syntax::StmtId root, const ExprVisitor& visit);
 
 }  // namespace espy::check

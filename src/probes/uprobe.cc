@@ -33,6 +33,7 @@
 #include "base/strings.h"
 #include "load/machine.h"
 #include "probes/common.h"
+#include "probes/program_types.h"
 #include "probes/uprobe_debug.h"
 #include "probes/user_function.h"
 #include "symbols/symbols.h"
@@ -506,6 +507,7 @@ extern const spec::Provider kUprobe = {
     .context = context<false>,
     .attach = attach<false>,
     .list = list<kUprobe>,
+    .find_type = find_program_type,
     .return_provider = &kUretprobe,
     .needs_target_to_list = true,
     .example = "uprobe:libc:getaddrinfo { printf(\"%s asks for %s\\n\", comm, str(arg0)); }"};
@@ -519,6 +521,7 @@ extern const spec::Provider kUretprobe = {
     .context = context<true>,
     .attach = attach<true>,
     .list = list<kUretprobe>,
+    .find_type = find_program_type,
     .needs_target_to_list = true,
     .example = "uretprobe:/bin/bash:readline { printf(\"%s\\n\", str(retval)); }"};
 

@@ -24,6 +24,7 @@
 #include "base/strings.h"
 #include "load/machine.h"
 #include "probes/common.h"
+#include "probes/program_types.h"
 #include "symbols/symbols.h"
 
 namespace espy::probes {
@@ -245,6 +246,7 @@ extern const spec::Provider kUsdt = {
     .context = context,
     .attach = attach,
     .list = list,
+    .find_type = find_program_type,
     .needs_target_to_list = true,
     .example = "usdt:libc:setjmp { @[comm] = count(); }"};
 

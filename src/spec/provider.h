@@ -170,6 +170,24 @@ struct ListRequest {
   const Config& config;
 };
 
+// A question for a type or an enumerator of the program that a probe is in, by its name in the source: "Foo",
+// "shop::Basket".
+struct ProgramTypeRequest {
+  enum class Category : uint8_t { kStruct, kEnum, kAny, kEnumerator };  // kStruct: also unions and classes
+  Category category = Category::kAny;
+  std::string_view name;
+  const program::Probe& probe;
+  types::Types& types;
+  symbols::Symbolizer* symbols;  // null for recorded kernels
+};
+
+struct ProgramType {
+  types::TypeId type = {};                   // invalid if there is none
+  int64_t value = 0;                         // of an enumerator
+  std::vector<std::string> candidates = {};  // full names, if the name could mean several types
+  std::string problem = {};                  // why nothing is known of the program's types
+};
+
 struct ListedProbe {
   std::string name;                    // "tracepoint:syscalls:sys_enter_openat"
   std::vector<std::string> arguments;  // "const char * filename"; only when verbose
@@ -187,9 +205,11 @@ struct Provider {
   Status (*attach)(AttachRequest&) = nullptr;  // null: run by the session at `phase`
   enum class Phase : uint8_t { kAttached, kBegin, kEnd, kTest, kBench } phase = Phase::kAttached;
   std::vector<ListedProbe> (*list)(ListRequest&) = nullptr;  // null: not listed
-  const Provider* return_provider = nullptr;                 // probes the returns of the calls that this one probes
-  bool needs_target_to_list = false;                         // user probes: listed only for a given file
-  bool fires_rarely = false;                                 // a small ring is enough for its records
+  // Finds a type of the program that is traced. null: the probes are not in programs.
+  ProgramType (*find_type)(ProgramTypeRequest&) = nullptr;
+  const Provider* return_provider = nullptr;  // probes the returns of the calls that this one probes
+  bool needs_target_to_list = false;          // user probes: listed only for a given file
+  bool fires_rarely = false;                  // a small ring is enough for its records
   std::string_view example = {};
 };
 

@@ -11,6 +11,7 @@
 #include "symbols/demangle.h"
 #include "symbols/dwarf/location.h"
 #include "symbols/dwarf/scopes.h"
+#include "symbols/dwarf/type_index.h"
 #include "symbols/dwarf/types.h"
 #include "symbols/go.h"
 
@@ -72,9 +73,11 @@ bool is_inlined(const Dwarf_Die& scope) { return dwarf::tag(scope) == DW_TAG_inl
 struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   explicit State(const kernel::Arch& of_file) : arch(of_file) {}
 
+  std::string path;  // of the program
   std::unique_ptr<dwarf::File> file;
   const kernel::Arch& arch;
   std::optional<dwarf::TypeReader> reader;
+  std::optional<dwarf::TypeIndex> index;
   std::map<std::tuple<uint64_t, uint64_t, const void*>, ReadableLines> readable;  // by function, scope and variable
 
   dwarf::TypeReader& reader_for(types::Types& types) {
@@ -83,7 +86,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
       const auto complete = [self = shared_from_this()](types::Types&, types::TypeId id) {
         self->reader->complete(id);
       };
-      reader.emplace(*file, types, complete);
+      reader.emplace(*file, types, complete, path);
     }
     CHECK(&reader->types() == &types);
     return *reader;
@@ -200,6 +203,7 @@ Result<std::shared_ptr<DebugInfo>> DebugInfo::open(const ElfImage& image,
                                                    const std::vector<std::string>& debug_directories) {
   const kernel::Arch* arch = kernel::find_arch(image.machine());  // null for 32-bit files
   auto state = std::make_shared<State>(arch != nullptr ? *arch : kernel::host_arch());
+  state->path = image.path();
   state->file = TRY(dwarf::File::open(image, debug_directories));
   return std::shared_ptr<DebugInfo>(new DebugInfo(std::move(state)));
 }
@@ -321,6 +325,33 @@ std::optional<DebugVariable> DebugInfo::State::go_result(types::Types& types, co
     done = member.offset_bytes() + types[member.type].size_bytes;
   }
   out.place = types::ValueLocation{std::move(pieces)};
+  return out;
+}
+
+DebugInfo::NamedType DebugInfo::find_type(types::Types& types, TypeCategory category, std::string_view name,
+                                          uint64_t address) {
+  using dwarf::NameCategory;
+  static const std::map<TypeCategory, std::vector<NameCategory>> kSearched = {
+      {TypeCategory::kStruct, {NameCategory::kClass}},
+      {TypeCategory::kEnum, {NameCategory::kEnum}},
+      {TypeCategory::kAny, {NameCategory::kTypedef, NameCategory::kClass, NameCategory::kEnum}},
+      {TypeCategory::kEnumerator, {NameCategory::kEnumerator}}};
+  if (!state_->index) state_->index.emplace(*state_->file);
+  const dwarf::Unit* unit = state_->file->unit_at(address);
+  const auto near = unit != nullptr ? std::optional(unit->die) : std::nullopt;
+  NamedType out;
+  for (const NameCategory each : kSearched.at(category)) {
+    const auto [die, candidates] = state_->index->find(each, name, near);
+    out.candidates = candidates;
+    if (!die && candidates.empty()) continue;
+    if (!die) return out;
+    const types::TypeId type = state_->reader_for(types).convert(die);
+    out.type = type;
+    if (each != NameCategory::kEnumerator) return out;
+    for (const types::Enumerator& enumerator : types[type].enumerators)
+      if (enumerator.name == dwarf::last_part(name)) out.value = enumerator.value;
+    return out;
+  }
   return out;
 }
 

@@ -77,6 +77,18 @@ class DebugInfo {
   // Returns the result, at the return, of the function that begins at `address`; nullopt for void.
   std::optional<DebugVariable> result(types::Types& types, uint64_t address);
 
+  // A type or an enumerator of the program by its name in the source: "Foo", "shop::Basket", or "Basket" if only one
+  // namespace has it.
+  enum class TypeCategory : uint8_t { kStruct, kEnum, kAny, kEnumerator };  // kStruct: also unions and classes
+  struct NamedType {
+    std::optional<types::TypeId> type = {};
+    int64_t value = 0;                         // of an enumerator
+    std::vector<std::string> candidates = {};  // full names, if several have the name as their last part
+  };
+  // Returns the definition in the source file of the code at `address`, else the first one in the program. Requires the
+  // same `types` in all calls.
+  NamedType find_type(types::Types& types, TypeCategory category, std::string_view name, uint64_t address);
+
   // Returns the offset of a member of a struct, in bytes.
   std::optional<uint32_t> member_offset(std::string_view type, std::string_view member);
 

@@ -225,10 +225,10 @@ ExprId ExpressionParser::word() {
     return error_expr();
   }
   if (stream_.peek().kind == TokenKind::kLeftParen) return call();
-  stream_.advance();
+  std::string name = stream_.qualified_name();
   if (stream_.at(TokenKind::kNot) && stream_.peek().kind == TokenKind::kLeftParen)
     stream_.unexpected("`(`", "macros are called as functions are, without `!`");
-  return add(begin, Name{std::string(text)});
+  return add(begin, Name{std::move(name)});
 }
 
 ExprId ExpressionParser::call() {

@@ -65,6 +65,8 @@ std::optional<TypeParser::TypeAhead> TypeParser::look_for_type(Token token, Lexe
     if (word().empty()) return std::nullopt;
     out.known = true;
     token = lexer.next();
+    while (TokenStream::skip_qualified_part(token, lexer)) {
+    }
   } else if (word() == "typeof") {
     token = lexer.next();
     if (token.kind != TokenKind::kLeftParen) return std::nullopt;
@@ -77,6 +79,8 @@ std::optional<TypeParser::TypeAhead> TypeParser::look_for_type(Token token, Lexe
     if (is_keyword(word())) return std::nullopt;
     out.known = spells_type(word());
     token = lexer.next();
+    while (TokenStream::skip_qualified_part(token, lexer)) {
+    }
   }
   while (token.kind == TokenKind::kStar || token.kind == TokenKind::kLeftBracket || is_qualifier(word())) {
     out.suffix |= token.kind != TokenKind::kIdentifier;
@@ -155,7 +159,7 @@ void TypeParser::type_head(TypeName& type) {
     stream_.unexpected("a type");
     return;
   }
-  const std::string word(stream_.text(stream_.advance()));
+  const std::string word = stream_.qualified_name();
   if (word == "typeof") {
     stream_.expect(TokenKind::kLeftParen, "after `typeof`");
     const ExprId operand = expressions_.type_or_expression();
@@ -173,7 +177,10 @@ void TypeParser::type_head(TypeName& type) {
                : word == "union" ? TypeName::Tag::kUnion
                                  : TypeName::Tag::kEnum;
     type.name = stream_.text();
-    stream_.expect(TokenKind::kIdentifier, "after `" + word + "`");
+    if (stream_.at(TokenKind::kIdentifier))
+      type.name = stream_.qualified_name();
+    else
+      stream_.expect(TokenKind::kIdentifier, "after `" + word + "`");
   } else if (is_c_word(word)) {
     while (stream_.at(TokenKind::kIdentifier) && is_c_word(stream_.text())) {
       type.name.append(" ").append(stream_.text(stream_.advance()));

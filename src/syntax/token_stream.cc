@@ -68,6 +68,27 @@ bool TokenStream::accept_word(std::string_view word) {
   return true;
 }
 
+bool TokenStream::skip_qualified_part(Token& token, Lexer& lexer) {
+  if (token.kind != TokenKind::kColon) return false;
+  Lexer ahead = lexer;
+  const Token colon = ahead.next();
+  const Token name = ahead.next();
+  if (colon.kind != TokenKind::kColon || colon.begin != token.end) return false;
+  if (name.kind != TokenKind::kIdentifier || name.begin != colon.end) return false;
+  token = ahead.next();
+  lexer = ahead;
+  return true;
+}
+
+std::string TokenStream::qualified_name() {
+  const uint32_t begin = token_.begin;
+  advance();
+  Token after = token_;
+  for (Lexer ahead = lexer_; skip_qualified_part(after, ahead);)
+    for (int i = 0; i < 3; ++i) advance();
+  return std::string(text_.substr(begin, last_end_ - begin));
+}
+
 void TokenStream::seek(uint32_t offset) {
   last_end_ = offset;
   lexer_.seek(offset);

@@ -21,6 +21,8 @@ class TokenStream {
   // Returns the lexer, positioned after the current token, for lookahead.
   const Lexer& lexer() const { return lexer_; }
   Token peek() const;
+  // For lookahead: if `token`, the last one of `lexer`, begins `::NAME`, moves both behind it and returns true.
+  static bool skip_qualified_part(Token& token, Lexer& lexer);
   std::string_view source_text() const { return text_; }
   std::string_view text(const Token& token) const { return text_.substr(token.begin, token.end - token.begin); }
   std::string_view text() const { return text(token_); }
@@ -32,6 +34,8 @@ class TokenStream {
   Token advance();
   bool accept(TokenKind kind);
   bool accept_word(std::string_view word);
+  // Advances past an identifier and the parts that `::` joins to it, without spaces. Returns the whole: "shop::Basket".
+  std::string qualified_name();
   // Continues at the byte at `offset`.
   void seek(uint32_t offset);
   // Like `accept`, but reports the missing token: "expected `)` after the arguments, found `;`".

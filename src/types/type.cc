@@ -311,15 +311,21 @@ TypeId Types::find_alias(std::string_view name) const {
   return found == aliases_.end() ? TypeId{} : found->second;
 }
 
-uint32_t Types::add_origin(Completer completer) {
-  completers_.push_back(std::move(completer));
-  return kFirstOrigin + static_cast<uint32_t>(completers_.size() - 1);
+uint32_t Types::add_origin(Completer completer, std::string name) {
+  origins_.emplace_back(std::move(completer), std::move(name));
+  return kFirstOrigin + static_cast<uint32_t>(origins_.size() - 1);
+}
+
+std::string_view Types::origin_name(Origin origin) const {
+  return origin.module < kFirstOrigin ? std::string_view() : origins_[origin.module - kFirstOrigin].second;
 }
 
 bool Types::complete_by_origin(TypeId struct_type) {
   const uint32_t module = types_[struct_type].origin.module;
   if (module < kFirstOrigin) return false;
-  completers_[module - kFirstOrigin](*this, struct_type);
+  // The table may grow while a struct is completed.
+  const Completer completer = origins_[module - kFirstOrigin].first;
+  completer(*this, struct_type);
   return true;
 }
 

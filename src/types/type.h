@@ -46,7 +46,7 @@ enum class Kind : uint8_t {
   kKernelStack,   // a reference to a stored stack: program/layout.h
   kUserStack,     // a reference to a stored stack, and the process: program/layout.h
   kKernelSymbol,  // uint64 address
-  kUserSymbol,    // uint64 address, uint32 pid, uint32 padding
+  kUserSymbol,    // uint64 address, uint32 pid, uint32 0; or uint64 index of a probe, uint32 0, uint32 1: its function
   kInet,          // uint32 family (AF_INET or AF_INET6), 16 bytes of address
   kMac,           // 6 bytes
   kUsername,      // uint32 uid
@@ -159,10 +159,12 @@ class Types {
   void define_alias(std::string name, TypeId target);
   TypeId find_alias(std::string_view name) const;
 
-  // Registers a source of types other than BTF. Returns the Origin::module for them; `completer` defines the members
-  // of a declared struct on first use.
+  // Registers a source of types other than BTF: the file `name`. Returns the Origin::module for them; `completer`
+  // defines the members of a declared struct on first use.
   using Completer = std::function<void(Types&, TypeId struct_type)>;
-  uint32_t add_origin(Completer completer);
+  uint32_t add_origin(Completer completer, std::string name);
+  // The name of a source that was registered so; "" for others.
+  std::string_view origin_name(Origin origin) const;
   // Completes a struct through its registered completer. Returns false if its origin has none.
   bool complete_by_origin(TypeId struct_type);
 
@@ -175,7 +177,7 @@ class Types {
   std::map<std::string, TypeId, std::less<>> enums_;
   std::map<std::string, TypeId, std::less<>> aliases_;
   std::vector<std::pair<TypeId, TseriesParams>> tseries_;
-  std::vector<Completer> completers_;
+  std::vector<std::pair<Completer, std::string>> origins_;
 };
 
 bool is_integer(const Type& type);       // kInt, kBool, kEnum

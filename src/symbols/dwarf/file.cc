@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/strings.h"
 #include "symbols/debug_file.h"
@@ -333,6 +334,29 @@ std::optional<GElf_Phdr> File::thread_local_segment() {
 Calls& File::calls() {
   if (!calls_) calls_ = std::make_unique<Calls>(*this);
   return *calls_;
+}
+
+// Names are in .debug_str, short ones in .debug_info. Those of .dwo files and of files shared by several programs (dwz)
+// are elsewhere.
+bool File::mentions(std::string_view name) {
+  Elf* elf = dwarf_getelf(dwarf_);
+  size_t names = 0;
+  if (elf == nullptr || dwarf_getalt(dwarf_) != nullptr || elf_getshdrstrndx(elf, &names) != 0) return true;
+  for (const Unit& unit : units())
+    if (tag(unit.die) == DW_TAG_skeleton_unit || own_attribute(unit.die, DW_AT_dwo_name)) return true;
+  const std::string text = std::string(name) + '\0';
+  Elf_Scn* section = nullptr;
+  while ((section = elf_nextscn(elf, section)) != nullptr) {
+    GElf_Shdr header;
+    const char* title = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : nullptr;
+    if (title == nullptr || (header.sh_flags & SHF_COMPRESSED) != 0) return true;
+    const std::string_view known(title);
+    if (known != ".debug_str" && known != ".debug_info") continue;
+    const Elf_Data* data = elf_getdata(section, nullptr);
+    if (data == nullptr || data->d_buf == nullptr) return true;
+    if (::memmem(data->d_buf, data->d_size, text.data(), text.size()) != nullptr) return true;
+  }
+  return false;
 }
 
 std::optional<Dwarf_Die> File::find_definition(int wanted, std::string_view name) {

@@ -91,6 +91,8 @@ class File {
   // Returns the PT_TLS segment; nullopt if there is none.
   std::optional<GElf_Phdr> thread_local_segment();
   Calls& calls();  // the call sites of its functions
+  // Returns false if no type, variable or function of the file can have this name.
+  bool mentions(std::string_view name);
   // Searches all units for the definition of a type that another unit only declares.
   std::optional<Dwarf_Die> find_definition(int tag, std::string_view name);
 

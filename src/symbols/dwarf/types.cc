@@ -199,8 +199,8 @@ std::vector<Member> TypeReader::rust_string_members(const Dwarf_Die& type) {
           {.name = "length", .type = types_.uint64(), .offset_bits = bits(*length)}};
 }
 
-TypeReader::TypeReader(File& file, types::Types& types, types::Types::Completer completer)
-    : file_(file), types_(types), module_(types.add_origin(std::move(completer))) {}
+TypeReader::TypeReader(File& file, types::Types& types, types::Types::Completer completer, std::string name)
+    : file_(file), types_(types), module_(types.add_origin(std::move(completer), std::move(name))) {}
 
 TypeId TypeReader::convert(const std::optional<Dwarf_Die>& type) {
   if (!type || depth_ >= kMaxDepth) return types_.void_type();

@@ -1,7 +1,9 @@
 // Conversion of DWARF types to types of the language. Internal to dwarf/.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,8 +27,8 @@ bool is_standard_string(const Dwarf_Die& type);
 
 class TypeReader {
  public:
-  // Requires a `completer` that calls `complete`.
-  TypeReader(File& file, types::Types& types, types::Types::Completer completer);
+  // Requires a `completer` that calls `complete`. `name` is that of the program.
+  TypeReader(File& file, types::Types& types, types::Types::Completer completer, std::string name);
 
   types::Types& types() { return types_; }
   // Returns void for nullopt and for types that the language does not have.
