@@ -33,12 +33,30 @@ Operand lower_probe_text(Lowering& lowering, uint32_t capacity_bytes) {
   return name_in_table(lowering, lowering.probe_index(), names, "", capacity_bytes);
 }
 
+// `func` beside values of ksym(): the address of the function. The kernel does not tell it inside of a function, where
+// the address of the probe has the same name.
+Operand lower_kernel_function(Lowering& lowering) {
+  const TypeId type = lowering.types().simple(Kind::kKernelSymbol);
+  const std::vector<program::ProbeId>& probes = lowering.unit().probes;
+  const auto is_inside = [&](program::ProbeId id) { return lowering.program().probes[id].offset != 0; };
+  if (std::ranges::any_of(probes, is_inside))
+    return {type, lowering.register_value({"", lowering.kernel().arch().instruction_pointer_offset})};
+  return {type, lowering.ir().call(Helper::get_func_ip, {lowering.ir().context()})};
+}
+
+// `func` beside values of usym(): the probe, whose function is known without the mappings of the process.
+Operand lower_user_function(Lowering& lowering, ir::ValueId index) {
+  ir::Builder& ir = lowering.ir();
+  const Operand out{lowering.types().simple(Kind::kUserSymbol), lowering.memory(16, "func"), true};
+  ir.store(8, out.value, index);
+  ir.store(8, out.value, ir.constant(int64_t{1} << 32), 8);
+  return out;
+}
+
 // Emits the index of the probe that fired, with a type that prints it as a name. If several probes of the program have
-// the same name, a table maps them to the first one's index. Emits the name itself where a string is needed.
+// the same name, a table maps them to the first one's index.
 template <Kind kKind>
-Operand lower_probe_id(Lowering& lowering, const CallSite& call) {
-  const types::Type& type_of_result = lowering.types()[lowering.type(call.expr)];
-  if (type_of_result.kind == Kind::kString) return lower_probe_text<kKind>(lowering, type_of_result.count);
+Operand lower_named_id(Lowering& lowering) {
   const TypeId type = lowering.types().simple(kKind);
   const auto id_of = [&](program::ProbeId id) { return lowering.fired_index(kKind, id); };
   const std::vector<program::ProbeId>& probes = lowering.unit().probes;
@@ -52,6 +70,17 @@ Operand lower_probe_id(Lowering& lowering, const CallSite& call) {
   const std::string_view bytes(reinterpret_cast<const char*>(table.data()), table.size() * sizeof(uint32_t));
   const ir::ValueId address = lowering.ir().binary(Op::k_add, lowering.constant_bytes(bytes), row);
   return lowering.scalar_operand(type, lowering.ir().load(4, address));
+}
+
+template <Kind kKind>
+Operand lower_probe_id(Lowering& lowering, const CallSite& call) {
+  const types::Type wanted = lowering.types()[lowering.type(call.expr)];
+  switch (wanted.kind) {
+    case Kind::kString: return lower_probe_text<kKind>(lowering, wanted.count);
+    case Kind::kKernelSymbol: return lower_kernel_function(lowering);
+    case Kind::kUserSymbol: return lower_user_function(lowering, lower_named_id<kKind>(lowering).value);
+    default: return lower_named_id<kKind>(lowering);
+  }
 }
 
 // A constant if all probes of the action are of one type, which is the common case. The type of espy's own events is

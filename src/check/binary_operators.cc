@@ -1,6 +1,7 @@
 #include "check/binary_operators.h"
 
 #include "check/fold_constants.h"
+#include "check/func_symbol.h"
 #include "check/type_rules.h"
 #include "program/probe_names.h"
 
@@ -12,6 +13,10 @@ using namespace syntax;
 TypeId BinaryOperators::binary(ExprId id, const Binary& node) {
   expressions_.read_value(node.left);
   expressions_.read_value(node.right);
+  if (is_comparison(node.op)) {
+    use_func_beside(node.left, node.right);
+    use_func_beside(node.right, node.left);
+  }
   const TypeId left = facts_.type(node.left);
   const TypeId right = facts_.type(node.right);
   if (!left || !right) return {};
@@ -19,6 +24,13 @@ TypeId BinaryOperators::binary(ExprId id, const Binary& node) {
   if (is_logical(node.op)) return logical(id, node);
   if (is_comparison(node.op)) return comparison(node, left, right);
   return arithmetic(node, left, right);
+}
+
+// `func` compares with symbols and addresses of the kernel as its address.
+void BinaryOperators::use_func_beside(ExprId value, ExprId other) {
+  const types::Type& type = facts_.type_of(facts_.type(other));
+  if (type.kind == Kind::kKernelSymbol || type.kind == Kind::kPointer || is_int_like(type))
+    use_func_as_symbol(facts_, value, facts_.types().simple(Kind::kKernelSymbol));
 }
 
 TypeId BinaryOperators::logical(ExprId id, const Binary& node) {

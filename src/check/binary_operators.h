@@ -18,6 +18,7 @@ class BinaryOperators {
   TypeId result_type(syntax::BinaryOp op, TypeId left, TypeId right, ExprId left_expr, ExprId right_expr);
 
  private:
+  void use_func_beside(ExprId value, ExprId other);
   TypeId logical(ExprId id, const syntax::Binary& node);
   TypeId comparison(const syntax::Binary& node, TypeId left, TypeId right);
   TypeId arithmetic(const syntax::Binary& node, TypeId left, TypeId right);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "check/func_symbol.h"
 #include "program/probe_names.h"
 
 namespace espy::check {
@@ -72,6 +73,7 @@ void Maps::use_key(MapState& map, const std::vector<ExprId>& parts, Span span) {
   if (!open_key(map, parts.size(), span)) return;
   for (size_t i = 0; i < parts.size(); ++i) {
     const TypeId before = map.key[i].type;
+    use_func_as_symbol(facts_, parts[i], before);
     const TypeId given = facts_.type(parts[i]);
     if (!add_key_part(map.key[i], given, facts_.constant(parts[i]), facts_.is_literal(parts[i])))
       key_mismatch(map, before, given, facts_.span(parts[i]));
@@ -109,23 +111,32 @@ bool Maps::open_key(MapState& map, size_t count, Span span) {
   return false;
 }
 
+// `func` came first, and then a value of ksym() or usym(): `func` becomes one, too, and the next round checks it.
+bool Maps::becomes_symbol(const Slot& slot, TypeId given) const {
+  const Kind kind = facts_.type_of(given).kind;
+  return facts_.type_of(slot.type).kind == Kind::kFunctionName &&
+         (kind == Kind::kKernelSymbol || kind == Kind::kUserSymbol);
+}
+
 // Names of probes and functions are kept as numbers. Where one is a part of a key, constant text stands for the probe
 // or function of that name. If the text came first, the part becomes a name now, and the next round checks the texts.
 bool Maps::add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal) {
   const auto is_name = [&](TypeId id) { return program::is_probe_name(facts_.type_of(id).kind); };
   if (is_name(part.type) && std::holds_alternative<std::string>(constant)) return true;
   if (is_name(type) && facts_.type_of(part.type).kind == Kind::kString) part = {};
+  if (becomes_symbol(part, type)) part = {};
   return part.add(facts_.types(), type, constant, is_literal);
 }
 
 void Maps::key_mismatch(const MapState& map, TypeId held, TypeId given, Span span) {
-  reporter_.error_with_note(
-      "key-mismatch", span,
-      "the key of `" + name(map) + "` is " + facts_.show(held) + ", and cannot be " + facts_.show(given), {},
-      {map.keyed_span, "first used here"});
+  const auto [now, other] = facts_.show_both(held, given);
+  reporter_.error_with_note("key-mismatch", span,
+                            "the key of `" + name(map) + "` is " + now + ", and cannot be " + other, {},
+                            {map.keyed_span, "first used here"});
 }
 
 void Maps::add_value(MapState& map, ExprId value, Span span) {
+  use_func_as_symbol(facts_, value, map.value.type);
   add_type(map, facts_.type(value), facts_.constant(value), facts_.is_literal(value), span);
 }
 
@@ -136,11 +147,11 @@ void Maps::add_type(MapState& map, TypeId type, const Constant& constant, bool i
     reporter_.error("no-value", span, "there is no value to assign to `" + name(map) + "`");
     return;
   }
+  if (becomes_symbol(map.value, type)) map.value = {};
   if (!map.value.add(facts_.types(), type, constant, is_literal)) {
-    reporter_.error_with_note(
-        "type-mismatch", span,
-        "`" + name(map) + "` holds " + facts_.show(before) + ", and cannot hold " + facts_.show(type), {},
-        {map.value_span, "first assigned here"});
+    const auto [now, other] = facts_.show_both(before, type);
+    reporter_.error_with_note("type-mismatch", span, "`" + name(map) + "` holds " + now + ", and cannot hold " + other,
+                              {}, {map.value_span, "first assigned here"});
     return;
   }
   if (!map.value_span.valid()) map.value_span = span;

@@ -118,6 +118,7 @@ class Decoder {
                                                  : fmt::format("{:#x}", number)}};
       case Kind::kUserSymbol: {
         const auto pid = static_cast<uint32_t>(load_le(bytes, 8, 4));
+        if (load_le(bytes, 12, 4) != 0) return {TextValue{probe_text(Kind::kFunctionName, number)}};
         return {TextValue{resolver.user_symbol ? symbol_text(resolver.user_symbol(pid, number))
                                                : fmt::format("{:#x}", number)}};
       }

@@ -1,0 +1,13 @@
+// `func` where a symbol is wanted: it prints as a name, and is the address of the function beside values of ksym() and
+// usym().
+#pragma once
+
+#include "check/facts.h"
+
+namespace espy::check {
+
+// If `value` is the word `func`, and the probes of the unit are of functions of the kind that the symbol type `wanted`
+// has, gives the expression that type and returns true.
+bool use_func_as_symbol(Facts& facts, ExprId value, TypeId wanted);
+
+}  // namespace espy::check
