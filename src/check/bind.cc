@@ -10,6 +10,7 @@
 #include "base/regex.h"
 #include "base/strings.h"
 #include "check/suggestions.h"
+#include "check/type_rules.h"
 #include "check/walk.h"
 
 namespace espy::check {
@@ -106,10 +107,14 @@ std::string with_parameters(std::string_view text, const std::vector<std::string
 
 class Binder {
  public:
-  Binder(Checked& checked, CheckRequest& request) : checked_(checked), request_(request) {
+  Binder(Checked& checked, CheckRequest& request, ResultTypes results)
+      : checked_(checked), request_(request), results_(results) {
     if (checked.config.probe_filter.empty()) return;
     if (auto filter = Regex::compile(checked.config.probe_filter)) filter_ = std::move(*filter);
   }
+
+  // Whether an attach point has functions that return different types.
+  bool has_mixed_results() const { return has_mixed_results_; }
 
   // Reports if no probe is left to run, or if there are more programs than allowed.
   void finish() {
@@ -135,6 +140,7 @@ class Binder {
       unit.action = &action;
       unit.probes = std::move(group.probes);
       unit.context = context_of(group.share, unit.probes, uses);
+      if (results_ == ResultTypes::kNumbersInWildcards) use_plain_result(unit, group.share, uses);
       checked_.units.push_back(std::move(unit));
     }
   }
@@ -222,6 +228,8 @@ class Binder {
     spec::BindRequest bind{point,       parts,     request_.kernel, request_.types, request_.symbols, checked_.config,
                            found_wrong, uses.args, uses.context,    uses.locals,    uses.retval,      uses.file};
     std::vector<spec::BoundProbe> bound = provider.bind(bind);
+    if (uses.retval && provider.find_type != nullptr && std::ranges::any_of(parts, has_wildcard))
+      has_mixed_results_ |= std::ranges::any_of(bound, [&](const auto& each) { return each.share != bound[0].share; });
     if (must_match || !found_wrong.has_errors())
       for (const source::Diagnostic& said : found_wrong.all()) request_.diagnostics.add(said);
     if (bound.empty() && !found_wrong.has_errors() && must_match) unmatched_.push_back({&point, &provider, parts});
@@ -344,6 +352,17 @@ class Binder {
     return out;
   }
 
+  // The optional probes of programs are those of wildcards.
+  void use_plain_result(Unit& unit, const std::string& share, Uses uses) {
+    const program::Probe& probe = checked_.probes[unit.probes.front()];
+    const spec::Provider* provider = request_.registry.find_provider(probe.provider);
+    auto& result = unit.context.retval;
+    if (!result || !probe.is_optional || provider == nullptr || provider->find_type == nullptr) return;
+    if (is_int_like(request_.types[result->type])) return;
+    uses.retval = false;
+    result = context_of(share, unit.probes, uses).retval;
+  }
+
   void no_probe_left() {
     const source::Span at = checked_.ast.actions.front().span;
     if (filter_)
@@ -363,6 +382,8 @@ class Binder {
   std::vector<Unmatched> unmatched_;
   bool has_several_points_ = false;
   std::map<std::pair<std::string, decltype(location_of(program::Probe()))>, size_t> seen_;  // how often, by share
+  ResultTypes results_;
+  bool has_mixed_results_ = false;
   std::optional<Regex> filter_;
   bool has_skipped_ = false;
   bool has_work_ = false;  // more than begin and end
@@ -371,8 +392,8 @@ class Binder {
 
 }  // namespace
 
-void bind_probes(Checked& checked, CheckRequest& request) {
-  Binder binder(checked, request);
+bool bind_probes(Checked& checked, CheckRequest& request, ResultTypes results) {
+  Binder binder(checked, request, results);
   for (const syntax::Action& action : checked.ast.actions) binder.bind_action(action);
   binder.finish();
   for (const syntax::Function& function : checked.ast.functions) {
@@ -380,6 +401,7 @@ void bind_probes(Checked& checked, CheckRequest& request) {
     unit.function = &function;
     checked.units.push_back(std::move(unit));
   }
+  return binder.has_mixed_results();
 }
 
 }  // namespace espy::check

@@ -5,8 +5,13 @@
 
 namespace espy::check {
 
+// The type of `retval` where a wildcard matches functions of programs: that of each function; or the same for those
+// that return integers, and the register as an integer for others.
+enum class ResultTypes : uint8_t { kOwn, kNumbersInWildcards };
+
 // Fills `checked.probes` and `checked.units`, with contexts, for all actions and functions of `checked.ast`. Reports
-// attach points that are wrong or match nothing.
-void bind_probes(Checked& checked, CheckRequest& request);
+// attach points that are wrong or match nothing. Returns whether functions that one wildcard matches, and whose
+// `retval` the action reads, return different types.
+bool bind_probes(Checked& checked, CheckRequest& request, ResultTypes results);
 
 }  // namespace espy::check

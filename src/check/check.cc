@@ -91,6 +91,45 @@ void declare_maps(Checked& checked, CheckRequest& request) {
   }
 }
 
+// One attempt to bind and analyze, with diagnostics of its own.
+struct Attempt {
+  Attempt(Checked& checked, const Defines& defines, CheckRequest& request, ResultTypes results) {
+    CheckRequest own{request.sources, request.registry, request.kernel, request.types,
+                     request.symbols, request.config,   diagnostics};
+    // Facts point into units and the tree. Neither grows from here on, and moving `checked` leaves their elements in
+    // place.
+    has_mixed_results = bind_probes(checked, own, results);
+    analyze(own, checked, defines);
+  }
+
+  source::Diagnostics diagnostics;
+  bool has_mixed_results = false;
+};
+
+// Functions that a wildcard matches return their own types. If the action does not work on all of these, `retval` is a
+// number.
+void bind_and_analyze(Checked& checked, const Defines& defines, CheckRequest& request) {
+  const Table<ScriptMapId, CheckedMap> declared = checked.maps;
+  Attempt attempt(checked, defines, request, ResultTypes::kOwn);
+  if (attempt.has_mixed_results && attempt.diagnostics.has_errors()) {
+    checked.units.clear();
+    checked.probes = {};
+    checked.options.clear();
+    checked.maps = declared;
+    Attempt raw(checked, defines, request, ResultTypes::kNumbersInWildcards);
+    if (!raw.diagnostics.has_errors()) {
+      const source::Diagnostic* first = nullptr;
+      for (const source::Diagnostic& each : attempt.diagnostics.all())
+        if (first == nullptr && each.severity == source::Severity::kError) first = &each;
+      raw.diagnostics.warning("mixed-results", first->span,
+                              "the functions return types that do not go together here: `retval` is a number for all",
+                              first->message);
+      attempt.diagnostics = std::move(raw.diagnostics);
+    }
+  }
+  for (const source::Diagnostic& said : attempt.diagnostics.all()) request.diagnostics.add(said);
+}
+
 }  // namespace
 
 Checked check(syntax::Ast ast, CheckRequest& request) {
@@ -107,10 +146,7 @@ Checked check(syntax::Ast ast, CheckRequest& request) {
   assign_inside_blocks(checked.ast, request.registry);
   define_c_types(checked.ast, request.types, request.kernel, request.diagnostics);
   declare_maps(checked, request);
-  // Facts point into units and the tree. Neither grows from here on, and moving `checked` leaves their elements in
-  // place.
-  bind_probes(checked, request);
-  analyze(request, checked, defines);
+  bind_and_analyze(checked, defines, request);
   return checked;
 }
 

@@ -45,7 +45,9 @@ extern const spec::Provider kUretprobe;
 
 namespace {
 
-constexpr char kLayoutBegin = '\n';  // separates the path from the layout in `share`
+constexpr char kLayoutBegin = '\n';                 // separates the path from the layout in `share`
+constexpr std::string_view kAnyPointer = "void *";  // instead of a layout: of functions that return pointers
+constexpr size_t kMostResultTypes = 16;             // of the functions of a wildcard, each with a program of its own
 
 template <const spec::Provider& kRow>
 class Binder {
@@ -146,13 +148,14 @@ class Binder {
   }
 
   // Adds the layout of the debug fields to `share`: probes share a program if the fields that the action reads are at
-  // the same locations. If the functions of a wildcard return different types, `retval` is an integer.
+  // the same locations. If the functions of a wildcard return many different types, pointers are all `void *`.
   std::vector<spec::BoundProbe> with_layouts(const symbols::ElfFile& file) {
     const bool is_return = &kRow == &kUretprobe;
     const WantedFields wanted{request_.uses_args && !is_return, request_.uses_locals && !is_return,
                               request_.uses_retval && is_return};
     if (!wanted.any()) return std::move(out_);
     std::vector<spec::BoundProbe> described;
+    std::vector<std::pair<size_t, std::string>> pointers;  // those that return one: the index, and what they may share
     std::set<std::string> layouts;
     std::optional<Error> problem;
     for (spec::BoundProbe& bound : out_) {
@@ -164,14 +167,22 @@ class Binder {
       if (fields && wanted.args && out_.size() > 1 && std::ranges::none_of(fields->args, is_readable)) continue;
       const std::string layout = fields ? layout_key(*fields) : "";
       layouts.insert(layout);
+      if (fields && fields->retval && is_opaque_pointer(fields->retval->type))
+        pointers.emplace_back(described.size(), bound.share + kLayoutBegin + std::string(kAnyPointer));
       described.push_back(bound);
       if (fields) described.back().share += kLayoutBegin + layout;
     }
-    if (wanted.retval && layouts.size() > 1) return std::move(out_);
+    if (layouts.size() > kMostResultTypes)
+      for (auto& [index, share] : pointers) described[index].share = std::move(share);
     if (described.empty() && problem && !has_file_wildcard_) {
       request_.diagnostics.error("no-debug-info", request_.point.span, problem->message, problem->hint);
     }
     return described;
+  }
+
+  bool is_opaque_pointer(types::TypeId id) const {
+    const types::Type& type = request_.types[id];
+    return type.kind == types::Kind::kPointer && !request_.types[type.element].char_like;
   }
 
   // The entry point has no caller: a uretprobe would take argc for its return address.
@@ -397,7 +408,10 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   std::ranges::for_each(fields->locals, complete);
   out.args = std::move(fields->args);
   out.locals = std::move(fields->locals);
-  if (fields->retval) out.retval = std::move(fields->retval);
+  const bool has_result = fields->retval.has_value();
+  if (has_result) out.retval = std::move(fields->retval);
+  if (has_result && request.share.ends_with(kAnyPointer))
+    out.retval->type = request.types.pointer(request.types.void_type(), types::AddressSpace::kUser);
   return out;
 }
 
