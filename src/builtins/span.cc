@@ -1,5 +1,6 @@
 // Spans, which begin and end in a thread, instants and counters. Each record has a time, a CPU, a thread and, for
 // probes of a function, the frame of the call. output/spans.h builds trees from the records.
+#include <algorithm>
 #include <array>
 
 #include "base/strings.h"
@@ -86,6 +87,56 @@ std::vector<EventArgument> common_fields(Lowering& lowering) {
           {{}, task.comm}};
 }
 
+// The value of an argument that is a `char *` is three fields, the text, the address and whether it could be read; the
+// last two have no name. Other pointers to bytes are text for debuggers as well.
+bool is_text_pointer(Lowering& lowering, syntax::ExprId expr) {
+  if (lowering.config().print_layout != spec::PrintLayout::kC) return false;
+  const types::Type& type = lowering.types()[lowering.type(expr)];
+  if (type.kind != types::Kind::kPointer) return false;
+  const types::Type& element = lowering.types()[type.element];
+  return element.kind == types::Kind::kInt && element.size_bytes == 1;
+}
+
+// BTF does not tell whether a function of the kernel is given an address of the user or of the kernel.
+ir::ValueId read_text(Lowering& lowering, ir::ValueId address, types::AddressSpace space, ir::ValueId text,
+                      uint32_t size_bytes) {
+  ir::Builder& ir = lowering.ir();
+  const auto read_with = [&](ir::Helper helper) {
+    return lowering.call_reader(helper, text, ir.constant(size_bytes), size_bytes, address);
+  };
+  const auto read_user = [&] { return read_with(ir::Helper::probe_read_user_str); };
+  if (space == types::AddressSpace::kUser) return read_user();
+  return lowering.select(
+      ir::Condition::slt, address, ir.constant(0), [&] { return read_with(ir::Helper::probe_read_kernel_str); },
+      read_user);
+}
+
+void add_text(Lowering& lowering, syntax::ExprId expr, std::string name, std::vector<EventArgument>& fields,
+              std::vector<std::string>& literals) {
+  constexpr uint64_t kMostBytes = 201;  // as debuggers show
+  ir::Builder& ir = lowering.ir();
+  types::Types& types = lowering.types();
+  const auto size = static_cast<uint32_t>(std::min(lowering.config().max_strlen, kMostBytes));
+  const types::AddressSpace space = types[lowering.type(expr)].space;
+  const ir::ValueId address = lowering.scalar(expr);
+  const ir::ValueId text = lowering.memory(size, "text");
+  lowering.zero(text, size);
+  const ir::ValueId got = read_text(lowering, address, space, text, size);
+  const ir::ValueId is_read = lowering.select(
+      ir::Condition::slt, got, ir.constant(0), [&] { return ir.constant(0); }, [&] { return ir.constant(1); });
+  fields.push_back({{}, {types.string(size, true), text, true}});
+  fields.push_back({{}, lowering.scalar_operand(lowering.type(expr), address)});
+  fields.push_back({{}, number(lowering, is_read, 1)});
+  literals.insert(literals.end(), {std::move(name), "", ""});
+}
+
+void add_value(Lowering& lowering, syntax::ExprId expr, std::string name, std::vector<EventArgument>& fields,
+               std::vector<std::string>& literals) {
+  if (is_text_pointer(lowering, expr)) return add_text(lowering, expr, std::move(name), fields, literals);
+  fields.push_back({expr, {}});
+  literals.push_back(std::move(name));
+}
+
 // Adds the values after those that the format uses. The members of a record literal are added one by one, with their
 // names.
 void add_values(Lowering& lowering, const CallSite& call, std::vector<EventArgument>& fields,
@@ -94,14 +145,14 @@ void add_values(Lowering& lowering, const CallSite& call, std::vector<EventArgum
   for (size_t i = 1; i < call.arguments.size(); ++i) {
     const syntax::ExprId value = call.arguments[i];
     const auto* record = i > shown ? ast.get<syntax::Record>(value) : nullptr;
-    if (record == nullptr) {
+    if (i <= shown) {
       fields.push_back({value, {}});
       literals.push_back(name_of_value(lowering, value));
-      continue;
-    }
-    for (size_t j = 0; j < record->values.size(); ++j) {
-      fields.push_back({record->values[j], {}});
-      literals.push_back(record->names[j]);
+    } else if (record == nullptr) {
+      add_value(lowering, value, name_of_value(lowering, value), fields, literals);
+    } else {
+      for (size_t j = 0; j < record->values.size(); ++j)
+        add_value(lowering, record->values[j], record->names[j], fields, literals);
     }
   }
 }
@@ -159,8 +210,13 @@ void handle_span(EventRecord& view) {
   output::SpanEvent event = event_of(view, kKind);
   event.text = view.format(kFormat, kFirstValue);
   event.name = view.format(kNameFormat, kFirstValue);
-  for (size_t i = kFirstValue; i < view.field_count(); ++i)
-    event.arguments.emplace_back(schema.literals[kFirstName + i - kFirstValue], view.field(i));
+  for (size_t i = kFirstValue; i < view.field_count(); ++i) {
+    const auto name_at = [&](size_t at) { return schema.literals[kFirstName + at - kFirstValue]; };
+    const bool is_text = i + 2 < view.field_count() && name_at(i + 1).empty();
+    const bool is_unread = is_text && view.integer(i + 2) == 0;
+    event.arguments.emplace_back(name_at(i), view.field(is_unread ? i + 1 : i));
+    if (is_text) i += 2;
+  }
   event.shown_arguments = static_cast<size_t>(schema.numbers[kShownValues]);
   const auto boundary = static_cast<CallBoundary>(schema.numbers[kBoundary]);
   const output::SpanPlace place{.is_entry = boundary == CallBoundary::kEntry,

@@ -150,7 +150,10 @@ bool report(const source::Diagnostics& diagnostics, const source::Sources& sourc
   const char* color = ::getenv("BPFTRACE_COLOR");
   const std::string_view when = color != nullptr ? color : "auto";
   const bool is_colored = when == "always" || (when == "auto" && ::isatty(STDERR_FILENO) == 1);
-  std::fputs(render(diagnostics, sources, is_colored, !options.no_warnings).c_str(), stderr);
+  source::Diagnostics shown;
+  for (const source::Diagnostic& diagnostic : diagnostics.all())
+    shown.add(options.shown_diagnostic ? options.shown_diagnostic(diagnostic) : diagnostic);
+  std::fputs(render(shown, sources, is_colored, !options.no_warnings).c_str(), stderr);
   return diagnostics.has_errors();
 }
 

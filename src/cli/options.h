@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 #include "base/strings.h"
 #include "output/sink.h"
 #include "runtime/session.h"
+#include "source/diagnostic.h"
 #include "spec/config.h"
 #include "symbols/symbols.h"
 
@@ -32,9 +34,11 @@ struct Options {
   std::shared_ptr<CommandOptions> own;  // of a command that is chosen by a word; null if it has no options
 
   std::optional<std::string> program_text;  // -e
-  std::optional<std::string> file;          // FILE, or "-"
-  std::string argument;                     // PATTERN of -l, PART of --reference
-  std::vector<std::string> names;           // of commands with names as operands
+  // Where to show a diagnostic about a program that espy has written itself; null: where it is.
+  std::function<source::Diagnostic(const source::Diagnostic&)> shown_diagnostic;
+  std::optional<std::string> file;  // FILE, or "-"
+  std::string argument;             // PATTERN of -l, PART of --reference
+  std::vector<std::string> names;   // of commands with names as operands
 
   // For the modules below: options set their fields directly.
   spec::Config config;

@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/strings.h"
 #include "cli/attach_text.h"
+#include "symbols/debug_info.h"
 #include "symbols/demangle.h"
 
 namespace espy::cli {
@@ -20,7 +23,7 @@ class Finder {
     config_.cpp_demangle = false;  // functions are shown without their parameters, which the symbol tells apart
   }
 
-  Result<TraceProbes> find(const TraceTarget& target) {
+  Result<std::vector<TraceProbes>> find(const TraceTarget& target) {
     const std::vector<std::string> parts = split_attach_point(target.place);
     if (const spec::Provider* provider = e_.registry.find_provider(parts[0]); provider && parts.size() > 1)
       return from_provider(*provider, {parts.begin() + 1, parts.end()});
@@ -35,13 +38,13 @@ class Finder {
 
  private:
   // ---- The kernel's functions: by trampolines, or by kprobes with the types that BTF has for them
-  Result<TraceProbes> kernel_function(const std::string& name, const std::string& module) {
+  Result<std::vector<TraceProbes>> kernel_function(const std::string& name, const std::string& module) {
     const bool is_wildcard = has_wildcard(name);
     const std::string place = module.empty() ? name : module + ":" + name;
     if (is_wildcard) {
       const bool by_kprobe = e_.kernel->has(kernel::Feature::kKprobe);
-      return TraceProbes{.entry = (by_kprobe ? "kprobe:" : "fentry:") + place,
-                         .leave = (by_kprobe ? "kretprobe:" : "fexit:") + place};
+      return std::vector{TraceProbes{.entry = (by_kprobe ? "kprobe:" : "fentry:") + place,
+                                     .leave = (by_kprobe ? "kretprobe:" : "fexit:") + place}};
     }
     const auto prototype = e_.kernel->find_function(e_.types, name, module);
     const bool is_traced = !e_.kernel->functions(name).empty();
@@ -51,7 +54,7 @@ class Finder {
     if (by_trampoline) return from_provider(*e_.registry.find_provider("fentry"), {prototype->module, name});
     TraceProbes out{.entry = "kprobe:" + place, .leave = "kretprobe:" + place, .name = name};
     if (prototype) add_typed_words(out, *prototype);
-    return out;
+    return std::vector{std::move(out)};
   }
 
   void add_typed_words(TraceProbes& out, const kernel::FunctionPrototype& prototype) {
@@ -84,7 +87,7 @@ class Finder {
     return it.kind == types::Kind::kInt || (it.kind == types::Kind::kEnum && !it.name.empty());
   }
 
-  Result<TraceProbes> unknown_function(const std::string& name) {
+  tl::unexpected<Error> unknown_function(const std::string& name) {
     const std::vector<std::string> known = e_.kernel->functions("*");
     const std::vector<std::string_view> candidates(known.begin(), known.end());
     const std::string near = nearest(name, candidates);
@@ -94,8 +97,9 @@ class Finder {
   }
 
   // ---- All other probes
-  Result<TraceProbes> from_provider(const spec::Provider& provider, const std::vector<std::string>& parts) {
-    TraceProbes out{.entry = std::string(provider.name) + ":" + fmt::format("{}", fmt::join(quoted_parts(parts), ":"))};
+  Result<std::vector<TraceProbes>> from_provider(const spec::Provider& provider,
+                                                 const std::vector<std::string>& parts) {
+    TraceProbes out{.entry = attach_point(provider, parts)};
     source::Diagnostics diagnostics;
     bool has_types = true;  // a program may have no debug information
     std::vector<spec::BoundProbe> bound = bind(provider, parts, has_types, diagnostics);
@@ -108,13 +112,17 @@ class Finder {
     const std::string& function = bound[0].probe.function;
     const auto is_other = [&](const spec::BoundProbe& each) { return each.probe.function != function; };
     const bool is_wildcard = has_wildcard(parts.back()) || std::ranges::any_of(bound, is_other);
+    if (is_wildcard && provider.find_type != nullptr && provider.return_provider != nullptr)
+      if (auto groups = by_signature(provider, parts, bound); !groups.empty()) return groups;
     if (!is_wildcard)
       out.name = function.empty() ? parts.back() : symbols::demangle(function, symbols::DemangleStyle::kName);
     const spec::ProbeContext context = context_of(provider, bound[0], has_types);
     if (context.boundary == spec::CallBoundary::kEntry) add_return(out, bound[0], parts, has_types);
-    if (is_wildcard) return out;
-    for (const spec::ContextField& field : context.args)
-      out.arguments.push_back({field.name, "args." + field.name, field.type});
+    if (is_wildcard) {
+      out.result.clear();
+      return std::vector{std::move(out)};
+    }
+    add_arguments(out, context);
     const bool is_of_kernel = context.pointers == types::AddressSpace::kKernel;
     if (context.args.empty() && !out.leave.empty() && is_of_kernel)
       if (const auto prototype = e_.kernel->find_function(e_.types, function)) add_typed_words(out, *prototype);
@@ -122,6 +130,59 @@ class Finder {
     for (const spec::ContextField& field : context.arguments)
       if (has_operands) out.arguments.push_back({field.name, field.name, field.type});
     out.prototype = e_.kernel->c_prototype(function, bound[0].probe.target).value_or("");
+    return std::vector{std::move(out)};
+  }
+
+  static void add_arguments(TraceProbes& out, const spec::ProbeContext& context) {
+    for (const spec::ContextField& field : context.args)
+      out.arguments.push_back({field.name, "args." + field.name, field.type, field.unreadable.empty()});
+  }
+
+  static std::string attach_point(const spec::Provider& provider, const std::vector<std::string>& parts) {
+    return fmt::format("{}:{}", provider.name, fmt::join(quoted_parts(parts), ":"));
+  }
+
+  // ---- Functions of programs that a wildcard matches
+
+  using ByFunction = std::map<std::pair<std::string, std::string>, spec::BoundProbe>;  // by file and name
+  static ByFunction by_function(std::vector<spec::BoundProbe> bound) {
+    ByFunction out;
+    for (spec::BoundProbe& each : bound) out.try_emplace({each.probe.target, each.probe.function}, std::move(each));
+    return out;
+  }
+
+  // Functions with the same arguments and result share an action. None if there are too many kinds of functions.
+  // `typed`: those with debug information that have arguments.
+  std::vector<TraceProbes> by_signature(const spec::Provider& provider, const std::vector<std::string>& parts,
+                                        const std::vector<spec::BoundProbe>& typed) {
+    constexpr size_t kMostSignatures = 64;
+    source::Diagnostics ignored;
+    const spec::Provider& returns = *provider.return_provider;
+    const ByFunction entries = by_function(typed), leaves = by_function(bind(returns, parts, true, ignored));
+    std::map<std::string, TraceProbes> groups;
+    for (const auto& [function, bound] : by_function(bind(provider, parts, false, ignored))) {
+      const std::vector<std::string> place = {function.first, function.second};
+      const auto entry = entries.find(function), leave = leaves.find(function);
+      TraceProbes one;
+      if (entry != entries.end()) add_arguments(one, context_of(provider, entry->second, true));
+      if (leave != leaves.end()) one.result = result_of(returns, leave->second, true);
+      TraceProbes& group = groups.try_emplace(signature(one, leave != leaves.end()), one).first->second;
+      if (groups.size() > kMostSignatures) return {};
+      const auto append = [](std::string& list, const std::string& point) {
+        list += (list.empty() ? "" : ",\n") + point;
+      };
+      append(group.entry, attach_point(provider, place));
+      if (leave != leaves.end()) append(group.leave, attach_point(returns, place));
+    }
+    std::vector<TraceProbes> out;
+    for (auto& [key, group] : groups) out.push_back(std::move(group));
+    return out;
+  }
+
+  std::string signature(const TraceProbes& probes, bool has_leave) {
+    std::string out = fmt::format("{} {}", has_leave, probes.result);
+    for (const TraceArgument& each : probes.arguments)
+      out += fmt::format(",{} {} {}", types::to_string(e_.types, each.type), each.name, each.is_readable);
     return out;
   }
 
@@ -160,6 +221,22 @@ class Finder {
     return provider.context(request);
   }
 
+  // "retval"; "" if the function returns nothing, as its debug information tells: the type of a result comes from
+  // there.
+  std::string result_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
+    const auto result = context_of(provider, bound, has_types).retval;
+    if (!result) return "";
+    const bool is_typed = result->recipe.kind == spec::Recipe::Kind::kLocation;
+    return !is_typed && provider.find_type != nullptr && has_debug_info(bound.probe) ? "" : "retval";
+  }
+
+  bool has_debug_info(const program::Probe& probe) {
+    const auto file = e_.symbols.elf_file(probe.target);
+    const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
+    const auto address = debug ? (*file)->address_of_offset(probe.address) : std::nullopt;
+    return address && (*debug)->knows(*address);
+  }
+
   // The provider of returns takes the same place.
   void add_return(TraceProbes& out, const spec::BoundProbe& entry, const std::vector<std::string>& parts,
                   bool has_types) {
@@ -170,7 +247,7 @@ class Finder {
     const std::vector<spec::BoundProbe> bound = bind(*provider, parts, has_types, ignored);
     if (bound.empty()) return;
     out.leave = std::string(provider->name) + out.entry.substr(out.entry.find(':'));
-    if (context_of(*provider, bound[0], has_types).retval) out.result = "retval";
+    out.result = result_of(*provider, bound[0], has_types);
   }
 
   static tl::unexpected<Error> nothing_there(const std::string& place, const source::Diagnostics& diagnostics) {
@@ -187,7 +264,7 @@ class Finder {
 
 std::string literal(std::string_view text) { return '"' + escape(text) + '"'; }
 
-Result<TraceProbes> find_trace_probes(const TraceTarget& target, Environment& environment) {
+Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, Environment& environment) {
   return Finder(environment).find(target);
 }
 

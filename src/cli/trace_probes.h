@@ -14,6 +14,7 @@ struct TraceArgument {
   std::string name;
   std::string source;  // `args.skb`, `(struct sk_buff *)arg0`
   types::TypeId type;  // invalid: unknown
+  bool is_readable = true;
 };
 
 // The probes of a target, and what they show.
@@ -26,8 +27,9 @@ struct TraceProbes {
   std::string prototype;  // in C; empty: unknown
 };
 
-// The error names what is not found, and the nearest name that is.
-Result<TraceProbes> find_trace_probes(const TraceTarget& target, Environment& environment);
+// One element, or, for a wildcard in a program, one for each list of arguments that its functions have. The error names
+// what is not found, and the nearest name that is.
+Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, Environment& environment);
 
 // The text as a string literal of the language.
 std::string literal(std::string_view text);

@@ -24,7 +24,52 @@ class ScriptWriter {
  public:
   ScriptWriter(Environment& environment, const TraceOptions& options) : e_(environment), options_(options) {}
 
-  Status add(const TraceTarget& target, const TraceProbes& probes) {
+  // `groups`: see find_trace_probes.
+  Status add(const TraceTarget& target, const std::vector<TraceProbes>& groups) {
+    TraceScript::Part part{.target = target, .begin = actions_.size()};
+    for (const TraceProbes& probes : groups)
+      for (const TraceArgument& argument : probes.arguments)
+        if (std::ranges::find(part.arguments, argument.name) == part.arguments.end())
+          part.arguments.push_back(argument.name);
+    for (const TraceProbes& probes : groups)
+      if (has_all_named(target, probes, part.arguments)) TRY_STATUS(add_group(target, probes));
+    part.end = actions_.size();
+    if (part.begin == part.end)
+      return fail(fmt::format("`{}` matches no function that has all of the arguments named", target.text));
+    parts_.push_back(std::move(part));
+    if (!order_.empty()) order_ += " ";
+    order_ += groups.front().name;
+    ++count_;
+    return {};
+  }
+
+  TraceScript script() const {
+    const std::string head = config();
+    TraceScript out{head + actions_, parts_};
+    for (TraceScript::Part& part : out.parts) {
+      part.begin += head.size();
+      part.end += head.size();
+    }
+    return out;
+  }
+
+ private:
+  // Functions of a wildcard that lack an argument which the target names, and others have, are left out.
+  static bool has_all_named(const TraceTarget& target, const TraceProbes& probes,
+                            const std::vector<std::string>& known) {
+    const auto has = [&](const std::string& name) {
+      return std::ranges::find(probes.arguments, name, &TraceArgument::name) != probes.arguments.end();
+    };
+    const auto is_named = [](const std::vector<TraceItem>& items, const std::string& name) {
+      return std::ranges::any_of(items,
+                                 [&](const TraceItem& item) { return with_variables(item.text, {name}) != item.text; });
+    };
+    return std::ranges::all_of(known, [&](const std::string& name) {
+      return has(name) || (!is_named(target.values, name) && !is_named(target.filters, name));
+    });
+  }
+
+  Status add_group(const TraceTarget& target, const TraceProbes& probes) {
     const bool has_list = !target.values.empty() || target.wants_return;
     // Only the entry, only the return, or both; a graph and an order need both.
     const bool is_call = !probes.leave.empty();
@@ -38,13 +83,10 @@ class ScriptWriter {
     const bool is_chosen = wants_return && (!target.filters.empty() || (options_.is_ordered && count_ > 0));
     add_entry(target, probes, wants_entry, is_chosen);
     if (wants_return) add_return(target, probes, is_chosen);
-    if (!order_.empty()) order_ += " ";
-    order_ += probes.name;
-    ++count_;
     return {};
   }
 
-  std::string text() const {
+  std::string config() const {
     const char* layout = options_.is_graph ? "graph" : "columns";
     std::string config = fmt::format(
         "config = {{\n  span_layout = \"{}\";\n  print_layout = \"c\";\n  print_zeros = false;\n  print_addresses = "
@@ -55,10 +97,9 @@ class ScriptWriter {
     if (options_.slower_than_ns != 0) config += fmt::format("  span_slower_than = {};\n", options_.slower_than_ns);
     if (options_.events != 0) config += fmt::format("  span_count = {};\n", options_.events);
     if (options_.is_ordered) config += fmt::format("  span_order = \"{}\";\n", order_);
-    return config + "}\n" + actions_;
+    return config + "}\n";
   }
 
- private:
   void add_entry(const TraceTarget& target, const TraceProbes& probes, bool wants_entry, bool is_chosen) {
     std::vector<std::string> names;
     for (const TraceArgument& argument : probes.arguments) names.push_back(argument.name);
@@ -67,7 +108,7 @@ class ScriptWriter {
       for (const std::string& value : target.has_list && !shows_all(target) ? chosen(target, names) : all_of(probes))
         values += ", " + value;
     std::vector<std::string> conditions;
-    for (const std::string& filter : target.filters) conditions.push_back(with_variables(filter, names));
+    for (const TraceItem& filter : target.filters) conditions.push_back(with_variables(filter.text, names));
     if (options_.is_ordered && count_ > 0)
       conditions.insert(conditions.begin(), fmt::format("@open{}[tid] > 0", count_ - 1));
 
@@ -91,7 +132,9 @@ class ScriptWriter {
     const std::string show = is_pair_ ? fmt::format("span_exit(\"\"{});\n", result)
                                       : fmt::format("instant({}{});\n", name_of(probes), result);
     std::string emit = options_.is_ordered ? fmt::format("@open{}[tid]--;\n", count_) : "";
-    emit += only_if(target.results, show);
+    std::vector<std::string> conditions;
+    for (const TraceItem& item : target.results) conditions.push_back(with_result(item.text));
+    emit += only_if(conditions, show);
     if (is_chosen) {
       emit = fmt::format(
           "$depth = @depth{0}[tid];\nif (has_key(@chosen{0}, (tid, $depth))) {{\n"
@@ -117,15 +160,16 @@ class ScriptWriter {
 
   static std::vector<std::string> chosen(const TraceTarget& target, const std::vector<std::string>& names) {
     std::vector<std::string> out;
-    for (const std::string& value : target.values) out.push_back(with_variables(value, names));
+    for (const TraceItem& value : target.values) out.push_back(with_variables(value.text, names));
     return out;
   }
 
-  // Every argument, and what pointers to structs and strings lead to; a graph has a line for all.
+  // Every argument, and what pointers to structs lead to; a graph has a line for all.
   std::vector<std::string> all_of(const TraceProbes& probes) {
     std::vector<std::string> out;
     for (const TraceArgument& argument : probes.arguments) {
       const std::string variable = "$" + argument.name;
+      if (!argument.is_readable) continue;
       if (!argument.type || e_.types[argument.type].kind != types::Kind::kPointer) {
         out.push_back(variable);
         continue;
@@ -133,26 +177,21 @@ class ScriptWriter {
       const types::Type pointer = e_.types[argument.type];
       e_.kernel->complete(e_.types, pointer.element);
       const types::Type& element = e_.types[pointer.element];
-      if (element.kind == types::Kind::kInt && element.char_like && is_string(probes, argument)) {
-        out.push_back(string_of(argument, pointer.space));
-        continue;
-      }
-      out.push_back(variable);
+      const bool is_bytes = element.kind == types::Kind::kInt && element.size_bytes == 1;
+      out.push_back(is_bytes && !is_string(probes, argument, element)
+                        ? fmt::format("({} = (void *){})", argument.name, variable)
+                        : variable);
       const bool is_struct = element.kind == types::Kind::kStruct && element.complete && element.size_bytes > 0;
       if (is_struct && element.size_bytes <= kMaxStructBytes && !options_.is_graph) out.push_back("*" + variable);
     }
     return out;
   }
 
-  // A function of the kernel that takes `char *` may write there; `const char *` is text, if anything.
-  static bool is_string(const TraceProbes& probes, const TraceArgument& argument) {
-    return probes.prototype.empty() || probes.prototype.find("const char *" + argument.name) != std::string::npos;
-  }
-
-  // BTF does not tell whether a function of the kernel is given the user's string or the kernel's own.
-  static std::string string_of(const TraceArgument& argument, types::AddressSpace space) {
-    if (space == types::AddressSpace::kUser) return fmt::format("str(${})", argument.name);
-    return fmt::format("({0} = (int64)${0} < 0 ? str(kptr(${0})) : str(uptr(${0})))", argument.name);
+  // Bytes that are not `char` need not be text. A function of the kernel that takes `char *` may write there; `const
+  // char *` is text, if anything.
+  static bool is_string(const TraceProbes& probes, const TraceArgument& argument, const types::Type& element) {
+    return element.char_like &&
+           (probes.prototype.empty() || probes.prototype.find("const char *" + argument.name) != std::string::npos);
   }
 
   static bool is_used(const std::string& name, const std::string& values, const std::vector<std::string>& conditions) {
@@ -178,20 +217,21 @@ class ScriptWriter {
   const TraceOptions& options_;
   bool is_pair_ = false;  // entry and return of the current target are shown
   size_t count_ = 0;      // of targets
+  std::vector<TraceScript::Part> parts_;
   std::string order_;
   std::string actions_;
 };
 
 }  // namespace
 
-Result<std::string> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
+Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
                                        Environment& environment) {
   ScriptWriter writer(environment, options);
   for (const std::string& text : targets) {
     const TraceTarget target = TRY(parse_trace_target(text));
     TRY_STATUS(writer.add(target, TRY(find_trace_probes(target, environment))));
   }
-  return writer.text();
+  return writer.script();
 }
 
 }  // namespace espy::cli

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cli/environment.h"
 #include "cli/options.h"
+#include "cli/trace_target.h"
 
 namespace espy::cli {
 
@@ -19,7 +21,18 @@ struct TraceOptions : CommandOptions {
   uint64_t events = 0;  // after which it ends; 0: none
 };
 
-Result<std::string> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
+struct TraceScript {
+  // A target, and what was made of it.
+  struct Part {
+    TraceTarget target;
+    size_t begin = 0, end = 0;           // of its actions in `text`, bytes
+    std::vector<std::string> arguments;  // that can be named
+  };
+  std::string text;
+  std::vector<Part> parts;
+};
+
+Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
                                        Environment& environment);
 
 }  // namespace espy::cli

@@ -33,16 +33,16 @@ void for_each_outside_of_strings(std::string_view text, const Visit& visit) {
   }
 }
 
-std::vector<std::string> split_list(std::string_view list) {
+std::vector<std::string_view> split_list(std::string_view list) {
   std::vector<size_t> commas;
   for_each_outside_of_strings(list, [&](size_t i, int depth) {
     if (depth == 0 && list[i] == ',') commas.push_back(i);
   });
   commas.push_back(list.size());
-  std::vector<std::string> out;
+  std::vector<std::string_view> out;
   size_t begin = 0;
   for (const size_t comma : commas) {
-    out.emplace_back(trim(list.substr(begin, comma - begin)));
+    out.push_back(trim(list.substr(begin, comma - begin)));
     begin = comma + 1;
   }
   return out;
@@ -70,12 +70,6 @@ bool names_return(std::string_view item) {
   return false;
 }
 
-std::string with_retval(std::string item) {
-  for (size_t at = item.find("return"); at != std::string::npos; at = item.find("return", at + 6))
-    item.replace(at, 6, "retval");
-  return item;
-}
-
 }  // namespace
 
 Result<TraceTarget> parse_trace_target(const std::string& text) {
@@ -90,23 +84,31 @@ Result<TraceTarget> parse_trace_target(const std::string& text) {
   if (!rest.ends_with(')')) return fail(fmt::format("`{}` lacks its closing parenthesis at the end", text));
   const std::string_view list = trim(rest.substr(0, rest.size() - 1));
   if (list.empty()) return out;
-  for (std::string& item : split_list(list)) {
-    if (item.empty()) return fail(fmt::format("`{}` has an empty place in its list", text));
-    if (item == "return") {
+  for (const std::string_view word : split_list(list)) {
+    const TraceItem item{std::string(word), static_cast<size_t>(word.data() - text.data())};
+    if (word.empty()) return fail(fmt::format("`{}` has an empty place in its list", text));
+    if (word == "return") {
       out.wants_return = true;
-    } else if (names_return(item)) {
-      if (!is_comparison(item))
-        return fail(fmt::format("`{}`: what is returned can be shown as it is or compared", item), 0,
+    } else if (names_return(word)) {
+      if (!is_comparison(word))
+        return fail(fmt::format("`{}`: what is returned can be shown as it is or compared", word), 0,
                     "return, or return < 0");
-      out.results.push_back(with_variables(with_retval(std::move(item)), {"retval"}));
+      out.results.push_back(item);
       out.wants_return = true;
-    } else if (is_comparison(item)) {
-      out.filters.push_back(std::move(item));
+    } else if (is_comparison(word)) {
+      out.filters.push_back(item);
     } else {
-      out.values.push_back(std::move(item));
+      out.values.push_back(item);
     }
   }
   return out;
+}
+
+std::string with_result(const std::string& expression) {
+  std::string out = expression;
+  for (size_t at = out.find("return"); at != std::string::npos; at = out.find("return", at + 6))
+    out.replace(at, 6, "retval");
+  return with_variables(out, {"retval"});
 }
 
 std::string with_variables(std::string_view expression, const std::vector<std::string>& names) {

@@ -15,13 +15,19 @@
 
 namespace espy::cli {
 
+// One place of a list.
+struct TraceItem {
+  std::string text;
+  size_t offset = 0;  // in the target, bytes
+};
+
 struct TraceTarget {
-  std::string text;                  // all of it, for messages
-  std::string place;                 // before the parenthesis
-  bool has_list = false;             // a parenthesis followed, maybe an empty one
-  std::vector<std::string> filters;  // comparisons of values at the entry
-  std::vector<std::string> values;   // what to show, without `return`
-  std::vector<std::string> results;  // comparisons of `return`
+  std::string text;                // all of it, for messages
+  std::string place;               // before the parenthesis
+  bool has_list = false;           // a parenthesis followed, maybe an empty one
+  std::vector<TraceItem> filters;  // comparisons of values at the entry
+  std::vector<TraceItem> values;   // what to show, without `return`
+  std::vector<TraceItem> results;  // comparisons of `return`
   bool wants_return = false;
 };
 
@@ -30,5 +36,7 @@ Result<TraceTarget> parse_trace_target(const std::string& text);
 // The expression with each of `names` that begins a chain of members written as a variable: of "skb->len > max(skb)"
 // "$skb->len > max($skb)".
 std::string with_variables(std::string_view expression, const std::vector<std::string>& names);
+// The same for what is returned: of "return < 0" "$retval < 0".
+std::string with_result(const std::string& expression);
 
 }  // namespace espy::cli

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/strings.h"
+
 namespace espy::output {
 
 namespace {
@@ -45,15 +47,21 @@ std::string SpanText::header(const SpanEvent& event) {
   return fmt::format("[{}]\n", title);
 }
 
+// Text is quoted and escaped, as in C; what follows the quote tells that it is longer.
+std::string SpanText::value_text(const Value& value, size_t column) const {
+  const auto* text = std::get_if<StringValue>(&value.node);
+  if (text == nullptr) return to_text(value, style_, static_cast<uint32_t>(column));
+  return fmt::format("\"{}\"{}", escape(text->text), text->is_truncated ? style_.truncation_trailer : "");
+}
+
 std::string SpanText::arguments(const SpanEvent& event, size_t first, size_t column) const {
   if (first >= event.arguments.size()) return {};
   std::vector<std::string> texts;
   bool has_lines = false;
   for (size_t i = first; i < event.arguments.size(); ++i) {
     const auto& [name, value] = event.arguments[i];
-    const bool is_text = std::holds_alternative<StringValue>(value.node);
-    const std::string text = to_text(value, style_, static_cast<uint32_t>(column + kStep));
-    texts.push_back(fmt::format("{} = {}{}{}", name, is_text ? "\"" : "", text, is_text ? "\"" : ""));
+    const std::string text = value_text(value, column + kStep);
+    texts.push_back(fmt::format("{} = {}", name, text));
     has_lines |= text.find('\n') != std::string::npos;
   }
   std::string out = "(";
@@ -79,7 +87,7 @@ std::string SpanText::graph_call(const SpanEvent& event, size_t column) const {
 std::string SpanText::values(const SpanEvent& event, size_t column) const {
   const bool is_return =
       event.arguments.size() == event.shown_arguments + 1 && event.arguments.back().first == "retval";
-  if (is_return) return " = " + to_text(event.arguments.back().second, style_, static_cast<uint32_t>(column));
+  if (is_return) return " = " + value_text(event.arguments.back().second, column);
   return arguments(event, event.shown_arguments, column);
 }
 

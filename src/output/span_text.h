@@ -34,6 +34,7 @@ class SpanText {
   std::string graph_lines(const SpanEvent& event);
   std::string graph_line(const SpanEvent& event, const std::string& duration, const std::string& text) const;
   // "(a = 1, b = 2)", or one argument a line if one has several lines; starts at `column`.
+  std::string value_text(const Value& value, size_t column) const;
   std::string arguments(const SpanEvent& event, size_t first, size_t column) const;
   std::string call(const SpanEvent& event, size_t column) const;
   std::string graph_call(const SpanEvent& event, size_t column) const;

@@ -117,8 +117,9 @@ class Describer {
       for (const std::string& line : probe.arguments) {
         const std::string declared = line.substr(0, line.find(':'));
         prototype.is_known |= line.find(": ") != std::string::npos;
-        if (declared.ends_with(" retval")) {
-          prototype.result = declared.substr(0, declared.size() - std::string_view(" retval").size());
+        constexpr std::string_view kResult = "retval";
+        if (declared.ends_with(" retval") || declared.ends_with("*retval") || declared.ends_with("&retval")) {
+          prototype.result = trim(std::string_view(declared).substr(0, declared.size() - kResult.size()));
         } else {
           prototype.parameters += (prototype.parameters.empty() ? "" : ", ") + declared;
         }
@@ -127,7 +128,8 @@ class Describer {
     std::string out;
     for (const auto& [name, result, parameters, is_known] : found)
       if (is_known)
-        out += fmt::format("{} {}({});\n", result, plain_function(name), parameters.empty() ? "void" : parameters);
+        out += fmt::format("{}{}{}({});\n", result, result.ends_with('*') ? "" : " ", plain_function(name),
+                           parameters.empty() ? "void" : parameters);
     return out;
   }
 

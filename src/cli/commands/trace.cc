@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/run_script.h"
+#include "cli/trace_errors.h"
 #include "cli/trace_script.h"
 
 namespace espy::cli {
@@ -58,11 +59,20 @@ int trace(const Options& options, const Host& host) {
   if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
+  // Only the command and what it starts are of interest; a kernel without BTF cannot follow processes.
+  if (options.child_command && !options.config.pid)
+    (*environment)->config.follows = (*environment)->kernel->find_struct((*environment)->types, "task_struct").valid();
   const auto& trace_options = static_cast<const TraceOptions&>(*options.own);
   const auto script = write_trace_script(options.names, trace_options, **environment);
   if (!script) return complain(script.error());
   Options with_script = options;
-  with_script.program_text = *script;
+  with_script.program_text = script->text;
+  std::vector<source::SourceId> targets;
+  source::Sources& sources = (*environment)->sources;
+  for (const std::string& target : options.names) targets.push_back(sources.add("target", target));
+  with_script.shown_diagnostic = [&](const source::Diagnostic& diagnostic) {
+    return at_target(diagnostic, *script, targets, sources);
+  };
   return run_script(with_script, **environment, host.prepare);
 }
 

@@ -1,0 +1,14 @@
+// Errors in the script of `espy trace`, at the places of the targets that the user typed.
+#pragma once
+
+#include "cli/trace_script.h"
+#include "source/diagnostic.h"
+
+namespace espy::cli {
+
+// `targets`: the sources that hold the texts of the parts of `script`, in order. Diagnostics about other texts are
+// returned as they are.
+source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script,
+                             const std::vector<source::SourceId>& targets, const source::Sources& sources);
+
+}  // namespace espy::cli
