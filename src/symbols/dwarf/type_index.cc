@@ -109,15 +109,16 @@ std::optional<Dwarf_Die> TypeIndex::exact(NameCategory category, std::string_vie
 
 TypeIndex::Found TypeIndex::by_last_part(NameCategory category, std::string_view name, Table& table) {
   Found out;
+  std::set<const void*> seen;  // an enumerator has a name with and without its enum
   const std::string ending = "::" + std::string(name);
   for (const auto& [known, die] : table[category]) {
     if (!known.ends_with(ending)) continue;
-    out.candidates.push_back(known);
+    if (seen.insert(die.addr).second) out.candidates.push_back(known);
     out.die = die;
   }
-  std::ranges::sort(out.candidates);
   if (out.candidates.size() > 1) out.die.reset();
   if (out.die) out.candidates.clear();
+  std::ranges::sort(out.candidates);
   return out;
 }
 
