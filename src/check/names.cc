@@ -35,6 +35,10 @@ TypeId Names::name(ExprId id, const Name& node) {
     facts_.fact(id).constant = *value;
     return *value < 0 ? facts_.types().int64() : literal_type(facts_.types(), static_cast<uint64_t>(*value));
   }
+  if (const auto known = program_enumerator(ProgramTypes::Scope::kAny, node.name)) {
+    facts_.fact(id).constant = known->value;
+    return known->type;
+  }
   report_unknown(node.name, facts_.span(id), false);
   return {};
 }
@@ -47,7 +51,6 @@ TypeId Names::enumerator(ExprId id, const std::string& name) {
   const bool is_of_script = known && facts_.type_of(known->type).origin.btf_id == 0;
   if (!is_of_script)
     if (const auto own = program_enumerator(ProgramTypes::Scope::kOwn, name)) known = own;
-  if (!known) known = program_enumerator(ProgramTypes::Scope::kAny, name);
   if (!known) return {};
   facts_.fact(id).constant = known->value;
   return known->type;

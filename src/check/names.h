@@ -41,6 +41,7 @@ class Names {
   void report_unknown(std::string_view name, Span span, bool is_call);
 
  private:
+  // Of the script, the programs that the unit probes, or the kernel.
   TypeId enumerator(ExprId id, const std::string& name);
   std::optional<kernel::Enumerated> program_enumerator(ProgramTypes::Scope scope, const std::string& name);
 
