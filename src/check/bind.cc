@@ -9,6 +9,8 @@
 
 #include "base/regex.h"
 #include "base/strings.h"
+#include "check/c_types.h"
+#include "check/signature.h"
 #include "check/suggestions.h"
 #include "check/type_rules.h"
 #include "check/walk.h"
@@ -48,11 +50,11 @@ void add_use(std::string_view name, const spec::Registry& registry, Uses& uses) 
   }
 }
 
-Uses uses_of(const syntax::Ast& ast, const spec::Registry& registry, const syntax::Action& action) {
+Uses uses_of(const syntax::Ast& ast, CheckRequest& request, const syntax::Action& action) {
   Uses uses;
   const auto visit = [&](ExprId id) {
-    if (const auto* name = ast.get<syntax::Name>(id)) add_use(name->name, registry, uses);
-    if (const auto* call = ast.get<syntax::Call>(id)) add_use(call->name, registry, uses);
+    if (const auto* name = ast.get<syntax::Name>(id)) add_use(name->name, request.registry, uses);
+    if (const auto* call = ast.get<syntax::Call>(id)) add_use(call->name, request.registry, uses);
     const auto* access = ast.get<syntax::Access>(id);
     const auto* word = access ? ast.get<syntax::Name>(access->base) : nullptr;
     if (word && (word->name == "args" || word->name == "locals")) uses.fields.emplace_back(word->name, access->name);
@@ -60,7 +62,10 @@ Uses uses_of(const syntax::Ast& ast, const spec::Registry& registry, const synta
   // Names that neither the language nor the script defines may be those of types and enumerators of a file.
   const auto visit_type = [&](syntax::TypeNameId id) {
     const syntax::TypeName& type = ast[id];
-    uses.file |= type.tag != syntax::TypeName::Tag::kNone || (!type.name.empty() && !type.suffixes.empty());
+    const bool has_word = type.tag != syntax::TypeName::Tag::kNone;
+    const bool is_of_language = !has_word && (type.name.empty() || c_integer(request.types, type.name) ||
+                                              signature_type(request.types, request.kernel, type.name));
+    uses.file |= !is_of_language;
   };
   walk(ast, action.predicate, visit, visit_type);
   walk(ast, action.body, visit, visit_type);
@@ -128,7 +133,7 @@ class Binder {
   }
 
   void bind_action(const syntax::Action& action) {
-    const Uses uses = uses_of(checked_.ast, request_.registry, action);
+    const Uses uses = uses_of(checked_.ast, request_, action);
     Groups groups;
     unmatched_.clear();
     seen_.clear();
@@ -228,7 +233,7 @@ class Binder {
     spec::BindRequest bind{point,       parts,     request_.kernel, request_.types, request_.symbols, checked_.config,
                            found_wrong, uses.args, uses.context,    uses.locals,    uses.retval,      uses.file};
     std::vector<spec::BoundProbe> bound = provider.bind(bind);
-    if (uses.retval && provider.find_type != nullptr && std::ranges::any_of(parts, has_wildcard))
+    if (uses.retval && provider.find_type != nullptr && !bound.empty() && bound[0].probe.is_optional)
       has_mixed_results_ |= std::ranges::any_of(bound, [&](const auto& each) { return each.share != bound[0].share; });
     if (must_match || !found_wrong.has_errors())
       for (const source::Diagnostic& said : found_wrong.all()) request_.diagnostics.add(said);
@@ -352,7 +357,7 @@ class Binder {
     return out;
   }
 
-  // The optional probes of programs are those of wildcards.
+  // The optional probes of programs are those of wildcards, and of names that several functions have.
   void use_plain_result(Unit& unit, const std::string& share, Uses uses) {
     const program::Probe& probe = checked_.probes[unit.probes.front()];
     const spec::Provider* provider = request_.registry.find_provider(probe.provider);
