@@ -14,8 +14,10 @@ const spec::Provider* ProgramTypes::asked(const program::Probe& probe) const {
 }
 
 // One probe for each program.
-std::vector<const program::Probe*> ProgramTypes::probes_in_programs(Scope scope) const {
-  std::vector<const program::Probe*> out;
+const std::vector<const program::Probe*>& ProgramTypes::probes_in_programs(Scope scope) {
+  const auto [entry, is_new] = probes_.try_emplace({facts_.unit_index(), scope});
+  std::vector<const program::Probe*>& out = entry->second;
+  if (!is_new) return out;
   std::set<std::string_view> seen;
   const auto add = [&](ProbeId id) {
     const program::Probe& probe = checked_.probes[id];

@@ -41,7 +41,7 @@ class ProgramTypes {
   std::optional<Explanation> explain(const std::string& name) const;
 
  private:
-  std::vector<const program::Probe*> probes_in_programs(Scope scope) const;
+  const std::vector<const program::Probe*>& probes_in_programs(Scope scope);
   const spec::Provider* asked(const program::Probe& probe) const;
   std::optional<Found> search(Scope scope, Category category, const std::string& name);
 
@@ -49,6 +49,7 @@ class ProgramTypes {
   const Checked& checked_;
   const spec::Registry& registry_;
   kernel::Kernel& kernel_;
+  std::map<std::pair<size_t, Scope>, std::vector<const program::Probe*>> probes_;           // by unit: a cache
   std::map<std::tuple<size_t, Scope, Category, std::string>, std::optional<Found>> found_;  // by unit: a cache
   std::map<std::pair<size_t, std::string>, Explanation> explanations_;                      // by unit and name
 };

@@ -64,47 +64,67 @@ std::optional<TypeId> unify_pointers(Types& types, TypeId a_id, TypeId b_id) {
   return std::nullopt;
 }
 
-bool are_structs_alike(Types& types, TypeId a_id, TypeId b_id) {
-  for (const TypeId id : {a_id, b_id})
-    if (!types[id].complete) types.complete_by_origin(id);
-  const Type a = types[a_id];
-  const Type b = types[b_id];
-  if (a.name != b.name || a.is_union != b.is_union) return false;
-  // A source file may only declare the struct.
-  const bool are_of_programs = !types.origin_name(a.origin).empty() && !types.origin_name(b.origin).empty();
-  if (!a.complete || !b.complete) return are_of_programs && !a.name.empty();
-  return a.size_bytes == b.size_bytes &&
-         std::ranges::equal(a.members, b.members, [&](const types::Member& x, const types::Member& y) {
-           return x.name == y.name && x.offset_bits == y.offset_bits && x.bit_size == y.bit_size &&
-                  is_alike(types, x.type, y.type);
-         });
-}
+// Compares two types; those of programs may be nested without an end.
+class Comparison {
+ public:
+  explicit Comparison(Types& types) : types_(types) {}
 
-bool are_pointers_alike(Types& types, TypeId a_id, TypeId b_id) {
-  while (types[a_id].kind == Kind::kPointer && types[b_id].kind == Kind::kPointer)
-    a_id = types[a_id].element, b_id = types[b_id].element;
-  const Type& a = types[a_id];
-  const Type& b = types[b_id];
-  if (a.kind == Kind::kStruct || b.kind == Kind::kStruct) return a.kind == b.kind && a.name == b.name;
-  return is_alike(types, a_id, b_id);
-}
+  bool alike(TypeId a_id, TypeId b_id) {
+    constexpr int kMaxDepth = 64;
+    if (a_id == b_id) return true;
+    if (types_[a_id].kind != types_[b_id].kind || depth_ == kMaxDepth) return false;
+    ++depth_;
+    const bool out = of_one_kind(a_id, b_id);
+    --depth_;
+    return out;
+  }
+
+ private:
+  bool of_one_kind(TypeId a_id, TypeId b_id) {
+    const Type a = types_[a_id];
+    const Type b = types_[b_id];
+    switch (a.kind) {
+      case Kind::kStruct: return structs(a_id, b_id);
+      case Kind::kPointer: return pointers(a_id, b_id);
+      case Kind::kArray: return a.count == b.count && alike(a.element, b.element);
+      case Kind::kEnum: return a.name == b.name && a.size_bytes == b.size_bytes;
+      case Kind::kFunction: return true;
+      default: return false;
+    }
+  }
+
+  bool structs(TypeId a_id, TypeId b_id) {
+    for (const TypeId id : {a_id, b_id})
+      if (!types_[id].complete) types_.complete_by_origin(id);
+    const Type a = types_[a_id];
+    const Type b = types_[b_id];
+    if (a.name != b.name || a.is_union != b.is_union) return false;
+    // A source file may only declare the struct.
+    const bool are_of_programs = !types_.origin_name(a.origin).empty() && !types_.origin_name(b.origin).empty();
+    if (!a.complete || !b.complete) return are_of_programs && !a.name.empty();
+    return a.size_bytes == b.size_bytes &&
+           std::ranges::equal(a.members, b.members, [&](const types::Member& x, const types::Member& y) {
+             return x.name == y.name && x.offset_bits == y.offset_bits && x.bit_size == y.bit_size &&
+                    alike(x.type, y.type);
+           });
+  }
+
+  bool pointers(TypeId a_id, TypeId b_id) {
+    while (types_[a_id].kind == Kind::kPointer && types_[b_id].kind == Kind::kPointer)
+      a_id = types_[a_id].element, b_id = types_[b_id].element;
+    const Type& a = types_[a_id];
+    const Type& b = types_[b_id];
+    if (a.kind == Kind::kStruct || b.kind == Kind::kStruct) return a.kind == b.kind && a.name == b.name;
+    return alike(a_id, b_id);
+  }
+
+  Types& types_;
+  int depth_ = 0;
+};
 
 }  // namespace
 
-bool is_alike(Types& types, TypeId a_id, TypeId b_id) {
-  if (a_id == b_id) return true;
-  if (types[a_id].kind != types[b_id].kind) return false;
-  const Type a = types[a_id];
-  const Type b = types[b_id];
-  switch (a.kind) {
-    case Kind::kStruct: return are_structs_alike(types, a_id, b_id);
-    case Kind::kPointer: return are_pointers_alike(types, a_id, b_id);
-    case Kind::kArray: return a.count == b.count && is_alike(types, a.element, b.element);
-    case Kind::kEnum: return a.name == b.name && a.size_bytes == b.size_bytes;
-    case Kind::kFunction: return true;
-    default: return false;
-  }
-}
+bool is_alike(Types& types, TypeId a, TypeId b) { return Comparison(types).alike(a, b); }
 
 TypeId smallest_signed(Types& types, int64_t value) {
   for (const uint32_t size : {1u, 2u, 4u}) {

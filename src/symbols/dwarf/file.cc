@@ -196,6 +196,7 @@ std::vector<Unit>& File::units() {
   uint8_t type = 0;
   while (dwarf_get_units(dwarf_, unit, &unit, nullptr, &type, &die, nullptr) == 0) {
     if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
+    has_split_units_ |= type == DW_UT_skeleton;
     units_.push_back({die, ranges_of(die), type == DW_UT_skeleton});
   }
   return units_;
@@ -342,8 +343,8 @@ bool File::mentions(std::string_view name) {
   Elf* elf = dwarf_getelf(dwarf_);
   size_t names = 0;
   if (elf == nullptr || dwarf_getalt(dwarf_) != nullptr || elf_getshdrstrndx(elf, &names) != 0) return true;
-  for (const Unit& unit : units())
-    if (tag(unit.die) == DW_TAG_skeleton_unit || own_attribute(unit.die, DW_AT_dwo_name)) return true;
+  units();
+  if (has_split_units_) return true;
   const std::string text = std::string(name) + '\0';
   Elf_Scn* section = nullptr;
   while ((section = elf_nextscn(elf, section)) != nullptr) {

@@ -71,6 +71,7 @@ class File {
   bool is_position_independent() const { return is_position_independent_; }
 
   std::vector<Unit>& units();
+  void complete(Unit& unit);  // reads the .dwo file of a skeleton
   Unit* unit_at(uint64_t address);
   const std::vector<FunctionCode>& functions(Unit& unit);
   // Returns the function with code at an address.
@@ -105,7 +106,6 @@ class File {
   static Opened open_elf(const std::string& path);
   std::vector<std::shared_ptr<Dwarf_Frame>> frames_at(uint64_t address);
   Dwarf* begin(const Opened& opened) const;
-  void complete(Unit& unit);  // reads the .dwo file of a skeleton
   void index_functions(Unit& unit);
   void add_functions(const Dwarf_Die& parent, Unit& unit, int depth);
 
@@ -118,6 +118,7 @@ class File {
   Dwarf_CFI* eh_frame_ = nullptr;
   std::unique_ptr<Calls> calls_;
   bool has_read_units_ = false;
+  bool has_split_units_ = false;  // parts are in .dwo files
   std::vector<Unit> units_;
 };
 

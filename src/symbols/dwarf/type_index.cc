@@ -131,10 +131,11 @@ TypeIndex::Found TypeIndex::find(NameCategory category, std::string_view name, c
     if (nested.die || !nested.candidates.empty()) return nested;
   }
   if (!file_.mentions(last_part(name))) return {};
-  const std::vector<Unit>& units = file_.units();
+  std::vector<Unit>& units = file_.units();
   for (;; ++next_unit_) {
     if (const auto found = exact(category, name, all_)) return {found, {}};
     if (next_unit_ >= units.size()) return by_last_part(category, name, all_);
+    file_.complete(units[next_unit_]);
     add_scope(units[next_unit_].die, "", all_, 0);
   }
 }
