@@ -121,15 +121,19 @@ class Binder {
   // Whether an attach point has functions that return different types.
   bool has_mixed_results() const { return has_mixed_results_; }
 
-  // Reports if no probe is left to run, or if there are more programs than allowed.
-  void finish() {
+  // Reports what was left out, and if no probe is left to run or there are more programs than allowed. Returns false if
+  // there are too many.
+  bool finish() {
     const bool is_testing = checked_.config.runs_tests || checked_.config.runs_benchmarks;
+    report_left_out();
     if ((is_testing || has_skipped_) && !has_work_) no_probe_left();
-    if (checked_.units.size() > checked_.config.max_bpf_progs)
+    const bool too_many_programs = checked_.units.size() > checked_.config.max_bpf_progs;
+    if (too_many_programs)
       request_.diagnostics.error("too-many-programs", checked_.units.back().action->span,
                                  fmt::format("{} BPF programs would be loaded, max_bpf_progs allows {}",
                                              checked_.units.size(), checked_.config.max_bpf_progs),
                                  "set max_bpf_progs higher, or BPFTRACE_MAX_BPF_PROGS");
+    return !too_many_programs && !too_many_;
   }
 
   void bind_action(const syntax::Action& action) {
@@ -161,6 +165,7 @@ class Binder {
     const syntax::AttachPoint* point;
     const spec::Provider* provider;  // null: several, matched by a wildcard
     std::vector<std::string> parts;
+    std::vector<source::Diagnostic> reasons = {};  // of the provider
   };
 
   const spec::Provider* find(const syntax::AttachPoint& point, const std::string& word) {
@@ -229,15 +234,29 @@ class Binder {
       has_skipped_ = true;
       return;
     }
-    source::Diagnostics found_wrong;
-    spec::BindRequest bind{point,       parts,     request_.kernel, request_.types, request_.symbols, checked_.config,
-                           found_wrong, uses.args, uses.context,    uses.locals,    uses.retval,      uses.file};
+    source::Diagnostics found_wrong, missing;
+    spec::BindRequest bind{.point = point,
+                           .parts = parts,
+                           .kernel = request_.kernel,
+                           .types = request_.types,
+                           .symbols = request_.symbols,
+                           .config = checked_.config,
+                           .diagnostics = found_wrong,
+                           .missing = missing,
+                           .earlier = {checked_.probes.begin(), checked_.probes.end()},
+                           .is_listing = request_.is_listing,
+                           .uses_args = uses.args,
+                           .uses_context = uses.context,
+                           .uses_locals = uses.locals,
+                           .uses_retval = uses.retval,
+                           .uses_file = uses.file};
     std::vector<spec::BoundProbe> bound = provider.bind(bind);
     if (uses.retval && provider.find_type != nullptr && !bound.empty() && bound[0].probe.is_optional)
       has_mixed_results_ |= std::ranges::any_of(bound, [&](const auto& each) { return each.share != bound[0].share; });
     if (must_match || !found_wrong.has_errors())
       for (const source::Diagnostic& said : found_wrong.all()) request_.diagnostics.add(said);
-    if (bound.empty() && !found_wrong.has_errors() && must_match) unmatched_.push_back({&point, &provider, parts});
+    if (bound.empty() && !found_wrong.has_errors() && must_match)
+      unmatched_.push_back({&point, &provider, parts, missing.all()});
     leave_out_unreadable(provider, point, uses, bound);
     for (spec::BoundProbe& probe : bound) add(provider, point, std::move(probe), groups);
   }
@@ -285,6 +304,7 @@ class Binder {
       return;
     }
     has_work_ |= !is_run_by_session(provider);
+    has_attached_ |= provider.attach != nullptr;
     if (checked_.probes.size() >= checked_.config.max_probes) {
       if (!too_many_)
         request_.diagnostics.error("too-many-probes", point.span,
@@ -324,18 +344,38 @@ class Binder {
   // Reports an attach point without a match. If others of the action match, a wildcard without one is a warning:
   // scripts name clones of functions that a compiler may or may not have made.
   void missing(const Unmatched& what, bool has_others) {
-    const source::Span at = what.point->span;
-    const std::string text(request_.sources.text(at));
-    const std::string message = "no probe matches `" + text + "`";
+    const bool is_wildcard = has_wildcard(request_.sources.text(what.point->span));
     auto how = checked_.config.missing_probes;
-    if (has_others && has_wildcard(text) && how == spec::MissingProbes::kError) how = spec::MissingProbes::kWarn;
-    std::string hint = what.provider && !has_wildcard(text) ? suggestion(*what.provider, what.parts) : "";
-    if (hint.empty() && has_others) hint = "`config = { missing_probes = \"warn\" }` continues without it";
-    if (hint.empty()) hint = "`espy -l` lists all probes";
-    switch (how) {
-      case spec::MissingProbes::kError: request_.diagnostics.error("no-such-probe", at, message, hint); break;
-      case spec::MissingProbes::kWarn: request_.diagnostics.warning("no-such-probe", at, message); break;
-      case spec::MissingProbes::kIgnore: break;
+    if (has_others && is_wildcard && how == spec::MissingProbes::kError) how = spec::MissingProbes::kWarn;
+    std::vector<source::Diagnostic> reasons = what.reasons;
+    if (reasons.empty()) reasons.push_back(no_match(what, has_others, how == spec::MissingProbes::kError));
+    for (source::Diagnostic& each : reasons) {
+      if (how == spec::MissingProbes::kError)
+        request_.diagnostics.add(std::move(each));
+      else
+        left_out_.emplace_back(std::move(each), how == spec::MissingProbes::kWarn);
+    }
+  }
+
+  source::Diagnostic no_match(const Unmatched& what, bool has_others, bool has_hint) {
+    const std::string text(request_.sources.text(what.point->span));
+    source::Diagnostic out{
+        .id = "no-such-probe", .span = what.point->span, .message = "no probe matches `" + text + "`"};
+    if (!has_hint) return out;
+    if (what.provider && !has_wildcard(text)) out.hint = suggestion(*what.provider, what.parts);
+    if (out.hint.empty() && has_others) out.hint = "`config = { missing_probes = \"warn\" }` continues without it";
+    if (out.hint.empty()) out.hint = "`espy -l` lists all probes";
+    return out;
+  }
+
+  // Attach points that match nothing are warnings or not reported, unless nothing else is left to attach.
+  void report_left_out() {
+    const bool is_testing = checked_.config.runs_tests || checked_.config.runs_benchmarks;
+    const bool is_needed = !has_attached_ && !is_testing && !has_skipped_ && !request_.diagnostics.has_errors();
+    for (auto& [said, is_shown] : left_out_) {
+      if (is_needed) said.hint += (said.hint.empty() ? "" : "; ") + std::string("nothing else is left to attach");
+      said.severity = is_needed ? source::Severity::kError : source::Severity::kWarning;
+      if (is_needed || is_shown) request_.diagnostics.add(std::move(said));
     }
   }
 
@@ -391,22 +431,24 @@ class Binder {
   bool has_mixed_results_ = false;
   std::optional<Regex> filter_;
   bool has_skipped_ = false;
-  bool has_work_ = false;  // more than begin and end
+  bool has_work_ = false;                                      // more than begin and end
+  bool has_attached_ = false;                                  // a probe of the kernel
+  std::vector<std::pair<source::Diagnostic, bool>> left_out_;  // as config.missing_probes allows; whether as a warning
   bool too_many_ = false;
 };
 
 }  // namespace
 
-bool bind_probes(Checked& checked, CheckRequest& request, ResultTypes results) {
+BindResult bind_probes(Checked& checked, CheckRequest& request, ResultTypes results) {
   Binder binder(checked, request, results);
   for (const syntax::Action& action : checked.ast.actions) binder.bind_action(action);
-  binder.finish();
+  const bool is_within_limits = binder.finish();
   for (const syntax::Function& function : checked.ast.functions) {
     Unit unit;
     unit.function = &function;
     checked.units.push_back(std::move(unit));
   }
-  return binder.has_mixed_results();
+  return {binder.has_mixed_results(), is_within_limits};
 }
 
 }  // namespace espy::check

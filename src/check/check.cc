@@ -95,11 +95,12 @@ void declare_maps(Checked& checked, CheckRequest& request) {
 struct Attempt {
   Attempt(Checked& checked, const Defines& defines, CheckRequest& request, ResultTypes results) {
     CheckRequest own{request.sources, request.registry, request.kernel, request.types,
-                     request.symbols, request.config,   diagnostics};
+                     request.symbols, request.config,   diagnostics,    request.is_listing};
     // Facts point into units and the tree. Neither grows from here on, and moving `checked` leaves their elements in
     // place.
-    has_mixed_results = bind_probes(checked, own, results);
-    analyze(own, checked, defines);
+    const BindResult bound = bind_probes(checked, own, results);
+    has_mixed_results = bound.has_mixed_results;
+    if (bound.is_within_limits) analyze(own, checked, defines);
   }
 
   source::Diagnostics diagnostics;

@@ -21,6 +21,7 @@ struct CheckRequest {
   symbols::Symbolizer* symbols;  // null if there is none
   spec::Config config;           // of the environment and the command line; the script adds to it
   source::Diagnostics& diagnostics;
+  bool is_listing = false;  // probes are only listed: what the machine lacks for attaching is no error
 };
 
 Checked check(syntax::Ast ast, CheckRequest& request);

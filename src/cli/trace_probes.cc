@@ -204,6 +204,7 @@ class Finder {
                               .symbols = &e_.symbols,
                               .config = config_,
                               .diagnostics = diagnostics,
+                              .missing = diagnostics,
                               .uses_args = has_types,
                               .uses_context = true,
                               .uses_retval = has_types};

@@ -258,13 +258,13 @@ std::optional<FunctionPrototype> DirectoryKernel::find_raw_tracepoint(Types& typ
 }
 
 // Scanned once: a wildcard over tracepoints queries each of two thousand.
-const std::set<std::string, std::less<>>& DirectoryKernel::all_raw_tracepoints() {
+const std::map<std::string, std::string, std::less<>>& DirectoryKernel::all_raw_tracepoints() {
   if (raw_tracepoints_) return *raw_tracepoints_;
   raw_tracepoints_.emplace();
   if (!has_btf()) {  // events have the names of their tracepoints, except those of single system calls
     for (const std::string& event : tracepoints("*", "*"))
       if (!event.starts_with("syscalls:") && !event.starts_with("ftrace:"))
-        raw_tracepoints_->emplace(event.substr(event.find(':') + 1));
+        raw_tracepoints_->emplace(event.substr(event.find(':') + 1), "");
   }
   for (uint32_t module = 0; module <= btf_.modules().size(); ++module) {
     const Btf* btf = btf_.object(module);
@@ -274,7 +274,7 @@ const std::set<std::string, std::less<>>& DirectoryKernel::all_raw_tracepoints()
       std::string_view name = btf->name(record);
       if (!name.starts_with(kRawTracepointPrefix)) return true;
       name.remove_prefix(kRawTracepointPrefix.size());
-      raw_tracepoints_->emplace(name);
+      raw_tracepoints_->emplace(name, module == 0 ? "vmlinux" : btf_.modules()[module - 1]);
       return true;
     });
   }
@@ -286,9 +286,14 @@ std::vector<std::string> DirectoryKernel::raw_tracepoints(std::string_view glob)
   if (!has_wildcard(glob))
     return all.contains(glob) ? std::vector<std::string>{std::string(glob)} : std::vector<std::string>{};
   std::vector<std::string> out;
-  for (const std::string& name : all)
+  for (const auto& [name, module] : all)
     if (glob_match(glob, name)) out.push_back(name);
   return out;
+}
+
+std::string DirectoryKernel::raw_tracepoint_module(std::string_view name) {
+  const auto found = all_raw_tracepoints().find(name);
+  return found == all_raw_tracepoints().end() ? "" : found->second;
 }
 
 // Cached: lowering asks at every read of kernel memory.

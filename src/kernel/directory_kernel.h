@@ -51,6 +51,7 @@ class DirectoryKernel : public Kernel {
                                                 std::string_view module_glob) override;
   std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) override;
   std::vector<std::string> raw_tracepoints(std::string_view glob) override;
+  std::string raw_tracepoint_module(std::string_view name) override;
   std::optional<uint32_t> kfunc_id(std::string_view name) override;
   bool is_kfunc_allowed(std::string_view name, uint32_t program_type) override;
   std::optional<TypeLocation> btf_location(const types::Types& types, types::TypeId struct_type) override;
@@ -62,6 +63,7 @@ class DirectoryKernel : public Kernel {
 
   std::vector<std::string> functions(std::string_view glob) override;
   Status use_traceable_functions(const std::string& path) override;
+  bool has_given_functions() const override { return !traceable_functions_.empty(); }
   std::optional<uint64_t> symbol_address(std::string_view name) override;
 
  private:
@@ -69,7 +71,7 @@ class DirectoryKernel : public Kernel {
   std::optional<BtfPlace> find_function_record(std::string_view name, std::string_view module);
   const std::string& tracing();  // where tracefs is mounted; "" if it is not
   std::optional<BtfPlace> find_tracepoint_function(std::string_view name);
-  const std::set<std::string, std::less<>>& all_raw_tracepoints();
+  const std::map<std::string, std::string, std::less<>>& all_raw_tracepoints();
   bool is_passable(const BtfPlace& function);
 
   std::string root_;
@@ -78,7 +80,7 @@ class DirectoryKernel : public Kernel {
   std::map<Feature, bool> features_;
   std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;
   std::map<std::string, std::optional<uint32_t>, std::less<>> kfuncs_;
-  std::optional<std::set<std::string, std::less<>>> raw_tracepoints_;
+  std::optional<std::map<std::string, std::string, std::less<>>> raw_tracepoints_;  // with their modules
   std::string tracing_;
   std::string traceable_functions_;  // replaces ftrace's list; "" if none
   BtfSet btf_;

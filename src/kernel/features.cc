@@ -18,6 +18,8 @@ constexpr FeatureRow kRows[] = {
     {Feature::kKprobeMulti, "kprobe_multi", "link", "attaches many kprobes in one call", "5.18"},
     {Feature::kKprobeSession, "kprobe_session", "link", "runs one program at entry and return of a kernel function",
      "6.10"},
+    {Feature::kFprobeGraph, "fprobe_graph", "types", "traces returns of kernel functions by the function graph tracer",
+     "6.14"},
     {Feature::kUprobeMulti, "uprobe_multi", "link", "attaches many uprobes in one call", "6.6"},
     {Feature::kUprobeSession, "uprobe_session", "link", "runs one program at entry and return of a user function",
      "6.13"},

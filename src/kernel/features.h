@@ -19,6 +19,7 @@ enum class Feature : uint8_t {
   kKprobe,
   kKprobeMulti,
   kKprobeSession,
+  kFprobeGraph,  // fprobes, and so kprobe_multi, on the function graph tracer (6.14)
   kUprobeMulti,
   kUprobeSession,
   kUprobeSleep,         // programs of user probes may read pages that are not in memory (6.1)

@@ -104,6 +104,8 @@ class Kernel {
   // Parameters of btf_trace_NAME, without its leading void *.
   virtual std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) = 0;
   virtual std::vector<std::string> raw_tracepoints(std::string_view glob) = 0;  // "sched_switch"
+  // "vmlinux" or the module that has the raw tracepoint; "" if that is not known, as without BTF.
+  virtual std::string raw_tracepoint_module(std::string_view /*name*/) { return ""; }
   // The id of kfunc NAME in vmlinux BTF, for BPF_PSEUDO_KFUNC_CALL; nullopt if the kernel has none.
   virtual std::optional<uint32_t> kfunc_id(std::string_view name) = 0;
   // Whether programs of a type (enum bpf_prog_type) may call it; a recorded kernel allows all of its kfuncs.
@@ -123,6 +125,7 @@ class Kernel {
   virtual std::vector<std::string> functions(std::string_view glob) = 0;
   // Makes `functions` read this file instead, one name per line.
   virtual Status use_traceable_functions(const std::string& /*path*/) { return {}; }
+  virtual bool has_given_functions() const { return false; }  // whether `functions` reads such a file
   virtual std::optional<uint64_t> symbol_address(std::string_view name) = 0;
 };
 

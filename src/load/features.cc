@@ -206,6 +206,7 @@ bool LinuxMachine::try_feature(Feature feature) {
     case Feature::kKprobe: return exists("/sys/bus/event_source/devices/kprobe/type");
     case Feature::kKprobeMulti: return has_kprobe_link(kAttachKprobeMulti);
     case Feature::kKprobeSession: return has_kprobe_link(kAttachKprobeSession);
+    case Feature::kFprobeGraph: return btf_.struct_tag && btf_.struct_tag("fprobe_hlist_node").has_value();
     case Feature::kUprobeMulti: return has_uprobe_link(kAttachUprobeMulti);
     case Feature::kUprobeSession: return has_uprobe_link(kAttachUprobeSession);
     case Feature::kUprobeSleep: return has_sleeping_uprobe();

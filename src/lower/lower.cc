@@ -21,7 +21,8 @@ ProgramId add_program(ModuleContext& module, const Group& group) {
        .expected_attach_type = is_session ? context.session_attach_type : context.expected_attach_type,
        .attach_btf_id = context.attach_btf_id,
        .attach_btf_module = context.attach_btf_module,
-       .attach_program = context.attach_program});
+       .attach_program = context.attach_program,
+       .is_last_attached_first = context.is_last_attached_first});
   return id;
 }
 

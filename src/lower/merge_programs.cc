@@ -1,8 +1,11 @@
 #include "lower/merge_programs.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 #include "ir/builder.h"
 #include "lower/control.h"
@@ -48,6 +51,8 @@ class Grouping {
 
   std::vector<Group> all() {
     for (const Unit& unit : module_.checked.units)
+      if (is_at(unit, CallBoundary::kEntry) || is_at(unit, CallBoundary::kReturn)) add_places(unit);
+    for (const Unit& unit : module_.checked.units)
       if (is_at(unit, CallBoundary::kEntry)) find_exit(unit);
     for (const Unit& unit : module_.checked.units)
       if (unit.context.deepest_nesting != 0 && is_at(unit, CallBoundary::kReturn) && !in_session_.contains(&unit))
@@ -58,13 +63,46 @@ class Grouping {
   }
 
  private:
+  // What the kernel probes. Functions of one address have several names.
+  using Place = std::tuple<std::string_view, std::string_view, uint64_t>;
+  Place place_of(ProbeId id) const {
+    const program::Probe& probe = module_.program.probes[id];
+    if (probe.address != 0) return {probe.target, "", probe.address};
+    return {probe.target, probe.function, probe.offset};
+  }
+
+  struct Units {
+    std::vector<const Unit*> entries, exits;
+    bool operator==(const Units&) const = default;
+  };
+
+  void add_places(const Unit& unit) {
+    for (const ProbeId id : unit.probes) {
+      Units& here = units_at_[place_of(id)];
+      (unit.context.boundary == CallBoundary::kEntry ? here.entries : here.exits).push_back(&unit);
+    }
+  }
+
+  // The exit for a session with an entry; null if there is none. A session has one place in the order of programs. So
+  // if several units probe the functions, all of them must form sessions, which the kernel runs in one order at entries
+  // and exits.
+  const Unit* exit_of(const Unit& entry) const {
+    const Units& here = units_at_.at(place_of(entry.probes.front()));
+    const size_t count = here.entries.size();
+    if (here.exits.size() != count) return nullptr;
+    const auto is_same = [&](ProbeId id) { return units_at_.at(place_of(id)) == here; };
+    if (!std::ranges::all_of(entry.probes, is_same)) return nullptr;
+    for (size_t i = 0; i < count; ++i) {
+      const Unit &begin = *here.entries[i], &end = *here.exits[i];
+      if (!are_boundaries_of_same_calls(module_, begin, end)) return nullptr;
+      if (count > 1 && begin.context.is_last_attached_first != end.context.is_last_attached_first) return nullptr;
+    }
+    const auto index = std::ranges::find(here.entries, &entry) - here.entries.begin();
+    return here.exits[static_cast<size_t>(index)];
+  }
+
   void find_exit(const Unit& entry) {
-    const auto exit = std::ranges::find_if(module_.checked.units, [&](const Unit& unit) {
-      return is_at(unit, CallBoundary::kReturn) && !in_session_.contains(&unit) &&
-             are_boundaries_of_same_calls(module_, entry, unit);
-    });
-    if (exit == module_.checked.units.end()) return;
-    add_session({&entry, &*exit}, distance_at(entry, *exit, 0));
+    if (const Unit* exit = exit_of(entry)) add_session({&entry, exit}, distance_at(entry, *exit, 0));
   }
 
   void add_session(const std::vector<const Unit*>& units, int64_t cookie_distance) {
@@ -90,6 +128,7 @@ class Grouping {
   }
 
   const ModuleContext& module_;
+  std::map<Place, Units> units_at_;
   std::set<const Unit*> in_session_;
   std::vector<Group> groups_;
 };

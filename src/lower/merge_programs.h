@@ -18,6 +18,8 @@
 // A session passes the same cookie at entry and return: the index of the entry's probe. Both units probe the same
 // functions in the same order, so the index of the return's probe is a constant distance away.
 //
+// The order of the script holds on each hook: of units at one function either all form sessions or none.
+//
 // Limits: the merged program may exceed the verifier's limits or the stack. The caller then asks for separate programs.
 //
 // References: kernel commits "bpf: Add support for kprobe session attach" (6.10), "bpf: Add support for uprobe multi

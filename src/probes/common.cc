@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <iterator>
 
 #include "base/fd.h"
 #include "base/process.h"
 #include "base/strings.h"
+#include "load/machine.h"
 
 namespace espy::probes {
 
@@ -31,14 +34,22 @@ std::optional<uint64_t> unit_ns(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<Rate> rate_of(uint64_t count, uint64_t unit) {
+  uint64_t period_ns = 0;
+  if (__builtin_mul_overflow(count, unit, &period_ns)) return std::nullopt;
+  return Rate{period_ns, 0};
+}
+
 std::optional<Rate> parse_duration(std::string_view text) {
   const size_t digits = text.find_first_not_of("0123456789");
-  const auto number = parse_int(text.substr(0, digits));
-  if (!number || *number <= 0) return std::nullopt;
-  if (digits == std::string_view::npos) return Rate{static_cast<uint64_t>(*number), 0};
+  if (digits == std::string_view::npos || text[digits] == 'e' || text[digits] == 'E') {
+    const auto ns = parse_count(text);
+    return ns ? std::optional(Rate{*ns, 0}) : std::nullopt;
+  }
+  const auto number = parse_count(text.substr(0, digits));
   const auto unit = unit_ns(text.substr(digits));
-  if (!unit) return std::nullopt;
-  return Rate{static_cast<uint64_t>(*number) * *unit, 0};
+  if (!number || !unit) return std::nullopt;
+  return rate_of(*number, *unit);
 }
 
 }  // namespace
@@ -59,21 +70,58 @@ std::vector<spec::BoundProbe> report_wrong_form(spec::BindRequest& request, std:
 
 std::vector<spec::BoundProbe> report_unavailable(spec::BindRequest& request, std::string_view id, std::string message,
                                                  std::string hint) {
-  if (request.config.missing_probes == spec::MissingProbes::kError)
-    request.diagnostics.error(id, request.point.span, std::move(message), std::move(hint));
+  request.missing.error(id, request.point.span, std::move(message), std::move(hint));
+  return {};
+}
+
+std::optional<uint64_t> parse_count(std::string_view text) {
+  const size_t exponent_at = text.starts_with("0") ? text.npos : text.find_first_of("eE");
+  const auto number = parse_int(text.substr(0, exponent_at));
+  if (!number || *number <= 0) return std::nullopt;
+  auto out = static_cast<uint64_t>(*number);
+  if (exponent_at == text.npos) return out;
+  const auto exponent = parse_int(text.substr(exponent_at + 1));
+  if (!exponent || *exponent < 0) return std::nullopt;
+  for (int64_t i = 0; i < *exponent; ++i)
+    if (__builtin_mul_overflow(out, 10, &out)) return std::nullopt;
+  return out;
+}
+
+Status leave_out(const spec::AttachRequest& request, const std::vector<RefusedProbe>& refused) {
+  const bool may_miss = request.config.missing_probes != spec::MissingProbes::kError;
+  const bool is_all = refused.size() == request.probes.size();
+  for (const auto& [id, error] : refused) {
+    const program::Probe& probe = request.program.probes[id];
+    if (error.code == ECANCELED || (!may_miss && (is_all || !probe.is_optional)))
+      return fail(fmt::format("cannot attach to {}: {}", probe.name, error.message), error.code, error.hint);
+  }
+  for (const auto& [id, error] : refused) {
+    const program::Probe& probe = request.program.probes[id];
+    request.machine.skip({probe.name, error.message, !probe.is_optional});
+  }
   return {};
 }
 
 std::optional<Rate> parse_rate(std::span<const std::string> parts) {
   if (parts.size() == 1) return parse_duration(parts[0]);
   if (parts.size() != 2) return std::nullopt;
-  const auto number = parse_int(parts[1]);
-  if (!number || *number <= 0) return std::nullopt;
-  const auto count = static_cast<uint64_t>(*number);
-  if (parts[0] == "hz") return count > kNsPerSecond ? std::nullopt : std::optional(Rate{kNsPerSecond / count, count});
+  const auto count = parse_count(parts[1]);
+  if (!count) return std::nullopt;
+  if (parts[0] == "hz")
+    return *count > kNsPerSecond ? std::nullopt : std::optional(Rate{kNsPerSecond / *count, *count});
   const auto unit = unit_ns(parts[0]);
-  if (!unit) return std::nullopt;
-  return Rate{count * *unit, 0};
+  return unit ? rate_of(*count, *unit) : std::nullopt;
+}
+
+Status attach_each_probe(const spec::AttachRequest& request,
+                         const std::function<Status(const spec::AttachRequest&, program::ProbeId)>& attach_one) {
+  std::vector<RefusedProbe> refused;
+  for (const program::ProbeId id : request.probes) {
+    const Status status = attach_one(request, id);
+    if (!status) refused.push_back({id, status.error()});
+    if (!status && status.error().code == ECANCELED) break;
+  }
+  return leave_out(request, refused);
 }
 
 spec::ProbeContext perf_event_context(spec::ContextRequest& request) {
@@ -161,6 +209,19 @@ std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, cons
     if (request.program.probes[id].provider == provider.name) out.push_back(id);
   if (out.empty()) out.assign(request.probes.begin(), request.probes.end());
   return out;
+}
+
+// Both boundaries have the same functions in the same order (lower/merge_programs.h).
+std::vector<RefusedProbe> with_returns(const spec::AttachRequest& request, std::span<const program::ProbeId> entries,
+                                       std::vector<RefusedProbe> refused) {
+  std::vector<program::ProbeId> returns;
+  std::ranges::set_difference(request.probes, entries, std::back_inserter(returns));
+  const size_t count = returns.size() == entries.size() ? refused.size() : 0;
+  for (size_t i = 0; i < count; ++i) {
+    const auto entry = std::ranges::find(entries, refused[i].id);
+    refused.push_back({returns[static_cast<size_t>(entry - entries.begin())], refused[i].error});
+  }
+  return refused;
 }
 
 std::vector<uint32_t> threads_of(uint32_t pid) { return numbered_entries(fmt::format("/proc/{}/task", pid)); }

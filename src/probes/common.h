@@ -1,6 +1,7 @@
 // Helpers that several probe types share.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,8 +19,7 @@ std::string full_name(std::string_view provider, std::span<const std::string> pa
 std::vector<spec::BoundProbe> report_wrong_form(spec::BindRequest& request, std::string_view form,
                                                 std::string_view example);
 
-// Reports that the kernel lacks what the attach point needs, unless `missing_probes` allows missing probes. Returns no
-// probes, for the caller to return.
+// Reports that the kernel lacks what the attach point needs. Returns no probes, for the caller to return.
 std::vector<spec::BoundProbe> report_unavailable(spec::BindRequest& request, std::string_view id, std::string message,
                                                  std::string hint = "");
 
@@ -30,6 +30,23 @@ struct Rate {
   uint64_t hz = 0;  // not 0: the period was given as this frequency
 };
 std::optional<Rate> parse_rate(std::span<const std::string> parts);
+
+// A number of events or units: as parse_int(), or in scientific notation ("1e6"). nullopt if it is not positive.
+std::optional<uint64_t> parse_count(std::string_view text);
+
+// Probes that the kernel refuses, with the reasons as the errors' messages.
+struct RefusedProbe {
+  program::ProbeId id;
+  Error error;
+};
+// Leaves out the probes of a program that the kernel refuses, if they are matches of a wildcard or
+// config.missing_probes allows it; otherwise fails with the reason. Fails also if `refused` are all matches of
+// wildcards that there are.
+Status leave_out(const spec::AttachRequest& request, const std::vector<RefusedProbe>& refused);
+
+// Attaches the probes one by one, and leaves out those that the kernel refuses.
+Status attach_each_probe(const spec::AttachRequest& request,
+                         const std::function<Status(const spec::AttachRequest&, program::ProbeId)>& attach_one);
 
 // Adds the fields of programs whose context is pt_regs: registers, and arguments or, with `is_return`, the return
 // value.
@@ -70,14 +87,19 @@ struct KernelFunction {
 KernelFunction split_module(std::string_view listed);
 
 // The context and the attaching of uprobe, uretprobe and usdt. Probes whose `share` starts with "multi/" attach by one
-// link per file.
+// link per file. `probes`: all of the request, or the entries of a session.
 spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return);
-Status attach_uprobes(const spec::AttachRequest& request, bool is_return);
+Status attach_uprobes(const spec::AttachRequest& request, std::span<const program::ProbeId> probes, bool is_return);
 constexpr uint32_t kAttachUprobeSession = 57;  // BPF_TRACE_UPROBE_SESSION
 
 // Returns the request's probes of this provider, or all if there are none. The program of a session serves the probes
 // of two providers, but is attached with the cookies of the entry probes; the kernel passes these to the returns, too.
 std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, const spec::Provider& provider);
+
+// Adds to the refused entries of a session the returns of the same functions. `entries`: those of the session, or all
+// probes of another program.
+std::vector<RefusedProbe> with_returns(const spec::AttachRequest& request, std::span<const program::ProbeId> entries,
+                                       std::vector<RefusedProbe> refused);
 
 // Returns the ids of the current threads of a process.
 std::vector<uint32_t> threads_of(uint32_t pid);

@@ -126,6 +126,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.kind = kIsExit ? program::ProgramKind::kFexit : program::ProgramKind::kFentry;
   out.expected_attach_type = kIsExit ? kAttachFexit : kAttachFentry;
   out.attach_btf_id = static_cast<uint32_t>(probe.number);
+  out.is_last_attached_first = true;  // bpf_trampoline_link_prog() in kernel/bpf/trampoline.c
   if (probe.target == kPrograms) {
     out.attach_program = static_cast<uint32_t>(probe.address);
     return out;
@@ -148,13 +149,9 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 }
 
 Status attach(spec::AttachRequest& request) {
-  for (const program::ProbeId id : request.probes) {
-    const Status status = request.machine.attach_tracing(request.program_id, 0);
-    if (!status)
-      return fail(fmt::format("cannot attach to {}: {}", request.program.probes[id].name, status.error().message),
-                  status.error().code);
-  }
-  return {};
+  return attach_each_probe(request, [](const spec::AttachRequest& each, program::ProbeId) {
+    return each.machine.attach_tracing(each.program_id, 0);
+  });
 }
 
 template <const spec::Provider& kRow>

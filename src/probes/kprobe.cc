@@ -80,6 +80,7 @@ class Binder {
       const KernelFunction function = split_module(found);
       if (is_in_module(function)) return add(function, place.offset, place.offset == 0);
     }
+    if (request_.kernel.has_given_functions()) return;
     // ftrace does not list it, but a perf event may reach it.
     if (module_.empty() && request_.kernel.symbol_address(place.function))
       add({place.function, "vmlinux"}, place.offset, false);
@@ -128,6 +129,13 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return Binder<kRow>(request).bind();
 }
 
+// Entries run in the reverse order of attaching: add_new_kprobe() in kernel/kprobes.c, add_ftrace_ops() in
+// kernel/trace/ftrace.c, insert_fprobe_node() in kernel/trace/fprobe.c. Returns run in the reverse order of the entries
+// (kernel/trace/rethook.c), except that the function graph tracer keeps it.
+bool is_last_attached_first(const spec::ContextRequest& request, bool is_return) {
+  return !is_return || (request.share == kMulti && request.kernel.has(kernel::Feature::kFprobeGraph));
+}
+
 template <bool kIsReturn>
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out;
@@ -136,6 +144,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   if (!kIsReturn) add_stack_arguments(out, request.kernel.arch(), request.types);
   out.context_type = context_pointer(request, "pt_regs");
   out.boundary = kIsReturn ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
+  out.is_last_attached_first = is_last_attached_first(request, kIsReturn);
   if (request.share == kMulti) {
     out.expected_attach_type = kAttachKprobeMulti;
     if (request.kernel.has(kernel::Feature::kKprobeSession)) out.session_attach_type = kAttachKprobeSession;
@@ -168,17 +177,19 @@ std::string reason_of(const Error& error) {
 }
 
 // Attaches to as many functions as possible, and adds the others to `refused`. If the kernel cannot find or hook one of
-// the functions, it refuses them all and does not say which, so this retries with each half. Returns an error if no
-// function is left.
-Status attach_with_bisection(load::Machine& machine, program::ProgramId program, const load::KprobeMulti& probes,
-                             std::vector<load::Machine::SkippedProbe>& refused) {
+// the functions, it refuses them all and does not say which, so this retries with each half.
+void attach_with_bisection(load::Machine& machine, program::ProgramId program, const load::KprobeMulti& probes,
+                           std::vector<RefusedProbe>& refused) {
   const Status status = machine.attach_kprobe_multi(program, probes);
+  if (status) return;
   const size_t count = probes.functions.size();
-  if (!status && count == 1) refused.push_back({"kprobe:" + probes.functions[0], reason_of(status.error())});
-  if (status || count == 1) return status;
-  const Status first = attach_with_bisection(machine, program, slice(probes, 0, count / 2), refused);
-  const Status second = attach_with_bisection(machine, program, slice(probes, count / 2, count), refused);
-  return first ? first : second;
+  const Error& error = status.error();
+  if (count == 1 || error.code == ECANCELED) {
+    const program::ProbeId id{static_cast<uint32_t>(probes.cookies[0])};
+    return refused.push_back({id, {reason_of(error), error.code, error.hint}});
+  }
+  attach_with_bisection(machine, program, slice(probes, 0, count / 2), refused);
+  attach_with_bisection(machine, program, slice(probes, count / 2, count), refused);
 }
 
 Status attach_multi(spec::AttachRequest& request, bool is_return, std::span<const program::ProbeId> probes) {
@@ -188,16 +199,18 @@ Status attach_multi(spec::AttachRequest& request, bool is_return, std::span<cons
     multi.functions.push_back(request.program.probes[id].function);
     multi.cookies.push_back(id.index);
   }
-  std::vector<load::Machine::SkippedProbe> refused;
-  TRY_STATUS(attach_with_bisection(request.machine, request.program_id, multi, refused));
-  for (load::Machine::SkippedProbe& each : refused) request.machine.skip(std::move(each));
-  return {};
+  std::vector<RefusedProbe> refused;
+  attach_with_bisection(request.machine, request.program_id, multi, refused);
+  return leave_out(request, with_returns(request, probes, std::move(refused)));
 }
 
-Status with_reason(const Status& status, const program::Probe& probe) {
+template <bool kIsReturn>
+Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
+  const program::Probe& probe = request.program.probes[id];
+  const load::Kprobe kprobe{probe.address == 0 ? probe.function : "", probe.address, probe.offset, kIsReturn};
+  const Status status = request.machine.attach_kprobe(request.program_id, kprobe, id.index);
   if (status) return status;
-  const Error& error = status.error();
-  return fail(fmt::format("cannot attach to {}: {}", probe.name, reason_of(error)), error.code, error.hint);
+  return fail(reason_of(status.error()), status.error().code, status.error().hint);
 }
 
 template <bool kIsReturn>
@@ -206,20 +219,20 @@ Status attach(spec::AttachRequest& request) {
   if (code.expected_attach_type == kAttachKprobeSession)
     return attach_multi(request, false, probes_of(request, kKprobe));
   if (code.expected_attach_type == kAttachKprobeMulti) return attach_multi(request, kIsReturn, request.probes);
-  Status last;
-  std::vector<load::Machine::SkippedProbe> refused;
-  for (const program::ProbeId id : request.probes) {
-    const program::Probe& probe = request.program.probes[id];
-    load::Kprobe kprobe{probe.address == 0 ? probe.function : "", probe.address, probe.offset, kIsReturn};
-    const Status status = request.machine.attach_kprobe(request.program_id, kprobe, id.index);
-    if (status) continue;
-    last = with_reason(status, probe);
-    if (!probe.is_optional) return last;
-    refused.push_back({probe.name, reason_of(status.error())});
-  }
-  if (refused.size() == request.probes.size()) return last;
-  for (load::Machine::SkippedProbe& each : refused) request.machine.skip(std::move(each));
-  return {};
+  return attach_each_probe(request, attach_one<kIsReturn>);
+}
+
+// What BTF says of a function, for -lv.
+template <const spec::Provider& kRow>
+std::vector<std::string> describe(spec::ListRequest& request, const KernelFunction& function) {
+  std::vector<std::string> out;
+  const auto prototype = request.kernel.find_function(request.types, function.name, function.module);
+  if (!prototype) return out;
+  for (const types::Member& parameter : prototype->parameters)
+    if (&kRow == &kKprobe) out.push_back(c_spelling(request.types, parameter.type) + " " + parameter.name);
+  const bool has_result = request.types[prototype->result].kind != types::Kind::kVoid;
+  if (&kRow == &kKretprobe && has_result) out.push_back(c_spelling(request.types, prototype->result) + " retval");
+  return out;
 }
 
 template <const spec::Provider& kRow>
@@ -231,7 +244,9 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
     const KernelFunction function = split_module(found);
     if (has_module && !glob_match(request.parts[0], function.module)) continue;
     const std::string module = has_module ? function.module + ":" : "";
-    out.push_back({fmt::format("{}:{}{}", kRow.name, module, function.name), {}});
+    spec::ListedProbe listed{fmt::format("{}:{}{}", kRow.name, module, function.name), {}};
+    if (request.verbose) listed.arguments = describe<kRow>(request, function);
+    out.push_back(std::move(listed));
   }
   return out;
 }

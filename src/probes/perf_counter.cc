@@ -70,15 +70,15 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   if (request.parts.empty() || request.parts.size() > 2) return report_wrong_form(request, kRow.form, example);
   const Event* event = find_event<kRow>(request.parts[0]);
   if (event == nullptr) return {};
-  if (kIsHardware<kRow> && !request.kernel.has(kernel::Feature::kPerfEventHardware))
+  if (kIsHardware<kRow> && !request.is_listing && !request.kernel.has(kernel::Feature::kPerfEventHardware))
     return report_unavailable(request, "no-counters", "this machine has no hardware counters",
                               "a virtual machine has them only if its host provides them");
   spec::BoundProbe bound;
   bound.probe.number = event->default_period;
   if (request.parts.size() == 2 && !request.parts[1].empty()) {
-    const auto period = parse_int(request.parts[1]);
-    if (!period || *period <= 0) return report_wrong_form(request, kRow.form, example);
-    bound.probe.number = static_cast<uint64_t>(*period);
+    const auto period = parse_count(request.parts[1]);
+    if (!period) return report_wrong_form(request, kRow.form, example);
+    bound.probe.number = *period;
   }
   bound.probe.provider = kRow.name;
   bound.probe.name = full_name(kRow.name, request.parts);
@@ -88,31 +88,40 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return {bound};
 }
 
+spec::ProbeContext context(spec::ContextRequest& request) {
+  spec::ProbeContext out = perf_event_context(request);
+  out.is_last_attached_first = true;  // perf_swevent_add() in kernel/events/core.c
+  return out;
+}
+
 template <const spec::Provider& kRow>
-Status attach(spec::AttachRequest& request) {
-  for (const program::ProbeId id : request.probes) {
-    const program::Probe& probe = request.program.probes[id];
-    const Event* found = find_event<kRow>(probe.target);
-    CHECK(found != nullptr);
-    load::PerfEvent event;
-    event.type = kIsHardware<kRow> ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
-    event.config = found->config;
-    event.period = probe.number;
-    if (const auto only = request.config.only_process()) {
-      // Counts the events of this process only. A counter per CPU, filtered by pid, would count those of all processes.
-      event.for_new_threads = true;
-      for (const uint32_t thread : threads_of(*only)) {
-        event.pid = static_cast<int32_t>(thread);
-        TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
-      }
-      continue;
-    }
-    for (const uint32_t cpu : kernel::online_cpus()) {
-      event.cpu = static_cast<int32_t>(cpu);
+Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
+  const program::Probe& probe = request.program.probes[id];
+  const Event* found = find_event<kRow>(probe.target);
+  CHECK(found != nullptr);
+  load::PerfEvent event;
+  event.type = kIsHardware<kRow> ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
+  event.config = found->config;
+  event.period = probe.number;
+  if (const auto only = request.config.only_process()) {
+    // Counts the events of this process only. A counter per CPU, filtered by pid, would count those of all processes.
+    event.for_new_threads = true;
+    for (const uint32_t thread : threads_of(*only)) {
+      event.pid = static_cast<int32_t>(thread);
       TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
     }
+    return {};
+  }
+  for (const uint32_t cpu : kernel::online_cpus()) {
+    event.cpu = static_cast<int32_t>(cpu);
+    TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
   }
   return {};
+}
+
+template <const spec::Provider& kRow>
+Status attach(spec::AttachRequest& request) {
+  return attach_each_probe(request, attach_one<kRow>);
 }
 
 template <const spec::Provider& kRow>
@@ -135,7 +144,7 @@ extern const spec::Provider kSoftware = {
     .doc = "Fires each COUNT occurrences of a software event of the kernel: page-faults, context-switches, ...",
     .form = "software:EVENT or software:EVENT:COUNT",
     .bind = bind<kSoftware>,
-    .context = perf_event_context,
+    .context = context,
     .attach = attach<kSoftware>,
     .list = list<kSoftware>,
     .example = "software:page-faults:1 { @[comm] = count(); }"};

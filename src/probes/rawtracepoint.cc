@@ -2,6 +2,7 @@
 // probes.
 #include <fmt/format.h>
 
+#include "base/strings.h"
 #include "load/machine.h"
 #include "probes/common.h"
 
@@ -14,14 +15,23 @@ namespace {
 constexpr uint32_t kArgumentBytes = 8;
 constexpr uint32_t kMaxArguments = 12;  // MAX_BPF_FUNC_ARGS in the kernel
 
+// Returns "vmlinux" or the module of an event; "" if the first of two parts does not match it.
+std::string module_of(kernel::Kernel& kernel, std::span<const std::string> parts, std::string_view event) {
+  const std::string module = kernel.raw_tracepoint_module(event);
+  if (parts.size() < 2) return module.empty() ? "vmlinux" : module;
+  return module.empty() ? parts[0] : glob_match(parts[0], module) ? module : "";
+}
+
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   if (request.parts.empty() || request.parts.size() > 2)
     return report_wrong_form(request, kRawTracepoint.form, "rawtracepoint:sched_switch");
   std::vector<spec::BoundProbe> out;
   for (const std::string& event : request.kernel.raw_tracepoints(request.parts.back())) {
+    const std::string module = module_of(request.kernel, request.parts, event);
+    if (module.empty()) continue;
     spec::BoundProbe bound;
     bound.probe.provider = kRawTracepoint.name;
-    bound.probe.target = request.parts.size() == 2 ? request.parts[0] : "vmlinux";
+    bound.probe.target = module;
     bound.probe.function = event;
     bound.probe.name = "rawtracepoint:" + bound.probe.target + ":" + event;
     bound.probe.span = request.point.span;
@@ -54,19 +64,19 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 }
 
 Status attach(spec::AttachRequest& request) {
-  for (const program::ProbeId id : request.probes) {
-    const std::string& event = request.program.probes[id].function;
-    const uint64_t cookie = request.probes.size() > 1 ? id.index : 0;
-    TRY_STATUS(request.machine.attach_raw_tracepoint(request.program_id, event, cookie));
-  }
-  return {};
+  return attach_each_probe(request, [](const spec::AttachRequest& each, program::ProbeId id) {
+    const uint64_t cookie = each.probes.size() > 1 ? id.index : 0;
+    return each.machine.attach_raw_tracepoint(each.program_id, each.program.probes[id].function, cookie);
+  });
 }
 
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   const std::string pattern = request.parts.empty() ? "*" : request.parts.back();
   std::vector<spec::ListedProbe> out;
   for (const std::string& event : request.kernel.raw_tracepoints(pattern)) {
-    spec::ListedProbe listed{"rawtracepoint:vmlinux:" + event, {}};
+    const std::string module = module_of(request.kernel, request.parts, event);
+    if (module.empty()) continue;
+    spec::ListedProbe listed{fmt::format("rawtracepoint:{}:{}", module, event), {}};
     if (request.verbose) {
       if (const auto prototype = request.kernel.find_raw_tracepoint(request.types, event)) {
         for (const types::Member& parameter : prototype->parameters)

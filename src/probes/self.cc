@@ -1,4 +1,5 @@
 // self: run by the session when espy receives a signal.
+#include "base/strings.h"
 #include "probes/common.h"
 
 namespace espy::probes {
@@ -26,7 +27,12 @@ spec::ProbeContext context(spec::ContextRequest&) {
   return out;
 }
 
-std::vector<spec::ListedProbe> list(spec::ListRequest&) { return {{.name = std::string(kSelf.form), .arguments = {}}}; }
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  constexpr std::string_view kParts[] = {"signal", "SIGUSR1"};
+  for (size_t i = 0; i < request.parts.size(); ++i)
+    if (i >= std::size(kParts) || !glob_match(request.parts[i], kParts[i])) return {};
+  return {{.name = std::string(kSelf.form), .arguments = {}}};
+}
 
 }  // namespace
 

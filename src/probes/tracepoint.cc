@@ -10,6 +10,7 @@
 //                             registers of the task, from which the kernel makes its own record, too.
 //   others, args not used     the raw tracepoint of the same name, if BTF has one. With cookies, a wildcard shares
 //                             one program.
+//   others, args used before  a perf event, for the order of the script.
 //   others                    a perf event. The format file in tracefs describes its record.
 //
 // Limits. ftrace:* events are not tracepoints, and attach through perf. 32-bit system calls are skipped, as perf does,
@@ -46,6 +47,15 @@ bool is_syscall_event(const std::string& category, const std::string& event) {
   return category == kSyscalls && (event.starts_with(kEnter) || event.starts_with(kExit));
 }
 
+// The programs of a tracepoint's perf events run together, in the place of the first: a raw tracepoint between two of
+// them would run after both.
+bool has_perf_event(const spec::BindRequest& request, const program::Probe& probe) {
+  return std::ranges::any_of(request.earlier, [&](const program::Probe& each) {
+    return each.number != 0 && each.provider == kTracepoint.name && each.function == probe.function &&
+           each.target == probe.target;
+  });
+}
+
 // Returns the `share` of this event, for the cheapest attach method, and sets the number in `probe` that attaching
 // needs.
 std::string choose_method(spec::BindRequest& request, program::Probe& probe) {
@@ -61,7 +71,7 @@ std::string choose_method(spec::BindRequest& request, program::Probe& probe) {
     }
   }
   const bool reads_record = request.uses_args || request.uses_context;
-  if (!reads_record && !kernel.raw_tracepoints(probe.function).empty()) {
+  if (!reads_record && !kernel.raw_tracepoints(probe.function).empty() && !has_perf_event(request, probe)) {
     return kernel.has(kernel::Feature::kRawTracepointCookie) ? std::string(kRaw) : std::string(kRaw) + own;
   }
   if (const auto tracepoint = kernel.tracepoint(request.types, probe.target, probe.function))
@@ -95,12 +105,11 @@ std::vector<std::string> known_without_tracefs(spec::BindRequest& request) {
 void report_not_found(spec::BindRequest& request) {
   const std::string& category = request.parts[0];
   const std::string& event = request.parts[1];
-  if (request.config.missing_probes != spec::MissingProbes::kError) return;
   if (request.kernel.tracepoints("*", "*").empty()) {
     const bool is_locked = request.kernel.lockdown() == kernel::Lockdown::kConfidentiality;
     const std::string raw =
         category != kSyscalls ? event : std::string(event.starts_with(kExit) ? kRawExit : kRawEnter);
-    request.diagnostics.error(
+    request.missing.error(
         "no-tracefs", request.point.span, "tracepoints cannot be looked up: " + kernel::why_unreadable(request.kernel),
         "use `rawtracepoint:" + raw + "`" +
             (is_locked ? ", or a tracepoint without wildcard and `args`" : ", or run with CAP_DAC_READ_SEARCH"));
@@ -112,9 +121,8 @@ void report_not_found(spec::BindRequest& request) {
   const std::vector<std::string_view> names(known.begin(), known.end());
   const std::string near = nearest(category + ":" + event, names);
   if (!near.empty())
-    request.diagnostics.error("no-such-tracepoint", request.point.span,
-                              "there is no tracepoint `" + category + ":" + event + "`",
-                              "did you mean `" + near + "`?");
+    request.missing.error("no-such-tracepoint", request.point.span,
+                          "there is no tracepoint `" + category + ":" + event + "`", "did you mean `" + near + "`?");
 }
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
@@ -222,7 +230,8 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 
 // ---- Attaching ------------------------------------------------------------------------------------------------------
 
-Status attach_one(spec::AttachRequest& request, program::ProbeId id) {
+Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
+  constexpr int kNotSupported = 524;  // ENOTSUPP, which the kernel returns but does not publish
   const program::Probe& probe = request.program.probes[id];
   const program::BpfProgram& code = request.program.programs[request.program_id];
   if (code.kind == program::ProgramKind::kRawTracepoint) {
@@ -232,13 +241,11 @@ Status attach_one(spec::AttachRequest& request, program::ProbeId id) {
   load::PerfEvent event;
   event.type = PERF_TYPE_TRACEPOINT;
   event.config = probe.number;
-  return request.machine.attach_perf_event(request.program_id, event, id.index);
-}
-
-// Events that users created (kprobe_events, uprobe_events) need other program types.
-std::string reason_of(const Error& error) {
-  constexpr int kNotSupported = 524;  // ENOTSUPP, which the kernel returns but does not publish
-  return error.code == kNotSupported ? "the kernel does not run tracepoint programs there" : error.message;
+  const Status status = request.machine.attach_perf_event(request.program_id, event, id.index);
+  // Events that users created (kprobe_events, uprobe_events) need other program types.
+  if (!status && status.error().code == kNotSupported)
+    return fail("the kernel does not run tracepoint programs there", kNotSupported);
+  return status;
 }
 
 Status attach(spec::AttachRequest& request) {
@@ -248,14 +255,7 @@ Status attach(spec::AttachRequest& request) {
     const std::string_view raw = first.function.starts_with(kEnter) ? kRawEnter : kRawExit;
     return request.machine.attach_raw_tracepoint(request.program_id, std::string(raw), 0);
   }
-  for (const program::ProbeId id : request.probes) {
-    const program::Probe& probe = request.program.probes[id];
-    const Status status = attach_one(request, id);
-    if (!status && !probe.is_optional)
-      return fail(fmt::format("cannot attach to {}: {}", probe.name, reason_of(status.error())), status.error().code);
-    if (!status) request.machine.skip({probe.name, reason_of(status.error())});
-  }
-  return {};
+  return attach_each_probe(request, attach_one);
 }
 
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {

@@ -28,6 +28,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 
 #include "base/strings.h"
@@ -37,6 +38,7 @@
 #include "probes/uprobe_debug.h"
 #include "probes/user_function.h"
 #include "symbols/symbols.h"
+#include "symbols/unwind.h"
 
 namespace espy::probes {
 
@@ -63,11 +65,16 @@ class Binder {
       return report_wrong_form(request_, kRow.form, "uprobe:/bin/bash:readline");
     if (has_wildcard(parts[0])) return in_files(parts[0], parts.subspan(1));
     const auto path = symbols::resolve_library(parts[0], request_.config.pid, request_.kernel.arch());
-    if (!path) return environment_error(path.error());
+    if (!path) return missing_file(path.error());
     return in_file(*path, parts.subspan(1));
   }
 
  private:
+  std::vector<spec::BoundProbe> missing_file(const Error& error) {
+    request_.missing.error("bad-target", request_.point.span, error.message, error.hint);
+    return {};
+  }
+
   std::vector<spec::BoundProbe> environment_error(const Error& error) {
     request_.diagnostics.error("bad-target", request_.point.span, error.message, error.hint);
     return {};
@@ -90,7 +97,7 @@ class Binder {
     out_.clear();
     const auto file = request_.symbols->elf_file(path);
     if (!file && has_file_wildcard_) return {};
-    if (!file) return environment_error(file.error());
+    if (!file) return without_symbols(path, place.back(), file.error());
     path_ = path;
     // One program serves all files, except Go binaries, which have another calling convention, and actions that use
     // symbols of the file.
@@ -105,6 +112,17 @@ class Binder {
     return with_layouts(**file);
   }
 
+  // In a file that is not ELF, such as a Windows program, addresses are offsets in the file.
+  std::vector<spec::BoundProbe> without_symbols(const std::string& path, const std::string& place, const Error& error) {
+    const auto offset = parse_int(place);
+    if (error.code == ENOENT) return missing_file(error);
+    if (!request_.config.allow_unsafe || !offset || *offset < 0 || &kRow == &kUretprobe)
+      return environment_error(error);
+    path_ = shared_path_ = path;
+    add_at(place, static_cast<uint64_t>(*offset));
+    return std::move(out_);
+  }
+
   std::vector<spec::BoundProbe> at_line(const LineTarget& place) {
     if (&kRow == &kUretprobe) {
       request_.diagnostics.error("offset-on-return", request_.point.span,
@@ -115,18 +133,21 @@ class Binder {
         place.binary.empty() && request_.config.pid ? fmt::format("/proc/{}/exe", *request_.config.pid) : place.binary;
     const auto path = symbols::resolve_library(binary, request_.config.pid, request_.kernel.arch());
     const auto file = path ? request_.symbols->elf_file(*path) : tl::unexpected(path.error());
+    if (!path || (!file && file.error().code == ENOENT)) return missing_file(path ? file.error() : path.error());
     const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
     if (!debug) return environment_error(debug.error());
     path_ = shared_path_ = *path;
     const std::vector<symbols::Statement> statements = (*debug)->statements(place.file, place.line, place.column);
     if (statements.empty()) return no_statement(**debug, place);
     for (const symbols::Statement& statement : statements) {
-      const auto offset = (*file)->offset_of_address(statement.address);
+      // Registers hold the arguments at the entry of a function; its variables have no values yet.
+      const bool is_at_entry = statement.entry != 0 && place.column == 0 && !request_.uses_locals;
+      const uint64_t address = is_at_entry ? statement.entry : statement.address;
+      const auto offset = (*file)->offset_of_address(address);
       if (!offset) continue;
       add_at(statement.function, *offset);
       program::Probe& probe = out_.back().probe;
-      if (const auto symbol = (*file)->function_at(statement.address))
-        probe.offset = statement.address - symbol->address;
+      if (const auto symbol = (*file)->function_at(address)) probe.offset = address - symbol->address;
       probe.number = statement.line;
       probe.name = fmt::format("{}:{}@{}:{}", kRow.name, path_, place.file, statement.line);
       if (place.column != 0) probe.name += fmt::format(":{}", place.column);
@@ -138,12 +159,12 @@ class Binder {
     const std::string lines = nearest_lines_hint(debug, place);
     const std::string similar = lines.empty() ? most_similar_file(debug, place.file) : "";
     if (lines.empty())
-      request_.diagnostics.error("no-such-file", request_.point.span,
-                                 fmt::format("{} has no code from a source file `{}`", path_, place.file),
-                                 similar.empty() ? "" : fmt::format("did you mean `{}`?", similar));
+      request_.missing.error("no-such-file", request_.point.span,
+                             fmt::format("{} has no code from a source file `{}`", path_, place.file),
+                             similar.empty() ? "" : fmt::format("did you mean `{}`?", similar));
     else
-      request_.diagnostics.error("no-such-line", request_.point.span,
-                                 fmt::format("no statement begins at {}:{}", place.file, place.line), lines);
+      request_.missing.error("no-such-line", request_.point.span,
+                             fmt::format("no statement begins at {}:{}", place.file, place.line), lines);
     return {};
   }
 
@@ -209,11 +230,21 @@ class Binder {
     }
   }
 
+  // Without a size nothing tells that code begins there: a breakpoint in data corrupts it.
+  bool may_be_data(const symbols::ElfSymbol& symbol) const { return symbol.size == 0 && !request_.config.allow_unsafe; }
+
+  void refuse_unknown_size(const std::string& name) {
+    request_.diagnostics.error(
+        "unknown-size", request_.point.span,
+        fmt::format("the symbol table does not tell the size of `{}`: it may be no function", name),
+        "--unsafe attaches there; a probe that hits no instruction breaks the program");
+  }
+
   void add_all(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& found) {
     if (found.size() == 1 && !has_wildcard(pattern_.text)) return add_one(file, found.front());
     std::set<uint64_t> seen;
     for (const symbols::ElfSymbol& symbol : found) {
-      if (symbol.is_ifunc || is_cold_part(symbol.name) || has_no_return(symbol.name)) continue;
+      if (symbol.is_ifunc || is_cold_part(symbol.name) || has_no_return(symbol.name) || may_be_data(symbol)) continue;
       if (!seen.insert(symbol.file_offset).second) continue;
       const size_t before = out_.size();
       add_boundary(file, symbol);
@@ -222,6 +253,7 @@ class Binder {
   }
 
   void add_one(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol) {
+    if (may_be_data(symbol)) return refuse_unknown_size(symbol.name);
     if (!has_no_return(symbol.name)) return add_boundary(file, symbol);
     request_.diagnostics.error("no-return", request_.point.span,
                                "`_start` is the entry point of a program and never returns");
@@ -257,18 +289,23 @@ class Binder {
           fmt::format("name it with its parameters: {}", function_in_probe_name(pattern_, symbol.name, {})));
     if (&kRow == &kUretprobe)
       return error("offset-on-return", "a uretprobe fires at the return of a function and takes no offset");
-    if (place.offset >= symbol.size)
+    if (may_be_data(symbol)) return refuse_unknown_size(place.function);
+    if (symbol.size > 0 && place.offset >= symbol.size)
       return error("offset-outside", fmt::format("`{}` is {} bytes long: offset {} is outside it", place.function,
                                                  symbol.size, place.offset));
     if (!is_boundary(file, symbol, place.function, place.offset)) return;
     add(symbol.name, symbol.file_offset, place.offset);
   }
 
-  // Returns false, and reports an error, if the offset is inside an instruction, where a breakpoint would corrupt it.
   bool is_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol, const std::string& name,
                    uint64_t offset) {
+    return is_boundary(file, file.bytes_at(symbol.file_offset, symbol.size), name, offset);
+  }
+
+  // Returns false, and reports an error, if the offset in `code`, which begins at `name`, is inside an instruction,
+  // where a breakpoint would corrupt it.
+  bool is_boundary(const symbols::ElfFile& file, std::string_view code, const std::string& name, uint64_t offset) {
     const kernel::Arch& arch = request_.kernel.arch();
-    const std::string_view code = file.bytes_at(symbol.file_offset, symbol.size);
     if (arch.instruction_length == nullptr || file.machine() != arch.elf_machine) return true;
     const std::span bytes(reinterpret_cast<const uint8_t*>(code.data()), code.size());
     uint64_t at = 0;
@@ -286,6 +323,25 @@ class Binder {
     return true;
   }
 
+  // The same for an address that no symbol covers: rows of the unwind table begin at instructions.
+  bool is_boundary(const symbols::ElfFile& file, uint64_t file_offset, const std::string& address) {
+    if (request_.config.allow_unsafe) return true;
+    const auto rows = symbols::read_unwind_rows(file.path(), request_.kernel.arch());
+    const symbols::UnwindRow* row = rows ? symbols::find_row(*rows, static_cast<uint32_t>(file_offset)) : nullptr;
+    if (row != nullptr && row->rule.base() != symbols::FrameBase::kUnknown) {
+      constexpr uint64_t kLongestInstruction = 16;  // bytes
+      const uint64_t offset = file_offset - row->file_offset;
+      const auto begin = file.address_of_offset(row->file_offset);
+      return is_boundary(file, file.bytes_at(row->file_offset, offset + kLongestInstruction),
+                         fmt::format("{:#x}", begin.value_or(row->file_offset)), offset);
+    }
+    request_.diagnostics.error(
+        "unknown-code", request_.point.span,
+        fmt::format("neither symbols nor unwind tables of {} tell that an instruction begins at {}", path_, address),
+        "--unsafe attaches there; a probe within an instruction breaks the program");
+    return false;
+  }
+
   void add_address(const symbols::ElfFile& file, uint64_t address, const std::string& text) {
     const auto offset = file.offset_of_address(address);
     if (!offset) {
@@ -294,7 +350,9 @@ class Binder {
       return;
     }
     const auto symbol = file.function_at(address);
-    if (symbol && !is_boundary(file, *symbol, symbol->name, address - symbol->address)) return;
+    const bool is_good =
+        symbol ? is_boundary(file, *symbol, symbol->name, address - symbol->address) : is_boundary(file, *offset, text);
+    if (!is_good) return;
     add_at(text, *offset);
   }
 
@@ -417,12 +475,10 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 
 template <bool kIsReturn>
 Status attach(spec::AttachRequest& request) {
-  if (request.program.programs[request.program_id].expected_attach_type == kAttachUprobeSession) {
-    const std::vector<program::ProbeId> entries = probes_of(request, kUprobe);
-    return attach_uprobes({request.machine, request.program, request.program_id, entries, request.config}, false);
-  }
+  if (request.program.programs[request.program_id].expected_attach_type == kAttachUprobeSession)
+    return attach_uprobes(request, probes_of(request, kUprobe), false);
   const program::Probe& first = request.program.probes[request.probes.front()];
-  return attach_uprobes(request, kIsReturn && first.number != kAtReturnInstruction);
+  return attach_uprobes(request, request.probes, kIsReturn && first.number != kAtReturnInstruction);
 }
 
 std::vector<std::shared_ptr<const symbols::ElfFile>> listed_files(spec::ListRequest& request, std::string_view binary) {
@@ -473,6 +529,8 @@ void add_listed(spec::ListRequest& request, const symbols::ElfFile& file, const 
       listed.arguments = &kRow == &kUprobe
                              ? describe_arguments(**debug, request.types, request.kernel.arch(), symbol.address)
                              : describe_result(**debug, request.types, request.kernel.arch(), symbol.address);
+    if (!request.shows_locations)
+      for (std::string& argument : listed.arguments) argument.resize(argument.find(": "));
   }
   out.push_back(std::move(listed));
 }
@@ -483,7 +541,8 @@ void list_functions(spec::ListRequest& request, const symbols::ElfFile& file, st
   if (!pattern) return;
   const std::vector<symbols::ElfSymbol> found = find_user_functions(file, *pattern);
   for (const symbols::ElfSymbol& symbol : found) add_listed<kRow>(request, file, *pattern, symbol, out);
-  const auto debug = request.verbose && found.size() == 1 && &kRow == &kUprobe ? file.debug_info() : fail("");
+  const bool shows_statements = request.shows_locations && found.size() == 1 && &kRow == &kUprobe;
+  const auto debug = shows_statements ? file.debug_info() : fail("");
   if (!debug) return;
   for (spec::ListedProbe& each :
        list_statements(request, file, **debug, (*debug)->statements_of(found.front().address)))

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <span>
 #include <vector>
 
@@ -39,19 +40,23 @@ load::UprobeMulti slice(const load::UprobeMulti& whole, size_t begin, size_t end
   return part;
 }
 
-// Attaches to as many offsets as possible, and adds the cookies of the others to `refused`. If the kernel cannot
-// single-step one of the instructions, it refuses all offsets and does not say which, so this retries with each half.
-// Returns an error if no offset is left.
-Status attach_with_bisection(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes,
-                             std::vector<uint64_t>& refused) {
+ProbeId probe_of(uint64_t cookie) { return ProbeId{static_cast<uint32_t>(cookie)}; }
+
+// Attaches to as many offsets as possible, and adds the others to `refused`. If the kernel cannot single-step one of
+// the instructions, it refuses all offsets and does not say which, so this retries with each half.
+void attach_with_bisection(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes,
+                           std::vector<RefusedProbe>& refused) {
   const Status status = machine.attach_uprobe_multi(program, probes);
+  if (status) return;
   const size_t count = probes.offsets.size();
-  if (status || status.error().code != kNotSupported) return status;
-  if (count == 1) refused.push_back(probes.cookies[0]);
-  if (count == 1) return status;
-  const Status first = attach_with_bisection(machine, program, slice(probes, 0, count / 2), refused);
-  const Status second = attach_with_bisection(machine, program, slice(probes, count / 2, count), refused);
-  return first ? first : second;
+  if (status.error().code != kNotSupported) {
+    for (const uint64_t cookie : probes.cookies) refused.push_back({probe_of(cookie), status.error()});
+  } else if (count == 1) {
+    refused.push_back({probe_of(probes.cookies[0]), {"the kernel refuses the instruction there", kNotSupported}});
+  } else {
+    attach_with_bisection(machine, program, slice(probes, 0, count / 2), refused);
+    attach_with_bisection(machine, program, slice(probes, count / 2, count), refused);
+  }
 }
 
 bool can_be_stepped(const kernel::Arch& arch, int file, uint64_t offset) {
@@ -60,48 +65,46 @@ bool can_be_stepped(const kernel::Arch& arch, int file, uint64_t offset) {
   return got <= 0 || arch.can_be_stepped({code.data(), static_cast<size_t>(got)});
 }
 
-// Returns the probes at instructions that can be single-stepped. Some of the others the kernel does not detect, and the
-// traced program would crash; for those that it detects, finding them by bisection would cost a grace period each.
-// Probes of a wildcard are skipped, others are an error.
-Result<std::vector<ProbeId>> possible_probes(const spec::AttachRequest& request, const InFile& in_file) {
-  constexpr std::string_view kReason = "the kernel cannot step over the instruction there";
+// Returns the probes at instructions that can be single-stepped, and adds the others to `refused`. Some of these the
+// kernel does not detect, and the traced program would crash; for those that it detects, finding them by bisection
+// would cost a grace period each.
+std::vector<ProbeId> possible_probes(const spec::AttachRequest& request, const InFile& in_file,
+                                     std::vector<RefusedProbe>& refused) {
   const OwnedFd file(::open(in_file.place.path.c_str(), O_RDONLY | O_CLOEXEC));
   std::vector<ProbeId> out;
   for (const ProbeId id : in_file.probes) {
-    const program::Probe& probe = request.program.probes[id];
-    if (!file.valid() || can_be_stepped(*request.program.arch, file.get(), in_file.place.offset + probe.address)) {
+    const uint64_t offset = in_file.place.offset + request.program.probes[id].address;
+    if (!file.valid() || can_be_stepped(*request.program.arch, file.get(), offset))
       out.push_back(id);
-    } else if (probe.is_optional) {
-      request.machine.skip({probe.name, std::string(kReason)});
-    } else {
-      return fail(fmt::format("cannot attach to {}: {}", probe.name, kReason), kNotSupported);
-    }
+    else
+      refused.push_back({id, {"the kernel cannot step over the instruction there", kNotSupported}});
   }
-  if (out.empty()) return fail(fmt::format("cannot attach to {}: {}", in_file.place.path, kReason), kNotSupported);
   return out;
 }
 
-Status attach_each(const spec::AttachRequest& request, const InFile& in_file, bool is_return) {
-  for (const ProbeId id : TRY(possible_probes(request, in_file))) {
+void attach_each(const spec::AttachRequest& request, const InFile& in_file, bool is_return,
+                 std::vector<RefusedProbe>& refused) {
+  for (const ProbeId id : possible_probes(request, in_file, refused)) {
     const program::Probe& probe = request.program.probes[id];
     const uint64_t counter = probe.reference_counter;
-    TRY_STATUS(request.machine.attach_uprobe(request.program_id, in_file.place.path,
-                                             in_file.place.offset + probe.address,
-                                             counter == 0 ? 0 : in_file.place.offset + counter, is_return,
-                                             request.config.only_process_for_kernel(), id.index));
+    const Status status =
+        request.machine.attach_uprobe(request.program_id, in_file.place.path, in_file.place.offset + probe.address,
+                                      counter == 0 ? 0 : in_file.place.offset + counter, is_return,
+                                      request.config.only_process_for_kernel(), id.index);
+    if (!status) refused.push_back({id, status.error()});
+    if (!status && status.error().code == ECANCELED) return;
   }
-  return {};
 }
 
-Status attach_at_once(const spec::AttachRequest& request, const InFile& in_file, bool is_return) {
-  const program::Program& program = request.program;
+void attach_at_once(const spec::AttachRequest& request, const InFile& in_file, bool is_return,
+                    std::vector<RefusedProbe>& refused) {
   load::UprobeMulti multi;
   multi.path = in_file.place.path;
   multi.is_return = is_return;
   multi.pid = request.config.only_process_for_kernel().value_or(0);
   bool has_counters = false;
-  for (const ProbeId id : TRY(possible_probes(request, in_file))) {
-    const program::Probe& probe = program.probes[id];
+  for (const ProbeId id : possible_probes(request, in_file, refused)) {
+    const program::Probe& probe = request.program.probes[id];
     const bool is_counted = probe.reference_counter != 0;
     multi.offsets.push_back(in_file.place.offset + probe.address);
     multi.reference_counters.push_back(is_counted ? in_file.place.offset + probe.reference_counter : 0);
@@ -109,19 +112,14 @@ Status attach_at_once(const spec::AttachRequest& request, const InFile& in_file,
     has_counters |= is_counted;
   }
   if (!has_counters) multi.reference_counters.clear();
-  std::vector<uint64_t> refused;
-  TRY_STATUS(attach_with_bisection(request.machine, request.program_id, multi, refused));
-  for (const uint64_t cookie : refused) {
-    const ProbeId id{static_cast<uint32_t>(cookie)};
-    request.machine.skip({program.probes[id].name, "the kernel refuses the instruction there"});
-  }
-  return {};
+  if (!multi.offsets.empty()) attach_with_bisection(request.machine, request.program_id, multi, refused);
 }
 
 // Groups the probes by file, in their order.
-std::vector<std::pair<std::string, std::vector<ProbeId>>> by_target(const spec::AttachRequest& request) {
+std::vector<std::pair<std::string, std::vector<ProbeId>>> by_target(const spec::AttachRequest& request,
+                                                                    std::span<const ProbeId> probes) {
   std::vector<std::pair<std::string, std::vector<ProbeId>>> out;
-  for (const ProbeId id : request.probes) {
+  for (const ProbeId id : probes) {
     const std::string& target = request.program.probes[id].target;
     if (out.empty() || out.back().first != target) out.emplace_back(target, std::vector<ProbeId>());
     out.back().second.push_back(id);
@@ -135,6 +133,7 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
   spec::ProbeContext out;
   out.kind = program::ProgramKind::kKprobe;
   out.is_preemptible = true;
+  out.is_last_attached_first = true;  // consumer_add() in kernel/events/uprobes.c
   out.may_sleep = request.kernel.has(kernel::Feature::kUprobeSleep);
   out.pointers = types::AddressSpace::kUser;
   add_registers(out, request.kernel.arch(), request.types, is_return);
@@ -149,24 +148,17 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
   return out;
 }
 
-Status attach_uprobes(const spec::AttachRequest& request, bool is_return) {
+Status attach_uprobes(const spec::AttachRequest& request, std::span<const program::ProbeId> probes, bool is_return) {
   const bool is_multi = request.program.programs[request.program_id].expected_attach_type != 0;
-  const auto attach = is_multi ? attach_at_once : attach_each;
-  Status problem;
-  bool is_attached = false;
-  for (auto& [target, probes] : by_target(request)) {
+  std::vector<RefusedProbe> refused;
+  for (auto& [target, in_file] : by_target(request, probes)) {
     const auto place = symbols::locate_on_disk(target);
-    const Status status = place ? attach(request, {*place, probes}, is_return) : Status(tl::unexpected(place.error()));
-    is_attached |= status.has_value();
-    if (status) continue;
-    problem = status;
-    for (const ProbeId id : probes) {
-      const program::Probe& probe = request.program.probes[id];
-      if (!probe.is_optional) return status;
-      request.machine.skip({probe.name, status.error().message});
-    }
+    if (!place)
+      for (const ProbeId id : in_file) refused.push_back({id, place.error()});
+    else
+      (is_multi ? attach_at_once : attach_each)(request, {*place, in_file}, is_return, refused);
   }
-  return is_attached ? Status() : problem;
+  return leave_out(request, with_returns(request, probes, std::move(refused)));
 }
 
 }  // namespace espy::probes

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/strings.h"
 #include "load/machine.h"
@@ -111,7 +112,8 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const auto target = parse_target(request.parts, request.config.pid);
   if (!target) return report_wrong_form(request, kUsdt.form, "usdt:/usr/bin/python3:function__entry");
   const auto bad_target = [&](const Error& error) {
-    request.diagnostics.error("bad-target", request.point.span, error.message, error.hint);
+    auto& said = error.code == ENOENT ? request.missing : request.diagnostics;
+    said.error("bad-target", request.point.span, error.message, error.hint);
     return std::vector<spec::BoundProbe>{};
   };
   const auto files = find(request.kernel.arch(), *target, request.config.pid);
@@ -204,7 +206,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   return out;
 }
 
-Status attach(spec::AttachRequest& request) { return attach_uprobes(request, false); }
+Status attach(spec::AttachRequest& request) { return attach_uprobes(request, request.probes, false); }
 
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   Target target;

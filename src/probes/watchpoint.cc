@@ -39,64 +39,61 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     return std::vector<spec::BoundProbe>{};
   };
   if (*length != 1 && *length != 2 && *length != 4 && *length != 8) return error("the length must be 1, 2, 4 or 8");
-  if (*address % *length != 0) return error("the address must be a multiple of the length");
-  if (*mode == HW_BREAKPOINT_X && *length != 8) return error("the length must be 8 to watch execution (x)");
+  const bool is_of_code = *mode == HW_BREAKPOINT_X;
+  if (*address % *length != 0 && !is_of_code) return error("the address must be a multiple of the length");
   spec::BoundProbe bound;
   bound.probe.provider = kWatchpoint.name;
   bound.probe.name = full_name(kWatchpoint.name, request.parts);
   bound.probe.address = static_cast<uint64_t>(*address);
-  bound.probe.offset = static_cast<uint64_t>(*length);
+  bound.probe.offset = is_of_code ? sizeof(long) : static_cast<uint64_t>(*length);  // what the kernel requires
   bound.probe.number = *mode;
   bound.probe.span = request.point.span;
   bound.share = bound.probe.name;
   return {bound};
 }
 
-Status explain(const Status& status, const program::Probe& probe) {
-  if (status) return status;
-  std::string why = status.error().message;
-  if (status.error().code == EINVAL) why = "the kernel does not allow a watchpoint at this address";
-  if (status.error().code == ENOSPC) why = "all debug registers of the CPU are in use";
-  return fail(fmt::format("cannot attach to {}: {}", probe.name, why), status.error().code);
+Status explain(const Status& status) {
+  if (!status && status.error().code == EINVAL)
+    return fail("the kernel does not allow a watchpoint at this address", EINVAL);
+  if (!status && status.error().code == ENOSPC) return fail("all debug registers of the CPU are in use", ENOSPC);
+  return status;
 }
 
-Status attach(spec::AttachRequest& request) {
+Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   const spec::Config& config = request.config;
-  for (const program::ProbeId id : request.probes) {
-    const program::Probe& probe = request.program.probes[id];
-    load::PerfEvent event;
-    event.type = PERF_TYPE_BREAKPOINT;
-    event.breakpoint_type = static_cast<uint32_t>(probe.number);
-    event.config1 = probe.address;
-    event.config2 = probe.offset;
-    event.period = 1;
-    const auto attach_one = [&] {
-      return explain(request.machine.attach_perf_event(request.program_id, event, id.index), probe);
-    };
-    if (config.pid || config.has_child) {
-      event.for_new_threads = true;
-      for (const uint32_t thread : threads_of(config.pid.value_or(config.child_pid))) {
-        event.pid = static_cast<int32_t>(thread);
-        TRY_STATUS(attach_one());
-      }
-      continue;
+  const program::Probe& probe = request.program.probes[id];
+  load::PerfEvent event;
+  event.type = PERF_TYPE_BREAKPOINT;
+  event.breakpoint_type = static_cast<uint32_t>(probe.number);
+  event.config1 = probe.address;
+  event.config2 = probe.offset;
+  event.period = 1;
+  if (config.pid || config.has_child) {
+    event.for_new_threads = true;
+    for (const uint32_t thread : threads_of(config.pid.value_or(config.child_pid))) {
+      event.pid = static_cast<int32_t>(thread);
+      TRY_STATUS(explain(request.machine.attach_perf_event(request.program_id, event, id.index)));
     }
-    for (const uint32_t cpu : kernel::online_cpus()) {
-      event.cpu = static_cast<int32_t>(cpu);
-      TRY_STATUS(attach_one());
-    }
+    return {};
+  }
+  for (const uint32_t cpu : kernel::online_cpus()) {
+    event.cpu = static_cast<int32_t>(cpu);
+    TRY_STATUS(explain(request.machine.attach_perf_event(request.program_id, event, id.index)));
   }
   return {};
 }
+
+Status attach(spec::AttachRequest& request) { return attach_each_probe(request, attach_one); }
 
 // Lists the modes, since any address can be watched.
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   constexpr std::string_view kModes[] = {"w", "rw", "x"};
   std::vector<spec::ListedProbe> out;
   for (const std::string_view mode : kModes) {
+    if (request.parts.size() == 1 && !glob_match(request.parts[0], "ADDRESS")) continue;
     if (request.parts.size() == 3 && !glob_match(request.parts[2], mode)) continue;
     spec::ListedProbe listed{fmt::format("watchpoint:ADDRESS:LENGTH:{}", mode), {}};
-    if (request.verbose) listed.arguments.emplace_back(mode == "x" ? "LENGTH 8" : "LENGTH 1, 2, 4 or 8");
+    if (request.verbose) listed.arguments.emplace_back("LENGTH 1, 2, 4 or 8");
     out.push_back(std::move(listed));
   }
   return out;

@@ -143,10 +143,11 @@ struct BpfProgram {
   std::string name;  // the kernel receives the first 15 bytes
   ProgramKind kind = ProgramKind::kRawTracepoint;
   bool is_sleepable = false;
-  uint32_t expected_attach_type = 0;   // BPF_TRACE_UPROBE_MULTI and the like; 0 for none
-  uint32_t attach_btf_id = 0;          // kTracingRawTracepoint, kFentry, kFexit, kIter
-  std::string attach_btf_module = {};  // the module that attach_btf_id refers to; "" for vmlinux
-  uint32_t attach_program = 0;         // not 0: attach_btf_id refers to the BPF program with this id
+  uint32_t expected_attach_type = 0;    // BPF_TRACE_UPROBE_MULTI and the like; 0 for none
+  uint32_t attach_btf_id = 0;           // kTracingRawTracepoint, kFentry, kFexit, kIter
+  std::string attach_btf_module = {};   // the module that attach_btf_id refers to; "" for vmlinux
+  uint32_t attach_program = 0;          // not 0: attach_btf_id refers to the BPF program with this id
+  bool is_last_attached_first = false;  // of the programs on one hook, the kernel runs the one attached last first
   std::vector<BpfInsn> code;
   std::vector<MapReference> map_references;
   std::vector<LineInfo> lines;          // ascending by insn

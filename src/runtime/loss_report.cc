@@ -114,8 +114,10 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
                  fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it)",
                              losses.truncated_strings.limit_bytes),
                  losses.truncated_strings.count);
-  report_count(sink, "functions that a wildcard matches and the kernel lets nobody probe were left out",
-               loss_report.skipped_probes.size());
+  const auto& skipped_probes = machine.skipped_probes();
+  report_count(
+      sink, "functions that a wildcard matches and the kernel lets nobody probe were left out",
+      static_cast<uint64_t>(std::ranges::count(skipped_probes, false, &load::Machine::SkippedProbe::is_named)));
   uint64_t skipped = 0;
   for (const output::ActionReport& action : loss_report.actions) skipped += action.skipped;
   report_count(sink, "probes that fired within a probe on the same CPU were skipped by the kernel", skipped);

@@ -1,7 +1,10 @@
 #include "runtime/probe_runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "base/check.h"
 
@@ -58,11 +61,22 @@ Status ProbeRunner::attach() const {
   }
   for (const auto& [tracepoint, id] : program_.following.programs)
     TRY_STATUS(machine_.attach_raw_tracepoint(id, tracepoint, 0));
-  for (const auto& [program_id, probes] : by_program) {
-    spec::AttachRequest request{machine_, program_, program_id, probes, config_};
-    TRY_STATUS(provider(program_.probes[probes.front()]).attach(request));
-  }
+  const uint64_t count_before = machine_.attached_count();
+  // Those that run in reverse order of attaching come first: timers and iterators may fire at once.
+  for (const auto& [id, probes] : by_program | std::views::reverse)
+    if (program_.programs[id].is_last_attached_first) TRY_STATUS(attach_program(id, probes));
+  for (const auto& [id, probes] : by_program)
+    if (!program_.programs[id].is_last_attached_first) TRY_STATUS(attach_program(id, probes));
+  const auto& skipped = machine_.skipped_probes();
+  if (machine_.attached_count() == count_before && !skipped.empty())
+    return fail(fmt::format("cannot attach to {}: {}", skipped.front().name, skipped.front().reason), 0,
+                "nothing else is left to attach");
   return {};
+}
+
+Status ProbeRunner::attach_program(program::ProgramId id, std::span<const program::ProbeId> probes) const {
+  spec::AttachRequest request{machine_, program_, id, probes, config_};
+  return provider(program_.probes[probes.front()]).attach(request);
 }
 
 }  // namespace espy::runtime

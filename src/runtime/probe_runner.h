@@ -1,6 +1,7 @@
 // ProbeRunner: attaches the probes of a program, and runs those that no event of the kernel fires.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "load/machine.h"
@@ -28,11 +29,13 @@ class ProbeRunner {
   // Runs each probe of the phase once; fails where the first of them does.
   Status run_phase(spec::Provider::Phase phase) const;
   Status run_signal_probes() const;
-  // Attaches the programs, and those that follow processes, in the order of their ids.
+  // Attaches the programs, those that follow processes first. On every hook they then run in the order of their ids,
+  // which is that of the script.
   Status attach() const;
 
  private:
   const spec::Provider& provider(const program::Probe& probe) const;
+  Status attach_program(program::ProgramId id, std::span<const program::ProbeId> probes) const;
 
   load::Machine& machine_;
   const program::Program& program_;

@@ -71,7 +71,8 @@ Result<int> Session::run_script() {
   if (attaches) TRY_STATUS(attach_probes());
   if (is_end_requested()) machine_.forget_skipped_probes();
   context_.spans().hide(attach_begin_ns, machine_.now_ns());
-  sink_.attached(program_.probes.size());
+  warn_of_missing_probes();
+  sink_.attached(program_.probes.size() - machine_.skipped_probes().size());
   notify_manager("READY=1\nSTATUS=Tracing");
   events_.drain_present();  // of begin: behind the number of probes
   const Status handled = attaches ? handle_events(signals) : Status();
@@ -102,6 +103,13 @@ Status Session::attach_probes() {
   machine_.cancel_attaching_when(is_end_requested);
   if (const Status done = probes_.attach(); !done && !is_end_requested()) return done;
   return {};
+}
+
+void Session::warn_of_missing_probes() {
+  if (config_.missing_probes != spec::MissingProbes::kWarn) return;
+  for (const load::Machine::SkippedProbe& each : machine_.skipped_probes())
+    if (each.is_named)
+      sink_.message("runtime_error", fmt::format("cannot attach to {}: {}", each.name, each.reason), "", 0, 0, 0);
 }
 
 Status Session::handle_events(Signals& signals) {

@@ -58,6 +58,7 @@ class Session {
   // Builds the unwind tables that are needed for certain, before the first stack.
   void start_unwinding();
   Status attach_probes();
+  void warn_of_missing_probes();
   // Handles records until the run is over.
   Status handle_events(Signals& signals);
   Status drain_until_over(Signals& signals);

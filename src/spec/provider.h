@@ -115,8 +115,9 @@ struct ProbeContext {
   std::optional<Recipe> return_address;  // at the entry of a call; set only with `frame`
   bool is_limited_to_pid = true;         // with -p: does nothing in other processes
   AfterExit after_exit = AfterExit::kStop;
-  bool returns_value = false;  // the value of `return` is the program's result
-  bool fires_rarely = false;   // from the provider's row
+  bool returns_value = false;           // the value of `return` is the program's result
+  bool fires_rarely = false;            // from the provider's row
+  bool is_last_attached_first = false;  // of the programs on one hook, the kernel runs the one attached last first
 };
 
 // A probe that an attach point stands for, before probes are grouped into programs.
@@ -134,12 +135,15 @@ struct BindRequest {
   types::Types& types;
   symbols::Symbolizer* symbols;  // null for recorded kernels
   const Config& config;
-  source::Diagnostics& diagnostics;  // for errors in the attach point
-  bool uses_args = false;            // `args`
-  bool uses_context = false;         // `ctx`, `argN`, `retval`, reg()
-  bool uses_locals = false;          // `locals`
-  bool uses_retval = false;          // `retval`
-  bool uses_file = false;            // uaddr(): what differs between files
+  source::Diagnostics& diagnostics;              // for errors in the attach point
+  source::Diagnostics& missing;                  // for errors that say why it stands for nothing
+  std::span<const program::Probe> earlier = {};  // the probes of the attach points before it
+  bool is_listing = false;                       // nothing will be attached
+  bool uses_args = false;                        // `args`
+  bool uses_context = false;                     // `ctx`, `argN`, `retval`, reg()
+  bool uses_locals = false;                      // `locals`
+  bool uses_retval = false;                      // `retval`
+  bool uses_file = false;                        // uaddr(): what differs between files
 };
 
 struct ContextRequest {
@@ -168,6 +172,7 @@ struct ListRequest {
   types::Types& types;
   symbols::Symbolizer* symbols;
   const Config& config;
+  bool shows_locations = false;  // with `verbose`: where the arguments of user functions are
 };
 
 // A question for a type or an enumerator of the program that a probe is in, by its name in the source: "Foo",
@@ -198,8 +203,8 @@ struct Provider {
   std::vector<std::string_view> aliases;
   std::string_view doc;   // Markdown for the manual; the first sentence for lists
   std::string_view form;  // "tracepoint:CATEGORY:EVENT"
-  // Returns the probes that the attach point stands for. If it is wrong, returns none and adds an error; if it matches
-  // nothing, returns none and adds nothing: the checker reports that as config.missing_probes demands.
+  // Returns the probes that the attach point stands for. If it is wrong, returns none and adds an error. If it matches
+  // nothing, returns none; the checker reports that, or what is in `missing`, as config.missing_probes demands.
   std::vector<BoundProbe> (*bind)(BindRequest&) = nullptr;
   ProbeContext (*context)(ContextRequest&) = nullptr;
   Status (*attach)(AttachRequest&) = nullptr;  // null: run by the session at `phase`

@@ -407,6 +407,7 @@ void DebugInfo::State::add_statements(std::vector<Row> rows, std::vector<Stateme
       for (const Row& row : dwarf::breakpoint_rows(site->function, own)) {
         const Site here{row.address, site->function, site->entry};
         out.push_back(statement(here, after_prologue(here, row)));
+        if (row.address == site->entry) out.back().entry = site->entry;
       }
     }
     begin = end;

@@ -46,6 +46,7 @@ struct Statement {
   uint32_t column = 0;
   std::string function;      // of the source line, demangled
   std::string inlined_into;  // the function that contains the code, if it is another one; otherwise ""
+  uint64_t entry = 0;        // of the function whose first statement it is; `address` is behind the prologue; else 0
 };
 
 // A source frame at an address: the function that contains the code, or one that is inlined there.
