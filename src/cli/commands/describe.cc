@@ -77,7 +77,7 @@ class Describer {
   // Those whose names end in `ending`: some providers list all that they have.
   std::string list(const spec::Provider& provider, const std::vector<std::string>& parts, bool is_verbose,
                    std::string_view ending = "") {
-    spec::ListRequest request{parts, is_verbose, *e_.kernel, e_.types, &e_.symbols, e_.config};
+    spec::ListRequest request{parts, is_verbose, *e_.kernel, e_.types, &e_.symbols, e_.config, true};
     std::string out;
     for (const spec::ListedProbe& probe : provider.list ? provider.list(request) : std::vector<spec::ListedProbe>()) {
       if (!probe.name.ends_with(ending)) continue;
@@ -139,7 +139,7 @@ class Describer {
     for (const spec::Provider* entry : e_.registry.providers()) {
       if (!entry->needs_target_to_list || entry->return_provider == nullptr) continue;
       for (const spec::Provider* provider : {entry, entry->return_provider}) {
-        spec::ListRequest request{parts, true, *e_.kernel, e_.types, &e_.symbols, e_.config};
+        spec::ListRequest request{parts, true, *e_.kernel, e_.types, &e_.symbols, e_.config, true};
         for (spec::ListedProbe& probe : provider->list(request))
           if (split_attach_point(probe.name).at(1).find('@') == std::string::npos) out.push_back(std::move(probe));
       }

@@ -33,21 +33,29 @@ size_t list_provider(const spec::Provider& provider, std::span<const std::string
   return found.size();
 }
 
-// "struct qstr", "enum foo", "union bar": the C definitions of all that match; nothing for what names no types.
-std::optional<int> list_types(const std::string& pattern, Environment& e) {
+// "struct qstr", "enum foo", "union bar": the C definitions of all that match; returns their number, or nullopt for
+// what names no types.
+std::optional<size_t> list_types(const std::string& pattern, Environment& e) {
   const size_t space = pattern.find(' ');
   const std::string_view tag = std::string_view(pattern).substr(0, space);
   if (space == std::string::npos || (tag != "struct" && tag != "union" && tag != "enum")) return std::nullopt;
-  bool is_found = false;
+  size_t count = 0;
   for (const std::string& name : e.kernel->struct_names(std::string_view(pattern).substr(space + 1))) {
     if (!name.starts_with(tag)) continue;
     const auto text = e.kernel->c_definition(name);
     if (text) std::fputs(("vmlinux:" + *text + "\n").c_str(), stdout);
-    is_found |= text.has_value();
+    count += text.has_value() ? 1 : 0;
   }
-  if (is_found) return EXIT_SUCCESS;
-  return complain({fmt::format("the kernel has no type `{}`", pattern), 0,
-                   e.kernel->has_btf() ? "" : "it tells no types at all: it has no BTF"});
+  if (count == 0)
+    complain({fmt::format("the kernel has no type `{}`", pattern), 0,
+              e.kernel->has_btf() ? "" : "it tells no types at all: it has no BTF"});
+  return count;
+}
+
+// `*:FILE:PATTERN`, whatever the type of probe: the functions and marks of the file. A pattern without a provider
+// does not look into files otherwise, except into those of the process of -p.
+bool names_a_file(std::span<const std::string> parts) {
+  return parts.size() > 1 && parts[0].find('/') != std::string::npos;
 }
 
 size_t list_pattern(const std::string& pattern, Environment& e, const Options& options) {
@@ -56,11 +64,18 @@ size_t list_pattern(const std::string& pattern, Environment& e, const Options& o
   const bool is_name = words.size() == 1 && e.registry.find_provider(words[0]) == nullptr;
   const std::vector<std::string> parts(words.begin() + (is_name ? 0 : 1), words.end());
   const spec::Provider* named = e.registry.find_provider(words[0]);
+  const bool is_of_file = names_a_file(parts);
   size_t count = 0;
   for (const spec::Provider* provider : e.registry.providers()) {
-    const bool is_named = provider == named;
-    if (named != nullptr ? !is_named : provider->needs_target_to_list || !glob_match(wanted, provider->name)) continue;
-    count += list_provider(*provider, parts, e, options);
+    const bool is_wanted = named != nullptr
+                               ? provider == named
+                               : glob_match(wanted, provider->name) &&
+                                     (is_of_file ? provider->needs_target_to_list
+                                                 : !provider->needs_target_to_list || e.config.pid.has_value());
+    if (!is_wanted) continue;
+    // A word is searched in all files of the process.
+    const bool is_word = named == nullptr && words.size() == 1 && provider->needs_target_to_list;
+    count += list_provider(*provider, is_word ? std::vector<std::string>{"*", parts[0]} : parts, e, options);
   }
   return count;
 }
@@ -69,6 +84,7 @@ int list_program(const Options& options, Environment& e) {
   const auto script = read_script(options, e.sources);
   if (!script) return complain(script.error());
   check::CheckRequest request = e.check_request();
+  request.is_listing = true;
   syntax::Ast ast = parse_script(*script, request);
   const check::Checked checked = check::check(std::move(ast), request);
   if (report(e.diagnostics, e.sources, options)) return EXIT_FAILURE;
@@ -86,11 +102,16 @@ int list_probes(const Options& options, const Host& host) {
     of_file.file = options.argument;
     return list_program(of_file, e);
   }
-  if (const auto status = list_types(options.argument, e)) return *status;
   size_t count = 0;
+  bool has_all_types = true;
   const std::string search = options.argument.empty() ? "*" : options.argument;
-  for (const std::string& pattern : split_unquoted(search, ','))
-    count += list_pattern(std::string(trim(pattern)), e, options);
+  for (const std::string& each : split_unquoted(search, ',')) {
+    const std::string pattern(trim(each));
+    const auto types = list_types(pattern, e);
+    count += types ? *types : list_pattern(pattern, e, options);
+    has_all_types &= !types || *types > 0;
+  }
+  if (!has_all_types) return EXIT_FAILURE;
   if (count > 0 || options.argument.empty()) return EXIT_SUCCESS;
   const bool is_file_name = options.argument.ends_with(".bt");
   const bool may_be_tracepoint = options.argument.starts_with('t') || options.argument.find(':') == std::string::npos;
