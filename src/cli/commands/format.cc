@@ -29,7 +29,7 @@ int format_script(const Options& options, const Host&) {
 }  // namespace
 
 extern const Command kFormat = {
-    .option = {0, "fmt", "", "print the program well formatted, and end"},
+    .option = {0, "fmt", "", "print the formatted program and end"},
     .option_follows = "time",
     .operands = Operands::kScript,
     .run = format_script,

@@ -25,7 +25,7 @@ std::string help_text() {
     for (const std::string_view line : command->usage)
       usage += fmt::format("{} espy {}\n", usage.empty() ? "usage:" : "      ", line);
     if (!command->options.empty())
-      own_options += fmt::format("\noptions of espy {}, besides:\n{}", command->word, option_lines(command->options));
+      own_options += fmt::format("\nfurther options of espy {}:\n{}", command->word, option_lines(command->options));
     for (const Example& example : command->examples)
       examples += fmt::format("  {}\n      {}\n", example.command_line, example.meaning);
   }
