@@ -55,8 +55,11 @@ ir::ValueId seen_map(lower::Lowering& lowering, std::string_view name, uint32_t 
 // Emits a lookup of the key at address `key` in a map of seen_map(); if it is missing, inserts it and runs `notify`.
 void notify_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, const std::function<void()>& notify);
 
-// Emits a record, once per process, upon which user space reads the mappings of process `pid`: the process may have
-// ended by the time its addresses are symbolized.
+// Emits the id by which user space finds the current process below /proc; 0 if it has none there.
+ir::ValueId process_in_proc(lower::Lowering& lowering);
+
+// Emits a record, once per process, upon which user space reads the mappings of process `pid`, an id as of
+// process_in_proc(): the process may have ended by the time its addresses are symbolized.
 void remember_process(lower::Lowering& lowering, ir::ValueId pid, source::Span span);
 
 // Checks the arguments of printf() and of others that take a format: the format must parse, and the number and types of

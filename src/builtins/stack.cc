@@ -7,7 +7,6 @@
 
 #include "builtins/common.h"
 #include "builtins/unwind.h"
-#include "lower/processes.h"
 #include "runtime/handler_context.h"
 
 namespace espy::builtins {
@@ -103,7 +102,7 @@ void capture_by_frame_pointers(Lowering& lowering, TypeId type, ValueId destinat
 Operand lower_ustack(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const TypeId type = lowering.type(call.expr);
-  const ValueId pid = lower::current_process(lowering.ir());
+  const ValueId pid = process_in_proc(lowering);
   remember_process(lowering, pid, call.span);
   const Operand out{type, lowering.memory(16, "ustack"), true};
   ir.store(4, out.value, pid, 8);

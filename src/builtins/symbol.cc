@@ -10,7 +10,6 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "builtins/common.h"
-#include "lower/processes.h"
 #include "symbols/symbols.h"
 
 namespace espy::builtins {
@@ -35,7 +34,7 @@ Operand lower_ksym(Lowering& lowering, const CallSite& call) {
 Operand lower_usym(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const ValueId address = lowering.scalar(call.arguments[0]);
-  const ValueId pid = lower::current_process(lowering.ir());
+  const ValueId pid = process_in_proc(lowering);
   remember_process(lowering, pid, call.span);
   Operand out{lowering.types().simple(Kind::kUserSymbol), lowering.memory(16, "usym"), true};
   ir.store(8, out.value, address);

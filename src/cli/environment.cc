@@ -75,7 +75,10 @@ std::optional<spec::PidNamespace> own_pid_namespace() {
   constexpr uint64_t kFirst = 0xEFFFFFFC;  // PROC_PID_INIT_INO
   struct stat found = {};
   if (::stat("/proc/self/ns/pid", &found) != 0 || found.st_ino == kFirst) return std::nullopt;
-  return spec::PidNamespace{uint64_t{major(found.st_dev)} << 20 | minor(found.st_dev), found.st_ino};
+  char self[16] = "";
+  const bool is_read = ::readlink("/proc/self", self, sizeof(self) - 1) > 0;
+  return spec::PidNamespace{uint64_t{major(found.st_dev)} << 20 | minor(found.st_dev), found.st_ino,
+                            is_read && parse_int(self) == ::getpid()};
 }
 
 // Returns the names of the variables of the environment that are meant for espy.

@@ -24,6 +24,31 @@ using Phase = spec::Provider::Phase;
 constexpr int kShortestPollMs = 1;
 constexpr int kLongestPollMs = 10;
 
+// How a runtime is told to write its perf map.
+struct JitRuntime {
+  std::string_view program;
+  std::string_view how;
+};
+constexpr JitRuntime kJitRuntimes[] = {
+    {"java",
+     "`jcmd PID Compiler.perfmap` writes it while the program runs (JDK 17); for whole stacks start it with "
+     "-XX:+PreserveFramePointer"},
+    {"node", "start it with --perf-basic-prof"},
+    {"dotnet", "start it with DOTNET_PerfMapEnabled=1"},
+    {"ruby", "start it with --yjit-perf"},
+};
+
+std::string jit_hint(const symbols::Symbolizer::UnnamedJit& jit) {
+  std::string how = "the runtime has to write it";
+  for (const JitRuntime& runtime : kJitRuntimes)
+    if (jit.program.starts_with(runtime.program)) how = runtime.how;
+  if (const size_t at = how.find("PID"); at != how.npos) how.replace(at, 3, std::to_string(jit.pid));
+  return fmt::format(
+      "WARNING: frames in code that {} (process {}) made at run time have no names\n"
+      "  hint: they are taken from {}; {}\n",
+      jit.program.empty() ? "a JIT compiler" : jit.program, jit.pid, jit.perf_map_path, how);
+}
+
 }  // namespace
 
 Session::Session(load::Machine& machine, const program::Program& program, const types::Types& types,
@@ -37,6 +62,7 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       options_(std::move(options)),
       control_(machine, program),
       unwind_tables_(machine, program),
+      processes_(symbols),
       context_(machine, program, types, sources, config, symbols, unwind_tables_, control_, sink, options_.shows_source,
                options_.hides_warnings),
       events_(machine, program, registry, context_),
@@ -61,7 +87,9 @@ Result<int> Session::run_tests() {
 Result<int> Session::run_script() {
   Signals signals(probes_.has_signal_probes());
   control_.start_clock();
-  start_unwinding();
+  const bool is_simulated = options_.next_event != nullptr;  // without processes
+  if (!is_simulated) processes_.start(program_, config_);
+  if (!is_simulated && unwind_tables_.are_wanted()) start_unwinding();
   if (options_.is_dry_run)
     control_.stop_programs();
   else
@@ -88,11 +116,11 @@ Result<int> Session::run_script() {
 }
 
 void Session::start_unwinding() {
-  const bool is_simulated = options_.next_event != nullptr;  // without processes
-  if (!unwind_tables_.are_wanted() || is_simulated) return;
   unwind_tables_.begin();
   for (const program::Probe& probe : program_.probes)
     if (probe.target.find('/') != probe.target.npos) unwind_tables_.add_program(probe.target);
+  // Without a process to begin with: nearly every one makes its system calls in the C library.
+  if (options_.child_program.empty() && !options_.watched_pid) unwind_tables_.add_program("libc.so.6");
   if (!options_.child_program.empty()) unwind_tables_.add_program(options_.child_program);
   for (const uint32_t pid : options_.unwound_pids) unwind_tables_.add_process(pid);
   if (options_.watched_pid) unwind_tables_.add_process(*options_.watched_pid);
@@ -136,6 +164,7 @@ Status Session::drain_until_over(Signals& signals) {
   while ((!control_.is_exit_requested() || monitor.runs_iterator()) && out_.status()) {
     const bool polls = program_.ring.valid() || monitor.polls_followed_processes() || reads_symbols_ahead;
     TRY_STATUS(monitor.wait(events_.has_more() ? 0 : polls ? poll_ms : -1));
+    processes_.drain();
     const size_t count = events_.drain();
     out_.batch_end();
     if (monitor.is_over()) break;
@@ -143,6 +172,7 @@ Status Session::drain_until_over(Signals& signals) {
       poll_ms = kShortestPollMs;
       continue;
     }
+    processes_.forget_ended();
     if (control_.has_exit_flag() && !monitor.runs_iterator()) break;
     if (monitor.polls_followed_processes() && !monitor.has_followed_process()) break;
     poll_ms = std::min(poll_ms * 2, kLongestPollMs);
@@ -193,6 +223,7 @@ bool Session::report_losses() {
                                       config_.unwind_table_rows, refused));
   if (const uint64_t missed = context_.symbols().missed_processes(); missed > 0)
     send("runtime_error", fmt::format("processes that ended too long ago for names of their addresses: {}", missed));
+  if (const auto& jit = context_.symbols().unnamed_jit()) sink_.explain(jit_hint(*jit));
   if (options_.shows_loss_report) sink_.loss_report(loss_report);
   if (!options_.is_strict) return true;
   if (const std::string unknown = loss_report.unknown(); !unknown.empty()) send("runtime_error", unknown);

@@ -17,6 +17,7 @@
 #include "runtime/event_dispatcher.h"
 #include "runtime/handler_context.h"
 #include "runtime/probe_runner.h"
+#include "runtime/process_watch.h"
 #include "runtime/run_control.h"
 #include "runtime/signals.h"
 #include "runtime/unwind_tables.h"
@@ -76,6 +77,7 @@ class Session {
   SessionOptions options_;
   RunControl control_;
   UnwindTables unwind_tables_;
+  ProcessWatch processes_;
   HandlerContext context_;
   EventDispatcher events_;
   ProbeRunner probes_;

@@ -35,9 +35,10 @@ std::string mapped_path(const std::string& path) {
   return !error && key_of(real) == key_of(path) ? real : path;
 }
 
-// Names for the mapped file, also if it was deleted or is in another mount namespace.
-std::vector<std::string> paths_of(uint32_t pid, const Mapping& mapping) {
-  return {symbols::map_files_path(pid, mapping), kernel::proc_path(pid, "root") + mapping.path};
+// Names for the mapped file of a process (see task_with_memory), also if it was deleted or is in another mount
+// namespace.
+std::vector<std::string> paths_of(uint32_t task, const Mapping& mapping) {
+  return {symbols::map_files_path(task, mapping), kernel::proc_path(task, "root") + mapping.path};
 }
 
 // A table: a cell for each page, then one for each row. `first_cell`: its index in the array.
@@ -115,12 +116,13 @@ void UnwindTables::add_program(const std::string& name) {
 
 void UnwindTables::add_process(uint32_t pid) {
   const auto mappings = symbols::read_mappings(pid);
+  const uint32_t task = symbols::task_with_memory(pid);
   const auto deadline = std::chrono::steady_clock::now() + kLongest;
   if (!mappings) return;
   for (const Mapping& mapping : *mappings) {
     if (!mapping.executable || mapping.inode == 0) continue;
     if (std::chrono::steady_clock::now() > deadline) return;
-    for (const std::string& path : paths_of(pid, mapping)) add_file(path, mapping.path);
+    for (const std::string& path : paths_of(task, mapping)) add_file(path, mapping.path);
   }
 }
 
@@ -131,7 +133,7 @@ void UnwindTables::add_missing(uint32_t pid, uint64_t pc, const UnwindFileKey& f
   const auto mapping = std::ranges::find_if(
       *mappings, [&](const Mapping& each) { return each.start <= pc && pc < each.end && each.executable; });
   if (mapping == mappings->end()) return;
-  for (const std::string& path : paths_of(pid, *mapping)) {
+  for (const std::string& path : paths_of(symbols::task_with_memory(pid), *mapping)) {
     const auto rows = symbols::read_unwind_rows(path, *program_.arch);
     // By the key that the program reported, which may differ from that of stat(2).
     if (rows && !knows(file)) publish(file, *rows, mapping->path);

@@ -20,6 +20,7 @@ enum class SpanLayout : uint8_t { kTree, kColumns, kGraph };  // of spans as tex
 struct PidNamespace {
   uint64_t device = 0;  // in the kernel's encoding of dev_t
   uint64_t inode = 0;
+  bool numbers_proc = false;  // /proc shows the ids of this namespace
 };
 
 struct Config {

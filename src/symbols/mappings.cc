@@ -1,10 +1,12 @@
 // Parser of /proc/PID/maps (proc_pid_maps(5)).
 #include <fmt/format.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "base/fd.h"
+#include "base/process.h"
 #include "base/strings.h"
 #include "kernel/proc_path.h"
 #include "symbols/symbols.h"
@@ -55,8 +57,20 @@ Mapping parse_mapping(std::string_view line) {
 
 }  // namespace
 
+uint32_t task_with_memory(uint32_t pid) {
+  const auto has_memory = [](uint32_t task) {
+    char path[2];
+    return ::readlink(kernel::proc_path(task, "exe").c_str(), path, sizeof(path)) > 0;
+  };
+  if (has_memory(pid)) return pid;
+  for (const uint32_t task : numbered_entries(kernel::proc_path(pid, "task")))
+    if (has_memory(task)) return task;
+  return pid;
+}
+
 Result<std::vector<Mapping>> read_mappings(uint32_t pid) {
-  const std::string text = TRY(read_file(kernel::proc_path(pid, "maps")));
+  std::string text = TRY(read_file(kernel::proc_path(pid, "maps")));
+  if (text.empty()) text = TRY(read_file(kernel::proc_path(task_with_memory(pid), "maps")));
   std::vector<Mapping> out;
   for (const std::string_view line : split(text, '\n')) {
     if (!line.empty()) out.push_back(parse_mapping(line));

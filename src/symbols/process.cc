@@ -91,9 +91,10 @@ std::string read_vdso_image() {
   return "";
 }
 
+std::string perf_map_path(uint32_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; }
+
 bool refresh_perf_map(Process& process) {
-  const auto name_for = [](uint32_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; };
-  const std::string inner = name_for(process.namespace_pid), outer = name_for(process.pid);
+  const std::string inner = perf_map_path(process.namespace_pid), outer = perf_map_path(process.pid);
   // A JIT in a container uses the pid of its namespace, also if its /tmp is a bind mount of the host's.
   for (const auto& [path, seen_as] : {std::pair{process.root + inner, inner}, std::pair{outer, outer}}) {
     const auto status = stat_of(path);

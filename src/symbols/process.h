@@ -42,9 +42,12 @@ struct LoadedPerfMap {
 struct Process {
   uint32_t pid = 0;
   uint64_t used_at = 0;        // counts lookups
+  uint32_t task = 0;           // see task_with_memory
   uint32_t namespace_pid = 0;  // in its own pid namespace, as in the names of files it writes
   std::string root;            // prefix that makes its paths valid for the tracer: "", or "/proc/PID/root"
+  bool is_root_known = true;   // false for a process that has ended, and all that it was started by
   std::shared_ptr<AddressSpace> space;
+  std::vector<std::shared_ptr<AddressSpace>> earlier_spaces;  // of other programs that it has executed, oldest first
   std::optional<std::pair<dev_t, ino_t>> executable;
   std::chrono::steady_clock::time_point executable_read_at = {};
   LoadedPerfMap perf_map;
@@ -63,6 +66,9 @@ std::optional<std::pair<dev_t, ino_t>> read_executable(uint32_t pid);
 
 // Returns the ELF image of the vdso, copied from the own process; "" if there is none.
 std::string read_vdso_image();
+
+// Returns the path of the perf map of a process, as the process sees it; `pid`: in its own pid namespace.
+std::string perf_map_path(uint32_t pid);
 
 // Loads the perf map of the process, or reloads it if its file has changed. Returns whether it was loaded.
 bool refresh_perf_map(Process& process);

@@ -6,7 +6,12 @@
 // snapshot is taken; a process that has exited keeps its last one, and the mappings added by `remember_mapping`. An
 // address that is in no mapping (garbage, a broken frame pointer) must not cost a read of /proc each time, so a refresh
 // without success is followed by a pause. After exec an old mapping can contain addresses of the new program, so the
-// executable is also compared, at most once per pause rather than for each frame of a stack.
+// executable is also compared, at most once per pause rather than for each frame of a stack. The old mappings are kept
+// for the stacks taken before the exec.
+//
+// What no snapshot has, events of the kernel may have told (watched.h): the mappings of a process that has ended before
+// the first snapshot, of each program that it executed, and which process it is a copy of. Without a process to look
+// at, its root is taken to be that of the process that has started it.
 //
 // The file of a mapping is opened by path on the first lookup in it. Two kinds are opened with the snapshot, because
 // they can only be reached through the process: deleted files (/proc/PID/map_files) and those in another mount
@@ -22,10 +27,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "kernel/proc_path.h"
 #include "symbols/archive.h"
 #include "symbols/kernel_symbols.h"
 #include "symbols/process.h"
 #include "symbols/symbols.h"
+#include "symbols/watched.h"
 
 namespace espy::symbols {
 namespace {
@@ -33,6 +40,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kRefreshPause = std::chrono::milliseconds(100);
 constexpr auto kExecutableCheckPause = std::chrono::milliseconds(10);
+constexpr size_t kMaxEarlierSpaces = 8;
+constexpr int kMaxAncestors = 64;
 
 // Device, inode, mtime (s, ns) and offset in an archive: equal for two paths of one file, different after the file was
 // replaced.
@@ -62,6 +71,9 @@ struct Symbolizer::State {
   std::map<std::pair<dev_t, ino_t>, std::shared_ptr<AddressSpace>> spaces_by_executable;  // kPerProgram only
   std::map<FileKey, std::shared_ptr<const ElfFile>> files;
   std::shared_ptr<const ElfFile> vdso;
+  WatchedProcesses watched;
+  std::function<void()> read_events;
+  std::optional<UnnamedJit> unnamed_jit;
   std::map<std::pair<std::shared_ptr<const ElfFile>, uint64_t>, std::vector<SourceFrame>> sources;  // linked addresses
 
   uint64_t lookups = 0;
@@ -79,6 +91,17 @@ struct Symbolizer::State {
   Result<std::shared_ptr<const ElfFile>> open_with_code(const std::string& path, uint64_t offset);
   std::shared_ptr<const ElfFile> open_mapped(const Process& process, const Mapping& mapping);
   const ElfFile* file_of(const Process& process, CodeMapping& code);
+  // A mapping, and the process by which its file is opened.
+  struct Code {
+    Process* process = nullptr;
+    CodeMapping* mapping = nullptr;
+    explicit operator bool() const { return mapping != nullptr; }
+  };
+  static Code find_in_snapshots(Process& process, uint64_t address);
+  Code find_code(Process& process, uint64_t address);
+  Code find_watched(Process& process, uint64_t address);
+  Process* ended_process(uint32_t pid);
+  void note_unnamed(Process& process, uint64_t address);
   struct FileAddress {
     std::shared_ptr<const ElfFile> elf;
     CodeMapping* code = nullptr;
@@ -95,21 +118,29 @@ struct Symbolizer::State {
 Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   const auto known = processes.find(pid);
   const bool shares_spaces = options.cache == CachePolicy::kPerProgram;
-  const auto executable = read_executable(pid);
+  const uint32_t task = task_with_memory(pid);
+  const auto executable = read_executable(task);
   std::shared_ptr<AddressSpace> space;
   if (executable && shares_spaces && may_share) {
     if (const auto shared = spaces_by_executable.find(*executable); shared != spaces_by_executable.end())
       space = shared->second;
   }
   const bool is_new = space == nullptr;
-  if (is_new) space = read_address_space(pid);
+  if (is_new) space = read_address_space(task);
   if (space == nullptr) return known == processes.end() ? nullptr : &known->second;
 
   Process& process = add_process(pid);
   process.pid = pid;
+  process.task = task;
   process.namespace_pid = read_namespace_pid(pid);
-  process.root = read_root(pid);
+  process.root = read_root(task);
   if (is_new && process.space != nullptr) space->adopt_files(*process.space);
+  if (process.space != nullptr && executable != process.executable) {
+    if (process.earlier_spaces.size() >= kMaxEarlierSpaces)
+      process.earlier_spaces.erase(process.earlier_spaces.begin());
+    process.earlier_spaces.push_back(process.space);
+  }
+  process.is_root_known = true;
   process.space = space;
   process.executable = executable;
   process.executable_read_at = Clock::now();
@@ -150,11 +181,28 @@ void Symbolizer::State::drop_oldest_processes() {
 bool Symbolizer::State::runs_another_executable(Process& process) {
   if (Clock::now() < process.executable_read_at + kExecutableCheckPause) return false;
   process.executable_read_at = Clock::now();
-  const auto executable = read_executable(process.pid);
+  const auto executable = read_executable(process.task);
   return executable && executable != process.executable;
 }
 
-// Returns the snapshot of a process, refreshed if it has no mapping for `address`; null if it has exited without one.
+// Returns a process that has ended before a snapshot was taken, but of which events were seen; otherwise null.
+Process* Symbolizer::State::ended_process(uint32_t pid) {
+  if (!watched.knows(pid) && read_events) read_events();
+  if (!watched.knows(pid)) return nullptr;
+  Process process{.pid = pid, .namespace_pid = pid, .is_root_known = false, .space = std::make_shared<AddressSpace>()};
+  // It probably had the root of the process that has started it.
+  uint32_t ancestor = watched.parent_of(pid);
+  for (int i = 0; i < kMaxAncestors && ancestor != 0 && !process.is_root_known; ++i) {
+    const uint32_t task = task_with_memory(ancestor);
+    process.is_root_known = read_executable(task).has_value();
+    if (process.is_root_known) process.root = read_root(task);
+    ancestor = watched.parent_of(ancestor);
+  }
+  process.used_at = add_process(pid).used_at;
+  return &(processes[pid] = std::move(process));
+}
+
+// Returns the snapshot of a process, refreshed if it has no mapping for `address`; null if nothing is known of it.
 Process* Symbolizer::State::process_for(uint32_t pid, uint64_t address) {
   Process* process = find_process(pid, address);
   if (process != nullptr) {
@@ -167,11 +215,14 @@ Process* Symbolizer::State::process_for(uint32_t pid, uint64_t address) {
 }
 
 Process* Symbolizer::State::find_process(uint32_t pid, uint64_t address) {
-  if (options.cache == CachePolicy::kNone) return snapshot(pid, false);
   const auto known = processes.find(pid);
-  Process* process = known == processes.end() ? snapshot(pid, true) : &known->second;
-  if (process != nullptr && runs_another_executable(*process)) process = snapshot(pid, true);
-  if (process == nullptr || process->space->find(address) != nullptr) return process;
+  Process* process = known == processes.end() || options.cache == CachePolicy::kNone
+                         ? snapshot(pid, options.cache != CachePolicy::kNone)
+                         : &known->second;
+  if (process == nullptr) process = ended_process(pid);
+  if (process == nullptr || options.cache == CachePolicy::kNone) return process;
+  if (runs_another_executable(*process)) process = snapshot(pid, true);
+  if (process->space->find(address) != nullptr) return process;
   if (Clock::now() < process->next_refresh) return process;
   process = snapshot(pid, false);
   if (process->space->find(address) == nullptr) process->next_refresh = Clock::now() + kRefreshPause;
@@ -207,9 +258,9 @@ std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& pro
   const std::string path = process.root + mapping.path;
   std::vector<std::string> candidates;
   if (!mapping.deleted && has_inode(path)) candidates.push_back(path);
-  candidates.push_back(map_files_path(process.pid, mapping));
+  candidates.push_back(map_files_path(process.task, mapping));
   // Some file systems (btrfs, older overlayfs) show other inodes in maps than stat does.
-  if (!mapping.deleted) candidates.push_back(path);
+  if (!mapping.deleted && process.is_root_known) candidates.push_back(path);
   if (!mapping.deleted && has_inode(mapping.path)) candidates.push_back(mapping.path);
   for (const std::string& candidate : candidates) {
     if (auto file = open_with_code(candidate, mapping.file_offset)) return *file;
@@ -223,9 +274,40 @@ const ElfFile* Symbolizer::State::file_of(const Process& process, CodeMapping& c
   return code.elf.get();
 }
 
+Symbolizer::State::Code Symbolizer::State::find_in_snapshots(Process& process, uint64_t address) {
+  if (CodeMapping* code = process.space->find(address)) return {&process, code};
+  const auto& earlier = process.earlier_spaces;
+  for (auto space = earlier.rbegin(); space != earlier.rend(); ++space)
+    if (CodeMapping* code = (*space)->find(address)) return {&process, code};
+  return {};
+}
+
+// Searches the mappings of which events told, then those of the process that this one is a copy of.
+Symbolizer::State::Code Symbolizer::State::find_watched(Process& process, uint64_t address) {
+  if (CodeMapping* code = watched.find(process.pid, address)) return {&process, code};
+  uint32_t ancestor = watched.parent_of(process.pid);
+  for (int i = 0; i < kMaxAncestors && ancestor != 0; ++i) {
+    if (CodeMapping* code = watched.find(ancestor, address)) return {&process, code};
+    const auto known = processes.find(ancestor);
+    Process* parent = known == processes.end() ? snapshot(ancestor, true) : &known->second;
+    if (const Code code = parent == nullptr ? Code{} : find_in_snapshots(*parent, address)) return code;
+    ancestor = watched.parent_of(ancestor);
+  }
+  return {};
+}
+
+Symbolizer::State::Code Symbolizer::State::find_code(Process& process, uint64_t address) {
+  if (const Code code = find_in_snapshots(process, address)) return code;
+  if (!read_events) return {};
+  if (const Code code = find_watched(process, address)) return code;
+  read_events();
+  return find_watched(process, address);
+}
+
 std::optional<Symbolizer::State::FileAddress> Symbolizer::State::find_in_file(Process& process, uint64_t address) {
-  CodeMapping* code = process.space->find(address);
-  if (code == nullptr || file_of(process, *code) == nullptr) return std::nullopt;
+  const Code found = find_code(process, address);
+  CodeMapping* code = found.mapping;
+  if (code == nullptr || file_of(*found.process, *code) == nullptr) return std::nullopt;
   const uint64_t offset = address - code->mapping.start + code->mapping.file_offset - code->elf->offset_in_archive();
   const std::optional<uint64_t> linked = code->elf->address_of_offset(offset);
   if (!linked) return std::nullopt;
@@ -246,6 +328,21 @@ std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint
   if (!entry && refresh_perf_map(process)) entry = loaded.map->at(address);
   if (!entry) return std::nullopt;
   return Symbol{std::string(entry->name), address - entry->start, loaded.path, entry->start};
+}
+
+// JIT compilers put code into anonymous memory, or into memory files that they map twice.
+void Symbolizer::State::note_unnamed(Process& process, uint64_t address) {
+  if (unnamed_jit) return;
+  const Code code = find_code(process, address);
+  if (!code) return;
+  const Mapping& mapping = code.mapping->mapping;
+  const bool is_made = mapping.path.empty() || mapping.path.starts_with("[anon") ||
+                       (mapping.deleted && file_of(*code.process, *code.mapping) == nullptr);
+  if (!is_made) return;
+  std::error_code ignored;
+  const std::string executable =
+      std::filesystem::read_symlink(kernel::proc_path(process.task, "exe"), ignored).filename().string();
+  unnamed_jit = {process.pid, executable, perf_map_path(process.namespace_pid)};
 }
 
 Symbolizer::Symbolizer() : Symbolizer(Options{}) {}
@@ -281,8 +378,12 @@ std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
   // For code in a file, search for a map only once: it costs a system call.
   if (place && process->perf_map.map == nullptr && std::exchange(process->has_searched_perf_map, true))
     return std::nullopt;
-  return State::find_in_perf_map(*process, address);
+  auto found = State::find_in_perf_map(*process, address);
+  if (!found) state_->note_unnamed(*process, address);
+  return found;
 }
+
+const std::optional<Symbolizer::UnnamedJit>& Symbolizer::unnamed_jit() const { return state_->unnamed_jit; }
 
 std::vector<SourceFrame> Symbolizer::source(uint32_t pid, uint64_t address) {
   Process* process = state_->process_for(pid, address);
@@ -308,7 +409,7 @@ std::optional<Symbolizer::BuildIdOffset> Symbolizer::build_id_offset(uint32_t pi
 
 std::optional<Symbolizer::Module> Symbolizer::user_module(uint32_t pid, uint64_t address) {
   Process* process = state_->process_for(pid, address);
-  const CodeMapping* code = process == nullptr ? nullptr : process->space->find(address);
+  const CodeMapping* code = process == nullptr ? nullptr : state_->find_code(*process, address).mapping;
   if (code == nullptr || code->mapping.path.empty()) return std::nullopt;
   if (const auto place = state_->find_in_file(*process, address)) return Module{code->mapping.path, place->linked};
   if (code->mapping.path.starts_with('[')) return Module{code->mapping.path, address - code->mapping.start};
@@ -330,13 +431,38 @@ std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& p
   return std::nullopt;
 }
 
-void Symbolizer::remember(uint32_t pid) { state_->snapshot(pid, true); }
+void Symbolizer::remember(uint32_t pid) {
+  State& state = *state_;
+  const bool is_known = state.snapshot(pid, true) != nullptr;
+  if (!state.read_events) return;
+  state.read_events();
+  state.watched.keep(pid);
+  // A copy of a process that may end, too.
+  const uint32_t parent = state.watched.parent_of(pid);
+  if (!is_known && parent != 0 && !state.processes.contains(parent)) state.snapshot(parent, true);
+}
+
+void Symbolizer::process_started(uint32_t pid, uint32_t parent) { state_->watched.start(pid, parent); }
+void Symbolizer::process_executed(uint32_t pid) { state_->watched.execute(pid); }
+void Symbolizer::process_ended(uint32_t pid) { state_->watched.end(pid); }
+void Symbolizer::forget_ended_processes() { state_->watched.forget_ended(); }
+void Symbolizer::on_unknown(std::function<void()> read_events) { state_->read_events = std::move(read_events); }
+
+void Symbolizer::process_mapped(uint32_t pid, Mapping mapping) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (mapping.inode != 0 && mapping.path.ends_with(kDeleted)) {
+    mapping.path.resize(mapping.path.size() - kDeleted.size());
+    mapping.deleted = true;
+  }
+  if (mapping.path.starts_with("//")) mapping.path.clear();  // "//anon"
+  state_->watched.map(pid, std::move(mapping));
+}
 
 // Changes a copy: other processes of the program may share the address space and have other mappings.
 void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
   Process& process = state_->add_process(pid);
   if (process.space == nullptr) {
-    process.pid = process.namespace_pid = pid;
+    process.pid = process.task = process.namespace_pid = pid;
     process.space = std::make_shared<AddressSpace>();
   } else if (process.space->find(mapping.start) != nullptr) {
     return;

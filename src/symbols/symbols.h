@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,10 @@ struct Mapping {
   bool executable = false;
   bool deleted = false;  // the file has been unlinked
 };
+
+// Returns the id of a thread of the process that still has its memory, of which /proc/ID tells maps, root and exe: the
+// process's own, or another thread's after the first thread has ended.
+uint32_t task_with_memory(uint32_t pid);
 
 // Returns the mappings of a live process in order of address.
 Result<std::vector<Mapping>> read_mappings(uint32_t pid);
@@ -90,6 +95,14 @@ class Symbolizer {
 
   // Returns the function of a process at `address`, from its ELF files, the vdso, or the perf-PID.map of a JIT.
   std::optional<Symbol> user(uint32_t pid, uint64_t address);
+  // A process whose code was made at run time, by a JIT compiler, and had no name in a perf map.
+  struct UnnamedJit {
+    uint32_t pid = 0;
+    std::string program;        // the name of its executable
+    std::string perf_map_path;  // where the map is searched for, as the process sees it
+  };
+  // Returns the first such process that `user` met.
+  const std::optional<UnnamedJit>& unnamed_jit() const;
   // Returns the source frames at `address`, innermost inlined function first, with names as from `user`; empty without
   // debug information.
   std::vector<SourceFrame> source(uint32_t pid, uint64_t address);
@@ -113,6 +126,16 @@ class Symbolizer {
   void remember(uint32_t pid);
   // Adds a mapping from another source, for a process that exits before its mappings can be read.
   void remember_mapping(uint32_t pid, Mapping mapping);
+  // Events of processes, in their order: a process has started as a copy of another one, has executed a program, has
+  // mapped code, has ended. What they tell is used where /proc has no answer any more.
+  void process_started(uint32_t pid, uint32_t parent);
+  void process_executed(uint32_t pid);
+  void process_mapped(uint32_t pid, Mapping mapping);
+  void process_ended(uint32_t pid);
+  // Forgets what events told of processes that had ended at the last call of this, and were not passed to `remember`.
+  void forget_ended_processes();
+  // Sets a function that is called if an address is in no known mapping; it may report further events. Null: none.
+  void on_unknown(std::function<void()> read_events);
   // Drops the mappings of a process.
   void forget(uint32_t pid);
   // Returns how many processes were looked up after they had exited and their mappings were dropped for max_processes.

@@ -259,6 +259,81 @@ TEST(User, ExecToAProgramAtTheSameAddresses) {
   EXPECT_TRUE(eventually(finds_other));
 }
 
+// The mapping of our own program at an address, as if of another process.
+Mapping own_mapping(uint64_t address) {
+  const auto mappings = *read_mappings(kOurPid);
+  for (const Mapping& mapping : mappings)
+    if (mapping.start <= address && address < mapping.end) return mapping;
+  return {};
+}
+
+TEST(User, EventsOfEndedProcesses) {
+  constexpr uint32_t kParent = 0x7ffffff0, kChild = 0x7ffffff1, kOther = 0x7ffffff2;  // above all ids
+  const uint64_t here = address_of(&espy_symbols_test_function);
+  Symbolizer symbols;
+  symbols.process_mapped(kParent, own_mapping(here));
+  EXPECT_FALSE(symbols.user(kParent, here)) << "without on_unknown";
+  int calls = 0;
+  symbols.on_unknown([&] { ++calls; });
+  EXPECT_EQ(symbols.user(kParent, here)->name, "espy_symbols_test_function");
+  // A copy has the mappings of its parent, and of the programs that it executes the newest first.
+  symbols.process_started(kChild, kParent);
+  EXPECT_EQ(symbols.user(kChild, here)->name, "espy_symbols_test_function");
+  symbols.process_executed(kChild);
+  EXPECT_EQ(symbols.user(kChild, here)->name, "espy_symbols_test_function");
+  Mapping other = own_mapping(here);
+  other.path = "/nowhere";
+  other.inode = 1;
+  symbols.process_mapped(kChild, other);
+  EXPECT_FALSE(symbols.user(kChild, here));
+  EXPECT_EQ(symbols.user_module(kChild, here)->path, "/nowhere");
+  EXPECT_EQ(calls, 0);
+  EXPECT_FALSE(symbols.user(kChild, other.end + 1));
+  EXPECT_GT(calls, 0);
+  // Only what was remembered is kept.
+  symbols.process_mapped(kOther, own_mapping(here));
+  symbols.remember(kChild);
+  for (const uint32_t pid : {kParent, kChild, kOther}) symbols.process_ended(pid);
+  symbols.forget_ended_processes();
+  symbols.forget_ended_processes();
+  EXPECT_TRUE(symbols.user_module(kParent, here));
+  EXPECT_TRUE(symbols.user_module(kChild, here));
+  EXPECT_FALSE(symbols.user_module(kOther, here));
+}
+
+TEST(User, FirstThreadHasEnded) {
+  const TempDir dir;
+  const std::string path = dir.build("leaderless", R"(
+    #include <pthread.h>
+    #include <stdio.h>
+    #include <unistd.h>
+    __attribute__((noinline)) int visible(int x) { return x * 3 + 1; }
+    static void* wait(void* leader) {
+      char c;
+      pthread_join(*(pthread_t*)leader, 0);
+      printf("%lx\n", (unsigned long)visible);
+      fflush(stdout);
+      while (read(0, &c, 1) > 0) {}
+      _exit(0);
+    }
+    int main(void) {
+      static pthread_t leader, thread;
+      leader = pthread_self();
+      pthread_create(&thread, 0, wait, &leader);
+      pthread_exit(0);
+    })",
+                                     "-O1 -pthread");
+  Child child({path});
+  const uint64_t visible = child.read_address();
+  Symbolizer symbols;
+  // The thread is joinable a moment before it is gone.
+  EXPECT_TRUE(eventually([&] { return task_with_memory(child.pid()) != child.pid(); }));
+  const auto found = symbols.user(child.pid(), visible);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "visible");
+  EXPECT_EQ(found->module, path);
+}
+
 TEST(User, PerfMap) {
   const std::string path = "/tmp/perf-" + std::to_string(kOurPid) + ".map";
   void* code = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -266,6 +341,10 @@ TEST(User, PerfMap) {
   const uint64_t start = address_of(code);
   Symbolizer symbols;
   EXPECT_FALSE(symbols.user(kOurPid, start));
+  ASSERT_TRUE(symbols.unnamed_jit());
+  EXPECT_EQ(symbols.unnamed_jit()->pid, kOurPid);
+  EXPECT_EQ(symbols.unnamed_jit()->program, "unit_symbols");
+  EXPECT_EQ(symbols.unnamed_jit()->perf_map_path, path);
   std::ofstream map(path);
   map << std::hex << start + 0x40 << " 20 old code\n" << start << " 10 Module::first(int)\nbroken line\n" << std::flush;
   EXPECT_EQ(symbols.user(kOurPid, start + 0x41)->name, "old code");

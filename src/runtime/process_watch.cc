@@ -1,0 +1,46 @@
+#include "runtime/process_watch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace espy::runtime {
+
+void ProcessWatch::start(const program::Program& program, const spec::Config& config) {
+  const bool is_wanted = std::ranges::any_of(
+      program.events, [](const program::EventSchema& event) { return event.builtin == kRememberProcess; });
+  // The events have ids of our pid namespace; if /proc has others, the two cannot be brought together.
+  if (!is_wanted || (config.pid_namespace && !config.pid_namespace->numbers_proc)) return;
+  auto events = load::ProcessEvents::open();
+  if (!events) return;
+  events_.emplace(std::move(*events));
+  if (config.has_child) symbols_.process_started(config.child_pid, static_cast<uint32_t>(::getpid()));
+  symbols_.on_unknown([this] { drain(); });
+}
+
+void ProcessWatch::drain() {
+  using Kind = load::ProcessEvent::Kind;
+  if (!events_) return;
+  events_->drain([&](const load::ProcessEvent& event) {
+    switch (event.kind) {
+      case Kind::kStart: symbols_.process_started(event.pid, event.parent); break;
+      case Kind::kExecute: symbols_.process_executed(event.pid); break;
+      case Kind::kEnd: symbols_.process_ended(event.pid); break;
+      case Kind::kMap:
+        symbols_.process_mapped(event.pid, {.start = event.start,
+                                            .end = event.end,
+                                            .file_offset = event.file_offset,
+                                            .path = event.path,
+                                            .device = event.device,
+                                            .inode = event.inode,
+                                            .executable = true});
+        break;
+    }
+  });
+}
+
+void ProcessWatch::forget_ended() {
+  if (events_) symbols_.forget_ended_processes();
+}
+
+}  // namespace espy::runtime

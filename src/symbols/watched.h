@@ -1,0 +1,47 @@
+// WatchedProcesses: the mappings of processes as events of the kernel tell them, for those that end before their
+// /proc/PID/maps can be read. Internal to symbols/.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "symbols/process.h"
+
+namespace espy::symbols {
+
+class WatchedProcesses {
+ public:
+  // A process has started as a copy of `parent`; has executed a program; has mapped code; has ended.
+  void start(uint32_t pid, uint32_t parent);
+  void execute(uint32_t pid);
+  void map(uint32_t pid, Mapping mapping);
+  void end(uint32_t pid);
+
+  // Keeps what is known of a process, and of those that it is a copy of, after its end.
+  void keep(uint32_t pid);
+  // Forgets the processes that had ended when this was called last and are not to be kept.
+  void forget_ended();
+
+  bool knows(uint32_t pid) const { return processes_.contains(pid); }
+  // Returns the newest mapping of the process at an address, by the programs that it has executed; null if none is
+  // known. The pointer is valid until the next change.
+  CodeMapping* find(uint32_t pid, uint64_t address);
+  // Returns the process that it is a copy of; 0 if that is not known.
+  uint32_t parent_of(uint32_t pid) const;
+
+ private:
+  struct Watched {
+    uint32_t parent = 0;
+    bool is_kept = false;
+    std::vector<AddressSpace> spaces;  // one for each program, the last one is current
+  };
+  AddressSpace& current_space(uint32_t pid);
+  void make_room();
+
+  std::unordered_map<uint32_t, Watched> processes_;
+  std::vector<uint32_t> ended_, ended_before_;  // since and before the last call of forget_ended
+};
+
+}  // namespace espy::symbols
