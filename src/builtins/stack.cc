@@ -4,6 +4,7 @@
 // stack once in a STACK_TRACE map. User stacks without frame pointers are unwound by tables (unwind.cc).
 #include <algorithm>
 #include <cerrno>
+#include <span>
 
 #include "builtins/common.h"
 #include "builtins/unwind.h"
@@ -68,14 +69,29 @@ TypeId check_stack(Checker& checker, const CallSite& call) {
   return checker.types().stack(kIsUser, mode, frames);
 }
 
+// Emits the capture of a stack in `maps`, of which `first` is the next to try. Returns its id, or an error below 0:
+// EEXIST if another stack is in its place of each map, EFAULT if there is no such stack, as the user stack of a kernel
+// thread.
+ValueId capture_in(Lowering& lowering, TypeId type, std::span<const program::MapId> maps, uint32_t first) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId place =
+      ir.call(Helper::get_stackid, {ir.context(), ir.map(maps[first]), stack_flags(lowering, lowering.types()[type])});
+  const auto id = [&] {
+    if (first == 0) return place;
+    return lowering.select(
+        Condition::slt, place, ir.constant(0), [&] { return place; },
+        [&] { return ir.binary(Op::k_or, place, ir.constant(int64_t{first} << program::kStackMapShift)); });
+  };
+  if (first + 1 == maps.size()) return id();
+  return lowering.select(
+      Condition::eq, place, ir.constant(-EEXIST), [&] { return capture_in(lowering, type, maps, first + 1); }, id);
+}
+
 // Emits the capture of a stack. Returns its id; if the script takes the length of stacks, with the number of frames in
 // the upper 32 bits.
 ValueId capture_stack(Lowering& lowering, TypeId type) {
   ir::Builder& ir = lowering.ir();
-  const ValueId map = ir.map(lowering.stack_map(type));
-  const ValueId id = ir.call(Helper::get_stackid, {ir.context(), map, stack_flags(lowering, lowering.types()[type])});
-  // EEXIST: the slot of this hash has another stack. (EFAULT: there is no such stack, as the user stack of a kernel
-  // thread.)
+  const ValueId id = capture_in(lowering, type, lowering.stack_maps(type), 0);
   lowering.when(Condition::eq, id, ir.constant(-EEXIST), [&] {
     lowering.count_loss(program::LossKind::kStack, "there are too many different stacks; stacks lost");
   });

@@ -19,7 +19,7 @@ constexpr uint32_t kLargeRingBytes = 4 * 1024 * 1024;
 constexpr uint64_t kLeastRingBytes = 128 * 1024;  // of those that perf_rb_pages asks for
 constexpr uint64_t kMostRingBytes = 256 * 1024 * 1024;
 constexpr uint64_t kAllRingsBytes = 256 * 1024 * 1024;
-constexpr uint32_t kStacks = 8192;
+constexpr uint32_t kStacks = 8192;                        // of a type, in all its maps
 constexpr uint64_t kPreallocatedBytes = 8 * 1024 * 1024;  // of a map; takes some milliseconds to create
 
 bool is_per_cpu(MapKind kind) { return kind == MapKind::kPercpuHash || kind == MapKind::kLruPercpuHash; }
@@ -108,17 +108,20 @@ MapId ModuleContext::ring_map() {
   return program.ring;
 }
 
-MapId ModuleContext::stack_map(TypeId type) {
+std::vector<MapId> ModuleContext::stack_maps(TypeId type) {
+  std::vector<MapId> out;
   for (const auto& [known, map] : program.stacks)
-    if (known == type) return map;
-  const types::Type& stack = types[type];
-  const uint32_t frame_bytes = stack.stack_mode == types::StackMode::kBuildId ? 32 : 8;
-  const MapId map = program.maps.add({.name = "stacks",
-                                      .kind = MapKind::kStackTrace,
-                                      .value_size = std::max(stack.count, 1u) * frame_bytes,
-                                      .max_entries = kStacks});
-  program.stacks.emplace_back(type, map);
-  return map;
+    if (known == type) out.push_back(map);
+  if (!out.empty()) return out;
+  constexpr uint32_t kFrameBytes = 8;  // an address, in all modes
+  for (uint32_t i = 0; i < program::kStackMapCount; ++i) {
+    out.push_back(program.maps.add({.name = "stacks",
+                                    .kind = MapKind::kStackTrace,
+                                    .value_size = std::max(types[type].count, 1u) * kFrameBytes,
+                                    .max_entries = kStacks / program::kStackMapCount}));
+    program.stacks.emplace_back(type, out.back());
+  }
+  return out;
 }
 
 void ModuleContext::add_fixed_maps() {

@@ -210,6 +210,9 @@ struct HitCounters {
 
 constexpr int64_t kEndedByUserSpace = 1;  // a value of the exit flag
 
+constexpr uint32_t kStackMapCount = 8;
+constexpr uint32_t kStackMapShift = 16;
+
 struct Program {
   const kernel::Arch* arch = nullptr;  // the CPU of the kernel that it is for
   uint32_t page_size_bytes = 0;        // of that kernel
@@ -241,7 +244,8 @@ struct Program {
   // Formats of timestamps. A timestamp holds an index into these, so that it can be stored in maps and records.
   std::vector<std::string> formats;
 
-  // One STACK_TRACE map per shape of stack, by the stack's type.
+  // Maps of bpf_get_stackid() by the type of the stack, kStackMapCount for each. The kernel keeps one stack for each
+  // hash: a stack whose place is taken goes to the next map. Its id is the place and, from kStackMapShift on, the map.
   std::vector<std::pair<types::TypeId, MapId>> stacks;
   // --follow: a hash from the u32 id of each started process to a u64 that is not 0 while it runs, and the programs
   // that maintain it, by their raw tracepoints. The map is invalid without --follow.

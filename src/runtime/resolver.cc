@@ -28,9 +28,11 @@ int64_t read_clock_ns(clockid_t clock) {
 
 std::vector<uint64_t> stack_addresses(load::Machine& machine, const program::Program& program, types::TypeId type,
                                       int64_t reference) {
+  const auto id = static_cast<uint32_t>(reference);
+  uint32_t skipped = id >> program::kStackMapShift;  // maps of this type
   for (const auto& [stack_type, map] : program.stacks) {
-    if (stack_type != type) continue;
-    const auto key = static_cast<uint32_t>(reference);
+    if (stack_type != type || skipped-- > 0) continue;
+    const uint32_t key = id & ((1U << program::kStackMapShift) - 1);
     const auto bytes = machine.lookup(map, std::as_bytes(std::span(&key, 1)));
     if (!bytes) return {};
     std::vector<uint64_t> addresses(bytes->size() / sizeof(uint64_t));
