@@ -132,7 +132,8 @@ class Symbolizer {
   void process_executed(uint32_t pid);
   void process_mapped(uint32_t pid, Mapping mapping);
   void process_ended(uint32_t pid);
-  // Forgets what events reported of processes that had ended at the last call of this, and were not passed to `remember`.
+  // Forgets what events reported of processes that had ended at the last call of this, and were not passed to
+  // `remember`.
   void forget_ended_processes();
   // Sets a function that is called if an address is in no known mapping; it may report further events. Null: none.
   void on_unknown(std::function<void()> read_events);
