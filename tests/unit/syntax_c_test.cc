@@ -54,15 +54,15 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"struct s {\n#if 0\n int a;\n#else\n long a;\n#endif\n};", "(struct s (member a (type long)))"}));
 
 TEST(C, SaysWhatIsWrong) {
-  EXPECT_EQ(Parsed("struct s { int a[x]; int b : 70; int c d; };").errors(),
+  EXPECT_EQ(Parsed("struct s { int a[x]; int b : 70; int c d };").errors(),
             "t.bt:1:18: error: the length of an array must be a constant [not-a-constant]\n"
-            "  1 | struct s { int a[x]; int b : 70; int c d; };\n"
+            "  1 | struct s { int a[x]; int b : 70; int c d };\n"
             "    |                  ^\n"
             "t.bt:1:26: error: a bit field has 0 to 64 bits [bad-bit-field]\n"
-            "  1 | struct s { int a[x]; int b : 70; int c d; };\n"
+            "  1 | struct s { int a[x]; int b : 70; int c d };\n"
             "    |                          ^~~~~~\n"
             "t.bt:1:40: error: expected `;` after the member, found `d` [unexpected-token]\n"
-            "  1 | struct s { int a[x]; int b : 70; int c d; };\n"
+            "  1 | struct s { int a[x]; int b : 70; int c d };\n"
             "    |                                        ^\n");
   EXPECT_EQ(Parsed("#if 1\n#nonsense\n").errors(),
             "t.bt:1:1: error: this has no `#endif` [unterminated-condition]\n"
