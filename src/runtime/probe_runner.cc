@@ -62,9 +62,15 @@ Status ProbeRunner::attach() const {
   for (const auto& [tracepoint, id] : program_.following.programs)
     TRY_STATUS(machine_.attach_raw_tracepoint(id, tracepoint, 0));
   const uint64_t count_before = machine_.attached_count();
-  // Those that run in reverse order of attaching come first: timers and iterators may fire at once.
-  for (const auto& [id, probes] : by_program | std::views::reverse)
-    if (program_.programs[id].is_last_attached_first) TRY_STATUS(attach_program(id, probes));
+  // Those that run in reverse order of attaching come first, as timers and iterators may fire at once. Of these,
+  // entries of functions come before returns, so that few returns are seen without their entry.
+  for (const bool is_entry : {true, false}) {
+    for (const auto& [id, probes] : by_program | std::views::reverse) {
+      const bool has_returns = provider(program_.probes[probes.front()]).return_provider != nullptr;
+      if (program_.programs[id].is_last_attached_first && has_returns == is_entry)
+        TRY_STATUS(attach_program(id, probes));
+    }
+  }
   for (const auto& [id, probes] : by_program)
     if (!program_.programs[id].is_last_attached_first) TRY_STATUS(attach_program(id, probes));
   const auto& skipped = machine_.skipped_probes();
