@@ -90,7 +90,7 @@ class TableWriter {
     const size_t begin = out_.size();
     number(origin_ + index * 16, entry_bytes_);
     number(name, 4);
-    number(0, 12);
+    out_.append(12, '\0');
     number(values + 1, 4);
     number(values + 4, 4);
     out_.resize(begin + kRecordBytes);
