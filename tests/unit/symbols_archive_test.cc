@@ -14,7 +14,7 @@ using testing::TempDir;
 std::string archive_of(const std::string& content, bool is_compressed) {
   const auto number = [](uint64_t value, size_t size) {
     std::string out;
-    for (size_t i = 0; i < size; ++i) out += static_cast<char>(value >> (8 * i));
+    for (size_t i = 0; i < size; ++i) out += i < 8 ? static_cast<char>(value >> (8 * i)) : '\0';
     return out;
   };
   const std::string common = number(20, 2) + number(0, 2) + number(is_compressed ? 8 : 0, 2) + number(0, 8) +
