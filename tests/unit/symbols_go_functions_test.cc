@@ -15,7 +15,6 @@ namespace espy::symbols {
 namespace {
 
 using testing::has_tool;
-using testing::output_of;
 using testing::run;
 using testing::TempDir;
 
