@@ -164,7 +164,7 @@ int64_t measure_wall_clock_offset_ns(clockid_t clock, int times) {
 
 }  // namespace
 
-// A measurement errs by some hundred nanoseconds, so the first one is kept until somebody sets the clock: a time is
+// A measurement errs by some hundred nanoseconds, so the first one is kept until the clock is set: a time is
 // shown the same whenever it is formatted. Adjustments of the clock's speed apply to both clocks.
 int64_t wall_clock_offset_ns(uint32_t clock) {
   constexpr int64_t kStepNs = 100'000;

@@ -24,7 +24,7 @@ using Phase = spec::Provider::Phase;
 constexpr int kShortestPollMs = 1;
 constexpr int kLongestPollMs = 10;
 
-// How a runtime is told to write its perf map.
+// How to make a runtime write its perf map.
 struct JitRuntime {
   std::string_view program;
   std::string_view how;

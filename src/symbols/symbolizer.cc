@@ -9,9 +9,9 @@
 // executable is also compared, at most once per pause rather than for each frame of a stack. The old mappings are kept
 // for the stacks taken before the exec.
 //
-// What no snapshot has, events of the kernel may have told (watched.h): the mappings of a process that has ended before
-// the first snapshot, of each program that it executed, and which process it is a copy of. Without a process to look
-// at, its root is taken to be that of the process that has started it.
+// What no snapshot has, events of the kernel may have reported (watched.h): the mappings of a process that has ended
+// before the first snapshot, of each program that it executed, and which process it is a copy of. Without a process to
+// look at, its root is taken to be that of the process that has started it.
 //
 // The file of a mapping is opened by path on the first lookup in it. Two kinds are opened with the snapshot, because
 // they can only be reached through the process: deleted files (/proc/PID/map_files) and those in another mount
@@ -161,7 +161,7 @@ Process& Symbolizer::State::add_process(uint32_t pid) {
   return process;
 }
 
-// A quarter at a time, with the files that nobody else uses.
+// A quarter at a time, with the files that no other process uses.
 void Symbolizer::State::drop_oldest_processes() {
   std::vector<uint64_t> uses;
   for (const auto& [pid, process] : processes) uses.push_back(process.used_at);
@@ -282,7 +282,7 @@ Symbolizer::State::Code Symbolizer::State::find_in_snapshots(Process& process, u
   return {};
 }
 
-// Searches the mappings of which events told, then those of the process that this one is a copy of.
+// Searches the mappings that events reported, then those of the process that this one is a copy of.
 Symbolizer::State::Code Symbolizer::State::find_watched(Process& process, uint64_t address) {
   if (CodeMapping* code = watched.find(process.pid, address)) return {&process, code};
   uint32_t ancestor = watched.parent_of(process.pid);
