@@ -33,8 +33,8 @@ Operand lower_probe_text(Lowering& lowering, uint32_t capacity_bytes) {
   return name_in_table(lowering, lowering.probe_index(), names, "", capacity_bytes);
 }
 
-// `func` beside values of ksym(): the address of the function. The kernel does not tell it inside of a function, where
-// the address of the probe has the same name.
+// `func` combined with values of ksym(): the address of the function. bpf_get_func_ip() does not give it for a probe
+// inside a function; the address of the probe, which has the same name, is used there.
 Operand lower_kernel_function(Lowering& lowering) {
   const TypeId type = lowering.types().simple(Kind::kKernelSymbol);
   const std::vector<program::ProbeId>& probes = lowering.unit().probes;
@@ -44,7 +44,7 @@ Operand lower_kernel_function(Lowering& lowering) {
   return {type, lowering.ir().call(Helper::get_func_ip, {lowering.ir().context()})};
 }
 
-// `func` beside values of usym(): the probe, whose function is known without the mappings of the process.
+// `func` combined with values of usym(): the probe, whose function is known without the mappings of the process.
 Operand lower_user_function(Lowering& lowering, ir::ValueId index) {
   ir::Builder& ir = lowering.ir();
   const Operand out{lowering.types().simple(Kind::kUserSymbol), lowering.memory(16, "func"), true};

@@ -1,5 +1,5 @@
-// `func` where a symbol is wanted: it prints as a name, and is the address of the function beside values of ksym() and
-// usym().
+// `func` where a symbol is expected. It prints as a name; combined with values of ksym() and usym(), it is the address
+// of the function.
 #pragma once
 
 #include "check/facts.h"

@@ -157,7 +157,7 @@ TEST(Signals, LetsAnotherSignalQuitAfterTheGracePeriod) {
   }
 }
 
-// A pipe that nobody reads, full.
+// A full pipe without a reader.
 TEST(Signals, AnEndingSignalEndsAWriteThatWaits) {
   for (const int flags : {0, O_NONBLOCK}) {
     const int status = status_of_child([&] {

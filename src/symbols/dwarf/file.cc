@@ -31,8 +31,8 @@ tl::unexpected<Error> no_debug_info(const ElfImage& image) {
   return fail(image.path() + " has no debug information", 0, hint + "; `--debuginfo DIR` says where it is");
 }
 
-// Returns the package of .dwo files of a program, which is NAME.dwp beside it or its debug file, or in a directory of
-// debug files; null if there is none.
+// Returns the package of .dwo files of a program: NAME.dwp in the directory of the program or of its debug file, or in
+// one of `debug_directories`. Null if there is none.
 std::unique_ptr<Package> find_package(const ElfImage& image, const std::string& debug_path,
                                       const std::vector<std::string>& debug_directories) {
   std::vector<std::string> paths = {image.path() + ".dwp", debug_path + ".dwp"};
