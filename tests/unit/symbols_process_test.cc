@@ -183,6 +183,9 @@ TEST(User, DropsTheProcessThatWasNotUsedForLongest) {
   Symbolizer symbols({.max_processes = 2});
   Child first({path}), second({path}), third({path});
   const uint64_t visible = first.read_address();
+  // What a child has written, it wrote after its exec: its mappings are those of the program.
+  ASSERT_EQ(second.read_address(), visible);
+  ASSERT_EQ(third.read_address(), visible);
   const uint32_t pids[] = {first.pid(), second.pid(), third.pid()};
   symbols.remember(pids[0]);
   symbols.remember(pids[1]);
