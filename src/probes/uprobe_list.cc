@@ -13,7 +13,6 @@
 #include "probes/uprobe_debug.h"
 #include "probes/user_function.h"
 #include "symbols/debug_info.h"
-#include "symbols/library.h"
 #include "symbols/symbols.h"
 
 namespace espy::probes {
