@@ -1,0 +1,132 @@
+#include "base/untrusted_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+namespace espy {
+namespace {
+
+// O_NONBLOCK: for a FIFO, and for a file with a lease (fcntl(2)), whose holder could delay an open for 45 s.
+constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+struct InRoot {
+  std::string root;  // "/proc/PID/root"
+  std::string path;  // within it, absolute
+};
+
+std::optional<InRoot> split_root(const std::string& path) {
+  constexpr std::string_view kProc = "/proc/", kRoot = "/root/";
+  if (!path.starts_with(kProc)) return std::nullopt;
+  const size_t end = path.find_first_not_of("0123456789", kProc.size());
+  if (end == std::string::npos || end == kProc.size() || path.compare(end, kRoot.size(), kRoot) != 0)
+    return std::nullopt;
+  const size_t inner = end + kRoot.size() - 1;
+  return InRoot{path.substr(0, inner), path.substr(inner)};
+}
+
+// Returns the descriptor; -1 with errno.
+int open_in_root(const InRoot& place) {
+  const OwnedFd root(::open(place.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) return -1;
+  open_how how = {};
+  how.flags = kFlags;
+  how.resolve = RESOLVE_IN_ROOT;  // excludes links of procfs, as RESOLVE_NO_MAGICLINKS does
+  constexpr int kMaxTries = 16;   // EAGAIN: a directory was renamed during the lookup of a `..`, or a lease
+  long fd = -1;
+  for (int i = 0; i < kMaxTries && fd < 0 && (i == 0 || errno == EAGAIN); ++i)
+    fd = ::syscall(SYS_openat2, root.get(), place.path.c_str(), &how, sizeof(how));
+  return static_cast<int>(fd);
+}
+
+int open_descriptor(const std::string& path) {
+  if (const auto place = split_root(path)) {
+    const int fd = open_in_root(*place);
+    if (fd >= 0 || errno != ENOSYS) return fd;  // before Linux 5.6
+  }
+  return ::open(path.c_str(), kFlags);
+}
+
+tl::unexpected<Error> too_large(const std::string& path, uint64_t limit_bytes) {
+  return fail(fmt::format("{} is too large: at most {} MiB are read", path, limit_bytes >> 20), kRefusedFile);
+}
+
+}  // namespace
+
+uint64_t max_binary_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGESIZE);
+  const uint64_t memory_bytes = pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * page_bytes : 0;
+  return std::clamp<uint64_t>(memory_bytes / 4, uint64_t{256} << 20, uint64_t{8} << 30);
+}
+
+Result<std::string> UntrustedFile::read_at(uint64_t offset, uint64_t size) const {
+  std::string out(size, '\0');
+  size_t used = 0;
+  while (used < size) {
+    const ssize_t got = ::pread(fd.get(), out.data() + used, size - used, static_cast<off_t>(offset + used));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno("cannot read " + path, errno);
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+  }
+  out.resize(used);
+  return out;
+}
+
+Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {
+  UntrustedFile out{OwnedFd(open_descriptor(path)), path};
+  if (!out.fd.valid()) return fail_errno("cannot open " + path, errno);
+  struct stat status = {};
+  if (::fstat(out.fd.get(), &status) != 0) return fail_errno("cannot stat " + path, errno);
+  if (!S_ISREG(status.st_mode)) return fail(path + " is not a file", kRefusedFile);
+  if (owner && status.st_uid != 0 && status.st_uid != *owner)
+    return fail(fmt::format("{} belongs to user {}, not to user {} or root", path, status.st_uid, *owner),
+                kRefusedFile);
+  out.device = status.st_dev;
+  out.inode = status.st_ino;
+  out.size_bytes = static_cast<uint64_t>(status.st_size);
+  out.modified_ns = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+  if (out.size_bytes > limit_bytes) return too_large(path, limit_bytes);
+  return out;
+}
+
+Result<std::string> read_stream(const std::string& path, uint64_t limit_bytes) {
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd.valid()) return fail_errno("cannot open " + path, errno);
+  std::string out;
+  char chunk[64 << 10];
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), chunk, sizeof(chunk));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno("cannot read " + path, errno);
+    if (got == 0) return out;
+    out.append(chunk, static_cast<size_t>(got));
+    if (out.size() > limit_bytes) return too_large(path, limit_bytes);
+  }
+}
+
+Result<std::string> read_untrusted(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {
+  const UntrustedFile file = TRY(open_untrusted(path, limit_bytes, owner));
+  std::string out = TRY(file.read_at(0, file.size_bytes));
+  // A file that grows is read to its end, as far as the limit allows.
+  constexpr uint64_t kChunkBytes = 64 << 10;
+  for (;;) {
+    const std::string more = TRY(file.read_at(out.size(), kChunkBytes));
+    out += more;
+    if (out.size() > limit_bytes) return too_large(path, limit_bytes);
+    if (more.size() < kChunkBytes) return out;
+  }
+}
+
+bool is_in_process_root(const std::string& path) { return split_root(path).has_value(); }
+
+std::string descriptor_path(const OwnedFd& fd) { return fmt::format("/proc/self/fd/{}", fd.get()); }
+
+}  // namespace espy

@@ -1,0 +1,63 @@
+// Reading of files that other users can write: programs and libraries, debug files, perf maps, archives, scripts.
+//
+// espy is root and such a path may lead to a device, a FIFO, a file without end, a file that grows or shrinks while it
+// is read, or, by a symbolic link in a container, to a file of the host. Files of the kernel (procfs, sysfs, tracefs)
+// are read by read_file(); scripts/check-layers lists the few other places that may open files directly.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace espy {
+
+// The size in bytes above which a text (a script, an index of libraries, a list of users) is refused.
+inline constexpr uint64_t kMaxTextBytes = 64 << 20;
+
+// Returns the size in bytes above which a binary is refused: a quarter of the machine's memory, at least 256 MiB and at
+// most 8 GiB.
+uint64_t max_binary_bytes();
+
+// A regular file, open for reading, and what it was when it was opened. `path` is for messages.
+struct UntrustedFile {
+  OwnedFd fd;
+  std::string path;
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t size_bytes = 0;
+  uint64_t modified_ns = 0;  // since 1970
+
+  // Returns up to `size` bytes at `offset`: fewer at the end of the file.
+  Result<std::string> read_at(uint64_t offset, uint64_t size) const;
+};
+
+// The code of an Error for a file that is there but refused, for its type, its size, its owner or its structure.
+inline constexpr int kRefusedFile = ENOEXEC;
+
+// Opens a regular file. Does not wait, for whatever the path leads to, and has no effect on it. Below /proc/PID/root,
+// symbolic links are resolved as the process resolves them, and never leave its root. Fails if the file is larger than
+// `limit_bytes`, or, if `owner` is given, belongs neither to that user nor to root.
+Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes,
+                                     std::optional<uid_t> owner = std::nullopt);
+
+// Returns the content of such a file. Fails if it grows beyond the limit while it is read.
+Result<std::string> read_untrusted(const std::string& path, uint64_t limit_bytes,
+                                   std::optional<uid_t> owner = std::nullopt);
+
+// Returns the content of a file of any kind that the user has named, such as a pipe: waits until its end. Fails if it
+// is larger than `limit_bytes`.
+Result<std::string> read_stream(const std::string& path, uint64_t limit_bytes);
+
+// Whether the path is below /proc/PID/root.
+bool is_in_process_root(const std::string& path);
+
+// Returns a path that leads to the open file whatever becomes of its name: "/proc/self/fd/N".
+std::string descriptor_path(const OwnedFd& fd);
+
+}  // namespace espy
