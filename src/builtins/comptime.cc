@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "base/fd.h"
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "builtins/common.h"
 #include "load/bpf.h"
 #include "output/format.h"
@@ -149,9 +149,10 @@ TypeId check_elf_info(Checker& checker, const CallSite&) {
 // By the ELF header: ET_EXEC is loaded at its link address, ET_DYN (a library or a position-independent executable)
 // anywhere.
 lower::Operand lower_elf_info(lower::Lowering& lowering, const CallSite& call) {
-  const auto image = read_file(lowering.text(call.arguments[0]).value_or(""));
+  const auto file = open_untrusted(lowering.text(call.arguments[0]).value_or(""), UINT64_MAX);
   Elf64_Ehdr header = {};
-  if (image && image->size() >= sizeof(header)) std::memcpy(&header, image->data(), sizeof(header));
+  const std::string bytes_read = file ? file->read_at(0, sizeof(header)).value_or("") : "";
+  if (bytes_read.size() == sizeof(header)) std::memcpy(&header, bytes_read.data(), sizeof(header));
   const bool is_elf = std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
   const std::string bytes = {static_cast<char>(is_elf), static_cast<char>(is_elf && header.e_type == ET_EXEC),
                              static_cast<char>(is_elf && header.e_type == ET_DYN)};

@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/byte_reader.h"
 #include "base/fd.h"
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "builtins/common.h"
 #include "symbols/symbols.h"
 
@@ -104,20 +106,20 @@ std::optional<symbols::ElfSymbol> find_symbol(const symbols::ElfFile& file, cons
 // Returns the lowest linked address of executable code in an executable; nullopt for a library, which has no
 // interpreter.
 std::optional<uint64_t> code_address(const std::string& path) {
-  const auto image = read_file(path);
-  Elf64_Ehdr header;
-  if (!image || image->size() < sizeof(header)) return std::nullopt;
-  std::memcpy(&header, image->data(), sizeof(header));
+  const auto file = open_untrusted(path, UINT64_MAX);
+  if (!file) return std::nullopt;
+  const auto header = load_struct<Elf64_Ehdr>(file->read_at(0, sizeof(Elf64_Ehdr)).value_or(""), 0);
+  if (!header || header->e_ident[EI_CLASS] != ELFCLASS64) return std::nullopt;
+  const std::string segments =
+      file->read_at(header->e_phoff, uint64_t{header->e_phnum} * sizeof(Elf64_Phdr)).value_or("");
   std::optional<uint64_t> lowest;
   bool is_program = false;
-  for (size_t i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment;
-    const size_t at = header.e_phoff + i * sizeof(segment);
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || at + sizeof(segment) > image->size()) return std::nullopt;
-    std::memcpy(&segment, image->data() + at, sizeof(segment));
-    is_program |= segment.p_type == PT_INTERP;
-    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
-      lowest = std::min(lowest.value_or(UINT64_MAX), segment.p_vaddr);
+  for (size_t i = 0; i < header->e_phnum; ++i) {
+    const auto segment = load_struct<Elf64_Phdr>(segments, i * sizeof(Elf64_Phdr));
+    if (!segment) return std::nullopt;
+    is_program |= segment->p_type == PT_INTERP;
+    if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) != 0)
+      lowest = std::min(lowest.value_or(UINT64_MAX), segment->p_vaddr);
   }
   return is_program ? lowest : std::nullopt;
 }

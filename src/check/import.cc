@@ -4,13 +4,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <set>
 
+#include "base/untrusted_file.h"
 #include "check/headers.h"
 #include "syntax/parser.h"
 
@@ -115,14 +113,12 @@ class Importer {
     std::error_code error;
     if (!seen_.insert(fs::weakly_canonical(path, error)).second) return;
     if (refuse_directory(path.parent_path(), at)) return;
-    std::ifstream file(path);
-    if (!file) {
-      diagnostics_.error("no-such-import", at,
-                         fmt::format("cannot read `{}`: {}", path.string(), std::strerror(errno)));
+    Result<std::string> text = read_untrusted(path.string(), kMaxTextBytes);
+    if (!text) {
+      diagnostics_.error("no-such-import", at, text.error().message);
       return;
     }
-    std::string text{std::istreambuf_iterator<char>(file), {}};
-    const SourceId source = sources_.add(path.lexically_normal().string(), std::move(text), at);
+    const SourceId source = sources_.add(path.lexically_normal().string(), std::move(*text), at);
     if (name.ends_with(kHeader) && !is_readable(source)) {
       syntax::Prelude compiled = compile_header(path.string(), at, request_);
       return append(whole_.c_definitions, compiled.definitions);

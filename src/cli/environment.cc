@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/printable.h"
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "check/check.h"
 #include "check/headers.h"
 #include "cli/registry.h"
@@ -138,8 +139,8 @@ bool can_read_tracefs() { return ::faccessat(AT_FDCWD, kTracefsEvents, R_OK | X_
 
 Result<source::SourceId> read_script(const Options& options, source::Sources& sources) {
   if (options.program_text) return sources.add("stdin", *options.program_text);
-  if (*options.file == "-") return sources.add("stdin", TRY(read_file("/dev/stdin")));
-  return sources.add(*options.file, TRY(read_file(*options.file)));
+  if (*options.file == "-") return sources.add("stdin", TRY(read_stream("/dev/stdin", kMaxTextBytes)));
+  return sources.add(*options.file, TRY(read_stream(*options.file, kMaxTextBytes)));
 }
 
 syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request) {

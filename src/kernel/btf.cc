@@ -9,15 +9,14 @@
 // that is not in the string section needs no search of the records.
 #include "kernel/btf.h"
 
-#include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
-#include "base/fd.h"
+#include "base/untrusted_file.h"
 
 namespace espy::kernel {
 namespace {
@@ -77,17 +76,18 @@ uint32_t BtfRecord::word(size_t index) const {
 }
 
 Result<std::unique_ptr<Btf>> Btf::open(const std::string& path, const Btf* base) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail_errno(path, errno);
-  const OwnedFd file(fd);
-  struct stat status = {};
-  if (fstat(fd, &status) != 0) return fail_errno(path, errno);
-
+  constexpr uint64_t kMaxFileBytes = 1 << 30;
+  const UntrustedFile file = TRY(open_untrusted(path, kMaxFileBytes));
   std::unique_ptr<Btf> btf(new Btf);
-  btf->mapping_bytes_ = static_cast<size_t>(status.st_size);
-  void* mapping = btf->mapping_bytes_ ? mmap(nullptr, btf->mapping_bytes_, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-  // Before 6.16 the kernel's BTF files can be read but not mapped.
-  if (mapping == MAP_FAILED) return parse(TRY(read_file(path)), base);
+  btf->mapping_bytes_ = file.size_bytes;
+  // A mapped file that is truncated later ends the process. The kernel's files are not; before 6.16 they cannot be
+  // mapped.
+  struct statfs system = {};
+  const bool is_kernels = ::fstatfs(file.fd.get(), &system) == 0 && system.f_type == SYSFS_MAGIC;
+  void* mapping = is_kernels && btf->mapping_bytes_ > 0
+                      ? mmap(nullptr, btf->mapping_bytes_, PROT_READ, MAP_PRIVATE, file.fd.get(), 0)
+                      : MAP_FAILED;
+  if (mapping == MAP_FAILED) return parse(TRY(file.read_at(0, file.size_bytes)), base);
   btf->mapping_ = mapping;
   TRY_STATUS(btf->read_header(base));
   return btf;

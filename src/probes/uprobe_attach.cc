@@ -1,5 +1,4 @@
 // The context and the attaching that uprobe, uretprobe and usdt share.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/untrusted_file.h"
 #include "kernel/arch/arch.h"
 #include "load/machine.h"
 #include "probes/common.h"
@@ -22,6 +21,7 @@ using program::ProbeId;
 // The probes of one program in one file.
 struct InFile {
   symbols::DiskLocation place;
+  int descriptor = -1;  // of the file at `place`; -1 if it cannot be opened
   std::vector<ProbeId> probes;
 };
 
@@ -70,11 +70,10 @@ bool can_be_stepped(const kernel::Arch& arch, int file, uint64_t offset) {
 // would cost a grace period each.
 std::vector<ProbeId> possible_probes(const spec::AttachRequest& request, const InFile& in_file,
                                      std::vector<RefusedProbe>& refused) {
-  const OwnedFd file(::open(in_file.place.path.c_str(), O_RDONLY | O_CLOEXEC));
   std::vector<ProbeId> out;
   for (const ProbeId id : in_file.probes) {
     const uint64_t offset = in_file.place.offset + request.program.probes[id].address;
-    if (!file.valid() || can_be_stepped(*request.program.arch, file.get(), offset))
+    if (in_file.descriptor < 0 || can_be_stepped(*request.program.arch, in_file.descriptor, offset))
       out.push_back(id);
     else
       refused.push_back({id, {"the kernel cannot step over the instruction there", kNotSupported}});
@@ -152,11 +151,22 @@ Status attach_uprobes(const spec::AttachRequest& request, std::span<const progra
   const bool is_multi = request.program.programs[request.program_id].expected_attach_type != 0;
   std::vector<RefusedProbe> refused;
   for (auto& [target, in_file] : by_target(request, probes)) {
-    const auto place = symbols::locate_on_disk(target);
-    if (!place)
+    auto place = symbols::locate_on_disk(target);
+    if (!place) {
       for (const ProbeId id : in_file) refused.push_back({id, place.error()});
-    else
-      (is_multi ? attach_at_once : attach_each)(request, {*place, in_file}, is_return, refused);
+      continue;
+    }
+    // The kernel resolves a path in the root of espy, which need not be that of the process, so it is given the file
+    // that is open.
+    const Result<UntrustedFile> file = open_untrusted(place->path, UINT64_MAX);
+    const std::string path = place->path;
+    if (file) place->path = descriptor_path(file->fd);
+    const size_t already_refused = refused.size();
+    (is_multi ? attach_at_once : attach_each)(request, {*place, file ? file->fd.get() : -1, in_file}, is_return,
+                                              refused);
+    for (RefusedProbe& each : std::span(refused).subspan(already_refused))
+      if (const size_t at = each.error.message.find(place->path); at != std::string::npos)
+        each.error.message.replace(at, place->path.size(), path);
   }
   return leave_out(request, with_returns(request, probes, std::move(refused)));
 }

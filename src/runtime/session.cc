@@ -223,6 +223,9 @@ bool Session::report_losses() {
                                       config_.unwind_table_rows, refused));
   if (const uint64_t missed = context_.symbols().missed_processes(); missed > 0)
     send("runtime_error", fmt::format("processes that ended too long ago for names of their addresses: {}", missed));
+  if (const auto& reasons = context_.symbols().skipped_files().reasons; !reasons.empty())
+    send("runtime_error", fmt::format("files that were not read for the names of addresses: {} ({}{})", reasons.size(),
+                                      *reasons.begin(), reasons.size() > 1 ? ", ..." : ""));
   if (const auto& jit = context_.symbols().unnamed_jit()) sink_.explain(jit_hint(*jit));
   if (options_.shows_loss_report) sink_.loss_report(loss_report);
   if (!options_.is_strict) return true;

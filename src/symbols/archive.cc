@@ -2,17 +2,15 @@
 // offset of a header that precedes the bytes of the file.
 #include "symbols/archive.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <vector>
 
 #include "base/byte_reader.h"
-#include "base/fd.h"
+#include "base/untrusted_file.h"
 
 namespace espy::symbols {
 namespace {
@@ -20,6 +18,7 @@ namespace {
 constexpr std::string_view kEndSignature = "PK\5\6";
 constexpr uint32_t kEntrySignature = 0x02014b50;
 constexpr uint32_t kHeaderSignature = 0x04034b50;
+constexpr uint64_t kMaxArchiveBytes = uint64_t{1} << 32;  // ZIP64 is not read
 constexpr size_t kEndBytes = 22;
 constexpr size_t kEntryBytes = 46;
 constexpr size_t kHeaderBytes = 30;
@@ -39,12 +38,7 @@ class Archive {
  public:
   static Result<Archive> open(const std::string& path) {
     Archive out;
-    out.path_ = path;
-    out.fd_ = OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    if (!out.fd_.valid()) return fail_errno("cannot open " + path, errno);
-    struct stat status = {};
-    if (::fstat(out.fd_.get(), &status) == 0 && S_ISREG(status.st_mode))
-      out.size_ = static_cast<uint64_t>(status.st_size);
+    out.file_ = TRY(open_untrusted(path, kMaxArchiveBytes));
     TRY_STATUS(out.read_directory());
     return out;
   }
@@ -53,21 +47,20 @@ class Archive {
 
   Result<StoredFile> find(std::string_view name) const {
     const auto found = std::ranges::find(entries_, name, &Entry::name);
-    if (found == entries_.end()) return fail(fmt::format("{} has no file {}", path_, name), ENOENT);
+    if (found == entries_.end()) return fail(fmt::format("{} has no file {}", file_.path, name), ENOENT);
     return locate(*found);
   }
 
   // "" if they are not all within the file.
   std::string bytes(uint64_t offset, uint64_t size) const {
-    if (offset > size_ || size > size_ - offset) return {};
-    std::string out(size, '\0');
-    const ssize_t got = ::pread(fd_.get(), out.data(), size, static_cast<off_t>(offset));
-    return got == static_cast<ssize_t>(size) ? out : std::string();
+    if (offset > file_.size_bytes || size > file_.size_bytes - offset) return {};
+    std::string out = file_.read_at(offset, size).value_or("");
+    return out.size() == size ? out : std::string();
   }
 
   Result<StoredFile> locate(const Entry& entry) const {
     if (!entry.is_stored)
-      return fail(fmt::format("{} in {} is compressed", entry.name, path_), 0,
+      return fail(fmt::format("{} in {} is compressed", entry.name, file_.path), 0,
                   "only what is stored as it is can be mapped, and probed");
     const std::string header = bytes(entry.header_offset, kHeaderBytes);
     if (header.empty() || load_le(header, 0, 4) != kHeaderSignature) return broken();
@@ -76,15 +69,15 @@ class Archive {
   }
 
  private:
-  tl::unexpected<Error> broken() const { return fail(path_ + " is not a ZIP archive"); }
+  tl::unexpected<Error> broken() const { return fail(file_.path + " is not a ZIP archive"); }
 
   Status read_directory() {
-    const uint64_t tail_bytes = std::min<uint64_t>(size_, kEndBytes + kMaxCommentBytes);
-    const std::string tail = bytes(size_ - tail_bytes, tail_bytes);
+    const uint64_t tail_bytes = std::min<uint64_t>(file_.size_bytes, kEndBytes + kMaxCommentBytes);
+    const std::string tail = bytes(file_.size_bytes - tail_bytes, tail_bytes);
     const size_t end = tail.rfind(kEndSignature);
     if (end == std::string::npos || tail.size() - end < kEndBytes) return broken();
     const uint64_t directory_bytes = load_le(tail, end + 12, 4);
-    if (directory_bytes > kMaxDirectoryBytes) return fail(path_ + " has too many files");
+    if (directory_bytes > kMaxDirectoryBytes) return fail(file_.path + " has too many files");
     const std::string directory = bytes(load_le(tail, end + 16, 4), directory_bytes);
     for (size_t at = 0; at + kEntryBytes <= directory.size();) {
       if (load_le(directory, at, 4) != kEntrySignature) return broken();
@@ -99,9 +92,7 @@ class Archive {
     return {};
   }
 
-  std::string path_;
-  OwnedFd fd_;
-  uint64_t size_ = 0;
+  UntrustedFile file_;
   std::vector<Entry> entries_;
 };
 

@@ -16,8 +16,8 @@
 
 #include <cstdlib>
 
-#include "base/fd.h"
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 
 namespace espy::symbols {
 namespace {
@@ -35,20 +35,34 @@ std::optional<ElfImage> find_by_build_id(const std::string& root, const std::str
 }
 
 bool has_crc(const std::string& path, uint32_t wanted) {
-  const Result<std::string> bytes = read_file(path);
-  return bytes && crc32_z(0, reinterpret_cast<const Bytef*>(bytes->data()), bytes->size()) == wanted;
+  const Result<UntrustedFile> file = open_untrusted(path, max_binary_bytes());
+  if (!file) return false;
+  constexpr uint64_t kChunkBytes = 1 << 20;
+  uLong crc = crc32_z(0, nullptr, 0);
+  for (uint64_t at = 0; at < file->size_bytes; at += kChunkBytes) {
+    const Result<std::string> bytes = file->read_at(at, std::min(kChunkBytes, file->size_bytes - at));
+    if (!bytes) return false;
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(bytes->data()), bytes->size());
+  }
+  return crc == wanted;
+}
+
+// Returns the directory of a file, with a slash at its end. A path within the root of a process stays there.
+std::string directory_of(const std::string& path) {
+  std::string out = path;
+  const std::unique_ptr<char, decltype(&std::free)> real(
+      is_in_process_root(path) ? nullptr : ::realpath(path.c_str(), nullptr), &std::free);
+  if (real) out = real.get();
+  out.resize(out.rfind('/') == std::string::npos ? 0 : out.rfind('/') + 1);
+  return out;
 }
 
 std::optional<ElfImage> find_by_link(const ElfImage& image, const std::string& root, const std::string& build_id) {
   const auto link = image.debug_link();
-  if (!link) return std::nullopt;
+  // A file name without directories.
+  if (!link || link->first.find('/') != std::string::npos) return std::nullopt;
   const auto& [name, crc] = *link;
-  std::string directory = image.path();
-  if (const std::unique_ptr<char, decltype(&std::free)> real(::realpath(directory.c_str(), nullptr), &std::free);
-      real) {
-    directory = real.get();
-  }
-  directory.resize(directory.rfind('/') == std::string::npos ? 0 : directory.rfind('/') + 1);
+  const std::string directory = directory_of(image.path());
   for (const std::string& path :
        {directory + name, directory + ".debug/" + name, root + directory + name, root + "/" + name}) {
     if (path == image.path()) continue;

@@ -208,6 +208,8 @@ Result<std::shared_ptr<DebugInfo>> DebugInfo::open(const ElfImage& image,
   return std::shared_ptr<DebugInfo>(new DebugInfo(std::move(state)));
 }
 
+uint64_t DebugInfo::memory_bytes() const { return state_->file->memory_bytes(); }
+
 bool DebugInfo::knows(uint64_t address) const { return state_->file->function_at(address).has_value(); }
 
 std::string DebugInfo::missing_part(uint64_t address) const {

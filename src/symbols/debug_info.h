@@ -64,6 +64,9 @@ class DebugInfo {
                                                  const std::vector<std::string>& debug_directories);
   ~DebugInfo();
 
+  // Returns how much memory the sections of debug information take.
+  uint64_t memory_bytes() const;
+
   // Whether a function with code at the address is described.
   bool knows(uint64_t address) const;
   // Returns the path of the .dwo file that describes the code at the address, if it is not found; otherwise "".

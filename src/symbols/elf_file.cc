@@ -23,7 +23,7 @@ size_t leading_underscores(std::string_view name) { return std::min(name.find_fi
 // A function in the address index: only one name for each address. 24 bytes, because libraries have 10^5 of them.
 struct IndexEntry {
   uint64_t address;
-  const char* name;  // in the mapped string table; may end in `@VERSION`
+  const char* name;  // in the string table; may end in `@VERSION`
   uint32_t size;
   uint16_t name_length;
   bool is_ifunc;
@@ -234,6 +234,12 @@ Result<ElfFile> ElfFile::open(const std::string& path, std::vector<std::string> 
   return file;
 }
 
+Result<ElfFile> ElfFile::open(UntrustedFile opened, std::vector<std::string> debug_directories) {
+  ElfFile file(std::make_unique<State>(TRY(ElfImage::open(std::move(opened)))));
+  file.state_->debug_directories = std::move(debug_directories);
+  return file;
+}
+
 Result<ElfFile> ElfFile::from_image(std::string image, std::string name) {
   return ElfFile(std::make_unique<State>(TRY(ElfImage::from_bytes(std::move(image), std::move(name)))));
 }
@@ -254,6 +260,13 @@ bool ElfFile::is_stripped() const {
   state_->complete();
   state_->find_go_table();
   return !state_->has_all_symbols() && !state_->go_table;
+}
+
+uint64_t ElfFile::memory_bytes() const {
+  uint64_t out = state_->image.memory_bytes() + state_->index.capacity() * sizeof(IndexEntry);
+  if (state_->debug_image) out += state_->debug_image->memory_bytes();
+  if (state_->debug_info && *state_->debug_info) out += (**state_->debug_info)->memory_bytes();
+  return out;
 }
 
 Result<std::shared_ptr<DebugInfo>> ElfFile::debug_info() const {
@@ -317,7 +330,7 @@ std::optional<ElfSymbol> ElfFile::function_at_offset(uint64_t file_offset) const
   return function_at(*address);
 }
 
-std::string_view ElfFile::bytes_at(uint64_t file_offset, uint64_t size) const {
+std::string ElfFile::bytes_at(uint64_t file_offset, uint64_t size) const {
   return state_->image.bytes_at(file_offset, size);
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/untrusted_file.h"
 #include "symbols/debug_info.h"
 #include "symbols/demangle.h"
 #include "symbols/go.h"
@@ -32,9 +33,10 @@ struct ElfSymbol {
 
 class ElfFile {
  public:
-  // Opens and maps the file. Separate debug files are searched for in the directory of the file and in
+  // Opens the file. Separate debug files are searched for in the directory of the file and in
   // `debug_directories`.
   static Result<ElfFile> open(const std::string& path, std::vector<std::string> debug_directories = {"/usr/lib/debug"});
+  static Result<ElfFile> open(UntrustedFile file, std::vector<std::string> debug_directories);
   // The same for an image in memory, such as the vdso. `name` is returned as its path.
   static Result<ElfFile> from_image(std::string image, std::string name);
 
@@ -54,6 +56,9 @@ class ElfFile {
   std::string debug_file_path() const;
   // Whether only exported functions have names: there is neither a .symtab nor another source of symbols.
   bool is_stripped() const;
+
+  // Returns about how much memory the file takes.
+  uint64_t memory_bytes() const;
 
   // The DWARF of the file or of its separate debug file, opened on the first call.
   Result<std::shared_ptr<DebugInfo>> debug_info() const;
@@ -80,7 +85,7 @@ class ElfFile {
   std::optional<ElfSymbol> function_at_offset(uint64_t file_offset) const;
 
   // Returns bytes of the file; empty if they are not all within it.
-  std::string_view bytes_at(uint64_t file_offset, uint64_t size) const;
+  std::string bytes_at(uint64_t file_offset, uint64_t size) const;
 
   // See ElfImage.
   std::optional<uint64_t> offset_of_address(uint64_t address) const;

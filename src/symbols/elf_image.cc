@@ -1,20 +1,27 @@
 #include "symbols/elf_image.h"
 
 #include <elfutils/libdwelf.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <cstring>
 
-#include "base/fd.h"
+#include "base/byte_reader.h"
 #include "symbols/archive.h"
 
 namespace espy::symbols {
+namespace {
+
+// Bounds of what a file may claim. libelf allocates what a header says before it reads.
+constexpr uint64_t kMaxSections = 1 << 16;
+constexpr size_t kMaxSymbols = 8 << 20;
+constexpr size_t kMaxNameBytes = 16 << 10;  // names may share a long string
+
+}  // namespace
 
 SymbolTable::SymbolTable(Elf* elf, Elf_Data* symbols, size_t strings_section, Elf_Data* versions)
     : elf_(elf), symbols_(symbols), versions_(versions), strings_section_(strings_section) {
   const size_t entry_bytes = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
-  count_ = entry_bytes == 0 ? 0 : symbols->d_size / entry_bytes;
+  count_ = entry_bytes == 0 ? 0 : std::min(symbols->d_size / entry_bytes, kMaxSymbols);
 }
 
 std::optional<RawSymbol> SymbolTable::at(size_t index) const {
@@ -24,7 +31,7 @@ std::optional<RawSymbol> SymbolTable::at(size_t index) const {
   const char* text = elf_strptr(elf_, strings_section_, symbol.st_name);
   if (text == nullptr || *text == '\0') return std::nullopt;
 
-  RawSymbol out{.name = text,
+  RawSymbol out{.name = std::string_view(text, ::strnlen(text, kMaxNameBytes)),
                 .address = symbol.st_value,
                 .size = symbol.st_size,
                 .type = static_cast<unsigned char>(GELF_ST_TYPE(symbol.st_info)),
@@ -49,22 +56,18 @@ Result<ElfImage> ElfImage::open(const std::string& path) {
     image.offset_in_archive_ = stored.offset;
     return image;
   }
-  // O_NONBLOCK: opening a FIFO must not wait for a writer.
-  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.valid()) return fail_errno("cannot open " + path, errno);
-  struct stat status = {};
-  if (::fstat(fd.get(), &status) != 0) return fail_errno("cannot stat " + path, errno);
-  if (!S_ISREG(status.st_mode)) return fail(path + " is not a file");
+  return open(TRY(open_untrusted(path, max_binary_bytes())));
+}
 
+// Without a mapping, since the access to a mapped page ends the process by SIGBUS after the file was truncated, and
+// libelf does not expect that bytes change which it has checked.
+Result<ElfImage> ElfImage::open(UntrustedFile file) {
   elf_version(EV_CURRENT);
   ElfImage image;
-  image.path_ = path;
-  // A private writable mapping: the kernel inserts uprobe breakpoints into read-only mappings of the file, which would
-  // change the bytes read here.
-  image.elf_.reset(elf_begin(fd.get(), ELF_C_READ_MMAP_PRIVATE, nullptr));
-  // The mapping outlives the descriptor, so libelf must not read from it later, when the number may be reused.
-  if (image.elf_ != nullptr) elf_cntl(image.elf_.get(), ELF_C_FDREAD);
-  if (image.elf_ != nullptr) elf_cntl(image.elf_.get(), ELF_C_FDDONE);
+  image.path_ = file.path;
+  image.file_ = std::move(file);
+  TRY_STATUS(image.check_counts());
+  image.elf_.reset(elf_begin(image.file_.fd.get(), ELF_C_READ, nullptr));
   return finish(std::move(image));
 }
 
@@ -73,6 +76,7 @@ Result<ElfImage> ElfImage::from_bytes(std::string bytes, std::string name) {
   ElfImage image;
   image.path_ = std::move(name);
   image.bytes_ = std::make_unique<std::string>(std::move(bytes));
+  TRY_STATUS(image.check_counts());
   image.elf_.reset(elf_memory(image.bytes_->data(), image.bytes_->size()));
   return finish(std::move(image));
 }
@@ -83,6 +87,7 @@ Result<ElfImage> ElfImage::finish(ElfImage image) {
   if (gelf_getehdr(elf, &image.header_) == nullptr) return fail(image.path_ + " has a broken ELF header");
   size_t count = 0;
   if (elf_getphdrnum(elf, &count) != 0) count = 0;
+  TRY_STATUS(image.check_sizes());
   for (size_t i = 0; i < count; ++i) {
     GElf_Phdr header;
     if (gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr || header.p_type != PT_LOAD) continue;
@@ -93,6 +98,40 @@ Result<ElfImage> ElfImage::finish(ElfImage image) {
                                .executable = (header.p_flags & PF_X) != 0});
   }
   return image;
+}
+
+// More sections than the header can count are counted by the first section header, which gives the program headers
+// their number, too.
+Status ElfImage::check_counts() const {
+  const auto header = load_struct<Elf64_Ehdr>(bytes_at(0, sizeof(Elf64_Ehdr)), 0);
+  if (!header || header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shoff == 0) return {};
+  if (header->e_shnum != 0 && header->e_phnum != PN_XNUM) return {};
+  const auto first = load_struct<Elf64_Shdr>(bytes_at(header->e_shoff, sizeof(Elf64_Shdr)), 0);
+  if (first && (first->sh_size > kMaxSections || first->sh_info > kMaxSections))
+    return fail(path_ + " has too many sections", kRefusedFile);
+  return {};
+}
+
+// What is read of a file is about as large as the file, unless its sections overlap.
+Status ElfImage::check_sizes() const {
+  Elf* elf = elf_.get();
+  const uint64_t limit_bytes = 2 * size_bytes();
+  uint64_t sections_bytes = 0, segments_bytes = 0;
+  const auto add = [&](uint64_t& sum, uint64_t bytes) { sum += std::min(bytes, limit_bytes + 1); };
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr; section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) != nullptr && header.sh_type != SHT_NOBITS) add(sections_bytes, header.sh_size);
+  }
+  size_t count = 0;
+  if (elf_getphdrnum(elf, &count) != 0) count = 0;
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(elf, static_cast<int>(i), &header) != nullptr && header.p_type != PT_LOAD)
+      add(segments_bytes, header.p_filesz);
+  }
+  if (sections_bytes > limit_bytes || segments_bytes > limit_bytes)
+    return fail(path_ + " has sections that overlap", kRefusedFile);
+  return {};
 }
 
 std::optional<uint64_t> ElfImage::offset_of_address(uint64_t address) const {
@@ -135,14 +174,22 @@ std::string_view ElfImage::section_bytes(std::string_view name) const {
   if (section == nullptr || gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) return {};
   const Elf_Data* data = elf_rawdata(section, nullptr);
   if (data == nullptr || data->d_buf == nullptr) return {};
+  note_read(header);
   return {static_cast<const char*>(data->d_buf), data->d_size};
 }
 
-std::string_view ElfImage::bytes_at(uint64_t file_offset, uint64_t size) const {
-  size_t whole = 0;
-  const char* bytes = elf_rawfile(elf_.get(), &whole);
-  if (bytes == nullptr || file_offset > whole || size > whole - file_offset) return {};
-  return {bytes + file_offset, size};
+bool ElfImage::has_section(std::string_view name) const {
+  Elf_Scn* section = find_section(name);
+  GElf_Shdr header;
+  return section != nullptr && gelf_getshdr(section, &header) != nullptr && header.sh_type != SHT_NOBITS &&
+         header.sh_size > 0;
+}
+
+std::string ElfImage::bytes_at(uint64_t file_offset, uint64_t size) const {
+  if (file_offset > size_bytes() || size > size_bytes() - file_offset) return {};
+  if (bytes_) return bytes_->substr(file_offset, size);
+  std::string out = file_.read_at(file_offset, size).value_or("");
+  return out.size() == size ? out : std::string();
 }
 
 std::optional<uint64_t> ElfImage::section_address(std::string_view name) const {
@@ -199,6 +246,8 @@ std::optional<SymbolTable> ElfImage::symbol_table(uint32_t section_type) const {
   if (section == nullptr || gelf_getshdr(section, &header) == nullptr) return std::nullopt;
   Elf_Data* symbols = elf_getdata(section, nullptr);
   if (symbols == nullptr || symbols->d_buf == nullptr) return std::nullopt;
+  note_read(header);
+  if (GElf_Shdr strings; gelf_getshdr(elf_getscn(elf_.get(), header.sh_link), &strings) != nullptr) note_read(strings);
   Elf_Scn* versions = section_type == SHT_DYNSYM ? find_section(SHT_GNU_versym) : nullptr;
   Elf_Data* version_data = versions == nullptr ? nullptr : elf_getdata(versions, nullptr);
   return SymbolTable(elf_.get(), symbols, header.sh_link, version_data);

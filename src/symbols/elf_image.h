@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/untrusted_file.h"
 
 namespace espy::symbols {
 
@@ -69,10 +70,14 @@ struct DynamicNeeds {
 
 class ElfImage {
  public:
+  // Opens a file; a path may lead into an archive. The file stays open, and sections are read when they are first used:
+  // a file that is truncated or overwritten meanwhile gives no bytes, or others, but is never mapped.
   static Result<ElfImage> open(const std::string& path);
+  static Result<ElfImage> open(UntrustedFile file);
   static Result<ElfImage> from_bytes(std::string bytes, std::string name);
 
   const std::string& path() const { return path_; }
+  const UntrustedFile& file() const { return file_; }  // not open if the image is in memory
   // Offset of the first byte in the file on disk; 0 unless the path leads into an archive.
   uint64_t offset_in_archive() const { return offset_in_archive_; }
   const std::vector<Segment>& segments() const { return segments_; }
@@ -90,10 +95,14 @@ class ElfImage {
   std::optional<std::pair<std::string, uint32_t>> debug_link() const;
   // Returns the bytes of a section, not decompressed; empty if there is none.
   std::string_view section_bytes(std::string_view name) const;
+  // Whether there is such a section with bytes in the file.
+  bool has_section(std::string_view name) const;
   // Returns bytes of the file; empty if they are not all within it.
-  std::string_view bytes_at(uint64_t file_offset, uint64_t size) const;
+  std::string bytes_at(uint64_t file_offset, uint64_t size) const;
   std::optional<uint64_t> section_address(std::string_view name) const;
   DynamicNeeds dynamic_needs() const;
+  // Returns how much memory the sections take that were read.
+  uint64_t memory_bytes() const { return memory_bytes_; }
   // The first symbol table of type SHT_SYMTAB or SHT_DYNSYM.
   std::optional<SymbolTable> symbol_table(uint32_t section_type) const;
 
@@ -104,15 +113,21 @@ class ElfImage {
   using OwnedElf = std::unique_ptr<Elf, EndElf>;
 
   static Result<ElfImage> finish(ElfImage image);
+  uint64_t size_bytes() const { return bytes_ ? bytes_->size() : file_.size_bytes; }
+  Status check_counts() const;
+  Status check_sizes() const;
+  void note_read(const GElf_Shdr& section) const { memory_bytes_ += section.sh_size; }
   Elf_Scn* find_section(uint32_t type) const;
   Elf_Scn* find_section(std::string_view name) const;
 
   std::string path_;
   uint64_t offset_in_archive_ = 0;
+  UntrustedFile file_;
   std::unique_ptr<std::string> bytes_;  // by pointer: libelf refers to them, so a move must not relocate them
   OwnedElf elf_;
   GElf_Ehdr header_ = {};
   std::vector<Segment> segments_;
+  mutable uint64_t memory_bytes_ = 0;
 };
 
 }  // namespace espy::symbols

@@ -24,9 +24,9 @@ constexpr size_t kInlineAt = 32;
 constexpr uint32_t kWordBytes = 8;
 
 // Returns the bytes of the file that are loaded at a virtual address; empty if they are not all in the file.
-std::string_view bytes_at_address(const ElfImage& image, uint64_t address, uint64_t size) {
+std::string bytes_at_address(const ElfImage& image, uint64_t address, uint64_t size) {
   const std::optional<uint64_t> offset = image.offset_of_address(address);
-  return offset ? image.bytes_at(*offset, size) : std::string_view();
+  return offset ? image.bytes_at(*offset, size) : std::string();
 }
 
 // Since 1.18 the section holds the version, preceded by its length; before, a pointer to a Go string.
@@ -36,10 +36,10 @@ std::string version_of(const ElfImage& image, std::string_view info) {
     const auto length = static_cast<uint8_t>(info[kInlineAt]);
     return length < 0x80 ? std::string(info.substr(kInlineAt + 1, length)) : "";
   }
-  const std::string_view header = bytes_at_address(image, load_le(info, kPointersAt), 2 * kWordBytes);
+  const std::string header = bytes_at_address(image, load_le(info, kPointersAt), 2 * kWordBytes);
   constexpr uint64_t kLongest = 100;
   const uint64_t length = load_le(header, kWordBytes);
-  return length > kLongest ? "" : std::string(bytes_at_address(image, load_le(header, 0), length));
+  return length > kLongest ? "" : bytes_at_address(image, load_le(header, 0), length);
 }
 
 // "go1.17.3" -> 17

@@ -1,14 +1,10 @@
 // Resolution of uprobe targets to paths: resolve_library, find_libraries.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <glob.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -16,6 +12,7 @@
 #include "base/fd.h"
 #include "base/process.h"
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "kernel/arch/arch.h"
 #include "kernel/proc_path.h"
 #include "symbols/archive.h"
@@ -58,7 +55,7 @@ std::optional<std::string> find_mapped(std::string_view name, uint32_t pid) {
 }
 
 std::optional<std::string> find_cached_library(const kernel::Arch& arch, std::string_view name) {
-  const Result<std::string> bytes = read_file("/etc/ld.so.cache");
+  const Result<std::string> bytes = read_untrusted("/etc/ld.so.cache", kMaxTextBytes);
   if (!bytes) return std::nullopt;
   for (const CachedLibrary& library : parse_ld_cache(arch, *bytes)) {
     if (matches_library(library.name, name) && is_file(std::string(library.path))) return std::string(library.path);
@@ -68,10 +65,8 @@ std::optional<std::string> find_cached_library(const kernel::Arch& arch, std::st
 
 // Excludes linker scripts, such as the libc.so of a development package.
 bool is_elf(const std::string& path) {
-  std::array<char, 4> magic = {};
-  const OwnedFd fd(is_file(path) ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1);
-  return fd.valid() && ::read(fd.get(), magic.data(), magic.size()) == 4 &&
-         std::memcmp(magic.data(), "\177ELF", 4) == 0;
+  const Result<UntrustedFile> file = open_untrusted(path, UINT64_MAX);
+  return file && file->read_at(0, 4).value_or("") == "\177ELF";
 }
 
 // Searches the directories that the loader uses without a cache. Of several versions, returns the one that sorts last.
@@ -100,11 +95,12 @@ Result<std::string> check_path(std::string_view name, std::optional<uint32_t> pi
   std::string path(name);
   if (pid && path.starts_with('/')) {
     std::string inside = kernel::proc_path(*pid, "root") + path;
-    struct stat ours = {}, theirs = {};
-    const bool is_there = ::stat(inside.c_str(), &theirs) == 0;
+    struct stat ours = {};
+    const Result<UntrustedFile> theirs = open_untrusted(inside, UINT64_MAX);
     const bool is_same =
-        is_there && ::stat(path.c_str(), &ours) == 0 && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
-    if (is_there && !is_same) path = std::move(inside);
+        theirs && ::stat(path.c_str(), &ours) == 0 && ours.st_ino == theirs->inode && ours.st_dev == theirs->device;
+    if (theirs && is_same) return path;
+    if (theirs) return inside;
   }
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return fail_errno("cannot open " + std::string(name), errno);

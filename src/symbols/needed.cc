@@ -1,14 +1,12 @@
 #include "symbols/needed.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "symbols/elf_image.h"
 #include "symbols/symbols.h"
 
@@ -19,11 +17,11 @@ std::string directory_of(const std::string& path) { return path.substr(0, path.r
 
 // "#!/bin/sh -e" -> "/bin/sh"
 std::optional<std::string> script_interpreter(const std::string& path) {
-  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  char line[256] = {};
-  if (!fd.valid() || ::read(fd.get(), line, sizeof(line) - 1) < 3 || line[0] != '#' || line[1] != '!')
-    return std::nullopt;
-  const std::string_view text = trim(std::string_view(line + 2));
+  constexpr uint64_t kMaxLineBytes = 255;  // BINPRM_BUF_SIZE
+  const Result<UntrustedFile> file = open_untrusted(path, UINT64_MAX);
+  const std::string line = file ? file->read_at(0, kMaxLineBytes).value_or("") : "";
+  if (!line.starts_with("#!")) return std::nullopt;
+  const std::string_view text = trim(std::string_view(line).substr(2));
   return std::string(text.substr(0, text.find_first_of(" \t\n")));
 }
 

@@ -16,7 +16,10 @@ std::optional<uint64_t> take_hex(std::string_view& line) {
 }  // namespace
 
 PerfMap::PerfMap(std::string text) : text_(std::move(text)) {
-  for (std::string_view line : split(text_, '\n')) {
+  constexpr size_t kMaxEntries = 4 << 20;
+  for (std::string_view rest = text_; !rest.empty() && entries_.size() < kMaxEntries;) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     const std::optional<uint64_t> start = take_hex(line);
     if (!start || !line.starts_with(' ')) continue;
     line.remove_prefix(1);

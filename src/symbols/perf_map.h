@@ -23,6 +23,7 @@ class PerfMap {
   PerfMap(const PerfMap&) = delete;  // the entries point into the text
   PerfMap& operator=(const PerfMap&) = delete;
 
+  uint64_t memory_bytes() const { return text_.capacity() + entries_.capacity() * sizeof(Entry); }
   std::optional<Entry> at(uint64_t address) const;
 
  private:

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
 
 namespace espy::symbols {
@@ -72,6 +73,29 @@ std::optional<std::pair<dev_t, ino_t>> read_executable(uint32_t pid) {
   return std::pair{exe->st_dev, exe->st_ino};
 }
 
+namespace {
+
+std::optional<uint32_t> read_user(uint32_t pid) {
+  const Result<std::string> status = read_file(kernel::proc_path(pid, "status"));
+  if (!status) return std::nullopt;
+  // "Uid:\t1000\t1000\t1000\t1000": real, effective, saved, of file systems.
+  for (const std::string_view line : split(*status, '\n')) {
+    const auto fields = split(line, '\t');
+    if (fields.size() < 3 || fields[0] != "Uid:") continue;
+    const auto user = parse_int(fields[2]);
+    return user ? std::optional(static_cast<uint32_t>(*user)) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// /proc/PID belongs to the effective user, or to root if the process must not be dumped (proc(5)).
+std::optional<uint32_t> read_owner(uint32_t pid) {
+  const auto status = stat_of(kernel::proc_path(pid, ""));
+  return status ? std::optional(status->st_uid) : std::nullopt;
+}
+
 std::string read_root(uint32_t pid) {
   const auto our_namespace = stat_of("/proc/self/ns/mnt"), our_root = stat_of("/");
   const auto their_namespace = stat_of(kernel::proc_path(pid, "ns/mnt")),
@@ -93,20 +117,34 @@ std::string read_vdso_image() {
 
 std::string perf_map_path(uint32_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; }
 
-bool refresh_perf_map(Process& process) {
+void SkippedFiles::add(const Error& error) {
+  constexpr size_t kMost = 1000;
+  if (error.code == kRefusedFile && reasons.size() < kMost) reasons.insert(error.message);
+}
+
+// A JIT appends to its map as long as it runs, so the map is read whenever an address is not in it; a large one for a
+// tenth of the time at most.
+bool refresh_perf_map(Process& process, SkippedFiles& refused) {
+  constexpr uint64_t kMaxBytes = 128 << 20;
+  constexpr int kPauseFactor = 10;
+  constexpr auto kShort = std::chrono::milliseconds(2);
+  LoadedPerfMap& loaded = process.perf_map;
+  const auto started = std::chrono::steady_clock::now();
+  if (started < loaded.next_reload) return false;
+  if (const auto user = read_user(process.pid)) process.user = user;
   const std::string inner = perf_map_path(process.namespace_pid), outer = perf_map_path(process.pid);
   // A JIT in a container uses the pid of its namespace, also if its /tmp is a bind mount of the host's.
   for (const auto& [path, seen_as] : {std::pair{process.root + inner, inner}, std::pair{outer, outer}}) {
-    const auto status = stat_of(path);
-    // /tmp is writable for all users: open regular files only.
-    if (!status || !S_ISREG(status->st_mode)) continue;
-    const std::array<uint64_t, 4> identity = {status->st_ino, static_cast<uint64_t>(status->st_size),
-                                              static_cast<uint64_t>(status->st_mtim.tv_sec),
-                                              static_cast<uint64_t>(status->st_mtim.tv_nsec)};
-    if (process.perf_map.map != nullptr && process.perf_map.identity == identity) return false;
-    Result<std::string> text = read_file(path);
+    const auto file = open_untrusted(path, kMaxBytes, process.user.value_or(0));
+    if (!file) refused.add(file.error());
+    if (!file) continue;
+    const std::array<uint64_t, 3> identity = {file->inode, file->size_bytes, file->modified_ns};
+    if (loaded.map != nullptr && loaded.identity == identity) return false;
+    Result<std::string> text = file->read_at(0, file->size_bytes);
     if (!text) continue;
-    process.perf_map = {std::make_unique<PerfMap>(std::move(*text)), seen_as, identity};
+    loaded = LoadedPerfMap{std::make_unique<PerfMap>(std::move(*text)), seen_as, identity};
+    const auto ended = std::chrono::steady_clock::now();
+    if (ended - started > kShort) loaded.next_reload = ended + (ended - started) * kPauseFactor;
     return true;
   }
   return false;

@@ -36,16 +36,18 @@ struct AddressSpace {
 struct LoadedPerfMap {
   std::unique_ptr<PerfMap> map;
   std::string path;  // as the process sees it
-  std::array<uint64_t, 4> identity = {};
+  std::array<uint64_t, 3> identity = {};
+  std::chrono::steady_clock::time_point next_reload = {};  // the earliest: limits the time spent on a map that grows
 };
 
 struct Process {
   uint32_t pid = 0;
-  uint64_t used_at = 0;        // counts lookups
-  uint32_t task = 0;           // see task_with_memory
-  uint32_t namespace_pid = 0;  // in its own pid namespace, as in the names of files it writes
-  std::string root;            // prefix that makes its paths valid for the tracer: "", or "/proc/PID/root"
-  bool is_root_known = true;   // false for a process that has ended, and all that it was started by
+  uint64_t used_at = 0;          // counts lookups
+  uint32_t task = 0;             // see task_with_memory
+  uint32_t namespace_pid = 0;    // in its own pid namespace, as in the names of files it writes
+  std::optional<uint32_t> user;  // effective user id; nullopt if the process had ended
+  std::string root;              // prefix that makes its paths valid for the tracer: "", or "/proc/PID/root"
+  bool is_root_known = true;     // false for a process that has ended, and all that it was started by
   std::shared_ptr<AddressSpace> space;
   std::vector<std::shared_ptr<AddressSpace>> earlier_spaces;  // of other programs that it has executed, oldest first
   std::optional<std::pair<dev_t, ino_t>> executable;
@@ -59,6 +61,8 @@ struct Process {
 std::shared_ptr<AddressSpace> read_address_space(uint32_t pid);
 // Returns the pid in the innermost pid namespace of the process.
 uint32_t read_namespace_pid(uint32_t pid);
+// Returns the effective user id of a process; root's if it cannot be known.
+std::optional<uint32_t> read_owner(uint32_t pid);
 // Returns "/proc/PID/root" for a process in another mount namespace or a chroot, otherwise "".
 std::string read_root(uint32_t pid);
 // Returns the device and inode of the executable of a process.
@@ -70,7 +74,9 @@ std::string read_vdso_image();
 // Returns the path of the perf map of a process, as the process sees it; `pid`: in its own pid namespace.
 std::string perf_map_path(uint32_t pid);
 
-// Loads the perf map of the process, or reloads it if its file has changed. Returns whether it was loaded.
-bool refresh_perf_map(Process& process);
+// Loads the perf map of the process, or reloads it if its file has changed. Returns whether it was loaded. As in perf,
+// the file must belong to root or to the user of the process: another user could give false names. `refused` receives
+// the reason if a file that exists is not read.
+bool refresh_perf_map(Process& process, SkippedFiles& refused);
 
 }  // namespace espy::symbols

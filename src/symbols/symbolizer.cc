@@ -21,12 +21,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
+#include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
 #include "symbols/archive.h"
 #include "symbols/kernel_symbols.h"
@@ -43,16 +45,15 @@ constexpr auto kExecutableCheckPause = std::chrono::milliseconds(10);
 constexpr size_t kMaxEarlierSpaces = 8;
 constexpr int kMaxAncestors = 64;
 
-// Device, inode, mtime (s, ns) and offset in an archive: equal for two paths of one file, different after the file was
-// replaced.
-using FileKey = std::array<uint64_t, 5>;
+constexpr size_t kMaxSources = 1 << 16;
+constexpr size_t kMaxMappings = 2 << 20;  // of all processes
 
-std::optional<FileKey> key_of(const std::string& path) {
-  const auto place = locate_on_disk(path);
-  struct stat status = {};
-  if (!place || ::stat(place->path.c_str(), &status) != 0) return std::nullopt;
-  return FileKey{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_mtim.tv_sec),
-                 static_cast<uint64_t>(status.st_mtim.tv_nsec), place->offset};
+// Device, inode, mtime and offset in an archive: equal for two paths of one file, different after the file was
+// replaced.
+using FileKey = std::array<uint64_t, 4>;
+
+FileKey key_of(const UntrustedFile& file, uint64_t offset) {
+  return {file.device, file.inode, file.modified_ns, offset};
 }
 
 std::shared_ptr<const ElfFile> read_vdso() {
@@ -76,6 +77,10 @@ struct Symbolizer::State {
   std::optional<UnnamedJit> unnamed_jit;
   std::map<std::pair<std::shared_ptr<const ElfFile>, uint64_t>, std::vector<SourceFrame>> sources;  // linked addresses
 
+  SkippedFiles skipped_files;
+  size_t mapping_count = 0;  // of the address spaces read since the last count
+  bool is_to_shrink = false;
+
   uint64_t lookups = 0;
   uint64_t missed_processes = 0;
   std::vector<bool> is_dropped;  // by pid
@@ -83,12 +88,18 @@ struct Symbolizer::State {
   Process* snapshot(uint32_t pid, bool may_share);
   Process& add_process(uint32_t pid);
   void drop_oldest_processes();
+  bool is_too_large() const;
+  void shrink();
+  void drop_unused_files();
   Process* find_process(uint32_t pid, uint64_t address);
   static bool runs_another_executable(Process& process);
   Process* process_for(uint32_t pid, uint64_t address);
   Result<std::shared_ptr<const ElfFile>> open_file(const std::string& path);
-  // Opens the file, or, if it is an archive, the file stored at that offset.
-  Result<std::shared_ptr<const ElfFile>> open_with_code(const std::string& path, uint64_t offset);
+  Result<std::shared_ptr<const ElfFile>> open_file(UntrustedFile opened);
+  std::shared_ptr<const ElfFile> add_file(const FileKey& key, ElfFile file);
+  // Opens the file, or, if it is an archive, the file stored at that offset. Requires that the file has that inode,
+  // unless it is 0.
+  Result<std::shared_ptr<const ElfFile>> open_with_code(const std::string& path, uint64_t offset, uint64_t inode);
   std::shared_ptr<const ElfFile> open_mapped(const Process& process, const Mapping& mapping);
   const ElfFile* file_of(const Process& process, CodeMapping& code);
   // A mapping, and the process by which its file is opened.
@@ -110,7 +121,7 @@ struct Symbolizer::State {
   };
   std::optional<FileAddress> find_in_file(Process& process, uint64_t address);
   std::optional<Symbol> find_in_elf(const FileAddress& place, uint64_t address) const;
-  static std::optional<Symbol> find_in_perf_map(Process& process, uint64_t address);
+  std::optional<Symbol> find_in_perf_map(Process& process, uint64_t address);
   std::string shown_name(const std::string& name) const { return options.demangle_cpp ? demangle(name) : name; }
 };
 
@@ -127,6 +138,7 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   }
   const bool is_new = space == nullptr;
   if (is_new) space = read_address_space(task);
+  if (is_new && space != nullptr && (mapping_count += space->code.size()) > kMaxMappings) is_to_shrink = true;
   if (space == nullptr) return known == processes.end() ? nullptr : &known->second;
 
   Process& process = add_process(pid);
@@ -134,6 +146,7 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   process.task = task;
   process.namespace_pid = read_namespace_pid(pid);
   process.root = read_root(task);
+  process.user = read_owner(task);
   if (is_new && process.space != nullptr) space->adopt_files(*process.space);
   if (process.space != nullptr && executable != process.executable) {
     if (process.earlier_spaces.size() >= kMaxEarlierSpaces)
@@ -148,7 +161,7 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   for (CodeMapping& code : space->code) {
     if (code.mapping.deleted || !process.root.empty()) file_of(process, code);
   }
-  if (!process.root.empty()) refresh_perf_map(process);
+  if (!process.root.empty()) refresh_perf_map(process, skipped_files);
   return &process;
 }
 
@@ -175,7 +188,32 @@ void Symbolizer::State::drop_oldest_processes() {
   });
   sources.clear();
   std::erase_if(spaces_by_executable, [](const auto& entry) { return entry.second.use_count() == 1; });
+  drop_unused_files();
+  mapping_count = 0;
+  for (const auto& [pid, process] : processes) mapping_count += process.space->code.size();
+}
+
+void Symbolizer::State::drop_unused_files() {
   std::erase_if(files, [](const auto& entry) { return entry.second.use_count() == 1; });
+}
+
+bool Symbolizer::State::is_too_large() const {
+  if (files.size() > options.max_files || mapping_count > kMaxMappings) return true;
+  uint64_t bytes = 0;
+  for (const auto& [key, file] : files) bytes += file->memory_bytes();
+  for (const auto& [pid, process] : processes)
+    if (process.perf_map.map != nullptr) bytes += process.perf_map.map->memory_bytes();
+  return bytes > max_binary_bytes();
+}
+
+// Drops the processes that were not used for longest, with their files, until what is kept has a size within bounds.
+// Requires that no process is referred to.
+void Symbolizer::State::shrink() {
+  if (sources.size() > kMaxSources) sources.clear();
+  if (!std::exchange(is_to_shrink, false) || !is_too_large()) return;
+  drop_unused_files();
+  while (is_too_large() && !processes.empty()) drop_oldest_processes();
+  if (is_too_large()) watched.clear();
 }
 
 bool Symbolizer::State::runs_another_executable(Process& process) {
@@ -204,6 +242,7 @@ Process* Symbolizer::State::ended_process(uint32_t pid) {
 
 // Returns the snapshot of a process, refreshed if it has no mapping for `address`; null if nothing is known of it.
 Process* Symbolizer::State::process_for(uint32_t pid, uint64_t address) {
+  shrink();
   Process* process = find_process(pid, address);
   if (process != nullptr) {
     process->used_at = ++lookups;
@@ -230,15 +269,30 @@ Process* Symbolizer::State::find_process(uint32_t pid, uint64_t address) {
 }
 
 Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_file(const std::string& path) {
-  const std::optional<FileKey> key = key_of(path);
-  if (const auto known = key ? files.find(*key) : files.end(); known != files.end()) return known->second;
-  auto file = std::make_shared<const ElfFile>(TRY(ElfFile::open(path, options.debug_directories)));
-  if (key) files[*key] = file;
-  return file;
+  if (files.size() >= options.max_files) drop_unused_files();
+  if (!split_archive_path(path)) return open_file(TRY(open_untrusted(path, max_binary_bytes())));
+  const DiskLocation place = TRY(locate_on_disk(path));
+  const FileKey key = key_of(TRY(open_untrusted(place.path, UINT64_MAX)), place.offset);
+  if (const auto known = files.find(key); known != files.end()) return known->second;
+  return add_file(key, TRY(ElfFile::open(path, options.debug_directories)));
 }
 
-Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_with_code(const std::string& path, uint64_t offset) {
-  auto file = open_file(path);
+Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_file(UntrustedFile opened) {
+  const FileKey key = key_of(opened, 0);
+  if (const auto known = files.find(key); known != files.end()) return known->second;
+  return add_file(key, TRY(ElfFile::open(std::move(opened), options.debug_directories)));
+}
+
+std::shared_ptr<const ElfFile> Symbolizer::State::add_file(const FileKey& key, ElfFile file) {
+  is_to_shrink = true;
+  return files[key] = std::make_shared<const ElfFile>(std::move(file));
+}
+
+Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_with_code(const std::string& path, uint64_t offset,
+                                                                         uint64_t inode) {
+  UntrustedFile opened = TRY(open_untrusted(path, max_binary_bytes()));
+  if (inode != 0 && opened.inode != inode) return fail(path + " is another file", ENOENT);
+  auto file = open_file(std::move(opened));
   if (file) return file;
   const auto stored = stored_file_at(path, offset);
   return stored ? open_file(fmt::format("{}!/{}", path, stored->name)) : file;
@@ -251,19 +305,17 @@ std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& pro
     return vdso;
   }
   if (mapping.inode == 0 || !mapping.path.starts_with('/')) return nullptr;
-  const auto has_inode = [&](const std::string& path) {
-    struct stat status = {};
-    return ::stat(path.c_str(), &status) == 0 && status.st_ino == mapping.inode;
-  };
   const std::string path = process.root + mapping.path;
-  std::vector<std::string> candidates;
-  if (!mapping.deleted && has_inode(path)) candidates.push_back(path);
-  candidates.push_back(map_files_path(process.task, mapping));
+  std::vector<std::pair<std::string, uint64_t>> candidates;
+  if (!mapping.deleted) candidates.emplace_back(path, mapping.inode);
+  candidates.emplace_back(map_files_path(process.task, mapping), 0);
   // Some file systems (btrfs, older overlayfs) show other inodes in maps than stat does.
-  if (!mapping.deleted && process.is_root_known) candidates.push_back(path);
-  if (!mapping.deleted && has_inode(mapping.path)) candidates.push_back(mapping.path);
-  for (const std::string& candidate : candidates) {
-    if (auto file = open_with_code(candidate, mapping.file_offset)) return *file;
+  if (!mapping.deleted && process.is_root_known) candidates.emplace_back(path, 0);
+  if (!mapping.deleted) candidates.emplace_back(mapping.path, mapping.inode);
+  for (const auto& [candidate, inode] : candidates) {
+    const auto file = open_with_code(candidate, mapping.file_offset, inode);
+    if (file) return *file;
+    skipped_files.add(file.error());
   }
   return nullptr;
 }
@@ -325,7 +377,10 @@ std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint
   LoadedPerfMap& loaded = process.perf_map;
   std::optional<PerfMap::Entry> entry = loaded.map == nullptr ? std::nullopt : loaded.map->at(address);
   // A JIT writes the line after the code, so the map may have changed since it was read.
-  if (!entry && refresh_perf_map(process)) entry = loaded.map->at(address);
+  if (!entry && refresh_perf_map(process, skipped_files)) {
+    entry = loaded.map->at(address);
+    is_to_shrink = true;
+  }
   if (!entry) return std::nullopt;
   return Symbol{std::string(entry->name), address - entry->start, loaded.path, entry->start};
 }
@@ -378,7 +433,7 @@ std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
   // For code in a file, search for a map only once: it costs a system call.
   if (place && process->perf_map.map == nullptr && std::exchange(process->has_searched_perf_map, true))
     return std::nullopt;
-  auto found = State::find_in_perf_map(*process, address);
+  auto found = state_->find_in_perf_map(*process, address);
   if (!found) state_->note_unnamed(*process, address);
   return found;
 }
@@ -417,15 +472,15 @@ std::optional<Symbolizer::Module> Symbolizer::user_module(uint32_t pid, uint64_t
 }
 
 std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& path) {
-  struct stat status = {};
   const auto elf = state_->open_file(path);
+  const auto file = open_untrusted(locate_on_disk(path).value_or(DiskLocation{path}).path, UINT64_MAX);
   Process* process = state_->snapshot(pid, false);
-  if (!elf || process == nullptr || ::stat(path.c_str(), &status) != 0) return std::nullopt;
+  if (!elf || process == nullptr || !file) return std::nullopt;
   // Inode numbers are unique only per device, and stat and maps may disagree on the device, so compare the name too.
   std::error_code ignored;
   const std::string real = std::filesystem::canonical(path, ignored).filename().string();
   for (const CodeMapping& code : process->space->code) {
-    if (code.mapping.inode != status.st_ino || !code.mapping.path.ends_with("/" + real)) continue;
+    if (code.mapping.inode != file->inode || !code.mapping.path.ends_with("/" + real)) continue;
     if (const auto linked = (*elf)->address_of_offset(code.mapping.file_offset)) return code.mapping.start - *linked;
   }
   return std::nullopt;
@@ -433,6 +488,7 @@ std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& p
 
 void Symbolizer::remember(uint32_t pid) {
   State& state = *state_;
+  state.shrink();
   const bool is_known = state.snapshot(pid, true) != nullptr;
   if (!state.read_events) return;
   state.read_events();
@@ -475,8 +531,8 @@ void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
   process.space->code.insert(behind, {.mapping = std::move(mapping)});
 }
 
+const SkippedFiles& Symbolizer::skipped_files() const { return state_->skipped_files; }
 uint64_t Symbolizer::missed_processes() const { return state_->missed_processes; }
-void Symbolizer::forget(uint32_t pid) { state_->processes.erase(pid); }
 
 Result<std::shared_ptr<const ElfFile>> Symbolizer::elf_file(const std::string& path) { return state_->open_file(path); }
 

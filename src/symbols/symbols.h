@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,14 @@ Result<std::string> resolve_library(std::string_view name_or_path, std::optional
 // files that are mapped as code by the process, or by any process without a pid.
 std::vector<std::string> find_libraries(const std::string& pattern, std::optional<uint32_t> pid);
 
+// Files that would have given names to addresses, but were refused (base/untrusted_file.h), such as a perf map that
+// belongs to another user.
+struct SkippedFiles {
+  std::set<std::string> reasons;  // a sentence with the path of the file; the first thousand
+
+  void add(const Error& error);  // ignores other errors
+};
+
 // How long the mappings of a process are cached.
 enum class CachePolicy {
   kPerPid,      // for each process
@@ -73,6 +82,8 @@ class Symbolizer {
     CachePolicy cache = CachePolicy::kPerPid;
     // Beyond it the snapshots that were not used for longest are dropped. One takes some 2 KB.
     size_t max_processes = 16384;
+    // The same for the processes of the files that were not used for longest. A file takes a descriptor.
+    size_t max_files = 512;
     std::string kernel_symbols = "/proc/kallsyms";                    // or a file of that format
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};  // of separate debug files
   };
@@ -137,8 +148,7 @@ class Symbolizer {
   void forget_ended_processes();
   // Sets a function that is called if an address is in no known mapping; it may report further events. Null: none.
   void on_unknown(std::function<void()> read_events);
-  // Drops the mappings of a process.
-  void forget(uint32_t pid);
+  const SkippedFiles& skipped_files() const;
   // Returns how many processes were looked up after they had exited and their mappings were dropped for max_processes.
   uint64_t missed_processes() const;
 

@@ -10,13 +10,19 @@ namespace {
 constexpr size_t kMaxProcesses = 65536;
 constexpr size_t kMaxPrograms = 8;  // that one process executes
 constexpr size_t kMaxMappings = 5000;
+constexpr size_t kMaxAllMappings = 1 << 20;
 constexpr int kMaxAncestors = 64;
 
 }  // namespace
 
 // Those that are alive, and those that were looked up, have snapshots as well.
 void WatchedProcesses::make_room() {
-  if (processes_.size() >= kMaxProcesses) processes_.clear();
+  if (processes_.size() >= kMaxProcesses) clear();
+}
+
+void WatchedProcesses::clear() {
+  processes_.clear();
+  mapping_count_ = 0;
 }
 
 AddressSpace& WatchedProcesses::current_space(uint32_t pid) {
@@ -40,6 +46,7 @@ void WatchedProcesses::execute(uint32_t pid) {
 }
 
 void WatchedProcesses::map(uint32_t pid, Mapping mapping) {
+  if (++mapping_count_ > kMaxAllMappings) clear();
   if (!processes_.contains(pid)) make_room();
   std::vector<CodeMapping>& code = current_space(pid).code;
   std::erase_if(code, [&](const CodeMapping& each) {

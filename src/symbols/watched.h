@@ -24,6 +24,8 @@ class WatchedProcesses {
   // Forgets the processes that had ended when this was called last and are not to be kept.
   void forget_ended();
 
+  void clear();
+
   bool knows(uint32_t pid) const { return processes_.contains(pid); }
   // Returns the newest mapping of the process at an address, by the programs that it has executed; null if none is
   // known. The pointer is valid until the next change.
@@ -41,6 +43,7 @@ class WatchedProcesses {
   void make_room();
 
   std::unordered_map<uint32_t, Watched> processes_;
+  size_t mapping_count_ = 0;                    // since the last `clear`
   std::vector<uint32_t> ended_, ended_before_;  // since and before the last call of forget_ended
 };
 

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 
 #include "symbols/symbols.h"
 #include "symbols_support.h"
@@ -150,8 +152,6 @@ TEST_P(Waiting, IsNamedAliveAndDead) {
   EXPECT_EQ(symbols.user_module(pid, visible)->path, path);
   symbols.remember(pid);  // too late, but no reason to forget
   EXPECT_TRUE(symbols.user(pid, visible));
-  symbols.forget(pid);
-  EXPECT_FALSE(symbols.user(pid, visible));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Waiting, ::testing::Values("-pie -fPIE", "-no-pie -fno-pie"));
@@ -335,6 +335,61 @@ TEST(User, FirstThreadHasEnded) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->name, "visible");
   EXPECT_EQ(found->module, path);
+}
+
+// A file that is mapped as code into this process; nothing runs in it.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) : size_(std::filesystem::file_size(path)) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    start_ = ::mmap(nullptr, size_, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    ::close(fd);
+  }
+  ~MappedFile() { ::munmap(start_, size_); }
+  uint64_t address(uint64_t file_offset) const { return reinterpret_cast<uint64_t>(start_) + file_offset; }
+
+ private:
+  size_t size_;
+  void* start_;
+};
+
+TEST(User, AFileThatIsTruncatedGivesNoNames) {
+  const TempDir dir;
+  const std::string path =
+      dir.build("library.so", "int first(void) { return 1; } int second(void) { return 2; }", "-shared -fPIC");
+  const MappedFile mapped(path);
+  Symbolizer symbols;
+  const auto elf = *ElfFile::open(path);
+  const auto first = elf.find_function("first"), second = elf.find_function("second");
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(symbols.user(kOurPid, mapped.address(first->file_offset))->name, "first");
+  const auto unread = *ElfFile::open(path);
+  std::filesystem::resize_file(path, 100);
+  EXPECT_EQ(symbols.user(kOurPid, mapped.address(second->file_offset))->name, "second");  // has been read
+  EXPECT_FALSE(unread.find_function("first"));
+  EXPECT_EQ(unread.bytes_at(first->file_offset, 4), "");
+  EXPECT_TRUE(symbols.source(kOurPid, mapped.address(first->file_offset)).empty());
+}
+
+TEST(User, FilesAreClosedAgain) {
+  const TempDir dir;
+  const std::string original = dir.build("0", "int first(void) { return 1; }", "-shared -fPIC");
+  const uint64_t offset = ElfFile::open(original)->find_function("first")->file_offset;
+  const auto count_open = [] {
+    return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                                 std::filesystem::directory_iterator());
+  };
+  const auto before = count_open();
+  Symbolizer symbols({.max_files = 4});
+  std::vector<std::unique_ptr<MappedFile>> mapped;
+  for (int i = 1; i <= 32; ++i) {
+    const std::string path = dir.path(std::to_string(i));
+    std::filesystem::copy_file(original, path);
+    mapped.push_back(std::make_unique<MappedFile>(path));
+    EXPECT_EQ(symbols.user(kOurPid, mapped.back()->address(offset))->name, "first");
+  }
+  EXPECT_LE(count_open(), before + 6);
+  EXPECT_EQ(symbols.user(kOurPid, mapped.front()->address(offset))->name, "first");  // is opened again
 }
 
 TEST(User, PerfMap) {

@@ -21,7 +21,7 @@ constexpr int kMaxDepth = 64;
 Dwarf_Die* mutable_die(const Dwarf_Die& die) { return const_cast<Dwarf_Die*>(&die); }
 
 bool has_debug_info(const ElfImage& image) {
-  return !image.section_bytes(".debug_info").empty() || !image.section_bytes(".zdebug_info").empty();
+  return image.has_section(".debug_info") || image.has_section(".zdebug_info");
 }
 
 tl::unexpected<Error> no_debug_info(const ElfImage& image) {
@@ -43,6 +43,18 @@ std::unique_ptr<Package> find_package(const ElfImage& image, const std::string& 
     if (Result<Package> found = Package::open(path)) return std::make_unique<Package>(std::move(*found));
   }
   return nullptr;
+}
+
+// Reads the sections of debug information into the memory of libelf.
+void read_sections(Elf* elf) {
+  size_t names = 0;
+  if (elf_getshdrstrndx(elf, &names) != 0) return;
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr; section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    const char* name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : nullptr;
+    if (name != nullptr && std::string_view(name).find("debug") != std::string_view::npos)
+      elf_rawdata(section, nullptr);
+  }
 }
 
 std::string text_of(const Dwarf_Die& die, unsigned name) {
@@ -141,9 +153,9 @@ std::vector<Range> ranges_of(const Dwarf_Die& die) {
   return out;
 }
 
-File::Opened File::open_elf(const std::string& path) {
-  Opened out{OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))};
-  if (out.fd.valid()) out.elf = elf_begin(out.fd.get(), ELF_C_READ_MMAP, nullptr);
+File::Opened File::open_elf(const ElfImage& image) {
+  Opened out{OwnedFd(::fcntl(image.file().fd.get(), F_DUPFD_CLOEXEC, 0))};
+  if (out.fd.valid()) out.elf = elf_begin(out.fd.get(), ELF_C_READ, nullptr);
   return out;
 }
 
@@ -154,10 +166,10 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
     const std::optional<ElfImage> separate = find_debug_image(image, debug_directories);
     if (!separate || !has_debug_info(*separate)) return no_debug_info(image);
     file->path_ = separate->path();
-    file->debug_ = open_elf(file->path_);
+    file->debug_ = open_elf(*separate);
   }
   if (image.offset_in_archive() != 0) return fail("debug information of files in archives is not read");
-  file->code_ = open_elf(image.path());
+  file->code_ = open_elf(image);
   Elf* elf = file->debug_.elf != nullptr ? file->debug_.elf : file->code_.elf;
   file->package_ = find_package(image, file->path_, debug_directories);
   if (elf != nullptr) file->dwarf_ = file->begin(file->debug_.elf != nullptr ? file->debug_ : file->code_);
@@ -167,11 +179,12 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   return file;
 }
 
-// libdw searches .dwo files in the directory that the descriptor of the ELF file leads to. The file itself is mapped
-// and not read by its descriptor, so a file in the directory of the package can have that for the moment.
+// libdw searches .dwo files in the directory that the descriptor of the ELF file leads to. Once the sections are in
+// memory, a file in the directory of the package can have the descriptor for the moment.
 Dwarf* File::begin(const Opened& opened) const {
   const auto begin = [&] { return dwarf_begin_elf(opened.elf, DWARF_C_READ, nullptr); };
   if (!package_) return begin();
+  read_sections(opened.elf);
   const OwnedFd own(::fcntl(opened.fd.get(), F_DUPFD_CLOEXEC, 0));
   const std::string name = package_->directory() + "/.binary";
   const OwnedFd inside(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

@@ -67,6 +67,8 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
+  // Returns how much memory the sections of debug information take.
+  uint64_t memory_bytes() const { return memory_bytes_; }
   const std::string& path() const { return path_; }  // of the file that has the DWARF
   bool is_position_independent() const { return is_position_independent_; }
 
@@ -103,13 +105,14 @@ class File {
     Elf* elf = nullptr;
   };
   File() = default;
-  static Opened open_elf(const std::string& path);
+  static Opened open_elf(const ElfImage& image);
   std::vector<std::shared_ptr<Dwarf_Frame>> frames_at(uint64_t address);
   Dwarf* begin(const Opened& opened) const;
   void index_functions(Unit& unit);
   void add_functions(const Dwarf_Die& parent, Unit& unit, int depth);
 
   std::string path_;
+  uint64_t memory_bytes_ = 0;
   bool is_position_independent_ = false;
   Opened code_;                       // the binary: has .eh_frame
   Opened debug_;                      // the separate debug file, if any
