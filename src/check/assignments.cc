@@ -1,5 +1,6 @@
 #include "check/assignments.h"
 
+#include "check/func_symbol.h"
 #include "check/type_rules.h"
 
 namespace espy::check {
@@ -32,6 +33,7 @@ void Assignments::to_variable(ExprId target, const Assign& node) {
                       "`" + name + "` is used before anything is assigned to it");
     id = variables_.declare_at(target, name);
   }
+  if (use_func_as_symbol(facts_, node.value, variables_.type(id))) type = facts_.type(node.value);
   if (node.op && type) {
     const TypeId old = variables_.type(id);
     variables_.add(id, old ? combine(node, old) : type, {}, false, span);

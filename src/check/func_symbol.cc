@@ -26,4 +26,9 @@ bool use_func_as_symbol(Facts& facts, ExprId value, TypeId wanted) {
   return true;
 }
 
+bool becomes_symbol(const Facts& facts, TypeId held, TypeId given) {
+  const Kind kind = facts.type_of(given).kind;
+  return facts.type_of(held).kind == Kind::kFunctionName && (kind == Kind::kKernelSymbol || kind == Kind::kUserSymbol);
+}
+
 }  // namespace espy::check

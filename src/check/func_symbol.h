@@ -10,4 +10,8 @@ namespace espy::check {
 // has, gives the expression that type and returns true.
 bool use_func_as_symbol(Facts& facts, ExprId value, TypeId wanted);
 
+// True if `held` is the type of `func`, and `given` that of a symbol: what holds both holds a symbol, and the next
+// round of the checker finds it so.
+bool becomes_symbol(const Facts& facts, TypeId held, TypeId given);
+
 }  // namespace espy::check

@@ -111,20 +111,13 @@ bool Maps::open_key(MapState& map, size_t count, Span span) {
   return false;
 }
 
-// `func` came first, and then a value of ksym() or usym(): `func` becomes one, too, and the next round checks it.
-bool Maps::becomes_symbol(const Slot& slot, TypeId given) const {
-  const Kind kind = facts_.type_of(given).kind;
-  return facts_.type_of(slot.type).kind == Kind::kFunctionName &&
-         (kind == Kind::kKernelSymbol || kind == Kind::kUserSymbol);
-}
-
 // Names of probes and functions are kept as numbers. Where one is a part of a key, constant text stands for the probe
 // or function of that name. If the text came first, the part becomes a name now, and the next round checks the texts.
 bool Maps::add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal) {
   const auto is_name = [&](TypeId id) { return program::is_probe_name(facts_.type_of(id).kind); };
   if (is_name(part.type) && std::holds_alternative<std::string>(constant)) return true;
   if (is_name(type) && facts_.type_of(part.type).kind == Kind::kString) part = {};
-  if (becomes_symbol(part, type)) part = {};
+  if (becomes_symbol(facts_, part.type, type)) part = {};
   return part.add(facts_.types(), type, constant, is_literal);
 }
 
@@ -147,7 +140,7 @@ void Maps::add_type(MapState& map, TypeId type, const Constant& constant, bool i
     reporter_.error("no-value", span, "there is no value to assign to `" + name(map) + "`");
     return;
   }
-  if (becomes_symbol(map.value, type)) map.value = {};
+  if (becomes_symbol(facts_, map.value.type, type)) map.value = {};
   if (!map.value.add(facts_.types(), type, constant, is_literal)) {
     const auto [now, other] = facts_.show_both(before, type);
     reporter_.error_with_note("type-mismatch", span, "`" + name(map) + "` holds " + now + ", and cannot hold " + other,

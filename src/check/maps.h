@@ -55,7 +55,6 @@ class Maps {
  private:
   bool open_key(MapState& map, size_t count, Span span);
   void use_key_types(MapState& map, const std::vector<TypeId>& types, Span span);
-  bool becomes_symbol(const Slot& slot, TypeId given) const;
   bool add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal);
   void key_mismatch(const MapState& map, TypeId held, TypeId given, Span span);
 

@@ -1,5 +1,6 @@
 #include "check/variables.h"
 
+#include "check/func_symbol.h"
 #include "check/suggestions.h"
 
 namespace espy::check {
@@ -105,6 +106,7 @@ void Variables::add(VariableId id, TypeId type, const Constant& constant, bool i
   Variable& variable = facts_.unit().variables[id];
   Slot& slot = state(id).slot;
   const TypeId before = slot.type;
+  if (becomes_symbol(facts_, before, type)) slot = {};
   if (!slot.add(facts_.types(), type, constant, is_literal)) {
     const bool is_integer = std::holds_alternative<int64_t>(constant) && is_int_like(facts_.type_of(type));
     if (slot.is_declared && is_integer && is_int_like(facts_.type_of(before)))

@@ -50,22 +50,28 @@ Status set_format(Options& options, std::string_view text) {
   return {};
 }
 
+// Returns the value with that name in a table of pairs; nullopt if there is none.
+template <typename Value, size_t kCount>
+std::optional<Value> value_of(const std::pair<std::string_view, Value> (&table)[kCount], std::string_view name) {
+  const auto* found = std::ranges::find(table, name, &std::pair<std::string_view, Value>::first);
+  return found != std::end(table) ? std::optional(found->second) : std::nullopt;
+}
+
+template <const auto& kTable>
+std::vector<std::string_view> names_in() {
+  std::vector<std::string_view> out;
+  for (const auto& [name, value] : kTable) out.push_back(name);
+  return out;
+}
+
 constexpr std::pair<std::string_view, output::Buffering> kBufferings[] = {
     {"line", output::Buffering::kLine}, {"full", output::Buffering::kFull}, {"none", output::Buffering::kNone}};
 
 Status set_buffering(Options& options, std::string_view text) {
-  for (const auto& [name, buffering] : kBufferings) {
-    if (name != text) continue;
-    options.buffering = buffering;
-    return {};
-  }
-  return fail(fmt::format("-B takes line, full or none, not `{}`", text));
-}
-
-std::vector<std::string_view> bufferings() {
-  std::vector<std::string_view> out;
-  for (const auto& [name, buffering] : kBufferings) out.push_back(name);
-  return out;
+  const auto buffering = value_of(kBufferings, text);
+  if (!buffering) return fail(fmt::format("-B takes line, full or none, not `{}`", text));
+  options.buffering = *buffering;
+  return {};
 }
 
 // Searched before the standard directory, in the order of the command line.
@@ -106,18 +112,10 @@ constexpr std::pair<std::string_view, bool Config::*> kModes[] = {{"test", &Conf
                                                                   {"bench", &Config::runs_benchmarks}};
 
 Status set_mode(Options& options, std::string_view text) {
-  for (const auto& [name, flag] : kModes) {
-    if (name != text) continue;
-    options.config.*flag = true;
-    return {};
-  }
-  return fail(fmt::format("--mode takes test or bench, not `{}`", text));
-}
-
-std::vector<std::string_view> modes() {
-  std::vector<std::string_view> out;
-  for (const auto& [name, flag] : kModes) out.push_back(name);
-  return out;
+  const auto flag = value_of(kModes, text);
+  if (!flag) return fail(fmt::format("--mode takes test or bench, not `{}`", text));
+  options.config.** flag = true;
+  return {};
 }
 
 std::string modes_doc() { return "test: the same as --test; bench: the same as --bench"; }
@@ -164,7 +162,7 @@ constexpr OptionRow kRows[] = {
      set_flag<&Options::config, &Config::follows>},
     {'o', "output", "FILE", "write the output to this file", set_text<&Options::output_file>},
     {'f', "format", "FORMAT", "", set_format, formats, output::sinks_doc},
-    {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering, bufferings},
+    {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering, names_in<kBufferings>},
     {'v', "verbose", "", "show at the end how often each probe fired, and what it missed; with -l: its arguments",
      set_verbose},
     {0, "strict", "", "fail with a reason if any number shown is not exact", set_strict},
@@ -191,7 +189,7 @@ constexpr OptionRow kRows[] = {
      set_flag<&Options::config, &Config::runs_tests>},
     {0, "bench", "", "run the program's `bench` probes, and show how long they take",
      set_flag<&Options::config, &Config::runs_benchmarks>},
-    {0, "mode", "MODE", "", set_mode, modes, modes_doc},
+    {0, "mode", "MODE", "", set_mode, names_in<kModes>, modes_doc},
     {0, "probe-filter", "REGEX", "attach only the probes whose names match this regular expression", set_probe_filter},
     {0, "no-feature", "NAMES", "treat these kernel features as missing (comma-separated; --info lists them)",
      add_disabled_features},

@@ -11,27 +11,27 @@ void append_byte(std::string& out, unsigned char byte) {
   out += kDigits[byte & 15];
 }
 
+void append_escape(std::string& out, char c) {
+  out += "\\x";
+  append_byte(out, static_cast<unsigned char>(c));
+}
+
 }  // namespace
 
 std::string escaped(std::string_view bytes) {
   std::string out;
   for (const char c : bytes) {
-    if (c >= ' ' && c <= '~') {
+    if (c >= ' ' && c <= '~')
       out += c;
-    } else {
-      out += "\\x";
-      append_byte(out, static_cast<unsigned char>(c));
-    }
+    else
+      append_escape(out, c);
   }
   return out;
 }
 
 std::string all_escaped(std::string_view bytes) {
   std::string out;
-  for (const char c : bytes) {
-    out += "\\x";
-    append_byte(out, static_cast<unsigned char>(c));
-  }
+  for (const char c : bytes) append_escape(out, c);
   return out;
 }
 

@@ -23,7 +23,7 @@
 // instruction boundaries are checked here, by decoding the function from its start.
 //
 // See also: uprobe_debug.cc for what needs debug information (arguments and variables by name, source lines),
-// uprobe_attach.cc for attaching.
+// uprobe_attach.cc for attaching, uprobe_list.cc for listing.
 #include <elf.h>
 #include <fmt/format.h>
 
@@ -36,6 +36,7 @@
 #include "probes/common.h"
 #include "probes/program_types.h"
 #include "probes/uprobe_debug.h"
+#include "probes/uprobe_list.h"
 #include "probes/user_function.h"
 #include "symbols/symbols.h"
 #include "symbols/unwind.h"
@@ -481,89 +482,6 @@ Status attach(spec::AttachRequest& request) {
   return attach_uprobes(request, request.probes, kIsReturn && first.number != kAtReturnInstruction);
 }
 
-std::vector<std::shared_ptr<const symbols::ElfFile>> listed_files(spec::ListRequest& request, std::string_view binary) {
-  const auto& pid = request.config.pid;
-  const std::string target = binary.empty() && pid ? fmt::format("/proc/{}/exe", *pid) : std::string(binary);
-  std::vector<std::string> paths;
-  if (has_wildcard(target))
-    paths = symbols::find_libraries(target, pid);
-  else if (auto path = symbols::resolve_library(target, pid, request.kernel.arch()))
-    paths.push_back(std::move(*path));
-  std::vector<std::shared_ptr<const symbols::ElfFile>> out;
-  for (const std::string& path : paths)
-    if (const auto file = request.symbols->elf_file(path)) out.push_back(*file);
-  return out;
-}
-
-// Lists statements as probes; with -v, also their addresses and the variables that are readable there.
-std::vector<spec::ListedProbe> list_statements(spec::ListRequest& request, const symbols::ElfFile& file,
-                                               symbols::DebugInfo& debug,
-                                               const std::vector<symbols::Statement>& statements) {
-  std::vector<spec::ListedProbe> out;
-  for (const symbols::Statement& statement : statements) {
-    const std::string_view name = base_name(statement.file);
-    spec::ListedProbe listed{fmt::format("uprobe:{}@{}:{}", file.path(), name, statement.line)};
-    if (!request.verbose) {
-      if (out.empty() || out.back().name != listed.name) out.push_back(std::move(listed));
-      continue;
-    }
-    std::string where = fmt::format("column {} in {}", statement.column, statement.function);
-    if (!statement.inlined_into.empty()) where += ", inlined into " + statement.inlined_into;
-    if (const auto function = file.function_at(statement.address))
-      where += fmt::format(", at {}+{}", function->name, statement.address - function->address);
-    listed.arguments =
-        describe_variables(debug, request.types, request.kernel.arch(), statement.address, statement.function);
-    listed.arguments.insert(listed.arguments.begin(), std::move(where));
-    out.push_back(std::move(listed));
-  }
-  return out;
-}
-
-template <const spec::Provider& kRow>
-void add_listed(spec::ListRequest& request, const symbols::ElfFile& file, const FunctionPattern& pattern,
-                const symbols::ElfSymbol& symbol, std::vector<spec::ListedProbe>& out) {
-  const std::string function = function_in_probe_name(pattern, symbol.name, request.config);
-  spec::ListedProbe listed{fmt::format("{}:{}:{}", kRow.name, file.path(), function), {}};
-  if (request.verbose) {
-    if (const auto debug = file.debug_info())
-      listed.arguments = &kRow == &kUprobe
-                             ? describe_arguments(**debug, request.types, request.kernel.arch(), symbol.address)
-                             : describe_result(**debug, request.types, request.kernel.arch(), symbol.address);
-    if (!request.shows_locations)
-      for (std::string& argument : listed.arguments) argument.resize(argument.find(": "));
-  }
-  out.push_back(std::move(listed));
-}
-
-template <const spec::Provider& kRow>
-void list_functions(spec::ListRequest& request, const symbols::ElfFile& file, std::vector<spec::ListedProbe>& out) {
-  auto pattern = request.parts.size() < 2 ? FunctionPattern{"*"} : parse_function_pattern(request.parts.subspan(1));
-  if (!pattern) return;
-  const std::vector<symbols::ElfSymbol> found = find_user_functions(file, *pattern);
-  for (const symbols::ElfSymbol& symbol : found) add_listed<kRow>(request, file, *pattern, symbol, out);
-  const bool shows_statements = request.shows_locations && found.size() == 1 && &kRow == &kUprobe;
-  const auto debug = shows_statements ? file.debug_info() : fail("");
-  if (!debug) return;
-  for (spec::ListedProbe& each :
-       list_statements(request, file, **debug, (*debug)->statements_of(found.front().address)))
-    out.push_back(std::move(each));
-}
-
-template <const spec::Provider& kRow>
-std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
-  if (request.parts.empty() && !request.config.pid) return {};
-  std::vector<spec::ListedProbe> out;
-  if (const auto place = parse_line_target(request.parts)) {
-    const auto files = listed_files(request, place->binary);
-    const auto debug = files.size() == 1 && &kRow == &kUprobe ? files[0]->debug_info() : fail("");
-    if (!debug) return {};
-    return list_statements(request, *files[0], **debug, (*debug)->statements(place->file, place->line, place->column));
-  }
-  for (const auto& file : listed_files(request, request.parts.empty() ? "" : request.parts[0]))
-    list_functions<kRow>(request, *file, out);
-  return out;
-}
-
 }  // namespace
 
 extern const spec::Provider kUprobe = {
@@ -579,7 +497,7 @@ extern const spec::Provider kUprobe = {
     .bind = bind<kUprobe>,
     .context = context<false>,
     .attach = attach<false>,
-    .list = list<kUprobe>,
+    .list = list_uprobes,
     .find_type = find_program_type,
     .return_provider = &kUretprobe,
     .needs_target_to_list = true,
@@ -593,7 +511,7 @@ extern const spec::Provider kUretprobe = {
     .bind = bind<kUretprobe>,
     .context = context<true>,
     .attach = attach<true>,
-    .list = list<kUretprobe>,
+    .list = list_uretprobes,
     .find_type = find_program_type,
     .needs_target_to_list = true,
     .example = "uretprobe:/bin/bash:readline { printf(\"%s\\n\", str(retval)); }"};
