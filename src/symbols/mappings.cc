@@ -9,7 +9,7 @@
 #include "base/process.h"
 #include "base/strings.h"
 #include "kernel/proc_path.h"
-#include "symbols/symbols.h"
+#include "symbols/process.h"
 
 namespace espy::symbols {
 namespace {
@@ -68,14 +68,18 @@ uint32_t task_with_memory(uint32_t pid) {
   return pid;
 }
 
-Result<std::vector<Mapping>> read_mappings(uint32_t pid) {
-  std::string text = TRY(read_file(kernel::proc_path(pid, "maps")));
-  if (text.empty()) text = TRY(read_file(kernel::proc_path(task_with_memory(pid), "maps")));
+std::vector<Mapping> parse_mappings(std::string_view text) {
   std::vector<Mapping> out;
   for (const std::string_view line : split(text, '\n')) {
     if (!line.empty()) out.push_back(parse_mapping(line));
   }
   return out;
+}
+
+Result<std::vector<Mapping>> read_mappings(uint32_t pid) {
+  std::string text = TRY(read_file(kernel::proc_path(pid, "maps")));
+  if (text.empty()) text = TRY(read_file(kernel::proc_path(task_with_memory(pid), "maps")));
+  return parse_mappings(text);
 }
 
 std::string map_files_path(uint32_t pid, const Mapping& mapping) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "symbols/perf_map.h"
@@ -57,6 +58,8 @@ struct Process {
   std::chrono::steady_clock::time_point next_refresh = {};  // the earliest, after one without success
 };
 
+// Parses the text of /proc/PID/maps (proc_pid_maps(5)). What a malformed line lacks is 0 or empty.
+std::vector<Mapping> parse_mappings(std::string_view text);
 // null if the process has exited, is a kernel thread, or must not be read.
 std::shared_ptr<AddressSpace> read_address_space(uint32_t pid);
 // Returns the pid in the innermost pid namespace of the process.

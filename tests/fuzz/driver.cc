@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <new>
@@ -23,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxInputBytes = 1 << 20;
 constexpr int kWatchMs = 20;                      // how often the parent looks for progress
+constexpr uint64_t kMaxMemoryMib = 1024;          // with the memory that a sanitizer has not reused yet
 constexpr auto kHang = std::chrono::seconds(60);  // sanitizers and two busy CPUs included
 
 // Seen by the parent when the child is gone.
@@ -49,8 +51,24 @@ void run_child(Shared& shared, const Target& target, uint32_t seed, Clock::time_
   }
 }
 
+// Returns the memory that a process uses, in MiB; 0 if it has ended.
+uint64_t memory_mib(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/statm");
+  uint64_t whole = 0, resident = 0;
+  file >> whole >> resident;
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) >> 20;
+}
+
+std::string stop_child(pid_t child, int handle, const char* why) {
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(handle);
+  return why;
+}
+
 // How the child ended: "" well.
 std::string watch_child(pid_t child, const Shared& shared) {
+  const uint64_t memory_before = memory_mib(child);
   uint64_t last = shared.counts.tries;
   Clock::time_point since = Clock::now();
   int status = 0;
@@ -62,15 +80,22 @@ std::string watch_child(pid_t child, const Shared& shared) {
       last = now;
       since = Clock::now();
     } else if (Clock::now() - since > kHang) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, &status, 0);
-      ::close(handle);
-      return "hangs";
+      return stop_child(child, handle, "hangs");
     }
+    if (memory_mib(child) > memory_before + kMaxMemoryMib) return stop_child(child, handle, "takes too much memory");
   }
   ::close(handle);
   if (WIFSIGNALED(status)) return std::string("ended by ") + ::strsignal(WTERMSIG(status));
   return WEXITSTATUS(status) == 0 ? "" : "failed";
+}
+
+// Returns NAME-failure-N of the directory in $FUZZ_FAILURES, or else of this one, that does not exist yet.
+std::string next_failure(const char* name) {
+  const char* named = std::getenv("FUZZ_FAILURES");
+  const std::string prefix = (named != nullptr ? std::string(named) + "/" : "") + name + "-failure-";
+  int number = 1;
+  while (std::filesystem::exists(prefix + std::to_string(number))) ++number;
+  return prefix + std::to_string(number);
 }
 
 }  // namespace
@@ -93,7 +118,8 @@ int drive(const char* name, int seconds, uint32_t seed, const Target& target) {
     }
     const std::string failure = watch_child(child, shared);
     if (failure.empty()) continue;
-    const std::string path = std::string(name) + "-failure-" + std::to_string(++failures) + ".txt";
+    const std::string path = next_failure(name);
+    ++failures;
     std::ofstream(path).write(shared.input, static_cast<std::streamsize>(shared.input_size.load()));
     std::printf("%s: %s, input in %s\n", name, failure.c_str(), path.c_str());
   }
@@ -106,5 +132,9 @@ int drive(const char* name, int seconds, uint32_t seed, const Target& target) {
 
 }  // namespace espy::fuzz
 
+// A buffer above 512 MiB ends the input that asks for it.
+extern "C" const char* __asan_default_options() {
+  return "max_allocation_size_mb=512:allocator_may_return_null=0:quarantine_size_mb=64";
+}
 // What is undefined ends the input that did it, as an access out of bounds does.
 extern "C" const char* __ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1"; }

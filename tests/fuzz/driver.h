@@ -30,7 +30,8 @@ struct Target {
 };
 
 // NAME SECONDS [...]: tries inputs for so long, starting anew after each failure. Prints what failed, writes it to
-// NAME-failure-N.txt, and returns how many did. `seed` starts the row of random numbers.
+// NAME-failure-N, in the directory of $FUZZ_FAILURES if it is set, and returns how many did. `seed` starts the row of
+// random numbers.
 int drive(const char* name, int seconds, uint32_t seed, const Target& target);
 
 std::string read_whole(const char* path);

@@ -153,6 +153,6 @@ int main(int argc, char** argv) {
     return random() % 16 == 0 ? mutator.by_bytes(random) : mutator.by_pieces(random);
   };
   const auto try_one = [&](const std::string& script, Counts& counts) { compiler.try_one(script, counts); };
-  return fuzz::drive("fuzz_check", seconds < 0 ? 5 : seconds, seed,
+  return fuzz::drive("check", seconds < 0 ? 5 : seconds, seed,
                      {next, try_one, {"parsed", "accepted", "too large", "loaded", "refused"}, 5000});
 }

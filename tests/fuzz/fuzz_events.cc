@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "driver.h"
+#include "json_reader.h"
 #include "output/sink.h"
 #include "program/layout.h"
 
@@ -27,81 +28,6 @@ using fuzz::below;
 using fuzz::Random;
 using types::Kind;
 using types::TypeId;
-
-// ---- Is it JSON? ----------------------------------------------------------------------------------------------------
-
-// Reads one value and says whether it was well formed (RFC 8259, except that any byte from 0x80 on is a character).
-class JsonReader {
- public:
-  explicit JsonReader(std::string_view text) : text_(text) {}
-  bool is_value_alone() { return value() && (skip_blanks(), at_ == text_.size()); }
-
- private:
-  bool take(char c) {
-    skip_blanks();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  void skip_blanks() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  bool word(std::string_view word) {
-    if (!text_.substr(at_).starts_with(word)) return false;
-    at_ += word.size();
-    return true;
-  }
-
-  bool value() {
-    skip_blanks();
-    if (at_ >= text_.size()) return false;
-    const char c = text_[at_];
-    if (c == '{') return members();
-    if (c == '[') return items();
-    if (c == '"') return string();
-    if (c == '-' || (c >= '0' && c <= '9')) return number();
-    return word("true") || word("false") || word("null");
-  }
-  bool items() {
-    if (take('['); take(']')) return true;
-    do {
-      if (!value()) return false;
-    } while (take(','));
-    return take(']');
-  }
-  bool members() {
-    if (take('{'); take('}')) return true;
-    do {
-      skip_blanks();
-      if (!string() || !take(':') || !value()) return false;
-    } while (take(','));
-    return take('}');
-  }
-  bool string() {
-    if (at_ >= text_.size() || text_[at_++] != '"') return false;
-    for (; at_ < text_.size(); ++at_) {
-      const char c = text_[at_];
-      if (static_cast<unsigned char>(c) < 0x20) return false;
-      if (c == '"') return ++at_, true;
-      if (c != '\\') continue;
-      if (++at_ >= text_.size()) return false;
-      if (text_[at_] == 'u')
-        at_ += 4;
-      else if (std::string_view("\"\\/bfnrt").find(text_[at_]) == std::string_view::npos)
-        return false;
-    }
-    return false;
-  }
-  bool number() {
-    if (text_[at_] == '-') ++at_;
-    const size_t begin = at_;
-    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
-    return at_ > begin;
-  }
-
-  std::string_view text_;
-  size_t at_ = 0;
-};
 
 // ---- Random types and bytes -----------------------------------------------------------------------------------------
 
@@ -289,7 +215,7 @@ class Sinks {
     for (size_t begin = 0; begin < lines.size();) {
       const size_t end = lines.find('\n', begin);
       const std::string_view line = std::string_view(lines).substr(begin, end - begin);
-      if (end == std::string::npos || !JsonReader(line).is_value_alone()) {
+      if (end == std::string::npos || !fuzz::JsonReader(line).is_value_alone()) {
         std::fprintf(stderr, "not JSON: %s\n", std::string(line).c_str());
         std::abort();
       }
@@ -382,5 +308,5 @@ int main(int argc, char** argv) {
     try_one(argv[2], counts);
     return 0;
   }
-  return fuzz::drive("fuzz_events", argc > 1 ? std::atoi(argv[1]) : 5, 1, {next, try_one, {}});
+  return fuzz::drive("events", argc > 1 ? std::atoi(argv[1]) : 5, 1, {next, try_one, {}});
 }

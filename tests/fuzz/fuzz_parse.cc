@@ -35,5 +35,5 @@ int main(int argc, char** argv) {
   const auto next = [&](espy::fuzz::Random& random) {
     return random() % 2 == 0 ? mutator.by_bytes(random) : mutator.by_pieces(random);
   };
-  return espy::fuzz::drive("fuzz_parse", argc > 1 ? std::atoi(argv[1]) : 5, 1, {next, try_one, {"without errors"}});
+  return espy::fuzz::drive("parse", argc > 1 ? std::atoi(argv[1]) : 5, 1, {next, try_one, {"without errors"}});
 }

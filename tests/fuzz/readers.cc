@@ -1,0 +1,26 @@
+// The readers of files that espy finds: programs, the kernel's tables, maps of processes.
+#include "reader.h"
+
+namespace espy::fuzz {
+
+std::span<const Reader> readers() {
+  static constexpr Reader kReaders[] = {{"archive", run_archive},
+                                        {"btf", run_btf},
+                                        {"c_header", run_c_header},
+                                        {"demangle", run_demangle},
+                                        {"dwarf", run_dwarf},
+                                        {"dwp", run_dwp},
+                                        {"eh_frame", run_eh_frame},
+                                        {"elf", run_elf},
+                                        {"go_functions", run_go_functions},
+                                        {"instructions", run_instructions},
+                                        {"json", run_json},
+                                        {"ld_cache", run_ld_cache},
+                                        {"perf_map", run_perf_map},
+                                        {"proc_text", run_proc_text},
+                                        {"tracefs", run_tracefs},
+                                        {"usdt", run_usdt}};
+  return kReaders;
+}
+
+}  // namespace espy::fuzz

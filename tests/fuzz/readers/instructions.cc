@@ -1,0 +1,21 @@
+// Machine code of programs: lengths of instructions, prologues of Go, return instructions, operands of USDT probes.
+#include <cstdlib>
+
+#include "../reader.h"
+#include "kernel/arch/arch.h"
+#include "symbols/go.h"
+#include "symbols/usdt.h"
+
+namespace espy::fuzz {
+
+void run_instructions(std::string_view bytes) {
+  const kernel::Arch& arch = kernel::host_arch();
+  const std::span code(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  if (arch.instruction_length(code) > code.size()) std::abort();
+  if (symbols::after_stack_check(arch, code) > code.size()) std::abort();
+  for (const uint64_t at : symbols::return_instructions(arch, code))
+    if (at >= code.size()) std::abort();
+  for (const std::string& each : symbols::split_usdt_arguments(bytes)) symbols::parse_usdt_operand(arch, each);
+}
+
+}  // namespace espy::fuzz

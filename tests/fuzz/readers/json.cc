@@ -1,0 +1,19 @@
+// Text of traced programs in JSON output.
+#include "output/json.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "../json_reader.h"
+#include "../reader.h"
+
+namespace espy::fuzz {
+
+void run_json(std::string_view bytes) {
+  const std::string quoted = output::quoted(bytes);
+  if (JsonReader(quoted).is_value_alone()) return;
+  std::fprintf(stderr, "not JSON: %s\n", quoted.c_str());
+  std::abort();
+}
+
+}  // namespace espy::fuzz
