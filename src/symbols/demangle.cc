@@ -1,13 +1,39 @@
 #include "symbols/demangle.h"
 
-#include <cxxabi.h>
-
 #include <array>
-#include <cstdlib>
-#include <memory>
+#include <csetjmp>
+
+#include "symbols/rust_names.h"
+
+// Of libstdc++ (libsupc++, cp-demangle.c): passes the demangled text piece by piece and allocates no memory. 0:
+// success.
+extern "C" int __gcclibcxx_demangle_callback(const char* mangled, void (*take)(const char*, size_t, void*),
+                                             void* opaque);
 
 namespace espy::symbols {
 namespace {
+
+// Demangles a name of C++; "" if it is malformed or longer than kMaxDemangledBytes. A name of 200 bytes can stand for
+// gigabytes, as each substitution may double what the one before it stands for, so the demangler is left in the middle.
+class CppDemangler {
+ public:
+  std::string demangle(const std::string& mangled) {
+    // Below this frame are only functions of C and `take`, none of which has anything to destroy.
+    if (setjmp(too_long_) != 0) return "";
+    if (__gcclibcxx_demangle_callback(mangled.c_str(), take, this) != 0) return "";
+    return std::move(text_);
+  }
+
+ private:
+  static void take(const char* piece, size_t size_bytes, void* self) {
+    auto* demangler = static_cast<CppDemangler*>(self);
+    if (size_bytes > kMaxDemangledBytes - demangler->text_.size()) std::longjmp(demangler->too_long_, 1);
+    demangler->text_.append(piece, size_bytes);
+  }
+
+  std::string text_;
+  std::jmp_buf too_long_ = {};
+};
 
 // Returns the index of the `(` that matches the `)` at text[close]; npos if there is none.
 size_t opening_of(std::string_view text, size_t close) {
@@ -77,12 +103,10 @@ std::string demangle(std::string_view mangled, DemangleStyle style) {
   // Names of the legacy scheme of Rust are also valid names of C++, so Rust is tried first.
   if (std::string rust = demangle_rust(mangled); !rust.empty()) return rust;
   if (!maybe_cpp) return std::string(mangled);
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(std::string(mangled).c_str(), nullptr, nullptr, &status), &std::free);
-  if (status != 0 || text == nullptr) return std::string(mangled);
-  if (style == DemangleStyle::kSignature) return text.get();
-  return std::string(part_of_signature(text.get(), style));
+  std::string text = CppDemangler().demangle(std::string(mangled));
+  if (text.empty()) return std::string(mangled);
+  if (style == DemangleStyle::kSignature) return text;
+  return std::string(part_of_signature(text, style));
 }
 
 }  // namespace espy::symbols
