@@ -24,6 +24,8 @@ namespace {
 constexpr uint16_t kMagic = 0xeb9f;
 constexpr uint32_t kMarkEvery = 64;
 constexpr size_t kFixedBytes = 12;  // name, info, size or type
+// The kernel takes names below 512 bytes (KSYM_NAME_LEN). Records of malformed BTF can share a longer one.
+constexpr size_t kMaxNameBytes = 1024;
 
 struct Header {
   uint16_t magic;
@@ -173,7 +175,8 @@ std::string_view Btf::string(uint32_t offset) const {
   if (offset < first_string_) return base_ ? base_->string(offset) : std::string_view{};
   offset -= first_string_;
   if (offset >= strings_.size()) return {};
-  return strings_.data() + offset;  // terminated: the last byte of the section is NUL
+  const std::string_view rest = strings_.substr(offset, kMaxNameBytes);
+  return rest.substr(0, rest.find('\0'));
 }
 
 // Offsets of `text` as a whole string, here and in the base, in the shared numbering. The kernel's BTF has at most one.

@@ -105,7 +105,7 @@ class Btf {
 
   // The record of `id`, also from the base; nullopt for 0 (void) and for unknown ids.
   std::optional<BtfRecord> record(uint32_t id) const;
-  // The string at `offset`; "" if there is none.
+  // The string at `offset`, cut at 1024 bytes; "" if there is none.
   std::string_view string(uint32_t offset) const;
   std::string_view name(const BtfRecord& record) const { return string(record.name_offset); }
 

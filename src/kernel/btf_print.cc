@@ -11,8 +11,8 @@ namespace espy::kernel {
 namespace {
 
 constexpr int kMaxDepth = 64;
-constexpr int kMaxNesting = 4;         // of functions in parameters of functions
-constexpr size_t kMaxLines = 100'000;  // malformed BTF may nest endlessly
+constexpr int kMaxNesting = 4;        // of functions in parameters of functions
+constexpr size_t kMaxLines = 20'000;  // and parameters: malformed BTF may nest endlessly
 constexpr BtfKinds kAggregates = kinds(BtfKind::kStruct, BtfKind::kUnion);
 constexpr BtfKinds kEnums = kinds(BtfKind::kEnum, BtfKind::kEnum64);
 
@@ -136,7 +136,7 @@ class Printer {
     for (uint32_t i = 0; i < proto.count(); ++i) {
       const BtfParameter parameter = Btf::parameter(proto, i);
       if (i > 0) text += ", ";
-      if (++nesting_ > kMaxNesting) {
+      if (++nesting_ > kMaxNesting || ++lines_ >= kMaxLines) {
         text += "...";
       } else {
         text += parameter.type == 0 ? "..."

@@ -217,6 +217,12 @@ TypeId BtfConverter::convert_struct(const BtfPlace& place) {
 }
 
 TypeId BtfConverter::convert_enum(const BtfPlace& place) {
+  const auto [known, is_new] = enums_.try_emplace({place.module, place.record.id}, types_.void_type());
+  if (is_new) known->second = read_enum(place);
+  return known->second;
+}
+
+TypeId BtfConverter::read_enum(const BtfPlace& place) {
   const Btf& btf = *set_.object(place.module);
   const BtfRecord& record = place.record;
   std::vector<types::Enumerator> enumerators;

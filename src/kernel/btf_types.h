@@ -91,6 +91,7 @@ class BtfConverter {
   types::TypeId convert_array(const BtfPlace& place);
   types::TypeId convert_struct(const BtfPlace& place);
   types::TypeId convert_enum(const BtfPlace& place);
+  types::TypeId read_enum(const BtfPlace& place);
   types::TypeId convert_function(const BtfPlace& place);
   types::Member convert_member(const BtfPlace& owner, const BtfMember& member);
   void complete_parts(types::TypeId type);
@@ -101,6 +102,7 @@ class BtfConverter {
   int depth_ = 0;
   int function_depth_ = 0;
   std::set<types::TypeId> in_progress_;
+  std::map<std::pair<uint32_t, uint32_t>, types::TypeId> enums_;  // by module and id
 };
 
 }  // namespace espy::kernel

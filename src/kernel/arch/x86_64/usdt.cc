@@ -27,7 +27,8 @@ bool parse_displacement(std::string_view text, UsdtOperand& out) {
     const std::string_view term = text.substr(0, end);
     text.remove_prefix(term.size());
     if (const auto number = parse_int(term)) {
-      out.displacement += is_negative ? -*number : *number;
+      const auto displacement = static_cast<uint64_t>(out.displacement), added = static_cast<uint64_t>(*number);
+      out.displacement = static_cast<int64_t>(is_negative ? displacement - added : displacement + added);
     } else if (!term.empty() && out.symbol.empty() && !is_negative && term.find_first_of("%:$ ") == term.npos) {
       out.symbol = term;
     } else {
