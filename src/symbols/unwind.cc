@@ -156,7 +156,7 @@ class Interpreter {
     switch (op) {
       case 0x05: return set(reg, at_cfa(static_cast<int64_t>(code.take_uleb128())));   // offset_extended
       case 0x09: code.take_uleb128(); return set(reg, {Kind::kOther});                 // register
-      case 0x2f: return set(reg, at_cfa(-static_cast<int64_t>(code.take_uleb128())));  // GNU_negative_offset_extended
+      case 0x2f: return set(reg, at_cfa(static_cast<int64_t>(-code.take_uleb128())));  // GNU_negative_offset_extended
       default: return false;
     }
   }
@@ -183,9 +183,9 @@ class Interpreter {
         return true;
       case 0x12:  // def_cfa_sf
         define_cfa(code.take_uleb128());
-        rules_.cfa_offset = code.take_sleb128() * common_.data_alignment;
+        rules_.cfa_offset = scaled(code.take_sleb128());
         return true;
-      case 0x13: rules_.cfa_offset = code.take_sleb128() * common_.data_alignment; return true;  // def_cfa_offset_sf
+      case 0x13: rules_.cfa_offset = scaled(code.take_sleb128()); return true;  // def_cfa_offset_sf
       default: break;
     }
     const uint64_t reg = code.take_uleb128();
@@ -207,7 +207,11 @@ class Interpreter {
     rules_.is_expression = false;
     rules_.cfa_register = reg;
   }
-  RegisterRule at_cfa(int64_t factor) const { return {RegisterRule::Kind::kAtCfa, factor * common_.data_alignment}; }
+  // Wraps around for the numbers of a malformed file.
+  int64_t scaled(int64_t factor) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(factor) * static_cast<uint64_t>(common_.data_alignment));
+  }
+  RegisterRule at_cfa(int64_t factor) const { return {RegisterRule::Kind::kAtCfa, scaled(factor)}; }
   bool set(uint64_t reg, RegisterRule rule) {
     if (reg == registers_.frame_pointer) rules_.frame_pointer = rule;
     if (reg == registers_.return_address) rules_.return_address = rule;

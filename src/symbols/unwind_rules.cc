@@ -1,6 +1,5 @@
 #include "symbols/unwind_rules.h"
 
-#include <cstdlib>
 #include <optional>
 
 #include "base/byte_reader.h"
@@ -65,7 +64,7 @@ class RuleEncoder {
       return address.kind == Kind::kAtCfa && address.offset_bytes == -int64_t{arch_.return_address_bytes};
     if (address.kind == Kind::kSame) return rules.frame_pointer.kind == Kind::kSame;
     return address.kind == Kind::kAtCfa && rules.frame_pointer.kind == Kind::kAtCfa &&
-           address.offset_bytes == rules.frame_pointer.offset_bytes + 8;
+           static_cast<uint64_t>(address.offset_bytes) == static_cast<uint64_t>(rules.frame_pointer.offset_bytes) + 8;
   }
 
   uint32_t encode_frame_pointer(const RegisterRule& rule) const {
@@ -74,8 +73,8 @@ class RuleEncoder {
       case Kind::kSame: return FrameRule::kSame;
       case Kind::kAtCfa: {
         const bool fits =
-            rule.offset_bytes < 0 && rule.offset_bytes % 8 == 0 && -rule.offset_bytes / 8 < FrameRule::kUnrecoverable;
-        return fits ? static_cast<uint32_t>(-rule.offset_bytes / 8) : FrameRule::kUnrecoverable;
+            rule.offset_bytes < 0 && rule.offset_bytes % 8 == 0 && rule.offset_bytes / -8 < FrameRule::kUnrecoverable;
+        return fits ? static_cast<uint32_t>(rule.offset_bytes / -8) : FrameRule::kUnrecoverable;
       }
       case Kind::kAtExpression: {
         const auto at = parse_expression(rule.expression);
@@ -88,7 +87,8 @@ class RuleEncoder {
   }
 
   static FrameRule rule_with_offset(FrameBase base, int64_t offset_bytes, uint32_t frame_pointer) {
-    const bool fits = offset_bytes % 8 == 0 && std::abs(offset_bytes) <= FrameRule::kMaxOffsetBytes;
+    const bool fits = offset_bytes % 8 == 0 && offset_bytes <= FrameRule::kMaxOffsetBytes &&
+                      offset_bytes >= -FrameRule::kMaxOffsetBytes;
     return fits ? FrameRule::make(base, offset_bytes, frame_pointer) : FrameRule{};
   }
 

@@ -90,10 +90,11 @@ std::optional<UsdtOperand> parse_usdt_operand(const kernel::Arch& arch, std::str
   std::string_view size_text = text.substr(0, at);
   if (size_text.ends_with('f')) size_text.remove_suffix(1);
   const auto size = parse_int(size_text);
-  const int64_t bytes = size ? std::abs(*size) : 0;
+  const auto signed_bytes = size.value_or(0);
+  const uint64_t bytes = signed_bytes < 0 ? -static_cast<uint64_t>(signed_bytes) : static_cast<uint64_t>(signed_bytes);
   if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) return std::nullopt;
   out.size_bytes = static_cast<uint8_t>(bytes);
-  out.is_signed = *size < 0;
+  out.is_signed = signed_bytes < 0;
   return arch.usdt.parse(trim(text.substr(at + 1)), out) ? std::optional(out) : std::nullopt;
 }
 
