@@ -14,6 +14,7 @@
 #include <lzma.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/strings.h"
@@ -82,8 +83,9 @@ std::optional<ElfImage> find_by_name(const ElfImage& image, const std::string& r
 }
 
 std::optional<std::string> decompress_xz(std::string_view packed) {
-  constexpr uint64_t kMaxMemoryBytes = 256 << 20;
-  constexpr size_t kMaxOutputBytes = 512 << 20;
+  // What `xz -9` takes, and more than the names of any program: a file may be made to exhaust memory.
+  constexpr uint64_t kMaxMemoryBytes = 80 << 20;
+  constexpr size_t kMaxOutputBytes = 128 << 20;
   lzma_stream stream = LZMA_STREAM_INIT;
   if (lzma_stream_decoder(&stream, kMaxMemoryBytes, 0) != LZMA_OK) return std::nullopt;
   stream.next_in = reinterpret_cast<const uint8_t*>(packed.data());
@@ -92,7 +94,7 @@ std::optional<std::string> decompress_xz(std::string_view packed) {
   lzma_ret state = LZMA_OK;
   while (state == LZMA_OK && out.size() < kMaxOutputBytes) {
     const size_t used = stream.total_out;
-    out.resize(used + std::max<size_t>(packed.size() * 4, 65536));
+    out.resize(used + std::max<size_t>({packed.size() * 4, used, 65536}));
     stream.next_out = reinterpret_cast<uint8_t*>(out.data()) + used;
     stream.avail_out = out.size() - used;
     state = lzma_code(&stream, LZMA_FINISH);
