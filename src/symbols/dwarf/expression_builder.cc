@@ -6,6 +6,15 @@ namespace espy::symbols::dwarf {
 
 using types::LocationPiece;
 
+namespace {
+
+// As the arithmetic of DWARF (5, 2.5.1), which is modulo the size of an address.
+int64_t wrapping_sum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+}  // namespace
+
 void ExpressionBuilder::fail(std::string why) {
   if (why_.empty()) why_ = std::move(why);
 }
@@ -40,9 +49,9 @@ void ExpressionBuilder::add(int64_t value) {
   if (value == 0) return;
   const size_t n = steps_.size();
   if (n >= 1 && steps_[n - 1].op == Op::kConstant) {
-    steps_[n - 1].operand += value;
+    steps_[n - 1].operand = wrapping_sum(steps_[n - 1].operand, value);
   } else if (n >= 2 && steps_[n - 1].op == Op::kAdd && steps_[n - 2].op == Op::kConstant) {
-    steps_[n - 2].operand += value;
+    steps_[n - 2].operand = wrapping_sum(steps_[n - 2].operand, value);
     if (steps_[n - 2].operand == 0) steps_.resize(n - 2);
   } else {
     append(Op::kConstant, value);

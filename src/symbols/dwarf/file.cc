@@ -17,6 +17,8 @@ namespace espy::symbols::dwarf {
 namespace {
 
 constexpr int kMaxDepth = 64;
+// Entries of malformed debug information can share a name of megabytes.
+constexpr size_t kMaxNameBytes = 8 << 10;
 
 Dwarf_Die* mutable_die(const Dwarf_Die& die) { return const_cast<Dwarf_Die*>(&die); }
 
@@ -94,7 +96,7 @@ std::string_view linkage_name(const Dwarf_Die& die) {
   for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
     std::optional<Dwarf_Attribute> found = attribute(die, name);
     const char* text = found ? dwarf_formstring(&*found) : nullptr;
-    if (text != nullptr) return text;
+    if (text != nullptr) return {text, ::strnlen(text, kMaxNameBytes)};
   }
   return {};
 }
@@ -120,7 +122,7 @@ bool flag(const Dwarf_Die& die, unsigned name) {
 
 std::string_view name_of(const Dwarf_Die& die) {
   const char* name = dwarf_diename(mutable_die(die));
-  return name == nullptr ? std::string_view() : name;
+  return name == nullptr ? std::string_view() : std::string_view(name, ::strnlen(name, kMaxNameBytes));
 }
 
 std::optional<Dwarf_Die> reference(const Dwarf_Die& die, unsigned name) {

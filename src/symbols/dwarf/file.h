@@ -26,8 +26,9 @@ std::optional<Dwarf_Attribute> own_attribute(const Dwarf_Die& die, unsigned name
 std::optional<uint64_t> number(const Dwarf_Die& die, unsigned name);
 std::optional<Dwarf_Die> unit_of(const Dwarf_Die& die);
 bool flag(const Dwarf_Die& die, unsigned name);
-std::string_view name_of(const Dwarf_Die& die);       // "" if it has none
-std::string_view linkage_name(const Dwarf_Die& die);  // as in symbol tables; "" if it has none
+// Names are cut at 8 KiB; "" if there is none.
+std::string_view name_of(const Dwarf_Die& die);
+std::string_view linkage_name(const Dwarf_Die& die);  // as in symbol tables
 std::optional<Dwarf_Die> reference(const Dwarf_Die& die, unsigned name);
 std::vector<Dwarf_Die> children(const Dwarf_Die& die);
 int tag(const Dwarf_Die& die);

@@ -36,8 +36,9 @@ using StackValue = ExpressionBuilder::StackValue;
 constexpr const char* kOptimisedOut = "is optimised out here";
 constexpr const char* kGone = "is not kept here (perhaps in the caller)";
 constexpr int kMaxNesting = 16;
-constexpr int kMaxCallers = 2;        // of callers, one above the other
-constexpr size_t kMaxCallSites = 64;  // of one function: a comparison each
+constexpr size_t kMaxOperations = 1 << 14;  // of one location: nested expressions multiply those of malformed files
+constexpr int kMaxCallers = 2;              // of callers, one above the other
+constexpr size_t kMaxCallSites = 64;        // of one function: a comparison each
 
 class LocationTranslator {
  public:
@@ -46,6 +47,8 @@ class LocationTranslator {
 
   LocateResult translate(Dwarf_Attribute* attribute, const Dwarf_Op* ops, size_t count) {
     attribute_ = attribute;
+    operations_ = count;
+    if (operations_ > kMaxOperations) out_.fail(kMalformed);
     for (size_t i = 0; i < count && out_.why().empty(); ++i) {
       if (ops[i].atom == DW_OP_piece) {
         out_.finish_piece(static_cast<uint32_t>(ops[i].number));
@@ -159,7 +162,8 @@ class LocationTranslator {
 
   // Appends another expression to this piece.
   void run(Dwarf_Attribute* attribute, const Dwarf_Op* ops, size_t count) {
-    if (++nesting_ > kMaxNesting) out_.fail(kMalformed);
+    operations_ += count;
+    if (++nesting_ > kMaxNesting || operations_ > kMaxOperations) out_.fail(kMalformed);
     Dwarf_Attribute* outer = std::exchange(attribute_, attribute);
     for (size_t i = 0; i < count && out_.why().empty(); ++i) {
       const LocationPiece::Kind kind = out_.piece().kind;
@@ -387,6 +391,7 @@ class LocationTranslator {
   ExpressionBuilder out_;
   bool is_by_frame_address_ = false;
   int nesting_ = 0;
+  size_t operations_ = 0;
 };
 
 LocateResult constant_location(Dwarf_Attribute& value) {

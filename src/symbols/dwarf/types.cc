@@ -272,6 +272,12 @@ TypeId TypeReader::convert_struct(const Dwarf_Die& type) {
 }
 
 TypeId TypeReader::convert_enum(const Dwarf_Die& type) {
+  const auto [known, is_new] = enums_.try_emplace(type.addr, types_.void_type());
+  if (is_new) known->second = read_enum(type);
+  return known->second;
+}
+
+TypeId TypeReader::read_enum(const Dwarf_Die& type) {
   const auto size = static_cast<uint32_t>(size_of(type));
   if (size != 1 && size != 2 && size != 4 && size != 8) return types_.void_type();
   std::vector<types::Enumerator> enumerators;
@@ -347,8 +353,11 @@ void TypeReader::complete(TypeId struct_type) {
   if (now.complete || now.origin.btf_id == 0 || now.origin.btf_id > origins_.size()) return;
   if (!in_progress_.insert(struct_type).second) return;
   Dwarf_Die die = origins_[now.origin.btf_id - 1];
-  if (flag(die, DW_AT_declaration))
-    if (const auto whole = file_.find_definition(tag(die), name_of(die))) die = *whole;
+  if (flag(die, DW_AT_declaration)) {
+    const auto [known, is_new] = definitions_.try_emplace(die.addr);
+    if (is_new) known->second = file_.find_definition(tag(die), name_of(die));
+    if (known->second) die = *known->second;
+  }
   std::vector<Member> members = rust_string_members(die);
   const bool is_string = !members.empty();
   uint32_t align = 1;

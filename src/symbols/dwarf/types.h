@@ -40,6 +40,7 @@ class TypeReader {
   types::TypeId convert_array(const Dwarf_Die& type);
   types::TypeId convert_struct(const Dwarf_Die& type);
   types::TypeId convert_enum(const Dwarf_Die& type);
+  types::TypeId read_enum(const Dwarf_Die& type);
   std::optional<types::Member> convert_member(const Dwarf_Die& member);
   std::vector<types::Member> convert_variants(const Dwarf_Die& part);
   std::vector<types::Member> rust_string_members(const Dwarf_Die& type);  // empty: it is no String
@@ -50,7 +51,9 @@ class TypeReader {
   types::Types& types_;
   uint32_t module_;
   std::vector<Dwarf_Die> origins_;         // by btf_id - 1
-  std::map<const void*, uint32_t> known_;  // btf_id by address of the DIE
+  std::map<const void*, uint32_t> known_;  // btf_id by address of the DIE, as the key of the next two
+  std::map<const void*, types::TypeId> enums_;
+  std::map<const void*, std::optional<Dwarf_Die>> definitions_;  // of structs that are declared
   std::set<types::TypeId> in_progress_;
   int depth_ = 0;
 };
