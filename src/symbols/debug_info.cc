@@ -108,7 +108,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
 
   // Cached: expensive, and the same for all addresses in a function.
   const ReadableLines& readable_lines(const Site& site, const VisibleVariable& variable) {
-    const uint64_t scope = variable.scope.empty() ? 0 : variable.scope.front().low;
+    const uint64_t scope = variable.scope->empty() ? 0 : variable.scope->front().low;
     const auto [known, is_new] = readable.try_emplace({site.entry, scope, variable.die.addr});
     if (is_new) known->second = dwarf::readable_lines(*file, arch, site, variable);
     return known->second;
@@ -143,7 +143,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::vector<VisibleVariable> go_results(const Site& site) const;
   std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
   kernel::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
-  Statement statement(const Site& site, const Row& row) const;
+  static Statement statement(dwarf::Scopes& scopes, const Site& site, const Row& row);
   void add_inlined_instances(const Dwarf_Die& scope, const Site& site, std::string_view function,
                              std::vector<Statement>& out);
   Row after_prologue(const Site& site, const Row& row);
@@ -368,9 +368,9 @@ std::optional<uint32_t> DebugInfo::member_offset(std::string_view type, std::str
 
 // ---- Statements
 
-Statement DebugInfo::State::statement(const Site& site, const Row& row) const {
+Statement DebugInfo::State::statement(dwarf::Scopes& scopes, const Site& site, const Row& row) {
   Statement out{row.address, std::string(row.file), row.line, row.column, function_name(site.function), ""};
-  for (const Dwarf_Die& scope : dwarf::scopes_at(site.function, row.address)) {
+  for (const Dwarf_Die& scope : scopes.at(row.address)) {
     if (!is_inlined(scope)) continue;
     out.inlined_into = function_name(site.function);
     out.function = function_name(scope);
@@ -406,9 +406,10 @@ void DebugInfo::State::add_statements(std::vector<Row> rows, std::vector<Stateme
     if (site) {
       const std::vector<Row> own(rows.begin() + static_cast<std::ptrdiff_t>(begin),
                                  rows.begin() + static_cast<std::ptrdiff_t>(end));
-      for (const Row& row : dwarf::breakpoint_rows(site->function, own)) {
+      dwarf::Scopes scopes(site->function);
+      for (const Row& row : dwarf::breakpoint_rows(scopes, own)) {
         const Site here{row.address, site->function, site->entry};
-        out.push_back(statement(here, after_prologue(here, row)));
+        out.push_back(statement(scopes, here, after_prologue(here, row)));
         if (row.address == site->entry) out.back().entry = site->entry;
       }
     }

@@ -18,6 +18,16 @@ bool is_variable(int variable_tag) {
   return variable_tag == DW_TAG_variable || variable_tag == DW_TAG_formal_parameter;
 }
 
+bool is_block(const Dwarf_Die& die) {
+  switch (tag(die)) {
+    case DW_TAG_lexical_block:
+    case DW_TAG_inlined_subroutine:
+    case DW_TAG_try_block:
+    case DW_TAG_catch_block: return true;
+    default: return false;
+  }
+}
+
 bool contains(const std::vector<Range>& ranges, uint64_t address) {
   return std::ranges::any_of(ranges, [&](const Range& range) { return range.contains(address); });
 }
@@ -28,21 +38,44 @@ std::vector<Dwarf_Die> scopes_at(const Dwarf_Die& function, uint64_t address) {
   std::vector<Dwarf_Die> out{function};
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     const auto inner = children(out.back());
-    const auto found = std::ranges::find_if(inner, [&](const Dwarf_Die& child) {
-      const int kind = tag(child);
-      return (kind == DW_TAG_lexical_block || kind == DW_TAG_inlined_subroutine || kind == DW_TAG_try_block ||
-              kind == DW_TAG_catch_block) &&
-             covers(child, address);
-    });
+    const auto found =
+        std::ranges::find_if(inner, [&](const Dwarf_Die& child) { return is_block(child) && covers(child, address); });
     if (found == inner.end()) break;
     out.push_back(*found);
   }
   return out;
 }
 
+void Scopes::read(size_t block) {
+  if (blocks_[block].is_read) return;
+  blocks_[block].is_read = true;
+  std::vector<Code> inner;
+  for (const Dwarf_Die& child : children(blocks_[block].die)) {
+    if (!is_block(child)) continue;
+    for (const Range& range : ranges_of(child)) inner.push_back({range, blocks_.size()});
+    blocks_.push_back({child});
+  }
+  std::ranges::stable_sort(inner, {}, [](const Code& code) { return code.range.low; });
+  blocks_[block].inner = std::move(inner);
+}
+
+std::vector<Dwarf_Die> Scopes::at(uint64_t address) {
+  std::vector<Dwarf_Die> out{blocks_[0].die};
+  size_t block = 0;
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    read(block);
+    const std::vector<Code>& inner = blocks_[block].inner;
+    const auto after = std::ranges::upper_bound(inner, address, {}, [](const Code& code) { return code.range.low; });
+    if (after == inner.begin() || !std::prev(after)->range.contains(address)) break;
+    block = std::prev(after)->block;
+    out.push_back(blocks_[block].die);
+  }
+  return out;
+}
+
 std::vector<VisibleVariable> variables_of(const Dwarf_Die& scope) {
   std::vector<VisibleVariable> out;
-  const std::vector<Range> code = ranges_of(scope);
+  const auto code = std::make_shared<const std::vector<Range>>(ranges_of(scope));
   std::set<std::string_view> seen;
   const auto add = [&](const Dwarf_Die& from, const auto& add_children) -> void {
     for (const Dwarf_Die& child : children(from)) {
@@ -121,12 +154,12 @@ std::vector<Row> statement_rows_in(File& file, const Site& site) {
   return rows;
 }
 
-std::vector<Row> breakpoint_rows(const Dwarf_Die& function, std::vector<Row> rows) {
+std::vector<Row> breakpoint_rows(Scopes& scopes, std::vector<Row> rows) {
   std::ranges::stable_sort(rows, {}, &Row::address);
   std::set<std::tuple<std::string_view, uint32_t, const void*>> seen;
   std::vector<Row> out;
   for (const Row& row : rows)
-    if (seen.emplace(row.file, row.line, scopes_at(function, row.address).back().addr).second) out.push_back(row);
+    if (seen.emplace(row.file, row.line, scopes.at(row.address).back().addr).second) out.push_back(row);
   return out;
 }
 
@@ -183,10 +216,11 @@ ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& s
   const std::vector<Range> described = described_ranges(variable.die);
   const char* declared_in = file_by(variable.die, DW_AT_decl_file);
   std::map<uint32_t, bool> lines;  // of statements: whether the variable is readable
-  for (const Row& row : breakpoint_rows(site.function, statement_rows_in(file, site))) {
+  Scopes scopes(site.function);
+  for (const Row& row : breakpoint_rows(scopes, statement_rows_in(file, site))) {
     if (declared_in != nullptr && row.file != declared_in) continue;
     bool& is_readable = lines[row.line];
-    if (is_readable || !contains(variable.scope, row.address) || !contains(described, row.address)) continue;
+    if (is_readable || !contains(*variable.scope, row.address) || !contains(described, row.address)) continue;
     const LocateResult found = locate(file, arch, variable.die, {row.address, site.function, site.entry});
     is_readable = found.place && found.why.empty() && !(row.address == site.entry && found.is_frame && !found.is_list);
   }

@@ -13,11 +13,32 @@ struct VisibleVariable {
   Dwarf_Die die;
   std::string name;
   bool is_parameter = false;
-  std::vector<Range> scope;  // code of the block that declares it
+  std::shared_ptr<const std::vector<Range>> scope;  // code of the block that declares it
 };
 
 // Returns the function and the blocks and inlined instances in it that contain the address, outermost first.
 std::vector<Dwarf_Die> scopes_at(const Dwarf_Die& function, uint64_t address);
+// The same for many addresses of one function: reads each block once.
+class Scopes {
+ public:
+  explicit Scopes(const Dwarf_Die& function) { blocks_.push_back({function}); }
+  std::vector<Dwarf_Die> at(uint64_t address);
+
+ private:
+  struct Code {
+    Range range;
+    size_t block = 0;  // in blocks_
+  };
+  struct Block {
+    Dwarf_Die die;
+    bool is_read = false;
+    std::vector<Code> inner;  // sorted by address
+  };
+  void read(size_t block);
+
+  std::vector<Block> blocks_;
+};
+
 // Returns the variables and parameters that a scope declares, also those of its abstract origin that an instance does
 // not repeat. Parameters can be unnamed.
 std::vector<VisibleVariable> variables_of(const Dwarf_Die& scope);
@@ -49,7 +70,7 @@ SourceLine line_at(const Dwarf_Die& unit, uint64_t address);
 SourceLine call_line(const Dwarf_Die& inlined);
 
 // Selects the rows of a function for breakpoints: for each line, the first in each block or inlined instance.
-std::vector<Row> breakpoint_rows(const Dwarf_Die& function, std::vector<Row> rows);
+std::vector<Row> breakpoint_rows(Scopes& scopes, std::vector<Row> rows);
 
 // Returns the lines, in the function and the file that declare a variable, at which it can be read.
 ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable);
