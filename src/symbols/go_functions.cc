@@ -28,6 +28,7 @@ constexpr uint32_t kMagic20 = 0xfffffff1;
 constexpr size_t kHeaderBytes = 8;
 constexpr size_t kMaxNameBytes = 2048;
 constexpr uint64_t kMaxFunctions = 4 << 20;
+constexpr int kMaxTries = 16;  // of places that have the magic number of a table
 
 // Fields of a record, in words of 4 bytes after the address.
 enum RecordField : uint8_t { kName = 0, kFileSequence = 4, kLineSequence = 5, kUnit = 7 };
@@ -183,9 +184,13 @@ std::optional<GoFunctionTable> find_go_functions(const ElfImage& image) {
   for (const std::string_view name : {".data.rel.ro", ".rodata"}) {
     const std::string_view bytes = image.section_bytes(name);
     const size_t begin = -image.section_address(name).value_or(0) % kAlignment;
-    for (size_t at = begin; at < bytes.size(); at += kAlignment)
-      if (has_magic(bytes.substr(at)))
-        if (auto found = parse_in(image, name, at)) return found;
+    // A file can be full of magic numbers, and each try reads all that follows.
+    int tries = 0;
+    for (size_t at = begin; at < bytes.size() && tries < kMaxTries; at += kAlignment) {
+      if (!has_magic(bytes.substr(at))) continue;
+      ++tries;
+      if (auto found = parse_in(image, name, at)) return found;
+    }
   }
   return std::nullopt;
 }
