@@ -102,6 +102,10 @@ void explain_refusal(const load::Refusal& refusal, const program::Program& progr
         "the kernel refuses an action as long as this: it looks at a million instructions at most, and at "
         "8192 branches in a row",
         "make several actions of it; those of one probe run in the order of the script");
+  else if (refusal.missing_feature)
+    diagnostics.error("kernel-lacks", span,
+                      fmt::format("this kernel lacks `{}`, which this needs",
+                                  kernel::feature_rows()[static_cast<size_t>(*refusal.missing_feature)].name));
   else if (is_locked_down(refusal.sentence))
     diagnostics.error("lockdown", span,
                       "the kernel's lockdown (confidentiality) forbids this: it reads memory of the kernel",

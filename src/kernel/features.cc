@@ -10,6 +10,8 @@ constexpr FeatureRow kRows[] = {
     {Feature::kBpfV3, "bpf_v3", "program", "has 32-bit BPF instructions", "5.1"},
     {Feature::kBpfV4, "bpf_v4", "program", "has signed division, sign-extending loads and long jumps in BPF", "6.6"},
     {Feature::kRingbuf, "ringbuf", "map", "has BPF ring buffers", "5.8"},
+    {Feature::kLargeArrayValues, "large_array_values", "map", "has arrays with values longer than 4 MiB", "5.11"},
+    {Feature::kAtomicFetch, "atomic_fetch", "program", "has atomic operations that return the old value", "5.12"},
     {Feature::kRawTracepointCookie, "raw_tracepoint_cookie", "link", "passes cookies to raw tracepoints", "6.10"},
     {Feature::kPerfLinkCookie, "perf_link_cookie", "helper", "passes cookies through perf event links", "5.15"},
     {Feature::kTpBtf, "tp_btf", "types", "attaches to tracepoints with typed arguments", "5.5"},

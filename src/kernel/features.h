@@ -12,6 +12,8 @@ enum class Feature : uint8_t {
   kBpfV3,  // BPF_JMP32, ALU32 (5.1)
   kBpfV4,  // sdiv, movsx, ldsx, gotol, unconditional bswap (6.6)
   kRingbuf,
+  kLargeArrayValues,     // values of arrays may be longer than 4 MiB (the kernel's KMALLOC_MAX_SIZE)
+  kAtomicFetch,          // atomic operations that return the old value (5.12); add alone is older
   kRawTracepointCookie,  // cookie in raw_tracepoint links (6.10)
   kPerfLinkCookie,       // bpf_get_attach_cookie through perf links (5.15)
   kTpBtf,

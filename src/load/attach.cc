@@ -77,8 +77,13 @@ Status LinuxMachine::attach_tracing(ProgramId program, uint64_t cookie) {
   attr.attach_type = attach_types_[program];
   attr.tracing.cookie = cookie;
   const bool is_tracepoint = attr.attach_type == kAttachTraceRawTp;
-  return keep_link(program, bpf(Command::kLinkCreate, attr), "a kernel function",
-                   is_tracepoint ? Closing::kQuick : Closing::kSlow);
+  long link = bpf(Command::kLinkCreate, attr);
+  if (link == -EINVAL && cookie == 0) {  // before 5.18
+    RawTracepointAttr old;
+    old.prog_fd = attr.prog_fd;
+    link = bpf(Command::kRawTracepointOpen, old);
+  }
+  return keep_link(program, link, "a kernel function", is_tracepoint ? Closing::kQuick : Closing::kSlow);
 }
 
 Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) {

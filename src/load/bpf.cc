@@ -1,6 +1,7 @@
 #include "load/bpf.h"
 
 #include <linux/bpf.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,8 +11,24 @@
 
 namespace espy::load {
 
+namespace {
+
+// Kernels before 5.11 count the memory of maps and programs against RLIMIT_MEMLOCK, and fail with EPERM above it
+// (bpf_charge_memlock in kernel/bpf/syscall.c). Returns true if the limit has been raised.
+bool raise_memory_limit(Command command) {
+  if (errno != EPERM || (command != Command::kMapCreate && command != Command::kProgLoad)) return false;
+  const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  return ::setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0;
+}
+
+}  // namespace
+
 long bpf(Command command, void* attr, size_t size) {
-  const long result = ::syscall(__NR_bpf, static_cast<int>(command), attr, size);
+  const auto call = [&] { return ::syscall(__NR_bpf, static_cast<int>(command), attr, size); };
+  long result = call();
+  if (result < 0 && raise_memory_limit(command)) result = call();
   return result < 0 ? -errno : result;
 }
 

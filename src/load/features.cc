@@ -49,6 +49,14 @@ bool can_create_map(uint32_t type, uint32_t key_size, uint32_t value_size, uint3
   return OwnedFd(static_cast<int>(bpf(Command::kMapCreate, attr))).valid();
 }
 
+// Tries an array larger than any memory. Before it looks for the memory, a kernel that limits the length of a value
+// says E2BIG (array_map_alloc_check in kernel/bpf/arraymap.c).
+bool has_large_array_values() {
+  MapCreateAttr attr{
+      .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = (4 << 20) + 8, .max_entries = 1 << 30};
+  return bpf(Command::kMapCreate, attr) != -E2BIG;
+}
+
 // Returns the result of bpf(2) for a link of this type of a program that does nothing.
 long try_link(uint32_t attach_type, LinkCreateAttr attr) {
   const BpfInsn code[] = {mov(0, 0), kExit};
@@ -201,6 +209,13 @@ bool LinuxMachine::try_feature(Feature feature) {
       const auto page_bytes = static_cast<uint32_t>(::sysconf(_SC_PAGESIZE));
       return can_create_map(BPF_MAP_TYPE_RINGBUF, 0, 0, page_bytes);
     }
+    case Feature::kLargeArrayValues: return has_large_array_values();
+    case Feature::kAtomicFetch:
+      return loads({mov(0, 0),
+                    {BPF_STX | BPF_MEM | BPF_DW, kFrameRegister, -8, 0},
+                    {BPF_STX | BPF_ATOMIC | BPF_DW, kFrameRegister, -8, BPF_XCHG},
+                    mov(0, 0),
+                    kExit});
     case Feature::kRawTracepointCookie: return has_raw_tracepoint_cookie();
     case Feature::kTpBtf: return exists("/sys/kernel/btf/vmlinux");
     case Feature::kKprobe: return exists("/sys/bus/event_source/devices/kprobe/type");

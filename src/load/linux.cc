@@ -362,9 +362,34 @@ Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, c
   return {};
 }
 
+// Returns the first call of a helper that this kernel does not have, and which feature that is.
+std::optional<uint32_t> LinuxMachine::find_missing_helper(const program::BpfProgram& program,
+                                                          kernel::Feature& feature) {
+  using kernel::Feature;
+  constexpr std::pair<int32_t, Feature> kLaterHelpers[] = {
+      {BPF_FUNC_for_each_map_elem, Feature::kForEachMapElem},       {BPF_FUNC_loop, Feature::kBpfLoop},
+      {BPF_FUNC_map_lookup_percpu_elem, Feature::kMapLookupPercpu}, {BPF_FUNC_task_storage_get, Feature::kTaskStorage},
+      {BPF_FUNC_get_current_task_btf, Feature::kGetCurrentTaskBtf},
+  };
+  for (uint32_t i = 0; i < program.code.size(); ++i) {
+    const program::BpfInsn& insn = program.code[i];
+    if (insn.code != (BPF_JMP | BPF_CALL) || insn.registers >> 4 != 0) continue;
+    const auto* found = std::ranges::find(kLaterHelpers, insn.imm, &std::pair<int32_t, Feature>::first);
+    if (found == std::end(kLaterHelpers) || try_feature(found->second)) continue;
+    feature = found->second;
+    return i;
+  }
+  return std::nullopt;
+}
+
 Status LinuxMachine::refused(ProgramId id, const program::BpfProgram& program, std::string log, int code) {
   refusal_ = Refusal{id, {}, std::move(log), 0, code};
   explain(*refusal_);
+  kernel::Feature feature = {};
+  if (const auto insn = find_missing_helper(program, feature)) {
+    refusal_->insn = *insn;
+    refusal_->missing_feature = feature;
+  }
   return fail_errno("the kernel refused the program `" + program.name + "`", code,
                     code == EPERM ? "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON" : "");
 }

@@ -96,6 +96,7 @@ class LinuxMachine final : public Machine {
   void note_missed_events();
   bool may_miss_user_probes();  // of perf events
   std::optional<uint64_t> missed_events(ProgramId program) const;
+  std::optional<uint32_t> find_missing_helper(const program::BpfProgram& program, kernel::Feature& feature);
   bool try_helper(uint32_t helper, uint32_t program_type);
   bool try_rdonly_cast(int32_t type_id);
 

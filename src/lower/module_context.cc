@@ -15,6 +15,7 @@ using program::Storage;
 
 constexpr uint32_t kCacheLineBytes = 64;
 constexpr uint32_t kSmallRingBytes = 256 * 1024;
+constexpr uint32_t kMostOldRingBytes = 2 * 1024 * 1024;  // with its head, shorter than 4 MiB
 constexpr uint32_t kLargeRingBytes = 4 * 1024 * 1024;
 constexpr uint64_t kLeastRingBytes = 128 * 1024;  // of those that perf_rb_pages asks for
 constexpr uint64_t kMostRingBytes = 256 * 1024 * 1024;
@@ -227,6 +228,8 @@ void ModuleContext::choose_ring_size() {
     const uint64_t bytes = std::clamp(pages * program.page_size_bytes, kLeastRingBytes, kMostRingBytes);
     program.ring_bytes = static_cast<uint32_t>(std::bit_ceil(bytes));
   }
+  if (program.ring_bytes > kMostOldRingBytes && !kernel.has(kernel::Feature::kLargeArrayValues))
+    program.ring_bytes = kMostOldRingBytes;
   while (program.ring_bytes > kSmallRingBytes && uint64_t{program.ring_bytes} * program.cpu_count > kAllRingsBytes)
     program.ring_bytes /= 2;
 }

@@ -38,8 +38,7 @@ RecordWriter::Record RecordWriter::begin(program::EventSchema schema, uint32_t t
   const ValueId position = ir().binary(Op::k_and, out.head, module_.program.ring_bytes - 8);
   out.address =
       ir().binary(Op::k_add, offset(out.base, program::ring_data_offset(module_.program.page_size_bytes)), position);
-  const ValueId counter = ir().map_value(module_.program.globals, module_.program.sequence_offset);
-  ir().store(8, out.address, ir().atomic(Op::k_atomic_fetch_add, 8, counter, {ir().constant(1)}), 8);
+  ir().store(8, out.address, take_sequence(), 8);
   out.fixed_bytes = ir().constant(fixed_bytes);
   return out;
 }
@@ -50,7 +49,7 @@ void RecordWriter::finish(const Record& record, ValueId end, bool has_tail) {
   if (has_tail) {
     const ValueId reserved = ir().binary(Op::k_add, record.head, record.size_bytes);
     const ValueId used = ir().binary(Op::k_add, record.head, end);
-    const ValueId seen = ir().atomic(Op::k_atomic_cmpxchg, 8, record.base, {reserved, used}, program::kRingHeadOffset);
+    const ValueId seen = exchange_head(record.base, reserved, used);
     written = select(
         Condition::eq, seen, reserved, [&] { return end; }, [&] { return ir().constant(record.size_bytes); });
   }
@@ -58,6 +57,32 @@ void RecordWriter::finish(const Record& record, ValueId end, bool has_tail) {
   ir().store_release(4, record.address, ir().constant(int64_t{record.event.index} + 1));
   ir().jump(record.done);
   ir().enter(record.done);
+}
+
+// The counter is the next sequence, for user space, or with times at least nearly so: CPUs may store them in either
+// order.
+ValueId RecordWriter::take_sequence() {
+  const ValueId counter = ir().map_value(module_.program.globals, module_.program.sequence_offset);
+  if (module_.kernel.has(kernel::Feature::kAtomicFetch))
+    return ir().atomic(Op::k_atomic_fetch_add, 8, counter, {ir().constant(1)});
+  const ValueId now = ir().call(Helper::ktime_get_ns, {});
+  ir().store(8, counter, ir().binary(Op::k_add, now, 1));
+  return now;
+}
+
+// Sets the head to `next` if it is `old`. Returns the head before, or another value than `old` if this run has
+// interrupted one that is here.
+ValueId RecordWriter::exchange_head(ValueId base, ValueId old, ValueId next) {
+  if (module_.kernel.has(kernel::Feature::kAtomicFetch))
+    return ir().atomic(Op::k_atomic_cmpxchg, 8, base, {old, next}, program::kRingHeadOffset);
+  ir().atomic_add(8, base, ir().constant(1), program::kRingGuardOffset);
+  const ValueId depth = ir().load(8, base, program::kRingGuardOffset);
+  const ValueId seen = select(
+      Condition::eq, depth, ir().constant(1), [&] { return ir().load(8, base, program::kRingHeadOffset); },
+      [&] { return ir().unary(Op::k_not, old); });
+  when(Condition::eq, seen, old, [&] { ir().store(8, base, next, program::kRingHeadOffset); });
+  ir().atomic_add(8, base, ir().constant(-1), program::kRingGuardOffset);
+  return seen;
 }
 
 // The address of this CPU's ring.
@@ -87,7 +112,7 @@ ValueId RecordWriter::reserve(ValueId base, uint32_t size_bytes, BlockId otherwi
     const BlockId retry = ir().add_block("retry");
     ir().branch(Condition::ugt, used, module_.program.ring_bytes, lost, fits);
     ir().enter(fits);
-    const ValueId seen = ir().atomic(Op::k_atomic_cmpxchg, 8, base, {old, next}, program::kRingHeadOffset);
+    const ValueId seen = exchange_head(base, old, next);
     ir().branch(Condition::eq, seen, old, taken, retry);
     ir().enter(taken);
     ir().jump(got, {old});

@@ -28,6 +28,8 @@ class RecordWriter : Emitter {
 
  private:
   uint32_t lay_out(program::EventSchema& schema);
+  ValueId take_sequence();
+  ValueId exchange_head(ValueId base, ValueId old, ValueId next);
   ValueId ring_base(BlockId otherwise);
   ValueId reserve(ValueId base, uint32_t size_bytes, BlockId otherwise);
 

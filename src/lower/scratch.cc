@@ -45,7 +45,7 @@ ValueId Scratch::write_setup(uint32_t region_count, const std::function<void()>&
   ir::Function& main = functions_.function();
   if (size_bytes_ == 0) {
     main.values[main_base_] = {.op = Op::k_konst};
-  } else if (context_.is_preemptible) {
+  } else if (context_.is_preemptible && module_.kernel.has(kernel::Feature::kAtomicFetch)) {  // see program/ring.h
     const ValueId of_cpu = cpu_address(std::bit_ceil(region_bytes() * region_count + kRegionsOffsetBytes));
     const ValueId region = take_region(of_cpu, region_count, if_none_is_free);
     main.values[main_base_].operands = {region, ir().constant(kRegionsOffsetBytes)};

@@ -6,6 +6,7 @@
 //   byte 0      head   u64, total bytes reserved on this CPU; advanced by programs with atomic_cmpxchg
 //   byte 64     tail   u64, total bytes consumed; advanced by user space
 //   byte 128    lost   u64, records dropped since the ring was full; atomic_add
+//   byte 192    guard  u64, runs of programs that are about to move head, on kernels without compare-and-exchange
 //   a page      data   ring_bytes (a power of two), then slack for the longest record, so that no record wraps
 //
 // To reserve, a program reads head and tail. If head + size - tail > ring_bytes, it increments `lost` and drops the
@@ -16,6 +17,10 @@
 // every millisecond while records arrive, backing off to 10 ms.
 //
 // Records of several CPUs are merged by `sequence`, which each record takes from one counter after its reservation.
+//
+// Kernels before 5.12 have no atomic operation but add, and their programs cannot be preempted. There, a program moves
+// the head by a plain store, after it has incremented `guard`; if guard is then above 1, it has interrupted another one
+// that is about to move the head, and its exchange has failed. The sequence is the time then.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +30,7 @@ namespace espy::program {
 constexpr uint32_t kRingHeadOffset = 0;
 constexpr uint32_t kRingTailOffset = 64;
 constexpr uint32_t kRingLostOffset = 128;
+constexpr uint32_t kRingGuardOffset = 192;
 constexpr uint32_t kMaxRecordBytes = 64 * 1024;  // a longer record is a compile-time error
 
 // The initially mapped part of a ring's data; the rest is mapped when records reach it. Most scripts print little, and
