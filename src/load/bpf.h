@@ -2,12 +2,15 @@
 //
 // The attributes are declared here as in include/uapi/linux/bpf.h of Linux 6.18, since the headers of the build machine
 // may be older than the kernel. The kernel accepts shorter attributes than its own, and longer ones whose tail is zero.
+// What it does not know must be zero, so that there must be no padding, which would have any value: a kernel that has
+// fewer members refuses such an attribute now and then, by EINVAL.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "base/fd.h"
 #include "program/program.h"
@@ -52,7 +55,8 @@ struct MapCreateAttr {
 
 struct MapElementAttr {
   uint32_t map_fd = 0;
-  alignas(8) uint64_t key = 0;
+  uint32_t unused = 0;
+  uint64_t key = 0;
   uint64_t value = 0;  // or the next key
   uint64_t flags = 0;
 };
@@ -148,6 +152,7 @@ struct BtfLoadAttr {
   uint32_t btf_size = 0;
   uint32_t log_size = 0;
   uint32_t log_level = 0;
+  uint32_t log_true_size = 0;  // Linux 6.4
 };
 
 struct MapFreezeAttr {
@@ -171,12 +176,14 @@ struct LinkCreateAttr {
   uint32_t attach_type = 0;
   uint32_t flags = 0;
   union {
+    uint64_t words[6] = {};  // all of the union is zero at first
     struct {
       uint64_t cookie;
     } perf_event;
     struct {
       uint32_t target_btf_id;
-      alignas(8) uint64_t cookie;
+      uint32_t unused;
+      uint64_t cookie;
     } tracing;
     struct {
       uint64_t path;
@@ -186,6 +193,7 @@ struct LinkCreateAttr {
       uint32_t count;
       uint32_t flags;
       uint32_t pid;
+      uint32_t unused;
     } uprobe_multi;
     struct {
       uint32_t flags;
@@ -193,9 +201,10 @@ struct LinkCreateAttr {
       uint64_t syms;
       uint64_t addrs;
       uint64_t cookies;
-    } kprobe_multi = {};
+    } kprobe_multi;
   };
 };
+static_assert(sizeof(LinkCreateAttr) == offsetof(LinkCreateAttr, words) + sizeof(LinkCreateAttr::words));
 
 // struct bpf_link_info, its members for kprobes. A kernel that does not know a member leaves it 0.
 struct LinkInfo {
@@ -230,6 +239,8 @@ long bpf(Command command, void* attr, size_t size);
 
 template <class Attr>
 long bpf(Command command, Attr& attr) {
+  static_assert(std::is_same_v<Attr, LinkCreateAttr> || std::has_unique_object_representations_v<Attr>,
+                "the attribute has padding");
   return bpf(command, &attr, sizeof(attr));
 }
 
