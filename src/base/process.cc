@@ -73,16 +73,28 @@ Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const st
   return output;
 }
 
-Result<ScratchDirectory> ScratchDirectory::make() {
+namespace {
+
+Result<std::string> make_directory() {
   const char* parent = std::getenv("TMPDIR");
   std::string path = std::string(parent != nullptr && *parent != '\0' ? parent : "/tmp") + "/espy.XXXXXX";
   if (::mkdtemp(path.data()) == nullptr) return fail_errno("cannot make a directory " + path, errno);
-  return ScratchDirectory(std::move(path));
+  return path;
+}
+
+void remove_directory(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+}  // namespace
+
+Result<ScratchDirectory> ScratchDirectory::make() {
+  return ScratchDirectory(TRY(Janitor::start(make_directory, remove_directory)));
 }
 
 ScratchDirectory::~ScratchDirectory() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  if (!path().empty()) remove_directory(path());
 }
 
 std::vector<uint32_t> numbered_entries(const std::string& directory) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/janitor.h"
 #include "base/result.h"
 
 namespace espy {
@@ -29,19 +30,19 @@ Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const st
 // it cannot be read.
 std::vector<uint32_t> numbered_entries(const std::string& directory);
 
-// A temporary directory, removed by the destructor.
+// A temporary directory, removed by the destructor, or at the end of the process, however it ends.
 class ScratchDirectory {
  public:
   static Result<ScratchDirectory> make();  // in $TMPDIR or /tmp
-  ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  ScratchDirectory(ScratchDirectory&& other) noexcept = default;
   ScratchDirectory& operator=(ScratchDirectory&&) = delete;
   ~ScratchDirectory();
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return janitor_.made(); }
 
  private:
-  explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
-  std::string path_;
+  explicit ScratchDirectory(Janitor janitor) : janitor_(std::move(janitor)) {}
+  Janitor janitor_;
 };
 
 }  // namespace espy

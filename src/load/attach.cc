@@ -254,27 +254,6 @@ namespace {
   ::_exit(0);
 }
 
-// In a child: waits for the end of its parent, however it ends.
-void wait_for_death_of(pid_t parent) {
-  ::setsid();
-  sigset_t all;
-  sigfillset(&all);
-  ::sigprocmask(SIG_BLOCK, &all, nullptr);
-  ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
-  sigset_t death;
-  sigemptyset(&death);
-  sigaddset(&death, SIGUSR2);
-  timespec once_a_second = {1, 0};
-  while (::getppid() == parent) ::sigtimedwait(&death, nullptr, &once_a_second);
-}
-
-// Removes a pinned file also if espy is killed.
-[[noreturn]] void unlink_when_orphaned(pid_t parent, const char* path) {
-  wait_for_death_of(parent);
-  ::unlink(path);
-  ::_exit(0);
-}
-
 }  // namespace
 
 Result<uint32_t> LinuxMachine::link_iterator(ProgramId program) {
@@ -285,16 +264,22 @@ Result<uint32_t> LinuxMachine::link_iterator(ProgramId program) {
   return static_cast<uint32_t>(links_.back().get());
 }
 
+// Another process pins it, and removes the file also if espy is killed.
 Status LinuxMachine::pin_iterator(ProgramId program, const std::string& path) {
   PinAttr pin;
   pin.path = address_of(path.c_str());
   pin.bpf_fd = TRY(link_iterator(program));
-  if (const long result = bpf(Command::kObjectPin, pin); result < 0)
-    return fail_errno("cannot make " + path, static_cast<int>(-result),
-                      "a BPF file system has to be there: mount -t bpf bpf /sys/fs/bpf");
-  pins_.push_back(path);
-  const pid_t parent = ::getpid();
-  if (::fork() == 0) unlink_when_orphaned(parent, path.c_str());
+  auto pinned = Janitor::start(
+      [&]() -> Result<std::string> {
+        const long result = bpf(Command::kObjectPin, pin);
+        if (result < 0) return fail_errno("cannot make " + path, static_cast<int>(-result));
+        return path;
+      },
+      [](const std::string& made) { ::unlink(made.c_str()); });
+  if (!pinned)
+    return fail(std::move(pinned.error().message), pinned.error().code,
+                "a BPF file system has to be there: mount -t bpf bpf /sys/fs/bpf");
+  pins_.push_back(std::move(*pinned));
   return {};
 }
 
@@ -334,7 +319,7 @@ namespace {
 void LinuxMachine::detach_all() {
   constexpr size_t kQuickLinks = 4;
   note_missed_events();
-  for (const std::string& path : pins_) ::unlink(path.c_str());
+  for (const Janitor& pin : pins_) ::unlink(pin.made().c_str());
   pins_.clear();
   if (links_.size() > kQuickLinks) std::ranges::move(links_, std::back_inserter(slow_to_close_));
   links_.clear();

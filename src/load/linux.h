@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "base/janitor.h"
 #include "load/bpf.h"
 #include "load/machine.h"
 
@@ -109,7 +110,7 @@ class LinuxMachine final : public Machine {
   std::vector<std::pair<ProgramId, int>> counting_links_;       // links that count missed events
   std::optional<bool> may_miss_user_probes_;                    // cached
   std::map<ProgramId, std::optional<uint64_t>> missed_events_;  // of detached links; nullopt: not counted
-  std::vector<std::string> pins_;                               // paths to unlink
+  std::vector<Janitor> pins_;                                   // of paths to unlink
   std::vector<std::pair<uint64_t, int>> watchpoints_;           // address, perf event
   std::vector<OwnedFd> iterators_;                              // pidfds of helper processes
   std::optional<Refusal> refusal_;

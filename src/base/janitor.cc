@@ -1,0 +1,101 @@
+#include "base/janitor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "base/fd.h"
+
+namespace espy {
+
+void wait_for_death_of(pid_t parent) {
+  ::setsid();
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
+  sigset_t death;
+  sigemptyset(&death);
+  sigaddset(&death, SIGUSR2);
+  timespec once_a_second = {1, 0};
+  while (::getppid() == parent) ::sigtimedwait(&death, nullptr, &once_a_second);
+}
+
+namespace {
+
+// The reply of the process: an errno, or 0; then what was made, or the error's message.
+std::string encode(const Result<std::string>& result) {
+  const int code = result ? 0 : std::max(result.error().code, 1);
+  std::string reply(reinterpret_cast<const char*>(&code), sizeof(code));
+  return reply + (result ? *result : result.error().message);
+}
+
+Result<std::string> decode(const std::string& reply) {
+  int code = 0;
+  if (reply.size() < sizeof(code)) return fail("a process that has to clean up has ended");
+  std::memcpy(&code, reply.data(), sizeof(code));
+  std::string text = reply.substr(sizeof(code));
+  if (code != 0) return fail(std::move(text), code);
+  return text;
+}
+
+std::string read_to_end(int fd) {
+  std::string out;
+  char chunk[512];
+  ssize_t got = 0;
+  while ((got = ::read(fd, chunk, sizeof(chunk))) > 0 || (got < 0 && errno == EINTR))
+    if (got > 0) out.append(chunk, static_cast<size_t>(got));
+  return out;
+}
+
+// Signals are blocked before anything is made: those of a terminal come to all of its processes. No descriptor stays
+// open, as the other end of a pipe would wait for it.
+[[noreturn]] void make_and_clean(pid_t parent, int reply, const std::function<Result<std::string>()>& make,
+                                 const std::function<void(const std::string&)>& clean) {
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  const Result<std::string> made = make();
+  const bool is_reported = write_all(reply, encode(made)).has_value();
+  ::syscall(SYS_close_range, 0U, ~0U, 0U);
+  if (!made) ::_exit(1);
+  if (is_reported) wait_for_death_of(parent);
+  clean(*made);
+  ::_exit(0);
+}
+
+}  // namespace
+
+Result<Janitor> Janitor::start(const std::function<Result<std::string>()>& make,
+                               const std::function<void(const std::string& made)>& clean) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
+  const OwnedFd reply(ends[0]);
+  OwnedFd its_end(ends[1]);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail_errno("cannot start a process", errno);
+  if (pid == 0) make_and_clean(parent, its_end.get(), make, clean);
+  its_end.reset();
+  Result<std::string> made = decode(read_to_end(reply.get()));
+  Janitor janitor(pid, made ? *made : std::string());  // ends the process if there is an error
+  if (!made) return tl::unexpected<Error>(std::move(made).error());
+  return janitor;
+}
+
+Janitor::~Janitor() {
+  if (pid_ == 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace espy

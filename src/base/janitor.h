@@ -1,0 +1,40 @@
+// A process that cleans up after this one, however it ends, also by SIGKILL.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace espy {
+
+// In a child, in a session of its own, with all signals blocked: waits for the end of its parent, however it ends.
+// SIGKILL ends the wait, and the process.
+void wait_for_death_of(pid_t parent);
+
+class Janitor {
+ public:
+  // Forks a process that makes something by `make`, then waits for the end of this process and calls `clean`. Since the
+  // process that makes it is the one that cleans, there is no moment at which SIGKILL here would leave it.
+  // Returns with what `make` returned, which is `made()`, or its error.
+  static Result<Janitor> start(const std::function<Result<std::string>()>& make,
+                               const std::function<void(const std::string& made)>& clean);
+
+  Janitor(Janitor&& other) noexcept : pid_(std::exchange(other.pid_, 0)), made_(std::exchange(other.made_, {})) {}
+  Janitor& operator=(Janitor&&) = delete;
+  // Ends the process; `clean` is not called. What was made has to be gone.
+  ~Janitor();
+
+  const std::string& made() const { return made_; }  // empty after a move
+
+ private:
+  Janitor(pid_t pid, std::string made) : pid_(pid), made_(std::move(made)) {}
+
+  pid_t pid_;  // 0 after a move
+  std::string made_;
+};
+
+}  // namespace espy
