@@ -45,6 +45,7 @@ std::string number(Random& random, const IntType& type) {
   }
   value &= top;
   if (type.is_signed && random.one_in(3)) return fmt::format("-{}", value);
+  if (random.one_in(5)) return fmt::format("0x{:x}", value);
   return std::to_string(value);
 }
 
@@ -129,11 +130,15 @@ class ProgramGenerator {
     for (uint32_t i = 0; i < 3; ++i) line(fmt::format("@s{} = (int64)({});", i, number(random_, kTypes[3])));
     for (uint32_t i = 0; i < kTexts; ++i) line(fmt::format("let $t{} : string[16] = {};", i, text_literal()));
     line(
+        "let $p = ((int64)3, (uint16)4, (\"ab\", (int32)5)); let $b : bool = true; let $w1 = (int64)1; let $w2 = "
+        "(int64)2;");
+    line(
         "@pair[0] = ((int64)1, (uint8)2); @record = (number = (int64)1, word = $t0); @m[0] = (int64)1; @c[0] = "
         "count();");
     block(3, 6);
     for (uint32_t i = 0; i < kVariables; ++i) line(fmt::format("@out{} = $v{};", i, i));
     for (uint32_t i = 0; i < kTexts; ++i) line(fmt::format("@text{} = $t{};", i, i));
+    line("@tuple = $p; @flag = $b; @w = ($w1, $w2);");
     return out_ + "}\n";
   }
 
@@ -144,7 +149,13 @@ class ProgramGenerator {
       "enum Shade { DARK, LIGHT = 5 };\n"
       "let @kept = lruhash(16);\n"
       "fn mix($a : int64, $b : int64) : int64 { if ($a > $b) { return $a ^ 7; } return $b - $a; }\n"
-      "macro either($x, e) { $x > 3 ? (int64)e : (int64)$x }\n";
+      "macro either($x, e) { $x > 3 ? (int64)e : (int64)$x }\n"
+      "macro bump(@m, k, n) { @m[k] += n; }\n"
+      "macro swap($x, $y) { let $t = $x; $x = $y; $y = $t; }\n"
+      "fn fits($a : int64, $b : uint16) : bool { return $a >= 0 && $a < (int64)$b; }\n"
+      "fn sum_to($n : int64) : int64 { $out = (int64)0; for ($i : 0..6) { if ($i > $n) { break; } $out += $i; } return "
+      "$out; "
+      "}\n";
 
   void line(const std::string& text) { out_ += std::string(2 * indent_, ' ') + text + "\n"; }
 
@@ -174,6 +185,27 @@ class ProgramGenerator {
       default: return fmt::format("(int64)(LIGHT + sizeof({}))", random_.pick(kTypes).name);
     }
   }
+  // What gives a number from strings, tuples, aggregations and functions.
+  std::string language_operand() {
+    switch (random_.below(16)) {
+      case 0: return fmt::format("(int64)strstr({}, \"b\")", text());
+      case 1: return fmt::format("(int64)(memcmp({}, {}, 3) == 0 ? 7 : 8)", text(), text());
+      case 2: return fmt::format("(int64){}[{}]", text(), random_.below(4));
+      case 3: return fmt::format("(int64)(((int64){}, 2) == ((int64){}, 2) ? 1 : 3)", variable(), variable());
+      case 4: return fmt::format("(int64)sizeof({})", variable());
+      case 5: return fmt::format("(int64)@sum[{}]", key());
+      case 6: return random_.one_in(2) ? "(int64)@lo" : fmt::format("(int64)@hi[{}]", key());
+      case 7: return random_.one_in(2) ? "$p.0" : "(int64)$p.1";
+      case 8: return "(int64)$p.2.1";
+      case 9: return fmt::format("(int64)(fits((int64){}, (uint16){}) ? 11 : 12)", variable(), variable());
+      case 10: return fmt::format("sum_to((int64){} & 7)", variable());
+      case 11: return fmt::format("(int64)@by[{} & 1, {}]", variable(), text());
+      case 12: return fmt::format("(int64)@deep[({}, ({}, {}))]", key(), text(), key());
+      case 13: return fmt::format("(int64)({} ? 1 : 0)", random_.one_in(2) ? "$b" : "!$b");
+      case 14: return fmt::format("(int64)({} ? 3 : 5)", random_.one_in(2) ? "is_integer($v0)" : "is_str($t0)");
+      default: return fmt::format("(int64)(uint8){}", variable());
+    }
+  }
   std::string text_literal() {
     static constexpr const char* kWords[] = {"\"\"", "\"a\"", "\"abc\"", "\"b\"", "\"fifteen letters\""};
     return random_.pick(kWords);
@@ -181,7 +213,7 @@ class ProgramGenerator {
   std::string text() { return fmt::format("$t{}", random_.below(kTexts)); }
 
   std::string operand() {
-    if (random_.one_in(6)) return rich_operand();
+    if (random_.one_in(6)) return random_.one_in(2) ? rich_operand() : language_operand();
     switch (random_.below(6)) {
       case 0: return number_or_parenthesized();
       case 1: return fmt::format("@s{}", random_.below(3));
@@ -273,8 +305,66 @@ class ProgramGenerator {
     }
   }
 
+  // Assignments with operators, increments, blocks, macros, booleans, tuples, other aggregations.
+  void language_statement(unsigned depth) {
+    static constexpr const char* kAssignments[] = {"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
+    const uint32_t which = random_.below(kVariables), number = counters_++;
+    const char* type = types_[which]->name;
+    switch (random_.below(depth == 0 ? 12 : 16)) {
+      case 0:
+        return line(
+            fmt::format("$w{} {} (int64)({});", 1 + random_.below(2), random_.pick(kAssignments), expression(1)));
+      case 1: return line(fmt::format("$v{}{};", which, random_.one_in(2) ? "++" : "--"));
+      case 2: return line(fmt::format("@s{} {} (int64){};", random_.below(3), random_.pick(kAssignments), operand()));
+      case 3: return line(fmt::format("@m[{}] {} (int64){};", key(), random_.pick(kAssignments), operand()));
+      case 4: return line(fmt::format("$b = {};", condition(1)));
+      case 5:
+        return line(fmt::format("$p = ((int64){}, (uint16){}, ({}, (int32){}));", variable(), variable(),
+                                text_literal(), variable()));
+      case 6: return line(fmt::format("bump(@m, {}, (int64){}); swap($w1, $w2);", key(), variable()));
+      case 7: return line(fmt::format("$w{} = (int64)({});", 1 + random_.below(2), expression(2)));
+      case 8: return line(fmt::format("@deep[({}, ({}, {}))] = (int64){};", key(), text(), key(), variable()));
+      case 9:
+        return line(fmt::format("@ulo = min((uint64){}); @uhi[{}] = max((uint64){}); @uav = avg((uint32){});",
+                                variable(), key(), variable(), variable()));
+      case 10: return line(random_.one_in(2) ? "clear(@m);" : "zero(@m);");
+      case 11:
+        return line(fmt::format("@flags[{}] = {}; delete(@by[{} & 1, {}]);", key(), condition(0), variable(), text()));
+      case 12: return else_if_statement(depth);
+      case 13: return bounded_range_statement(depth);
+      case 14:
+        line(fmt::format("{{ let $y{} = ({}){};", number, type, operand()));
+        block(depth - 1, 1);
+        return line(fmt::format("$v{} = $y{}; }}", which, number));
+      default:
+        return line(fmt::format("for ($kv{0} : @m) {{ if ($kv{0}.1 > (int64){1}) {{ continue; }} @few += $kv{0}.0; }}",
+                                number, variable()));
+    }
+  }
+  void else_if_statement(unsigned depth) {
+    line(fmt::format("if ({}) {{", condition(0)));
+    block(depth - 1, 1);
+    line(fmt::format("}} else if ({}) {{", condition(0)));
+    block(depth - 1, 1);
+    line("} else {");
+    block(depth - 1, 1);
+    line("}");
+  }
+  void bounded_range_statement(unsigned depth) {
+    const std::string counter = fmt::format("$i{}", counters_++);
+    line(fmt::format("for ({} : ({} & 3)..({} & 7)) {{", counter, variable(), variable()));
+    ++indent_;
+    if (random_.one_in(2))
+      line(fmt::format("if ({}) {{ {}; }}", condition(0), random_.one_in(2) ? "break" : "continue"));
+    line(fmt::format("@turn += {};", counter));
+    --indent_;
+    block(depth - 1, 1 + random_.below(2));
+    line("}");
+  }
+
   void statement(unsigned depth) {
     if (random_.one_in(4)) return rich_statement(depth);
+    if (random_.one_in(4)) return language_statement(depth);
     switch (depth == 0 ? random_.below(3) : random_.below(8)) {
       case 0:
       case 1: return assignment();
