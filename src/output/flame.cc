@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/printable.h"
 #include "output/collapse_stacks.h"
 #include "output/flame_page.h"
 #include "output/sink.h"
@@ -43,17 +44,7 @@ struct Node {
   }
 };
 
-// The length of the UTF-8 sequence at the start of `text`; 0 if it is invalid. Requires a non-empty text.
-size_t utf8_length(std::string_view text) {
-  const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const size_t length = at(0) < 0x80 ? 1 : at(0) >= 0xf0 ? 4 : at(0) >= 0xe0 ? 3 : 2;
-  if (length > text.size() || (at(0) >= 0x80 && at(0) < 0xc2) || at(0) > 0xf4) return 0;
-  for (size_t i = 1; i < length; ++i)
-    if ((at(i) & 0xc0) != 0x80) return 0;
-  return length;
-}
-
-// Escapes for XML, which allows neither control characters nor invalid UTF-8.
+// Escapes for XML, which allows neither control characters, nor invalid UTF-8, nor U+FFFE and U+FFFF.
 std::string escaped_xml(std::string_view text) {
   constexpr std::string_view kReplacement = "\xef\xbf\xbd";
   std::string out;
@@ -66,7 +57,8 @@ std::string escaped_xml(std::string_view text) {
       case '"': out += "&quot;"; break;
       case '\n': out += ' '; break;
       default:
-        if (length == 0 || static_cast<unsigned char>(text[0]) < 0x20)
+        if (length == 0 || static_cast<unsigned char>(text[0]) < 0x20 || text.starts_with("\xef\xbf\xbe") ||
+            text.starts_with("\xef\xbf\xbf"))
           out += kReplacement;
         else
           out += text.substr(0, length);

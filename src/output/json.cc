@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/printable.h"
 #include "output/divide.h"
 #include "output/histogram.h"
 #include "output/sink.h"
@@ -14,18 +15,27 @@
 
 namespace espy::output {
 
+// JSON is UTF-8: bytes that are not are written as `\xNN`, so that different texts stay different.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    switch (c) {
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const size_t length = utf8_length(text);
+    switch (text[0]) {
       case '\n': out += "\\n"; break;
       case '\r': out += "\\r"; break;
       case '\t': out += "\\t"; break;
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
-      default: out += byte < 0x20 ? fmt::format("\\u{:04x}", byte) : std::string(1, c);
+      default:
+        if (length == 0)
+          out += fmt::format("\\\\x{:02x}", byte);
+        else if (byte < 0x20)
+          out += fmt::format("\\u{:04x}", byte);
+        else
+          out += text.substr(0, length);
     }
+    text.remove_prefix(std::max<size_t>(length, 1));
   }
   return out + "\"";
 }

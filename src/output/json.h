@@ -11,7 +11,7 @@
 
 namespace espy::output {
 
-// A JSON string, quoted and escaped.
+// A JSON string, quoted and escaped. A byte that is not UTF-8 is the text `\xNN`.
 std::string quoted(std::string_view text);
 
 // `depth`: how many records enclose the value, for style.max_depth.

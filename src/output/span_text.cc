@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/strings.h"
 
 namespace espy::output {
@@ -39,8 +40,9 @@ std::string duration_text(uint64_t ns) {
 }
 
 std::string SpanText::header(const SpanEvent& event) {
-  const std::string title = event.pid == event.tid ? fmt::format("{} {}", event.comm, event.pid)
-                                                   : fmt::format("{} {}/{}", event.comm, event.pid, event.tid);
+  const std::string comm = printable_line(event.comm);
+  const std::string title = event.pid == event.tid ? fmt::format("{} {}", comm, event.pid)
+                                                   : fmt::format("{} {}/{}", comm, event.pid, event.tid);
   std::pair<uint32_t, std::string> thread(event.tid, title);
   if (thread_ == thread) return {};
   thread_ = std::move(thread);
@@ -50,7 +52,7 @@ std::string SpanText::header(const SpanEvent& event) {
 // Text is quoted and escaped, as in C; what follows the quote tells that it is longer.
 std::string SpanText::value_text(const Value& value, size_t column) const {
   const auto* text = std::get_if<StringValue>(&value.node);
-  if (text == nullptr) return to_text(value, style_, static_cast<uint32_t>(column));
+  if (text == nullptr) return printable(to_text(value, style_, static_cast<uint32_t>(column)));
   return fmt::format("\"{}\"{}", escape(text->text), text->is_truncated ? style_.truncation_trailer : "");
 }
 
@@ -75,7 +77,10 @@ std::string SpanText::arguments(const SpanEvent& event, size_t first, size_t col
   return out + ")";
 }
 
-std::string SpanText::call(const SpanEvent& event, size_t column) const { return event.text + values(event, column); }
+// The text of the script may contain what a traced program says, so it is escaped.
+std::string SpanText::call(const SpanEvent& event, size_t column) const {
+  return printable_line(event.text) + values(event, column);
+}
 
 // As in C, with "()" for a call without arguments.
 std::string SpanText::graph_call(const SpanEvent& event, size_t column) const {
@@ -92,12 +97,12 @@ std::string SpanText::values(const SpanEvent& event, size_t column) const {
 }
 
 std::string SpanText::counter(const SpanEvent& event) const {
-  return fmt::format("{} = {}", event.name, to_text(event.arguments[0].second, style_));
+  return fmt::format("{} = {}", printable_line(event.name), to_text(event.arguments[0].second, style_));
 }
 
 // The text of an exit: result, duration, anomaly.
 std::string SpanText::outcome(const SpanEvent& event, size_t column) const {
-  std::string out = (event.text.empty() ? event.name : event.text) + values(event, column);
+  std::string out = printable_line(event.text.empty() ? event.name : event.text) + values(event, column);
   if (event.anomaly != SpanAnomaly::kNoBegin) out += "  " + duration_text(event.duration_ns);
   if (event.anomaly != SpanAnomaly::kNone) out += fmt::format("  ({})", anomaly_text(event.anomaly));
   return out;
@@ -121,7 +126,7 @@ std::string SpanText::column_line(const SpanEvent& event) {
   if (!thread_) out = fmt::format("{:>17} {:>4} {:>8} {:<16} {}\n", "TIME", "CPU", "PID", "COMM", "FUNCTION/ARGS");
   thread_.emplace();
   const std::string time = fmt::format("{}.{:09}", event.time_ns / kNsPerSecond, event.time_ns % kNsPerSecond);
-  out += fmt::format("{:>17} {:>4} {:>8} {:<16} ", time, event.cpu, event.pid, event.comm);
+  out += fmt::format("{:>17} {:>4} {:>8} {:<16} ", time, event.cpu, event.pid, printable_line(event.comm));
   switch (event.kind) {
     case SpanKind::kCounter: out += counter(event); break;
     case SpanKind::kExit: out += outcome(event, kColumnsWidth); break;
@@ -146,10 +151,12 @@ std::string SpanText::graph_lines(const SpanEvent& event) {
     case SpanKind::kCounter: return out + graph_line(event, "", fmt::format("/* {} */", counter(event)));
     case SpanKind::kExit: break;
   }
-  std::string remark = event.anomaly == SpanAnomaly::kNoEnd ? "" : event.text == event.name ? "" : event.text;
+  std::string remark = event.anomaly == SpanAnomaly::kNoEnd ? ""
+                       : event.text == event.name           ? ""
+                                                            : printable_line(event.text);
   remark += event.anomaly == SpanAnomaly::kNoEnd ? "" : values(event, column);
   if (remark.starts_with(' ')) remark.erase(0, 1);
-  if (event.anomaly == SpanAnomaly::kNoBegin) remark = fmt::format("{} {}", event.name, remark);
+  if (event.anomaly == SpanAnomaly::kNoBegin) remark = fmt::format("{} {}", printable_line(event.name), remark);
   if (event.anomaly != SpanAnomaly::kNone)
     remark += fmt::format("{}{}", remark.empty() ? "" : ", ", anomaly_text(event.anomaly));
   if (!remark.empty()) remark = fmt::format(" /* {} */", remark);

@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/printable.h"
+
 namespace espy::fuzz {
 
-// Reads one value and says whether it is well formed (RFC 8259, except that any byte from 0x80 on is a
-// character).
+// Reads one value and says whether it is well formed (RFC 8259), and UTF-8.
 class JsonReader {
  public:
   explicit JsonReader(std::string_view text) : text_(text) {}
@@ -58,7 +59,9 @@ class JsonReader {
     if (at_ >= text_.size() || text_[at_++] != '"') return false;
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
-      if (static_cast<unsigned char>(c) < 0x20) return false;
+      const size_t length = utf8_length(text_.substr(at_));
+      if (length == 0 || static_cast<unsigned char>(c) < 0x20) return false;
+      at_ += length - 1;
       if (c == '"') return ++at_, true;
       if (c != '\\') continue;
       if (++at_ >= text_.size()) return false;

@@ -11,6 +11,19 @@ TEST(Printable, PlainTextStays) {
   EXPECT_EQ(printable("für 5 µs, 日本, \U0001F600"), "für 5 µs, 日本, \U0001F600");
 }
 
+TEST(Printable, APartOfALineHasNoNewlines) { EXPECT_EQ(printable_line("a\n> b\tc für"), "a\\x0a> b\\x09c für"); }
+
+TEST(Printable, LengthOfAUtf8Character) {
+  EXPECT_EQ(utf8_length("ab"), 1u);
+  EXPECT_EQ(utf8_length("ü."), 2u);
+  EXPECT_EQ(utf8_length("日本"), 3u);
+  EXPECT_EQ(utf8_length("\U0001F600"), 4u);
+  EXPECT_EQ(utf8_length("\xf4\x8f\xbf\xbf"), 4u) << "the last one";
+  for (const char* none :
+       {"\x80", "\xff", "\xc3", "\xc3x", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe6\x97"})
+    EXPECT_EQ(utf8_length(none), 0u) << none;
+}
+
 TEST(Printable, ControlCharactersAreEscaped) {
   EXPECT_EQ(printable("a\033]0;title\ab\r\x7f"), "a\\x1b]0;title\\x07b\\x0d\\x7f");
   EXPECT_EQ(printable(std::string_view("\0x", 2)), "\\x00x");

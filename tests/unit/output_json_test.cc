@@ -50,6 +50,16 @@ TEST(Json, TheLinesOfTheDescription) {
 )");
 }
 
+TEST(Json, BytesThatAreNotUtf8AreEscaped) {
+  EXPECT_EQ(json(string("\xff"
+                        "a\xc3")),
+            R"("\\xffa\\xc3")");
+  EXPECT_EQ(json(string("\xed\xa0\x80 \xf4\x90\x80\x80")), R"("\\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80")");
+  EXPECT_EQ(json(string("für 日本 \U0001F600\x7f")), "\"für 日本 \U0001F600\x7f\"");
+  EXPECT_EQ(map_line(keyed("@m", {{string("\xff"), number(1)}, {string("\xfe"), number(1)}})),
+            "{\"type\": \"map\", \"data\": {\"@m\": {\"\\\\xfe\": 1, \"\\\\xff\": 1}}}\n");
+}
+
 TEST(Json, KeyedMaps) {
   MapView view =
       keyed("@m", {{tuple({string("a"), number(1)}), number(2)}, {tuple({string("b"), number(1)}), number(1)}});
