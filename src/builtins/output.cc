@@ -146,10 +146,13 @@ void handle_zero(EventRecord& event) { event.context().zero_map(event.schema().m
 
 Operand lower_exit(Lowering& lowering, const CallSite& call) {
   std::vector<EventArgument> code;
-  if (!call.arguments.empty())
-    code = {{{}, lowering.scalar_operand(lowering.types().int64(), lowering.scalar(call.arguments[0]))}};
+  ir::ValueId status = lowering.ir().constant(0);
+  if (!call.arguments.empty()) {
+    status = lowering.scalar(call.arguments[0]);
+    code = {{{}, lowering.scalar_operand(lowering.types().int64(), status)}};
+  }
   lowering.emit_event("exit", std::move(code), call.span);
-  lowering.set_exit_flag();
+  lowering.set_exit_flag(status);
   lowering.end_action();
   return {};
 }
@@ -216,7 +219,7 @@ Operand lower_assert(Lowering& lowering, const CallSite& call) {
   const ir::ValueId condition = lowering.scalar(call.arguments[0]);
   lowering.when(ir::Condition::eq, condition, ir.constant(0), [&] {
     lowering.emit_event("assert", {}, call.span, {lowering.text(call.arguments[1]).value_or("assertion failed")});
-    lowering.set_exit_flag();
+    lowering.set_exit_flag(ir.constant(1));
     lowering.end_action();
   });
   return {};

@@ -34,7 +34,8 @@ void Exits::end_function() {
   end_action();
 }
 
-void Exits::set_exit_flag() {
+void Exits::set_exit_flag(ValueId status) {
+  ir().store(8, ir().map_value(module_.program.globals, module_.program.exit_status_offset), status);
   ir().store(8, ir().map_value(module_.program.globals, module_.program.exit_flag_offset),
              ir().call(Helper::ktime_get_ns, {}));
 }

@@ -21,7 +21,7 @@ class Exits : Emitter {
   void go_to(BlockId block);
 
   // See Lowering.
-  void set_exit_flag();
+  void set_exit_flag(ValueId status);
   // Ends this program if the flag is set, and what it does then says so.
   void leave_if_exited(spec::AfterExit after);
 

@@ -148,7 +148,7 @@ class Lowering {
   // Ends the action. Continues in a new, unreachable block.
   virtual void end_action() = 0;
   // Sets the flag that makes other programs return at once (spec::AfterExit).
-  virtual void set_exit_flag() = 0;
+  virtual void set_exit_flag(ValueId status) = 0;
 
   // ---- Control flow and functions
   // See control.h.

@@ -132,6 +132,7 @@ void ModuleContext::add_fixed_maps() {
   program.globals = program.maps.add({.name = "globals", .is_mmapable = true});
   program.rodata = program.maps.add({.name = "rodata", .is_read_only = true});
   program.exit_flag_offset = add_global(8, kCacheLineBytes);
+  program.exit_status_offset = add_global(8, 8);
   program.start_offset = add_global(8, 8);
   program.sequence_offset = add_global(8, kCacheLineBytes);
   globals_bytes = static_cast<uint32_t>(round_up(globals_bytes, kCacheLineBytes));

@@ -236,8 +236,9 @@ struct Program {
   // u64: 0 while the run goes on; the monotonic time of exit(), or kEndedByUserSpace. Then most programs return at
   // once.
   uint32_t exit_flag_offset = 0;
-  uint32_t sequence_offset = 0;  // u64
-  uint32_t start_offset = 0;     // u64: CLOCK_BOOTTIME when begin ran; written by user space
+  uint32_t exit_status_offset = 0;  // u64: what exit() asks for, as its record may be lost; set before the flag
+  uint32_t sequence_offset = 0;     // u64
+  uint32_t start_offset = 0;        // u64: CLOCK_BOOTTIME when begin ran; written by user space
   std::vector<LossCounter> loss_counters;
   HitCounters hits;
 

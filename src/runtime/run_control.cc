@@ -10,11 +10,10 @@ void RunControl::request_exit(int status) {
   exit_status_ = status;
 }
 
-bool RunControl::has_exit_flag() const {
-  const auto globals = machine_.memory(program_.globals);
-  uint64_t flag = 0;
-  if (!globals.empty()) std::memcpy(&flag, globals.data() + program_.exit_flag_offset, sizeof(flag));
-  return flag != 0;
+bool RunControl::has_exit_flag() const { return load(program_.exit_flag_offset) != 0; }
+
+int RunControl::exit_status() const {
+  return is_exit_requested_ ? exit_status_ : static_cast<int>(load(program_.exit_status_offset));
 }
 
 void RunControl::stop_programs() { store(program_.exit_flag_offset, program::kEndedByUserSpace); }
@@ -23,9 +22,17 @@ void RunControl::reset() {
   is_exit_requested_ = false;
   exit_status_ = 0;
   store(program_.exit_flag_offset, 0);
+  store(program_.exit_status_offset, 0);
 }
 
 void RunControl::start_clock() { store(program_.start_offset, machine_.now_ns()); }
+
+uint64_t RunControl::load(uint32_t offset_bytes) const {
+  const auto globals = machine_.memory(program_.globals);
+  uint64_t value = 0;
+  if (!globals.empty()) std::memcpy(&value, globals.data() + offset_bytes, sizeof(value));
+  return value;
+}
 
 void RunControl::store(uint32_t offset_bytes, uint64_t value) {
   const auto globals = machine_.memory(program_.globals);

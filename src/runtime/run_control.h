@@ -13,7 +13,8 @@ class RunControl {
   // The first request sets the exit status, later ones are ignored.
   void request_exit(int status);
   bool is_exit_requested() const { return is_exit_requested_; }
-  int exit_status() const { return exit_status_; }
+  // Of the first request; if the record of exit() was lost, of the last program that called it; otherwise 0.
+  int exit_status() const;
 
   // True if a program called exit() or stop_programs() was called. exit() sets the flag and also sends a record, which
   // may have been lost.
@@ -26,6 +27,7 @@ class RunControl {
   void start_clock();
 
  private:
+  uint64_t load(uint32_t offset_bytes) const;
   void store(uint32_t offset_bytes, uint64_t value);
 
   load::Machine& machine_;

@@ -45,7 +45,7 @@ inline Operand lower_printf(Lowering& lowering, const spec::CallSite& call) {
   return {};
 }
 inline Operand lower_exit(Lowering& lowering, const spec::CallSite&) {
-  lowering.set_exit_flag();
+  lowering.set_exit_flag(lowering.ir().constant(0));
   lowering.end_action();
   return {};
 }
