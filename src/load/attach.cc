@@ -291,7 +291,13 @@ Status LinuxMachine::start_iterator(ProgramId program) {
   const pid_t child = ::fork();
   if (child < 0) return fail_errno("cannot start a process for the iterator", errno);
   if (child == 0) run_iterator(iterator.get());
-  iterators_.emplace_back(static_cast<int>(::syscall(__NR_pidfd_open, child, 0)));
+  OwnedFd process(static_cast<int>(::syscall(__NR_pidfd_open, child, 0)));
+  if (!process.valid()) {
+    const int code = errno;
+    ::kill(child, SIGKILL);
+    return fail_errno("cannot wait for the process of the iterator", code);
+  }
+  iterators_.push_back(std::move(process));
   return {};
 }
 

@@ -1,9 +1,11 @@
 #include "runtime/run_monitor.h"
 
+#include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace espy::runtime {
 
@@ -26,6 +28,7 @@ Status RunMonitor::handle_signal() {
 Status RunMonitor::watch_process(uint32_t pid) {
   OwnedFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid()) {
+    if (errno != ESRCH) return fail_errno(fmt::format("cannot wait for the end of process {}", pid), errno);
     is_over_ = true;
     return {};
   }
