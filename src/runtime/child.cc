@@ -1,12 +1,16 @@
 #include "runtime/child.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "base/end_request.h"
 #include "base/process.h"
 #include "base/strings.h"
 #include "runtime/signals.h"
@@ -55,6 +59,8 @@ Result<std::string> path_of_program(const std::string& name) {
   return fail("cannot run `" + name + "`: there is no such command in $PATH", ENOENT);
 }
 
+constexpr uint64_t kPatienceNs = 1'000'000'000;
+
 [[noreturn]] void wait_and_exec(int gate, int exec_error, const std::string& program, std::vector<std::string>& words) {
   char go = 0;
   if (::read(gate, &go, 1) != 1) ::_exit(127);
@@ -88,6 +94,23 @@ Result<Child> Child::start(const std::string& command) {
   return Child(pid, std::move(gate_write), std::move(error_read));
 }
 
+namespace {
+
+// Whether a process ends within this time; false, too, if that cannot be found out.
+bool ends_within(pid_t pid, uint64_t patience_ns) {
+  const OwnedFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const uint64_t end_ns = monotonic_ns() + patience_ns;
+  for (uint64_t now_ns = monotonic_ns(); process.valid() && now_ns < end_ns; now_ns = monotonic_ns()) {
+    pollfd waited = {process.get(), POLLIN, 0};
+    const int count = ::poll(&waited, 1, static_cast<int>((end_ns - now_ns) / 1'000'000 + 1));
+    if (count > 0) return true;
+    if (count < 0 && errno != EINTR) return false;
+  }
+  return false;
+}
+
+}  // namespace
+
 Status Child::let_go() {
   if (!write_all(gate_.get(), "g")) return fail("the command has ended before it could run");
   gate_.reset();
@@ -100,18 +123,24 @@ Status Child::let_go() {
   return {};
 }
 
-Child::~Child() {
-  if (pid_.value <= 0) return;
+Status Child::end() {
+  const pid_t pid = std::exchange(pid_.value, 0);
+  if (pid <= 0) return {};
   int status = 0;
   if (gate_.valid()) {
     gate_.reset();
-  } else if (::waitpid(pid_.value, &status, WNOHANG) == pid_.value) {
-    return;
+  } else if (::waitpid(pid, &status, WNOHANG) != 0) {
+    return {};
   } else {
-    ::kill(pid_.value, SIGTERM);
+    ::kill(pid, SIGTERM);
+    if (!ends_within(pid, kPatienceNs))
+      return fail(
+          fmt::format("the command of -c runs on, as process {}: SIGTERM has not ended it within a second", pid),
+          ETIMEDOUT);
   }
-  while (::waitpid(pid_.value, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  return {};
 }
 
 }  // namespace espy::runtime

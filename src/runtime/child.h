@@ -18,11 +18,13 @@ class Child {
 
   Child(Child&&) noexcept = default;
   Child& operator=(Child&&) noexcept = default;
-  // Ends a child that was not let go; sends SIGTERM to one that runs. Waits for its end.
-  ~Child();
+  ~Child() { static_cast<void>(end()); }
 
   uint32_t pid() const { return static_cast<uint32_t>(pid_.value); }
   Status let_go();  // starts the program; fails if exec(3) does
+  // Ends a child that was not let go; sends SIGTERM to one that runs, and waits for its end, a second at most. Fails
+  // with ETIMEDOUT if it runs on. Later calls have no effect.
+  Status end();
 
  private:
   struct Pid {  // 0 after a move

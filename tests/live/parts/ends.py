@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ESPY = os.environ["ESPY"]
@@ -150,6 +151,33 @@ def signals():
         print("stopped and continued:", status_of(process))
 
 
+def stubborn():
+    def run(name, command, when_ready):
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+            script = QUIET + " tracepoint:syscalls:sys_enter_getppid /pid == cpid/ { exit(); }"
+            process = start(script, "-v", "-c", command, stdout=out, stderr=errors)
+            when_ready(process)
+            status = status_of(process)
+            said = "the command of -c runs on" if "the command of -c runs on" in text_of(errors) else ""
+            print(f"{name}:", status, "@b: 1" in text_of(out), "fired" in text_of(errors), said)
+            os.killpg(process.pid, signal.SIGKILL)
+
+    ignore = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.getppid(); time.sleep(1000)"
+    run("a command that ignores SIGTERM", f"python3 -c '{ignore}'", lambda process: None)
+    stop = "import os, signal; os.getppid(); os.kill(os.getpid(), signal.SIGSTOP)"
+    run("a stopped command", f"python3 -c '{stop}'", lambda process: None)
+
+
+def thread():
+    is_over = threading.Event()
+    other = threading.Thread(target=is_over.wait)
+    other.start()
+    done = subprocess.run([ESPY, "-p", str(other.native_id), "-e", QUIET], capture_output=True, text=True, timeout=LIMIT)
+    is_over.set()
+    wanted = f"{other.native_id} is a thread, not a process\n  hint: it belongs to process {os.getpid()}"
+    print("-p of a thread:", done.returncode, wanted in done.stderr)
+
+
 def others():
     def run(name, script, *options, **streams):
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
@@ -181,4 +209,5 @@ def others():
     run("no stderr", QUIET + " interval:ms:50 { exit(); }", preexec_fn=lambda: os.close(2))
 
 
-{"stalled": stalled, "slow": slow, "twice": twice, "signals": signals, "others": others}[sys.argv[1]]()
+{"stalled": stalled, "slow": slow, "twice": twice, "signals": signals, "others": others, "stubborn": stubborn,
+ "thread": thread}[sys.argv[1]]()
