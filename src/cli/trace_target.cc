@@ -72,6 +72,26 @@ bool names_return(std::string_view item) {
 
 }  // namespace
 
+std::vector<std::string> split_trace_targets(std::string_view text) {
+  std::vector<size_t> commas;
+  int angles = 0;  // of template arguments in the name of a function
+  for_each_outside_of_strings(text, [&](size_t i, int depth) {
+    if (depth != 0) return;
+    if (text[i] == '<') ++angles;
+    if (text[i] == '>' && angles > 0) --angles;
+    if (text[i] == ',' && angles == 0) commas.push_back(i);
+  });
+  if (angles != 0) commas.clear();  // operator<
+  commas.push_back(text.size());
+  std::vector<std::string> out;
+  size_t begin = 0;
+  for (const size_t comma : commas) {
+    out.emplace_back(trim(text.substr(begin, comma - begin)));
+    begin = comma + 1;
+  }
+  return out;
+}
+
 Result<TraceTarget> parse_trace_target(const std::string& text) {
   TraceTarget out;
   out.text = text;

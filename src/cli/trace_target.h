@@ -31,6 +31,10 @@ struct TraceTarget {
   bool wants_return = false;
 };
 
+// The targets of an argument: "a(x, y),b" has two. Commas in brackets, in quotes and between the angle brackets of a
+// template separate nothing.
+std::vector<std::string> split_trace_targets(std::string_view text);
+
 Result<TraceTarget> parse_trace_target(const std::string& text);
 
 // The expression with each of `names` that begins a chain of members written as a variable: of "skb->len > max(skb)"

@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/run_script.h"
 #include "cli/trace_errors.h"
 #include "cli/trace_script.h"
+#include "cli/trace_target.h"
 
 namespace espy::cli {
 
@@ -63,13 +65,16 @@ int trace(const Options& options, const Host& host) {
   if (options.child_command && !options.config.pid)
     (*environment)->config.follows = (*environment)->kernel->find_struct((*environment)->types, "task_struct").valid();
   const auto& trace_options = static_cast<const TraceOptions&>(*options.own);
-  const auto script = write_trace_script(options.names, trace_options, **environment);
+  std::vector<std::string> names;
+  for (const std::string& argument : options.names)
+    std::ranges::move(split_trace_targets(argument), std::back_inserter(names));
+  const auto script = write_trace_script(names, trace_options, **environment);
   if (!script) return complain(script.error());
   Options with_script = options;
   with_script.program_text = script->text;
   std::vector<source::SourceId> targets;
   source::Sources& sources = (*environment)->sources;
-  for (const std::string& target : options.names) targets.push_back(sources.add("target", target));
+  for (const std::string& target : names) targets.push_back(sources.add("target", target));
   with_script.shown_diagnostic = [&](const source::Diagnostic& diagnostic) {
     return at_target(diagnostic, *script, targets, sources);
   };
