@@ -42,9 +42,46 @@ std::vector<Loop> find_loops(const Function& function) {
 
 Pointers::Pointers(const Function& function)
     : function_(function), is_pointer_(function.values.size()), is_offset_(function.values.size()) {
+  const auto repeat = [&](const auto& step) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Block& block : function_.blocks)
+        for (ValueId id : block.instructions) changed |= step(id);
+    }
+  };
   find_read_through();
-  repeat(&Pointers::visit);
-  repeat(&Pointers::visit_offset);
+  repeat([&](ValueId id) { return visit(id); });
+  repeat([&](ValueId id) { return visit_offset(id, is_offset_); });
+}
+
+std::vector<bool> Pointers::offsets_outside(const std::set<BlockId>& blocks) const {
+  std::vector<bool> out(function_.values.size());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const BlockId block : function_.blocks.ids()) {
+      if (!blocks.contains(block)) {
+        for (ValueId id : function_.blocks[block].instructions) changed |= visit_offset(id, out);
+        continue;
+      }
+      // What leaves these blocks as an argument.
+      for (const Target& target : terminator(function_, block).targets) {
+        if (blocks.contains(target.block)) continue;
+        const auto& parameters = function_.blocks[target.block].parameters;
+        for (size_t i = 0; i < target.arguments.size(); ++i) {
+          const ValueId argument = target.arguments[i];
+          if (!out[parameters[i].index] || out[argument.index] || is_pointer_[argument.index]) continue;
+          out[argument.index] = changed = true;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+bool Pointers::is_checked_in(ValueId value, const std::set<BlockId>& blocks) const {
+  const auto checks = checks_.find(value);
+  return checks != checks_.end() &&
+         std::ranges::any_of(checks->second, [&](BlockId block) { return blocks.contains(block); });
 }
 
 bool Pointers::must_not_be_stored(ValueId value, const std::set<BlockId>& blocks) const {
@@ -53,14 +90,6 @@ bool Pointers::must_not_be_stored(ValueId value, const std::set<BlockId>& blocks
   const auto checks = checks_.find(value);
   return checks == checks_.end() ||
          !std::includes(blocks.begin(), blocks.end(), checks->second.begin(), checks->second.end());
-}
-
-void Pointers::repeat(bool (Pointers::*step)(ValueId)) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const Block& block : function_.blocks)
-      for (ValueId id : block.instructions) changed |= (this->*step)(id);
-  }
 }
 
 void Pointers::find_read_through() {
@@ -104,19 +133,19 @@ bool Pointers::mark(ValueId value) {
 }
 
 // Marks the operands of pointer arithmetic, transitively, up to values that are checked or masked.
-bool Pointers::visit_offset(ValueId id) {
+bool Pointers::visit_offset(ValueId id, std::vector<bool>& is_offset) const {
   const Instruction& each = function_.values[id];
   bool changed = false;
   const auto mark_offset = [&](ValueId value) {
-    if (is_offset_[value.index] || is_pointer_[value.index]) return;
-    is_offset_[value.index] = changed = true;
+    if (is_offset[value.index] || is_pointer_[value.index]) return;
+    is_offset[value.index] = changed = true;
   };
   for (const Target& target : each.targets)
     for (size_t i = 0; i < target.arguments.size(); ++i)
-      if (is_offset_[function_.blocks[target.block].parameters[i].index]) mark_offset(target.arguments[i]);
+      if (is_offset[function_.blocks[target.block].parameters[i].index]) mark_offset(target.arguments[i]);
   const bool is_masked = each.op == Op::k_and && function_.values[each.operands[1]].op == Op::k_konst;
   const bool has_bounds = is_masked || checks_.contains(id);
-  const bool is_arithmetic = info(each.op).effect == Effect::pure && (is_offset_[id.index] || is_pointer_[id.index]);
+  const bool is_arithmetic = info(each.op).effect == Effect::pure && (is_offset[id.index] || is_pointer_[id.index]);
   if (is_arithmetic && !has_bounds)
     for (ValueId operand : each.operands) mark_offset(operand);
   return changed;
@@ -243,7 +272,17 @@ bool CrossingValues::find_live_out() {
     for (ValueId id : function_.blocks[block].instructions)
       for_each_use(function_.values[id], [&](const ValueId& used) { leave(used); });
   }
-  return std::ranges::none_of(live_out_, [&](ValueId value) { return must_not_be_stored(value); });
+  return std::ranges::none_of(live_out_, [&](ValueId value) { return must_not_be_stored(value); }) && !loses_bounds();
+}
+
+// Of a number that comes back through memory the verifier knows no bounds, and what the function has checked it does
+// not know outside: true if a number is an offset there that leaves the loop, or that the loop checks.
+bool CrossingValues::loses_bounds() const {
+  const std::vector<bool> is_offset = pointers_.offsets_outside(loop_.blocks);
+  const auto is_lost = [&](ValueId value) {
+    return is_offset[value.index] && (is_inside(value) || pointers_.is_checked_in(value, loop_.blocks));
+  };
+  return std::ranges::any_of(function_.values.ids(), is_lost);
 }
 
 bool CrossingValues::lay_out_memory() {

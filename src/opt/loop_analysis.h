@@ -39,13 +39,18 @@ class Pointers {
   bool must_not_be_stored(ir::ValueId value, const std::set<ir::BlockId>& blocks) const;
   bool operator[](ir::ValueId value) const { return is_pointer_[value.index]; }
 
+  // Returns the numbers, by value, that are added to pointers in other blocks than these, directly or by way of other
+  // numbers: what the verifier knows of their bounds must hold there.
+  std::vector<bool> offsets_outside(const std::set<ir::BlockId>& blocks) const;
+  // Whether one of these blocks compares the value by order.
+  bool is_checked_in(ir::ValueId value, const std::set<ir::BlockId>& blocks) const;
+
  private:
-  void repeat(bool (Pointers::*step)(ir::ValueId));
   void find_read_through();
   void note_read_through(ir::ValueId value);
   bool visit(ir::ValueId id);
   bool mark(ir::ValueId value);
-  bool visit_offset(ir::ValueId id);
+  bool visit_offset(ir::ValueId id, std::vector<bool>& is_offset) const;
   bool makes_pointer(ir::ValueId id, const ir::Instruction& each) const;
   bool is_bpf_memory(ir::ValueId address) const;
 
@@ -87,6 +92,7 @@ class CrossingValues {
   bool use(ir::ValueId value);
   bool find_shared_slots();
   bool find_live_out();
+  bool loses_bounds() const;
   bool lay_out_memory();
   bool must_not_be_stored(ir::ValueId value) const { return pointers_.must_not_be_stored(value, loop_.blocks); }
 
