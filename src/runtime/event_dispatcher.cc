@@ -1,5 +1,7 @@
 #include "runtime/event_dispatcher.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -19,6 +21,7 @@ constexpr size_t kBatchRecords = 65536;
 constexpr uint64_t kBatchNs = 100'000'000;
 constexpr size_t kRecordsPerClockRead = 64;
 constexpr uint64_t kRestNs = 500'000'000;
+constexpr uint64_t kUnfinishedNs = 200'000'000;
 
 Ring make_ring(load::Machine& machine, const program::Program& program) {
   if (!program.ring.valid()) return {{}, 0, 0, 0};
@@ -155,6 +158,13 @@ void EventDispatcher::drain_rest() {
   };
   while (ring_.drain(visit, kBatchRecords) > 0) {
   }
+  // A program may run still, and be held up by reading memory of its process.
+  for (const uint64_t wait_ns = monotonic_ns();
+       ring_.unfinished_cpus() > 0 && monotonic_ns() - wait_ns < kUnfinishedNs;) {
+    ::usleep(1000);
+    ring_.drain(visit, kBatchRecords);
+  }
+  unfinished_records_ = ring_.unfinished_cpus();
   if (!dropped_by_program_.empty()) context_.spans().note_losses();
   note_losses();
 }

@@ -35,6 +35,8 @@ class EventDispatcher {
   uint64_t lost_records() const { return lost_records_; }  // by the last call of any of these
   // The records that `drain_rest` has dropped, by the program that has sent them.
   const std::map<program::ProgramId, uint64_t>& dropped_by_program() const { return dropped_by_program_; }
+  // The records that programs had begun and not finished by the end of `drain_rest`; those behind them are lost, too.
+  uint64_t unfinished_records() const { return unfinished_records_; }
   // The strings of records that max_strlen truncated, by the program that has sent the record.
   const std::map<program::ProgramId, uint64_t>& truncated_by_program() const { return truncated_by_program_; }
 
@@ -49,6 +51,7 @@ class EventDispatcher {
   Ring ring_;
   std::vector<void (*)(EventRecord&)> handlers_;  // by EventId
   uint64_t lost_records_ = 0;
+  uint64_t unfinished_records_ = 0;
   bool has_more_ = false;
   std::map<program::ProgramId, uint64_t> dropped_by_program_;
   std::map<program::ProgramId, uint64_t> truncated_by_program_;

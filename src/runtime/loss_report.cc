@@ -97,7 +97,8 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
     for (size_t kind = 0; kind < output::kLossKinds; ++kind) loss_report.totals[kind] += action.losses[kind];
   // Programs without probes are internal.
   std::erase_if(loss_report.actions, [](const output::ActionReport& action) { return action.probes.empty(); });
-  of_kind(loss_report.totals, LossKind::kRecord) = losses.lost_records + dropped_records(losses);
+  of_kind(loss_report.totals, LossKind::kRecord) =
+      losses.lost_records + losses.unfinished_records + dropped_records(losses);
   of_kind(loss_report.totals, LossKind::kString) = losses.truncated_strings.count;
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())
     loss_report.skipped_probes.push_back({each.name, each.reason});
@@ -123,6 +124,8 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
   report_count(sink, "probes that fired within a probe on the same CPU were skipped by the kernel", skipped);
   report_count(sink, "records that were still waiting when a signal had ended the run were dropped",
                dropped_records(losses));
+  report_count(sink, "records that a program had not finished at the end were lost, with all that follow on the CPU",
+               losses.unfinished_records);
   if (losses.lost_records > 0) sink.total_lost(losses.lost_records);
 }
 

@@ -17,6 +17,7 @@ namespace espy::runtime {
 struct UserLosses {
   uint64_t lost_records = 0;
   std::map<program::ProgramId, uint64_t> dropped_by_program;  // records that were not handled, as the run had to end
+  uint64_t unfinished_records = 0;                            // that a program had begun
   output::TruncatedStrings truncated_strings;
   std::map<program::ProgramId, uint64_t> truncated_by_program;  // those of records
 };

@@ -142,6 +142,13 @@ size_t Ring::drain(const Visit& visit, size_t limit, uint64_t end) {
   return count;
 }
 
+uint32_t Ring::unfinished_cpus() const {
+  const auto is_unfinished = [](const Cpu& cpu) {
+    return word(cpu.base, program::kRingHeadOffset).load(std::memory_order_acquire) != cpu.next;
+  };
+  return static_cast<uint32_t>(std::ranges::count_if(cpus_, is_unfinished));
+}
+
 uint64_t Ring::lost() const {
   uint64_t total = 0;
   for (const Cpu& cpu : cpus_) total += word(cpu.base, program::kRingLostOffset).load(std::memory_order_relaxed);

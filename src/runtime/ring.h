@@ -29,6 +29,9 @@ class Ring {
   // Returns how many records of all CPUs were dropped since the start because a ring was full.
   uint64_t lost() const;
 
+  // Returns on how many CPUs a program has begun a record that it has not finished. Records behind it cannot be read.
+  uint32_t unfinished_cpus() const;
+
  private:
   struct Cpu {
     std::byte* base = nullptr;

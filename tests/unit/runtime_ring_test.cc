@@ -92,6 +92,20 @@ TEST(Ring, MergesCpusBySequence) {
   EXPECT_EQ(producer.word(1, program::kRingTailOffset), 96u);
 }
 
+TEST(Ring, KnowsOfRecordsThatAreNotFinished) {
+  Producer producer(2);
+  Ring ring = producer.ring();
+  EXPECT_EQ(ring.unfinished_cpus(), 0u);
+  RecordHeader* held = producer.reserve(0, 32);
+  producer.emit(0, 32);
+  producer.emit(1, 32);
+  EXPECT_EQ(drained(ring), Sequences{2});
+  EXPECT_EQ(ring.unfinished_cpus(), 1u);
+  held->event_plus_one = 1;
+  EXPECT_EQ(drained(ring), (Sequences{0, 1}));
+  EXPECT_EQ(ring.unfinished_cpus(), 0u);
+}
+
 // Where the ring ends that is mapped at first, a record may begin that reaches over it.
 TEST(Ring, IsMappedWhollyBeforeItIsReadBeyondItsFirstBytes) {
   constexpr uint32_t kLarge = 1024 * 1024;
