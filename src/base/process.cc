@@ -1,13 +1,17 @@
 #include "base/process.h"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 
 #include "base/fd.h"
 #include "base/strings.h"
@@ -48,24 +52,126 @@ std::optional<std::string> find_program(std::string_view name) {
   return std::nullopt;
 }
 
-Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const std::string& scratch) {
-  const std::string out_path = scratch + "/stdout", err_path = scratch + "/stderr";
-  constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out_path.c_str(), kWrite, 0600);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err_path.c_str(), kWrite, 0600);
-  std::vector<std::string> words = argv, environment = english_environment();
-  pid_t child = 0;
-  const int code =
-      ::posix_spawnp(&child, words[0].c_str(), &actions, nullptr, pointers(words).data(), pointers(environment).data());
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (code != 0) return fail_errno("cannot run " + argv[0], code);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return fail_errno("cannot wait for " + argv[0], errno);
+namespace {
+
+// Blocks SIGCHLD and the signals that would end this process, for sigtimedwait(2).
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGCHLD);
+    for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) {
+      struct sigaction action = {};
+      ::sigaction(signal, nullptr, &action);
+      if (action.sa_handler == SIG_DFL) sigaddset(&set_, signal);
+    }
+    ::sigprocmask(SIG_BLOCK, &set_, &before_);
   }
+  ~BlockedSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+  const sigset_t& before() const { return before_; }
+  // Returns the number of a signal, 0 after a tenth of a second without one.
+  int wait() const {
+    const timespec time = {0, 100'000'000};
+    return std::max(::sigtimedwait(&set_, nullptr, &time), 0);
+  }
+
+ private:
+  sigset_t set_ = {};
+  sigset_t before_ = {};
+};
+
+struct Redirection {
+  int fd;
+  const char* path;
+  int flags;
+};
+
+void set_limit(__rlimit_resource resource, uint64_t bytes) {
+  const rlimit limit = {bytes, bytes};
+  if (bytes != 0) ::setrlimit(resource, &limit);
+}
+
+// In the child: sets all up and executes the program; returns the error if it cannot.
+int execute(std::vector<char*> words, std::vector<char*> environment, std::span<const Redirection> redirections,
+            const sigset_t& mask, const ProcessLimits& limits) {
+  ::setpgid(0, 0);
+  for (const auto& [fd, path, flags] : redirections) {
+    const int opened = ::open(path, flags, 0600);
+    if (opened < 0 || ::dup2(opened, fd) < 0) return errno;
+    if (opened != fd) ::close(opened);
+  }
+  set_limit(RLIMIT_FSIZE, limits.file_bytes);
+  set_limit(RLIMIT_AS, limits.memory_bytes);
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  ::execvpe(words[0], words.data(), environment.data());
+  return errno;
+}
+
+Result<pid_t> spawn(std::vector<std::string> words, std::span<const Redirection> redirections, const sigset_t& mask,
+                    const ProcessLimits& limits) {
+  std::vector<std::string> environment = english_environment();
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
+  const OwnedFd error_read(ends[0]);
+  OwnedFd error_write(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return fail_errno("cannot run " + words[0], errno);
+  if (child == 0) {
+    const int code = execute(pointers(words), pointers(environment), redirections, mask, limits);
+    [[maybe_unused]] const ssize_t put = ::write(error_write.get(), &code, sizeof(code));
+    ::_exit(127);
+  }
+  error_write.reset();
+  int code = 0;
+  ssize_t got = 0;
+  while ((got = ::read(error_read.get(), &code, sizeof(code))) < 0 && errno == EINTR) {
+  }
+  if (got != static_cast<ssize_t>(sizeof(code))) return child;
+  ::waitpid(child, nullptr, 0);
+  return fail_errno("cannot run " + words[0], code);
+}
+
+void kill_group(pid_t child) {
+  ::kill(-child, SIGKILL);
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// Returns the status of waitpid(2).
+Result<int> wait_for(pid_t child, const BlockedSignals& signals, uint64_t seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  int status = 0;
+  for (;;) {
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) return status;
+    if (ended < 0) return fail_errno("cannot wait for a process", errno);
+    if (seconds != 0 && std::chrono::steady_clock::now() >= end) {
+      kill_group(child);
+      return fail("it takes too long", ETIME);
+    }
+    const int signal = signals.wait();
+    if (signal == 0 || signal == SIGCHLD) continue;
+    kill_group(child);
+    ::raise(signal);
+    ::sigprocmask(SIG_SETMASK, &signals.before(), nullptr);
+  }
+}
+
+}  // namespace
+
+Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const std::string& scratch,
+                                  const ProcessLimits& limits) {
+  const std::string out_path = scratch + "/stdout", err_path = scratch + "/stderr";
+  const BlockedSignals signals;
+  constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
+  const Redirection redirections[] = {{STDIN_FILENO, "/dev/null", O_RDONLY},
+                                      {STDOUT_FILENO, out_path.c_str(), kWrite},
+                                      {STDERR_FILENO, err_path.c_str(), kWrite}};
+  const pid_t child = TRY(spawn(argv, redirections, signals.before(), limits));
+  const int status = TRY(wait_for(child, signals, limits.seconds));
   ProcessOutput output;
   output.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   output.out = TRY(read_file(out_path));

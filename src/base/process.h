@@ -22,9 +22,18 @@ struct ProcessOutput {
 // there is none. Requires a name without a slash.
 std::optional<std::string> find_program(std::string_view name);
 
-// Runs argv[0], searched in $PATH, with /dev/null as stdin and LC_ALL=C, and waits for it. Fails with ENOENT if there
-// is no such program. `scratch` is an existing directory for its output.
-Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const std::string& scratch);
+struct ProcessLimits {
+  uint64_t seconds = 0;       // 0: none
+  uint64_t file_bytes = 0;    // of each file that it writes, its output too; 0: none
+  uint64_t memory_bytes = 0;  // of address space, of each process; 0: none
+};
+
+// Runs argv[0], searched in $PATH, with /dev/null as stdin and LC_ALL=C, in a process group of its own, and waits for
+// it. Fails with ENOENT if there is no such program, with ETIME if it runs longer than the limit: the group is killed
+// then. A signal that would end this process meanwhile ends the group, too.
+// `scratch` is an existing directory for the output.
+Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const std::string& scratch,
+                                  const ProcessLimits& limits = {});
 
 // Returns the entries of a directory that are numbers: the processes in /proc, the threads in /proc/PID/task. Empty if
 // it cannot be read.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "check/config.h"
 #include "kernel/abi_constants.h"
 #include "kernel/c_compiler.h"
 #include "syntax/lexer.h"
@@ -88,6 +89,9 @@ class HeaderReader {
     directory_ = std::filesystem::path(text.name).parent_path().string();
     source::Diagnostics ignored;  // the parser proper reports them
     draft_ = syntax::parse(request_.sources, source, ignored, prelude_);
+    spec::Config config = request_.config;
+    read_config(draft_, config, ignored);
+    max_compile_seconds_ = config.max_compile_seconds;
     if (is_script)
       for (const std::string& file : forced) user_.add_line(fmt::format("#include \"{}\"", file), file, {});
     for (const syntax::CDefinition& definition : draft_.c_definitions) add(definition);
@@ -203,7 +207,7 @@ class HeaderReader {
 
   Status compile(const Unit& unit, const std::vector<std::string>& flags, bool before_kernel,
                  source::Diagnostics& diagnostics) {
-    CCompiler compiler = TRY(CCompiler::open(flags));
+    CCompiler compiler = TRY(CCompiler::open(flags, max_compile_seconds_));
     const auto macros = TRY(compiler.macros(unit.text));
     if (!macros) return refuse(unit, compiler, diagnostics);
     std::vector<std::string> chosen, constants;
@@ -249,7 +253,9 @@ class HeaderReader {
 
   // The compiler's first error as a diagnostic.
   static Status refuse(const Unit& unit, const CCompiler& compiler, source::Diagnostics& diagnostics) {
-    if (compiler.problems().empty()) return fail("the C compiler failed without a message");
+    if (compiler.problems().empty())
+      return fail("the C compiler failed" +
+                  (compiler.last_words().empty() ? " without a message" : ": " + compiler.last_words()));
     const kernel::CProblem& problem = compiler.problems().front();
     const bool is_known = problem.line > 0 && problem.line <= unit.lines.size();
     if (!is_known) {
@@ -288,6 +294,7 @@ class HeaderReader {
   }
 
   CheckRequest& request_;
+  uint64_t max_compile_seconds_ = request_.config.max_compile_seconds;
   std::optional<std::set<std::string, std::less<>>> words_;  // of the script; nullopt for an import
   std::set<std::string, std::less<>> own_;
   syntax::Prelude prelude_;

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "bpf/disassemble.h"
 #include "check/check.h"
@@ -243,6 +244,10 @@ runtime::SessionOptions session_options_of(const Options& options, const check::
   return out;
 }
 
+void warn_if_failed(const Status& done) {
+  if (!done) std::fputs(printable(fmt::format("WARNING: {}\n", done.error().message)).c_str(), stderr);
+}
+
 Result<int> compile_and_run(const Options& options, Environment* e, const PrepareSession& prepare) {
   StageClock clock(options.time_stages, options.started_at);
   clock.lap("start");
@@ -287,6 +292,7 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
                            *out.writer, e->symbols, session_options);
   const int status = TRY(session.run());
   clock.lap("run");
+  if (child) warn_if_failed(child->end());
   return status;
 }
 

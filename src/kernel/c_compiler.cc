@@ -20,6 +20,10 @@ namespace espy::kernel {
 
 namespace {
 
+// What a run of the compiler may write and use: a header can be endless.
+constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
+constexpr uint64_t kMaxMemoryBytes = uint64_t{4} << 30;
+
 constexpr const char* kGcc = "gcc";
 constexpr std::string_view kNumbersSection = ".espy_numbers";
 
@@ -69,12 +73,12 @@ std::vector<CProblem> read_problems(std::string_view messages, std::string_view 
 
 }  // namespace
 
-Result<CCompiler> CCompiler::open(std::vector<std::string> flags) {
+Result<CCompiler> CCompiler::open(std::vector<std::string> flags, uint64_t max_seconds) {
   const char* named = std::getenv("CC");
   // GNU C predefines `linux` and `unix` as 1, which would replace the names in headers.
   std::vector<std::string> all = {named != nullptr && *named != '\0' ? named : kGcc, "-std=gnu11", "-Ulinux", "-Uunix"};
   all.insert(all.end(), flags.begin(), flags.end());
-  return CCompiler(std::move(all), TRY(ScratchDirectory::make()));
+  return CCompiler(std::move(all), TRY(ScratchDirectory::make()), max_seconds);
 }
 
 Result<ProcessOutput> CCompiler::run(const std::string& text, std::initializer_list<std::string> arguments) {
@@ -83,12 +87,18 @@ Result<ProcessOutput> CCompiler::run(const std::string& text, std::initializer_l
   argv.insert(argv.end(), {"-w", "-fno-diagnostics-show-caret", "-fdiagnostics-color=never"});
   argv.insert(argv.end(), arguments);
   argv.push_back(source_path());
-  auto ran = run_process(argv, scratch_.path());
+  const ProcessLimits limits{max_seconds_, kMaxFileBytes, kMaxMemoryBytes};
+  auto ran = run_process(argv, scratch_.path(), limits);
   if (!ran && ran.error().code == ENOENT && argv[0] == kGcc) {
     flags_[0] = argv[0] = "cc";
-    ran = run_process(argv, scratch_.path());
+    ran = run_process(argv, scratch_.path(), limits);
   }
+  if (!ran && ran.error().code == ETIME)
+    return fail(fmt::format("the C compiler was ended after max_compile_seconds = {}", max_seconds_), ETIME,
+                "raise it, in the config block or as BPFTRACE_MAX_COMPILE_SECONDS");
   ProcessOutput output = TRY(std::move(ran));
+  const std::string_view said = trim(output.err);
+  last_words_ = said.substr(said.rfind('\n') + 1);
   problems_ = output.status == 0 ? std::vector<CProblem>() : read_problems(output.err, source_path());
   return output;
 }

@@ -27,8 +27,9 @@ struct CProblem {
 
 class CCompiler {
  public:
-  // Uses $CC, or else gcc, or else cc. `flags` precede those of this class.
-  static Result<CCompiler> open(std::vector<std::string> flags);
+  // Uses $CC, or else gcc, or else cc. `flags` precede those of this class. A run of the compiler may take
+  // `max_seconds` (0: no limit); then the functions below fail with ETIME.
+  static Result<CCompiler> open(std::vector<std::string> flags, uint64_t max_seconds);
 
   // Returns all macros that `text` defines: by name, what follows the name, such as "(a,b) a+b", or " 5" without
   // parameters. nullopt if the text does not compile; see `problems`.
@@ -43,15 +44,19 @@ class CCompiler {
   Result<std::optional<Compiled>> compile(const std::string& text, const std::vector<std::string>& names);
 
   const std::vector<CProblem>& problems() const { return problems_; }
+  // The last line that the last run wrote to stderr.
+  const std::string& last_words() const { return last_words_; }
 
  private:
-  CCompiler(std::vector<std::string> flags, ScratchDirectory scratch)
-      : flags_(std::move(flags)), scratch_(std::move(scratch)) {}
+  CCompiler(std::vector<std::string> flags, ScratchDirectory scratch, uint64_t max_seconds)
+      : flags_(std::move(flags)), scratch_(std::move(scratch)), max_seconds_(max_seconds) {}
   Result<ProcessOutput> run(const std::string& text, std::initializer_list<std::string> arguments);
   std::string source_path() const { return scratch_.path() + "/headers.c"; }
 
   std::vector<std::string> flags_;
   ScratchDirectory scratch_;
+  uint64_t max_seconds_;
+  std::string last_words_;
   std::vector<CProblem> problems_;
 };
 

@@ -63,10 +63,13 @@ void HandlerContext::run_command(const std::string& command) {
   before_command_();
   has_run_command_ = true;
   const auto show = [this](std::string_view text) { sink_->text("syscall", text); };
-  if (const Status done = run_shell_command(command, ends_late_commands_, show); !done) {
-    has_left_command_ |= done.error().code == ETIMEDOUT;
-    report(done.error());
-  }
+  const ShellLimits limits{config_.max_system_seconds, config_.max_system_bytes, ends_late_commands_};
+  const auto result = run_shell_command(command, limits, show);
+  if (!result) return report(result.error());
+  cut_commands_ += result->was_cut ? 1 : 0;
+  if (result->status) return;
+  has_left_command_ |= result->status.error().code == ETIMEDOUT;
+  report(result->status.error());
 }
 
 void HandlerContext::report(const Error& error) { sink_->message("runtime_error", error.message, "", 0, 0, 0); }

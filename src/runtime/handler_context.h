@@ -65,6 +65,8 @@ class HandlerContext {
   // cat() has shown only the first bytes of a file.
   void note_cut_file() { ++cut_files_; }
   uint64_t cut_files() const { return cut_files_; }
+  // The commands of system() of whose output the first bytes were shown only.
+  uint64_t cut_commands() const { return cut_commands_; }
 
   void detach_watchpoints(uint64_t address) { machine_.detach_watchpoints(address); }
   void request_exit(int status) { control_.request_exit(status); }
@@ -88,6 +90,7 @@ class HandlerContext {
   bool has_run_command_ = false;
   bool has_left_command_ = false;
   uint64_t cut_files_ = 0;
+  uint64_t cut_commands_ = 0;
 };
 
 // One drained record. Valid only during the handler's call.

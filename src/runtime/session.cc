@@ -211,13 +211,17 @@ void Session::print_maps() {
 // Reports what was lost. False if --strict makes the run fail for it.
 bool Session::report_losses() {
   const auto send = [&](std::string_view kind, std::string_view text) { sink_.message(kind, text, "", 0, 0, 0); };
-  const UserLosses losses{events_.lost_records(), events_.dropped_by_program(), context_.decoder().truncated_strings(),
-                          events_.truncated_by_program()};
+  const UserLosses losses{events_.lost_records(), events_.dropped_by_program(), events_.unfinished_records(),
+                          context_.decoder().truncated_strings(), events_.truncated_by_program()};
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
   espy::runtime::report_losses(machine_, program_, losses, loss_report, context_.sources(), config_, sink_);
   if (const uint64_t cut = context_.cut_files(); cut > 0)
     send("runtime_error", fmt::format("files of which cat() showed the first bytes only (raise max_cat_bytes = {}): {}",
                                       config_.max_cat_bytes, cut));
+  if (const uint64_t cut = context_.cut_commands(); cut > 0)
+    send("runtime_error",
+         fmt::format("commands of which system() showed the first bytes only (raise max_system_bytes = {}): {}",
+                     config_.max_system_bytes, cut));
   if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
     send("runtime_error", fmt::format("files whose unwind tables found no room (raise unwind_table_rows = {}): {}",
                                       config_.unwind_table_rows, refused));

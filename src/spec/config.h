@@ -29,6 +29,9 @@ struct Config {
   uint64_t max_probes = 1024;
   uint64_t max_bpf_progs = 1024;
   uint64_t max_cat_bytes = 10240;
+  uint64_t max_system_bytes = 64 << 20;
+  uint64_t max_system_seconds = 60;   // 0: no limit
+  uint64_t max_compile_seconds = 60;  // 0: no limit
   uint64_t log_size = 1000000;
   uint64_t on_stack_limit = 32;
   uint64_t perf_rb_pages = 0;            // 0: chosen by the size of memory

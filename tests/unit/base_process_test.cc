@@ -1,7 +1,11 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <string>
 
@@ -52,6 +56,43 @@ TEST(FindProgram, AnEmptyDirectoryIsTheWorkingDirectory) {
   ASSERT_EQ(::chdir(scratch->path().c_str()), 0);
   EXPECT_EQ(find_program("tool"), "./tool");
   ASSERT_EQ(::chdir(before), 0);
+}
+
+TEST(RunProcess, EndsTheGroupAtTheLimitOfTime) {
+  const auto scratch = ScratchDirectory::make();
+  ASSERT_TRUE(scratch);
+  // The child of the shell keeps a lock on the file for as long as it lives.
+  const std::string lock = scratch->path() + "/lock";
+  const auto done = run_process({"sh", "-c", "flock " + lock + " sleep 100; true"}, scratch->path(), {.seconds = 1});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ETIME);
+  const auto free = run_process({"flock", lock, "true"}, scratch->path(), {.seconds = 60});
+  EXPECT_TRUE(free && free->status == 0);
+}
+
+TEST(RunProcess, LimitsFilesAndMemory) {
+  const auto scratch = ScratchDirectory::make();
+  ASSERT_TRUE(scratch);
+  const auto much = run_process({"head", "-c", "1000000", "/dev/zero"}, scratch->path(), {.file_bytes = 4096});
+  ASSERT_TRUE(much);
+  EXPECT_NE(much->status, 0);
+  EXPECT_EQ(much->out.size(), 4096u);
+  const auto limit = run_process({"sh", "-c", "ulimit -v"}, scratch->path(), {.memory_bytes = 1 << 30});
+  ASSERT_TRUE(limit);
+  EXPECT_EQ(limit->out, "1048576\n");
+}
+
+TEST(RunProcess, ASignalEndsTheGroupAndThisProcess) {
+  const auto scratch = ScratchDirectory::make();
+  ASSERT_TRUE(scratch);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto done = run_process({"sh", "-c", "kill -TERM $PPID; sleep 100"}, scratch->path());
+    ::_exit(done ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
 }
 
 }  // namespace

@@ -10,15 +10,21 @@
 #include <string>
 
 #include "base/end_request.h"
+#include "base/fd.h"
+#include "base/process.h"
 #include "runtime/shell.h"
 #include "runtime/signals.h"
 
 namespace espy::runtime {
 namespace {
 
+constexpr uint64_t kMuch = uint64_t{1} << 40;
+constexpr ShellLimits kFree{.output_bytes = kMuch};
+
 std::string output_of(const std::string& command) {
   std::string out;
-  EXPECT_TRUE(run_shell_command(command, true, [&](std::string_view text) { out += text; })) << command;
+  const auto done = run_shell_command(command, kFree, [&](std::string_view text) { out += text; });
+  EXPECT_TRUE(done && done->status && !done->was_cut) << command;
   return out;
 }
 
@@ -43,7 +49,7 @@ TEST(Shell, GivesLongOutputInPieces) {
     ++pieces;
     bytes += text.size();
   };
-  EXPECT_TRUE(run_shell_command("head -c 5000000 /dev/zero", true, count));
+  EXPECT_TRUE(run_shell_command("head -c 5000000 /dev/zero", kFree, count));
   EXPECT_EQ(bytes, 5'000'000u);
   EXPECT_GT(pieces, 3u);
   EXPECT_LT(pieces, 7u);
@@ -72,17 +78,17 @@ TEST(Shell, ACommandStartsWithCleanSignals) {
 
 // The command sends the signal itself, writes, and runs on.
 TEST(Shell, ACommandThatRunsOnAfterTheEndWasRequestedIsEnded) {
-  EXPECT_EQ(exit_status_of_child([] {
-              Signals signals(false);
-              std::string out;
-              const Status done = run_shell_command("kill -TERM $PPID; echo a; exec sleep 100", true,
-                                                    [&](std::string_view text) { out += text; });
-              int status = 0;
-              const bool was_ended =
-                  ::waitpid(-1, &status, 0) > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
-              return !done && done.error().code == ETIMEDOUT && out == "a\n" && was_ended ? 0 : 1;
-            }),
-            0);
+  EXPECT_EQ(
+      exit_status_of_child([] {
+        Signals signals(false);
+        std::string out;
+        const auto done = run_shell_command("kill -TERM $PPID; echo a; exec sleep 100", kFree,
+                                            [&](std::string_view text) { out += text; });
+        int status = 0;
+        const bool was_ended = ::waitpid(-1, &status, 0) > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
+        return done && !done->status && done->status.error().code == ETIMEDOUT && out == "a\n" && was_ended ? 0 : 1;
+      }),
+      0);
 }
 
 TEST(Shell, ACommandMayFinishAfterTheEndWasRequested) {
@@ -90,11 +96,64 @@ TEST(Shell, ACommandMayFinishAfterTheEndWasRequested) {
               Signals signals(false);
               request_end();
               std::string out;
-              const Status done =
-                  run_shell_command("sleep 1.2; echo a", false, [&](std::string_view text) { out += text; });
-              return done && out == "a\n" ? 0 : 1;
+              const auto done =
+                  run_shell_command("sleep 1.2; echo a", {.output_bytes = kMuch, .ends_after_request = false},
+                                    [&](std::string_view text) { out += text; });
+              return done && done->status && out == "a\n" ? 0 : 1;
             }),
             0);
+}
+
+TEST(Shell, ACommandIsEndedAtTheLimitOfTime) {
+  EXPECT_EQ(exit_status_of_child([] {
+              std::string out;
+              const auto done = run_shell_command("echo a; exec sleep 100", {.seconds = 1, .output_bytes = kMuch},
+                                                  [&](std::string_view text) { out += text; });
+              int status = 0;
+              const bool was_ended =
+                  ::waitpid(-1, &status, 0) > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
+              const bool is_told = done && !done->status && done->status.error().code == ETIME &&
+                                   done->status.error().message ==
+                                       "`echo a; exec sleep 100` was ended after "
+                                       "max_system_seconds = 1";
+              return is_told && out == "a\n" && was_ended ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(Shell, ACommandThatClosesItsOutputIsWaitedForUpToTheLimit) {
+  const auto done =
+      run_shell_command("exec sleep 100 >&-", {.seconds = 1, .output_bytes = kMuch}, [](std::string_view) {});
+  ASSERT_TRUE(done);
+  ASSERT_FALSE(done->status);
+  EXPECT_EQ(done->status.error().code, ETIME);
+}
+
+// The shell ends at once; what it leaves behind is not ended.
+TEST(Shell, OutputThatIsHeldOpenIsReadUpToTheLimit) {
+  std::string out;
+  const auto done = run_shell_command("sleep 100 & echo $!", {.seconds = 1, .output_bytes = kMuch},
+                                      [&](std::string_view text) { out += text; });
+  ASSERT_TRUE(done);
+  ASSERT_FALSE(done->status);
+  EXPECT_EQ(done->status.error().message,
+            "`sleep 100 & echo $!` has ended, but not what it started: its output is read no longer, after "
+            "max_system_seconds = 1");
+  EXPECT_EQ(::kill(std::stoi(out), SIGKILL), 0);
+}
+
+TEST(Shell, OutputIsCutAtTheLimitOfBytesAndTheCommandGoesOn) {
+  const auto scratch = ScratchDirectory::make();
+  ASSERT_TRUE(scratch);
+  size_t bytes = 0;
+  const auto done =
+      run_shell_command("yes | head -c 3000000; touch " + scratch->path() + "/ended", {.output_bytes = 2'000'000},
+                        [&](std::string_view text) { bytes += text.size(); });
+  ASSERT_TRUE(done);
+  EXPECT_TRUE(done->status);
+  EXPECT_TRUE(done->was_cut);
+  EXPECT_EQ(bytes, 2'000'000u);
+  EXPECT_TRUE(is_file(scratch->path() + "/ended"));
 }
 
 }  // namespace
