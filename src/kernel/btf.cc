@@ -217,7 +217,7 @@ std::optional<Btf::FoundEnumerator> Btf::find_enumerator(std::string_view name) 
   for_each([&](const BtfRecord& record) {
     if (!record.is(kinds(BtfKind::kEnum, BtfKind::kEnum64))) return true;
     for (uint32_t i = 0; i < record.count() && !found; ++i) {
-      const uint32_t offset = enumerator(record, i).name_offset;
+      const uint32_t offset = enumerator(record, i, false).name_offset;
       if (std::find(offsets.begin(), offsets.end(), offset) != offsets.end()) found = FoundEnumerator{record, i};
     }
     return !found;
@@ -243,14 +243,14 @@ bool BtfRecord::has_negative() const {
   return out;
 }
 
-BtfEnumerator Btf::enumerator(const BtfRecord& record, uint32_t index) {
+BtfEnumerator Btf::enumerator(const BtfRecord& record, uint32_t index, bool has_negative) {
   if (record.kind() == BtfKind::kEnum64) {
     const size_t at = size_t{3} * index;
     const uint64_t value = record.word(at + 1) | uint64_t{record.word(at + 2)} << 32;
     return {record.word(at), static_cast<int64_t>(value)};
   }
   const uint32_t value = record.word(size_t{2} * index + 1);
-  const int64_t wide = record.has_negative() ? int64_t{static_cast<int32_t>(value)} : int64_t{value};
+  const int64_t wide = has_negative ? int64_t{static_cast<int32_t>(value)} : int64_t{value};
   return {record.word(size_t{2} * index), wide};
 }
 

@@ -128,7 +128,8 @@ class Btf {
   }
 
   static BtfMember member(const BtfRecord& record, uint32_t index);
-  static BtfEnumerator enumerator(const BtfRecord& record, uint32_t index);
+  // `has_negative`: that of the record, which takes time to find out.
+  static BtfEnumerator enumerator(const BtfRecord& record, uint32_t index, bool has_negative);
   static BtfParameter parameter(const BtfRecord& record, uint32_t index);
   static BtfArray array(const BtfRecord& record);
 

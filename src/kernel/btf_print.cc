@@ -23,11 +23,12 @@ class Printer {
   // "struct foo {...}" with its lines indented by `indent` tabs, without a semicolon.
   std::string definition(const BtfRecord& record, int indent) {
     const std::string_view tag = btf_.name(record);
+    const bool has_negative = record.is(kEnums) && record.has_negative();
     std::string text = fmt::format("{}{}{} {{\n", keyword(record), tag.empty() ? "" : " ", tag);
     for (uint32_t i = 0; i < record.count() && indent < kMaxDepth && ++lines_ < kMaxLines; ++i) {
       if (has_offsets_ && record.is(kAggregates)) text += place(Btf::member(record, i));
       text += std::string(static_cast<size_t>(indent) + 1, '\t');
-      text += record.is(kEnums) ? enumerator(record, i) : member(record, i, indent + 1) + ";\n";
+      text += record.is(kEnums) ? enumerator(record, i, has_negative) : member(record, i, indent + 1) + ";\n";
     }
     if (has_offsets_ && record.is(kAggregates)) text += std::string(kPlaceColumns, ' ');
     return text + std::string(static_cast<size_t>(indent), '\t') + "}";
@@ -59,10 +60,10 @@ class Printer {
     return record.kind() == BtfKind::kUnion ? "union" : "struct";
   }
 
-  std::string enumerator(const BtfRecord& record, uint32_t index) {
-    const BtfEnumerator value = Btf::enumerator(record, index);
+  std::string enumerator(const BtfRecord& record, uint32_t index, bool has_negative) {
+    const BtfEnumerator value = Btf::enumerator(record, index, has_negative);
     const std::string_view name = btf_.string(value.name_offset);
-    if (record.has_negative()) return fmt::format("{} = {},\n", name, value.value);
+    if (has_negative) return fmt::format("{} = {},\n", name, value.value);
     return fmt::format("{} = {},\n", name, static_cast<uint64_t>(value.value));
   }
 

@@ -227,22 +227,26 @@ TypeId BtfConverter::read_enum(const BtfPlace& place) {
   const BtfRecord& record = place.record;
   std::vector<types::Enumerator> enumerators;
   enumerators.reserve(record.count());
+  const bool has_negative = record.has_negative();
   for (uint32_t i = 0; i < record.count(); ++i) {
-    const BtfEnumerator enumerator = Btf::enumerator(record, i);
+    const BtfEnumerator enumerator = Btf::enumerator(record, i, has_negative);
     enumerators.push_back({std::string(btf.string(enumerator.name_offset)), enumerator.value});
   }
   const uint32_t size = record.size_or_type;
   if (size != 1 && size != 2 && size != 4 && size != 8) return types_.void_type();
-  return types_.define_enum(std::string(btf.name(record)), std::move(enumerators), size, record.has_negative(),
+  return types_.define_enum(std::string(btf.name(record)), std::move(enumerators), size, has_negative,
                             {place.module, record.id});
 }
 
 TypeId BtfConverter::convert_function(const BtfPlace& place) {
   if (function_depth_ >= kMaxFunctionDepth) return types_.function(types_.void_type(), {});
+  // Parameters of functions that are parameters of functions can be the same ones many times.
+  const auto key = std::tuple(place.module, place.record.id, function_depth_);
+  if (const auto known = functions_.find(key); known != functions_.end()) return known->second;
   ++function_depth_;
   Prototype converted = prototype(place);
   --function_depth_;
-  return types_.function(converted.result, std::move(converted.parameters));
+  return functions_[key] = types_.function(converted.result, std::move(converted.parameters));
 }
 
 BtfConverter::Prototype BtfConverter::prototype(const BtfPlace& function) {

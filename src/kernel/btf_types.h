@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -102,7 +103,8 @@ class BtfConverter {
   int depth_ = 0;
   int function_depth_ = 0;
   std::set<types::TypeId> in_progress_;
-  std::map<std::pair<uint32_t, uint32_t>, types::TypeId> enums_;  // by module and id
+  std::map<std::pair<uint32_t, uint32_t>, types::TypeId> enums_;            // by module and id
+  std::map<std::tuple<uint32_t, uint32_t, int>, types::TypeId> functions_;  // also by function_depth_
 };
 
 }  // namespace espy::kernel

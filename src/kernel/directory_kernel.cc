@@ -74,7 +74,8 @@ std::optional<Enumerated> DirectoryKernel::find_enumerator(Types& types, std::st
   const auto found = btf_.find_enumerator(name);
   if (!found) return std::nullopt;
   const auto& [place, index] = *found;
-  return Enumerated{BtfConverter(btf_, types).convert(place), Btf::enumerator(place.record, index).value};
+  return Enumerated{BtfConverter(btf_, types).convert(place),
+                    Btf::enumerator(place.record, index, place.record.has_negative()).value};
 }
 
 void DirectoryKernel::complete(Types& types, TypeId struct_type) {
