@@ -1,5 +1,7 @@
 #include "symbols/ld_cache.h"
 
+#include <limits.h>
+
 #include "base/byte_reader.h"
 #include "kernel/arch/arch.h"
 
@@ -33,7 +35,7 @@ constexpr int32_t kAbiMask = 0xff00;
 
 std::string_view string_at(std::string_view bytes, uint32_t offset) {
   if (offset >= bytes.size()) return {};
-  bytes.remove_prefix(offset);
+  bytes = bytes.substr(offset, PATH_MAX);
   return bytes.substr(0, bytes.find('\0'));
 }
 
