@@ -25,6 +25,9 @@ using dwarf::Row;
 using dwarf::Site;
 using dwarf::VisibleVariable;
 
+// Readable lines are hints; of thousands of variables in a function of thousands of lines they would take minutes.
+constexpr size_t kMaxReadableRows = 1 << 20;
+
 // Whether `wanted` is the last components of `path`: "file.c" and "dir/file.c" match "/home/me/dir/file.c".
 bool ends_with_components(std::string_view path, std::string_view wanted) {
   if (!path.ends_with(wanted)) return false;
@@ -80,6 +83,9 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::optional<dwarf::TypeIndex> index;
   std::map<std::tuple<uint64_t, uint64_t, const void*>, ReadableLines> readable;  // by function, scope and variable
 
+  std::map<const void*, std::vector<Row>> breakpoints;  // by function
+  size_t readable_rows = 0;                             // looked at for readable_lines
+
   dwarf::TypeReader& reader_for(types::Types& types) {
     if (!reader) {
       // Types can be completed after the DebugInfo is gone, so the completer keeps its state alive.
@@ -106,11 +112,31 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     return out;
   }
 
+  const std::vector<Row>& breakpoint_rows(const Site& site) {
+    const auto [known, is_new] = breakpoints.try_emplace(site.function.addr);
+    if (!is_new) return known->second;
+    dwarf::Scopes scopes(site.function);
+    return known->second = dwarf::breakpoint_rows(scopes, dwarf::statement_rows_in(*file, site));
+  }
+
+  // Calls `visit` with the rows of each line table.
+  template <class Visit>
+  void visit_rows(Visit visit) {
+    std::set<const void*> seen;
+    for (const dwarf::Unit& unit : file->units()) {
+      const void* table = dwarf::line_table(unit.die);
+      if (table != nullptr && seen.insert(table).second) visit(dwarf::statement_rows(unit.die));
+    }
+  }
+
   // Cached: expensive, and the same for all addresses in a function.
   const ReadableLines& readable_lines(const Site& site, const VisibleVariable& variable) {
     const uint64_t scope = variable.scope->empty() ? 0 : variable.scope->front().low;
     const auto [known, is_new] = readable.try_emplace({site.entry, scope, variable.die.addr});
-    if (is_new) known->second = dwarf::readable_lines(*file, arch, site, variable);
+    if (!is_new) return known->second;
+    const std::vector<Row>& rows = breakpoint_rows(site);
+    readable_rows += rows.size();
+    if (readable_rows <= kMaxReadableRows) known->second = dwarf::readable_lines(*file, arch, site, variable, rows);
     return known->second;
   }
 
@@ -419,14 +445,13 @@ void DebugInfo::State::add_statements(std::vector<Row> rows, std::vector<Stateme
 
 std::vector<Statement> DebugInfo::statements(std::string_view file, uint32_t line, uint32_t column) {
   std::vector<Statement> out;
-  for (const dwarf::Unit& unit : state_->file->units()) {
-    std::vector<Row> rows = dwarf::statement_rows(unit.die);
+  state_->visit_rows([&](std::vector<Row> rows) {
     std::erase_if(rows, [&](const Row& row) {
       return (line != 0 && row.line != line) || (column != 0 && row.column != column) ||
              !ends_with_components(row.file, file);
     });
     state_->add_statements(std::move(rows), out);
-  }
+  });
   return out;
 }
 
@@ -466,16 +491,18 @@ std::vector<Statement> DebugInfo::inlined_copies(std::string_view function) {
 
 std::vector<uint32_t> DebugInfo::lines(std::string_view file) {
   std::set<uint32_t> out;
-  for (const dwarf::Unit& unit : state_->file->units())
-    for (const Row& row : dwarf::statement_rows(unit.die))
+  state_->visit_rows([&](const std::vector<Row>& rows) {
+    for (const Row& row : rows)
       if (ends_with_components(row.file, file)) out.insert(row.line);
+  });
   return {out.begin(), out.end()};
 }
 
 std::vector<std::string> DebugInfo::files() {
   std::set<std::string> out;
-  for (const dwarf::Unit& unit : state_->file->units())
-    for (const Row& row : dwarf::statement_rows(unit.die)) out.emplace(row.file);
+  state_->visit_rows([&](const std::vector<Row>& rows) {
+    for (const Row& row : rows) out.emplace(row.file);
+  });
   return {out.begin(), out.end()};
 }
 

@@ -19,6 +19,9 @@ namespace {
 constexpr int kMaxDepth = 64;
 // Entries of malformed debug information can share a name of megabytes.
 constexpr size_t kMaxNameBytes = 8 << 10;
+// They can share ranges, too: of one entry, and of all functions.
+constexpr size_t kMaxRanges = 1 << 16;
+constexpr size_t kMaxFunctionRanges = 4 << 20;
 
 Dwarf_Die* mutable_die(const Dwarf_Die& die) { return const_cast<Dwarf_Die*>(&die); }
 
@@ -57,6 +60,24 @@ void read_sections(Elf* elf) {
     if (name != nullptr && std::string_view(name).find("debug") != std::string_view::npos)
       elf_rawdata(section, nullptr);
   }
+}
+
+// Whether the sections of strings end in a NUL. libdw (0.188) reads names of source files to their NUL, also behind the
+// end of the section.
+bool has_terminated_strings(Elf* elf) {
+  constexpr std::string_view kNames[] = {".debug_str",       ".debug_line_str", ".zdebug_str",
+                                         ".zdebug_line_str", ".debug_str.dwo",  ".debug_line_str.dwo"};
+  size_t names = 0;
+  if (elf == nullptr || elf_getshdrstrndx(elf, &names) != 0) return false;
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr; section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    const char* name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : nullptr;
+    if (name == nullptr || std::ranges::find(kNames, name) == std::end(kNames)) continue;
+    const Elf_Data* data = elf_getdata(section, nullptr);
+    if (data == nullptr || data->d_buf == nullptr || data->d_size == 0) continue;
+    if (static_cast<const char*>(data->d_buf)[data->d_size - 1] != '\0') return false;
+  }
+  return true;
 }
 
 std::string text_of(const Dwarf_Die& die, unsigned name) {
@@ -150,7 +171,7 @@ std::vector<Range> ranges_of(const Dwarf_Die& die) {
   Dwarf_Addr base = 0, low = 0, high = 0;
   ptrdiff_t offset = 0;
   // Linkers set the ranges of discarded code to 0.
-  while ((offset = dwarf_ranges(mutable_die(die), offset, &base, &low, &high)) > 0)
+  while (out.size() < kMaxRanges && (offset = dwarf_ranges(mutable_die(die), offset, &base, &low, &high)) > 0)
     if (low != 0 && high > low) out.push_back({low, high});
   return out;
 }
@@ -177,6 +198,8 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   if (elf != nullptr) file->dwarf_ = file->begin(file->debug_.elf != nullptr ? file->debug_ : file->code_);
   if (file->dwarf_ == nullptr)
     return fail("cannot read the debug information of " + file->path_ + ": " + dwarf_errmsg(-1));
+  if (!has_terminated_strings(dwarf_getelf(file->dwarf_)))
+    return fail("the debug information of " + file->path_ + " is malformed", kRefusedFile);
   file->is_position_independent_ = image.type() == ET_DYN;
   return file;
 }
@@ -226,7 +249,8 @@ void File::complete(Unit& unit) {
     return dwarf_cu_info(unit.die.cu, nullptr, nullptr, nullptr, part, &id, nullptr, nullptr) == 0;
   };
   const std::string file = package_ && read(nullptr) ? package_->extract(id, name_of_split(unit.die)) : "";
-  const bool is_found = read(&split) && dwarf_tag(&split) != DW_TAG_invalid;
+  const bool is_found = read(&split) && dwarf_tag(&split) != DW_TAG_invalid &&
+                        has_terminated_strings(dwarf_getelf(dwarf_cu_getdwarf(split.cu)));
   if (!file.empty()) ::unlink(file.c_str());
   if (is_found)
     unit.die = split;
@@ -247,10 +271,13 @@ Unit* File::unit_at(uint64_t address) {
 void File::add_functions(const Dwarf_Die& parent, Unit& unit, int depth) {
   if (depth > kMaxDepth) return;
   for (const Dwarf_Die& child : children(parent)) {
+    const size_t before = unit.functions.size();
     switch (tag(child)) {
       case DW_TAG_subprogram:
         if (own_attribute(child, DW_AT_declaration)) break;
+        if (function_range_count_ > kMaxFunctionRanges) break;
         for (const Range& range : ranges_of(child)) unit.functions.push_back({range, child});
+        function_range_count_ += unit.functions.size() - before;
         add_functions(child, unit, depth + 1);
         break;
       case DW_TAG_namespace:

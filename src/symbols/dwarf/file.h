@@ -124,6 +124,7 @@ class File {
   bool has_read_units_ = false;
   bool has_split_units_ = false;  // parts are in .dwo files
   std::vector<Unit> units_;
+  size_t function_range_count_ = 0;
 };
 
 }  // namespace espy::symbols::dwarf

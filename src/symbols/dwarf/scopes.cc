@@ -12,6 +12,7 @@ namespace espy::symbols::dwarf {
 namespace {
 
 constexpr int kMaxDepth = 64;
+constexpr size_t kMaxRanges = 1 << 20;  // of all blocks of a function, which can share them
 constexpr size_t kMaxShownRanges = 6;
 
 bool is_variable(int variable_tag) {
@@ -51,8 +52,10 @@ void Scopes::read(size_t block) {
   blocks_[block].is_read = true;
   std::vector<Code> inner;
   for (const Dwarf_Die& child : children(blocks_[block].die)) {
-    if (!is_block(child)) continue;
-    for (const Range& range : ranges_of(child)) inner.push_back({range, blocks_.size()});
+    if (!is_block(child) || range_count_ > kMaxRanges) continue;
+    const std::vector<Range> code = ranges_of(child);
+    for (const Range& range : code) inner.push_back({range, blocks_.size()});
+    range_count_ += code.size() + 1;
     blocks_.push_back({child});
   }
   std::ranges::stable_sort(inner, {}, [](const Code& code) { return code.range.low; });
@@ -77,16 +80,16 @@ std::vector<VisibleVariable> variables_of(const Dwarf_Die& scope) {
   std::vector<VisibleVariable> out;
   const auto code = std::make_shared<const std::vector<Range>>(ranges_of(scope));
   std::set<std::string_view> seen;
-  const auto add = [&](const Dwarf_Die& from, const auto& add_children) -> void {
+  const auto add = [&](const Dwarf_Die& from, bool is_pack, const auto& add_children) -> void {
     for (const Dwarf_Die& child : children(from)) {
-      if (tag(child) == DW_TAG_GNU_formal_parameter_pack) add_children(child, add_children);
+      if (tag(child) == DW_TAG_GNU_formal_parameter_pack && !is_pack) add_children(child, true, add_children);
       const std::string_view name = name_of(child);
       const bool is_parameter = tag(child) == DW_TAG_formal_parameter;
       if (!is_variable(tag(child)) || (name.empty() && !is_parameter) || flag(child, DW_AT_declaration)) continue;
       if (seen.insert(name).second || is_parameter) out.push_back({child, std::string(name), is_parameter, code});
     }
   };
-  add(scope, add);
+  add(scope, false, add);
   const auto original = reference(scope, DW_AT_abstract_origin);
   if (!original) return out;
   // Variables that the instance does not repeat; it repeats all parameters.
@@ -119,6 +122,12 @@ std::optional<Site> site_at(File& file, uint64_t address) {
 }
 
 // ---- Lines
+
+const void* line_table(const Dwarf_Die& unit) {
+  Dwarf_Lines* lines = nullptr;
+  size_t count = 0;
+  return dwarf_getsrclines(const_cast<Dwarf_Die*>(&unit), &lines, &count) == 0 ? lines : nullptr;
+}
 
 std::vector<Row> statement_rows(const Dwarf_Die& unit) {
   std::vector<Row> out;
@@ -212,12 +221,13 @@ SourceLine call_line(const Dwarf_Die& inlined) {
   return {file, static_cast<uint32_t>(*line)};
 }
 
-ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable) {
+ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable,
+                             const std::vector<Row>& rows) {
   const std::vector<Range> described = described_ranges(variable.die);
+  if (described.empty()) return {};
   const char* declared_in = file_by(variable.die, DW_AT_decl_file);
   std::map<uint32_t, bool> lines;  // of statements: whether the variable is readable
-  Scopes scopes(site.function);
-  for (const Row& row : breakpoint_rows(scopes, statement_rows_in(file, site))) {
+  for (const Row& row : rows) {
     if (declared_in != nullptr && row.file != declared_in) continue;
     bool& is_readable = lines[row.line];
     if (is_readable || !contains(*variable.scope, row.address) || !contains(described, row.address)) continue;

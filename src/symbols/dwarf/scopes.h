@@ -37,6 +37,7 @@ class Scopes {
   void read(size_t block);
 
   std::vector<Block> blocks_;
+  size_t range_count_ = 0;
 };
 
 // Returns the variables and parameters that a scope declares, also those of its abstract origin that an instance does
@@ -57,6 +58,8 @@ struct Row {
   uint32_t column = 0;
 };
 std::vector<Row> statement_rows(const Dwarf_Die& unit);
+// Returns what identifies the line table of a unit, which units can share; null if it has none.
+const void* line_table(const Dwarf_Die& unit);
 std::vector<Row> statement_rows_in(File& file, const Site& site);  // of the function of the site
 
 // A line of the source; "" and 0 if unknown. The name is valid for the life of the File.
@@ -73,6 +76,8 @@ SourceLine call_line(const Dwarf_Die& inlined);
 std::vector<Row> breakpoint_rows(Scopes& scopes, std::vector<Row> rows);
 
 // Returns the lines, in the function and the file that declare a variable, at which it can be read.
-ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable);
+// `rows`: the breakpoint_rows of the function.
+ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable,
+                             const std::vector<Row>& rows);
 
 }  // namespace espy::symbols::dwarf
