@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """ends.py CASE: ends runs of espy in the ways of one case, and prints what came of each. ESPY is the program."""
+import json
 import os
+import pathlib
 import pty
 import signal
 import subprocess
@@ -8,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import xml.dom.minidom
 
 ESPY = os.environ["ESPY"]
 CHATTY = "begin { @b = 1; } tracepoint:raw_syscalls:sys_enter { printf(\"%d %s\\n\", pid, comm); }"
@@ -209,5 +212,46 @@ def others():
     run("no stderr", QUIET + " interval:ms:50 { exit(); }", preexec_fn=lambda: os.close(2))
 
 
+def is_of_format(form, text):
+    """Whether the file of -o is whole."""
+    if form == "json":
+        return all(json.loads(line) for line in text.splitlines())
+    if form == "trace":
+        return json.loads(text) == []
+    if form == "flame":
+        return bool(xml.dom.minidom.parseString(text))
+    return True
+
+
+def formats():
+    """In each format, with a file of -o: maps, loss report, `end` and status are there however the run ends."""
+    ways = {"SIGTERM": [], "exit(5)": [], "-c": ["-c", "true"], "-c and SIGTERM": ["-c", "sleep 1000"], "-p": ["-p", "PID"],
+            "-p and SIGTERM": ["-p", str(os.getpid())], "--follow": ["--follow", "-c", "sh -c 'true; true'"]}
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/out"
+        for form in ("text", "json", "trace", "folded", "flame"):
+            problems = []
+            for way, options in ways.items():
+                watched = subprocess.Popen(["sleep", "0.3"])
+                options = [str(watched.pid) if option == "PID" else option for option in options]
+                script = QUIET + (" interval:ms:20 { exit(5); }" if way == "exit(5)" else "")
+                errors = tempfile.TemporaryFile()
+                process = start(script, "-v", "-f", form, "-o", path, *options, stdout=subprocess.DEVNULL, stderr=errors)
+                said = lambda: text_of(errors) + (pathlib.Path(path).read_text() if os.path.exists(path) else "")
+                if way.endswith("SIGTERM"):
+                    wait_until(lambda: "Attached" in said() or "attached_probes" in said() or process.poll() is not None)
+                    process.send_signal(signal.SIGTERM)
+                status = status_of(process)
+                wanted = ('"@b": 1', '"ledger"', "end\\n") if form == "json" else ("@b: 1", "fired", "end\n")
+                if status != (5 if way == "exit(5)" else 0) or not all(word in said() for word in wanted):
+                    problems.append(f"{way}: {status}")
+                elif not is_of_format(form, pathlib.Path(path).read_text()):
+                    problems.append(f"{way}: broken")
+                os.unlink(path)
+                watched.kill()
+                watched.wait()
+            print(f"{form}: {problems}")
+
+
 {"stalled": stalled, "slow": slow, "twice": twice, "signals": signals, "others": others, "stubborn": stubborn,
- "thread": thread}[sys.argv[1]]()
+ "thread": thread, "formats": formats}[sys.argv[1]]()
