@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <span>
+#include <system_error>
 
 #include "base/fd.h"
 #include "base/strings.h"
@@ -188,9 +190,16 @@ Result<std::string> make_directory() {
   return path;
 }
 
+// A compiler that outlives this process may still write there: tries again while it does.
 void remove_directory(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
+  constexpr int kMaxAttempts = 3000;
+  constexpr timespec kPause = {0, 10'000'000};
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    if (error != std::errc::directory_not_empty) return;
+    ::nanosleep(&kPause, nullptr);
+  }
 }
 
 }  // namespace

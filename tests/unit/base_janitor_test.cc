@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,7 +24,21 @@ bool is_gone_soon(const std::string& path) {
   return !std::filesystem::exists(path);
 }
 
-TEST(ScratchDirectory, IsRemovedAlsoIfItsOwnerIsKilled) {
+// Makes files in the directory until it is gone.
+pid_t start_writer(const std::string& directory) {
+  const pid_t writer = ::fork();
+  if (writer != 0) return writer;
+  for (int i = 0;; ++i) {
+    const OwnedFd file(::open((directory + "/" + std::to_string(i)).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if (!file.valid()) ::_exit(0);
+  }
+}
+
+class KilledOwner : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(ScratchDirectory, KilledOwner, testing::Bool());
+
+TEST_P(KilledOwner, LeavesNoDirectory) {
+  const bool has_writer = GetParam();
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t owner = ::fork();
@@ -37,9 +52,14 @@ TEST(ScratchDirectory, IsRemovedAlsoIfItsOwnerIsKilled) {
   char path[4096] = {};
   ASSERT_GT(::read(ends[0], path, sizeof(path) - 1), 0);
   EXPECT_TRUE(std::filesystem::exists(path));
+  const pid_t writer = has_writer ? start_writer(path) : 0;
+  while (has_writer && !std::filesystem::exists(std::string(path) + "/100"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ::kill(owner, SIGKILL);
   ::waitpid(owner, nullptr, 0);
   EXPECT_TRUE(is_gone_soon(path)) << path;
+  if (has_writer) ::kill(writer, SIGKILL);
+  if (has_writer) ::waitpid(writer, nullptr, 0);
   ::close(ends[0]);
 }
 
