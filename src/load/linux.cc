@@ -314,17 +314,26 @@ OwnedFd add_btf(ProgLoadAttr& attr, const ProgramBtf& btf) {
   return fd;
 }
 
+// Whether the log has its end, with the reason: what the verifier says last is how much it processed.
+bool has_end(std::string_view log) {
+  const size_t at = log.rfind("\nprocessed ");
+  return at != log.npos && log.find('\n', at + 1) >= log.size() - 1;
+}
+
 // Loads the program once more, for the verifier's log. Returns the descriptor, or the negative errno of the refusal
-// `refused` if the kernel only complains about the size of the log.
+// `refused` if the kernel only complains about the size of the log. If the log is too long, the kernel keeps its end;
+// before Linux 6.4 its beginning, so that the buffer is made larger.
 long load_with_log(ProgLoadAttr& attr, std::string& log, size_t log_bytes, bool is_verbose, long refused) {
-  // If the log is too long, the kernel keeps its end (Linux 6.4), which has the error message.
-  log.assign(log_bytes, '\0');
   attr.log_level = is_verbose ? 2 | 4 : 1;
-  attr.log_size = static_cast<uint32_t>(log.size());
-  attr.log_buf = address_of(log.data());
-  const long fd = bpf(Command::kProgLoad, attr);
-  log.resize(std::strlen(log.c_str()));
-  return fd == -ENOSPC && !is_verbose ? refused : fd;
+  for (;; log_bytes = std::min<size_t>(log_bytes * 8, kWholeLogBytes)) {
+    log.assign(log_bytes, '\0');
+    attr.log_size = static_cast<uint32_t>(log.size());
+    attr.log_buf = address_of(log.data());
+    const long fd = bpf(Command::kProgLoad, attr);
+    log.resize(std::strlen(log.c_str()));
+    if (fd == -ENOSPC && log_bytes < kWholeLogBytes && !has_end(log)) continue;
+    return fd == -ENOSPC && !is_verbose ? refused : fd;
+  }
 }
 
 }  // namespace
