@@ -26,6 +26,8 @@ class Judges {
   ~Judges();
   bool has_kernel() const;  // this machine lets us load programs
   Effect run(const std::string& script, Way way);
+  // Programs that exceed the limits of the verifier, which espy reports as such.
+  uint32_t too_complex = 0;
 
  private:
   struct State;

@@ -113,9 +113,9 @@ int main(int argc, char** argv) {
   }
   const uint32_t disagreements = expressions.disagreements + programs.disagreements;
   fmt::print(
-      "{} expressions ({} only in variables, as their literals overflow), {} programs ({} more not compiled), {} "
-      "disagreements, next seed {}{}\n",
-      expressions.judged, expressions.rejected, programs.judged, programs.rejected, disagreements, seed,
-      judges.has_kernel() ? "" : ", without a kernel");
+      "{} expressions ({} only in variables, as their literals overflow), {} programs ({} more not compiled, {} too "
+      "complex for the verifier), {} disagreements, next seed {}{}\n",
+      expressions.judged, expressions.rejected, programs.judged, programs.rejected, judges.too_complex, disagreements,
+      seed, judges.has_kernel() ? "" : ", without a kernel");
   return disagreements == 0 ? 0 : 1;
 }
