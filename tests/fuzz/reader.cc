@@ -14,6 +14,19 @@ namespace espy::fuzz {
 
 namespace {
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ESPY_HAS_SANITIZERS
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define ESPY_HAS_SANITIZERS
+#endif
+#ifdef ESPY_HAS_SANITIZERS
+constexpr double kMaxCpuSeconds = 10;
+#else
+constexpr double kMaxCpuSeconds = 2;
+#endif
+
 double cpu_seconds() {
   timespec now = {};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
