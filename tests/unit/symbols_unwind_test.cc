@@ -145,6 +145,35 @@ TEST(Unwind, BrokenSectionsEndTheReading) {
   (void)read_unwind_rows(image, "broken");
 }
 
+// Fails in a build with sanitizers if a product or a negation overflows.
+TEST(Unwind, NumbersAreOfAnySize) {
+  const testing::TempDir dir;
+  const auto rows = read_unwind_rows(dir.build("numbers", R"(asm(R"X(
+  .globl work
+  .type work, @function
+work:
+  .cfi_startproc
+  nop
+  .cfi_escape 0x12, 7, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f  # the CFA at -2^63 times -8
+  nop
+  .cfi_escape 0x13, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f
+  nop
+  .cfi_escape 0x0e, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01     # at 2^63
+  nop
+  .cfi_escape 0x0e, 16
+  .cfi_escape 0x05, 6, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10        # FP at the CFA - 2^63
+  nop
+  .cfi_escape 0x2f, 6, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01  # and at the negation of that
+  nop
+  .cfi_endproc
+  .size work, . - work
+)X"); int main(void) { return 0; })",
+                                               "-fno-asynchronous-unwind-tables"));
+  ASSERT_TRUE(rows);
+  EXPECT_TRUE(std::ranges::any_of(
+      *rows, [](const UnwindRow& row) { return row.rule.frame_pointer() == FrameRule::kUnrecoverable; }));
+}
+
 TEST(Unwind, RulesKeepTheirParts) {
   const FrameRule rule = FrameRule::make(FrameBase::kLoadFromFramePointer, -8, FrameRule::kAtFramePointer);
   EXPECT_EQ(rule.base(), FrameBase::kLoadFromFramePointer);
