@@ -96,6 +96,10 @@ Status refused_map(const program::BpfMap& shape, int error) {
                             "kernel.perf_event_max_stack={}` allows them",
                             frames));
   }
+  if (error == E2BIG)
+    return fail(fmt::format("the map `{}` is too large for the kernel: {} bytes of key and {} of value", shape.name,
+                            shape.key_size, shape.value_size),
+                error, "strings in it take max_strlen bytes each");
   return fail_errno("cannot create the map `" + shape.name + "`", error,
                     error == EPERM ? "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON" : "");
 }
@@ -178,10 +182,22 @@ Status LinuxMachine::for_each(
   return visit_batches(maps_[id], visit);
 }
 
+namespace {
+
+// The number of elements to read at once. A value has a copy for each possible CPU, and may be a histogram of thousands
+// of buckets.
+uint32_t batch_capacity(size_t element_bytes, uint32_t max_entries) {
+  constexpr size_t kMaxBytes = 1 << 20, kMaxElements = 4 * 1024;
+  const size_t fitting = std::clamp<size_t>(kMaxBytes / std::max<size_t>(element_bytes, 1), 1, kMaxElements);
+  return std::clamp<uint32_t>(max_entries, 1, static_cast<uint32_t>(fitting));
+}
+
+}  // namespace
+
 // BPF_MAP_LOOKUP_BATCH returns whole hash buckets: it fails with ENOSPC if a bucket does not fit the batch.
 Status LinuxMachine::visit_batches(
     const LoadedMap& map, const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) {
-  uint32_t capacity = std::clamp<uint32_t>(map.shape.max_entries, 1, 4 * 1024);
+  uint32_t capacity = batch_capacity(size_t{map.shape.key_size} + map.stored_value_size, map.shape.max_entries);
   std::vector<std::byte> keys, values;
   uint64_t position[8] = {};  // opaque; hashes use four bytes, other maps up to a key's size
   bool is_first = true;
