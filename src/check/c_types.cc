@@ -1,5 +1,7 @@
 #include "check/c_types.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -11,6 +13,9 @@ using types::Member;
 using types::TypeId;
 
 namespace {
+
+constexpr uint64_t kMaxElements = 1 << 24;
+constexpr uint64_t kMaxBytes = 1 << 28;  // offsets in bits are numbers of 32 bits
 
 class Definer {
  public:
@@ -34,8 +39,13 @@ class Definer {
     }
     const uint64_t align = std::max<uint64_t>(at.align_bytes, node.attributes.align_bytes);
     const uint64_t bytes = ((at.end_bits + 7) / 8 + align - 1) / align * align;
-    types_.define_struct(id, std::move(members), static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX)),
-                         static_cast<uint32_t>(align));
+    if (bytes > kMaxBytes) {
+      diagnostics_.error("type-too-large", node.span,
+                         fmt::format("a {} of {} bytes is too large", node.is_union ? "union" : "struct", bytes));
+      types_.define_struct(id, {}, 0, 1);
+      return id;
+    }
+    types_.define_struct(id, std::move(members), static_cast<uint32_t>(bytes), static_cast<uint32_t>(align));
     return id;
   }
 
@@ -142,12 +152,19 @@ class Definer {
         case CType::Step::Kind::kPointer: out = types_.pointer(out, types::AddressSpace::kKernel); break;
         case CType::Step::Kind::kFunction: out = types_.function(out, {}); break;
         case CType::Step::Kind::kArray:
-          if (const TypeId found = complete(out, span))
-            out = types_.array(found, static_cast<uint32_t>(std::min<uint64_t>(step.count.value_or(0), 1 << 24)));
+          if (const TypeId found = complete(out, span)) out = array(found, step.count.value_or(0), span);
           break;
       }
     }
     return type.steps.empty() || type.steps.back().kind != CType::Step::Kind::kPointer ? complete(out, span) : out;
+  }
+
+  TypeId array(TypeId element, uint64_t count, source::Span span) {
+    if (count > kMaxElements || count * types_[element].size_bytes > kMaxBytes) {
+      diagnostics_.error("type-too-large", span, fmt::format("an array of {} elements is too large", count));
+      count = 0;
+    }
+    return types_.array(element, static_cast<uint32_t>(count));
   }
 
   // Members must have complete types.

@@ -80,6 +80,8 @@ TypeId Calls::call_function(ExprId id, const Call& node, size_t index) {
   return function.result ? type_names_.type(function.result) : facts_.types().void_type();
 }
 
+constexpr size_t kMaxNesting = 16;  // of functions in calls, as in lower/function_calls.cc
+
 // Calls are inlined. Earlier rounds have found all calls by the time that errors count.
 void Calls::refuse_recursion(ExprId id, size_t called) {
   const Function* caller = std::as_const(facts_).unit().function;
@@ -87,7 +89,14 @@ void Calls::refuse_recursion(ExprId id, size_t called) {
   const auto index = static_cast<size_t>(caller - facts_.ast().functions.data());
   calls_.emplace(index, called);
   std::set<size_t> seen;
-  if (!calls(called, index, seen)) return;
+  if (!calls(called, index, seen)) {
+    std::map<size_t, size_t> known;
+    if (nesting(called, known) == kMaxNesting)
+      reporter_.error("nested-functions", facts_.span(id),
+                      fmt::format("functions call each other more than {} deep", kMaxNesting),
+                      "calls are inlined; call some of these functions from the probe");
+    return;
+  }
   const std::string& name = facts_.ast().functions[called].name;
   reporter_.error("recursive-function", facts_.span(id),
                   called == index
@@ -102,6 +111,14 @@ bool Calls::calls(size_t caller, size_t called, std::set<size_t>& seen) const {
   for (auto it = calls_.lower_bound({caller, 0}); it != calls_.end() && it->first == caller; ++it)
     if (calls(it->second, called, seen)) return true;
   return false;
+}
+
+size_t Calls::nesting(size_t function, std::map<size_t, size_t>& known) const {
+  if (const auto [entry, is_new] = known.emplace(function, 1); !is_new) return entry->second;
+  size_t most = 0;
+  for (auto it = calls_.lower_bound({function, 0}); it != calls_.end() && it->first == function; ++it)
+    most = std::max(most, nesting(it->second, known));
+  return known[function] = most + 1;
 }
 
 }  // namespace espy::check

@@ -1,6 +1,7 @@
 // Calls of builtins and of the script's own functions.
 #pragma once
 
+#include <map>
 #include <set>
 #include <utility>
 
@@ -34,6 +35,8 @@ class Calls {
   TypeId call_function(ExprId id, const syntax::Call& node, size_t function);
   void refuse_recursion(ExprId id, size_t called);
   bool calls(size_t caller, size_t called, std::set<size_t>& seen) const;
+  // Returns how many functions are nested in calls of this one, itself included. `known`: those of other functions.
+  size_t nesting(size_t function, std::map<size_t, size_t>& known) const;
 
   Facts& facts_;
   Reporter& reporter_;

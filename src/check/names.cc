@@ -15,10 +15,13 @@ using namespace syntax;
 TypeId Names::name(ExprId id, const Name& node) {
   if (const auto found = context_fields_.name(id, node.name)) return *found;
   if (const auto define = defines_.find(node.name); define != defines_.end()) {
+    if (is_expansion_too_long(id)) return {};
     facts_.fact(id).replacement = define->second;
     // Statements may be without a value.
     const bool is_statements = facts_.ast().get<Block>(define->second) || facts_.ast().get<Call>(define->second);
+    ++open_replacements_;
     const TypeId replaced = is_statements ? expressions_.expr(define->second) : expressions_.value(define->second);
+    --open_replacements_;
     facts_.fact(id).constant = facts_.constant(define->second);
     return replaced;
   }
@@ -41,6 +44,15 @@ TypeId Names::name(ExprId id, const Name& node) {
   }
   report_unknown(node.name, facts_.span(id), false);
   return {};
+}
+
+// Counts the replacements within one that is not within another. A few lines can ask for billions.
+bool Names::is_expansion_too_long(ExprId id) {
+  constexpr uint32_t kMaxReplacements = 10'000;
+  if (open_replacements_ == 0) replacements_ = 0;
+  if (++replacements_ == kMaxReplacements + 1)
+    reporter_.error("too-long", facts_.span(id), "the script is too long after macro expansion");
+  return replacements_ > kMaxReplacements;
 }
 
 TypeId Names::enumerator(ExprId id, const std::string& name) {

@@ -43,6 +43,7 @@ class Names {
  private:
   // Of the script, the programs that the unit probes, or the kernel.
   TypeId enumerator(ExprId id, const std::string& name);
+  bool is_expansion_too_long(ExprId id);
   std::optional<kernel::Enumerated> program_enumerator(ProgramTypes::Scope scope, const std::string& name);
 
   Facts& facts_;
@@ -58,6 +59,8 @@ class Names {
   ProgramTypes& program_types_;
   kernel::Kernel& kernel_;
   std::unordered_map<std::string, std::optional<kernel::Enumerated>> enumerators_;  // by name: a cache
+  uint32_t replacements_ = 0;       // of names by #defines, within the outermost one
+  uint32_t open_replacements_ = 0;  // nested in each other
 };
 
 }  // namespace espy::check

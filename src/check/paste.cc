@@ -1,6 +1,7 @@
 #include "check/paste.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/strings.h"
 #include "syntax/lexer.h"
@@ -88,17 +89,23 @@ class Paster {
 
 constexpr int kMaxDepth = 20;  // of macros that name each other
 
-bool needs_paste(const syntax::CDefine& define, const DefinesByName& others, int depth) {
+// `seen`: the macros that were looked at.
+bool needs_paste(const syntax::CDefine& define, const DefinesByName& others, std::set<const syntax::CDefine*>& seen,
+                 int depth) {
+  if (!seen.insert(&define).second) return false;
   return std::ranges::any_of(tokens_of(define.body), [&](const Token& token) {
     if (token.kind == TokenKind::kHash) return true;
     const auto other = others.find(text_of(define.body, token));
-    return depth < kMaxDepth && other != others.end() && needs_paste(*other->second, others, depth + 1);
+    return depth < kMaxDepth && other != others.end() && needs_paste(*other->second, others, seen, depth + 1);
   });
 }
 
 }  // namespace
 
-bool needs_paste(const syntax::CDefine& define, const DefinesByName& others) { return needs_paste(define, others, 0); }
+bool needs_paste(const syntax::CDefine& define, const DefinesByName& others) {
+  std::set<const syntax::CDefine*> seen;
+  return needs_paste(define, others, seen, 0);
+}
 
 std::vector<std::string_view> argument_texts(std::string_view call) {
   std::vector<std::string_view> out;

@@ -1,5 +1,7 @@
 #include "check/statements.h"
 
+#include <fmt/format.h>
+
 #include "check/type_rules.h"
 
 namespace espy::check {
@@ -83,6 +85,8 @@ void Statements::visit(StmtId, const While& node) {
 }
 
 void Statements::visit(StmtId, const Unroll& node) {
+  constexpr int64_t kMaxCopies = 10'000;  // of the innermost body
+  const int64_t copies_before = copies_;
   if (node.count) {
     expressions_.number(node.count);
     const auto count = facts_.integer(node.count);
@@ -91,8 +95,13 @@ void Statements::visit(StmtId, const Unroll& node) {
     else if (count && (*count < 1 || *count > 100))
       reporter_.error("out-of-range", facts_.span(node.count),
                       "`unroll` repeats 1 to 100 times, not " + std::to_string(*count));
+    else if (count && (copies_ *= *count) > kMaxCopies)
+      reporter_.error("too-long", facts_.span(node.count),
+                      fmt::format("nested `unroll`s repeat this {} times, {} at most", copies_, kMaxCopies),
+                      "use `for ($i : 0..N)`");
   }
-  loop_body(node.body);
+  if (copies_ <= kMaxCopies) loop_body(node.body);
+  copies_ = copies_before;
 }
 
 void Statements::visit(StmtId id, const ForMap& node) {

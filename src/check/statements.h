@@ -51,6 +51,7 @@ class Statements {
   TypeNames& type_names_;
   Assignments& assignments_;
   const source::Sources& sources_;
+  int64_t copies_ = 1;  // of the statement, by `unroll`
 };
 
 }  // namespace espy::check

@@ -161,9 +161,28 @@ bool report(const source::Diagnostics& diagnostics, const source::Sources& sourc
   return diagnostics.has_errors();
 }
 
+namespace {
+
+// What to do about a resource that is used up, wherever it was.
+std::string_view resource_hint(int code) {
+  switch (code) {
+    case EMFILE: return "`ulimit -n` shows how many files may be open; root, and CAP_SYS_RESOURCE, may raise it";
+    case ENFILE: return "`sysctl fs.file-max` shows how many files may be open on this machine";
+    case ENOMEM:
+      return "`ulimit -v` shows the limit of the address space, if there is one; smaller max_map_keys, perf_rb_pages "
+             "and unwind_table_rows take less";
+    case EAGAIN: return "`ulimit -u` shows how many processes may run, `ulimit -l` how much memory may be locked";
+    case ENOSPC: return "`df` shows which file system is full";
+    default: return "";
+  }
+}
+
+}  // namespace
+
 int complain(const Error& error) {
+  const std::string hint = error.hint.empty() ? std::string(resource_hint(error.code)) : error.hint;
   std::fprintf(stderr, "espy: %s\n", printable(error.message).c_str());
-  if (!error.hint.empty()) std::fprintf(stderr, "  hint: %s\n", printable(error.hint).c_str());
+  if (!hint.empty()) std::fprintf(stderr, "  hint: %s\n", printable(hint).c_str());
   return EXIT_FAILURE;
 }
 

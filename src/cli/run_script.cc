@@ -78,8 +78,10 @@ std::string disassemble_all(const program::Program& program) {
 }
 
 // The verifier's limits: BPF_COMPLEXITY_LIMIT_INSNS, BPF_COMPLEXITY_LIMIT_JMP_SEQ.
-bool is_beyond_limits(std::string_view sentence) {
-  return sentence.find("program is too large") != sentence.npos ||
+bool is_beyond_limits(const load::Refusal& refusal) {
+  const std::string_view sentence = refusal.sentence;
+  if (refusal.code != E2BIG) return false;
+  return sentence.empty() || sentence.find("program is too large") != sentence.npos ||
          sentence.find("jumps is too complex") != sentence.npos;
 }
 
@@ -97,7 +99,7 @@ void explain_refusal(const load::Refusal& refusal, const program::Program& progr
   for (const program::LineInfo& line : program.programs[refusal.program].lines)
     if (line.insn <= refusal.insn) span = line.span;
   source::Diagnostics diagnostics;
-  if (is_beyond_limits(refusal.sentence))
+  if (is_beyond_limits(refusal))
     diagnostics.error(
         "action-too-long", span,
         "the kernel refuses an action as long as this: it looks at a million instructions at most, and at "
@@ -107,6 +109,9 @@ void explain_refusal(const load::Refusal& refusal, const program::Program& progr
     diagnostics.error("kernel-lacks", span,
                       fmt::format("this kernel lacks `{}`, which this needs",
                                   kernel::feature_rows()[static_cast<size_t>(*refusal.missing_feature)].name));
+  else if (refusal.sentence.find("number of maps per program") != std::string::npos)
+    diagnostics.error("too-many-maps", span, "the kernel lets a program use 64 maps, some of which espy needs itself",
+                      "keep several values in one map, with their name as a part of the key");
   else if (is_locked_down(refusal.sentence))
     diagnostics.error("lockdown", span,
                       "the kernel's lockdown (confidentiality) forbids this: it reads memory of the kernel",
@@ -174,7 +179,12 @@ Status load(const program::Program& program, Environment& e, const Options& opti
   return loaded;
 }
 
-bool is_refused(const Environment& e) { return e.machine->refusal() && e.machine->refusal()->code != EPERM; }
+// By the verifier, rather than for a lack of rights or resources.
+bool is_refused(const Environment& e) {
+  constexpr int kLacks[] = {EPERM, EMFILE, ENFILE, ENOMEM, EAGAIN, EINTR};
+  const auto& refusal = e.machine->refusal();
+  return refusal && std::ranges::find(kLacks, refusal->code) == std::end(kLacks);
+}
 
 // `-- --help`, unless the script has an option of that name itself.
 bool asks_for_help(const check::Checked& checked) {
@@ -255,6 +265,10 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   auto child = TRY(start_child(options, e->config));
   clock.lap("read");
 
+  // With fewer values than the kernel has CPUs, what happens on the others would be lost.
+  if (e->kernel->cpu_count() == 0)
+    return fail("how many CPUs there may be is unknown: cannot read /sys/devices/system/cpu/possible", 0,
+                "`mount -t sysfs sysfs /sys` mounts it");
   check::CheckRequest request = e->check_request();
   syntax::Ast ast = parse_script(script, request);
   clock.lap("parse");

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/strings.h"
 
@@ -291,7 +292,9 @@ std::vector<std::string> list_tracepoints(const std::string& tracing, std::strin
 std::string why_unreadable(Kernel& kernel) {
   const std::string forbidden =
       forbidden_by(kernel.lockdown(), Lockdown::kConfidentiality, "to read /sys/kernel/tracing");
-  return forbidden.empty() ? "/sys/kernel/tracing is for root to read" : forbidden;
+  if (!forbidden.empty()) return forbidden;
+  const bool is_absent = ::access("/sys/kernel/tracing/events", F_OK) != 0 && errno == ENOENT;
+  return is_absent ? "tracefs is not mounted at /sys/kernel/tracing" : "/sys/kernel/tracing is for root to read";
 }
 
 std::string find_tracing(const std::string& root) {

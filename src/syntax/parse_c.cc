@@ -388,14 +388,16 @@ std::optional<int64_t> CParser::constant(std::string_view what) {
   }
   const source::Span span = stream_.span_from(begin);
   const std::string_view text = stream_.source_text().substr(span.begin, span.end - span.begin);
-  const ConstantScope scope{.value = [this](std::string_view name) { return name_value(name, 0); }};
+  int lookups_left = 10'000;  // macros that name others twice are worth billions of lookups
+  const ConstantScope scope{.value = [&](std::string_view name) { return name_value(name, 0, lookups_left); }};
   const auto out = evaluate_constant(text, scope);
   if (!out) stream_.remark("not-a-constant", span, fmt::format("{} must be a constant", what));
   return out;
 }
 
-std::optional<int64_t> CParser::name_value(std::string_view name, int depth) const {
+std::optional<int64_t> CParser::name_value(std::string_view name, int depth, int& lookups_left) const {
   constexpr int kMaxDepth = 20;
+  if (--lookups_left < 0) return std::nullopt;
   for (const auto& [enumerator, value] : enumerators_) {
     if (enumerator == name) return value;
   }
@@ -407,7 +409,8 @@ std::optional<int64_t> CParser::name_value(std::string_view name, int depth) con
     }
     const auto* define = std::get_if<CDefine>(&*definition);
     if (define == nullptr || define->name != name || define->is_function_like || depth > kMaxDepth) continue;
-    const ConstantScope scope{.value = [this, depth](std::string_view n) { return name_value(n, depth + 1); }};
+    const ConstantScope scope{
+        .value = [&, depth](std::string_view n) { return name_value(n, depth + 1, lookups_left); }};
     return evaluate_constant(define->body, scope);
   }
   return known_ ? known_(name) : std::nullopt;

@@ -36,7 +36,7 @@ class CParser {
   void attribute_list(CAttributes* target);
   void aligned(CAttributes* target);
   std::optional<int64_t> constant(std::string_view what);
-  std::optional<int64_t> name_value(std::string_view name, int depth) const;
+  std::optional<int64_t> name_value(std::string_view name, int depth, int& lookups_left) const;
   void define_inline(const CType& type, const source::Span& span);
 
   TokenStream& stream_;

@@ -201,6 +201,7 @@ class Conditionals {
     const std::string condition = read_define("X " + std::string(directive.rest)).body;
     if (directive.word == "ifdef") return defines_.contains(condition);
     if (directive.word == "ifndef") return !defines_.contains(condition);
+    lookups_left_ = 10'000;  // macros that name others twice are worth billions of lookups
     const auto value = evaluate_constant(condition, scope(0));
     if (!value) problem(directive.where, "bad-condition", "this condition is not understood");
     return value.value_or(0) != 0;
@@ -212,7 +213,7 @@ class Conditionals {
     return {.value = [this, depth](std::string_view name) -> std::optional<int64_t> {
               const auto define = defines_.find(name);
               if (define == defines_.end()) return 0;
-              if (depth > kMaxDepth) return std::nullopt;
+              if (depth > kMaxDepth || --lookups_left_ < 0) return std::nullopt;
               return evaluate_constant(define->second, scope(depth + 1));
             },
             .is_defined = [this](std::string_view name) { return defines_.contains(name); }};
@@ -225,6 +226,7 @@ class Conditionals {
   std::optional<uint32_t> hidden_since_;
   size_t scanned_ = 0;
   bool in_block_comment_ = false;
+  int lookups_left_ = 0;  // of macros, for the current condition
 };
 
 }  // namespace

@@ -68,8 +68,7 @@ Extent lay_out(const Types& types, std::vector<Member>& members) {
   for (Member& member : members) {
     const Type& type = types[member.type];
     offset = round_up(offset, type.align_bytes);
-    CHECK(offset < UINT32_MAX / 8);
-    member.offset_bits = static_cast<uint32_t>(offset * 8);
+    member.offset_bits = clamp_size(offset * 8);
     member.bit_size = 0;
     offset += type.size_bytes;
     align = std::max(align, type.align_bytes);
