@@ -190,7 +190,9 @@ uint32_t ModuleContext::value_bytes(TypeId type) const {
   return static_cast<uint32_t>(round_up(std::max(types[type].size_bytes, 8u), 8));
 }
 
-bool ModuleContext::is_interrupted(program::ScriptMapId map) const {
+bool ModuleContext::is_interrupted(program::ScriptMapId map) {
+  const auto [known, is_new] = interrupted.try_emplace(map, false);
+  if (!is_new) return known->second;
   uint32_t programs = 0;
   bool may_interrupt = false;
   for (const check::Unit& unit : checked.units) {
@@ -204,7 +206,7 @@ bool ModuleContext::is_interrupted(program::ScriptMapId map) const {
     const bool is_syscall = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
     may_interrupt = may_interrupt || (!is_syscall && unit.context.after_exit != spec::AfterExit::kAlways);
   }
-  return programs > 1 && may_interrupt;
+  return known->second = programs > 1 && may_interrupt;
 }
 
 bool ModuleContext::takes_stacks(const check::Unit& unit) const {

@@ -30,6 +30,7 @@ struct ModuleContext {
   std::map<std::string, uint32_t, std::less<>> constant_offsets = {};
   uint32_t longest_record_bytes = 0;
   std::map<types::Kind, std::vector<uint32_t>> fired_indices = {};  // by ProbeId
+  std::map<program::ScriptMapId, bool> interrupted = {};            // see is_interrupted
 
   // The number of CPUs rounded up to a power of two, so that `and` bounds an index for the verifier.
   uint32_t cpu_slots() const;
@@ -55,7 +56,7 @@ struct ModuleContext {
 
   // True if two programs update the aggregation in this map, and one of them may interrupt the other on the same CPU in
   // the middle of an update. (A program never interrupts itself: the kernel skips the second run and counts it.)
-  bool is_interrupted(program::ScriptMapId map) const;
+  bool is_interrupted(program::ScriptMapId map);
 
   // True if the unit, or any function of the script, uses stacks.
   bool takes_stacks(const check::Unit& unit) const;
