@@ -28,15 +28,37 @@ std::string_view anomaly_text(SpanAnomaly anomaly) {
   return "";
 }
 
+// Threads that have ended in the middle of a span keep it open.
+void CallTrees::forget_threads() {
+  std::erase_if(threads_, [](const auto& entry) { return entry.second.open.empty(); });
+  if (threads_.size() >= kMostThreads) {
+    std::vector<uint64_t> times;
+    for (const auto& [id, thread] : threads_) times.push_back(thread.last_ns);
+    const auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+    std::ranges::nth_element(times, middle);
+    for (auto entry = threads_.begin(); entry != threads_.end();) {
+      Thread& thread = entry->second;
+      if (thread.last_ns > *middle) {
+        ++entry;
+        continue;
+      }
+      end_all(thread, thread.last_ns);
+      entry = threads_.erase(entry);
+    }
+  }
+  next_forget_ = std::clamp(2 * threads_.size(), kManyThreads, kMostThreads + kManyThreads);
+}
+
+void CallTrees::end_all(Thread& thread, uint64_t now_ns) {
+  while (!thread.open.empty()) end_innermost(thread, {.time_ns = now_ns, .anomaly = SpanAnomaly::kNoEnd});
+}
+
 // Ends the spans of a process whose thread id was reused by another one.
 CallTrees::Thread& CallTrees::thread_of(const SpanEvent& event) {
-  if (threads_.size() >= next_forget_) {
-    std::erase_if(threads_, [](const auto& entry) { return entry.second.open.empty(); });
-    next_forget_ = std::max(kManyThreads, 2 * threads_.size());
-  }
+  if (threads_.size() >= next_forget_) forget_threads();
   Thread& thread = threads_[event.tid != 0 ? event.tid : kIdleThreads + event.cpu];
   if (thread.pid != event.pid) {
-    while (!thread.open.empty()) end_innermost(thread, {.time_ns = thread.last_ns, .anomaly = SpanAnomaly::kNoEnd});
+    end_all(thread, thread.last_ns);
     thread.pid = event.pid;
   }
   return thread;
@@ -170,10 +192,7 @@ uint32_t CallTrees::depth_of(const Thread& thread) const {
 }
 
 void CallTrees::close(uint64_t now_ns) {
-  for (auto& [id, thread] : threads_) {
-    while (!thread.open.empty())
-      end_innermost(thread, {.time_ns = std::max(now_ns, thread.last_ns), .anomaly = SpanAnomaly::kNoEnd});
-  }
+  for (auto& [id, thread] : threads_) end_all(thread, std::max(now_ns, thread.last_ns));
   threads_.clear();
 }
 

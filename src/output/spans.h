@@ -105,6 +105,8 @@ class CallTrees {
   // uprobe trampoline, at the start of a page: no call instruction leaves such an address.
   bool is_tail_call(const SpanPlace& place) const { return place.return_address % page_size_bytes_ == 0; }
   void end_innermost(Thread& thread, SpanEvent end);
+  void end_all(Thread& thread, uint64_t now_ns);
+  void forget_threads();
   void show(const SpanEvent& event);
   void end_lost(Thread& thread, const SpanEvent& event, const SpanPlace& place);
   void show_begins(Thread& thread);
@@ -116,8 +118,9 @@ class CallTrees {
   SpanFilter filter_;
   uint64_t page_size_bytes_;
   std::function<void(const SpanEvent&)> show_;
-  // By tid; the idle threads, which are all 0, by CPU. At this many, those without open spans are forgotten.
-  static constexpr size_t kManyThreads = 5000;
+  // By tid; the idle threads, which are all 0, by CPU. At kManyThreads, those without open spans are forgotten; at
+  // kMostThreads, the half that was quiet for longest, whose spans end there.
+  static constexpr size_t kManyThreads = 5000, kMostThreads = 50'000;
   std::unordered_map<uint64_t, Thread> threads_;
   size_t next_forget_ = kManyThreads;
   std::vector<bool> has_entries_;  // by function: an entry was seen

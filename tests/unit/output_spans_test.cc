@@ -57,6 +57,20 @@ class Calls {
 constexpr uint32_t kA = 1, kB = 2, kC = 3;
 constexpr uint64_t kStack = 0x7ffc00001000;
 
+// Threads that end in the middle of a span, such as those that exit in a traced function, do not pile up.
+TEST(Spans, EndsTheOldestOfTooManyOpenThreads) {
+  size_t begins = 0, ends = 0, ends_before_close = 0;
+  CallTrees trees({}, 4096, [&](const SpanEvent& event) { ++(event.kind == SpanKind::kEnter ? begins : ends); });
+  constexpr uint32_t kThreads = 60'000;
+  for (uint32_t tid = 1; tid <= kThreads; ++tid)
+    trees.add({.kind = SpanKind::kEnter, .time_ns = tid, .pid = tid, .tid = tid, .name = "a"}, {.function = 1});
+  ends_before_close = ends;
+  trees.close(kThreads + 1);
+  EXPECT_EQ(begins, kThreads);
+  EXPECT_EQ(ends, kThreads);
+  EXPECT_GE(ends_before_close, 20'000u);
+}
+
 // Threads without open spans are forgotten when there are many.
 TEST(Spans, OpenSpansOutliveManyThreads) {
   std::string last;
