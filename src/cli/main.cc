@@ -1,9 +1,14 @@
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
+#include "base/out_of_memory.h"
 #include "cli/command.h"
 
 namespace {
@@ -15,14 +20,39 @@ void open_standard_descriptors() {
     if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-}  // namespace
+// The deepest scripts that the parser accepts need half a megabyte.
+constexpr rlim_t kLeastStackBytes = 2 << 20;
 
-int main(int argc, char** argv) {
+// The kernel looks at the limit whenever the stack grows.
+espy::Status raise_stack_limit() {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStackBytes) return {};
+  const rlimit wanted = {kLeastStackBytes, std::max(kLeastStackBytes, limit.rlim_max)};
+  if (::setrlimit(RLIMIT_STACK, &wanted) == 0) return {};
+  return espy::fail(
+      fmt::format("the stack is limited to {} KB, espy needs {}", limit.rlim_cur >> 10, kLeastStackBytes >> 10), 0,
+      "`ulimit -s` shows the limit");
+}
+
+int run(int argc, char** argv) {
   using namespace espy::cli;
-  open_standard_descriptors();
+  if (const espy::Status raised = raise_stack_limit(); !raised) return complain(raised.error());
   const auto options = parse_options({argv + 1, static_cast<size_t>(argc - 1)});
   if (!options) return complain(options.error());
   const int status = options->command->run(*options, Host());
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   return complain({"cannot write to the standard output"});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_descriptors();
+  espy::report_uncaught_out_of_memory();
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    espy::report_out_of_memory();
+    return EXIT_FAILURE;
+  }
 }

@@ -130,7 +130,9 @@ void ProcessEvents::read(const Ring& ring, std::vector<ProcessEvent>& out) {
     copy_out(data, tail, record);
     tail += header.size;
     const Bytes body = Bytes(record).subspan(kHeaderBytes, header.size - kHeaderBytes - kTimeBytes);
-    if (auto event = parse(header.type, header.misc, body)) {
+    if (header.type == PERF_RECORD_LOST) {
+      lost_ += load_le(body, sizeof(uint64_t));  // behind an id
+    } else if (auto event = parse(header.type, header.misc, body)) {
       event->time_ns = load_le(record, header.size - kTimeBytes);
       out.push_back(std::move(*event));
     }

@@ -37,14 +37,18 @@ class ProcessEvents {
   // Calls `visit` for each event since the last call, in the order of their time.
   void drain(const std::function<void(const ProcessEvent&)>& visit);
 
+  // Returns how many events found no room, as far as the kernel has reported it: with the next one that did.
+  uint64_t lost() const { return lost_; }
+
  private:
   struct Ring {
     OwnedFd event;
     Mapping memory;  // a perf_event_mmap_page, then the data
   };
-  static void read(const Ring& ring, std::vector<ProcessEvent>& out);
+  void read(const Ring& ring, std::vector<ProcessEvent>& out);
 
   std::vector<Ring> rings_;  // of the CPUs that are online
+  uint64_t lost_ = 0;
 };
 
 }  // namespace espy::load

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -30,7 +31,7 @@ Ring make_ring(load::Machine& machine, const program::Program& program) {
   if (shape.first_bytes != 0) {
     map_whole = [&machine, ring = program.ring](uint32_t cpu) {
       // The addresses are reserved and the pages exist: this fails only if there is no memory for page tables.
-      CHECK(machine.map_value(ring, cpu));
+      if (!machine.map_value(ring, cpu)) throw std::bad_alloc();
     };
   }
   return {machine.memory(program.ring), shape.value_size, program.ring_bytes,
@@ -63,7 +64,11 @@ void handle_helper_error(EventRecord& event) {
 
 EventDispatcher::EventDispatcher(load::Machine& machine, const program::Program& program,
                                  const spec::Registry& registry, HandlerContext& context)
-    : machine_(machine), program_(program), context_(context), ring_(make_ring(machine, program)) {
+    : machine_(machine),
+      program_(program),
+      context_(context),
+      ring_(make_ring(machine, program)),
+      unhandled_by_program_(program.programs.size()) {
   for (const program::EventSchema& schema : program.events) {
     if (schema.builtin.empty()) {
       handlers_.push_back(handle_helper_error);
@@ -79,7 +84,18 @@ program::EventId EventDispatcher::event_of(std::span<const std::byte> record) co
   return program::EventId{reinterpret_cast<const program::RecordHeader*>(record.data())->event_plus_one - 1};
 }
 
+// Counts the record if memory runs out, and goes on to the next one, which may need less.
 void EventDispatcher::dispatch(std::span<const std::byte> record) {
+  try {
+    handle(record);
+  } catch (const std::bad_alloc&) {
+    is_out_of_memory_ = true;
+    if (const program::ProgramId id = program_.events[event_of(record)].program; id.valid())
+      ++unhandled_by_program_[id.index];
+  }
+}
+
+void EventDispatcher::handle(std::span<const std::byte> record) {
   const program::EventId id = event_of(record);
   const program::EventSchema& schema = program_.events[id];
   EventRecord event(context_, schema, record);
@@ -110,7 +126,7 @@ size_t EventDispatcher::drain() {
   const size_t count = ring_.drain(
       [&](std::span<const std::byte> record) {
         dispatch(record);
-        has_more_ = context_.take_has_run_command() || is_end_requested() || is_long();
+        has_more_ = context_.take_has_run_command() || is_end_requested() || is_out_of_memory_ || is_long();
         return !has_more_;
       },
       kBatchRecords);

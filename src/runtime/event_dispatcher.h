@@ -33,6 +33,10 @@ class EventDispatcher {
   void drain_rest();
 
   uint64_t lost_records() const { return lost_records_; }  // by the last call of any of these
+  // Whether memory has run out while a record was handled.
+  bool is_out_of_memory() const { return is_out_of_memory_; }
+  // The records that were given up for it, by ProgramId.
+  const std::vector<uint64_t>& unhandled_by_program() const { return unhandled_by_program_; }
   // The records that `drain_rest` has dropped, by the program that has sent them.
   const std::map<program::ProgramId, uint64_t>& dropped_by_program() const { return dropped_by_program_; }
   // The records that programs had begun and not finished by the end of `drain_rest`; those behind them are lost, too.
@@ -43,6 +47,7 @@ class EventDispatcher {
  private:
   program::EventId event_of(std::span<const std::byte> record) const;
   void dispatch(std::span<const std::byte> record);
+  void handle(std::span<const std::byte> record);
   void note_losses();
 
   load::Machine& machine_;
@@ -53,6 +58,8 @@ class EventDispatcher {
   uint64_t lost_records_ = 0;
   uint64_t unfinished_records_ = 0;
   bool has_more_ = false;
+  bool is_out_of_memory_ = false;
+  std::vector<uint64_t> unhandled_by_program_;
   std::map<program::ProgramId, uint64_t> dropped_by_program_;
   std::map<program::ProgramId, uint64_t> truncated_by_program_;
 };

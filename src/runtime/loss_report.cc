@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "base/byte_reader.h"
@@ -37,6 +38,10 @@ uint64_t dropped_records(const UserLosses& losses) {
   return sum;
 }
 
+uint64_t unhandled_records(const UserLosses& losses) {
+  return std::accumulate(losses.unhandled_by_program.begin(), losses.unhandled_by_program.end(), uint64_t{0});
+}
+
 // The report of a program, without its probes.
 output::ActionReport report_of(load::Machine& machine, const program::Program& program,
                                std::span<const std::byte> globals, const UserLosses& losses, ProgramId id) {
@@ -47,7 +52,9 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
   report.skipped = skipped.value_or(0);
   of_kind(report.losses, LossKind::kMissed) += report.skipped;
   report.is_missed_known = skipped.has_value();
-  of_kind(report.losses, LossKind::kRecord) += of_program(losses.dropped_by_program, id);
+  of_kind(report.losses, LossKind::kRecord) +=
+      of_program(losses.dropped_by_program, id) +
+      (id.index < losses.unhandled_by_program.size() ? losses.unhandled_by_program[id.index] : 0);
   of_kind(report.losses, LossKind::kString) = of_program(losses.truncated_by_program, id);
   return report;
 }
@@ -98,7 +105,7 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
   // Programs without probes are internal.
   std::erase_if(loss_report.actions, [](const output::ActionReport& action) { return action.probes.empty(); });
   of_kind(loss_report.totals, LossKind::kRecord) =
-      losses.lost_records + losses.unfinished_records + dropped_records(losses);
+      losses.lost_records + losses.unfinished_records + dropped_records(losses) + unhandled_records(losses);
   of_kind(loss_report.totals, LossKind::kString) = losses.truncated_strings.count;
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())
     loss_report.skipped_probes.push_back({each.name, each.reason});
@@ -126,6 +133,7 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
                dropped_records(losses));
   report_count(sink, "records that a program had not finished at the end were lost, with all that follow on the CPU",
                losses.unfinished_records);
+  report_count(sink, "records that were dropped because memory had run out", unhandled_records(losses));
   if (losses.lost_records > 0) sink.total_lost(losses.lost_records);
 }
 

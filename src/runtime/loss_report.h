@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "load/machine.h"
 #include "output/decode.h"
@@ -18,6 +19,7 @@ struct UserLosses {
   uint64_t lost_records = 0;
   std::map<program::ProgramId, uint64_t> dropped_by_program;  // records that were not handled, as the run had to end
   uint64_t unfinished_records = 0;                            // that a program had begun
+  std::vector<uint64_t> unhandled_by_program;                 // those for which memory ran out, by ProgramId
   output::TruncatedStrings truncated_strings;
   std::map<program::ProgramId, uint64_t> truncated_by_program;  // those of records
 };

@@ -27,6 +27,8 @@ class ProcessWatch {
   void drain();
   // Call it when all records of the programs have been handled.
   void forget_ended();
+  // Returns how many events the kernel had no room for.
+  uint64_t lost_events() const { return events_ ? events_->lost() : 0; }
 
  private:
   symbols::Symbolizer& symbols_;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/end_request.h"
+#include "base/out_of_memory.h"
 #include "runtime/loss_report.h"
 #include "runtime/notify.h"
 #include "runtime/run_monitor.h"
@@ -103,14 +104,17 @@ Result<int> Session::run_script() {
   sink_.attached(program_.probes.size() - machine_.skipped_probes().size());
   notify_manager("READY=1\nSTATUS=Tracing");
   events_.drain_present();  // of begin: behind the number of probes
-  const Status handled = attaches ? handle_events(signals) : Status();
+  const Status handled = attaches ? catch_out_of_memory([&] { return handle_events(signals); }) : Status();
   notify_manager("STOPPING=1");
   const Status finished = finish();
-  const bool is_good = report_losses();
-  sink_.finish();
+  bool is_good = false;
+  const Status reported = catch_out_of_memory([&]() -> Status {
+    is_good = report_losses();
+    sink_.finish();
+    return {};
+  });
   out_.flush();
-  TRY_STATUS(handled);
-  TRY_STATUS(finished);
+  for (const Status& part : {handled, finished, reported}) TRY_STATUS(part);
   TRY_STATUS(out_.status());
   return is_good || control_.exit_status() != 0 ? control_.exit_status() : EXIT_FAILURE;
 }
@@ -167,6 +171,7 @@ Status Session::drain_until_over(Signals& signals) {
     processes_.drain();
     const size_t count = events_.drain();
     out_.batch_end();
+    if (events_.is_out_of_memory()) return fail_out_of_memory();
     if (monitor.is_over()) break;
     if (count > 0) {
       poll_ms = kShortestPollMs;
@@ -188,31 +193,53 @@ bool Session::takes_kernel_stacks() {
                              [&](const auto& stack) { return types[stack.first].kind == types::Kind::kKernelStack; });
 }
 
+// What remains to be shown is worth more than the error: it is kept, and each part is tried.
 Status Session::finish() {
+  Status first;
+  const auto attempt = [&](auto&& part) {
+    if (Status done = catch_out_of_memory(part); !done && first) first = std::move(done);
+  };
   control_.stop_programs();
   const uint64_t stopped_ns = machine_.now_ns();
   machine_.detach_all();
-  events_.drain_rest();
-  context_.let_commands_finish();
-  const Status ended = options_.is_dry_run ? Status() : probes_.run_phase(Phase::kEnd);
-  events_.drain_all();
-  context_.spans().close(stopped_ns);
-  sink_.end();
-  if (config_.print_maps_on_exit) print_maps();
-  return ended;
+  attempt([&]() -> Status {
+    events_.drain_rest();
+    context_.let_commands_finish();
+    return {};
+  });
+  if (!options_.is_dry_run) attempt([&] { return probes_.run_phase(Phase::kEnd); });
+  attempt([&]() -> Status {
+    events_.drain_all();
+    context_.spans().close(stopped_ns);
+    sink_.end();
+    return {};
+  });
+  if (config_.print_maps_on_exit) attempt([&] { return print_maps(); });
+  return first && events_.is_out_of_memory() ? fail_out_of_memory() : first;
 }
 
-void Session::print_maps() {
+Status Session::print_maps() {
   std::map<std::string_view, program::ScriptMapId> by_name;
   for (const program::ScriptMapId id : program_.script_maps.ids()) by_name.emplace(program_.script_maps[id].name, id);
-  for (const auto& [name, id] : by_name) context_.print_map(id, 0, 0);
+  Status first;
+  for (const auto& [name, id] : by_name) {
+    const Status printed = catch_out_of_memory([&]() -> Status {
+      context_.print_map(id, 0, 0);
+      return {};
+    });
+    if (printed) continue;
+    first = printed;
+    sink_.message("runtime_error", fmt::format("there is not enough memory to print the map {}", name), "", 0, 0, 0);
+  }
+  return first;
 }
 
 // Reports what was lost. False if --strict makes the run fail for it.
 bool Session::report_losses() {
   const auto send = [&](std::string_view kind, std::string_view text) { sink_.message(kind, text, "", 0, 0, 0); };
-  const UserLosses losses{events_.lost_records(), events_.dropped_by_program(), events_.unfinished_records(),
-                          context_.decoder().truncated_strings(), events_.truncated_by_program()};
+  const UserLosses losses{
+      events_.lost_records(),         events_.dropped_by_program(),           events_.unfinished_records(),
+      events_.unhandled_by_program(), context_.decoder().truncated_strings(), events_.truncated_by_program()};
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
   espy::runtime::report_losses(machine_, program_, losses, loss_report, context_.sources(), config_, sink_);
   if (const uint64_t cut = context_.cut_files(); cut > 0)
@@ -225,6 +252,11 @@ bool Session::report_losses() {
   if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
     send("runtime_error", fmt::format("files whose unwind tables found no room (raise unwind_table_rows = {}): {}",
                                       config_.unwind_table_rows, refused));
+  if (const uint64_t lost = processes_.lost_events(); lost > 0)
+    send("runtime_error",
+         fmt::format("events of starting and ending processes that were lost (addresses of short-lived processes may "
+                     "have no names): {}",
+                     lost));
   if (const uint64_t missed = context_.symbols().missed_processes(); missed > 0)
     send("runtime_error", fmt::format("processes that ended too long ago for names of their addresses: {}", missed));
   if (const auto& reasons = context_.symbols().skipped_files().reasons; !reasons.empty())

@@ -66,7 +66,7 @@ class Session {
   Status play_events();
   bool takes_kernel_stacks();
   Status finish();
-  void print_maps();
+  Status print_maps();
   bool report_losses();
 
   load::Machine& machine_;
