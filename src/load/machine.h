@@ -32,7 +32,7 @@ struct Refusal {
   std::string sentence;  // the error message of the log
   std::string log;
   uint32_t insn = 0;
-  int code = 0;  // errno
+  int code = 0;                                    // errno
   std::optional<kernel::Feature> missing_feature;  // of the kernel, which the instruction needs
 };
 
