@@ -48,16 +48,6 @@ bool has_crc(const std::string& path, uint32_t wanted) {
   return crc == wanted;
 }
 
-// Returns the directory of a file, with a slash at its end. A path within the root of a process stays there.
-std::string directory_of(const std::string& path) {
-  std::string out = path;
-  const std::unique_ptr<char, decltype(&std::free)> real(
-      is_in_process_root(path) ? nullptr : ::realpath(path.c_str(), nullptr), &std::free);
-  if (real) out = real.get();
-  out.resize(out.rfind('/') == std::string::npos ? 0 : out.rfind('/') + 1);
-  return out;
-}
-
 std::optional<ElfImage> find_by_link(const ElfImage& image, const std::string& root, const std::string& build_id) {
   const auto link = image.debug_link();
   // A file name without directories.
@@ -116,6 +106,15 @@ std::optional<ElfImage> find_inside(const ElfImage& image) {
 }
 
 }  // namespace
+
+std::string directory_of(const std::string& path) {
+  std::string out = path;
+  const std::unique_ptr<char, decltype(&std::free)> real(
+      is_in_process_root(path) ? nullptr : ::realpath(path.c_str(), nullptr), &std::free);
+  if (real) out = real.get();
+  out.resize(out.rfind('/') == std::string::npos ? 0 : out.rfind('/') + 1);
+  return out;
+}
 
 std::optional<ElfImage> find_debug_image(const ElfImage& image, const std::vector<std::string>& debug_directories) {
   const std::string build_id = image.build_id();

@@ -170,7 +170,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
   kernel::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
   static Statement statement(dwarf::Scopes& scopes, const Site& site, const Row& row);
-  void add_inlined_instances(const Dwarf_Die& scope, const Site& site, std::string_view function,
+  void add_inlined_instances(const dwarf::Subtree& scope, int depth, const Site& site, std::string_view function,
                              std::vector<Statement>& out);
   Row after_prologue(const Site& site, const Row& row);
   void add_statements(std::vector<Row> rows, std::vector<Statement>& out);
@@ -462,12 +462,15 @@ std::vector<Statement> DebugInfo::statements_of(uint64_t address) {
   return out;
 }
 
-void DebugInfo::State::add_inlined_instances(const Dwarf_Die& scope, const Site& site, std::string_view function,
-                                             std::vector<Statement>& out) {
-  for (const Dwarf_Die& child : dwarf::children(scope)) {
+void DebugInfo::State::add_inlined_instances(const dwarf::Subtree& scope, int depth, const Site& site,
+                                             std::string_view function, std::vector<Statement>& out) {
+  constexpr int kMaxDepth = 64;
+  if (depth > kMaxDepth) return;
+  for (const dwarf::Subtree& inner : dwarf::child_subtrees(scope)) {
+    const Dwarf_Die& child = inner.die;
     const int tag = dwarf::tag(child);
     if (tag != DW_TAG_lexical_block && tag != DW_TAG_inlined_subroutine) continue;
-    add_inlined_instances(child, site, function, out);
+    add_inlined_instances(inner, depth + 1, site, function, out);
     if (!is_inlined(child) || (dwarf::name_of(child) != function && function_name(child) != function)) continue;
     const std::optional<uint64_t> begin = dwarf::entry_of(child);
     if (!begin) continue;
@@ -482,7 +485,7 @@ std::vector<Statement> DebugInfo::inlined_copies(std::string_view function) {
   std::vector<Statement> out;
   for (dwarf::Unit& unit : state_->file->units())
     for (const dwarf::FunctionCode& code : state_->file->functions(unit))
-      state_->add_inlined_instances(code.die, {code.range.low, code.die, code.range.low}, function, out);
+      state_->add_inlined_instances({code.die}, 0, {code.range.low, code.die, code.range.low}, function, out);
   std::ranges::sort(out, {}, &Statement::address);
   const auto is_same = [](const Statement& a, const Statement& b) { return a.address == b.address; };
   out.erase(std::unique(out.begin(), out.end(), is_same), out.end());

@@ -148,17 +148,21 @@ std::optional<uint64_t> ElfImage::address_of_offset(uint64_t file_offset) const 
   return std::nullopt;
 }
 
-std::string ElfImage::build_id() const {
-  const void* bytes = nullptr;
-  const ssize_t size = dwelf_elf_gnu_build_id(elf_.get(), &bytes);
+std::string hexadecimal(std::string_view bytes) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;
-  for (ssize_t i = 0; i < size; ++i) {
-    const unsigned char byte = static_cast<const unsigned char*>(bytes)[i];
+  for (const char each : bytes) {
+    const auto byte = static_cast<unsigned char>(each);
     out += kHex[byte >> 4];
     out += kHex[byte & 15];
   }
   return out;
+}
+
+std::string ElfImage::build_id() const {
+  const void* bytes = nullptr;
+  const ssize_t size = dwelf_elf_gnu_build_id(elf_.get(), &bytes);
+  return size <= 0 ? "" : hexadecimal({static_cast<const char*>(bytes), static_cast<size_t>(size)});
 }
 
 std::optional<std::pair<std::string, uint32_t>> ElfImage::debug_link() const {

@@ -68,6 +68,9 @@ struct DynamicNeeds {
   std::string run_path;  // DT_RUNPATH or DT_RPATH: directories, colon-separated
 };
 
+// Returns two lower-case digits for each byte.
+std::string hexadecimal(std::string_view bytes);
+
 class ElfImage {
  public:
   // Opens a file; a path may lead into an archive. The file stays open, and sections are read when they are first used:

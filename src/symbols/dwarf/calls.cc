@@ -69,13 +69,13 @@ void Calls::read_site(const Dwarf_Die& site, const FunctionCode& code, Function&
 }
 
 // Call sites can be children of blocks and of inlined instances.
-void Calls::read_sites(const Dwarf_Die& scope, const FunctionCode& code, Function& caller, int depth) {
+void Calls::read_sites(const Subtree& scope, const FunctionCode& code, Function& caller, int depth) {
   caller.has_unknown_tail_calls |= depth > kMaxDepth;
   if (depth > kMaxDepth) return;
-  for (const Dwarf_Die& child : children(scope)) {
-    switch (tag(child)) {
+  for (const Subtree& child : child_subtrees(scope)) {
+    switch (tag(child.die)) {
       case DW_TAG_call_site:
-      case DW_TAG_GNU_call_site: read_site(child, code, caller); break;
+      case DW_TAG_GNU_call_site: read_site(child.die, code, caller); break;
       case DW_TAG_lexical_block:
       case DW_TAG_inlined_subroutine:
       case DW_TAG_try_block:
@@ -91,7 +91,7 @@ void Calls::read_function(const FunctionCode& code) {
   caller.has_unknown_tail_calls |=
       !has_any(code.die, {DW_AT_call_all_calls, DW_AT_call_all_source_calls, DW_AT_call_all_tail_calls,
                           DW_AT_GNU_all_call_sites, DW_AT_GNU_all_source_call_sites, DW_AT_GNU_all_tail_call_sites});
-  read_sites(code.die, code, caller, 0);
+  read_sites({code.die}, code, caller, 0);
 }
 
 void Calls::read_all() {

@@ -48,7 +48,7 @@ class Calls {
   static Key key_of(const Dwarf_Die& function);
   void read_all();
   void read_function(const FunctionCode& code);
-  void read_sites(const Dwarf_Die& scope, const FunctionCode& code, Function& caller, int depth);
+  void read_sites(const Subtree& scope, const FunctionCode& code, Function& caller, int depth);
   void read_site(const Dwarf_Die& site, const FunctionCode& code, Function& caller);
   bool may_be_tail_called(const Key& function);
 

@@ -1,16 +1,19 @@
 #include "symbols/dwarf/file.h"
 
+#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 
 #include "base/strings.h"
 #include "symbols/debug_file.h"
 #include "symbols/dwarf/calls.h"
 #include "symbols/dwarf/package.h"
+#include "symbols/dwarf/split_file.h"
 
 namespace espy::symbols::dwarf {
 
@@ -50,16 +53,32 @@ std::unique_ptr<Package> find_package(const ElfImage& image, const std::string& 
   return nullptr;
 }
 
-// Reads the sections of debug information into the memory of libelf.
-void read_sections(Elf* elf) {
+// Returns the size of a section once it is decompressed. Sections named .zdebug_* begin with "ZLIB" and the size, a
+// number of eight bytes with the highest byte first.
+uint64_t unpacked_bytes(Elf_Scn* section, const GElf_Shdr& header, std::string_view name, const Elf_Data& raw) {
+  if (GElf_Chdr packed; (header.sh_flags & SHF_COMPRESSED) != 0 && gelf_getchdr(section, &packed) != nullptr)
+    return packed.ch_size;
+  if (!name.starts_with(".z") || raw.d_size < 12) return header.sh_size;
+  uint64_t out = 0;
+  for (size_t i = 4; i < 12; ++i) out = out << 8 | static_cast<const unsigned char*>(raw.d_buf)[i];
+  return out;
+}
+
+// Reads the sections of debug information into the memory of libelf, as libdw will, and returns how much they take
+// once they are decompressed.
+uint64_t read_sections(Elf* elf) {
   size_t names = 0;
-  if (elf_getshdrstrndx(elf, &names) != 0) return;
+  if (elf_getshdrstrndx(elf, &names) != 0) return 0;
+  uint64_t out = 0;
   for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr; section = elf_nextscn(elf, section)) {
     GElf_Shdr header;
     const char* name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : nullptr;
-    if (name != nullptr && std::string_view(name).find("debug") != std::string_view::npos)
-      elf_rawdata(section, nullptr);
+    if (name == nullptr || std::string_view(name).find("debug") == std::string_view::npos) continue;
+    const Elf_Data* raw = elf_rawdata(section, nullptr);
+    if (raw != nullptr && raw->d_buf != nullptr)
+      out += std::min(unpacked_bytes(section, header, name, *raw), max_binary_bytes() + 1);
   }
+  return out;
 }
 
 // Whether the sections of strings end in a NUL. libdw (0.188) reads names of source files to their NUL, also behind the
@@ -157,8 +176,22 @@ std::vector<Dwarf_Die> children(const Dwarf_Die& die) {
   std::vector<Dwarf_Die> out;
   Dwarf_Die child;
   if (dwarf_child(mutable_die(die), &child) != 0) return out;
-  do out.push_back(child);
-  while (dwarf_siblingof(&child, &child) == 0);
+  // A sibling comes later, unless an attribute of a malformed file refers to an earlier one.
+  const void* last = nullptr;
+  do {
+    last = child.addr;
+    out.push_back(child);
+  } while (dwarf_siblingof(&child, &child) == 0 && std::less<>()(last, child.addr));
+  return out;
+}
+
+std::vector<Subtree> child_subtrees(const Subtree& scope) {
+  std::vector<Subtree> out;
+  for (const Dwarf_Die& child : children(scope.die)) {
+    if (scope.end != nullptr && !std::less<>()(child.addr, scope.end)) break;
+    if (!out.empty()) out.back().end = child.addr;
+    out.push_back({child, scope.end});
+  }
   return out;
 }
 
@@ -185,8 +218,9 @@ File::Opened File::open_elf(const ElfImage& image) {
 Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vector<std::string>& debug_directories) {
   std::unique_ptr<File> file(new File);
   file->path_ = image.path();
+  std::optional<ElfImage> separate;
   if (!has_debug_info(image)) {
-    const std::optional<ElfImage> separate = find_debug_image(image, debug_directories);
+    separate = find_debug_image(image, debug_directories);
     if (!separate || !has_debug_info(*separate)) return no_debug_info(image);
     file->path_ = separate->path();
     file->debug_ = open_elf(*separate);
@@ -195,23 +229,30 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   file->code_ = open_elf(image);
   Elf* elf = file->debug_.elf != nullptr ? file->debug_.elf : file->code_.elf;
   file->package_ = find_package(image, file->path_, debug_directories);
+  // Skeleton units refer to addresses by their index in this section.
+  if ((separate ? *separate : image).has_section(".debug_addr"))
+    if (auto directory = SplitDirectory::make())
+      file->split_directory_ = std::make_unique<SplitDirectory>(std::move(*directory));
+  file->memory_bytes_ = elf == nullptr ? 0 : read_sections(elf);
+  if (file->memory_bytes_ > max_binary_bytes())
+    return fail("the debug information of " + file->path_ + " is too large", kRefusedFile);
   if (elf != nullptr) file->dwarf_ = file->begin(file->debug_.elf != nullptr ? file->debug_ : file->code_);
   if (file->dwarf_ == nullptr)
     return fail("cannot read the debug information of " + file->path_ + ": " + dwarf_errmsg(-1));
   if (!has_terminated_strings(dwarf_getelf(file->dwarf_)))
     return fail("the debug information of " + file->path_ + " is malformed", kRefusedFile);
+  file->add_supplement(debug_directories);
   file->is_position_independent_ = image.type() == ET_DYN;
   return file;
 }
 
 // libdw searches .dwo files in the directory that the descriptor of the ELF file leads to. Once the sections are in
-// memory, a file in the directory of the package can have the descriptor for the moment.
+// memory, a file in a directory of espy's own can have the descriptor for the moment.
 Dwarf* File::begin(const Opened& opened) const {
   const auto begin = [&] { return dwarf_begin_elf(opened.elf, DWARF_C_READ, nullptr); };
-  if (!package_) return begin();
-  read_sections(opened.elf);
+  if (!split_directory_) return begin();
   const OwnedFd own(::fcntl(opened.fd.get(), F_DUPFD_CLOEXEC, 0));
-  const std::string name = package_->directory() + "/.binary";
+  const std::string name = split_directory_->path() + "/.binary";
   const OwnedFd inside(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!own.valid() || !inside.valid() || ::dup3(inside.get(), opened.fd.get(), O_CLOEXEC) < 0) return begin();
   Dwarf* out = begin();
@@ -222,8 +263,39 @@ Dwarf* File::begin(const Opened& opened) const {
 File::~File() {
   if (eh_frame_ != nullptr) dwarf_cfi_end(eh_frame_);
   if (dwarf_ != nullptr) dwarf_end(dwarf_);
+  if (supplement_dwarf_ != nullptr) dwarf_end(supplement_dwarf_);
+  if (supplement_.elf != nullptr) elf_end(supplement_.elf);
   if (debug_.elf != nullptr) elf_end(debug_.elf);
   if (code_.elf != nullptr) elf_end(code_.elf);
+}
+
+// libdw would open the file by the path that the section names.
+void File::add_supplement(const std::vector<std::string>& debug_directories) {
+  const char* name = nullptr;
+  const void* id = nullptr;
+  const ssize_t id_bytes = dwelf_dwarf_gnu_debugaltlink(dwarf_, &name, &id);
+  if (id_bytes <= 0) return;
+  const std::string build_id = hexadecimal({static_cast<const char*>(id), static_cast<size_t>(id_bytes)});
+  std::vector<std::string> paths = {*name == '/' ? name : directory_of(path_) + name};
+  for (const std::string& directory : debug_directories)
+    if (build_id.size() > 2)
+      paths.push_back(directory + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug");
+  for (const std::string& path : paths) {
+    const Result<ElfImage> image = ElfImage::open(path);
+    if (!image || image->build_id() != build_id) continue;
+    supplement_ = open_elf(*image);
+    supplement_dwarf_ = dwarf_begin_elf(supplement_.elf, DWARF_C_READ, nullptr);
+    break;
+  }
+  if (supplement_dwarf_ == nullptr) {
+    if (supplement_.elf != nullptr) elf_end(supplement_.elf);
+    no_supplement_ = std::make_unique<std::string>(make_elf({{".debug_info", std::string(1, '\0')}}, EM_NONE));
+    supplement_.elf = elf_memory(no_supplement_->data(), no_supplement_->size());
+    supplement_dwarf_ = dwarf_begin_elf(supplement_.elf, DWARF_C_READ, nullptr);
+  }
+  if (supplement_dwarf_ == nullptr) return;
+  dwarf_setalt(dwarf_, supplement_dwarf_);
+  dwarf_setalt(supplement_dwarf_, supplement_dwarf_);  // it has none, and none is searched for it
 }
 
 std::vector<Unit>& File::units() {
@@ -234,10 +306,24 @@ std::vector<Unit>& File::units() {
   uint8_t type = 0;
   while (dwarf_get_units(dwarf_, unit, &unit, nullptr, &type, &die, nullptr) == 0) {
     if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
+    // For an attribute that a skeleton lacks, libdw opens the .dwo file by itself.
+    if (type == DW_UT_skeleton && (!split_directory_ || !own_attribute(die, DW_AT_comp_dir))) continue;
     has_split_units_ |= type == DW_UT_skeleton;
     units_.push_back({die, ranges_of(die), type == DW_UT_skeleton});
   }
   return units_;
+}
+
+// Returns the .dwo file with the unit of that id; "" if it is not found.
+std::string File::find_split_file(const Unit& unit, uint64_t id) const {
+  std::string out = package_ ? package_->unit(id) : "";
+  if (!out.empty() && has_split_unit(out, id)) return out;
+  const std::string name = name_of_split(unit.die);
+  for (const std::string& path : {name.starts_with('/') ? name : directory_of(path_) + name, path_of_split(unit.die)}) {
+    out = read_split_file(path);
+    if (!out.empty() && has_split_unit(out, id)) return out;
+  }
+  return "";
 }
 
 void File::complete(Unit& unit) {
@@ -248,14 +334,17 @@ void File::complete(Unit& unit) {
   const auto read = [&](Dwarf_Die* part) {
     return dwarf_cu_info(unit.die.cu, nullptr, nullptr, nullptr, part, &id, nullptr, nullptr) == 0;
   };
-  const std::string file = package_ && read(nullptr) ? package_->extract(id, name_of_split(unit.die)) : "";
-  const bool is_found = read(&split) && dwarf_tag(&split) != DW_TAG_invalid &&
-                        has_terminated_strings(dwarf_getelf(dwarf_cu_getdwarf(split.cu)));
-  if (!file.empty()) ::unlink(file.c_str());
-  if (is_found)
+  const std::string file = split_directory_ && read(nullptr) ? find_split_file(unit, id) : "";
+  const auto read_part = [&] {
+    return read(&split) && dwarf_tag(&split) != DW_TAG_invalid &&
+           has_terminated_strings(dwarf_getelf(dwarf_cu_getdwarf(split.cu)));
+  };
+  if (!file.empty() && split_directory_->show(file, name_of_split(unit.die), read_part)) {
     unit.die = split;
-  else
-    unit.missing_part = path_of_split(unit.die);
+    return;
+  }
+  unit.missing_part = path_of_split(unit.die);
+  split_directory_->hide(read_part);
 }
 
 Unit* File::unit_at(uint64_t address) {
@@ -268,15 +357,15 @@ Unit* File::unit_at(uint64_t address) {
 }
 
 // Functions are children of the unit, of namespaces, of classes, and, for closures, of other functions.
-void File::add_functions(const Dwarf_Die& parent, Unit& unit, int depth) {
+void File::add_functions(const Subtree& parent, Unit& unit, int depth) {
   if (depth > kMaxDepth) return;
-  for (const Dwarf_Die& child : children(parent)) {
+  for (const Subtree& child : child_subtrees(parent)) {
     const size_t before = unit.functions.size();
-    switch (tag(child)) {
+    switch (tag(child.die)) {
       case DW_TAG_subprogram:
-        if (own_attribute(child, DW_AT_declaration)) break;
+        if (own_attribute(child.die, DW_AT_declaration)) break;
         if (function_range_count_ > kMaxFunctionRanges) break;
-        for (const Range& range : ranges_of(child)) unit.functions.push_back({range, child});
+        for (const Range& range : ranges_of(child.die)) unit.functions.push_back({range, child.die});
         function_range_count_ += unit.functions.size() - before;
         add_functions(child, unit, depth + 1);
         break;
@@ -296,7 +385,7 @@ void File::index_functions(Unit& unit) {
   if (unit.is_indexed) return;
   unit.is_indexed = true;
   complete(unit);
-  add_functions(unit.die, unit, 0);
+  add_functions({unit.die}, unit, 0);
   std::ranges::sort(unit.functions, {}, [](const FunctionCode& each) { return each.range.low; });
 }
 

@@ -31,6 +31,14 @@ std::string_view name_of(const Dwarf_Die& die);
 std::string_view linkage_name(const Dwarf_Die& die);  // as in symbol tables
 std::optional<Dwarf_Die> reference(const Dwarf_Die& die, unsigned name);
 std::vector<Dwarf_Die> children(const Dwarf_Die& die);
+// A DIE, and where its descendants end, in the memory of libdw; null: at the end of the section.
+struct Subtree {
+  Dwarf_Die die;
+  const void* end = nullptr;
+};
+// Returns the children that begin before the end of the scope. In well-formed debug information these are all of them;
+// in other, descendants of one child may be descendants of the next, too, and a walk takes exponential time.
+std::vector<Subtree> child_subtrees(const Subtree& scope);
 int tag(const Dwarf_Die& die);
 bool covers(const Dwarf_Die& die, uint64_t address);
 
@@ -59,6 +67,7 @@ struct Unit {
 
 class Calls;
 class Package;
+class SplitDirectory;
 
 class File {
  public:
@@ -109,8 +118,10 @@ class File {
   static Opened open_elf(const ElfImage& image);
   std::vector<std::shared_ptr<Dwarf_Frame>> frames_at(uint64_t address);
   Dwarf* begin(const Opened& opened) const;
+  void add_supplement(const std::vector<std::string>& debug_directories);
+  std::string find_split_file(const Unit& unit, uint64_t id) const;
   void index_functions(Unit& unit);
-  void add_functions(const Dwarf_Die& parent, Unit& unit, int depth);
+  void add_functions(const Subtree& parent, Unit& unit, int depth);
 
   std::string path_;
   uint64_t memory_bytes_ = 0;
@@ -118,6 +129,10 @@ class File {
   Opened code_;                       // the binary: has .eh_frame
   Opened debug_;                      // the separate debug file, if any
   std::unique_ptr<Package> package_;  // of .dwo files
+  std::unique_ptr<SplitDirectory> split_directory_;
+  Opened supplement_;                           // the file that several debug files share (.gnu_debugaltlink)
+  std::unique_ptr<std::string> no_supplement_;  // in place of one that is not found
+  Dwarf* supplement_dwarf_ = nullptr;
   Dwarf* dwarf_ = nullptr;
   Dwarf_CFI* eh_frame_ = nullptr;
   std::unique_ptr<Calls> calls_;

@@ -5,15 +5,10 @@
 // The strings of all units are in one section. A .dwo file receives those that its unit refers to.
 #include "symbols/dwarf/package.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "base/byte_reader.h"
-#include "base/fd.h"
+#include "symbols/dwarf/split_file.h"
 
 namespace espy::symbols::dwarf {
 
@@ -38,11 +33,6 @@ std::string_view section_of_column(uint32_t version, uint32_t column) {
 
 std::string section_name(std::string_view part) { return ".debug_" + std::string(part) + ".dwo"; }
 
-template <class T>
-void append(std::string& out, const T& value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
 // Returns the offsets of strings for a section with these strings alone, and that section.
 std::pair<std::string, std::string> with_own_strings(std::string offsets, size_t header_bytes,
                                                      std::string_view strings) {
@@ -62,55 +52,10 @@ std::pair<std::string, std::string> with_own_strings(std::string offsets, size_t
   return {std::move(offsets), std::move(own)};
 }
 
-// Returns a relocatable ELF file with these sections.
-std::string elf_file(const std::vector<std::pair<std::string, std::string>>& sections, uint16_t machine) {
-  Elf64_Ehdr header = {};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_ident[EI_VERSION] = EV_CURRENT;
-  header.e_type = ET_REL;
-  header.e_machine = machine;
-  header.e_version = EV_CURRENT;
-  header.e_ehsize = sizeof(Elf64_Ehdr);
-  header.e_shentsize = sizeof(Elf64_Shdr);
-  header.e_shnum = static_cast<uint16_t>(sections.size() + 2);
-  header.e_shstrndx = static_cast<uint16_t>(sections.size() + 1);
-  std::string content, names(1, '\0'), headers(sizeof(Elf64_Shdr), '\0');
-  const auto add = [&](const std::string& name, uint32_t type) {
-    Elf64_Shdr section = {};
-    section.sh_name = static_cast<uint32_t>(names.size());
-    section.sh_type = type;
-    section.sh_offset = sizeof(header) + content.size();
-    section.sh_addralign = 1;
-    names += name + '\0';
-    return section;
-  };
-  for (const auto& [name, bytes] : sections) {
-    Elf64_Shdr section = add(name, SHT_PROGBITS);
-    section.sh_size = bytes.size();
-    append(headers, section);
-    content += bytes;
-  }
-  Elf64_Shdr section = add(".shstrtab", SHT_STRTAB);
-  section.sh_size = names.size();
-  append(headers, section);
-  content += names;
-  content.resize((content.size() + 7) / 8 * 8);
-  header.e_shoff = sizeof(header) + content.size();
-  return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + content + headers;
-}
-
-// Whether a path stays within the directory that it is relative to.
-bool stays_inside(const std::filesystem::path& path) {
-  return !path.empty() && path.is_relative() &&
-         std::ranges::none_of(path, [](const std::filesystem::path& part) { return part == ".."; });
-}
-
 }  // namespace
 
 Result<Package> Package::open(const std::string& path) {
-  Package out(TRY(ElfImage::open(path)), TRY(ScratchDirectory::make()));
+  Package out(TRY(ElfImage::open(path)));
   out.read_index();
   if (out.units_.empty()) return fail(path + " is no package of debug information");
   return out;
@@ -159,20 +104,12 @@ std::string Package::file_of(const std::vector<Piece>& pieces) const {
     }
     sections.emplace_back(section_name(piece.section), std::move(bytes));
   }
-  return elf_file(sections, image_.machine());
+  return make_elf(sections, image_.machine());
 }
 
-std::string Package::extract(uint64_t unit_id, const std::string& name) const {
+std::string Package::unit(uint64_t unit_id) const {
   const auto found = units_.find(unit_id);
-  const std::filesystem::path relative(name);
-  if (found == units_.end() || !stays_inside(relative)) return "";
-  const std::filesystem::path path = std::filesystem::path(directory()) / relative;
-  std::error_code ignored;
-  std::filesystem::create_directories(path.parent_path(), ignored);
-  const OwnedFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  const std::string bytes = file_of(found->second);
-  if (!fd.valid() || ::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) return "";
-  return path.string();
+  return found == units_.end() ? "" : file_of(found->second);
 }
 
 }  // namespace espy::symbols::dwarf

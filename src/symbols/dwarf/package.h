@@ -9,7 +9,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/process.h"
 #include "base/result.h"
 #include "symbols/elf_image.h"
 
@@ -17,14 +16,11 @@ namespace espy::symbols::dwarf {
 
 class Package {
  public:
-  // Fails if the file is no package, or there is no place for temporary files.
+  // Fails if the file is no package.
   static Result<Package> open(const std::string& path);
 
-  // The directory that libdw has to search for .dwo files.
-  const std::string& directory() const { return directory_.path(); }
-  // Writes the .dwo file of a unit into the directory, as `name`. Returns its path; "" if the package does not have the
-  // unit, or the name leads out of the directory.
-  std::string extract(uint64_t unit_id, const std::string& name) const;
+  // Returns the .dwo file of a unit; "" if the package does not have the unit.
+  std::string unit(uint64_t unit_id) const;
 
  private:
   // A part of a section of the package.
@@ -34,13 +30,12 @@ class Package {
     uint64_t size = 0;
   };
 
-  Package(ElfImage image, ScratchDirectory directory) : image_(std::move(image)), directory_(std::move(directory)) {}
+  explicit Package(ElfImage image) : image_(std::move(image)) {}
   void read_index();
   std::string bytes_of(const Piece& piece) const;
   std::string file_of(const std::vector<Piece>& pieces) const;
 
   ElfImage image_;
-  ScratchDirectory directory_;
   uint32_t version_ = 0;  // of the index: 2 for DWARF 4, 5
   std::unordered_map<uint64_t, std::vector<Piece>> units_;
 };

@@ -60,9 +60,10 @@ void TypeIndex::add_enum(const Dwarf_Die& type, const std::string& prefix, Table
 }
 
 // Types in classes are not added, but found through their class.
-void TypeIndex::add_scope(const Dwarf_Die& scope, const std::string& prefix, Table& table, int depth) {
+void TypeIndex::add_scope(const Subtree& scope, const std::string& prefix, Table& table, int depth) {
   if (depth > kMaxDepth) return;
-  for (const Dwarf_Die& child : children(scope)) {
+  for (const Subtree& inner : child_subtrees(scope)) {
+    const Dwarf_Die& child = inner.die;
     const auto add = [&](NameCategory category) {
       const std::string_view name = name_of(child);
       if (name.empty() || own_attribute(child, DW_AT_declaration)) return;
@@ -80,12 +81,12 @@ void TypeIndex::add_scope(const Dwarf_Die& scope, const std::string& prefix, Tab
       case DW_TAG_namespace: {
         // The names of unnamed and inline namespaces are not written.
         const std::string name(flag(child, DW_AT_export_symbols) ? "" : name_of(child));
-        add_scope(child, name.empty() ? prefix : prefix + name + "::", table, depth + 1);
+        add_scope(inner, name.empty() ? prefix : prefix + name + "::", table, depth + 1);
         break;
       }
       case DW_TAG_imported_unit: {
         const auto unit = reference(child, DW_AT_import);
-        if (unit && table.imported.insert(unit->addr).second) add_scope(*unit, prefix, table, depth + 1);
+        if (unit && table.imported.insert(unit->addr).second) add_scope({*unit}, prefix, table, depth + 1);
         break;
       }
       default: break;
@@ -125,7 +126,7 @@ TypeIndex::Found TypeIndex::by_last_part(NameCategory category, std::string_view
 TypeIndex::Found TypeIndex::find(NameCategory category, std::string_view name, const std::optional<Dwarf_Die>& near) {
   if (near) {
     const auto [entry, is_new] = near_.try_emplace(near->addr);
-    if (is_new) add_scope(*near, "", entry->second, 0);
+    if (is_new) add_scope({*near}, "", entry->second, 0);
     if (const auto found = exact(category, name, entry->second)) return {found, {}};
     const Found nested = by_last_part(category, name, entry->second);
     if (nested.die || !nested.candidates.empty()) return nested;
@@ -136,7 +137,7 @@ TypeIndex::Found TypeIndex::find(NameCategory category, std::string_view name, c
     if (const auto found = exact(category, name, all_)) return {found, {}};
     if (next_unit_ >= units.size()) return by_last_part(category, name, all_);
     file_.complete(units[next_unit_]);
-    add_scope(units[next_unit_].die, "", all_, 0);
+    add_scope({units[next_unit_].die}, "", all_, 0);
   }
 }
 

@@ -46,7 +46,7 @@ class TypeIndex {
     Names& operator[](NameCategory category) { return names[static_cast<size_t>(category)]; }
   };
 
-  static void add_scope(const Dwarf_Die& scope, const std::string& prefix, Table& table, int depth);
+  static void add_scope(const Subtree& scope, const std::string& prefix, Table& table, int depth);
   static void add_enum(const Dwarf_Die& type, const std::string& prefix, Table& table);
   static std::optional<Dwarf_Die> exact(NameCategory category, std::string_view name, Table& table);
   static Found by_last_part(NameCategory category, std::string_view name, Table& table);

@@ -102,9 +102,12 @@ Dwarf_Die peeled(const Dwarf_Die& type) {
   return out;
 }
 
-std::string c_name(const std::optional<Dwarf_Die>& type) {
+namespace {
+
+std::string c_name_at(const std::optional<Dwarf_Die>& type, int depth) {
   if (!type) return "void";
-  const auto inner = [&] { return c_name(type_of(*type)); };
+  if (depth > kMaxDepth) return "...";
+  const auto inner = [&] { return c_name_at(type_of(*type), depth + 1); };
   switch (tag(*type)) {
     case DW_TAG_const_type: {
       const std::string name = inner();
@@ -115,7 +118,7 @@ std::string c_name(const std::optional<Dwarf_Die>& type) {
     case DW_TAG_atomic_type: return inner();
     case DW_TAG_pointer_type:
       if (const auto element = type_of(*type); element && tag(*element) == DW_TAG_subroutine_type)
-        return c_name(type_of(*element)) + " (*)()";
+        return c_name_at(type_of(*element), depth + 1) + " (*)()";
       // Pointer types of Go and Rust have names.
       return name_of(*type).empty() ? with_star(inner(), "*") : std::string(name_of(*type));
     case DW_TAG_reference_type: return with_star(inner(), "&");
@@ -131,6 +134,10 @@ std::string c_name(const std::optional<Dwarf_Die>& type) {
     default: return name_of(*type).empty() ? "?" : std::string(name_of(*type));
   }
 }
+
+}  // namespace
+
+std::string c_name(const std::optional<Dwarf_Die>& type) { return c_name_at(type, 0); }
 
 bool is_passed_by_reference(const Dwarf_Die& type) {
   const Dwarf_Die plain = peeled(type);
@@ -169,15 +176,15 @@ std::optional<Place> member_named(const Place& in, std::string_view name) {
   return std::nullopt;
 }
 
-// Returns the first pointer in a struct, also within its members.
-std::optional<Place> first_pointer(const Place& in, int depth = 0) {
+// Returns the first pointer in a struct, also within its members. Looks at `left` structs at most.
+std::optional<Place> first_pointer(const Place& in, int& left, int depth = 0) {
   if (tag(in.type) == DW_TAG_pointer_type) return in;
-  if (!is_class(tag(in.type)) || depth > 8) return std::nullopt;
+  if (!is_class(tag(in.type)) || depth > 8 || --left < 0) return std::nullopt;
   for (const Dwarf_Die& child : children(in.type)) {
     const auto type = tag(child) == DW_TAG_member ? type_of(child) : std::nullopt;
     if (!type) continue;
     const uint64_t offset = number(child, DW_AT_data_member_location).value_or(0);
-    if (auto found = first_pointer({peeled(*type), in.offset_bytes + offset}, depth + 1)) return found;
+    if (auto found = first_pointer({peeled(*type), in.offset_bytes + offset}, left, depth + 1)) return found;
   }
   return std::nullopt;
 }
@@ -191,7 +198,8 @@ std::vector<Member> TypeReader::rust_string_members(const Dwarf_Die& type) {
   const auto vector = member_named({type}, "vec");
   const auto length = vector ? member_named(*vector, "len") : std::nullopt;
   const auto buffer = vector ? member_named(*vector, "buf") : std::nullopt;
-  const auto address = buffer ? first_pointer(*buffer) : std::nullopt;
+  int most = 100;
+  const auto address = buffer ? first_pointer(*buffer, most) : std::nullopt;
   if (!length || !address || size_of(length->type) != 8) return {};
   const TypeId bytes = types_.pointer(types_.int_type(1, false), AddressSpace::kUser);
   const auto bits = [](const Place& place) { return static_cast<uint32_t>(place.offset_bytes * 8); };

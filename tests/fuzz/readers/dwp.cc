@@ -1,9 +1,8 @@
 // A package of debug information: its index, and the parts that are made files of their own.
-#include <unistd.h>
-
 #include "../reader.h"
 #include "base/byte_reader.h"
 #include "symbols/dwarf/package.h"
+#include "symbols/dwarf/split_file.h"
 
 namespace espy::fuzz {
 
@@ -17,12 +16,13 @@ void run_dwp(std::string_view bytes) {
   const std::string_view index = image->section_bytes(".debug_cu_index");
   constexpr uint64_t kMaxUnits = 8;
   for (uint64_t i = 0; i < kMaxUnits; ++i) {
-    const std::string path = package->extract(load_le(index, 16 + i * 8), "unit.dwo");
-    if (path.empty()) continue;
-    if (const auto part = ElfImage::open(path)) use(part->section_bytes(".debug_info.dwo"));
-    ::unlink(path.c_str());
+    const uint64_t id = load_le(index, 16 + i * 8);
+    std::string unit = package->unit(id);
+    if (unit.empty()) continue;
+    dwarf::has_split_unit(unit, id);
+    if (const auto part = ElfImage::from_bytes(std::move(unit), "unit.dwo"))
+      use(part->section_bytes(".debug_info.dwo"));
   }
-  package->extract(load_le(index, 16), "../unit.dwo");
 }
 
 }  // namespace espy::fuzz

@@ -1,0 +1,145 @@
+// Debug information that no compiler writes: in circles, or with references to files that are none.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "symbols/debug_info.h"
+#include "symbols/elf_file.h"
+#include "symbols_support.h"
+
+namespace espy::symbols {
+namespace {
+
+using testing::has_tool;
+using testing::run;
+using testing::TempDir;
+
+// A program with a function `work` and these DIEs in its only unit. Abbreviations: 2 a function with children, 3 a
+// parameter, 4 a const type, 5 a namespace with a sibling, 6 a function without children and with a sibling, 7 a block.
+std::string program_with(std::string_view dies) {
+  return R"(asm(R"X(
+  .globl work
+  .type work, @function
+work: ret
+  .skip 63
+  .size work, 64
+  .pushsection .debug_abbrev, "", @progbits
+abbrev:
+  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 2, 0x2e; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 3, 0x5;  .byte 0; .uleb128 0x3, 0x8, 0x49, 0x13, 0, 0
+  .uleb128 4, 0x26; .byte 0; .uleb128 0x49, 0x13, 0, 0
+  .uleb128 5, 0x39; .byte 1; .uleb128 0x1, 0x13, 0, 0
+  .uleb128 6, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x1, 0x13, 0, 0
+  .uleb128 7, 0xb;  .byte 1; .uleb128 0x1, 0x13, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 0
+  .popsection
+  .pushsection .debug_info, "", @progbits
+unit: .long end - begin
+begin: .short 4; .long 0; .byte 8
+  .uleb128 1; .string "program.c"; .quad work, 64
+)" + std::string(dies) +
+         R"(
+  .uleb128 0
+end:
+  .popsection
+)X");
+int main(void) { return 0; }
+)";
+}
+
+class HostileDwarf : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_tool("cc")) GTEST_SKIP() << "there is no C compiler";
+  }
+  void open(std::string_view dies) {
+    auto opened = ElfFile::open(directory_.build("program", program_with(dies), "-no-pie -fno-pie"));
+    ASSERT_TRUE(opened);
+    file_.emplace(std::move(*opened));
+    const auto debug = file_->debug_info();
+    ASSERT_TRUE(debug) << debug.error().message;
+    debug_ = *debug;
+    work_ = file_->find_function("work")->address;
+  }
+
+  TempDir directory_;
+  std::optional<ElfFile> file_;
+  std::shared_ptr<DebugInfo> debug_;
+  types::Types types_;
+  uint64_t work_ = 0;
+};
+
+constexpr std::string_view kWork = R"(.uleb128 2; .string "work"; .quad work, 64)";
+
+TEST_F(HostileDwarf, ATypeMayBeMadeOfItself) {
+  open(std::string(kWork) + R"(
+    .uleb128 3; .string "x"; .long circle - unit
+    .uleb128 0
+    circle: .uleb128 4; .long circle - unit)");
+  const auto arguments = debug_->arguments(types_, work_, "");
+  ASSERT_EQ(arguments.size(), 1u);
+  EXPECT_THAT(arguments[0].c_type, ::testing::StartsWith("const const"));
+}
+
+TEST_F(HostileDwarf, ADieMayBeItsOwnSibling) {
+  open(std::string(kWork) + R"(
+    .uleb128 0
+    circle: .uleb128 6; .string "again"; .long circle - unit)");
+  EXPECT_TRUE(debug_->knows(work_));
+  EXPECT_TRUE(debug_->inlined_copies("again").empty());
+}
+
+// The sibling of each namespace is its first child: the tree has 2^40 paths.
+TEST_F(HostileDwarf, ChildrenMayBeSiblings) {
+  open(std::string(kWork) + R"(
+    .uleb128 0
+    .set n, 0
+    .rept 40
+    .uleb128 5; .long . - unit + 4
+    .endr
+    .skip 40)");
+  EXPECT_TRUE(debug_->knows(work_));
+  types::Types types;
+  EXPECT_FALSE(debug_->find_type(types, DebugInfo::TypeCategory::kStruct, "none", work_).type);
+  EXPECT_TRUE(debug_->inlined_copies("again").empty());
+}
+
+TEST_F(HostileDwarf, BlocksMayBeSiblingsOfTheirChildren) {
+  open(std::string(kWork) + R"(
+    .rept 40
+    .uleb128 7; .long . - unit + 20; .quad work, 64
+    .endr
+    .skip 42)");
+  EXPECT_TRUE(debug_->knows(work_));
+  EXPECT_TRUE(debug_->inlined_copies("again").empty());
+  EXPECT_EQ(debug_->arguments(types_, work_, "").size(), 0u);
+}
+
+// libdw would open the file by itself, and wait for its other end.
+TEST_F(HostileDwarf, ASharedFileOrAPartMayBeAFifo) {
+  if (!has_tool("objcopy")) GTEST_SKIP() << "needs objcopy";
+  const char* source =
+      "struct pair { int one; }; int work(struct pair *p) { return p->one; } int main(void) { return 0; }";
+  const std::string path = directory_.build("split", source, "-g -O1 -gsplit-dwarf -no-pie");
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(path).parent_path()))
+    if (entry.path().extension() == ".dwo") {
+      std::filesystem::remove(entry.path());
+      ASSERT_EQ(::mkfifo(entry.path().c_str(), 0600), 0);
+    }
+  const auto split = ElfFile::open(path);
+  const auto debug = *split->debug_info();
+  const uint64_t work = split->find_function("work")->address;
+  EXPECT_FALSE(debug->knows(work));
+  EXPECT_THAT(debug->missing_part(work), ::testing::EndsWith(".dwo"));
+
+  const std::string shared = directory_.build("shared", source, "-g -O1 -no-pie");
+  ASSERT_EQ(::mkfifo(directory_.path("fifo").c_str(), 0600), 0);
+  directory_.write("link", std::string("fifo\0", 5) + std::string(20, '\1'));
+  ASSERT_TRUE(run("objcopy --add-section .gnu_debugaltlink=" + directory_.path("link") + " " + shared));
+  const auto whole = ElfFile::open(shared);
+  EXPECT_TRUE((*whole->debug_info())->knows(whole->find_function("work")->address));
+}
+
+}  // namespace
+}  // namespace espy::symbols
