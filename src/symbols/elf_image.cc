@@ -182,6 +182,19 @@ std::string_view ElfImage::section_bytes(std::string_view name) const {
   return {static_cast<const char*>(data->d_buf), data->d_size};
 }
 
+std::string ElfImage::unpacked_section(std::string_view name) const {
+  Elf_Scn* section = find_section(name);
+  GElf_Shdr header;
+  if (section == nullptr || gelf_getshdr(section, &header) == nullptr) return "";
+  if ((header.sh_flags & SHF_COMPRESSED) == 0) return std::string(section_bytes(name));
+  GElf_Chdr packed;
+  if (gelf_getchdr(section, &packed) == nullptr || packed.ch_size > max_binary_bytes()) return "";
+  if (elf_compress(section, 0, 0) < 0) return "";
+  const Elf_Data* data = elf_getdata(section, nullptr);
+  if (data == nullptr || data->d_buf == nullptr) return "";
+  return {static_cast<const char*>(data->d_buf), data->d_size};
+}
+
 bool ElfImage::has_section(std::string_view name) const {
   Elf_Scn* section = find_section(name);
   GElf_Shdr header;

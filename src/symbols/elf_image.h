@@ -98,6 +98,8 @@ class ElfImage {
   std::optional<std::pair<std::string, uint32_t>> debug_link() const;
   // Returns the bytes of a section, not decompressed; empty if there is none.
   std::string_view section_bytes(std::string_view name) const;
+  // The same, decompressed; empty if that takes more than max_binary_bytes().
+  std::string unpacked_section(std::string_view name) const;
   // Whether there is such a section with bytes in the file.
   bool has_section(std::string_view name) const;
   // Returns bytes of the file; empty if they are not all within it.

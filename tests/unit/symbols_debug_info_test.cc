@@ -115,7 +115,7 @@ TEST_P(DebugInfoOf, TellsLinesAndFiles) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, DebugInfoOf,
                          ::testing::Values("-g -O0", "-g -O2", "-g -O2 -gdwarf-4", "-g -O0 -no-pie", "-g -O2 -gz",
-                                           "-g -O2 -gsplit-dwarf"));
+                                           "-g -O2 -gsplit-dwarf", "-g -O2 -gsplit-dwarf -gz"));
 
 TEST(DebugInfo, SaysHowToGetIt) {
   if (!has_tool("cc")) GTEST_SKIP() << "there is no C compiler";

@@ -95,7 +95,7 @@ std::string read_split_file(const std::string& path) {
   if (!image) return "";
   std::vector<std::pair<std::string, std::string>> sections;
   for (const std::string_view name : kSections)
-    if (image->has_section(name)) sections.emplace_back(name, image->section_bytes(name));
+    if (image->has_section(name)) sections.emplace_back(name, image->unpacked_section(name));
   return make_elf(sections, image->machine());
 }
 
