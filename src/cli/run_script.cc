@@ -80,8 +80,8 @@ std::string disassemble_all(const program::Program& program) {
 // The verifier's limits: BPF_COMPLEXITY_LIMIT_INSNS, BPF_COMPLEXITY_LIMIT_JMP_SEQ.
 bool is_beyond_limits(const load::Refusal& refusal) {
   const std::string_view sentence = refusal.sentence;
-  if (refusal.code != E2BIG) return false;
-  return sentence.empty() || sentence.find("program is too large") != sentence.npos ||
+  if (sentence.empty()) return refusal.code == E2BIG;
+  return sentence.find("program is too large") != sentence.npos ||
          sentence.find("jumps is too complex") != sentence.npos;
 }
 
