@@ -394,8 +394,7 @@ std::optional<uint32_t> LinuxMachine::find_missing_helper(const program::BpfProg
   constexpr std::pair<int32_t, Feature> kLaterHelpers[] = {
       {BPF_FUNC_for_each_map_elem, Feature::kForEachMapElem},       {BPF_FUNC_loop, Feature::kBpfLoop},
       {BPF_FUNC_map_lookup_percpu_elem, Feature::kMapLookupPercpu}, {BPF_FUNC_task_storage_get, Feature::kTaskStorage},
-      {BPF_FUNC_get_current_task_btf, Feature::kGetCurrentTaskBtf},
-      {BPF_FUNC_get_func_ip, Feature::kGetFuncIp},
+      {BPF_FUNC_get_current_task_btf, Feature::kGetCurrentTaskBtf}, {BPF_FUNC_get_func_ip, Feature::kGetFuncIp},
   };
   for (uint32_t i = 0; i < program.code.size(); ++i) {
     const program::BpfInsn& insn = program.code[i];
