@@ -22,14 +22,16 @@ namespace espy {
 
 namespace {
 
-// Returns the environment with LC_ALL=C.
-std::vector<std::string> english_environment() {
+// Returns the environment with LC_ALL=C, and with `scratch` for the temporary files of the program, which it may leave
+// behind when it is killed.
+std::vector<std::string> environment_of(const std::string& scratch) {
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    if (!text.starts_with("LC_ALL=")) out.emplace_back(text);
+    if (!text.starts_with("LC_ALL=") && !text.starts_with("TMPDIR=")) out.emplace_back(text);
   }
   out.emplace_back("LC_ALL=C");
+  out.emplace_back("TMPDIR=" + scratch);
   return out;
 }
 
@@ -112,9 +114,9 @@ int execute(std::vector<char*> words, std::vector<char*> environment, std::span<
   return errno;
 }
 
-Result<pid_t> spawn(std::vector<std::string> words, std::span<const Redirection> redirections, const sigset_t& mask,
-                    const ProcessLimits& limits) {
-  std::vector<std::string> environment = english_environment();
+Result<pid_t> spawn(std::vector<std::string> words, const std::string& scratch,
+                    std::span<const Redirection> redirections, const sigset_t& mask, const ProcessLimits& limits) {
+  std::vector<std::string> environment = environment_of(scratch);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
   const OwnedFd error_read(ends[0]);
@@ -172,7 +174,7 @@ Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const st
   const Redirection redirections[] = {{STDIN_FILENO, "/dev/null", O_RDONLY},
                                       {STDOUT_FILENO, out_path.c_str(), kWrite},
                                       {STDERR_FILENO, err_path.c_str(), kWrite}};
-  const pid_t child = TRY(spawn(argv, redirections, signals.before(), limits));
+  const pid_t child = TRY(spawn(argv, scratch, redirections, signals.before(), limits));
   const int status = TRY(wait_for(child, signals, limits.seconds));
   ProcessOutput output;
   output.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

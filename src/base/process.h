@@ -31,7 +31,7 @@ struct ProcessLimits {
 // Runs argv[0], searched in $PATH, with /dev/null as stdin and LC_ALL=C, in a process group of its own, and waits for
 // it. Fails with ENOENT if there is no such program, with ETIME if it runs longer than the limit: the group is killed
 // then. A signal that would end this process meanwhile ends the group, too.
-// `scratch` is an existing directory for the output.
+// `scratch` is an existing directory for the output, and for temporary files ($TMPDIR).
 Result<ProcessOutput> run_process(const std::vector<std::string>& argv, const std::string& scratch,
                                   const ProcessLimits& limits = {});
 
