@@ -33,19 +33,24 @@ void for_each_outside_of_strings(std::string_view text, const Visit& visit) {
   }
 }
 
+// Returns the trimmed parts between the given positions, in their order, of a text.
+std::vector<std::string_view> cut_at(std::string_view text, const std::vector<size_t>& positions) {
+  std::vector<std::string_view> out;
+  size_t begin = 0;
+  for (const size_t position : positions) {
+    out.push_back(trim(text.substr(begin, position - begin)));
+    begin = position + 1;
+  }
+  out.push_back(trim(text.substr(begin)));
+  return out;
+}
+
 std::vector<std::string_view> split_list(std::string_view list) {
   std::vector<size_t> commas;
   for_each_outside_of_strings(list, [&](size_t i, int depth) {
     if (depth == 0 && list[i] == ',') commas.push_back(i);
   });
-  commas.push_back(list.size());
-  std::vector<std::string_view> out;
-  size_t begin = 0;
-  for (const size_t comma : commas) {
-    out.push_back(trim(list.substr(begin, comma - begin)));
-    begin = comma + 1;
-  }
-  return out;
+  return cut_at(list, commas);
 }
 
 // Whether it compares at its top level. `->` is no comparison, nor is a shift.
@@ -82,14 +87,8 @@ std::vector<std::string> split_trace_targets(std::string_view text) {
     if (text[i] == ',' && angles == 0) commas.push_back(i);
   });
   if (angles != 0) commas.clear();  // operator<
-  commas.push_back(text.size());
-  std::vector<std::string> out;
-  size_t begin = 0;
-  for (const size_t comma : commas) {
-    out.emplace_back(trim(text.substr(begin, comma - begin)));
-    begin = comma + 1;
-  }
-  return out;
+  const std::vector<std::string_view> parts = cut_at(text, commas);
+  return {parts.begin(), parts.end()};
 }
 
 Result<TraceTarget> parse_trace_target(const std::string& text) {

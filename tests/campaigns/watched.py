@@ -1,4 +1,4 @@
-"""espy beside work of known size: its output, and its memory over time."""
+"""Runs espy next to work of known size: its output, and its memory over time."""
 
 import os
 import pathlib

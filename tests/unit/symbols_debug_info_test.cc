@@ -7,6 +7,7 @@
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
 #include "symbols/go.h"
+#include "symbols_debug_info_support.h"
 #include "symbols_support.h"
 
 namespace espy::symbols {
@@ -41,24 +42,12 @@ std::string where(const std::vector<DebugVariable>& variables, std::string_view 
 }
 
 // By the flags of the compiler.
-class DebugInfoOf : public ::testing::TestWithParam<const char*> {
+class DebugInfoOf : public DebugInfoTest, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
-    if (!has_tool("cc")) GTEST_SKIP() << "there is no C compiler";
-    auto opened = ElfFile::open(directory_.build("program", kSource, GetParam()));
-    ASSERT_TRUE(opened);
-    file_.emplace(std::move(*opened));
-    const auto debug = file_->debug_info();
-    ASSERT_TRUE(debug) << debug.error().message;
-    debug_ = *debug;
-    work_ = file_->find_function("work")->address;
+    DebugInfoTest::SetUp();
+    if (!IsSkipped()) open(kSource, GetParam());
   }
-
-  TempDir directory_;
-  std::optional<ElfFile> file_;
-  std::shared_ptr<DebugInfo> debug_;
-  types::Types types_;
-  uint64_t work_ = 0;
 };
 
 TEST_P(DebugInfoOf, KnowsArgumentsAtTheEntry) {

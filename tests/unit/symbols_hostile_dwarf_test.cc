@@ -5,6 +5,7 @@
 
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
+#include "symbols_debug_info_support.h"
 #include "symbols_support.h"
 
 namespace espy::symbols {
@@ -48,26 +49,9 @@ int main(void) { return 0; }
 )";
 }
 
-class HostileDwarf : public ::testing::Test {
+class HostileDwarf : public DebugInfoTest {
  protected:
-  void SetUp() override {
-    if (!has_tool("cc")) GTEST_SKIP() << "there is no C compiler";
-  }
-  void open(std::string_view dies) {
-    auto opened = ElfFile::open(directory_.build("program", program_with(dies), "-no-pie -fno-pie"));
-    ASSERT_TRUE(opened);
-    file_.emplace(std::move(*opened));
-    const auto debug = file_->debug_info();
-    ASSERT_TRUE(debug) << debug.error().message;
-    debug_ = *debug;
-    work_ = file_->find_function("work")->address;
-  }
-
-  TempDir directory_;
-  std::optional<ElfFile> file_;
-  std::shared_ptr<DebugInfo> debug_;
-  types::Types types_;
-  uint64_t work_ = 0;
+  void open(std::string_view dies) { DebugInfoTest::open(program_with(dies), "-no-pie -fno-pie"); }
 };
 
 constexpr std::string_view kWork = R"(.uleb128 2; .string "work"; .quad work, 64)";
