@@ -251,7 +251,7 @@ std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
   std::vector<SourceFrame> out;
   if (!function && line.line != 0) out.push_back({"", absolute_path(unit->die, line.file), line.line});
   if (!function) return out;
-  const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(function->die, address);
+  const std::vector<Dwarf_Die> scopes = dwarf::Scopes(function->die).at(address);
   for (size_t i = scopes.size(); i-- > 0;) {
     if (i > 0 && !is_inlined(scopes[i])) continue;
     std::string name(dwarf::linkage_name(scopes[i]));
@@ -265,7 +265,7 @@ std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
 std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, std::string_view inlined) {
   const auto site = dwarf::site_at(*state_->file, address);
   if (!site) return {};
-  const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(site->function, address);
+  const std::vector<Dwarf_Die> scopes = dwarf::Scopes(site->function).at(address);
   const size_t scope = State::argument_scope(scopes, inlined);
   if (site->is_entry() && scope == 0) return state_->entry_arguments(types, *site);
   std::vector<DebugVariable> out;
@@ -278,7 +278,7 @@ std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t ad
 std::vector<DebugVariable> DebugInfo::locals(types::Types& types, uint64_t address, std::string_view inlined) {
   const auto site = dwarf::site_at(*state_->file, address);
   if (!site) return {};
-  const std::vector<Dwarf_Die> scopes = dwarf::scopes_at(site->function, address);
+  const std::vector<Dwarf_Die> scopes = dwarf::Scopes(site->function).at(address);
   const size_t with_arguments = State::argument_scope(scopes, inlined);
   std::vector<DebugVariable> out;
   std::set<std::string> seen;

@@ -310,7 +310,11 @@ std::vector<Unit>& File::units() {
     if (type == DW_UT_skeleton && (!split_directory_ || !own_attribute(die, DW_AT_comp_dir))) continue;
     has_split_units_ |= type == DW_UT_skeleton;
     units_.push_back({die, ranges_of(die), type == DW_UT_skeleton});
+    for (const Range& range : units_.back().ranges) unit_code_.push_back({range, units_.size() - 1});
   }
+  std::ranges::stable_sort(unit_code_, {}, [](const UnitCode& code) { return code.range.low; });
+  uint64_t highest = 0;
+  for (UnitCode& code : unit_code_) code.highest = highest = std::max(highest, code.range.high);
   return units_;
 }
 
@@ -348,8 +352,12 @@ void File::complete(Unit& unit) {
 }
 
 Unit* File::unit_at(uint64_t address) {
-  for (Unit& unit : units()) {
-    if (std::ranges::none_of(unit.ranges, [&](const Range& range) { return range.contains(address); })) continue;
+  units();
+  auto code = std::ranges::upper_bound(unit_code_, address, {}, [](const UnitCode& each) { return each.range.low; });
+  while (code != unit_code_.begin() && std::prev(code)->highest > address) {
+    --code;
+    if (!code->range.contains(address)) continue;
+    Unit& unit = units_[code->unit];
     complete(unit);
     return &unit;
   }

@@ -65,6 +65,13 @@ struct Unit {
   std::vector<FunctionCode> functions;  // sorted by address
 };
 
+// A range of the code of a unit. Those of several units can overlap.
+struct UnitCode {
+  Range range;
+  size_t unit = 0;
+  uint64_t highest = 0;  // where the code of this and of all earlier ones ends
+};
+
 class Calls;
 class Package;
 class SplitDirectory;
@@ -139,6 +146,7 @@ class File {
   bool has_read_units_ = false;
   bool has_split_units_ = false;  // parts are in .dwo files
   std::vector<Unit> units_;
+  std::vector<UnitCode> unit_code_;  // sorted by address
   size_t function_range_count_ = 0;
 };
 

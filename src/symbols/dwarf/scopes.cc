@@ -35,18 +35,6 @@ bool contains(const std::vector<Range>& ranges, uint64_t address) {
 
 }  // namespace
 
-std::vector<Dwarf_Die> scopes_at(const Dwarf_Die& function, uint64_t address) {
-  std::vector<Dwarf_Die> out{function};
-  for (int depth = 0; depth < kMaxDepth; ++depth) {
-    const auto inner = children(out.back());
-    const auto found =
-        std::ranges::find_if(inner, [&](const Dwarf_Die& child) { return is_block(child) && covers(child, address); });
-    if (found == inner.end()) break;
-    out.push_back(*found);
-  }
-  return out;
-}
-
 void Scopes::read(size_t block) {
   if (blocks_[block].is_read) return;
   blocks_[block].is_read = true;

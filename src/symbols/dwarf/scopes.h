@@ -16,12 +16,11 @@ struct VisibleVariable {
   std::shared_ptr<const std::vector<Range>> scope;  // code of the block that declares it
 };
 
-// Returns the function and the blocks and inlined instances in it that contain the address, outermost first.
-std::vector<Dwarf_Die> scopes_at(const Dwarf_Die& function, uint64_t address);
-// The same for many addresses of one function: reads each block once.
+// The blocks and inlined instances of a function. Reads each at most once.
 class Scopes {
  public:
   explicit Scopes(const Dwarf_Die& function) { blocks_.push_back({function}); }
+  // Returns the function and the blocks and inlined instances in it that contain the address, outermost first.
   std::vector<Dwarf_Die> at(uint64_t address);
 
  private:
