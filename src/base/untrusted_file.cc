@@ -14,7 +14,10 @@
 namespace espy {
 namespace {
 
-// O_NONBLOCK: for a FIFO, and for a file with a lease (fcntl(2)), whose holder could delay an open for 45 s.
+// A file is opened to be read only after its type is known: to open a device can have an effect (a watchdog is
+// started).
+constexpr int kHandleFlags = O_PATH | O_CLOEXEC;
+// O_NONBLOCK: for a file with a lease (fcntl(2)), whose holder could delay an open for 45 s.
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 struct InRoot {
@@ -37,7 +40,7 @@ int open_in_root(const InRoot& place) {
   const OwnedFd root(::open(place.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return -1;
   open_how how = {};
-  how.flags = kFlags;
+  how.flags = kHandleFlags;
   how.resolve = RESOLVE_IN_ROOT;  // excludes links of procfs, as RESOLVE_NO_MAGICLINKS does
   constexpr int kMaxTries = 16;   // EAGAIN: a directory was renamed during the lookup of a `..`, or a lease
   long fd = -1;
@@ -46,12 +49,19 @@ int open_in_root(const InRoot& place) {
   return static_cast<int>(fd);
 }
 
-int open_descriptor(const std::string& path) {
+// Returns a descriptor that only identifies the file; -1 with errno.
+int open_handle(const std::string& path) {
   if (const auto place = split_root(path)) {
     const int fd = open_in_root(*place);
     if (fd >= 0 || errno != ENOSYS) return fd;  // before Linux 5.6
   }
-  return ::open(path.c_str(), kFlags);
+  return ::open(path.c_str(), kHandleFlags);
+}
+
+// Opens the file of a handle to be read; without procfs, the file that the path leads to now. Returns -1 with errno.
+int open_to_read(const OwnedFd& handle, const std::string& path) {
+  const int fd = ::open(descriptor_path(handle).c_str(), kFlags);
+  return fd < 0 && errno == ENOENT ? ::open(path.c_str(), kFlags) : fd;
 }
 
 tl::unexpected<Error> too_large(const std::string& path, uint64_t limit_bytes) {
@@ -81,14 +91,16 @@ Result<std::string> UntrustedFile::read_at(uint64_t offset, uint64_t size) const
 }
 
 Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {
-  UntrustedFile out{OwnedFd(open_descriptor(path)), path};
-  if (!out.fd.valid()) return fail_errno("cannot open " + path, errno);
+  const OwnedFd handle(open_handle(path));
   struct stat status = {};
-  if (::fstat(out.fd.get(), &status) != 0) return fail_errno("cannot stat " + path, errno);
+  if (!handle.valid()) return fail_errno("cannot open " + path, errno);
+  if (::fstat(handle.get(), &status) != 0) return fail_errno("cannot stat " + path, errno);
   if (!S_ISREG(status.st_mode)) return fail(path + " is not a file", kRefusedFile);
   if (owner && status.st_uid != 0 && status.st_uid != *owner)
     return fail(fmt::format("{} belongs to user {}, not to user {} or root", path, status.st_uid, *owner),
                 kRefusedFile);
+  UntrustedFile out{OwnedFd(open_to_read(handle, path)), path};
+  if (!out.fd.valid()) return fail_errno("cannot open " + path, errno);
   out.device = status.st_dev;
   out.inode = status.st_ino;
   out.size_bytes = static_cast<uint64_t>(status.st_size);

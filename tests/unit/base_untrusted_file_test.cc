@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +55,17 @@ TEST_F(UntrustedFileTest, RefusesWhatIsNoRegularFile) {
     EXPECT_EQ(file.error().code, kRefusedFile);
   }
   EXPECT_EQ(open_untrusted(path("none"), UINT64_MAX).error().code, ENOENT);
+}
+
+TEST_F(UntrustedFileTest, DoesNotOpenWhatItRefuses) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  const OwnedFd watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_TRUE(watch.valid());
+  ASSERT_GE(::inotify_add_watch(watch.get(), path("fifo").c_str(), IN_OPEN), 0);
+  EXPECT_FALSE(open_untrusted(path("fifo"), UINT64_MAX));
+  char event[sizeof(inotify_event) + 256];
+  EXPECT_EQ(::read(watch.get(), event, sizeof(event)), -1) << "it was opened";
+  EXPECT_EQ(errno, EAGAIN);
 }
 
 TEST_F(UntrustedFileTest, RefusesWhatIsTooLarge) {
