@@ -56,8 +56,9 @@ def failing(starved_espy):
 
 def main():
     espy, starved_espy = map(os.path.abspath, sys.argv[1:3])
-    if reason := s.can_run():
-        print(reason)
+    reason = s.can_run() if os.access(espy, os.X_OK) else "espy is not built"
+    if reason:
+        print(f"starved_runs.py:1: Skipped\n{reason}")
         return SKIPPED
     problems = []
     runs = 0
