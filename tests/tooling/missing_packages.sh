@@ -12,7 +12,7 @@ stub cmake 'echo "the log of cmake"; exit 1'
 
 check() { # DESCRIPTION EXPECTED
   local said
-  said=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL PATH="$scratch:$PATH" make -s all BUILD="$scratch/build" 2>&1 | grep -v '^make: ')
+  said=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u DEPS PATH="$scratch:$PATH" make -s all BUILD="$scratch/build" 2>&1 | grep -v '^make: ')
   [ "$said" = "$2" ] && return
   printf '%s: expected\n%s\ngot\n%s\n' "$1" "$2" "$said"
   exit 1
