@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/end_request.h"
+#include "base/read_to_end.h"
 
 namespace espy {
 
@@ -23,22 +24,9 @@ bool is_file(const std::string& path) {
 }
 
 Result<std::string> read_file(const std::string& path) {
-  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fail_errno("cannot open " + path, errno);
-  std::string out;
-  constexpr size_t kChunkBytes = 65536;
-  for (;;) {
-    const size_t used = out.size();
-    out.resize(used + kChunkBytes);
-    const ssize_t got = ::read(fd.get(), out.data() + used, kChunkBytes);
-    if (got < 0 && errno == EINTR) {
-      out.resize(used);
-      continue;
-    }
-    if (got < 0) return fail_errno("cannot read " + path, errno);
-    out.resize(used + static_cast<size_t>(got));
-    if (got == 0) return out;
-  }
+  return read_to_end(fd.get(), path);
 }
 
 Result<std::string> read_start_of_file(const std::string& path, size_t max_bytes) {

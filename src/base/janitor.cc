@@ -13,6 +13,7 @@
 #include <ctime>
 
 #include "base/fd.h"
+#include "base/read_to_end.h"
 
 namespace espy {
 
@@ -47,15 +48,6 @@ Result<std::string> decode(const std::string& reply) {
   return text;
 }
 
-std::string read_to_end(int fd) {
-  std::string out;
-  char chunk[512];
-  ssize_t got = 0;
-  while ((got = ::read(fd, chunk, sizeof(chunk))) > 0 || (got < 0 && errno == EINTR))
-    if (got > 0) out.append(chunk, static_cast<size_t>(got));
-  return out;
-}
-
 // Signals are blocked before anything is made: those of a terminal come to all of its processes. No descriptor stays
 // open, as the other end of a pipe would wait for it.
 [[noreturn]] void make_and_clean(pid_t parent, int reply, const std::function<Result<std::string>()>& make,
@@ -85,7 +77,7 @@ Result<Janitor> Janitor::start(const std::function<Result<std::string>()>& make,
   if (pid < 0) return fail_errno("cannot start a process", errno);
   if (pid == 0) make_and_clean(parent, its_end.get(), make, clean);
   its_end.reset();
-  Result<std::string> made = decode(read_to_end(reply.get()));
+  Result<std::string> made = decode(read_to_end(reply.get(), "the reply").value_or(""));
   Janitor janitor(pid, made ? *made : std::string());  // ends the process if there is an error
   if (!made) return tl::unexpected<Error>(std::move(made).error());
   return janitor;

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/read_to_end.h"
+
 namespace espy {
 namespace {
 
@@ -112,16 +114,9 @@ Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_byt
 Result<std::string> read_stream(const std::string& path, uint64_t limit_bytes) {
   const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd.valid()) return fail_errno("cannot open " + path, errno);
-  std::string out;
-  char chunk[64 << 10];
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), chunk, sizeof(chunk));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail_errno("cannot read " + path, errno);
-    if (got == 0) return out;
-    out.append(chunk, static_cast<size_t>(got));
-    if (out.size() > limit_bytes) return too_large(path, limit_bytes);
-  }
+  std::string out = TRY(read_to_end(fd.get(), path, limit_bytes));
+  if (out.size() > limit_bytes) return too_large(path, limit_bytes);
+  return out;
 }
 
 Result<std::string> read_untrusted(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {
