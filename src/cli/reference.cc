@@ -152,24 +152,114 @@ std::string options_mdoc() {
   return out + ".El\n";
 }
 
-std::string completion_words(const spec::Registry& registry) {
-  std::string words, options, probes, arguments;
+namespace {
+
+std::vector<std::string> spellings(const OptionRow& row) {
+  std::vector<std::string> out;
+  if (row.short_name != 0) out.push_back(fmt::format("-{}", row.short_name));
+  if (!row.long_name.empty()) out.push_back(fmt::format("--{}", row.long_name));
+  return out;
+}
+
+std::string command_words() {
+  std::string out;
   for (const Command* command : commands())
-    if (!command->word.empty()) words += fmt::format(" {}", command->word);
+    if (!command->word.empty()) out += fmt::format("{}{}", out.empty() ? "" : " ", command->word);
+  return out;
+}
+
+std::string probe_words(const spec::Registry& registry) {
+  std::string out;
+  for (const spec::Provider* provider : registry.providers())
+    out += fmt::format("{}{}:", out.empty() ? "" : " ", provider->name);
+  return out;
+}
+
+std::string bash_words(const spec::Registry& registry) {
+  std::string options, arguments;
   for (const OptionRow& row : all_option_rows()) {
-    std::vector<std::string> names;
-    if (row.short_name != 0) names.push_back(fmt::format("-{}", row.short_name));
-    if (!row.long_name.empty()) names.push_back(fmt::format("--{}", row.long_name));
-    options += fmt::format(" {}", fmt::join(names, " "));
-    if (row.argument.empty()) continue;
-    arguments += fmt::format("    {}) echo '{}' ;;\n", fmt::join(names, " | "), argument_of(row));
+    options += fmt::format("{}{}", options.empty() ? "" : " ", fmt::join(spellings(row), " "));
+    if (!row.argument.empty())
+      arguments += fmt::format("    {}) echo '{}' ;;\n", fmt::join(spellings(row), " | "), argument_of(row));
   }
-  for (const spec::Provider* provider : registry.providers()) probes += fmt::format(" {}:", provider->name);
   return fmt::format(
       "_espy_commands='{}'\n_espy_options='{}'\n_espy_probes='{}'\n"
       "# The choices of an option's argument, or what it is, in capitals; nothing if the option takes none.\n"
       "_espy_argument() {{\n  case $1 in\n{}  esac\n}}\n",
-      trim(words), trim(options), trim(probes), arguments);
+      command_words(), options, probe_words(registry), arguments);
 }
+
+// Puts `before` in front of each of the `special` characters.
+std::string escape(std::string_view text, std::string_view special, std::string_view before = "\\") {
+  std::string out;
+  for (const char c : text) {
+    if (special.find(c) != special.npos) out += before;
+    out += c;
+  }
+  return out;
+}
+
+// How a shell completes the argument of an option, by the name that the argument has in lists of options.
+struct ArgumentRow {
+  std::string_view argument, zsh, fish;
+};
+
+constexpr ArgumentRow kArguments[] = {
+    {"PID", "_pids", "-x -a '(__fish_complete_pids)'"},
+    {"COMMAND", "_cmdstring", "-x -a '(__fish_complete_command)'"},
+    {"FILE", "_files", "-r -F"},
+    {"DIRECTORY", "_files -/", "-x -a '(__fish_complete_directories)'"},
+    {"DIRECTORIES", "_files -/", "-x -a '(__fish_complete_directories)'"},
+};
+
+const ArgumentRow* find_argument(const OptionRow& row) {
+  const auto* found = std::ranges::find(kArguments, row.argument, &ArgumentRow::argument);
+  return found != std::end(kArguments) ? found : nullptr;
+}
+
+// Specifications for _arguments, see zshcompsys(1).
+std::string zsh_option(const OptionRow& row) {
+  const std::string doc = escape(escape(option_doc(row), "[]:\\"), "'", "'\\'");
+  std::string argument;
+  if (!row.argument.empty()) {
+    const ArgumentRow* known = find_argument(row);
+    argument = row.choices != nullptr ? fmt::format("({})", argument_of(row)) : std::string(known ? known->zsh : " ");
+    argument = fmt::format(":{}:{}", row.argument, argument);
+  }
+  std::string out;
+  for (const std::string& name : spellings(row)) out += fmt::format("  '*{}[{}]{}'\n", name, doc, argument);
+  return out;
+}
+
+std::string zsh_words(const spec::Registry& registry) {
+  std::string options;
+  for (const OptionRow& row : all_option_rows()) options += zsh_option(row);
+  return fmt::format("local -a espy_commands=({})\nlocal -a espy_probes=({})\nlocal -a espy_options=(\n{})\n",
+                     command_words(), probe_words(registry), options);
+}
+
+std::string fish_option(const OptionRow& row) {
+  std::string out = "complete -c espy";
+  if (row.short_name != 0) out += fmt::format(" -s {}", row.short_name);
+  if (!row.long_name.empty()) out += fmt::format(" -l {}", row.long_name);
+  if (row.choices != nullptr)
+    out += fmt::format(" -x -a '{}'", argument_of(row));
+  else if (!row.argument.empty())
+    out += fmt::format(" {}", find_argument(row) ? find_argument(row)->fish : "-x");
+  return out + fmt::format(" -d '{}'\n", escape(option_doc(row), "'\\"));
+}
+
+std::string fish_words(const spec::Registry& registry) {
+  std::string out =
+      fmt::format("set -g __espy_commands {}\nset -g __espy_probes {}\n", command_words(), probe_words(registry));
+  for (const OptionRow& row : all_option_rows()) out += fish_option(row);
+  return out;
+}
+
+constexpr ShellRow kShells[] = {{"bash", bash_words}, {"zsh", zsh_words}, {"fish", fish_words}};
+
+}  // namespace
+
+std::span<const ShellRow> shells() { return kShells; }
 
 }  // namespace espy::cli

@@ -1,7 +1,9 @@
 // The parts of the documents that are generated from the tables of builtins, probes, options and features.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "spec/registry.h"
 
@@ -9,6 +11,13 @@ namespace espy::cli {
 
 std::string reference_markdown(const spec::Registry& registry);  // docs/reference.md
 std::string options_mdoc();                                      // the list in docs/espy.8, in mdoc(7)
-std::string completion_words(const spec::Registry& registry);    // the generated part of docs/espy.bash
+
+// A shell, and the generated part of docs/espy.SHELL, its completion.
+struct ShellRow {
+  std::string_view name;
+  std::string (*words)(const spec::Registry& registry);
+};
+
+std::span<const ShellRow> shells();
 
 }  // namespace espy::cli

@@ -57,7 +57,8 @@ std::string errors_of(const std::string& script) {
 TEST(CliReference, IsWhatTheTablesSay) {
   EXPECT_EQ(document("reference.md"), reference_markdown(make_registry())) << "make docs";
   EXPECT_EQ(generated_part(document("espy.8")), options_mdoc()) << "make docs";
-  EXPECT_EQ(generated_part(document("espy.bash")), completion_words(make_registry())) << "make docs";
+  for (const ShellRow& shell : shells())
+    EXPECT_EQ(generated_part(document("espy." + std::string(shell.name))), shell.words(make_registry())) << "make docs";
 }
 
 TEST(CliReference, EveryRowHasItsWords) {

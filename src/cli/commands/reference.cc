@@ -1,6 +1,7 @@
 // --reference: the generated parts of the documents (scripts/make-docs).
 #include "cli/reference.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -13,15 +14,16 @@ namespace {
 
 int show_reference(const Options& options, const Host&) {
   const spec::Registry registry = make_registry();
+  const auto shell = std::ranges::find(shells(), options.argument, &ShellRow::name);
   std::string text;
   if (options.argument == "manual") {
     text = reference_markdown(registry);
   } else if (options.argument == "options") {
     text = options_mdoc();
-  } else if (options.argument == "completion") {
-    text = completion_words(registry);
+  } else if (shell != shells().end()) {
+    text = shell->words(registry);
   } else {
-    return complain({"--reference takes manual, options or completion"});
+    return complain({"--reference takes manual, options, or the name of a shell: bash, zsh or fish"});
   }
   std::fputs(text.c_str(), stdout);
   return EXIT_SUCCESS;

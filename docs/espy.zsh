@@ -1,0 +1,84 @@
+#compdef espy
+# Completion of espy in zsh: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
+
+# begin generated: make docs
+local -a espy_commands=(info trace)
+local -a espy_probes=(begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:)
+local -a espy_options=(
+  '*-e[run this program; the last -e counts]:PROGRAM: '
+  '*-l[list the probes that match a pattern, or those of a program; with -v their arguments]'
+  '*--list[list the probes that match a pattern, or those of a program; with -v their arguments]'
+  '*-p[trace only this process, and end when it ends]:PID:_pids'
+  '*--pid[trace only this process, and end when it ends]:PID:_pids'
+  '*-c[start this command once all probes are attached, and end when it ends]:COMMAND:_cmdstring'
+  '*--cmd[start this command once all probes are attached, and end when it ends]:COMMAND:_cmdstring'
+  '*--follow[with -p or -c\: trace this process and those it starts, and end when all have ended]'
+  '*-o[write the output to this file]:FILE:_files'
+  '*--output[write the output to this file]:FILE:_files'
+  '*-f[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto; folded\: maps keyed by stacks, a line for each stack; flame\: maps keyed by stacks, as a flame graph (SVG)]:FORMAT:(text json trace folded flame)'
+  '*--format[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto; folded\: maps keyed by stacks, a line for each stack; flame\: maps keyed by stacks, as a flame graph (SVG)]:FORMAT:(text json trace folded flame)'
+  '*-B[output buffering\: line (default), full or none]:MODE:(line full none)'
+  '*--buffer[output buffering\: line (default), full or none]:MODE:(line full none)'
+  '*-v[show at the end how often each probe fired, and what it missed; with -l\: its arguments]'
+  '*--verbose[show at the end how often each probe fired, and what it missed; with -l\: its arguments]'
+  '*--strict[fail with a reason if any number shown is not exact]'
+  '*-q[do not say how many probes were attached]'
+  '*--quiet[do not say how many probes were attached]'
+  '*-k[say where in the script a kernel helper failed]'
+  '*--warnings[say where in the script a kernel helper failed]'
+  '*--no-warnings[show no warnings about the program, nor those of warnf()]'
+  '*--unsafe[allow system(), signal() and others that change the machine]'
+  '*-I[search this directory for included headers]:DIRECTORY:_files -/'
+  '*--include[include this header before the first line of the program]:FILE:_files'
+  '*--debuginfo[search these directories for separate debug files (colon-separated)]:DIRECTORIES:_files -/'
+  '*--traceable-functions[read the names of traceable kernel functions from this file, one a line]:FILE:_files'
+  '*--dwarf-pid[read the unwind tables of this process before tracing begins; those of others are read when they appear]:PID:_pids'
+  '*--usdt-file-activation[accepted; semaphores of USDT probes always count for every process of a file]'
+  '*--test[run the program'\''s `test` probes, and show which fail]'
+  '*--bench[run the program'\''s `bench` probes, and show how long they take]'
+  '*--mode[test\: the same as --test; bench\: the same as --bench]:MODE:(test bench)'
+  '*--probe-filter[attach only the probes whose names match this regular expression]:REGEX: '
+  '*--no-feature[treat these kernel features as missing (comma-separated; --info lists them)]:NAMES: '
+  '*--info[show what this kernel offers]'
+  '*--dry-run[compile, load and attach, and end; no action runs]'
+  '*--dump[show stages of the compilation and end (comma-separated)\: script, tokens, ast, types, ir, opt, bpf, program, events, verifier]:STAGES:(script tokens ast types ir opt bpf program events verifier)'
+  '*-d[short for --dump; without stages, ast,ir,bpf]'
+  '*--time[show how many milliseconds each stage took, and its budget]'
+  '*--fmt[print the formatted program and end]'
+  '*-b[accepted for old scripts; BTF is always used]'
+  '*--btf[accepted for old scripts; BTF is always used]'
+  '*-h[show this page]'
+  '*--help[show this page]'
+  '*-V[show the version]'
+  '*--version[show the version]'
+  '*-s[show only calls within each other in the order of the targets]'
+  '*--stack-order[show only calls within each other in the order of the targets]'
+  '*--graph[show calls as a graph, as C with durations]'
+  '*--depth[show only N levels of calls within calls]:N: '
+  '*--slower-than[show only calls that take longer\: 10us, 2ms]:TIME: '
+  '*-n[end after N events]:N: '
+  '*--events[end after N events]:N: '
+)
+# end generated
+
+_espy_patterns() {
+  if [[ $PREFIX == *:* ]]; then
+    compadd -- ${(f)"$(_call_program probes espy -l ${(q)PREFIX}\\\* 2>/dev/null)"}
+  else
+    compadd -S '' -a espy_probes
+  fi
+}
+
+_espy_operands() {
+  if (( ${words[(I)(-l|-lv|--list)]} )); then
+    _espy_patterns
+  elif (( ${espy_commands[(Ie)${words[2]}]} && CURRENT > 2 )); then
+    compadd -- ${${(f)"$(_call_program functions espy -l ${(q):-kprobe:$PREFIX}\\\* 2>/dev/null)"}#kprobe:}
+    _files
+  else
+    (( CURRENT == 2 )) && compadd -a espy_commands
+    _files
+  fi
+}
+
+_arguments -s $espy_options '*:operand:_espy_operands'

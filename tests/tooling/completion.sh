@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# completion.sh ESPY: the completions complete, in bash, and in zsh and fish where they are installed.
+set -uo pipefail
+docs=$(cd "$(dirname "$0")/../../docs" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+ln -s "$(realpath "$1")" "$scratch/espy"
+export PATH=$scratch:$PATH HOME=$scratch
+failed=no
+check() { # SHELL LINE EXPECTED GOT
+  [ "$4" = "$3" ] && return
+  echo "$1 completes '$2' to '$4', not to '$3'"
+  failed=yes
+}
+
+. "$docs/espy.bash"
+in_bash() { # WORD...
+  COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  _espy
+  echo "${COMPREPLY[*]}"
+}
+in_fish() { fish -c "source $docs/espy.fish; complete -C '$*'" | cut -f1 | sort | tr '\n' ' ' | sed 's/ $//'; }
+
+check bash 'espy --fo' '--follow --format' "$(in_bash espy --fo)"
+check bash 'espy -B ' 'line full none' "$(in_bash espy -B '')"
+check bash 'espy -l kret' 'kretprobe:' "$(in_bash espy -l kret)"
+if command -v fish >/dev/null; then
+  check fish 'espy --fo' '--follow --format' "$(in_fish espy --fo)"
+  check fish 'espy -B ' 'full line none' "$(in_fish 'espy -B ')"
+  check fish 'espy -l kret' 'kretprobe:' "$(in_fish espy -l kret)"
+  check fish 'espy in' 'info' "$(in_fish espy in)"
+fi
+if command -v zsh >/dev/null; then
+  zsh -n "$docs/espy.zsh" || failed=yes
+fi
+[ $failed = no ]
