@@ -92,17 +92,23 @@ Result<std::string> UntrustedFile::read_at(uint64_t offset, uint64_t size) const
   return out;
 }
 
+// The links root, cwd, exe and map_files of a process lead on for those who may trace it (ptrace(2)).
+tl::unexpected<Error> cannot_open(const std::string& path, int code) {
+  const bool is_of_process = path.starts_with("/proc/") && code == EACCES;
+  return fail_errno("cannot open " + path, code, is_of_process ? "files of other processes need CAP_SYS_PTRACE" : "");
+}
+
 Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {
   const OwnedFd handle(open_handle(path));
   struct stat status = {};
-  if (!handle.valid()) return fail_errno("cannot open " + path, errno);
+  if (!handle.valid()) return cannot_open(path, errno);
   if (::fstat(handle.get(), &status) != 0) return fail_errno("cannot stat " + path, errno);
   if (!S_ISREG(status.st_mode)) return fail(path + " is not a file", kRefusedFile);
   if (owner && status.st_uid != 0 && status.st_uid != *owner)
     return fail(fmt::format("{} belongs to user {}, not to user {} or root", path, status.st_uid, *owner),
                 kRefusedFile);
   UntrustedFile out{OwnedFd(open_to_read(handle, path)), path};
-  if (!out.fd.valid()) return fail_errno("cannot open " + path, errno);
+  if (!out.fd.valid()) return cannot_open(path, errno);
   out.device = status.st_dev;
   out.inode = status.st_ino;
   out.size_bytes = static_cast<uint64_t>(status.st_size);

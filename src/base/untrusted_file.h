@@ -40,6 +40,9 @@ struct UntrustedFile {
 // The code of an Error for a file that is there but refused, for its type, its size, its owner or its structure.
 inline constexpr int kRefusedFile = ENOEXEC;
 
+// "cannot open PATH: REASON", with a hint at the capability that files of other processes need.
+tl::unexpected<Error> cannot_open(const std::string& path, int code);
+
 // Opens a regular file. Does not wait, for whatever the path leads to, and has no effect on it. Below /proc/PID/root,
 // symbolic links are resolved as the process resolves them, and never leave its root. Fails if the file is larger than
 // `limit_bytes`, or, if `owner` is given, belongs neither to that user nor to root.

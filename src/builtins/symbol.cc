@@ -53,10 +53,10 @@ TypeId check_kaddr(Checker& checker, const CallSite& call) {
     if (address) {
       checker.fold(call.expr, static_cast<int64_t>(*address));
     } else {
-      checker.error("unknown-symbol", checker.ast()[call.arguments[0]].span,
-                    "the kernel shows no symbol `" + *name + "`",
-                    "/proc/kallsyms lists functions, and variables only with CONFIG_KALLSYMS_ALL; "
-                    "kernel.kptr_restrict may hide their addresses");
+      checker.error(
+          "unknown-symbol", checker.ast()[call.arguments[0]].span, "the kernel shows no symbol `" + *name + "`",
+          "/proc/kallsyms lists functions, and variables only with CONFIG_KALLSYMS_ALL; without CAP_SYSLOG it "
+          "shows no addresses");
     }
   }
   return checker.types().uint64();

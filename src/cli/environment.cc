@@ -30,6 +30,10 @@ namespace {
 
 constexpr const char* kTracefsEvents = "/sys/kernel/tracing/events";
 
+// The inodes of the first namespaces: PROC_PID_INIT_INO, PROC_USER_INIT_INO.
+constexpr uint64_t kFirstPidNamespace = 0xEFFFFFFC;
+constexpr uint64_t kFirstUserNamespace = 0xEFFFFFFD;
+
 // Missing in old headers.
 constexpr unsigned kCapPerfmon = 38;
 constexpr unsigned kCapBpf = 39;
@@ -72,10 +76,9 @@ void connect_btf(Environment& environment) {
                        }});
 }
 
-std::optional<spec::PidNamespace> own_pid_namespace() {
-  constexpr uint64_t kFirst = 0xEFFFFFFC;  // PROC_PID_INIT_INO
+std::optional<spec::PidNamespace> find_pid_namespace() {
   struct stat found = {};
-  if (::stat("/proc/self/ns/pid", &found) != 0 || found.st_ino == kFirst) return std::nullopt;
+  if (::stat("/proc/self/ns/pid", &found) != 0 || found.st_ino == kFirstPidNamespace) return std::nullopt;
   char self[16] = "";
   const bool is_read = ::readlink("/proc/self", self, sizeof(self) - 1) > 0;
   return spec::PidNamespace{uint64_t{major(found.st_dev)} << 20 | minor(found.st_dev), found.st_ino,
@@ -104,7 +107,7 @@ std::unique_ptr<Environment> make_environment(const Options& options, std::uniqu
                                                                {},
                                                                {},
                                                                options.config});
-  environment->config.pid_namespace = own_pid_namespace();
+  environment->config.pid_namespace = find_pid_namespace();
   connect_btf(*environment);
   check::read_environment(
       environment->config, [](const char* name) { return ::getenv(name); }, environment->diagnostics);
@@ -127,12 +130,31 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
   return make_environment(options, std::move(machine), std::move(kernel));
 }
 
+namespace {
+
+// Capabilities of other user namespaces, of rootless containers for example, give no rights over the kernel.
+bool is_in_first_user_namespace() {
+  struct stat found = {};
+  return ::stat("/proc/self/ns/user", &found) != 0 || found.st_ino == kFirstUserNamespace;
+}
+
+}  // namespace
+
+bool has_own_pid_namespace() { return find_pid_namespace().has_value(); }
+
 Status require_privileges() {
+  if (!is_in_first_user_namespace())
+    return fail("tracing needs CAP_BPF and CAP_PERFMON in the first user namespace, and this process is in another one",
+                EPERM, "a rootless container cannot trace: run it as root, or espy outside of it");
   const uint64_t effective = effective_capabilities();
   const auto has = [&](unsigned capability) { return (effective >> capability & 1) != 0; };
   if (has(CAP_SYS_ADMIN) || (has(kCapBpf) && has(kCapPerfmon))) return {};
   const char* missing = has(kCapBpf) ? "CAP_PERFMON" : has(kCapPerfmon) ? "CAP_BPF" : "CAP_BPF and CAP_PERFMON";
-  return fail(fmt::format("tracing needs root or {}, which this process lacks: run espy with sudo", missing), EPERM);
+  if (::geteuid() != 0)
+    return fail(fmt::format("tracing needs root or {}, which this process lacks: run espy with sudo", missing), EPERM);
+  return fail(
+      fmt::format("tracing needs {}, which this process lacks although it is root's", missing), EPERM,
+      "a container gets them by `podman run --cap-add BPF,PERFMON`; docs/privileges.md says what else it needs");
 }
 
 bool can_read_tracefs() { return ::faccessat(AT_FDCWD, kTracefsEvents, R_OK | X_OK, AT_EACCESS) == 0; }

@@ -44,6 +44,8 @@ std::unique_ptr<Environment> make_environment(const Options& options, std::uniqu
 
 // Fails if this process may not load and attach programs; the error names the capabilities that it lacks.
 Status require_privileges();
+// Returns whether this process is in another PID namespace than the first, as in a container.
+bool has_own_pid_namespace();
 // Returns whether tracefs can be read.
 bool can_read_tracefs();
 

@@ -109,4 +109,11 @@ std::optional<uint64_t> find_symbol(const std::string& kallsyms, std::string_vie
   return address;
 }
 
+std::string why_addresses_are_hidden() {
+  const std::string restriction = read_file("/proc/sys/kernel/kptr_restrict").value_or("?");
+  if (parse_int(trim(restriction)).value_or(0) >= 2)
+    return "kernel.kptr_restrict = 2 hides the kernel's addresses in /proc/kallsyms from all users";
+  return "/proc/kallsyms hides the kernel's addresses: CAP_SYSLOG is missing";
+}
+
 }  // namespace espy::kernel

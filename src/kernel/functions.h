@@ -22,4 +22,8 @@ std::vector<std::string> list_functions(const std::string& listed, const std::st
 // (kernel.kptr_restrict).
 std::optional<uint64_t> find_symbol(const std::string& kallsyms, std::string_view name);
 
+// Why /proc/kallsyms of the running kernel shows all addresses as zero to this process: a sentence that names what is
+// missing. Requires that it does (kallsyms_show_value in kernel/ksyms_common.c).
+std::string why_addresses_are_hidden();
+
 }  // namespace espy::kernel

@@ -289,12 +289,23 @@ std::vector<std::string> list_tracepoints(const std::string& tracing, std::strin
   return names;
 }
 
+namespace {
+
+bool is_absent() { return ::access("/sys/kernel/tracing/events", F_OK) != 0 && errno == ENOENT; }
+
+}  // namespace
+
 std::string why_unreadable(Kernel& kernel) {
   const std::string forbidden =
       forbidden_by(kernel.lockdown(), Lockdown::kConfidentiality, "to read /sys/kernel/tracing");
   if (!forbidden.empty()) return forbidden;
-  const bool is_absent = ::access("/sys/kernel/tracing/events", F_OK) != 0 && errno == ENOENT;
-  return is_absent ? "tracefs is not mounted at /sys/kernel/tracing" : "/sys/kernel/tracing is for root to read";
+  return is_absent() ? "tracefs is not mounted at /sys/kernel/tracing" : "/sys/kernel/tracing is for root to read";
+}
+
+std::string how_to_read_tracefs(Kernel& kernel) {
+  if (kernel.lockdown() == Lockdown::kConfidentiality) return "";
+  return is_absent() ? "mount -t tracefs tracefs /sys/kernel/tracing; a container needs it as a volume"
+                     : "run with CAP_DAC_READ_SEARCH";
 }
 
 std::string find_tracing(const std::string& root) {

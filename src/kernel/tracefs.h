@@ -24,5 +24,7 @@ std::string find_tracing(const std::string& root);
 
 // The reason why a mounted tracefs lists nothing, for messages.
 std::string why_unreadable(Kernel& kernel);
+// What makes it readable; "" if lockdown forbids it.
+std::string how_to_read_tracefs(Kernel& kernel);
 
 }  // namespace espy::kernel

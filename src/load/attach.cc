@@ -100,7 +100,8 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
   const int cpu = event.pid < 0 && event.cpu < 0 ? 0 : event.cpu;
   const long fd = open_perf_event(attr, event.pid, cpu);
   if (fd == -EACCES) return no_perf_events();
-  if (fd < 0) return fail_errno("cannot open the perf event", static_cast<int>(-fd));
+  if (fd < 0)
+    return fail_errno("cannot open the perf event", static_cast<int>(-fd), fd == -EPERM ? why_not_permitted() : "");
   OwnedFd perf(static_cast<int>(fd));
 
   LinkCreateAttr link;

@@ -1,6 +1,8 @@
 #include "load/bpf.h"
 
 #include <linux/bpf.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,6 +32,16 @@ long bpf(Command command, void* attr, size_t size) {
   long result = call();
   if (result < 0 && raise_memory_limit(command)) result = call();
   return result < 0 ? -errno : result;
+}
+
+std::string why_not_permitted() {
+  if (::prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER)
+    return "a seccomp filter, of a container for example, has to allow bpf(2) and perf_event_open(2)";
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_max != RLIM_INFINITY)
+    return "espy needs root, or CAP_BPF and CAP_PERFMON, before Linux 5.11 also CAP_SYS_RESOURCE or `ulimit -l "
+           "unlimited`";
+  return "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON";
 }
 
 void copy_name(char (&to)[kNameBytes], std::string_view name) {

@@ -234,6 +234,9 @@ struct LinkInfo {
   };
 };
 
+// What may be missing where bpf(2) or perf_event_open(2) fails with EPERM: a hint.
+std::string why_not_permitted();
+
 // bpf(2). Returns its result, or -errno.
 long bpf(Command command, void* attr, size_t size);
 

@@ -100,8 +100,7 @@ Status refused_map(const program::BpfMap& shape, int error) {
     return fail(fmt::format("the map `{}` is too large for the kernel: {} bytes of key and {} of value", shape.name,
                             shape.key_size, shape.value_size),
                 error, "strings in it take max_strlen bytes each");
-  return fail_errno("cannot create the map `" + shape.name + "`", error,
-                    error == EPERM ? "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON" : "");
+  return fail_errno("cannot create the map `" + shape.name + "`", error, error == EPERM ? why_not_permitted() : "");
 }
 
 }  // namespace
@@ -416,7 +415,7 @@ Status LinuxMachine::refused(ProgramId id, const program::BpfProgram& program, s
     refusal_->missing_feature = feature;
   }
   return fail_errno("the kernel refused the program `" + program.name + "`", code,
-                    code == EPERM ? "espy needs root, or the capabilities CAP_BPF and CAP_PERFMON" : "");
+                    code == EPERM ? why_not_permitted() : "");
 }
 
 Status LinuxMachine::run(ProgramId program) {

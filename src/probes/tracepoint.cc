@@ -109,10 +109,11 @@ void report_not_found(spec::BindRequest& request) {
     const bool is_locked = request.kernel.lockdown() == kernel::Lockdown::kConfidentiality;
     const std::string raw =
         category != kSyscalls ? event : std::string(event.starts_with(kExit) ? kRawExit : kRawEnter);
-    request.missing.error(
-        "no-tracefs", request.point.span, "tracepoints cannot be looked up: " + kernel::why_unreadable(request.kernel),
-        "use `rawtracepoint:" + raw + "`" +
-            (is_locked ? ", or a tracepoint without wildcard and `args`" : ", or run with CAP_DAC_READ_SEARCH"));
+    request.missing.error("no-tracefs", request.point.span,
+                          "tracepoints cannot be looked up: " + kernel::why_unreadable(request.kernel),
+                          "use `rawtracepoint:" + raw + "`" +
+                              (is_locked ? ", or a tracepoint without wildcard and `args`"
+                                         : ", or " + kernel::how_to_read_tracefs(request.kernel)));
     return;
   }
   if (has_wildcard(category + event)) return;

@@ -9,6 +9,7 @@
 
 #include "base/end_request.h"
 #include "base/out_of_memory.h"
+#include "kernel/functions.h"
 #include "runtime/loss_report.h"
 #include "runtime/notify.h"
 #include "runtime/run_monitor.h"
@@ -259,6 +260,13 @@ bool Session::report_losses() {
                      lost));
   if (const uint64_t missed = context_.symbols().missed_processes(); missed > 0)
     send("runtime_error", fmt::format("processes that ended too long ago for names of their addresses: {}", missed));
+  if (const size_t closed = context_.symbols().closed_processes(); closed > 0)
+    send("runtime_error",
+         fmt::format("processes that may not be read, so that their addresses may have no names and their "
+                     "stacks may be short (CAP_SYS_PTRACE is missing): {}",
+                     closed));
+  if (context_.symbols().has_hidden_kernel())
+    send("runtime_error", "addresses of the kernel have no names: " + kernel::why_addresses_are_hidden());
   if (const auto& reasons = context_.symbols().skipped_files().reasons; !reasons.empty())
     send("runtime_error", fmt::format("files that were not read for the names of addresses: {} ({}{})", reasons.size(),
                                       *reasons.begin(), reasons.size() > 1 ? ", ..." : ""));

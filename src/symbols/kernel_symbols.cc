@@ -118,6 +118,11 @@ bool KernelSymbols::read_ahead() {
   return true;
 }
 
+// Lines are sorted: the last has the highest address.
+bool KernelSymbols::are_hidden() const {
+  return !by_address_.empty() && parse_line(line_at(by_address_.back())).address == 0;
+}
+
 std::optional<KernelSymbol> KernelSymbols::at_or_before(uint64_t address) {
   build_index();
   const auto address_of = [this](uint32_t line) {

@@ -24,6 +24,8 @@ class KernelSymbols {
 
   std::optional<KernelSymbol> find(std::string_view name);
   std::optional<KernelSymbol> at_or_before(uint64_t address);
+  // Returns whether the kernel shows all addresses as zero. Does not read the file: false before an at_or_before().
+  bool are_hidden() const;
   // Does a few milliseconds of the work that the first at_or_before() needs. Returns false once it is complete.
   bool read_ahead();
 

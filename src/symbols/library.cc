@@ -103,7 +103,7 @@ Result<std::string> check_path(std::string_view name, std::optional<uint32_t> pi
     if (theirs) return inside;
   }
   struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0) return fail_errno("cannot open " + std::string(name), errno);
+  if (::stat(path.c_str(), &status) != 0) return cannot_open(path, errno);
   if (!S_ISREG(status.st_mode)) return fail(std::string(name) + " is not a file");
   return path;
 }

@@ -25,6 +25,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -84,9 +85,11 @@ struct Symbolizer::State {
   uint64_t lookups = 0;
   uint64_t missed_processes = 0;
   std::vector<bool> is_dropped;  // by pid
+  std::set<uint32_t> closed_processes;
 
   Process* snapshot(uint32_t pid, bool may_share);
   Process& add_process(uint32_t pid);
+  void note_if_closed(uint32_t pid, uint32_t task);
   void drop_oldest_processes();
   bool is_too_large() const;
   void shrink();
@@ -139,6 +142,7 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   const bool is_new = space == nullptr;
   if (is_new) space = read_address_space(task);
   if (is_new && space != nullptr && (mapping_count += space->code.size()) > kMaxMappings) is_to_shrink = true;
+  if (!executable) note_if_closed(pid, task);
   if (space == nullptr) return known == processes.end() ? nullptr : &known->second;
 
   Process& process = add_process(pid);
@@ -163,6 +167,13 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   }
   if (!process.root.empty()) refresh_perf_map(process, skipped_files);
   return &process;
+}
+
+void Symbolizer::State::note_if_closed(uint32_t pid, uint32_t task) {
+  constexpr size_t kMost = 1000;
+  if (closed_processes.size() >= kMost) return;
+  struct stat status = {};
+  if (::stat(kernel::proc_path(task, "exe").c_str(), &status) != 0 && errno == EACCES) closed_processes.insert(pid);
 }
 
 // Returns the snapshot of a process, a new one if there is none.
@@ -532,6 +543,10 @@ void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
 }
 
 const SkippedFiles& Symbolizer::skipped_files() const { return state_->skipped_files; }
+
+size_t Symbolizer::closed_processes() const { return state_->closed_processes.size(); }
+
+bool Symbolizer::has_hidden_kernel() const { return state_->kernel_symbols.are_hidden(); }
 uint64_t Symbolizer::missed_processes() const { return state_->missed_processes; }
 
 Result<std::shared_ptr<const ElfFile>> Symbolizer::elf_file(const std::string& path) { return state_->open_file(path); }

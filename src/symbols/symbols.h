@@ -100,6 +100,8 @@ class Symbolizer {
   std::optional<Symbol> kernel(uint64_t address);
   // Does a few milliseconds of that work ahead of time. Returns false once it is complete.
   bool read_kernel_ahead();
+  // Returns whether `kernel` found nothing because the kernel hides all addresses.
+  bool has_hidden_kernel() const;
   // Returns the address of a kernel symbol; reads /proc/kallsyms up to the first line with that name. nullopt also if
   // the kernel hides addresses (kptr_restrict).
   std::optional<uint64_t> kernel_address(std::string_view name);
@@ -149,6 +151,8 @@ class Symbolizer {
   // Sets a function that is called if an address is in no known mapping; it may report further events. Null: none.
   void on_unknown(std::function<void()> read_events);
   const SkippedFiles& skipped_files() const;
+  // Returns how many processes were looked up whose files this process may not open; counts to a thousand.
+  size_t closed_processes() const;
   // Returns how many processes were looked up after they had exited and their mappings were dropped for max_processes.
   uint64_t missed_processes() const;
 

@@ -31,7 +31,9 @@ std::optional<int64_t> process_of_thread(uint32_t tid) {
 Status check_process(uint32_t pid) {
   const OwnedFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (process.valid()) return {};
-  if (errno == ESRCH) return fail(fmt::format("there is no process {}", pid), ESRCH);
+  if (errno == ESRCH)
+    return fail(fmt::format("there is no process {}", pid), ESRCH,
+                has_own_pid_namespace() ? "a container shows the processes of the machine with --pid=host" : "");
   if (errno != EINVAL && errno != ENOENT) return {};
   const auto owner = process_of_thread(pid);
   return fail(
