@@ -1,5 +1,7 @@
 # The front door for people; CMakeLists.txt says how things are built. `make help` lists the targets.
 
+# The CPU of the packages.
+ARCH   ?= $(shell uname -m)
 BUILD  ?= build
 JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -13,7 +15,7 @@ cmake_build = cmake -S . -B $(1) -G Ninja $(2) >$(1)/configure.log 2>&1 || \
 	cmake --build $(1) -j $(JOBS) $(3) || { $(DEPS) --check build; exit 1; }
 debug_options = -DCMAKE_BUILD_TYPE=Debug -DESPY_TESTS=ON
 
-.PHONY: all try test test-debug bless bench fuzz lint fmt docs debug install uninstall clean help
+.PHONY: all try test test-debug bless bench fuzz lint fmt docs debug install uninstall dist clean help
 
 all:  ## Build build/espy, one static, stripped binary
 	@mkdir -p $(BUILD)
@@ -81,24 +83,23 @@ debug:  ## Build build-debug/espy with sanitizers and internal checks
 
 # With BPFTRACE_ALIAS=1 also installs a `bpftrace` link, for scripts that begin with `#!/usr/bin/env bpftrace`.
 install: all  ## Install below DESTDIR/PREFIX (/usr/local); BPFTRACE_ALIAS=1 adds a bpftrace link
-	install -D -m 755 $(BUILD)/espy $(DESTDIR)$(PREFIX)/bin/espy
-	@for tool in $(wildcard tools/*.bt); do install -D -m 755 -t $(DESTDIR)$(PREFIX)/share/espy/tools $$tool || exit 1; done
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 docs/espy.8 docs/espy-tools.8
-	install -D -m 644 docs/espy.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espy
+	@scripts/install-tree $(BUILD)/espy $(DESTDIR)$(PREFIX)
 	@[ "$(BPFTRACE_ALIAS)" != 1 ] || { alias=$(DESTDIR)$(PREFIX)/bin/bpftrace; \
 	[ ! -e $$alias ] || [ "$$(readlink $$alias)" = espy ] || { echo "$$alias is another program; it is left as it is" >&2; exit 1; }; \
 	ln -sfn espy $$alias; }
 	@echo "espy is installed below $(DESTDIR)$(PREFIX)"
 
 uninstall:  ## Remove what `make install` put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/espy $(DESTDIR)$(PREFIX)/share/man/man8/espy.8 $(DESTDIR)$(PREFIX)/share/man/man8/espy-tools.8
-	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espy
-	rm -rf $(DESTDIR)$(PREFIX)/share/espy
+	@scripts/install-tree --remove $(BUILD)/espy $(DESTDIR)$(PREFIX)
 	@alias=$(DESTDIR)$(PREFIX)/bin/bpftrace; [ "$$(readlink $$alias)" != espy ] || rm -f $$alias
 	@echo "espy is gone from $(DESTDIR)$(PREFIX)"
 
-clean:  ## Remove build and build-debug
-	rm -rf $(BUILD) build-debug
+dist: all  ## Make packages in dist/: tarball, .deb, .rpm, SHA256SUMS
+	@$(DEPS) --check dist
+	@scripts/make-dist --arch $(ARCH) $(BUILD)/espy dist
+
+clean:  ## Remove build, build-debug and dist
+	rm -rf $(BUILD) build-debug dist
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
