@@ -113,6 +113,11 @@ Operand kernel_member(Lowering& lowering, ValueId base, TypeId struct_type,
                                      AddressSpace::kKernel, outer)};
 }
 
+std::string no_room_for_stacks(Lowering& lowering) {
+  return "there are too many different stacks (raise max_stacks = " + std::to_string(lowering.config().max_stacks) +
+         "); stacks lost";
+}
+
 // The low byte of the flags is the number of frames to skip. Programs with a pt_regs context start the stack at those
 // registers; a raw tracepoint has none, so its stack starts in the program itself.
 ValueId stack_flags(Lowering& lowering, const types::Type& type) {

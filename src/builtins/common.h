@@ -81,6 +81,8 @@ struct CurrentTask {
 };
 CurrentTask current_task(lower::Lowering& lowering);
 
+// What is said of stacks that were lost for want of room.
+std::string no_room_for_stacks(lower::Lowering& lowering);
 // Returns the flags of bpf_get_stack() and bpf_get_stackid() for a stack of `type` in this program.
 ir::ValueId stack_flags(lower::Lowering& lowering, const types::Type& type);
 // Emits bpf_get_stack() and returns the number of frames; 0 if it fails.

@@ -1,7 +1,8 @@
 // kstack and ustack. In BPF a stack is an id; user space looks up its frames and their names when it prints the stack.
 //
-// Kernel stacks, and user stacks with frame pointers, are captured by bpf_get_stackid(), which keeps each distinct
-// stack once in a STACK_TRACE map. User stacks without frame pointers are unwound by tables (unwind.cc).
+// Kernel stacks, and user stacks with frame pointers, are captured by bpf_get_stackid(), which keeps one stack for each
+// hash, or by their content if another stack has the place (program::StackMaps). User stacks without frame pointers are
+// unwound by tables (unwind.cc).
 #include <algorithm>
 #include <cerrno>
 #include <span>
@@ -69,20 +70,60 @@ TypeId check_stack(Checker& checker, const CallSite& call) {
   return checker.types().stack(kIsUser, mode, frames);
 }
 
-// Emits the capture of a stack in `maps`, of which `first` is the next to try. Returns its id, or an error below 0:
-// EEXIST if another stack is in its place of each map, EFAULT if there is no such stack, as the user stack of a kernel
-// thread.
-ValueId capture_in(Lowering& lowering, TypeId type, std::span<const program::MapId> maps, uint32_t first) {
+// Emits a look-up of the stack by its content, which adds it if it is not there. Returns its id, or EEXIST below 0 if
+// there is no room.
+ValueId keep_by_content(Lowering& lowering, TypeId type, const program::StackMaps& maps) {
   ir::Builder& ir = lowering.ir();
-  const ValueId place =
-      ir.call(Helper::get_stackid, {ir.context(), ir.map(maps[first]), stack_flags(lowering, lowering.types()[type])});
+  constexpr int64_t kNoExist = 1;  // BPF_NOEXIST
+  const uint32_t size_bytes = lowering.types()[type].count * 8;
+  const ValueId frames = lowering.memory(size_bytes, "stack_frames");
+  const ValueId number = lowering.memory(8, "stack_number");
+  lowering.zero(frames, size_bytes);
+  ir.call(Helper::get_stack,
+          {ir.context(), frames, ir.constant(size_bytes), stack_flags(lowering, lowering.types()[type])});
+  const auto find = [&](const std::function<ValueId()>& otherwise) {
+    const ValueId entry = ir.call(Helper::map_lookup_elem, {ir.map(maps.by_content), frames});
+    return lowering.select(
+        Condition::ne, entry, ir.constant(0),
+        [&] {
+          constexpr int64_t kMap = int64_t{program::kStackByContent} << program::kStackMapShift;
+          return ir.binary(Op::k_or, ir.load(8, entry), kMap);
+        },
+        otherwise);
+  };
+  return find([&] {
+    // The frames first: a number that other CPUs can find has its frames.
+    const ValueId given = ir.atomic(
+        Op::k_atomic_fetch_add, 8, ir.map_value(lowering.program().globals, maps.last_number_offset), {ir.constant(1)});
+    ir.store(8, number, ir.binary(Op::k_and, given, (1 << program::kStackMapShift) - 1));
+    const ValueId no_exist = ir.constant(kNoExist);
+    const ValueId contents = ir.map(maps.contents);
+    const ValueId refused = ir.call(Helper::map_update_elem, {contents, number, frames, no_exist});
+    lowering.when(Condition::eq, refused, ir.constant(0), [&] {
+      const ValueId has_other = ir.call(Helper::map_update_elem, {ir.map(maps.by_content), frames, number, no_exist});
+      lowering.when(Condition::ne, has_other, ir.constant(0), [&] {
+        ir.call(Helper::map_delete_elem, {contents, number});
+      });
+    });
+    return find([&] { return ir.constant(-EEXIST); });
+  });
+}
+
+// Emits the capture of a stack in the maps by hash, of which `first` is the next to try, or by content. Returns its id,
+// or an error below 0: EEXIST if there is no room for it, EFAULT if there is no such stack, as the user stack of a
+// kernel thread.
+ValueId capture_in(Lowering& lowering, TypeId type, const program::StackMaps& maps, uint32_t first) {
+  ir::Builder& ir = lowering.ir();
+  if (first == maps.by_hash.size())
+    return maps.by_content.valid() ? keep_by_content(lowering, type, maps) : ir.constant(-EEXIST);
+  const ValueId place = ir.call(
+      Helper::get_stackid, {ir.context(), ir.map(maps.by_hash[first]), stack_flags(lowering, lowering.types()[type])});
   const auto id = [&] {
     if (first == 0) return place;
     return lowering.select(
         Condition::slt, place, ir.constant(0), [&] { return place; },
         [&] { return ir.binary(Op::k_or, place, ir.constant(int64_t{first} << program::kStackMapShift)); });
   };
-  if (first + 1 == maps.size()) return id();
   return lowering.select(
       Condition::eq, place, ir.constant(-EEXIST), [&] { return capture_in(lowering, type, maps, first + 1); }, id);
 }
@@ -92,9 +133,8 @@ ValueId capture_in(Lowering& lowering, TypeId type, std::span<const program::Map
 ValueId capture_stack(Lowering& lowering, TypeId type) {
   ir::Builder& ir = lowering.ir();
   const ValueId id = capture_in(lowering, type, lowering.stack_maps(type), 0);
-  lowering.when(Condition::eq, id, ir.constant(-EEXIST), [&] {
-    lowering.count_loss(program::LossKind::kStack, "there are too many different stacks; stacks lost");
-  });
+  lowering.when(Condition::eq, id, ir.constant(-EEXIST),
+                [&] { lowering.count_loss(program::LossKind::kStack, no_room_for_stacks(lowering)); });
   if (!lowering.checked().measures_stacks) return id;
   return lowering.select(
       Condition::slt, id, ir.constant(0), [&] { return id; },

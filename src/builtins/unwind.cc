@@ -57,7 +57,6 @@ using types::TypeId;
 // ---- Maps -----------------------------------------------------------------------------------------------------------
 
 constexpr uint32_t kFiles = 8192;
-constexpr uint32_t kStacks = 16384;
 constexpr uint32_t kRequestedFiles = 1024;
 constexpr uint32_t kReportedMappings = 8192;
 
@@ -82,7 +81,7 @@ program::MapId stacks_map(Lowering& lowering, TypeId type) {
                                                .kind = program::MapKind::kHash,
                                                .key_size = 8,
                                                .value_size = 8 + lowering.types()[type].count * 8,
-                                               .max_entries = kStacks});
+                                               .max_entries = static_cast<uint32_t>(lowering.config().max_stacks)});
   program.unwinding.stacks.emplace_back(type, map);
   return map;
 }
@@ -204,10 +203,8 @@ ValueId store_stack(Lowering& lowering, ValueId state, program::MapId stacks) {
   lowering.when(Condition::eq, ir.call(Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
     const ValueId value = ir.binary(Op::k_add, state, UnwindState::kFrameCount);
     const ValueId result = ir.call(Helper::map_update_elem, {map, key, value, ir.constant(0)});
-    lowering.when(Condition::ne, result, ir.constant(0), [&] {
-      lowering.count_loss(program::LossKind::kStack,
-                          "user stacks that are empty, because there are too many different ones");
-    });
+    lowering.when(Condition::ne, result, ir.constant(0),
+                  [&] { lowering.count_loss(program::LossKind::kStack, no_room_for_stacks(lowering)); });
   });
   return hash;
 }

@@ -33,6 +33,8 @@ constexpr FeatureRow kRows[] = {
     {Feature::kOpenCodedIterators, "open_coded_iterators", "types", "has number iterators in BPF", "6.4"},
     {Feature::kMapLookupPercpu, "map_lookup_percpu", "helper", "looks up other CPUs' values in BPF", "5.19"},
     {Feature::kForEachMapElem, "for_each_map_elem", "helper", "walks maps in BPF", "5.13"},
+    {Feature::kHashAllocation, "hash_allocation", "program", "adds to hashes in any program without preallocation",
+     "6.1"},
     {Feature::kBpfLoop, "bpf_loop", "helper", "has bounded loops by helper", "5.17"},
     {Feature::kGetCurrentTaskBtf, "get_current_task_btf", "helper", "gives the current task as a typed pointer",
      "5.11"},

@@ -32,6 +32,7 @@ enum class Feature : uint8_t {
   kOpenCodedIterators,  // bpf_iter_num_new (6.4)
   kMapLookupPercpu,     // bpf_map_lookup_percpu_elem (5.19)
   kForEachMapElem,
+  kHashAllocation,  // programs of all types may use hashes that are not preallocated, with keys over 512 bytes (6.1)
   kBpfLoop,
   kGetCurrentTaskBtf,
   kGetAttachCookie,

@@ -101,6 +101,21 @@ bool has_sleeping_uprobe() {
   return try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE, .prog_flags = BPF_F_SLEEPABLE}).valid();
 }
 
+// With a perf event's program, the last type that could not.
+bool has_hash_allocation() {
+  constexpr uint8_t kLoadMap = BPF_PSEUDO_MAP_FD << 4;
+  MapCreateAttr map;
+  map.map_type = BPF_MAP_TYPE_HASH;
+  map.key_size = 1024;
+  map.value_size = 8;
+  map.max_entries = 1;
+  map.map_flags = BPF_F_NO_PREALLOC;
+  const OwnedFd fd(static_cast<int>(bpf(Command::kMapCreate, map)));
+  if (!fd.valid()) return false;
+  const BpfInsn code[] = {{BPF_LD | BPF_IMM | BPF_DW, 1 | kLoadMap, 0, fd.get()}, {}, mov(0, 0), kExit};
+  return try_load(code, {.prog_type = BPF_PROG_TYPE_PERF_EVENT}).valid();
+}
+
 // Tries a link on a function that does not exist: ESRCH or ENOENT if the kernel has the link type, EOPNOTSUPP without
 // CONFIG_FPROBE.
 bool has_kprobe_link(uint32_t attach_type) {
@@ -218,6 +233,7 @@ bool LinuxMachine::try_feature(Feature feature) {
                     kExit});
     case Feature::kRawTracepointCookie: return has_raw_tracepoint_cookie();
     case Feature::kTpBtf: return exists("/sys/kernel/btf/vmlinux");
+    case Feature::kHashAllocation: return has_hash_allocation();
     case Feature::kKprobe: return exists("/sys/bus/event_source/devices/kprobe/type");
     case Feature::kKprobeMulti: return has_kprobe_link(kAttachKprobeMulti);
     case Feature::kKprobeSession: return has_kprobe_link(kAttachKprobeSession);

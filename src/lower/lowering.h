@@ -161,7 +161,7 @@ class Lowering {
     lower::when(ir(), condition, a, b, then, otherwise);
   }
   // The maps of the stacks of this type (Program::stacks), added at first use.
-  virtual std::vector<program::MapId> stack_maps(TypeId type) = 0;
+  virtual program::StackMaps stack_maps(TypeId type) = 0;
   // A function with this name that helpers such as bpf_loop call back. `body` writes it the first time, by ir(); it
   // must not use memory(), variables or the context.
   virtual ir::FunctionId callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) = 0;

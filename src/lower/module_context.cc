@@ -109,19 +109,34 @@ MapId ModuleContext::ring_map() {
   return program.ring;
 }
 
-std::vector<MapId> ModuleContext::stack_maps(TypeId type) {
-  std::vector<MapId> out;
-  for (const auto& [known, map] : program.stacks)
-    if (known == type) out.push_back(map);
-  if (!out.empty()) return out;
+program::StackMaps ModuleContext::stack_maps(TypeId type) {
+  const auto known = std::ranges::find(program.stacks, type, &program::StackMaps::type);
+  if (known != program.stacks.end()) return *known;
   constexpr uint32_t kFrameBytes = 8;  // an address, in all modes
-  for (uint32_t i = 0; i < program::kStackMapCount; ++i) {
-    out.push_back(program.maps.add({.name = "stacks",
-                                    .kind = MapKind::kStackTrace,
-                                    .value_size = std::max(types[type].count, 1u) * kFrameBytes,
-                                    .max_entries = kStacks / program::kStackMapCount}));
-    program.stacks.emplace_back(type, out.back());
+  const uint32_t stack_bytes = std::max(types[type].count, 1u) * kFrameBytes;
+  const auto most = static_cast<uint32_t>(checked.config.max_stacks);
+  const bool keeps_by_content = kernel.has(kernel::Feature::kHashAllocation);
+  const uint32_t map_count = keeps_by_content ? 2 : 8;
+  program::StackMaps out{.type = type};
+  for (uint32_t i = 0; i < map_count; ++i)
+    out.by_hash.push_back(program.maps.add({.name = "stacks",
+                                            .kind = MapKind::kStackTrace,
+                                            .value_size = stack_bytes,
+                                            .max_entries = std::bit_ceil(std::max(most / (2 * map_count), 1u))}));
+  if (keeps_by_content) {
+    out.by_content = program.maps.add({.name = "stack_numbers",
+                                       .kind = MapKind::kHash,
+                                       .key_size = stack_bytes,
+                                       .value_size = 8,
+                                       .max_entries = most});
+    out.contents = program.maps.add({.name = "stack_contents",
+                                     .kind = MapKind::kHash,
+                                     .key_size = 4,
+                                     .value_size = stack_bytes,
+                                     .max_entries = most});
+    out.last_number_offset = add_global(8, 8);
   }
+  program.stacks.push_back(out);
   return out;
 }
 

@@ -52,7 +52,7 @@ struct ModuleContext {
   // These add the map at first use.
   MapId scratch_map();
   MapId ring_map();
-  std::vector<MapId> stack_maps(TypeId type);
+  program::StackMaps stack_maps(TypeId type);
 
   // True if two programs update the aggregation in this map, and one of them may interrupt the other on the same CPU in
   // the middle of an update. (A program never interrupts itself: the kernel skips the second run and counts it.)

@@ -120,7 +120,7 @@ class UnitLowering final : public Lowering {
   }
   void end_action() override { exits_.end_action(); }
   void set_exit_flag(ValueId status) override { exits_.set_exit_flag(status); }
-  std::vector<program::MapId> stack_maps(TypeId type) override { return module_.stack_maps(type); }
+  program::StackMaps stack_maps(TypeId type) override { return module_.stack_maps(type); }
   FunctionId callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) override {
     return functions_.shared_callback(name, parameters, body);
   }

@@ -239,9 +239,11 @@ class Decoder {
     const auto reference = static_cast<int64_t>(load_le(bytes));
     const auto pid = static_cast<uint32_t>(load_le(bytes, 8, 4));
     if (reference < 0) {
-      // EFAULT: the thread has no user or kernel stack. Other errors: the stack is missing.
+      // EFAULT: the thread has no user or kernel stack. EEXIST: no room (program::StackMaps).
       constexpr int64_t kLastError = -4095;
-      if (reference != -EFAULT)
+      if (reference == -EEXIST)
+        out.problem = "stack missing: more different stacks than max_stacks";
+      else if (reference != -EFAULT)
         out.problem =
             fmt::format("stack missing: {}", std::strerror(static_cast<int>(-std::max(reference, kLastError))));
       return {std::move(out)};

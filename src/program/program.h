@@ -210,8 +210,20 @@ struct HitCounters {
 
 constexpr int64_t kEndedByUserSpace = 1;  // a value of the exit flag
 
-constexpr uint32_t kStackMapCount = 8;
-constexpr uint32_t kStackMapShift = 16;
+// The maps that keep the stacks of one type. A stack is kept by bpf_get_stackid() in the first map of `by_hash` where
+// it is, or where its place is free: the kernel keeps one stack for each hash. If all places are taken, the stack is
+// the key of an element in `by_content`, whose value is a number; `contents` has the frames by this number, as u32.
+//
+// The id of a stack has the place or the number in its low kStackMapShift bits, above them the index in `by_hash` or
+// kStackByContent.
+struct StackMaps {
+  types::TypeId type;
+  std::vector<MapId> by_hash;
+  MapId by_content, contents;       // invalid if the kernel cannot
+  uint32_t last_number_offset = 0;  // in `globals`, u64: the numbers given so far
+};
+constexpr uint32_t kStackMapShift = 24;
+constexpr uint32_t kStackByContent = 127;
 
 struct Program {
   const kernel::Arch* arch = nullptr;  // the CPU of the kernel that it is for
@@ -245,9 +257,7 @@ struct Program {
   // Formats of timestamps. A timestamp holds an index into these, so that it can be stored in maps and records.
   std::vector<std::string> formats;
 
-  // Maps of bpf_get_stackid() by the type of the stack, kStackMapCount for each. The kernel keeps one stack for each
-  // hash: a stack whose place is taken goes to the next map. Its id is the place and, from kStackMapShift on, the map.
-  std::vector<std::pair<types::TypeId, MapId>> stacks;
+  std::vector<StackMaps> stacks;  // one for each type
   // --follow: a hash from the u32 id of each started process to a u64 that is not 0 while it runs, and the programs
   // that maintain it, by their raw tracepoints. The map is invalid without --follow.
   struct Following {

@@ -29,19 +29,19 @@ int64_t read_clock_ns(clockid_t clock) {
 
 std::vector<uint64_t> stack_addresses(load::Machine& machine, const program::Program& program, types::TypeId type,
                                       int64_t reference) {
+  const auto stacks = std::ranges::find(program.stacks, type, &program::StackMaps::type);
+  if (stacks == program.stacks.end()) return {};
   const auto id = static_cast<uint32_t>(reference);
-  uint32_t skipped = id >> program::kStackMapShift;  // maps of this type
-  for (const auto& [stack_type, map] : program.stacks) {
-    if (stack_type != type || skipped-- > 0) continue;
-    const uint32_t key = id & ((1U << program::kStackMapShift) - 1);
-    const auto bytes = machine.lookup(map, std::as_bytes(std::span(&key, 1)));
-    if (!bytes) return {};
-    std::vector<uint64_t> addresses(bytes->size() / sizeof(uint64_t));
-    std::memcpy(addresses.data(), bytes->data(), addresses.size() * sizeof(uint64_t));
-    while (!addresses.empty() && addresses.back() == 0) addresses.pop_back();
-    return addresses;
-  }
-  return {};
+  const uint32_t map = id >> program::kStackMapShift;
+  const uint32_t key = id & ((1U << program::kStackMapShift) - 1);
+  if (map != program::kStackByContent && map >= stacks->by_hash.size()) return {};
+  const auto bytes = machine.lookup(map == program::kStackByContent ? stacks->contents : stacks->by_hash[map],
+                                    std::as_bytes(std::span(&key, 1)));
+  if (!bytes) return {};
+  std::vector<uint64_t> addresses(bytes->size() / sizeof(uint64_t));
+  std::memcpy(addresses.data(), bytes->data(), addresses.size() * sizeof(uint64_t));
+  while (!addresses.empty() && addresses.back() == 0) addresses.pop_back();
+  return addresses;
 }
 
 // The value of builtins/unwind.cc: the number of addresses, then the addresses.

@@ -191,7 +191,7 @@ Status Session::drain_until_over(Signals& signals) {
 bool Session::takes_kernel_stacks() {
   const types::Types& types = context_.decoder().context().types;
   return std::ranges::any_of(program_.stacks,
-                             [&](const auto& stack) { return types[stack.first].kind == types::Kind::kKernelStack; });
+                             [&](const auto& stacks) { return types[stacks.type].kind == types::Kind::kKernelStack; });
 }
 
 // What remains to be shown is worth more than the error: it is kept, and each part is tried.

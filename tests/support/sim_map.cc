@@ -1,5 +1,6 @@
 #include "support/sim_map.h"
 
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -129,19 +130,17 @@ void SimMap::set_all_cpus(std::span<const std::byte> key, std::span<const std::b
   std::memcpy(first, value.data(), is_per_cpu() ? size_t{stride()} * cpu_count_ : shape_.value_size);
 }
 
+// As the kernel keeps them: one stack in the place of a hash.
 int64_t SimMap::stack_id(std::span<const uint64_t> stack) {
   std::vector<std::byte> value(shape_.value_size);
   std::memcpy(value.data(), stack.data(), std::min(value.size(), stack.size_bytes()));
-  for (const auto& [key, element] : elements_) {
-    if (std::memcmp(element->values.data(), value.data(), value.size()) != 0) continue;
-    uint32_t id = 0;
-    std::memcpy(&id, key.data(), sizeof(id));
-    return id;
-  }
-  if (elements_.size() >= shape_.max_entries) return -ENOMEM;
-  const auto id = static_cast<uint32_t>(elements_.size());
-  update(bytes_of_number(id), value, 0, 0);
-  return id;
+  uint64_t hash = 0;
+  for (const uint64_t address : stack) hash = std::rotl(hash ^ address, 7) * 0x9e3779b97f4a7c15;
+  const auto place = static_cast<uint32_t>((hash >> 32) % std::bit_ceil(shape_.max_entries));
+  const std::byte* kept = lookup(bytes_of_number(place), 0);
+  if (kept == nullptr) update(bytes_of_number(place), value, 0, 0);
+  const bool is_kept = kept == nullptr || std::memcmp(kept, value.data(), value.size()) == 0;
+  return is_kept ? int64_t{place} : -EEXIST;
 }
 
 std::byte* SimMap::task_value(uint64_t task, bool create_it) {

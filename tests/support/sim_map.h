@@ -39,7 +39,7 @@ class SimMap {
   // A removed value stays readable until the program that may hold its address has ended.
   void bury_removed();
 
-  // Stack traces: the id of `stack`, added if it is new.
+  // Stack traces: the id of `stack`, added if it is new; -EEXIST if another stack has its place.
   int64_t stack_id(std::span<const uint64_t> stack);
   // Task storage: the value of `task`.
   std::byte* task_value(uint64_t task, bool create);
