@@ -127,7 +127,7 @@ void SkippedFiles::add(const Error& error) {
 bool refresh_perf_map(Process& process, SkippedFiles& refused) {
   constexpr uint64_t kMaxBytes = 128 << 20;
   constexpr int kPauseFactor = 10;
-  constexpr auto kShort = std::chrono::milliseconds(2);
+  constexpr uint64_t kLargeBytes = 64 << 10;
   LoadedPerfMap& loaded = process.perf_map;
   const auto started = std::chrono::steady_clock::now();
   if (started < loaded.next_reload) return false;
@@ -144,7 +144,7 @@ bool refresh_perf_map(Process& process, SkippedFiles& refused) {
     if (!text) continue;
     loaded = LoadedPerfMap{std::make_unique<PerfMap>(std::move(*text)), seen_as, identity};
     const auto ended = std::chrono::steady_clock::now();
-    if (ended - started > kShort) loaded.next_reload = ended + (ended - started) * kPauseFactor;
+    if (file->size_bytes >= kLargeBytes) loaded.next_reload = ended + (ended - started) * kPauseFactor;
     return true;
   }
   return false;
