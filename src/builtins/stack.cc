@@ -5,7 +5,6 @@
 // unwound by tables (unwind.cc).
 #include <algorithm>
 #include <cerrno>
-#include <span>
 
 #include "builtins/common.h"
 #include "builtins/unwind.h"
