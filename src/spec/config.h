@@ -35,7 +35,7 @@ struct Config {
   uint64_t log_size = 1000000;
   uint64_t on_stack_limit = 32;
   uint64_t perf_rb_pages = 0;            // 0: chosen by the size of memory
-  uint64_t max_stacks = 32'768;  // different ones, of each type
+  uint64_t max_stacks = 32'768;          // different ones, of each type
   uint64_t unwind_table_rows = 2 << 20;  // of 8 bytes each; rounded up to a power of two
   bool cpp_demangle = true;
   bool lazy_symbolication = true;
