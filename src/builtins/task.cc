@@ -73,7 +73,7 @@ std::optional<uint32_t> task_offset_bytes(Lowering& lowering, std::string_view m
 Operand lower_comm(Lowering& lowering, const CallSite& call);
 
 bool loads_comm(const Lowering& lowering) {
-  for (const syntax::ExprId expr : lowering.ast().exprs.ids()) {
+  for (const syntax::ExprId expr : lowering.unit().exprs.ids()) {
     const spec::Builtin* builtin = lowering.unit().fact(expr).builtin;
     if (builtin != nullptr && builtin->lower == lower_comm) return true;
   }

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/sparse_table.h"
 #include "program/program.h"
 #include "spec/builtin.h"
 #include "spec/config.h"
@@ -68,8 +69,8 @@ struct Unit {
   std::vector<ProbeId> probes;         // all served by one program
   std::vector<VariableId> parameters;  // of `fn`
   TypeId result;                       // of `fn`
-  SideTable<ExprId, ExprFact> exprs;
-  SideTable<StmtId, StmtFact> stmts;
+  SparseTable<ExprId, ExprFact> exprs;
+  SparseTable<StmtId, StmtFact> stmts;
   Table<VariableId, Variable> variables;
 
   const ExprFact& fact(ExprId id) const { return exprs[id]; }

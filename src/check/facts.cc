@@ -9,8 +9,6 @@ using namespace syntax;
 void Facts::enter_unit(size_t index) {
   unit_ = &checked_.units[index];
   unit_index_ = index;
-  // Allocates all facts.
-  if (!ast().exprs.empty()) unit_->exprs[ExprId{static_cast<uint32_t>(ast().exprs.size() - 1)}];
 }
 
 const program::Probe& Facts::first_probe() const {

@@ -15,7 +15,6 @@ using source::Span;
 
 class Facts {
  public:
-  // All expressions must be in the tree already: references to facts stay valid while a unit is checked.
   Facts(Checked& checked, types::Types& types) : checked_(checked), types_(types) {}
 
   void enter_unit(size_t index);

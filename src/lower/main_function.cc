@@ -71,7 +71,7 @@ void MainFunction::write_entry() {
 // True for a timer whose own action calls exit(): it shall not run again before the run ends.
 bool MainFunction::may_exit() {
   if (unit_.context.after_exit != spec::AfterExit::kForAWhile) return false;
-  return std::ranges::any_of(module_.checked.ast.exprs.ids(), [&](check::ExprId id) {
+  return std::ranges::any_of(unit_.exprs.ids(), [&](check::ExprId id) {
     const spec::Builtin* builtin = unit_.fact(id).builtin;
     return builtin != nullptr && builtin->ends_action;
   });

@@ -32,12 +32,11 @@ MapKind hash_kind(const check::CheckedMap& map, bool is_aggregation) {
   return is_lru ? MapKind::kLruHash : MapKind::kHash;
 }
 
-bool may_emit(const check::Checked& checked, const check::Unit& unit) {
-  for (const check::ExprId id : checked.ast.exprs.ids()) {
+bool may_emit(const check::Unit& unit) {
+  return std::ranges::any_of(unit.exprs.ids(), [&](check::ExprId id) {
     const spec::Builtin* builtin = unit.fact(id).builtin;
-    if (builtin && builtin->handle) return true;
-  }
-  return false;
+    return builtin && builtin->handle;
+  });
 }
 
 // The kernel allocates a hash's elements from a per-CPU cache, which may hold as few as one and is refilled by an
@@ -208,14 +207,16 @@ uint32_t ModuleContext::value_bytes(TypeId type) const {
 bool ModuleContext::is_interrupted(program::ScriptMapId map) {
   const auto [known, is_new] = interrupted.try_emplace(map, false);
   if (!is_new) return known->second;
+  std::vector<bool> is_target(checked.ast.exprs.size());
+  for (const syntax::Stmt& statement : checked.ast.stmts)
+    if (const auto* assign = std::get_if<syntax::Assign>(&statement.node)) is_target[assign->target.index] = true;
   uint32_t programs = 0;
   bool may_interrupt = false;
   for (const check::Unit& unit : checked.units) {
-    const auto assigns_map = [&](const syntax::Stmt& statement) {
-      const auto* assign = std::get_if<syntax::Assign>(&statement.node);
-      return assign && unit.fact(assign->target).map == map;
+    const auto assigns_map = [&](check::ExprId id) {
+      return id.index < is_target.size() && is_target[id.index] && unit.fact(id).map == map;
     };
-    if (std::none_of(checked.ast.stmts.begin(), checked.ast.stmts.end(), assigns_map)) continue;
+    if (std::ranges::none_of(unit.exprs.ids(), assigns_map)) continue;
     ++programs;
     // System calls fire in task context with preemption off, so their programs do not interrupt each other.
     const bool is_syscall = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
@@ -226,7 +227,7 @@ bool ModuleContext::is_interrupted(program::ScriptMapId map) {
 
 bool ModuleContext::takes_stacks(const check::Unit& unit) const {
   const auto is_stack = [&](const check::Unit& each) {
-    return std::ranges::any_of(checked.ast.exprs.ids(), [&](check::ExprId id) {
+    return std::ranges::any_of(each.exprs.ids(), [&](check::ExprId id) {
       const TypeId type = each.fact(id).type;
       if (!type.valid()) return false;
       return types[type].kind == types::Kind::kKernelStack || types[type].kind == types::Kind::kUserStack;
@@ -239,7 +240,7 @@ bool ModuleContext::takes_stacks(const check::Unit& unit) const {
 void ModuleContext::choose_ring_size() {
   bool is_large = false;
   for (const check::Unit& unit : checked.units)
-    is_large = is_large || (may_emit(checked, unit) && (!unit.action || !unit.context.fires_rarely));
+    is_large = is_large || (may_emit(unit) && (!unit.action || !unit.context.fires_rarely));
   program.ring_bytes = is_large ? kLargeRingBytes : kSmallRingBytes;
   const uint64_t pages = checked.config.perf_rb_pages;
   if (pages) {

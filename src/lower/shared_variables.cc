@@ -17,8 +17,8 @@ class Finder {
   Finder(const syntax::Ast& ast, const check::Unit& unit) : ast_(ast), unit_(unit) {}
 
   std::set<uint32_t> find() {
-    for (const ExprId id : ast_.exprs.ids()) {
-      const auto* unary = ast_.get<syntax::Unary>(id);
+    for (const ExprId id : unit_.exprs.ids()) {
+      const auto* unary = ast_.exprs.contains(id) ? ast_.get<syntax::Unary>(id) : nullptr;
       if (!unary || unary->op != syntax::UnaryOp::kAddressOf) continue;
       if (const VariableId variable = unit_.fact(unary->operand).variable; variable.valid())
         shared_.insert(variable.index);
