@@ -137,16 +137,25 @@ class Binder {
   }
 
   void bind_action(const syntax::Action& action) {
+    if (too_many_) return;
     const Uses uses = uses_of(checked_.ast, request_, action);
     Groups groups;
     unmatched_.clear();
     seen_.clear();
+    known_groups_.clear();
     has_several_points_ = action.attach_points.size() > 1;
-    for (const syntax::AttachPoint& point : action.attach_points) bind_point(point, uses, groups);
+    for (const syntax::AttachPoint& point : action.attach_points) {
+      bind_point(point, uses, groups);
+      if (too_many_) return;
+    }
     for (const Unmatched& point : unmatched_) missing(point, !groups.empty());
     for (Group& group : groups) {
       Unit unit;
       unit.action = &action;
+      if (checked_.units.size() >= checked_.config.max_bpf_progs) {  // refused: only the number is of interest
+        checked_.units.push_back(std::move(unit));
+        continue;
+      }
       unit.probes = std::move(group.probes);
       unit.context = context_of(group.share, unit.probes, uses);
       if (results_ == ResultTypes::kNumbersInWildcards) use_plain_result(unit, group.share, uses);
@@ -157,7 +166,6 @@ class Binder {
  private:
   struct Group {  // what becomes a unit
     std::string share;
-    size_t round = 0;
     std::vector<ProbeId> probes;
   };
   using Groups = std::vector<Group>;  // in the order of first appearance
@@ -320,9 +328,9 @@ class Binder {
     const ProbeId id = checked_.probes.add(std::move(bound.probe));
     // An address that two attach points of an action name fires once for each, in units of their own.
     const size_t round = has_several_points_ ? seen_[{share, location_of(checked_.probes[id])}]++ : 0;
-    for (Group& group : groups)
-      if (group.share == share && group.round == round) return group.probes.push_back(id);
-    groups.push_back({share, round, {id}});
+    const auto [known, is_new] = known_groups_.try_emplace({share, round}, groups.size());
+    if (is_new) groups.push_back({share, {}});
+    groups[known->second].probes.push_back(id);
   }
 
   // "did you mean ...": the listed probe whose last part is nearest to the script's.
@@ -427,6 +435,7 @@ class Binder {
   std::vector<Unmatched> unmatched_;
   bool has_several_points_ = false;
   std::map<std::pair<std::string, decltype(location_of(program::Probe()))>, size_t> seen_;  // how often, by share
+  std::map<std::pair<std::string, size_t>, size_t> known_groups_;  // by share and round: the index
   ResultTypes results_;
   bool has_mixed_results_ = false;
   std::optional<Regex> filter_;
