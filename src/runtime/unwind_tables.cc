@@ -38,7 +38,7 @@ std::string mapped_path(const std::string& path) {
 // Names for the mapped file of a process (see task_with_memory), also if it was deleted or is in another mount
 // namespace.
 std::vector<std::string> paths_of(uint32_t task, const Mapping& mapping) {
-  return {symbols::map_files_path(task, mapping), kernel::proc_path(task, "root") + mapping.path};
+  return {symbols::map_files_path(task, mapping.start, mapping.end), kernel::proc_path(task, "root") + mapping.path};
 }
 
 // A table: a cell for each page, then one for each row. `first_cell`: its index in the array.

@@ -82,8 +82,8 @@ Result<std::vector<Mapping>> read_mappings(uint32_t pid) {
   return parse_mappings(text);
 }
 
-std::string map_files_path(uint32_t pid, const Mapping& mapping) {
-  return kernel::proc_path(pid, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end));
+std::string map_files_path(uint32_t pid, uint64_t start, uint64_t end) {
+  return kernel::proc_path(pid, fmt::format("map_files/{:x}-{:x}", start, end));
 }
 
 }  // namespace espy::symbols

@@ -22,32 +22,51 @@ std::optional<struct stat> stat_of(const std::string& path) {
 
 }  // namespace
 
+std::shared_ptr<const CodeImage> CodeImages::share(Mapping mapping) {
+  if (images_.size() >= next_purge_) {
+    std::erase_if(images_, [](const auto& image) { return image.use_count() == 1; });
+    next_purge_ = std::max(kFirstPurge, 2 * images_.size());
+  }
+  return *images_
+              .insert(std::make_shared<const CodeImage>(CodeImage{.size_bytes = mapping.end - mapping.start,
+                                                                  .file_offset = mapping.file_offset,
+                                                                  .device = mapping.device,
+                                                                  .inode = mapping.inode,
+                                                                  .path = std::move(mapping.path),
+                                                                  .deleted = mapping.deleted}))
+              .first;
+}
+
+void AddressSpace::add(CodeMapping mapping) {
+  code.insert(std::ranges::upper_bound(code, mapping.start, {}, &CodeMapping::start), std::move(mapping));
+}
+
 CodeMapping* AddressSpace::find(uint64_t address) {
-  const auto after = std::ranges::upper_bound(code, address, {}, [](const CodeMapping& c) { return c.mapping.start; });
+  const auto after = std::ranges::upper_bound(code, address, {}, &CodeMapping::start);
   if (after == code.begin()) return nullptr;
   CodeMapping& nearest = *(after - 1);
-  return address < nearest.mapping.end ? &nearest : nullptr;
+  return address < nearest.end() ? &nearest : nullptr;
 }
 
 void AddressSpace::adopt_files(const AddressSpace& older) {
   for (CodeMapping& mine : code) {
-    const auto same = std::ranges::lower_bound(older.code, mine.mapping.start, {},
-                                               [](const CodeMapping& c) { return c.mapping.start; });
-    if (same == older.code.end() || same->elf == nullptr) continue;
-    const Mapping& a = mine.mapping;
-    const Mapping& b = same->mapping;
-    if (a.start != b.start || a.device != b.device || a.inode != b.inode || a.file_offset != b.file_offset) continue;
+    const auto same = std::ranges::lower_bound(older.code, mine.start, {}, &CodeMapping::start);
+    if (same == older.code.end() || same->elf == nullptr || same->start != mine.start) continue;
+    const CodeImage& a = *mine.image;
+    const CodeImage& b = *same->image;
+    if (a.device != b.device || a.inode != b.inode || a.file_offset != b.file_offset) continue;
     mine.elf = same->elf;
     mine.has_tried_open = true;
   }
 }
 
-std::shared_ptr<AddressSpace> read_address_space(uint32_t pid) {
+std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& images) {
   Result<std::vector<Mapping>> mappings = read_mappings(pid);
   if (!mappings || mappings->empty()) return nullptr;
   auto out = std::make_shared<AddressSpace>();
   for (Mapping& mapping : *mappings) {
-    if (mapping.executable) out->code.push_back({.mapping = std::move(mapping)});
+    const uint64_t start = mapping.start;
+    if (mapping.executable) out->code.push_back({.start = start, .image = images.share(std::move(mapping))});
   }
   out->code.shrink_to_fit();
   return out;
@@ -128,9 +147,9 @@ bool refresh_perf_map(Process& process, SkippedFiles& refused) {
   constexpr uint64_t kMaxBytes = 128 << 20;
   constexpr int kPauseFactor = 10;
   constexpr uint64_t kLargeBytes = 64 << 10;
-  LoadedPerfMap& loaded = process.perf_map;
+  const LoadedPerfMap* known = process.perf_map.get();
   const auto started = std::chrono::steady_clock::now();
-  if (started < loaded.next_reload) return false;
+  if (known != nullptr && started < known->next_reload) return false;
   if (const auto user = read_user(process.pid)) process.user = user;
   const std::string inner = perf_map_path(process.namespace_pid), outer = perf_map_path(process.pid);
   // A JIT in a container uses the pid of its namespace, also if its /tmp is a bind mount of the host's.
@@ -139,12 +158,12 @@ bool refresh_perf_map(Process& process, SkippedFiles& refused) {
     if (!file) refused.add(file.error());
     if (!file) continue;
     const std::array<uint64_t, 3> identity = {file->inode, file->size_bytes, file->modified_ns};
-    if (loaded.map != nullptr && loaded.identity == identity) return false;
+    if (known != nullptr && known->identity == identity) return false;
     Result<std::string> text = file->read_at(0, file->size_bytes);
     if (!text) continue;
-    loaded = LoadedPerfMap{std::make_unique<PerfMap>(std::move(*text)), seen_as, identity};
+    process.perf_map.reset(new LoadedPerfMap{PerfMap(std::move(*text)), seen_as, identity});
     const auto ended = std::chrono::steady_clock::now();
-    if (file->size_bytes >= kLargeBytes) loaded.next_reload = ended + (ended - started) * kPauseFactor;
+    if (file->size_bytes >= kLargeBytes) process.perf_map->next_reload = ended + (ended - started) * kPauseFactor;
     return true;
   }
   return false;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,16 +18,49 @@
 
 namespace espy::symbols {
 
+// What the mappings of one piece of code have in common, whichever process has mapped it and at which address.
+struct CodeImage {
+  uint64_t size_bytes = 0;
+  uint64_t file_offset = 0;
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  std::string path;
+  bool deleted = false;
+
+  auto operator<=>(const CodeImage&) const = default;
+};
+
+// All images in use, each once: thousands of short processes map the same few.
+class CodeImages {
+ public:
+  std::shared_ptr<const CodeImage> share(Mapping mapping);
+
+ private:
+  struct ByContent {
+    bool operator()(const auto& a, const auto& b) const { return *a < *b; }
+  };
+  static constexpr size_t kFirstPurge = 1024;
+
+  std::set<std::shared_ptr<const CodeImage>, ByContent> images_;
+  size_t next_purge_ = kFirstPurge;  // the size at which those that are not in use are dropped
+};
+
 // An executable mapping and, after the first lookup in it, its ELF file.
 struct CodeMapping {
-  Mapping mapping;
-  bool has_tried_open = false;
+  uint64_t start = 0;
+  std::shared_ptr<const CodeImage> image;  // not null
   std::shared_ptr<const ElfFile> elf = nullptr;
+  bool has_tried_open = false;
+
+  uint64_t end() const { return start + image->size_bytes; }
 };
 
 // The executable mappings of a process, or of all processes of a program, sorted by address.
 struct AddressSpace {
   std::vector<CodeMapping> code;
+
+  // Inserts a mapping that overlaps none.
+  void add(CodeMapping mapping);
 
   CodeMapping* find(uint64_t address);
   // Takes over the open files of the same mappings in `older`, since they may have been deleted.
@@ -35,7 +69,7 @@ struct AddressSpace {
 
 // A perf map and the identity of its file (inode, size, mtime) when it was read.
 struct LoadedPerfMap {
-  std::unique_ptr<PerfMap> map;
+  PerfMap map;
   std::string path;  // as the process sees it
   std::array<uint64_t, 3> identity = {};
   std::chrono::steady_clock::time_point next_reload = {};  // the earliest: limits the time spent on a map that grows
@@ -53,7 +87,7 @@ struct Process {
   std::vector<std::shared_ptr<AddressSpace>> earlier_spaces;  // of other programs that it has executed, oldest first
   std::optional<std::pair<dev_t, ino_t>> executable;
   std::chrono::steady_clock::time_point executable_read_at = {};
-  LoadedPerfMap perf_map;
+  std::unique_ptr<LoadedPerfMap> perf_map;
   bool has_searched_perf_map = false;
   std::chrono::steady_clock::time_point next_refresh = {};  // the earliest, after one without success
 };
@@ -61,7 +95,7 @@ struct Process {
 // Parses the text of /proc/PID/maps (proc_pid_maps(5)). What a malformed line lacks is 0 or empty.
 std::vector<Mapping> parse_mappings(std::string_view text);
 // null if the process has exited, is a kernel thread, or must not be read.
-std::shared_ptr<AddressSpace> read_address_space(uint32_t pid);
+std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& images);
 // Returns the pid in the innermost pid namespace of the process.
 uint32_t read_namespace_pid(uint32_t pid);
 // Returns the effective user id of a process; root's if it cannot be known.

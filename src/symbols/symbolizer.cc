@@ -69,11 +69,12 @@ struct Symbolizer::State {
 
   Options options;
   KernelSymbols kernel_symbols;
+  CodeImages images;
   std::unordered_map<uint32_t, Process> processes;
   std::map<std::pair<dev_t, ino_t>, std::shared_ptr<AddressSpace>> spaces_by_executable;  // kPerProgram only
   std::map<FileKey, std::shared_ptr<const ElfFile>> files;
   std::shared_ptr<const ElfFile> vdso;
-  WatchedProcesses watched;
+  WatchedProcesses watched{images, options.max_processes, [this](uint32_t pid) { note_dropped(pid); }};
   std::function<void()> read_events;
   std::optional<UnnamedJit> unnamed_jit;
   std::map<std::pair<std::shared_ptr<const ElfFile>, uint64_t>, std::vector<SourceFrame>> sources;  // linked addresses
@@ -90,6 +91,7 @@ struct Symbolizer::State {
   Process* snapshot(uint32_t pid, bool may_share);
   Process& add_process(uint32_t pid);
   void note_if_closed(uint32_t pid, uint32_t task);
+  void note_dropped(uint32_t pid);
   void drop_oldest_processes();
   bool is_too_large() const;
   void shrink();
@@ -103,7 +105,7 @@ struct Symbolizer::State {
   // Opens the file, or, if it is an archive, the file stored at that offset. Requires that the file has that inode,
   // unless it is 0.
   Result<std::shared_ptr<const ElfFile>> open_with_code(const std::string& path, uint64_t offset, uint64_t inode);
-  std::shared_ptr<const ElfFile> open_mapped(const Process& process, const Mapping& mapping);
+  std::shared_ptr<const ElfFile> open_mapped(const Process& process, const CodeMapping& code);
   const ElfFile* file_of(const Process& process, CodeMapping& code);
   // A mapping, and the process by which its file is opened.
   struct Code {
@@ -140,7 +142,7 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
       space = shared->second;
   }
   const bool is_new = space == nullptr;
-  if (is_new) space = read_address_space(task);
+  if (is_new) space = read_address_space(task, images);
   if (is_new && space != nullptr && (mapping_count += space->code.size()) > kMaxMappings) is_to_shrink = true;
   if (!executable) note_if_closed(pid, task);
   if (space == nullptr) return known == processes.end() ? nullptr : &known->second;
@@ -163,7 +165,7 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   process.executable_read_at = Clock::now();
   if (executable && shares_spaces) spaces_by_executable[*executable] = space;
   for (CodeMapping& code : space->code) {
-    if (code.mapping.deleted || !process.root.empty()) file_of(process, code);
+    if (code.image->deleted || !process.root.empty()) file_of(process, code);
   }
   if (!process.root.empty()) refresh_perf_map(process, skipped_files);
   return &process;
@@ -185,6 +187,11 @@ Process& Symbolizer::State::add_process(uint32_t pid) {
   return process;
 }
 
+void Symbolizer::State::note_dropped(uint32_t pid) {
+  if (pid >= is_dropped.size()) is_dropped.resize(size_t{pid} + 1);
+  is_dropped[pid] = true;
+}
+
 // A quarter at a time, with the files that no other process uses.
 void Symbolizer::State::drop_oldest_processes() {
   std::vector<uint64_t> uses;
@@ -193,8 +200,7 @@ void Symbolizer::State::drop_oldest_processes() {
   std::ranges::nth_element(uses, quarter);
   std::erase_if(processes, [&](const auto& entry) {
     if (entry.second.used_at > *quarter) return false;
-    if (entry.first >= is_dropped.size()) is_dropped.resize(size_t{entry.first} + 1);
-    is_dropped[entry.first] = true;
+    note_dropped(entry.first);
     return true;
   });
   sources.clear();
@@ -213,7 +219,7 @@ bool Symbolizer::State::is_too_large() const {
   uint64_t bytes = 0;
   for (const auto& [key, file] : files) bytes += file->memory_bytes();
   for (const auto& [pid, process] : processes)
-    if (process.perf_map.map != nullptr) bytes += process.perf_map.map->memory_bytes();
+    if (process.perf_map != nullptr) bytes += process.perf_map->map.memory_bytes();
   return bytes > max_binary_bytes();
 }
 
@@ -309,22 +315,23 @@ Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_with_code(const s
   return stored ? open_file(fmt::format("{}!/{}", path, stored->name)) : file;
 }
 
-std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& process, const Mapping& mapping) {
+std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& process, const CodeMapping& code) {
+  const CodeImage& image = *code.image;
   // A 32-bit process has another vdso.
-  if (mapping.path == "[vdso]" && mapping.start > UINT32_MAX) {
+  if (image.path == "[vdso]" && code.start > UINT32_MAX) {
     if (vdso == nullptr) vdso = read_vdso();
     return vdso;
   }
-  if (mapping.inode == 0 || !mapping.path.starts_with('/')) return nullptr;
-  const std::string path = process.root + mapping.path;
+  if (image.inode == 0 || !image.path.starts_with('/')) return nullptr;
+  const std::string path = process.root + image.path;
   std::vector<std::pair<std::string, uint64_t>> candidates;
-  if (!mapping.deleted) candidates.emplace_back(path, mapping.inode);
-  candidates.emplace_back(map_files_path(process.task, mapping), 0);
+  if (!image.deleted) candidates.emplace_back(path, image.inode);
+  candidates.emplace_back(map_files_path(process.task, code.start, code.end()), 0);
   // Some file systems (btrfs, older overlayfs) show other inodes in maps than stat does.
-  if (!mapping.deleted && process.is_root_known) candidates.emplace_back(path, 0);
-  if (!mapping.deleted) candidates.emplace_back(mapping.path, mapping.inode);
+  if (!image.deleted && process.is_root_known) candidates.emplace_back(path, 0);
+  if (!image.deleted) candidates.emplace_back(image.path, image.inode);
   for (const auto& [candidate, inode] : candidates) {
-    const auto file = open_with_code(candidate, mapping.file_offset, inode);
+    const auto file = open_with_code(candidate, image.file_offset, inode);
     if (file) return *file;
     skipped_files.add(file.error());
   }
@@ -332,7 +339,7 @@ std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& pro
 }
 
 const ElfFile* Symbolizer::State::file_of(const Process& process, CodeMapping& code) {
-  if (!code.has_tried_open) code.elf = open_mapped(process, code.mapping);
+  if (!code.has_tried_open) code.elf = open_mapped(process, code);
   code.has_tried_open = true;
   return code.elf.get();
 }
@@ -371,7 +378,7 @@ std::optional<Symbolizer::State::FileAddress> Symbolizer::State::find_in_file(Pr
   const Code found = find_code(process, address);
   CodeMapping* code = found.mapping;
   if (code == nullptr || file_of(*found.process, *code) == nullptr) return std::nullopt;
-  const uint64_t offset = address - code->mapping.start + code->mapping.file_offset - code->elf->offset_in_archive();
+  const uint64_t offset = address - code->start + code->image->file_offset - code->elf->offset_in_archive();
   const std::optional<uint64_t> linked = code->elf->address_of_offset(offset);
   if (!linked) return std::nullopt;
   return FileAddress{code->elf, code, offset, *linked};
@@ -381,19 +388,19 @@ std::optional<Symbol> Symbolizer::State::find_in_elf(const FileAddress& place, u
   const std::optional<ElfSymbol> function = place.elf->function_at(place.linked);
   if (!function) return std::nullopt;
   const uint64_t offset = place.linked - function->address;
-  return Symbol{shown_name(function->name), offset, place.code->mapping.path, address - offset};
+  return Symbol{shown_name(function->name), offset, place.code->image->path, address - offset};
 }
 
 std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint64_t address) {
-  LoadedPerfMap& loaded = process.perf_map;
-  std::optional<PerfMap::Entry> entry = loaded.map == nullptr ? std::nullopt : loaded.map->at(address);
+  const auto find = [&] { return process.perf_map == nullptr ? std::nullopt : process.perf_map->map.at(address); };
+  std::optional<PerfMap::Entry> entry = find();
   // A JIT writes the line after the code, so the map may have changed since it was read.
   if (!entry && refresh_perf_map(process, skipped_files)) {
-    entry = loaded.map->at(address);
+    entry = find();
     is_to_shrink = true;
   }
   if (!entry) return std::nullopt;
-  return Symbol{std::string(entry->name), address - entry->start, loaded.path, entry->start};
+  return Symbol{std::string(entry->name), address - entry->start, process.perf_map->path, entry->start};
 }
 
 // JIT compilers put code into anonymous memory, or into memory files that they map twice.
@@ -401,9 +408,9 @@ void Symbolizer::State::note_unnamed(Process& process, uint64_t address) {
   if (unnamed_jit) return;
   const Code code = find_code(process, address);
   if (!code) return;
-  const Mapping& mapping = code.mapping->mapping;
-  const bool is_made = mapping.path.empty() || mapping.path.starts_with("[anon") ||
-                       (mapping.deleted && file_of(*code.process, *code.mapping) == nullptr);
+  const CodeImage& image = *code.mapping->image;
+  const bool is_made = image.path.empty() || image.path.starts_with("[anon") ||
+                       (image.deleted && file_of(*code.process, *code.mapping) == nullptr);
   if (!is_made) return;
   std::error_code ignored;
   const std::string executable =
@@ -442,8 +449,7 @@ std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
   const auto place = state_->find_in_file(*process, address);
   if (auto found = place ? state_->find_in_elf(*place, address) : std::nullopt) return found;
   // For code in a file, search for a map only once: it costs a system call.
-  if (place && process->perf_map.map == nullptr && std::exchange(process->has_searched_perf_map, true))
-    return std::nullopt;
+  if (place && process->perf_map == nullptr && std::exchange(process->has_searched_perf_map, true)) return std::nullopt;
   auto found = state_->find_in_perf_map(*process, address);
   if (!found) state_->note_unnamed(*process, address);
   return found;
@@ -476,10 +482,11 @@ std::optional<Symbolizer::BuildIdOffset> Symbolizer::build_id_offset(uint32_t pi
 std::optional<Symbolizer::Module> Symbolizer::user_module(uint32_t pid, uint64_t address) {
   Process* process = state_->process_for(pid, address);
   const CodeMapping* code = process == nullptr ? nullptr : state_->find_code(*process, address).mapping;
-  if (code == nullptr || code->mapping.path.empty()) return std::nullopt;
-  if (const auto place = state_->find_in_file(*process, address)) return Module{code->mapping.path, place->linked};
-  if (code->mapping.path.starts_with('[')) return Module{code->mapping.path, address - code->mapping.start};
-  return Module{code->mapping.path};
+  if (code == nullptr || code->image->path.empty()) return std::nullopt;
+  const std::string& path = code->image->path;
+  if (const auto place = state_->find_in_file(*process, address)) return Module{path, place->linked};
+  if (path.starts_with('[')) return Module{path, address - code->start};
+  return Module{path};
 }
 
 std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& path) {
@@ -491,8 +498,8 @@ std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& p
   std::error_code ignored;
   const std::string real = std::filesystem::canonical(path, ignored).filename().string();
   for (const CodeMapping& code : process->space->code) {
-    if (code.mapping.inode != file->inode || !code.mapping.path.ends_with("/" + real)) continue;
-    if (const auto linked = (*elf)->address_of_offset(code.mapping.file_offset)) return code.mapping.start - *linked;
+    if (code.image->inode != file->inode || !code.image->path.ends_with("/" + real)) continue;
+    if (const auto linked = (*elf)->address_of_offset(code.image->file_offset)) return code.start - *linked;
   }
   return std::nullopt;
 }
@@ -537,9 +544,8 @@ void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
   struct stat status = {};
   if (::stat(mapping.path.c_str(), &status) == 0) mapping.inode = status.st_ino;
   process.space = std::make_shared<AddressSpace>(*process.space);
-  const auto behind = std::ranges::upper_bound(process.space->code, mapping.start, {},
-                                               [](const CodeMapping& code) { return code.mapping.start; });
-  process.space->code.insert(behind, {.mapping = std::move(mapping)});
+  const uint64_t start = mapping.start;
+  process.space->add({.start = start, .image = state_->images.share(std::move(mapping))});
 }
 
 const SkippedFiles& Symbolizer::skipped_files() const { return state_->skipped_files; }

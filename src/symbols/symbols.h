@@ -45,9 +45,9 @@ uint32_t task_with_memory(uint32_t pid);
 // Returns the mappings of a live process in order of address.
 Result<std::vector<Mapping>> read_mappings(uint32_t pid);
 
-// Returns the path of the link in /proc/PID/map_files that opens the mapped file, also when it is deleted or in another
-// mount namespace. Opening it requires CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
-std::string map_files_path(uint32_t pid, const Mapping& mapping);
+// Returns the path of the link in /proc/PID/map_files that opens the file mapped at [start, end), also when it is
+// deleted or in another mount namespace. Opening it requires CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
+std::string map_files_path(uint32_t pid, uint64_t start, uint64_t end);
 
 // Resolves the target of a uprobe to a path. A path is returned as it is, `bash` is searched in $PATH, and `libc`,
 // `libssl.so.3` or `c` among the libraries of the dynamic loader. With a pid, files that the process maps are
@@ -80,7 +80,8 @@ class Symbolizer {
   struct Options {
     bool demangle_cpp = true;  // also Rust
     CachePolicy cache = CachePolicy::kPerPid;
-    // Beyond it the snapshots that were not used for longest are dropped. One takes some 2 KB.
+    // Beyond it the snapshots that were not used for longest are dropped, and so is what events reported of as many
+    // processes. A process of some mappings takes less than 1 KB.
     size_t max_processes = 16384;
     // The same for the processes of the files that were not used for longest. A file takes a descriptor.
     size_t max_files = 512;

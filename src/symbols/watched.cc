@@ -7,7 +7,6 @@ namespace espy::symbols {
 
 namespace {
 
-constexpr size_t kMaxProcesses = 65536;
 constexpr size_t kMaxPrograms = 8;  // that one process executes
 constexpr size_t kMaxMappings = 5000;
 constexpr size_t kMaxAllMappings = 1 << 20;
@@ -15,9 +14,25 @@ constexpr int kMaxAncestors = 64;
 
 }  // namespace
 
-// Those that are alive, and those that were looked up, have snapshots as well.
-void WatchedProcesses::make_room() {
-  if (processes_.size() >= kMaxProcesses) clear();
+WatchedProcesses::Processes::iterator WatchedProcesses::erase(Processes::iterator process) {
+  for (const AddressSpace& space : process->second.spaces) mapping_count_ -= space.code.size();
+  return processes_.erase(process);
+}
+
+// A quarter at a time. Those that are alive have snapshots as well.
+void WatchedProcesses::drop_oldest() {
+  std::vector<uint64_t> uses;
+  for (const auto& [pid, process] : processes_) uses.push_back(process.used_at);
+  const auto quarter = uses.begin() + static_cast<ptrdiff_t>(uses.size() / 4);
+  std::ranges::nth_element(uses, quarter);
+  for (auto each = processes_.begin(); each != processes_.end();) {
+    if (each->second.used_at > *quarter) {
+      ++each;
+      continue;
+    }
+    if (each->second.is_kept) on_dropped_(each->first);
+    each = erase(each);
+  }
 }
 
 void WatchedProcesses::clear() {
@@ -25,55 +40,61 @@ void WatchedProcesses::clear() {
   mapping_count_ = 0;
 }
 
-AddressSpace& WatchedProcesses::current_space(uint32_t pid) {
-  Watched& watched = processes_[pid];
-  if (watched.spaces.empty()) watched.spaces.emplace_back();
-  return watched.spaces.back();
+WatchedProcesses::Watched& WatchedProcesses::find_or_add(uint32_t pid) {
+  if (processes_.size() >= max_processes_ && !processes_.contains(pid)) drop_oldest();
+  Watched& out = processes_[pid];
+  out.used_at = ++uses_;
+  return out;
 }
 
 void WatchedProcesses::start(uint32_t pid, uint32_t parent) {
-  make_room();
   // The id may have been that of another process, whose stacks are still to be shown.
   if (processes_.contains(pid)) execute(pid);
-  processes_[pid].parent = parent;
+  find_or_add(pid).parent = parent;
 }
 
 void WatchedProcesses::execute(uint32_t pid) {
-  if (!processes_.contains(pid)) make_room();
-  std::vector<AddressSpace>& spaces = processes_[pid].spaces;
-  if (spaces.size() >= kMaxPrograms) spaces.erase(spaces.begin());
+  std::vector<AddressSpace>& spaces = find_or_add(pid).spaces;
+  if (spaces.size() >= kMaxPrograms) {
+    mapping_count_ -= spaces.front().code.size();
+    spaces.erase(spaces.begin());
+  }
   spaces.emplace_back();
 }
 
 void WatchedProcesses::map(uint32_t pid, Mapping mapping) {
-  if (++mapping_count_ > kMaxAllMappings) clear();
-  if (!processes_.contains(pid)) make_room();
-  std::vector<CodeMapping>& code = current_space(pid).code;
-  std::erase_if(code, [&](const CodeMapping& each) {
-    return each.mapping.start < mapping.end && mapping.start < each.mapping.end;
-  });
-  if (code.size() >= kMaxMappings) return;
-  const auto behind =
-      std::ranges::upper_bound(code, mapping.start, {}, [](const CodeMapping& each) { return each.mapping.start; });
-  code.insert(behind, {.mapping = std::move(mapping)});
+  if (mapping_count_ >= kMaxAllMappings) drop_oldest();
+  Watched& process = find_or_add(pid);
+  if (process.spaces.empty()) process.spaces.emplace_back();
+  AddressSpace& space = process.spaces.back();
+  mapping_count_ -= std::erase_if(
+      space.code, [&](const CodeMapping& each) { return each.start < mapping.end && mapping.start < each.end(); });
+  if (space.code.size() >= kMaxMappings) return;
+  const uint64_t start = mapping.start;
+  space.add({.start = start, .image = images_.share(std::move(mapping))});
+  ++mapping_count_;
 }
 
+// What is not noted here is dropped as the oldest, later.
 void WatchedProcesses::end(uint32_t pid) {
-  if (processes_.contains(pid)) ended_.push_back(pid);
+  if (processes_.contains(pid) && ended_.size() < max_processes_) ended_.push_back(pid);
 }
 
+// Those that it is a copy of count as used at the same time, so that none of them is dropped before it.
 void WatchedProcesses::keep(uint32_t pid) {
+  const uint64_t use = ++uses_;
   for (int i = 0; i < kMaxAncestors; ++i) {
     const auto found = processes_.find(pid);
-    if (found == processes_.end() || std::exchange(found->second.is_kept, true)) return;
+    if (found == processes_.end()) return;
+    found->second.is_kept = true;
+    found->second.used_at = use;
     pid = found->second.parent;
   }
 }
 
 void WatchedProcesses::forget_ended() {
   for (const uint32_t pid : ended_before_)
-    if (const auto found = processes_.find(pid); found != processes_.end() && !found->second.is_kept)
-      processes_.erase(found);
+    if (const auto found = processes_.find(pid); found != processes_.end() && !found->second.is_kept) erase(found);
   ended_before_ = std::exchange(ended_, {});
 }
 

@@ -2,8 +2,9 @@
 // /proc/PID/maps can be read. Internal to symbols/.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +14,11 @@ namespace espy::symbols {
 
 class WatchedProcesses {
  public:
+  // Keeps at most `max_processes`. Beyond it, those that were not used for longest are dropped; `on_dropped` is called
+  // for those of them that were to be kept.
+  WatchedProcesses(CodeImages& images, size_t max_processes, std::function<void(uint32_t pid)> on_dropped)
+      : images_(images), max_processes_(max_processes), on_dropped_(std::move(on_dropped)) {}
+
   // A process has started as a copy of `parent`; has executed a program; has mapped code; has ended.
   void start(uint32_t pid, uint32_t parent);
   void execute(uint32_t pid);
@@ -35,15 +41,22 @@ class WatchedProcesses {
 
  private:
   struct Watched {
+    uint64_t used_at = 0;  // counts uses
     uint32_t parent = 0;
     bool is_kept = false;
     std::vector<AddressSpace> spaces;  // one for each program, the last one is current
   };
-  AddressSpace& current_space(uint32_t pid);
-  void make_room();
+  using Processes = std::unordered_map<uint32_t, Watched>;
+  Watched& find_or_add(uint32_t pid);
+  void drop_oldest();
+  Processes::iterator erase(Processes::iterator process);
 
-  std::unordered_map<uint32_t, Watched> processes_;
-  size_t mapping_count_ = 0;                    // since the last `clear`
+  CodeImages& images_;
+  size_t max_processes_;
+  std::function<void(uint32_t)> on_dropped_;
+  Processes processes_;
+  uint64_t uses_ = 0;
+  size_t mapping_count_ = 0;                    // of all processes
   std::vector<uint32_t> ended_, ended_before_;  // since and before the last call of forget_ended
 };
 

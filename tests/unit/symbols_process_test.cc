@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -302,6 +303,52 @@ TEST(User, EventsOfEndedProcesses) {
   EXPECT_TRUE(symbols.user_module(kParent, here));
   EXPECT_TRUE(symbols.user_module(kChild, here));
   EXPECT_FALSE(symbols.user_module(kOther, here));
+}
+
+// As events tell it: a copy of a shell that has executed a program with a few libraries, and has ended.
+void run_short_process(Symbolizer& symbols, uint32_t pid) {
+  constexpr uint32_t kShell = 0x400000;  // above all ids
+  symbols.process_started(pid, kShell);
+  symbols.process_executed(pid);
+  for (uint64_t i = 0; i < 5; ++i)
+    symbols.process_mapped(pid, {.start = 0x7f0000000000 + pid * 0x1000000ULL + i * 0x100000,
+                                 .end = 0x7f0000000000 + pid * 0x1000000ULL + i * 0x100000 + 0x80000,
+                                 .file_offset = 0x1000,
+                                 .path = "/usr/lib/x86_64-linux-gnu/library-" + std::to_string(i) + ".so.6",
+                                 .device = 1,
+                                 .inode = 100 + i,
+                                 .executable = true});
+  symbols.remember(pid);
+  symbols.process_ended(pid);
+  symbols.forget_ended_processes();
+}
+
+TEST(User, EndedProcessesTakeLittleMemory) {
+  constexpr uint32_t kFirst = 0x400001, kCount = 4000;
+  Symbolizer symbols;
+  symbols.on_unknown([] {});
+  const auto used = [] { return ::mallinfo2().uordblks; };  // constant with a sanitizer
+  const size_t before = used();
+  for (uint32_t i = 0; i < kCount; ++i) run_short_process(symbols, kFirst + i);
+  EXPECT_LT((used() - before) / kCount, 700U);
+  for (uint32_t i = 0; i < kCount; ++i)
+    EXPECT_TRUE(symbols.user_module(kFirst + i, 0x7f0000000000 + (kFirst + i) * 0x1000000ULL + 0x100010));
+  EXPECT_LT((used() - before) / kCount, 1200U);
+}
+
+TEST(User, DropsTheEventsThatWereNotUsedForLongest) {
+  constexpr uint32_t kFirst = 0x400001, kCount = 200;
+  Symbolizer symbols({.max_processes = 100});
+  symbols.on_unknown([] {});
+  for (uint32_t i = 0; i < kCount; ++i) run_short_process(symbols, kFirst + i);
+  const auto is_known = [&](uint32_t i) {
+    return symbols.user_module(kFirst + i, 0x7f0000000000 + (kFirst + i) * 0x1000000ULL + 0x100010).has_value();
+  };
+  EXPECT_TRUE(is_known(kCount - 1));
+  EXPECT_TRUE(is_known(kCount - 50));
+  EXPECT_EQ(symbols.missed_processes(), 0U);
+  EXPECT_FALSE(is_known(0));
+  EXPECT_EQ(symbols.missed_processes(), 1U);
 }
 
 TEST(User, FirstThreadHasEnded) {
