@@ -27,6 +27,9 @@ using dwarf::VisibleVariable;
 
 // Readable lines are hints; of thousands of variables in a function of thousands of lines they would take minutes.
 constexpr size_t kMaxReadableRows = 1 << 20;
+// What is kept of the blocks of functions: as a number of functions, and of blocks with their ranges.
+constexpr size_t kMaxScopes = 64;
+constexpr size_t kMaxScopesSize = 1 << 19;
 
 // Whether `wanted` is the last components of `path`: "file.c" and "dir/file.c" match "/home/me/dir/file.c".
 bool ends_with_components(std::string_view path, std::string_view wanted) {
@@ -84,6 +87,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::map<std::tuple<uint64_t, uint64_t, const void*>, ReadableLines> readable;  // by function, scope and variable
 
   std::map<const void*, std::vector<Row>> breakpoints;  // by function
+  std::map<const void*, dwarf::Scopes> scopes;          // by function; the latest
   size_t readable_rows = 0;                             // looked at for readable_lines
 
   dwarf::TypeReader& reader_for(types::Types& types) {
@@ -112,11 +116,19 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     return out;
   }
 
+  // The reference is valid until the next call for another function.
+  dwarf::Scopes& scopes_of(const Dwarf_Die& function) {
+    if (const auto known = scopes.find(function.addr); known != scopes.end()) return known->second;
+    size_t size = 0;
+    for (const auto& [address, each] : scopes) size += each.size();
+    if (scopes.size() >= kMaxScopes || size > kMaxScopesSize) scopes.clear();
+    return scopes.try_emplace(function.addr, function).first->second;
+  }
+
   const std::vector<Row>& breakpoint_rows(const Site& site) {
     const auto [known, is_new] = breakpoints.try_emplace(site.function.addr);
     if (!is_new) return known->second;
-    dwarf::Scopes scopes(site.function);
-    return known->second = dwarf::breakpoint_rows(scopes, dwarf::statement_rows_in(*file, site));
+    return known->second = dwarf::breakpoint_rows(scopes_of(site.function), dwarf::statement_rows_in(*file, site));
   }
 
   // Calls `visit` with the rows of each line table.
@@ -131,7 +143,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
 
   // Cached: expensive, and the same for all addresses in a function.
   const ReadableLines& readable_lines(const Site& site, const VisibleVariable& variable) {
-    const uint64_t scope = variable.scope->empty() ? 0 : variable.scope->front().low;
+    const uint64_t scope = variable.scope->empty() ? 0 : variable.scope->lowest();
     const auto [known, is_new] = readable.try_emplace({site.entry, scope, variable.die.addr});
     if (!is_new) return known->second;
     const std::vector<Row>& rows = breakpoint_rows(site);
@@ -169,11 +181,17 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::vector<VisibleVariable> go_results(const Site& site) const;
   std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
   kernel::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
-  static Statement statement(dwarf::Scopes& scopes, const Site& site, const Row& row);
+  // The functions of a statement, as in Statement.
+  struct Functions {
+    std::string function;
+    std::string inlined_into;
+  };
+  static Functions functions_of(const std::vector<Dwarf_Die>& scopes);
   void add_inlined_instances(const dwarf::Subtree& scope, int depth, const Site& site, std::string_view function,
                              std::vector<Statement>& out);
-  Row after_prologue(const Site& site, const Row& row);
+  uint64_t after_prologue(const Site& site);
   void add_statements(std::vector<Row> rows, std::vector<Statement>& out);
+  void add_statements_in(const Site& site, const std::vector<Row>& rows, std::vector<Statement>& out);
 };
 
 kernel::PassedValue DebugInfo::State::passed(types::Types& types, const std::optional<Dwarf_Die>& type) {
@@ -251,7 +269,7 @@ std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
   std::vector<SourceFrame> out;
   if (!function && line.line != 0) out.push_back({"", absolute_path(unit->die, line.file), line.line});
   if (!function) return out;
-  const std::vector<Dwarf_Die> scopes = dwarf::Scopes(function->die).at(address);
+  const std::vector<Dwarf_Die> scopes = state_->scopes_of(function->die).at(address);
   for (size_t i = scopes.size(); i-- > 0;) {
     if (i > 0 && !is_inlined(scopes[i])) continue;
     std::string name(dwarf::linkage_name(scopes[i]));
@@ -265,7 +283,7 @@ std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
 std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, std::string_view inlined) {
   const auto site = dwarf::site_at(*state_->file, address);
   if (!site) return {};
-  const std::vector<Dwarf_Die> scopes = dwarf::Scopes(site->function).at(address);
+  const std::vector<Dwarf_Die> scopes = state_->scopes_of(site->function).at(address);
   const size_t scope = State::argument_scope(scopes, inlined);
   if (site->is_entry() && scope == 0) return state_->entry_arguments(types, *site);
   std::vector<DebugVariable> out;
@@ -278,7 +296,7 @@ std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t ad
 std::vector<DebugVariable> DebugInfo::locals(types::Types& types, uint64_t address, std::string_view inlined) {
   const auto site = dwarf::site_at(*state_->file, address);
   if (!site) return {};
-  const std::vector<Dwarf_Die> scopes = dwarf::Scopes(site->function).at(address);
+  const std::vector<Dwarf_Die> scopes = state_->scopes_of(site->function).at(address);
   const size_t with_arguments = State::argument_scope(scopes, inlined);
   std::vector<DebugVariable> out;
   std::set<std::string> seen;
@@ -394,31 +412,25 @@ std::optional<uint32_t> DebugInfo::member_offset(std::string_view type, std::str
 
 // ---- Statements
 
-Statement DebugInfo::State::statement(dwarf::Scopes& scopes, const Site& site, const Row& row) {
-  Statement out{row.address, std::string(row.file), row.line, row.column, function_name(site.function), ""};
-  for (const Dwarf_Die& scope : scopes.at(row.address)) {
-    if (!is_inlined(scope)) continue;
-    out.inlined_into = function_name(site.function);
-    out.function = function_name(scope);
-  }
+DebugInfo::State::Functions DebugInfo::State::functions_of(const std::vector<Dwarf_Die>& scopes) {
+  Functions out{function_name(scopes.front()), ""};
+  const auto inlined = std::find_if(scopes.rbegin(), scopes.rend(), is_inlined);
+  if (inlined != scopes.rend()) out = {function_name(*inlined), std::move(out.function)};
   return out;
 }
 
-// A function that keeps arguments in memory stores them in its prologue. Moves the first statement of such a function
-// to the address of the second, where they have been stored.
-Row DebugInfo::State::after_prologue(const Site& site, const Row& row) {
-  if (row.address != site.entry) return row;
+// Returns the address of the first statement of a function. One that keeps arguments in memory stores them in its
+// prologue: there it is the address of the second statement, where they have been stored. `site`: its entry.
+uint64_t DebugInfo::State::after_prologue(const Site& site) {
   const auto fills_memory = [&](const VisibleVariable& variable) {
     const LocateResult found = dwarf::locate(*file, arch, variable.die, site);
     return found.is_frame && !found.is_list;
   };
-  if (std::ranges::none_of(dwarf::variables_of(site.function), fills_memory)) return row;
-  std::vector<Row> rows = dwarf::statement_rows_in(*file, site);
-  std::ranges::stable_sort(rows, {}, &Row::address);
-  const auto next = std::ranges::upper_bound(rows, row.address, {}, &Row::address);
-  Row out = row;
-  if (next != rows.end()) out.address = next->address;
-  return out;
+  if (std::ranges::none_of(dwarf::variables_of(site.function), fills_memory)) return site.entry;
+  uint64_t next = UINT64_MAX;
+  for (const Row& row : dwarf::statement_rows_in(*file, site))
+    if (row.address > site.entry) next = std::min(next, row.address);
+  return next == UINT64_MAX ? site.entry : next;
 }
 
 // Appends the statements for `rows`, which belong to one unit.
@@ -426,20 +438,29 @@ void DebugInfo::State::add_statements(std::vector<Row> rows, std::vector<Stateme
   std::ranges::stable_sort(rows, {}, &Row::address);
   for (size_t begin = 0; begin < rows.size();) {
     const auto site = dwarf::site_at(*file, rows[begin].address);
+    const dwarf::SortedRanges code(site ? dwarf::ranges_of(site->function) : std::vector<dwarf::Range>());
     size_t end = begin + 1;
-    const auto belongs = [&](const Row& row) { return site && dwarf::covers(site->function, row.address); };
-    while (end < rows.size() && belongs(rows[end])) ++end;
-    if (site) {
-      const std::vector<Row> own(rows.begin() + static_cast<std::ptrdiff_t>(begin),
-                                 rows.begin() + static_cast<std::ptrdiff_t>(end));
-      dwarf::Scopes scopes(site->function);
-      for (const Row& row : dwarf::breakpoint_rows(scopes, own)) {
-        const Site here{row.address, site->function, site->entry};
-        out.push_back(statement(scopes, here, after_prologue(here, row)));
-        if (row.address == site->entry) out.back().entry = site->entry;
-      }
-    }
+    while (end < rows.size() && code.contains(rows[end].address)) ++end;
+    if (site)
+      add_statements_in(
+          *site, {rows.begin() + static_cast<ptrdiff_t>(begin), rows.begin() + static_cast<ptrdiff_t>(end)}, out);
     begin = end;
+  }
+}
+
+void DebugInfo::State::add_statements_in(const Site& site, const std::vector<Row>& rows, std::vector<Statement>& out) {
+  dwarf::Scopes& scopes = scopes_of(site.function);
+  std::map<const void*, Functions> known;  // by the innermost scope
+  std::optional<uint64_t> first;           // where the function begins, for breakpoints
+  for (const Row& row : dwarf::breakpoint_rows(scopes, rows)) {
+    const bool is_entry = row.address == site.entry;
+    if (is_entry && !first) first = after_prologue({site.entry, site.function, site.entry});
+    const uint64_t address = is_entry ? *first : row.address;
+    const std::vector<Dwarf_Die>& here = scopes.at(address);
+    const auto [functions, is_new] = known.try_emplace(here.back().addr);
+    if (is_new) functions->second = functions_of(here);
+    out.push_back({address, std::string(row.file), row.line, row.column, functions->second.function,
+                   functions->second.inlined_into, is_entry ? site.entry : 0});
   }
 }
 

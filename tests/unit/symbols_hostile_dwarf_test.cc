@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
@@ -98,6 +99,73 @@ TEST_F(HostileDwarf, BlocksMayBeSiblingsOfTheirChildren) {
   EXPECT_TRUE(debug_->knows(work_));
   EXPECT_TRUE(debug_->inlined_copies("again").empty());
   EXPECT_EQ(debug_->arguments(types_, work_, "").size(), 0u);
+}
+
+// A function `work` with 20,000 ranges and 80,000 rows in the line table. `rows`: assembly of the line program.
+std::string program_with_ranges_and_rows(std::string_view rows) {
+  return R"(asm(R"X(
+  .globl work
+  .type work, @function
+work: ret
+  .skip 99999
+  .size work, 100000
+  .pushsection .debug_abbrev, "", @progbits
+  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x10, 0x17, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 2, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x55, 0x17, 0, 0
+  .uleb128 0
+  .popsection
+  .pushsection .debug_info, "", @progbits
+unit: .long end - begin
+begin: .short 4; .long 0; .byte 8
+  .uleb128 1; .string "program.c"; .long 0; .quad work, 100000
+  .uleb128 2; .string "work"; .long 0
+  .uleb128 0
+end:
+  .popsection
+  .pushsection .debug_ranges, "", @progbits
+  .set n, 0
+  .rept 20000
+  .quad 4 * n, 4 * n + 3
+  .set n, n + 1
+  .endr
+  .quad 0, 0
+  .popsection
+  .pushsection .debug_line, "", @progbits
+  .long lines_end - lines
+lines: .short 4; .long program - files
+files: .byte 1, 1, 1, -5, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0
+  .string "x.c"; .byte 0, 0, 0, 0
+program: .byte 0, 9, 2; .quad work
+)" + std::string(rows) +
+         R"(
+  .byte 0, 1, 1
+lines_end:
+  .popsection
+)X");
+int main(void) { return 0; }
+)";
+}
+
+double cpu_seconds() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+constexpr double kManySeconds = 5;  // what follows takes 0.1, and much longer where a look-up is linear
+
+TEST_F(HostileDwarf, RowsAndRangesMayBeMany) {
+  DebugInfoTest::open(program_with_ranges_and_rows(".fill 80000, 1, 0x21"), "-no-pie -fno-pie");
+  const double began = cpu_seconds();
+  EXPECT_GT(debug_->statements_of(work_).size(), 59000U);  // three of four addresses
+  EXPECT_LT(cpu_seconds() - began, kManySeconds);
+}
+
+TEST_F(HostileDwarf, AllRowsMayBeOfTheEntry) {
+  DebugInfoTest::open(program_with_ranges_and_rows(".fill 80000, 1, 0x14"), "-no-pie -fno-pie");
+  const double began = cpu_seconds();
+  EXPECT_GT(debug_->statements_of(work_).size(), 79000U);
+  EXPECT_LT(cpu_seconds() - began, kManySeconds);
 }
 
 // libdw would open the file by itself, and wait for its other end.

@@ -197,8 +197,6 @@ std::vector<Subtree> child_subtrees(const Subtree& scope) {
 
 int tag(const Dwarf_Die& die) { return dwarf_tag(mutable_die(die)); }
 
-bool covers(const Dwarf_Die& die, uint64_t address) { return dwarf_haspc(mutable_die(die), address) == 1; }
-
 std::vector<Range> ranges_of(const Dwarf_Die& die) {
   std::vector<Range> out;
   Dwarf_Addr base = 0, low = 0, high = 0;
@@ -207,6 +205,21 @@ std::vector<Range> ranges_of(const Dwarf_Die& die) {
   while (out.size() < kMaxRanges && (offset = dwarf_ranges(mutable_die(die), offset, &base, &low, &high)) > 0)
     if (low != 0 && high > low) out.push_back({low, high});
   return out;
+}
+
+SortedRanges::SortedRanges(std::vector<Range> ranges) {
+  std::ranges::sort(ranges, {}, &Range::low);
+  for (const Range& range : ranges) {
+    if (ranges_.empty() || ranges_.back().high < range.low)
+      ranges_.push_back(range);
+    else
+      ranges_.back().high = std::max(ranges_.back().high, range.high);
+  }
+}
+
+bool SortedRanges::contains(uint64_t address) const {
+  const auto after = std::ranges::upper_bound(ranges_, address, {}, &Range::low);
+  return after != ranges_.begin() && std::prev(after)->contains(address);
 }
 
 File::Opened File::open_elf(const ElfImage& image) {

@@ -40,8 +40,6 @@ struct Subtree {
 // in other, descendants of one child may be descendants of the next, too, and a walk takes exponential time.
 std::vector<Subtree> child_subtrees(const Subtree& scope);
 int tag(const Dwarf_Die& die);
-bool covers(const Dwarf_Die& die, uint64_t address);
-
 // The code [low, high), in virtual addresses as linked.
 struct Range {
   uint64_t low = 0;
@@ -49,6 +47,18 @@ struct Range {
   bool contains(uint64_t address) const { return address >= low && address < high; }
 };
 std::vector<Range> ranges_of(const Dwarf_Die& die);
+
+// Ranges in order of address, for many look-ups.
+class SortedRanges {
+ public:
+  explicit SortedRanges(std::vector<Range> ranges);
+  bool contains(uint64_t address) const;
+  bool empty() const { return ranges_.empty(); }
+  uint64_t lowest() const { return ranges_.front().low; }  // requires that there are some
+
+ private:
+  std::vector<Range> ranges_;  // sorted, disjoint
+};
 
 // One range of the code of a function that is not inlined.
 struct FunctionCode {

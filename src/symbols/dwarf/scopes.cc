@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
@@ -12,8 +14,9 @@ namespace espy::symbols::dwarf {
 namespace {
 
 constexpr int kMaxDepth = 64;
-constexpr size_t kMaxRanges = 1 << 20;  // of all blocks of a function, which can share them
+constexpr size_t kMaxRanges = 1 << 18;  // of all blocks of a function, which can share them
 constexpr size_t kMaxShownRanges = 6;
+constexpr size_t kMaxSteps = 1 << 20;
 
 bool is_variable(int variable_tag) {
   return variable_tag == DW_TAG_variable || variable_tag == DW_TAG_formal_parameter;
@@ -29,8 +32,9 @@ bool is_block(const Dwarf_Die& die) {
   }
 }
 
-bool contains(const std::vector<Range>& ranges, uint64_t address) {
-  return std::ranges::any_of(ranges, [&](const Range& range) { return range.contains(address); });
+// Paths of malformed debug information can have megabytes, and thousands of rows.
+std::string_view file_name(const char* path) {
+  return path == nullptr ? std::string_view() : std::string_view(path, ::strnlen(path, PATH_MAX));
 }
 
 }  // namespace
@@ -50,23 +54,32 @@ void Scopes::read(size_t block) {
   blocks_[block].inner = std::move(inner);
 }
 
-std::vector<Dwarf_Die> Scopes::at(uint64_t address) {
-  std::vector<Dwarf_Die> out{blocks_[0].die};
+// Line tables have many rows for one block.
+const std::vector<Dwarf_Die>& Scopes::at(uint64_t address) {
+  if (found_for_.contains(address)) return found_;
+  found_ = {blocks_[0].die};
+  found_for_ = {0, UINT64_MAX};
   size_t block = 0;
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     read(block);
     const std::vector<Code>& inner = blocks_[block].inner;
     const auto after = std::ranges::upper_bound(inner, address, {}, [](const Code& code) { return code.range.low; });
-    if (after == inner.begin() || !std::prev(after)->range.contains(address)) break;
+    if (after != inner.end()) found_for_.high = std::min(found_for_.high, after->range.low);
+    if (after == inner.begin()) break;
+    const Range& before = std::prev(after)->range;
+    const bool is_inside = before.contains(address);
+    found_for_.low = std::max(found_for_.low, is_inside ? before.low : before.high);
+    if (!is_inside) break;
+    found_for_.high = std::min(found_for_.high, before.high);
     block = std::prev(after)->block;
-    out.push_back(blocks_[block].die);
+    found_.push_back(blocks_[block].die);
   }
-  return out;
+  return found_;
 }
 
 std::vector<VisibleVariable> variables_of(const Dwarf_Die& scope) {
   std::vector<VisibleVariable> out;
-  const auto code = std::make_shared<const std::vector<Range>>(ranges_of(scope));
+  const auto code = std::make_shared<const SortedRanges>(ranges_of(scope));
   std::set<std::string_view> seen;
   const auto add = [&](const Dwarf_Die& from, bool is_pack, const auto& add_children) -> void {
     for (const Dwarf_Die& child : children(from)) {
@@ -134,7 +147,11 @@ std::vector<Row> statement_rows(const Dwarf_Die& unit) {
     dwarf_lineaddr(line, &row.address);
     const char* file = dwarf_linesrc(line, nullptr, nullptr);
     if (!begins || ends || number <= 0 || row.address == 0 || file == nullptr) continue;
-    row.file = file;
+    // Most rows are of the file of the row before them.
+    if (out.empty() || out.back().file.data() != file)
+      row.file = file_name(file);
+    else
+      row.file = out.back().file;
     row.line = static_cast<uint32_t>(number);
     row.column = static_cast<uint32_t>(column);
     out.push_back(row);
@@ -146,8 +163,8 @@ std::vector<Row> statement_rows_in(File& file, const Site& site) {
   const Unit* unit = file.unit_at(site.address);
   if (unit == nullptr) return {};
   std::vector<Row> rows = statement_rows(unit->die);
-  const std::vector<Range> code = ranges_of(site.function);
-  std::erase_if(rows, [&](const Row& row) { return !contains(code, row.address); });
+  const SortedRanges code(ranges_of(site.function));
+  std::erase_if(rows, [&](const Row& row) { return !code.contains(row.address); });
   return rows;
 }
 
@@ -162,15 +179,14 @@ std::vector<Row> breakpoint_rows(Scopes& scopes, std::vector<Row> rows) {
 
 namespace {
 
-// Returns the source file that an attribute refers to; null if unknown. (dwarf_decl_file crashes on units without
-// files.)
-const char* file_by(const Dwarf_Die& die, unsigned attribute_name) {
+// Returns the source file that an attribute refers to; "" if unknown. (dwarf_decl_file crashes on units without files.)
+std::string_view file_by(const Dwarf_Die& die, unsigned attribute_name) {
   const std::optional<uint64_t> index = number(die, attribute_name);
   std::optional<Dwarf_Die> unit = unit_of(die);
   Dwarf_Files* files = nullptr;
   size_t count = 0;
-  if (!index || !unit || dwarf_getsrcfiles(&*unit, &files, &count) != 0 || *index >= count) return nullptr;
-  return dwarf_filesrc(files, *index, nullptr, nullptr);
+  if (!index || !unit || dwarf_getsrcfiles(&*unit, &files, &count) != 0 || *index >= count) return {};
+  return file_name(dwarf_filesrc(files, *index, nullptr, nullptr));
 }
 
 // Formats the lines whose value is true as "lines 12-15, 18". A range only spans lines that are in the map.
@@ -198,33 +214,35 @@ SourceLine line_at(const Dwarf_Die& unit, uint64_t address) {
   Dwarf_Line* line = dwarf_getsrc_die(const_cast<Dwarf_Die*>(&unit), address);
   int number = 0;
   if (line == nullptr || dwarf_lineno(line, &number) != 0 || number <= 0) return {};
-  const char* file = dwarf_linesrc(line, nullptr, nullptr);
-  return {file == nullptr ? std::string_view() : file, static_cast<uint32_t>(number)};
+  return {file_name(dwarf_linesrc(line, nullptr, nullptr)), static_cast<uint32_t>(number)};
 }
 
 SourceLine call_line(const Dwarf_Die& inlined) {
-  const char* file = file_by(inlined, DW_AT_call_file);
+  const std::string_view file = file_by(inlined, DW_AT_call_file);
   const std::optional<uint64_t> line = number(inlined, DW_AT_call_line);
-  if (file == nullptr || !line) return {};
+  if (file.empty() || !line) return {};
   return {file, static_cast<uint32_t>(*line)};
 }
 
 ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable,
                              const std::vector<Row>& rows) {
-  const std::vector<Range> described = described_ranges(variable.die);
-  if (described.empty()) return {};
-  const char* declared_in = file_by(variable.die, DW_AT_decl_file);
+  const std::vector<Range> list = described_ranges(variable.die);
+  if (list.empty()) return {};
+  const SortedRanges described(list);
+  const std::string_view declared_in = file_by(variable.die, DW_AT_decl_file);
   std::map<uint32_t, bool> lines;  // of statements: whether the variable is readable
+  size_t steps = 0;                // through location lists
   for (const Row& row : rows) {
-    if (declared_in != nullptr && row.file != declared_in) continue;
+    if (!declared_in.empty() && row.file != declared_in) continue;
     bool& is_readable = lines[row.line];
-    if (is_readable || !contains(*variable.scope, row.address) || !contains(described, row.address)) continue;
+    if (is_readable || !variable.scope->contains(row.address) || !described.contains(row.address)) continue;
+    if ((steps += list.size()) > kMaxSteps) return {};
     const LocateResult found = locate(file, arch, variable.die, {row.address, site.function, site.entry});
     is_readable = found.place && found.why.empty() && !(row.address == site.entry && found.is_frame && !found.is_list);
   }
   const auto first = std::ranges::find_if(lines, [](const auto& line) { return line.second; });
-  if (first == lines.end() || declared_in == nullptr) return {};
-  return {format_lines(lines), declared_in, first->first};
+  if (first == lines.end() || declared_in.empty()) return {};
+  return {format_lines(lines), std::string(declared_in), first->first};
 }
 
 }  // namespace espy::symbols::dwarf

@@ -13,15 +13,18 @@ struct VisibleVariable {
   Dwarf_Die die;
   std::string name;
   bool is_parameter = false;
-  std::shared_ptr<const std::vector<Range>> scope;  // code of the block that declares it
+  std::shared_ptr<const SortedRanges> scope;  // code of the block that declares it
 };
 
 // The blocks and inlined instances of a function. Reads each at most once.
 class Scopes {
  public:
   explicit Scopes(const Dwarf_Die& function) { blocks_.push_back({function}); }
-  // Returns the function and the blocks and inlined instances in it that contain the address, outermost first.
-  std::vector<Dwarf_Die> at(uint64_t address);
+  // Returns the function and the blocks and inlined instances in it that contain the address, outermost first. Valid
+  // until the next call.
+  const std::vector<Dwarf_Die>& at(uint64_t address);
+  // Returns how much has been read, in blocks and ranges of code.
+  size_t size() const { return blocks_.size() + range_count_; }
 
  private:
   struct Code {
@@ -37,6 +40,8 @@ class Scopes {
 
   std::vector<Block> blocks_;
   size_t range_count_ = 0;
+  std::vector<Dwarf_Die> found_;  // by the last look-up,
+  Range found_for_;               // and the addresses for which it holds
 };
 
 // Returns the variables and parameters that a scope declares, also those of its abstract origin that an instance does
