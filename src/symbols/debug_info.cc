@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "symbols/demangle.h"
+#include "symbols/dwarf/libdw.h"
 #include "symbols/dwarf/location.h"
 #include "symbols/dwarf/scopes.h"
 #include "symbols/dwarf/type_index.h"
@@ -262,6 +263,7 @@ std::string DebugInfo::missing_part(uint64_t address) const {
 }
 
 std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
+  if (dwarf::is_out_of_memory()) return {};
   const dwarf::Unit* unit = state_->file->unit_at(address);
   if (unit == nullptr) return {};
   dwarf::SourceLine line = dwarf::line_at(unit->die, address);

@@ -71,7 +71,8 @@ class DebugInfo {
   bool knows(uint64_t address) const;
   // Returns the path of the .dwo file that describes the code at the address, if it is not found; otherwise "".
   std::string missing_part(uint64_t address) const;
-  // Returns the innermost inlined function first, the function that contains the code last; empty if none is described.
+  // Returns the innermost inlined function first, the function that contains the code last; empty if none is described,
+  // or after std::bad_alloc was thrown while debug information was read.
   std::vector<SourceFrame> frames_at(uint64_t address);
   // Returns the arguments of the function at `address`, or of the function `inlined` if it is inlined there, with their
   // locations at the address. Requires the same `types`, to which types are added, in all calls.

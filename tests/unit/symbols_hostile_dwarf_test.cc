@@ -1,8 +1,15 @@
 // Debug information that no compiler writes: in circles, or with references to files that are none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iterator>
+#include <new>
+#include <utility>
 
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
@@ -166,6 +173,60 @@ TEST_F(HostileDwarf, AllRowsMayBeOfTheEntry) {
   const double began = cpu_seconds();
   EXPECT_GT(debug_->statements_of(work_).size(), 79000U);
   EXPECT_LT(cpu_seconds() - began, kManySeconds);
+}
+
+// Takes what is left of the memory, but for blocks of some hundred bytes.
+class LargeMemory {
+ public:
+  LargeMemory() {
+    constexpr size_t kSmallBytes = 1000, kLeastBytes = 2048, kMostBytes = 1 << 20;
+    void* small[400];
+    for (void*& block : small) block = ::malloc(kSmallBytes);
+    rlimit limit = {};
+    ::getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = 1;
+    ::setrlimit(RLIMIT_AS, &limit);
+    for (size_t bytes = kMostBytes; bytes >= kLeastBytes; bytes /= 2)
+      while (void** block = static_cast<void**>(::malloc(bytes))) {
+        *block = taken_;
+        taken_ = block;
+      }
+    for (size_t i = 0; i < std::size(small); i += 2) ::free(small[i]);  // not neighbours: they stay small
+  }
+  ~LargeMemory() {
+    while (taken_ != nullptr) ::free(std::exchange(taken_, static_cast<void**>(*taken_)));
+  }
+  LargeMemory(const LargeMemory&) = delete;
+  LargeMemory& operator=(const LargeMemory&) = delete;
+
+ private:
+  void** taken_ = nullptr;
+};
+
+bool throws_without_memory(DebugInfo& debug, uint64_t address) {
+  const LargeMemory taken;
+  try {
+    debug.frames_at(address);
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
+  return false;
+}
+
+// libdw would end the process.
+TEST_F(HostileDwarf, MemoryMayRunOut) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer needs the memory";
+#endif
+  std::string source = "int work(int x) {\n";
+  for (int i = 0; i < 200; ++i) source += "x += x * 3;\n";  // the table of their lines takes some KB
+  DebugInfoTest::open(source + "return x; }\nint main(void) { return 0; }", "-g -O0 -no-pie");
+  EXPECT_EXIT(
+      {
+        const bool has_thrown = throws_without_memory(*debug_, work_);
+        ::_exit(has_thrown && debug_->frames_at(work_).empty() ? 0 : 3);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 // libdw would open the file by itself, and wait for its other end.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -12,6 +13,7 @@
 #include "base/strings.h"
 #include "symbols/debug_file.h"
 #include "symbols/dwarf/calls.h"
+#include "symbols/dwarf/libdw.h"
 #include "symbols/dwarf/package.h"
 #include "symbols/dwarf/split_file.h"
 
@@ -229,6 +231,7 @@ File::Opened File::open_elf(const ElfImage& image) {
 }
 
 Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vector<std::string>& debug_directories) {
+  if (is_out_of_memory()) return fail("out of memory", ENOMEM);
   std::unique_ptr<File> file(new File);
   file->path_ = image.path();
   std::optional<ElfImage> separate;
@@ -262,7 +265,7 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
 // libdw searches .dwo files in the directory that the descriptor of the ELF file leads to. Once the sections are in
 // memory, a file in a directory of espy's own can have the descriptor for the moment.
 Dwarf* File::begin(const Opened& opened) const {
-  const auto begin = [&] { return dwarf_begin_elf(opened.elf, DWARF_C_READ, nullptr); };
+  const auto begin = [&] { return begin_dwarf(opened.elf); };
   if (!split_directory_) return begin();
   const OwnedFd own(::fcntl(opened.fd.get(), F_DUPFD_CLOEXEC, 0));
   const std::string name = split_directory_->path() + "/.binary";
@@ -274,9 +277,9 @@ Dwarf* File::begin(const Opened& opened) const {
 }
 
 File::~File() {
-  if (eh_frame_ != nullptr) dwarf_cfi_end(eh_frame_);
-  if (dwarf_ != nullptr) dwarf_end(dwarf_);
-  if (supplement_dwarf_ != nullptr) dwarf_end(supplement_dwarf_);
+  if (eh_frame_ != nullptr && !is_out_of_memory()) dwarf_cfi_end(eh_frame_);
+  end_dwarf(dwarf_);
+  end_dwarf(supplement_dwarf_);
   if (supplement_.elf != nullptr) elf_end(supplement_.elf);
   if (debug_.elf != nullptr) elf_end(debug_.elf);
   if (code_.elf != nullptr) elf_end(code_.elf);
@@ -297,14 +300,14 @@ void File::add_supplement(const std::vector<std::string>& debug_directories) {
     const Result<ElfImage> image = ElfImage::open(path);
     if (!image || image->build_id() != build_id) continue;
     supplement_ = open_elf(*image);
-    supplement_dwarf_ = dwarf_begin_elf(supplement_.elf, DWARF_C_READ, nullptr);
+    supplement_dwarf_ = begin_dwarf(supplement_.elf);
     break;
   }
   if (supplement_dwarf_ == nullptr) {
     if (supplement_.elf != nullptr) elf_end(supplement_.elf);
     no_supplement_ = std::make_unique<std::string>(make_elf({{".debug_info", std::string(1, '\0')}}, EM_NONE));
     supplement_.elf = elf_memory(no_supplement_->data(), no_supplement_->size());
-    supplement_dwarf_ = dwarf_begin_elf(supplement_.elf, DWARF_C_READ, nullptr);
+    supplement_dwarf_ = begin_dwarf(supplement_.elf);
   }
   if (supplement_dwarf_ == nullptr) return;
   dwarf_setalt(dwarf_, supplement_dwarf_);
@@ -357,6 +360,7 @@ void File::complete(Unit& unit) {
            has_terminated_strings(dwarf_getelf(dwarf_cu_getdwarf(split.cu)));
   };
   if (!file.empty() && split_directory_->show(file, name_of_split(unit.die), read_part)) {
+    throw_if_out_of_memory(dwarf_cu_getdwarf(split.cu));
     unit.die = split;
     return;
   }

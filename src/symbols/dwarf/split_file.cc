@@ -10,9 +10,11 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <thread>
 
 #include "base/fd.h"
+#include "symbols/dwarf/libdw.h"
 
 namespace espy::symbols::dwarf {
 
@@ -44,9 +46,15 @@ bool write_file(const fs::path& path, const std::string& bytes) {
 // Calls `read` in a thread that sees the directory as its root.
 bool run_in_root(const std::string& root, const std::function<bool()>& read) {
   bool out = false;
+  bool has_memory = true;
   std::thread([&] {
-    out = ::unshare(CLONE_FS) == 0 && ::chroot(root.c_str()) == 0 && ::chdir("/") == 0 && read();
+    try {
+      out = ::unshare(CLONE_FS) == 0 && ::chroot(root.c_str()) == 0 && ::chdir("/") == 0 && read();
+    } catch (const std::bad_alloc&) {
+      has_memory = false;
+    }
   }).join();
+  if (!has_memory) throw std::bad_alloc();
   return out;
 }
 
@@ -102,8 +110,7 @@ std::string read_split_file(const std::string& path) {
 bool has_split_unit(std::string elf, uint64_t unit_id) {
   const std::unique_ptr<Elf, decltype(&elf_end)> image(elf_memory(elf.data(), elf.size()), &elf_end);
   if (!image) return false;
-  const std::unique_ptr<Dwarf, decltype(&dwarf_end)> dwarf(dwarf_begin_elf(image.get(), DWARF_C_READ, nullptr),
-                                                           &dwarf_end);
+  const std::unique_ptr<Dwarf, decltype(&end_dwarf)> dwarf(begin_dwarf(image.get()), &end_dwarf);
   if (!dwarf) return false;
   Dwarf_CU* unit = nullptr;
   uint8_t type = 0;

@@ -1,0 +1,33 @@
+#include "symbols/dwarf/libdw.h"
+
+#include <new>
+
+namespace espy::symbols::dwarf {
+
+namespace {
+
+bool has_run_out = false;
+
+// Must not return (elfutils/libdw.h, dwarf_new_oom_handler). libdw is C, but compiled with unwind tables.
+[[noreturn]] void on_out_of_memory() {
+  has_run_out = true;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+Dwarf* begin_dwarf(Elf* elf) {
+  Dwarf* out = dwarf_begin_elf(elf, DWARF_C_READ, nullptr);
+  if (out != nullptr) throw_if_out_of_memory(out);
+  return out;
+}
+
+void throw_if_out_of_memory(Dwarf* dwarf) { dwarf_new_oom_handler(dwarf, on_out_of_memory); }
+
+bool is_out_of_memory() { return has_run_out; }
+
+void end_dwarf(Dwarf* dwarf) {
+  if (!has_run_out) dwarf_end(dwarf);
+}
+
+}  // namespace espy::symbols::dwarf
