@@ -1,9 +1,14 @@
 // The request to end the run. A signal makes it; whatever may wait for long looks at it.
 #pragma once
 
+#include <signal.h>
+
 #include <cstdint>
 
 namespace espy {
+
+// The signals that ask a process to end.
+inline constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
 
 // Async-signal-safe. The first request counts.
 void request_end();

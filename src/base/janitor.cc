@@ -17,11 +17,14 @@
 
 namespace espy {
 
-void wait_for_death_of(pid_t parent) {
-  ::setsid();
+void block_all_signals() {
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
+}
+
+void wait_for_death_of(pid_t parent) {
+  ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
   sigset_t death;
   sigemptyset(&death);
@@ -48,13 +51,10 @@ Result<std::string> decode(const std::string& reply) {
   return text;
 }
 
-// Signals are blocked before anything is made: those of a terminal come to all of its processes. No descriptor stays
-// open, as the other end of a pipe would wait for it.
+// Signals are blocked before anything is made. No descriptor stays open, as the other end of a pipe would wait for it.
 [[noreturn]] void make_and_clean(pid_t parent, int reply, const std::function<Result<std::string>()>& make,
                                  const std::function<void(const std::string&)>& clean) {
-  sigset_t all;
-  sigfillset(&all);
-  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  block_all_signals();
   const Result<std::string> made = make();
   const bool is_reported = write_all(reply, encode(made)).has_value();
   ::syscall(SYS_close_range, 0U, ~0U, 0U);

@@ -11,8 +11,11 @@
 
 namespace espy {
 
-// In a child, in a session of its own, with all signals blocked: waits for the end of its parent, however it ends.
-// SIGKILL ends the wait, and the process.
+// Blocks all signals, for a child that has to clean up: those of a terminal come to all of its processes.
+void block_all_signals();
+
+// In a child: waits, in a session of its own, for the end of its parent, however it ends. SIGKILL ends the wait, and
+// the process. Requires that all signals are blocked.
 void wait_for_death_of(pid_t parent);
 
 class Janitor {

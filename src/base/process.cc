@@ -15,6 +15,8 @@
 #include <span>
 #include <system_error>
 
+#include "base/end_request.h"
+#include "base/exec_report.h"
 #include "base/fd.h"
 #include "base/strings.h"
 
@@ -64,7 +66,7 @@ class BlockedSignals {
   BlockedSignals() {
     sigemptyset(&set_);
     sigaddset(&set_, SIGCHLD);
-    for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) {
+    for (const int signal : kEndingSignals) {
       struct sigaction action = {};
       ::sigaction(signal, nullptr, &action);
       if (action.sa_handler == SIG_DFL) sigaddset(&set_, signal);
@@ -117,23 +119,13 @@ int execute(std::vector<char*> words, std::vector<char*> environment, std::span<
 Result<pid_t> spawn(std::vector<std::string> words, const std::string& scratch,
                     std::span<const Redirection> redirections, const sigset_t& mask, const ProcessLimits& limits) {
   std::vector<std::string> environment = environment_of(scratch);
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
-  const OwnedFd error_read(ends[0]);
-  OwnedFd error_write(ends[1]);
+  ExecReport report = TRY(ExecReport::make());
   const pid_t child = ::fork();
   if (child < 0) return fail_errno("cannot run " + words[0], errno);
-  if (child == 0) {
-    const int code = execute(pointers(words), pointers(environment), redirections, mask, limits);
-    [[maybe_unused]] const ssize_t put = ::write(error_write.get(), &code, sizeof(code));
-    ::_exit(127);
-  }
-  error_write.reset();
-  int code = 0;
-  ssize_t got = 0;
-  while ((got = ::read(error_read.get(), &code, sizeof(code))) < 0 && errno == EINTR) {
-  }
-  if (got != static_cast<ssize_t>(sizeof(code))) return child;
+  if (child == 0) report.exit_with(execute(pointers(words), pointers(environment), redirections, mask, limits));
+  report.close_writing_end();
+  const int code = report.wait();
+  if (code == 0) return child;
   ::waitpid(child, nullptr, 0);
   return fail_errno("cannot run " + words[0], code);
 }

@@ -313,6 +313,7 @@ namespace {
 // In the closing helper: waits for the end of its parent, closes stdin, stdout and stderr, and exits, which closes the
 // rest.
 [[noreturn]] void close_when_orphaned(pid_t parent) {
+  block_all_signals();
   wait_for_death_of(parent);
   for (int fd = 0; fd <= 2; ++fd) ::close(fd);
   ::_exit(0);

@@ -61,7 +61,8 @@ Result<std::string> path_of_program(const std::string& name) {
 
 constexpr uint64_t kPatienceNs = 1'000'000'000;
 
-[[noreturn]] void wait_and_exec(int gate, int exec_error, const std::string& program, std::vector<std::string>& words) {
+[[noreturn]] void wait_and_exec(int gate, ExecReport& report, const std::string& program,
+                                std::vector<std::string>& words) {
   char go = 0;
   if (::read(gate, &go, 1) != 1) ::_exit(127);
   unblock_signals();
@@ -69,9 +70,7 @@ constexpr uint64_t kPatienceNs = 1'000'000'000;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   ::execv(program.c_str(), arguments.data());
-  const int code = errno;
-  [[maybe_unused]] const ssize_t put = ::write(exec_error, &code, sizeof(code));
-  ::_exit(127);
+  report.exit_with(errno);
 }
 
 }  // namespace
@@ -80,18 +79,18 @@ Result<Child> Child::start(const std::string& command) {
   std::vector<std::string> words = split_command(command);
   if (words.empty()) return fail("the command of -c is empty");
   const std::string program = TRY(path_of_program(words[0]));
-  int gate[2], exec_error[2];
+  int gate[2];
   if (::pipe2(gate, O_CLOEXEC) < 0) return fail_errno("cannot make a pipe", errno);
   OwnedFd gate_read(gate[0]), gate_write(gate[1]);
-  if (::pipe2(exec_error, O_CLOEXEC) < 0) return fail_errno("cannot make a pipe", errno);
-  OwnedFd error_read(exec_error[0]), error_write(exec_error[1]);
+  ExecReport report = TRY(ExecReport::make());
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("cannot start `" + command + "`", errno);
   if (pid == 0) {
     gate_write.reset();
-    wait_and_exec(gate_read.get(), error_write.get(), program, words);
+    wait_and_exec(gate_read.get(), report, program, words);
   }
-  return Child(pid, std::move(gate_write), std::move(error_read));
+  report.close_writing_end();
+  return Child(pid, std::move(gate_write), std::move(report));
 }
 
 namespace {
@@ -114,12 +113,7 @@ bool ends_within(pid_t pid, uint64_t patience_ns) {
 Status Child::let_go() {
   if (!write_all(gate_.get(), "g")) return fail("the command has ended before it could run");
   gate_.reset();
-  int code = 0;
-  ssize_t got = 0;
-  while ((got = ::read(exec_error_.get(), &code, sizeof(code))) < 0 && errno == EINTR) {
-  }
-  if (got == static_cast<ssize_t>(sizeof(code))) return fail_errno("cannot run the command", code);
-  exec_error_.reset();
+  if (const int code = report_.wait(); code != 0) return fail_errno("cannot run the command", code);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exec_report.h"
 #include "base/fd.h"
 
 namespace espy::runtime {
@@ -37,12 +38,11 @@ class Child {
       return *this;
     }
   };
-  Child(pid_t pid, OwnedFd gate, OwnedFd exec_error)
-      : pid_(pid), gate_(std::move(gate)), exec_error_(std::move(exec_error)) {}
+  Child(pid_t pid, OwnedFd gate, ExecReport report) : pid_(pid), gate_(std::move(gate)), report_(std::move(report)) {}
 
   Pid pid_;
-  OwnedFd gate_;        // a byte starts the program; closed without one, the child exits
-  OwnedFd exec_error_;  // the child writes the errno of exec(3) here
+  OwnedFd gate_;  // a byte starts the program; closed without one, the child exits
+  ExecReport report_;
 };
 
 // Splits a command line into words at blanks; quotes ('...', "...") and backslashes work as in a shell, expansions do

@@ -15,7 +15,6 @@ namespace espy::runtime {
 
 namespace {
 
-constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
 constexpr uint64_t kGraceNs = 300'000'000;
 constexpr int kTickUs = 100'000;
 
