@@ -15,7 +15,7 @@ cmake_build = cmake -S . -B $(1) -G Ninja $(2) >$(1)/configure.log 2>&1 || \
 	cmake --build $(1) -j $(JOBS) $(3) || { $(DEPS) --check build; exit 1; }
 debug_options = -DCMAKE_BUILD_TYPE=Debug -DESPY_TESTS=ON
 
-.PHONY: all try test test-debug bless bench fuzz lint fmt docs debug install uninstall dist clean help
+.PHONY: all try test test-debug matrix bless bench fuzz lint fmt docs debug install uninstall dist clean help
 
 all:  ## Build build/espy, one static, stripped binary
 	@mkdir -p $(BUILD)
@@ -46,6 +46,11 @@ test-debug:  ## Run the unit tests and the goldens on the simulator with address
 	@$(call cmake_build,build-debug,$(debug_options),--target simulated_tests)
 	@echo "[3/3] tests"
 	@scripts/run-tests --simulated build-debug
+
+matrix:  ## Build, run the live suite on each test kernel, and write docs/kernels.md (sudo, hours; it goes on where it was)
+	@mkdir -p $(BUILD)
+	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_TESTS=ON)
+	@scripts/live-matrix $(BUILD)
 
 bless:  ## Rewrite the expectations of the golden tests with what espy gives now
 	@mkdir -p $(BUILD)
