@@ -11,5 +11,5 @@ P
 python3 hog.py &
 hog=$!
 wait_until test -e hog.ready
-expect '^[0-9:]{8} +[0-9]+ +kworker\S* +[0-9]+ +python3 +[0-9]+ +[0-9.]+ [0-9.]+ ' \
+expect '^[0-9:]{8} +[0-9]+ +kworker\S* +[0-9]+ +(python3|-) +[0-9-]+ +[0-9.]+ [0-9.]+ ' \
   "$ESPY" "$tools/oomkill.bt" -c "sh -c 'echo f >/proc/sysrq-trigger; while grep -qs State:.[RSD] /proc/$hog/status; do sleep 0.05; done'"
