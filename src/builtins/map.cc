@@ -99,6 +99,9 @@ TypeId check_len(Checker& checker, const CallSite& call) {
     if (type.kind != Kind::kVoid && !checker.is_keyed(argument))
       checker.error("map-has-no-key", checker.ast()[argument].span,
                     "this map holds one value, and has no keys to count");
+    if (!checker.kernel().kfunc_id("bpf_map_sum_elem_count") && !checker.kernel().has(kernel::Feature::kForEachMapElem))
+      checker.error("kernel-lacks", call.span,
+                    kernel::missing_feature(kernel::Feature::kForEachMapElem, "`len` of a map"));
     return checker.types().int64();
   }
   if (type.kind != Kind::kArray && type.kind != Kind::kTuple) {

@@ -34,13 +34,17 @@ Operand lower_probe_text(Lowering& lowering, uint32_t capacity_bytes) {
 }
 
 // `func` combined with values of ksym(): the address of the function. bpf_get_func_ip() does not give it for a probe
-// inside a function; the address of the probe, which has the same name, is used there.
+// inside a function; the address of the probe, which has the same name, is used there. Kernels without that helper have
+// a program for each function.
 Operand lower_kernel_function(Lowering& lowering) {
   const TypeId type = lowering.types().simple(Kind::kKernelSymbol);
   const std::vector<program::ProbeId>& probes = lowering.unit().probes;
   const auto is_inside = [&](program::ProbeId id) { return lowering.program().probes[id].offset != 0; };
   if (std::ranges::any_of(probes, is_inside))
     return {type, lowering.register_value({"", lowering.kernel().arch().instruction_pointer_offset})};
+  if (probes.size() == 1 && !lowering.kernel().has(kernel::Feature::kGetFuncIp))
+    if (const auto address = lowering.kernel().symbol_address(lowering.program().probes[probes[0]].function))
+      return {type, lowering.ir().constant(static_cast<int64_t>(*address))};
   return {type, lowering.ir().call(Helper::get_func_ip, {lowering.ir().context()})};
 }
 

@@ -57,7 +57,7 @@ struct Parts {
               checked.config),
         assignments(facts, reporter, expressions, variables, maps, map_expressions, binary_operators),
         statements(facts, reporter, expressions, variables, maps, map_expressions, type_names, assignments,
-                   request.sources),
+                   request.kernel, request.sources),
         blocks(facts, reporter, expressions, variables, statements) {}
 
   Round round;
@@ -147,7 +147,7 @@ void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
   parts.round.is_final = true;
   check_units(parts, checked.units.size());
   parts.maps.warn_of_unused();
-  parts.maps.finish(checked.config.max_map_keys);
+  parts.maps.finish(checked.config.max_map_keys, request.kernel);
   refuse_unknown_options(checked, request.diagnostics);
 }
 

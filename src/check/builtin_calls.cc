@@ -48,15 +48,10 @@ bool BuiltinCalls::is_allowed(const spec::Builtin& builtin, Span span) {
 }
 
 void BuiltinCalls::report_missing_feature(kernel::Feature feature, const std::string& name, Span span) {
-  const auto rows = kernel::feature_rows();
-  const auto row = std::ranges::find(rows, feature, &kernel::FeatureRow::feature);
   const std::string forbidden = feature == kernel::Feature::kProbeWriteUser
                                     ? forbidden_by(kernel_.lockdown(), kernel::Lockdown::kIntegrity, name)
                                     : "";
-  reporter_.error("kernel-lacks", span,
-                  !forbidden.empty()  ? forbidden
-                  : row == rows.end() ? "this kernel lacks what " + name + " needs"
-                                      : fmt::format("this kernel lacks `{}`, which {} needs", row->name, name));
+  reporter_.error("kernel-lacks", span, !forbidden.empty() ? forbidden : kernel::missing_feature(feature, name));
 }
 
 bool BuiltinCalls::works_in_probe(const spec::Builtin& builtin, const std::string& name, Span span) {

@@ -160,10 +160,32 @@ void Maps::warn_of_unused() {
     if (!state.is_used) reporter_.warning("unused-map", maps_[state.id].span, "nothing uses `" + name + "`");
 }
 
-void Maps::finish(uint64_t default_max_entries) {
+// Kernels without long keys get shorter strings in them, of equal shares. Cut strings are counted, as those that do not
+// fit max_strlen. The key stays as it is if that is not enough.
+TypeId Maps::shortened(TypeId key, uint32_t share_bytes) {
+  types::Types& types = facts_.types();
+  const types::Type type = types[key];
+  if (type.kind == Kind::kString) return type.count > share_bytes ? types.string(share_bytes, true) : key;
+  if (type.kind != Kind::kTuple) return key;
+  std::vector<TypeId> elements;
+  for (const types::Member& member : type.members) elements.push_back(shortened(member.type, share_bytes));
+  return types.tuple(elements);
+}
+
+TypeId Maps::fitting_key(TypeId key) {
+  constexpr uint32_t kLeastShare = 32, kStep = 8;
+  for (uint32_t share = kernel::kShortKeyBytes; share >= kLeastShare; share -= kStep)
+    if (const TypeId shorter = shortened(key, share); facts_.type_of(shorter).size_bytes <= kernel::kShortKeyBytes)
+      return shorter;
+  return key;
+}
+
+void Maps::finish(uint64_t default_max_entries, kernel::Kernel& kernel) {
   for (auto& [name, state] : states_) {
     CheckedMap& map = maps_[state.id];
     map.key = key_type(state);
+    if (facts_.type_of(map.key).size_bytes > kernel::kShortKeyBytes && !kernel.has(kernel::Feature::kLongKeys))
+      map.key = fitting_key(map.key);
     map.value = state.value.type ? state.value.type : facts_.types().void_type();
     const bool per_cpu = types::is_aggregation(facts_.type_of(map.value));
     if (!map.is_declared) {

@@ -9,6 +9,7 @@
 #include "check/facts.h"
 #include "check/reporter.h"
 #include "check/type_rules.h"
+#include "kernel/kernel.h"
 
 namespace espy::check {
 
@@ -50,12 +51,14 @@ class Maps {
   // Warns of each map that is declared and never used.
   void warn_of_unused();
   // Writes the final types to the table.
-  void finish(uint64_t default_max_entries);
+  void finish(uint64_t default_max_entries, kernel::Kernel& kernel);
 
  private:
   bool open_key(MapState& map, size_t count, Span span);
   void use_key_types(MapState& map, const std::vector<TypeId>& types, Span span);
   bool add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal);
+  TypeId shortened(TypeId key, uint32_t share_bytes);
+  TypeId fitting_key(TypeId key);
   void key_mismatch(const MapState& map, TypeId held, TypeId given, Span span);
 
   Facts& facts_;

@@ -114,6 +114,9 @@ void Statements::visit(StmtId id, const ForMap& node) {
     reporter_.error_with_note("map-has-no-key", facts_.span(node.map),
                               "`" + maps_.name(*map) + "` has no keys to iterate over", {},
                               {map->scalar_span, "used without a key here"});
+  } else if (!kernel_.has(kernel::Feature::kForEachMapElem)) {
+    reporter_.error("kernel-lacks", facts_.span(node.map),
+                    kernel::missing_feature(kernel::Feature::kForEachMapElem, "`for` over a map"));
   }
   variables_.enter_scope();
   StmtFact& out = facts_.unit().stmts[id];

@@ -14,7 +14,7 @@ namespace espy::check {
 class Statements {
  public:
   Statements(Facts& facts, Reporter& reporter, Expressions& expressions, Variables& variables, Maps& maps,
-             MapExpressions& map_expressions, TypeNames& type_names, Assignments& assignments,
+             MapExpressions& map_expressions, TypeNames& type_names, Assignments& assignments, kernel::Kernel& kernel,
              const source::Sources& sources)
       : facts_(facts),
         reporter_(reporter),
@@ -24,6 +24,7 @@ class Statements {
         map_expressions_(map_expressions),
         type_names_(type_names),
         assignments_(assignments),
+        kernel_(kernel),
         sources_(sources) {}
 
   void statement(StmtId id);
@@ -50,6 +51,7 @@ class Statements {
   MapExpressions& map_expressions_;
   TypeNames& type_names_;
   Assignments& assignments_;
+  kernel::Kernel& kernel_;
   const source::Sources& sources_;
   int64_t copies_ = 1;  // of the statement, by `unroll`
 };

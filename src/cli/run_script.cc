@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/printable.h"
@@ -22,6 +23,7 @@
 #include "cli/dump.h"
 #include "cli/environment.h"
 #include "compile/compile.h"
+#include "ir/ir.h"
 #include "ir/text.h"
 #include "runtime/child.h"
 #include "runtime/session.h"
@@ -92,6 +94,32 @@ bool is_locked_down(std::string_view sentence) {
          (sentence.find("unknown func") != sentence.npos || sentence.find("cannot use helper") != sentence.npos);
 }
 
+// "unknown func bpf_get_socket_cookie#46", or "invalid func unknown#208": the helper that the kernel lacks, for this
+// type of program; "" for other sentences.
+std::string missing_helper(std::string_view sentence) {
+  struct Row {
+    ir::Helper helper;
+    std::string_view name, release;
+  };
+  constexpr Row kRows[] = {
+      {ir::Helper::get_socket_cookie, "get_socket_cookie", "5.12"},
+      {ir::Helper::snprintf, "snprintf", "5.13"},
+      {ir::Helper::task_pt_regs, "task_pt_regs", "5.15"},
+      {ir::Helper::trace_vprintk, "trace_vprintk", "5.16"},
+      {ir::Helper::strncmp, "strncmp", "5.17"},
+      {ir::Helper::ktime_get_tai_ns, "ktime_get_tai_ns", "6.1"},
+  };
+  const size_t hash = sentence.find('#');
+  if (hash == sentence.npos || sentence.find("func ") == sentence.npos) return "";
+  const std::string_view number = sentence.substr(hash + 1);
+  const auto helper = parse_int(number.substr(0, number.find_first_not_of("0123456789")));
+  const auto* row =
+      std::ranges::find_if(kRows, [&](const Row& each) { return helper == static_cast<int64_t>(each.helper); });
+  if (row == std::end(kRows)) return "";
+  return fmt::format("this kernel lacks the helper `{}` (Linux {}) for probes of this type, which this needs",
+                     row->name, row->release);
+}
+
 // Reports a refusal by the verifier at its line of the script: as a bug of espy, except for programs that exceed the
 // verifier's limits and for what lockdown forbids.
 void explain_refusal(const load::Refusal& refusal, const program::Program& program, const source::Sources& sources) {
@@ -106,9 +134,7 @@ void explain_refusal(const load::Refusal& refusal, const program::Program& progr
         "8192 branches in a row",
         "make several actions of it; those of one probe run in the order of the script");
   else if (refusal.missing_feature)
-    diagnostics.error("kernel-lacks", span,
-                      fmt::format("this kernel lacks `{}`, which this needs",
-                                  kernel::feature_rows()[static_cast<size_t>(*refusal.missing_feature)].name));
+    diagnostics.error("kernel-lacks", span, kernel::missing_feature(*refusal.missing_feature, "this"));
   else if (refusal.sentence.find("number of maps per program") != std::string::npos)
     diagnostics.error("too-many-maps", span, "the kernel lets a program use 64 maps, some of which espy needs itself",
                       "keep several values in one map, with their name as a part of the key");
@@ -116,6 +142,8 @@ void explain_refusal(const load::Refusal& refusal, const program::Program& progr
     diagnostics.error("lockdown", span,
                       "the kernel's lockdown (confidentiality) forbids this: it reads memory of the kernel",
                       "arguments, the memory of processes, stacks, counting and printing work");
+  else if (std::string missing = missing_helper(refusal.sentence); !missing.empty())
+    diagnostics.error("kernel-lacks", span, std::move(missing));
   else
     diagnostics.error("verifier", span,
                       "the kernel's verifier refused what espy made of this: " +

@@ -1,5 +1,7 @@
 #include "kernel/features.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -11,11 +13,16 @@ constexpr FeatureRow kRows[] = {
     {Feature::kBpfV4, "bpf_v4", "program", "has signed division, sign-extending loads and long jumps in BPF", "6.6"},
     {Feature::kRingbuf, "ringbuf", "map", "has BPF ring buffers", "5.8"},
     {Feature::kLargeArrayValues, "large_array_values", "map", "has arrays with values longer than 4 MiB", "5.11"},
+    {Feature::kLongKeys, "long_keys", "map", "has hashes with keys longer than 512 bytes", "5.11"},
     {Feature::kAtomicFetch, "atomic_fetch", "program", "has atomic operations that return the old value", "5.12"},
     {Feature::kRawTracepointCookie, "raw_tracepoint_cookie", "link", "passes cookies to raw tracepoints", "6.10"},
     {Feature::kPerfLinkCookie, "perf_link_cookie", "helper", "passes cookies through perf event links", "5.15"},
     {Feature::kTpBtf, "tp_btf", "types", "attaches to tracepoints with typed arguments", "5.5"},
+    {Feature::kIntPointerArguments, "int_pointer_arguments", "program",
+     "loads arguments of fentry and fexit that point to integers", "5.17"},
     {Feature::kFentry, "fentry", "link", "attaches to functions by trampoline (fentry, fexit)", "5.5"},
+    {Feature::kRecursionGuard, "recursion_guard", "program", "skips fentry programs that call their own function",
+     "5.12"},
     {Feature::kKprobe, "kprobe", "file", "has kprobes", "4.1"},
     {Feature::kKprobeMulti, "kprobe_multi", "link", "attaches many kprobes in one call", "5.18"},
     {Feature::kKprobeSession, "kprobe_session", "link", "runs one program at entry and return of a kernel function",
@@ -60,6 +67,15 @@ std::optional<Feature> find_feature(std::string_view name) {
   const auto row = std::ranges::find(kRows, name, &FeatureRow::name);
   if (row == std::end(kRows)) return std::nullopt;
   return row->feature;
+}
+
+std::string missing_feature(Feature feature, std::string_view what) {
+  constexpr Feature kMattersOfBuild[] = {Feature::kKprobe, Feature::kProbeReadKernel, Feature::kProbeWriteUser,
+                                         Feature::kPerfEventHardware};
+  const FeatureRow& row = kRows[static_cast<size_t>(feature)];
+  const bool has_release = std::ranges::find(kMattersOfBuild, feature) == std::end(kMattersOfBuild);
+  const std::string release = has_release ? fmt::format(" (Linux {})", row.since) : "";
+  return fmt::format("this kernel lacks `{}`{}, which {} needs", row.name, release, what);
 }
 
 }  // namespace espy::kernel

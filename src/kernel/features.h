@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace espy::kernel {
@@ -13,11 +14,14 @@ enum class Feature : uint8_t {
   kBpfV4,  // sdiv, movsx, ldsx, gotol, unconditional bswap (6.6)
   kRingbuf,
   kLargeArrayValues,     // values of arrays may be longer than 4 MiB (the kernel's KMALLOC_MAX_SIZE)
+  kLongKeys,             // keys of hashes may be longer than 512 bytes (5.11)
   kAtomicFetch,          // atomic operations that return the old value (5.12); add alone is older
   kRawTracepointCookie,  // cookie in raw_tracepoint links (6.10)
   kPerfLinkCookie,       // bpf_get_attach_cookie through perf links (5.15)
   kTpBtf,
+  kIntPointerArguments,  // fentry and fexit programs load arguments that point to integers (5.17)
   kFentry,
+  kRecursionGuard,  // a program that calls the function it is attached to by fentry is not run again (5.12)
   kKprobe,
   kKprobeMulti,
   kKprobeSession,
@@ -46,6 +50,9 @@ enum class Feature : uint8_t {
   kCount,
 };
 
+// The longest key of a hash without kLongKeys (htab_map_alloc_check in kernel/bpf/hashtab.c).
+constexpr uint32_t kShortKeyBytes = 512;
+
 struct FeatureRow {
   Feature feature;
   std::string_view name;     // "uprobe_multi": for --info, --no-feature and recorded kernels
@@ -56,5 +63,8 @@ struct FeatureRow {
 
 std::span<const FeatureRow> feature_rows();
 std::optional<Feature> find_feature(std::string_view name);
+// "this kernel lacks `task_storage` (Linux 5.11), which WHAT needs"; the release is left out where a kernel of any
+// release may be built or locked so that it lacks the feature.
+std::string missing_feature(Feature feature, std::string_view what);
 
 }  // namespace espy::kernel

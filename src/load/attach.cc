@@ -113,6 +113,7 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
   if (link_fd < 0) {  // before 5.15: no perf links, no cookies
     if (::ioctl(perf.get(), PERF_EVENT_IOC_SET_BPF, programs_[program].get()) < 0)
       return fail_errno("cannot attach to the perf event", errno);
+    missed_events_[program] = std::nullopt;
   } else {
     slow_to_close_.emplace_back(static_cast<int>(link_fd));
     if (!event.is_user_probe) counting_links_.emplace_back(program, static_cast<int>(link_fd));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "load/linux.h"
@@ -152,6 +153,26 @@ bool has_fentry(uint32_t function_btf_id) {
   return OwnedFd(static_cast<int>(bpf(Command::kRawTracepointOpen, attr))).valid();
 }
 
+// bpf_modify_return_test(int, int *) is a function of the kernel's tests. Before Linux 5.17 the verifier does not let a
+// program load a pointer to an integer from the arguments (btf_ctx_access in kernel/bpf/btf.c).
+bool has_int_pointer_arguments(uint32_t function_btf_id) {
+  const BpfInsn code[] = {{BPF_LDX | BPF_MEM | BPF_DW, 0 | 1 << 4, 8, 0}, mov(0, 0), kExit};
+  return try_load(code, {.prog_type = BPF_PROG_TYPE_TRACING,
+                         .expected_attach_type = kAttachTraceFentry,
+                         .attach_btf_id = function_btf_id})
+      .valid();
+}
+
+// The release that skips programs which call themselves also counts what it skips, at the end of a longer struct.
+bool has_recursion_guard() {
+  const BpfInsn code[] = {mov(0, 0), kExit};
+  const OwnedFd program = try_load(code, {.prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT});
+  bpf_prog_info info = {};
+  InfoAttr attr{static_cast<uint32_t>(program.get()), sizeof(info), address_of(&info)};
+  return program.valid() && bpf(Command::kObjectInfo, attr) >= 0 &&
+         attr.info_len >= offsetof(bpf_prog_info, recursion_misses) + sizeof(info.recursion_misses);
+}
+
 bool has_hardware_counters() {
   perf_event_attr attr = {};
   attr.size = sizeof(attr);
@@ -225,6 +246,7 @@ bool LinuxMachine::try_feature(Feature feature) {
       return can_create_map(BPF_MAP_TYPE_RINGBUF, 0, 0, page_bytes);
     }
     case Feature::kLargeArrayValues: return has_large_array_values();
+    case Feature::kLongKeys: return can_create_map(BPF_MAP_TYPE_HASH, kernel::kShortKeyBytes + 8, 8, 1);
     case Feature::kAtomicFetch:
       return loads({mov(0, 0),
                     {BPF_STX | BPF_MEM | BPF_DW, kFrameRegister, -8, 0},
@@ -263,6 +285,11 @@ bool LinuxMachine::try_feature(Feature feature) {
     case Feature::kProbeReadKernel: return try_helper(BPF_FUNC_probe_read_kernel, kRawTp);
     case Feature::kProbeWriteUser: return try_helper(BPF_FUNC_probe_write_user, kRawTp);
     case Feature::kPerfEventHardware: return has_hardware_counters();
+    case Feature::kRecursionGuard: return has_recursion_guard();
+    case Feature::kIntPointerArguments: {
+      const auto function = btf_.kfunc ? btf_.kfunc("bpf_modify_return_test") : std::nullopt;
+      return function && has_int_pointer_arguments(*function);
+    }
     case Feature::kFentry: {
       const auto function = btf_.kfunc ? btf_.kfunc("bpf_fentry_test1") : std::nullopt;
       return function && has_fentry(*function);

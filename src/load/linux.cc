@@ -88,7 +88,7 @@ Status LinuxMachine::load(const program::Program& program, const types::Types& /
 namespace {
 
 // Stacks have at most as many frames as kernel.perf_event_max_stack says (kernel/bpf/stackmap.c).
-Status refused_map(const program::BpfMap& shape, int error) {
+Status refused_map(const program::BpfMap& shape, int error, bool has_long_keys) {
   if (shape.kind == program::MapKind::kStackTrace && error == EINVAL) {
     const uint32_t frames = shape.value_size / 8;
     return fail(fmt::format("the kernel does not keep stacks of {} frames", frames), error,
@@ -96,6 +96,12 @@ Status refused_map(const program::BpfMap& shape, int error) {
                             "kernel.perf_event_max_stack={}` allows them",
                             frames));
   }
+  if (error == E2BIG && !has_long_keys)
+    return fail(
+        fmt::format("the map `{}` is too large for the kernel: keys of {} bytes, where it takes 512; Linux 5.11 "
+                    "takes longer ones",
+                    shape.name, shape.key_size),
+        error);
   if (error == E2BIG)
     return fail(fmt::format("the map `{}` is too large for the kernel: {} bytes of key and {} of value", shape.name,
                             shape.key_size, shape.value_size),
@@ -116,7 +122,7 @@ Status LinuxMachine::create_map(const program::BpfMap& shape) {
   if (is_hash(shape.kind) && !shape.is_preallocated) attr.map_flags |= BPF_F_NO_PREALLOC;
   copy_name(attr.map_name, shape.name);
   const long fd = bpf(Command::kMapCreate, attr);
-  if (fd < 0) return refused_map(shape, static_cast<int>(-fd));
+  if (fd < 0) return refused_map(shape, static_cast<int>(-fd), fd != -E2BIG || try_feature(kernel::Feature::kLongKeys));
   const uint32_t copies = is_per_cpu(shape.kind) ? possible_cpus() : 1;
   const MapId id = maps_.add(LoadedMap{OwnedFd(static_cast<int>(fd)), shape, {}, 0});
   maps_[id].stored_value_size = copies == 1 ? shape.value_size : round_up_to_8(shape.value_size) * copies;

@@ -35,6 +35,9 @@ Operand ContextFields::read(const spec::ContextField& field) {
   const ValueId context = ir().context();
   switch (recipe.kind) {
     case Recipe::Kind::kContext: return context_word(field, context);
+    case Recipe::Kind::kContextCopy:
+      return {field.type, reads_.copied_scalar(context, recipe.offset_bytes, recipe.size_bytes, recipe.is_signed,
+                                               AddressSpace::kKernel)};
     case Recipe::Kind::kContextAddress:
       return {field.type, offset(context, recipe.offset_bytes), !is_scalar(field.type), AddressSpace::kKernel};
     case Recipe::Kind::kDataLoc:

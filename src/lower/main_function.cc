@@ -12,7 +12,8 @@
 namespace espy::lower {
 namespace {
 
-constexpr uint32_t kRegions = 4;           // of scratch per CPU, if the program may be preempted
+constexpr uint32_t kRegions = 4;  // of scratch per CPU, if the program may be preempted
+constexpr uint32_t kCacheLineBytes = 64;
 constexpr uint32_t kRegionsIfAsleep = 16;  // if it also waits for pages
 
 }  // namespace
@@ -28,6 +29,7 @@ void MainFunction::begin(const WriteGuard& write_guard) {
   scope_.activation().result = new_slot("result");
   exits_.set_end(exit_);
   ir().enter(entry);
+  if (needs_recursion_guard()) begin_recursion_guard();
   write_entry();
   const BlockId body = after_setup_ = ir().add_block("body");
   if (write_guard) {
@@ -55,6 +57,43 @@ void MainFunction::finish() {
   ir().jump(exit_);
   write_setup();
   write_exit();
+  if (recursion_flag_.valid()) end_recursion_guard();
+}
+
+// Before Linux 5.12 a trampoline calls a program again that calls the traced function, by a helper, until the kernel's
+// stack is full.
+bool MainFunction::needs_recursion_guard() {
+  const bool has_trampoline =
+      unit_.context.kind == program::ProgramKind::kFentry || unit_.context.kind == program::ProgramKind::kFexit;
+  return has_trampoline && !kernel().has(kernel::Feature::kRecursionGuard);
+}
+
+// The flag of a CPU is set while the program runs there. Such programs are not preempted (migrate_disable() of those
+// kernels), so that only an interrupt could fire the same program otherwise.
+void MainFunction::begin_recursion_guard() {
+  recursion_flag_ = scratch_.cpu_address(kCacheLineBytes);
+  recursion_block_ = ir().add_block("recursion");
+  const BlockId first = ir().add_block("first");
+  ir().branch(Condition::ne, ir().load(8, recursion_flag_), 0, recursion_block_, first);
+  ir().enter(recursion_block_);
+  count_loss(program::LossKind::kMissed, "probes that fired within their own program were skipped");
+  ir().ret(0);
+  ir().enter(first);
+  ir().store(8, recursion_flag_, ir().constant(1));
+}
+
+// Clears the flag wherever the program returns, but for the recursion.
+void MainFunction::end_recursion_guard() {
+  ir::Function& main = functions_.function();
+  for (const BlockId id : main.blocks.ids()) {
+    if (id == recursion_block_ || main.blocks[id].instructions.empty()) continue;
+    const ValueId last = main.blocks[id].instructions.back();
+    if (main.values[last].op != Op::k_ret) continue;
+    main.blocks[id].instructions.pop_back();
+    ir().enter(id);
+    ir().store(8, recursion_flag_, ir().constant(0));
+    main.blocks[id].instructions.push_back(last);
+  }
 }
 
 void MainFunction::write_entry() {

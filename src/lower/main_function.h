@@ -1,6 +1,6 @@
 // What surrounds the action in the main function:
 //
-//   entry     exit flag, dispatch by number, process filter, hit counter
+//   entry     recursion guard, exit flag, dispatch by number, process filter, hit counter
 //   guard     the predicate
 //   setup     scratch and frame, if used; before `guard` if the predicate uses scratch
 //   body      the action
@@ -48,6 +48,9 @@ class MainFunction : Emitter {
   void count_hit(int64_t change);
   void write_setup();
   void write_exit();
+  bool needs_recursion_guard();
+  void begin_recursion_guard();
+  void end_recursion_guard();
 
   const check::Unit& unit_;
   const Part& part_;
@@ -60,6 +63,8 @@ class MainFunction : Emitter {
   BlockId setup_, exit_, skip_;
   BlockId after_setup_;  // guard or body
   bool is_setup_before_guard_ = false;
+  ValueId recursion_flag_;   // its address; invalid if there is no recursion guard
+  BlockId recursion_block_;  // where a recursion ends
 };
 
 }  // namespace espy::lower

@@ -31,6 +31,8 @@ class Reads : Emitter {
   // The object of this type at `address` + offset: read if it is a scalar, else its address. `struct_type` as in
   // read_scalar().
   Operand typed(ValueId address, int64_t offset_bytes, TypeId type, AddressSpace space, TypeId struct_type = {});
+  // As read_scalar(), always by a helper.
+  ValueId copied_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed, AddressSpace space);
   // The object of this type that `pointer` points to.
   Operand dereference(Operand pointer, TypeId type);
 
@@ -44,7 +46,6 @@ class Reads : Emitter {
   KernelRead kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
   bool is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
   bool is_iterator_context(ValueId base);
-  ValueId copied_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed, AddressSpace space);
   ValueId fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
 
   const spec::ProbeContext& context_;

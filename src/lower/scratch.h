@@ -31,10 +31,12 @@ class Scratch : Emitter {
   // Releases the region, if write_setup() has taken one.
   void write_release();
 
+  // The address of further `stride_bytes`, a power of two, which this program has on this CPU.
+  ValueId cpu_address(uint32_t stride_bytes);
+
  private:
   ValueId base();
   uint32_t region_bytes() const;
-  ValueId cpu_address(uint32_t stride_bytes);
   ValueId take_region(ValueId cpu_address, uint32_t region_count, const std::function<void()>& if_none_is_free);
 
   const spec::ProbeContext& context_;

@@ -30,6 +30,8 @@ constexpr uint32_t kAttachFexit = 25;   // BPF_TRACE_FEXIT
 constexpr uint32_t kWordBytes = 8;
 constexpr std::string_view kVmlinux = "vmlinux";
 constexpr std::string_view kPrograms = "bpf";
+// What the guard against recursion calls, which programs have on kernels without one.
+constexpr std::string_view kCalledByGuard = "bpf_get_smp_processor_id";
 
 template <const spec::Provider& kRow>
 spec::BoundProbe make_probe(const spec::BindRequest& request, const kernel::FunctionPrototype& function) {
@@ -78,6 +80,25 @@ std::vector<spec::BoundProbe> bind_programs(spec::BindRequest& request) {
   return out;
 }
 
+// If the kernel has the function, but no type information of it, says so.
+template <const spec::Provider& kRow>
+std::vector<spec::BoundProbe> report_untyped(spec::BindRequest& request, const std::string& module,
+                                             const std::string& name) {
+  for (const std::string& found : request.kernel.functions(name)) {
+    const KernelFunction function = split_module(found);
+    if (!module.empty() && function.module != module) continue;
+    const bool is_in_kernel = function.module == kVmlinux;
+    const std::string place = is_in_kernel ? "" : fmt::format(" of the module {}", function.module);
+    const std::string release =
+        is_in_kernel ? "" : "modules have it since Linux 5.11 (CONFIG_DEBUG_INFO_BTF_MODULES); ";
+    return report_unavailable(
+        request, "no-fentry",
+        fmt::format("the kernel has no type information of `{}`{}, which {} needs", name, place, kRow.name),
+        fmt::format("{}{} does without", release, &kRow == &kFexit ? "kretprobe" : "kprobe"));
+  }
+  return {};
+}
+
 template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const bool is_of_programs = request.parts.size() >= 2 && request.parts[0] == kPrograms;
@@ -93,21 +114,37 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
                               has_kprobes ? "use kprobe and kretprobe" : "");
   }
   if (is_of_programs) return bind_programs<kRow>(request);
+  if (request.parts.back() == kCalledByGuard && !request.kernel.has(kernel::Feature::kRecursionGuard))
+    return report_unavailable(request, "no-fentry",
+                              "before Linux 5.12 an fentry program of this function would call itself",
+                              "use kprobe and kretprobe");
   std::vector<spec::BoundProbe> out;
   const std::string module = request.parts.size() == 2 ? request.parts[0] : "";
   const std::string& name = request.parts.back();
   if (has_wildcard(name) || has_wildcard(module)) {
     for (const auto& function : request.kernel.find_functions(nullptr, name, module.empty() ? "*" : module))
-      out.push_back(make_probe<kRow>(request, function));
+      if (function.name != kCalledByGuard || request.kernel.has(kernel::Feature::kRecursionGuard))
+        out.push_back(make_probe<kRow>(request, function));
   } else if (const auto function = request.kernel.find_function(request.types, name, module)) {
     out.push_back(make_probe<kRow>(request, *function));
+  } else {
+    return report_untyped<kRow>(request, module, name);
   }
   return out;
 }
 
+// Whether a program may load a pointer of this type from its arguments: to a struct, to void, and since Linux 5.17 to
+// an integer (btf_ctx_access in kernel/bpf/btf.c).
+bool is_loadable(kernel::Kernel& kernel, const types::Types& types, const types::Type& pointer) {
+  if (!pointer.element) return true;
+  const types::Type& target = types[pointer.element];
+  if (target.kind == types::Kind::kStruct || target.kind == types::Kind::kVoid) return true;
+  return types::is_integer(target) && kernel.has(kernel::Feature::kIntPointerArguments);
+}
+
 // Returns the field of a parameter in the trampoline's array: the low bytes of a word, or one or two words of a struct.
-spec::ContextField word_field(const types::Types& types, const std::string& name, types::TypeId type,
-                              uint32_t offset_bytes) {
+spec::ContextField word_field(kernel::Kernel& kernel, const types::Types& types, const std::string& name,
+                              types::TypeId type, uint32_t offset_bytes) {
   using Recipe = spec::Recipe;
   const types::Type& layout = types[type];
   Recipe recipe{Recipe::Kind::kContext, offset_bytes, 0, kWordBytes, layout.is_signed};
@@ -115,6 +152,8 @@ spec::ContextField word_field(const types::Types& types, const std::string& name
     recipe.kind = Recipe::Kind::kContextAddress;
   } else if (layout.size_bytes > 0 && layout.size_bytes < kWordBytes) {
     recipe.size_bytes = static_cast<uint8_t>(layout.size_bytes);
+  } else if (layout.kind == types::Kind::kPointer && !is_loadable(kernel, types, layout)) {
+    recipe.kind = Recipe::Kind::kContextCopy;
   }
   return {name, type, recipe};
 }
@@ -139,12 +178,13 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   uint32_t end = 0;
   for (const types::Member& parameter : prototype->parameters) {
     request.kernel.complete(request.types, parameter.type);
-    out.args.push_back(word_field(request.types, parameter.name, parameter.type, parameter.offset_bytes()));
+    out.args.push_back(
+        word_field(request.kernel, request.types, parameter.name, parameter.type, parameter.offset_bytes()));
     const uint32_t size = std::max(request.types[parameter.type].size_bytes, 1u);
     end = parameter.offset_bytes() + (size + kWordBytes - 1) / kWordBytes * kWordBytes;
   }
   if (kIsExit && request.types[prototype->result].kind != types::Kind::kVoid)
-    out.retval = word_field(request.types, "retval", prototype->result, end);
+    out.retval = word_field(request.kernel, request.types, "retval", prototype->result, end);
   return out;
 }
 

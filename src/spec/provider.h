@@ -30,6 +30,7 @@ namespace espy::spec {
 struct Recipe {
   enum class Kind : uint8_t {
     kContext,        // load `size_bytes` at context + offset
+    kContextCopy,    // the same, read as kernel memory: the verifier does not let a program load it
     kBehindPointer,  // p = 8 bytes at context + offset; then kernel memory at p + inner_offset
     kTaskRegister,   // at inner_offset in the pt_regs saved when the current task entered the kernel
     kDataLoc,      // u32 at context + offset locates a string in the record: low half its offset, high half its length

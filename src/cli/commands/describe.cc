@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "cli/attach_text.h"
 #include "cli/command.h"
+#include "probes/common.h"
 #include "symbols/demangle.h"
 
 namespace espy::cli {
@@ -46,6 +47,10 @@ class Describer {
       out += *prototype + "\n";
       if (!module.empty() && module != "vmlinux") out += fmt::format("    in module {}\n", module);
     }
+    if (out.empty())  // without BTF
+      for (const std::string& found : e_.kernel->functions(name))
+        if (const probes::KernelFunction function = probes::split_module(found); function.module != "vmlinux")
+          out += fmt::format("    in module {}\n", function.module);
     for (const spec::Provider* provider : e_.registry.providers())
       if (!provider->needs_target_to_list && !is_of_events(*provider))
         out += list(*provider, {name}, false, ":" + name);
