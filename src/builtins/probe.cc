@@ -137,7 +137,7 @@ Operand lower_register(Lowering& lowering, const CallSite& call) {
 }
 
 TypeId check_usermode(Checker& checker, const CallSite& call) {
-  if (checker.unit().context.registers_offset_bytes && checker.kernel().arch().user_mode_mask == 0)
+  if (checker.unit().context.registers_offset_bytes && !checker.kernel().arch().user_mode)
     checker.error(
         "wrong-cpu", call.span,
         "no register of " + std::string(checker.kernel().arch().name) + " shows whether the CPU is in user mode");
@@ -155,9 +155,9 @@ Operand lower_usermode(Lowering& lowering, const CallSite&) {
         type, is_own ? ir.constant(1) : ir.binary(Op::k_ne, lowering.current_task_field({"mm"}), 0));
   }
   const kernel::Arch& arch = lowering.kernel().arch();
-  const ir::ValueId state = lowering.register_value({"", arch.privilege_offset});
-  const ir::ValueId level = ir.binary(Op::k_and, state, arch.user_mode_mask);
-  return lowering.scalar_operand(type, ir.binary(Op::k_eq, level, arch.user_mode_mask));
+  const ir::ValueId state = lowering.register_value({"", arch.user_mode->offset_bytes});
+  const ir::ValueId level = ir.binary(Op::k_and, state, arch.user_mode->mask);
+  return lowering.scalar_operand(type, ir.binary(Op::k_eq, level, arch.user_mode->value));
 }
 
 // ---- Signals

@@ -74,8 +74,10 @@ void ProbeDispatch::match_by_table(ValueId number, BlockId match, BlockId other)
 // kernel's own flag (TS_COMPAT) also covers a 64-bit task that makes a 32-bit call, but needs a helper call, a seventh
 // of the total cost of counting an event.
 void ProbeDispatch::skip_compat_tasks() {
-  const ValueId mode = field("compat", *unit_.context.compat_register);
-  end_program_if(ir(), Condition::eq, mode, kernel().arch().compat_task->value);
+  const kernel::RegisterValue& compat = *kernel().arch().compat_task;
+  const ValueId held = field("compat", *unit_.context.compat_register);
+  const ValueId mode = compat.mask == -1 ? held : ir().binary(Op::k_and, held, compat.mask);
+  end_program_if(ir(), Condition::eq, mode, compat.value);
 }
 
 ValueId ProbeDispatch::index() {

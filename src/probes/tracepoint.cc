@@ -157,9 +157,9 @@ constexpr uint32_t kRawArgumentBytes = 8;  // bpf_raw_tracepoint_args: u64 args[
 
 // args[0] of sys_enter and sys_exit is a pointer to the task's pt_regs. Under lockdown, memory cannot be read through
 // it; the registers are read through a helper instead, which is slower.
-Recipe behind_registers(kernel::Kernel& kernel, uint32_t offset) {
+Recipe behind_registers(kernel::Kernel& kernel, uint32_t offset, uint8_t size_bytes = 8) {
   const bool is_readable = kernel.has(kernel::Feature::kProbeReadKernel);
-  return Recipe{is_readable ? Recipe::Kind::kBehindPointer : Recipe::Kind::kTaskRegister, 0, offset, 8, false};
+  return Recipe{is_readable ? Recipe::Kind::kBehindPointer : Recipe::Kind::kTaskRegister, 0, offset, size_bytes, false};
 }
 
 void set_syscall_dispatch(spec::ProbeContext& out, kernel::Kernel& kernel, bool is_enter) {
@@ -169,7 +169,7 @@ void set_syscall_dispatch(spec::ProbeContext& out, kernel::Kernel& kernel, bool 
   out.hook = is_enter ? kRawEnter : kRawExit;
   out.pointers = types::AddressSpace::kUser;
   out.number = is_enter ? Recipe{Recipe::Kind::kContext, kRawArgumentBytes, 0, 8, false}
-                        : behind_registers(kernel, arch.syscall_number_offset);
+                        : behind_registers(kernel, arch.syscall_number_offset, arch.syscall_number_bytes);
   if (arch.compat_task) out.compat_register = behind_registers(kernel, arch.compat_task->offset_bytes);
 }
 

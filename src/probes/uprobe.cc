@@ -436,7 +436,7 @@ void use_go_convention(spec::ProbeContext& context, const kernel::Arch& arch, ty
     if (uses_registers)
       out.push_back({fmt::format("arg{}", out.size()), types.uint64(), {Kind::kContext, offset, 0, 8, false}});
   while (!uses_registers && out.size() < count) {
-    const auto at = static_cast<uint32_t>(arch.stack_argument_start_bytes + out.size() * 8);
+    const auto at = static_cast<uint32_t>(arch.go.stack_argument_start_bytes + out.size() * 8);
     out.push_back({fmt::format("arg{}", out.size()),
                    types.uint64(),
                    {Kind::kUserStackWord, arch.stack_pointer_offset, at, 8, false}});

@@ -319,8 +319,9 @@ std::optional<DebugVariable> DebugInfo::result(types::Types& types, uint64_t add
   const kernel::PassedValue value = state_->passed(types, type);
   if (types[value.type].kind == types::Kind::kVoid) return std::nullopt;
   DebugVariable out{"retval", dwarf::c_name(type), value.type};
-  out.place = state_->arch.result_location(types, state_->arch, value);
-  if (!out.place) out.why = kInVectorRegister;
+  kernel::ResultPlace found = state_->arch.result_location(types, state_->arch, value);
+  out.place = std::move(found.place);
+  if (!out.place) out.why = found.why;
   state_->finish(types, out, type);
   return out;
 }

@@ -111,7 +111,7 @@ class ValueAssigner {
     const types::Type& type = types_[id];
     const uint32_t align = std::max(type.align_bytes, 1u);
     stack_at_ = (stack_at_ + align - 1) / align * align;
-    const int64_t displacement = arch_.stack_argument_start_bytes + stack_at_;
+    const int64_t displacement = arch_.go.stack_argument_start_bytes + stack_at_;
     stack_at_ += type.size_bytes;
     return {{{LocationPiece::Kind::kMemory,
               0,

@@ -88,7 +88,6 @@ inline constexpr kernel::Arch kFakeArch = {
     .stack_pointer_offset = fake::kSp,
     .frame_pointer_offset = fake::kFp,
     .instruction_pointer_offset = fake::kPc,
-    .privilege_offset = fake::kState,
     .thread_pointer = fake::kThreadPointer,
     .syscalls = fake::kSyscalls,
     .syscall_number_offset = fake::kCall,

@@ -23,9 +23,11 @@ struct Register {
   uint32_t size_bytes = 8;
 };
 
+// A register of which the bits in `mask` have the value.
 struct RegisterValue {
   uint32_t offset_bytes = 0;
   int64_t value = 0;
+  int64_t mask = -1;
 };
 
 struct Syscall {
@@ -54,6 +56,7 @@ struct UnwindConvention {
     int64_t frame_pointer_bytes = 0;
     int64_t stack_pointer_bytes = 0;
     int64_t instruction_pointer_bytes = 0;
+    int64_t link_register_bytes = 0;  // only if calls use a link register
   };
   SignalFrame signal_frame = {};
 };
@@ -62,7 +65,8 @@ struct UnwindConvention {
 struct GoAbi {
   std::span<const uint32_t> argument_offsets = {};  // of integer arguments and results; empty if unknown
   uint32_t vector_register_count = 0;
-  std::optional<Register> goroutine = {};  // the address of the running goroutine's runtime.g
+  uint32_t stack_argument_start_bytes = 0;  // from the stack pointer at function entry to the first stack argument
+  std::optional<Register> goroutine = {};   // the address of the running goroutine's runtime.g
   // Offset behind the stack check at the start of a function's code; 0 if it has none.
   uint64_t (*find_stack_check_end)(std::span<const uint8_t> code) = nullptr;
   // Whether the bytes are one instruction that returns from a function.
@@ -86,13 +90,13 @@ struct Arch {
   uint32_t stack_pointer_offset = 0;
   uint32_t frame_pointer_offset = 0;
   uint32_t instruction_pointer_offset = 0;
-  uint32_t privilege_offset = 0;  // of the register that has the privilege level
-  uint32_t user_mode_mask = 0;    // in user mode all these bits are set in it; 0 if no register shows the mode
+  std::optional<RegisterValue> user_mode = {};       // what a register holds in user mode; nullopt if none shows it
   std::span<const std::string_view> thread_pointer;  // members to follow from task_struct to the user's thread pointer
 
   // ---- System calls
   std::span<const Syscall> syscalls;   // ascending by number
   uint32_t syscall_number_offset = 0;  // at the exit of a call as well
+  uint8_t syscall_number_bytes = 8;
   std::span<const uint32_t> syscall_argument_offsets;
   std::optional<RegisterValue> compat_task;  // what a register holds in 32-bit tasks, whose calls have other numbers
   std::span<const ConstantGroup> abi_constants = {};  // those that other CPUs do not have, or with other values
@@ -104,6 +108,7 @@ struct Arch {
   uint32_t stack_argument_start_bytes = 0;  // from the stack pointer at function entry to the first stack argument
   uint32_t return_address_bytes = 0;        // that a call pushes on the stack; 0 if it uses the link register
   uint32_t link_register_offset = 0;        // of the return address at function entry, if nothing is pushed
+  uint64_t code_address_mask = UINT64_MAX;  // the bits of a saved return address that are not its signature
   std::span<const uint32_t> dwarf_offsets;  // of the registers by DWARF number
   std::span<const uint64_t> callee_saved;   // DWARF numbers of registers that a function preserves
   ArgumentLocations argument_locations = nullptr;

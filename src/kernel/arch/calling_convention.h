@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "types/type.h"
@@ -22,8 +23,14 @@ struct PassedValue {
 using ArgumentLocations = std::vector<std::optional<types::ValueLocation>> (*)(
     const types::Types& types, const Arch& arch, const std::vector<PassedValue>& arguments, const PassedValue& result);
 
-// The location right after the return; nullopt if it is a vector register.
-using ResultLocation = std::optional<types::ValueLocation> (*)(const types::Types& types, const Arch& arch,
-                                                               const PassedValue& result);
+constexpr const char* kInVectorRegister = "is in a vector register, which probes cannot read";
+
+struct ResultPlace {
+  std::optional<types::ValueLocation> place;
+  std::string_view why = {};  // if there is none: kInVectorRegister, or another predicate of the value
+};
+
+// The location right after the return.
+using ResultLocation = ResultPlace (*)(const types::Types& types, const Arch& arch, const PassedValue& result);
 
 }  // namespace espy::kernel

@@ -19,7 +19,7 @@ struct Site {
   bool is_entry() const { return address == entry; }
 };
 
-constexpr const char* kInVectorRegister = "is in a vector register, which probes cannot read";
+using kernel::kInVectorRegister;
 
 // A place, or the reason why there is none, such as "is optimised out here". Both if only some pieces have a location.
 struct LocateResult {

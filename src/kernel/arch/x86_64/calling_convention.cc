@@ -1,8 +1,8 @@
 // The System V calling convention (ABI, AMD64 supplement, 3.2.3), and that of rustc for pairs of numbers.
 #include <algorithm>
 #include <array>
-#include <map>
 
+#include "kernel/arch/locations.h"
 #include "kernel/arch/x86_64/x86_64.h"
 
 namespace espy::kernel::x86_64 {
@@ -64,60 +64,6 @@ Classes classes_of(const types::Types& types, const PassedValue& value) {
   return out;
 }
 
-// The scalars of a value. Variants of a Rust enum overlap.
-using Scalars = std::map<uint32_t, uint32_t>;  // offset: size
-
-void add_scalars(const types::Types& types, TypeId id, uint32_t offset_bytes, Scalars& out) {
-  const types::Type& type = types[id];
-  if (type.kind == Kind::kStruct) {
-    for (const types::Member& member : type.members)
-      add_scalars(types, member.type, offset_bytes + member.offset_bytes(), out);
-  } else if (type.kind == Kind::kArray) {
-    out = {{0, 0}, {1, 0}, {2, 0}};  // never a pair
-  } else if (type.size_bytes > 0) {
-    uint32_t& size = out[offset_bytes];
-    size = std::max(size, type.size_bytes);
-  }
-}
-
-// Returns the scalars of a struct that Rust passes in two registers, one scalar in each.
-std::optional<Scalars> scalar_pair(const types::Types& types, const PassedValue& value) {
-  if (!value.is_rust || value.is_by_reference || types[value.type].kind != Kind::kStruct) return std::nullopt;
-  Scalars out;
-  add_scalars(types, value.type, 0, out);
-  return out.size() == 2 ? std::optional(out) : std::nullopt;
-}
-
-// Returns the location of a value with a scalar in each of two registers.
-ValueLocation in_register_pair(const Scalars& scalars, uint32_t first_register, uint32_t second_register,
-                               uint32_t size_bytes) {
-  const auto& [first_at, first_size] = *scalars.begin();
-  const auto& [second_at, second_size] = *scalars.rbegin();
-  ValueLocation out;
-  const auto add = [&](LocationPiece piece) {
-    if (piece.size_bytes > 0) out.pieces.push_back(std::move(piece));
-  };
-  add({LocationPiece::Kind::kNothing, first_at});
-  add({LocationPiece::Kind::kValue, first_size, {{Op::kRegister, first_register}}});
-  add({LocationPiece::Kind::kNothing, second_at - first_at - first_size});
-  add({LocationPiece::Kind::kValue, second_size, {{Op::kRegister, second_register}}});
-  add({LocationPiece::Kind::kNothing, size_bytes - second_at - second_size});
-  return out;
-}
-
-LocationPiece in_register(uint32_t offset_bytes, uint32_t size_bytes) {
-  return {LocationPiece::Kind::kValue, size_bytes, {{Op::kRegister, offset_bytes}}};
-}
-
-ValueLocation at_register(uint32_t register_offset_bytes, int64_t displacement) {
-  LocationPiece piece{LocationPiece::Kind::kMemory, 0, {{Op::kRegister, register_offset_bytes}}};
-  if (displacement != 0) {
-    piece.steps.push_back({Op::kConstant, displacement});
-    piece.steps.push_back({Op::kAdd});
-  }
-  return {{std::move(piece)}};
-}
-
 bool is_in_memory(const Classes& classes) { return classes[0] == Class::kMemory || classes[1] == Class::kMemory; }
 
 class ArgumentAssigner {
@@ -147,20 +93,10 @@ class ArgumentAssigner {
     vectors_ += vectors;
     if (vectors > 0) return std::nullopt;
     if (value.is_by_reference) return at_register(arch_.argument_offsets[first], 0);
-    return in_registers(value, first, integers);
+    return in_registers(arch_.argument_offsets.subspan(first, integers), types_[value.type].size_bytes);
   }
 
  private:
-  ValueLocation in_registers(const PassedValue& value, size_t first, size_t count) const {
-    const uint32_t size = types_[value.type].size_bytes;
-    ValueLocation out;
-    for (size_t i = 0; i < count; ++i) {
-      const auto done = static_cast<uint32_t>(i) * kWordBytes;
-      out.pieces.push_back(in_register(arch_.argument_offsets[first + i], std::min(size - done, kWordBytes)));
-    }
-    return out;
-  }
-
   ValueLocation on_stack(const PassedValue& value) {
     const types::Type& type = types_[value.type];
     const uint32_t size = value.is_by_reference ? kWordBytes : type.size_bytes;
@@ -190,19 +126,17 @@ std::vector<std::optional<ValueLocation>> argument_locations(const types::Types&
   return out;
 }
 
-std::optional<ValueLocation> result_location(const types::Types& types, const Arch& arch, const PassedValue& result) {
+ResultPlace result_location(const types::Types& types, const Arch& arch, const PassedValue& result) {
   const Classes classes = classes_of(types, result);
   const types::Type& type = types[result.type];
-  if (type.kind == Kind::kFloat) return std::nullopt;
-  if (result.is_by_reference || is_in_memory(classes)) return at_register(arch.return_value_offset, 0);
-  if (std::ranges::count(classes, Class::kVector) > 0) return std::nullopt;
-  if (classes[0] == Class::kNone) return ValueLocation{{LocationPiece{}}};
+  if (type.kind == Kind::kFloat) return {std::nullopt, kInVectorRegister};
+  if (result.is_by_reference || is_in_memory(classes)) return {at_register(arch.return_value_offset, 0)};
+  if (std::ranges::count(classes, Class::kVector) > 0) return {std::nullopt, kInVectorRegister};
+  if (classes[0] == Class::kNone) return {ValueLocation{{LocationPiece{}}}};
   if (const auto pair = scalar_pair(types, result))
-    return in_register_pair(*pair, arch.return_value_offset, arch.second_return_value_offset, type.size_bytes);
-  ValueLocation out{{in_register(arch.return_value_offset, std::min(type.size_bytes, kWordBytes))}};
-  if (type.size_bytes > kWordBytes)
-    out.pieces.push_back(in_register(arch.second_return_value_offset, type.size_bytes - kWordBytes));
-  return out;
+    return {in_register_pair(*pair, arch.return_value_offset, arch.second_return_value_offset, type.size_bytes)};
+  const uint32_t registers[] = {arch.return_value_offset, arch.second_return_value_offset};
+  return {in_registers(registers, type.size_bytes)};
 }
 
 }  // namespace espy::kernel::x86_64

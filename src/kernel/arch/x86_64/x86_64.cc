@@ -80,8 +80,7 @@ constexpr Arch kAmd64 = {
     .stack_pointer_offset = at(kSp),
     .frame_pointer_offset = at(kBp),
     .instruction_pointer_offset = at(kIp),
-    .privilege_offset = at(kCs),
-    .user_mode_mask = 3,  // the privilege level, in the code segment's low bits
+    .user_mode = RegisterValue{at(kCs), 3, 3},  // the privilege level, in the code segment's low bits
     .thread_pointer = kThreadPointer,
     .syscalls = kSyscalls,
     .syscall_number_offset = at(kOrigAx),
@@ -108,6 +107,7 @@ constexpr Arch kAmd64 = {
              .register_offset = usdt_register_offset},
     .go = {.argument_offsets = kGoArguments,
            .vector_register_count = 15,
+           .stack_argument_start_bytes = 8,
            .goroutine = Register{"r14", at(kR14)},
            .find_stack_check_end = find_go_stack_check_end,
            .is_return = is_return},

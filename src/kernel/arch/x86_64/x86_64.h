@@ -46,8 +46,7 @@ bool can_be_stepped(std::span<const std::byte> code);
 std::vector<std::optional<types::ValueLocation>> argument_locations(const types::Types& types, const Arch& arch,
                                                                     const std::vector<PassedValue>& arguments,
                                                                     const PassedValue& result);
-std::optional<types::ValueLocation> result_location(const types::Types& types, const Arch& arch,
-                                                    const PassedValue& result);
+ResultPlace result_location(const types::Types& types, const Arch& arch, const PassedValue& result);
 
 bool parse_usdt_operand(std::string_view operand, UsdtOperand& out);
 std::string usdt_operand_with_displacement(std::string_view operand, int64_t displacement);
