@@ -204,7 +204,7 @@ constexpr spec::Builtin kRows[] = {
      .example = "tracepoint:raw_syscalls:sys_enter { @[kstack(3)] = count(); exit(); }"},
     {.sig = "any ustack(literal any mode = bpftrace, literal any frames = 127)",
      .doc = "The user stack, with at most `frames` frames. Modes are `bpftrace`, `perf`, `raw` and `build_id`. Code "
-            "without frame pointers is unwound by its `.eh_frame` if the kernel allows it (x86-64, Linux 6.1), other "
+            "without frame pointers is unwound by its `.eh_frame` if the kernel allows it (Linux 6.1), other "
             "code by frame pointers.",
      .kind = BuiltinKind::kVariable,
      .check = check_stack<true>,

@@ -1,8 +1,8 @@
 // Unwinding of user stacks without frame pointers, in BPF.
 //
-// The problem. bpf_get_stack() follows rbp, but most code of most distributions is compiled without frame pointers, so
-// such a stack ends, or goes wrong, in the first library. Compilers describe the frames in .eh_frame, which the kernel
-// does not read. Profilers copy the stack and unwind it in user space, at 8 KiB and more per sample.
+// The problem. bpf_get_stack() follows frame pointers, but most code of most distributions is compiled without frame
+// pointers, so such a stack ends, or goes wrong, in the first library. Compilers describe the frames in .eh_frame,
+// which the kernel does not read. Profilers copy the stack and unwind it in user space, at 8 KiB and more per sample.
 //
 // The approach. User space converts the .eh_frame of each file to a sorted table of rows (symbols/unwind.cc), in an
 // array that programs can read (program/unwind.h). For each frame, the program finds the file of the code address and
@@ -13,7 +13,7 @@
 //     code address -> mapping: start, end, file              find_mapping
 //     file (inode, size) -> table                            a hash
 //     offset in the file -> row                              find_rule
-//     row -> rsp, rbp, rip of the caller                     move_to_caller
+//     row -> SP, FP, IP of the caller                        move_to_caller
 //
 // Mappings. A list of mappings that user space keeps would be late for the first stacks of a new process, which are
 // often its only ones. bpf_find_vma() takes the mmap lock; in an interrupt, such as a profile probe, it works only
@@ -31,7 +31,7 @@
 // Names. A process may end before user space has read its /proc/PID/maps. The program knows the mappings of its frames,
 // so it reports each one once, and these stacks can be symbolized.
 //
-// Limits. 32-bit tasks; frames that need registers other than rbp and rsp (kUnknown); files that are rewritten in place
+// Limits. 32-bit tasks; frames that need registers other than FP and SP (kUnknown); files that are rewritten in place
 // during the run; stacks of tasks other than the current one.
 //
 // See also: lib/maple_tree.c (mtree_range_walk) and include/linux/maple_tree.h in the kernel.
@@ -121,6 +121,8 @@ void start(Lowering& lowering, ValueId state) {
   ir.store(8, state, ir.load(8, registers, arch.instruction_pointer_offset), UnwindState::kIp);
   ir.store(8, state, ir.load(8, registers, arch.stack_pointer_offset), UnwindState::kSp);
   ir.store(8, state, ir.load(8, registers, arch.frame_pointer_offset), UnwindState::kFp);
+  if (arch.return_address_bytes == 0)
+    ir.store(8, state, ir.load(8, registers, arch.link_register_offset), UnwindState::kLink);
   ir.store(8, state, lowering.current_task_field({"mm", "context", "vdso"}), UnwindState::kVdso);
   ir.store(8, state, ir.constant(0), UnwindState::kFrameCount);
   invalidate_stale_mappings(lowering, state);
@@ -212,8 +214,6 @@ ValueId store_stack(Lowering& lowering, ValueId state, program::MapId stacks) {
 }  // namespace
 
 std::string cannot_unwind(Kernel& kernel, types::Types& types) {
-  if (kernel.arch().return_address_bytes == 0)
-    return "stacks are unwound by tables only on CPUs whose calls push the return address";
   for (const kernel::Feature feature : {kernel::Feature::kBpfLoop, kernel::Feature::kGetCurrentTaskBtf})
     if (!kernel.has(feature)) return "this kernel lacks bpf_loop (Linux 5.17), which unwinding needs";
   if (!kernel.has(kernel::Feature::kProbeReadKernel))

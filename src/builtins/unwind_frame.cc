@@ -31,8 +31,11 @@ constexpr int64_t number_of(FrameBase base) { return static_cast<int64_t>(base);
 // A single bit of the base selects the frame pointer (odd) or the stack pointer (even) as its origin; see find_cfa.
 static_assert(number_of(FrameBase::kFramePointer) % 2 == 1 && number_of(FrameBase::kLoadFromFramePointer) % 2 == 1 &&
               number_of(FrameBase::kStackPointer) % 2 == 0 && number_of(FrameBase::kLoadFromStackPointer) % 2 == 0);
-// CFA = FP + 16, FP at CFA - 16.
-const int64_t kFollowFramePointer = FrameRule::make(FrameBase::kFramePointer, 16, 2).bits;
+// FP is the address of the caller's FP and, above it, the return address. The CFA is FP + 16 if the call pushed the
+// address; it is not known, but not lower, if the function saved both somewhere in its frame.
+int64_t follow_frame_pointer(bool has_link_register) {
+  return FrameRule::make(FrameBase::kFramePointer, 16, has_link_register ? FrameRule::kAtFramePointer : 2).bits;
+}
 
 // Offsets of the members that are read, from BTF; negative if missing.
 struct Offsets {
@@ -76,13 +79,15 @@ class StepEmitter {
     when_outside(pc, current_map(), [&] { switch_mapping(pc, index); });
     map_ = current_map();
     store_frame(index);
-    move_to_caller(find_rule(pc));
+    const ValueId rule = find_rule(pc);
+    has_link_register() ? move_to_caller_by_link(rule) : move_to_caller(rule);
     ir().ret(0);
   }
 
  private:
   ir::Builder& ir() { return lowering_.ir(); }
   const kernel::UnwindConvention& unwind() { return lowering_.kernel().arch().unwind; }
+  bool has_link_register() { return lowering_.kernel().arch().return_address_bytes == 0; }
   ValueId constant(int64_t value) { return ir().constant(value); }
   ValueId get(int64_t offset, uint8_t width = 8) { return ir().load(width, state_, offset); }
   void put(int64_t offset, ValueId value) { ir().store(8, state_, value, offset); }
@@ -305,7 +310,7 @@ class StepEmitter {
   // Emits the binary search for the rule of `pc`. Without a table or a known rule, returns the rule of frame pointers.
   ValueId find_rule(ValueId pc) {
     constexpr int64_t kMaxSteps = program::kUnwindPageShift + 1;  // of the search: a page has at most a row per byte
-    const ValueId rule = variable("rule", constant(kFollowFramePointer));
+    const ValueId rule = variable("rule", constant(follow_frame_pointer(has_link_register())));
     when(Condition::ne, ir().load(4, map_, UnwindMap::kFile), constant(0), [&] {
       const ValueId offset = ir().binary(Op::k_add, pc, ir().load(8, map_, UnwindMap::kBias));
       const ValueId page = ir().binary(Op::k_sub, ir().binary(Op::k_shr, offset, program::kUnwindPageShift),
@@ -347,16 +352,84 @@ class StepEmitter {
     put(UnwindState::kIsCaller, constant(1));
   }
 
+  // ---- The caller's registers, on CPUs whose calls leave the return address in a register
+
+  // Functions save the register with FP, in a frame record to which FP then points.
+  void move_to_caller_by_link(ValueId rule) {
+    const ValueId base = ir().binary(Op::k_and, rule, 15);
+    const ValueId location = ir().binary(Op::k_and, ir().binary(Op::k_shr, rule, 4), 255);
+    when(Condition::eq, base, constant(number_of(FrameBase::kEnd)), [&] { stop(); });
+    when(Condition::eq, base, constant(number_of(FrameBase::kSignalFrame)), [&] {
+      when(Condition::eq, get(UnwindState::kIsSpUnknown), constant(0), [&] { return_from_signal(); });
+      stop();
+    });
+    const LinkedFrame frame = find_linked_frame(rule, base, location);
+    when(Condition::ult, value_of(frame.cfa), get(UnwindState::kSp), [&] { stop(); });
+    const ValueId caller = variable("caller", get(UnwindState::kLink));
+    when(
+        Condition::eq, location, constant(FrameRule::kSame),
+        [&] { when(Condition::ne, get(UnwindState::kIsCaller), constant(0), [&] { stop(); }); },
+        [&] { restore_record(base, value_of(frame.record), caller); });
+    const auto mask = static_cast<int64_t>(lowering_.kernel().arch().code_address_mask);
+    const ValueId address = ir().binary(Op::k_and, value_of(caller), mask);
+    when(Condition::eq, address, constant(0), [&] { stop(); });
+    put(UnwindState::kIp, address);
+    put(UnwindState::kSp, value_of(frame.cfa));
+    put(UnwindState::kIsCaller, constant(1));
+    put(UnwindState::kIsSpUnknown, ir().binary(Op::k_eq, rule, follow_frame_pointer(true)));
+  }
+
+  struct LinkedFrame {
+    ValueId cfa;     // variables
+    ValueId record;  // address of the saved FP and return address
+  };
+
+  LinkedFrame find_linked_frame(ValueId rule, ValueId base, ValueId location) {
+    const ValueId distance = ir().binary(Op::k_shl, location, 3);
+    const ValueId offset = ir().binary(Op::k_shl, ir().binary(Op::k_sar, ir().unary(Op::k_sext32, rule), 12), 3);
+    const ValueId fp = get(UnwindState::kFp);
+    const ValueId origin = lowering_.select(
+        Condition::test, base, constant(1), [&] { return fp; }, [&] { return get(UnwindState::kSp); });
+    const ValueId cfa = variable("cfa", ir().binary(Op::k_add, origin, offset));
+    const ValueId record = variable("record", ir().binary(Op::k_sub, value_of(cfa), distance));
+    when(Condition::eq, location, constant(FrameRule::kAtFramePointer), [&] { ir().store(8, record, fp); });
+    when(Condition::eq, location, constant(FrameRule::kAtStackPointer), [&] { ir().store(8, record, origin); });
+    // Behind a frame that was followed by FP alone, the record is where FP points, and the CFA at its distance from it.
+    const ValueId is_by_stack = ir().binary(Op::k_xor, ir().binary(Op::k_and, base, 1), 1);
+    when(Condition::ne, ir().binary(Op::k_and, get(UnwindState::kIsSpUnknown), is_by_stack), constant(0), [&] {
+      when(Condition::eq, base, constant(number_of(FrameBase::kSavedLink)), [&] { stop(); });
+      const ValueId above = lowering_.select(
+          Condition::eq, location, constant(FrameRule::kAtStackPointer), [&] { return offset; },
+          [&] { return distance; });
+      ir().store(8, record, fp);
+      ir().store(8, cfa, ir().binary(Op::k_add, fp, above));
+    });
+    return {cfa, record};
+  }
+
+  void restore_record(ValueId base, ValueId record, ValueId caller) {
+    read(Helper::probe_read_user, UnwindState::kWords, 16, record, [&] { stop(); });
+    const ValueId first = get(UnwindState::kWords), second = get(UnwindState::kWords + 8);
+    when(
+        Condition::eq, base, constant(number_of(FrameBase::kSavedLink)), [&] { ir().store(8, caller, first); },
+        [&] {
+          ir().store(8, caller, second);
+          put(UnwindState::kFp, first);
+        });
+  }
+
   // The kernel saved all registers in a ucontext on the signal handler's stack.
   void return_from_signal() {
     const auto& saved = unwind().signal_frame;
-    const auto [first, last] =
-        std::minmax({saved.frame_pointer_bytes, saved.stack_pointer_bytes, saved.instruction_pointer_bytes});
+    const int64_t last_saved = has_link_register() ? saved.link_register_bytes : saved.frame_pointer_bytes;
+    const auto [first, last] = std::minmax(
+        {saved.frame_pointer_bytes, saved.stack_pointer_bytes, saved.instruction_pointer_bytes, last_saved});
     read(Helper::probe_read_user, UnwindState::kWords, static_cast<uint64_t>(last + 8 - first),
          ir().binary(Op::k_add, get(UnwindState::kSp), first), [&] { stop(); });
     put(UnwindState::kFp, get(UnwindState::kWords + saved.frame_pointer_bytes - first));
     put(UnwindState::kSp, get(UnwindState::kWords + saved.stack_pointer_bytes - first));
     put(UnwindState::kIp, get(UnwindState::kWords + saved.instruction_pointer_bytes - first));
+    if (has_link_register()) put(UnwindState::kLink, get(UnwindState::kWords + saved.link_register_bytes - first));
     put(UnwindState::kIsCaller, constant(0));
     return_value(0);
   }

@@ -28,8 +28,12 @@
 // to hit it, that decides whether the first stacks are complete. tests/unit/symbols_unwind_test.cc compares the rows
 // with the output of readelf for whole libraries.
 //
+// Where a call leaves the return address in a register, functions save that and FP together, and functions that call no
+// other do not save it at all. The code to which a signal handler returns has no entry on such CPUs, but a symbol.
+//
 // References: Linux Standard Base, "Exception Frames" (.eh_frame, its encodings and augmentations); DWARF 5, 6.4 (the
-// instructions); the x86-64 psABI, 3.6 (register numbers).
+// instructions); the psABI of x86-64, 3.6 (register numbers); DWARF for the Arm 64-bit Architecture, 4.1 and 5
+// (register numbers, negate_ra_state).
 #include "symbols/unwind.h"
 
 #include <fmt/format.h>
@@ -135,7 +139,7 @@ class Interpreter {
       case 3: return restore(operand);
       default: break;
     }
-    return op <= 0x09 || op == 0x2e || op == 0x2f ? step_register(op, code) : step_frame(op, code);
+    return op <= 0x09 || op == 0x2d || op == 0x2e || op == 0x2f ? step_register(op, code) : step_frame(op, code);
   }
 
   bool step_register(uint8_t op, EhFrameReader& code) {
@@ -149,6 +153,7 @@ class Interpreter {
       case 0x06: return restore(code.take_uleb128());                                  // restore_extended
       case 0x07: return set(code.take_uleb128(), {Kind::kUndefined});                  // undefined
       case 0x08: return set(code.take_uleb128(), {Kind::kSame});                       // same_value
+      case 0x2d: return true;                                                          // AARCH64_negate_ra_state
       case 0x2e: code.take_uleb128(); return true;                                     // GNU_args_size
       default: break;
     }
@@ -349,6 +354,29 @@ Result<std::vector<UnwindRow>> read_rows(const ElfImage& image, const kernel::Ar
   return EhFrameSection(arch, image, bytes, image.section_address(".eh_frame").value_or(0)).read();
 }
 
+// Adds a row for the code to which a signal handler returns, if it is a symbol of the image without a rule. Includes
+// the instruction in front of it: a return address is looked up by the call in front of it, and none called this code.
+void add_signal_trampoline(const ElfImage& image, const kernel::Arch& arch, std::vector<UnwindRow>& rows) {
+  const auto symbols = image.symbol_table(SHT_DYNSYM);
+  for (size_t i = 0; symbols && i < symbols->size(); ++i) {
+    const auto symbol = symbols->at(i);
+    if (!symbol || symbol->name != arch.signal_trampoline) continue;
+    const auto offset = image.offset_of_address(symbol->address);
+    if (!offset || *offset < arch.max_instruction_bytes || *offset > UINT32_MAX - symbol->size) return;
+    const auto begin = static_cast<uint32_t>(*offset - arch.max_instruction_bytes);
+    const auto end = static_cast<uint32_t>(*offset + symbol->size);
+    const UnwindRow* known = find_row(rows, static_cast<uint32_t>(*offset));
+    if (known != nullptr && known->rule.base() != FrameBase::kUnknown) return;
+    const FrameRule behind = known == nullptr ? FrameRule{} : known->rule;
+    std::erase_if(rows, [&](const UnwindRow& row) { return row.file_offset >= begin && row.file_offset < end; });
+    const auto next = std::ranges::upper_bound(rows, begin, {}, &UnwindRow::file_offset);
+    const bool has_row_at_end = next != rows.end() && next->file_offset == end;
+    const auto at = rows.insert(next, {begin, FrameRule::make(FrameBase::kSignalFrame, 0, FrameRule::kSame)});
+    if (!has_row_at_end) rows.insert(at + 1, {end, behind});
+    return;
+  }
+}
+
 }  // namespace
 
 Result<std::vector<UnwindRow>> read_unwind_rows(const std::string& path, const kernel::Arch& arch) {
@@ -360,7 +388,10 @@ Result<std::vector<UnwindRow>> read_unwind_rows(std::string image, const std::st
 }
 
 Result<std::vector<UnwindRow>> read_vdso_unwind_rows(const kernel::Arch& arch) {
-  return read_unwind_rows(read_vdso_image(), "[vdso]", arch);
+  const ElfImage image = TRY(ElfImage::from_bytes(read_vdso_image(), "[vdso]"));
+  std::vector<UnwindRow> rows = TRY(read_rows(image, arch));
+  add_signal_trampoline(image, arch, rows);
+  return rows;
 }
 
 const UnwindRow* find_row(const std::vector<UnwindRow>& rows, uint32_t file_offset) {

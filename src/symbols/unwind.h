@@ -25,15 +25,18 @@ enum class FrameBase : uint8_t {
   kLoadFromFramePointer = 5,  // *(FP + offset)
   kPlt = 6,                   // .plt: SP + 8, or SP + 16 in the end of an entry
   kSignalFrame = 7,           // the signal trampoline: registers are in a sigcontext at SP
+  kSavedLink = 8,             // SP + offset; only the link register was saved, and FP is unchanged
 };
 
 // A rule in 32 bits: base:4, location of the caller's FP:8, offset:20 (signed, in units of 8 bytes).
 //
 // If calls push the return address, it is right below the CFA. If they leave it in the link register, it is in the word
-// above the saved FP, as functions save the two together, or still in the register if FP is kSame.
+// above the saved FP, as functions save the two together, or still in the register if FP is kSame. With kSavedLink, the
+// location is that of the return address.
 struct FrameRule {
   static constexpr uint32_t kSame = 0;              // FP: unchanged
-  static constexpr uint32_t kUnrecoverable = 254;   // FP: cannot be recovered
+  static constexpr uint32_t kUnrecoverable = 254;   // FP: cannot be recovered; if calls push the return address
+  static constexpr uint32_t kAtStackPointer = 254;  // FP: at *SP; if calls leave it in the link register
   static constexpr uint32_t kAtFramePointer = 255;  // FP: at *FP; else N: at CFA - 8 * N
   static constexpr int64_t kMaxOffsetBytes = (int64_t{1} << 19) * 8 - 8;
 

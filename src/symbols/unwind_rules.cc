@@ -44,6 +44,7 @@ class RuleEncoder {
   FrameRule encode(const CfiRules& rules, bool is_signal_frame) const {
     using Kind = RegisterRule::Kind;
     if (rules.return_address.kind == Kind::kUndefined) return FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame);
+    if (arch_.return_address_bytes == 0) return encode_with_link(rules);
     if (rules.is_expression && is_signal_frame) return encode_expression(rules, true);
     if (!has_usual_return_address(rules)) return {};
     if (rules.is_expression) return encode_expression(rules, false);
@@ -60,22 +61,47 @@ class RuleEncoder {
   bool has_usual_return_address(const CfiRules& rules) const {
     using Kind = RegisterRule::Kind;
     const RegisterRule& address = rules.return_address;
-    if (arch_.return_address_bytes > 0)
-      return address.kind == Kind::kAtCfa && address.offset_bytes == -int64_t{arch_.return_address_bytes};
-    if (address.kind == Kind::kSame) return rules.frame_pointer.kind == Kind::kSame;
-    return address.kind == Kind::kAtCfa && rules.frame_pointer.kind == Kind::kAtCfa &&
-           static_cast<uint64_t>(address.offset_bytes) == static_cast<uint64_t>(rules.frame_pointer.offset_bytes) + 8;
+    return address.kind == Kind::kAtCfa && address.offset_bytes == -int64_t{arch_.return_address_bytes};
+  }
+
+  // For CPUs whose calls leave the return address in a register.
+  FrameRule encode_with_link(const CfiRules& rules) const {
+    using Kind = RegisterRule::Kind;
+    const RegisterRule& link = rules.return_address;
+    const RegisterRule& frame = rules.frame_pointer;
+    const bool is_by_stack = rules.cfa_register == arch_.unwind.stack_pointer;
+    if (rules.is_expression || (!is_by_stack && rules.cfa_register != arch_.unwind.frame_pointer)) return {};
+    const FrameBase base = is_by_stack ? FrameBase::kStackPointer : FrameBase::kFramePointer;
+    if (link.kind == Kind::kSame && frame.kind == Kind::kSame)
+      return rule_with_offset(base, rules.cfa_offset, FrameRule::kSame);
+    if (link.kind != Kind::kAtCfa) return {};
+    if (frame.kind == Kind::kSame) {
+      const auto location = words_below_cfa(link);
+      return location && is_by_stack ? rule_with_offset(FrameBase::kSavedLink, rules.cfa_offset, *location)
+                                     : FrameRule{};
+    }
+    const bool are_together = frame.kind == Kind::kAtCfa &&
+                              static_cast<uint64_t>(link.offset_bytes) == static_cast<uint64_t>(frame.offset_bytes) + 8;
+    if (!are_together) return {};
+    if (const auto location = words_below_cfa(frame)) return rule_with_offset(base, rules.cfa_offset, *location);
+    // Frames of more than 2 KB: the registers are at their low end.
+    if (static_cast<uint64_t>(frame.offset_bytes) + static_cast<uint64_t>(rules.cfa_offset) != 0) return {};
+    return rule_with_offset(base, rules.cfa_offset,
+                            is_by_stack ? FrameRule::kAtStackPointer : FrameRule::kAtFramePointer);
+  }
+
+  // The distance of a saved register from the CFA in words; nullopt if it has no encoding.
+  static std::optional<uint32_t> words_below_cfa(const RegisterRule& rule) {
+    const bool fits =
+        rule.offset_bytes < 0 && rule.offset_bytes % 8 == 0 && rule.offset_bytes / -8 < FrameRule::kUnrecoverable;
+    return fits ? std::optional(static_cast<uint32_t>(rule.offset_bytes / -8)) : std::nullopt;
   }
 
   uint32_t encode_frame_pointer(const RegisterRule& rule) const {
     using Kind = RegisterRule::Kind;
     switch (rule.kind) {
       case Kind::kSame: return FrameRule::kSame;
-      case Kind::kAtCfa: {
-        const bool fits =
-            rule.offset_bytes < 0 && rule.offset_bytes % 8 == 0 && rule.offset_bytes / -8 < FrameRule::kUnrecoverable;
-        return fits ? static_cast<uint32_t>(rule.offset_bytes / -8) : FrameRule::kUnrecoverable;
-      }
+      case Kind::kAtCfa: return words_below_cfa(rule).value_or(FrameRule::kUnrecoverable);
       case Kind::kAtExpression: {
         const auto at = parse_expression(rule.expression);
         const bool is_at_frame =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernel/arch/aarch64/aarch64.h"
 #include "kernel/arch/x86_64/x86_64.h"
 
 namespace espy::kernel {
@@ -9,10 +10,13 @@ namespace {
 
 constexpr const Arch* kArches[] = {
     &kAmd64,
+    &kArm64,
 };
 
 #if defined(__x86_64__)
 constexpr const Arch& kHost = kAmd64;
+#elif defined(__aarch64__)
+constexpr const Arch& kHost = kArm64;
 #else
 #error "no folder of src/kernel/arch describes this CPU"
 #endif

@@ -233,6 +233,9 @@ class LocationTranslator {
     if (!saved || saved->count == 0) return push_register(link, 0);
     run(nullptr, saved->ops, saved->count);
     out_.read(8, {});
+    if (arch_.code_address_mask == UINT64_MAX) return;
+    out_.push(Op::kConstant, static_cast<int64_t>(arch_.code_address_mask));
+    out_.binary(Op::kAnd);
   }
 
   // Returns the steps that compute an argument from the registers of a caller; nullopt if that is not possible.

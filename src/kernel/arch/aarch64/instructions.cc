@@ -1,0 +1,75 @@
+// Which instructions the kernel's uprobes cannot handle. Encodings are those of the Arm Architecture Reference Manual,
+// C4.1.
+#include "kernel/arch/aarch64/aarch64.h"
+
+namespace espy::kernel::aarch64 {
+namespace {
+
+constexpr uint32_t kBytes = 4;
+
+bool matches(uint32_t instruction, uint32_t mask, uint32_t value) { return (instruction & mask) == value; }
+
+// A load-exclusive or store-exclusive, a load-acquire or store-release, compare and swap: the kernel takes them all for
+// exclusives, which never succeed when they are stepped.
+bool is_exclusive(uint32_t instruction) { return matches(instruction, 0x3f000000, 0x08000000); }
+
+// `ldr` of a literal, also of a vector register, `ldrsw` and `prfm`. The kernel reads a literal without protection
+// (before Linux 6.12 and its stable releases of that time), refuses it (after), and steps the load to a vector register
+// in another place, where the literal is not.
+bool is_literal_load(uint32_t instruction) { return matches(instruction, 0x3b000000, 0x18000000); }
+
+// Branches are emulated, apart from those that authenticate their target.
+bool is_emulated_branch(uint32_t instruction) {
+  return matches(instruction, 0x7c000000, 0x14000000) ||  // b, bl
+         matches(instruction, 0x7e000000, 0x34000000) ||  // cbz, cbnz
+         matches(instruction, 0x7e000000, 0x36000000) ||  // tbz, tbnz
+         matches(instruction, 0xff000010, 0x54000000) ||  // b.cond
+         matches(instruction, 0xff9ffc1f, 0xd61f0000);    // br, blr, ret
+}
+
+// Those of the hints that are stepped; others could raise an exception (autiasp and the like) or wait.
+bool is_stepped_hint(uint32_t instruction) {
+  switch (instruction & 0xfe0) {
+    case 0x000:  // nop
+    case 0x0e0:  // xpaclri
+    case 0x100:  // pacia1716
+    case 0x140:  // pacib1716
+    case 0x300:  // paciaz
+    case 0x320:  // paciasp
+    case 0x340:  // pacibz
+    case 0x360:  // pacibsp
+    case 0x400:  // bti
+    case 0x440:  // bti c
+    case 0x480:  // bti j
+    case 0x4c0:  // bti jc
+      return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+std::optional<uint32_t> instruction_at(std::span<const uint8_t> code) {
+  if (code.size() < kBytes) return std::nullopt;
+  return code[0] | uint32_t{code[1]} << 8 | uint32_t{code[2]} << 16 | uint32_t{code[3]} << 24;
+}
+
+uint32_t instruction_length(std::span<const uint8_t> code) { return code.size() < kBytes ? 0 : kBytes; }
+
+// As arm_probe_decode_insn() and aarch64_insn_is_steppable() decide (arch/arm64/kernel/probes/decode-insn.c).
+bool can_be_stepped(std::span<const std::byte> code) {
+  const auto found = instruction_at({reinterpret_cast<const uint8_t*>(code.data()), code.size()});
+  if (!found) return true;
+  const uint32_t instruction = *found;
+  if (is_exclusive(instruction) || is_literal_load(instruction)) return false;
+  if (!matches(instruction, 0x1c000000, 0x14000000)) return true;  // not of the class of branches and system
+  if (is_emulated_branch(instruction)) return true;
+  if (matches(instruction, 0xfffff01f, 0xd503201f)) return is_stepped_hint(instruction);
+  // Of system instructions, msr and mrs are refused, barriers and cache maintenance are stepped.
+  const bool is_system = matches(instruction, 0xffc00000, 0xd5000000);
+  const bool is_register_move =
+      matches(instruction, 0xffd00000, 0xd5100000) || matches(instruction, 0xfff8f01f, 0xd500401f);
+  return is_system && !is_register_move;
+}
+
+}  // namespace espy::kernel::aarch64
