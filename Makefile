@@ -1,8 +1,13 @@
 # The front door for people; CMakeLists.txt says how things are built. `make help` lists the targets.
 
-# The CPU of the packages.
+# Another CPU is built for by its cross compiler, as cmake/ARCH.cmake says, in a directory of its own.
 ARCH   ?= $(shell uname -m)
+ifeq ($(ARCH),$(shell uname -m))
 BUILD  ?= build
+else
+BUILD  ?= build-$(ARCH)
+cross_options = -DCMAKE_TOOLCHAIN_FILE=cmake/$(ARCH).cmake
+endif
 JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
 # What installs missing packages; DEPS=true takes them as given.
@@ -10,14 +15,15 @@ DEPS   ?= scripts/install-deps
 
 # $(call cmake_build,DIRECTORY,CONFIGURE-OPTIONS,BUILD-OPTIONS): if packages are missing, says only which command installs
 # them.
-cmake_build = cmake -S . -B $(1) -G Ninja $(2) >$(1)/configure.log 2>&1 || \
-	{ $(DEPS) --check build && cat $(1)/configure.log; exit 1; }; \
-	cmake --build $(1) -j $(JOBS) $(3) || { $(DEPS) --check build; exit 1; }
+cmake_build = cmake -S . -B $(1) -G Ninja $(cross_options) $(2) >$(1)/configure.log 2>&1 || \
+	{ $(DEPS) --check $(packages) && cat $(1)/configure.log; exit 1; }; \
+	cmake --build $(1) -j $(JOBS) $(3) || { $(DEPS) --check $(packages); exit 1; }
+packages = build $(if $(cross_options),$(ARCH))
 debug_options = -DCMAKE_BUILD_TYPE=Debug -DESPY_TESTS=ON
 
 .PHONY: all try test test-debug matrix bless bench fuzz lint fmt docs debug install uninstall dist clean help
 
-all:  ## Build build/espy, one static, stripped binary
+all:  ## Build build/espy, one static, stripped binary; ARCH=aarch64 builds build-aarch64/espy
 	@mkdir -p $(BUILD)
 	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release,--target espy)
 
