@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 #include <vector>
@@ -60,9 +61,12 @@ void attach_with_bisection(load::Machine& machine, program::ProgramId program, c
 }
 
 bool can_be_stepped(const kernel::Arch& arch, int file, uint64_t offset) {
-  std::vector<std::byte> code(arch.max_instruction_bytes);
-  const auto got = ::pread(file, code.data(), code.size(), static_cast<off_t>(offset));
-  return got <= 0 || arch.can_be_stepped({code.data(), static_cast<size_t>(got)});
+  const uint64_t before_bytes = std::min<uint64_t>(arch.step_context_bytes, offset);
+  std::vector<std::byte> bytes(before_bytes + arch.max_instruction_bytes);
+  const auto got = ::pread(file, bytes.data(), bytes.size(), static_cast<off_t>(offset - before_bytes));
+  if (got <= static_cast<ssize_t>(before_bytes)) return true;
+  const auto read = std::span<const std::byte>(bytes).first(static_cast<size_t>(got));
+  return arch.can_be_stepped(read.first(before_bytes), read.subspan(before_bytes));
 }
 
 // Returns the probes at instructions that can be single-stepped, and adds the others to `refused`. Some of these the

@@ -65,7 +65,9 @@ inline std::optional<uint32_t> register_offset(const kernel::Arch& arch, std::st
 // Instructions have four bytes; 0xee begins a return.
 inline uint32_t instruction_length(std::span<const uint8_t> code) { return code.size() < 4 ? 0 : 4; }
 inline bool is_return(std::span<const uint8_t> instruction) { return instruction[0] == 0xee; }
-inline bool can_be_stepped(std::span<const std::byte> code) { return code[0] != std::byte{0xff}; }
+inline bool can_be_stepped(std::span<const std::byte>, std::span<const std::byte> code) {
+  return code[0] != std::byte{0xff};
+}
 inline uint64_t find_stack_check_end(std::span<const uint8_t>) { return 12; }
 
 // Variant I: a header of 16 bytes, then the executable's variables.

@@ -186,7 +186,8 @@ std::vector<uint8_t> code(std::initializer_list<uint32_t> instructions) {
 }
 
 bool can_be_stepped(uint32_t instruction) {
-  return arm64().can_be_stepped(std::as_bytes(std::span(code({instruction}))));
+  const std::vector<uint8_t> bytes = code({instruction});
+  return arm64().can_be_stepped({}, std::as_bytes(std::span(bytes)));
 }
 
 TEST(Aarch64, UprobesStepOrEmulateTheseInstructions) {
@@ -223,6 +224,21 @@ TEST(Aarch64, UprobesCannotHandleTheseInstructions) {
                               0xd503203fu,   // yield
                               0xd65f0bffu})  // retaa
     EXPECT_FALSE(can_be_stepped(each)) << std::hex << each;
+}
+
+TEST(Aarch64, UprobesWouldBreakExclusiveSequences) {
+  const std::vector<uint8_t> add = code({0x11000400});
+  const auto behind = [&](std::initializer_list<uint32_t> before) {
+    const std::vector<uint8_t> bytes = code(before);
+    return arm64().can_be_stepped(std::as_bytes(std::span(bytes)), std::as_bytes(std::span(add)));
+  };
+  EXPECT_FALSE(behind({0x885f7c00}));                          // ldxr
+  EXPECT_FALSE(behind({0x885ffc00, 0x6b01001f, 0x54000061}));  // ldaxr; cmp; b.ne
+  EXPECT_TRUE(behind({0x885f7c00, 0x11000400, 0x88027c00}));   // ldxr; add; stxr
+  EXPECT_FALSE(behind({0xc87f0440}));                          // ldxp
+  EXPECT_TRUE(behind({0x885f7c00, 0xd5033f5f}));               // ldxr; clrex
+  EXPECT_TRUE(behind({0x88dffc00}));                           // ldar
+  EXPECT_TRUE(behind({0x88a0fc41}));                           // casl
 }
 
 TEST(Aarch64, InstructionsHaveFourBytes) {

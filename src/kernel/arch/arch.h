@@ -124,7 +124,9 @@ struct Arch {
   // ---- Code
   uint32_t max_instruction_bytes = 0;
   // Whether the kernel's uprobes can handle the instruction at the start of `code`, as far as its first bytes show.
-  bool (*can_be_stepped)(std::span<const std::byte> code) = nullptr;
+  // `before` is the code in front of it, up to `step_context_bytes`.
+  bool (*can_be_stepped)(std::span<const std::byte> before, std::span<const std::byte> code) = nullptr;
+  uint32_t step_context_bytes = 0;
   // Length of the instruction at the start of `code`; 0 if it is none or is cut off.
   uint32_t (*instruction_length)(std::span<const uint8_t> code) = nullptr;
 

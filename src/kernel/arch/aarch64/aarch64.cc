@@ -174,6 +174,7 @@ constexpr Arch kArm64 = {
     .signal_trampoline = "__kernel_rt_sigreturn",
     .max_instruction_bytes = 4,
     .can_be_stepped = can_be_stepped,
+    .step_context_bytes = 128,
     .instruction_length = instruction_length,
     .usdt = {.parse = parse_usdt_operand,
              .with_displacement = usdt_operand_with_displacement,

@@ -21,7 +21,7 @@ constexpr uint32_t at(uint32_t slot) { return slot * 8; }
 std::optional<uint32_t> instruction_at(std::span<const uint8_t> code);
 
 uint32_t instruction_length(std::span<const uint8_t> code);
-bool can_be_stepped(std::span<const std::byte> code);
+bool can_be_stepped(std::span<const std::byte> before, std::span<const std::byte> code);
 
 std::vector<std::optional<types::ValueLocation>> argument_locations(const types::Types& types, const Arch& arch,
                                                                     const std::vector<PassedValue>& arguments,

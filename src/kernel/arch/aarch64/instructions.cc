@@ -13,6 +13,20 @@ bool matches(uint32_t instruction, uint32_t mask, uint32_t value) { return (inst
 // exclusives, which never succeed when they are stepped.
 bool is_exclusive(uint32_t instruction) { return matches(instruction, 0x3f000000, 0x08000000); }
 
+// Whether code ends between a load-exclusive and its store-exclusive. An exception there makes the store fail, and the
+// program tries again for ever.
+bool ends_in_exclusive_sequence(std::span<const std::byte> code) {
+  for (; code.size() >= kBytes; code = code.first(code.size() - kBytes)) {
+    const auto last = code.last(kBytes);
+    const auto instruction = instruction_at({reinterpret_cast<const uint8_t*>(last.data()), last.size()});
+    const bool is_single = matches(*instruction, 0x3fa00000, 0x08000000);  // ldxr, stxr and their like
+    const bool is_pair = matches(*instruction, 0xbfa00000, 0x88200000);    // ldxp, stxp
+    if (is_single || is_pair) return matches(*instruction, 0x00400000, 0x00400000);
+    if (matches(*instruction, 0xfffff0ff, 0xd503305f)) return false;  // clrex
+  }
+  return false;
+}
+
 // `ldr` of a literal, also of a vector register, `ldrsw` and `prfm`. The kernel reads a literal without protection
 // (before Linux 6.12 and its stable releases of that time), refuses it (after), and steps the load to a vector register
 // in another place, where the literal is not.
@@ -56,12 +70,13 @@ std::optional<uint32_t> instruction_at(std::span<const uint8_t> code) {
 
 uint32_t instruction_length(std::span<const uint8_t> code) { return code.size() < kBytes ? 0 : kBytes; }
 
-// As arm_probe_decode_insn() and aarch64_insn_is_steppable() decide (arch/arm64/kernel/probes/decode-insn.c).
-bool can_be_stepped(std::span<const std::byte> code) {
+// As arm_probe_decode_insn() and aarch64_insn_is_steppable() decide (arch/arm64/kernel/probes/decode-insn.c), which for
+// kprobes alone looks for exclusive sequences.
+bool can_be_stepped(std::span<const std::byte> before, std::span<const std::byte> code) {
   const auto found = instruction_at({reinterpret_cast<const uint8_t*>(code.data()), code.size()});
   if (!found) return true;
   const uint32_t instruction = *found;
-  if (is_exclusive(instruction) || is_literal_load(instruction)) return false;
+  if (is_exclusive(instruction) || is_literal_load(instruction) || ends_in_exclusive_sequence(before)) return false;
   if (!matches(instruction, 0x1c000000, 0x14000000)) return true;  // not of the class of branches and system
   if (is_emulated_branch(instruction)) return true;
   if (matches(instruction, 0xfffff01f, 0xd503201f)) return is_stepped_hint(instruction);

@@ -22,7 +22,7 @@ bool is_misread_behind_vex(unsigned opcode) {
 
 }  // namespace
 
-bool can_be_stepped(std::span<const std::byte> code) {
+bool can_be_stepped(std::span<const std::byte>, std::span<const std::byte> code) {
   const auto byte = [&](size_t at) { return at < code.size() ? std::to_integer<unsigned>(code[at]) : 0; };
   bool has_segment = false;
   for (size_t i = 0; i < code.size(); ++i) {

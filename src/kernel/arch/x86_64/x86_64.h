@@ -41,7 +41,7 @@ constexpr uint32_t at(Slot slot) { return slot * 8; }
 enum DwarfRegister : uint32_t { kDwarfBx = 3, kDwarfBp = 6, kDwarfSp = 7, kDwarfR12 = 12, kDwarfReturnAddress = 16 };
 
 uint32_t instruction_length(std::span<const uint8_t> code);
-bool can_be_stepped(std::span<const std::byte> code);
+bool can_be_stepped(std::span<const std::byte> before, std::span<const std::byte> code);
 
 std::vector<std::optional<types::ValueLocation>> argument_locations(const types::Types& types, const Arch& arch,
                                                                     const std::vector<PassedValue>& arguments,
