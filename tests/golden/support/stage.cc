@@ -278,7 +278,7 @@ Status Stage::fire_syscall(const Fire& fire, const Event& event) {
   if (!call_number) return fail(fmt::format("there is no system call {}", name));
   const kernel::Arch& arch = kernel_.arch();
   Bytes regs(arch.pt_regs_size_bytes);
-  put(regs, kernel::find_register(arch, "orig_ax")->offset_bytes, *call_number, 8);
+  put(regs, arch.syscall_number_offset, *call_number, arch.syscall_number_bytes);
   Bytes context(16);
   if (is_enter) {
     const kernel::Tracepoint tracepoint = TRY(kernel_.tracepoint(types_, "syscalls", "sys_enter_" + name));
