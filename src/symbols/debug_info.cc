@@ -439,11 +439,16 @@ uint64_t DebugInfo::State::after_prologue(const Site& site) {
 // Appends the statements for `rows`, which belong to one unit.
 void DebugInfo::State::add_statements(std::vector<Row> rows, std::vector<Statement>& out) {
   std::ranges::stable_sort(rows, {}, &Row::address);
+  const void* function = nullptr;  // whose code `code` is: that of other functions may be between its parts
+  dwarf::SortedRanges code({});
   for (size_t begin = 0; begin < rows.size();) {
     const auto site = dwarf::site_at(*file, rows[begin].address);
-    const dwarf::SortedRanges code(site ? dwarf::ranges_of(site->function) : std::vector<dwarf::Range>());
+    if (site && site->function.addr != function) {
+      function = site->function.addr;
+      code = dwarf::SortedRanges(dwarf::ranges_of(site->function));
+    }
     size_t end = begin + 1;
-    while (end < rows.size() && code.contains(rows[end].address)) ++end;
+    while (site && end < rows.size() && code.contains(rows[end].address)) ++end;
     if (site)
       add_statements_in(
           *site, {rows.begin() + static_cast<ptrdiff_t>(begin), rows.begin() + static_cast<ptrdiff_t>(end)}, out);

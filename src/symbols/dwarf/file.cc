@@ -199,14 +199,25 @@ std::vector<Subtree> child_subtrees(const Subtree& scope) {
 
 int tag(const Dwarf_Die& die) { return dwarf_tag(mutable_die(die)); }
 
-std::vector<Range> ranges_of(const Dwarf_Die& die) {
+namespace {
+
+std::vector<Range> read_ranges(const Dwarf_Die& die, size_t most) {
   std::vector<Range> out;
   Dwarf_Addr base = 0, low = 0, high = 0;
   ptrdiff_t offset = 0;
   // Linkers set the ranges of discarded code to 0.
-  while (out.size() < kMaxRanges && (offset = dwarf_ranges(mutable_die(die), offset, &base, &low, &high)) > 0)
+  while (out.size() < most && (offset = dwarf_ranges(mutable_die(die), offset, &base, &low, &high)) > 0)
     if (low != 0 && high > low) out.push_back({low, high});
   return out;
+}
+
+}  // namespace
+
+std::vector<Range> ranges_of(const Dwarf_Die& die) { return read_ranges(die, kMaxRanges); }
+
+std::optional<Range> first_range(const Dwarf_Die& die) {
+  const std::vector<Range> ranges = read_ranges(die, 1);
+  return ranges.empty() ? std::nullopt : std::optional(ranges.front());
 }
 
 SortedRanges::SortedRanges(std::vector<Range> ranges) {

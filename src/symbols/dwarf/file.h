@@ -47,6 +47,7 @@ struct Range {
   bool contains(uint64_t address) const { return address >= low && address < high; }
 };
 std::vector<Range> ranges_of(const Dwarf_Die& die);
+std::optional<Range> first_range(const Dwarf_Die& die);
 
 // Ranges in order of address, for many look-ups.
 class SortedRanges {

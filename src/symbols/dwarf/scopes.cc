@@ -107,13 +107,13 @@ std::optional<uint64_t> entry_of(const Dwarf_Die& scope) {
     std::optional<Dwarf_Attribute> found = own_attribute(scope, name);
     Dwarf_Addr address = 0;
     Dwarf_Word distance = 0;
-    const std::vector<Range> ranges = ranges_of(scope);
     if (found && dwarf_formaddr(&*found, &address) == 0) return address;
     // DWARF 5: an offset from the beginning of the code.
-    if (found && !ranges.empty() && dwarf_formudata(&*found, &distance) == 0) return ranges.front().low + distance;
+    const std::optional<Range> first = found ? first_range(scope) : std::nullopt;
+    if (first && dwarf_formudata(&*found, &distance) == 0) return first->low + distance;
   }
-  const std::vector<Range> ranges = ranges_of(scope);
-  return ranges.empty() ? std::nullopt : std::optional(ranges.front().low);
+  const std::optional<Range> first = first_range(scope);
+  return first ? std::optional(first->low) : std::nullopt;
 }
 
 std::optional<Site> site_at(File& file, uint64_t address) {
