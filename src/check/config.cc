@@ -194,9 +194,9 @@ constexpr std::array kKeys = {
         "How stacks are shown if the call does not say: bpftrace, perf, raw or build_id.",
         show_word<&Config::stack_mode, kStackModes>},
     Key{"max_stacks", "", set_number<&Config::max_stacks, 1, 1 << 22>,
-        "The number of different stacks that are kept at least, of each mode and number of frames. (By kernels before "
-        "6.1 "
-        "fewer, as some have the same hash.)",
+        "The number of different stacks that are kept at least, of each mode and number of frames. Kernels before 6.1 "
+        "keep "
+        "fewer, as some have the same hash.",
         show_number<&Config::max_stacks>},
     Key{"unwind_table_rows", "", set_number<&Config::unwind_table_rows, 1 << 10, 1 << 27>,
         "The size of the tables for unwinding user stacks, in rows of 8 bytes, rounded up to a power of two. "
