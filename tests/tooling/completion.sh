@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# completion.sh ESPY: the completions complete, in bash, and in zsh and fish where they are installed.
+# completion.sh ESPY: the completions complete, in bash, and in zsh and fish where they are installed. Status 77 without espy.
 set -uo pipefail
 docs=$(cd "$(dirname "$0")/../../docs" && pwd)
+[ -x "$1" ] || { printf 'completion.sh:1: Skipped\nespy is not built\n'; exit 77; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 ln -s "$(realpath "$1")" "$scratch/espy"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """container.py ESPY: espy as in a container, without a container engine: nothing but the binary, /proc, /sys and
 what docs/privileges.md mounts, with the capabilities that it adds. What it says where one of them is missing stands in
-that page. Status 77 where this process may not make such a container."""
+that page. Status 77 where this process may not make such a container, and
+without espy."""
 
 import ctypes
 import os
@@ -28,6 +29,11 @@ def forbid_bpf():
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(filters), ctypes.addressof(code)))
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) != 0:
         sys.exit("prctl(PR_SET_SECCOMP): " + os.strerror(ctypes.get_errno()))
+
+
+def skip(reason):
+    print(f"container.py:1: Skipped\n{reason}")
+    sys.exit(77)
 
 
 def mount(*arguments):
@@ -66,10 +72,11 @@ def run(espy, lacks, *arguments):
 
 def main():
     espy = os.path.realpath(sys.argv[1])
+    if not os.access(espy, os.X_OK):
+        skip("espy is not built")
     may_mount = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
     if os.geteuid() != 0 or may_mount.returncode != 0:
-        print("this process may not make namespaces and mount in them")
-        sys.exit(77)
+        skip("this process may not make namespaces and mount in them")
     if subprocess.run(["mountpoint", "-q", "/sys/kernel/tracing"], check=False).returncode != 0:
         mount("-t", "tracefs", "tracefs", "/sys/kernel/tracing")
     page = PAGE.read_text()

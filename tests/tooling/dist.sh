@@ -12,7 +12,8 @@ fail() {
   exit 1
 }
 
-! readelf -lW "$espy" | grep -q INTERP || { echo 'the binary is not static'; exit 77; }
+[ -x "$espy" ] || { printf 'dist.sh:1: Skipped\nespy is not built\n'; exit 77; }
+! readelf -lW "$espy" | grep -q INTERP || { printf 'dist.sh:1: Skipped\nthe binary is not static\n'; exit 77; }
 for directory in "$root/src/" "$build/"; do
   ! grep -qF -- "$directory" "$espy" || fail "the binary contains $directory"
 done
