@@ -457,14 +457,14 @@ void DebugInfo::State::add_statements(std::vector<Row> rows, std::vector<Stateme
 }
 
 void DebugInfo::State::add_statements_in(const Site& site, const std::vector<Row>& rows, std::vector<Statement>& out) {
-  dwarf::Scopes& scopes = scopes_of(site.function);
+  dwarf::Scopes& in_function = scopes_of(site.function);
   std::map<const void*, Functions> known;  // by the innermost scope
   std::optional<uint64_t> first;           // where the function begins, for breakpoints
-  for (const Row& row : dwarf::breakpoint_rows(scopes, rows)) {
+  for (const Row& row : dwarf::breakpoint_rows(in_function, rows)) {
     const bool is_entry = row.address == site.entry;
     if (is_entry && !first) first = after_prologue({site.entry, site.function, site.entry});
     const uint64_t address = is_entry ? *first : row.address;
-    const std::vector<Dwarf_Die>& here = scopes.at(address);
+    const std::vector<Dwarf_Die>& here = in_function.at(address);
     const auto [functions, is_new] = known.try_emplace(here.back().addr);
     if (is_new) functions->second = functions_of(here);
     out.push_back({address, std::string(row.file), row.line, row.column, functions->second.function,

@@ -8,8 +8,9 @@ namespace {
 
 bool has_run_out = false;
 
-// Must not return (elfutils/libdw.h, dwarf_new_oom_handler). libdw is C, but compiled with unwind tables.
-[[noreturn]] void on_out_of_memory() {
+// Must not return (elfutils/libdw.h, dwarf_new_oom_handler; its type has the attribute, which clang does not find in
+// [[noreturn]]). libdw is C, but compiled with unwind tables.
+__attribute__((noreturn)) void on_out_of_memory() {
   has_run_out = true;
   throw std::bad_alloc();
 }
