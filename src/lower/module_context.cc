@@ -121,7 +121,7 @@ program::StackMaps ModuleContext::stack_maps(TypeId type) {
     out.by_hash.push_back(program.maps.add({.name = "stacks",
                                             .kind = MapKind::kStackTrace,
                                             .value_size = stack_bytes,
-                                            .max_entries = std::bit_ceil(std::max(most / (2 * map_count), 1u))}));
+                                            .max_entries = std::bit_ceil(std::max(most / 16, 1u))}));
   if (keeps_by_content) {
     out.by_content = program.maps.add({.name = "stack_numbers",
                                        .kind = MapKind::kHash,
