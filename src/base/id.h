@@ -62,24 +62,6 @@ class Table {
   std::vector<T> items_;
 };
 
-// Additional data for the elements of another table. Grows on write; elements never written read as `T{}`.
-template <class IdType, class T>
-class SideTable {
- public:
-  T& operator[](IdType id) {
-    CHECK(id.valid());
-    if (id.index >= items_.size()) items_.resize(id.index + 1);
-    return items_[id.index];
-  }
-  const T& operator[](IdType id) const {
-    static const T nothing{};
-    return id.index < items_.size() ? items_[id.index] : nothing;
-  }
-
- private:
-  std::vector<T> items_;
-};
-
 }  // namespace espy
 
 template <class Tag>

@@ -81,7 +81,7 @@ struct CurrentTask {
 };
 CurrentTask current_task(lower::Lowering& lowering);
 
-// What is said of stacks that were lost for want of room.
+// Returns the message of a loss of stacks that did not fit, with the setting to raise.
 std::string no_room_for_stacks(lower::Lowering& lowering);
 // Returns the flags of bpf_get_stack() and bpf_get_stackid() for a stack of `type` in this program.
 ir::ValueId stack_flags(lower::Lowering& lowering, const types::Type& type);

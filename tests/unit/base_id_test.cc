@@ -58,20 +58,5 @@ TEST(TableDeathTest, StopsAtAForeignId) {
   EXPECT_DEATH(table[AppleId{}], "internal error");
 }
 
-TEST(SideTable, ReadsAsNothingWhereNothingWasSaid) {
-  SideTable<PearId, std::string> facts;
-  facts[PearId{3}] = "ripe";
-  const auto& read_only = facts;
-  EXPECT_EQ(read_only[PearId{3}], "ripe");
-  EXPECT_EQ(read_only[PearId{2}], "");
-  EXPECT_EQ(read_only[PearId{1000000}], "") << "reading does not grow the table";
-  EXPECT_EQ(read_only[PearId{}], "");
-}
-
-TEST(SideTableDeathTest, WillNotWriteToNothing) {
-  SideTable<PearId, int> facts;
-  EXPECT_DEATH(facts[PearId{}] = 1, "internal error");
-}
-
 }  // namespace
 }  // namespace espy
