@@ -185,6 +185,10 @@ constexpr std::array kKeys = {
     Key{"span_order", "", set_text<&Config::span_order>,
         "Names separated by spaces: only spans that are nested in this order are shown.",
         show_text<&Config::span_order>},
+    Key{"returns_first", "", set_flag<&Config::returns_first>,
+        "Whether probes of returns are attached before those of entries, so that no call in progress is counted whose "
+        "return is not. Otherwise entries come first, so that few returns lack their entry.",
+        show_flag<&Config::returns_first>},
     Key{"license", "", set_license,
         "The licence of the programs, as declared to the kernel; it must be GPL-compatible.",
         show_text<&Config::license>},

@@ -81,6 +81,7 @@ class ScriptWriter {
       return fail(fmt::format("`{}`: what is returned is not known yet when a call begins", target.text), 0,
                   "compare `return` alone, which shows the returns");
     const bool is_chosen = wants_return && (!target.filters.empty() || (options_.is_ordered && count_ > 0));
+    counts_calls_ |= is_chosen || options_.is_ordered;
     add_entry(target, probes, wants_entry, is_chosen);
     if (wants_return) add_return(target, probes, is_chosen);
     return {};
@@ -96,6 +97,7 @@ class ScriptWriter {
     if (options_.depth != 0) config += fmt::format("  span_depth = {};\n", options_.depth);
     if (options_.slower_than_ns != 0) config += fmt::format("  span_slower_than = {};\n", options_.slower_than_ns);
     if (options_.events != 0) config += fmt::format("  span_count = {};\n", options_.events);
+    if (counts_calls_) config += "  returns_first = true;\n";
     if (options_.is_ordered) config += fmt::format("  span_order = \"{}\";\n", order_);
     return config + "}\n";
   }
@@ -110,10 +112,10 @@ class ScriptWriter {
     std::vector<std::string> conditions;
     for (const TraceItem& filter : target.filters) conditions.push_back(with_variables(filter.text, names));
     if (options_.is_ordered && count_ > 0)
-      conditions.insert(conditions.begin(), fmt::format("@open{}[tid] > 0", count_ - 1));
+      conditions.insert(conditions.begin(), open_of(count_ - 1) + " > 0");
 
     std::string emit;
-    if (options_.is_ordered) emit += fmt::format("@open{}[tid]++;\n", count_);
+    if (options_.is_ordered) emit += open_of(count_) + "++;\n";
     if (is_chosen) emit += fmt::format("@chosen{}[tid, $depth] = true;\n", count_);
     if (wants_entry) emit += fmt::format("{}({}{});\n", is_pair_ ? "span_enter" : "instant", name_of(probes), values);
     if (emit.empty()) return;
@@ -131,20 +133,27 @@ class ScriptWriter {
     const std::string result = shows_result ? ", (retval = $retval)" : "";
     const std::string show = is_pair_ ? fmt::format("span_exit(\"\"{});\n", result)
                                       : fmt::format("instant({}{});\n", name_of(probes), result);
-    std::string emit = options_.is_ordered ? fmt::format("@open{}[tid]--;\n", count_) : "";
+    std::string emit = options_.is_ordered ? count_down("@open", open_of(count_)) : "";
     std::vector<std::string> conditions;
     for (const TraceItem& item : target.results) conditions.push_back(with_result(item.text));
     emit += only_if(conditions, show);
     if (is_chosen) {
       emit = fmt::format(
           "$depth = @depth{0}[tid];\nif (has_key(@chosen{0}, (tid, $depth))) {{\n"
-          "  delete(@chosen{0}, (tid, $depth));\n{1}}}\n"
-          "if ($depth <= 1) {{\n  delete(@depth{0}, tid);\n}} else {{\n  @depth{0}[tid]--;\n}}\n",
-          count_, indented(emit));
+          "  delete(@chosen{0}, (tid, $depth));\n{1}}}\n{2}",
+          count_, indented(emit), count_down("@depth", "$depth"));
     }
     if (shows_result) emit.insert(0, fmt::format("$retval = {};\n", probes.result));
     actions_ += action(probes.leave, emit);
   }
+
+  // One call less of the thread in progress. The key goes with its last one; a return whose entry was not seen counts as
+  // nothing.
+  std::string count_down(std::string_view map, std::string_view value) const {
+    return fmt::format("if ({2} <= 1) {{\n  delete({0}{1}, tid);\n}} else {{\n  {0}{1}[tid]--;\n}}\n", map, count_,
+                       value);
+  }
+  static std::string open_of(size_t target) { return fmt::format("@open{}[tid]", target); }
 
   static std::string only_if(const std::vector<std::string>& conditions, const std::string& then) {
     if (conditions.empty()) return then;
@@ -215,6 +224,7 @@ class ScriptWriter {
 
   Environment& e_;
   const TraceOptions& options_;
+  bool counts_calls_ = false;  // in progress, by thread
   bool is_pair_ = false;  // entry and return of the current target are shown
   size_t count_ = 0;      // of targets
   std::vector<TraceScript::Part> parts_;

@@ -62,22 +62,27 @@ Status ProbeRunner::attach() const {
   for (const auto& [tracepoint, id] : program_.following.programs)
     TRY_STATUS(machine_.attach_raw_tracepoint(id, tracepoint, 0));
   const uint64_t count_before = machine_.attached_count();
-  // Those that run in reverse order of attaching come first, as timers and iterators may fire at once. Of these,
-  // entries of functions come before returns, so that few returns are seen without their entry.
-  for (const bool is_entry : {true, false}) {
-    for (const auto& [id, probes] : by_program | std::views::reverse) {
-      const bool has_returns = provider(program_.probes[probes.front()]).return_provider != nullptr;
-      if (program_.programs[id].is_last_attached_first && has_returns == is_entry)
-        TRY_STATUS(attach_program(id, probes));
-    }
+  for (const Turn turn : {Turn::kReturnsFirst, Turn::kEntries, Turn::kReversed, Turn::kOthers}) {
+    const auto attach = [&](program::ProgramId id, std::span<const program::ProbeId> probes, bool is_reversed) -> Status {
+      if (program_.programs[id].is_last_attached_first != is_reversed || turn_of(id, probes) != turn) return {};
+      return attach_program(id, probes);
+    };
+    for (const auto& [id, probes] : by_program | std::views::reverse) TRY_STATUS(attach(id, probes, true));
+    for (const auto& [id, probes] : by_program) TRY_STATUS(attach(id, probes, false));
   }
-  for (const auto& [id, probes] : by_program)
-    if (!program_.programs[id].is_last_attached_first) TRY_STATUS(attach_program(id, probes));
   const auto& skipped = machine_.skipped_probes();
   if (machine_.attached_count() == count_before && !skipped.empty())
     return fail(fmt::format("cannot attach to {}: {}", skipped.front().name, skipped.front().reason), 0,
                 "nothing else is left to attach");
   return {};
+}
+
+ProbeRunner::Turn ProbeRunner::turn_of(program::ProgramId id, std::span<const program::ProbeId> probes) const {
+  const spec::Provider& of_first = provider(program_.probes[probes.front()]);
+  const auto has_these_returns = [&](const spec::Provider* other) { return other->return_provider == &of_first; };
+  if (config_.returns_first && std::ranges::any_of(registry_.providers(), has_these_returns)) return Turn::kReturnsFirst;
+  if (!program_.programs[id].is_last_attached_first) return Turn::kOthers;
+  return of_first.return_provider != nullptr ? Turn::kEntries : Turn::kReversed;
 }
 
 Status ProbeRunner::attach_program(program::ProgramId id, std::span<const program::ProbeId> probes) const {

@@ -44,6 +44,7 @@ struct Config {
   std::string str_trunc_trailer = "..";
   types::StackMode stack_mode = types::StackMode::kBpftrace;
   MissingProbes missing_probes = MissingProbes::kError;
+  bool returns_first = false;  // probes of returns are attached before those of entries
   std::optional<UserSymbolCache> cache_user_symbols;
   bool show_debug_info = true;  // source lines and inlined calls in user stacks
   // How values are printed.
