@@ -178,7 +178,12 @@ TypeId check_dw_ustack(Checker& checker, const CallSite& call) {
 // Unwinding met a file without a table: builds the table, for later stacks.
 void handle_missing_table(EventRecord& event) {
   const auto number = [&](size_t index) { return static_cast<uint64_t>(event.integer(index)); };
-  event.context().unwind_tables().add_missing(static_cast<uint32_t>(number(0)), number(1), {number(2), number(3)});
+  const auto pid = static_cast<uint32_t>(number(0));
+  const program::UnwindFileKey file = {number(2), number(3)};
+  runtime::UnwindTables& tables = event.context().unwind_tables();
+  if (tables.add_missing(pid, number(1), file)) return;
+  // The process has ended, and the next one with that file may be as short-lived.
+  if (const auto module = event.context().symbols().user_module(pid, number(1))) tables.add_missing(module->path, file);
 }
 
 void handle_remember(EventRecord& event) {

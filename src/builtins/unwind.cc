@@ -37,6 +37,9 @@
 // See also: lib/maple_tree.c (mtree_range_walk) and include/linux/maple_tree.h in the kernel.
 #include "builtins/unwind.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "builtins/common.h"
 #include "builtins/unwind_frame.h"
 #include "program/unwind.h"
@@ -68,9 +71,16 @@ void add_maps(Lowering& lowering) {
                                               .key_size = sizeof(program::UnwindFileKey),
                                               .value_size = sizeof(program::UnwindFile),
                                               .max_entries = kFiles});
-  program.unwinding.cells = program.maps.add({.name = "unwind_cells",
-                                              .value_size = static_cast<uint32_t>(unwind_cell_count(lowering) * 8),
-                                              .is_mmapable = true});
+  // A chunk of 8 MB holds the tables of most runs; a lower limit of rows has smaller chunks.
+  constexpr uint64_t kLeastCells = 1 << 10, kMostCells = 1 << 20, kLeastChunks = 16;
+  const uint64_t rows = lowering.config().unwind_table_rows;
+  const auto cells = static_cast<uint32_t>(std::clamp(std::bit_floor(rows / kLeastChunks), kLeastCells, kMostCells));
+  program.unwinding.cells = program.maps.add({.name = "unwind_cells", .value_size = cells * 8, .is_mmapable = true});
+  program.unwinding.more_cells = program.maps.add({.name = "unwind_more",
+                                                   .kind = program::MapKind::kArrayOfMaps,
+                                                   .value_size = 4,
+                                                   .max_entries = static_cast<uint32_t>((rows + cells - 1) / cells),
+                                                   .like = program.unwinding.cells});
 }
 
 program::MapId stacks_map(Lowering& lowering, TypeId type) {
@@ -134,8 +144,10 @@ void request_missing_table(Lowering& lowering, ValueId state, ValueId pid, sourc
   ir::Builder& ir = lowering.ir();
   const ValueId pc = ir.load(8, state, UnwindState::kMissingPc);
   lowering.when(Condition::ne, pc, ir.constant(0), [&] {
-    lowering.count_loss(program::LossKind::kGuess,
-                        "user stacks that follow frame pointers from code whose unwind table was not ready yet");
+    lowering.count_loss(
+        program::LossKind::kGuess,
+        "user stacks that may lack callers, as the unwind table of their code was read only then (-p, -c and "
+        "--dwarf-pid read those of a process before tracing begins)");
     ir.store(8, state, ir.constant(0), UnwindState::kRoot);  // so that the next stack looks up the file again
     const ValueId map = seen_map(lowering, "unwind_asked", 16, kRequestedFiles);  // value: when to retry
     const ValueId key = ir.binary(Op::k_add, state, UnwindState::kMissing);

@@ -301,38 +301,78 @@ class StepEmitter {
 
   // ---- Tables
 
-  ValueId cell(ValueId index) {
-    const auto last = static_cast<int64_t>(unwind_cell_count(lowering_) - 1);
-    const ValueId bounded = ir().binary(Op::k_shl, ir().binary(Op::k_and, index, last), 3);
-    return ir().load(8, ir().binary(Op::k_add, ir().map_value(lowering_.program().unwinding.cells, 0), bounded));
+  uint32_t chunk_cells() {
+    const program::Program& program = lowering_.program();
+    return program.maps[program.unwinding.cells].value_size / sizeof(uint64_t);
+  }
+
+  // Returns the address of the chunk with the cell `index`. Jumps to `none` if it is not there, which does not occur: a
+  // chunk is added before a cell of it is referred to.
+  ValueId chunk_of(ValueId index, BlockId none) {
+    const auto& maps = lowering_.program().unwinding;
+    const ValueId number = ir().binary(Op::k_shr, index, std::countr_zero(chunk_cells()));
+    const BlockId found = ir().add_block("chunk");
+    const ValueId chunk = ir().add_block_parameter(found);
+    const BlockId first = ir().add_block("first_chunk");
+    const BlockId other = ir().add_block("other_chunk");
+    ir().branch(Condition::eq, number, 0, first, other);
+    ir().enter(first);
+    ir().jump(found, {ir().map_value(maps.cells, 0)});
+    ir().enter(other);
+    const ValueId key = ir().slot(ir().add_slot(4, 4, "chunk"));
+    ir().store(4, key, number);
+    const ValueId array = ir().call(Helper::map_lookup_elem, {ir().map(maps.more_cells), key});
+    branch_if(Condition::eq, array, constant(0), none);
+    ir().store(4, key, constant(0));
+    const ValueId value = ir().call(Helper::map_lookup_elem, {array, key});
+    branch_if(Condition::eq, value, constant(0), none);
+    ir().jump(found, {value});
+    ir().enter(found);
+    return chunk;
+  }
+
+  ValueId cell(ValueId chunk, ValueId index) {
+    const ValueId bounded = ir().binary(Op::k_shl, ir().binary(Op::k_and, index, int64_t{chunk_cells()} - 1), 3);
+    return ir().load(8, ir().binary(Op::k_add, chunk, bounded));
   }
 
   // Emits the binary search for the rule of `pc`. Without a table or a known rule, returns the rule of frame pointers.
   ValueId find_rule(ValueId pc) {
-    constexpr int64_t kMaxSteps = program::kUnwindPageShift + 1;  // of the search: a page has at most a row per byte
     const ValueId rule = variable("rule", constant(follow_frame_pointer(has_link_register())));
     when(Condition::ne, ir().load(4, map_, UnwindMap::kFile), constant(0), [&] {
       const ValueId offset = ir().binary(Op::k_add, pc, ir().load(8, map_, UnwindMap::kBias));
       const ValueId page = ir().binary(Op::k_sub, ir().binary(Op::k_shr, offset, program::kUnwindPageShift),
                                        ir().load(4, map_, UnwindMap::kFile + 8));
-      when(Condition::ult, page, ir().load(4, map_, UnwindMap::kFile + 12), [&] {
-        const ValueId rows = cell(ir().binary(Op::k_add, page, ir().load(4, map_, UnwindMap::kFile + 4)));
-        const ValueId low = variable("low", ir().unary(Op::k_zext32, rows));
-        const ValueId high = variable("high", ir().binary(Op::k_shr, rows, 32));
-        ir().count_up(kMaxSteps, [&](ValueId, BlockId done) {
-          branch_if(Condition::uge, value_of(low), value_of(high), done);
-          const ValueId sum = ir().binary(Op::k_add, value_of(low), value_of(high));
-          const ValueId middle = ir().binary(Op::k_shr, ir().binary(Op::k_add, sum, 1), 1);
-          when(
-              Condition::ule, ir().binary(Op::k_shr, cell(middle), 32), offset, [&] { ir().store(8, low, middle); },
-              [&] { ir().store(8, high, ir().binary(Op::k_sub, middle, 1)); });
-        });
-        const ValueId found = ir().unary(Op::k_zext32, cell(value_of(low)));
-        when(Condition::ne, ir().binary(Op::k_and, found, 15), constant(number_of(FrameBase::kUnknown)),
-             [&] { ir().store(8, rule, found); });
-      });
+      const BlockId none = ir().add_block("no_rule");
+      branch_if(Condition::uge, page, ir().load(4, map_, UnwindMap::kFile + 12), none);
+      const ValueId first = ir().binary(Op::k_add, page, ir().load(4, map_, UnwindMap::kFile + 4));
+      const ValueId found = find_row(cell(chunk_of(first, none), first), offset, none);
+      branch_if(Condition::eq, ir().binary(Op::k_and, found, 15), constant(number_of(FrameBase::kUnknown)), none);
+      ir().store(8, rule, found);
+      ir().jump(none);
+      ir().enter(none);
     });
     return value_of(rule);
+  }
+
+  // Emits the search among the rows of a page for the rule that holds at `offset`. `rows`: the page's cell. `low` never
+  // exceeds `high`. They stay unknown numbers of 32 bits for the verifier, without bounds that a comparison teaches it,
+  // so that it follows one path of each step only.
+  ValueId find_row(ValueId rows, ValueId offset, BlockId none) {
+    constexpr int64_t kMaxSteps = std::bit_width(program::kUnwindPageRows - 1);
+    const ValueId first = ir().unary(Op::k_zext32, rows);
+    const ValueId chunk = chunk_of(first, none);
+    const ValueId low = variable("low", first);
+    const ValueId high = variable("high", ir().binary(Op::k_shr, rows, 32));
+    ir().count_up(kMaxSteps, [&](ValueId, BlockId done) {
+      branch_if(Condition::eq, ir().binary(Op::k_sub, value_of(high), value_of(low)), constant(0), done);
+      const ValueId sum = ir().binary(Op::k_add, value_of(low), value_of(high));
+      const ValueId middle = ir().binary(Op::k_shr, ir().binary(Op::k_add, sum, 1), 1);
+      when(
+          Condition::ule, ir().binary(Op::k_shr, cell(chunk, middle), 32), offset, [&] { ir().store(8, low, middle); },
+          [&] { ir().store(8, high, ir().unary(Op::k_zext32, ir().binary(Op::k_sub, middle, 1))); });
+    });
+    return ir().unary(Op::k_zext32, cell(chunk, value_of(low)));
   }
 
   // ---- The caller's registers
@@ -484,8 +524,6 @@ class StepEmitter {
 };
 
 }  // namespace
-
-uint64_t unwind_cell_count(const Lowering& lowering) { return std::bit_ceil(lowering.config().unwind_table_rows); }
 
 int64_t member_offset(Kernel& kernel, types::Types& types, std::string_view tag, std::string_view name) {
   const TypeId type = kernel.find_struct(types, tag);

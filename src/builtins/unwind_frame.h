@@ -49,9 +49,6 @@ struct UnwindMap {
   static constexpr int64_t kCount = 4, kShift = 6;
 };
 
-// Returns the number of cells of the tables, a power of two, so that an `and` bounds an index for the verifier.
-uint64_t unwind_cell_count(const lower::Lowering& lowering);
-
 // Returns the offset of a member of a kernel struct in bytes; -1 if there is none.
 int64_t member_offset(kernel::Kernel& kernel, types::Types& types, std::string_view tag, std::string_view name);
 

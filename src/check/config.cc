@@ -203,8 +203,8 @@ constexpr std::array kKeys = {
         "fewer, as some have the same hash.",
         show_number<&Config::max_stacks>},
     Key{"unwind_table_rows", "", set_number<&Config::unwind_table_rows, 1 << 10, 1 << 27>,
-        "The size of the tables for unwinding user stacks, in rows of 8 bytes, rounded up to a power of two. "
-        "A C library takes 30,000.",
+        "The largest size of the tables for unwinding user stacks, in rows of 8 bytes. They grow as files need them; "
+        "a C library takes 30,000.",
         show_number<&Config::unwind_table_rows>},
     Key{"missing_probes", "", set_word<&Config::missing_probes, kMissingProbes>,
         "How an attach point without a match is treated: error, warn or ignore.",

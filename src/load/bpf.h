@@ -37,6 +37,7 @@ enum class Command : int {
   kMapFreeze = 22,
   kBtfNextId = 23,
   kMapLookupBatch = 24,
+  kMapUpdateBatch = 26,
   kLinkCreate = 28,
   kEnableStats = 32,
   kIterCreate = 33,

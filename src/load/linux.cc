@@ -75,6 +75,7 @@ Status LinuxMachine::load(const program::Program& program, const types::Types& /
                           const source::Sources& sources) {
   raise_descriptor_limit();
   maps_ = {};
+  added_arrays_.clear();
   programs_ = {};
   attach_types_ = {};
   refusal_.reset();
@@ -88,7 +89,7 @@ Status LinuxMachine::load(const program::Program& program, const types::Types& /
 namespace {
 
 // Stacks have at most as many frames as kernel.perf_event_max_stack says (kernel/bpf/stackmap.c).
-Status refused_map(const program::BpfMap& shape, int error, bool has_long_keys) {
+tl::unexpected<Error> refused_map(const program::BpfMap& shape, int error, bool has_long_keys) {
   if (shape.kind == program::MapKind::kStackTrace && error == EINVAL) {
     const uint32_t frames = shape.value_size / 8;
     return fail(fmt::format("the kernel does not keep stacks of {} frames", frames), error,
@@ -111,7 +112,7 @@ Status refused_map(const program::BpfMap& shape, int error, bool has_long_keys) 
 
 }  // namespace
 
-Status LinuxMachine::create_map(const program::BpfMap& shape) {
+Result<OwnedFd> LinuxMachine::open_map(const program::BpfMap& shape) {
   MapCreateAttr attr;
   attr.map_type = number_of(shape.kind);
   attr.key_size = shape.key_size;
@@ -121,10 +122,16 @@ Status LinuxMachine::create_map(const program::BpfMap& shape) {
   if (shape.is_read_only) attr.map_flags |= BPF_F_RDONLY_PROG;
   if (is_hash(shape.kind) && !shape.is_preallocated) attr.map_flags |= BPF_F_NO_PREALLOC;
   copy_name(attr.map_name, shape.name);
+  if (shape.like.valid()) attr.inner_map_fd = static_cast<uint32_t>(maps_[shape.like].fd.get());
   const long fd = bpf(Command::kMapCreate, attr);
   if (fd < 0) return refused_map(shape, static_cast<int>(-fd), fd != -E2BIG || try_feature(kernel::Feature::kLongKeys));
+  return OwnedFd(static_cast<int>(fd));
+}
+
+Status LinuxMachine::create_map(const program::BpfMap& shape) {
+  OwnedFd fd = TRY(open_map(shape));
   const uint32_t copies = is_per_cpu(shape.kind) ? possible_cpus() : 1;
-  const MapId id = maps_.add(LoadedMap{OwnedFd(static_cast<int>(fd)), shape, {}, 0});
+  const MapId id = maps_.add(LoadedMap{std::move(fd), shape, {}, 0});
   maps_[id].stored_value_size = copies == 1 ? shape.value_size : round_up_to_8(shape.value_size) * copies;
   return fill_and_map(maps_[id]);
 }
@@ -178,6 +185,30 @@ Status LinuxMachine::fill_and_map(LoadedMap& map) {
       return fail_errno("cannot freeze the map `" + map.shape.name + "`", static_cast<int>(-result));
   }
   return {};
+}
+
+// In one call, as each one waits for an RCU grace period, tens of milliseconds (before Linux 6.8, for each array).
+Result<std::vector<std::span<std::byte>>> LinuxMachine::add_arrays(MapId map, uint32_t first, uint32_t count) {
+  const program::BpfMap& shape = maps_[maps_[map].shape.like].shape;
+  std::vector<LoadedMap> added;
+  std::vector<uint32_t> keys, descriptors;
+  std::vector<std::span<std::byte>> out;
+  for (uint32_t i = 0; i < count; ++i) {
+    LoadedMap& array = added.emplace_back(LoadedMap{TRY(open_map(shape)), shape, {}, shape.value_size});
+    TRY_STATUS(fill_and_map(array));
+    keys.push_back(first + i);
+    descriptors.push_back(static_cast<uint32_t>(array.fd.get()));
+    out.push_back(array.mapping.bytes());
+  }
+  MapBatchAttr attr;
+  attr.map_fd = static_cast<uint32_t>(maps_[map].fd.get());
+  attr.keys = address_of(keys.data());
+  attr.values = address_of(descriptors.data());
+  attr.count = count;
+  if (const long result = bpf(Command::kMapUpdateBatch, attr); result < 0)
+    return fail_errno("cannot write to the map `" + maps_[map].shape.name + "`", static_cast<int>(-result));
+  added_arrays_.insert(added_arrays_.end(), std::move_iterator(added.begin()), std::move_iterator(added.end()));
+  return out;
 }
 
 std::span<std::byte> LinuxMachine::memory(MapId map) { return maps_[map].mapping.bytes(); }

@@ -48,6 +48,7 @@ class LinuxMachine final : public Machine {
 
   std::span<std::byte> memory(MapId map) override;
   Status map_value(MapId map, uint32_t index) override;
+  Result<std::vector<std::span<std::byte>>> add_arrays(MapId map, uint32_t first, uint32_t count) override;
   Status for_each(MapId map,
                   const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) override;
   std::optional<std::vector<std::byte>> lookup(MapId map, std::span<const std::byte> key) override;
@@ -83,6 +84,7 @@ class LinuxMachine final : public Machine {
     uint32_t stored_value_size = 0;  // in user space: of all CPUs for a per-CPU map
   };
 
+  Result<OwnedFd> open_map(const program::BpfMap& shape);
   Status create_map(const program::BpfMap& shape);
   Status fill_and_map(LoadedMap& map);
   static Status map_part(const LoadedMap& map, uint32_t index, size_t size);
@@ -102,6 +104,7 @@ class LinuxMachine final : public Machine {
   bool try_rdonly_cast(int32_t type_id);
 
   Table<MapId, LoadedMap> maps_;
+  std::vector<LoadedMap> added_arrays_;
   Table<ProgramId, OwnedFd> programs_;
   Table<ProgramId, uint32_t> attach_types_;  // expected_attach_type of the loaded programs
   std::vector<OwnedFd> links_;               // of tracepoints and iterators

@@ -101,6 +101,11 @@ class Machine {
   virtual std::span<std::byte> memory(MapId map) = 0;  // an mmapable array, live
   // Maps a whole value of an array of which only `first_bytes` of each value are mapped.
   virtual Status map_value(MapId /*map*/, uint32_t /*index*/) { return {}; }
+  // Adds `count` arrays to an array of maps, from the index `first` on. Returns their memory, live until the next
+  // `load`.
+  virtual Result<std::vector<std::span<std::byte>>> add_arrays(MapId /*map*/, uint32_t /*first*/, uint32_t /*count*/) {
+    return fail("no arrays of maps here");
+  }
   // Calls `visit` for every entry; a per-CPU value has the values of all CPUs, each padded to 8 bytes. Reads in
   // batches.
   virtual Status for_each(

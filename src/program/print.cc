@@ -17,6 +17,7 @@ std::string_view name(MapKind kind) {
     case MapKind::kLruPercpuHash: return "lru_percpu_hash";
     case MapKind::kStackTrace: return "stack_trace";
     case MapKind::kTaskStorage: return "task_storage";
+    case MapKind::kArrayOfMaps: return "array_of_maps";
   }
   return "?";
 }
@@ -68,6 +69,7 @@ std::string print_map(MapId id, const BpfMap& map) {
   if (map.is_mmapable) line += " mmapable";
   if (map.is_read_only) line += " read_only";
   if (map.is_preallocated) line += " preallocated";
+  if (map.like.valid()) line += fmt::format(" like=m{}", map.like.index);
   if (!map.initial.empty()) line += fmt::format(" initial={}", map.initial.size());
   return line + "\n";
 }

@@ -35,7 +35,8 @@ enum class MapKind : uint8_t {
   kLruHash,
   kLruPercpuHash,
   kStackTrace,
-  kTaskStorage
+  kTaskStorage,
+  kArrayOfMaps
 };
 
 // A map to create. Sizes in bytes.
@@ -49,6 +50,7 @@ struct BpfMap {
   uint32_t first_bytes = 0;      // of an mmapable value: the part that is mapped initially; 0: all
   bool is_read_only = false;     // for programs; frozen after `initial` is written
   bool is_preallocated = false;  // hashes
+  MapId like = {};               // kArrayOfMaps: an earlier map, whose shape its maps have
   std::string initial = {};      // kArray with one entry: first bytes of its value
 };
 
@@ -266,7 +268,7 @@ struct Program {
   } following;
   // Maps for unwinding user stacks by tables (program/unwind.h); invalid if not used.
   struct Unwinding {
-    MapId files, cells;
+    MapId files, cells, more_cells;
     std::vector<std::pair<types::TypeId, MapId>> stacks;
   } unwinding;
 };

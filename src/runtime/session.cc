@@ -124,11 +124,26 @@ void Session::start_unwinding() {
   unwind_tables_.begin();
   for (const program::Probe& probe : program_.probes)
     if (probe.target.find('/') != probe.target.npos) unwind_tables_.add_program(probe.target);
-  // Without a process to begin with: nearly every one makes its system calls in the C library.
-  if (options_.child_program.empty() && !options_.watched_pid) unwind_tables_.add_program("libc.so.6");
   if (!options_.child_program.empty()) unwind_tables_.add_program(options_.child_program);
   for (const uint32_t pid : options_.unwound_pids) unwind_tables_.add_process(pid);
   if (options_.watched_pid) unwind_tables_.add_process(*options_.watched_pid);
+  if (!unwinds_any_process()) return;
+  unwind_tables_.add_program("libc.so.6");  // nearly every process makes its system calls there
+  unwind_tables_.add_running_processes();
+}
+
+bool Session::unwinds_any_process() const {
+  const auto unwinds = [&](program::ProgramId id) {
+    return std::ranges::any_of(program_.loss_counters, [&](const program::LossCounter& counter) {
+      return counter.program == id && counter.kind == program::LossKind::kGuess;
+    });
+  };
+  const auto is_in_program = [](const program::Probe& probe) {
+    return probe.target.find('/') != probe.target.npos && probe.target.find(".so") == probe.target.npos;
+  };
+  return !options_.watched_pid && std::ranges::any_of(program_.probes, [&](const program::Probe& probe) {
+    return !is_in_program(probe) && unwinds(probe.program);
+  });
 }
 
 Status Session::attach_probes() {
@@ -181,7 +196,7 @@ Status Session::drain_until_over(Signals& signals) {
     processes_.forget_ended();
     if (control_.has_exit_flag() && !monitor.runs_iterator()) break;
     if (monitor.polls_followed_processes() && !monitor.has_followed_process()) break;
-    poll_ms = std::min(poll_ms * 2, kLongestPollMs);
+    poll_ms = unwind_tables_.read_ahead() ? kShortestPollMs : std::min(poll_ms * 2, kLongestPollMs);
     // The kernel's symbols take tens of milliseconds: read them while idle, not while the user waits for the end.
     if (reads_symbols_ahead) reads_symbols_ahead = context_.symbols().read_kernel_ahead();
   }
@@ -251,8 +266,9 @@ bool Session::report_losses() {
          fmt::format("commands of which system() showed the first bytes only (raise max_system_bytes = {}): {}",
                      config_.max_system_bytes, cut));
   if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
-    send("runtime_error", fmt::format("files whose unwind tables found no room (raise unwind_table_rows = {}): {}",
-                                      config_.unwind_table_rows, refused));
+    send("runtime_error", fmt::format("files whose unwind tables found no room, so that stacks follow frame pointers "
+                                      "there (raise unwind_table_rows = {} to {}): {}",
+                                      config_.unwind_table_rows, unwind_tables_.needed_rows(), refused));
   if (const uint64_t lost = processes_.lost_events(); lost > 0)
     send("runtime_error",
          fmt::format("events of starting and ending processes that were lost (addresses of short-lived processes may "

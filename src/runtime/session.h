@@ -56,7 +56,7 @@ class Session {
  private:
   Result<int> run_tests();
   Result<int> run_script();
-  // Builds the unwind tables that are needed for certain, before the first stack.
+  // Builds the unwind tables that are needed for certain or probably, before the first stack.
   void start_unwinding();
   Status attach_probes();
   void warn_of_missing_probes();
@@ -65,6 +65,8 @@ class Session {
   Status drain_until_over(Signals& signals);
   Status play_events();
   bool takes_kernel_stacks();
+  // True if stacks may be of other processes than those that -p, or the target of a probe, tells.
+  bool unwinds_any_process() const;
   Status finish();
   Status print_maps();
   bool report_losses();

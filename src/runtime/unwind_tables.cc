@@ -1,13 +1,15 @@
 #include "runtime/unwind_tables.h"
 
 #include <sys/stat.h>
+#include <time.h>
 
 #include <algorithm>
-#include <cstring>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 
 #include "kernel/proc_path.h"
+#include "kernel/processes.h"
 #include "symbols/needed.h"
 #include "symbols/symbols.h"
 
@@ -18,7 +20,26 @@ namespace {
 using program::UnwindFileKey;
 using symbols::Mapping;
 
-constexpr auto kLongest = std::chrono::milliseconds(100);  // that the event loop may be blocked by one process
+// For how long files are read while nothing else is done: a time on the CPU, as the machine may be busy, and five times
+// that if it is busy or the files come from a slow disk.
+class TimeLimit {
+ public:
+  explicit TimeLimit(std::chrono::milliseconds cpu)
+      : cpu_end_(now(CLOCK_THREAD_CPUTIME_ID) + cpu), end_(now(CLOCK_MONOTONIC) + cpu * 5) {}
+  bool is_over() const { return now(CLOCK_THREAD_CPUTIME_ID) >= cpu_end_ || now(CLOCK_MONOTONIC) >= end_; }
+
+ private:
+  static std::chrono::nanoseconds now(clockid_t clock) {
+    timespec time = {};
+    ::clock_gettime(clock, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  std::chrono::nanoseconds cpu_end_, end_;
+};
+
+constexpr auto kOfProcess = std::chrono::milliseconds(100);  // for the files of one process
+constexpr auto kOfRunning = std::chrono::milliseconds(5);    // for those of all that run, before tracing begins
+constexpr auto kAhead = std::chrono::milliseconds(2);        // between records
 
 // nullopt if it is not a regular file.
 std::optional<UnwindFileKey> key_of(const std::string& path) {
@@ -41,64 +62,56 @@ std::vector<std::string> paths_of(uint32_t task, const Mapping& mapping) {
   return {symbols::map_files_path(task, mapping.start, mapping.end), kernel::proc_path(task, "root") + mapping.path};
 }
 
-// A table: a cell for each page, then one for each row. `first_cell`: its index in the array.
-std::vector<uint64_t> make_cells(const std::vector<symbols::UnwindRow>& rows, uint32_t first_page, uint32_t page_count,
-                                 uint32_t first_cell) {
-  std::vector<uint64_t> cells;
-  cells.reserve(page_count + rows.size());
-  const uint32_t first_row = first_cell + page_count;
-  // A page's first row is the last one that does not start after the page does.
-  size_t row = 0;
-  const auto last_row_at = [&](uint64_t offset) {
-    while (row + 1 < rows.size() && rows[row + 1].file_offset <= offset) ++row;
-    return first_row + static_cast<uint32_t>(row);
-  };
-  for (uint64_t page = first_page; page < uint64_t{first_page} + page_count; ++page) {
-    const uint32_t low = last_row_at(page << program::kUnwindPageShift);
-    const uint32_t high = last_row_at(((page + 1) << program::kUnwindPageShift) - 1);
-    cells.push_back(program::unwind_page_cell(low, high));
-  }
-  for (const symbols::UnwindRow& each : rows)
-    cells.push_back(program::unwind_row_cell(each.file_offset, each.rule.bits));
-  return cells;
+// True for a file whose table takes as long as those of many others.
+bool is_large(const std::string& path) {
+  constexpr uint64_t kLargeBytes = 8 << 20;
+  const auto key = key_of(path);
+  return key && key->size_bytes > kLargeBytes;
 }
 
 }  // namespace
 
 void UnwindTables::begin() {
+  const auto& maps = program_.unwinding;
+  cells_.emplace(
+      machine_.memory(maps.cells), static_cast<uint32_t>(program_.maps[maps.cells].value_size / sizeof(uint64_t)),
+      program_.maps[maps.more_cells].max_entries,
+      [this, &maps](uint32_t first, uint32_t count) { return machine_.add_arrays(maps.more_cells, first, count); });
   if (const auto rows = symbols::read_vdso_unwind_rows(*program_.arch)) publish(program::kUnwindVdso, *rows, "[vdso]");
-  const std::span<std::byte> cells = machine_.memory(program_.unwinding.cells);
-  const uint64_t one = 1;
-  std::memcpy(cells.data(), &one, sizeof(one));
+  cells_->set_ready();
 }
 
 void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows, std::string path) {
   known_.emplace(key, std::move(path));
-  const std::span<std::byte> memory = machine_.memory(program_.unwinding.cells);
-  const size_t capacity = memory.size() / sizeof(uint64_t);
   program::UnwindFile file;
+  bool is_refused = false;
   if (!rows.empty()) {
-    file.first_page = rows.front().file_offset >> program::kUnwindPageShift;
-    file.page_count = (rows.back().file_offset >> program::kUnwindPageShift) - file.first_page + 1;
-    if (used_cells_ + file.page_count + rows.size() <= capacity) {
-      file.has_table = 1;
-      file.first_cell = static_cast<uint32_t>(used_cells_);
-      const auto cells = make_cells(rows, file.first_page, file.page_count, file.first_cell);
-      std::memcpy(memory.data() + used_cells_ * sizeof(uint64_t), cells.data(), cells.size() * sizeof(uint64_t));
-      used_cells_ += cells.size();
-    } else {
-      ++refused_files_;
-    }
+    const auto table = cells_->append(rows);
+    is_refused = !table;
+    file = table.value_or(program::UnwindFile());
   }
   // The system call orders the cells before the entry that refers to them.
   if (!machine_.update(program_.unwinding.files, std::as_bytes(std::span(&key, 1)), std::as_bytes(std::span(&file, 1))))
-    ++refused_files_;
+    is_refused = true;
+  if (is_refused) ++refused_files_;
 }
 
-void UnwindTables::add_file(const std::string& path, const std::string& shown_path) {
+bool UnwindTables::read(const UnwindFileKey& key, const std::string& path, const std::string& shown_path, Need need) {
+  const auto rows = symbols::read_unwind_rows(path, *program_.arch);
+  if (!rows && rows.error().code != 0) return false;
+  if (need == Need::kLikely && rows && !cells_->has_room_ahead(rows->size())) return false;
+  // One that is not an ELF file of this CPU, such as the memory of a JIT compiler, has an empty table.
+  static const std::vector<symbols::UnwindRow> kNone;
+  publish(key, rows ? *rows : kNone, shown_path);
+  return true;
+}
+
+void UnwindTables::add_file(const std::string& path, const std::string& shown_path, Need need) {
+  constexpr uint64_t kBytesPerRow = 64;  // of a file, about
   const auto key = key_of(path);
   if (!key || knows(*key)) return;
-  if (const auto rows = symbols::read_unwind_rows(path, *program_.arch)) publish(*key, *rows, shown_path);
+  if (need == Need::kLikely && !cells_->has_room_ahead(key->size_bytes / kBytesPerRow)) return;
+  read(*key, path, shown_path, need);
 }
 
 std::optional<std::string> UnwindTables::path_of(const UnwindFileKey& key) const {
@@ -111,34 +124,77 @@ std::optional<std::string> UnwindTables::path_of(const UnwindFileKey& key) const
 void UnwindTables::add_program(const std::string& name) {
   const auto path = symbols::resolve_library(name, std::nullopt, *program_.arch);
   if (!path) return;
-  for (const std::string& file : symbols::needed_files(*path)) add_file(file, mapped_path(file));
+  for (const std::string& file : symbols::needed_files(*path)) add_file(file, mapped_path(file), Need::kCertain);
+}
+
+void UnwindTables::queue_process(uint32_t pid, Need need) {
+  const auto mappings = symbols::read_mappings(pid);
+  if (!mappings) return;
+  const uint32_t task = symbols::task_with_memory(pid);
+  std::vector<WaitingFile> files;
+  for (const Mapping& mapping : *mappings) {
+    if (!mapping.executable || mapping.inode == 0) continue;
+    WaitingFile file{task, mapping, need};
+    if (need == Need::kLikely && is_large(paths_of(task, mapping).front()))
+      large_files_.push_back(std::move(file));
+    else
+      files.push_back(std::move(file));
+  }
+  files_.insert(files_.begin(), std::move_iterator(files.begin()), std::move_iterator(files.end()));
+}
+
+bool UnwindTables::read_next() {
+  if (files_.empty() && !processes_.empty()) {
+    const uint32_t pid = processes_.front();
+    processes_.pop_front();
+    queue_process(pid, Need::kLikely);
+    return true;
+  }
+  std::deque<WaitingFile>& queue = files_.empty() ? large_files_ : files_;
+  if (queue.empty()) return false;
+  const WaitingFile file = std::move(queue.front());
+  queue.pop_front();
+  for (const std::string& path : paths_of(file.task, file.mapping)) add_file(path, file.mapping.path, file.need);
+  return true;
+}
+
+bool UnwindTables::read_until(const std::function<bool()>& is_late) {
+  while (!is_late())
+    if (!read_next()) return false;
+  return true;
 }
 
 void UnwindTables::add_process(uint32_t pid) {
-  const auto mappings = symbols::read_mappings(pid);
-  const uint32_t task = symbols::task_with_memory(pid);
-  const auto deadline = std::chrono::steady_clock::now() + kLongest;
-  if (!mappings) return;
-  for (const Mapping& mapping : *mappings) {
-    if (!mapping.executable || mapping.inode == 0) continue;
-    if (std::chrono::steady_clock::now() > deadline) return;
-    for (const std::string& path : paths_of(task, mapping)) add_file(path, mapping.path);
-  }
+  queue_process(pid, Need::kCertain);
+  const TimeLimit limit(kOfProcess);
+  while (!limit.is_over() && !files_.empty() && files_.front().need == Need::kCertain) read_next();
 }
 
-void UnwindTables::add_missing(uint32_t pid, uint64_t pc, const UnwindFileKey& file) {
-  if (knows(file)) return;
+void UnwindTables::add_running_processes() {
+  const TimeLimit limit(kOfRunning), half(kOfRunning / 2);
+  for (const uint32_t pid : kernel::busiest_processes([&] { return half.is_over(); })) processes_.push_back(pid);
+  read_until([&] { return limit.is_over(); });
+}
+
+bool UnwindTables::read_ahead() {
+  return read_until([limit = TimeLimit(kAhead)] { return limit.is_over(); });
+}
+
+bool UnwindTables::add_missing(uint32_t pid, uint64_t pc, const UnwindFileKey& key) {
+  if (knows(key)) return true;
   const auto mappings = symbols::read_mappings(pid);
-  if (!mappings) return;  // the process has ended
+  if (!mappings) return false;
   const auto mapping = std::ranges::find_if(
       *mappings, [&](const Mapping& each) { return each.start <= pc && pc < each.end && each.executable; });
-  if (mapping == mappings->end()) return;
-  for (const std::string& path : paths_of(symbols::task_with_memory(pid), *mapping)) {
-    const auto rows = symbols::read_unwind_rows(path, *program_.arch);
-    // By the key that the program reported, which may differ from that of stat(2).
-    if (rows && !knows(file)) publish(file, *rows, mapping->path);
-  }
+  if (mapping == mappings->end()) return false;
+  for (const std::string& path : paths_of(symbols::task_with_memory(pid), *mapping))
+    if (read(key, path, mapping->path, Need::kCertain)) break;
   add_process(pid);
+  return true;
+}
+
+void UnwindTables::add_missing(const std::string& path, const UnwindFileKey& key) {
+  if (key_of(path) == key) add_file(path, path, Need::kCertain);
 }
 
 }  // namespace espy::runtime

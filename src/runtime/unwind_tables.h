@@ -1,11 +1,12 @@
 // UnwindTables: the unwind tables of user stacks, built from .eh_frame here, searched in BPF (program/unwind.h).
 //
-// In: files and processes whose stacks are expected, and the files that programs report as missing. Out: cells in the
-// array that the programs search. Each file is read once; for files that cannot be read the programs follow frame
-// pointers. Reading takes a millisecond for a C library, so only what is needed soon is read.
+// In: files and processes whose stacks are expected, and the files that programs report as missing. Out: tables in the
+// cells that the programs search. Each file is read once; for files that cannot be read the programs follow frame
+// pointers. Reading takes a millisecond for a C library. Files that wait are read between records.
 #pragma once
 
-#include <chrono>
+#include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +15,8 @@
 #include "load/machine.h"
 #include "program/program.h"
 #include "program/unwind.h"
+#include "runtime/unwind_cells.h"
+#include "symbols/symbols.h"
 #include "symbols/unwind.h"
 
 namespace espy::runtime {
@@ -23,28 +26,55 @@ class UnwindTables {
   UnwindTables(load::Machine& machine, const program::Program& program) : machine_(machine), program_(program) {}
 
   bool are_wanted() const { return program_.unwinding.files.valid(); }
-  void begin();  // adds the vDSO and lets the programs use the tables
+  void begin();  // adds the vDSO and lets the programs use the tables. Call it before the following.
   // Adds a program or library, by path or name, and the libraries that it is linked with.
   void add_program(const std::string& name);
-  // Adds the files that a process has mapped, for at most 100 ms.
+  // Adds the files that a process has mapped: reads them for 100 ms on the CPU, the others wait.
   void add_process(uint32_t pid);
-  // Adds the file of `pc`, which a program has reported as missing, then the other files of the process.
-  void add_missing(uint32_t pid, uint64_t pc, const program::UnwindFileKey& file);
+  // Adds the files of the processes that run, the busiest first, as far as they fit the first chunk of cells: reads
+  // them for 5 ms on the CPU, the others wait.
+  void add_running_processes();
+  // Adds the file of `pc`, which a program has reported as missing, then the other files of the process. False if the
+  // process has no such mapping any more.
+  bool add_missing(uint32_t pid, uint64_t pc, const program::UnwindFileKey& key);
+  // The same for a file that such a process had mapped, if `path` is still that file.
+  void add_missing(const std::string& path, const program::UnwindFileKey& key);
+  // Reads files that wait for about 2 ms. False if none is left.
+  bool read_ahead();
 
   // Returns a file's path, or "[vdso]"; nullopt if it is not known or not that file in our mount namespace.
   std::optional<std::string> path_of(const program::UnwindFileKey& key) const;
 
-  uint64_t refused_files() const { return refused_files_; }  // those that did not fit the tables
+  uint64_t refused_files() const { return refused_files_; }  // those that found no room
+  // Returns the number of rows with which all would have found room.
+  uint64_t needed_rows() const { return cells_ ? cells_->needed() : 0; }
 
  private:
-  void add_file(const std::string& path, const std::string& shown_path);
+  // kLikely: on a guess, as far as it takes no further memory.
+  enum class Need : uint8_t { kCertain, kLikely };
+  struct WaitingFile {
+    uint32_t task = 0;
+    symbols::Mapping mapping;
+    Need need = Need::kCertain;
+  };
+
+  void queue_process(uint32_t pid, Need need);
+  bool read_next();
+  // Reads files that wait, until `is_late` returns true. False if none is left.
+  bool read_until(const std::function<bool()>& is_late);
+  void add_file(const std::string& path, const std::string& shown_path, Need need);
+  bool read(const program::UnwindFileKey& key, const std::string& path, const std::string& shown_path, Need need);
   bool knows(const program::UnwindFileKey& key) const { return known_.contains(key); }
   void publish(const program::UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows, std::string path);
 
   load::Machine& machine_;
   const program::Program& program_;
+  std::optional<UnwindCells> cells_;
   std::map<program::UnwindFileKey, std::string> known_;  // and their paths
-  size_t used_cells_ = 1;                                // cell 0: programs may use the tables
+  // Files that wait, and processes whose files wait; large files of these come last.
+  std::deque<WaitingFile> files_;
+  std::deque<uint32_t> processes_;
+  std::deque<WaitingFile> large_files_;
   uint64_t refused_files_ = 0;
 };
 

@@ -34,9 +34,9 @@ struct Config {
   uint64_t max_compile_seconds = 60;  // 0: no limit
   uint64_t log_size = 1000000;
   uint64_t on_stack_limit = 32;
-  uint64_t perf_rb_pages = 0;            // 0: chosen by the size of memory
-  uint64_t max_stacks = 32'768;          // different ones, of each type
-  uint64_t unwind_table_rows = 2 << 20;  // of 8 bytes each; rounded up to a power of two
+  uint64_t perf_rb_pages = 0;             // 0: chosen by the size of memory
+  uint64_t max_stacks = 32'768;           // different ones, of each type
+  uint64_t unwind_table_rows = 16 << 20;  // of 8 bytes each
   bool cpp_demangle = true;
   bool lazy_symbolication = true;
   bool print_maps_on_exit = true;

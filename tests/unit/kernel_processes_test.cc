@@ -1,0 +1,33 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "kernel/processes.h"
+
+namespace espy::kernel {
+namespace {
+
+TEST(Processes, TimeIsFoundBehindAnyName) {
+  const auto time = parse_process_time(
+      "17 (a) R 1) S 1 17 17 0 -1 4194560 1 2 3 4 500 60 7 8 20 0 1 0 12345 9000000 300 18446744073709551615 1 1");
+  ASSERT_TRUE(time);
+  EXPECT_EQ(time->cpu_ticks, 560U);
+  EXPECT_EQ(time->start_ticks, 12345U);
+}
+
+TEST(Processes, ThreadsOfTheKernelAndBrokenTextAreNone) {
+  EXPECT_FALSE(parse_process_time("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 2 0 0 1 0 0 0"));
+  EXPECT_FALSE(parse_process_time(""));
+  EXPECT_FALSE(parse_process_time("1 (x"));
+  EXPECT_FALSE(parse_process_time("1 (x) S 1 2"));
+}
+
+TEST(Processes, TheOwnProcessIsAmongThem) {
+  const auto pids = busiest_processes([] { return false; });
+  EXPECT_NE(std::ranges::find(pids, static_cast<uint32_t>(::getpid())), pids.end());
+  EXPECT_TRUE(busiest_processes([] { return true; }).empty());
+}
+
+}  // namespace
+}  // namespace espy::kernel
