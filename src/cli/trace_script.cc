@@ -111,8 +111,7 @@ class ScriptWriter {
         values += ", " + value;
     std::vector<std::string> conditions;
     for (const TraceItem& filter : target.filters) conditions.push_back(with_variables(filter.text, names));
-    if (options_.is_ordered && count_ > 0)
-      conditions.insert(conditions.begin(), open_of(count_ - 1) + " > 0");
+    if (options_.is_ordered && count_ > 0) conditions.insert(conditions.begin(), open_of(count_ - 1) + " > 0");
 
     std::string emit;
     if (options_.is_ordered) emit += open_of(count_) + "++;\n";
@@ -147,8 +146,8 @@ class ScriptWriter {
     actions_ += action(probes.leave, emit);
   }
 
-  // One call less of the thread in progress. The key goes with its last one; a return whose entry was not seen counts as
-  // nothing.
+  // One call less of the thread in progress. The key goes with its last one; a return whose entry was not seen counts
+  // as nothing.
   std::string count_down(std::string_view map, std::string_view value) const {
     return fmt::format("if ({2} <= 1) {{\n  delete({0}{1}, tid);\n}} else {{\n  {0}{1}[tid]--;\n}}\n", map, count_,
                        value);
@@ -225,8 +224,8 @@ class ScriptWriter {
   Environment& e_;
   const TraceOptions& options_;
   bool counts_calls_ = false;  // in progress, by thread
-  bool is_pair_ = false;  // entry and return of the current target are shown
-  size_t count_ = 0;      // of targets
+  bool is_pair_ = false;       // entry and return of the current target are shown
+  size_t count_ = 0;           // of targets
   std::vector<TraceScript::Part> parts_;
   std::string order_;
   std::string actions_;

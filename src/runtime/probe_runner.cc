@@ -63,7 +63,8 @@ Status ProbeRunner::attach() const {
     TRY_STATUS(machine_.attach_raw_tracepoint(id, tracepoint, 0));
   const uint64_t count_before = machine_.attached_count();
   for (const Turn turn : {Turn::kReturnsFirst, Turn::kEntries, Turn::kReversed, Turn::kOthers}) {
-    const auto attach = [&](program::ProgramId id, std::span<const program::ProbeId> probes, bool is_reversed) -> Status {
+    const auto attach = [&](program::ProgramId id, std::span<const program::ProbeId> probes,
+                            bool is_reversed) -> Status {
       if (program_.programs[id].is_last_attached_first != is_reversed || turn_of(id, probes) != turn) return {};
       return attach_program(id, probes);
     };
@@ -80,7 +81,8 @@ Status ProbeRunner::attach() const {
 ProbeRunner::Turn ProbeRunner::turn_of(program::ProgramId id, std::span<const program::ProbeId> probes) const {
   const spec::Provider& of_first = provider(program_.probes[probes.front()]);
   const auto has_these_returns = [&](const spec::Provider* other) { return other->return_provider == &of_first; };
-  if (config_.returns_first && std::ranges::any_of(registry_.providers(), has_these_returns)) return Turn::kReturnsFirst;
+  if (config_.returns_first && std::ranges::any_of(registry_.providers(), has_these_returns))
+    return Turn::kReturnsFirst;
   if (!program_.programs[id].is_last_attached_first) return Turn::kOthers;
   return of_first.return_provider != nullptr ? Turn::kEntries : Turn::kReversed;
 }

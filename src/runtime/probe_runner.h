@@ -35,7 +35,8 @@ class ProbeRunner {
 
  private:
   // The order of attaching, where the order on a hook leaves a choice. Entries come before returns, so that few returns
-  // are seen without their entry, unless config.returns_first. Timers and iterators come last, as they may fire at once.
+  // are seen without their entry, unless config.returns_first. Timers and iterators come last, as they may fire at
+  // once.
   enum class Turn : uint8_t { kReturnsFirst, kEntries, kReversed, kOthers };
   Turn turn_of(program::ProgramId id, std::span<const program::ProbeId> probes) const;
   const spec::Provider& provider(const program::Probe& probe) const;
