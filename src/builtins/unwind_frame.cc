@@ -425,24 +425,23 @@ class StepEmitter {
   };
 
   LinkedFrame find_linked_frame(ValueId rule, ValueId base, ValueId location) {
-    const ValueId distance = ir().binary(Op::k_shl, location, 3);
     const ValueId offset = ir().binary(Op::k_shl, ir().binary(Op::k_sar, ir().unary(Op::k_sext32, rule), 12), 3);
     const ValueId fp = get(UnwindState::kFp);
     const ValueId origin = lowering_.select(
         Condition::test, base, constant(1), [&] { return fp; }, [&] { return get(UnwindState::kSp); });
+    const ValueId words = ir().binary(Op::k_shl, ir().binary(Op::k_and, location, FrameRule::kAboveBase - 1), 3);
+    const ValueId distance = lowering_.select(
+        Condition::test, location, constant(FrameRule::kAboveBase),
+        [&] { return ir().binary(Op::k_sub, offset, words); }, [&] { return words; });
     const ValueId cfa = variable("cfa", ir().binary(Op::k_add, origin, offset));
     const ValueId record = variable("record", ir().binary(Op::k_sub, value_of(cfa), distance));
     when(Condition::eq, location, constant(FrameRule::kAtFramePointer), [&] { ir().store(8, record, fp); });
-    when(Condition::eq, location, constant(FrameRule::kAtStackPointer), [&] { ir().store(8, record, origin); });
     // Behind a frame that was followed by FP alone, the record is where FP points, and the CFA at its distance from it.
     const ValueId is_by_stack = ir().binary(Op::k_xor, ir().binary(Op::k_and, base, 1), 1);
     when(Condition::ne, ir().binary(Op::k_and, get(UnwindState::kIsSpUnknown), is_by_stack), constant(0), [&] {
       when(Condition::eq, base, constant(number_of(FrameBase::kSavedLink)), [&] { stop(); });
-      const ValueId above = lowering_.select(
-          Condition::eq, location, constant(FrameRule::kAtStackPointer), [&] { return offset; },
-          [&] { return distance; });
       ir().store(8, record, fp);
-      ir().store(8, cfa, ir().binary(Op::k_add, fp, above));
+      ir().store(8, cfa, ir().binary(Op::k_add, fp, distance));
     });
     return {cfa, record};
   }

@@ -32,11 +32,12 @@ enum class FrameBase : uint8_t {
 //
 // If calls push the return address, it is right below the CFA. If they leave it in the link register, it is in the word
 // above the saved FP, as functions save the two together, or still in the register if FP is kSame. With kSavedLink, the
-// location is that of the return address.
+// location is that of the return address. Functions with a link register save at one end of their frame, so locations
+// are relative to either.
 struct FrameRule {
   static constexpr uint32_t kSame = 0;              // FP: unchanged
   static constexpr uint32_t kUnrecoverable = 254;   // FP: cannot be recovered; if calls push the return address
-  static constexpr uint32_t kAtStackPointer = 254;  // FP: at *SP; if calls leave it in the link register
+  static constexpr uint32_t kAboveBase = 128;       // FP: 128 + N: at SP or FP + 8 * N; if calls use a link register
   static constexpr uint32_t kAtFramePointer = 255;  // FP: at *FP; else N: at CFA - 8 * N
   static constexpr int64_t kMaxOffsetBytes = (int64_t{1} << 19) * 8 - 8;
 

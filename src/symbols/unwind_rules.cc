@@ -76,18 +76,26 @@ class RuleEncoder {
       return rule_with_offset(base, rules.cfa_offset, FrameRule::kSame);
     if (link.kind != Kind::kAtCfa) return {};
     if (frame.kind == Kind::kSame) {
-      const auto location = words_below_cfa(link);
+      const auto location = location_in_frame(link, rules.cfa_offset);
       return location && is_by_stack ? rule_with_offset(FrameBase::kSavedLink, rules.cfa_offset, *location)
                                      : FrameRule{};
     }
     const bool are_together = frame.kind == Kind::kAtCfa &&
                               static_cast<uint64_t>(link.offset_bytes) == static_cast<uint64_t>(frame.offset_bytes) + 8;
     if (!are_together) return {};
-    if (const auto location = words_below_cfa(frame)) return rule_with_offset(base, rules.cfa_offset, *location);
-    // Frames of more than 2 KB: the registers are at their low end.
-    if (static_cast<uint64_t>(frame.offset_bytes) + static_cast<uint64_t>(rules.cfa_offset) != 0) return {};
-    return rule_with_offset(base, rules.cfa_offset,
-                            is_by_stack ? FrameRule::kAtStackPointer : FrameRule::kAtFramePointer);
+    if (const auto location = location_in_frame(frame, rules.cfa_offset))
+      return rule_with_offset(base, rules.cfa_offset, *location);
+    return {};
+  }
+
+  // The location of a saved register from the CFA or, in large frames, from the base of the CFA; nullopt if it has no
+  // encoding.
+  static std::optional<uint32_t> location_in_frame(const RegisterRule& rule, int64_t cfa_offset) {
+    const auto below = words_below_cfa(rule);
+    if (below && *below < FrameRule::kAboveBase) return below;
+    const auto above = static_cast<uint64_t>(rule.offset_bytes) + static_cast<uint64_t>(cfa_offset);
+    const bool fits = above % 8 == 0 && above / 8 < FrameRule::kAtFramePointer - FrameRule::kAboveBase;
+    return fits ? std::optional(FrameRule::kAboveBase + static_cast<uint32_t>(above / 8)) : std::nullopt;
   }
 
   // The distance of a saved register from the CFA in words; nullopt if it has no encoding.

@@ -267,8 +267,11 @@ __asm__(".text\n.globl f\nf:\n"
         ".cfi_def_cfa 29, 32\nnop\n"
         ".cfi_def_cfa 31, 4096\n.cfi_offset 29, -4096\n.cfi_offset 30, -4088\nnop\n"
         ".cfi_def_cfa 29, 4096\nnop\n"
+        ".cfi_def_cfa 31, 4192\nnop\n"  // above the arguments of calls
         ".cfi_def_cfa 31, 8192\nnop\n"  // the registers are in the middle
         ".cfi_def_cfa 31, 16\n.cfi_same_value 29\n.cfi_offset 30, -16\nnop\n"
+        ".cfi_def_cfa 31, 3056\n.cfi_offset 30, -3024\nnop\n"
+        ".cfi_def_cfa 31, 3056\n.cfi_offset 30, -1528\nnop\n"  // in the middle
         ".cfi_undefined 30\nnop\n"
         ".cfi_endproc\n");
 )";
@@ -287,10 +290,13 @@ TEST(Aarch64, UnwindingRowsHaveTheFrameRecord) {
       FrameRule::make(FrameBase::kStackPointer, 0, FrameRule::kSame),
       FrameRule::make(FrameBase::kStackPointer, 32, 4),
       FrameRule::make(FrameBase::kFramePointer, 32, 4),
-      FrameRule::make(FrameBase::kStackPointer, 4096, FrameRule::kAtStackPointer),
-      FrameRule::make(FrameBase::kFramePointer, 4096, FrameRule::kAtFramePointer),
+      FrameRule::make(FrameBase::kStackPointer, 4096, FrameRule::kAboveBase),
+      FrameRule::make(FrameBase::kFramePointer, 4096, FrameRule::kAboveBase),
+      FrameRule::make(FrameBase::kStackPointer, 4192, FrameRule::kAboveBase + 12),
       FrameRule{},
       FrameRule::make(FrameBase::kSavedLink, 16, 2),
+      FrameRule::make(FrameBase::kSavedLink, 3056, FrameRule::kAboveBase + 4),
+      FrameRule{},
       FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame),
       FrameRule{},
   };
