@@ -76,7 +76,7 @@ void ValueLocations::apply_to_top(const types::LocationPiece& piece, const types
   switch (op.op) {
     case Code::kDrop: return;
     case Code::kRead: return stack.push_back(reads_.read_scalar(top, 0, size, false, AddressSpace::kUser, {}));
-    case Code::kReturnAddress: return stack.push_back(return_address(top));
+    case Code::kReturnAddress: return stack.push_back(return_address(top, pop(stack)));
     case Code::kByCaller: return stack.push_back(by_caller(piece, piece.callers[static_cast<size_t>(op.operand)], top));
     case Code::kExtendSign: return stack.push_back(extend(top, size, true));
     case Code::kExtendZero: return stack.push_back(extend(top, size, false));
@@ -86,10 +86,9 @@ void ValueLocations::apply_to_top(const types::LocationPiece& piece, const types
   }
 }
 
-// While a uretprobe is active on the function, the stack has the address of a trampoline. The kernel keeps the original
-// address in the task's list of return_instance, the latest first.
-ValueId ValueLocations::return_address(ValueId slot) {
-  const ValueId stored = reads_.read_scalar(slot, 0, 8, false, AddressSpace::kUser, {});
+// While a uretprobe is active on the function, it returns to a trampoline. The kernel keeps the original address in the
+// task's list of return_instance, the latest first, with the stack pointer at the function's entry.
+ValueId ValueLocations::return_address(ValueId stored, ValueId stack_pointer) {
   const TypeId type = kernel().find_struct(types(), "return_instance");
   if (!type) return stored;
   module_.complete(type);
@@ -103,7 +102,7 @@ ValueId ValueLocations::return_address(ValueId slot) {
   const auto as_stored = [&] { return stored; };
   const auto if_its_own = [&] {
     return select(
-        Condition::eq, member(*stack), slot, [&] { return member(*original); }, as_stored);
+        Condition::eq, member(*stack), stack_pointer, [&] { return member(*original); }, as_stored);
   };
   const auto if_hidden = [&] {
     const ValueId trampoline = reads_.current_task_field({"mm", "uprobes_state", "xol_area", "vaddr"});

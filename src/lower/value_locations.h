@@ -29,7 +29,7 @@ class ValueLocations : Emitter {
   void apply(const types::LocationPiece& piece, const types::LocationOp& op, Stack& stack);
   void apply_to_top(const types::LocationPiece& piece, const types::LocationOp& op, Stack& stack);
   ValueId saved_register(int64_t offset_bytes);
-  ValueId return_address(ValueId slot);
+  ValueId return_address(ValueId stored, ValueId stack_pointer);
   ValueId by_caller(const types::LocationPiece& piece, std::span<const types::CallSite> callers,
                     ValueId return_address);
   ValueId assemble(const std::vector<types::LocationPiece>& pieces, uint32_t size_bytes);

@@ -69,7 +69,7 @@ class Formula {
       case Op::kConstant: return stack_.push_back(number(step.operand));
       case Op::kThreadPointer: return stack_.push_back("thread");
       case Op::kLoadBias: return stack_.push_back("base");
-      case Op::kReturnAddress:
+      case Op::kReturnAddress: return keep_top();
       case Op::kRead: return stack_.push_back("[" + pop() + "]");
       case Op::kPick: return pick(static_cast<size_t>(step.operand));
       case Op::kDrop: pop(); return;
@@ -101,6 +101,12 @@ class Formula {
       values.emplace_back("...");
     }
     return fmt::format("{} (by caller)", fmt::join(values, " or "));
+  }
+
+  void keep_top() {
+    std::string top = pop();
+    pop();
+    stack_.push_back(std::move(top));
   }
 
   void pick(size_t below) { stack_.push_back(below < stack_.size() ? stack_[stack_.size() - 1 - below] : "?"); }

@@ -24,8 +24,8 @@ struct LocationOp {
     kDrop,
     kSwap,
     kRotate,         // moves the top below the two entries under it
-    kReturnAddress,  // pops the address of the stack slot of the return address, pushes the return address, also where
-                     // a return probe has replaced it in the slot
+    kReturnAddress,  // pops the return address as the function has it, then the stack pointer at its entry; pushes the
+                     // return address, also where a return probe has replaced it
     kByCaller,       // pops the linked return address, pushes the value that the call site there gives: one of
                      // `callers[operand]` of the piece
     kExtendSign,     // extends the low `operand` bytes

@@ -223,17 +223,27 @@ class LocationTranslator {
 
   // Pushes the address that the frame's function returns to.
   void push_return_address() {
-    if (arch_.return_address_bytes > 0) {
-      call_frame_address();
-      out_.add(-int64_t{arch_.return_address_bytes});
-      return out_.unary(Op::kReturnAddress);
-    }
+    call_frame_address();
+    out_.add(-int64_t{arch_.return_address_bytes});
+    arch_.return_address_bytes > 0 ? read_return_address() : read_link();
+    out_.binary(Op::kReturnAddress);
+  }
+
+  // The address is where the stack pointer, on the top, pointed at the function's entry.
+  void read_return_address() {
+    out_.pick(0);
+    out_.read(8, {});
+  }
+
+  void read_link() {
     const uint32_t link = arch_.unwind.return_address;
     const auto saved = file_.callers_register(frame_->address, static_cast<int>(link));
-    if (!saved || saved->count == 0) return push_register(link, 0);
-    run(nullptr, saved->ops, saved->count);
-    out_.read(8, {});
-    if (arch_.code_address_mask == UINT64_MAX) return;
+    if (!saved || saved->count == 0) {
+      push_register(link, 0);
+    } else {
+      run(nullptr, saved->ops, saved->count);
+      out_.read(8, {});
+    }
     out_.push(Op::kConstant, static_cast<int64_t>(arch_.code_address_mask));
     out_.binary(Op::kAnd);
   }
