@@ -7,6 +7,8 @@
 #include "base/fd.h"
 #include "kernel/abi_constants.h"
 #include "kernel/syscalls.h"
+#include "symbols/debug_info.h"
+#include "symbols/elf_file.h"
 #include "symbols/go.h"
 #include "symbols/unwind.h"
 #include "symbols/usdt.h"
@@ -302,6 +304,50 @@ TEST(Aarch64, UnwindingRowsHaveTheFrameRecord) {
   };
   ASSERT_EQ(rows->size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ((*rows)[i].rule, expected[i]) << "row " << i;
+}
+
+// ---- Variables
+
+constexpr const char* kForgetful = R"(volatile long sink;
+__attribute__((noipa)) int opaque(long value) { return (int)(sink += value); }
+__attribute__((noinline, noclone)) static int work(int a, long b) {
+  int got = opaque(a + b);
+  got += opaque(got);
+  return got + opaque(sink);
+}
+int main(int argc, char** argv) { return work(argc + 5, 7) + work(9, 8); }
+)";
+
+std::string text_of(const DebugVariable& variable) { return types::to_string(*variable.place, name_of); }
+
+// A return probe replaces the link register, so the location has what the kernel finds the original by.
+TEST(Aarch64, CallersAreKnownByTheSavedLinkAndTheStackPointerAtTheEntry) {
+  using Op = types::LocationOp::Code;
+  constexpr const char* kCompiler = "aarch64-linux-gnu-gcc";
+  if (!testing::has_tool(kCompiler)) GTEST_SKIP() << "there is no " << kCompiler;
+  const testing::TempDir directory;
+  const std::string source = directory.write("program.c", kForgetful);
+  ASSERT_TRUE(testing::run(std::string(kCompiler) + " -O2 -g -o " + directory.path("program") + " " + source));
+  const auto file = ElfFile::open(directory.path("program"));
+  ASSERT_TRUE(file);
+  const auto debug = file->debug_info();
+  ASSERT_TRUE(debug) << debug.error().message;
+  const auto statements = (*debug)->statements("program.c", 6, 0);
+  ASSERT_FALSE(statements.empty());
+  Types types;
+  const auto arguments = (*debug)->arguments(types, statements[0].address, "");
+  ASSERT_EQ(arguments.size(), 2u);
+  ASSERT_TRUE(arguments[1].place) << arguments[1].why;
+  const auto& steps = arguments[1].place->pieces[0].steps;
+  std::vector<Op> found;
+  for (const types::LocationOp& step : steps) found.push_back(step.op);
+  const std::vector<Op> expected = {Op::kRegister, Op::kConstant, Op::kAdd,                       // CFA
+                                    Op::kRegister, Op::kConstant, Op::kAdd,           Op::kRead,  // saved register
+                                    Op::kConstant, Op::kAnd,      Op::kReturnAddress, Op::kLoadBias,
+                                    Op::kSub,      Op::kByCaller};
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(steps[0].operand, arm64().stack_pointer_offset);
+  EXPECT_EQ(text_of(arguments[1]), "= 7 or 8 (by caller)");
 }
 
 }  // namespace
