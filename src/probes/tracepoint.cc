@@ -21,6 +21,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "kernel/syscalls.h"
 #include "kernel/tracefs.h"
 #include "load/machine.h"
 #include "probes/common.h"
@@ -101,6 +102,17 @@ std::vector<std::string> known_without_tracefs(spec::BindRequest& request) {
   return out;
 }
 
+// Returns the name of the system call that the tracepoint is for, if only other CPUs have it; else "".
+std::string call_of_other_cpus(const spec::BindRequest& request) {
+  if (request.parts[0] != kSyscalls) return "";
+  for (const std::string_view boundary : {kEnter, kExit}) {
+    if (!request.parts[1].starts_with(boundary)) continue;
+    const std::string call = request.parts[1].substr(boundary.size());
+    if (kernel::is_syscall_of_others(request.kernel.arch(), call)) return call;
+  }
+  return "";
+}
+
 // Reports an unknown tracepoint, with the most similar name as a hint. The caller does not have the list of names.
 void report_not_found(spec::BindRequest& request) {
   const std::string& category = request.parts[0];
@@ -117,13 +129,20 @@ void report_not_found(spec::BindRequest& request) {
     return;
   }
   if (has_wildcard(category + event)) return;
+  const std::string missing = "there is no tracepoint `" + category + ":" + event + "`";
+  if (const std::string call = call_of_other_cpus(request); !call.empty()) {
+    const std::string hint =
+        fmt::format("{} has no system call `{}`; `config = {{ missing_probes = \"ignore\" }}` goes on without it",
+                    request.kernel.arch().name, call);
+    request.missing.error("no-such-tracepoint", request.point.span, missing, hint);
+    return;
+  }
   std::vector<std::string> known = request.kernel.tracepoints(category, "*");
   if (known.empty()) known = request.kernel.tracepoints("*", event);
   const std::vector<std::string_view> names(known.begin(), known.end());
   const std::string near = nearest(category + ":" + event, names);
   if (!near.empty())
-    request.missing.error("no-such-tracepoint", request.point.span,
-                          "there is no tracepoint `" + category + ":" + event + "`", "did you mean `" + near + "`?");
+    request.missing.error("no-such-tracepoint", request.point.span, missing, "did you mean `" + near + "`?");
 }
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {

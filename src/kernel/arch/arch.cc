@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernel/arch/aarch64/aarch64.h"
+#include "kernel/arch/arches.h"
 #include "kernel/arch/x86_64/x86_64.h"
 
 namespace espy::kernel {
@@ -28,6 +29,8 @@ const Arch* find_by(T Arch::*member, const T& value) {
 }
 
 }  // namespace
+
+std::span<const Arch* const> all_arches() { return kArches; }
 
 const Arch* find_arch(std::string_view name) { return find_by(&Arch::name, name); }
 
