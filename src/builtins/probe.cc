@@ -99,11 +99,15 @@ TypeId check_probe_type(Checker& checker, const CallSite& call) {
 }
 
 TypeId check_context(Checker& checker, const CallSite& call) {
-  const TypeId type = checker.unit().context.context_type;
+  const spec::ProbeContext& context = checker.unit().context;
+  // Looked up here, as BTF has to be searched for it.
+  const TypeId layout =
+      context.context_struct.empty() ? TypeId() : checker.kernel().find_struct(checker.types(), context.context_struct);
+  if (layout.valid()) return checker.types().pointer(layout, context.context_space);
   const std::string provider = checker.first_probe().provider;
   const std::string probes = provider.empty() ? "this" : "`" + provider + "`";
-  if (!type.valid()) checker.error("no-context", call.span, probes + " probes have no `ctx`");
-  return type;
+  checker.error("no-context", call.span, probes + " probes have no `ctx`");
+  return {};
 }
 
 Operand lower_context(Lowering& lowering, const CallSite& call) {

@@ -131,7 +131,8 @@ spec::ProbeContext perf_event_context(spec::ContextRequest& request) {
   add_registers(out, request.kernel.arch(), request.types, false);
   out.arguments.clear();
   // The struct does not exist in memory: the verifier rewrites each load of a member of the context.
-  out.context_type = context_pointer(request, "bpf_perf_event_data", types::AddressSpace::kBpf);
+  out.context_struct = "bpf_perf_event_data";
+  out.context_space = types::AddressSpace::kBpf;
   return out;
 }
 
@@ -177,11 +178,6 @@ void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_re
   using Kind = spec::Recipe::Kind;
   context.return_address = pushed_bytes > 0 ? spec::Recipe{Kind::kUserStackWord, arch.stack_pointer_offset, 0, 8, false}
                                             : spec::Recipe{Kind::kContext, arch.link_register_offset, 0, 8, false};
-}
-
-types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name, types::AddressSpace space) {
-  const types::TypeId layout = request.kernel.find_struct(request.types, std::string(struct_name));
-  return layout ? request.types.pointer(layout, space) : types::TypeId{};
 }
 
 std::string c_spelling(const types::Types& types, types::TypeId id) {

@@ -65,10 +65,6 @@ void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, 
 // Sets the frame that identifies a call of a user function: its stack pointer at the entry.
 void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_return);
 
-// Returns the type of `ctx`, a pointer to the kernel struct of this name; invalid if BTF does not have it.
-types::TypeId context_pointer(spec::ContextRequest& request, std::string_view struct_name,
-                              types::AddressSpace space = types::AddressSpace::kKernel);
-
 // Returns the C spelling of a type, for listings: "unsigned long", "struct file *".
 std::string c_spelling(const types::Types& types, types::TypeId type);
 

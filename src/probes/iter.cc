@@ -76,7 +76,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.after_exit = spec::AfterExit::kUntilEnd;
   out.is_limited_to_pid = false;  // it runs in the process that reads the iterator
   out.not_null = spec::Recipe{spec::Recipe::Kind::kContext, kFirstItemOffset, 0, 8, false};
-  out.context_type = context_pointer(request, std::string(kStructPrefix) + probe.function);
+  out.context_struct = std::string(kStructPrefix) + probe.function;
   return out;
 }
 

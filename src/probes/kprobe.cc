@@ -142,7 +142,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.kind = program::ProgramKind::kKprobe;
   add_registers(out, request.kernel.arch(), request.types, kIsReturn);
   if (!kIsReturn) add_stack_arguments(out, request.kernel.arch(), request.types);
-  out.context_type = context_pointer(request, "pt_regs");
+  out.context_struct = "pt_regs";
   out.boundary = kIsReturn ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   out.is_last_attached_first = is_last_attached_first(request, kIsReturn);
   if (request.share == kMulti) {

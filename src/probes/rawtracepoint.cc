@@ -45,7 +45,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out;
   out.kind = program::ProgramKind::kRawTracepoint;
-  out.context_type = context_pointer(request, "bpf_raw_tracepoint_args");
+  out.context_struct = "bpf_raw_tracepoint_args";
   if (request.share == "raw" && request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
   const auto prototype = request.kernel.find_raw_tracepoint(request.types, request.probes.front().function);
   const size_t count = prototype ? prototype->parameters.size() : kMaxArguments;

@@ -141,7 +141,7 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
   out.pointers = types::AddressSpace::kUser;
   add_registers(out, request.kernel.arch(), request.types, is_return);
   if (!is_return) add_stack_arguments(out, request.kernel.arch(), request.types);
-  out.context_type = context_pointer(request, "pt_regs");
+  out.context_struct = "pt_regs";
   if (request.share.starts_with("multi/")) {
     out.expected_attach_type = kAttachUprobeMulti;
     if (is_return) out.deepest_nesting = kMaxUretprobeDepth;

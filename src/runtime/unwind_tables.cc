@@ -177,6 +177,7 @@ void UnwindTables::add_running_processes() {
 }
 
 bool UnwindTables::read_ahead() {
+  if (files_.empty() && processes_.empty() && large_files_.empty()) return false;
   return read_until([limit = TimeLimit(kAhead)] { return limit.is_over(); });
 }
 

@@ -94,10 +94,11 @@ struct ProbeContext {
   std::vector<ContextField> arguments;  // arg0, arg1, ...
   std::vector<ContextField> locals;     // locals.NAME
   std::optional<ContextField> retval;
-  std::optional<uint32_t> registers_offset_bytes;               // of pt_regs in the context, for reg()
-  bool registers_behind_pointer = false;                        // ... or of a pointer to them
-  types::TypeId context_type;                                   // of `ctx`: a pointer to a struct; invalid: no `ctx`
-  types::AddressSpace pointers = types::AddressSpace::kKernel;  // what argN and retval point to
+  std::optional<uint32_t> registers_offset_bytes;                    // of pt_regs in the context, for reg()
+  bool registers_behind_pointer = false;                             // ... or of a pointer to them
+  std::string context_struct;                                        // that `ctx` points to; "": no `ctx`
+  types::AddressSpace context_space = types::AddressSpace::kKernel;  // where it is
+  types::AddressSpace pointers = types::AddressSpace::kKernel;       // what argN and retval point to
 
   // How a program finds which of its probes fired: it has only one; by the attach cookie, which is the ProbeId's index;
   // or by a number that `number` reads (of a system call), which is looked up in a table. An unknown number ends the
