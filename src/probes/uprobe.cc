@@ -96,7 +96,7 @@ class Binder {
 
   std::vector<spec::BoundProbe> in_file(const std::string& path, std::span<const std::string> place) {
     out_.clear();
-    const auto file = request_.symbols->elf_file(path);
+    const auto file = open_to_probe(request_, path);
     if (!file && has_file_wildcard_) return {};
     if (!file) return without_symbols(path, place.back(), file.error());
     path_ = path;
@@ -133,7 +133,7 @@ class Binder {
     const std::string binary =
         place.binary.empty() && request_.config.pid ? fmt::format("/proc/{}/exe", *request_.config.pid) : place.binary;
     const auto path = symbols::resolve_library(binary, request_.config.pid, request_.kernel.arch());
-    const auto file = path ? request_.symbols->elf_file(*path) : tl::unexpected(path.error());
+    const auto file = path ? open_to_probe(request_, *path) : tl::unexpected(path.error());
     if (!path || (!file && file.error().code == ENOENT)) return missing_file(path ? file.error() : path.error());
     const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
     if (!debug) return environment_error(debug.error());

@@ -26,6 +26,7 @@
 #include "load/machine.h"
 #include "probes/common.h"
 #include "probes/program_types.h"
+#include "probes/user_function.h"
 #include "symbols/symbols.h"
 
 namespace espy::probes {
@@ -122,7 +123,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const bool has_file_wildcard = has_wildcard(target->file);
   std::vector<spec::BoundProbe> out;
   for (const Found& found : *files) {
-    const auto file = request.symbols->elf_file(found.path);
+    const auto file = open_to_probe(request, found.path);
     if (!file && has_file_wildcard) continue;
     if (!file) return bad_target(file.error());
     for (const UsdtLocation& location : found.locations) {

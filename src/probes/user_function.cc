@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "symbols/demangle.h"
+#include "symbols/symbols.h"
 
 namespace espy::probes {
 
@@ -14,6 +15,16 @@ constexpr std::string_view kRust = "rust";
 bool is_rust(const std::string& symbol) { return !symbols::demangle_rust(symbol).empty(); }
 
 }  // namespace
+
+Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRequest& request,
+                                                              const std::string& path) {
+  auto file = TRY(request.symbols->elf_file(path));
+  const kernel::Arch& arch = request.kernel.arch();
+  const kernel::Arch* its = kernel::find_arch(file->machine());  // null for 32-bit files, which the kernel may run
+  if (its != nullptr && its != &arch)
+    return fail(fmt::format("{} is for {}, and this kernel runs on {}", path, its->name, arch.name));
+  return file;
+}
 
 std::optional<FunctionPattern> parse_function_pattern(std::span<const std::string> parts) {
   if (parts.empty()) return std::nullopt;

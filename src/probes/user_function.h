@@ -5,12 +5,15 @@
 // with `::` needs no prefix.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "spec/config.h"
+#include "spec/provider.h"
 #include "symbols/elf_file.h"
 
 namespace espy::probes {
@@ -20,6 +23,10 @@ struct FunctionPattern {
   std::string prefix = "";  // "cpp" or "rust", as given
   bool is_source_name = false;
 };
+
+// Opens a file to probe. Fails if it cannot be read as ELF, or is for a CPU that the kernel does not run programs of.
+Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRequest& request,
+                                                              const std::string& path);
 
 // Returns nullopt if the parts do not name a function. `parts`: those after BINARY.
 std::optional<FunctionPattern> parse_function_pattern(std::span<const std::string> parts);
