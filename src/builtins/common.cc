@@ -118,16 +118,33 @@ std::string no_room_for_stacks(Lowering& lowering) {
          "); stacks lost";
 }
 
-// The low byte of the flags is the number of frames to skip. Programs with a pt_regs context start the stack at those
-// registers; a raw tracepoint has none, so its stack starts in the program itself.
+namespace {
+
+// Programs with a pt_regs context start the stack at those registers. A raw tracepoint and a trampoline have none: the
+// stack starts in the program itself. That of a tracepoint's record starts at the caller of perf's function.
+int64_t frames_to_skip(Lowering& lowering) {
+  using program::ProgramKind;
+  constexpr int64_t kProgramFrames = 2;  // the raw tracepoint program and its caller, bpf_trace_runN
+  const spec::ProbeContext& context = lowering.unit().context;
+  int64_t frames = 0;
+  switch (context.kind) {
+    case ProgramKind::kRawTracepoint:
+    case ProgramKind::kTracingRawTracepoint: frames = kProgramFrames; break;
+    case ProgramKind::kTracepoint:
+    case ProgramKind::kFentry:
+    case ProgramKind::kFexit: break;
+    default:
+      if (!context.is_raised_by_kernel) return 0;
+  }
+  return frames + (lowering.kernel().has(kernel::Feature::kFirstFrameOnce) ? 0 : 1);
+}
+
+}  // namespace
+
 ValueId stack_flags(Lowering& lowering, const types::Type& type) {
   constexpr int64_t kUserStackFlag = 256;  // BPF_F_USER_STACK
-  constexpr int64_t kProgramFrames = 2;    // the raw tracepoint program and its caller, bpf_trace_runN
-  const program::ProgramKind kind = lowering.unit().context.kind;
-  const bool starts_here =
-      kind == program::ProgramKind::kRawTracepoint || kind == program::ProgramKind::kTracingRawTracepoint;
-  if (type.kind == Kind::kUserStack) return lowering.ir().constant(kUserStackFlag);
-  return lowering.ir().constant(starts_here ? kProgramFrames : 0);
+  // The low byte is the number of frames to skip.
+  return lowering.ir().constant(type.kind == Kind::kUserStack ? kUserStackFlag : frames_to_skip(lowering));
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): a reference would dangle when the type table grows

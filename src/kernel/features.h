@@ -47,6 +47,7 @@ enum class Feature : uint8_t {
   kProbeReadKernel,  // not under lockdown
   kProbeWriteUser,
   kPerfEventHardware,
+  kFirstFrameOnce,  // a stack that begins in the kernel's own code, not at registers, has its first frame once (6.1)
   kCount,
 };
 

@@ -173,6 +173,34 @@ bool has_recursion_guard() {
          attr.info_len >= offsetof(bpf_prog_info, recursion_misses) + sizeof(info.recursion_misses);
 }
 
+// Runs a program that compares the first two frames of its own stack, of which the first is itself. Before Linux 6.1
+// the second may be, too: perf_callchain_kernel() in arch/x86/events/core.c adds the address where the stack begins,
+// and
+// __unwind_start() in arch/x86/kernel/unwind_orc.c does not leave it out.
+bool has_first_frame_once() {
+  constexpr uint8_t kFrameRegister = 10;
+  constexpr int32_t kBytes = 16;
+  const BpfInsn code[] = {{BPF_ST | BPF_MEM | BPF_DW, kFrameRegister, -kBytes, 0},
+                          {BPF_ST | BPF_MEM | BPF_DW, kFrameRegister, -kBytes + 8, 0},
+                          {BPF_ALU64 | BPF_MOV | BPF_X, 2 | kFrameRegister << 4, 0, 0},
+                          {BPF_ALU64 | BPF_ADD, 2, 0, -kBytes},
+                          mov(3, kBytes),
+                          mov(4, 0),
+                          call(BPF_FUNC_get_stack),
+                          {BPF_JMP | BPF_JNE, 0, 5, kBytes},
+                          {BPF_LDX | BPF_MEM | BPF_DW, 1 | kFrameRegister << 4, -kBytes, 0},
+                          {BPF_LDX | BPF_MEM | BPF_DW, 2 | kFrameRegister << 4, -kBytes + 8, 0},
+                          mov(0, 1),
+                          {BPF_JMP | BPF_JEQ | BPF_X, 1 | 2 << 4, 1, 0},
+                          mov(0, 0),
+                          kExit};
+  const OwnedFd program = try_load(code, {.prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT});
+  TestRunAttr run;
+  run.prog_fd = static_cast<uint32_t>(program.get());
+  const bool is_doubled = program.valid() && bpf(Command::kTestRun, run) >= 0 && run.retval == 1;
+  return !is_doubled;
+}
+
 bool has_hardware_counters() {
   perf_event_attr attr = {};
   attr.size = sizeof(attr);
@@ -294,6 +322,7 @@ bool LinuxMachine::try_feature(Feature feature) {
       const auto function = btf_.kfunc ? btf_.kfunc("bpf_fentry_test1") : std::nullopt;
       return function && has_fentry(*function);
     }
+    case Feature::kFirstFrameOnce: return has_first_frame_once();
     case Feature::kCount: break;
   }
   UNREACHABLE("feature");

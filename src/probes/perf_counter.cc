@@ -10,6 +10,7 @@
 
 namespace espy::probes {
 
+extern const spec::Provider kSoftware;
 extern const spec::Provider kHardware;
 
 namespace {
@@ -90,6 +91,10 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
 
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out = perf_event_context(request);
+  const Event* event = find_event<kSoftware>(request.probes.front().target);
+  // perf_sw_event_sched() in include/linux/perf_event.h
+  out.is_raised_by_kernel = event != nullptr && (event->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+                                                 event->config == PERF_COUNT_SW_CPU_MIGRATIONS);
   out.is_last_attached_first = true;  // perf_swevent_add() in kernel/events/core.c
   return out;
 }

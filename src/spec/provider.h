@@ -89,6 +89,7 @@ struct ProbeContext {
   uint32_t session_attach_type = 0;     // for one program that runs at entry and return of calls; 0: not possible
   uint32_t deepest_nesting = 0;         // returns of calls nested deeper in a thread are not seen; 0: no limit
   bool may_sleep = false;               // the program may be sleepable: page faults are served
+  bool is_raised_by_kernel = false;     // a perf event that code of the kernel raises, without registers
   bool is_preemptible = false;          // threads may interleave on a CPU: aggregations must be atomic
   std::vector<ContextField> args;       // args.NAME
   std::vector<ContextField> arguments;  // arg0, arg1, ...
