@@ -31,12 +31,15 @@ class Janitor {
   // Ends the process; `clean` is not called. What was made has to be gone.
   ~Janitor();
 
+  // The process stays, and calls `clean` after the end of this one.
+  void outlive() { pid_ = 0; }
+
   const std::string& made() const { return made_; }  // empty after a move
 
  private:
   Janitor(pid_t pid, std::string made) : pid_(pid), made_(std::move(made)) {}
 
-  pid_t pid_;  // 0 after a move
+  pid_t pid_;  // 0 after a move and after outlive()
   std::string made_;
 };
 

@@ -170,12 +170,12 @@ void LinuxMachine::note_missed_events() {
   for (const auto& [program, sum] : sums) missed_events_[program] = sum;
 }
 
-std::optional<uint64_t> LinuxMachine::skipped_runs(ProgramId program) {
+std::optional<SkippedRuns> LinuxMachine::skipped_runs(ProgramId program) {
   bpf_prog_info info = {};
   InfoAttr attr{static_cast<uint32_t>(programs_[program].get()), sizeof(info), address_of(&info)};
   const auto missed = missed_events(program);
   if (!missed || bpf(Command::kObjectInfo, attr) < 0) return std::nullopt;
-  return *missed + info.recursion_misses;
+  return SkippedRuns{*missed + info.recursion_misses, *missed > 0 && limited_calls_.contains(program)};
 }
 
 Status LinuxMachine::attach_uprobe(ProgramId program, const std::string& path, uint64_t offset,
@@ -214,6 +214,12 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
 
 Status LinuxMachine::attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) {
   PerfEvent event;
+  if (probe.is_return && probe.max_calls > 0) {
+    const auto id = return_probes_.define(probe.function, probe.max_calls);
+    event.type = PERF_TYPE_TRACEPOINT;
+    event.config = id.value_or(0);
+    if (id) return attach_perf_event(program, event, cookie);
+  }
   event.type = TRY(pmu_type("kprobe"));
   event.config = probe.is_return ? 1 : 0;
   event.path = probe.function;
@@ -240,6 +246,9 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
   attr.kprobe_multi.count = static_cast<uint32_t>(names.size());
   attr.kprobe_multi.syms = address_of(names.data());
   attr.kprobe_multi.cookies = address_of(probes.cookies.data());
+  // fprobe_init_rethook() in kernel/trace/fprobe.c
+  const bool follows_calls = probes.is_return || attach_types_[program] == kAttachKprobeSession;
+  if (follows_calls && !try_feature(kernel::Feature::kFprobeGraph)) limited_calls_.insert(program);
   const std::string more = names.size() > 1 ? fmt::format(" and {} more functions", names.size() - 1) : "";
   return keep_link(program, bpf(Command::kLinkCreate, attr), probes.functions.front() + more, Closing::kSlow);
 }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/janitor.h"
 #include "load/bpf.h"
 #include "load/machine.h"
+#include "load/return_probes.h"
 
 namespace espy::load {
 
@@ -71,7 +73,7 @@ class LinuxMachine final : public Machine {
   uint64_t attached_count() const override { return links_.size() + slow_to_close_.size(); }
   void cancel_attaching_when(const std::function<bool()>& is_cancelled) override { is_cancelled_ = is_cancelled; }
   void detach_watchpoints(uint64_t address) override;
-  std::optional<uint64_t> skipped_runs(ProgramId program) override;
+  std::optional<SkippedRuns> skipped_runs(ProgramId program) override;
   void detach_all() override;
 
   uint64_t now_ns() override;
@@ -113,9 +115,11 @@ class LinuxMachine final : public Machine {
   std::vector<std::pair<ProgramId, int>> counting_links_;       // links that count missed events
   std::optional<bool> may_miss_user_probes_;                    // cached
   std::map<ProgramId, std::optional<uint64_t>> missed_events_;  // of detached links; nullopt: not counted
-  std::vector<Janitor> pins_;                                   // of paths to unlink
-  std::vector<std::pair<uint64_t, int>> watchpoints_;           // address, perf event
-  std::vector<OwnedFd> iterators_;                              // pidfds of helper processes
+  std::set<ProgramId> limited_calls_;                           // programs whose links follow a limited number of calls
+  ReturnProbes return_probes_;
+  std::vector<Janitor> pins_;                          // of paths to unlink
+  std::vector<std::pair<uint64_t, int>> watchpoints_;  // address, perf event
+  std::vector<OwnedFd> iterators_;                     // pidfds of helper processes
   std::optional<Refusal> refusal_;
   bool keep_log_ = false;
   std::string log_;

@@ -66,6 +66,13 @@ struct Kprobe {
   uint64_t address = 0;
   uint64_t offset = 0;  // from the function's start
   bool is_return = false;
+  uint32_t max_calls = 0;  // with is_return: how many calls that are in progress at a time need to be seen to return
+};
+
+// Events of a program's probes that did not run it.
+struct SkippedRuns {
+  uint64_t count = 0;
+  bool are_calls = false;  // perhaps because the kernel had no room to follow more calls, until they return
 };
 
 struct KprobeMulti {
@@ -153,9 +160,9 @@ class Machine {
   // Call it if attaching was cancelled, as probes were then not skipped because of the kernel.
   void forget_skipped_probes() { skipped_probes_.clear(); }
   virtual void detach_watchpoints(uint64_t /*address*/) {}
-  // Returns how many events of its probes did not run the program because it or another one was running already, also
+  // Returns the events of its probes that did not run the program because it or another one was running already, also
   // after `detach_all`. nullopt if the kernel does not count them.
-  virtual std::optional<uint64_t> skipped_runs(ProgramId) { return 0; }
+  virtual std::optional<SkippedRuns> skipped_runs(ProgramId) { return SkippedRuns(); }
   // Detaches all programs, those of links that are slow to close soon after it returns. Maps stay readable.
   virtual void detach_all() = 0;
 

@@ -204,10 +204,16 @@ Status attach_multi(spec::AttachRequest& request, bool is_return, std::span<cons
   return leave_out(request, with_returns(request, probes, std::move(refused)));
 }
 
+// Calls in progress, of 64 bytes each, of which the returns are seen: as many as the kernel allows
+// (KRETPROBE_MAXACTIVE_MAX), fewer of each function of a wildcard.
+constexpr uint32_t kMaxCalls = 4096;
+constexpr uint32_t kMaxCallsOfEach = 256;
+
 template <bool kIsReturn>
 Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   const program::Probe& probe = request.program.probes[id];
-  const load::Kprobe kprobe{probe.address == 0 ? probe.function : "", probe.address, probe.offset, kIsReturn};
+  load::Kprobe kprobe{probe.address == 0 ? probe.function : "", probe.address, probe.offset, kIsReturn};
+  if (kIsReturn) kprobe.max_calls = probe.is_optional ? kMaxCallsOfEach : kMaxCalls;
   const Status status = request.machine.attach_kprobe(request.program_id, kprobe, id.index);
   if (status) return status;
   return fail(reason_of(status.error()), status.error().code, status.error().hint);

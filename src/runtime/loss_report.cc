@@ -49,8 +49,8 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
   for (const program::LossCounter& counter : program.loss_counters)
     if (counter.program == id) of_kind(report.losses, counter.kind) += load_le(globals, counter.offset_bytes);
   const auto skipped = machine.skipped_runs(id);
-  report.skipped = skipped.value_or(0);
-  of_kind(report.losses, LossKind::kMissed) += report.skipped;
+  (skipped && skipped->are_calls ? report.skipped_calls : report.skipped) = skipped ? skipped->count : 0;
+  of_kind(report.losses, LossKind::kMissed) += report.skipped + report.skipped_calls;
   report.is_missed_known = skipped.has_value();
   of_kind(report.losses, LossKind::kRecord) +=
       of_program(losses.dropped_by_program, id) +
@@ -126,9 +126,16 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
   report_count(
       sink, "functions that a wildcard matches and the kernel lets nobody probe were left out",
       static_cast<uint64_t>(std::ranges::count(skipped_probes, false, &load::Machine::SkippedProbe::is_named)));
-  uint64_t skipped = 0;
-  for (const output::ActionReport& action : loss_report.actions) skipped += action.skipped;
+  uint64_t skipped = 0, skipped_calls = 0;
+  for (const output::ActionReport& action : loss_report.actions) {
+    skipped += action.skipped;
+    skipped_calls += action.skipped_calls;
+  }
   report_count(sink, "probes that fired within a probe on the same CPU were skipped by the kernel", skipped);
+  report_count(sink,
+               "calls were skipped because more were in progress than the kernel follows to their return, or within a "
+               "probe on the same CPU (fexit follows all)",
+               skipped_calls);
   report_count(sink, "records that were still waiting when a signal had ended the run were dropped",
                dropped_records(losses));
   report_count(sink, "records that a program had not finished at the end were lost, with all that follow on the CPU",
