@@ -99,6 +99,10 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
   attr.inherit = event.for_new_threads ? 1 : 0;
   const int cpu = event.pid < 0 && event.cpu < 0 ? 0 : event.cpu;
   const long fd = open_perf_event(attr, event.pid, cpu);
+  // Since July 2025, also in updates of older kernels (perf_uprobe_event_init).
+  if (fd == -EACCES && event.is_user_probe)
+    return fail("user probes need CAP_SYS_ADMIN on this kernel", EACCES,
+                "from Linux 6.6 on CAP_BPF and CAP_PERFMON do");
   if (fd == -EACCES) return no_perf_events();
   if (fd < 0)
     return fail_errno("cannot open the perf event", static_cast<int>(-fd), fd == -EPERM ? why_not_permitted() : "");
