@@ -206,7 +206,7 @@ Status attach_multi(spec::AttachRequest& request, bool is_return, std::span<cons
 
 // Calls in progress, of 64 bytes each, of which the returns are seen: as many as the kernel allows
 // (KRETPROBE_MAXACTIVE_MAX), fewer of each function of a wildcard.
-constexpr uint32_t kMaxCalls = 4096;
+constexpr uint32_t kMaxCalls = 1 << 12;
 constexpr uint32_t kMaxCallsOfEach = 256;
 
 template <bool kIsReturn>
