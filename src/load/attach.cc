@@ -218,7 +218,7 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
 
 Status LinuxMachine::attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) {
   PerfEvent event;
-  if (probe.is_return && probe.max_calls > 0) {
+  if (probe.is_return && probe.max_calls > 0 && !probe.function.empty()) {
     const auto id = return_probes_.define(probe.function, probe.max_calls);
     event.type = PERF_TYPE_TRACEPOINT;
     event.config = id.value_or(0);

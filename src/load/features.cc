@@ -175,8 +175,7 @@ bool has_recursion_guard() {
 
 // Runs a program that compares the first two frames of its own stack, of which the first is itself. Before Linux 6.1
 // the second may be, too: perf_callchain_kernel() in arch/x86/events/core.c adds the address where the stack begins,
-// and
-// __unwind_start() in arch/x86/kernel/unwind_orc.c does not leave it out.
+// which __unwind_start() in arch/x86/kernel/unwind_orc.c does not leave out.
 bool has_first_frame_once() {
   constexpr uint8_t kFrameRegister = 10;
   constexpr int32_t kBytes = 16;
