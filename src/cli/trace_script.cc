@@ -146,8 +146,8 @@ class ScriptWriter {
     actions_ += action(probes.leave, emit);
   }
 
-  // One call less of the thread in progress. The key goes with its last one; a return whose entry was not seen counts
-  // as nothing.
+  // Returns the statement that decrements the count of a thread in `map`, and deletes the key at 0. `value` is the
+  // count before. A return without a counted entry changes nothing.
   std::string count_down(std::string_view map, std::string_view value) const {
     return fmt::format("if ({2} <= 1) {{\n  delete({0}{1}, tid);\n}} else {{\n  {0}{1}[tid]--;\n}}\n", map, count_,
                        value);
