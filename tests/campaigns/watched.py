@@ -69,8 +69,8 @@ class Espy:
         return status
 
     def growth(self, working_seconds):
-        """Memory after the first tenth of the work and at its end, in KB: the largest of a tenth each, but the end of
-        the run itself, where maps are printed."""
+        """Memory in the beginning of the work and at its end, in KB: the largest of the first fifth and of the last
+        tenth, but the end of the run itself, where maps are printed."""
         until = [kilobytes for at, kilobytes in self.samples if at <= working_seconds]
         tenth = max(1, len(until) // 10)
         return max(until[: 2 * tenth], default=0), max(until[-tenth:], default=0)

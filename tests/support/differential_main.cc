@@ -22,6 +22,7 @@ using espy::differential::GeneratedExpression;
 using espy::differential::Judges;
 
 constexpr uint32_t kExpressionsPerScript = 20;
+constexpr uint32_t kProgramsPerScript = 5;  // programs for each script of expressions, if time is the only limit
 
 volatile sig_atomic_t is_stopped = 0;
 
@@ -102,7 +103,8 @@ int main(int argc, char** argv) {
   Tally expressions, programs;
   uint32_t seed = limits.first_seed;
   for (; is_stopped == 0 && (limits.seconds == 0 || Clock::now() < end); ++seed) {
-    const bool wants_expressions = limits.seconds > 0 || expressions.judged < limits.expressions;
+    const bool wants_expressions =
+        limits.seconds > 0 ? seed % kProgramsPerScript == 0 : expressions.judged < limits.expressions;
     const bool wants_program = limits.seconds > 0 || programs.judged < limits.programs;
     if (!wants_expressions && !wants_program) break;
     note_progress(limits.progress, seed);
