@@ -9,6 +9,7 @@ namespace espy::lower {
 namespace {
 
 constexpr ir::SlotId kNumberSlot{0};
+constexpr size_t kMaxComparisons = 3;  // as fast as a table, or faster
 
 }  // namespace
 
@@ -18,8 +19,7 @@ void ProbeDispatch::begin() {
 
 void ProbeDispatch::leave_if_other_number() {
   if (!is_by_number()) return;
-  const ValueId number = part_.is_number_known ? read_slot(kNumberSlot) : this->number();
-  if (part_.shares_number && !part_.is_number_known) write_slot(kNumberSlot, number);
+  const ValueId number = part_.shares_number ? read_slot(kNumberSlot) : this->number();
   const BlockId other = ir().add_block("other");
   const BlockId match = ir().add_block("mine");
   if (unit_.probes.size() == 1) {
@@ -29,6 +29,29 @@ void ProbeDispatch::leave_if_other_number() {
   }
   if (unit_.context.compat_register) skip_compat_tasks();
   end_program_in(ir(), other, ir().block());
+}
+
+// The first instructions of a program for all system calls: those that are not traced pay for them.
+void ProbeDispatch::leave_if_none_of(std::span<const uint64_t> numbers) {
+  const ValueId number = this->number();
+  write_slot(kNumberSlot, number);
+  const BlockId other = ir().add_block("other");
+  const BlockId wanted = ir().add_block("wanted");
+  if (numbers.size() <= kMaxComparisons) {
+    for (const uint64_t each : numbers) {
+      const BlockId next = each == numbers.back() ? other : ir().add_block("next");
+      ir().branch(Condition::eq, number, static_cast<int64_t>(each), wanted, next);
+      ir().enter(next);
+    }
+  } else {
+    std::string table(numbers.back() + 1, '\0');
+    for (const uint64_t each : numbers) table[each] = 1;
+    ir().branch(Condition::ne, table_entry(number, table, 1, other), 0, wanted, other);
+  }
+  const BlockId rest = ir().add_block("rest");
+  ir().enter(wanted);
+  ir().jump(rest);
+  end_program_in(ir(), other, rest);
 }
 
 ValueId ProbeDispatch::field(const char* name, const spec::Recipe& recipe) {
@@ -59,15 +82,19 @@ void ProbeDispatch::match_by_table(ValueId number, BlockId match, BlockId other)
     const uint64_t at = module_.program.probes[id].number * entry_bytes;
     for (uint32_t i = 0; i < entry_bytes; ++i) table[at + i] = static_cast<char>((id.index + 1) >> (8 * i));
   }
-  const BlockId known = ir().add_block("known");
-  ir().branch(Condition::ule, number, static_cast<int64_t>(last), known, other);
-  ir().enter(known);
-  const ValueId address = ir().binary(Op::k_add, memory_.constant_bytes(table),
-                                      ir().binary(Op::k_shl, number, std::countr_zero(entry_bytes)));
-  const ValueId found = ir().load(entry_bytes, address);
+  const ValueId found = table_entry(number, table, entry_bytes, other);
   ir().branch(Condition::ne, found, 0, match, other);
   ir().enter(match);
   found_index_ = ir().binary(Op::k_sub, found, 1);
+}
+
+ValueId ProbeDispatch::table_entry(ValueId number, std::string_view table, uint8_t entry_bytes, BlockId if_beyond) {
+  const BlockId known = ir().add_block("known");
+  const auto last = static_cast<int64_t>(table.size() / entry_bytes - 1);
+  ir().branch(Condition::ule, number, last, known, if_beyond);
+  ir().enter(known);
+  const ValueId offset = entry_bytes == 1 ? number : ir().binary(Op::k_shl, number, std::countr_zero(entry_bytes));
+  return ir().load(entry_bytes, ir().binary(Op::k_add, memory_.constant_bytes(table), offset));
 }
 
 // System calls of 32-bit tasks have other numbers. A register identifies such a task for the cost of two loads. The

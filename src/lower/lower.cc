@@ -1,6 +1,7 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <set>
 
 #include "lower/merge_programs.h"
 #include "lower/processes.h"
@@ -27,13 +28,21 @@ ProgramId add_program(ModuleContext& module, const Group& group) {
 }
 
 Part part_of(const Group& group, const check::Unit& unit) {
-  Part part{.shares_number = group.kind == Group::Kind::kByNumber, .is_number_known = &unit != group.units.front()};
+  Part part{.shares_number = group.kind == Group::Kind::kByNumber};
   if (group.kind != Group::Kind::kSession) return part;
   if (unit.context.boundary == spec::CallBoundary::kReturn) part.cookie_distance = group.cookie_distance;
   // The entry counts calls that are nested too deeply for the return to be traced.
   if (unit.context.boundary == spec::CallBoundary::kEntry)
     part.max_traced_depth = group.units.back()->context.deepest_nesting;
   return part;
+}
+
+// All numbers that a group wants, sorted.
+std::vector<uint64_t> numbers_of(const ModuleContext& module, const Group& group) {
+  std::set<uint64_t> numbers;
+  for (const check::Unit* unit : group.units)
+    for (const program::ProbeId probe : unit->probes) numbers.insert(module.program.probes[probe].number);
+  return {numbers.begin(), numbers.end()};
 }
 
 void add_group(ModuleContext& module, const Group& group) {
@@ -44,6 +53,8 @@ void add_group(ModuleContext& module, const Group& group) {
   if (group.kind == Group::Kind::kSession && group.units.size() == 1)
     parts.push_back(
         UnitLowering(module, first, out, {.max_traced_depth = first.context.deepest_nesting}).lower_entry_alone());
+  if (group.kind == Group::Kind::kByNumber)
+    parts.push_back(UnitLowering(module, first, out, part_of(group, first)).lower_dismissal(numbers_of(module, group)));
   for (const check::Unit* unit : group.units) {
     for (const program::ProbeId probe : unit->probes) module.program.probes[probe].program = id;
     parts.push_back(UnitLowering(module, *unit, out, part_of(group, *unit)).lower());

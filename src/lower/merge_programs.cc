@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 
@@ -180,16 +181,20 @@ ir::Function merge_session(const ir::Function& entry, const ir::Function& exit, 
   return out;
 }
 
-// Chains the parts: a part whose number does not match continues with the next one.
+// Chains the parts after the dismissal: a part whose number does not match continues with the next one.
 ir::Function merge_by_number(const program::Program& program, const std::vector<ir::Function>& parts) {
-  ir::Function out{.name = parts.front().name, .parameter_count = parts.front().parameter_count};
+  const ir::Function& dismissal = parts.front();
+  ir::Function out{.name = dismissal.name, .parameter_count = dismissal.parameter_count};
   ir::Builder ir(out);
-  out.slots.add(parts.front().slots[ir::SlotId{0}]);
-  ir.enter(ir.add_block("entry"));
+  out.slots.add(dismissal.slots[ir::SlotId{0}]);
+  append(out, dismissal, 1, std::nullopt);
+  const BlockId wanted{out.blocks.next_id().index - 1};
+  out.blocks[wanted].instructions.pop_back();
+  ir.enter(wanted);
   end_program_if(ir, ir::Condition::ne, ir.load(8, ir.map_value(program.globals, program.exit_flag_offset)), 0);
   BlockId begin = ir.add_block("number");
   ir.jump(begin);
-  for (const ir::Function& part : parts) {
+  for (const ir::Function& part : std::span(parts).subspan(1)) {
     const bool is_last = &part == &parts.back();
     const BlockId next = is_last ? BlockId{} : ir.add_block("next");
     const BlockId first = append(out, part, 1, is_last ? std::nullopt : std::optional(next));

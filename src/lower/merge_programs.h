@@ -6,10 +6,11 @@
 // call, would be two links, which the kernel runs one after the other; a call whose entry was missed would still be
 // seen to return.
 //
-// The solution: such units become parts of one program. For system calls, the number is read once, each part compares
-// it with its own, and the cost per part that does not match is a comparison. For function calls, kernels from 6.10
-// (kprobes) and 6.13 (uprobes) run one program at entry and return, a session, and the kernel function
-// bpf_session_is_return() distinguishes the two. The number of probes does not change; they refer to the same program.
+// The solution: such units become parts of one program. For system calls, the number is read once, and dismissed
+// at once if no part has it: that is what the calls pay that are not traced. Then each part compares it with its own.
+// For function calls, kernels from 6.10 (kprobes) and 6.13 (uprobes) run one program at entry and return, a session,
+// and the kernel function bpf_session_is_return() distinguishes the two. The number of probes does not change; they
+// refer to the same program.
 //
 // The kernel tracks the return of at most 64 nested calls of a thread, and does not report that it misses others. In a
 // session, the entry sees the depth and counts the calls whose return will be missed. So a uretprobe alone is also a
@@ -45,8 +46,9 @@ struct Group {
 std::vector<Group> group_units(const ModuleContext& module, bool separate_programs);
 
 // Merges the main functions of the parts, one for each unit; for a session, always entry and return. With kByNumber,
-// the parts' first slot, the number, becomes one, and the program returns at once after exit(); a part that calls
-// exit() does not keep the parts after it from seeing the same event.
+// the first part is the dismissal (UnitLowering::lower_dismissal), the parts' first slot, the number, becomes one, and
+// the program returns at once after exit(); a part that calls exit() does not keep the parts after it from seeing the
+// same event.
 ir::Function merge(const ModuleContext& module, const Group& group, std::vector<ir::Function> parts);
 
 }  // namespace espy::lower

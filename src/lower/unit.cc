@@ -67,6 +67,15 @@ ir::Function UnitLowering::lower_entry_alone() {
   return functions_.finish();
 }
 
+ir::Function UnitLowering::lower_dismissal(std::span<const uint64_t> numbers) {
+  functions_.begin_main();
+  dispatch_.begin();
+  ir().enter(ir().add_block("entry"));
+  dispatch_.leave_if_none_of(numbers);
+  ir().ret(0);
+  return functions_.finish();
+}
+
 void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
                               std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map) {
   program::EventSchema schema{.builtin = std::string(builtin),

@@ -51,6 +51,9 @@ class UnitLowering final : public Lowering {
   ir::Function lower();
   // Returns the part for the entry of a session whose action is at the return only.
   ir::Function lower_entry_alone();
+  // Returns what comes before all parts that share a number: it ends the program if no part has the number, and
+  // otherwise returns in its last block.
+  ir::Function lower_dismissal(std::span<const uint64_t> numbers);
 
   // ---- Lowering
   ir::Builder& ir() override { return functions_.ir(); }

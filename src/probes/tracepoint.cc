@@ -7,7 +7,11 @@
 //
 //   sys_enter_X, sys_exit_X   one raw tracepoint, sys_enter or sys_exit, for all of them. The program looks up the
 //                             number of the system call and returns if no probe wants it. Arguments are read from the
-//                             registers of the task, from which the kernel makes its own record, too.
+//                             registers of the task, from which the kernel makes its own record, too. Measured
+//                             with a read(2) of 184 ns: the raw tracepoint adds 78 ns to the calls that are traced and
+//                             75 to all others, of which 10 are the program's; a perf event adds 137 and 45. It would
+//                             also lose events while a system call on a map is preempted on its CPU, which kernels
+//                             count from 6.7 on.
 //   others, args not used     the raw tracepoint of the same name, if BTF has one. With cookies, a wildcard shares
 //                             one program.
 //   others, args used before  a perf event, for the order of the script.
