@@ -75,7 +75,6 @@ struct Unit {
 class HeaderReader {
  public:
   explicit HeaderReader(CheckRequest& request) : request_(request) {
-    prelude_.has_btf = request_.kernel.has_btf();
     prelude_.constant = [&kernel = request_.kernel](std::string_view name) {
       return kernel::abi_constant(kernel.arch(), name);
     };
@@ -84,7 +83,11 @@ class HeaderReader {
   syntax::Prelude read(SourceId source, bool is_script) {
     const source::Source& text = request_.sources[source];
     const auto& forced = request_.config.include_files;
-    if (text.text.find("include") == std::string::npos && (forced.empty() || !is_script)) return std::move(prelude_);
+    const bool has_include = text.text.find("include") != std::string::npos || (!forced.empty() && is_script);
+    // To ask is to map the types of the kernel.
+    if (has_include || text.text.find(syntax::kBtfMacro) != std::string::npos)
+      prelude_.has_btf = request_.kernel.has_btf();
+    if (!has_include) return std::move(prelude_);
     if (is_script) words_ = words_of(text.text);
     directory_ = std::filesystem::path(text.name).parent_path().string();
     source::Diagnostics ignored;  // the parser proper reports them
@@ -102,6 +105,7 @@ class HeaderReader {
 
   syntax::Prelude read_header(const std::string& path, Span at) {
     std::error_code ignored;
+    prelude_.has_btf = request_.kernel.has_btf();
     const std::string absolute = std::filesystem::absolute(path, ignored).string();
     has_own_header_ = true;
     user_.add_line(fmt::format("#include \"{}\"", absolute), path, at);
@@ -179,7 +183,7 @@ class HeaderReader {
 
   std::vector<std::string> common_flags() const {
     std::vector<std::string> out;
-    if (prelude_.has_btf) out.emplace_back("-DBPFTRACE_HAVE_BTF");
+    if (prelude_.has_btf) out.push_back(std::string("-D") + syntax::kBtfMacro);
     out.insert(out.end(), {"-iquote", directory_.empty() ? "." : directory_});
     for (const std::string& directory : request_.config.include_directories) out.push_back("-I" + directory);
     return out;

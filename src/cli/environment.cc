@@ -22,6 +22,7 @@
 #include "check/check.h"
 #include "check/headers.h"
 #include "cli/registry.h"
+#include "load/feature_cache.h"
 #include "syntax/parser.h"
 
 namespace espy::cli {
@@ -121,8 +122,11 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
   auto machine = load::open_linux();
   load::Machine* tried = machine.get();
   kernel::Tries tries;
-  tries.feature = [tried, disabled](kernel::Feature feature) {
-    return std::ranges::find(disabled, feature) == disabled.end() && tried->try_feature(feature);
+  // Opened by the first question: some commands have none.
+  tries.feature = [tried, disabled, cache = std::shared_ptr<load::FeatureCache>()](kernel::Feature feature) mutable {
+    if (std::ranges::find(disabled, feature) != disabled.end()) return false;
+    if (!cache) cache = std::make_shared<load::FeatureCache>(load::kFeatureCacheDirectory, load::feature_cache_key());
+    return cache->find(feature, [&] { return tried->try_feature(feature); });
   };
   tries.kfunc = [tried](uint32_t kfunc, uint32_t program_type) { return tried->try_kfunc(kfunc, program_type); };
   auto kernel = TRY(kernel::open_kernel("/", std::move(tries)));

@@ -19,7 +19,7 @@ void swap_tables(Ast& a, Ast& b) {
 
 MacroBodies macro_bodies(const Prelude& prelude) {
   MacroBodies out;
-  if (prelude.has_btf) out.emplace("BPFTRACE_HAVE_BTF", "1");
+  if (prelude.has_btf) out.emplace(kBtfMacro, "1");
   for (const CDefinition& definition : prelude.definitions) {
     if (const auto* define = std::get_if<CDefine>(&definition)) out.insert_or_assign(define->name, define->body);
   }

@@ -11,11 +11,13 @@
 
 namespace espy::syntax {
 
+constexpr const char* kBtfMacro = "BPFTRACE_HAVE_BTF";  // defined where the kernel has BTF
+
 // What is defined before the first line.
 struct Prelude {
   std::vector<CDefinition> definitions;  // macros of included headers
   NameValue constant;                    // constants that no definition needs to give; may be empty
-  bool has_btf = true;                   // whether to define BPFTRACE_HAVE_BTF
+  bool has_btf = true;                   // whether to define kBtfMacro
 };
 
 // Returns the macros that `prelude` defines.
