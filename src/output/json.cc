@@ -15,29 +15,48 @@
 
 namespace espy::output {
 
+namespace {
+
+bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
+
 // JSON is UTF-8: bytes that are not are written as `\xNN`, so that different texts stay different.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  while (!text.empty()) {
-    const auto byte = static_cast<unsigned char>(text[0]);
-    const size_t length = utf8_length(text);
-    switch (text[0]) {
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      default:
-        if (length == 0)
-          out += fmt::format("\\\\x{:02x}", byte);
-        else if (byte < 0x20)
-          out += fmt::format("\\u{:04x}", byte);
-        else
-          out += text.substr(0, length);
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
+void append_escaped(std::string& out, std::string_view text) {
+  const auto byte = static_cast<unsigned char>(text[0]);
+  switch (text[0]) {
+    case '\n': out += "\\n"; break;
+    case '\r': out += "\\r"; break;
+    case '\t': out += "\\t"; break;
+    case '"': out += "\\\""; break;
+    case '\\': out += "\\\\"; break;
+    default:
+      if (utf8_length(text) == 0)
+        out += fmt::format("\\\\x{:02x}", byte);
+      else if (byte < 0x20)
+        out += fmt::format("\\u{:04x}", byte);
+      else
+        out += text.substr(0, utf8_length(text));
   }
-  return out + "\"";
+}
+
+void append_quoted(std::string& out, std::string_view text) {
+  out += '"';
+  while (!text.empty()) {
+    const auto plain = static_cast<size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    append_escaped(out, text);
+    text.remove_prefix(std::max<size_t>(utf8_length(text), 1));
+  }
+  out += '"';
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+  std::string out;
+  append_quoted(out, text);
+  return out;
 }
 
 namespace {
@@ -251,26 +270,37 @@ class JsonSink final : public Sink {
     line("attached_probes", fmt::format("{{\"probes\": {}}}", probe_count),
          fmt::format("\"count\": {}, ", probe_count));
   }
-  void text(std::string_view kind, std::string_view text) override { line(kind, quoted(text)); }
-  void text_line(std::string_view kind, std::string_view text) override { line(kind, quoted(text)); }
+  void text(std::string_view kind, std::string_view text) override {
+    begin_line(kind);
+    append_quoted(line_, text);
+    end_line();
+  }
+  void text_line(std::string_view kind, std::string_view text) override { this->text(kind, text); }
   void value(const Value& value) override { line("value", json(value, style_)); }
   void span(const SpanEvent& event) override { line(type_of(event.kind), span_data(event, style_)); }
 
   void map(const MapView& map) override {
     if (map.entries.empty()) return;
     const auto value_of = [&](const MapEntry& entry) { return json(divided(entry.value, map.divisor), style_); };
-    std::string data = fmt::format("{{{}: ", quoted(map.name));
+    begin_line(type_of(map.entries[0].value));
+    line_ += '{';
+    append_quoted(line_, map.name);
+    line_ += ": ";
     if (map.is_scalar) {
-      data += value_of(map.entries[0]);
+      line_ += value_of(map.entries[0]);
     } else {
       std::string_view separator = "{";
       for (const MapEntry& entry : shown_entries(map)) {
-        data += fmt::format("{}{}: {}", separator, quoted(key(entry.key, style_)), value_of(entry));
+        line_ += separator;
+        append_quoted(line_, key(entry.key, style_));
+        line_.append(": ").append(value_of(entry));
         separator = ", ";
+        if (line_.size() >= kMostLineBytes) write_line();
       }
-      data += "}";
+      line_ += '}';
     }
-    line(type_of(map.entries[0].value), data + "}");
+    line_ += '}';
+    end_line();
   }
 
   void lost(uint64_t events) override {
@@ -312,13 +342,34 @@ class JsonSink final : public Sink {
   }
 
  private:
+  static constexpr size_t kMostLineBytes = 64 * 1024;  // that are kept, not written
+
   void line(std::string_view type, std::string_view data, std::string_view before_data = "") {
-    out_.write(fmt::format("{{\"type\": {}, {}\"data\": {}}}\n", quoted(type), before_data, data));
+    begin_line(type, before_data);
+    line_ += data;
+    end_line();
+  }
+
+  void begin_line(std::string_view type, std::string_view before_data = "") {
+    line_ += "{\"type\": ";
+    append_quoted(line_, type);
+    line_.append(", ").append(before_data).append("\"data\": ");
+  }
+
+  void end_line() {
+    line_ += "}\n";
+    write_line();
+  }
+
+  void write_line() {
+    out_.write(line_);
+    line_.clear();
   }
 
   Writer& out_;
   TextStyle style_;
   bool is_quiet_;
+  std::string line_;
 };
 
 std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
