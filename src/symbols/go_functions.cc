@@ -8,7 +8,9 @@
 // - Go 1.20: another magic number.
 //
 // A record has its address and then, in words of 4 bytes: the name, the size of the arguments, the place of deferred
-// returns, and the offsets of three sequences of values by address: the stack pointer, the file and the line.
+// returns, and the offsets of three sequences of values by address: the depth of the stack, the file and the line. The
+// number of further sequences follows, the compilation unit (Go 1.16), the first line (Go 1.20), and then, in bytes,
+// the kind of the function and its flags (Go 1.17).
 #include "symbols/go_functions.h"
 
 #include <algorithm>
@@ -31,7 +33,8 @@ constexpr uint64_t kMaxFunctions = 4 << 20;
 constexpr int kMaxTries = 16;  // of places that have the magic number of a table
 
 // Fields of a record, in words of 4 bytes after the address.
-enum RecordField : uint8_t { kName = 0, kFileSequence = 4, kLineSequence = 5, kUnit = 7 };
+enum RecordField : uint8_t { kName = 0, kStackSequence = 3, kFileSequence = 4, kLineSequence = 5, kUnit = 7 };
+constexpr uint64_t kIsOutermost = 1, kIsStackWritten = 2;  // cmd/internal/objabi: FuncFlag_TOPFRAME, FuncFlag_SPWRITE
 
 bool has_magic(std::string_view bytes) {
   const uint64_t magic = load_le(bytes, 0, 4);
@@ -95,6 +98,7 @@ std::optional<GoFunctionTable> GoFunctionTable::parse(std::string_view bytes, ui
     if (magic != kMagic16) {
       layout.entry_bytes = 4;
       layout.text = text;
+      layout.flags_word = magic == kMagic18 ? 8 : 9;
       ++next;
     }
     for (uint64_t* part : {&layout.names, &layout.units, &layout.files, &layout.values, &layout.list})
@@ -124,7 +128,12 @@ void GoFunctionTable::read_functions() {
     const uint64_t name = load_le(bytes_, record + layout_.entry_bytes + uint64_t{kName} * 4, 4);
     const std::string_view text = is_inside ? string_at(layout_.names + name) : std::string_view();
     if (next < address) break;  // the addresses ascend
-    if (!text.empty()) functions_.push_back({text, layout_.text + address, next - address, record});
+    if (!text.empty()) {
+      GoFunction& function = functions_.emplace_back(text, layout_.text + address, next - address, record);
+      const uint64_t flags = has_flags() ? field(function, layout_.flags_word) >> 8 : 0;
+      function.is_outermost = (flags & kIsOutermost) != 0;
+      function.is_stack_written = (flags & kIsStackWritten) != 0;
+    }
     address = next;
   }
 }
@@ -136,8 +145,9 @@ std::string_view GoFunctionTable::string_at(uint64_t offset) const {
   return end == rest.npos ? std::string_view() : rest.substr(0, end);
 }
 
-std::optional<int64_t> GoFunctionTable::value_at(uint64_t offset, uint64_t begin, uint64_t address) const {
-  if (offset == 0 || layout_.values > bytes_.size() || offset >= bytes_.size() - layout_.values) return std::nullopt;
+template <class Part>
+void GoFunctionTable::walk(uint64_t offset, uint64_t begin, Part part) const {
+  if (offset == 0 || layout_.values > bytes_.size() || offset >= bytes_.size() - layout_.values) return;
   ByteReader reader(bytes_.substr(layout_.values + offset));
   uint32_t value = UINT32_MAX;  // -1: values wrap
   uint64_t at = begin;
@@ -146,9 +156,34 @@ std::optional<int64_t> GoFunctionTable::value_at(uint64_t offset, uint64_t begin
     if (!reader.ok() || (delta == 0 && !is_first)) break;
     value += (delta & 1) != 0 ? ~(delta >> 1) : delta >> 1;  // the lowest bit is the sign
     at += reader.take_uleb128() * layout_.quantum;
-    if (reader.ok() && address < at) return static_cast<int32_t>(value);
+    if (!reader.ok() || !part(static_cast<int32_t>(value), at)) break;
   }
-  return std::nullopt;
+}
+
+std::optional<int64_t> GoFunctionTable::value_at(uint64_t offset, uint64_t begin, uint64_t address) const {
+  std::optional<int64_t> out;
+  walk(offset, begin, [&](int64_t value, uint64_t end) {
+    if (address < end) out = value;
+    return !out;
+  });
+  return out;
+}
+
+uint64_t GoFunctionTable::field(const GoFunction& function, uint8_t word) const {
+  return load_le(bytes_, function.record + layout_.entry_bytes + uint64_t{word} * 4, 4);
+}
+
+std::vector<GoStackDepth> GoFunctionTable::stack_depths(const GoFunction& function) const {
+  std::vector<GoStackDepth> out;
+  uint64_t at = function.address;
+  walk(field(function, kStackSequence), function.address, [&](int64_t depth_bytes, uint64_t end) {
+    const bool is_inside = at - function.address < function.size;
+    if (!is_inside || end <= at) return false;  // a part has an instruction at least
+    out.push_back({at, depth_bytes});
+    at = end;
+    return true;
+  });
+  return out;
 }
 
 std::string_view GoFunctionTable::file_name(uint64_t record, int64_t number) const {
@@ -165,9 +200,8 @@ std::optional<GoLine> GoFunctionTable::line_at(uint64_t address) const {
   if (after == functions_.begin()) return std::nullopt;
   const GoFunction& function = *std::prev(after);
   if (address - function.address >= function.size) return std::nullopt;
-  const auto value = [&](RecordField field) {
-    const uint64_t at = function.record + layout_.entry_bytes + uint64_t{field} * 4;
-    return value_at(load_le(bytes_, at, 4), function.address, address);
+  const auto value = [&](RecordField sequence) {
+    return value_at(field(function, sequence), function.address, address);
   };
   const auto line = value(kLineSequence);
   if (!line || *line <= 0 || *line > UINT32_MAX) return std::nullopt;

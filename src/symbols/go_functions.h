@@ -19,11 +19,21 @@ struct GoFunction {
   uint64_t address = 0;   // virtual, as linked
   uint64_t size = 0;      // bytes
   uint64_t record = 0;    // of its description, from the start of the table
+  // Since Go 1.18:
+  bool is_outermost = false;      // no caller is looked for
+  bool is_stack_written = false;  // it gives the stack pointer values that its description does not have
 };
 
 struct GoLine {
   std::string_view file;  // in the bytes of the table; "" if unknown
   uint32_t line = 0;
+};
+
+// From an address on, the stack pointer is this far below its value at the function's first instruction.
+struct GoStackDepth {
+  uint64_t address = 0;
+  int64_t depth_bytes = 0;
+  bool operator==(const GoStackDepth&) const = default;
 };
 
 // A table in the bytes of a file, which the caller keeps. Bytes that are no table, or a corrupt one, give no functions
@@ -36,6 +46,10 @@ class GoFunctionTable {
   const std::vector<GoFunction>& functions() const { return functions_; }  // by address
   // Returns the source line of an address; nullopt if it is in no function.
   std::optional<GoLine> line_at(uint64_t address) const;
+  // Whether the table says where stacks end (Go 1.18).
+  bool has_flags() const { return layout_.flags_word != 0; }
+  // Returns how deep the stack of a function is, by ascending address.
+  std::vector<GoStackDepth> stack_depths(const GoFunction& function) const;
 
  private:
   struct Layout {
@@ -46,11 +60,16 @@ class GoFunctionTable {
     uint64_t count = 0;
     uint64_t text = 0;       // added to addresses
     bool has_units = false;  // files are numbered per compilation unit
+    uint8_t flags_word = 0;  // of a record, after the address: the kind of the function, then its flags; 0 if unknown
   };
 
   void read_functions();
-  // Returns the value at `address` in the sequence of deltas at `offset`; nullopt if the sequence ends before.
+  // Calls `part(value, end)` for the parts of the sequence of deltas at `offset`, until it returns false.
+  template <class Part>
+  void walk(uint64_t offset, uint64_t begin, Part part) const;
+  // Returns the value at `address` in such a sequence; nullopt if the sequence ends before.
   std::optional<int64_t> value_at(uint64_t offset, uint64_t begin, uint64_t address) const;
+  uint64_t field(const GoFunction& function, uint8_t word) const;  // of its record, after the address
   std::string_view string_at(uint64_t offset) const;
   std::string_view file_name(uint64_t record, int64_t number) const;
 

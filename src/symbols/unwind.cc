@@ -23,6 +23,8 @@
 // trampoline, whose registers are in a sigcontext. Assembly code of cryptography libraries uses a few other registers
 // for an instruction or two: those rows are kUnknown, and the unwinder follows frame pointers from there.
 //
+// Go has no .eh_frame, but a table of its own with the depth of the stack (unwind_go.cc).
+//
 // libdw reads all of this too, but takes 13 ms for a C library where this takes one: it finds the entry and runs it
 // from its start for each row, and caches all that it reads. When a probe has just been attached and a process is about
 // to hit it, that decides whether the first stacks are complete. tests/unit/symbols_unwind_test.cc compares the rows
@@ -46,6 +48,7 @@
 #include "base/byte_reader.h"
 #include "symbols/elf_image.h"
 #include "symbols/process.h"
+#include "symbols/unwind_go.h"
 #include "symbols/unwind_rules.h"
 
 namespace espy::symbols {
@@ -238,10 +241,17 @@ class Interpreter {
 
 class EhFrameSection {
  public:
-  EhFrameSection(const kernel::Arch& arch, const ElfImage& image, std::string_view bytes, uint64_t address)
-      : arch_(arch), segments_(image.segments()), bytes_(bytes), address_(address) {}
+  EhFrameSection(const kernel::Arch& arch, const ElfImage& image, std::vector<UnwindRow>& rows,
+                 std::vector<uint32_t>& ends)
+      : arch_(arch),
+        segments_(image.segments()),
+        bytes_(image.section_bytes(".eh_frame")),
+        address_(image.section_address(".eh_frame").value_or(0)),
+        rows_(rows),
+        ends_(ends) {}
 
-  std::vector<UnwindRow> read() {
+  // Appends the rows, and the file offsets at which code ends.
+  void read() {
     EhFrameReader reader(bytes_, address_);
     while (!reader.at_end()) {
       uint64_t length = reader.take_le<uint32_t>();
@@ -256,7 +266,6 @@ class EhFrameSection {
       else if (const auto common = commons_.find(id_at - back); common != commons_.end())
         read_function(entry, common->second);
     }
-    return finish();
   }
 
  private:
@@ -313,26 +322,8 @@ class EhFrameSection {
       is_first = false;
     };
     Interpreter(arch_, common, start).run(entry, add);
-    // The code after it has no rule unless another function starts there, see finish().
+    // The code after it has no rule unless another function starts there, see merge().
     ends_.push_back(static_cast<uint32_t>(end));
-  }
-
-  std::vector<UnwindRow> finish() {
-    for (const uint32_t end : ends_) rows_.push_back({end, {}});
-    // Of rows at one offset, the rule of a function precedes the end of another.
-    std::ranges::stable_sort(rows_, [](const UnwindRow& a, const UnwindRow& b) {
-      if (a.file_offset != b.file_offset) return a.file_offset < b.file_offset;
-      return a.rule.base() != FrameBase::kUnknown && b.rule.base() == FrameBase::kUnknown;
-    });
-    std::vector<UnwindRow> out;
-    out.reserve(rows_.size());
-    const UnwindRow* last = nullptr;
-    for (const UnwindRow& row : rows_) {
-      if (last != nullptr && row.file_offset == last->file_offset) continue;
-      last = &row;
-      if (out.empty() || row.rule != out.back().rule) out.push_back(row);
-    }
-    return out;
   }
 
   const kernel::Arch& arch_;
@@ -340,9 +331,28 @@ class EhFrameSection {
   std::string_view bytes_;
   uint64_t address_;
   std::map<size_t, CommonEntry> commons_;
-  std::vector<UnwindRow> rows_;
-  std::vector<uint32_t> ends_;
+  std::vector<UnwindRow>& rows_;
+  std::vector<uint32_t>& ends_;
 };
+
+// The rows of a file, sorted, where each differs from the one before.
+std::vector<UnwindRow> merge(std::vector<UnwindRow> rows, const std::vector<uint32_t>& ends) {
+  for (const uint32_t end : ends) rows.push_back({end, {}});
+  // Of rows at one offset, the rule of a function precedes the end of another.
+  std::ranges::stable_sort(rows, [](const UnwindRow& a, const UnwindRow& b) {
+    if (a.file_offset != b.file_offset) return a.file_offset < b.file_offset;
+    return a.rule.base() != FrameBase::kUnknown && b.rule.base() == FrameBase::kUnknown;
+  });
+  std::vector<UnwindRow> out;
+  out.reserve(rows.size());
+  const UnwindRow* last = nullptr;
+  for (const UnwindRow& row : rows) {
+    if (last != nullptr && row.file_offset == last->file_offset) continue;
+    last = &row;
+    if (out.empty() || row.rule != out.back().rule) out.push_back(row);
+  }
+  return out;
+}
 
 Result<std::vector<UnwindRow>> read_rows(const ElfImage& image, const kernel::Arch& arch) {
   if (image.machine() != arch.elf_machine || !image.is_64bit())
@@ -350,8 +360,11 @@ Result<std::vector<UnwindRow>> read_rows(const ElfImage& image, const kernel::Ar
   for (const Segment& segment : image.segments())
     if (segment.executable && segment.file_offset + segment.file_size > UINT32_MAX)
       return fail(image.path() + " has code beyond 4 GiB");
-  const std::string_view bytes = image.section_bytes(".eh_frame");
-  return EhFrameSection(arch, image, bytes, image.section_address(".eh_frame").value_or(0)).read();
+  std::vector<UnwindRow> rows;
+  std::vector<uint32_t> ends;
+  EhFrameSection(arch, image, rows, ends).read();
+  append_go_rows(image, arch, rows, ends);
+  return merge(std::move(rows), ends);
 }
 
 // Adds a row for the code to which a signal handler returns, if it is a symbol of the image without a rule. Includes

@@ -1,4 +1,5 @@
-// Unwind tables: the rules of .eh_frame to find the caller of a frame, as rows sorted by file offset.
+// Unwind tables: the rules of .eh_frame and of Go's function table to find the caller of a frame, as rows sorted by
+// file offset.
 //
 // A row is valid up to the next one, and fits a word: a BPF program searches the table (builtins/unwind.cc), which
 // runtime/unwind_tables.cc loads. Its registers are those of the CPU (kernel/arch).
@@ -59,8 +60,8 @@ struct UnwindRow {
   bool operator==(const UnwindRow&) const = default;
 };
 
-// Returns all rows of a file; empty if it has no .eh_frame (Go, assembly). Fails if the file cannot be opened, is not
-// an ELF file of this CPU, or has code beyond 4 GiB.
+// Returns all rows of a file; empty if it has neither .eh_frame nor such a table (assembly). Fails if the file cannot
+// be opened, is not an ELF file of this CPU, or has code beyond 4 GiB.
 Result<std::vector<UnwindRow>> read_unwind_rows(const std::string& path,
                                                 const kernel::Arch& arch = kernel::host_arch());
 // The same for an image in memory, such as the vdso.

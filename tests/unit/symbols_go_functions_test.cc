@@ -21,7 +21,8 @@ using testing::TempDir;
 constexpr uint32_t kMagics[] = {0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1};
 constexpr uint64_t kText = 0x401000;
 
-// A table of main.one at the start of the text, 16 bytes, lines 10 and, from byte 4, 12; and main.two, 32 bytes.
+// A table of main.one at the start of the text, 16 bytes, lines 10 and, from byte 4, 12; and main.two, 32 bytes, where
+// stacks end. Their stacks have 24 bytes from byte 4 to byte 12.
 class TableWriter {
  public:
   explicit TableWriter(uint32_t magic) : magic_(magic) {}
@@ -33,7 +34,8 @@ class TableWriter {
     origin_ = is_relative ? 0 : kText;
     const std::string names("\0main.one\0main.two\0", 19);
     const std::string file("\0/src/main.go\0", 14);
-    const std::string values("\0\x04\x30\0\x16\x04\x04\x0c\0", 9);  // at 1: the file, at 4: the lines
+    // At 1: the file, at 4: the lines, at 9: the depth of the stack.
+    const std::string values("\0\x04\x30\0\x16\x04\x04\x0c\0\x02\x04\x30\x08\x2f\x04\0", 16);
     if (is_first) {
       // All offsets are from the start of the table: the parts follow the list and its records.
       const uint64_t records = 16 + 5 * 8 + 4;
@@ -89,10 +91,13 @@ class TableWriter {
     const size_t begin = out_.size();
     number(origin_ + index * 16, entry_bytes_);
     number(name, 4);
-    out_.append(12, '\0');
+    out_.append(8, '\0');
+    number(values + 9, 4);
     number(values + 1, 4);
     number(values + 4, 4);
     out_.resize(begin + kRecordBytes);
+    const size_t flags_at = begin + entry_bytes_ + (magic_ == kMagics[3] ? 37 : 33);
+    if (entry_bytes_ == 4 && index == 1) out_[flags_at] = 3;
   }
 
   uint32_t magic_;
@@ -124,6 +129,19 @@ TEST_P(GoTable, HasFunctionsAndLines) {
   EXPECT_FALSE(table->line_at(kText + 48));
 }
 
+TEST_P(GoTable, HasTheDepthOfStacks) {
+  const std::string bytes = TableWriter(GetParam()).write();
+  const auto table = GoFunctionTable::parse(bytes, kText);
+  ASSERT_TRUE(table);
+  const std::vector<GoStackDepth> wanted = {{kText, 0}, {kText + 4, 24}, {kText + 12, 0}};
+  EXPECT_EQ(table->stack_depths(table->functions()[0]), wanted);
+  const bool has_flags = GetParam() == kMagics[2] || GetParam() == kMagics[3];
+  EXPECT_EQ(table->has_flags(), has_flags);
+  EXPECT_FALSE(table->functions()[0].is_outermost || table->functions()[0].is_stack_written);
+  EXPECT_EQ(table->functions()[1].is_outermost, has_flags);
+  EXPECT_EQ(table->functions()[1].is_stack_written, has_flags);
+}
+
 // Looks at all that a table has; sanitizers watch.
 void read_all(std::string bytes) {
   bytes.shrink_to_fit();
@@ -131,6 +149,7 @@ void read_all(std::string bytes) {
   if (!table) return;
   for (const GoFunction& function : table->functions()) {
     EXPECT_LT(function.name.size(), 4096U);
+    EXPECT_LE(table->stack_depths(function).size(), function.size);
     for (const uint64_t at : {function.address, function.address + function.size - 1}) (void)table->line_at(at);
   }
 }

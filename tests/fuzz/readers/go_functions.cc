@@ -18,6 +18,7 @@ void run_go_functions(std::string_view bytes) {
     if (seen > 0 && function.address < last && function.address >= 0x401000) std::abort();
     last = function.address;
     if (++seen > 64) continue;
+    if (table->stack_depths(function).size() > function.size) std::abort();
     for (const uint64_t offset : {uint64_t{0}, function.size / 2, function.size - 1})
       if (const auto line = table->line_at(function.address + offset)) use(line->file);
   }
