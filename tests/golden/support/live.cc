@@ -15,7 +15,7 @@ namespace espy::golden {
 
 namespace {
 
-constexpr uint32_t kCommandTimeoutMs = 30'000;
+constexpr uint32_t kCommandTimeoutMs = 30'000;  // of `needs:` and `check:`
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -38,14 +38,15 @@ class Scratch {
   char path_[32] = "/tmp/espy-live.XXXXXX";
 };
 
-bool succeeds(const std::string& command, const Environment& environment) {
-  return run_program({"/bin/sh", "-c", command}, "", environment, kCommandTimeoutMs).status == 0;
+bool succeeds(const std::string& command, const Environment& environment, const Places& places) {
+  const uint32_t timeout_ms = kCommandTimeoutMs * places.time_factor;
+  return run_program({"/bin/sh", "-c", command}, "", environment, timeout_ms).status == 0;
 }
 
-std::string failed_checks(const LiveCase& c, const Environment& environment) {
+std::string failed_checks(const LiveCase& c, const Environment& environment, const Places& places) {
   std::string out;
   for (const Demand& demand : c.demands)
-    if (demand.key == "check" && !succeeds("( " + demand.text + " ) <\"$OUT\"", environment))
+    if (demand.key == "check" && !succeeds("( " + demand.text + " ) <\"$OUT\"", environment, places))
       out += fmt::format("not met: check: {}\n", demand.text);
   return out;
 }
@@ -64,15 +65,17 @@ Judgement run_live_test(const std::string& path, const Places& places) {
                                    {"FILE", fmt::format("{}/{}", places.root, path)},
                                    {"BIN", places.espy.substr(0, places.espy.rfind('/')) + "/tests/live"},
                                    {"SCRATCH", scratch.path()},
+                                   {"TIME_FACTOR", fmt::format("{}", places.time_factor)},
                                    {"OUT", out_path},
                                    {"ERR", err_path}};
-  if (!c->needs.empty() && !succeeds(c->needs, environment))
+  if (!c->needs.empty() && !succeeds(c->needs, environment, places))
     return {Verdict::kSkipped, "this machine lacks: " + c->needs};
-  Outcome outcome = run_program({"/bin/bash", "-c", shell_program(*c)}, "", environment, c->timeout_ms);
+  Outcome outcome =
+      run_program({"/bin/bash", "-c", shell_program(*c)}, "", environment, c->timeout_ms * places.time_factor);
   outcome.out = read_file(out_path).value_or("");
   outcome.err = read_file(err_path).value_or("");
   const std::string trouble =
-      outcome.timed_out ? "it did not end\n" : unmet_demands(*c, outcome) + failed_checks(*c, environment);
+      outcome.timed_out ? "it did not end\n" : unmet_demands(*c, outcome) + failed_checks(*c, environment, places);
   if (trouble.empty()) return {};
   return {Verdict::kFailed, trouble + "stdout:\n" + outcome.out + "stderr:\n" + outcome.err};
 }

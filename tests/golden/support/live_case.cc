@@ -35,7 +35,7 @@ constexpr std::string_view kPrologue = R"(set -m
 exec >"$OUT" 2>"$ERR"
 trap 'kill -KILL ${TARGET:+-$TARGET} ${TRACER:+-$TRACER} 2>/dev/null' EXIT
 wait_until() {
-  local deadline=$((SECONDS + 25))
+  local deadline=$((SECONDS + 25 * ${TIME_FACTOR:-1}))
   until eval "$1" >/dev/null 2>&1; do
     [ $SECONDS -lt $deadline ] || { echo "the test waited in vain until $2" >&2; exit 99; }
     [ -z "$TRACER" ] || kill -0 $TRACER 2>/dev/null || return

@@ -17,7 +17,7 @@
 //   // seconds: 5                    time limit, if not 30; then all processes of the test are killed
 //
 // $ESPY is the program, $FILE the test, $BIN the directory of the tests' programs, $SCRATCH a directory for this run
-// alone, $OUT and $ERR the files of stdout and stderr.
+// alone, $OUT and $ERR the files of stdout and stderr, $TIME_FACTOR by how much all time limits are longer than stated.
 #pragma once
 
 #include <cstdint>
