@@ -297,7 +297,8 @@ bool LinuxMachine::try_feature(Feature feature) {
     }
     case Feature::kStoreRelease:
       return loads({mov(0, 0), {BPF_STX | BPF_ATOMIC | BPF_DW, kFrameRegister, -8, kStoreRelease}, kExit});
-    case Feature::kMayGoto: return loads({mov(0, 0), {kMayGoto, 0, 0, 0}, kExit});
+    case Feature::kMayGoto:  // up to Linux 6.13 (check_cond_jmp_op) it must not lead to the next instruction
+      return loads({mov(0, 0), {kMayGoto, 0, 1, 0}, mov(0, 0), kExit});
     case Feature::kOpenCodedIterators: return btf_.kfunc && btf_.kfunc("bpf_iter_num_new").has_value();
     case Feature::kStringKfuncs: return btf_.kfunc && btf_.kfunc("bpf_strlen").has_value();
     case Feature::kMapLookupPercpu: return try_helper(BPF_FUNC_map_lookup_percpu_elem, kRawTp);
