@@ -3,7 +3,9 @@
 //   golden_runner --all               all of tests/golden, language, live and scripts, from the repository's root
 //   golden_runner --simulated         tests/golden and tests/language on the simulator alone
 //   golden_runner PATH...             files, or folders of them
-//   golden_runner --slow PATH...      with ten times the time limits of live tests, for an emulated machine
+//   golden_runner --emulated PATH...  on another kernel in an emulator: live tests have ten times their time limits,
+//   and
+//                                     are skipped if they fail where espy says that the kernel lacks something
 //   golden_runner --bless [PATH...]   rewrites the goldens' expectations with what comes out now
 //
 // Each golden runs in the simulator, and, where nothing has to be fired, again on this kernel through build/espy.
@@ -94,7 +96,7 @@ void run_golden(const std::string& path, const Places& places, bool bless, Total
 }
 
 int run(const std::vector<std::string>& arguments) {
-  bool bless = false, all = false, is_simulated = false, is_slow = false;
+  bool bless = false, all = false, is_simulated = false, is_emulated = false;
   std::vector<std::string> paths;
   for (const std::string& argument : arguments) {
     if (argument == "--bless") {
@@ -103,8 +105,8 @@ int run(const std::vector<std::string>& arguments) {
       all = true;
     } else if (argument == "--simulated") {
       is_simulated = true;
-    } else if (argument == "--slow") {
-      is_slow = true;
+    } else if (argument == "--emulated") {
+      is_emulated = true;
     } else {
       paths.push_back(argument);
     }
@@ -116,7 +118,7 @@ int run(const std::vector<std::string>& arguments) {
   places.root = fs::current_path().string();
   places.espy = fs::absolute(fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "espy").string();
   places.is_simulated = is_simulated;
-  if (is_slow) places.time_factor = 10;
+  places.is_emulated = is_emulated;
   places.no_live = fs::exists(places.espy) ? why_not_live() : "there is no " + places.espy;
   own_descendants();
   Totals totals;

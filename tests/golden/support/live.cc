@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 
 #include "base/fd.h"
 #include "golden/support/child.h"
@@ -18,6 +19,9 @@ namespace {
 constexpr uint32_t kCommandTimeoutMs = 30'000;  // of `needs:` and `check:`
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
+
+// Of the time limits, where the machine is emulated.
+uint32_t time_factor(const Places& places) { return places.is_emulated ? 10 : 1; }
 
 // A temporary directory, removed with its content by the destructor.
 class Scratch {
@@ -39,7 +43,7 @@ class Scratch {
 };
 
 bool succeeds(const std::string& command, const Environment& environment, const Places& places) {
-  const uint32_t timeout_ms = kCommandTimeoutMs * places.time_factor;
+  const uint32_t timeout_ms = kCommandTimeoutMs * time_factor(places);
   return run_program({"/bin/sh", "-c", command}, "", environment, timeout_ms).status == 0;
 }
 
@@ -49,6 +53,15 @@ std::string failed_checks(const LiveCase& c, const Environment& environment, con
     if (demand.key == "check" && !succeeds("( " + demand.text + " ) <\"$OUT\"", environment, places))
       out += fmt::format("not met: check: {}\n", demand.text);
   return out;
+}
+
+// What espy says that the kernel lacks; "" if nothing.
+std::string lacking(const Outcome& outcome) {
+  static const std::regex kSentence(R"(this kernel (lacks|has no|cannot|does not) [^\n[]*[^\n[ ])");
+  std::smatch found;
+  for (const std::string* said : {&outcome.err, &outcome.out})
+    if (std::regex_search(*said, found, kSentence)) return found.str();
+  return "";
 }
 
 }  // namespace
@@ -65,18 +78,19 @@ Judgement run_live_test(const std::string& path, const Places& places) {
                                    {"FILE", fmt::format("{}/{}", places.root, path)},
                                    {"BIN", places.espy.substr(0, places.espy.rfind('/')) + "/tests/live"},
                                    {"SCRATCH", scratch.path()},
-                                   {"TIME_FACTOR", fmt::format("{}", places.time_factor)},
+                                   {"TIME_FACTOR", fmt::format("{}", time_factor(places))},
                                    {"OUT", out_path},
                                    {"ERR", err_path}};
   if (!c->needs.empty() && !succeeds(c->needs, environment, places))
     return {Verdict::kSkipped, "this machine lacks: " + c->needs};
   Outcome outcome =
-      run_program({"/bin/bash", "-c", shell_program(*c)}, "", environment, c->timeout_ms * places.time_factor);
+      run_program({"/bin/bash", "-c", shell_program(*c)}, "", environment, c->timeout_ms * time_factor(places));
   outcome.out = read_file(out_path).value_or("");
   outcome.err = read_file(err_path).value_or("");
   const std::string trouble =
       outcome.timed_out ? "it did not end\n" : unmet_demands(*c, outcome) + failed_checks(*c, environment, places);
   if (trouble.empty()) return {};
+  if (const std::string lack = lacking(outcome); places.is_emulated && !lack.empty()) return {Verdict::kSkipped, lack};
   return {Verdict::kFailed, trouble + "stdout:\n" + outcome.out + "stderr:\n" + outcome.err};
 }
 
