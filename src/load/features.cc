@@ -232,7 +232,9 @@ bool LinuxMachine::try_kfunc(uint32_t btf_id, uint32_t program_type) {
   if (program_type == BPF_PROG_TYPE_SYSCALL) attr.prog_flags = BPF_F_SLEEPABLE;
   std::string log;
   if (try_load(code, attr, &log).valid()) return true;
-  return log[0] != '\0' && std::strstr(log.c_str(), "is not allowed") == nullptr;
+  // "reserved fields" where no program may call such functions (before Linux 5.13).
+  const auto says = [&](const char* what) { return std::strstr(log.c_str(), what) != nullptr; };
+  return log[0] != '\0' && !says("is not allowed") && !says("reserved fields");
 }
 
 // Up to Linux 5.19 (trace_call_bpf) a perf uprobe is dropped, and not counted, while another perf program or a system
