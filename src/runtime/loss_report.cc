@@ -136,6 +136,10 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
                "calls were skipped because more were in progress than the kernel follows to their return, or within a "
                "probe on the same CPU (fexit follows all)",
                skipped_calls);
+  uint64_t unfollowed = 0;
+  for (const auto& [tracepoint, id] : program.following.programs)
+    if (const auto runs = machine.skipped_runs(id)) unfollowed += runs->count;
+  report_count(sink, "starts and ends of processes, which --follow needs, were skipped by the kernel", unfollowed);
   report_count(sink, "records that were still waiting when a signal had ended the run were dropped",
                dropped_records(losses));
   report_count(sink, "records that a program had not finished at the end were lost, with all that follow on the CPU",
