@@ -87,11 +87,24 @@ std::optional<uint64_t> parse_count(std::string_view text) {
   return out;
 }
 
+namespace {
+
+// Whether other programs serve probes of the same attach point.
+bool has_others(const spec::AttachRequest& request, const program::Probe& probe) {
+  const auto& probes = request.program.probes;
+  return std::ranges::any_of(probes.ids(), [&](program::ProbeId id) {
+    return probes[id].program != probe.program && probes[id].span == probe.span && probes[id].is_optional;
+  });
+}
+
+}  // namespace
+
 Status leave_out(const spec::AttachRequest& request, const std::vector<RefusedProbe>& refused) {
   const bool may_miss = request.config.missing_probes != spec::MissingProbes::kError;
-  const bool is_all = refused.size() == request.probes.size();
+  const bool is_whole_program = refused.size() == request.probes.size();
   for (const auto& [id, error] : refused) {
     const program::Probe& probe = request.program.probes[id];
+    const bool is_all = is_whole_program && !has_others(request, probe);
     if (error.code == ECANCELED || (!may_miss && (is_all || !probe.is_optional)))
       return fail(fmt::format("cannot attach to {}: {}", probe.name, error.message), error.code, error.hint);
   }
