@@ -21,7 +21,7 @@ constexpr uint32_t kCommandTimeoutMs = 30'000;  // of `needs:` and `check:`
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 // Of the time limits, where the machine is emulated.
-uint32_t time_factor(const Places& places) { return places.is_emulated ? 10 : 1; }
+uint32_t time_factor(const Places& places) { return places.is_emulated ? 4 : 1; }
 
 // A temporary directory, removed with its content by the destructor.
 class Scratch {
