@@ -111,8 +111,11 @@ void skip_other_processes(Builder& ir, const ModuleContext& module) {
 
 void add_followed_map(ModuleContext& module) {
   if (!module.checked.config.follows) return;
-  module.program.following.processes =
-      module.program.maps.add({.name = "processes", .kind = program::MapKind::kHash, .max_entries = kMaxProcesses});
+  const bool may_allocate = module.kernel.has(kernel::Feature::kHashAllocation);
+  module.program.following.processes = module.program.maps.add({.name = "processes",
+                                                                .kind = program::MapKind::kHash,
+                                                                .max_entries = kMaxProcesses,
+                                                                .is_preallocated = !may_allocate});
 }
 
 void add_followers(ModuleContext& module) {

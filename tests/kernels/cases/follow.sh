@@ -11,3 +11,5 @@ for probe in kprobe fentry; do
     /^WARNING: probes .* skipped by the kernel/s/.*: //p' expect.out | paste -sd+)
   [ "$seen" = 30 ] || { [ "$seen" -lt 30 ] && [ $((seen + ${skipped:-0})) -ge 30 ]; } || { cat expect.out; exit 1; }
 done
+# The map of processes of programs of perf events, which old kernels want preallocated.
+expect '^@: [1-9]' "$ESPY" --follow -c "sh -c 'cat /dev/null; true'" -e 'software:page-faults:1 { @ = count(); }'
