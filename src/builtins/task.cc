@@ -72,14 +72,6 @@ std::optional<uint32_t> task_offset_bytes(Lowering& lowering, std::string_view m
 
 Operand lower_comm(Lowering& lowering, const CallSite& call);
 
-bool loads_comm(const Lowering& lowering) {
-  for (const syntax::ExprId expr : lowering.unit().exprs.ids()) {
-    const spec::Builtin* builtin = lowering.unit().fact(expr).builtin;
-    if (builtin != nullptr && builtin->lower == lower_comm) return true;
-  }
-  return false;
-}
-
 Operand id_in(Lowering& lowering, const OwnNamespace& own, bool is_process, bool has_task) {
   ir::Builder& ir = lowering.ir();
   if (!own) {
@@ -94,7 +86,7 @@ template <bool kIsProcess>
 Operand lower_id(Lowering& lowering, const CallSite& call) {
   const bool wants_init = !call.arguments.empty() && lowering.text(call.arguments[0]) == "init";
   const OwnNamespace own = wants_init ? std::nullopt : lowering.checked().config.pid_namespace;
-  return id_in(lowering, own, kIsProcess, loads_comm(lowering));
+  return id_in(lowering, own, kIsProcess, lowering.calls(lower_comm));
 }
 
 template <bool kIsGroup>

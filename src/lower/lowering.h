@@ -15,6 +15,7 @@
 #include "kernel/kernel.h"
 #include "lower/control.h"
 #include "program/program.h"
+#include "spec/builtin.h"
 
 namespace espy::lower {
 
@@ -105,6 +106,8 @@ class Lowering {
   virtual ValueId register_value(const kernel::Register& reg) = 0;
   // The index of the probe that fired.
   virtual ValueId probe_index() = 0;
+  // Whether the unit calls a builtin that is lowered by this function.
+  virtual bool calls(decltype(spec::Builtin::lower) lower) = 0;
   // The value of `probe`, `func` or `probetype` when that probe fires: the index of the first one with the same name.
   virtual uint32_t fired_index(types::Kind kind, program::ProbeId probe) = 0;
   // A member of the current task_struct by its path, such as {"group_leader", "pid"}; 0 if the kernel has no such

@@ -7,6 +7,9 @@
 // parts that they refer to recurse over the tree. MainFunction writes what surrounds the action.
 #pragma once
 
+#include <map>
+#include <set>
+
 #include "lower/access.h"
 #include "lower/aggregations.h"
 #include "lower/arithmetic.h"
@@ -98,6 +101,7 @@ class UnitLowering final : public Lowering {
   Operand context_field(const spec::ContextField& field) override { return fields_.read(field); }
   ValueId register_value(const kernel::Register& reg) override { return fields_.register_value(reg); }
   ValueId probe_index() override { return dispatch_.index(); }
+  bool calls(decltype(spec::Builtin::lower) lower) override;
   uint32_t fired_index(Kind kind, program::ProbeId probe) override { return module_.fired_index(kind, probe); }
   using Lowering::current_task_field;
   ValueId current_task_field(std::span<const std::string_view> path) override {
@@ -132,6 +136,7 @@ class UnitLowering final : public Lowering {
   ModuleContext& module_;
   const check::Unit& unit_;
   const Part part_;
+  std::map<const check::Unit*, std::set<decltype(spec::Builtin::lower)>> called_;  // filled by the first question
 
   Functions functions_;
   Scope scope_;
