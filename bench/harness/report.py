@@ -13,6 +13,8 @@ NOISE = 1.03  # two runs of the same thing differ by this; no target is missed b
 class Row:
     name: str
     unit: str
+    series: str = ""  # of a row that is a point of a line: the line ...
+    size: int = 0     # ... and what grows
     samples: dict = dataclasses.field(default_factory=dict)  # tool -> samples, in `unit`
     failures: dict = dataclasses.field(default_factory=dict)  # tool -> why there are none
     limit: float | None = None      # espy's target
@@ -70,6 +72,7 @@ class Report:
         self.groups = {}  # title -> rows
         self.by_best = False  # targets are judged by the best of the rounds, not the median
         self.notes = []
+        self.machine = ""
 
     def group(self, title):
         return self.groups.setdefault(title, [])
@@ -103,12 +106,21 @@ class Report:
                 print(f"  {tool}, {row.name}: {why}")
         print(flush=True)
 
+    def read_json(self, path):
+        """Adds the groups of an earlier run; those of this run take precedence."""
+        with open(path, encoding="utf-8") as file:
+            earlier = json.load(file)
+        for title, rows in earlier["groups"].items():
+            self.groups.setdefault(title, [Row(**row) for row in rows])
+        self.notes += [note for note in earlier["notes"] if note not in self.notes]
+        self.machine = self.machine or earlier["machine"]
+
     def misses(self):
         return [phrase for rows in self.groups.values() for row in rows for phrase in row.misses(self.by_best)]
 
     def write_json(self, path):
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({"notes": self.notes,
+            json.dump({"machine": self.machine, "notes": self.notes,
                        "groups": {title: [dataclasses.asdict(row) for row in rows]
                                   for title, rows in self.groups.items()}}, file, indent=1)
             file.write("\n")

@@ -31,7 +31,10 @@ class Tools:
     def build(self):
         for name in ["floor", "spawn", "stamp"]:
             compile_if_older(self.directory / name, BENCH / "c" / f"{name}.c", ["gcc", "-O2", "-Wall", "-static"])
-        compile_if_older(self.directory / "reads", BENCH / "c" / "reads.c", ["gcc", "-O2", "-Wall"])
+        for name in ["reads", "family"]:
+            compile_if_older(self.directory / name, BENCH / "c" / f"{name}.c", ["gcc", "-O2", "-Wall"])
+        compile_if_older(self.directory / "stacks", BENCH / "c" / "stacks.c",
+                         ["gcc", "-O2", "-Wall", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"])
         compile_if_older(self.directory / "reads_framed", BENCH / "c" / "reads.c",
                          ["gcc", "-O2", "-Wall", "-fno-omit-frame-pointer"])
         if not shutil.which("clang"):
