@@ -177,8 +177,10 @@ class Decoder {
   Value record(const Type& type, Bytes bytes) const {
     if (context_.shows_addresses && is_internet_address(type)) return {TextValue{address_text(bytes)}};
     RecordValue out;
-    if (!type.name.empty()) out.type = (type.is_union ? "union " : "struct ") + type.name;
-    append_members(out, type, bytes);
+    RecordNames names;
+    if (!type.name.empty()) names.type = (type.is_union ? "union " : "struct ") + type.name;
+    append_members(out, names.members, type, bytes);
+    out.names = std::make_shared<const RecordNames>(std::move(names));
     return {std::move(out)};
   }
 
@@ -215,17 +217,17 @@ class Decoder {
 
   // Members of an anonymous struct or union are members of the outer one, as in C. Variants that the value does not
   // have are left out: their bytes are those of another one.
-  void append_members(RecordValue& out, const Type& type, Bytes bytes) const {
+  void append_members(RecordValue& out, std::vector<std::string>& names, const Type& type, Bytes bytes) const {
     const Type* variants = types::variants_of(context_.types, type);
     const std::string active = variants ? variant_of(*variants, type.members[0], bytes) : "";
     for (const types::Member& each : type.members) {
       if (variants && each.name != active && types::is_variant(*variants, each)) continue;
       const Type& inner = context_.types[each.type];
       if (each.name.empty() && inner.kind == Kind::kStruct) {
-        append_members(out, inner, part(bytes, each.offset_bytes(), inner.size_bytes));
+        append_members(out, names, inner, part(bytes, each.offset_bytes(), inner.size_bytes));
         continue;
       }
-      out.names.push_back(each.name);
+      names.push_back(each.name);
       out.items.push_back(context_.shows_addresses && is_address(each, inner)
                               ? Value{TextValue{address_text(part(bytes, each.offset_bytes(), inner.size_bytes))}}
                               : member(each, bytes));
@@ -242,10 +244,10 @@ class Decoder {
       // EFAULT: the thread has no user or kernel stack. EEXIST: no room (program::StackMaps).
       constexpr int64_t kLastError = -4095;
       if (reference == -EEXIST)
-        out.problem = "stack missing: more different stacks than max_stacks";
+        out.problem = std::make_shared<const std::string>("stack missing: more different stacks than max_stacks");
       else if (reference != -EFAULT)
-        out.problem =
-            fmt::format("stack missing: {}", std::strerror(static_cast<int>(-std::max(reference, kLastError))));
+        out.problem = std::make_shared<const std::string>(
+            fmt::format("stack missing: {}", std::strerror(static_cast<int>(-std::max(reference, kLastError)))));
       return {std::move(out)};
     }
     const bool is_unwound = out.is_user && load_le(bytes, 12, 4) != 0;

@@ -86,7 +86,7 @@ std::string record(const RecordValue& record, const TextStyle& style, uint32_t d
     if (!style.has_zeros && is_zero(record.items[i])) continue;
     if (style.max_items != 0 && shown == style.max_items) break;
     if (shown++ > 0) out += ", ";
-    out.append(quoted(record.names[i])).append(": ").append(json(record.items[i], style, depth + 1));
+    out.append(quoted(record.names->members[i])).append(": ").append(json(record.items[i], style, depth + 1));
   }
   return out + "}";
 }

@@ -46,7 +46,7 @@ struct StackValue {
   std::vector<std::shared_ptr<const Frame>> frames;  // innermost first; shared by the stacks of a map
   uint8_t mode = 0;                                  // types::StackMode
   bool is_user = false;
-  std::string problem;  // why there are no frames; empty: none
+  std::shared_ptr<const std::string> problem;  // why there are no frames; null: none
 };
 struct ListValue {  // array
   std::vector<Value> items;
@@ -54,10 +54,13 @@ struct ListValue {  // array
 struct TupleValue {
   std::vector<Value> items;
 };
-struct RecordValue {  // record, struct, union
-  std::vector<std::string> names;
-  std::vector<Value> items;
+struct RecordNames {
+  std::vector<std::string> members;
   std::string type = {};  // "struct sk_buff"; empty for records and anonymous structs
+};
+struct RecordValue {  // record, struct, union
+  std::shared_ptr<const RecordNames> names;
+  std::vector<Value> items;
 };
 struct HistValue {
   uint8_t bits = 0;
@@ -87,5 +90,7 @@ struct Value {
                StackValue, ListValue, TupleValue, RecordValue, HistValue, LhistValue, StatsValue, TseriesValue>
       node;
 };
+// A map has two for each key, up to millions.
+static_assert(sizeof(Value) <= 56);
 
 }  // namespace espy::output

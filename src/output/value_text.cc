@@ -53,7 +53,7 @@ void append_frame(std::string& out, const Frame& frame, const StackValue& stack)
 
 std::string stack_text(const StackValue& stack) {
   std::string out = "\n";
-  if (!stack.problem.empty()) out += fmt::format("        [{}]\n", stack.problem);
+  if (stack.problem) out += fmt::format("        [{}]\n", *stack.problem);
   for (const auto& frame : stack.frames) append_frame(out, *frame, stack);
   return out;
 }
@@ -185,7 +185,7 @@ class ValueWriter {
     for (size_t i = 0; i < record.items.size(); ++i) {
       if (!style_.has_zeros && is_zero(record.items[i])) continue;
       if (style_.max_items != 0 && shown++ == style_.max_items) return cut();
-      each(record.names[i], record.items[i]);
+      each(record.names->members[i], record.items[i]);
     }
   }
 
@@ -215,7 +215,7 @@ class ValueWriter {
 
   // (struct s){ and a line for each member.
   void lines(const RecordValue& record) {
-    if (!record.type.empty()) out_.append("(").append(record.type).append(")");
+    if (record.names && !record.names->type.empty()) out_.append("(").append(record.names->type).append(")");
     if (is_too_deep()) return void(out_ += "{ ... }");
     bool is_empty = true;
     const auto begin = [&] {

@@ -119,7 +119,8 @@ TEST(Json, Numbers) {
 TEST(Json, Values) {
   EXPECT_EQ(json({ListValue{{number(1), number(2)}}}), "[1,2]");
   EXPECT_EQ(json(tuple({number(1), number(2), string("s"), tuple({number(4), number(5)})})), "[1,2,\"s\",[4,5]]");
-  EXPECT_EQ(json({RecordValue{{"a", "b"}, {number(1), number(2)}}}), "{\"a\": 1, \"b\": 2}");
+  EXPECT_EQ(json({RecordValue{std::make_shared<const RecordNames>(RecordNames{{"a", "b"}}), {number(1), number(2)}}}),
+            "{\"a\": 1, \"b\": 2}");
   EXPECT_EQ(json({BufferValue{std::string("\0\xff", 2)}}), "[0,255]");
   EXPECT_EQ(json({TextValue{"::1"}}), "\"::1\"");
   EXPECT_EQ(json(string("\n\r\t\"\\\x01\x1f")), "\"\\n\\r\\t\\\"\\\\\\u0001\\u001f\"");

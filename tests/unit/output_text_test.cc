@@ -124,7 +124,9 @@ TEST(Text, TheScalarsOfTheDescription) {
   EXPECT_EQ(text_of(number(5)), "@x: 5\n");
   EXPECT_EQ(text_of({StatsValue{1, true, 4, false}}), "@x: { .count = 1, .average = 4, .total = 4 }\n");
   EXPECT_EQ(text_of(tuple({number(1), string("a"), tuple({number(2), number(3)})})), "@x: (1, a, (2, 3))\n");
-  EXPECT_EQ(text_of({RecordValue{{"a", "b"}, {number(1), string("x")}}}), "@x: { .a = 1, .b = x }\n");
+  EXPECT_EQ(
+      text_of({RecordValue{std::make_shared<const RecordNames>(RecordNames{{"a", "b"}}), {number(1), string("x")}}}),
+      "@x: { .a = 1, .b = x }\n");
   EXPECT_EQ(text_of({RecordValue{}}), "@x: {}\n");
   EXPECT_EQ(text_of({true}), "@x: true\n");
   EXPECT_EQ(text_of({PointerValue{0x1234}}), "@x: 0x1234\n");
