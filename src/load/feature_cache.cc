@@ -27,15 +27,15 @@ std::string content_of(const char* path) {
   return text ? std::string(trim(*text)) : "";
 }
 
-// The effective capabilities, the user namespace, system call filters, and the label of a security module.
+// The effective capabilities, the user namespace, and the label of a security module.
 std::string rights() {
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
   struct stat user_namespace = {};
   ::syscall(SYS_capget, &header, data);
   ::stat("/proc/self/ns/user", &user_namespace);
-  return fmt::format("{:x}{:08x} {} {} {}", data[1].effective, data[0].effective, user_namespace.st_ino,
-                     ::prctl(PR_GET_SECCOMP), content_of("/proc/self/attr/current"));
+  return fmt::format("{:x}{:08x} {} {}", data[1].effective, data[0].effective, user_namespace.st_ino,
+                     content_of("/proc/self/attr/current"));
 }
 
 // What is neither in BTF nor in files, which are not slower than the cache, nor changed by settings at run time:
@@ -55,7 +55,7 @@ bool is_own(const struct stat& status, mode_t mode) {
 }  // namespace
 
 std::optional<std::string> feature_cache_key() {
-  if (::geteuid() != 0) return std::nullopt;
+  if (::geteuid() != 0 || ::prctl(PR_GET_SECCOMP) != 0) return std::nullopt;
   const std::string boot = content_of("/proc/sys/kernel/random/boot_id");
   const std::string compiler = content_of("/proc/sys/net/core/bpf_jit_enable");
   utsname kernel = {};

@@ -8,9 +8,9 @@
 // of the file or the directory, and the content is ignored, and replaced. Only what was present is kept: what was
 // missing may have failed for lack of memory, and is tried again.
 //
-// Limits: not used by other users than root, whose rights are too many to be compared, nor where the state of the JIT
-// compiler cannot be read, which some features depend on. Features that depend on a setting which cannot be compared
-// are always tried.
+// Limits: not used by other users than root, nor with a filter of system calls (seccomp): their rights are too many to
+// be compared; nor where the state of the JIT compiler cannot be read, which some features depend on. Features that
+// depend on a setting which cannot be compared are always tried.
 #pragma once
 
 #include <optional>
