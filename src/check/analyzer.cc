@@ -19,6 +19,7 @@
 #include "check/program_types.h"
 #include "check/statements.h"
 #include "check/suggestions.h"
+#include "check/thread_maps.h"
 #include "check/type_names.h"
 #include "check/unary_operators.h"
 
@@ -148,6 +149,7 @@ void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
   check_units(parts, checked.units.size());
   parts.maps.warn_of_unused();
   parts.maps.finish(checked.config.max_map_keys, request.kernel);
+  if (!request.diagnostics.has_errors()) find_thread_maps(checked, request.registry, request.types, request.kernel);
   refuse_unknown_options(checked, request.diagnostics);
 }
 

@@ -84,6 +84,8 @@ struct CheckedMap {
   uint64_t max_entries = 0;
   program::MapKind kind = program::MapKind::kHash;  // as declared, or derived from its value
   bool is_declared = false;
+  bool is_of_thread = false;  // see check/thread_maps.h
+  std::string storage_note;   // for keys that `tid` determines: why it is kept with the thread, or why not
   source::Span span;
 };
 

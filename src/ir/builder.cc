@@ -83,7 +83,8 @@ void Builder::store_release(uint8_t width, ValueId address, ValueId value, int64
 
 ValueId Builder::call(Helper helper, std::initializer_list<ValueId> arguments) {
   return add({.op = Op::k_call,
-              .is_nullable = helper == Helper::map_lookup_elem || helper == Helper::map_lookup_percpu_elem,
+              .is_nullable = helper == Helper::map_lookup_elem || helper == Helper::map_lookup_percpu_elem ||
+                             helper == Helper::task_storage_get,
               .helper = helper,
               .operands = arguments});
 }

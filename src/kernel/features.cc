@@ -47,7 +47,7 @@ constexpr FeatureRow kRows[] = {
      "5.11"},
     {Feature::kGetAttachCookie, "get_attach_cookie", "helper", "tells a program which of its attachments ran it",
      "5.15"},
-    {Feature::kTaskStorage, "task_storage", "helper", "keeps values with a task", "5.11"},
+    {Feature::kTaskStorage, "task_storage", "helper", "keeps values with a task", "6.2"},
     {Feature::kGetFuncIp, "get_func_ip", "helper", "tells the address of the probed function", "5.15"},
     {Feature::kStringKfuncs, "string_kfuncs", "types", "has string functions in BPF", "6.17"},
     {Feature::kSendSignal, "send_signal", "helper", "sends signals from BPF", "5.3"},

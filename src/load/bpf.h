@@ -52,6 +52,10 @@ struct MapCreateAttr {
   uint32_t inner_map_fd = 0;
   uint32_t numa_node = 0;
   char map_name[kNameBytes] = {};
+  uint32_t map_ifindex = 0;
+  uint32_t btf_fd = 0;
+  uint32_t btf_key_type_id = 0;
+  uint32_t btf_value_type_id = 0;
 };
 
 struct MapElementAttr {

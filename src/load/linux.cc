@@ -27,6 +27,14 @@ bool is_per_cpu(program::MapKind kind) {
 
 bool is_hash(program::MapKind kind) { return kind == program::MapKind::kHash || kind == program::MapKind::kPercpuHash; }
 
+// Returns no descriptor if the kernel refuses; then it refuses what needs the types as well.
+OwnedFd load_btf(const std::string& blob) {
+  BtfLoadAttr attr;
+  attr.btf = address_of(blob.data());
+  attr.btf_size = static_cast<uint32_t>(blob.size());
+  return OwnedFd(static_cast<int>(bpf(Command::kBtfLoad, attr)));
+}
+
 uint32_t round_up_to_8(uint32_t size) { return (size + 7) & ~7U; }
 
 // The number of values in a per-CPU value: one for each possible CPU, present or not.
@@ -121,6 +129,15 @@ Result<OwnedFd> LinuxMachine::open_map(const program::BpfMap& shape) {
   if (shape.is_mmapable) attr.map_flags |= BPF_F_MMAPABLE;
   if (shape.is_read_only) attr.map_flags |= BPF_F_RDONLY_PROG;
   if (is_hash(shape.kind) && !shape.is_preallocated) attr.map_flags |= BPF_F_NO_PREALLOC;
+  OwnedFd btf;
+  if (shape.kind == program::MapKind::kTaskStorage) {  // requires types (bpf_local_storage_map_alloc_check)
+    const MapBtf types = make_map_btf(attr.value_size);
+    btf = load_btf(types.blob);
+    attr.btf_fd = static_cast<uint32_t>(btf.get());
+    attr.btf_key_type_id = types.key_id;
+    attr.btf_value_type_id = types.value_id;
+    attr.map_flags |= BPF_F_NO_PREALLOC;
+  }
   copy_name(attr.map_name, shape.name);
   if (shape.like.valid()) attr.inner_map_fd = static_cast<uint32_t>(maps_[shape.like].fd.get());
   const long fd = bpf(Command::kMapCreate, attr);
@@ -351,10 +368,7 @@ Result<OwnedFd> set_attach_target(ProgLoadAttr& attr, const program::BpfProgram&
 // Loads the program's BTF and refers to it in `attr`. The kernel needs it for callbacks, and for source lines in the
 // log.
 OwnedFd add_btf(ProgLoadAttr& attr, const ProgramBtf& btf) {
-  BtfLoadAttr btf_attr;
-  btf_attr.btf = address_of(btf.blob.data());
-  btf_attr.btf_size = static_cast<uint32_t>(btf.blob.size());
-  OwnedFd fd(static_cast<int>(bpf(Command::kBtfLoad, btf_attr)));
+  OwnedFd fd = load_btf(btf.blob);
   if (!fd.valid()) return fd;
   attr.prog_btf_fd = static_cast<uint32_t>(fd.get());
   attr.func_info = address_of(btf.functions.data());

@@ -111,6 +111,15 @@ std::vector<LineInfoRecord> make_lines(const program::BpfProgram& program, const
 
 }  // namespace
 
+MapBtf make_map_btf(uint32_t value_bytes) {
+  Writer writer;
+  MapBtf out;
+  out.key_id = writer.type(writer.string("int"), BTF_KIND_INT, 0, 4, {BTF_INT_SIGNED << 24 | 32});
+  out.value_id = writer.type(writer.string("value"), BTF_KIND_STRUCT, 0, value_bytes);
+  out.blob = writer.finish();
+  return out;
+}
+
 ProgramBtf make_program_btf(const program::BpfProgram& program, const source::Sources& sources) {
   Writer writer;
   ProgramBtf out;

@@ -1,5 +1,5 @@
 // The BTF of a program (Documentation/bpf/btf.rst): the types that func_info and line_info need, so that the verifier
-// knows callbacks as functions and quotes source lines in its log.
+// knows callbacks as functions and quotes source lines in its log. And that of a map, where the kernel requires types.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,14 @@ struct ProgramBtf {
   std::vector<LineInfoRecord> lines;
 };
 
+// Of a map whose key is an int32 and whose value is opaque.
+struct MapBtf {
+  std::string blob;
+  uint32_t key_id = 0;
+  uint32_t value_id = 0;
+};
+
+MapBtf make_map_btf(uint32_t value_bytes);
 ProgramBtf make_program_btf(const program::BpfProgram& program, const source::Sources& sources);
 
 }  // namespace espy::load

@@ -14,6 +14,12 @@ Condition is_better(bool is_max, bool is_signed) {
 
 void Aggregations::for_each_cpu(const MapElements::Element& element, const std::function<void(ValueId)>& body) {
   const program::ScriptMap map = module_.script_map(element.map);
+  if (map.storage == program::Storage::kSlotHash) {
+    const ValueId found = elements_.lookup(element);
+    return when(Condition::ne, found, ir().constant(0), [&] {
+      ir().count_up(module_.program.cpu_count, [&](ValueId cpu, BlockId) { body(elements_.slot(map, found, cpu)); });
+    });
+  }
   ir().count_up(module_.program.cpu_count, [&](ValueId cpu, BlockId) {
     if (!element.key.valid()) return body(offset(elements_.assigned_word(map, cpu), 8));
     const ValueId address = ir().call(Helper::map_lookup_percpu_elem, {ir().map(map.map), element.key, cpu});

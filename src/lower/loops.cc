@@ -147,8 +147,8 @@ ValueId Loops::make_pair(TypeId type, ScriptMapId map_id, ValueId key, ValueId v
   if (layout.members.size() != 2) return address;
   conversions_.store_converted(address, memory_.load(key, map.key), layout.members[0].type);
   const ValueId at = offset(address, layout.members[1].offset_bytes());
-  const bool is_per_cpu = map.storage == program::Storage::kPercpuHash;
-  const Operand whole = is_per_cpu ? aggregations_.merged({map_id, key}) : memory_.load(value, map.value);
+  const bool has_copies = map.storage == program::Storage::kPercpuHash || map.storage == program::Storage::kSlotHash;
+  const Operand whole = has_copies ? aggregations_.merged({map_id, key}) : memory_.load(value, map.value);
   conversions_.store_converted(at, whole, layout.members[1].type);
   return address;
 }

@@ -107,7 +107,7 @@ class Lowering {
   // The index of the probe that fired.
   virtual ValueId probe_index() = 0;
   // Whether the unit calls a builtin that is lowered by this function.
-  virtual bool calls(decltype(spec::Builtin::lower) lower) = 0;
+  virtual bool calls(decltype(spec::Builtin::lower) emitter) = 0;
   // The value of `probe`, `func` or `probetype` when that probe fires: the index of the first one with the same name.
   virtual uint32_t fired_index(types::Kind kind, program::ProbeId probe) = 0;
   // A member of the current task_struct by its path, such as {"group_leader", "pid"}; 0 if the kernel has no such

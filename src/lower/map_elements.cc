@@ -10,6 +10,7 @@ using program::Storage;
 
 constexpr int64_t kAny = 0;      // BPF_ANY
 constexpr int64_t kNoExist = 1;  // BPF_NOEXIST
+constexpr int64_t kCreate = 1;   // BPF_LOCAL_STORAGE_GET_F_CREATE
 
 }  // namespace
 
@@ -26,18 +27,82 @@ ValueId MapElements::assigned_word(const program::ScriptMap& map) {
 
 ValueId MapElements::lookup(const Element& element) {
   const program::ScriptMap map = module_.script_map(element.map);
+  if (map.storage == Storage::kThread) {
+    const ir::SlotId found = new_slot("found");
+    write_slot(found, ir().constant(0));
+    with_thread_word(
+        map, [&](ValueId word) { write_slot(found, offset(word, 8)); }, nullptr);
+    return read_slot(found);
+  }
   if (!element.key.valid()) return offset(assigned_word(map), 8);
   return ir().call(Helper::map_lookup_elem, {ir().map(map.map), element.key});
+}
+
+ValueId MapElements::slot(const program::ScriptMap& map, ValueId found, ValueId cpu) {
+  const ValueId bounded = ir().binary(Op::k_and, cpu, module_.cpu_slots() - 1);
+  return ir().binary(Op::k_add, found, ir().binary(Op::k_mul, bounded, ir().constant(map.stride_bytes)));
+}
+
+ValueId MapElements::own_value(const program::ScriptMap& map, ValueId found) {
+  return map.storage == Storage::kSlotHash ? slot(map, found, cpu()) : found;
 }
 
 void MapElements::with_value(const Element& element, const std::function<void(ValueId)>& then,
                              const std::function<void()>& otherwise) {
   const bool has_key = element.key.valid();
-  const ValueId found = has_key ? lookup(element) : assigned_word(module_.script_map(element.map));
+  const program::ScriptMap map = module_.script_map(element.map);
+  if (map.storage == Storage::kThread) {
+    const auto use = [&](ValueId word) {
+      if (then) then(offset(word, 8));
+    };
+    return with_thread_word(map, use, otherwise);
+  }
+  const ValueId found = has_key ? lookup(element) : assigned_word(map);
   const auto use = [&] {
-    if (then) then(has_key ? found : offset(found, 8));
+    if (then) then(has_key ? own_value(map, found) : offset(found, 8));
   };
   when(Condition::ne, has_key ? found : ir().load(8, found), ir().constant(0), use, otherwise);
+}
+
+ValueId MapElements::thread_word(const program::ScriptMap& map, bool creates) {
+  const ValueId tid = extend(ir().call(Helper::get_current_pid_tgid, {}), 4, false);
+  return select(
+      Condition::eq, tid, ir().constant(0), [&] { return ir().map_value(module_.program.globals, map.offset_bytes); },
+      [&] {
+        const ValueId task = ir().call(Helper::get_current_task_btf, {});
+        return ir().call(Helper::task_storage_get,
+                         {ir().map(map.map), task, ir().constant(0), ir().constant(creates ? kCreate : 0)});
+      });
+}
+
+void MapElements::with_thread_word(const program::ScriptMap& map, const std::function<void(ValueId)>& use,
+                                   const std::function<void()>& otherwise) {
+  const ValueId word = thread_word(map, false);
+  const BlockId found = ir().add_block("found");
+  const BlockId assigned = ir().add_block("assigned");
+  const BlockId absent = ir().add_block("absent");
+  const BlockId done = ir().add_block("done");
+  ir().branch(Condition::ne, word, 0, found, absent);
+  ir().enter(found);
+  ir().branch(Condition::ne, ir().load(8, word), 0, assigned, absent);
+  ir().enter(assigned);
+  use(word);
+  ir().jump(done);
+  ir().enter(absent);
+  if (otherwise) otherwise();
+  ir().jump(done);
+  ir().enter(done);
+}
+
+void MapElements::with_new_thread_word(const program::ScriptMap& map, const std::function<void(ValueId)>& use) {
+  const ValueId word = thread_word(map, true);
+  when(
+      Condition::ne, word, ir().constant(0), [&] { use(word); },
+      [&] {
+        failures_.emit(Helper::task_storage_get, ir().constant(-ENOMEM));
+        count_loss(program::LossKind::kUpdate,
+                   map.name + ": the kernel had no memory at hand for a thread; updates lost");
+      });
 }
 
 // `failed` is the result of map_update_elem.
@@ -46,15 +111,25 @@ void MapElements::lose_update(const program::ScriptMap& map, ValueId failed) {
                            " keys (raise max_map_keys, or the number it is declared with); updates lost";
   const std::string busy =
       map.name + " was busy on that CPU, or the kernel had no memory at hand for a new key; updates lost";
+  // Before Linux 6.4 the upper half of the result is 0 (d7ba4cc900bf).
+  const ValueId error = ir().unary(Op::k_zext32, failed);
   when(
-      Condition::eq, failed, ir().constant(-E2BIG), [&] { count_loss(program::LossKind::kUpdate, full); },
-      [&] { count_loss(program::LossKind::kUpdate, busy); });
+      Condition::eq, error, ir().constant(static_cast<uint32_t>(-E2BIG)),
+      [&] { count_loss(program::LossKind::kUpdate, full); }, [&] { count_loss(program::LossKind::kUpdate, busy); });
 }
 
 // An absent key is inserted with zeros, unless another CPU has inserted it meanwhile, and looked up again. So `then`
 // updates the value in place, and no update of another CPU is overwritten.
 void MapElements::with_new_value(const Element& element, const std::function<void(ValueId)>& then) {
   const program::ScriptMap map = module_.script_map(element.map);
+  if (map.storage == Storage::kThread) {
+    return with_new_thread_word(map, [&](ValueId word) {
+      when(Condition::eq, ir().load(8, word), ir().constant(0),
+           [&] { memory_.zero(word, module_.program.maps[map.map].value_size); });
+      ir().store(8, word, ir().constant(1));
+      then(offset(word, 8));
+    });
+  }
   if (!element.key.valid()) {
     const ValueId assigned = assigned_word(map);
     ir().store(8, assigned, ir().constant(1));
@@ -84,13 +159,19 @@ void MapElements::with_new_value(const Element& element, const std::function<voi
   lose_update(map, failed);
   ir().jump(done);
   ir().enter(use);
-  then(address);
+  then(own_value(map, address));
   ir().jump(done);
   ir().enter(done);
 }
 
 void MapElements::store(const Element& element, Operand value) {
   const program::ScriptMap map = module_.script_map(element.map);
+  if (map.storage == Storage::kThread) {
+    return with_new_thread_word(map, [&](ValueId word) {
+      conversions_.store_converted(offset(word, 8), value, map.value);
+      ir().store(8, word, ir().constant(1));
+    });
+  }
   if (!element.key.valid()) {
     const ValueId assigned = assigned_word(map);
     conversions_.store_converted(offset(assigned, 8), value, map.value);
@@ -110,6 +191,18 @@ void MapElements::store(const Element& element, Operand value) {
 
 ValueId MapElements::remove(const Element& element) {
   const program::ScriptMap map = module_.script_map(element.map);
+  if (map.storage == Storage::kThread) {
+    const ir::SlotId was = new_slot("was");
+    write_slot(was, ir().constant(0));
+    with_thread_word(
+        map,
+        [&](ValueId word) {
+          write_slot(was, ir().constant(1));
+          ir().store(8, word, ir().constant(0));
+        },
+        [&] { failures_.emit(Helper::map_delete_elem, ir().constant(-ENOENT)); });
+    return read_slot(was);
+  }
   if (!element.key.valid()) return clear(map);
   const ValueId failed = ir().call(Helper::map_delete_elem, {ir().map(map.map), element.key});
   failures_.report(Helper::map_delete_elem, failed);

@@ -1,5 +1,6 @@
 // Elements of the script's maps. A map without keys is an "assigned" word and a value in `globals`, one of each per CPU
-// if it is an aggregation; an element of a map with keys is an entry of a hash.
+// if it is an aggregation; an element of a map with keys is an entry of a hash, or the same word and value in the task
+// storage of the current thread.
 #pragma once
 
 #include "lower/conversions.h"
@@ -25,13 +26,24 @@ class MapElements : Emitter {
   // Like with_value(), but inserts an absent key first, with a zeroed value.
   void with_new_value(const Element& element, const std::function<void(ValueId)>& then);
   void store(const Element& element, Operand value);
-  // The address of the value; null if the key is absent.
+  // The address of the value; null if the key is absent. That of the first CPU, if the map has slots.
   ValueId lookup(const Element& element);
+  // The address of a CPU's value in an element with slots that lookup() found.
+  ValueId slot(const program::ScriptMap& map, ValueId found, ValueId cpu);
   // The address of the "assigned" word of a map without keys: of this CPU, or of a given one.
   ValueId assigned_word(const program::ScriptMap& map);
   ValueId assigned_word(const program::ScriptMap& map, ValueId cpu);
 
  private:
+  // The address of the value that this CPU updates, of a map with keys.
+  ValueId own_value(const program::ScriptMap& map, ValueId found);
+  // The address of the "assigned" word of the current thread; null if it has none, or, if `creates`, no memory for one.
+  ValueId thread_word(const program::ScriptMap& map, bool creates);
+  // Calls `use` with the thread's word if its value is assigned, else `otherwise`.
+  void with_thread_word(const program::ScriptMap& map, const std::function<void(ValueId)>& use,
+                        const std::function<void()>& otherwise);
+  // Calls `use` with the thread's word, new if need be; counts a loss if there is no memory for one.
+  void with_new_thread_word(const program::ScriptMap& map, const std::function<void(ValueId)>& use);
   void lose_update(const program::ScriptMap& map, ValueId failed);
   ValueId clear(const program::ScriptMap& map);
   ValueId count_keys(const program::ScriptMap& map);

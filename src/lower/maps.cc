@@ -7,9 +7,12 @@
 
 namespace espy::lower {
 
+// Such an element has no key: it is found by the current thread.
+bool Maps::is_of_thread(ScriptMapId map) const { return module_.script_map(map).storage == program::Storage::kThread; }
+
 Maps::Element Maps::element(ScriptMapId map, ExprId key) {
   const TypeId type = module_.script_map(map).key;
-  if (types()[type].kind == Kind::kVoid) return {map, {}};
+  if (types()[type].kind == Kind::kVoid || is_of_thread(map)) return {map, {}};
   if (const auto* tuple = ast().get<syntax::Tuple>(key)) return element(map, tuple->elements);
   const uint32_t size = types()[type].size_bytes;
   const ValueId address = memory_.allocate(size, "key");
@@ -19,6 +22,7 @@ Maps::Element Maps::element(ScriptMapId map, ExprId key) {
 }
 
 Maps::Element Maps::element(ScriptMapId map, const std::vector<ExprId>& parts) {
+  if (is_of_thread(map)) return {map, {}};
   if (parts.size() == 1) return element(map, parts[0]);
   const types::Type key = types()[module_.script_map(map).key];
   const ValueId address = memory_.allocate(key.size_bytes, "key");
@@ -38,7 +42,7 @@ Operand Maps::read(const Element& element) {
   const program::ScriptMap map = module_.script_map(element.map);
   if (types::is_aggregation(types()[map.value])) return aggregations_.merged(element);
   const bool is_reference = !is_scalar(map.value);
-  if (!element.key.valid()) return memory_.load(elements_.lookup(element), map.value);  // zeros until it is assigned
+  if (!map.map.valid()) return memory_.load(elements_.lookup(element), map.value);  // zeros until it is assigned
   const ir::SlotId result = new_slot("element");
   elements_.with_value(
       element, [&](ValueId address) { write_slot(result, memory_.load(address, map.value).value); },

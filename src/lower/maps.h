@@ -45,6 +45,8 @@ class Maps : Emitter {
   void assign(ExprId target, ExprId value);
 
  private:
+  bool is_of_thread(ScriptMapId map) const;
+
   Scope& scope_;
   Memory& memory_;
   Conversions& conversions_;

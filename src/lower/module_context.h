@@ -71,6 +71,7 @@ struct ModuleContext {
 
  private:
   void add_storage_in_globals(program::ScriptMap& out);
+  void add_task_storage(const check::CheckedMap& map, program::ScriptMap& out);
   void add_hash(const check::CheckedMap& map, bool has_irq_off, program::ScriptMap& out);
   uint32_t value_bytes(TypeId type) const;
 };

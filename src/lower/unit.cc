@@ -76,12 +76,12 @@ ir::Function UnitLowering::lower_dismissal(std::span<const uint64_t> numbers) {
   return functions_.finish();
 }
 
-bool UnitLowering::calls(decltype(spec::Builtin::lower) lower) {
+bool UnitLowering::calls(decltype(spec::Builtin::lower) emitter) {
   const auto [known, is_new] = called_.try_emplace(&unit());
   if (is_new)
     for (const ExprId expr : unit().exprs.ids())
       if (const spec::Builtin* builtin = unit().fact(expr).builtin) known->second.insert(builtin->lower);
-  return known->second.contains(lower);
+  return known->second.contains(emitter);
 }
 
 void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,

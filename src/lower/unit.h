@@ -101,7 +101,7 @@ class UnitLowering final : public Lowering {
   Operand context_field(const spec::ContextField& field) override { return fields_.read(field); }
   ValueId register_value(const kernel::Register& reg) override { return fields_.register_value(reg); }
   ValueId probe_index() override { return dispatch_.index(); }
-  bool calls(decltype(spec::Builtin::lower) lower) override;
+  bool calls(decltype(spec::Builtin::lower) emitter) override;
   uint32_t fired_index(Kind kind, program::ProbeId probe) override { return module_.fired_index(kind, probe); }
   using Lowering::current_task_field;
   ValueId current_task_field(std::span<const std::string_view> path) override {

@@ -43,6 +43,8 @@ std::string_view name(Storage storage) {
     case Storage::kGlobalPerCpu: return "global_per_cpu";
     case Storage::kHash: return "hash";
     case Storage::kPercpuHash: return "percpu_hash";
+    case Storage::kSlotHash: return "slot_hash";
+    case Storage::kThread: return "thread";
   }
   return "?";
 }
@@ -77,9 +79,9 @@ std::string print_map(MapId id, const BpfMap& map) {
 std::string print_script_map(const ScriptMap& map, const types::Types& types) {
   std::string line = fmt::format("script_map {} key={} value={} storage={}", map.name, to_string(types, map.key),
                                  to_string(types, map.value), name(map.storage));
-  if (map.map.valid()) return line + fmt::format(" map=m{}\n", map.map.index);
-  line += fmt::format(" offset={}", map.offset_bytes);
-  if (map.storage == Storage::kGlobalPerCpu) line += fmt::format(" stride={}", map.stride_bytes);
+  line += map.map.valid() ? fmt::format(" map=m{}", map.map.index) : fmt::format(" offset={}", map.offset_bytes);
+  if (map.stride_bytes != 0) line += fmt::format(" stride={}", map.stride_bytes);
+  if (!map.note.empty()) line += " note=" + quote(map.note);
   return line + "\n";
 }
 

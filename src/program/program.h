@@ -55,17 +55,20 @@ struct BpfMap {
 };
 
 // The storage of a script's map. A scalar is in the `globals` array: a 64-bit word that is 1 after the first
-// assignment, then the value at +8. Per-CPU scalars repeat this every `stride_bytes`.
-enum class Storage : uint8_t { kGlobal, kGlobalPerCpu, kHash, kPercpuHash };
+// assignment, then the value at +8. Per-CPU scalars repeat this every `stride_bytes`. An element of kSlotHash, a plain
+// hash, has a value for each CPU every `stride_bytes`. kThread is task storage of a scalar's layout; the idle threads
+// of all CPUs, which share the number 0, have a scalar in `globals`.
+enum class Storage : uint8_t { kGlobal, kGlobalPerCpu, kHash, kPercpuHash, kSlotHash, kThread };
 
 struct ScriptMap {
   std::string name;   // "@x"
   types::TypeId key;  // void: a scalar
   types::TypeId value;
   Storage storage = Storage::kGlobal;
-  MapId map;                  // the hash; unset for scalars
-  uint32_t offset_bytes = 0;  // scalars: offset of the "assigned" word in `globals`
-  uint32_t stride_bytes = 0;  // kGlobalPerCpu
+  MapId map;                  // the hash or task storage; unset for scalars
+  uint32_t offset_bytes = 0;  // scalars, kThread: offset of the "assigned" word in `globals`
+  uint32_t stride_bytes = 0;  // kGlobalPerCpu, kSlotHash
+  std::string note;           // why this storage, where another was possible
   source::Span span;          // first use, for messages
 };
 

@@ -16,6 +16,15 @@ uint32_t cpus_of(const ScriptMap& map, const program::Program& program) {
   return map.storage == Storage::kGlobalPerCpu ? program.cpu_count : 1;
 }
 
+// Returns values that follow each other every `stride` bytes as a per-CPU map has them.
+std::vector<std::byte> packed(std::span<const std::byte> bytes, uint32_t size, uint32_t stride, uint32_t count) {
+  const uint32_t padded = (size + 7) & ~7U;
+  std::vector<std::byte> out(size_t{padded} * count);
+  for (uint32_t i = 0; i < count; ++i)
+    std::memcpy(out.data() + size_t{i} * padded, bytes.data() + size_t{i} * stride, size);
+  return out;
+}
+
 bool is_scalar(const ScriptMap& map) {
   return map.storage == Storage::kGlobal || map.storage == Storage::kGlobalPerCpu;
 }
@@ -29,7 +38,7 @@ Result<output::MapView> MapReader::read(program::ScriptMapId id) {
   view.is_scalar = is_scalar(map);
   if (view.is_scalar) {
     read_scalar(map, view);
-  } else {
+  } else if (map.storage != Storage::kThread) {  // of which nothing is shown
     TRY_STATUS(read_hash(map, view));
     output::sort_for_display(view.entries);
   }
@@ -50,22 +59,26 @@ void MapReader::read_scalar(const ScriptMap& map, output::MapView& view) {
     view.entries.push_back({{}, output::decode(context_, map.value, bytes.subspan(kAssignedBytes, size))});
     return;
   }
-  const uint32_t padded = (size + 7) & ~7U;
-  std::vector<std::byte> values(size_t{padded} * cpus);
-  for (uint32_t cpu = 0; cpu < cpus; ++cpu)
-    std::memcpy(values.data() + size_t{cpu} * padded, bytes.data() + size_t{cpu} * stride + kAssignedBytes, size);
+  const std::vector<std::byte> values = packed(bytes.subspan(kAssignedBytes), size, stride, cpus);
   view.entries.push_back({{}, output::decode_per_cpu(context_, map.value, values, cpus)});
 }
 
 Status MapReader::read_hash(const ScriptMap& map, output::MapView& view) {
-  const bool is_per_cpu = map.storage == Storage::kPercpuHash;
+  const uint32_t size = context_.types[map.value].size_bytes;
+  const auto value_of = [&](const output::DecodeContext& context, std::span<const std::byte> value) {
+    switch (map.storage) {
+      case Storage::kPercpuHash: return output::decode_per_cpu(context, map.value, value, program_.cpu_count);
+      case Storage::kSlotHash:
+        return output::decode_per_cpu(context, map.value, packed(value, size, map.stride_bytes, program_.cpu_count),
+                                      program_.cpu_count);
+      default: return output::decode(context, map.value, value);
+    }
+  };
   output::FrameCache frames;
   output::DecodeContext context = context_;
   context.frames = &frames;
   return machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
-    view.entries.push_back({output::decode(context, map.key, key),
-                            is_per_cpu ? output::decode_per_cpu(context, map.value, value, program_.cpu_count)
-                                       : output::decode(context, map.value, value)});
+    view.entries.push_back({output::decode(context, map.key, key), value_of(context, value)});
   });
 }
 
@@ -79,6 +92,7 @@ Result<std::vector<std::vector<std::byte>>> MapReader::keys(const ScriptMap& map
 
 Status MapReader::clear(program::ScriptMapId id) {
   const ScriptMap& map = program_.script_maps[id];
+  if (map.storage == Storage::kThread) return {};  // only at the end, when nothing reads it any more
   if (is_scalar(map)) {
     const uint32_t size = kAssignedBytes + context_.types[map.value].size_bytes;
     for (uint32_t cpu = 0; cpu < cpus_of(map, program_); ++cpu)
