@@ -1,4 +1,5 @@
 # Calls of kernel functions within each other, and as a graph.
+# kernels: 6.12
 reading
 traced() { local pattern=$1; shift; expect "$pattern" "$ESPY" trace -q "$@"; }
 traced 'rw_verify_area = 0' -s 'ksys_read(fd)' 'rw_verify_area(count, return)' -n 1

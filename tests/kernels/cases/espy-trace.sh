@@ -1,4 +1,5 @@
 # Calls of kernel functions without a program: typed arguments, members, filters, returns.
+# kernels: 6.1 7.2
 reading
 traced() { local pattern=$1; shift; expect "$pattern" "$ESPY" trace -q "$@"; }
 traced 'vfs_read = [0-9]+  [0-9.]+[mun]*s$' vfs_read -n 1

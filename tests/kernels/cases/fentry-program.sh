@@ -1,4 +1,5 @@
 # A BPF program as the function to stand on: one of our own, which carries type information where it has a loop over a map.
+# kernels: 5.10 6.12 7.2
 needs for_each_map_elem
 "$ESPY" -e 'tracepoint:syscalls:sys_enter_read { @[pid] = 1; for ($kv : @) { @n++; } }' >traced.out 2>&1 &
 traced=$!

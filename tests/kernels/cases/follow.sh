@@ -1,4 +1,5 @@
 # What a command starts is traced by kprobes, too, and nothing else is.
+# kernels: 5.10 7.2
 reading
 for probe in kprobe fentry; do
   argument=$([ $probe = kprobe ] && echo arg2 || echo args.count)

@@ -1,5 +1,6 @@
 # Returns are seen while many threads wait in calls of the same function. Where the kernel follows too few calls, it counts
 # those that it skips (kprobe_multi before Linux 6.14).
+# kernels: 5.10 6.12 7.2
 cat >busy.sh <<'S'
 mkfifo fifo
 exec 3<>fifo

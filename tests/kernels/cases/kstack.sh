@@ -1,4 +1,5 @@
 # A kernel stack begins where the event happened, and shows that frame once.
+# kernels: 5.10 6.12
 reading
 # begins REGEX SCRIPT: the first frame of the stack that the script prints first matches, and the second is another.
 begins() {

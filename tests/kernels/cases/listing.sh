@@ -1,4 +1,5 @@
 # -lv of kernel functions has their arguments.
+# kernels: 6.12
 expect '^    struct file \* file$' "$ESPY" -lv kprobe:vfs_read
 expect '^    size_t count$|^    unsigned long count$' "$ESPY" -lv kprobe:vfs_read
 expect '^    (ssize_t|long) retval$' "$ESPY" -lv kretprobe:vfs_read

@@ -1,4 +1,5 @@
 # The table of docs/privileges.md, also for what the distribution's setting leaves to root.
+# kernels: 6.12
 as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 "${as_nobody[@]}" "$ESPY" --version >/dev/null || skip 'the program cannot be run by others'
 sysctl -qw kernel.perf_event_paranoid=2

@@ -1,4 +1,5 @@
 # strcontains() and strstr() find strings in all kinds of programs, whether or not the kernel has string functions.
+# kernels: 6.12 7.2
 reading
 expect 'zero 1 0 1 5 -1' "$ESPY" -e 'kprobe:vfs_read /comm == "dd"/ {
   $name = str(((struct file *)arg0)->f_path.dentry->d_name.name);

@@ -1,4 +1,5 @@
 # A process whose memory is moved to a swap area in RAM, and which then wants it back.
+# kernels: 6.12
 tools=$(dirname -- "$ESPY")/../tools
 modprobe brd rd_nr=1 rd_size=32768 || skip "no RAM disks (brd)"
 mkswap /dev/ram0 >/dev/null
