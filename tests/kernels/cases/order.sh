@@ -1,6 +1,6 @@
 # Actions on one function run in the order of the script: kprobe, kretprobe, fentry, fexit, and at an offset; each alone,
 # with wildcards that overlap, with sessions where they would be possible.
-# kernels: 5.10 7.2
+# kernels: 5.10 6.12
 run() { timeout "$seconds_per_command" "$ESPY" -q -c 'dd if=/dev/zero of=/dev/null bs=1 count=1 status=none' -e "$1" >order.out 2>&1; }
 # in_order EXPECTED SCRIPT: the first line of its output.
 in_order() {

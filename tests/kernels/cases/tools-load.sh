@@ -1,4 +1,5 @@
 # Every tool is fit for this kernel, or is named below with what is missing.
+# kernels: 5.10 7.2
 for tool in "$(dirname -- "$ESPY")"/../tools/*.bt; do
   timeout "$seconds_per_command" "$ESPY" "$tool" -c true >out 2>&1 && grep -q '^Attached' out && continue
   case $(basename "$tool" .bt) in

@@ -1,4 +1,5 @@
 # The tools that count calls of the virtual file system, while a process reads a byte a call.
+# kernels: 5.10 6.12
 tools=$(dirname -- "$ESPY")/../tools
 reading
 expect '^@\[vfs_read\]: [0-9]{3,}$' "$ESPY" "$tools/vfscount.bt" 2
