@@ -17,7 +17,7 @@ PROGRAMS = [
     ("@[comm] = count()", READ + " { @[comm] = count(); }", "count_comm", 1),
     ("@[pid, comm] = hist(args.count)", READ + " { @[pid, comm] = hist(args->count); }", "hist_pid_comm", 1),
     ("read latency, C with a hash", LATENCY, "latency_hash", 2),
-    ("read latency, C with task storage", None, "latency_task", 2),
+    ("read latency, cleared at the end; C with task storage", LATENCY + " END { clear(@start); }", "latency_task", 2),
     ("@[kstack] = count()", READ + " { @[kstack] = count(); }", "count_kstack", 1),
 ]
 COUNT = 1_000_000
