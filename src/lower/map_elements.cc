@@ -64,15 +64,15 @@ void MapElements::with_value(const Element& element, const std::function<void(Va
   when(Condition::ne, has_key ? found : ir().load(8, found), ir().constant(0), use, otherwise);
 }
 
+// The storage is looked up in any case, so that each lookup is on the way to the next one, which can reuse it.
 ValueId MapElements::thread_word(const program::ScriptMap& map, bool creates) {
+  const ValueId task = ir().call(Helper::get_current_task_btf, {});
+  const ValueId word = ir().call(Helper::task_storage_get,
+                                 {ir().map(map.map), task, ir().constant(0), ir().constant(creates ? kCreate : 0)});
   const ValueId tid = extend(ir().call(Helper::get_current_pid_tgid, {}), 4, false);
   return select(
       Condition::eq, tid, ir().constant(0), [&] { return ir().map_value(module_.program.globals, map.offset_bytes); },
-      [&] {
-        const ValueId task = ir().call(Helper::get_current_task_btf, {});
-        return ir().call(Helper::task_storage_get,
-                         {ir().map(map.map), task, ir().constant(0), ir().constant(creates ? kCreate : 0)});
-      });
+      [&] { return word; });
 }
 
 void MapElements::with_thread_word(const program::ScriptMap& map, const std::function<void(ValueId)>& use,

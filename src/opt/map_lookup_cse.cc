@@ -6,7 +6,7 @@
 //
 // Availability on every path is a forward dataflow problem over sets of lookups, represented as bits of a word (lookups
 // after the 63rd are ignored, so that no set is full by accident). Two keys are equal if they are in the same private
-// stack object, or in two that are written once, by equal stores.
+// stack object, or in two that are written once, by equal stores. The key of task storage is the current thread.
 #include <algorithm>
 #include <map>
 
@@ -39,10 +39,21 @@ struct Content {
 struct Lookup {
   ValueId call;
   MapId map;
-  uint32_t slot = 0;
+  uint32_t slot = 0;  // with the key; kThread for task storage
   int64_t offset = 0;
   int content = -1;  // number of the content of its key; -1 if unknown
 };
+
+constexpr uint32_t kThread = UINT32_MAX;
+
+// True if the call gives the current thread's value, and inserts none.
+bool looks_up_thread(const Function& function, const Instruction& call) {
+  if (call.op != Op::k_call || call.helper != Helper::task_storage_get) return false;
+  const Instruction& task = function.values[call.operands[1]];
+  const Instruction& flags = function.values[call.operands[3]];
+  return task.op == Op::k_call && task.helper == Helper::get_current_task_btf && flags.op == Op::k_konst &&
+         flags.imm == 0;
+}
 
 class LookupReuse {
  public:
@@ -88,7 +99,12 @@ bool LookupReuse::find_lookups() {
   for (BlockId block : order_) {
     for (ValueId id : function_.blocks[block].instructions) {
       const Instruction& call = function_.values[id];
-      if (call.op != Op::k_call || call.helper != Helper::map_lookup_elem || lookups_.size() == 63) continue;
+      if (call.op != Op::k_call || lookups_.size() == 63) continue;
+      if (looks_up_thread(function_, call)) {
+        number_[id.index] = static_cast<int8_t>(lookups_.size());
+        lookups_.push_back({id, function_.values[call.operands[0]].map, kThread});
+      }
+      if (call.helper != Helper::map_lookup_elem) continue;
       const Instruction& map = function_.values[call.operands[0]];
       Location key = memory_.at(call.operands[1]);
       if (map.op != Op::k_map || !memory_.is_private(key) || !key.is_exact) continue;
@@ -147,6 +163,7 @@ void LookupReuse::name_keys() {
       ++place;
       if (number_[id.index] < 0) continue;
       Lookup& lookup = lookups_[static_cast<size_t>(number_[id.index])];
+      if (lookup.slot == kThread) continue;
       const Content& content = contents_[lookup.slot];
       if (content.number < 0) continue;
       bool is_after = content.block == block ? content.end < place : dominators.dominates(content.block, block);
@@ -175,6 +192,8 @@ uint64_t LookupReuse::killed_by(const Instruction& instruction) const {
   switch (instruction.helper) {
     case Helper::map_update_elem:
     case Helper::map_delete_elem: return bits | with_map(instruction.operands[0]);
+    case Helper::task_storage_get:
+      return looks_up_thread(function_, instruction) ? bits : bits | with_map(instruction.operands[0]);
     case Helper::for_each_map_elem:
     case Helper::loop:
     case Helper::tail_call: return kAll;

@@ -53,10 +53,11 @@ void read_map(load::Machine& machine, const program::Program& program, const typ
       effect.maps[map.name] = hex(add_up(bytes.subspan(8), size, map.stride_bytes, copies));
     return;
   }
+  if (map.storage == Storage::kThread) return;  // whose content the script has copied
   const uint32_t copies = map.storage == Storage::kHash ? 1 : program.cpu_count;
   const Status done = machine.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
     effect.maps[fmt::format("{}[{}]", map.name, hex(key))] =
-        hex(add_up(value, size, copies == 1 ? 0 : (value.size() / copies), copies));
+        hex(add_up(value, size, map.storage == Storage::kSlotHash ? map.stride_bytes : value.size() / copies, copies));
   });
   if (!done) effect.failure = done.error().message;
 }

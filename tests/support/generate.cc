@@ -134,12 +134,13 @@ class ProgramGenerator {
         "(int64)2;");
     line(
         "@pair[0] = ((int64)1, (uint8)2); @record = (number = (int64)1, word = $t0); @m[0] = (int64)1; @c[0] = "
-        "count();");
+        "count(); @mine[tid] = (int64)1;");
     block(3, 6);
     for (uint32_t i = 0; i < kVariables; ++i) line(fmt::format("@out{} = $v{};", i, i));
     for (uint32_t i = 0; i < kTexts; ++i) line(fmt::format("@text{} = $t{};", i, i));
     line("@tuple = $p; @flag = $b; @w = ($w1, $w2);");
-    return out_ + "}\n";
+    line("@seen = @mine[tid];");
+    return out_ + "}\nend { clear(@mine); }\n";  // so that @mine is kept with the thread
   }
 
  private:
@@ -187,7 +188,7 @@ class ProgramGenerator {
   }
   // What gives a number from strings, tuples, aggregations and functions.
   std::string language_operand() {
-    switch (random_.below(16)) {
+    switch (random_.below(18)) {
       case 0: return fmt::format("(int64)strstr({}, \"b\")", text());
       case 1: return fmt::format("(int64)(memcmp({}, {}, 3) == 0 ? 7 : 8)", text(), text());
       case 2: return fmt::format("(int64){}[{}]", text(), random_.below(4));
@@ -203,6 +204,8 @@ class ProgramGenerator {
       case 12: return fmt::format("(int64)@deep[({}, ({}, {}))]", key(), text(), key());
       case 13: return fmt::format("(int64)({} ? 1 : 0)", random_.one_in(2) ? "$b" : "!$b");
       case 14: return fmt::format("(int64)({} ? 3 : 5)", random_.one_in(2) ? "is_integer($v0)" : "is_str($t0)");
+      case 15: return "@mine[tid]";
+      case 16: return "(int64)(has_key(@mine, tid) ? 13 : 14)";
       default: return fmt::format("(int64)(uint8){}", variable());
     }
   }
@@ -264,7 +267,7 @@ class ProgramGenerator {
   }
 
   void map_statement() {
-    switch (random_.below(12)) {
+    switch (random_.below(14)) {
       case 0: return line(fmt::format("@m[{}] = (int64)({});", key(), expression(1)));
       case 1: return line(fmt::format("@s{} = (int64)({});", random_.below(3), expression(2)));
       case 2: return line(fmt::format("@c[{}] = count();", key()));
@@ -278,6 +281,8 @@ class ProgramGenerator {
       case 9:
         return line(fmt::format("@st = stats((int64){}); @av[{}] = avg((int64){});", variable(), key(), variable()));
       case 10: return line(fmt::format("@m[{}]++; @s{} += 3;", key(), random_.below(3)));
+      case 11: return line(fmt::format("@mine[tid] {} (int64)({});", random_.one_in(2) ? "=" : "+=", expression(1)));
+      case 12: return line(random_.one_in(2) ? "delete(@mine, tid);" : "@s0 = (int64)delete(@mine[tid]);");
       default: return line(fmt::format("delete(@m, {});", key()));
     }
   }

@@ -79,6 +79,7 @@ Judgement run_live_test(const std::string& path, const Places& places) {
                                    {"BIN", places.espy.substr(0, places.espy.rfind('/')) + "/tests/live"},
                                    {"SCRATCH", scratch.path()},
                                    {"TIME_FACTOR", fmt::format("{}", time_factor(places))},
+                                   {"CCACHE_DISABLE", "1"},  // it gives .dwo files of other directories
                                    {"OUT", out_path},
                                    {"ERR", err_path}};
   if (!c->needs.empty() && !succeeds(c->needs, environment, places))
