@@ -129,7 +129,8 @@ void GoFunctionTable::read_functions() {
     const std::string_view text = is_inside ? string_at(layout_.names + name) : std::string_view();
     if (next < address) break;  // the addresses ascend
     if (!text.empty()) {
-      GoFunction& function = functions_.emplace_back(text, layout_.text + address, next - address, record);
+      functions_.push_back({text, layout_.text + address, next - address, record});
+      GoFunction& function = functions_.back();
       const uint64_t flags = has_flags() ? field(function, layout_.flags_word) >> 8 : 0;
       function.is_outermost = (flags & kIsOutermost) != 0;
       function.is_stack_written = (flags & kIsStackWritten) != 0;
