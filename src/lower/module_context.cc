@@ -256,9 +256,8 @@ bool ModuleContext::is_interrupted(program::ScriptMapId map) {
     };
     if (std::ranges::none_of(unit.exprs.ids(), assigns_map)) continue;
     ++programs;
-    // System calls fire in task context with preemption off, so their programs do not interrupt each other.
-    const bool is_syscall = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
-    may_interrupt = may_interrupt || (!is_syscall && unit.context.after_exit != spec::AfterExit::kAlways);
+    // An interrupt, or, where programs of tracepoints are preemptible (seen on Linux 7.2), another thread.
+    may_interrupt = may_interrupt || unit.context.after_exit != spec::AfterExit::kAlways;
   }
   return known->second = programs > 1 && may_interrupt;
 }
