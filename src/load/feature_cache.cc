@@ -47,7 +47,7 @@ bool can_be_kept(Feature feature) {
   return how == "program" || how == "map" || how == "link" || how == "helper";
 }
 
-// Whether nobody but this user may write it.
+// Whether the file or directory is of this user and has this mode.
 bool is_own(const struct stat& status, mode_t mode) {
   return status.st_uid == ::geteuid() && (status.st_mode & 07777) == mode;
 }
