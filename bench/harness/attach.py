@@ -7,6 +7,7 @@ import time
 
 from harness.process import Failure, first_line
 from harness.report import Row
+from harness.workload import make_library
 
 FUNCTIONS = 5000
 SLOW_MS = 2000  # what took bpftrace so long is not repeated
@@ -42,7 +43,7 @@ def points(library):
 
 
 def run(tools, report, options):
-    library = make_library(tools)
+    library = make_library(tools, "f", 4, FUNCTIONS)
     attach_title = "Attach: median (least) from exec until all is attached"
     detach_title = "Detach: median (least) from the end of the traced command to the prompt"
     attach_rows, detach_rows = report.group(attach_title), report.group(detach_title)
@@ -90,13 +91,3 @@ def measure(tools, command, tool, attach, detach, commands):
         del commands[tool]
     finally:
         process.stderr.close()
-
-
-def make_library(tools):
-    """A library of functions f0000, f0001, ..., which nobody calls."""
-    library = tools.directory / "functions.so"
-    if not library.exists():
-        source = tools.directory / "functions.c"
-        source.write_text("".join(f"int f{i:04}(int x) {{ return x + {i}; }}\n" for i in range(FUNCTIONS)))
-        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
-    return library.resolve()

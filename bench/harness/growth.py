@@ -6,6 +6,7 @@ import tempfile
 
 from harness.process import Failure, Tracer, first_line, run_measured
 from harness.report import Row
+from harness.workload import make_library
 
 TITLE = "Growth: median (least)"
 READ = "tracepoint:syscalls:sys_enter_read"
@@ -35,7 +36,7 @@ def maps(count):
 
 def run(tools, report, options):
     rows = report.group(TITLE)
-    library = make_library(tools)
+    library = make_library(tools, "g", 5, FUNCTIONS)
     last = -1 if options.quick else None  # without the largest
     for count in (1, 10, 100, 1_000, 10_000)[:last]:
         start(tools, rows, options, "probes", count, probes(library, count))
@@ -142,13 +143,3 @@ def possible(tools, rows, options, count):
             return
         wall.add("espy", wall_ms)
         memory.add("espy", peak_mib)
-
-
-def make_library(tools):
-    """A library of functions g00000, g00001, ..., which are not called."""
-    library = tools.directory / "growth.so"
-    if not library.exists():
-        source = tools.directory / "growth.c"
-        source.write_text("".join(f"int g{i:05}(int x) {{ return x + {i}; }}\n" for i in range(FUNCTIONS)))
-        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
-    return library.resolve()

@@ -16,3 +16,13 @@ class Reads:
         """Reads; nanoseconds for each call."""
         output, _ = self.process.communicate(b"\n")
         return int(output) / self.count
+
+
+def make_library(tools, letter, digits, count):
+    """A shared library of functions, such as f0000, f0001, ..., which are not called."""
+    library = tools.directory / f"functions-{letter}.so"
+    if not library.exists():
+        source = library.with_suffix(".c")
+        source.write_text("".join(f"int {letter}{i:0{digits}}(int x) {{ return x + {i}; }}\n" for i in range(count)))
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    return library.resolve()
