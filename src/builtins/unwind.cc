@@ -6,7 +6,7 @@
 //
 // The approach. User space converts the .eh_frame of each file to a sorted table of rows (symbols/unwind.cc), in an
 // array that programs can read (program/unwind.h). For each frame, the program finds the file of the code address and
-// the offset in it; the rest is a binary search and one or two reads of the stack:
+// the offset in it; the rest is a binary search, and two or three words of the stack:
 //
 //   registers of the task as it entered the kernel           bpf_task_pt_regs
 //   repeat for each frame                                    bpf_loop, verified once
@@ -15,13 +15,17 @@
 //     offset in the file -> row                              find_rule
 //     row -> SP, FP, IP of the caller                        move_to_caller
 //
+// Most of a read of user memory is its checks, which cost the same for a word and for 512 bytes. So the stack is read
+// in pieces of 512 bytes, which hold several frames.
+//
 // Mappings. A list of mappings that user space keeps would be late for the first stacks of a new process, which are
 // often its only ones. bpf_find_vma() takes the mmap lock; in an interrupt, such as a profile probe, it works only
 // once, because the lock is released by a queued irq_work, of which a CPU has one. So the program walks the maple tree
 // of the mm itself, without a lock and in any context: three reads of 256 bytes for some hundred mappings. If another
 // thread changes the tree at the same time, a lookup may fail or be wrong; but reads cannot fault, a mapping is used
 // only if it contains the address, and the next stack is right again. Most frames of a stack are in few mappings, so
-// the last four are cached, from stack to stack, until the mappings of the process change (mm_lock_seq).
+// the last four are cached, from stack to stack, until the mappings of the process change (mm_lock_seq). So are the
+// rules of 256 code addresses, which spares most frames both lookups.
 //
 // Tables. The key of a file is its inode and size, so a table serves all processes, and a new process finds the tables
 // of its libraries ready. The program requests the table of an unknown file from user space, at a limited rate; until
@@ -100,9 +104,10 @@ program::MapId stacks_map(Lowering& lowering, TypeId type) {
 
 constexpr const char* kMissing = "__unwind_table_missing";
 
-// Invalidates the cached mappings if the process is another one, or its mappings have changed: each writer changes
-// mm_lock_seq (Linux 6.4; an int at first, later a seqcount_t). Without it, the cache is used for one stack only.
-void invalidate_stale_mappings(Lowering& lowering, ValueId state) {
+// Invalidates the cached mappings and rules if the process is another one, or its mappings have changed: each writer
+// changes mm_lock_seq (Linux 6.4; an int at first, later a seqcount_t). Without it, the cache is used for one stack
+// only.
+void invalidate_stale_mappings(Lowering& lowering, ValueId state, ValueId pid) {
   ir::Builder& ir = lowering.ir();
   const int64_t sequence = member_offset(lowering.kernel(), lowering.types(), "mm_struct", "mm_lock_seq");
   const ValueId root = lowering.current_task_field({"mm", "mm_mt", "ma_root"});
@@ -110,12 +115,19 @@ void invalidate_stale_mappings(Lowering& lowering, ValueId state) {
   if (sequence >= 0) {
     const ValueId mm = lowering.current_task_field({"mm"});
     const ValueId now = lowering.read_scalar(mm, sequence, 4, false, types::AddressSpace::kKernel);
-    differs = ir.binary(Op::k_or, ir.binary(Op::k_xor, root, ir.load(8, state, UnwindState::kRoot)),
-                        ir.binary(Op::k_xor, now, ir.load(8, state, UnwindState::kSequence)));
-    ir.store(8, state, now, UnwindState::kSequence);
+    differs = ir.binary(Op::k_xor, root, ir.load(8, state, UnwindState::kRoot));
+    // A new process may have the tree's memory of one that has ended, and as many changes.
+    const auto compare = [&](ValueId value, int64_t member) {
+      differs = ir.binary(Op::k_or, differs, ir.binary(Op::k_xor, value, ir.load(4, state, member)));
+      ir.store(4, state, value, member);
+    };
+    compare(now, UnwindState::kSequence);
+    compare(pid, UnwindState::kPid);
   }
   ir.store(8, state, root, UnwindState::kRoot);
   lowering.when(Condition::ne, differs, ir.constant(0), [&] {
+    const ValueId generation = ir.load(4, state, UnwindState::kGeneration);
+    ir.store(4, state, ir.binary(Op::k_add, generation, 1), UnwindState::kGeneration);
     for (int64_t i = 0; i < UnwindMap::kCount; ++i)
       ir.store(8, state, ir.constant(0), UnwindState::kMaps + (i << UnwindMap::kShift) + UnwindMap::kSize);
   });
@@ -123,7 +135,7 @@ void invalidate_stale_mappings(Lowering& lowering, ValueId state) {
 
 // Emits the initialization of the state from the registers with which the task entered the kernel, or with which a
 // probe in user code fired.
-void start(Lowering& lowering, ValueId state) {
+void start(Lowering& lowering, ValueId state, ValueId pid) {
   ir::Builder& ir = lowering.ir();
   const kernel::Arch& arch = lowering.kernel().arch();
   const ValueId registers = ir.call(Helper::task_pt_regs, {ir.call(Helper::get_current_task_btf, {})});
@@ -135,7 +147,7 @@ void start(Lowering& lowering, ValueId state) {
     ir.store(8, state, ir.load(8, registers, arch.link_register_offset), UnwindState::kLink);
   ir.store(8, state, lowering.current_task_field({"mm", "context", "vdso"}), UnwindState::kVdso);
   ir.store(8, state, ir.constant(0), UnwindState::kFrameCount);
-  invalidate_stale_mappings(lowering, state);
+  invalidate_stale_mappings(lowering, state, pid);
 }
 
 // Emits a request for the table of the first file without one, unless there was a request within kRetryNs.
@@ -247,7 +259,7 @@ void lower_unwound_stack(Lowering& lowering, TypeId type, ValueId pid, ValueId d
       Condition::ne, is_ready, ir.constant(0),
       [&] {
         const ValueId state = lowering.memory(static_cast<uint32_t>(UnwindState::kFrames) + frames * 8, "unwind");
-        start(lowering, state);
+        start(lowering, state, pid);
         // On the BPF stack, because the verifier accepts no other address for the argument of a callback.
         const ValueId argument = ir.slot(ir.add_slot(8, 8, "unwind_state"));
         ir.store(8, argument, state);

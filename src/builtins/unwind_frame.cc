@@ -27,6 +27,8 @@ using symbols::FrameBase;
 using symbols::FrameRule;
 using types::TypeId;
 
+constexpr auto kGoldenRatio = static_cast<int64_t>(0x9e3779b97f4a7c15);
+
 constexpr int64_t number_of(FrameBase base) { return static_cast<int64_t>(base); }
 // A single bit of the base selects the frame pointer (odd) or the stack pointer (even) as its origin; see find_cfa.
 static_assert(number_of(FrameBase::kFramePointer) % 2 == 1 && number_of(FrameBase::kLoadFromFramePointer) % 2 == 1 &&
@@ -76,10 +78,12 @@ class StepEmitter {
     state_ = ir().load(8, ir().param(1));
     when(Condition::eq, get(UnwindState::kRoot), constant(0), [&] { stop(); });  // a kernel thread
     const ValueId pc = ir().binary(Op::k_sub, get(UnwindState::kIp), get(UnwindState::kIsCaller));
-    when_outside(pc, current_map(), [&] { switch_mapping(pc, index); });
-    map_ = current_map();
+    const ValueId rule = known_rule(pc, [&] {
+      when_outside(pc, current_map(), [&] { switch_mapping(pc, index); });
+      map_ = current_map();
+      return find_rule(pc);
+    });
     store_frame(index);
-    const ValueId rule = find_rule(pc);
     has_link_register() ? move_to_caller_by_link(rule) : move_to_caller(rule);
     ir().ret(0);
   }
@@ -128,7 +132,6 @@ class StepEmitter {
       const ValueId at = ir().binary(Op::k_add, state_, ir().binary(Op::k_shl, index, 3));
       ir().store(8, at, ip, UnwindState::kFrames);
       put(UnwindState::kFrameCount, ir().binary(Op::k_add, index, 1));
-      constexpr auto kGoldenRatio = static_cast<int64_t>(0x9e3779b97f4a7c15);
       const ValueId mixed = ir().binary(Op::k_mul, ir().binary(Op::k_xor, get(UnwindState::kHash), ip), kGoldenRatio);
       put(UnwindState::kHash, ir().binary(Op::k_xor, mixed, ir().binary(Op::k_shr, mixed, 32)));
     });
@@ -301,6 +304,24 @@ class StepEmitter {
 
   // ---- Tables
 
+  // Emits the lookup of the rule of `pc` in the cache. If it is not there, it becomes what `find` emits.
+  ValueId known_rule(ValueId pc, const std::function<ValueId()>& find) {
+    const ValueId mixed = ir().binary(Op::k_mul, pc, kGoldenRatio);
+    const ValueId slot = ir().binary(Op::k_shr, mixed, 64 - UnwindRule::kCountShift);
+    const ValueId entry =
+        ir().binary(Op::k_add, address_of(UnwindState::kRules), ir().binary(Op::k_shl, slot, UnwindRule::kShift));
+    const ValueId generation = get(UnwindState::kGeneration, 4);
+    const ValueId differs =
+        ir().binary(Op::k_or, ir().binary(Op::k_xor, ir().load(8, entry, UnwindRule::kAddress), pc),
+                    ir().binary(Op::k_xor, ir().load(4, entry, UnwindRule::kGeneration), generation));
+    when(Condition::ne, differs, constant(0), [&] {
+      ir().store(4, entry, find(), UnwindRule::kRule);
+      ir().store(4, entry, generation, UnwindRule::kGeneration);
+      ir().store(8, entry, pc, UnwindRule::kAddress);
+    });
+    return ir().load(4, entry, UnwindRule::kRule);
+  }
+
   uint32_t chunk_cells() {
     const program::Program& program = lowering_.program();
     return program.maps[program.unwinding.cells].value_size / sizeof(uint64_t);
@@ -375,6 +396,33 @@ class StepEmitter {
     return ir().unary(Op::k_zext32, cell(chunk, value_of(low)));
   }
 
+  // ---- The stack
+
+  // Emits the address of a copy of the two words at `address` of the user's stack, which is good until the next call.
+  // Runs `failed` if they cannot be read.
+  ValueId stack_words(ValueId address, const std::function<void()>& failed) {
+    constexpr int64_t kStarts = kWindowBytes - 15;
+    const ValueId distance = ir().binary(Op::k_sub, address, get(UnwindState::kWindowStart));
+    when(Condition::uge, distance, get(UnwindState::kWindowStarts), [&] {
+      const ValueId sp = get(UnwindState::kSp);
+      const ValueId start = lowering_.select(
+          Condition::ult, ir().binary(Op::k_sub, address, sp), constant(kStarts), [&] { return sp; },
+          [&] { return address; });
+      put(UnwindState::kWindowStart, start);
+      put(UnwindState::kWindowStarts, constant(kStarts));
+      read(Helper::probe_read_user, UnwindState::kWindow, kWindowBytes, start, [&] {
+        put(UnwindState::kWindowStart, address);
+        put(UnwindState::kWindowStarts, constant(1));
+        read(Helper::probe_read_user, UnwindState::kWindow, 16, address, [&] {
+          put(UnwindState::kWindowStarts, constant(0));
+          failed();
+        });
+      });
+    });
+    const ValueId at = ir().binary(Op::k_sub, address, get(UnwindState::kWindowStart));
+    return ir().binary(Op::k_add, address_of(UnwindState::kWindow), ir().binary(Op::k_and, at, kWindowBytes - 1));
+  }
+
   // ---- The caller's registers
 
   void move_to_caller(ValueId rule) {
@@ -383,9 +431,9 @@ class StepEmitter {
     when(Condition::eq, base, constant(number_of(FrameBase::kSignalFrame)), [&] { return_from_signal(); });
     const ValueId cfa = find_cfa(rule, base);
     when(Condition::ule, cfa, get(UnwindState::kSp), [&] { stop(); });
-    read(Helper::probe_read_user, UnwindState::kWords, 16, ir().binary(Op::k_add, cfa, -16), [&] { stop(); });
-    restore_frame_pointer(rule, cfa);
-    const ValueId caller = get(UnwindState::kWords + 8);
+    const ValueId words = stack_words(ir().binary(Op::k_add, cfa, -16), [&] { stop(); });
+    const ValueId caller = ir().load(8, words, 8);
+    restore_frame_pointer(rule, cfa, ir().load(8, words));
     when(Condition::eq, caller, constant(0), [&] { stop(); });
     put(UnwindState::kIp, caller);
     put(UnwindState::kSp, cfa);
@@ -447,8 +495,8 @@ class StepEmitter {
   }
 
   void restore_record(ValueId base, ValueId record, ValueId caller) {
-    read(Helper::probe_read_user, UnwindState::kWords, 16, record, [&] { stop(); });
-    const ValueId first = get(UnwindState::kWords), second = get(UnwindState::kWords + 8);
+    const ValueId words = stack_words(record, [&] { stop(); });
+    const ValueId first = ir().load(8, words), second = ir().load(8, words, 8);
     when(
         Condition::eq, base, constant(number_of(FrameBase::kSavedLink)), [&] { ir().store(8, caller, first); },
         [&] {
@@ -489,28 +537,35 @@ class StepEmitter {
             ir().store(8, cfa, ir().binary(Op::k_add, ir().binary(Op::k_add, get(UnwindState::kSp), 8), pushed));
           },
           [&] {
-            read(Helper::probe_read_user, UnwindState::kWords, 8, value_of(cfa), [&] { stop(); });
+            const ValueId words = stack_words(value_of(cfa), [&] { stop(); });
             const ValueId adjustment = ir().binary(
                 Op::k_shl, ir().binary(Op::k_eq, base, constant(number_of(FrameBase::kLoadFromStackPointer))), 3);
-            ir().store(8, cfa, ir().binary(Op::k_add, get(UnwindState::kWords), adjustment));
+            ir().store(8, cfa, ir().binary(Op::k_add, ir().load(8, words), adjustment));
           });
     });
     return value_of(cfa);
   }
 
-  // Usually, the frame pointer is next to the return address, and has already been read with it.
-  void restore_frame_pointer(ValueId rule, ValueId cfa) {
+  // `next`: the word below the return address, which usually is the frame pointer.
+  void restore_frame_pointer(ValueId rule, ValueId cfa, ValueId next) {
     const ValueId location = ir().binary(Op::k_and, ir().binary(Op::k_shr, rule, 4), 255);
     when(
-        Condition::eq, location, constant(2), [&] { put(UnwindState::kFp, get(UnwindState::kWords)); },
+        Condition::eq, location, constant(2), [&] { put(UnwindState::kFp, next); },
         [&] {
           when(Condition::ne, location, constant(0), [&] {
             const ValueId saved = lowering_.select(
                 Condition::eq, location, constant(FrameRule::kAtFramePointer), [&] { return get(UnwindState::kFp); },
                 [&] { return ir().binary(Op::k_sub, cfa, ir().binary(Op::k_shl, location, 3)); });
             put(UnwindState::kFp, constant(0));
-            when(Condition::ne, location, constant(FrameRule::kUnrecoverable),
-                 [&] { read(Helper::probe_read_user, UnwindState::kFp, 8, saved, nullptr); });
+            const BlockId unknown = ir().add_block("no_frame_pointer");
+            branch_if(Condition::eq, location, constant(FrameRule::kUnrecoverable), unknown);
+            const ValueId words = stack_words(saved, [&] {
+              ir().jump(unknown);
+              ir().enter(ir().add_block("unreachable"));
+            });
+            put(UnwindState::kFp, ir().load(8, words));
+            ir().jump(unknown);
+            ir().enter(unknown);
           });
         });
   }

@@ -7,6 +7,8 @@
 namespace espy::builtins {
 
 constexpr int64_t kMapleNodeBytes = 256;
+// Of the stack, read at a time.
+constexpr int64_t kWindowBytes = 512;
 
 // The state of unwinding, in scratch memory, as offsets in bytes. Members from kPerWalk on keep their values from one
 // stack to the next.
@@ -19,18 +21,24 @@ struct UnwindState {
     kHash = 32,
     kMissing = 40,  // program::UnwindFileKey: the first file without a table
     kMissingPc = 56,
-    kHasNew = 64,       // 1: an unknown mapping was found
-    kLink = 72,         // the link register, if calls use one; as of the interrupted code
-    kIsSpUnknown = 80,  // 1: sp is only a lower bound, since a frame was followed by its frame pointer alone
-    kPerWalk = 88,      // members before this are zeroed for each stack
-    kVdso = 88,
-    kRoot = 96,  // of the maple tree
-    kSequence = 104,
-    kCurrent = 112,  // index in kMaps
-    kNext = 120,     // the next index in kMaps to replace
-    kWords = 128,    // words read from the stack, up to 7
-    kMaps = 184,
-    kNode = kMaps + 4 * 64,                 // a node of the tree, then the vm_area_struct
+    kHasNew = 64,        // 1: an unknown mapping was found
+    kLink = 72,          // the link register, if calls use one; as of the interrupted code
+    kIsSpUnknown = 80,   // 1: sp is only a lower bound, since a frame was followed by its frame pointer alone
+    kWindowStart = 88,   // the address that kWindow was read from
+    kWindowStarts = 96,  // how many addresses from there on kWindow has two words of
+    kPerWalk = 104,      // members before this are zeroed for each stack
+    kVdso = 104,
+    kRoot = 112,  // of the maple tree
+    kSequence = 120,
+    kCurrent = 128,     // index in kMaps
+    kNext = 136,        // the next index in kMaps to replace
+    kPid = 144,         // u32: whose mappings are cached
+    kGeneration = 148,  // of the mappings: u32, changes when they do
+    kWords = 152,       // words that were read, up to 7
+    kMaps = 208,
+    kRules = kMaps + 4 * 64,
+    kWindow = kRules + 256 * 16,            // a piece of the stack, then two words of which no byte is used
+    kNode = kWindow + kWindowBytes + 16,    // a node of the tree, then the vm_area_struct
     kFrameCount = kNode + kMapleNodeBytes,  // start of the value that is stored in `stacks`
     kFrames = kFrameCount + 8,
   };
@@ -47,6 +55,16 @@ struct UnwindMap {
     kKey = 48,  // program::UnwindFileKey, if kIsNew
   };
   static constexpr int64_t kCount = 4, kShift = 6;
+};
+
+// The rule of a code address, as it was found last. It holds as long as the mappings are of the same generation.
+struct UnwindRule {
+  enum : int64_t {
+    kAddress = 0,
+    kGeneration = 8,  // u32
+    kRule = 12,       // symbols::FrameRule
+  };
+  static constexpr int64_t kCountShift = 8, kShift = 4;
 };
 
 // Returns the offset of a member of a kernel struct in bytes; -1 if there is none.
