@@ -309,8 +309,11 @@ bool LinuxMachine::try_feature(Feature feature) {
     case Feature::kGetCurrentTaskBtf: return try_helper(BPF_FUNC_get_current_task_btf, kRawTp);
     case Feature::kGetAttachCookie:
     case Feature::kPerfLinkCookie: return try_helper(BPF_FUNC_get_attach_cookie, BPF_PROG_TYPE_PERF_EVENT);
-    case Feature::kTaskStorage:  // before Linux 6.2 it failed where a program had interrupted another that used it
-      return btf_.kfunc && btf_.kfunc("bpf_task_storage_get_recur") && try_helper(BPF_FUNC_task_storage_get, kRawTp);
+    case Feature::kTaskStorage:
+      // Before Linux 6.2 it failed where a program had interrupted another that used it. bpf_task_storage_get_recur()
+      // ended that, until the storage's locks became bpf_res_spin_lock, which is older than this change of the storage.
+      return btf_.kfunc && (btf_.kfunc("bpf_task_storage_get_recur") || btf_.kfunc("bpf_res_spin_lock")) &&
+             try_helper(BPF_FUNC_task_storage_get, kRawTp);
     case Feature::kGetFuncIp: return try_helper(BPF_FUNC_get_func_ip, BPF_PROG_TYPE_KPROBE);
     case Feature::kSendSignal: return try_helper(BPF_FUNC_send_signal, kRawTp);
     case Feature::kProbeReadKernel: return try_helper(BPF_FUNC_probe_read_kernel, kRawTp);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "kernel/kernel.h"
@@ -15,6 +16,7 @@ enum class Way : uint8_t { kSimulatedUnoptimized, kSimulated, kKernel, kKernelUn
 // What a script did: its maps' bytes in hexadecimal, by "@name" or "@name[key]"; CPUs' values added up.
 struct Effect {
   std::map<std::string, std::string> maps;
+  std::set<std::string> unseen;  // maps kept with threads, which are not in `maps`: the script copies what they hold
   std::string rejected;  // what the checker said against it; then nothing ran
   std::string failure;   // a refused load, a fault
 };
