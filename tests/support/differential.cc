@@ -172,7 +172,8 @@ std::string compare(const Effect& a, const char* a_name, const Effect& b, const 
     if (got != value) out += fmt::format("{}: {} by {}, {} by {}\n", name, value, a_name, got, b_name);
   }
   for (const auto& [name, value] : b.maps)
-    if (!a.maps.contains(name) && !is_unseen(name)) out += fmt::format("{}: nothing by {}, {} by {}\n", name, a_name, value, b_name);
+    if (!a.maps.contains(name) && !is_unseen(name))
+      out += fmt::format("{}: nothing by {}, {} by {}\n", name, a_name, value, b_name);
   return out;
 }
 
