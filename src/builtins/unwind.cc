@@ -70,6 +70,7 @@ constexpr uint32_t kReportedMappings = 8192;
 void add_maps(Lowering& lowering) {
   program::Program& program = lowering.program();
   if (program.unwinding.files.valid()) return;
+  program.unwinding.epoch_offset_bytes = lowering.add_global(4);
   program.unwinding.files = program.maps.add({.name = "unwind_files",
                                               .kind = program::MapKind::kHash,
                                               .key_size = sizeof(program::UnwindFileKey),
@@ -87,17 +88,17 @@ void add_maps(Lowering& lowering) {
                                                    .like = program.unwinding.cells});
 }
 
-program::MapId stacks_map(Lowering& lowering, TypeId type) {
+const program::Program::UnwoundStacks& stacks_of(Lowering& lowering, TypeId type) {
   program::Program& program = lowering.program();
-  for (const auto& [known, map] : program.unwinding.stacks)
-    if (known == type) return map;
+  for (const auto& known : program.unwinding.stacks)
+    if (known.type == type) return known;
   const program::MapId map = program.maps.add({.name = "unwind_stacks",
                                                .kind = program::MapKind::kHash,
                                                .key_size = 8,
                                                .value_size = 8 + lowering.types()[type].count * 8,
                                                .max_entries = static_cast<uint32_t>(lowering.config().max_stacks)});
-  program.unwinding.stacks.emplace_back(type, map);
-  return map;
+  program.unwinding.stacks.push_back({type, map, lowering.add_global(8)});
+  return program.unwinding.stacks.back();
 }
 
 // ---- Unwinding
@@ -219,19 +220,31 @@ void report_mappings(Lowering& lowering, ValueId state, ValueId pid, source::Spa
 }
 
 // Emits the insertion of the stack into `stacks`, unless it is there already. Returns its key.
-ValueId store_stack(Lowering& lowering, ValueId state, program::MapId stacks) {
+ValueId store_stack(Lowering& lowering, ValueId state, const program::Program::UnwoundStacks& stacks) {
   ir::Builder& ir = lowering.ir();
-  const ValueId map = ir.map(stacks);
+  const program::Program& program = lowering.program();
+  const ValueId map = ir.map(stacks.map);
+  const ValueId epoch = ir.load(4, ir.map_value(program.globals, program.unwinding.epoch_offset_bytes));
   const ValueId key = lowering.memory(8, "stack_key");
   constexpr int64_t kPositive = INT64_MAX;  // negative values are errors
   const ValueId hash = ir.binary(Op::k_and, ir.load(8, state, UnwindState::kHash), kPositive);
   ir.store(8, key, hash);
-  lowering.when(Condition::eq, ir.call(Helper::map_lookup_elem, {map, key}), ir.constant(0), [&] {
-    const ValueId value = ir.binary(Op::k_add, state, UnwindState::kFrameCount);
-    const ValueId result = ir.call(Helper::map_update_elem, {map, key, value, ir.constant(0)});
-    lowering.when(Condition::ne, result, ir.constant(0),
-                  [&] { lowering.count_loss(program::LossKind::kStack, no_room_for_stacks(lowering)); });
-  });
+  const ValueId entry = ir.call(Helper::map_lookup_elem, {map, key});
+  lowering.when(
+      Condition::eq, entry, ir.constant(0),
+      [&] {
+        const ValueId value = ir.binary(Op::k_add, state, UnwindState::kFrameCount);
+        ir.store(4, value, epoch, 4);
+        const ValueId result = ir.call(Helper::map_update_elem, {map, key, value, ir.constant(0)});
+        lowering.when(
+            Condition::eq, result, ir.constant(0),
+            [&] { ir.atomic_add(8, ir.map_value(program.globals, stacks.added_offset_bytes), ir.constant(1)); },
+            [&] { lowering.count_loss(program::LossKind::kStack, no_room_for_stacks(lowering)); });
+      },
+      [&] {
+        // Seldom: a store for each event would move the entry between the CPUs.
+        lowering.when(Condition::ne, ir.load(4, entry, 4), epoch, [&] { ir.store(4, entry, epoch, 4); });
+      });
   return hash;
 }
 
@@ -252,7 +265,7 @@ void lower_unwound_stack(Lowering& lowering, TypeId type, ValueId pid, ValueId d
   constexpr int64_t kNoStack = -14;  // EFAULT, as of bpf_get_stackid(): a kernel thread has no user stack
   ir::Builder& ir = lowering.ir();
   add_maps(lowering);
-  const program::MapId stacks = stacks_map(lowering, type);
+  const program::Program::UnwoundStacks stacks = stacks_of(lowering, type);
   const uint32_t frames = lowering.types()[type].count;
   const ValueId is_ready = ir.load(8, ir.map_value(lowering.program().unwinding.cells, 0));
   lowering.when(

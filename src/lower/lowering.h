@@ -97,6 +97,8 @@ class Lowering {
   // Stores and loads a value in the layout of its type, in our memory.
   virtual void store(ValueId address, Operand operand) = 0;
   virtual Operand load(ValueId address, TypeId type) = 0;
+  // Reserves zeroed bytes in `globals`, aligned to their size, which is a power of two. Returns their offset.
+  virtual uint32_t add_global(uint32_t size_bytes) = 0;
   // The address of constant bytes in .rodata. Equal ones are stored once.
   virtual ValueId constant_bytes(std::string_view bytes) = 0;
 

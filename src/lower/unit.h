@@ -122,6 +122,7 @@ class UnitLowering final : public Lowering {
   void emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
                   std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map) override;
   void report_failure(Helper helper, ValueId result) override { failures_.report(helper, result); }
+  uint32_t add_global(uint32_t size_bytes) override { return module_.add_global(size_bytes, size_bytes); }
   void count_loss(program::LossKind kind, std::string_view what) override {
     module_.count_loss(ir(), functions_.program(), kind, what);
   }

@@ -270,9 +270,15 @@ struct Program {
     std::vector<std::pair<std::string, ProgramId>> programs;
   } following;
   // Maps for unwinding user stacks by tables (program/unwind.h); invalid if not used.
+  struct UnwoundStacks {
+    types::TypeId type;
+    MapId map;
+    uint32_t added_offset_bytes = 0;  // in `globals`, u64: the stacks that programs have added so far
+  };
   struct Unwinding {
     MapId files, cells, more_cells;
-    std::vector<std::pair<types::TypeId, MapId>> stacks;
+    uint32_t epoch_offset_bytes = 0;    // in `globals`, u32
+    std::vector<UnwoundStacks> stacks;  // one for each type
   } unwinding;
 };
 

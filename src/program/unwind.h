@@ -10,7 +10,9 @@
 // first and last row. The rows follow: the rule (symbols/unwind.h: FrameRule) in the low half, the file offset from
 // which it holds in the high half. The rows of a page are in one chunk.
 //
-// `stacks` (a hash) holds the stacks: from a hash of the addresses to their number and the addresses, innermost first.
+// `stacks` (a hash) holds the stacks: from a hash of the addresses to their number (u32), the epoch in which they were
+// last captured (u32) and the addresses, innermost first. User space counts epochs in `globals`, to find stacks that
+// are not captured any more (runtime/unwound_stacks.h).
 #pragma once
 
 #include <cstdint>

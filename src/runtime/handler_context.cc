@@ -9,8 +9,8 @@ namespace espy::runtime {
 
 HandlerContext::HandlerContext(load::Machine& machine, const program::Program& program, const types::Types& types,
                                const source::Sources& sources, const spec::Config& config, symbols::Symbolizer& symbols,
-                               UnwindTables& unwind_tables, RunControl& control, output::Sink& sink, bool shows_source,
-                               bool hides_warnings)
+                               UnwindTables& unwind_tables, const UnwoundStacks& unwound_stacks, RunControl& control,
+                               output::Sink& sink, bool shows_source, bool hides_warnings)
     : machine_(machine),
       sources_(sources),
       config_(config),
@@ -18,7 +18,7 @@ HandlerContext::HandlerContext(load::Machine& machine, const program::Program& p
       unwind_tables_(unwind_tables),
       control_(control),
       sink_(&sink),
-      decoder_(machine, program, types, symbols, config, shows_source),
+      decoder_(machine, program, types, symbols, unwound_stacks, config, shows_source),
       spans_(program, config, [this](const output::SpanEvent& event) { sink_->span(event); }),
       maps_(machine, program, decoder_.context()),
       hides_warnings_(hides_warnings) {}

@@ -28,8 +28,8 @@ class HandlerContext {
   // The arguments must outlive the context. `shows_source`: see RecordDecoder; `hides_warnings`: those of warnf().
   HandlerContext(load::Machine& machine, const program::Program& program, const types::Types& types,
                  const source::Sources& sources, const spec::Config& config, symbols::Symbolizer& symbols,
-                 UnwindTables& unwind_tables, RunControl& control, output::Sink& sink, bool shows_source,
-                 bool hides_warnings);
+                 UnwindTables& unwind_tables, const UnwoundStacks& unwound_stacks, RunControl& control,
+                 output::Sink& sink, bool shows_source, bool hides_warnings);
 
   output::Sink& sink() { return *sink_; }
   void set_sink(output::Sink& sink) { sink_ = &sink; }

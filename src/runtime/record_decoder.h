@@ -11,6 +11,7 @@
 #include "output/decode.h"
 #include "output/format.h"
 #include "program/program.h"
+#include "runtime/unwound_stacks.h"
 #include "spec/config.h"
 #include "symbols/symbols.h"
 
@@ -23,7 +24,8 @@ class RecordDecoder {
  public:
   // The arguments must outlive the decoder. `shows_source`: user stacks show source lines and inlined functions.
   RecordDecoder(load::Machine& machine, const program::Program& program, const types::Types& types,
-                symbols::Symbolizer& symbols, const spec::Config& config, bool shows_source);
+                symbols::Symbolizer& symbols, const UnwoundStacks& unwound_stacks, const spec::Config& config,
+                bool shows_source);
   RecordDecoder(const RecordDecoder&) = delete;
   RecordDecoder& operator=(const RecordDecoder&) = delete;
 

@@ -44,22 +44,6 @@ std::vector<uint64_t> stack_addresses(load::Machine& machine, const program::Pro
   return addresses;
 }
 
-// The value of builtins/unwind.cc: the number of addresses, then the addresses.
-std::vector<uint64_t> unwound_addresses(load::Machine& machine, const program::Program& program, types::TypeId type,
-                                        uint64_t key) {
-  for (const auto& [stack_type, map] : program.unwinding.stacks) {
-    if (stack_type != type) continue;
-    const auto bytes = machine.lookup(map, std::as_bytes(std::span(&key, 1)));
-    if (!bytes) return {};
-    std::vector<uint64_t> words(bytes->size() / sizeof(uint64_t));
-    std::memcpy(words.data(), bytes->data(), words.size() * sizeof(uint64_t));
-    words.resize(std::min<uint64_t>(words.size(), words[0] + 1));
-    words.erase(words.begin());
-    return words;
-  }
-  return {};
-}
-
 output::Frame kernel_frame(symbols::Symbolizer& symbols, uint64_t address) {
   const auto symbol = symbols.kernel(address);
   if (!symbol) return {address, {}, 0, {}, {}};
@@ -193,14 +177,12 @@ std::string format_time(std::string_view format, uint64_t ns, uint32_t clock) {
 }
 
 output::Resolver make_resolver(load::Machine& machine, const program::Program& program, symbols::Symbolizer& symbols,
-                               bool shows_source) {
+                               const UnwoundStacks& unwound_stacks, bool shows_source) {
   output::Resolver resolver;
   resolver.stack = [&](types::TypeId type, int64_t reference) {
     return stack_addresses(machine, program, type, reference);
   };
-  resolver.unwound_stack = [&](types::TypeId type, uint64_t key) {
-    return unwound_addresses(machine, program, type, key);
-  };
+  resolver.unwound_stack = [&](types::TypeId type, uint64_t key) { return unwound_stacks.addresses(type, key); };
   resolver.kernel_symbol = [&](uint64_t address) { return kernel_frame(symbols, address); };
   resolver.user_symbol = [&](uint32_t pid, uint64_t address) { return user_frame(symbols, pid, address); };
   resolver.signal_trampoline = program.arch->signal_trampoline;

@@ -4,6 +4,7 @@
 #include "load/machine.h"
 #include "output/decode.h"
 #include "program/program.h"
+#include "runtime/unwound_stacks.h"
 #include "spec/config.h"
 #include "symbols/symbols.h"
 
@@ -11,7 +12,7 @@ namespace espy::runtime {
 
 // The arguments must outlive the result. `shows_source`: user stacks show source lines and inlined functions.
 output::Resolver make_resolver(load::Machine& machine, const program::Program& program, symbols::Symbolizer& symbols,
-                               bool shows_source);
+                               const UnwoundStacks& unwound_stacks, bool shows_source);
 
 // Formats a time of `clock` (a clockid of clock_gettime(2)), in nanoseconds, as local time by strftime(3), with `%f`
 // for microseconds.

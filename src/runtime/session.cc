@@ -64,9 +64,10 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       options_(std::move(options)),
       control_(machine, program),
       unwind_tables_(machine, program),
+      unwound_stacks_(machine, program, types),
       processes_(symbols),
-      context_(machine, program, types, sources, config, symbols, unwind_tables_, control_, sink, options_.shows_source,
-               options_.hides_warnings),
+      context_(machine, program, types, sources, config, symbols, unwind_tables_, unwound_stacks_, control_, sink,
+               options_.shows_source, options_.hides_warnings),
       events_(machine, program, registry, context_),
       probes_(machine, program, registry, config) {
   context_.before_commands([this] { out_.batch_end(); });
@@ -189,6 +190,7 @@ Status Session::drain_until_over(Signals& signals) {
     out_.batch_end();
     if (events_.is_out_of_memory()) return fail_out_of_memory();
     if (monitor.is_over()) break;
+    if (!events_.has_more()) TRY_STATUS(unwound_stacks_.collect(machine_.now_ns()));
     if (count > 0) {
       poll_ms = kShortestPollMs;
       continue;

@@ -21,6 +21,7 @@
 #include "runtime/run_control.h"
 #include "runtime/signals.h"
 #include "runtime/unwind_tables.h"
+#include "runtime/unwound_stacks.h"
 #include "spec/registry.h"
 #include "symbols/symbols.h"
 
@@ -79,6 +80,7 @@ class Session {
   SessionOptions options_;
   RunControl control_;
   UnwindTables unwind_tables_;
+  UnwoundStacks unwound_stacks_;
   ProcessWatch processes_;
   HandlerContext context_;
   EventDispatcher events_;
