@@ -17,8 +17,8 @@ enum class Way : uint8_t { kSimulatedUnoptimized, kSimulated, kKernel, kKernelUn
 struct Effect {
   std::map<std::string, std::string> maps;
   std::set<std::string> unseen;  // maps kept with threads, which are not in `maps`: the script copies what they hold
-  std::string rejected;  // what the checker said against it; then nothing ran
-  std::string failure;   // a refused load, a fault
+  std::string rejected;          // what the checker said against it; then nothing ran
+  std::string failure;           // a refused load, a fault
 };
 
 // One kernel of facts for the simulator and, with root, the running one.
