@@ -1,4 +1,4 @@
-// Aggregations: count, sum, min, max, avg, stats, hist, lhist, tseries.
+// Aggregations: count, sum, min, max, avg, stats, hist, lhist, tseries, recent.
 //
 // An aggregation has a value per CPU (layout: program/layout.h), which the program updates in place without a lookup in
 // user space or a lock; `lower_update` emits this update. User space merges the values of all CPUs when it reads the
@@ -311,6 +311,20 @@ void update_tseries(Lowering& lowering, const CallSite& call, ValueId address, b
   });
 }
 
+// ---- The last values: written by lower/recents.cc, since several CPUs share a ring --------------------------------
+
+constexpr int64_t kMaxRecent = 65536;
+
+TypeId check_recent(check::Checker& checker, const CallSite& call) {
+  int64_t count = checker.integer(call.arguments[0]).value_or(1);
+  if (count < 1 || count > kMaxRecent) {
+    checker.error("recent-count", checker.ast()[call.arguments[0]].span,
+                  "the number of values that `recent` keeps must be from 1 to 65536");
+    count = 1;
+  }
+  return checker.types().recent(checker.type(call.arguments[1]), static_cast<uint32_t>(count));
+}
+
 constexpr spec::Builtin kRows[] = {
     {.sig = "any count()",
      .doc = "Counts the assignments.",
@@ -367,6 +381,14 @@ constexpr spec::Builtin kRows[] = {
      .check = check_tseries,
      .lower_update = update_tseries,
      .example = "begin { @ = tseries(3, 1s, 5); }"},
+    {.sig = "any recent(literal int count, any value)",
+     .doc =
+         "Keeps the last `count` values of each key, or, without a key, of the machine. `print(@m[key])` shows them, "
+         "oldest first, `for ($v : @m[key])` iterates over them, `len(@m[key])` counts them.",
+     .kind = BuiltinKind::kAggregation,
+     .check = check_recent,
+     .needs = kernel::Feature::kAtomicFetch,
+     .example = "begin { @last[tid] = recent(2, (1, \"a\")); @last[tid] = recent(2, (2, \"b\")); print(@last[tid]); }"},
 };
 
 }  // namespace

@@ -87,10 +87,16 @@ ir::ValueId captured_length(Lowering& lowering, ExprId argument, const types::Ty
   return user_length(lowering, address, [&] { return frame_count(lowering, type); });
 }
 
+// True for an element of a map of recent(), or for such a map without keys.
+bool holds_recent(const types::Type& type, const syntax::Ast& ast, ExprId argument, bool is_keyed) {
+  return type.kind == Kind::kRecent && (is_element(ast, argument) || !is_keyed);
+}
+
 TypeId check_len(Checker& checker, const CallSite& call) {
   const ExprId argument = call.arguments[0];
   // A map without an assignment has no type.
   const types::Type type = checker.type(argument) ? checker.types()[checker.type(argument)] : types::Type{};
+  if (holds_recent(type, checker.ast(), argument, checker.is_keyed(argument))) return checker.types().int64();
   if (is_stack(type) && !checker.is_keyed(argument)) {
     if (!captures_stack(checker.ast(), argument, type)) checker.measure_stacks();
     return checker.types().int64();
@@ -122,6 +128,8 @@ Operand lower_len(Lowering& lowering, const CallSite& call) {
   const program::ScriptMapId map = lowering.unit().fact(argument).map;
   const bool is_whole_map = map.valid() && !is_element(lowering.ast(), argument);
   const bool is_keyed = is_whole_map && lowering.types()[lowering.checked().maps[map].key].kind != Kind::kVoid;
+  if (holds_recent(type, lowering.ast(), argument, is_keyed))
+    return lowering.scalar_operand(lowering.types().int64(), lowering.kept_count(lowering.element(argument)));
   if (is_stack(type) && !is_keyed) {
     const bool is_captured = captures_stack(lowering.ast(), argument, type);
     const ir::ValueId length =
@@ -147,7 +155,8 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_find,
      .example = "begin { @x[1] = 5; if (find(@x, 1, $value)) { print($value); } }"},
     {.sig = "any len(any or map m)",
-     .doc = "The number of keys of a map, of elements of an array, or of frames of a stack.",
+     .doc = "The number of keys of a map, of elements of an array, of frames of a stack, or of values that `recent` "
+            "has kept.",
      .check = check_len,
      .lower = lower_len,
      .example = "begin { @x[1] = 1; @x[2] = 2; print(len(@x)); }"},

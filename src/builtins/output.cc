@@ -102,12 +102,21 @@ bool is_composite_element(Lowering& lowering, syntax::ExprId what) {
   return kind == Kind::kHist || kind == Kind::kLhist || kind == Kind::kTseries || kind == Kind::kStats;
 }
 
+// A map of recent() without keys is shown as it is at the time of the call, which is passed for this.
+std::vector<EventArgument> time_of_print(Lowering& lowering, program::ScriptMapId map) {
+  const check::CheckedMap& what = lowering.checked().maps[map];
+  const bool is_scalar = lowering.types()[what.key].kind == Kind::kVoid;
+  if (!is_scalar || lowering.types()[what.value].kind != Kind::kRecent) return {};
+  const ir::ValueId now = lowering.ir().call(ir::Helper::ktime_get_ns, {});
+  return {{{}, lowering.scalar_operand(lowering.types().uint64(), now)}};
+}
+
 Operand lower_print(Lowering& lowering, const CallSite& call) {
   const syntax::ExprId what = call.arguments[0];
   if (is_whole_map(lowering.unit(), lowering.ast(), what)) {
-    lowering.emit_event("print", {}, call.span, {},
-                        {constant_or(lowering, call, 1, 0), constant_or(lowering, call, 2, 0)},
-                        lowering.unit().fact(what).map);
+    const program::ScriptMapId map = lowering.unit().fact(what).map;
+    lowering.emit_event("print", time_of_print(lowering, map), call.span, {},
+                        {constant_or(lowering, call, 1, 0), constant_or(lowering, call, 2, 0)}, map);
   } else if (is_composite_element(lowering, what)) {
     const Lowering::MapElement element = lowering.element(what);
     const Operand key = lowering.load(element.key, lowering.checked().maps[element.map].key);
@@ -120,11 +129,13 @@ Operand lower_print(Lowering& lowering, const CallSite& call) {
 
 void handle_print(EventRecord& event) {
   const program::EventSchema& schema = event.schema();
-  if (schema.map.valid() && event.field_count() > 0) {
-    event.context().print_element(schema.map, event.field(0));
-  } else if (schema.map.valid()) {
+  const bool is_whole_map = schema.map.valid() && !schema.numbers.empty();
+  if (is_whole_map) {
+    const uint64_t until = event.field_count() > 0 ? static_cast<uint64_t>(event.integer(0)) : UINT64_MAX;
     event.context().print_map(schema.map, static_cast<uint64_t>(schema.numbers[0]),
-                              static_cast<uint64_t>(schema.numbers[1]));
+                              static_cast<uint64_t>(schema.numbers[1]), until);
+  } else if (schema.map.valid()) {
+    event.context().print_element(schema.map, event.field(0));
   } else {
     event.context().sink().value(event.field(0));
   }

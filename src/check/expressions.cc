@@ -105,12 +105,14 @@ void Expressions::read_aggregation(ExprId id, bool is_printed) {
   if (!out.type || !out.map.valid() || !types::is_aggregation(facts_.type_of(out.type))) return;
   const TypeId number_type = reduced_type(facts_.types(), out.type);
   if (!number_type && !is_printed) {
+    const bool is_recent = facts_.type_of(out.type).kind == Kind::kRecent;
     reporter_.error("not-a-number", facts_.span(id),
-                    facts_.show(out.type) + " is not one number: only `print` takes it");
+                    is_recent ? "this holds the last values of `recent`: only `print`, `len` and `for` take them"
+                              : facts_.show(out.type) + " is not one number: only `print` takes it");
     out.type = {};
     return;
   }
-  out.is_reduced = true;
+  out.is_reduced = facts_.type_of(out.type).kind != Kind::kRecent;
   if (number_type) out.type = number_type;
 }
 

@@ -4,6 +4,7 @@
 
 #include "check/func_symbol.h"
 #include "program/probe_names.h"
+#include "types/recent_layout.h"
 
 namespace espy::check {
 
@@ -180,6 +181,46 @@ TypeId Maps::fitting_key(TypeId key) {
   return key;
 }
 
+namespace {
+
+constexpr uint64_t kMostRecentBytes = 63 * 1024;            // of a key: has to fit a record (program/ring.h)
+constexpr uint64_t kDefaultRecentBytes = 64 * 1024 * 1024;  // of all keys, which are allocated at once
+constexpr uint64_t kMostDeclaredBytes = uint64_t{1} << 30;  // of all keys of a map that is declared
+constexpr uint64_t kMostBytesOfCpus = 256 * 1024 * 1024;    // of a map without keys
+
+std::string megabytes(uint64_t bytes) { return std::to_string((bytes + 1'000'000 - 1) / 1'000'000) + " MB"; }
+
+}  // namespace
+
+// One copy serves all CPUs, and where the script does not say otherwise, the keys that were not used for longest make
+// room for new ones. Such a map is allocated at once.
+void Maps::finish_recent(CheckedMap& map, const MapState& state, uint64_t default_max_entries, kernel::Kernel& kernel) {
+  using program::MapKind;
+  const types::Type& type = facts_.type_of(map.value);
+  const uint64_t size = types::RecentLayout(type.count, facts_.type_of(type.element).size_bytes).size_bytes;
+  const std::string hint = "keep fewer values (and keys), or shorter strings: `str(x, 64)`";
+  const auto refuse = [&](const std::string& what) {
+    reporter_.error("recent-too-large", state.value_span, what, hint);
+  };
+  const bool is_lru = !map.is_declared || map.kind == MapKind::kLruHash || map.kind == MapKind::kLruPercpuHash;
+  map.kind = is_lru ? MapKind::kLruHash : MapKind::kHash;
+  if (facts_.type_of(map.key).kind == Kind::kVoid) {
+    const uint64_t total = size * std::max(kernel.cpu_count(), 1u);
+    if (total > kMostBytesOfCpus)
+      refuse("`" + map.name + "` would take " + megabytes(total) + " on " + std::to_string(kernel.cpu_count()) +
+             " CPUs, and may take " + megabytes(kMostBytesOfCpus));
+    return;
+  }
+  if (size > kMostRecentBytes)
+    return refuse("a key of `" + map.name + "` would take " + std::to_string(size) + " bytes, and may take " +
+                  std::to_string(kMostRecentBytes));
+  if (!map.is_declared)
+    map.max_entries = std::min(default_max_entries, std::max<uint64_t>(kDefaultRecentBytes / size, 1));
+  if (map.is_declared && size * map.max_entries > kMostDeclaredBytes)
+    refuse("`" + map.name + "` would take " + megabytes(size * map.max_entries) + " for " +
+           std::to_string(map.max_entries) + " keys, and may take " + megabytes(kMostDeclaredBytes));
+}
+
 void Maps::finish(uint64_t default_max_entries, kernel::Kernel& kernel) {
   for (auto& [name, state] : states_) {
     CheckedMap& map = maps_[state.id];
@@ -187,6 +228,10 @@ void Maps::finish(uint64_t default_max_entries, kernel::Kernel& kernel) {
     if (facts_.type_of(map.key).size_bytes > kernel::kShortKeyBytes && !kernel.has(kernel::Feature::kLongKeys))
       map.key = fitting_key(map.key);
     map.value = state.value.type ? state.value.type : facts_.types().void_type();
+    if (facts_.type_of(map.value).kind == Kind::kRecent) {
+      finish_recent(map, state, default_max_entries, kernel);
+      continue;
+    }
     const bool per_cpu = types::is_aggregation(facts_.type_of(map.value));
     if (!map.is_declared) {
       map.max_entries = default_max_entries;

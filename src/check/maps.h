@@ -54,6 +54,7 @@ class Maps {
   void finish(uint64_t default_max_entries, kernel::Kernel& kernel);
 
  private:
+  void finish_recent(CheckedMap& map, const MapState& state, uint64_t default_max_entries, kernel::Kernel& kernel);
   bool open_key(MapState& map, size_t count, Span span);
   void use_key_types(MapState& map, const std::vector<TypeId>& types, Span span);
   bool add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal);

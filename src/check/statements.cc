@@ -104,7 +104,27 @@ void Statements::visit(StmtId, const Unroll& node) {
   copies_ = copies_before;
 }
 
+// The values of one element of a map of recent().
+void Statements::for_element(StmtId id, const ForMap& node) {
+  const MapState* map = map_expressions_.target(node.map);
+  const TypeId held = map ? map->value.type : TypeId{};
+  const bool is_recent = held && facts_.type_of(held).kind == Kind::kRecent;
+  if (!is_recent)
+    reporter_.error("not-a-map", facts_.span(node.map), "`for` iterates over a map, an element of `recent`, or a range",
+                    "write `for ($i : 0..10)`");
+  facts_.fact(node.map).type = held;
+  variables_.enter_scope();
+  const VariableId variable =
+      variables_.declare({DeclarationSite::Kind::kStatement, id.index}, node.variable, node.variable_span, true);
+  variables_.set_type(variable, is_recent ? facts_.type_of(held).element : facts_.types().int64());
+  variables_.state(variable).is_assigned = true;
+  facts_.unit().stmts[id] = {variable, variables_.type(variable)};
+  loop_body(node.body);
+  variables_.leave_scope();
+}
+
 void Statements::visit(StmtId id, const ForMap& node) {
+  if (facts_.ast().get<Index>(node.map)) return for_element(id, node);
   MapState* map = node.map ? map_expressions_.argument(node.map, false) : nullptr;
   if (!map) {
     if (node.map && !facts_.ast().get<ErrorExpr>(node.map))

@@ -37,6 +37,7 @@ class Statements {
   void visit(StmtId id, const syntax::While& node);
   void visit(StmtId id, const syntax::Unroll& node);
   void visit(StmtId id, const syntax::ForMap& node);
+  void for_element(StmtId id, const syntax::ForMap& node);
   void visit(StmtId id, const syntax::ForRange& node);
   void visit(StmtId id, const syntax::Break& node);
   void visit(StmtId id, const syntax::Continue& node);

@@ -54,6 +54,14 @@ std::optional<TypeId> unify_members(Types& types, TypeId a_id, TypeId b_id, bool
   return types.tuple(elements);
 }
 
+std::optional<TypeId> unify_recent(Types& types, TypeId a_id, TypeId b_id, bool* loses_sign) {
+  const uint32_t count = types[a_id].count;
+  if (types[b_id].count != count) return std::nullopt;
+  const auto element = unify(types, types[a_id].element, types[b_id].element, loses_sign);
+  if (!element) return std::nullopt;
+  return types.recent(*element, count);
+}
+
 std::optional<TypeId> unify_pointers(Types& types, TypeId a_id, TypeId b_id) {
   const TypeId a = types[a_id].element;
   const TypeId b = types[b_id].element;
@@ -187,6 +195,7 @@ std::optional<TypeId> unify(Types& types, TypeId a_id, TypeId b_id, bool* loses_
     case Kind::kMax:
     case Kind::kAvg:
     case Kind::kStats: return a.is_signed ? a_id : b_id;
+    case Kind::kRecent: return unify_recent(types, a_id, b_id, loses_sign);
     default: return std::nullopt;
   }
 }

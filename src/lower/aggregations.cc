@@ -1,5 +1,7 @@
 #include "lower/aggregations.h"
 
+#include "types/recent_layout.h"
+
 namespace espy::lower {
 namespace {
 
@@ -100,8 +102,29 @@ void Aggregations::merge(TypeId type_id, ValueId destination, ValueId source) {
   }
 }
 
+// Programs may add values meanwhile. The barriers keep the order that program/layout.h asks for.
+Operand Aggregations::copied(const MapElements::Element& element, TypeId type_id) {
+  const types::Type type = types()[type_id];
+  const types::RecentLayout layout(type.count, types()[type.element].size_bytes);
+  const ValueId address = memory_.allocate(type.size_bytes, "recent");
+  const auto barrier = [&] { ir().atomic(Op::k_atomic_fetch_add, 8, address, {ir().constant(0)}); };
+  elements_.with_value(
+      element,
+      [&](ValueId found) {
+        memory_.copy(address, found, layout.values_offset);
+        barrier();
+        memory_.copy(offset(address, layout.values_offset), offset(found, layout.values_offset),
+                     type.size_bytes - layout.values_offset);
+        barrier();
+        ir().store(8, address, ir().load(8, found));
+      },
+      [&] { memory_.zero(address, type.size_bytes); });
+  return {type_id, address, true};
+}
+
 Operand Aggregations::merged(const MapElements::Element& element) {
   const TypeId type = module_.script_map(element.map).value;
+  if (types()[type].kind == Kind::kRecent) return copied(element, type);
   const uint32_t size = types()[type].size_bytes;
   const ValueId address = memory_.allocate(size, "merged");
   memory_.zero(address, size);

@@ -17,6 +17,8 @@ class Aggregations : Emitter {
   Operand merged(const MapElements::Element& element);
 
  private:
+  // A copy of an element of recent(). Requires a map with keys.
+  Operand copied(const MapElements::Element& element, TypeId type);
   void for_each_cpu(const MapElements::Element& element, const std::function<void(ValueId)>& body);
   void merge(TypeId type, ValueId destination, ValueId source);
   void merge_words(ValueId destination, ValueId source, uint32_t words);

@@ -5,6 +5,7 @@
 #include "lower/branches.h"
 #include "lower/expressions.h"
 #include "lower/statements.h"
+#include "types/recent_layout.h"
 
 namespace espy::lower {
 namespace {
@@ -77,6 +78,40 @@ void Loops::for_range(StmtId id, const syntax::ForRange& node) {
   end(loop);
 }
 
+void Loops::for_recent(StmtId id, const syntax::ForMap& node) {
+  const VariableId variable = scope_.fact(id).variable;
+  const Operand values = expressions_.value(node.map);
+  const types::Type type = types()[values.type];
+  const types::RecentLayout layout(type.count, types()[type.element].size_bytes);
+  const ValueId taken = ir().load(8, values.value);
+  const ir::SlotId counter = new_slot("next");
+  const ValueId first = select(
+      Condition::ugt, taken, ir().constant(type.count), [&] { return ir().binary(Op::k_sub, taken, type.count); },
+      [&] { return ir().constant(0); });
+  write_slot(counter, laundering_.kernel_has_may_goto() ? laundering_.launder(first) : first);
+  const ir::SlotId limit = new_slot("limit");
+  write_slot(limit, taken);
+  const LoopBlocks loop = begin("recent");
+  const ValueId number = read_slot(counter);
+  ir().branch(Condition::ult, laundering_.opaque_copy(number), laundering_.opaque_copy(read_slot(limit)), loop.body,
+              loop.done);
+  ir().enter(loop.body);
+  const ValueId stamp = ir().binary(Op::k_add, number, 1);
+  write_slot(counter, stamp);
+  const ValueId slot = ir().binary(Op::k_and, number, layout.slots - 1);
+  const ValueId stamps = offset(values.value, types::RecentLayout::kStampsOffset);
+  const BlockId complete = ir().add_block("complete");
+  ir().branch(Condition::eq, ir().load(8, ir().binary(Op::k_add, stamps, ir().binary(Op::k_shl, slot, 3))), stamp,
+              complete, loop.next);
+  ir().enter(complete);
+  const ValueId distance = ir().binary(Op::k_mul, slot, ir().constant(layout.stride_bytes));
+  const ValueId address = ir().binary(Op::k_add, offset(values.value, layout.values_offset), distance);
+  variables_.write(variable, memory_.load(address, type.element));
+  statements_.discard(node.body);
+  ir().jump(loop.next);
+  end(loop);
+}
+
 void Loops::unroll(const syntax::Unroll& node) {
   const int64_t count = scope_.integer(node.count).value_or(0);
   const BlockId done = ir().add_block("done");
@@ -101,6 +136,7 @@ void Loops::leave(bool is_break) {
 // ---- Over a map
 
 void Loops::for_map(StmtId id, const syntax::ForMap& node) {
+  if (!ast().get<syntax::Map>(node.map)) return for_recent(id, node);
   const VariableId variable = scope_.fact(id).variable;
   const ScriptMapId map_id = scope_.fact(node.map).map;
   const program::ScriptMap map = module_.script_map(map_id);
@@ -147,7 +183,8 @@ ValueId Loops::make_pair(TypeId type, ScriptMapId map_id, ValueId key, ValueId v
   if (layout.members.size() != 2) return address;
   conversions_.store_converted(address, memory_.load(key, map.key), layout.members[0].type);
   const ValueId at = offset(address, layout.members[1].offset_bytes());
-  const bool has_copies = map.storage == program::Storage::kPercpuHash || map.storage == program::Storage::kSlotHash;
+  const bool has_copies = map.storage == program::Storage::kPercpuHash || map.storage == program::Storage::kSlotHash ||
+                          types()[map.value].kind == Kind::kRecent;
   const Operand whole = has_copies ? aggregations_.merged({map_id, key}) : memory_.load(value, map.value);
   conversions_.store_converted(at, whole, layout.members[1].type);
   return address;

@@ -41,6 +41,8 @@ class Loops : Emitter {
         statements_(statements) {}
 
   void for_map(StmtId id, const syntax::ForMap& node);
+  // Over the values of a recent(), oldest first.
+  void for_recent(StmtId id, const syntax::ForMap& node);
   void for_range(StmtId id, const syntax::ForRange& node);
   void loop_while(const syntax::While& node);
   void unroll(const syntax::Unroll& node);

@@ -137,6 +137,8 @@ class Lowering {
   virtual ValueId find_into(const MapElement& element, ExprId variable) = 0;
   // Returns whether the key was present.
   virtual ValueId remove(const MapElement& element) = 0;
+  // The number of values that an element of recent() has.
+  virtual ValueId kept_count(const MapElement& element) = 0;
   // The number of keys.
   virtual ValueId length(program::ScriptMapId map) = 0;
 

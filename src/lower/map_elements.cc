@@ -3,6 +3,8 @@
 #include <bit>
 #include <cerrno>
 
+#include "types/recent_layout.h"
+
 namespace espy::lower {
 namespace {
 
@@ -150,6 +152,7 @@ void MapElements::with_new_value(const Element& element, const std::function<voi
   const uint32_t size = module_.program.maps[map.map].value_size;
   const ValueId failed = ir().call(Helper::map_update_elem,
                                    {ir().map(map.map), element.key, memory_.zeros(size), ir().constant(kNoExist)});
+  if (map.keys_offset) when(Condition::eq, failed, ir().constant(0), [&] { count_key(map, 1); });
   const ValueId again = lookup(element);
   ir().branch(Condition::ne, again, 0, inserted, full);
   ir().enter(inserted);
@@ -206,12 +209,20 @@ ValueId MapElements::remove(const Element& element) {
   if (!element.key.valid()) return clear(map);
   const ValueId failed = ir().call(Helper::map_delete_elem, {ir().map(map.map), element.key});
   failures_.report(Helper::map_delete_elem, failed);
+  if (map.keys_offset) when(Condition::eq, failed, ir().constant(0), [&] { count_key(map, -1); });
   return ir().binary(Op::k_eq, failed, ir().constant(0));
+}
+
+void MapElements::count_key(const program::ScriptMap& map, int64_t change) {
+  ir().atomic_add(8, ir().map_value(module_.program.globals, map.keys_offset), ir().constant(change));
 }
 
 // Zeroes a map without keys, on all CPUs. Returns whether it was assigned.
 ValueId MapElements::clear(const program::ScriptMap& map) {
-  const auto size = static_cast<uint32_t>(round_up(types()[map.value].size_bytes, 8));
+  const types::Type type = types()[map.value];
+  uint32_t size = static_cast<uint32_t>(round_up(type.size_bytes, 8));
+  if (type.kind == Kind::kRecent)  // values without a stamp are not there
+    size = types::RecentLayout(type.count, types()[type.element].size_bytes).values_offset;
   const ir::SlotId was = new_slot("was");
   write_slot(was, ir().constant(0));
   const auto clear_one = [&](ValueId assigned) {

@@ -85,6 +85,8 @@ void Maps::assign(ExprId target, ExprId value) {
     return elements_.store(this->element(target), operand);
   }
   const Element element = this->element(target);
+  if (types()[module_.script_map(element.map).value].kind == Kind::kRecent)
+    return recents_.add(element, call->arguments[1]);
   const bool is_atomic = scope_.unit().context.is_preemptible || module_.is_interrupted(element.map);
   elements_.with_new_value(element, [&](ValueId address) { builtins_.update(value, *builtin, address, is_atomic); });
 }

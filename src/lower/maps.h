@@ -8,6 +8,7 @@
 #include "lower/failures.h"
 #include "lower/map_elements.h"
 #include "lower/memory.h"
+#include "lower/recents.h"
 #include "lower/scope.h"
 #include "lower/tuples.h"
 #include "lower/variables.h"
@@ -20,7 +21,7 @@ class Maps : Emitter {
 
   Maps(ModuleContext& module, Functions& functions, Scope& scope, Memory& memory, Conversions& conversions,
        Failures& failures, Variables& variables, MapElements& elements, Aggregations& aggregations,
-       BuiltinCalls& builtins, Tuples& tuples, Expressions& expressions)
+       BuiltinCalls& builtins, Tuples& tuples, Recents& recents, Expressions& expressions)
       : Emitter(module, functions),
         scope_(scope),
         memory_(memory),
@@ -31,6 +32,7 @@ class Maps : Emitter {
         aggregations_(aggregations),
         builtins_(builtins),
         tuples_(tuples),
+        recents_(recents),
         expressions_(expressions) {}
 
   // See Lowering for these. With `parts`, the key is a tuple of them.
@@ -56,6 +58,7 @@ class Maps : Emitter {
   Aggregations& aggregations_;
   BuiltinCalls& builtins_;
   Tuples& tuples_;
+  Recents& recents_;
   Expressions& expressions_;
 };
 

@@ -217,7 +217,8 @@ bool wants_preallocation(uint64_t entries, uint64_t total_bytes, bool has_irq_of
 // must not be too many.
 void ModuleContext::add_hash(const check::CheckedMap& map, bool has_irq_off, program::ScriptMap& out) {
   const uint64_t entries = map.max_entries ? map.max_entries : checked.config.max_map_keys;
-  MapKind kind = hash_kind(map, types::is_aggregation(types[map.value]));
+  const bool is_recent = types[map.value].kind == types::Kind::kRecent;
+  MapKind kind = hash_kind(map, types::is_aggregation(types[map.value]) && !is_recent);
   out.storage = is_per_cpu(kind) ? Storage::kPercpuHash : Storage::kHash;
   uint32_t size = value_bytes(map.value);
   const auto stride = static_cast<uint32_t>(round_up(size, kCacheLineBytes));
@@ -229,6 +230,7 @@ void ModuleContext::add_hash(const check::CheckedMap& map, bool has_irq_off, pro
     size = static_cast<uint32_t>(slot_bytes);
   }
   const bool is_lru = kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash;
+  if (is_recent && is_lru) out.keys_offset = add_global(8, kCacheLineBytes);
   const uint64_t total_bytes = entries * size * (is_per_cpu(kind) ? program.cpu_count : 1);
   const bool is_preallocated = is_lru || wants_preallocation(entries, total_bytes, has_irq_off, kernel);
   out.map = program.maps.add({.name = map.name,

@@ -49,7 +49,7 @@ class Finder {
   void visit(StmtId stmt) {
     const auto* for_map = ast_.get<syntax::ForMap>(stmt);
     const VariableId declared = unit_.fact(stmt).variable;
-    if (for_map) return visit_for_map(*for_map, declared);
+    if (for_map && ast_.get<syntax::Map>(for_map->map)) return visit_for_map(*for_map, declared);
     if (declared.valid()) use(declared);
     std::visit([&](const auto& node) { visit_parts(node); }, ast_[stmt].node);
   }
@@ -91,6 +91,7 @@ class Finder {
   void visit_parts(const syntax::Assign& node) { visit_all(node.target, node.value); }
   void visit_parts(const syntax::While& node) { visit_all(node.condition, node.body); }
   void visit_parts(const syntax::Unroll& node) { visit_all(node.count, node.body); }
+  void visit_parts(const syntax::ForMap& node) { visit_all(node.map, node.body); }
   void visit_parts(const syntax::ForRange& node) { visit_all(node.begin, node.end, node.body); }
 
   const syntax::Ast& ast_;

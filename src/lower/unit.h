@@ -35,6 +35,7 @@
 #include "lower/module_context.h"
 #include "lower/operators.h"
 #include "lower/reads.h"
+#include "lower/recents.h"
 #include "lower/record_writer.h"
 #include "lower/scope.h"
 #include "lower/scratch.h"
@@ -117,6 +118,7 @@ class UnitLowering final : public Lowering {
   }
   ValueId find_into(const MapElement& element, ExprId variable) override { return maps_.find_into(element, variable); }
   ValueId remove(const MapElement& element) override { return elements_.remove(element); }
+  ValueId kept_count(const MapElement& element) override { return recents_.kept_count(element); }
   ValueId length(ScriptMapId map) override { return elements_.length(map); }
 
   void emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
@@ -161,6 +163,7 @@ class UnitLowering final : public Lowering {
   BuiltinCalls builtins_;
   // These recurse, so some refer to others that are constructed later.
   Tuples tuples_;
+  Recents recents_;
   Maps maps_;
   Access access_;
   Branches branches_;

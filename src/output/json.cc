@@ -173,6 +173,11 @@ struct ToJson {
   std::string operator()(const LhistValue& v) const { return buckets(v); }
   std::string operator()(const StatsValue& v) const { return stats(v); }
   std::string operator()(const TseriesValue& v) const { return tseries(v); }
+  std::string operator()(const RecentValue& v) const {
+    std::string out = "[";
+    for (const Value& item : v.items) out.append(out.size() > 1 ? "," : "").append(json(item, style, depth));
+    return out + "]";
+  }
   template <class Text>
   std::string operator()(const Text& v) const {
     return quoted(to_text({v}, style));

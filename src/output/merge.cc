@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/byte_reader.h"
 #include "output/decode.h"
 #include "output/divide.h"
 #include "program/layout.h"
@@ -113,11 +114,47 @@ Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& wo
   return {std::move(out)};
 }
 
+// A value that a recent() keeps.
+struct Kept {
+  uint64_t stamp = 0;
+  uint64_t number = 0;  // on its CPU
+  std::span<const std::byte> bytes;
+};
+
+// Appends those of one CPU, or of all that share the ring. Stamps that are numbers tell which of them are the last;
+// those that are times are larger than any number.
+void append_kept(std::vector<Kept>& out, std::span<const std::byte> ring, const types::RecentLayout& layout,
+                 uint32_t count, uint32_t value_bytes) {
+  const uint64_t taken = load_le(ring, 0);
+  for (uint32_t slot = 0; slot < layout.slots; ++slot) {
+    const uint64_t stamp = load_le(ring, types::RecentLayout::kStampsOffset + uint64_t{slot} * 8);
+    if (stamp == 0 || stamp == program::kRecentBusy || stamp + count <= taken) continue;
+    const uint64_t number = taken - 1 - ((taken - 1 - slot) & (layout.slots - 1));
+    const size_t at = layout.values_offset + size_t{slot} * layout.stride_bytes;
+    if (at + value_bytes <= ring.size()) out.push_back({stamp, number, ring.subspan(at, value_bytes)});
+  }
+}
+
+Value recent(const DecodeContext& context, const Type& type, std::span<const std::byte> bytes, uint32_t cpu_count) {
+  const uint32_t value_bytes = context.types[type.element].size_bytes;
+  const types::RecentLayout layout(type.count, value_bytes);
+  std::vector<Kept> kept;
+  for (uint32_t cpu = 0; cpu < cpu_count && (cpu + 1) * layout.size_bytes <= bytes.size(); ++cpu)
+    append_kept(kept, bytes.subspan(cpu * layout.size_bytes, layout.size_bytes), layout, type.count, value_bytes);
+  std::ranges::sort(
+      kept, [](const Kept& a, const Kept& b) { return std::pair(a.stamp, a.number) < std::pair(b.stamp, b.number); });
+  if (kept.size() > type.count) kept.erase(kept.begin(), kept.end() - type.count);
+  RecentValue out;
+  for (const Kept& each : kept) out.items.push_back(decode(context, type.element, each.bytes));
+  return {std::move(out)};
+}
+
 }  // namespace
 
 Value decode_per_cpu(const DecodeContext& context, types::TypeId id, std::span<const std::byte> bytes,
                      uint32_t cpu_count) {
   const Type& type = context.types[id];
+  if (type.kind == Kind::kRecent) return recent(context, type, bytes, cpu_count);
   const CpuWords words(bytes, type.size_bytes, cpu_count);
   switch (type.kind) {
     case Kind::kCount: return {words.total(0)};

@@ -40,7 +40,11 @@ class TextSink final : public Sink {
     out_.write(text);
   }
   void span(const SpanEvent& event) override { out_.write(spans_.add(event)); }
-  void value(const Value& value) override { out_.write(spans_.flush() + to_text(value, style_) + "\n"); }
+  void value(const Value& value) override {
+    const auto* recent = std::get_if<RecentValue>(&value.node);
+    const bool is_nothing = recent != nullptr && recent->items.empty();
+    out_.write(spans_.flush() + (is_nothing ? "" : to_text(value, style_) + "\n"));
+  }
 
   void map(const MapView& map) override {
     out_.write(spans_.flush());
@@ -113,10 +117,17 @@ class TextSink final : public Sink {
     out_.write(fmt::format("\033[0;3{}m[{}]\033[m {}\n", is_good ? 2 : 1, word, text));
   }
 
+  std::string lines(const RecentValue& recent) const {
+    std::string out;
+    for (const Value& item : recent.items) out += "    " + to_text(item, style_) + "\n";
+    return out;
+  }
+
   // The text after the name. Histograms start on a new line and end with an empty one.
   std::string tail(const Value& value, uint64_t divisor) const {
     if (const auto* hist = std::get_if<HistValue>(&value.node)) return ":\n" + histogram_rows(*hist, divisor) + "\n";
     if (is_any_of<LhistValue, TseriesValue>(value)) return ":\n" + to_text(value, style_) + "\n";
+    if (const auto* recent = std::get_if<RecentValue>(&value.node)) return ":\n" + lines(*recent);
     return ": " + to_text(divided(value, divisor), style_) + "\n";
   }
 

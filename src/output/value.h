@@ -84,10 +84,14 @@ struct TseriesValue {
   uint64_t interval_ns = 0;
   std::vector<TseriesPoint> points;  // oldest first
 };
+struct RecentValue {
+  std::vector<Value> items;  // oldest first
+};
 
 struct Value {
   std::variant<std::monostate, bool, int64_t, uint64_t, EnumValue, PointerValue, StringValue, BufferValue, TextValue,
-               StackValue, ListValue, TupleValue, RecordValue, HistValue, LhistValue, StatsValue, TseriesValue>
+               StackValue, ListValue, TupleValue, RecordValue, HistValue, LhistValue, StatsValue, TseriesValue,
+               RecentValue>
       node;
 };
 // A map has two for each key, up to millions.

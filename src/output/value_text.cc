@@ -155,9 +155,23 @@ class ValueWriter {
                                          stats_text(v, average(v)), stats_text(v, v.total));
   }
   void operator()(const TseriesValue& v) { out_ += tseries_text(v); }
+  void operator()(const RecentValue& v) {
+    if (is_outermost_) return lines_of(v);
+    list("[", v.items, ",", "]");
+  }
 
  private:
-  void value(const Value& value) { std::visit(*this, value.node); }
+  void value(const Value& value) {
+    is_outermost_ = false;
+    std::visit(*this, value.node);
+  }
+
+  void lines_of(const RecentValue& recent) {
+    for (size_t i = 0; i < recent.items.size(); ++i) {
+      if (i > 0) out_ += '\n';
+      value(recent.items[i]);
+    }
+  }
 
   template <class Int>
   void number(Int value) {
@@ -260,6 +274,7 @@ class ValueWriter {
   std::string& out_;
   const TextStyle& style_;
   uint32_t indent_;
+  bool is_outermost_ = true;
   uint32_t depth_ = 0;  // of the record that is being written; the outermost is 1
 };
 

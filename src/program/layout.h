@@ -8,6 +8,7 @@
 //   hist       u64 buckets[hist_bucket_count(bits)]
 //   lhist      u64 buckets[lhist_bucket_count(...)]: below min, steps, max and above
 //   tseries    TseriesSlot slots[intervals]; the slot of an epoch is epoch % intervals
+//   recent     u64 taken, u64 stamps[slots], values[slots] (types::RecentLayout); in a map with keys one for all CPUs
 //   string     `capacity` bytes, NUL-padded
 //   buffer     u32 length, bytes
 //   stack      kernel: i64 reference; user: i64 reference, u32 pid, u32 frames. A reference is a negative errno; or
@@ -22,6 +23,8 @@
 
 #include <bit>
 #include <cstdint>
+
+#include "types/recent_layout.h"
 
 namespace espy::program {
 
@@ -55,6 +58,13 @@ constexpr uint64_t lhist_bucket_count(int64_t min, int64_t max, int64_t step) {
   const uint64_t range = static_cast<uint64_t>(max) - static_cast<uint64_t>(min);
   return (range - 1) / static_cast<uint64_t>(step) + 3;
 }
+
+// A recent() in a map. A program takes the number `taken`, which it increments; the value's slot is number % slots. It
+// exchanges the stamp for kRecentBusy, writes the value, and stores the new stamp: number + 1 in a map with keys, the
+// monotonic time in one without, whose CPUs are merged by it. A stamp of 0 is that of an empty slot. So a value is
+// complete in a copy if its stamp was copied before it, and afterwards either is the same still or, with keys, `taken`
+// does not exceed number + slots. A copy in a record has `taken` as it was afterwards.
+constexpr uint64_t kRecentBusy = UINT64_MAX;
 
 struct TseriesSlot {
   uint64_t epoch;  // nanoseconds since 1970 / interval; 0: empty

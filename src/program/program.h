@@ -68,6 +68,7 @@ struct ScriptMap {
   MapId map;                  // the hash or task storage; unset for scalars
   uint32_t offset_bytes = 0;  // scalars, kThread: offset of the "assigned" word in `globals`
   uint32_t stride_bytes = 0;  // kGlobalPerCpu, kSlotHash
+  uint32_t keys_offset = 0;   // not 0: a u64 in `globals`, keys added minus keys removed, where the kernel evicts some
   std::string note;           // why this storage, where another was possible
   source::Span span;          // first use, for messages
 };

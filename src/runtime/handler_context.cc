@@ -30,8 +30,8 @@ void HandlerContext::add_span(output::SpanEvent event, size_t probe_index, outpu
   control_.stop_programs();  // at once: a batch may hold many more records
 }
 
-void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor) {
-  auto view = maps_.read(map);
+void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns) {
+  auto view = maps_.read(map, until_ns);
   if (!view) return report(view.error());
   view->top = top;
   view->divisor = divisor;

@@ -47,10 +47,11 @@ class HandlerContext {
   void add_span(output::SpanEvent event, size_t probe_index, output::SpanPlace place);
 
   // These report failures to the sink as "runtime_error".
-  void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor);  // `top`, `divisor`: see MapView
-  void print_element(program::ScriptMapId map, const output::Value& key);    // nothing if the key is absent
-  void clear_map(program::ScriptMapId map);                                  // removes all keys; unsets a scalar
-  void zero_map(program::ScriptMapId map);                                   // keeps the keys, zeroes the values
+  // `top`, `divisor`: see MapView. `until_ns`: see MapReader::read().
+  void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns = UINT64_MAX);
+  void print_element(program::ScriptMapId map, const output::Value& key);  // nothing if the key is absent
+  void clear_map(program::ScriptMapId map);                                // removes all keys; unsets a scalar
+  void zero_map(program::ScriptMapId map);                                 // keeps the keys, zeroes the values
   // Runs `command` by sh -c and gives its output to the sink as "syscall" text. Calls what `before_commands` has set
   // first. `check` allows system() only with --unsafe.
   void run_command(const std::string& command);

@@ -83,6 +83,22 @@ void report_counters(const program::Program& program, std::span<const std::byte>
     report_count(sink, counter->what, count, counter->span.valid() ? sources.extent(counter->span) : source::Extent{});
 }
 
+// Keys of recent() for which newer ones were kept.
+void report_evicted(load::Machine& machine, const program::Program& program, std::span<const std::byte> globals,
+                    output::Sink& sink) {
+  for (const program::ScriptMap& map : program.script_maps) {
+    const uint64_t added = map.keys_offset ? load_le(globals, map.keys_offset) : 0;
+    if (added == 0) continue;
+    uint64_t present = 0;
+    const auto count = [&](std::span<const std::byte>, std::span<const std::byte>) { ++present; };
+    if (!machine.for_each(map.map, count) || added <= present) continue;
+    const std::string what = fmt::format(
+        "{}: keys that made room for newer ones (there is room for {}; for more declare `let {} = lruhash(N);`)",
+        map.name, program.maps[map.map].max_entries, map.name);
+    report_count(sink, what, added - present);
+  }
+}
+
 }  // namespace
 
 output::LossReport make_loss_report(load::Machine& machine, const program::Program& program, const UserLosses& losses) {
@@ -116,6 +132,7 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
                    const output::LossReport& loss_report, const source::Sources& sources, const spec::Config& config,
                    output::Sink& sink) {
   report_counters(program, machine.memory(program.globals), sources, sink);
+  report_evicted(machine, program, machine.memory(program.globals), sink);
   // The trailer shows a cut string where it is printed.
   if (config.str_trunc_trailer.empty())
     report_count(sink,

@@ -1,7 +1,11 @@
 #include "runtime/map_reader.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <map>
+
+#include "base/byte_reader.h"
 
 namespace espy::runtime {
 
@@ -25,21 +29,33 @@ std::vector<std::byte> packed(std::span<const std::byte> bytes, uint32_t size, u
   return out;
 }
 
+// Removes the stamps of values that were written while `values`, those of a recent(), were copied, and of those added
+// after `until_ns`. `later`: the same place, read afterwards.
+void keep_complete(std::span<std::byte> values, std::span<const std::byte> later, const types::RecentLayout& layout,
+                   uint64_t until_ns) {
+  for (uint32_t slot = 0; slot < layout.slots; ++slot) {
+    const size_t at = types::RecentLayout::kStampsOffset + size_t{slot} * sizeof(uint64_t);
+    const uint64_t stamp = load_le(values, at);
+    if (stamp != load_le(later, at) || stamp > until_ns) std::memset(values.data() + at, 0, sizeof(stamp));
+  }
+}
+
 bool is_scalar(const ScriptMap& map) {
   return map.storage == Storage::kGlobal || map.storage == Storage::kGlobalPerCpu;
 }
 
 }  // namespace
 
-Result<output::MapView> MapReader::read(program::ScriptMapId id) {
+Result<output::MapView> MapReader::read(program::ScriptMapId id, uint64_t until_ns) {
   const ScriptMap& map = program_.script_maps[id];
   output::MapView view;
   view.name = map.name;
   view.is_scalar = is_scalar(map);
   if (view.is_scalar) {
-    read_scalar(map, view);
+    read_scalar(map, until_ns, view);
   } else if (map.storage != Storage::kThread) {  // of which nothing is shown
-    TRY_STATUS(read_hash(map, view));
+    const bool is_recent = context_.types[map.value].kind == types::Kind::kRecent;
+    TRY_STATUS(is_recent ? read_recent(map, view) : read_hash(map, view));
     output::sort_for_display(view.entries);
   }
   return view;
@@ -49,7 +65,7 @@ std::span<std::byte> MapReader::scalar_bytes(const ScriptMap& map) {
   return machine_.memory(program_.globals).subspan(map.offset_bytes);
 }
 
-void MapReader::read_scalar(const ScriptMap& map, output::MapView& view) {
+void MapReader::read_scalar(const ScriptMap& map, uint64_t until_ns, output::MapView& view) {
   const std::span<const std::byte> bytes = scalar_bytes(map);
   const uint32_t cpus = cpus_of(map, program_);
   const uint32_t stride = map.stride_bytes;
@@ -59,7 +75,13 @@ void MapReader::read_scalar(const ScriptMap& map, output::MapView& view) {
     view.entries.push_back({{}, output::decode(context_, map.value, bytes.subspan(kAssignedBytes, size))});
     return;
   }
-  const std::vector<std::byte> values = packed(bytes.subspan(kAssignedBytes), size, stride, cpus);
+  std::vector<std::byte> values = packed(bytes.subspan(kAssignedBytes), size, stride, cpus);
+  if (context_.types[map.value].kind == types::Kind::kRecent) {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    for (uint32_t cpu = 0; cpu < cpus; ++cpu)
+      keep_complete(std::span(values).subspan(size_t{cpu} * size, size),
+                    bytes.subspan(kAssignedBytes + size_t{cpu} * stride), layout_of(map), until_ns);
+  }
   view.entries.push_back({{}, output::decode_per_cpu(context_, map.value, values, cpus)});
 }
 
@@ -82,6 +104,29 @@ Status MapReader::read_hash(const ScriptMap& map, output::MapView& view) {
   });
 }
 
+// Programs may write while the values are read, so the stamps are read again.
+Status MapReader::read_recent(const ScriptMap& map, output::MapView& view) {
+  std::map<std::vector<std::byte>, std::vector<std::byte>> values;
+  TRY_STATUS(machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
+    values.emplace(std::vector(key.begin(), key.end()), std::vector(value.begin(), value.end()));
+  }));
+  TRY_STATUS(machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
+    const auto first = values.find(std::vector(key.begin(), key.end()));
+    if (first != values.end()) keep_complete(first->second, value, layout_of(map), UINT64_MAX);
+  }));
+  output::FrameCache frames;
+  output::DecodeContext context = context_;
+  context.frames = &frames;
+  for (const auto& [key, value] : values)
+    view.entries.push_back({output::decode(context, map.key, key), output::decode(context, map.value, value)});
+  return {};
+}
+
+types::RecentLayout MapReader::layout_of(const ScriptMap& map) const {
+  const types::Type& type = context_.types[map.value];
+  return {type.count, context_.types[type.element].size_bytes};
+}
+
 Result<std::vector<std::vector<std::byte>>> MapReader::keys(const ScriptMap& map) {
   std::vector<std::vector<std::byte>> out;
   TRY_STATUS(machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte>) {
@@ -99,8 +144,17 @@ Status MapReader::clear(program::ScriptMapId id) {
       std::ranges::fill(scalar_bytes(map).subspan(size_t{cpu} * map.stride_bytes, size), std::byte{0});
     return {};
   }
-  for (const std::vector<std::byte>& key : TRY(keys(map))) TRY_STATUS(machine_.remove(map.map, key));
+  for (const std::vector<std::byte>& key : TRY(keys(map))) {
+    TRY_STATUS(machine_.remove(map.map, key));
+    if (map.keys_offset) count_removed_key(map);
+  }
   return {};
+}
+
+// Programs count, too.
+void MapReader::count_removed_key(const ScriptMap& map) {
+  std::byte* word = machine_.memory(program_.globals).data() + map.keys_offset;
+  std::atomic_ref(*reinterpret_cast<uint64_t*>(word)).fetch_sub(1, std::memory_order_relaxed);
 }
 
 Status MapReader::zero(program::ScriptMapId id) {

@@ -4,6 +4,7 @@
 #include "load/machine.h"
 #include "output/sink.h"
 #include "program/program.h"
+#include "types/recent_layout.h"
 
 namespace espy::runtime {
 
@@ -12,15 +13,19 @@ class MapReader {
   MapReader(load::Machine& machine, const program::Program& program, const output::DecodeContext& context)
       : machine_(machine), program_(program), context_(context) {}
 
-  // Returns all entries in display order; none for a scalar that was never assigned.
-  Result<output::MapView> read(program::ScriptMapId map);
+  // Returns all entries in display order; none for a scalar that was never assigned. Of a recent() without keys, only
+  // values that were added by `until_ns`, a monotonic time.
+  Result<output::MapView> read(program::ScriptMapId map, uint64_t until_ns = UINT64_MAX);
   Status clear(program::ScriptMapId map);  // removes all keys; unsets a scalar
   Status zero(program::ScriptMapId map);   // keeps the keys, zeroes the values
 
  private:
   std::span<std::byte> scalar_bytes(const program::ScriptMap& map);  // from the "assigned" word of CPU 0 on
-  void read_scalar(const program::ScriptMap& map, output::MapView& view);
+  void read_scalar(const program::ScriptMap& map, uint64_t until_ns, output::MapView& view);
+  Status read_recent(const program::ScriptMap& map, output::MapView& view);
   Status read_hash(const program::ScriptMap& map, output::MapView& view);
+  types::RecentLayout layout_of(const program::ScriptMap& map) const;
+  void count_removed_key(const program::ScriptMap& map);
   Result<std::vector<std::vector<std::byte>>> keys(const program::ScriptMap& map);
 
   load::Machine& machine_;

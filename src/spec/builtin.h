@@ -66,7 +66,8 @@ struct Builtin {
                             uint32_t capacity_bytes) = nullptr;
 
   // kAggregation: emits IR that adds the call's argument to the value at `address` (this CPU's, with the layout in
-  // program/layout.h). With `is_atomic`, another thread may run the same program on this CPU in between.
+  // program/layout.h). With `is_atomic`, another thread may run the same program on this CPU in between. Null for
+  // recent(), whose values lower/recents.h adds.
   void (*lower_update)(lower::Lowering&, const CallSite&, ir::ValueId address, bool is_atomic) = nullptr;
 
   // The user-space half: handles a record that the code of `lower` has written.

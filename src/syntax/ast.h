@@ -211,7 +211,7 @@ struct Unroll {
   ExprId count;
   ExprId body;
 };
-struct ForMap {  // for ($kv : @map) body
+struct ForMap {  // for ($kv : @map) body, or over the values of a recent(): for ($v : @map[key]) body
   std::string variable;
   Span variable_span;
   ExprId map;

@@ -240,7 +240,7 @@ StmtNode StatementParser::while_loop() {
   return While{test, body};
 }
 
-// for ($kv : @map) { }, for ($i : a..b) { }, with or without the parentheses
+// for ($kv : @map) { }, for ($v : @map[key]) { }, for ($i : a..b) { }, with or without the parentheses
 StmtNode StatementParser::for_loop() {
   stream_.advance();
   const bool paren = stream_.accept(TokenKind::kLeftParen);
@@ -253,7 +253,7 @@ StmtNode StatementParser::for_loop() {
   ExprId end;
   if (stream_.ok() && stream_.accept(TokenKind::kDotDot)) {
     end = expressions_.expression();
-  } else if (ast_.get<Map>(first) == nullptr) {
+  } else if (ast_.get<Map>(first) == nullptr && ast_.get<Index>(first) == nullptr) {
     stream_.error("bad-loop-range", stream_.span_from(begin), "a loop runs over a map or a range", "for ($i : 0..10)");
   }
   if (paren) stream_.expect(TokenKind::kRightParen, "after what the loop runs over");

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "types/recent_layout.h"
 
 namespace espy::types {
 namespace {
@@ -243,6 +244,15 @@ const TseriesParams& Types::tseries_params(TypeId id) const {
   return found->second;
 }
 
+TypeId Types::recent(TypeId element, uint32_t count) {
+  return intern({.kind = Kind::kRecent,
+                 .size_bytes = clamp_size(RecentLayout(count, types_[element].size_bytes).size_bytes),
+                 .align_bytes = 8,
+                 .element = element,
+                 .count = count},
+                fmt::format("recent{}:{}", count, element.index));
+}
+
 TypeId Types::stack(bool user, StackMode mode, uint32_t frames) {
   return intern({.kind = user ? Kind::kUserStack : Kind::kKernelStack,
                  .is_signed = true,
@@ -334,7 +344,7 @@ bool is_integer(const Type& type) {
   return type.kind == Kind::kInt || type.kind == Kind::kBool || type.kind == Kind::kEnum;
 }
 
-bool is_aggregation(const Type& type) { return type.kind >= Kind::kCount && type.kind <= Kind::kTseries; }
+bool is_aggregation(const Type& type) { return type.kind >= Kind::kCount && type.kind <= Kind::kRecent; }
 
 bool is_struct_like(const Type& type) {
   return type.kind == Kind::kStruct || type.kind == Kind::kRecord || type.kind == Kind::kTuple;
@@ -430,6 +440,7 @@ std::string_view kind_word(Kind kind) {
     case Kind::kHist: return "hist_t";
     case Kind::kLhist: return "lhist_t";
     case Kind::kTseries: return "tseries_t";
+    case Kind::kRecent: return "recent_t";
     case Kind::kKernelStack: return "kstack_t";
     case Kind::kUserStack: return "ustack_t";
     case Kind::kKernelSymbol: return "ksym_t";
@@ -460,6 +471,7 @@ std::string to_string(const Types& types, TypeId id) {
     case Kind::kArray: return fmt::format("{}[{}]", to_string(types, type.element), type.count);
     case Kind::kString: return fmt::format("string[{}]", type.count);
     case Kind::kBuffer: return fmt::format("buffer[{}]", type.count);
+    case Kind::kRecent: return fmt::format("recent_t({}, {})", type.count, to_string(types, type.element));
     case Kind::kTuple: return fmt::format("({})", list(types, type.members, ",", false));
     case Kind::kRecord: return fmt::format("{{{}}}", list(types, type.members, ", ", true));
     case Kind::kFunction:

@@ -42,6 +42,7 @@ enum class Kind : uint8_t {
   kHist,   // `hist_bits`
   kLhist,  // `lhist_min`, `lhist_max`, `lhist_step`
   kTseries,
+  kRecent,  // the last `count` values of type `element`
   // Values with a text form of their own, in the stored form given here.
   kKernelStack,   // a reference to a stored stack: program/layout.h
   kUserStack,     // a reference to a stored stack, and the process: program/layout.h
@@ -142,6 +143,7 @@ class Types {
   TypeId lhist(int64_t min, int64_t max, int64_t step);
   TypeId tseries(TseriesParams params, bool is_signed);
   const TseriesParams& tseries_params(TypeId id) const;
+  TypeId recent(TypeId element, uint32_t count);
   TypeId stack(bool user, StackMode mode, uint32_t frames);
 
   // Named types. `name` is the tag alone; structs and unions share one name space, enums have another. A second
@@ -181,7 +183,7 @@ class Types {
 };
 
 bool is_integer(const Type& type);       // kInt, kBool, kEnum
-bool is_aggregation(const Type& type);   // kCount .. kTseries
+bool is_aggregation(const Type& type);   // kCount .. kRecent
 bool is_struct_like(const Type& type);   // has `members` with values: struct, record, tuple
 bool is_by_reference(const Type& type);  // larger than a register; lowering handles such values by address
 // Returns the capacity that a string of this type needs to end with a NUL.
