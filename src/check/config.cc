@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 
 #include "base/strings.h"
@@ -98,6 +99,16 @@ Problem set_number(Config& config, std::string_view text) {
   return {};
 }
 
+template <uint64_t Config::*kMember, uint64_t kLeast, uint64_t kMost>
+Problem set_power(Config& config, std::string_view text) {
+  const auto value = parse_int(text);
+  const auto number = static_cast<uint64_t>(value.value_or(0));
+  if (!value || *value < 0 || !std::has_single_bit(number) || number < kLeast || number > kMost)
+    return fmt::format("must be a power of two from {} to {}", kLeast, kMost);
+  config.*kMember = number;
+  return {};
+}
+
 template <auto kMember, bool kMeans = true>
 Problem set_flag(Config& config, std::string_view text) {
   const std::string word = to_lower(text);
@@ -185,6 +196,15 @@ constexpr std::array kKeys = {
     Key{"span_order", "", set_text<&Config::span_order>,
         "Names separated by spaces: only spans that are nested in this order are shown.",
         show_text<&Config::span_order>},
+    Key{"span_before", "", set_number<&Config::span_before, 0, 1000>,
+        "How many of the thread's last calls before `span_hold()` are shown before its tree.",
+        show_number<&Config::span_before>},
+    Key{"span_hold_bytes", "", set_power<&Config::span_hold_bytes, 4 << 10, 64 << 10>,
+        "The memory of a thread for the spans of a tree that `span_hold()` keeps, in bytes: a power of two.",
+        show_number<&Config::span_hold_bytes>},
+    Key{"span_hold_threads", "", set_power<&Config::span_hold_threads, 16, 1 << 16>,
+        "How many threads can keep a tree by `span_hold()` at a time, each with memory of its own: a power of two.",
+        show_number<&Config::span_hold_threads>},
     Key{"returns_first", "", set_flag<&Config::returns_first>,
         "Whether probes of returns are attached before those of entries, so that no call in progress is counted whose "
         "return is not. Otherwise entries come first, so that few returns lack their entry.",

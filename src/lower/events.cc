@@ -82,7 +82,7 @@ ValueId Events::write_tail(const PlannedField& planned, ValueId destination) {
   return size;
 }
 
-void Events::emit(program::EventSchema schema, const std::vector<EventArgument>& arguments) {
+void Events::emit(program::EventSchema schema, const std::vector<EventArgument>& arguments, const SpanBuffer* buffer) {
   std::vector<PlannedField> fields;
   for (const EventArgument& argument : arguments) fields.push_back(plan(argument));
   uint32_t tail_bytes = 0;
@@ -90,7 +90,8 @@ void Events::emit(program::EventSchema schema, const std::vector<EventArgument>&
     if (planned.field.is_in_tail) tail_bytes += static_cast<uint32_t>(round_up(types()[planned.field.type].count, 8));
     schema.fields.push_back(planned.field);
   }
-  const RecordWriter::Record record = writer_.begin(std::move(schema), tail_bytes);
+  const RecordWriter::Record record =
+      buffer ? writer_.begin_in(*buffer, std::move(schema), tail_bytes) : writer_.begin(std::move(schema), tail_bytes);
   ValueId cursor = record.fixed_bytes;
   for (size_t i = 0; i < fields.size(); ++i) {
     const uint32_t at = module_.program.events[record.event].fields[i].offset_bytes;

@@ -33,8 +33,8 @@ class Events : Emitter {
         builtins_(builtins),
         expressions_(expressions) {}
 
-  // See Lowering::emit_event(). `schema` has no fields yet.
-  void emit(program::EventSchema schema, const std::vector<EventArgument>& arguments);
+  // See Lowering::emit_event(). `schema` has no fields yet. `buffer` may be null.
+  void emit(program::EventSchema schema, const std::vector<EventArgument>& arguments, const SpanBuffer* buffer);
 
  private:
   struct PlannedField {

@@ -5,6 +5,7 @@
 // per-CPU scratch, map values), or, for objects that were not copied yet, in kernel or user memory.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,15 @@ struct Operand {
 struct EventArgument {
   ExprId expr = {};
   Operand operand = {};
+};
+
+// Memory of a thread that takes its records instead of the ring (program/span_buffer.h).
+struct SpanBuffer {
+  program::MapId map;
+  ValueId address;
+  uint32_t data_bytes = 0;   // of the map's values, a power of two
+  uint32_t limit_bytes = 0;  // of the tree with this record; `if_full` runs beyond it
+  std::function<void()> if_full;
 };
 
 class Lowering {
@@ -143,10 +153,11 @@ class Lowering {
   virtual ValueId length(program::ScriptMapId map) = 0;
 
   // ---- Events and exits
-  // Emits a record for `builtin`, whose handler gets the arguments in order. If the ring is full, counts a loss.
+  // Emits a record for `builtin`, whose handler gets the arguments in order. If the ring is full, counts a loss. With
+  // `buffer`, the record goes there.
   virtual void emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
                           std::vector<std::string> literals = {}, std::vector<int64_t> numbers = {},
-                          program::ScriptMapId map = {}) = 0;
+                          program::ScriptMapId map = {}, const SpanBuffer* buffer = nullptr) = 0;
   // If `result`, which `helper` returned, is negative: emits a warning under -k, and counts a failed read if losses are
   // counted. Otherwise costs nothing.
   virtual void report_failure(ir::Helper helper, ValueId result) = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "program/ring.h"
+#include "program/span_buffer.h"
 
 namespace espy::lower {
 namespace {
@@ -26,20 +27,40 @@ uint32_t RecordWriter::lay_out(program::EventSchema& schema) {
   return static_cast<uint32_t>(round_up(size, 8));
 }
 
-RecordWriter::Record RecordWriter::begin(program::EventSchema schema, uint32_t tail_bytes) {
+// Adds the schema to the program.
+RecordWriter::Record RecordWriter::lay_out_record(program::EventSchema schema, uint32_t tail_bytes) {
   schema.program = functions_.program();
   const uint32_t fixed_bytes = schema.size_bytes = lay_out(schema);
-  Record out{.size_bytes = fixed_bytes + tail_bytes};
-  module_.longest_record_bytes = std::max(module_.longest_record_bytes, out.size_bytes);
+  Record out{.size_bytes = fixed_bytes + tail_bytes, .fixed_bytes = ir().constant(fixed_bytes)};
   out.event = module_.program.events.add(std::move(schema));
   out.done = ir().add_block("emitted");
+  return out;
+}
+
+RecordWriter::Record RecordWriter::begin(program::EventSchema schema, uint32_t tail_bytes) {
+  Record out = lay_out_record(std::move(schema), tail_bytes);
+  module_.longest_record_bytes = std::max(module_.longest_record_bytes, out.size_bytes);
   out.base = ring_base(out.done);
   out.head = reserve(out.base, out.size_bytes, out.done);
   const ValueId position = ir().binary(Op::k_and, out.head, module_.program.ring_bytes - 8);
   out.address =
       ir().binary(Op::k_add, offset(out.base, program::ring_data_offset(module_.program.page_size_bytes)), position);
   ir().store(8, out.address, take_sequence(), 8);
-  out.fixed_bytes = ir().constant(fixed_bytes);
+  return out;
+}
+
+RecordWriter::Record RecordWriter::begin_in(const SpanBuffer& buffer, program::EventSchema schema,
+                                            uint32_t tail_bytes) {
+  Record out = lay_out_record(std::move(schema), tail_bytes);
+  program::BpfMap& map = module_.program.maps[buffer.map];
+  const uint32_t end_bytes = program::kSpanHeaderBytes + buffer.data_bytes + out.size_bytes;
+  map.value_size = std::max(map.value_size, static_cast<uint32_t>(round_up(end_bytes, 8)));
+  out.base = buffer.address;
+  out.head = reserve_in(buffer, out.size_bytes, out.done);
+  const ValueId position = ir().binary(Op::k_and, out.head, buffer.data_bytes - 8);
+  out.address = ir().binary(Op::k_add, offset(out.base, program::kSpanHeaderBytes), position);
+  ir().store(8, out.address, ir().load(8, out.base, program::kSpanLast), 8);
+  ir().store(8, out.base, out.head, program::kSpanLast);
   return out;
 }
 
@@ -125,6 +146,45 @@ ValueId RecordWriter::reserve(ValueId base, uint32_t size_bytes, BlockId otherwi
   ir().jump(otherwise);
   ir().enter(got);
   return head;
+}
+
+// The same in a thread's memory, where an interrupt may come in between. Returns the position of the record. Outside of
+// a tree, old records are overwritten.
+ValueId RecordWriter::reserve_in(const SpanBuffer& buffer, uint32_t size_bytes, BlockId otherwise) {
+  const BlockId got = ir().add_block("reserved");
+  const ValueId start = ir().add_block_parameter(got);
+  const BlockId full = ir().add_block("full");
+  const ValueId base = buffer.address;
+  for (int i = 0; i < kReserveTries; ++i) {
+    const ValueId old = ir().load(8, base, program::kSpanHead);
+    const ValueId at = ir().binary(Op::k_and, old, buffer.data_bytes - 8);
+    const ValueId rest = ir().binary(Op::k_sub, ir().constant(buffer.data_bytes), at);
+    const ValueId begin = select(
+        Condition::ult, rest, ir().constant(size_bytes), [&] { return ir().binary(Op::k_add, old, rest); },
+        [&] { return old; });
+    const ValueId next = ir().binary(Op::k_add, begin, size_bytes);
+    const ValueId from = select(
+        Condition::ne, ir().load(8, base, program::kSpanDepth), ir().constant(0),
+        [&] { return ir().load(8, base, program::kSpanBegin); }, [&] { return begin; });
+    const BlockId fits = ir().add_block("fits");
+    const BlockId taken = ir().add_block("taken");
+    const BlockId retry = ir().add_block("retry");
+    ir().branch(Condition::ugt, ir().binary(Op::k_sub, next, from), buffer.limit_bytes, full, fits);
+    ir().enter(fits);
+    const ValueId seen = ir().atomic(Op::k_atomic_cmpxchg, 8, base, {old, next}, program::kSpanHead);
+    ir().branch(Condition::eq, seen, old, taken, retry);
+    ir().enter(taken);
+    when(Condition::ne, begin, old,
+         [&] { ir().store(8, ir().binary(Op::k_add, offset(base, program::kSpanHeaderBytes), at), ir().constant(0)); });
+    ir().jump(got, {begin});
+    ir().enter(retry);
+  }
+  ir().jump(full);
+  ir().enter(full);
+  buffer.if_full();
+  ir().jump(otherwise);
+  ir().enter(got);
+  return start;
 }
 
 }  // namespace espy::lower

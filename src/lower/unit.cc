@@ -86,13 +86,14 @@ bool UnitLowering::calls(decltype(spec::Builtin::lower) emitter) {
 }
 
 void UnitLowering::emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
-                              std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map) {
+                              std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map,
+                              const SpanBuffer* buffer) {
   program::EventSchema schema{.builtin = std::string(builtin),
                               .literals = std::move(literals),
                               .numbers = std::move(numbers),
                               .map = map,
                               .span = span};
-  events_.emit(std::move(schema), arguments);
+  events_.emit(std::move(schema), arguments, buffer);
 }
 
 }  // namespace espy::lower

@@ -122,7 +122,8 @@ class UnitLowering final : public Lowering {
   ValueId length(ScriptMapId map) override { return elements_.length(map); }
 
   void emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
-                  std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map) override;
+                  std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map,
+                  const SpanBuffer* buffer) override;
   void report_failure(Helper helper, ValueId result) override { failures_.report(helper, result); }
   uint32_t add_global(uint32_t size_bytes) override { return module_.add_global(size_bytes, size_bytes); }
   void count_loss(program::LossKind kind, std::string_view what) override {

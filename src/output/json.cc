@@ -261,9 +261,14 @@ std::string loss_report_json(const LossReport& loss_report) {
   for (const SkippedProbe& each : loss_report.skipped_probes)
     skipped_probes += fmt::format("{}{{\"name\": {}, \"reason\": {}}}", skipped_probes.empty() ? "" : ",",
                                   quoted(each.name), quoted(each.reason));
-  return fmt::format("{{\"exact\": {}{}, \"actions\": [{}], \"left_out\": [{}]}}",
+  std::string trees;
+  if (const auto& counts = loss_report.trees)
+    trees =
+        fmt::format(", \"trees\": {{\"begun\": {}, \"shown\": {}, \"dropped\": {}, \"left\": {}, \"in_progress\": {}}}",
+                    counts->begun, counts->shown, counts->dropped, counts->left, in_progress(*counts));
+  return fmt::format("{{\"exact\": {}{}, \"actions\": [{}]{}, \"left_out\": [{}]}}",
                      loss_report.inexact().empty() ? "true" : "false", losses_json(loss_report.totals, true), actions,
-                     skipped_probes);
+                     trees, skipped_probes);
 }
 
 class JsonSink final : public Sink {

@@ -95,6 +95,11 @@ uint64_t ActionReport::hits() const {
                          [](uint64_t sum, const ProbeHits& probe) { return sum + probe.hits; });
 }
 
+uint64_t in_progress(const TreeCounts& trees) {
+  const uint64_t over = trees.shown + trees.dropped + trees.left;
+  return trees.begun - std::min(trees.begun, over);
+}
+
 std::string LossReport::inexact() const {
   for (size_t i = 0; i < kLossKinds; ++i) {
     if (totals[i] == 0) continue;
@@ -129,6 +134,9 @@ std::string to_text(const LossReport& loss_report) {
   const Table table(loss_report);
   std::string out = table.head();
   for (const ActionReport& action : loss_report.actions) out += table.action(action);
+  if (const auto& trees = loss_report.trees)
+    out += fmt::format("trees: {} begun, {} shown, {} dropped, {} left without a return, {} in progress\n",
+                       trees->begun, trees->shown, trees->dropped, trees->left, in_progress(*trees));
   for (const SkippedProbe& each : loss_report.skipped_probes)
     out += fmt::format("left out: {} ({})\n", each.name, each.reason);
   return out;

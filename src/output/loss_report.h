@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,8 +46,17 @@ struct SkippedProbe {
   std::string reason;
 };
 
+// What became of the trees of span_hold().
+struct TreeCounts {
+  uint64_t begun = 0, shown = 0, dropped = 0;
+  uint64_t left = 0;  // whose root did not return: it threw an exception, or its thread ended
+};
+
+uint64_t in_progress(const TreeCounts& trees);
+
 struct LossReport {
   std::vector<ActionReport> actions;
+  std::optional<TreeCounts> trees;
   std::vector<SkippedProbe> skipped_probes;
   Losses totals = {};  // of the actions, and of no action, as the truncated strings of maps
   // Returns "" if everything that was shown is exact, otherwise a sentence with the first reason why not.

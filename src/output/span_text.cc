@@ -121,7 +121,7 @@ std::string SpanText::tree_line(const SpanEvent& event) const {
 }
 
 std::string SpanText::column_line(const SpanEvent& event) {
-  if (event.anomaly == SpanAnomaly::kNoEnd) return {};  // not an event
+  if (!event.is_seen()) return {};  // not an event
   std::string out;
   if (!thread_) out = fmt::format("{:>17} {:>4} {:>8} {:<16} {}\n", "TIME", "CPU", "PID", "COMM", "FUNCTION/ARGS");
   thread_.emplace();
@@ -151,10 +151,8 @@ std::string SpanText::graph_lines(const SpanEvent& event) {
     case SpanKind::kCounter: return out + graph_line(event, "", fmt::format("/* {} */", counter(event)));
     case SpanKind::kExit: break;
   }
-  std::string remark = event.anomaly == SpanAnomaly::kNoEnd ? ""
-                       : event.text == event.name           ? ""
-                                                            : printable_line(event.text);
-  remark += event.anomaly == SpanAnomaly::kNoEnd ? "" : values(event, column);
+  std::string remark = !event.is_seen() || event.text == event.name ? "" : printable_line(event.text);
+  remark += event.is_seen() ? values(event, column) : "";
   if (remark.starts_with(' ')) remark.erase(0, 1);
   if (event.anomaly == SpanAnomaly::kNoBegin) remark = fmt::format("{} {}", printable_line(event.name), remark);
   if (event.anomaly != SpanAnomaly::kNone)

@@ -23,6 +23,7 @@ std::string_view anomaly_text(SpanAnomaly anomaly) {
   switch (anomaly) {
     case SpanAnomaly::kNoBegin: return "no begin";
     case SpanAnomaly::kNoEnd: return "no end";
+    case SpanAnomaly::kInProgress: return "in progress";
     case SpanAnomaly::kNone: break;
   }
   return "";
@@ -49,8 +50,14 @@ void CallTrees::forget_threads() {
   next_forget_ = std::clamp(2 * threads_.size(), kManyThreads, kMostThreads + kManyThreads);
 }
 
-void CallTrees::end_all(Thread& thread, uint64_t now_ns) {
-  while (!thread.open.empty()) end_innermost(thread, {.time_ns = now_ns, .anomaly = SpanAnomaly::kNoEnd});
+void CallTrees::end_all(Thread& thread, uint64_t now_ns, SpanAnomaly anomaly) {
+  while (!thread.open.empty()) end_innermost(thread, {.time_ns = now_ns, .anomaly = anomaly});
+}
+
+void CallTrees::end_thread(const SpanEvent& last) {
+  if (is_full()) return;
+  Thread& thread = thread_of(last);
+  end_all(thread, std::max(thread.last_ns, last.time_ns), SpanAnomaly::kInProgress);
 }
 
 // Ends the spans of a process whose thread id was reused by another one.
@@ -92,7 +99,7 @@ void CallTrees::enter(Thread& thread, SpanEvent event, const SpanPlace& place) {
   if (thread.open.size() >= kMaxOpen) end_innermost(thread, {.time_ns = event.time_ns, .anomaly = SpanAnomaly::kNoEnd});
   event.depth = depth_of(thread);
   Open open{std::move(event), place};
-  open.is_hidden = open.begin.time_ns >= hidden_from_ns_ && open.begin.time_ns < hidden_to_ns_;
+  open.is_hidden = is_hidden(open.begin.time_ns);
   const size_t reached = depth_in_order(thread);
   open.is_in_order = reached < filter_.order.size() && filter_.order[reached] == open.begin.name;
   thread.open.push_back(std::move(open));
@@ -161,7 +168,7 @@ void CallTrees::end_innermost(Thread& thread, SpanEvent end) {
   end.depth = begin.depth;
   end.name = begin.name;
   if (end.comm.empty()) end.comm = begin.comm;
-  if (end.anomaly == SpanAnomaly::kNoEnd) end.text = begin.text;
+  if (!end.is_seen()) end.text = begin.text;
   if (open.is_shown) show(end);
   thread.open.pop_back();
 }

@@ -25,7 +25,8 @@ namespace espy::output {
 
 enum class SpanKind : uint8_t { kEnter, kExit, kInstant, kCounter };
 // kNoBegin: an exit whose begin was not seen. kNoEnd: an exit that was not seen, but follows from later events.
-enum class SpanAnomaly : uint8_t { kNone, kNoBegin, kNoEnd };
+// kInProgress: there is no exit yet, and what follows is not shown.
+enum class SpanAnomaly : uint8_t { kNone, kNoBegin, kNoEnd, kInProgress };
 
 struct SpanEvent {
   SpanKind kind = SpanKind::kInstant;
@@ -41,6 +42,9 @@ struct SpanEvent {
   uint32_t depth = 0;        // 0: outermost
   uint64_t duration_ns = 0;  // exits that have a begin
   SpanAnomaly anomaly = SpanAnomaly::kNone;
+
+  // An exit that was not seen has only what is known of its begin.
+  bool is_seen() const { return anomaly != SpanAnomaly::kNoEnd && anomaly != SpanAnomaly::kInProgress; }
 };
 
 // The location that a begin or an end comes from. `function`: a number for each function, 0 if there is none.
@@ -76,6 +80,9 @@ class CallTrees {
     hidden_from_ns_ = from_ns;
     hidden_to_ns_ = to_ns;
   }
+  bool is_hidden(uint64_t time_ns) const { return time_ns >= hidden_from_ns_ && time_ns < hidden_to_ns_; }
+  // Ends all open spans of the thread of `last`, its last event for now, as in progress.
+  void end_thread(const SpanEvent& last);
   // Call when records are lost: ends may be missing from now on.
   void note_losses() { has_losses_ = true; }
   // Ends all open spans.
@@ -105,7 +112,7 @@ class CallTrees {
   // uprobe trampoline, at the start of a page: no call instruction leaves such an address.
   bool is_tail_call(const SpanPlace& place) const { return place.return_address % page_size_bytes_ == 0; }
   void end_innermost(Thread& thread, SpanEvent end);
-  void end_all(Thread& thread, uint64_t now_ns);
+  void end_all(Thread& thread, uint64_t now_ns, SpanAnomaly anomaly = SpanAnomaly::kNoEnd);
   void forget_threads();
   void show(const SpanEvent& event);
   void end_lost(Thread& thread, const SpanEvent& event, const SpanPlace& place);

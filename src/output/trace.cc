@@ -61,7 +61,7 @@ class TraceSink final : public TextFallbackSink {
     const auto add = [&](std::string_view name, std::string_view text) {
       out += fmt::format("{}{}: {}", out.size() > 1 ? ", " : "", quoted(name), quoted(text));
     };
-    const bool says_more = event.text != event.name && event.anomaly != SpanAnomaly::kNoEnd;
+    const bool says_more = event.text != event.name && event.is_seen();
     if (says_more && !event.text.empty()) add(event.kind == SpanKind::kExit ? "result" : "text", event.text);
     if (event.anomaly != SpanAnomaly::kNone) add("flaw", anomaly_text(event.anomaly));
     return out + "}";

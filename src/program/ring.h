@@ -31,7 +31,7 @@ constexpr uint32_t kRingHeadOffset = 0;
 constexpr uint32_t kRingTailOffset = 64;
 constexpr uint32_t kRingLostOffset = 128;
 constexpr uint32_t kRingGuardOffset = 192;
-constexpr uint32_t kMaxRecordBytes = 64 * 1024;  // a longer record is a compile-time error
+constexpr uint32_t kMaxRecordBytes = 80 * 1024;
 
 // The initially mapped part of a ring's data; the rest is mapped when records reach it. Most scripts print little, and
 // mapped pages are resident.

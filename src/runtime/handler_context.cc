@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/byte_reader.h"
 #include "runtime/shell.h"
 
 namespace espy::runtime {
@@ -12,6 +13,7 @@ HandlerContext::HandlerContext(load::Machine& machine, const program::Program& p
                                UnwindTables& unwind_tables, const UnwoundStacks& unwound_stacks, RunControl& control,
                                output::Sink& sink, bool shows_source, bool hides_warnings)
     : machine_(machine),
+      program_(program),
       sources_(sources),
       config_(config),
       symbols_(symbols),
@@ -70,6 +72,13 @@ void HandlerContext::run_command(const std::string& command) {
   if (result->status) return;
   has_left_command_ |= result->status.error().code == ETIMEDOUT;
   report(result->status.error());
+}
+
+std::span<const std::byte> EventRecord::tail(size_t index) const {
+  const program::EventField& field = schema_.fields[index];
+  const uint64_t offset = load_le(bytes_, field.offset_bytes, 4), size = load_le(bytes_, field.offset_bytes + 4, 4);
+  const bool is_within = field.is_in_tail && offset <= bytes_.size() && size <= bytes_.size() - offset;
+  return is_within ? bytes_.subspan(offset, size) : std::span<const std::byte>();
 }
 
 void HandlerContext::report(const Error& error) { sink_->message("runtime_error", error.message, "", 0, 0, 0); }

@@ -39,6 +39,7 @@ class HandlerContext {
   UnwindTables& unwind_tables() { return unwind_tables_; }
   RecordDecoder& decoder() { return decoder_; }
   SpanCollector& spans() { return spans_; }
+  const program::Program& program() const { return program_; }
   bool hides_warnings() const { return hides_warnings_; }
 
   // False once as many spans were shown as the configuration asks for.
@@ -76,6 +77,7 @@ class HandlerContext {
   void report(const Error& error);
 
   load::Machine& machine_;
+  const program::Program& program_;
   const source::Sources& sources_;
   const spec::Config& config_;
   symbols::Symbolizer& symbols_;
@@ -107,6 +109,8 @@ class EventRecord {
   output::Value field(size_t index) const { return context_.decoder().value(schema_.fields[index], bytes_); }
   // Of an integer field of up to 8 bytes.
   int64_t integer(size_t index) const { return context_.decoder().integer(schema_.fields[index], bytes_); }
+  // The bytes of a string or buffer in the record's tail; none if they are not within the record.
+  std::span<const std::byte> tail(size_t index) const;
   // The fields from `first_field` on, by the format that is the schema's literal `literal_index`; good until the next
   // call.
   const std::string& format(size_t literal_index, size_t first_field) const {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/byte_reader.h"
+#include "program/span_buffer.h"
 
 namespace espy::runtime {
 
@@ -25,6 +27,16 @@ uint64_t hits_of(const program::Program& program, std::span<const std::byte> glo
   for (uint32_t cpu = 0; cpu < program.cpu_count; ++cpu)
     sum += load_le(globals, program.hits.offset_bytes + uint64_t{cpu} * program.hits.stride_bytes + probe.index * 8);
   return sum;
+}
+
+std::optional<output::TreeCounts> count_trees(load::Machine& machine, const program::Program& program) {
+  for (const program::MapId id : program.maps.ids()) {
+    if (program.maps[id].name != program::kSpanOwnersMap) continue;
+    const auto words = machine.memory(id);
+    return output::TreeCounts{load_le(words, program::kTreesBegun), load_le(words, program::kTreesShown),
+                              load_le(words, program::kTreesDropped), load_le(words, program::kTreesLeft)};
+  }
+  return std::nullopt;
 }
 
 uint64_t of_program(const std::map<ProgramId, uint64_t>& counts, ProgramId id) {
@@ -123,6 +135,7 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
   of_kind(loss_report.totals, LossKind::kRecord) =
       losses.lost_records + losses.unfinished_records + dropped_records(losses) + unhandled_records(losses);
   of_kind(loss_report.totals, LossKind::kString) = losses.truncated_strings.count;
+  loss_report.trees = count_trees(machine, program);
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())
     loss_report.skipped_probes.push_back({each.name, each.reason});
   return loss_report;

@@ -22,6 +22,8 @@ class SpanCollector {
   void add(output::SpanEvent event, size_t probe_index, output::SpanPlace place);
 
   // See CallTrees.
+  bool is_hidden(uint64_t time_ns) const { return trees_.is_hidden(time_ns); }
+  void end_thread(const output::SpanEvent& last) { trees_.end_thread(last); }
   void hide(uint64_t from_ns, uint64_t to_ns) { trees_.hide(from_ns, to_ns); }
   void note_losses() { trees_.note_losses(); }
   void close(uint64_t now_ns) { trees_.close(now_ns); }

@@ -59,6 +59,9 @@ struct Config {
   uint64_t span_slower_than_ns = 0;
   uint64_t span_count = 0;  // after which the run ends; 0: unlimited
   std::string span_order;
+  uint64_t span_before = 0;  // calls that are shown before a tree of span_hold()
+  uint64_t span_hold_bytes = 64 * 1024;
+  uint64_t span_hold_threads = 256;
   std::vector<std::string>
       from_environment;  // names of the variables that the environment sets, which the script cannot override
 
