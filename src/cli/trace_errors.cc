@@ -55,18 +55,26 @@ std::string argument_hint(const TraceScript::Part& part, std::string_view wrong)
 }  // namespace
 
 source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script,
-                             const std::vector<source::SourceId>& targets, const source::Sources& sources) {
+                             const std::vector<source::SourceId>& targets,
+                             const std::vector<source::SourceId>& conditions, const source::Sources& sources) {
   const source::Span span = diagnostic.span;
   if (!span.valid() || sources[span.source].text != script.text) return diagnostic;
   for (size_t i = 0; i < script.parts.size(); ++i) {
     const TraceScript::Part& part = script.parts[i];
     if (span.begin < part.begin || span.begin >= part.end) continue;
-    const auto range = find_range(script, part, span.begin, span.end);
+    auto range = find_range(script, part, span.begin, span.end);
+    source::SourceId typed = targets[i];
+    for (size_t j = 0; j < part.conditions.size() && !range; ++j) {
+      const TraceItem& condition = part.conditions[j];
+      range =
+          typed_range(script, part, condition, written_condition(condition.text, part.arguments), span.begin, span.end);
+      if (range) typed = conditions[j];
+    }
     const auto [begin, end] = range.value_or(std::pair(size_t{0}, part.target.place.size()));
-    diagnostic.span = {targets[i], static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
+    diagnostic.span = {typed, static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
     diagnostic.notes.clear();  // they are about other places of the script
     if (diagnostic.id == "unknown-name")
-      diagnostic.hint = argument_hint(part, std::string_view(part.target.text).substr(begin, end - begin));
+      diagnostic.hint = argument_hint(part, std::string_view(sources[typed].text).substr(begin, end - begin));
     break;
   }
   return diagnostic;

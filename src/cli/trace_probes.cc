@@ -52,7 +52,7 @@ class Finder {
     const bool by_trampoline = prototype && e_.kernel->has(kernel::Feature::kFentry) &&
                                !e_.kernel->find_functions(nullptr, name, prototype->module).empty();
     if (by_trampoline) return from_provider(*e_.registry.find_provider("fentry"), {prototype->module, name});
-    TraceProbes out{.entry = "kprobe:" + place, .leave = "kretprobe:" + place, .name = name};
+    TraceProbes out{.entry = "kprobe:" + place, .leave = "kretprobe:" + place, .name = name, .function = name};
     if (prototype) add_typed_words(out, *prototype);
     return std::vector{std::move(out)};
   }
@@ -114,8 +114,10 @@ class Finder {
     const bool is_wildcard = has_wildcard(parts.back()) || std::ranges::any_of(bound, is_other);
     if (is_wildcard && provider.find_type != nullptr && provider.return_provider != nullptr)
       if (auto groups = by_signature(provider, parts, bound); !groups.empty()) return groups;
-    if (!is_wildcard)
+    if (!is_wildcard) {
+      out.function = function;
       out.name = function.empty() ? parts.back() : symbols::demangle(function, symbols::DemangleStyle::kName);
+    }
     const spec::ProbeContext context = context_of(provider, bound[0], has_types);
     if (context.boundary == spec::CallBoundary::kEntry) add_return(out, bound[0], parts, has_types);
     if (is_wildcard) {

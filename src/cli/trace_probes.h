@@ -19,9 +19,10 @@ struct TraceArgument {
 
 // The probes of a target, and what they show.
 struct TraceProbes {
-  std::string entry;  // "fentry:vmlinux:vfs_read"
-  std::string leave;  // "fexit:vmlinux:vfs_read"; empty: an event, which has no end
-  std::string name;   // as it is shown, a literal; empty: of a wildcard, shown as `func`
+  std::string entry;     // "fentry:vmlinux:vfs_read"
+  std::string leave;     // "fexit:vmlinux:vfs_read"; empty: an event, which has no end
+  std::string name;      // as it is shown, a literal; empty: of a wildcard, shown as `func`
+  std::string function;  // the value of `func`; empty: of a wildcard
   std::vector<TraceArgument> arguments;
   std::string result;     // "retval", "(int32)retval"; empty: it returns nothing
   std::string prototype;  // in C; empty: unknown

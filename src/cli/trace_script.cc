@@ -27,12 +27,18 @@ class ScriptWriter {
   // `groups`: see find_trace_probes.
   Status add(const TraceTarget& target, const std::vector<TraceProbes>& groups) {
     TraceScript::Part part{.target = target, .begin = actions_.size()};
+    if (is_root()) {
+      TRY_STATUS(check_root(target, groups));
+      for (const std::string& condition : options_.when) part.conditions.push_back({condition, 0});
+    }
     for (const TraceProbes& probes : groups)
       for (const TraceArgument& argument : probes.arguments)
         if (std::ranges::find(part.arguments, argument.name) == part.arguments.end())
           part.arguments.push_back(argument.name);
+    arguments_ = part.arguments;
     for (const TraceProbes& probes : groups)
       if (has_all_named(target, probes, part.arguments)) TRY_STATUS(add_group(target, probes));
+    if (is_root()) root_function_ = groups.front().name.empty() ? "" : groups.front().function;
     part.end = actions_.size();
     if (part.begin == part.end)
       return fail(fmt::format("`{}` matches no function that has all of the arguments named", target.text));
@@ -45,7 +51,8 @@ class ScriptWriter {
 
   TraceScript script() const {
     const std::string head = config();
-    TraceScript out{head + actions_, parts_};
+    const std::string foot = options_.are_trees() ? action("rawtracepoint:sched_process_exit", "span_drop();\n") : "";
+    TraceScript out{head + actions_ + foot, parts_};
     for (TraceScript::Part& part : out.parts) {
       part.begin += head.size();
       part.end += head.size();
@@ -69,18 +76,109 @@ class ScriptWriter {
     });
   }
 
+  // ---- Trees: the first target is the root
+
+  bool is_root() const { return options_.are_trees() && count_ == 0; }
+
+  Status check_root(const TraceTarget& target, const std::vector<TraceProbes>& groups) const {
+    const auto has_return = [](const TraceProbes& probes) { return !probes.leave.empty(); };
+    if (std::ranges::none_of(groups, has_return))
+      return fail(fmt::format("`{}` has no return, where its tree would be shown", target.text), 0,
+                  "the first target is the root, a function; the others are shown within its calls");
+    const auto has_result = [](const TraceProbes& probes) { return !probes.result.empty(); };
+    if (std::ranges::any_of(options_.when, names_return) && std::ranges::none_of(groups, has_result))
+      return fail(fmt::format("`{}` returns nothing that --when could compare", target.text));
+    return {};
+  }
+
+  // Functions of a wildcard that lack what the conditions need are shown in the trees of others.
+  bool is_root(const TraceProbes& probes) const {
+    if (!is_root() || probes.leave.empty()) return false;
+    return std::ranges::all_of(options_.when, [&](const std::string& condition) {
+      const bool lacks_result = names_return(condition) && probes.result.empty();
+      return !lacks_result && std::ranges::all_of(arguments_, [&](const std::string& name) {
+        return with_variables(condition, {name}) == condition ||
+               std::ranges::find(probes.arguments, name, &TraceArgument::name) != probes.arguments.end();
+      });
+    });
+  }
+
+  static std::vector<std::string> names_of(const TraceProbes& probes) {
+    std::vector<std::string> out;
+    for (const TraceArgument& argument : probes.arguments) out.push_back(argument.name);
+    return out;
+  }
+
+  static std::string all_hold(const std::vector<std::string>& conditions) {
+    if (conditions.size() <= 1) return conditions.empty() ? "" : conditions[0];
+    return fmt::format("({})", fmt::join(conditions, ") && ("));
+  }
+
+  // The conditions on arguments are known at the entry, and the others at the return.
+  std::vector<std::string> root_conditions(const TraceTarget& target, const TraceProbes& probes, bool at_return) const {
+    std::vector<std::string> out;
+    if (!at_return)
+      for (const TraceItem& filter : target.filters) out.push_back(with_variables(filter.text, names_of(probes)));
+    for (const std::string& condition : options_.when)
+      if (names_return(condition) == at_return) out.push_back(written_condition(condition, names_of(probes)));
+    if (at_return && options_.slower_than_ns != 0)
+      out.push_back(fmt::format("nsecs - @root_begin[tid] > {}", options_.slower_than_ns));
+    return out;
+  }
+
+  // The names of arguments that the conditions at the return compare.
+  std::vector<std::string> kept_arguments(const TraceTarget& target, const TraceProbes& probes) const {
+    const std::vector<std::string> conditions = root_conditions(target, probes, true);
+    std::vector<std::string> out;
+    for (const std::string& name : names_of(probes))
+      if (is_used(name, "", conditions)) out.push_back(name);
+    return out;
+  }
+
+  std::string hold(const TraceTarget& target, const TraceProbes& probes) const {
+    std::string keep;
+    for (const std::string& name : kept_arguments(target, probes))
+      keep += fmt::format("@root_{0}[tid] = ${0};\n", name);
+    if (options_.slower_than_ns != 0) keep += "@root_begin[tid] = nsecs;\n";
+    const std::string call = fmt::format("span_hold({})", all_hold(root_conditions(target, probes, false)));
+    return keep.empty() ? call + ";\n" : fmt::format("if ({}) {{\n{}}}\n", call, indented(keep));
+  }
+
+  std::string release(const TraceTarget& target, const TraceProbes& probes) const {
+    const std::string condition = all_hold(root_conditions(target, probes, true));
+    std::string out, forget;
+    for (const std::string& name : kept_arguments(target, probes)) {
+      out += fmt::format("${0} = @root_{0}[tid];\n", name);
+      forget += fmt::format("delete(@root_{}, tid);\n", name);
+    }
+    if (options_.slower_than_ns != 0) forget += "delete(@root_begin, tid);\n";
+    const std::string call = fmt::format("span_release({})", condition.empty() ? "true" : condition);
+    return out + (forget.empty() ? call + ";\n" : fmt::format("if ({}) {{\n{}}}\n", call, indented(forget)));
+  }
+
+  // The root is traced once, also where a wildcard of another target matches it.
+  bool may_be_root(const TraceProbes& probes) const {
+    return options_.are_trees() && count_ > 0 && !root_function_.empty() && probes.name.empty();
+  }
+  std::string is_not_root() const { return fmt::format("func != {}", literal(root_function_)); }
+
+  // ---- Actions
+
   Status add_group(const TraceTarget& target, const TraceProbes& probes) {
     const bool has_list = !target.values.empty() || target.wants_return;
     // Only the entry, only the return, or both; a graph and an order need both.
     const bool is_call = !probes.leave.empty();
-    const bool needs_both = options_.is_graph || options_.is_ordered || options_.slower_than_ns != 0;
+    const bool needs_both =
+        options_.is_graph || options_.is_ordered || options_.slower_than_ns != 0 || options_.are_trees();
     const bool wants_entry = !is_call || needs_both || !has_list || !target.values.empty();
     const bool wants_return = is_call && (needs_both || !has_list || target.wants_return);
     is_pair_ = wants_entry && wants_return;
     if (!target.results.empty() && (is_pair_ || !is_call))
       return fail(fmt::format("`{}`: what is returned is not known yet when a call begins", target.text), 0,
-                  "compare `return` alone, which shows the returns");
-    const bool is_chosen = wants_return && (!target.filters.empty() || (options_.is_ordered && count_ > 0));
+                  options_.is_graph ? "--when 'return < 0' shows the calls of the first target for which this holds"
+                                    : "compare `return` alone, which shows the returns");
+    const bool has_filters = !target.filters.empty() && !is_root(probes);  // the root's choose its trees
+    const bool is_chosen = wants_return && (has_filters || (options_.is_ordered && count_ > 0));
     counts_calls_ |= is_chosen || options_.is_ordered;
     add_entry(target, probes, wants_entry, is_chosen);
     if (wants_return) add_return(target, probes, is_chosen);
@@ -95,7 +193,9 @@ class ScriptWriter {
         "  print_maps_on_exit = false;\n",
         layout);
     if (options_.depth != 0) config += fmt::format("  span_depth = {};\n", options_.depth);
-    if (options_.slower_than_ns != 0) config += fmt::format("  span_slower_than = {};\n", options_.slower_than_ns);
+    if (options_.slower_than_ns != 0 && !options_.are_trees())
+      config += fmt::format("  span_slower_than = {};\n", options_.slower_than_ns);
+    if (options_.before != 0) config += fmt::format("  span_before = {};\n", options_.before);
     if (options_.events != 0) config += fmt::format("  span_count = {};\n", options_.events);
     if (counts_calls_) config += "  returns_first = true;\n";
     if (options_.is_ordered) config += fmt::format("  span_order = \"{}\";\n", order_);
@@ -103,46 +203,55 @@ class ScriptWriter {
   }
 
   void add_entry(const TraceTarget& target, const TraceProbes& probes, bool wants_entry, bool is_chosen) {
-    std::vector<std::string> names;
-    for (const TraceArgument& argument : probes.arguments) names.push_back(argument.name);
+    const std::vector<std::string> names = names_of(probes);
     std::string values;
     if (wants_entry)
       for (const std::string& value : target.has_list && !shows_all(target) ? chosen(target, names) : all_of(probes))
         values += ", " + value;
     std::vector<std::string> conditions;
-    for (const TraceItem& filter : target.filters) conditions.push_back(with_variables(filter.text, names));
+    if (!is_root(probes))
+      for (const TraceItem& filter : target.filters) conditions.push_back(with_variables(filter.text, names));
     if (options_.is_ordered && count_ > 0) conditions.insert(conditions.begin(), open_of(count_ - 1) + " > 0");
 
     std::string emit;
     if (options_.is_ordered) emit += open_of(count_) + "++;\n";
     if (is_chosen) emit += fmt::format("@chosen{}[tid, $depth] = true;\n", count_);
+    const std::string hold = is_root(probes) ? this->hold(target, probes) : "";
+    emit += hold;
     if (wants_entry) emit += fmt::format("{}({}{});\n", is_pair_ ? "span_enter" : "instant", name_of(probes), values);
     if (emit.empty()) return;
 
     std::string body;
     for (const TraceArgument& argument : probes.arguments)
-      if (is_used(argument.name, values, conditions))
+      if (is_used(argument.name, values + hold, conditions))
         body += fmt::format("${} = {};\n", argument.name, argument.source);
     if (is_chosen) body += fmt::format("@depth{0}[tid]++;\n$depth = @depth{0}[tid];\n", count_);
+    if (may_be_root(probes)) conditions.push_back(is_not_root());
     actions_ += action(probes.entry, body + only_if(conditions, emit));
   }
 
   void add_return(const TraceTarget& target, const TraceProbes& probes, bool is_chosen) {
-    const bool shows_result = !probes.result.empty() && (!target.has_list || shows_all(target) || target.wants_return);
+    const std::string release = is_root(probes) ? this->release(target, probes) : "";
+    const bool is_compared = release.find("$retval") != std::string::npos;
+    const bool shows_result =
+        !probes.result.empty() && (!target.has_list || shows_all(target) || target.wants_return || is_compared);
     const std::string result = shows_result ? ", (retval = $retval)" : "";
     const std::string show = is_pair_ ? fmt::format("span_exit(\"\"{});\n", result)
                                       : fmt::format("instant({}{});\n", name_of(probes), result);
     std::string emit = options_.is_ordered ? count_down("@open", open_of(count_)) : "";
     std::vector<std::string> conditions;
     for (const TraceItem& item : target.results) conditions.push_back(with_result(item.text));
+    if (may_be_root(probes)) conditions.push_back(is_not_root());
     emit += only_if(conditions, show);
+    emit += release;
     if (is_chosen) {
       emit = fmt::format(
           "$depth = @depth{0}[tid];\nif (has_key(@chosen{0}, (tid, $depth))) {{\n"
           "  delete(@chosen{0}, (tid, $depth));\n{1}}}\n{2}",
           count_, indented(emit), count_down("@depth", "$depth"));
     }
-    if (shows_result) emit.insert(0, fmt::format("$retval = {};\n", probes.result));
+    if (shows_result || release.find("$retval") != std::string::npos)
+      emit.insert(0, fmt::format("$retval = {};\n", probes.result));
     actions_ += action(probes.leave, emit);
   }
 
@@ -156,9 +265,7 @@ class ScriptWriter {
 
   static std::string only_if(const std::vector<std::string>& conditions, const std::string& then) {
     if (conditions.empty()) return then;
-    const bool is_one = conditions.size() == 1;
-    const std::string all = is_one ? conditions[0] : fmt::format("({})", fmt::join(conditions, ") && ("));
-    return fmt::format("if ({}) {{\n{}}}\n", all, indented(then));
+    return fmt::format("if ({}) {{\n{}}}\n", all_hold(conditions), indented(then));
   }
 
   // Only filters: everything is shown.
@@ -223,18 +330,35 @@ class ScriptWriter {
 
   Environment& e_;
   const TraceOptions& options_;
-  bool counts_calls_ = false;  // in progress, by thread
-  bool is_pair_ = false;       // entry and return of the current target are shown
-  size_t count_ = 0;           // of targets
+  bool counts_calls_ = false;           // in progress, by thread
+  bool is_pair_ = false;                // entry and return of the current target are shown
+  size_t count_ = 0;                    // of targets
+  std::string root_function_;           // `func` of the root; empty: of a wildcard
+  std::vector<std::string> arguments_;  // of the current target's functions
   std::vector<TraceScript::Part> parts_;
   std::string order_;
   std::string actions_;
 };
 
+Status check_options(const TraceOptions& options) {
+  if (options.before != 0 && !options.are_trees())
+    return fail("--before shows the calls before a tree, which --when selects", 0,
+                "--graph --when 'return < 0' --before 5, or --graph --slower-than 1ms --before 5");
+  if (options.are_trees() && options.is_ordered)
+    return fail("--stack-order shows calls by their order, --when and --graph --slower-than by their root", 0,
+                "use one of them");
+  return {};
+}
+
 }  // namespace
+
+std::string written_condition(const std::string& condition, const std::vector<std::string>& names) {
+  return with_result(with_variables(condition, names));
+}
 
 Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
                                        Environment& environment) {
+  TRY_STATUS(check_options(options));
   ScriptWriter writer(environment, options);
   for (const std::string& text : targets) {
     const TraceTarget target = TRY(parse_trace_target(text));

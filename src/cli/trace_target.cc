@@ -66,16 +66,16 @@ bool is_comparison(std::string_view item) {
   return found;
 }
 
-bool names_return(std::string_view item) {
-  for (size_t at = item.find("return"); at != std::string_view::npos; at = item.find("return", at + 1)) {
-    const bool begins = at == 0 || !is_word(item[at - 1]);
-    const bool ends = at + 6 == item.size() || !is_word(item[at + 6]);
+}  // namespace
+
+bool names_return(std::string_view expression) {
+  for (size_t at = expression.find("return"); at != std::string_view::npos; at = expression.find("return", at + 1)) {
+    const bool begins = at == 0 || !is_word(expression[at - 1]);
+    const bool ends = at + 6 == expression.size() || !is_word(expression[at + 6]);
     if (begins && ends) return true;
   }
   return false;
 }
-
-}  // namespace
 
 std::vector<std::string> split_trace_targets(std::string_view text) {
   std::vector<size_t> commas;

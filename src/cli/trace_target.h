@@ -37,6 +37,9 @@ std::vector<std::string> split_trace_targets(std::string_view text);
 
 Result<TraceTarget> parse_trace_target(const std::string& text);
 
+// Whether an expression has what is returned in it.
+bool names_return(std::string_view expression);
+
 // The expression with each of `names` that begins a chain of members written as a variable: of "skb->len > max(skb)"
 // "$skb->len > max($skb)".
 std::string with_variables(std::string_view expression, const std::vector<std::string>& names);

@@ -49,11 +49,24 @@ Status set_order(Options& options, std::string_view) {
   return {};
 }
 
+Status add_when(Options& options, std::string_view text) {
+  if (trim(text).empty()) return fail("--when takes a condition, such as 'return < 0'");
+  own(options).when.emplace_back(trim(text));
+  return {};
+}
+
+Status set_before(Options& options, std::string_view text) {
+  own(options).before = TRY(parse_count("--before", text));
+  return {};
+}
+
 constexpr OptionRow kRows[] = {
     {'s', "stack-order", "", "show only calls within each other in the order of the targets", set_order},
     {0, "graph", "", "show calls as a graph, as C with durations", set_graph},
     {0, "depth", "N", "show only N levels of calls within calls", set_depth},
-    {0, "slower-than", "TIME", "show only calls that take longer: 10us, 2ms", set_slower_than},
+    {0, "when", "EXPR", "show only the first target's calls that fit, and what they call: 'return < 0'", add_when},
+    {0, "slower-than", "TIME", "show only calls that take longer: 10us, 2ms; with --graph, as --when", set_slower_than},
+    {0, "before", "N", "with --when: show the thread's last N calls before, too", set_before},
     {'n', "events", "N", "end after N events", set_events},
 };
 
@@ -72,11 +85,12 @@ int trace(const Options& options, const Host& host) {
   if (!script) return complain(script.error());
   Options with_script = options;
   with_script.program_text = script->text;
-  std::vector<source::SourceId> targets;
+  std::vector<source::SourceId> targets, conditions;
   source::Sources& sources = (*environment)->sources;
   for (const std::string& target : names) targets.push_back(sources.add("target", target));
+  for (const std::string& condition : trace_options.when) conditions.push_back(sources.add("--when", condition));
   with_script.shown_diagnostic = [&](const source::Diagnostic& diagnostic) {
-    return at_target(diagnostic, *script, targets, sources);
+    return at_target(diagnostic, *script, targets, conditions, sources);
   };
   return run_script(with_script, **environment, host.prepare);
 }
