@@ -261,6 +261,19 @@ void emit_tree(Lowering& lowering, const Buffer& buffer, source::Span span) {
   ir.store(8, buffer.address, ir.constant(program::kNoSpanRecord), program::kSpanLast);  // what is shown is not again
 }
 
+// The end of the root is kept, also if ends of skipped calls are missing.
+void end_skipping(Lowering& lowering, const Buffer& buffer) {
+  ir::Builder& ir = lowering.ir();
+  const auto end = [&] { ir.store(8, buffer.address, ir.constant(0), program::kSpanSkipped); };
+  const auto end_if_equal = [&](int64_t word, ValueId to) {
+    lowering.when(Condition::eq, ir.load(8, buffer.address, word), to, end);
+  };
+  if (lowering.unit().context.frame)
+    end_if_equal(program::kSpanFrame, frame_of(lowering).frame);
+  else
+    end_if_equal(program::kSpanDepth, ir.constant(1));
+}
+
 }  // namespace
 
 CallFrame frame_of(Lowering& lowering) {
@@ -297,7 +310,7 @@ void keep_span(Lowering& lowering, SpanKind kind, const std::function<void(const
       if (kind == SpanKind::kEnter) count(lowering, buffer.address, program::kSpanSkipped);
     };
     const auto write = [&] { emit({buffers_map(lowering), buffer.address, size, limit, leave_out}); };
-    if (is_root_exit) return write();
+    if (is_root_exit) end_skipping(lowering, buffer);
     // Within a call that did not fit, nothing is kept.
     const auto skip = [&] {
       if (kind == SpanKind::kExit)
@@ -330,7 +343,7 @@ Operand lower_span_hold(Lowering& lowering, const spec::CallSite& call) {
   };
   const auto count_missing = [&] {
     lowering.count_loss(program::LossKind::kUpdate,
-                        fmt::format("trees were not kept, as {} threads had one in progress (raise span_hold_threads)",
+                        fmt::format("trees were not kept, as no memory was free (raise span_hold_threads = {})",
                                     thread_count(lowering)));
   };
   lowering.when(Condition::ne, ir.load(8, ir.slot(begins)), ir.constant(0),

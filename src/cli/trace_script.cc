@@ -87,7 +87,10 @@ class ScriptWriter {
                   "the first target is the root, a function; the others are shown within its calls");
     const auto has_result = [](const TraceProbes& probes) { return !probes.result.empty(); };
     if (std::ranges::any_of(options_.when, names_return) && std::ranges::none_of(groups, has_result))
-      return fail(fmt::format("`{}` returns nothing that --when could compare", target.text));
+      return groups.front().name.empty()
+                 ? fail(fmt::format("`{}`: what the functions of a wildcard return has no type", target.text), 0,
+                        "name one function as the first target, the root")
+                 : fail(fmt::format("`{}` returns nothing that --when could compare", target.text));
     return {};
   }
 

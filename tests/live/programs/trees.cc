@@ -6,10 +6,12 @@
 //   exit      in the middle of request 43 the thread ends
 //   nest      request 42 calls itself, and the inner call fails
 //   long      request 42 makes a thousand calls more, and fails
+//   crowd     forty threads are in request 42 at a time, and fail
 //   many      two hundred requests, each with a hundred calls more
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csetjmp>
 #include <cstdlib>
 #include <string_view>
@@ -20,6 +22,8 @@ namespace {
 
 std::string_view way;
 thread_local jmp_buf target;
+constexpr int kCrowd = 40;
+std::atomic<int> arrived = 0;
 
 }  // namespace
 
@@ -39,6 +43,7 @@ VISIBLE int load(int id) {
   if (way == "longjmp" && id % 2 == 1) ::longjmp(target, 1);
   if (way == "exit" && id == 43) ::syscall(SYS_exit, 0);
   if (way == "slow" && id == 42) ::sleep(1);
+  for (arrived += 1; way == "crowd" && arrived < kCrowd;) ::usleep(1000);
   int sum = disk(id);
   for (int i = 0; i < (way == "long" && id == 42 ? 1000 : way == "many" ? 100 : 0); ++i) sum += disk(i) % 2;
   return id == 42 && way != "slow" ? -5 - sum % 1 : sum;
@@ -63,9 +68,12 @@ VISIBLE int requests(int count) {
 
 int main(int argc, char** argv) {
   way = argc > 1 ? argv[1] : "fail";
-  if (way != "threads" && way != "exit") return requests(way == "many" ? 200 : 100) < 0 ? 1 : 0;
+  if (way != "threads" && way != "exit" && way != "crowd") return requests(way == "many" ? 200 : 100) < 0 ? 1 : 0;
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back([] { requests(100); });
+  if (way == "crowd")
+    for (int i = 0; i < kCrowd; ++i) threads.emplace_back([] { request(42, 42); });
+  else
+    for (int i = 0; i < 4; ++i) threads.emplace_back([] { requests(100); });
   // A thread that has ended by a system call cannot be joined.
   for (std::thread& thread : threads)
     if (way == "exit")
