@@ -18,6 +18,8 @@ PROGRAMS = [
     ("@[pid, comm] = hist(args.count)", READ + " { @[pid, comm] = hist(args->count); }", "hist_pid_comm", 1),
     ("read latency, C with a hash", LATENCY, "latency_hash", 2),
     ("read latency, cleared at the end; C with task storage", LATENCY + " END { clear(@start); }", "latency_task", 2),
+    ("@[tid] = args.count", READ + " { @[tid] = args->count; }", None, 1),
+    ("@[tid] = recent(32, args.count), which bpftrace lacks", READ + " { @[tid] = recent(32, args.count); }", None, 1),
     ("@[kstack] = count()", READ + " { @[kstack] = count(); }", "count_kstack", 1),
 ]
 COUNT = 1_000_000
@@ -32,14 +34,14 @@ def run(tools, report, options):
     slower_rows = report.group(slower_title)
     with Statistics():
         for name, script, c_name, programs in PROGRAMS:
-            is_comparison = script is not None and tools.c_program(c_name) is not None
+            is_comparison = script is not None and c_name and tools.c_program(c_name) is not None
             targets = {"bpftrace": 1.0, "C": 1.1} if is_comparison else {}
             row = Row(name, "ns", at_most_ratio=targets)
             slower = Row(name, "ns")
             rows.append(row)
             slower_rows.append(slower)
             commands = {tool: tools.script(tool, script) for tool in tools.scripted} if script else {}
-            if tools.c_program(c_name):
+            if c_name and tools.c_program(c_name):
                 commands["C"] = tools.c_program(c_name)
             for _ in range(options.rounds):
                 for tool, command in list(commands.items()):
