@@ -537,10 +537,10 @@ class StepEmitter {
             ir().store(8, cfa, ir().binary(Op::k_add, ir().binary(Op::k_add, get(UnwindState::kSp), 8), pushed));
           },
           [&] {
-            const ValueId words = stack_words(value_of(cfa), [&] { stop(); });
+            const ValueId saved = stack_words(value_of(cfa), [&] { stop(); });
             const ValueId adjustment = ir().binary(
                 Op::k_shl, ir().binary(Op::k_eq, base, constant(number_of(FrameBase::kLoadFromStackPointer))), 3);
-            ir().store(8, cfa, ir().binary(Op::k_add, ir().load(8, words), adjustment));
+            ir().store(8, cfa, ir().binary(Op::k_add, ir().load(8, saved), adjustment));
           });
     });
     return value_of(cfa);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "check/suggestions.h"
 
@@ -43,11 +44,39 @@ TypeId Members::member(TypeId base, const std::string& name, Span name_span) {
   if (!found) {
     std::vector<std::string> names;
     for (const types::Member& known : facts_.type_of(holder).members) names.push_back(known.name);
+    const std::string path = path_to(holder, name);
     reporter_.error("unknown-member", name_span, facts_.show(holder) + " has no member `" + name + "`",
-                    did_you_mean(name, names));
+                    path.empty() ? did_you_mean(name, names) : fmt::format("it is in a member: `{}`", path));
     return {};
   }
   return loaded_type(space, found->type);
+}
+
+// Members move between structs from one kernel to the next. Of several places, the nearest counts.
+std::string Members::path_to(TypeId holder, const std::string& name) {
+  constexpr size_t kMostStructs = 256;
+  struct Place {
+    TypeId type;
+    std::string path;  // empty, or with a dot at its end
+    bool is_behind_pointer = false;
+  };
+  std::vector<Place> places = {{holder, "", false}};
+  std::set<TypeId> seen = {holder};
+  for (size_t i = 0; i < places.size() && i < kMostStructs; ++i) {
+    const Place at = places[i];
+    complete(at.type);
+    if (types::find_member(facts_.types(), at.type, name)) return at.path + name;
+    const std::vector<types::Member> members = facts_.type_of(at.type).members;
+    for (const types::Member& each : members) {
+      const bool is_pointer = facts_.type_of(each.type).kind == Kind::kPointer;
+      const TypeId inner = is_pointer ? facts_.type_of(each.type).element : each.type;
+      if (facts_.type_of(inner).kind != Kind::kStruct || (is_pointer && at.is_behind_pointer)) continue;
+      if (!seen.insert(inner).second) continue;
+      const std::string path = each.name.empty() ? at.path : fmt::format("{}{}.", at.path, each.name);
+      places.push_back({inner, path, is_pointer || at.is_behind_pointer});
+    }
+  }
+  return "";
 }
 
 void Members::complete(TypeId id) {

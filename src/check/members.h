@@ -39,6 +39,9 @@ class Members {
  private:
   TypeId member(TypeId base, const std::string& name, Span name_span);
   TypeId element(ExprId id, TypeId base, ExprId index);
+  // Returns the path to a member of this name in the members of a struct, up to one pointer away: "q.disk"; "" if there
+  // is none.
+  std::string path_to(TypeId holder, const std::string& name);
   // Adds the members of a struct of a program or the kernel that was only named so far.
   void complete(TypeId id);
 

@@ -6,6 +6,8 @@
   X(kList)               \
   X(kDescribe)           \
   X(kTrace)              \
+  X(kCheck)              \
+  X(kSnapshot)           \
   X(kKernelInfo)         \
   X(kFormat)             \
   X(kReference)          \
