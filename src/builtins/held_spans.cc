@@ -72,7 +72,7 @@ ValueId current_thread(Lowering& lowering) {
 
 struct Buffer {
   ValueId address;
-  ValueId owner;  // the address of the word with the thread that owns it
+  ValueId index;
 };
 
 class BufferFinder {
@@ -83,23 +83,27 @@ class BufferFinder {
         index_(ir_.add_variable("span_buffer")),
         is_new_(ir_.add_variable("span_buffer_is_new")) {}
 
-  // Emits `found` for the thread's buffer; `none`, which may be null, if it has none. With `takes_free`, a free one is
-  // taken then, if there is one.
-  void find(bool takes_free, const std::function<void(const Buffer&)>& found, const std::function<void()>& none) {
-    ir_.store(8, ir_.slot(index_), ir_.constant(-1));
+  // Emits `found` for the thread's buffer; `none`, which may be null, if it has none. A thread without takes a free one
+  // if `takes_free` is valid and not 0.
+  void find(ValueId takes_free, const std::function<void(const Buffer&)>& found, const std::function<void()>& none) {
     ir_.store(8, ir_.slot(is_new_), ir_.constant(0));
-    const ir::BlockId end = ir_.add_block("span_buffer");
+    const ir::BlockId found_one = ir_.add_block("span_buffer");
+    const ir::BlockId done = ir_.add_block();
     const ValueId thread = current_thread(lowering_);
     const ValueId hash = ir_.binary(Op::k_shr, ir_.binary(Op::k_mul, thread, ir_.constant(kMultiplier)), 32);
     const std::array<ValueId, 2> buckets = {bucket(hash), bucket(ir_.binary(Op::k_shr, hash, 16))};
-    for (const ValueId bucket : buckets) search(bucket, thread, end);
-    if (takes_free)
-      for (const ValueId bucket : buckets) take(bucket, thread, end);
-    ir_.jump(end);
-    ir_.enter(end);
-    const ValueId index = ir_.load(8, ir_.slot(index_));
-    lowering_.when(
-        Condition::ne, index, ir_.constant(-1), [&] { use(index, takes_free, found, none); }, none);
+    for (const ValueId bucket : buckets) search(bucket, thread, found_one);
+    if (takes_free.valid())
+      lowering_.when(Condition::ne, takes_free, ir_.constant(0), [&] {
+        for (const ValueId bucket : buckets) take(bucket, thread, found_one);
+      });
+    if (none) none();
+    ir_.jump(done);
+    ir_.enter(found_one);
+    // No comparison of the index here: the verifier would follow the places where it was found one by one.
+    use(ir_.load(8, ir_.slot(index_)), takes_free.valid(), found, none);
+    ir_.jump(done);
+    ir_.enter(done);
   }
 
  private:
@@ -146,10 +150,7 @@ class BufferFinder {
             const ValueId is_new = ir_.load(8, ir_.slot(is_new_));
             lowering_.when(Condition::ne, is_new, ir_.constant(0), [&] { clear(address); });
           }
-          const ValueId bounded = ir_.binary(Op::k_and, index, thread_count(lowering_) - 1);
-          const ValueId owner =
-              ir_.binary(Op::k_add, owners(lowering_, program::kSpanOwners), ir_.binary(Op::k_shl, bounded, 3));
-          found({address, owner});
+          found({address, index});
         },
         none);
   }
@@ -168,12 +169,19 @@ class BufferFinder {
 
 // ---- Trees
 
+void give_back(Lowering& lowering, const Buffer& buffer) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId index = ir.binary(Op::k_and, buffer.index, thread_count(lowering) - 1);
+  const ValueId words = owners(lowering, program::kSpanOwners);
+  ir.store(8, ir.binary(Op::k_add, words, ir.binary(Op::k_shl, index, 3)), ir.constant(0));
+}
+
 // The thread keeps its buffer where the calls before the next tree are of interest.
 void end_tree(Lowering& lowering, const Buffer& buffer) {
   ir::Builder& ir = lowering.ir();
   ir.store(8, buffer.address, ir.constant(0), program::kSpanDepth);
   ir.store(8, buffer.address, ir.constant(0), program::kSpanSkipped);
-  if (!keeps_before(lowering)) ir.store(8, buffer.owner, ir.constant(0));
+  if (!keeps_before(lowering)) give_back(lowering, buffer);
 }
 
 void begin_tree(Lowering& lowering, const Buffer& buffer, ValueId frame) {
@@ -214,7 +222,7 @@ void note_inner_call(Lowering& lowering, const Buffer& buffer, ir::SlotId begins
   };
   const auto leave = [&] {
     count_tree(lowering, program::kTreesLeft);
-    end_tree(lowering, buffer);
+    ir.store(8, buffer.address, ir.constant(0), program::kSpanDepth);
   };
   if (context.boundary != CallBoundary::kEntry) return stay(true);
   const bool is_user = context.frame.has_value();
@@ -309,7 +317,9 @@ void keep_span(Lowering& lowering, SpanKind kind, const std::function<void(const
       count(lowering, buffer.address, program::kSpanLeftOut);
       if (kind == SpanKind::kEnter) count(lowering, buffer.address, program::kSpanSkipped);
     };
-    const auto write = [&] { emit({buffers_map(lowering), buffer.address, size, limit, leave_out}); };
+    const auto write = [&] {
+      emit({buffers_map(lowering), buffer.address, size, limit, keeps_before(lowering), leave_out});
+    };
     if (is_root_exit) end_skipping(lowering, buffer);
     // Within a call that did not fit, nothing is kept.
     const auto skip = [&] {
@@ -320,7 +330,7 @@ void keep_span(Lowering& lowering, SpanKind kind, const std::function<void(const
     };
     lowering.when(Condition::ne, ir.load(8, buffer.address, program::kSpanSkipped), ir.constant(0), skip, write);
   };
-  BufferFinder(lowering).find(keeps_before(lowering), keep, nullptr);
+  BufferFinder(lowering).find(keeps_before(lowering) ? ir.constant(1) : ValueId(), keep, nullptr);
 }
 
 Operand lower_span_hold(Lowering& lowering, const spec::CallSite& call) {
@@ -330,24 +340,29 @@ Operand lower_span_hold(Lowering& lowering, const spec::CallSite& call) {
   const ir::SlotId has_begun = ir.add_variable("span_has_begun");
   ir.store(8, ir.slot(begins), condition);
   ir.store(8, ir.slot(has_begun), ir.constant(0));
-  const auto look = [&](const Buffer& buffer) {
-    const ValueId depth = ir.load(8, buffer.address, program::kSpanDepth);
-    lowering.when(Condition::ne, depth, ir.constant(0), [&] { note_inner_call(lowering, buffer, begins); });
-  };
-  BufferFinder(lowering).find(false, look, nullptr);
   const auto begin = [&](const Buffer& buffer) {
     const spec::ProbeContext& context = lowering.unit().context;
     const bool is_kernel_call = !context.frame && context.boundary == CallBoundary::kEntry;
     begin_tree(lowering, buffer, is_kernel_call ? kernel_frame(lowering, buffer.address) : frame_of(lowering).frame);
     ir.store(8, ir.slot(has_begun), ir.constant(1));
   };
-  const auto count_missing = [&] {
-    lowering.count_loss(program::LossKind::kUpdate,
-                        fmt::format("trees were not kept, as no memory was free (raise span_hold_threads = {})",
-                                    thread_count(lowering)));
+  const auto look = [&](const Buffer& buffer) {
+    const auto depth = [&] { return ir.load(8, buffer.address, program::kSpanDepth); };
+    lowering.when(Condition::ne, depth(), ir.constant(0), [&] { note_inner_call(lowering, buffer, begins); });
+    const auto end_if_left = [&] {
+      lowering.when(Condition::eq, depth(), ir.constant(0), [&] { end_tree(lowering, buffer); });
+    };
+    lowering.when(
+        Condition::ne, ir.load(8, ir.slot(begins)), ir.constant(0), [&] { begin(buffer); }, end_if_left);
   };
-  lowering.when(Condition::ne, ir.load(8, ir.slot(begins)), ir.constant(0),
-                [&] { BufferFinder(lowering).find(true, begin, count_missing); });
+  const auto count_missing = [&] {
+    lowering.when(Condition::ne, condition, ir.constant(0), [&] {
+      lowering.count_loss(program::LossKind::kUpdate,
+                          fmt::format("trees were not kept, as no memory was free (raise span_hold_threads = {})",
+                                      thread_count(lowering)));
+    });
+  };
+  BufferFinder(lowering).find(condition, look, count_missing);
   return lowering.scalar_operand(lowering.type(call.expr), ir.load(8, ir.slot(has_begun)));
 }
 
@@ -389,7 +404,7 @@ Operand lower_span_release(Lowering& lowering, const spec::CallSite& call) {
           Condition::eq, distance, ir.constant(0), [&] { count_down(buffer, depth); }, leave_if_above);
     });
   };
-  BufferFinder(lowering).find(false, look, nullptr);
+  BufferFinder(lowering).find({}, look, nullptr);
   return lowering.scalar_operand(lowering.type(call.expr), ir.load(8, ir.slot(has_ended)));
 }
 
@@ -400,9 +415,9 @@ Operand lower_span_drop(Lowering& lowering, const spec::CallSite&) {
     const ValueId depth = ir.load(8, buffer.address, program::kSpanDepth);
     lowering.when(Condition::ne, depth, ir.constant(0), [&] { count_tree(lowering, program::kTreesLeft); });
     ir.store(8, buffer.address, ir.constant(0), program::kSpanDepth);
-    ir.store(8, buffer.owner, ir.constant(0));
+    give_back(lowering, buffer);
   };
-  BufferFinder(lowering).find(false, drop, nullptr);
+  BufferFinder(lowering).find({}, drop, nullptr);
   return {};
 }
 

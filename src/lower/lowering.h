@@ -45,6 +45,7 @@ struct SpanBuffer {
   ValueId address;
   uint32_t data_bytes = 0;   // of the map's values, a power of two
   uint32_t limit_bytes = 0;  // of the tree with this record; `if_full` runs beyond it
+  bool wraps = false;        // records outside of trees are kept as well; otherwise a tree begins at position 0
   std::function<void()> if_full;
 };
 

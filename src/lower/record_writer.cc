@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint32_t kHeaderBytes = sizeof(program::RecordHeader);
 constexpr int kReserveTries = 4;
+constexpr int kSpanReserveTries = 2;
 
 }  // namespace
 
@@ -57,8 +58,8 @@ RecordWriter::Record RecordWriter::begin_in(const SpanBuffer& buffer, program::E
   map.value_size = std::max(map.value_size, static_cast<uint32_t>(round_up(end_bytes, 8)));
   out.base = buffer.address;
   out.head = reserve_in(buffer, out.size_bytes, out.done);
-  const ValueId position = ir().binary(Op::k_and, out.head, buffer.data_bytes - 8);
-  out.address = ir().binary(Op::k_add, offset(out.base, program::kSpanHeaderBytes), position);
+  out.address = data_at(buffer, out.head);
+  if (!buffer.wraps) return out;
   ir().store(8, out.address, ir().load(8, out.base, program::kSpanLast), 8);
   ir().store(8, out.base, out.head, program::kSpanLast);
   return out;
@@ -148,34 +149,25 @@ ValueId RecordWriter::reserve(ValueId base, uint32_t size_bytes, BlockId otherwi
   return head;
 }
 
-// The same in a thread's memory, where an interrupt may come in between. Returns the position of the record. Outside of
-// a tree, old records are overwritten.
+// The same in a thread's memory, where only an interrupt may come in between. Returns the position of the record.
 ValueId RecordWriter::reserve_in(const SpanBuffer& buffer, uint32_t size_bytes, BlockId otherwise) {
   const BlockId got = ir().add_block("reserved");
   const ValueId start = ir().add_block_parameter(got);
   const BlockId full = ir().add_block("full");
-  const ValueId base = buffer.address;
-  for (int i = 0; i < kReserveTries; ++i) {
-    const ValueId old = ir().load(8, base, program::kSpanHead);
-    const ValueId at = ir().binary(Op::k_and, old, buffer.data_bytes - 8);
-    const ValueId rest = ir().binary(Op::k_sub, ir().constant(buffer.data_bytes), at);
-    const ValueId begin = select(
-        Condition::ult, rest, ir().constant(size_bytes), [&] { return ir().binary(Op::k_add, old, rest); },
-        [&] { return old; });
+  for (int i = 0; i < kSpanReserveTries; ++i) {
+    const ValueId old = ir().load(8, buffer.address, program::kSpanHead);
+    const ValueId begin = buffer.wraps ? begin_in_ring(buffer, old, size_bytes) : old;
     const ValueId next = ir().binary(Op::k_add, begin, size_bytes);
-    const ValueId from = select(
-        Condition::ne, ir().load(8, base, program::kSpanDepth), ir().constant(0),
-        [&] { return ir().load(8, base, program::kSpanBegin); }, [&] { return begin; });
+    const ValueId used = buffer.wraps ? used_by_tree(buffer, begin, next) : next;
     const BlockId fits = ir().add_block("fits");
     const BlockId taken = ir().add_block("taken");
     const BlockId retry = ir().add_block("retry");
-    ir().branch(Condition::ugt, ir().binary(Op::k_sub, next, from), buffer.limit_bytes, full, fits);
+    ir().branch(Condition::ugt, used, buffer.limit_bytes, full, fits);
     ir().enter(fits);
-    const ValueId seen = ir().atomic(Op::k_atomic_cmpxchg, 8, base, {old, next}, program::kSpanHead);
+    const ValueId seen = ir().atomic(Op::k_atomic_cmpxchg, 8, buffer.address, {old, next}, program::kSpanHead);
     ir().branch(Condition::eq, seen, old, taken, retry);
     ir().enter(taken);
-    when(Condition::ne, begin, old,
-         [&] { ir().store(8, ir().binary(Op::k_add, offset(base, program::kSpanHeaderBytes), at), ir().constant(0)); });
+    if (buffer.wraps) when(Condition::ne, begin, old, [&] { ir().store(8, data_at(buffer, old), ir().constant(0)); });
     ir().jump(got, {begin});
     ir().enter(retry);
   }
@@ -185,6 +177,28 @@ ValueId RecordWriter::reserve_in(const SpanBuffer& buffer, uint32_t size_bytes, 
   ir().jump(otherwise);
   ir().enter(got);
   return start;
+}
+
+ValueId RecordWriter::data_at(const SpanBuffer& buffer, ValueId position) {
+  const ValueId at = ir().binary(Op::k_and, position, buffer.data_bytes - 8);
+  return ir().binary(Op::k_add, offset(buffer.address, program::kSpanHeaderBytes), at);
+}
+
+// Where a record begins: the start of the ring if what is left before its end is too short.
+ValueId RecordWriter::begin_in_ring(const SpanBuffer& buffer, ValueId head, uint32_t size_bytes) {
+  const ValueId at = ir().binary(Op::k_and, head, buffer.data_bytes - 8);
+  const ValueId rest = ir().binary(Op::k_sub, ir().constant(buffer.data_bytes), at);
+  return select(
+      Condition::ult, rest, ir().constant(size_bytes), [&] { return ir().binary(Op::k_add, head, rest); },
+      [&] { return head; });
+}
+
+// Outside of a tree, old records are overwritten.
+ValueId RecordWriter::used_by_tree(const SpanBuffer& buffer, ValueId begin, ValueId next) {
+  const ValueId from = select(
+      Condition::ne, ir().load(8, buffer.address, program::kSpanDepth), ir().constant(0),
+      [&] { return ir().load(8, buffer.address, program::kSpanBegin); }, [&] { return begin; });
+  return ir().binary(Op::k_sub, next, from);
 }
 
 }  // namespace espy::lower

@@ -36,6 +36,9 @@ class RecordWriter : Emitter {
   ValueId ring_base(BlockId otherwise);
   ValueId reserve(ValueId base, uint32_t size_bytes, BlockId otherwise);
   ValueId reserve_in(const SpanBuffer& buffer, uint32_t size_bytes, BlockId otherwise);
+  ValueId data_at(const SpanBuffer& buffer, ValueId position);
+  ValueId begin_in_ring(const SpanBuffer& buffer, ValueId head, uint32_t size_bytes);
+  ValueId used_by_tree(const SpanBuffer& buffer, ValueId begin, ValueId next);
 
   Memory& memory_;
 };
