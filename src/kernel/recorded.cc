@@ -22,7 +22,8 @@ Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& director
   if (known == nullptr) return fail(fmt::format("{}: unknown architecture {}", directory, trim(arch)));
 
   const auto cpus = parse_int(trim(TRY(read_file(directory + "/cpus"))));
-  if (!cpus || *cpus < 1) return fail(directory + "/cpus: not a number of CPUs");
+  constexpr int64_t kMostCpus = 8192;  // CONFIG_NR_CPUS
+  if (!cpus || *cpus < 1 || *cpus > kMostCpus) return fail(directory + "/cpus: not a number of CPUs");
 
   // Optional: by default the usual page size of the CPU.
   const auto pages = read_file(directory + "/page_size");

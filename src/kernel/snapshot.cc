@@ -15,9 +15,9 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
-#include "kernel/tar.h"
 #include "kernel/functions.h"
 #include "kernel/lockdown.h"
+#include "kernel/tar.h"
 #include "kernel/tracefs.h"
 
 namespace espy::kernel {
@@ -112,7 +112,7 @@ class SnapshotWriter {
 
 Status write_snapshot(Kernel& kernel, int fd) { return SnapshotWriter(kernel, TRY(TarWriter::create(fd))).write(); }
 
-Result<Snapshot> Snapshot::open(const std::string& path) {
+Result<Snapshot> Snapshot::of(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return fail_errno(path, errno);
   if (S_ISDIR(status.st_mode)) {

@@ -21,7 +21,7 @@ Status write_snapshot(Kernel& kernel, int fd);
 class Snapshot {
  public:
   // Unpacks the file to a directory for temporary files, which is removed with the object.
-  static Result<Snapshot> open(const std::string& path);
+  static Result<Snapshot> of(const std::string& path);
   Snapshot(Snapshot&& other) noexcept;
   Snapshot& operator=(Snapshot&&) = delete;
   ~Snapshot();

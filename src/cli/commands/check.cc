@@ -144,7 +144,7 @@ class Kernels {
 
   Status open(const std::vector<std::string>& paths) {
     if (paths.empty()) TRY_STATUS(require_privileges());  // its features are found by trying
-    for (const std::string& path : paths) snapshots_.push_back(TRY(kernel::Snapshot::open(path)));
+    for (const std::string& path : paths) snapshots_.push_back(TRY(kernel::Snapshot::of(path)));
     return {};
   }
 
