@@ -8,15 +8,10 @@
 #include "types/recent_layout.h"
 
 namespace espy::lower {
-namespace {
-
-constexpr uint32_t kMaxIterations = 8192;  // on kernels without may_goto
-
-}  // namespace
 
 // Writes the code up to the loop's condition. Kernels without may_goto do not bound loops, so the iterations are
 // counted.
-Loops::LoopBlocks Loops::begin(const std::string& name) {
+Loops::LoopBlocks Loops::begin(const std::string& name, uint32_t most_turns) {
   const LoopBlocks blocks{ir().add_block(name), ir().add_block("body"), ir().add_block("next"), ir().add_block("done"),
                           ir().add_block("spent")};
   const BlockId test = ir().add_block("test");
@@ -30,7 +25,7 @@ Loops::LoopBlocks Loops::begin(const std::string& name) {
   } else {
     const ValueId turn = read_slot(turns);
     write_slot(turns, ir().binary(Op::k_add, turn, 1));
-    ir().branch(Condition::ult, turn, kMaxIterations, test, blocks.spent);
+    ir().branch(Condition::ult, turn, most_turns, test, blocks.spent);
   }
   ir().enter(test);
   scope_.activation().loops.push_back({blocks.next, blocks.done});
@@ -91,7 +86,7 @@ void Loops::for_recent(StmtId id, const syntax::ForMap& node) {
   write_slot(counter, laundering_.kernel_has_may_goto() ? laundering_.launder(first) : first);
   const ir::SlotId limit = new_slot("limit");
   write_slot(limit, taken);
-  const LoopBlocks loop = begin("recent");
+  const LoopBlocks loop = begin("recent", type.count + 1);
   const ValueId number = read_slot(counter);
   ir().branch(Condition::ult, laundering_.opaque_copy(number), laundering_.opaque_copy(read_slot(limit)), loop.body,
               loop.done);

@@ -50,10 +50,12 @@ class Loops : Emitter {
   void leave(bool is_break);
 
  private:
+  static constexpr uint32_t kMostTurns = 8192;
   struct LoopBlocks {
     BlockId head, body, next, done, spent;
   };
-  LoopBlocks begin(const std::string& name);
+  // `most_turns`: a limit for kernels that need one; a loop that reaches it is cut short.
+  LoopBlocks begin(const std::string& name, uint32_t most_turns = kMostTurns);
   void end(const LoopBlocks& blocks);
   ValueId make_pair(TypeId type, ScriptMapId map, ValueId key, ValueId value);
   void write_callback(VariableId variable, ScriptMapId map, ExprId body);
