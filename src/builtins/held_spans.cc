@@ -72,7 +72,6 @@ ValueId current_thread(Lowering& lowering) {
 
 struct Buffer {
   ValueId address;
-  ValueId index;
 };
 
 class BufferFinder {
@@ -148,17 +147,18 @@ class BufferFinder {
         [&] {
           if (may_be_new) {
             const ValueId is_new = ir_.load(8, ir_.slot(is_new_));
-            lowering_.when(Condition::ne, is_new, ir_.constant(0), [&] { clear(address); });
+            lowering_.when(Condition::ne, is_new, ir_.constant(0), [&] { clear(address, index); });
           }
-          found({address, index});
+          found({address});
         },
         none);
   }
-  void clear(ValueId address) {
+  void clear(ValueId address, ValueId index) {
     const ValueId zero = ir_.constant(0);
     ir_.store(8, address, zero, program::kSpanHead);
     ir_.store(8, address, zero, program::kSpanDepth);
     ir_.store(8, address, zero, program::kSpanSkipped);
+    ir_.store(8, address, index, program::kSpanIndex);
     ir_.store(8, address, ir_.constant(program::kNoSpanRecord), program::kSpanLast);
   }
 
@@ -171,7 +171,9 @@ class BufferFinder {
 
 void give_back(Lowering& lowering, const Buffer& buffer) {
   ir::Builder& ir = lowering.ir();
-  const ValueId index = ir.binary(Op::k_and, buffer.index, thread_count(lowering) - 1);
+  // The index from before would be another state of the verifier for each place where the buffer can be found.
+  const ValueId own = ir.load(8, buffer.address, program::kSpanIndex);
+  const ValueId index = ir.binary(Op::k_and, own, thread_count(lowering) - 1);
   const ValueId words = owners(lowering, program::kSpanOwners);
   ir.store(8, ir.binary(Op::k_add, words, ir.binary(Op::k_shl, index, 3)), ir.constant(0));
 }

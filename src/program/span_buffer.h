@@ -27,6 +27,7 @@ constexpr int64_t kSpanFrame = 40;       // u64: of the root; 0: unknown
 constexpr int64_t kSpanSkipped = 48;     // u64: calls in progress that did not fit
 constexpr int64_t kSpanLeftOut = 56;     // u64: events of the tree that did not fit
 constexpr int64_t kSpanNow = 64;         // u64: scratch
+constexpr int64_t kSpanIndex = 72;       // u64: of the buffer in the array
 constexpr int64_t kSpanLength = 252;     // u32: of the data, written before it is copied into a record
 constexpr uint32_t kSpanHeaderBytes = 256;
 constexpr int64_t kNoSpanRecord = -1;
