@@ -1,7 +1,7 @@
 // Machine: every operation that changes the kernel. Kernel (kernel/kernel.h) has the queries.
 //
 // In: a Program. Out: maps, loaded programs, attached links. Two implementations: Linux (linux.cc, over the bpf(2)
-// wrappers of bpf.h) and the simulator of tests/support. The destructor removes all that the Machine created.
+// wrappers of bpf.h) and simulator/. The destructor removes all that the Machine created.
 // `detach_all` detaches the programs before; a helper process closes links that are slow to close, so that espy exits
 // at once.
 #pragma once

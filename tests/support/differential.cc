@@ -8,7 +8,7 @@
 #include "check/check.h"
 #include "cli/registry.h"
 #include "compile/compile.h"
-#include "support/simulator.h"
+#include "simulator/simulator.h"
 #include "syntax/parser.h"
 
 namespace espy::differential {

@@ -12,7 +12,7 @@
 
 #include "golden/support/case.h"
 #include "kernel/kernel.h"
-#include "support/simulator.h"
+#include "simulator/simulator.h"
 
 namespace espy::golden {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "support/sim_memory.h"
+#include "simulator/memory.h"
 
 namespace espy::simulator {
 

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <span>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "program/program.h"
-#include "support/sim_memory.h"
+#include "simulator/memory.h"
 
 namespace espy::simulator {
 
@@ -49,10 +50,25 @@ class SimMap {
   struct Element {
     std::vector<std::byte> values;  // all CPUs'
   };
+  // Finds keys by their bytes, without a copy.
+  static std::string_view text_of(std::span<const std::byte> key) {
+    return {reinterpret_cast<const char*>(key.data()), key.size()};
+  }
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::span<const std::byte> key) const { return std::hash<std::string_view>()(text_of(key)); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(std::span<const std::byte> a, std::span<const std::byte> b) const {
+      return text_of(a) == text_of(b);
+    }
+  };
+  using Elements = std::unordered_map<Key, std::unique_ptr<Element>, Hash, Equal>;
   uint32_t stride() const { return (shape_.value_size + 7) & ~7U; }
   uint32_t copies() const { return is_per_cpu() ? cpu_count_ : 1; }
-  Element& create(const Key& key);
-  void destroy(std::map<Key, std::unique_ptr<Element>>::iterator at);
+  Element& create(Key key);
+  void destroy(Elements::iterator at);
   void add_value_regions(std::vector<std::byte>& values);
   Key key_of(std::span<const std::byte> key) const;
 
@@ -61,7 +77,7 @@ class SimMap {
   Memory& memory_;
   std::span<std::byte> array_;  // kArray: what user space may map
   std::vector<std::byte> array_storage_;
-  std::map<Key, std::unique_ptr<Element>> elements_;
+  Elements elements_;
   std::vector<std::unique_ptr<Element>> removed_;
   std::list<Key> by_age_;  // LRU: oldest first
 };

@@ -1,11 +1,12 @@
 // What a simulated program may touch.
 //
-// Two kinds of memory. Regions are ours: stacks, contexts, map values. A program reaches them by plain loads and
-// stores, and an access that is not wholly inside one region is a fault: what the kernel's verifier would have refused.
-// Foreign memory is the simulated kernel's and processes': pages of it lie at invented addresses, programs reach it by
-// helpers, and an address where nothing lies reads as an error, not a fault.
+// Two kinds of memory. Regions are ours: contexts, map values. A program reaches them by plain loads and stores, and an
+// access that is not wholly inside one region is a fault: what the kernel's verifier would have refused. Foreign memory
+// is the simulated kernel's and processes': pieces of it lie at invented addresses, programs reach it by helpers, and
+// an address where nothing lies reads as an error, not a fault.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -22,7 +23,13 @@ class Memory {
   void add_region(std::span<std::byte> bytes, bool is_read_only = false);
   void remove_region(const std::byte* start);
   // The bytes at `address` if they all lie in one region that allows `access`; else null.
-  std::byte* find(uint64_t address, uint64_t size_bytes, Access access) const;
+  std::byte* find(uint64_t address, uint64_t size_bytes, Access access) const {
+    const Region* recent = recent_[place_of(address)];
+    const bool is_inside = recent != nullptr && recent->has(address, size_bytes);
+    return is_inside && !(recent->is_read_only && access == Access::kWrite)
+               ? recent->bytes.data() + (address - recent->start())
+               : search(address, size_bytes, access);
+  }
 
   // Puts `bytes` at `address` of foreign memory.
   void put_foreign(uint64_t address, std::span<const std::byte> bytes);
@@ -40,8 +47,20 @@ class Memory {
   struct Region {
     std::span<std::byte> bytes;
     bool is_read_only = false;
+
+    uint64_t start() const { return reinterpret_cast<uint64_t>(bytes.data()); }
+    bool has(uint64_t address, uint64_t size_bytes) const {
+      const uint64_t offset = address - start();
+      return offset <= bytes.size() && size_bytes <= bytes.size() - offset;
+    }
   };
+  // Accesses repeat: the region that was found last in each 64 bytes of addresses, modulo the size of the table.
+  static constexpr size_t kRecentRegions = 64;
+  static size_t place_of(uint64_t address) { return address / 64 % kRecentRegions; }
+  std::byte* search(uint64_t address, uint64_t size_bytes, Access access) const;
+
   std::map<uint64_t, Region> regions_;  // by start
+  mutable std::array<const Region*, kRecentRegions> recent_ = {};
   std::map<uint64_t, std::byte> foreign_;
   uint64_t next_kernel_ = 0xffff'8880'0000'0000;
   uint64_t next_user_ = 0x7f00'0000'0000;

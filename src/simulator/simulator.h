@@ -1,6 +1,6 @@
-// A Machine that is no kernel: it runs a program's instructions one by one, in a scripted world.
+// A Machine that is no kernel: it runs a program's instructions one by one, in a world that its user describes.
 //
-// In: a Program, and events that a test fires. Out: the same maps and records as on a kernel, on every machine alike,
+// In: a Program, and events that are fired. Out: the same maps and records as on a kernel, on every machine alike,
 // without privileges. Whether the kernel's verifier would take the program is not asked; but a program that touches
 // memory it was not given fails the run.
 #pragma once
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "load/machine.h"
-#include "support/sim_interpreter.h"
+#include "simulator/interpreter.h"
 
 namespace espy::simulator {
 
@@ -61,8 +61,9 @@ class Simulator final : public load::Machine {
 
   uint64_t last_result_ = 0;  // of the last program that ran
   World world_;
-  std::vector<SimMap> maps_;  // by MapId
-  std::vector<program::BpfProgram> programs_;
+  std::vector<SimMap> maps_;                   // by MapId
+  std::vector<program::BpfProgram> programs_;  // by ProgramId, as are their interpreters
+  std::vector<Interpreter> interpreters_;
   std::vector<Attachment> attachments_;
   std::optional<load::Refusal> refusal_;
   std::string log_;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "ir/ir.h"
-#include "support/sim_interpreter.h"
+#include "simulator/interpreter.h"
 
 namespace espy::simulator {
 
@@ -25,14 +25,14 @@ uint64_t error(int code) { return static_cast<uint64_t>(-int64_t{code}); }
 }  // namespace
 
 Result<SimMap*> Interpreter::map_of(uint64_t handle) {
-  for (SimMap& map : maps_)
-    if (reinterpret_cast<uint64_t>(&map) == handle) return &map;
-  return fail("r1 is not a map");
+  const uint64_t offset = handle - reinterpret_cast<uint64_t>(maps_.data());
+  if (offset % sizeof(SimMap) != 0 || offset / sizeof(SimMap) >= maps_.size()) return fail("r1 is not a map");
+  return &maps_[offset / sizeof(SimMap)];
 }
 
 Result<std::span<std::byte>> Interpreter::bytes(uint64_t address, uint64_t size_bytes, Access access,
                                                 std::string_view what) {
-  std::byte* found = world_.memory.find(address, size_bytes, access);
+  std::byte* found = own_bytes(address, size_bytes, access);
   if (found == nullptr)
     return fail(fmt::format("{}: {} bytes at {:#x} are not the program's", what, size_bytes, address));
   return std::span(found, size_bytes);
@@ -76,7 +76,7 @@ Result<uint64_t> Interpreter::task_helper(int32_t number, const Arguments& a) {
     case Helper::get_current_uid_gid: return uint64_t{task.gid} << 32 | task.uid;
     case Helper::get_current_cgroup_id: return task.cgroup;
     case Helper::get_current_task: return world_.current_task;
-    case Helper::get_current_task_btf: casts_.insert(world_.current_task); return world_.current_task;
+    case Helper::get_current_task_btf: casts_.push_back(world_.current_task); return world_.current_task;
     case Helper::get_attach_cookie: return world_.cookie;
     case Helper::get_current_comm: {
       const auto out = TRY(bytes(a[0], a[1], Access::kWrite, "get_current_comm"));
@@ -116,9 +116,7 @@ Result<uint64_t> Interpreter::map_helper(int32_t number, const Arguments& a) {
     default: break;
   }
   const auto value = TRY(bytes(a[2], map.shape().value_size, Access::kRead, "the value"));
-  // `value` may be the map's own, as in @x[2] = @x[1].
-  const std::vector<std::byte> copy(value.begin(), value.end());
-  return static_cast<uint64_t>(map.update(key, copy, a[3], world_.cpu));
+  return static_cast<uint64_t>(map.update(key, value, a[3], world_.cpu));
 }
 
 // callback(map, key, value, context) until it gives 1. Goes over the keys there were at the start.
@@ -149,7 +147,7 @@ Result<uint64_t> Interpreter::loop(const Arguments& a) {
 Result<uint64_t> Interpreter::strncmp(const Arguments& a) {
   const auto first = TRY(bytes(a[0], a[1], Access::kRead, "strncmp"));
   std::vector<std::byte> second(a[1]);
-  if (!world_.memory.read_anywhere(a[2], second)) return fail("strncmp: r3 is no string");
+  if (!read_anywhere(a[2], second)) return fail("strncmp: r3 is no string");
   return static_cast<uint64_t>(int64_t{
       std::strncmp(reinterpret_cast<const char*>(first.data()), reinterpret_cast<const char*>(second.data()), a[1])});
 }
@@ -159,7 +157,7 @@ Result<uint64_t> Interpreter::strstr(const Arguments& a) {
   std::string texts[2];
   for (size_t i = 0; i < 2; ++i) {
     std::byte c{};
-    for (uint64_t at = a[i]; world_.memory.read_anywhere(at, std::span(&c, 1)) && c != std::byte{0}; ++at)
+    for (uint64_t at = a[i]; read_anywhere(at, std::span(&c, 1)) && c != std::byte{0}; ++at)
       texts[i] += static_cast<char>(c);
   }
   const size_t found = texts[0].find(texts[1]);
@@ -175,7 +173,7 @@ Result<uint64_t> Interpreter::read_helper(int32_t number, const Arguments& a) {
   const auto out = TRY(bytes(a[0], a[1], Access::kWrite, "the read's destination"));
   if (which == Helper::probe_read_kernel_str || which == Helper::probe_read_user_str) {
     for (size_t i = 0; i < out.size(); ++i) {
-      if (!world_.memory.read_anywhere(a[2] + i, out.subspan(i, 1))) {
+      if (!read_anywhere(a[2] + i, out.subspan(i, 1))) {
         std::memset(out.data(), 0, out.size());
         return error(EFAULT);
       }
@@ -184,7 +182,7 @@ Result<uint64_t> Interpreter::read_helper(int32_t number, const Arguments& a) {
     if (!out.empty()) out.back() = std::byte{0};
     return out.size();
   }
-  if (world_.memory.read_anywhere(a[2], out)) return 0;
+  if (read_anywhere(a[2], out)) return 0;
   std::memset(out.data(), 0, out.size());
   return error(EFAULT);
 }

@@ -1,4 +1,4 @@
-#include "support/sim_memory.h"
+#include "simulator/memory.h"
 
 #include <cstring>
 
@@ -7,7 +7,7 @@
 namespace espy::simulator {
 
 namespace {
-constexpr uint64_t kGapBytes = 4096;  // between things in foreign memory: running off one end hits nothing
+constexpr uint64_t kGapBytes = 1 << 12;  // between things in foreign memory: running off one end hits nothing
 
 uint64_t number_of(const std::byte* address) { return reinterpret_cast<uint64_t>(address); }
 }  // namespace
@@ -16,16 +16,22 @@ void Memory::add_region(std::span<std::byte> bytes, bool is_read_only) {
   if (!bytes.empty()) regions_[number_of(bytes.data())] = Region{bytes, is_read_only};
 }
 
-void Memory::remove_region(const std::byte* start) { regions_.erase(number_of(start)); }
+void Memory::remove_region(const std::byte* start) {
+  const auto at = regions_.find(number_of(start));
+  if (at == regions_.end()) return;
+  for (const Region*& recent : recent_)
+    if (recent == &at->second) recent = nullptr;
+  regions_.erase(at);
+}
 
-std::byte* Memory::find(uint64_t address, uint64_t size_bytes, Access access) const {
+std::byte* Memory::search(uint64_t address, uint64_t size_bytes, Access access) const {
   auto at = regions_.upper_bound(address);
   if (at == regions_.begin()) return nullptr;
   const Region& region = (--at)->second;
-  const uint64_t offset = address - at->first;
-  if (offset > region.bytes.size() || size_bytes > region.bytes.size() - offset) return nullptr;
+  if (!region.has(address, size_bytes)) return nullptr;
   if (region.is_read_only && access == Access::kWrite) return nullptr;
-  return region.bytes.data() + offset;
+  recent_[place_of(address)] = &region;
+  return region.bytes.data() + (address - at->first);
 }
 
 void Memory::put_foreign(uint64_t address, std::span<const std::byte> bytes) {

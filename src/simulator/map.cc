@@ -1,5 +1,6 @@
-#include "support/sim_map.h"
+#include "simulator/map.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -44,12 +45,12 @@ bool SimMap::is_array() const { return shape_.kind == MapKind::kArray || shape_.
 
 SimMap::Key SimMap::key_of(std::span<const std::byte> key) const { return {key.begin(), key.end()}; }
 
-SimMap::Element& SimMap::create(const Key& key) {
+SimMap::Element& SimMap::create(Key key) {
   auto element = std::make_unique<Element>();
   element->values.resize(size_t{stride()} * copies());
   add_value_regions(element->values);
   if (is_lru(shape_.kind)) by_age_.push_back(key);
-  return *(elements_[key] = std::move(element));
+  return *(elements_[std::move(key)] = std::move(element));
 }
 
 void SimMap::add_value_regions(std::vector<std::byte>& values) {
@@ -57,13 +58,14 @@ void SimMap::add_value_regions(std::vector<std::byte>& values) {
     memory_.add_region(std::span(values).subspan(size_t{cpu} * stride(), shape_.value_size), shape_.is_read_only);
 }
 
-void SimMap::destroy(std::map<Key, std::unique_ptr<Element>>::iterator at) {
-  by_age_.remove(at->first);
+void SimMap::destroy(Elements::iterator at) {
+  if (is_lru(shape_.kind)) by_age_.remove(at->first);
   removed_.push_back(std::move(at->second));
   elements_.erase(at);
 }
 
 void SimMap::bury_removed() {
+  if (removed_.empty()) return;
   for (const auto& element : removed_)
     for (uint32_t cpu = 0; cpu < copies(); ++cpu)
       memory_.remove_region(element->values.data() + size_t{cpu} * stride());
@@ -76,7 +78,7 @@ std::byte* SimMap::lookup(std::span<const std::byte> key, uint32_t cpu) {
     std::memcpy(&index, key.data(), sizeof(index));
     return index < shape_.max_entries ? array_.data() + size_t{index} * stride() : nullptr;
   }
-  const auto at = elements_.find(key_of(key));
+  const auto at = elements_.find(key);
   if (at == elements_.end()) return nullptr;
   return at->second->values.data() + (is_per_cpu() ? size_t{cpu} * stride() : 0);
 }
@@ -94,13 +96,13 @@ int64_t SimMap::update(std::span<const std::byte> key, std::span<const std::byte
     create(key_of(key));
     old = lookup(key, cpu);
   }
-  std::memcpy(old, value.data(), shape_.value_size);
+  std::memmove(old, value.data(), shape_.value_size);  // it may be the value of this key itself
   return 0;
 }
 
 int64_t SimMap::remove(std::span<const std::byte> key) {
   if (is_array()) return -EINVAL;
-  const auto at = elements_.find(key_of(key));
+  const auto at = elements_.find(key);
   if (at == elements_.end()) return -ENOENT;
   destroy(at);
   return 0;
@@ -111,6 +113,7 @@ std::vector<std::vector<std::byte>> SimMap::keys() const {
   if (shape_.kind == MapKind::kArray)
     for (uint32_t i = 0; i < shape_.max_entries; ++i) out.push_back(bytes_of_number(i));
   for (const auto& [key, element] : elements_) out.push_back(key);
+  std::ranges::sort(out);
   return out;
 }
 
@@ -144,13 +147,9 @@ int64_t SimMap::stack_id(std::span<const uint64_t> stack) {
 }
 
 std::byte* SimMap::task_value(uint64_t task, bool create_it) {
-  Key key(sizeof(task));
-  std::memcpy(key.data(), &task, sizeof(task));
-  if (!elements_.contains(key)) {
-    if (!create_it) return nullptr;
-    create(key);
-  }
-  return elements_[key]->values.data();
+  const auto key = std::as_bytes(std::span(&task, 1));
+  if (const auto at = elements_.find(key); at != elements_.end()) return at->second->values.data();
+  return create_it ? create(key_of(key)).values.data() : nullptr;
 }
 
 }  // namespace espy::simulator

@@ -1,4 +1,4 @@
-#include "support/simulator.h"
+#include "simulator/simulator.h"
 
 #include <array>
 #include <cerrno>
@@ -12,6 +12,7 @@ using program::ProgramId;
 
 Status Simulator::load(const program::Program& program, const types::Types& /*types*/,
                        const source::Sources& /*sources*/) {
+  CHECK(maps_.empty());
   maps_.reserve(program.maps.size());  // programs hold the maps' addresses
   for (const program::BpfMap& shape : program.maps) maps_.emplace_back(shape, program.cpu_count, world_.memory);
   for (const program::BpfProgram& code : program.programs) {
@@ -25,13 +26,14 @@ Status Simulator::load(const program::Program& program, const types::Types& /*ty
     kfuncs_.strstr = btf_.kfunc("bpf_strstr").value_or(0);
     kfuncs_.map_sum_elem_count = btf_.kfunc("bpf_map_sum_elem_count").value_or(0);
   }
+  interpreters_.reserve(programs_.size());
+  for (const program::BpfProgram& code : programs_) interpreters_.emplace_back(code, maps_, world_, kfuncs_);
   return {};
 }
 
 Status Simulator::execute(ProgramId program, std::span<std::byte> context) {
   CHECK(program.index < programs_.size());
-  Interpreter interpreter(programs_[program.index], maps_, world_, kfuncs_);
-  const auto result = interpreter.run(context);
+  const auto result = interpreters_[program.index].run(context);
   world_.now_ns += kStepNs;
   if (!result) return fail("simulator: " + result.error().message);
   last_result_ = *result;
