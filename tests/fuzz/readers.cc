@@ -18,6 +18,7 @@ std::span<const Reader> readers() {
                                         {"ld_cache", run_ld_cache},
                                         {"perf_map", run_perf_map},
                                         {"proc_text", run_proc_text},
+                                        {"recording", run_recording},
                                         {"tar", run_tar},
                                         {"text", run_text},
                                         {"tracefs", run_tracefs},

@@ -1,0 +1,168 @@
+#include "recording/reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "recording/encoding.h"
+
+namespace espy::recording {
+
+namespace {
+
+constexpr size_t kMaxDamages = 100;  // that are described one by one
+
+// Linux has fewer; a map of programs has a value for each.
+constexpr uint32_t kMaxCpus = 8192;
+constexpr uint32_t kMaxPageBytes = 1 << 20;
+
+Status check(const Description& description, const std::string& path) {
+  const auto refuse = [&](std::string_view what) {
+    return fail(fmt::format("{} is damaged: {}", path, what), kRefusedFile);
+  };
+  if (description.cpu_count == 0 || description.cpu_count > kMaxCpus) return refuse("it names no number of CPUs");
+  if (!std::has_single_bit(description.page_size_bytes) || description.page_size_bytes > kMaxPageBytes)
+    return refuse("it names no size of pages");
+  return {};
+}
+
+}  // namespace
+
+Result<Reader> Reader::open(const std::string& path) {
+  Reader out(TRY(open_untrusted(path, INT64_MAX)));
+  const std::string head = TRY(out.file_.read_at(0, kFileHeaderBytes));
+  if (head.size() < kFileHeaderBytes || !head.starts_with(kFileMagic))
+    return fail(path + " is no recording of espy", kRefusedFile, "`espy record -o FILE PROBE` makes one");
+  if (const uint64_t version = load_le(head, kFileMagic.size(), 4); version != kVersion)
+    return fail(fmt::format("{} is a recording of version {}, and this espy reads version {}", path, version, kVersion),
+                kRefusedFile);
+  out.offset_ = kFileHeaderBytes;
+  const auto description = decode_description(TRY(out.read_description()));
+  if (!description) return fail(path + " is damaged: its description cannot be read", kRefusedFile);
+  out.description_ = *description;
+  TRY_STATUS(check(out.description_, path));
+  return out;
+}
+
+Result<std::string> Reader::read_description() {
+  const auto header = next_header();
+  if (!header || header->kind != BlockKind::kDescription)
+    return fail(file_.path + " ends before its description, or is damaged there", kRefusedFile);
+  auto raw = decompress(TRY(file_.read_at(block_offset_ + kBlockHeaderBytes, header->stored_bytes)), *header);
+  if (!raw)
+    return fail(fmt::format("{} is damaged: its description: {}", file_.path, raw.error().message), kRefusedFile);
+  return raw;
+}
+
+void Reader::select_time(uint64_t from_ns, uint64_t to_ns) {
+  from_ns_ = from_ns;
+  to_ns_ = to_ns;
+}
+
+// The header of the next block that is wholly there; moves behind the block. nullopt at the end of the file.
+std::optional<BlockHeader> Reader::next_header() {
+  const auto bytes = file_.read_at(offset_, kBlockHeaderBytes);
+  if (!bytes || bytes->empty()) return std::nullopt;
+  const auto header = decode_header(*bytes);
+  const uint64_t end = offset_ + kBlockHeaderBytes + (header ? header->stored_bytes : 0);
+  if (!header && bytes->size() == kBlockHeaderBytes)
+    damages_.push_back(fmt::format("at byte {} there is no block; nothing behind it was read", offset_));
+  if (!header || end > file_.size_bytes) return std::nullopt;  // cut off: the block was being written
+  block_offset_ = offset_;
+  offset_ = end;
+  return header;
+}
+
+bool Reader::next_block() {
+  while (const auto header = next_header()) {
+    if (header->kind == BlockKind::kEnd) has_end_ = true;
+    last_ns_ = std::max(last_ns_, header->last_ns);
+    if (header->kind != BlockKind::kEvents) continue;
+    const bool is_wanted = header->event_count == 0 || (header->last_ns >= from_ns_ && header->first_ns <= to_ns_);
+    if (!is_wanted) continue;
+    cursor_ = {};
+    tasks_.clear();
+    time_ns_ = 0;
+    events_left_ = header->event_count;
+    const auto stored = file_.read_at(block_offset_ + kBlockHeaderBytes, header->stored_bytes);
+    auto raw = stored ? decompress(*stored, *header) : Result<std::string>(fail("it cannot be read"));
+    if (!raw) {
+      give_up_block(raw.error().message);
+      continue;
+    }
+    payload_ = std::move(*raw);
+    cursor_ = ByteReader(payload_);
+    return true;
+  }
+  return false;
+}
+
+void Reader::give_up_block(const std::string& why) {
+  if (damages_.size() < kMaxDamages)
+    damages_.push_back(
+        fmt::format("the block at byte {} is damaged, {}; events left out: {}", block_offset_, why, events_left_));
+  cursor_ = {};
+}
+
+bool Reader::next(Event& event) {
+  for (;;) {
+    while (!cursor_.at_end())
+      if (read_item(event) && event.time_ns >= from_ns_ && event.time_ns <= to_ns_) return true;
+    if (!next_block()) return false;
+  }
+}
+
+// Returns whether the item is an event.
+bool Reader::read_item(Event& event) {
+  const uint64_t tag = cursor_.take_uleb128();
+  bool is_event = false;
+  if (tag == kTaskTag) {
+    read_task();
+  } else if (tag == kLostTag) {
+    lost_count_ += cursor_.take_uleb128();
+  } else {
+    is_event = read_event(tag - kFirstProbeTag, event);
+    if (!is_event) cursor_.fail();
+  }
+  if (!cursor_.ok()) {
+    give_up_block("its content makes no sense");
+    return false;
+  }
+  if (is_event && events_left_ > 0) --events_left_;
+  return is_event;
+}
+
+void Reader::read_task() {
+  Task task;
+  for (uint32_t* number : {&task.pid, &task.tid, &task.uid, &task.gid})
+    *number = static_cast<uint32_t>(cursor_.take_uleb128());
+  task.cgroup = cursor_.take_uleb128();
+  task.comm = cursor_.take_bytes(cursor_.take_uleb128());
+  tasks_.push_back(std::move(task));
+}
+
+bool Reader::read_event(uint64_t probe, Event& event) {
+  if (probe >= description_.probes.size()) return false;
+  event.probe = static_cast<uint32_t>(probe);
+  time_ns_ += static_cast<uint64_t>(cursor_.take_sleb128());
+  event.time_ns = time_ns_;
+  const uint64_t cpu = cursor_.take_uleb128();
+  const uint64_t task = cursor_.take_uleb128();
+  if (cpu >= description_.cpu_count || task >= tasks_.size()) return false;
+  event.cpu = static_cast<uint32_t>(cpu);
+  event.task = &tasks_[task];
+  const std::vector<Field>& fields = description_.probes[probe].fields;
+  event.values.resize(fields.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    event.values[i] = {};
+    if (fields[i].kind == FieldKind::kNumber) {
+      event.values[i].number = cursor_.take_sleb128();
+    } else {
+      event.values[i].text = cursor_.take_bytes(cursor_.take_uleb128());
+    }
+  }
+  return cursor_.ok();
+}
+
+}  // namespace espy::recording

@@ -1,0 +1,73 @@
+// Reader: the events of a recording, in the order in which they were written. The file may be cut off, damaged or
+// hostile: sizes are limited, and what cannot be read is left out and described.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/byte_reader.h"
+#include "base/result.h"
+#include "base/untrusted_file.h"
+#include "recording/block.h"
+#include "recording/recording.h"
+
+namespace espy::recording {
+
+struct Event {
+  uint32_t probe = 0;  // in Description::probes
+  uint64_t time_ns = 0;
+  uint32_t cpu = 0;
+  const Task* task = nullptr;  // until the next call of Reader::next
+  std::vector<Value> values;   // of the probe's fields; the texts until the next call
+};
+
+class Reader {
+ public:
+  // Fails if the file is no recording, or its description cannot be read.
+  static Result<Reader> open(const std::string& path);
+
+  const Description& description() const { return description_; }
+
+  // Leaves out events before and after, and the blocks without others. CLOCK_BOOTTIME.
+  void select_time(uint64_t from_ns, uint64_t to_ns);
+
+  // Returns false if there are no more events. What cannot be read is left out.
+  bool next(Event& event);
+
+  // Once `next` has returned false:
+  uint64_t lost_count() const { return lost_count_; }  // events lost while they were recorded
+  uint64_t last_ns() const { return last_ns_; }        // the end, or the time of the latest event
+  bool is_complete() const { return has_end_; }        // the recording was finished
+  // What could not be read, a sentence each.
+  const std::vector<std::string>& damages() const { return damages_; }
+
+ private:
+  explicit Reader(UntrustedFile file) : file_(std::move(file)) {}
+  Result<std::string> read_description();
+  std::optional<BlockHeader> next_header();
+  bool next_block();
+  bool read_item(Event& event);
+  bool read_event(uint64_t probe, Event& event);
+  void read_task();
+  void give_up_block(const std::string& why);
+
+  UntrustedFile file_;
+  Description description_;
+  uint64_t offset_ = 0;  // of the next block
+  uint64_t from_ns_ = 0, to_ns_ = UINT64_MAX;
+
+  std::string payload_;
+  uint64_t block_offset_ = 0;
+  uint32_t events_left_ = 0;  // of the block, as its header says
+  ByteReader cursor_;         // in the payload
+  uint64_t time_ns_ = 0;
+  std::vector<Task> tasks_;
+
+  uint64_t lost_count_ = 0;
+  uint64_t last_ns_ = 0;
+  bool has_end_ = false;
+  std::vector<std::string> damages_;
+};
+
+}  // namespace espy::recording

@@ -1,0 +1,101 @@
+#include "recording/writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "recording/encoding.h"
+
+namespace espy::recording {
+
+namespace {
+constexpr size_t kBlockBytes = 256 << 10;  // of a block of events, before compression
+}
+
+Result<Writer> Writer::create(const std::string& path, const Description& description) {
+  OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file.valid()) return fail_errno("cannot write to " + path, errno);
+  Writer out(std::move(file));
+  std::string start(kFileMagic);
+  start.append(reinterpret_cast<const char*>(&kVersion), sizeof(kVersion));
+  start.resize(kFileHeaderBytes);
+  TRY_STATUS(write_all(out.file_.get(), start));
+  out.file_bytes_ = start.size();
+  TRY_STATUS(out.write_block(BlockKind::kDescription, encode(description)));
+  return out;
+}
+
+void Writer::begin_event(uint32_t probe, uint64_t time_ns, uint32_t cpu, const Task& task) {
+  const uint32_t number = task_number(task);
+  if (header_.event_count == 0) {
+    header_.first_ns = header_.last_ns = time_ns;
+    last_time_ns_ = 0;
+  }
+  append_uleb128(buffer_, kFirstProbeTag + probe);
+  append_sleb128(buffer_, static_cast<int64_t>(time_ns - last_time_ns_));
+  append_uleb128(buffer_, cpu);
+  append_uleb128(buffer_, number);
+  last_time_ns_ = time_ns;
+  header_.first_ns = std::min(header_.first_ns, time_ns);
+  header_.last_ns = std::max(header_.last_ns, time_ns);
+  header_.probes |= uint64_t{1} << probe % 64;
+  ++header_.event_count;
+  ++event_count_;
+}
+
+void Writer::add_number(int64_t value) { append_sleb128(buffer_, value); }
+void Writer::add_text(std::string_view text) { append_text(buffer_, text); }
+
+Status Writer::end_event() { return buffer_.size() < kBlockBytes ? Status() : flush(); }
+
+void Writer::note_lost(uint64_t count) {
+  append_uleb128(buffer_, kLostTag);
+  append_uleb128(buffer_, count);
+  lost_count_ += count;
+}
+
+uint32_t Writer::task_number(const Task& task) {
+  const auto [at, is_new] = tasks_.try_emplace(task.tid);
+  Known& known = at->second;
+  if (!is_new && known.task == task) return known.number;
+  known = {task_count_++, task};
+  append_uleb128(buffer_, kTaskTag);
+  for (const uint64_t number : {uint64_t{task.pid}, uint64_t{task.tid}, uint64_t{task.uid}, uint64_t{task.gid}})
+    append_uleb128(buffer_, number);
+  append_uleb128(buffer_, task.cgroup);
+  append_text(buffer_, task.comm);
+  return known.number;
+}
+
+Status Writer::flush() {
+  if (buffer_.empty()) return {};
+  const Status written = write_block(BlockKind::kEvents, buffer_);
+  buffer_.clear();
+  header_ = {};
+  tasks_.clear();
+  task_count_ = 0;
+  return written;
+}
+
+Status Writer::finish(uint64_t now_ns) {
+  TRY_STATUS(flush());
+  header_.first_ns = header_.last_ns = now_ns;
+  return write_block(BlockKind::kEnd, "");
+}
+
+// A block is complete or, if its end is missing, not there.
+Status Writer::write_block(BlockKind kind, std::string_view raw) {
+  header_.kind = kind;
+  const std::string stored = compress(raw, header_);
+  const auto header = encode(header_);
+  std::string bytes(header.data(), header.size());
+  bytes += stored;
+  file_bytes_ += bytes.size();
+  header_ = {};
+  return write_all(file_.get(), bytes);
+}
+
+}  // namespace espy::recording

@@ -1,0 +1,63 @@
+// Writer: events to a file, in blocks that are written once they are full or flushed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "recording/block.h"
+#include "recording/recording.h"
+
+namespace espy::recording {
+
+class Writer {
+ public:
+  // Creates the file, which may exist and be overwritten, with its description.
+  static Result<Writer> create(const std::string& path, const Description& description);
+
+  // An event: the begin, its fields in the order of the probe's, the end. Times may go back a little, from one CPU to
+  // another.
+  void begin_event(uint32_t probe, uint64_t time_ns, uint32_t cpu, const Task& task);
+  void add_number(int64_t value);
+  void add_text(std::string_view text);
+  Status end_event();
+  // Events were lost since the last one.
+  void note_lost(uint64_t count);
+
+  // Writes what is buffered as a block.
+  Status flush();
+  // Writes the last block, without which a recording counts as cut off. `now_ns`: CLOCK_BOOTTIME.
+  Status finish(uint64_t now_ns);
+
+  uint64_t event_count() const { return event_count_; }
+  uint64_t lost_count() const { return lost_count_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+  bool has_buffered() const { return !buffer_.empty(); }
+
+ private:
+  explicit Writer(OwnedFd file) : file_(std::move(file)) {}
+  Status write_block(BlockKind kind, std::string_view raw);
+  uint32_t task_number(const Task& task);
+  void append_unsigned(uint64_t value);
+  void append_signed(int64_t value);
+
+  OwnedFd file_;
+  std::string buffer_;
+  BlockHeader header_;
+  uint64_t last_time_ns_ = 0;
+  // Tasks are numbered anew in each block, which can so be read alone. By thread: its last number, and what it was.
+  struct Known {
+    uint32_t number = 0;
+    Task task;
+  };
+  std::unordered_map<uint32_t, Known> tasks_;
+  uint32_t task_count_ = 0;
+  uint64_t event_count_ = 0;
+  uint64_t lost_count_ = 0;
+  uint64_t file_bytes_ = 0;
+};
+
+}  // namespace espy::recording

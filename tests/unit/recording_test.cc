@@ -1,0 +1,216 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/fd.h"
+#include "recording/encoding.h"
+#include "recording/reader.h"
+#include "recording/writer.h"
+
+namespace espy::recording {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class RecordingTest : public testing::Test {
+ protected:
+  RecordingTest() {
+    char path[] = "/tmp/recording.XXXXXX";
+    ::close(::mkstemp(path));
+    path_ = path;
+  }
+  ~RecordingTest() override { ::unlink(path_.c_str()); }
+
+  static Description description() {
+    Description out;
+    out.espy_version = "0.1";
+    out.command = "espy record -o x tracepoint:a:b";
+    out.arch = "some";
+    out.page_size_bytes = 4096;
+    out.cpu_count = 4;
+    out.started_ns = 1'000;
+    out.tracepoints = {{"a", "b", "name: b\n"}};
+    out.probes = {{"tracepoint:a:b", {{"fd", FieldKind::kNumber}, {"path", FieldKind::kText}}}, {"tracepoint:a:c", {}}};
+    return out;
+  }
+  static Task task(uint32_t tid) { return {tid, tid, 0, 0, 7, "cat"}; }
+
+  // `count` events of the first probe, a microsecond apart from 1'000 ns on.
+  static void write_events(Writer& writer, int count) {
+    for (int i = 0; i < count; ++i) {
+      writer.begin_event(0, 1'000 + uint64_t(i) * 1'000, uint32_t(i % 4), task(uint32_t(10 + i % 3)));
+      writer.add_number(i % 2 == 0 ? i : -i);
+      writer.add_text("/etc/passwd" + std::to_string(i % 100));
+      ASSERT_TRUE(writer.end_event());
+    }
+  }
+
+  std::string content() { return *read_file(path_); }
+  void set_content(const std::string& bytes) {
+    const OwnedFd file(::open(path_.c_str(), O_WRONLY | O_TRUNC));
+    ASSERT_TRUE(write_all(file.get(), bytes));
+  }
+
+  static size_t count_events(Reader& reader) {
+    Event event;
+    size_t out = 0;
+    while (reader.next(event)) ++out;
+    return out;
+  }
+
+  std::string path_;
+};
+
+TEST_F(RecordingTest, GivesBackWhatWasWritten) {
+  auto writer = Writer::create(path_, description());
+  ASSERT_TRUE(writer) << writer.error().message;
+  writer->begin_event(0, 5'000, 3, task(10));
+  writer->add_number(-100);
+  writer->add_text("/etc/passwd");
+  ASSERT_TRUE(writer->end_event());
+  writer->note_lost(12);
+  Task renamed = task(10);
+  renamed.comm = "dog";
+  writer->begin_event(1, 4'000, 0, renamed);  // another CPU's, a little earlier
+  ASSERT_TRUE(writer->end_event());
+  ASSERT_TRUE(writer->finish(9'000));
+
+  auto reader = Reader::open(path_);
+  ASSERT_TRUE(reader) << reader.error().message;
+  EXPECT_EQ(reader->description(), description());
+  Event event;
+  ASSERT_TRUE(reader->next(event));
+  EXPECT_EQ(event.probe, 0U);
+  EXPECT_EQ(event.time_ns, 5'000U);
+  EXPECT_EQ(event.cpu, 3U);
+  EXPECT_EQ(*event.task, task(10));
+  ASSERT_EQ(event.values.size(), 2U);
+  EXPECT_EQ(event.values[0].number, -100);
+  EXPECT_EQ(event.values[1].text, "/etc/passwd");
+  ASSERT_TRUE(reader->next(event));
+  EXPECT_EQ(event.probe, 1U);
+  EXPECT_EQ(event.time_ns, 4'000U);
+  EXPECT_EQ(event.task->comm, "dog");
+  EXPECT_FALSE(reader->next(event));
+  EXPECT_EQ(reader->lost_count(), 12U);
+  EXPECT_EQ(reader->last_ns(), 9'000U);
+  EXPECT_TRUE(reader->is_complete());
+  EXPECT_THAT(reader->damages(), ElementsAre());
+}
+
+TEST_F(RecordingTest, ReadsEveryEventOfManyBlocks) {
+  auto writer = Writer::create(path_, description());
+  write_events(*writer, 100'000);
+  ASSERT_TRUE(writer->finish(9'000));
+  auto reader = Reader::open(path_);
+  ASSERT_TRUE(reader);
+  Event event;
+  int i = 0;
+  while (reader->next(event)) {
+    ASSERT_EQ(event.time_ns, 1'000 + uint64_t(i) * 1'000);
+    ASSERT_EQ(event.values[0].number, i % 2 == 0 ? i : -i);
+    ++i;
+  }
+  EXPECT_EQ(i, 100'000);
+}
+
+TEST_F(RecordingTest, SelectsByTime) {
+  auto writer = Writer::create(path_, description());
+  write_events(*writer, 100'000);
+  ASSERT_TRUE(writer->finish(9'000));
+  auto reader = Reader::open(path_);
+  reader->select_time(50'000'000, 50'999'999);
+  Event event;
+  ASSERT_TRUE(reader->next(event));
+  EXPECT_EQ(event.time_ns, 50'000'000U);
+  EXPECT_EQ(count_events(*reader), 999U);
+}
+
+// As a run that is killed leaves it: the file may end anywhere.
+TEST_F(RecordingTest, ReadsWholeBlocksOfAFileThatWasCutOff) {
+  auto writer = Writer::create(path_, description());
+  std::vector<uint64_t> ends;  // of blocks
+  for (int block = 0; block < 3; ++block) {
+    write_events(*writer, 5);
+    ASSERT_TRUE(writer->flush());
+    ends.push_back(writer->file_bytes());
+  }
+  ASSERT_TRUE(writer->finish(9'000));
+  const std::string whole = content();
+  for (size_t size = 0; size < whole.size(); ++size) {
+    set_content(whole.substr(0, size));
+    auto reader = Reader::open(path_);
+    const size_t blocks = static_cast<size_t>(std::ranges::count_if(ends, [&](uint64_t end) { return end <= size; }));
+    if (!reader) {
+      ASSERT_EQ(blocks, 0U) << reader.error().message;
+      continue;
+    }
+    ASSERT_EQ(count_events(*reader), 5 * blocks);
+    ASSERT_FALSE(reader->is_complete());
+    ASSERT_THAT(reader->damages(), ElementsAre());
+  }
+}
+
+TEST_F(RecordingTest, LeavesOutADamagedBlock) {
+  auto writer = Writer::create(path_, description());
+  write_events(*writer, 5);
+  ASSERT_TRUE(writer->flush());
+  const uint64_t second = writer->file_bytes();
+  write_events(*writer, 7);
+  ASSERT_TRUE(writer->flush());
+  write_events(*writer, 9);
+  ASSERT_TRUE(writer->finish(9'000));
+  std::string bytes = content();
+  bytes[second + kBlockHeaderBytes + 3] ^= 0x40;
+  set_content(bytes);
+  auto reader = Reader::open(path_);
+  ASSERT_TRUE(reader);
+  EXPECT_EQ(count_events(*reader), 14U);
+  EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("its checksum does not match; events left out: 7")));
+  EXPECT_TRUE(reader->is_complete());
+
+  bytes[second + 3] ^= 0x40;  // the header
+  set_content(bytes);
+  reader = Reader::open(path_);
+  EXPECT_EQ(count_events(*reader), 5U);
+  EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("nothing behind it was read")));
+}
+
+// A payload with a right checksum, as a hostile file has it.
+TEST_F(RecordingTest, RefusesContentThatMakesNoSense) {
+  const auto read = [&](const std::string& payload) {
+    auto writer = Writer::create(path_, description());
+    std::string bytes = content();
+    BlockHeader header{.event_count = 3};
+    const std::string stored = compress(payload, header);
+    const auto head = encode(header);
+    set_content(bytes + std::string(head.data(), head.size()) + stored);
+    auto reader = Reader::open(path_);
+    EXPECT_EQ(count_events(*reader), 0U);
+    return reader->damages();
+  };
+  std::string no_such_probe, no_such_task, long_text;
+  append_uleb128(no_such_probe, kFirstProbeTag + 2);
+  append_uleb128(no_such_task, kFirstProbeTag);
+  no_such_task += std::string(4, '\0');
+  long_text = std::string("\0\1\1\1\1\1", 6) + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1";
+  for (const std::string& payload : {no_such_probe, no_such_task, long_text, std::string("\xff")})
+    EXPECT_THAT(read(payload), ElementsAre(HasSubstr("its content makes no sense; events left out: 3")));
+}
+
+TEST_F(RecordingTest, ExplainsWhatIsNoRecording) {
+  set_content("#!/bin/sh\necho hello world\n");
+  EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is no recording of espy"));
+  set_content("");
+  EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is no recording of espy"));
+  set_content(std::string(kFileMagic) + std::string("\x09\0\0\0\0\0\0\0", 8));
+  EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is a recording of version 9, and this espy reads"));
+  EXPECT_THAT(Reader::open("/dev/null").error().message, HasSubstr("/dev/null"));
+}
+
+}  // namespace
+}  // namespace espy::recording
