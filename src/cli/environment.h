@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "check/check.h"
 #include "cli/options.h"
@@ -26,7 +28,8 @@ struct Environment {
   symbols::Symbolizer symbols;
   source::Sources sources;
   source::Diagnostics diagnostics;
-  spec::Config config;  // from the environment's variables and the options
+  spec::Config config;                                           // from the environment's variables and the options
+  std::optional<std::vector<std::string>> recorded_probes = {};  // of a recording: all that there is to list
 #ifdef ESPY_DEBUG
   opt::PassObserver after_pass = opt::verify_after_pass;
 #else

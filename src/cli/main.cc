@@ -10,6 +10,7 @@
 
 #include "base/out_of_memory.h"
 #include "cli/command.h"
+#include "cli/replay_host.h"
 
 namespace {
 
@@ -37,9 +38,10 @@ espy::Status raise_stack_limit() {
 int run(int argc, char** argv) {
   using namespace espy::cli;
   if (const espy::Status raised = raise_stack_limit(); !raised) return complain(raised.error());
-  const auto options = parse_options({argv + 1, static_cast<size_t>(argc - 1)});
+  auto options = parse_options({argv + 1, static_cast<size_t>(argc - 1)});
   if (!options) return complain(options.error());
-  const int status = options->command->run(*options, Host());
+  if (options->recording) options->shown_diagnostic = as_of_recording;
+  const int status = options->command->run(*options, options->recording ? replay_host() : Host());
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   return complain({"cannot write to the standard output"});
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/regex.h"
 #include "base/strings.h"
@@ -36,6 +37,36 @@ Status add_unwound_pid(Options& options, std::string_view text) {
   return {};
 }
 
+// Returns the value with that name in a table of pairs; nullopt if there is none.
+template <typename Value, size_t kCount>
+std::optional<Value> value_of(const std::pair<std::string_view, Value> (&table)[kCount], std::string_view name) {
+  const auto* found = std::ranges::find(table, name, &std::pair<std::string_view, Value>::first);
+  return found != std::end(table) ? std::optional(found->second) : std::nullopt;
+}
+
+// "1.5", "10s", "200ms", "2m", in nanoseconds.
+Result<uint64_t> parse_time(std::string_view option, std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1e9},   {"s", 1e9},  {"ms", 1e6},
+                                                            {"us", 1e3}, {"m", 60e9}, {"h", 3600e9}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto unit = value_of(kUnits, {end, static_cast<size_t>(text.data() + text.size() - end)});
+  constexpr double kMaxNs = 1e18;
+  if (error != std::errc() || !unit || !(number >= 0) || number * *unit > kMaxNs)
+    return fail(fmt::format("{} takes a time since the beginning such as 10s, 1.5m or 200ms, not `{}`", option, text));
+  return static_cast<uint64_t>(number * *unit);
+}
+
+Status set_from(Options& options, std::string_view text) {
+  options.from_ns = TRY(parse_time("--from", text));
+  return {};
+}
+
+Status set_to(Options& options, std::string_view text) {
+  options.to_ns = TRY(parse_time("--to", text));
+  return {};
+}
+
 std::vector<std::string_view> formats() {
   std::vector<std::string_view> out;
   for (const output::SinkRow& row : output::sinks()) out.push_back(row.name);
@@ -48,13 +79,6 @@ Status set_format(Options& options, std::string_view text) {
                 fmt::format("there are {}", fmt::join(formats(), ", ")));
   options.format = text;
   return {};
-}
-
-// Returns the value with that name in a table of pairs; nullopt if there is none.
-template <typename Value, size_t kCount>
-std::optional<Value> value_of(const std::pair<std::string_view, Value> (&table)[kCount], std::string_view name) {
-  const auto* found = std::ranges::find(table, name, &std::pair<std::string_view, Value>::first);
-  return found != std::end(table) ? std::optional(found->second) : std::nullopt;
 }
 
 template <const auto& kTable>
@@ -160,6 +184,10 @@ constexpr OptionRow kRows[] = {
      set_text<&Options::child_command>},
     {0, "follow", "", "with -p or -c: trace this process and those it starts, and end when all have ended",
      set_flag<&Options::config, &Config::follows>},
+    {'i', "input", "FILE", "take the events from this recording, which `espy record` has made",
+     set_text<&Options::recording>},
+    {0, "from", "TIME", "with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms", set_from},
+    {0, "to", "TIME", "with -i: leave out what was after it", set_to},
     {'o', "output", "FILE", "write the output to this file", set_text<&Options::output_file>},
     {'f', "format", "FORMAT", "", set_format, formats, output::sinks_doc},
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering, names_in<kBufferings>},

@@ -36,9 +36,11 @@ struct Options {
   std::optional<std::string> program_text;  // -e
   // Where to show a diagnostic about a program that espy has written itself; null: where it is.
   std::function<source::Diagnostic(const source::Diagnostic&)> shown_diagnostic;
-  std::optional<std::string> file;  // FILE, or "-"
-  std::string argument;             // PATTERN of -l, PART of --reference
-  std::vector<std::string> names;   // of commands with names as operands
+  std::optional<std::string> file;           // FILE, or "-"
+  uint64_t from_ns = 0, to_ns = UINT64_MAX;  // of a recording, since its beginning
+  std::optional<std::string> recording;      // -i
+  std::string argument;                      // PATTERN of -l, PART of --reference
+  std::vector<std::string> names;            // of commands with names as operands
 
   // For the modules below: options set their fields directly.
   spec::Config config;

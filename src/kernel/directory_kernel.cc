@@ -337,13 +337,7 @@ Result<Tracepoint> DirectoryKernel::tracepoint(Types& types, std::string_view ca
   if (tracing().empty()) {
     return fail("tracefs is not mounted", ENOENT, "mount -t tracefs tracefs /sys/kernel/tracing");
   }
-  const std::string path = fmt::format("{}/events/{}/{}/format", tracing(), category, event);
-  const auto format = read_file(path);
-  if (!format && format.error().code == ENOENT) {
-    return fail(fmt::format("no tracepoint {}:{}", category, event), ENOENT);
-  }
-  if (!format) return tl::unexpected(format.error());
-  return parse_tracepoint(*this, types, category, event, *format);
+  return parse_tracepoint(*this, types, category, event, TRY(read_tracepoint_format(tracing(), category, event)));
 }
 
 std::optional<uint32_t> DirectoryKernel::syscall_number(std::string_view name) {

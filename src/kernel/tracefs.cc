@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/fd.h"
 #include "base/strings.h"
 
 namespace espy::kernel {
@@ -267,6 +268,14 @@ namespace {
 bool exists(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_EACCESS) == 0; }
 
 }  // namespace
+
+Result<std::string> read_tracepoint_format(const std::string& tracing, std::string_view category,
+                                           std::string_view event) {
+  auto format = read_file(fmt::format("{}/events/{}/{}/format", tracing, category, event));
+  if (!format && format.error().code == ENOENT)
+    return fail(fmt::format("no tracepoint {}:{}", category, event), ENOENT);
+  return format;
+}
 
 std::vector<std::string> list_tracepoints(const std::string& tracing, std::string_view category_glob,
                                           std::string_view event_glob) {

@@ -19,6 +19,10 @@ Result<Tracepoint> parse_tracepoint(Kernel& kernel, types::Types& types, std::st
 std::vector<std::string> list_tracepoints(const std::string& tracing, std::string_view category_glob,
                                           std::string_view event_glob);
 
+// Returns the text of the format file of a tracepoint. The code of the error is ENOENT if there is no such tracepoint.
+Result<std::string> read_tracepoint_format(const std::string& tracing, std::string_view category,
+                                           std::string_view event);
+
 // The directory below `root` where tracefs is mounted; "" if it is not.
 std::string find_tracing(const std::string& root);
 

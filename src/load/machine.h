@@ -168,6 +168,8 @@ class Machine {
 
   // ---- Time, which a simulator controls
   virtual uint64_t now_ns() = 0;  // CLOCK_BOOTTIME, as `nsecs` is
+  // CLOCK_REALTIME less CLOCK_BOOTTIME; nullopt: as on this machine.
+  virtual std::optional<int64_t> wall_clock_offset_ns() { return std::nullopt; }
 
  private:
   std::vector<SkippedProbe> skipped_probes_;

@@ -2,6 +2,7 @@
 // hostile: sizes are limited, and what cannot be read is left out and described.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,13 +33,16 @@ class Reader {
   // Leaves out events before and after, and the blocks without others. CLOCK_BOOTTIME.
   void select_time(uint64_t from_ns, uint64_t to_ns);
 
+  // When the selected time begins.
+  uint64_t begin_ns() const { return std::max(from_ns_, description_.started_ns); }
+
   // Returns false if there are no more events. What cannot be read is left out.
   bool next(Event& event);
 
   // Once `next` has returned false:
-  uint64_t lost_count() const { return lost_count_; }  // events lost while they were recorded
-  uint64_t last_ns() const { return last_ns_; }        // the end, or the time of the latest event
-  bool is_complete() const { return has_end_; }        // the recording was finished
+  uint64_t lost_count() const { return lost_count_; }              // events lost while they were recorded
+  uint64_t last_ns() const { return std::min(last_ns_, to_ns_); }  // the end, or the time of the latest event
+  bool is_complete() const { return has_end_; }                    // the recording was finished
   // What could not be read, a sentence each.
   const std::vector<std::string>& damages() const { return damages_; }
 

@@ -63,10 +63,11 @@ void handle_helper_error(EventRecord& event) {
 }  // namespace
 
 EventDispatcher::EventDispatcher(load::Machine& machine, const program::Program& program,
-                                 const spec::Registry& registry, HandlerContext& context)
+                                 const spec::Registry& registry, HandlerContext& context, RecordTap* tap)
     : machine_(machine),
       program_(program),
       context_(context),
+      tap_(tap),
       ring_(make_ring(machine, program)),
       unhandled_by_program_(program.programs.size()) {
   for (const program::EventSchema& schema : program.events) {
@@ -98,6 +99,7 @@ void EventDispatcher::dispatch(std::span<const std::byte> record) {
 void EventDispatcher::handle(std::span<const std::byte> record) {
   const program::EventId id = event_of(record);
   const program::EventSchema& schema = program_.events[id];
+  if (tap_ != nullptr && tap_->take(schema, record)) return;
   EventRecord event(context_, schema, record);
   const uint64_t& truncated = context_.decoder().truncated_strings().count;
   const uint64_t truncated_before = truncated;
@@ -109,6 +111,7 @@ void EventDispatcher::note_losses() {
   const uint64_t lost = ring_.lost();
   if (lost <= lost_records_) return;
   context_.sink().lost(lost - lost_records_);
+  if (tap_ != nullptr) tap_->lost(lost - lost_records_);
   context_.spans().note_losses();
   lost_records_ = lost;
 }
@@ -166,10 +169,12 @@ void EventDispatcher::drain_rest() {
     return now_ns - begin_ns >= kRestNs || context_.has_left_command();
   };
   const auto visit = [&](std::span<const std::byte> record) {
-    if (is_late())
-      ++dropped_by_program_[program_.events[event_of(record)].program];
-    else
+    if (!is_late()) {
       dispatch(record);
+      return true;
+    }
+    ++dropped_by_program_[program_.events[event_of(record)].program];
+    if (tap_ != nullptr) tap_->lost(1);
     return true;
   };
   while (ring_.drain(visit, kBatchRecords) > 0) {

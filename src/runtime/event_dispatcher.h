@@ -8,6 +8,7 @@
 #include "load/machine.h"
 #include "program/program.h"
 #include "runtime/handler_context.h"
+#include "runtime/record_tap.h"
 #include "runtime/ring.h"
 #include "spec/registry.h"
 
@@ -15,9 +16,10 @@ namespace espy::runtime {
 
 class EventDispatcher {
  public:
-  // The arguments must outlive the dispatcher. Requires a handler in `registry` for every event of the program.
+  // The arguments must outlive the dispatcher; `tap` may be null. Requires a handler in `registry` for every event of
+  // the program.
   EventDispatcher(load::Machine& machine, const program::Program& program, const spec::Registry& registry,
-                  HandlerContext& context);
+                  HandlerContext& context, RecordTap* tap = nullptr);
 
   // Handles records that are in the ring, and reports new losses to the sink. Returns how many records there were. A
   // batch ends early once the end of the run is requested, after a command of system(), and after a tenth of a second:
@@ -53,6 +55,7 @@ class EventDispatcher {
   load::Machine& machine_;
   const program::Program& program_;
   HandlerContext& context_;
+  RecordTap* tap_;
   Ring ring_;
   std::vector<void (*)(EventRecord&)> handlers_;  // by EventId
   uint64_t lost_records_ = 0;

@@ -199,7 +199,11 @@ output::Resolver make_resolver(load::Machine& machine, const program::Program& p
     return at == users->end() ? std::to_string(uid) : at->second;
   };
   resolver.cgroup_path = cgroup_path;
-  resolver.timestamp = format_time;
+  resolver.timestamp = [&machine](std::string_view format, uint64_t ns, uint32_t clock) {
+    const auto offset = clock == CLOCK_REALTIME ? std::nullopt : machine.wall_clock_offset_ns();
+    return offset ? format_time(format, ns + static_cast<uint64_t>(*offset), CLOCK_REALTIME)
+                  : format_time(format, ns, clock);
+  };
   resolver.probe = [&](uint64_t index) -> const program::Probe* {
     const program::ProbeId id{static_cast<uint32_t>(index)};
     return program.probes.contains(id) ? &program.probes[id] : nullptr;

@@ -68,7 +68,7 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       processes_(symbols),
       context_(machine, program, types, sources, config, symbols, unwind_tables_, unwound_stacks_, control_, sink,
                options_.shows_source, options_.hides_warnings),
-      events_(machine, program, registry, context_),
+      events_(machine, program, registry, context_, options_.tap),
       probes_(machine, program, registry, config) {
   context_.before_commands([this] { out_.batch_end(); });
 }
@@ -169,7 +169,7 @@ Status Session::handle_events(Signals& signals) {
 }
 
 Status Session::play_events() {
-  while (!control_.is_exit_requested() && TRY(options_.next_event())) events_.drain_all();
+  while (!control_.is_exit_requested() && !is_end_requested() && TRY(options_.next_event())) events_.drain_all();
   return {};
 }
 
@@ -188,6 +188,7 @@ Status Session::drain_until_over(Signals& signals) {
     processes_.drain();
     const size_t count = events_.drain();
     out_.batch_end();
+    if (options_.tap != nullptr) TRY_STATUS(options_.tap->batch_end());
     if (events_.is_out_of_memory()) return fail_out_of_memory();
     if (monitor.is_over()) break;
     if (!events_.has_more()) TRY_STATUS(unwound_stacks_.collect(machine_.now_ns()));
@@ -256,8 +257,12 @@ Status Session::print_maps() {
 bool Session::report_losses() {
   const auto send = [&](std::string_view kind, std::string_view text) { sink_.message(kind, text, "", 0, 0, 0); };
   const UserLosses losses{
-      events_.lost_records(),         events_.dropped_by_program(),           events_.unfinished_records(),
-      events_.unhandled_by_program(), context_.decoder().truncated_strings(), events_.truncated_by_program()};
+      events_.lost_records(),
+      events_.dropped_by_program(),
+      options_.next_event ? 0 : events_.unfinished_records(),  // a simulated program that was stopped runs no more
+      events_.unhandled_by_program(),
+      context_.decoder().truncated_strings(),
+      events_.truncated_by_program()};
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
   espy::runtime::report_losses(machine_, program_, losses, loss_report, context_.sources(), config_, sink_);
   if (const uint64_t cut = context_.cut_files(); cut > 0)

@@ -18,6 +18,7 @@
 #include "runtime/handler_context.h"
 #include "runtime/probe_runner.h"
 #include "runtime/process_watch.h"
+#include "runtime/record_tap.h"
 #include "runtime/run_control.h"
 #include "runtime/signals.h"
 #include "runtime/unwind_tables.h"
@@ -38,6 +39,7 @@ struct SessionOptions {
   bool shows_source = false;            // user stacks show source lines and inlined functions
   bool shows_loss_report = false;       // at the end
   bool is_strict = false;               // losses make the run fail
+  RecordTap* tap = nullptr;             // gets the records instead of their builtins; must outlive the session
   // Simulator only: produces the next event; false if there are no more, which ends the run.
   std::function<Result<bool>()> next_event;
 };

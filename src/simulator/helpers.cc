@@ -38,7 +38,41 @@ Result<std::span<std::byte>> Interpreter::bytes(uint64_t address, uint64_t size_
   return std::span(found, size_bytes);
 }
 
+tl::unexpected<Error> Interpreter::unrecorded_memory() {
+  stopped_at_memory_ = true;
+  return unrecorded("the memory that this reads");
+}
+
+namespace {
+
+// Nothing is ever mapped in the first and the last 4 KB: reads there fail, as programs want it where they only clear
+// memory.
+bool may_be_mapped(uint64_t address) {
+  constexpr uint64_t kUnmappedBytes = 1 << 12;
+  return address >= kUnmappedBytes && address < -kUnmappedBytes;
+}
+
+// What a helper gives that recordings do not have; "" if they do.
+std::string_view missing_of(Helper helper) {
+  switch (helper) {
+    case Helper::get_stackid:
+    case Helper::get_stack: return "the stack";
+    case Helper::get_prandom_u32: return "the random number";
+    case Helper::get_numa_node_id: return "the NUMA node";
+    case Helper::jiffies64: return "the count of jiffies";
+    case Helper::ktime_get_tai_ns: return "the time of the TAI clock";
+    case Helper::get_current_task:
+    case Helper::get_current_task_btf: return "the task_struct of the task";
+    default: return "";
+  }
+}
+
+}  // namespace
+
 Result<uint64_t> Interpreter::helper(int32_t number, const Arguments& a) {
+  if (world_.is_recorded)
+    if (const std::string_view missing = missing_of(static_cast<Helper>(number)); !missing.empty())
+      return unrecorded(missing);
   switch (static_cast<Helper>(number)) {
     case Helper::map_lookup_elem:
     case Helper::map_update_elem:
@@ -65,6 +99,10 @@ Result<uint64_t> Interpreter::helper(int32_t number, const Arguments& a) {
       return world_.random >> 33;
     default: return task_helper(number, a);
   }
+}
+
+tl::unexpected<Error> Interpreter::unrecorded(std::string_view what) {
+  return fail(fmt::format("{} was not recorded", what), kUnrecorded);
 }
 
 Result<uint64_t> Interpreter::task_helper(int32_t number, const Arguments& a) {
@@ -171,9 +209,18 @@ Result<uint64_t> Interpreter::read_helper(int32_t number, const Arguments& a) {
     return world_.memory.write_foreign(a[0], from) ? 0 : error(EFAULT);
   }
   const auto out = TRY(bytes(a[0], a[1], Access::kWrite, "the read's destination"));
-  if (which == Helper::probe_read_kernel_str || which == Helper::probe_read_user_str) {
+  const bool is_text = which == Helper::probe_read_kernel_str || which == Helper::probe_read_user_str;
+  if (const size_t size = out.empty() ? 0 : world_.memory.read_lent(a[2], out); size > 0) {
+    if (is_text) {
+      if (size == out.size()) out.back() = std::byte{0};
+      return size;
+    }
+    if (size == out.size()) return 0;
+  }
+  if (is_text) {
     for (size_t i = 0; i < out.size(); ++i) {
       if (!read_anywhere(a[2] + i, out.subspan(i, 1))) {
+        if (world_.is_recorded && may_be_mapped(a[2])) return unrecorded_memory();
         std::memset(out.data(), 0, out.size());
         return error(EFAULT);
       }
@@ -183,6 +230,7 @@ Result<uint64_t> Interpreter::read_helper(int32_t number, const Arguments& a) {
     return out.size();
   }
   if (read_anywhere(a[2], out)) return 0;
+  if (world_.is_recorded && may_be_mapped(a[2])) return unrecorded_memory();
   std::memset(out.data(), 0, out.size());
   return error(EFAULT);
 }

@@ -141,6 +141,7 @@ Result<uint64_t> Interpreter::run(std::span<std::byte> context) {
   may_goto_left_ = kMayGotoBudget;
   jumps_ = 0;
   depth_ = 0;
+  is_stopped_ = stopped_at_memory_ = false;
   casts_.clear();
   auto result = call(0, {reinterpret_cast<uint64_t>(context.data())});
   for (SimMap& map : maps_) map.bury_removed();
@@ -161,7 +162,12 @@ Result<uint64_t> Interpreter::call(uint32_t function_at, const Arguments& argume
   return result;
 }
 
-tl::unexpected<Error> Interpreter::fault(uint32_t at, const Error& error) const {
+tl::unexpected<Error> Interpreter::fault(uint32_t at, const Error& error) {
+  if (error.code == kUnrecorded) {
+    if (!is_stopped_) stopped_at_ = at;  // the innermost of the calls
+    is_stopped_ = true;
+    return tl::unexpected(error);
+  }
   return fail(
       fmt::format("{}\n  in {} at {}: {}", error.message, program_.name, at, disassemble_one(program_.code, at)));
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,6 +28,9 @@ struct KfuncIds {
   uint32_t session_is_return = 0;
 };
 
+// The code of the error of a program that asks for what was not recorded.
+constexpr int kUnrecorded = ENODATA;
+
 class Interpreter {
  public:
   // The arguments must outlive the interpreter, and `maps` must not move.
@@ -34,6 +38,9 @@ class Interpreter {
 
   // Runs the main function. `context` is read-only memory of exactly the size that the program may look at.
   Result<uint64_t> run(std::span<std::byte> context);
+  // The instruction that asked for what was not recorded, if the last run failed with kUnrecorded.
+  uint32_t stopped_at() const { return stopped_at_; }
+  bool stopped_at_memory() const { return stopped_at_memory_; }
 
  private:
   static constexpr uint32_t kMaxDepth = 8;  // frames, as in the kernel
@@ -53,7 +60,7 @@ class Interpreter {
 
   void decode();
   uint64_t constant_of(uint32_t at, const program::BpfInsn& insn, const program::BpfInsn& second);
-  tl::unexpected<Error> fault(uint32_t at, const Error& error) const;
+  tl::unexpected<Error> fault(uint32_t at, const Error& error);
 
   Result<uint64_t> call(uint32_t function_at, const Arguments& arguments);
   Result<uint64_t> execute(uint32_t at, Registers& registers);
@@ -83,6 +90,9 @@ class Interpreter {
   Result<uint64_t> stack_helper(int32_t number, const Arguments& a);
   Result<uint64_t> for_each(SimMap& map, const Arguments& a);
   Result<uint64_t> loop(const Arguments& a);
+  // The error that `what` was not recorded.
+  static tl::unexpected<Error> unrecorded(std::string_view what);
+  tl::unexpected<Error> unrecorded_memory();
   Result<uint64_t> strncmp(const Arguments& a);
   Result<uint64_t> strstr(const Arguments& a);
   Result<uint64_t> kfunc(uint32_t id, const Arguments& a);
@@ -101,6 +111,9 @@ class Interpreter {
   std::vector<uint64_t> casts_;
   std::span<std::byte> context_;
   uint32_t depth_ = 0;
+  uint32_t stopped_at_ = 0;
+  bool is_stopped_ = false;
+  bool stopped_at_memory_ = false;
   uint64_t jumps_ = 0;
   uint64_t may_goto_left_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/check.h"
 
@@ -26,8 +27,10 @@ bool is_lru(MapKind kind) { return kind == MapKind::kLruHash || kind == MapKind:
 SimMap::SimMap(program::BpfMap shape, uint32_t cpu_count, Memory& memory)
     : shape_(std::move(shape)), cpu_count_(cpu_count), memory_(memory) {
   if (shape_.kind == MapKind::kArray) {
-    array_storage_.resize(size_t{stride()} * shape_.max_entries);
-    array_ = array_storage_;
+    const size_t size_bytes = size_t{stride()} * shape_.max_entries;
+    array_storage_.reset(static_cast<std::byte*>(std::calloc(size_bytes, 1)));
+    if (!array_storage_) throw std::bad_alloc();
+    array_ = {array_storage_.get(), size_bytes};
     std::memcpy(array_.data(), shape_.initial.data(), std::min<size_t>(shape_.initial.size(), shape_.value_size));
     for (uint32_t i = 0; i < shape_.max_entries; ++i)
       memory_.add_region(array_.subspan(size_t{i} * stride(), shape_.value_size), shape_.is_read_only);

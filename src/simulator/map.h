@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <list>
 #include <memory>
@@ -76,7 +77,10 @@ class SimMap {
   uint32_t cpu_count_;
   Memory& memory_;
   std::span<std::byte> array_;  // kArray: what user space may map
-  std::vector<std::byte> array_storage_;
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> array_storage_;  // by calloc(3): large and rarely touched
   Elements elements_;
   std::vector<std::unique_ptr<Element>> removed_;
   std::list<Key> by_age_;  // LRU: oldest first

@@ -1,5 +1,6 @@
 #include "simulator/memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -67,6 +68,20 @@ bool Memory::read_anywhere(uint64_t address, std::span<std::byte> out) const {
     out[i] = at->second;
   }
   return true;
+}
+
+size_t Memory::read_lent(uint64_t address, std::span<std::byte> out) const {
+  for (const Lent& piece : lent_) {
+    if (address < piece.address || address - piece.address > piece.text.size()) continue;
+    const std::string_view rest = piece.text.substr(address - piece.address);
+    const size_t size = std::min(rest.size(), out.size());
+    std::memcpy(out.data(), rest.data(), size);
+    if (size == out.size()) return size;
+    if (!piece.is_whole) continue;
+    out[size] = std::byte{0};
+    return size + 1;
+  }
+  return 0;
 }
 
 bool Memory::write_foreign(uint64_t address, std::span<const std::byte> bytes) {

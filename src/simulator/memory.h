@@ -39,6 +39,15 @@ class Memory {
   uint64_t add_user(std::string_view bytes);
   // Reads foreign memory, or, as the kernel's helpers can, a region. False where a byte is missing.
   bool read_anywhere(uint64_t address, std::span<std::byte> out) const;
+  // Foreign memory that its owner lends until the next call: pieces of text, each with a NUL behind it.
+  struct Lent {
+    uint64_t address = 0;
+    std::string_view text;
+    bool is_whole = true;  // false: the text goes on, and what follows is not there
+  };
+  void lend(std::span<const Lent> pieces) { lent_ = pieces; }
+  // Copies a text of lent memory up to its NUL, or to the end of `out`. Returns the bytes copied; 0 if it is not there.
+  size_t read_lent(uint64_t address, std::span<std::byte> out) const;
   bool write_foreign(uint64_t address, std::span<const std::byte> bytes);
   // Whether anything of foreign memory lies at `address`.
   bool is_foreign(uint64_t address) const { return foreign_.contains(address); }
@@ -62,6 +71,7 @@ class Memory {
   std::map<uint64_t, Region> regions_;  // by start
   mutable std::array<const Region*, kRecentRegions> recent_ = {};
   std::map<uint64_t, std::byte> foreign_;
+  std::span<const Lent> lent_;
   uint64_t next_kernel_ = 0xffff'8880'0000'0000;
   uint64_t next_user_ = 0x7f00'0000'0000;
 };

@@ -34,8 +34,11 @@ Status Simulator::load(const program::Program& program, const types::Types& /*ty
 Status Simulator::execute(ProgramId program, std::span<std::byte> context) {
   CHECK(program.index < programs_.size());
   const auto result = interpreters_[program.index].run(context);
-  world_.now_ns += kStepNs;
-  if (!result) return fail("simulator: " + result.error().message);
+  world_.now_ns += world_.step_ns;
+  if (!result && result.error().code == kUnrecorded)
+    unrecorded_ = {program, interpreters_[program.index].stopped_at(), result.error().message,
+                   interpreters_[program.index].stopped_at_memory()};
+  if (!result) return fail((unrecorded_ ? "" : "simulator: ") + result.error().message);
   last_result_ = *result;
   return {};
 }
@@ -87,42 +90,42 @@ Status Simulator::remove(MapId map, std::span<const std::byte> key) {
 }
 
 Status Simulator::attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) {
-  attachments_.push_back({program, cookie, name});
+  attachments_.push_back({program, cookie, name, {}});
   return {};
 }
 
 Status Simulator::attach_tracing(ProgramId program, uint64_t cookie) {
-  attachments_.push_back({program, cookie, {}});
+  attachments_.push_back({program, cookie, {}, {}});
   return {};
 }
 
 // One event of several CPUs is attached once: the test says on which CPU it fires.
-Status Simulator::attach_perf_event(ProgramId program, const load::PerfEvent&, uint64_t cookie) {
+Status Simulator::attach_perf_event(ProgramId program, const load::PerfEvent& event, uint64_t cookie) {
   for (const Attachment& known : attachments_)
     if (known.program == program && known.cookie == cookie) return {};
-  attachments_.push_back({program, cookie, {}});
+  attachments_.push_back({program, cookie, {}, event});
   return {};
 }
 
 Status Simulator::attach_uprobe(ProgramId program, const std::string&, uint64_t, uint64_t, bool,
                                 std::optional<uint32_t>, uint64_t cookie) {
-  attachments_.push_back({program, cookie, {}});
+  attachments_.push_back({program, cookie, {}, {}});
   return {};
 }
 
 Status Simulator::attach_uprobe_multi(ProgramId program, const load::UprobeMulti& probes) {
   for (size_t i = 0; i < probes.offsets.size(); ++i)
-    attachments_.push_back({program, i < probes.cookies.size() ? probes.cookies[i] : 0, {}});
+    attachments_.push_back({program, i < probes.cookies.size() ? probes.cookies[i] : 0, {}, {}});
   return {};
 }
 
 Status Simulator::attach_kprobe(ProgramId program, const load::Kprobe&, uint64_t cookie) {
-  attachments_.push_back({program, cookie, {}});
+  attachments_.push_back({program, cookie, {}, {}});
   return {};
 }
 
 Status Simulator::attach_kprobe_multi(ProgramId program, const load::KprobeMulti& probes) {
-  for (const uint64_t cookie : probes.cookies) attachments_.push_back({program, cookie, {}});
+  for (const uint64_t cookie : probes.cookies) attachments_.push_back({program, cookie, {}, {}});
   return {};
 }
 

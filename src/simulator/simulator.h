@@ -18,12 +18,23 @@ namespace espy::simulator {
 struct Attachment {
   program::ProgramId program;
   uint64_t cookie = 0;
-  std::string raw_tracepoint;  // its name, if that is what it is
+  std::string raw_tracepoint;            // its name, if that is what it is
+  std::optional<load::PerfEvent> event;  // the same
+};
+
+// The place where a program asked for what a recording does not have (World::is_recorded).
+struct Unrecorded {
+  program::ProgramId program;
+  uint32_t insn = 0;
+  std::string sentence;    // "the stack was not recorded"
+  bool is_memory = false;  // it has read memory
 };
 
 class Simulator final : public load::Machine {
  public:
   World& world() { return world_; }
+  // Set once a program was stopped, which is an error of its run.
+  const std::optional<Unrecorded>& unrecorded() const { return unrecorded_; }
   const std::vector<Attachment>& attachments() const { return attachments_; }
   // Runs an attached program: its event happens. `context` is what the program may read.
   Status fire(const Attachment& attachment, std::span<std::byte> context);
@@ -55,10 +66,12 @@ class Simulator final : public load::Machine {
   uint64_t attached_count() const override { return attachments_.size(); }
   void detach_all() override { attachments_.clear(); }
   uint64_t now_ns() override { return world_.now_ns; }
+  std::optional<int64_t> wall_clock_offset_ns() override { return world_.wall_clock_offset_ns; }
 
  private:
   Status execute(program::ProgramId program, std::span<std::byte> context);
 
+  std::optional<Unrecorded> unrecorded_;
   uint64_t last_result_ = 0;  // of the last program that ran
   World world_;
   std::vector<SimMap> maps_;                   // by MapId

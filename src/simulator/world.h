@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,17 @@ struct World {
   Task task;
   uint32_t cpu = 0;
   uint64_t now_ns = kStartNs;
+  std::optional<int64_t> wall_clock_offset_ns;  // load::Machine::wall_clock_offset_ns
   uint64_t random = 1;
   uint64_t cookie = 0;
   bool is_return = false;              // in a session
   uint64_t current_task = 0;           // address of a task_struct in foreign memory; 0: none was made
   std::vector<uint64_t> kernel_stack;  // innermost first
   std::vector<uint64_t> user_stack;
+  uint64_t step_ns = kStepNs;  // what passes in a run of a program
+  // The world is that of a recording: what it does not have was not recorded, and a program that asks for it is
+  // stopped.
+  bool is_recorded = false;
   // What programs did to the world, a line each: "signal 9", "override -1".
   std::vector<std::string> deeds;
 };

@@ -6,6 +6,7 @@
   X(kList)               \
   X(kDescribe)           \
   X(kTrace)              \
+  X(kRecord)             \
   X(kCheck)              \
   X(kSnapshot)           \
   X(kKernelInfo)         \

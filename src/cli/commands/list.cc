@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "check/check.h"
 #include "cli/attach_text.h"
 #include "cli/command.h"
+#include "cli/replay_host.h"
 #include "kernel/tracefs.h"
 #include "syntax/parser.h"
 
@@ -23,7 +25,11 @@ size_t list_provider(const spec::Provider& provider, std::span<const std::string
                      const Options& options) {
   if (provider.list == nullptr) return 0;
   spec::ListRequest request{parts, options.verbose, *e.kernel, e.types, &e.symbols, e.config};
-  const std::vector<spec::ListedProbe> found = provider.list(request);
+  std::vector<spec::ListedProbe> found = provider.list(request);
+  if (e.recorded_probes)
+    std::erase_if(found, [&](const spec::ListedProbe& probe) {
+      return std::ranges::find(*e.recorded_probes, probe.name) == e.recorded_probes->end();
+    });
   std::string out;
   for (const spec::ListedProbe& probe : found) {
     out += probe.name + "\n";
@@ -112,9 +118,13 @@ int list_probes(const Options& options, const Host& host) {
     has_all_types &= !types || *types > 0;
   }
   if (!has_all_types) return EXIT_FAILURE;
+  if (options.recording && options.verbose)
+    if (const Status shown = show_recording(*options.recording); !shown) return complain(shown.error());
   if (count > 0 || options.argument.empty()) return EXIT_SUCCESS;
   const bool is_file_name = options.argument.ends_with(".bt");
   const bool may_be_tracepoint = options.argument.starts_with('t') || options.argument.find(':') == std::string::npos;
+  if (options.recording)
+    return complain({fmt::format("no recorded probe matches `{}`", options.argument), 0, "espy -i FILE -l lists all"});
   return complain({fmt::format("no probe matches `{}`", options.argument), 0,
                    is_file_name ? "there is no such file either"
                    : may_be_tracepoint && !can_read_tracefs()

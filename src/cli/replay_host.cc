@@ -1,0 +1,174 @@
+#include "cli/replay_host.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <utility>
+
+#include "base/printable.h"
+#include "kernel/described_kernel.h"
+#include "recording/reader.h"
+#include "replay/player.h"
+#include "runtime/resolver.h"
+#include "simulator/simulator.h"
+
+namespace espy::cli {
+
+namespace {
+
+// What the simulator lacks, or needs types of the kernel for. Programs do without.
+bool has_feature(kernel::Feature feature) {
+  using kernel::Feature;
+  constexpr Feature kMissing[] = {Feature::kTpBtf,
+                                  Feature::kFentry,
+                                  Feature::kKprobe,
+                                  Feature::kKprobeMulti,
+                                  Feature::kKprobeSession,
+                                  Feature::kFprobeGraph,
+                                  Feature::kUprobeMulti,
+                                  Feature::kUprobeSession,
+                                  Feature::kRdonlyCastVoid,
+                                  Feature::kRdonlyCastTyped,
+                                  Feature::kOpenCodedIterators,
+                                  Feature::kStringKfuncs};
+  return std::ranges::find(kMissing, feature) == std::end(kMissing);
+}
+
+// A run over a recording. Shared by the functions of its host.
+struct Replay {
+  std::optional<recording::Reader> reader;
+  simulator::Simulator* machine = nullptr;
+  std::optional<replay::Player> player;
+};
+
+void warn(const std::string& text) { std::fputs(printable("WARNING: " + text + "\n").c_str(), stderr); }
+
+bool has_gaps(const recording::Reader& reader) {
+  return reader.lost_count() > 0 || !reader.damages().empty() || !reader.is_complete();
+}
+
+void warn_of_gaps(const recording::Reader& reader) {
+  if (reader.lost_count() > 0)
+    warn(fmt::format("events that were lost while they were recorded: {}", reader.lost_count()));
+  for (const std::string& damage : reader.damages()) warn(damage);
+  if (!reader.is_complete()) warn("the recording was cut off: its last events may be missing");
+}
+
+Status check_options(const Options& options) {
+  if (options.config.pid || options.child_command || options.config.follows)
+    return fail("-i takes its events from a file: -p, -c and --follow have no meaning there", 0,
+                "a predicate chooses a process: /pid == 1234/");
+  if (options.from_ns > options.to_ns) return fail("--from is after --to: that leaves no time");
+  return {};
+}
+
+Result<std::unique_ptr<Environment>> open(Replay& replay, const Options& options) {
+  replay.reader = TRY(recording::Reader::open(*options.recording));
+  const recording::Description& description = replay.reader->description();
+  const uint64_t begin_ns = description.started_ns;
+  const bool has_end = options.to_ns < UINT64_MAX - begin_ns;
+  replay.reader->select_time(options.from_ns == 0 ? 0 : begin_ns + options.from_ns,
+                             has_end ? begin_ns + options.to_ns : UINT64_MAX);
+  kernel::KernelDescription kernel;
+  kernel.arch = kernel::find_arch(description.arch);
+  if (kernel.arch == nullptr)
+    return fail(fmt::format("{} is of a CPU that this espy does not know: `{}`", *options.recording, description.arch));
+  kernel.page_size_bytes = description.page_size_bytes;
+  kernel.cpu_count = description.cpu_count;
+  for (const recording::Tracepoint& each : description.tracepoints)
+    kernel.tracepoints.push_back({each.category, each.event, each.format});
+  kernel.has = has_feature;
+  auto machine = std::make_unique<simulator::Simulator>();
+  replay.machine = machine.get();
+  auto environment = make_environment(options, std::move(machine), kernel::make_described_kernel(kernel));
+  environment->config.pid_namespace.reset();  // the ids are those that were recorded
+  environment->recorded_probes.emplace();
+  for (const recording::Probe& probe : description.probes) environment->recorded_probes->push_back(probe.name);
+  return environment;
+}
+
+Result<bool> play(Replay& replay, const Environment& environment, const Options& options) {
+  auto more = replay.player->next();
+  if (more && !*more) {
+    warn_of_gaps(*replay.reader);
+    if (options.session.is_strict && has_gaps(*replay.reader))
+      return fail("not all that was shown is exact: the recording has gaps");
+  }
+  if (more || !replay.player->missing()) return more;
+  const replay::Missing& missing = *replay.player->missing();
+  source::Diagnostics diagnostics;
+  diagnostics.error("not-recorded", missing.span, missing.sentence, missing.hint);
+  report(diagnostics, environment.sources, options);
+  return fail("the script needs more than was recorded");
+}
+
+}  // namespace
+
+Host replay_host() {
+  const auto replay = std::make_shared<Replay>();
+  const auto shown = std::make_shared<Options>();
+  Host host;
+  host.check_can_run = check_options;
+  host.open = [replay, shown](const Options& options) {
+    *shown = options;
+    return open(*replay, options);
+  };
+  host.prepare = [replay, shown](const program::Program& program, Environment& e, runtime::SessionOptions& session) {
+    const auto is_timer = [&registry = e.registry](const program::Probe& probe) {
+      return registry.find_provider(probe.provider)->fires_rarely;
+    };
+    replay->player.emplace(*replay->reader, *replay->machine, program, *e.kernel, e.types, is_timer);
+    session.next_event = [replay, shown, &e] { return play(*replay, e, *shown); };
+  };
+  return host;
+}
+
+source::Diagnostic as_of_recording(source::Diagnostic diagnostic) {
+  struct Row {
+    std::string_view id, sentence, hint;
+  };
+  constexpr std::string_view kTracepointsOnly =
+      "recordings have tracepoints: `espy record -o FILE tracepoint:CATEGORY:EVENT`; begin, end and interval work as "
+      "well";
+  constexpr Row kRows[] = {
+      {"no-such-tracepoint", "this was not recorded", "`espy -i FILE -l` lists what was"},
+      {"no-such-probe", "nothing that matches was recorded", "`espy -i FILE -l` lists what was"},
+      {"no-btf", "this needs the types of the kernel, which were not recorded", ""},
+      {"no-kprobes", "functions of the kernel were not recorded", kTracepointsOnly},
+      {"no-fentry", "functions of the kernel were not recorded", kTracepointsOnly},
+  };
+  const auto* row = std::ranges::find(kRows, diagnostic.id, &Row::id);
+  if (row == std::end(kRows)) return diagnostic;
+  diagnostic.message = row->sentence;
+  diagnostic.hint = row->hint;
+  return diagnostic;
+}
+
+Status show_recording(const std::string& path) {
+  recording::Reader reader = TRY(recording::Reader::open(path));
+  const recording::Description& description = reader.description();
+  std::vector<uint64_t> counts(description.probes.size());
+  uint64_t total = 0;
+  recording::Event event;
+  while (reader.next(event)) {
+    ++counts[event.probe];
+    ++total;
+  }
+  const double seconds = reader.last_ns() < description.started_ns
+                             ? 0
+                             : static_cast<double>(reader.last_ns() - description.started_ns) / 1e9;
+  std::string out =
+      fmt::format("\nrecorded {} for {:.3f} s on Linux {} ({}, {} CPUs), by: {}\nevents: {}\n",
+                  runtime::format_time("%Y-%m-%d %H:%M:%S", description.started_wall_ns, CLOCK_REALTIME), seconds,
+                  description.kernel_release, description.arch, description.cpu_count, description.command, total);
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 0) out += fmt::format("{:>12} {}\n", counts[i], description.probes[i].name);
+  std::fputs(printable(out).c_str(), stdout);
+  warn_of_gaps(reader);
+  return {};
+}
+
+}  // namespace espy::cli
