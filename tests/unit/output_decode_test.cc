@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "output_support.h"
 #include "program/layout.h"
 
@@ -165,6 +167,7 @@ TEST(Decode, MissingBytesAreZeros) {
   all.push_back(types.tuple({u64, types.string(5)}));
   all.push_back(types.stack(true, types::StackMode::kPerf, 3));
   all.push_back(types.tseries({1000, 3, Kind::kAvg}, true));
+  all.push_back(types.recent(u64, 3));
   for (const Kind kind : {Kind::kMin, Kind::kMax, Kind::kAvg, Kind::kStats, Kind::kCount, Kind::kSum})
     all.push_back(types.simple(kind, true));
   for (const Kind kind : {Kind::kKernelSymbol, Kind::kUserSymbol, Kind::kInet, Kind::kMac, Kind::kUsername,
@@ -275,6 +278,36 @@ TEST(Merge, AnAverageOverMoreThanHalfOfAllNumbersIsNothing) {
   const TypeId series = world.types.tseries({1000, 1, Kind::kAvg}, true);
   const Value merged = world.merge(series, bytes_of(program::TseriesSlot{1, INT64_MIN, UINT64_MAX}), 1);
   EXPECT_EQ(std::get<TseriesValue>(merged.node).points[0].value, 0);
+}
+
+// A recent() of numbers: `taken`, then eight stamps and eight values.
+using Eight = std::array<uint64_t, 8>;
+Bytes ring(uint64_t taken, const Eight& stamps, const Eight& values) { return bytes_of(taken, stamps, values); }
+
+TEST(Merge, RecentValuesOfAKeyAreTheLastThatAreComplete) {
+  World world;
+  const TypeId type = world.types.recent(world.types.uint64(), 3);
+  const uint64_t busy = program::kRecentBusy;
+  const auto text = [&](uint64_t taken, const Eight& stamps) {
+    return to_text(world.merge(type, ring(taken, stamps, {10, 11, 12, 13, 14, 15, 16, 17}), 1), {});
+  };
+  EXPECT_EQ(text(0, {}), "");
+  EXPECT_EQ(text(2, {1, 2}), "10\n11");
+  EXPECT_EQ(text(5, {1, 2, 3, 4, 5}), "12\n13\n14");
+  EXPECT_EQ(text(10, {9, 10, 3, 4, 5, 6, 7, 8}), "17\n10\n11");
+  EXPECT_EQ(text(10, {9, busy, 3, 4, 5, 6, 7, 8}), "17\n10") << "one is being written";
+  EXPECT_EQ(text(10, {1, 10, 3, 4, 5, 6, 7, 8}), "17\n11") << "one is about to be written";
+}
+
+TEST(Merge, RecentValuesOfCpusAreInTheOrderOfTheirTimes) {
+  World world;
+  const TypeId type = world.types.recent(world.types.uint64(), 3);
+  const uint64_t busy = program::kRecentBusy;
+  const Bytes cpus = ring(3, {1000, 1500, 1900}, {1, 2, 3}) + ring(0, {}, {}) +
+                     ring(9, {2000, 1100, 1200, 1300, 1400, 1600, 1700, busy}, {4, 5, 6, 7, 8, 9, 10, 11});
+  EXPECT_EQ(to_text(world.merge(type, cpus, 3), {}), "10\n3\n4");
+  const Bytes same = ring(9, {1000, 1000, 1000}, {1, 2, 3});  // the ninth value is in the first slot
+  EXPECT_EQ(to_text(world.merge(type, same, 1), {}), "2\n3\n1");
 }
 
 TEST(Merge, UnsetMeansOnNoCpu) {
