@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "output/decode.h"
+#include "program/span_buffer.h"
 #include "runtime/map_reader.h"
 
 namespace espy::runtime {
@@ -55,6 +56,8 @@ UnwoundStacks::UnwoundStacks(load::Machine& machine, const program::Program& pro
     maps_.push_back(id);
     if (map.storage == program::Storage::kThread) can_read_all_ = false;
   }
+  for (const program::MapId id : program.maps.ids())
+    if (program.maps[id].name == program::kSpanBuffersMap) can_read_all_ = false;
 }
 
 std::vector<uint64_t> UnwoundStacks::addresses(TypeId type, uint64_t key) const {

@@ -52,7 +52,7 @@ class UnwoundStacks {
   const types::Types& types_;
   std::vector<Kind> kinds_;
   std::vector<program::ScriptMapId> maps_;  // those that have stacks
-  bool can_read_all_ = true;                // of `maps_`
+  bool can_read_all_ = true;                // `maps_`, and there are no records that wait in the kernel
   uint64_t next_ns_ = 0;
   uint64_t interval_ns_;
 };

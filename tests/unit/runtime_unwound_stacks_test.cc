@@ -3,8 +3,9 @@
 
 #include <cstring>
 
+#include "program/span_buffer.h"
 #include "runtime/unwound_stacks.h"
-#include "support/simulator.h"
+#include "simulator/simulator.h"
 
 namespace espy::runtime {
 namespace {
@@ -131,6 +132,14 @@ TEST_F(UnwoundStacksTest, LooksRarelyWhereAllAreInUse) {
 
 TEST_F(UnwoundStacksTest, LeavesAllWhereAMapCannotBeRead) {
   program_.script_maps[program_.script_maps.ids()[0]].storage = program::Storage::kThread;
+  UnwoundStacks stacks(machine_, program_, types_);
+  for (const uint64_t key : {1, 2, 3}) capture(key);
+  for (int i = 0; i < 5; ++i) collect(stacks);
+  EXPECT_TRUE(has(1));
+}
+
+TEST_F(UnwoundStacksTest, LeavesAllWhereRecordsWaitInTheKernel) {
+  program_.maps.add({.name = std::string(program::kSpanBuffersMap), .value_size = 64});
   UnwoundStacks stacks(machine_, program_, types_);
   for (const uint64_t key : {1, 2, 3}) capture(key);
   for (int i = 0; i < 5; ++i) collect(stacks);
