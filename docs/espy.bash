@@ -1,8 +1,8 @@
 # Completion of espy in bash: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-_espy_commands='info trace'
-_espy_options='-e -l --list -p --pid -c --cmd --follow -o --output -f --format -B --buffer -v --verbose --strict -q --quiet -k --warnings --no-warnings --unsafe -I --include --debuginfo --traceable-functions --dwarf-pid --usdt-file-activation --test --bench --mode --probe-filter --no-feature --info --dry-run --dump -d --time --fmt -b --btf -h --help -V --version -s --stack-order --graph --depth --slower-than -n --events'
+_espy_commands='info trace record check snapshot'
+_espy_options='-e -l --list -p --pid -c --cmd --follow -i --input --from --to -o --output -f --format -B --buffer -v --verbose --strict -q --quiet -k --warnings --no-warnings --unsafe -I --include --debuginfo --traceable-functions --dwarf-pid --usdt-file-activation --test --bench --mode --probe-filter --no-feature --info --dry-run --dump -d --time --fmt -b --btf -h --help -V --version -s --stack-order --graph --depth --when --slower-than --before -n --events --size --on'
 _espy_probes='begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:'
 # The choices of an option's argument, or what it is, in capitals; nothing if the option takes none.
 _espy_argument() {
@@ -10,6 +10,9 @@ _espy_argument() {
     -e) echo 'PROGRAM' ;;
     -p | --pid) echo 'PID' ;;
     -c | --cmd) echo 'COMMAND' ;;
+    -i | --input) echo 'FILE' ;;
+    --from) echo 'TIME' ;;
+    --to) echo 'TIME' ;;
     -o | --output) echo 'FILE' ;;
     -f | --format) echo 'text json trace folded flame' ;;
     -B | --buffer) echo 'line full none' ;;
@@ -23,8 +26,12 @@ _espy_argument() {
     --no-feature) echo 'NAMES' ;;
     --dump) echo 'script tokens ast types ir opt bpf program events verifier' ;;
     --depth) echo 'N' ;;
+    --when) echo 'EXPR' ;;
     --slower-than) echo 'TIME' ;;
+    --before) echo 'N' ;;
     -n | --events) echo 'N' ;;
+    --size) echo 'BYTES' ;;
+    --on) echo 'KERNEL' ;;
   esac
 }
 # end generated

@@ -1,13 +1,16 @@
 # Completion of espy in fish: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-set -g __espy_commands info trace
+set -g __espy_commands info trace record check snapshot
 set -g __espy_probes begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:
 complete -c espy -s e -x -d 'run this program; the last -e counts'
 complete -c espy -s l -l list -d 'list the probes that match a pattern, or those of a program; with -v their arguments'
 complete -c espy -s p -l pid -x -a '(__fish_complete_pids)' -d 'trace only this process, and end when it ends'
 complete -c espy -s c -l cmd -x -a '(__fish_complete_command)' -d 'start this command once all probes are attached, and end when it ends'
 complete -c espy -l follow -d 'with -p or -c: trace this process and those it starts, and end when all have ended'
+complete -c espy -s i -l input -r -F -d 'take the events from this recording, which `espy record` has made'
+complete -c espy -l from -x -d 'with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms'
+complete -c espy -l to -x -d 'with -i: leave out what was after it'
 complete -c espy -s o -l output -r -F -d 'write the output to this file'
 complete -c espy -s f -l format -x -a 'text json trace folded flame' -d 'text (default): lines for people, as bpftrace prints them; json: one JSON object a line; trace: spans for chrome://tracing and Perfetto; folded: maps keyed by stacks, a line for each stack; flame: maps keyed by stacks, as a flame graph (SVG)'
 complete -c espy -s B -l buffer -x -a 'line full none' -d 'output buffering: line (default), full or none'
@@ -40,8 +43,12 @@ complete -c espy -s V -l version -d 'show the version'
 complete -c espy -s s -l stack-order -d 'show only calls within each other in the order of the targets'
 complete -c espy -l graph -d 'show calls as a graph, as C with durations'
 complete -c espy -l depth -x -d 'show only N levels of calls within calls'
-complete -c espy -l slower-than -x -d 'show only calls that take longer: 10us, 2ms'
+complete -c espy -l when -x -d 'show only the first target\'s calls that fit, and what they call: \'return < 0\''
+complete -c espy -l slower-than -x -d 'show only calls that take longer: 10us, 2ms; with --graph, as --when'
+complete -c espy -l before -x -d 'with --when: show the thread\'s last N calls before, too'
 complete -c espy -s n -l events -x -d 'end after N events'
+complete -c espy -l size -x -d 'record this much of each text that an argument points to (256)'
+complete -c espy -l on -x -d 'check for this kernel, a file that espy snapshot has written (may be given again)'
 # end generated
 
 function __espy_patterns

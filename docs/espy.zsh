@@ -2,7 +2,7 @@
 # Completion of espy in zsh: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-local -a espy_commands=(info trace)
+local -a espy_commands=(info trace record check snapshot)
 local -a espy_probes=(begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:)
 local -a espy_options=(
   '*-e[run this program; the last -e counts]:PROGRAM: '
@@ -13,6 +13,10 @@ local -a espy_options=(
   '*-c[start this command once all probes are attached, and end when it ends]:COMMAND:_cmdstring'
   '*--cmd[start this command once all probes are attached, and end when it ends]:COMMAND:_cmdstring'
   '*--follow[with -p or -c\: trace this process and those it starts, and end when all have ended]'
+  '*-i[take the events from this recording, which `espy record` has made]:FILE:_files'
+  '*--input[take the events from this recording, which `espy record` has made]:FILE:_files'
+  '*--from[with -i\: leave out what was before this time since the beginning\: 10s, 1.5m, 200ms]:TIME: '
+  '*--to[with -i\: leave out what was after it]:TIME: '
   '*-o[write the output to this file]:FILE:_files'
   '*--output[write the output to this file]:FILE:_files'
   '*-f[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto; folded\: maps keyed by stacks, a line for each stack; flame\: maps keyed by stacks, as a flame graph (SVG)]:FORMAT:(text json trace folded flame)'
@@ -55,9 +59,13 @@ local -a espy_options=(
   '*--stack-order[show only calls within each other in the order of the targets]'
   '*--graph[show calls as a graph, as C with durations]'
   '*--depth[show only N levels of calls within calls]:N: '
-  '*--slower-than[show only calls that take longer\: 10us, 2ms]:TIME: '
+  '*--when[show only the first target'\''s calls that fit, and what they call\: '\''return < 0'\'']:EXPR: '
+  '*--slower-than[show only calls that take longer\: 10us, 2ms; with --graph, as --when]:TIME: '
+  '*--before[with --when\: show the thread'\''s last N calls before, too]:N: '
   '*-n[end after N events]:N: '
   '*--events[end after N events]:N: '
+  '*--size[record this much of each text that an argument points to (256)]:BYTES: '
+  '*--on[check for this kernel, a file that espy snapshot has written (may be given again)]:KERNEL: '
 )
 # end generated
 
