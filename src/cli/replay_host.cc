@@ -33,6 +33,7 @@ bool has_feature(kernel::Feature feature) {
                                   Feature::kRdonlyCastVoid,
                                   Feature::kRdonlyCastTyped,
                                   Feature::kOpenCodedIterators,
+                                  Feature::kTaskStorage,
                                   Feature::kStringKfuncs};
   return std::ranges::find(kMissing, feature) == std::end(kMissing);
 }

@@ -71,6 +71,7 @@ def scripts():
         f"{READ} {{ @start[tid] = args.count; }} {EXIT}read /@start[tid]/ {{ @part = sum(args.ret * 100 / @start[tid]); delete(@start, tid); }}",
         f"{READ} {{ @in = count(); }} {EXIT}read {{ @out = count(); }} end {{ print(@in); print(@out); }}",
         f"{OPEN} {{ @name[tid] = str(args.filename); }} {EXIT}openat {{ printf(\"%s = %d\\n\", @name[tid], args.ret); delete(@name, tid); }}",
+        f"{READ} {{ @size[tid] = args.count; }} {EXIT}read /@size[tid]/ {{ @whole = sum(@size[tid]); delete(@size, tid); }} end {{ clear(@size); }}",
         f"{OPEN} {{ @b[tid] = nsecs; }} {EXIT}openat /@b[tid]/ {{ @slow = lhist((nsecs - @b[tid]) / 1000000000, 0, 10, 5); delete(@b, tid); }}",
         f"begin {{ @a[\"x\"] = 1; printf(\"begin\\n\"); }} {OPEN} {{ @a[comm] += 2; }} end {{ print(@a, 1); zero(@a); }}",
         f"t:syscalls:sys_enter_openat, t:syscalls:sys_enter_newfstatat {{ @[func] = count(); }}",
