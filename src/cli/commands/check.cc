@@ -137,7 +137,7 @@ std::string table_of(const std::vector<Cell>& cells, size_t columns) {
   return out + "\n" + reasons;
 }
 
-// Calls `visit` for each script with the environment of each kernel, in the order of the table.
+// The kernels of --on, or the one that runs.
 class Kernels {
  public:
   Kernels(const Options& options, const Host& host) : options_(options), host_(host) {}

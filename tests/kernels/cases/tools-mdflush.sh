@@ -18,4 +18,4 @@ done
 echo active >$array/array_state
 trap 'echo clear >$array/array_state' EXIT
 mknod md_espy b $(tr : ' ' </sys/block/md_espy/dev)
-expect '^[0-9:]{8} +[0-9]+ +dd +md_espy$' "$ESPY" "$tools/mdflush.bt" -c 'dd if=/dev/zero of=md_espy bs=4k count=1 conv=fsync'
+expect '^[0-9:]{8} +[0-9]+ +dd +md_espy$' "$ESPY" "$tools/mdflush.bt" -c 'dd if=/dev/zero of=md_espy bs=4k count=1 conv=fsync status=none'
