@@ -2,7 +2,7 @@
 . "$(dirname "$0")/trace.sh"
 empty=$(mktemp -d)
 mount --bind "$empty" /sys/kernel/btf
-trace fields -c 'cat /dev/null' -e 'tracepoint:sched:sched_process_exec { printf("%s\n", str(args.filename)); exit(); }'
+trace fields -c 'cat /dev/null' -e 'tracepoint:sched:sched_process_exec /pid == cpid/ { printf("%s\n", str(args.filename)); exit(); }'
 trace syscall -c 'cat /dev/null' -e 'tracepoint:syscalls:sys_enter_openat /pid == cpid && str(args.filename) == "/dev/null"/ { print(str(args.filename)); }'
 trace raw -c 'cat /dev/null' -e 'rawtracepoint:sched_process_exec /pid == cpid/ { print(("argument", arg0 != 0)); exit(); }'
 trace user -c "$BIN/programs/calls 1" -e "uprobe:$BIN/programs/calls:work { print(str(arg1)); }"
