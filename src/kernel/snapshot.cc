@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -115,32 +113,21 @@ Status write_snapshot(Kernel& kernel, int fd) { return SnapshotWriter(kernel, TR
 Result<Snapshot> Snapshot::of(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return fail_errno(path, errno);
+  Snapshot out;
   if (S_ISDIR(status.st_mode)) {
-    Snapshot out(path, false);
+    out.directory_ = path;
     const size_t end = path.find_last_not_of('/');
     out.name_ = path.substr(0, end + 1);
     out.name_.erase(0, out.name_.rfind('/') + 1);
     return out;
   }
-  const char* temporary = ::getenv("TMPDIR");
-  std::string directory = fmt::format("{}/espy-kernel-XXXXXX", temporary != nullptr ? temporary : "/tmp");
-  if (::mkdtemp(directory.data()) == nullptr) return fail_errno("cannot make a directory " + directory, errno);
-  Snapshot out(directory, true);
-  TRY_STATUS(unpack_tar(path, directory, kMaxUnpackedBytes));
-  const auto release = read_file(directory + "/release");
+  out.unpacked_.emplace(TRY(ScratchDirectory::make()));
+  out.directory_ = out.unpacked_->path();
+  TRY_STATUS(unpack_tar(path, out.directory_, kMaxUnpackedBytes));
+  const auto release = read_file(out.directory_ + "/release");
   if (!release) return fail(path + " is not a snapshot of a kernel: it has no release");
   out.name_ = split(*release, '\n').front();
   return out;
-}
-
-Snapshot::Snapshot(Snapshot&& other) noexcept
-    : directory_(std::move(other.directory_)),
-      name_(std::move(other.name_)),
-      is_temporary_(std::exchange(other.is_temporary_, false)) {}
-
-Snapshot::~Snapshot() {
-  std::error_code ignored;
-  if (is_temporary_) std::filesystem::remove_all(directory_, ignored);
 }
 
 }  // namespace espy::kernel

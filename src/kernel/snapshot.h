@@ -6,8 +6,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/process.h"
 #include "base/result.h"
 #include "kernel/kernel.h"
 
@@ -20,22 +22,18 @@ Status write_snapshot(Kernel& kernel, int fd);
 // A snapshot, or a directory with a recorded kernel, opened for reading.
 class Snapshot {
  public:
-  // Unpacks the file to a directory for temporary files, which is removed with the object.
+  // Unpacks a file to a temporary directory.
   static Result<Snapshot> of(const std::string& path);
-  Snapshot(Snapshot&& other) noexcept;
-  Snapshot& operator=(Snapshot&&) = delete;
-  ~Snapshot();
-
   // The release, such as "6.12.94-amd64", or the name of the directory.
   const std::string& name() const { return name_; }
   Result<std::unique_ptr<Kernel>> kernel() const { return open_recorded_kernel(directory_); }
 
  private:
-  Snapshot(std::string directory, bool is_temporary) : directory_(std::move(directory)), is_temporary_(is_temporary) {}
+  Snapshot() = default;
 
+  std::optional<ScratchDirectory> unpacked_;
   std::string directory_;
   std::string name_;
-  bool is_temporary_;
 };
 
 }  // namespace espy::kernel
