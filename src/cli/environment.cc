@@ -134,6 +134,11 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
   return make_environment(options, std::move(machine), std::move(kernel));
 }
 
+void follow_command(const Options& options, Environment& environment) {
+  if (!options.child_command || options.config.pid) return;
+  environment.config.follows = environment.kernel->find_struct(environment.types, "task_struct").valid();
+}
+
 namespace {
 
 // Capabilities of other user namespaces, of rootless containers for example, give no rights over the kernel.

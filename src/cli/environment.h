@@ -45,6 +45,10 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options);
 std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
                                               std::unique_ptr<kernel::Kernel> kernel);
 
+// Limits a run with -c to the command and what it starts, unless -p names a process. A kernel without BTF cannot follow
+// processes.
+void follow_command(const Options& options, Environment& environment);
+
 // Fails if this process may not load and attach programs; the error names the capabilities that it lacks.
 Status require_privileges();
 // Returns whether this process is in another PID namespace than the first, as in a container.

@@ -192,9 +192,7 @@ int record(const Options& options, const Host& host) {
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
   Environment& e = **environment;
-  // Only the command and what it starts are of interest; a kernel without BTF cannot follow processes.
-  if (options.child_command && !options.config.pid)
-    e.config.follows = e.kernel->find_struct(e.types, "task_struct").valid();
+  follow_command(options, e);
   const auto& own = static_cast<const RecordOptions&>(*options.own);
   const auto script = write_record_script(options.names, own.max_text_bytes, e);
   return script ? run_recorder(options, host, e, *script) : complain(script.error());

@@ -74,9 +74,7 @@ int trace(const Options& options, const Host& host) {
   if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
-  // Only the command and what it starts are of interest; a kernel without BTF cannot follow processes.
-  if (options.child_command && !options.config.pid)
-    (*environment)->config.follows = (*environment)->kernel->find_struct((*environment)->types, "task_struct").valid();
+  follow_command(options, **environment);
   const auto& trace_options = static_cast<const TraceOptions&>(*options.own);
   std::vector<std::string> names;
   for (const std::string& argument : options.names)
