@@ -1,7 +1,7 @@
 # Completion of espy in fish: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-set -g __espy_commands info trace record check snapshot
+set -g __espy_commands info trace record check snapshot lsp
 set -g __espy_probes begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:
 complete -c espy -s e -x -d 'run this program; the last -e counts'
 complete -c espy -s l -l list -d 'list the probes that match a pattern, or those of a program; with -v their arguments'

@@ -2,7 +2,7 @@
 # Completion of espy in zsh: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-local -a espy_commands=(info trace record check snapshot)
+local -a espy_commands=(info trace record check snapshot lsp)
 local -a espy_probes=(begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:)
 local -a espy_options=(
   '*-e[run this program; the last -e counts]:PROGRAM: '

@@ -16,6 +16,7 @@ std::span<const Reader> readers() {
                                         {"instructions", run_instructions},
                                         {"json", run_json},
                                         {"ld_cache", run_ld_cache},
+                                        {"lsp", run_lsp},
                                         {"perf_map", run_perf_map},
                                         {"proc_text", run_proc_text},
                                         {"recording", run_recording},

@@ -11,6 +11,7 @@
   X(kSnapshot)           \
   X(kKernelInfo)         \
   X(kFormat)             \
+  X(kLanguageServer)     \
   X(kReference)          \
   X(kHelp)               \
   X(kVersion)

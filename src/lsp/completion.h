@@ -1,0 +1,13 @@
+// Completion: probes where an attach point is written, members behind a dot, maps, variables, builtins and keywords.
+#pragma once
+
+#include "lsp/document.h"
+#include "lsp/json.h"
+#include "lsp/probe_names.h"
+
+namespace espy::lsp {
+
+// Returns the CompletionList for an offset of the document.
+Json complete(const Services& services, ProbeNames& probes, const Document& document, uint32_t offset);
+
+}  // namespace espy::lsp
