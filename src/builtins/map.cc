@@ -145,6 +145,7 @@ constexpr spec::Builtin kRows[] = {
          "Removes a key, or the value of a map without keys. True if it existed. `delete(@m[key])` is the older form.",
      .check = check_delete,
      .lower = lower_delete,
+     .removes_keys = true,
      .example = "begin { @x[1] = 1; @x[2] = 2; delete(@x, 1); delete(@x[2]); }"},
     {.sig = "bool has_key(map m, any key)",
      .doc = "True if the map has the key.",

@@ -335,6 +335,7 @@ constexpr spec::Builtin kRows[] = {
      .doc = "Removes all entries of a map. Takes effect in user space, in the order of the output.",
      .lower = lower_on_map<kClear>,
      .handle = handle_clear,
+     .removes_keys = true,
      .example = "begin { @x = 1; clear(@x); }"},
     {.sig = "void zero(map m)",
      .doc = "Sets all values of a map to zero and keeps its keys.",

@@ -167,6 +167,8 @@ void MapElements::with_new_value(const Element& element, const std::function<voi
   ir().enter(done);
 }
 
+// A number whose key is there is stored in place: the kernel would allocate a new element. Longer values are replaced
+// as a whole, so that others see either the old one or the new one.
 void MapElements::store(const Element& element, Operand value) {
   const program::ScriptMap map = module_.script_map(element.map);
   if (map.storage == Storage::kThread) {
@@ -180,6 +182,15 @@ void MapElements::store(const Element& element, Operand value) {
     conversions_.store_converted(offset(assigned, 8), value, map.value);
     return ir().store(8, assigned, ir().constant(1));
   }
+  if (!is_scalar(map.value) || !module_.keeps_keys(element.map)) return replace(element, value);
+  const ValueId found = lookup(element);
+  when(
+      Condition::ne, found, ir().constant(0), [&] { conversions_.store_converted(found, value, map.value); },
+      [&] { replace(element, value); });
+}
+
+void MapElements::replace(const Element& element, Operand value) {
+  const program::ScriptMap map = module_.script_map(element.map);
   const uint32_t size = module_.program.maps[map.map].value_size;
   const ValueId copy = memory_.allocate(size, "new");
   if (types()[map.value].size_bytes % 8) memory_.zero(copy, size);

@@ -265,6 +265,21 @@ bool ModuleContext::is_interrupted(program::ScriptMapId map) {
   return known->second = programs > 1 && may_interrupt;
 }
 
+bool ModuleContext::keeps_keys(program::ScriptMapId map) {
+  const auto [known, is_new] = kept_keys.try_emplace(map, false);
+  if (!is_new) return known->second;
+  const auto removes_keys = [&](const check::Unit& unit, check::ExprId id) {
+    const spec::Builtin* builtin = unit.fact(id).builtin;
+    if (!builtin || !builtin->removes_keys) return false;
+    const auto* call = checked.ast.get<syntax::Call>(id);
+    return call && unit.fact(call->arguments[0]).map == map;
+  };
+  const bool are_removed = std::ranges::any_of(checked.units, [&](const check::Unit& unit) {
+    return std::ranges::any_of(unit.exprs.ids(), [&](check::ExprId id) { return removes_keys(unit, id); });
+  });
+  return known->second = !are_removed && program.maps[script_map(map).map].kind == MapKind::kHash;
+}
+
 bool ModuleContext::takes_stacks(const check::Unit& unit) const {
   const auto is_stack = [&](const check::Unit& each) {
     return std::ranges::any_of(each.exprs.ids(), [&](check::ExprId id) {

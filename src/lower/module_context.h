@@ -31,6 +31,7 @@ struct ModuleContext {
   uint32_t longest_record_bytes = 0;
   std::map<types::Kind, std::vector<uint32_t>> fired_indices = {};  // by ProbeId
   std::map<program::ScriptMapId, bool> interrupted = {};            // see is_interrupted
+  std::map<program::ScriptMapId, bool> kept_keys = {};              // see keeps_keys
 
   // The number of CPUs rounded up to a power of two, so that `and` bounds an index for the verifier.
   uint32_t cpu_slots() const;
@@ -57,6 +58,10 @@ struct ModuleContext {
   // True if two programs update the aggregation in this map, and one of them may interrupt the other on the same CPU in
   // the middle of an update. (A program never interrupts itself: the kernel skips the second run and counts it.)
   bool is_interrupted(program::ScriptMapId map);
+
+  // True if an element that was found in the map stays its key's as long as the program runs: the script removes no
+  // keys, and the kernel evicts none.
+  bool keeps_keys(program::ScriptMapId map);
 
   // True if the unit, or any function of the script, uses stacks.
   bool takes_stacks(const check::Unit& unit) const;

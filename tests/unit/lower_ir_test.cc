@@ -34,6 +34,15 @@ TEST_F(LowerIr, CountingAKeyUpdatesInPlaceAndInsertsZerosOnAMiss) {
   EXPECT_EQ(count(ir, "map_update_elem"), 1u) << ir;
 }
 
+TEST_F(LowerIr, AnAssignedNumberIsStoredInPlaceIfItsKeyStays) {
+  const auto lookups = [&](const std::string& text) { return count(optimized(text), "map_lookup_elem"); };
+  EXPECT_EQ(lookups("raw { @[pid] = arg0; }"), 1u);
+  // An element that was found could be of another key by the time of the store, or its value be seen half written.
+  EXPECT_EQ(lookups("raw { @[pid] = arg0; } raw { delete(@[pid]); }"), 0u);
+  EXPECT_EQ(lookups("let @ = lruhash(10); raw { @[pid] = arg0; }"), 0u);
+  EXPECT_EQ(lookups("raw { @[pid] = comm; }"), 0u);
+}
+
 TEST_F(LowerIr, AnUnusedIncrementIsAtomic) {
   EXPECT_EQ(count(optimized("raw { @x = (int64)0; @x++; }"), "atomic_add"), 1u);
 }

@@ -66,7 +66,7 @@ inline constexpr spec::Builtin kRows[] = {
     {.sig = "any str(any p)", .check = text256, .lower_into = str_into},
     {.sig = "void printf(literal string format, ...)", .lower = lower_printf},
     {.sig = "void exit(int code = 0)", .lower = lower_exit, .ends_action = true},
-    {.sig = "bool delete(any m)", .lower = lower_delete},
+    {.sig = "bool delete(any m)", .lower = lower_delete, .removes_keys = true},
     {.sig = "int64 len(map m)", .lower = lower_len},
     {.sig = "any count()", .kind = spec::BuiltinKind::kAggregation, .check = count_type, .lower_update = update_count},
 };
