@@ -184,7 +184,9 @@ syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request) 
 bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options) {
   const char* color = ::getenv("BPFTRACE_COLOR");
   const std::string_view when = color != nullptr ? color : "auto";
-  const bool is_colored = when == "always" || (when == "auto" && ::isatty(STDERR_FILENO) == 1);
+  const char* no_color = ::getenv("NO_COLOR");  // no-color.org: set, and not empty
+  const bool is_unwanted = no_color != nullptr && *no_color != '\0';
+  const bool is_colored = when == "always" || (when == "auto" && !is_unwanted && ::isatty(STDERR_FILENO) == 1);
   source::Diagnostics shown;
   for (const source::Diagnostic& diagnostic : diagnostics.all())
     shown.add(options.shown_diagnostic ? options.shown_diagnostic(diagnostic) : diagnostic);
