@@ -1,5 +1,6 @@
 // Map functions that take effect at once, in BPF. (clear, zero and print take effect in user space: output.cc.)
 #include "builtins/common.h"
+#include "builtins/percentile.h"
 
 namespace espy::builtins {
 
@@ -147,6 +148,15 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_delete,
      .removes_keys = true,
      .example = "begin { @x[1] = 1; @x[2] = 2; delete(@x, 1); delete(@x[2]); }"},
+    {.sig = "int64 percentile(histogram h, int part, literal int whole = 100)",
+     .doc =
+         "The number that `part` percent of the values of a histogram are at most, or `part` of `whole` of them: the "
+         "largest value of the bucket that counts the last of these. Of the values above an `lhist`, its `max`; 0 "
+         "for an empty histogram.",
+     .check = check_percentile,
+     .lower = lower_percentile,
+     .example = "begin { @[1] = hist(20); @[1] = hist(1000); printf(\"%d %d\\n\", percentile(@[1], 50), "
+                "percentile(@[1], 999, 1000)); }"},
     {.sig = "bool has_key(map m, any key)",
      .doc = "True if the map has the key.",
      .lower = lower_has_key,

@@ -18,6 +18,7 @@ namespace {
 
 // Types of parameters (spec/builtin.h). For `any or map`, a map's name alone means the whole map.
 constexpr std::string_view kAnyOrMap = "any or map";
+constexpr std::string_view kHistogram = "histogram";
 // Allows delete(@m[key]), the old form of delete(@m, key).
 constexpr std::string_view kMapOrElement = "map or element";
 
@@ -27,7 +28,7 @@ std::string describe(std::string_view wanted) {
   if (wanted == "string") return "a string";
   if (wanted == "buffer") return "a buffer";
   if (wanted == "map") return "a map";
-  if (wanted == "aggregation") return "an aggregation";
+  if (wanted == kHistogram) return "a histogram";
   if (wanted == "stack") return "a stack";
   if (wanted == "type") return "a type";
   return fmt::format("`{}`", wanted);
@@ -114,7 +115,9 @@ bool Arguments::is_mode(const Parameter& parameter, ExprId argument) const {
 
 void Arguments::check_value(const Parameter& parameter, ExprId argument, const std::string& where) {
   const bool is_text = parameter.type == "string";
-  if (!expressions_.read_value(argument, parameter.type == kAnyOrMap)) return;
+  const bool is_histogram = parameter.type == kHistogram;
+  if (!expressions_.read_value(argument, is_histogram || parameter.type == kAnyOrMap)) return;
+  if (is_histogram) facts_.fact(argument).is_reduced = false;
   if (is_text && !parameter.is_literal) name_as_text(argument);
   const TypeId found = facts_.type(argument);
   if (parameter.is_literal && !facts_.is_constant(argument)) {
@@ -170,7 +173,7 @@ bool Arguments::matches(std::string_view wanted, TypeId found, ExprId argument) 
            t.kind == Kind::kString || types::sized_text(facts_.types(), facts_.known(found));
   if (wanted == "string") return t.kind == Kind::kString;
   if (wanted == "buffer") return t.kind == Kind::kBuffer || t.kind == Kind::kString;
-  if (wanted == "aggregation") return types::is_aggregation(t);
+  if (wanted == kHistogram) return t.kind == Kind::kHist || t.kind == Kind::kLhist;
   if (wanted == "stack") return t.kind == Kind::kKernelStack || t.kind == Kind::kUserStack;
   if (wanted == "type") return facts_.ast().get<TypeExpr>(argument) != nullptr;
   const TypeId exact = signature_type(facts_.types(), kernel_, wanted);
