@@ -51,6 +51,7 @@ local -a espy_options=(
   '*--fmt[print the formatted program and end]'
   '*-b[accepted for old scripts; BTF is always used]'
   '*--btf[accepted for old scripts; BTF is always used]'
+  '*--examples[print one-liners, those with a word or all, and end]'
   '*-h[show this page]'
   '*--help[show this page]'
   '*-V[show the version]'

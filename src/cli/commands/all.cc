@@ -13,6 +13,7 @@
   X(kFormat)             \
   X(kLanguageServer)     \
   X(kReference)          \
+  X(kExamples)           \
   X(kHelp)               \
   X(kVersion)
 
