@@ -8,6 +8,7 @@
 #include <string>
 
 #include "check/checked.h"
+#include "check/script_files.h"
 #include "source/diagnostic.h"
 #include "spec/registry.h"
 
@@ -21,7 +22,9 @@ struct CheckRequest {
   symbols::Symbolizer* symbols;  // null if there is none
   spec::Config config;           // of the environment and the command line; the script adds to it
   source::Diagnostics& diagnostics;
-  bool is_listing = false;  // probes are only listed: what the machine lacks for attaching is no error
+  bool is_listing = false;             // probes are only listed: what the machine lacks for attaching is no error
+  const ScriptFiles* files = nullptr;  // taken instead of the machine's files and compiler; null: these are used
+  ScriptFiles* recorded = nullptr;     // filled with what was used of the machine; may be null
 };
 
 Checked check(syntax::Ast ast, CheckRequest& request);

@@ -87,6 +87,7 @@ class HeaderReader {
     // To ask is to map the types of the kernel.
     if (has_include || text.text.find(syntax::kBtfMacro) != std::string::npos)
       prelude_.has_btf = request_.kernel.has_btf();
+    if (request_.files != nullptr) return recorded(text.name);
     if (!has_include) return std::move(prelude_);
     if (is_script) words_ = words_of(text.text);
     directory_ = std::filesystem::path(text.name).parent_path().string();
@@ -100,20 +101,40 @@ class HeaderReader {
     for (const syntax::CDefinition& definition : draft_.c_definitions) add(definition);
     if (!user_.is_empty) compile_user();
     if (!kernel_.is_empty && (!prelude_.has_btf || misses_something())) compile_kernel();
+    record(text.name);
     return std::move(prelude_);
   }
 
   syntax::Prelude read_header(const std::string& path, Span at) {
     std::error_code ignored;
     prelude_.has_btf = request_.kernel.has_btf();
+    const std::string key = std::filesystem::path(path).lexically_normal().string();
+    if (request_.files != nullptr) return recorded(key);
     const std::string absolute = std::filesystem::absolute(path, ignored).string();
     has_own_header_ = true;
     user_.add_line(fmt::format("#include \"{}\"", absolute), path, at);
     compile_user();
+    record(key);
     return std::move(prelude_);
   }
 
  private:
+  // What a compiler made of the headers of the file with this name, where the script was checked before.
+  syntax::Prelude recorded(const std::string& name) {
+    const auto found = request_.files->headers.find(name);
+    if (found == request_.files->headers.end()) return std::move(prelude_);
+    for (const CDefine& macro : found->second.macros) prelude_.definitions.emplace_back(macro);
+    for (const HeaderTypes& types : found->second.types)
+      if (const Status added = request_.kernel.add_types(types.btf, types.before_kernel); !added)
+        request_.diagnostics.error("bad-header", {}, added.error().message);
+    return std::move(prelude_);
+  }
+
+  void record(const std::string& name) {
+    if (request_.recorded == nullptr || (user_.is_empty && kernel_.is_empty)) return;
+    request_.recorded->headers[name] = {defines(prelude_), std::move(compiled_types_)};
+  }
+
   void add(const syntax::CDefinition& definition) {
     if (const auto* include = std::get_if<CInclude>(&definition)) {
       const std::string name =
@@ -222,7 +243,10 @@ class HeaderReader {
     }
     const auto compiled = TRY(compiler.compile(unit.text, constants));
     if (!compiled) return refuse(unit, compiler, diagnostics);
-    if (!compiled->btf.empty()) TRY_STATUS(request_.kernel.add_types(compiled->btf, before_kernel));
+    if (!compiled->btf.empty()) {
+      TRY_STATUS(request_.kernel.add_types(compiled->btf, before_kernel));
+      compiled_types_.push_back({compiled->btf, before_kernel});
+    }
     // The body of a macro may name others.
     for (size_t i = 0; i < chosen.size(); ++i)
       define(chosen[i], first_include(unit).second, *macros, compiled->numbers, chosen);
@@ -305,6 +329,7 @@ class HeaderReader {
   syntax::Ast draft_;
   std::string directory_;
   bool has_own_header_ = false;  // a header that is not the kernel's: "x.h"
+  std::vector<HeaderTypes> compiled_types_;
   Unit user_, kernel_;
 };
 

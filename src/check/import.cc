@@ -72,6 +72,9 @@ class Importer {
   }
 
   void import_path(const fs::path& path, Span at) {
+    const std::string key = path.lexically_normal().string();
+    if (request_.files != nullptr) return import_recorded(key, at);
+    if (request_.recorded != nullptr) request_.recorded->imports.try_emplace(key);
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
@@ -79,13 +82,23 @@ class Importer {
                          "paths are relative to the file that imports");
       return;
     }
-    if (!fs::is_directory(status)) return import_file(path, at, true);
+    if (!fs::is_directory(status)) return import_file(path, at, true, key);
     if (refuse_directory(path, at)) return;
     std::vector<fs::path> files;
     for (const fs::directory_entry& entry : fs::directory_iterator(path, error))
       if (entry.is_regular_file(error)) files.push_back(entry.path());
     std::ranges::sort(files);
-    for (const fs::path& file : files) import_file(file, at, false);
+    for (const fs::path& file : files) import_file(file, at, false, key);
+  }
+
+  void import_recorded(const std::string& key, Span at) {
+    const auto found = request_.files->imports.find(key);
+    if (found == request_.files->imports.end()) {
+      diagnostics_.error("no-such-import", at, fmt::format("the tool has no file `{}`", key));
+      return;
+    }
+    for (const ImportedFile& file : found->second)
+      if (seen_.insert(file.name).second) read_text(file.name, file.text, at);
   }
 
   bool refuse_directory(const fs::path& directory, Span at) {
@@ -96,7 +109,8 @@ class Importer {
     return true;
   }
 
-  void import_file(const fs::path& path, Span at, bool is_named) {
+  // `key`: of the import, in ScriptFiles.
+  void import_file(const fs::path& path, Span at, bool is_named, const std::string& key) {
     const std::string name = path.filename().string();
     if (name.ends_with(".bpf.c")) {
       if (is_named)
@@ -118,8 +132,14 @@ class Importer {
       diagnostics_.error("no-such-import", at, text.error().message);
       return;
     }
-    const SourceId source = sources_.add(path.lexically_normal().string(), std::move(*text), at);
-    if (name.ends_with(kHeader) && !is_readable(source)) {
+    if (request_.recorded != nullptr)
+      request_.recorded->imports[key].push_back({path.lexically_normal().string(), *text});
+    read_text(path, std::move(*text), at);
+  }
+
+  void read_text(const fs::path& path, std::string text, Span at) {
+    const SourceId source = sources_.add(path.lexically_normal().string(), std::move(text), at);
+    if (path.extension() == kHeader && !is_readable(source)) {
       syntax::Prelude compiled = compile_header(path.string(), at, request_);
       return append(whole_.c_definitions, compiled.definitions);
     }
