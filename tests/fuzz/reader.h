@@ -60,6 +60,7 @@ void run_recording(std::string_view bytes);
 void run_lsp(std::string_view bytes);
 void run_tar(std::string_view bytes);
 void run_text(std::string_view bytes);
+void run_tool(std::string_view bytes);
 void run_tracefs(std::string_view bytes);
 void run_usdt(std::string_view bytes);
 

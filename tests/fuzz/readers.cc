@@ -22,6 +22,7 @@ std::span<const Reader> readers() {
                                         {"recording", run_recording},
                                         {"tar", run_tar},
                                         {"text", run_text},
+                                        {"tool", run_tool},
                                         {"tracefs", run_tracefs},
                                         {"usdt", run_usdt}};
   return kReaders;
