@@ -313,7 +313,8 @@ constexpr spec::Builtin kRows[] = {
      .check = check_write_user,
      .lower = lower_write_user,
      .needs = kernel::Feature::kProbeWriteUser,
-     .is_unsafe = true},
+     .is_unsafe = true,
+     .capability = "CAP_SYS_ADMIN"},
     {.sig = "void unwatch(int address)",
      .doc = "Removes the watchpoints of an address. Takes effect when the record is read, so they may still fire until "
             "then.",

@@ -312,6 +312,7 @@ extern const spec::Provider kTracepoint = {
     .context = context,
     .attach = attach,
     .list = list,
+    .capability = "CAP_DAC_READ_SEARCH",
     .example = "tracepoint:syscalls:sys_enter_openat { printf(\"%s %s\\n\", comm, str(args.filename)); }"};
 
 }  // namespace espy::probes
