@@ -32,7 +32,10 @@ const Arch* find_by(T Arch::*member, const T& value) {
 
 std::span<const Arch* const> all_arches() { return kArches; }
 
-const Arch* find_arch(std::string_view name) { return find_by(&Arch::name, name); }
+const Arch* find_arch(std::string_view name) {
+  const Arch* found = find_by(&Arch::name, name);
+  return found != nullptr ? found : find_by(&Arch::package_name, name);
+}
 
 const Arch* find_arch(uint16_t elf_machine) { return find_by(&Arch::elf_machine, elf_machine); }
 

@@ -75,6 +75,7 @@ struct GoAbi {
 
 struct Arch {
   std::string_view name;               // as uname(2) has it: "x86_64"
+  std::string_view package_name;       // as packages and containers have it: "amd64"
   uint16_t elf_machine = 0;            // EM_*, in ELF files for it
   std::string_view source_directory;   // below arch/ in the kernel's source
   std::string_view library_directory;  // below /lib and /usr/lib on multiarch systems (Debian's tuple)
@@ -134,7 +135,7 @@ struct Arch {
   GoAbi go = {};
 };
 
-// Null if the CPU is unknown.
+// By `name` or `package_name`. Null if the CPU is unknown.
 const Arch* find_arch(std::string_view name);
 const Arch* find_arch(uint16_t elf_machine);
 

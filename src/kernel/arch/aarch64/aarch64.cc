@@ -139,6 +139,7 @@ using namespace aarch64;
 
 constexpr Arch kArm64 = {
     .name = "aarch64",
+    .package_name = "arm64",
     .elf_machine = EM_AARCH64,
     .source_directory = "arm64",
     .library_directory = "aarch64-linux-gnu",

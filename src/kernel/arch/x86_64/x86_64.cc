@@ -69,6 +69,7 @@ using namespace x86_64;
 
 constexpr Arch kAmd64 = {
     .name = "x86_64",
+    .package_name = "amd64",
     .elf_machine = EM_X86_64,
     .source_directory = "x86",
     .library_directory = "x86_64-linux-gnu",
