@@ -85,7 +85,7 @@ Result<Janitor> Janitor::start(const std::function<Result<std::string>()>& make,
 
 Janitor::~Janitor() {
   if (pid_ == 0) return;
-  ::kill(pid_, SIGKILL);
+  if (::kill(pid_, SIGKILL) != 0) return;  // espy is no longer its user (--user): it cleans after the end
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -62,9 +62,11 @@ Result<std::string> path_of_program(const std::string& name) {
 constexpr uint64_t kPatienceNs = 1'000'000'000;
 
 [[noreturn]] void wait_and_exec(int gate, ExecReport& report, const std::string& program,
-                                std::vector<std::string>& words) {
+                                std::vector<std::string>& words, const Identity* user) {
   char go = 0;
   if (::read(gate, &go, 1) != 1) ::_exit(127);
+  if (user != nullptr)
+    if (const int code = become(*user); code != 0) report.exit_with(code);
   unblock_signals();
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -75,7 +77,7 @@ constexpr uint64_t kPatienceNs = 1'000'000'000;
 
 }  // namespace
 
-Result<Child> Child::start(const std::string& command) {
+Result<Child> Child::start(const std::string& command, const Identity* user) {
   std::vector<std::string> words = split_command(command);
   if (words.empty()) return fail("the command of -c is empty");
   const std::string program = TRY(path_of_program(words[0]));
@@ -87,7 +89,7 @@ Result<Child> Child::start(const std::string& command) {
   if (pid < 0) return fail_errno("cannot start `" + command + "`", errno);
   if (pid == 0) {
     gate_write.reset();
-    wait_and_exec(gate_read.get(), report, program, words);
+    wait_and_exec(gate_read.get(), report, program, words, user);
   }
   report.close_writing_end();
   return Child(pid, std::move(gate_write), std::move(report));

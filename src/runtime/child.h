@@ -8,6 +8,7 @@
 
 #include "base/exec_report.h"
 #include "base/fd.h"
+#include "runtime/identity.h"
 
 namespace espy::runtime {
 
@@ -15,7 +16,8 @@ class Child {
  public:
   // Forks a child that waits for `let_go`. `command` is split by split_command; the program is looked up in $PATH.
   // Fails before forking if it is not found.
-  static Result<Child> start(const std::string& command);
+  // `user`: whom the program runs as; nullptr: the caller's.
+  static Result<Child> start(const std::string& command, const Identity* user = nullptr);
 
   Child(Child&&) noexcept = default;
   Child& operator=(Child&&) noexcept = default;
