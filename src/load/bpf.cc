@@ -78,6 +78,7 @@ uint32_t number_of(program::MapKind kind) {
     case program::MapKind::kLruPercpuHash: return BPF_MAP_TYPE_LRU_PERCPU_HASH;
     case program::MapKind::kStackTrace: return BPF_MAP_TYPE_STACK_TRACE;
     case program::MapKind::kTaskStorage: return BPF_MAP_TYPE_TASK_STORAGE;
+    case program::MapKind::kCgroupArray: return BPF_MAP_TYPE_CGROUP_ARRAY;
     case program::MapKind::kArrayOfMaps: return BPF_MAP_TYPE_ARRAY_OF_MAPS;
   }
   UNREACHABLE("map kind");

@@ -1,5 +1,6 @@
 #include "load/linux.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/bpf.h>
 #include <sys/mman.h>
@@ -185,8 +186,15 @@ Status LinuxMachine::fill_and_map(LoadedMap& map) {
     for (uint32_t i = 0; !is_whole && i < map.shape.max_entries; ++i)
       if (const Status done = map_part(map, i, map.shape.first_bytes); !done) return done;
   }
-  if (!map.shape.initial.empty()) {
-    std::string value = map.shape.initial;
+  OwnedFd group;  // the map keeps the group that its descriptor stands for
+  std::string value = map.shape.initial;
+  if (!map.shape.cgroup.empty()) {
+    group = OwnedFd(::open(map.shape.cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!group.valid()) return fail_errno("cannot open the control group " + map.shape.cgroup, errno);
+    const int fd = group.get();
+    value.assign(reinterpret_cast<const char*>(&fd), sizeof(fd));
+  }
+  if (!value.empty()) {
     value.resize(map.shape.value_size);
     const uint32_t zero = 0;
     MapElementAttr attr;
@@ -289,6 +297,14 @@ std::optional<std::vector<std::byte>> LinuxMachine::lookup(MapId id, std::span<c
   attr.value = address_of(value.data());
   if (bpf(Command::kMapLookup, attr) < 0) return std::nullopt;
   return value;
+}
+
+// Since Linux 5.19 kernel.unprivileged_bpf_disabled is about what creates objects alone (commit "bpf: refine kernel.
+// unprivileged_bpf_disabled behaviour"); before, about every command. A descriptor that is none shows it.
+bool LinuxMachine::refuses_maps() {
+  MapElementAttr attr;
+  attr.map_fd = UINT32_MAX;
+  return bpf(Command::kMapLookup, attr) == -EPERM;
 }
 
 Status LinuxMachine::update(MapId id, std::span<const std::byte> key, std::span<const std::byte> value) {

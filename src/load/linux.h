@@ -56,6 +56,7 @@ class LinuxMachine final : public Machine {
   std::optional<std::vector<std::byte>> lookup(MapId map, std::span<const std::byte> key) override;
   Status update(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) override;
   Status remove(MapId map, std::span<const std::byte> key) override;
+  bool refuses_maps() override;
 
   Status run(ProgramId program) override;
   Result<Measured> measure(ProgramId program, uint64_t count) override;

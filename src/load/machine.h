@@ -121,6 +121,8 @@ class Machine {
   virtual std::optional<std::vector<std::byte>> lookup(MapId map, std::span<const std::byte> key) = 0;
   virtual Status update(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) = 0;
   virtual Status remove(MapId map, std::span<const std::byte> key) = 0;
+  // Whether this process may not use maps that are open, as it lacks CAP_BPF. Some kernels ask for it each time.
+  virtual bool refuses_maps() { return false; }
 
   // ---- Programs
   // Runs a kSyscall or kRawTracepoint program once, without an event.

@@ -71,6 +71,7 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
   module.add_fixed_maps();
   if (checked.config.counts_losses) module.add_hit_counters();
   module.add_script_maps();
+  add_cgroup_map(module);
   add_followed_map(module);
   module.choose_ring_size();
   const std::vector<Group> groups = group_units(module, separate_programs);

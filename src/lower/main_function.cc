@@ -102,7 +102,7 @@ void MainFunction::write_entry() {
     end_program_if(ir(), Condition::eq, ir().load(8, ir().context(), context.not_null->offset_bytes), 0);
   dispatch_.leave_if_other_number();
   if (!part_.shares_number) exits_.leave_if_exited(may_exit() ? spec::AfterExit::kStop : context.after_exit);
-  if (context.is_limited_to_pid) skip_other_processes(ir(), module_);
+  if (context.is_limited_to_pid) skip_other_tasks(ir(), module_);
   if (part_.max_traced_depth != 0) count_deep_nesting();
   count_hit(1);
 }
@@ -119,7 +119,7 @@ bool MainFunction::may_exit() {
 void MainFunction::write_entry_alone() {
   ir().enter(ir().add_block("entry"));
   exits_.leave_if_exited(spec::AfterExit::kStop);
-  if (unit_.context.is_limited_to_pid) skip_other_processes(ir(), module_);
+  if (unit_.context.is_limited_to_pid) skip_other_tasks(ir(), module_);
   count_deep_nesting();
   ir().ret(0);
 }

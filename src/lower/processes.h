@@ -1,4 +1,4 @@
-// The process filter of -p and --follow: which processes a program acts in.
+// The filters of -p, --follow and --cgroup: which processes a program acts in.
 #pragma once
 
 #include "ir/builder.h"
@@ -13,9 +13,13 @@ ir::ValueId current_process(ir::Builder& ir);
 // not in it.
 ir::ValueId ids_in(ir::Builder& ir, const spec::PidNamespace& space);
 
-// Ends the program if the filter excludes the current process.
+// Ends the program if the filters of --cgroup, -p and --follow exclude the current task.
+void skip_other_tasks(ir::Builder& ir, const ModuleContext& module);
+// Ends the program if the filter of -p and --follow excludes the current process.
 void skip_other_processes(ir::Builder& ir, const ModuleContext& module);
 
+// With --cgroup, adds the map of the group. Requires that no program was lowered yet.
+void add_cgroup_map(ModuleContext& module);
 // With --follow, adds the map of the processes that were started. Requires that no program was lowered yet.
 void add_followed_map(ModuleContext& module);
 // With --follow, adds the programs that maintain the map. Requires the kernel's BTF.

@@ -17,6 +17,7 @@ std::string_view name(MapKind kind) {
     case MapKind::kLruPercpuHash: return "lru_percpu_hash";
     case MapKind::kStackTrace: return "stack_trace";
     case MapKind::kTaskStorage: return "task_storage";
+    case MapKind::kCgroupArray: return "cgroup_array";
     case MapKind::kArrayOfMaps: return "array_of_maps";
   }
   return "?";

@@ -36,7 +36,8 @@ enum class MapKind : uint8_t {
   kLruPercpuHash,
   kStackTrace,
   kTaskStorage,
-  kArrayOfMaps
+  kArrayOfMaps,
+  kCgroupArray
 };
 
 // A map to create. Sizes in bytes.
@@ -52,6 +53,7 @@ struct BpfMap {
   bool is_preallocated = false;  // hashes
   MapId like = {};               // kArrayOfMaps: an earlier map, whose shape its maps have
   std::string initial = {};      // kArray with one entry: first bytes of its value
+  std::string cgroup = {};       // kCgroupArray: the directory of its only entry
 };
 
 // The storage of a script's map. A scalar is in the `globals` array: a 64-bit word that is 1 after the first
@@ -270,6 +272,7 @@ struct Program {
     MapId processes;
     std::vector<std::pair<std::string, ProgramId>> programs;
   } following;
+  MapId cgroup;  // --cgroup: a kCgroupArray with the group that probes are limited to; invalid without
   // Maps for unwinding user stacks by tables (program/unwind.h); invalid if not used.
   struct UnwoundStacks {
     types::TypeId type;

@@ -1,6 +1,7 @@
 #include "runtime/run_monitor.h"
 
 #include <fmt/format.h>
+#include <sys/inotify.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -43,6 +44,24 @@ Status RunMonitor::watch_process(uint32_t pid) {
     polls_followed_processes_ = true;
     return {};
   });
+}
+
+// The directory above tells of the removal: inotify(7) does not see the inode of a control group go.
+Status RunMonitor::watch_directory(const std::string& path) {
+  const auto fail_with = [&](int code) { return fail_errno("cannot wait for the end of " + path, code); };
+  inotify_ = OwnedFd(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!inotify_.valid()) return fail_with(errno);
+  const std::string above = path.substr(0, path.rfind('/'));
+  if (::inotify_add_watch(inotify_.get(), above.c_str(), IN_DELETE | IN_ONLYDIR) < 0) return fail_with(errno);
+  const auto check = [this, path]() -> Status {
+    alignas(inotify_event) char events[8192];
+    while (::read(inotify_.get(), events, sizeof(events)) > 0) {
+    }
+    is_over_ |= ::access(path.c_str(), F_OK) != 0;
+    return {};
+  };
+  TRY_STATUS(loop_->watch(inotify_.get(), check));
+  return check();  // it may have gone before
 }
 
 Status RunMonitor::watch_iterator(int fd) {

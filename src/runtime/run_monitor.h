@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/fd.h"
@@ -27,6 +28,8 @@ class RunMonitor {
   // Starts to watch the signals, the processes `pids` and the machine's iterators. The run is over if one of the
   // processes has gone already.
   Status start(std::span<const uint32_t> pids);
+  // Ends the run when the directory is removed. Requires `start`.
+  Status watch_directory(const std::string& path);
   // Waits up to `timeout_ms` (-1: without limit) for one event. Requires `start`.
   Status wait(int timeout_ms);
 
@@ -47,6 +50,7 @@ class RunMonitor {
   const ProbeRunner& probes_;
   Signals& signals_;
   std::vector<OwnedFd> pidfds_;
+  OwnedFd inotify_;
   size_t running_iterators_ = 0;
   bool is_over_ = false;
   bool polls_followed_processes_ = false;

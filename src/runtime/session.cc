@@ -100,6 +100,7 @@ Result<int> Session::run_script() {
   const bool attaches = probes_.has_attached_probes() && (options_.is_dry_run || !control_.has_exit_flag());
   const uint64_t attach_begin_ns = machine_.now_ns();
   if (attaches) TRY_STATUS(attach_probes());
+  if (options_.on_set_up) TRY_STATUS(options_.on_set_up());
   if (is_end_requested()) machine_.forget_skipped_probes();
   context_.spans().hide(attach_begin_ns, machine_.now_ns());
   warn_of_missing_probes();
@@ -179,6 +180,7 @@ Status Session::drain_until_over(Signals& signals) {
   if (options_.child_pid != 0) pids.push_back(options_.child_pid);
   if (options_.watched_pid) pids.push_back(*options_.watched_pid);
   TRY_STATUS(monitor.start(pids));
+  if (!options_.watched_directory.empty()) TRY_STATUS(monitor.watch_directory(options_.watched_directory));
   if (monitor.is_over()) return {};
   int poll_ms = kShortestPollMs;
   bool reads_symbols_ahead = takes_kernel_stacks();

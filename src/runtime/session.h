@@ -33,7 +33,9 @@ struct SessionOptions {
   std::string child_program;            // -c: the program that it will run
   std::optional<uint32_t> watched_pid;  // -p: the run ends with this process
   std::vector<uint32_t> unwound_pids;   // processes whose unwind tables are built before the first stack
-  std::function<Status()> on_attached;  // called once the probes are attached; starts the command of -c
+  std::string watched_directory;        // --cgroup: the run ends when it is removed; empty: none
+  std::function<Status()> on_set_up;    // called once the probes are attached, before a record is read: --user
+  std::function<Status()> on_attached;  // called then, unless is_dry_run; starts the command of -c
   bool is_dry_run = false;              // attach, then end: no action runs
   bool hides_warnings = false;          // those of warnf()
   bool shows_source = false;            // user stacks show source lines and inlined functions

@@ -23,6 +23,12 @@ struct PidNamespace {
   bool numbers_proc = false;  // /proc shows the ids of this namespace
 };
 
+// A control group of version 2, to which the probes are limited.
+struct ControlGroup {
+  std::string path;      // of the directory
+  bool is_root = false;  // of what is mounted there: it is never removed
+};
+
 struct Config {
   uint64_t max_strlen = 1024;
   uint64_t max_map_keys = 4 * 1024;
@@ -78,8 +84,9 @@ struct Config {
   bool counts_losses = false;       // -v, --strict: hits and failed reads are counted
   std::optional<uint32_t> pid;      // -p
   std::optional<PidNamespace>
-      pid_namespace;       // of the tracer, in which `pid` and the builtins are numbered; unset: the initial one
-  bool has_child = false;  // -c
+      pid_namespace;  // of the tracer, in which `pid` and the builtins are numbered; unset: the initial one
+  std::optional<ControlGroup> cgroup;  // --cgroup, --container: probes act in its tasks alone
+  bool has_child = false;              // -c
   uint32_t child_pid = 0;
   bool follows = false;  // --follow: processes that it starts are traced, too
 
