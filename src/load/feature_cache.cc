@@ -17,7 +17,6 @@ namespace {
 using kernel::Feature;
 
 constexpr std::string_view kFormat = "espy features 1";
-constexpr const char* kFile = "features";
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
 constexpr size_t kMaxBytes = 8 * 1024;
@@ -69,7 +68,8 @@ std::optional<std::string> feature_cache_key() {
   return key;
 }
 
-FeatureCache::FeatureCache(const std::string& directory, std::optional<std::string> key) : key_(std::move(key)) {
+FeatureCache::FeatureCache(const std::string& directory, std::string name, std::optional<std::string> key)
+    : name_(std::move(name)), key_(std::move(key)) {
   if (!key_) return;
   open_directory(directory);
   if (directory_.valid()) read();
@@ -89,7 +89,7 @@ void FeatureCache::open_directory(const std::string& path) {
 }
 
 void FeatureCache::read() {
-  const OwnedFd file(::openat(directory_.get(), kFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const OwnedFd file(::openat(directory_.get(), name_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status = {};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) return;
   if (!S_ISREG(status.st_mode) || !is_own(status, kFileMode) || status.st_nlink != 1) return;
@@ -125,14 +125,14 @@ void FeatureCache::write() const {
     text += '\n';
   }
   if (text.size() >= kMaxBytes) return;
-  const std::string temporary = fmt::format("{}.{}", kFile, ::getpid());
+  const std::string temporary = fmt::format("{}.{}", name_, ::getpid());
   ::unlinkat(directory_.get(), temporary.c_str(), 0);
   const OwnedFd file(
       ::openat(directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
   if (!file.valid()) return;
   const bool is_written = ::fchmod(file.get(), kFileMode) == 0 &&
                           ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (!is_written || ::renameat(directory_.get(), temporary.c_str(), directory_.get(), kFile) != 0)
+  if (!is_written || ::renameat(directory_.get(), temporary.c_str(), directory_.get(), name_.c_str()) != 0)
     ::unlinkat(directory_.get(), temporary.c_str(), 0);
 }
 

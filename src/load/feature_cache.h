@@ -3,10 +3,11 @@
 // The problem: a feature is found by loading a program or by creating a map, 0.1 to 1 ms each, and a short script asks
 // for up to ten.
 //
-// The approach: a file in a directory of root, usually /run/espy/features, with the features that were found and a key:
-// the boot, the kernel, the executable, and what the process may do. Another key, another format, another owner or mode
-// of the file or the directory, and the content is ignored, and replaced. Only what was present is kept: what was
-// missing may have failed for lack of memory, and is tried again.
+// The approach: a file in a directory of root, usually /run/espy/features (each tool has its own, which does not
+// replace that of espy), with the features that were found and a key: the boot, the kernel, the executable, and what
+// the process may do. Another key, another format, another owner or mode of the file or the directory, and the content
+// is ignored, and replaced. Only what was present is kept: what was missing may have failed for lack of memory, and is
+// tried again.
 //
 // Limits: not used by other users than root, nor with a filter of system calls (seccomp): their rights are too many to
 // be compared; nor where the state of the JIT compiler cannot be read, which some features depend on. Features that
@@ -29,9 +30,9 @@ std::optional<std::string> feature_cache_key();
 
 class FeatureCache {
  public:
-  // Makes the directory, whose parent must exist, and reads the file in it. Without a key, or if the directory is not
-  // the caller's alone, the cache stays empty and keeps nothing.
-  FeatureCache(const std::string& directory, std::optional<std::string> key);
+  // Makes the directory, whose parent must exist, and reads the file `name` in it. Without a key, or if the directory
+  // is not the caller's alone, the cache stays empty and keeps nothing.
+  FeatureCache(const std::string& directory, std::string name, std::optional<std::string> key);
   FeatureCache(const FeatureCache&) = delete;
   FeatureCache& operator=(const FeatureCache&) = delete;
   // Writes the file if features were added.
@@ -52,6 +53,7 @@ class FeatureCache {
   void add(kernel::Feature feature);
   void write() const;
 
+  std::string name_;
   std::optional<std::string> key_;
   OwnedFd directory_;
   std::set<kernel::Feature> known_;
