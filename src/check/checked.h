@@ -94,6 +94,8 @@ struct ScriptOption {
   std::string name;
   std::string initial;  // the default, as text
   std::string doc;
+
+  bool is_switch() const { return initial == "true" || initial == "false"; }
 };
 
 struct Checked {

@@ -21,9 +21,11 @@
 #include "base/untrusted_file.h"
 #include "check/check.h"
 #include "check/headers.h"
+#include "cli/control_group.h"
 #include "cli/registry.h"
 #include "load/feature_cache.h"
 #include "syntax/parser.h"
+#include "tool/executable.h"
 
 namespace espy::cli {
 
@@ -109,6 +111,7 @@ std::unique_ptr<Environment> make_environment(const Options& options, std::uniqu
                                                                {},
                                                                options.config});
   environment->config.pid_namespace = find_pid_namespace();
+  environment->tool = options.tool;
   connect_btf(*environment);
   check::read_environment(
       environment->config, [](const char* name) { return ::getenv(name); }, environment->diagnostics);
@@ -123,15 +126,20 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
   load::Machine* tried = machine.get();
   kernel::Tries tries;
   // Opened by the first question: some commands have none.
-  tries.feature = [tried, disabled, cache = std::shared_ptr<load::FeatureCache>()](kernel::Feature feature) mutable {
+  const std::string cache_file = options.tool ? fmt::format("features-{:08x}", options.tool->checksum) : "features";
+  tries.feature = [tried, disabled, cache_file,
+                   cache = std::shared_ptr<load::FeatureCache>()](kernel::Feature feature) mutable {
     if (std::ranges::find(disabled, feature) != disabled.end()) return false;
-    if (!cache) cache = std::make_shared<load::FeatureCache>(load::kFeatureCacheDirectory, load::feature_cache_key());
+    if (!cache)
+      cache = std::make_shared<load::FeatureCache>(load::kFeatureCacheDirectory, cache_file, load::feature_cache_key());
     return cache->find(feature, [&] { return tried->try_feature(feature); });
   };
   tries.kfunc = [tried](uint32_t kfunc, uint32_t program_type) { return tried->try_kfunc(kfunc, program_type); };
   auto kernel = TRY(kernel::open_kernel("/", std::move(tries)));
   if (!options.traceable_functions.empty()) TRY_STATUS(kernel->use_traceable_functions(options.traceable_functions));
-  return make_environment(options, std::move(machine), std::move(kernel));
+  auto environment = make_environment(options, std::move(machine), std::move(kernel));
+  environment->config.cgroup = TRY(find_control_group(options.cgroup, options.container));
+  return environment;
 }
 
 void follow_command(const Options& options, Environment& environment) {
@@ -169,9 +177,15 @@ Status require_privileges() {
 bool can_read_tracefs() { return ::faccessat(AT_FDCWD, kTracefsEvents, R_OK | X_OK, AT_EACCESS) == 0; }
 
 Result<source::SourceId> read_script(const Options& options, source::Sources& sources) {
+  if (options.tool) return sources.add(options.tool->script_name, options.tool->script);
   if (options.program_text) return sources.add("stdin", *options.program_text);
   if (*options.file == "-") return sources.add("stdin", TRY(read_stream("/dev/stdin", kMaxTextBytes)));
-  return sources.add(*options.file, TRY(read_stream(*options.file, kMaxTextBytes)));
+  std::string text = TRY(read_stream(*options.file, kMaxTextBytes));
+  if (text.starts_with("\x7f"
+                       "ELF"))
+    return fail(fmt::format("{} is a program, not a script", *options.file), 0,
+                "a tool that espy has built is started as it is");
+  return sources.add(*options.file, std::move(text));
 }
 
 syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request) {
@@ -214,7 +228,8 @@ std::string_view resource_hint(int code) {
 
 int complain(const Error& error) {
   const std::string hint = error.hint.empty() ? std::string(resource_hint(error.code)) : error.hint;
-  std::fprintf(stderr, "espy: %s\n", printable(error.message).c_str());
+  const std::string name = tool::runs_tool() ? printable(program_invocation_short_name) : "espy";
+  std::fprintf(stderr, "%s: %s\n", name.c_str(), printable(error.message).c_str());
   if (!hint.empty()) std::fprintf(stderr, "  hint: %s\n", printable(hint).c_str());
   return EXIT_FAILURE;
 }

@@ -30,13 +30,16 @@ struct Environment {
   source::Diagnostics diagnostics;
   spec::Config config;                                           // from the environment's variables and the options
   std::optional<std::vector<std::string>> recorded_probes = {};  // of a recording: all that there is to list
+  std::shared_ptr<const tool::Tool> tool = {};                   // whose script is run
 #ifdef ESPY_DEBUG
   opt::PassObserver after_pass = opt::verify_after_pass;
 #else
   opt::PassObserver after_pass = {};
 #endif
 
-  check::CheckRequest check_request() { return {sources, registry, *kernel, types, &symbols, config, diagnostics}; }
+  check::CheckRequest check_request() {
+    return {sources, registry, *kernel, types, &symbols, config, diagnostics, false, tool ? &tool->files : nullptr};
+  }
 };
 
 // Opens everything for the running kernel; mounts tracefs if it is not mounted.

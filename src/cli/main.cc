@@ -7,10 +7,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <span>
 
 #include "base/out_of_memory.h"
 #include "cli/command.h"
 #include "cli/replay_host.h"
+#include "cli/tool_options.h"
+#include "tool/executable.h"
 
 namespace {
 
@@ -35,10 +38,16 @@ espy::Status raise_stack_limit() {
       "`ulimit -s` shows the limit");
 }
 
+// espy's command line, or that of the tool that this executable is.
+espy::Result<espy::cli::Options> parse(std::span<char* const> arguments) {
+  if (!espy::tool::runs_tool()) return espy::cli::parse_options(arguments);
+  return espy::cli::parse_tool_options(TRY(espy::cli::own_tool()), arguments);
+}
+
 int run(int argc, char** argv) {
   using namespace espy::cli;
   if (const espy::Status raised = raise_stack_limit(); !raised) return complain(raised.error());
-  auto options = parse_options({argv + 1, static_cast<size_t>(argc - 1)});
+  auto options = parse({argv + std::min(argc, 1), static_cast<size_t>(std::max(argc - 1, 0))});
   if (!options) return complain(options.error());
   if (options->recording) options->shown_diagnostic = as_of_recording;
   const int status = options->command->run(*options, options->recording ? replay_host() : Host());

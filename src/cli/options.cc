@@ -31,6 +31,19 @@ Status set_pid(Options& options, std::string_view text) {
   return {};
 }
 
+// An empty text, of a variable of the shell that is not set, would stand for no limit.
+Status set_given(std::string_view option, std::string& to, std::string_view text) {
+  if (text.empty()) return fail(fmt::format("{} needs a name, which is empty here", option));
+  to = text;
+  return {};
+}
+
+Status set_cgroup(Options& options, std::string_view text) { return set_given("--cgroup", options.cgroup, text); }
+Status set_container(Options& options, std::string_view text) {
+  return set_given("--container", options.container, text);
+}
+Status set_user(Options& options, std::string_view text) { return set_given("--user", options.user, text); }
+
 Status add_unwound_pid(Options& options, std::string_view text) {
   const uint32_t pid = TRY(parse_pid(text, fmt::format("--dwarf-pid needs a process id, not `{}`", text)));
   options.session.unwound_pids.push_back(pid);
@@ -184,6 +197,12 @@ constexpr OptionRow kRows[] = {
      set_text<&Options::child_command>},
     {0, "follow", "", "with -p or -c: trace this process and those it starts, and end when all have ended",
      set_flag<&Options::config, &Config::follows>},
+    {0, "cgroup", "PATH",
+     "trace only the tasks of this control group and of those below it, and end when it is removed", set_cgroup},
+    {0, "container", "ID",
+     "the same for a container of docker, podman or containerd, by the beginning of its id, or for a unit of systemd",
+     set_container},
+    {0, "user", "NAME", "once the probes are attached, run as this user, without capabilities", set_user},
     {'i', "input", "FILE", "take the events from this recording, which `espy record` has made",
      set_text<&Options::recording>},
     {0, "from", "TIME", "with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms", set_from},

@@ -19,10 +19,12 @@
 #include "source/diagnostic.h"
 #include "spec/config.h"
 #include "symbols/symbols.h"
+#include "tool/tool.h"
 
 namespace espy::cli {
 
 struct Command;
+struct OptionRow;
 
 // What the options of one command set; each command derives its own.
 struct CommandOptions {
@@ -33,7 +35,9 @@ struct Options {
   const Command* command = nullptr;
   std::shared_ptr<CommandOptions> own;  // of a command that is chosen by a word; null if it has no options
 
-  std::optional<std::string> program_text;  // -e
+  std::shared_ptr<const tool::Tool> tool;  // whose script is run; null: the script is that of `program_text` or `file`
+  std::vector<std::pair<const OptionRow*, std::string>> typed;  // the options of the command line, with their arguments
+  std::optional<std::string> program_text;                      // -e
   // Where to show a diagnostic about a program that espy has written itself; null: where it is.
   std::function<source::Diagnostic(const source::Diagnostic&)> shown_diagnostic;
   std::optional<std::string> file;           // FILE, or "-"
@@ -52,6 +56,9 @@ struct Options {
   std::string traceable_functions;  // a file; empty: the kernel's list
 
   std::optional<std::string> child_command;  // -c
+  std::string cgroup;                        // --cgroup: a path
+  std::string container;                     // --container: an id, or the beginning of one
+  std::string user;                          // --user
   std::optional<std::string> output_file;
   std::string format = "text";
   output::Buffering buffering = output::Buffering::kLine;
@@ -104,10 +111,14 @@ std::span<const OptionRow> option_rows();
 
 // `arguments` is argv without its first element. What follows the script's name belongs to the script.
 Result<Options> parse_options(std::span<char* const> arguments);
+// The same for the command line of a tool.
+Result<Options> parse_tool_options(std::shared_ptr<const tool::Tool> tool, std::span<char* const> arguments);
 
 // "-p, --pid PID"
 std::string option_names(const OptionRow& row);
 std::string option_doc(const OptionRow& row);
+// The line of an option in --help.
+std::string option_line(const OptionRow& row);
 // One line of a list of options; two lines if the left column is too narrow.
 std::string help_row(std::string_view name, std::string_view doc);
 

@@ -1,9 +1,12 @@
 // From argv to Options.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/tool_options.h"
 
 namespace espy::cli {
 
@@ -18,10 +21,16 @@ struct Typed {
 // Options come first, then the script or its file, then what belongs to the script.
 class Parser {
  public:
-  explicit Parser(std::span<char* const> arguments) : arguments_(arguments) {}
+  explicit Parser(std::span<char* const> arguments) : arguments_(arguments) { choose_command(); }
+  Parser(std::shared_ptr<const tool::Tool> tool, std::span<char* const> arguments) : arguments_(arguments) {
+    options_.command = commands().front();
+    for (const OptionRow& row : tool_option_rows()) rows_.push_back({&row});
+    for (const Command* command : tool_commands()) rows_.push_back({&command->option, command});
+    options_.tool = std::move(tool);
+  }
 
   Result<Options> parse() {
-    choose_command();
+    if (options_.tool) TRY_STATUS(take_built_in());
     while (next_ < arguments_.size()) {
       const std::string_view word = arguments_[next_++];
       if (word == "--") {
@@ -72,12 +81,15 @@ class Parser {
     std::vector<std::string_view> names;
     for (const Typed& known : rows_)
       if (!known.row->long_name.empty()) names.push_back(known.row->long_name);
+    if (options_.tool)
+      for (const check::ScriptOption& own : options_.tool->options) names.push_back(own.name);
     const std::string near = typed.starts_with("--") ? nearest(typed.substr(2), names) : "";
     return fail(fmt::format("there is no option `{}`", typed), 0,
-                near.empty() ? "espy --help lists them" : fmt::format("did you mean `--{}`?", near));
+                near.empty() ? (options_.tool ? "--help lists them" : "espy --help lists them")
+                             : fmt::format("did you mean `--{}`?", near));
   }
 
-  bool has_script() const { return options_.program_text || options_.file; }
+  bool has_script() const { return options_.tool || options_.program_text || options_.file; }
   // "-1" behind a script is an argument of the script.
   bool is_script_argument() const {
     return has_script() && arguments_[next_ - 1][1] >= '0' && arguments_[next_ - 1][1] <= '9';
@@ -103,12 +115,21 @@ class Parser {
 
   Status apply(const Typed& typed, std::string_view argument) {
     if (typed.chosen != nullptr) options_.command = typed.chosen;
+    options_.typed.emplace_back(typed.row, argument);
     return typed.row->set != nullptr ? typed.row->set(options_, argument) : Status();
   }
 
   Status take_long(std::string_view word) {
     const size_t equals = word.find('=');
-    const Typed typed = find_long(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
+    const std::string_view name = word.substr(2, equals == std::string_view::npos ? equals : equals - 2);
+    const Typed typed = find_long(name);
+    if (options_.tool) {
+      const auto& own = options_.tool->options;
+      const auto option = std::ranges::find(own, name, &check::ScriptOption::name);
+      if (option != own.end()) return take_script_option(*option, word);
+      // The script is checked for the kernel that runs, and finds its options then.
+      if (typed.row == nullptr && !options_.tool->knows_all_options) return take_named(word);
+    }
     if (typed.row == nullptr) return unknown_option(word.substr(0, equals));
     if (typed.row->argument.empty()) {
       if (equals != std::string_view::npos) return fail(fmt::format("--{} takes no argument", typed.row->long_name));
@@ -135,17 +156,41 @@ class Parser {
     return {};
   }
 
-  // Behind `--`: --name, --name=value, and plain words as positional arguments.
+  // The options of espy that the tool was built with: --name, --name=argument.
+  Status take_built_in() {
+    for (const std::string_view word : options_.tool->arguments) {
+      const auto parts = split(word, '=');
+      const Typed typed = parts[0].starts_with("--") ? find_long(parts[0].substr(2)) : Typed();
+      if (typed.row == nullptr) return unknown_option(word);
+      TRY_STATUS(apply(typed, parts.size() > 1 ? word.substr(parts[0].size() + 1) : std::string_view()));
+    }
+    return {};
+  }
+
+  // --name=VALUE, --name VALUE; of a switch --name alone, or --name=false.
+  Status take_script_option(const check::ScriptOption& option, std::string_view word) {
+    if (word.find('=') != std::string_view::npos || option.is_switch()) return take_named(word);
+    options_.config.named.emplace_back(option.name, TRY(argument_of(word)));
+    return {};
+  }
+
+  // --name, or --name=value.
+  Status take_named(std::string_view word) {
+    const size_t equals = word.find('=');
+    const std::string name(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
+    options_.config.named.emplace_back(name, equals == std::string_view::npos ? "true" : word.substr(equals + 1));
+    return {};
+  }
+
+  // Behind `--`: options of the script, and plain words as positional arguments.
   Status take_named() {
     while (next_ < arguments_.size()) {
       const std::string_view word = arguments_[next_++];
-      if (!word.starts_with("--")) {
+      if (word.starts_with("--")) {
+        TRY_STATUS(take_named(word));
+      } else {
         take_word(word);
-        continue;
       }
-      const size_t equals = word.find('=');
-      const std::string name(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
-      options_.config.named.emplace_back(name, equals == std::string_view::npos ? "true" : word.substr(equals + 1));
     }
     return {};
   }
@@ -161,10 +206,18 @@ Status check_combination(const Options& options) {
   if (options.config.pid && options.child_command) return fail("-p and -c cannot be used together");
   if (options.config.follows && !options.config.pid && !options.child_command)
     return fail("--follow needs a process to follow", 0, "-p PID, or -c COMMAND");
+  if (!options.cgroup.empty() && !options.container.empty())
+    return fail("--cgroup and --container cannot be used together");
+  const bool has_group = !options.cgroup.empty() || !options.container.empty();
+  if (has_group && options.child_command)
+    return fail("-c cannot be used with --cgroup or --container", 0,
+                "the command would run in the group of espy: start it in the other one yourself");
+  if (!options.user.empty() && (options.config.runs_tests || options.config.runs_benchmarks))
+    return fail("--user cannot be used with --test or --bench");
   const Operands operands = options.command->operands;
   if (operands == Operands::kNames && options.names.empty())
     return fail("there is nothing to look at", 0, "espy info vfs_read, espy trace 'vfs_read(count > 100, count)'");
-  if (operands == Operands::kScript && !options.program_text && !options.file)
+  if (operands == Operands::kScript && !options.tool && !options.program_text && !options.file)
     return fail("there is no program to run", 0, "espy -e 'begin { printf(\"hello\\n\"); }', or espy FILE");
   return {};
 }
@@ -179,6 +232,12 @@ Result<uint64_t> parse_count(std::string_view option, std::string_view text) {
 
 Result<Options> parse_options(std::span<char* const> arguments) {
   Options options = TRY(Parser(arguments).parse());
+  TRY_STATUS(check_combination(options));
+  return options;
+}
+
+Result<Options> parse_tool_options(std::shared_ptr<const tool::Tool> tool, std::span<char* const> arguments) {
+  Options options = TRY(Parser(std::move(tool), arguments).parse());
   TRY_STATUS(check_combination(options));
   return options;
 }

@@ -59,8 +59,9 @@ void warn_of_gaps(const recording::Reader& reader) {
 }
 
 Status check_options(const Options& options) {
-  if (options.config.pid || options.child_command || options.config.follows)
-    return fail("-i takes its events from a file: -p, -c and --follow have no meaning there", 0,
+  const bool has_group = !options.cgroup.empty() || !options.container.empty();
+  if (options.config.pid || options.child_command || options.config.follows || has_group || !options.user.empty())
+    return fail("-i takes its events from a file: -p, -c, --follow, --cgroup and --user have no meaning there", 0,
                 "a predicate chooses a process: /pid == 1234/");
   if (options.from_ns > options.to_ns) return fail("--from is after --to: that leaves no time");
   return {};

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,13 +20,17 @@
 #include "base/printable.h"
 #include "base/strings.h"
 #include "bpf/disassemble.h"
+#include "check/capabilities.h"
 #include "check/check.h"
 #include "cli/dump.h"
 #include "cli/environment.h"
+#include "cli/give_up_rights.h"
+#include "cli/tool_options.h"
 #include "compile/compile.h"
 #include "ir/ir.h"
 #include "ir/text.h"
 #include "runtime/child.h"
+#include "runtime/identity.h"
 #include "runtime/session.h"
 #include "syntax/format.h"
 #include "syntax/parser.h"
@@ -171,9 +176,10 @@ Result<Output> open_output(const Options& options, const spec::Config& config) {
   return out;
 }
 
-Result<std::optional<runtime::Child>> start_child(const Options& options, spec::Config& config) {
+Result<std::optional<runtime::Child>> start_child(const Options& options, const runtime::Identity* user,
+                                                  spec::Config& config) {
   if (!options.child_command) return std::nullopt;
-  runtime::Child child = TRY(runtime::Child::start(*options.child_command));
+  runtime::Child child = TRY(runtime::Child::start(*options.child_command, user));
   config.has_child = true;
   config.child_pid = child.pid();
   return std::optional(std::move(child));
@@ -223,13 +229,7 @@ bool asks_for_help(const check::Checked& checked) {
 
 std::string script_help(const check::Checked& checked, const std::string& name) {
   if (checked.options.empty()) return fmt::format("{} has no options\n", name);
-  std::string out = fmt::format("options of {}, behind `--`:\n", name);
-  for (const check::ScriptOption& option : checked.options) {
-    const bool is_switch = option.initial == "true" || option.initial == "false";
-    const std::string left = fmt::format("--{}{}", option.name, is_switch ? "" : "=VALUE");
-    out += help_row(left, fmt::format("{}{}(default: {})", option.doc, option.doc.empty() ? "" : " ", option.initial));
-  }
-  return out;
+  return fmt::format("options of {}, behind `--`:\n{}", name, script_option_lines(checked.options));
 }
 
 // Processes of one program have the same mappings if addresses are not randomised.
@@ -274,6 +274,7 @@ runtime::SessionOptions session_options_of(const Options& options, const check::
   runtime::SessionOptions out = options.session;
   out.shows_loss_report = options.verbose || (options.session.is_strict && options.format == "json");
   out.shows_source = checked.config.show_debug_info;
+  if (checked.config.cgroup && !checked.config.cgroup->is_root) out.watched_directory = checked.config.cgroup->path;
   if (child) {
     out.child_pid = child->pid();
     out.child_program = runtime::split_command(*options.child_command).front();
@@ -286,11 +287,44 @@ void warn_if_failed(const Status& done) {
   if (!done) std::fputs(printable(fmt::format("WARNING: {}\n", done.error().message)).c_str(), stderr);
 }
 
+// A script that was checked when its tool was built.
+int refuse_tool(const Options& options, const source::Diagnostics& diagnostics) {
+  utsname kernel = {};
+  const auto is_about_arguments = [](const source::Diagnostic& each) { return each.id == "bad-option"; };
+  if (std::ranges::any_of(diagnostics.all(), is_about_arguments)) return EXIT_FAILURE;
+  if (!options.tool || !options.tool->knows_all_options || ::uname(&kernel) != 0) return EXIT_FAILURE;
+  return complain(
+      {fmt::format("this was no error where the tool was built: this kernel, Linux {}, lacks what it needs, "
+                   "or the arguments are wrong",
+                   kernel.release)});
+}
+
+// Behind `--` as well, where any name is accepted until the script is checked.
+Status refuse_unknown_options(const tool::Tool& tool, const check::Checked& checked) {
+  const auto has = [](const auto& options, const std::string& name) {
+    return std::ranges::find(options, name, &check::ScriptOption::name) != options.end();
+  };
+  for (const auto& [name, value] : checked.config.named)
+    if (!has(checked.options, name) && !has(tool.options, name))
+      return fail(fmt::format("there is no option `--{}`", name), 0, "--help lists them");
+  return {};
+}
+
+// An iterator sees all objects of the machine, in espy's own process.
+Status refuse_iterators_of_group(const check::Checked& checked) {
+  const auto iterates = [](const check::Unit& unit) { return unit.context.kind == program::ProgramKind::kIter; };
+  if (!checked.config.cgroup || std::ranges::none_of(checked.units, iterates)) return {};
+  return fail("an `iter` probe cannot be limited to a control group: it visits the whole machine", 0,
+              "without --cgroup and --container it runs");
+}
+
 Result<int> compile_and_run(const Options& options, Environment* e, const PrepareSession& prepare) {
   StageClock clock(options.time_stages, options.started_at);
   clock.lap("start");
   const source::SourceId script = TRY(read_script(options, e->sources));
-  auto child = TRY(start_child(options, e->config));
+  const std::optional<runtime::Identity> user =
+      options.user.empty() ? std::nullopt : std::optional(TRY(runtime::find_identity(options.user)));
+  auto child = TRY(start_child(options, user ? &*user : nullptr, e->config));
   clock.lap("read");
 
   // With fewer values than the kernel has CPUs, what happens on the others would be lost.
@@ -313,12 +347,14 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
 
   const check::Checked checked = check::check(std::move(ast), request);
   clock.lap("check");
-  if (report(e->diagnostics, e->sources, options)) return EXIT_FAILURE;
+  if (report(e->diagnostics, e->sources, options)) return refuse_tool(options, e->diagnostics);
+  if (options.tool) TRY_STATUS(refuse_unknown_options(*options.tool, checked));
   dump(options, "types", [&] { return dump_types(checked, e->types); });
   if (asks_for_help(checked)) {
     std::fputs(script_help(checked, e->sources[script].name).c_str(), stdout);
     return EXIT_FAILURE;  // as in bpftrace: the script did not run
   }
+  TRY_STATUS(refuse_iterators_of_group(checked));
   if (checked.config.follows && !e->kernel->find_struct(e->types, "task_struct").valid())
     return fail("--follow needs the types of the kernel (BTF), which this kernel does not tell");
   e->symbols.configure(checked.config.cpp_demangle, cache_policy(checked.config));
@@ -329,6 +365,8 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
 
   const Output out = TRY(open_output(options, checked.config));
   runtime::SessionOptions session_options = session_options_of(options, checked, child ? &*child : nullptr);
+  if (user)
+    session_options.on_set_up = [&] { return give_up_rights(*user, check::capabilities_of(checked, e->registry), *e); };
   if (prepare) prepare(*program, *e, session_options);
   runtime::Session session(*e->machine, *program, e->types, e->sources, e->registry, checked.config, *out.sink,
                            *out.writer, e->symbols, session_options);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/tool_options.h"
 
 namespace espy::cli {
 namespace {
@@ -91,6 +92,72 @@ TEST(CliOptions, WhatIsMissingIsReported) {
   EXPECT_EQ(error_of({"trace"}), "there is nothing to look at");
   EXPECT_EQ(error_of({"--follow", "x.bt"}), "--follow needs a process to follow");
   EXPECT_EQ(error_of({"-f", "jsn", "x.bt"}), "Invalid output format \"jsn\"");
+}
+
+// ---- Tools
+
+Result<Options> parse_for_tool(tool::Tool tool, std::vector<std::string> words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  return parse_tool_options(std::make_shared<const tool::Tool>(std::move(tool)), pointers);
+}
+
+tool::Tool some_tool() {
+  tool::Tool out;
+  out.name = "count";
+  out.options = {{"pid", "0", "only this process"}, {"all", "false", ""}, {"word", "\"a\"", ""}};
+  out.knows_all_options = true;
+  out.arguments = {"--format=json"};
+  return out;
+}
+
+TEST(ToolOptions, ThoseOfTheScriptComeFirst) {
+  const auto options = parse_for_tool(
+      some_tool(), {"--pid", "5", "--all", "one", "--word=b", "-p", "7", "-2", "--", "--all=false", "x"});
+  ASSERT_TRUE(options) << options.error().message;
+  using Named = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(options->config.named, (Named{{"pid", "5"}, {"all", "true"}, {"word", "b"}, {"all", "false"}}));
+  EXPECT_EQ(options->config.pid, 7u);
+  EXPECT_EQ(options->config.positional, (std::vector<std::string>{"one", "-2", "x"}));
+  EXPECT_EQ(options->format, "json");
+  EXPECT_FALSE(options->file);
+}
+
+TEST(ToolOptions, OthersAreRefused) {
+  const auto error = [](std::vector<std::string> words) {
+    const auto options = parse_for_tool(some_tool(), std::move(words));
+    return options ? "" : options.error().message + "; " + options.error().hint;
+  };
+  EXPECT_EQ(error({"--wrod=b"}), "there is no option `--wrod`; did you mean `--word`?");
+  EXPECT_EQ(error({"-l"}), "there is no option `-l`; --help lists them");
+  EXPECT_EQ(error({"--include=a.h"}), "there is no option `--include`; --help lists them");
+  EXPECT_EQ(error({"--pid"}), "--pid needs an argument; ");
+  EXPECT_EQ(error({"--container="}), "--container needs a name, which is empty here; ");
+  tool::Tool unchecked = some_tool();
+  unchecked.knows_all_options = false;
+  const auto options = parse_for_tool(unchecked, {"--other=1"});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->config.named.front().first, "other");
+}
+
+TEST(ToolOptions, HelpNeedsNoScript) {
+  const auto options = parse_for_tool(some_tool(), {"--help"});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->command, tool_commands().front());
+}
+
+TEST(ToolOptions, SomeAreBuiltIn) {
+  const auto built_in = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "build");
+    const auto options = parse(std::move(words));
+    const auto arguments = built_in_arguments(*options, options->command->options);
+    return arguments ? *arguments : std::vector<std::string>{arguments.error().message};
+  };
+  EXPECT_EQ(built_in({"a.bt", "-o", "a", "-f", "json", "--strict", "-I", "include", "--systemd", "--on", "k"}),
+            (std::vector<std::string>{"--format=json", "--strict"}));
+  EXPECT_EQ(built_in({"-p", "1", "a.bt"}),
+            (std::vector<std::string>{"--pid is not a part of a tool: give it to the tool when you start it"}));
+  EXPECT_EQ(built_in({"-i", "file", "a.bt"}), (std::vector<std::string>{"--input has no meaning for a tool"}));
 }
 
 }  // namespace

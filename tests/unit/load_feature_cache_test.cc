@@ -32,7 +32,7 @@ class FeatureCacheTest : public ::testing::Test {
   // Returns how often `feature` was tried by a cache that finds it as `result`.
   int tries(const std::string& key, Feature feature = Feature::kBpfV3, bool result = true) const {
     int count = 0;
-    FeatureCache cache(directory_, key);
+    FeatureCache cache(directory_, "features", key);
     for (int i = 0; i < 2; ++i)
       EXPECT_EQ(cache.find(feature,
                            [&] {
@@ -70,7 +70,7 @@ TEST_F(FeatureCacheTest, DoesNotKeepWhatSettingsChange) {
 }
 
 TEST_F(FeatureCacheTest, KeepsNothingWithoutAKey) {
-  FeatureCache cache(directory_, std::nullopt);
+  FeatureCache cache(directory_, "features", std::nullopt);
   EXPECT_TRUE(cache.find(Feature::kBpfV3, [] { return true; }));
   EXPECT_FALSE(std::filesystem::exists(directory_));
 }

@@ -9,6 +9,7 @@
   X(kRecord)             \
   X(kCheck)              \
   X(kSnapshot)           \
+  X(kBuild)              \
   X(kKernelInfo)         \
   X(kFormat)             \
   X(kLanguageServer)     \

@@ -8,12 +8,15 @@
 
 namespace espy::cli {
 
+std::string option_line(const OptionRow& row) {
+  return help_row((row.short_name != 0 ? "" : "    ") + option_names(row), option_doc(row));
+}
+
 namespace {
 
 std::string option_lines(std::span<const OptionRow> rows) {
   std::string out;
-  for (const OptionRow& row : rows)
-    out += help_row((row.short_name != 0 ? "" : "    ") + option_names(row), option_doc(row));
+  for (const OptionRow& row : rows) out += option_line(row);
   return out;
 }
 

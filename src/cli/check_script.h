@@ -1,0 +1,47 @@
+// Whether a script runs on a kernel: all stages up to the program, without loading it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check/checked.h"
+#include "cli/command.h"
+#include "cli/environment.h"
+#include "kernel/snapshot.h"
+
+namespace espy::cli {
+
+// What keeps a script from running on a kernel.
+struct ScriptProblem {
+  std::string place, message, hint;
+  std::string text;  // all of it, with the line of the script
+};
+
+struct ScriptVerdict {
+  std::string name, script;                         // of its source: what messages call it, and its text
+  std::vector<ScriptProblem> problems;              // none: it runs there
+  bool is_unreadable = false;                       // it has errors of syntax, or imports are missing
+  std::vector<check::ScriptOption> options;         // as far as they were found
+  std::vector<std::string_view> capabilities = {};  // of a script without problems
+};
+
+// Checks and compiles the script that the options name for the environment's kernel. `recorded` is filled with the
+// files that it consists of; may be null.
+Result<ScriptVerdict> check_script(const Options& options, Environment& environment,
+                                   check::ScriptFiles* recorded = nullptr);
+
+// The kernels that scripts are checked for: those of snapshots (--on), or else the one that runs.
+class CheckedKernels {
+ public:
+  Status use(const std::vector<std::string>& paths);
+  size_t size() const;
+  std::string name(size_t index) const;
+  Result<std::unique_ptr<Environment>> environment(size_t index, const Options& options, const Host& host) const;
+
+ private:
+  std::vector<kernel::Snapshot> snapshots_;
+};
+
+}  // namespace espy::cli

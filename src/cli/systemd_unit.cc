@@ -1,0 +1,93 @@
+#include "cli/systemd_unit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace espy::cli {
+
+namespace {
+
+// %, which systemd expands, and control characters.
+std::string escape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '%') out += '%';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out;
+}
+
+// What does not go with tracing is left out: ProtectProc, PrivateUsers and RestrictNamespaces hide the processes that
+// are traced, or take the capabilities away.
+constexpr std::string_view kSandbox = R"(NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=read-only
+PrivateTmp=yes
+PrivateDevices=yes
+PrivateNetwork=yes
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelModules=yes
+ProtectControlGroups=yes
+RestrictAddressFamilies=AF_UNIX
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service bpf perf_event_open
+SystemCallErrorNumber=EPERM
+UMask=0077
+)";
+
+bool has(const std::vector<std::string_view>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
+
+std::string systemd_unit(const UnitRequest& request) {
+  const std::string capabilities = fmt::format("{}", fmt::join(request.capabilities, " "));
+  // It takes CAP_SYSLOG away.
+  const std::string_view logs = has(request.capabilities, "CAP_SYSLOG") ? "" : "ProtectKernelLogs=yes\n";
+  return fmt::format(
+      R"(# Made by `espy build --systemd`. To install it:
+#   install -m 755 {0} /usr/local/bin/
+#   install -m 644 {0}.service /etc/systemd/system/
+#   systemctl daemon-reload && systemctl enable --now {0}
+[Unit]
+Description={1}
+Wants=sys-kernel-tracing.mount
+After=sys-kernel-tracing.mount
+StartLimitIntervalSec=600
+StartLimitBurst=5
+
+[Service]
+Type=notify
+ExecStart=/usr/local/bin/{0}
+KillSignal=SIGINT
+Restart=on-failure
+RestartSec=10
+
+# Of the machine's time and memory.
+Nice=10
+CPUQuota=20%
+MemoryMax=512M
+TasksMax=16
+
+# A user without a name or files of its own, with these capabilities alone.
+DynamicUser=yes
+AmbientCapabilities={2}
+CapabilityBoundingSet={2}
+
+# What it cannot do.
+{3}{4}
+[Install]
+WantedBy=multi-user.target
+)",
+      escape(request.tool), escape(request.description), capabilities, kSandbox, logs);
+}
+
+}  // namespace espy::cli

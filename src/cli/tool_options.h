@@ -1,0 +1,33 @@
+// What of espy's command line a tool has, and the reading of tools.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "tool/tool.h"
+
+namespace espy::cli {
+
+// The options of espy that every tool accepts.
+std::vector<OptionRow> const& tool_option_rows();
+// --help and --version of tools.
+std::span<const Command* const> tool_commands();
+
+// Returns the arguments for a tool that is built with these options: those that hold for each of its runs. Fails if
+// there is one that has no meaning for a tool, or only when it is started. `own`: the rows of the command that builds.
+Result<std::vector<std::string>> built_in_arguments(const Options& options, std::span<const OptionRow> own);
+
+// Returns the script in the running executable. Requires tool::runs_tool().
+Result<std::shared_ptr<const tool::Tool>> own_tool();
+
+// Returns the options with the script in a file: of a tool, what is in it.
+Result<Options> options_for(const Options& options, const std::string& file);
+
+// The lines of a list of options, of getopt().
+std::string script_option_lines(const std::vector<check::ScriptOption>& options);
+
+}  // namespace espy::cli
