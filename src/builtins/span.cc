@@ -9,9 +9,9 @@
 #include "base/strings.h"
 #include "builtins/common.h"
 #include "builtins/held_spans.h"
+#include "lower/value_names.h"
 #include "output/format.h"
 #include "runtime/handler_context.h"
-#include "syntax/print.h"
 
 namespace espy::builtins {
 
@@ -47,19 +47,6 @@ std::string name_format(const std::string& format) {
   const size_t first = head.find_first_not_of(" ([{<");
   const size_t last = head.find_last_not_of(" ([{<:=,-\"'");
   return first == std::string_view::npos || last < first ? format : std::string(head.substr(first, last + 1 - first));
-}
-
-// Returns the name that the script uses for a value: "fd" for `args.fd`, "name" for `str($name)`.
-std::string name_of_value(Lowering& lowering, syntax::ExprId expr) {
-  const auto* call = lowering.ast().get<syntax::Call>(expr);
-  const spec::Builtin* builtin = call ? lowering.unit().fact(expr).builtin : nullptr;
-  if (builtin && builtin->reads_text_at && !call->arguments.empty()) return name_of_value(lowering, call->arguments[0]);
-  std::string text = syntax::Printer(lowering.ast()).expr(expr);
-  for (const std::string_view prefix : {"args.", "args->", "$"}) {
-    const size_t at = text.find(prefix);
-    if (at == 0 || (at == 1 && text[0] == '*')) text.erase(at, prefix.size());
-  }
-  return text;
 }
 
 // ---- In the kernel --------------------------------------------------------------------------------------------------
@@ -142,9 +129,9 @@ void add_values(Lowering& lowering, const CallSite& call, std::vector<EventArgum
     const auto* record = i > shown ? ast.get<syntax::Record>(value) : nullptr;
     if (i <= shown) {
       fields.push_back({value, {}});
-      literals.push_back(name_of_value(lowering, value));
+      literals.push_back(lower::value_name(lowering.ast(), lowering.unit(), value));
     } else if (record == nullptr) {
-      add_value(lowering, value, name_of_value(lowering, value), fields, literals);
+      add_value(lowering, value, lower::value_name(lowering.ast(), lowering.unit(), value), fields, literals);
     } else {
       for (size_t j = 0; j < record->values.size(); ++j)
         add_value(lowering, record->values[j], record->names[j], fields, literals);

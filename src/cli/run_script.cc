@@ -166,13 +166,20 @@ struct Output {
 Result<Output> open_output(const Options& options, const spec::Config& config) {
   Output out;
   int fd = STDOUT_FILENO;
+  const output::SinkRow& format = *output::find_sink(options.format);
+  if (format.is_binary && !options.output_file && ::isatty(fd) == 1)
+    return fail(fmt::format("-f {} writes a binary file, not for a terminal", format.name), 0,
+                "name a file with -o, or redirect the output");
   if (options.output_file) {
     out.file = OwnedFd(::open(options.output_file->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!out.file.valid()) return fail_errno("cannot write to " + *options.output_file, errno);
     fd = out.file.get();
   }
   out.writer = std::make_unique<output::Writer>(fd, options.buffering);
-  out.sink = output::find_sink(options.format)->create(*out.writer, runtime::text_style(config), options.quiet);
+  const bool is_binary =
+      !format.binary_suffix.empty() && options.output_file && options.output_file->ends_with(format.binary_suffix);
+  out.sink =
+      (is_binary ? format.create_binary : format.create)(*out.writer, runtime::text_style(config), options.quiet);
   return out;
 }
 
@@ -273,7 +280,7 @@ runtime::SessionOptions session_options_of(const Options& options, const check::
                                            runtime::Child* child) {
   runtime::SessionOptions out = options.session;
   out.shows_loss_report = options.verbose || (options.session.is_strict && options.format == "json");
-  out.shows_source = checked.config.show_debug_info;
+  out.stack_detail = {checked.config.show_debug_info, output::find_sink(options.format)->needs_files};
   if (checked.config.cgroup && !checked.config.cgroup->is_root) out.watched_directory = checked.config.cgroup->path;
   if (child) {
     out.child_pid = child->pid();

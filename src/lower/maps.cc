@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lower/expressions.h"
+#include "lower/value_names.h"
 #include "spec/builtin.h"
 
 namespace espy::lower {
@@ -35,7 +36,24 @@ Maps::Element Maps::element(ScriptMapId map, const std::vector<ExprId>& parts) {
 Maps::Element Maps::element(ExprId map_expr) {
   const ScriptMapId map = scope_.fact(map_expr).map;
   const auto* index = ast().get<syntax::Index>(map_expr);
-  return index ? element(map, index->indices) : Element{map, {}};
+  if (index == nullptr) return {map, {}};
+  note_key_names(map, index->indices);
+  return element(map, index->indices);
+}
+
+// The first use of the map gives its keys their names.
+void Maps::note_key_names(ScriptMapId map, const std::vector<ExprId>& indices) {
+  std::vector<std::string>& names = module_.program.script_maps[map].key_names;
+  const auto* tuple = indices.size() == 1 ? ast().get<syntax::Tuple>(indices[0]) : nullptr;
+  if (names.empty())
+    for (const ExprId part : tuple ? tuple->elements : indices) names.push_back(value_name(ast(), scope_.unit(), part));
+}
+
+void Maps::note_sampling(ScriptMapId id) {
+  program::ScriptMap& map = module_.program.script_maps[id];
+  const program::SamplePeriod sampled =
+      types()[map.value].kind == Kind::kCount ? scope_.unit().context.sampled : program::SamplePeriod{};
+  map.sampled = map.sampled.value_or(sampled) == sampled ? sampled : program::SamplePeriod{};
 }
 
 Operand Maps::read(const Element& element) {
@@ -85,6 +103,7 @@ void Maps::assign(ExprId target, ExprId value) {
     return elements_.store(this->element(target), operand);
   }
   const Element element = this->element(target);
+  note_sampling(element.map);
   if (types()[module_.script_map(element.map).value].kind == Kind::kRecent)
     return recents_.add(element, call->arguments[1]);
   const bool is_atomic = scope_.unit().context.is_preemptible || module_.is_interrupted(element.map);

@@ -48,6 +48,8 @@ class Maps : Emitter {
 
  private:
   bool is_of_thread(ScriptMapId map) const;
+  void note_key_names(ScriptMapId map, const std::vector<ExprId>& indices);
+  void note_sampling(ScriptMapId map);
 
   Scope& scope_;
   Memory& memory_;

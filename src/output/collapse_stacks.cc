@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 #include "base/strings.h"
@@ -63,6 +64,12 @@ void append_stacks(std::vector<FoldedFrame>& out, const std::vector<const Value*
   }
 }
 
+// "comm", "args.dev", but not "(uint64)x" or a text.
+bool is_word(std::string_view name) {
+  const auto is_part = [](char c) { return c == '_' || c == '.' || std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 && std::ranges::all_of(name, is_part);
+}
+
 }  // namespace
 
 bool has_stacks(const MapView& map) {
@@ -70,12 +77,29 @@ bool has_stacks(const MapView& map) {
   return !map.is_scalar && !map.entries.empty() && std::ranges::any_of(parts_of(map.entries.front().key), is_stack);
 }
 
+KeyStack split_key(const Value& key, std::span<const std::string> names) {
+  const std::vector<const Value*> parts = parts_of(key);
+  KeyStack out;
+  std::vector<const StackValue*> user;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string other = i == 0 ? "key" : fmt::format("key{}", i + 1);
+    if (const auto* stack = std::get_if<StackValue>(&parts[i]->node))
+      (stack->is_user ? user : out.stacks).push_back(stack);
+    else
+      out.labels.emplace_back(i < names.size() && is_word(names[i]) ? names[i] : other, parts[i]);
+  }
+  out.stacks.insert(out.stacks.end(), user.begin(), user.end());
+  return out;
+}
+
+uint64_t weight_of(const Value& value) { return std::visit(Weight(), value.node); }
+
 std::vector<FoldedStack> collapse_stacks(const MapView& map, const TextStyle& style) {
   std::vector<FoldedStack> out;
   for (const MapEntry& entry : shown_entries(map)) {
     const std::vector<const Value*> parts = parts_of(entry.key);
     FoldedStack stack;
-    stack.weight = std::visit(Weight(), divided(entry.value, map.divisor).node);
+    stack.weight = weight_of(divided(entry.value, map.divisor));
     for (const Value* part : parts)
       if (!std::holds_alternative<StackValue>(part->node)) stack.frames.push_back({to_text(*part, style)});
     append_stacks(stack.frames, parts, true);

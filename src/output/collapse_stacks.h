@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "output/format.h"
@@ -22,6 +24,17 @@ struct FoldedStack {
   std::vector<FoldedFrame> frames;  // outermost first
   uint64_t weight = 0;
 };
+
+// A key in its parts.
+struct KeyStack {
+  std::vector<const StackValue*> stacks;                     // the kernel's before those of the user: innermost first
+  std::vector<std::pair<std::string, const Value*>> labels;  // the other parts, by their names
+};
+// `names`: MapView::key_names. A part without a name that is a word is "key", or "key2" as the second part.
+KeyStack split_key(const Value& key, std::span<const std::string> names);
+
+// Returns a value as a weight: of a histogram, the sum of its counts; 0 for a negative one.
+uint64_t weight_of(const Value& value);
 
 // True if the map's keys have a stack.
 bool has_stacks(const MapView& map);

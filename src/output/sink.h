@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,12 +41,24 @@ class Writer {
   Status status_;
 };
 
+// The run that a sink shows, for formats with times or ids of their own.
+struct RunInfo {
+  std::function<uint64_t()> now_ns;                   // CLOCK_BOOTTIME, as the times of spans
+  std::function<uint64_t(uint64_t boot_ns)> wall_ns;  // such a time since the epoch
+  std::function<uint64_t()> random;                   // 64 bits, different in each run
+  std::function<std::string()> host;                  // its name
+};
+
 struct MapView {
   std::string_view name;  // "@x"
   bool is_scalar = false;
-  std::vector<MapEntry> entries;  // in display order; a scalar has one with an empty key
-  uint64_t top = 0;               // how many of the last entries to show; 0: all
-  uint64_t divisor = 0;           // of the values shown; 0: none
+  std::vector<MapEntry> entries;                // in display order; a scalar has one with an empty key
+  uint64_t top = 0;                             // how many of the last entries to show; 0: all
+  uint64_t divisor = 0;                         // of the values shown; 0: none
+  types::Kind kind = {};                        // of the values: kCount, kSum, kInt, ...
+  bool is_signed = true;                        // numbers may be negative
+  std::span<const std::string> key_names = {};  // of the parts of the keys, as the script writes them
+  program::SamplePeriod sampled = {};           // what one of a count stands for
 };
 
 // A BPF helper that failed, and where in the script: for -k.
@@ -68,6 +82,7 @@ class Sink {
  public:
   virtual ~Sink() = default;
 
+  virtual void begin(const RunInfo&) {}  // before all others
   virtual void attached(uint64_t probe_count) = 0;
   // Formatted text; `kind` is the JSON "type": "printf", "time", "cat", "join" or "syscall".
   virtual void text(std::string_view kind, std::string_view text) = 0;
@@ -87,7 +102,9 @@ class Sink {
                        uint32_t column, uint32_t end_column) = 0;
   virtual void end() = 0;  // before the final maps
 
-  virtual void finish() {}  // after the last output
+  virtual void map_cleared(std::string_view) {}  // or zeroed, by the script
+  virtual void batch_end() {}                    // after the records of one poll
+  virtual void finish() {}                       // after the last output
 
   // --test and --bench.
   virtual void tests_begin(size_t count) = 0;
@@ -100,10 +117,15 @@ class Sink {
 
 // An output format. Each is defined in a file of its own, output/NAME.cc, and listed in sinks.cc.
 struct SinkRow {
-  std::string_view name;  // of -f: "text"
-  std::string_view doc;   // for --help and the manual: a few words
+  std::string_view name;     // of -f: "text"
+  std::string_view doc;      // for --help and the manual: a few words
+  bool is_binary = false;    // not for terminals
+  bool needs_files = false;  // frames of user code come with Frame::code
   // `out` must outlive the sink. `quiet`: does not show how many probes were attached.
   std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, bool quiet);
+  // Files whose names end so are written by another sink.
+  std::string_view binary_suffix = {};
+  std::unique_ptr<Sink> (*create_binary)(Writer& out, TextStyle style, bool quiet) = nullptr;
 };
 const std::vector<SinkRow>& sinks();              // the first is the default
 const SinkRow* find_sink(std::string_view name);  // null if there is none

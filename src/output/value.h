@@ -31,6 +31,12 @@ struct BufferValue {
 struct TextValue {
   std::string text;
 };
+// The part of a file that has the code of a frame: a segment.
+struct CodeFile {
+  std::string build_id;  // hexadecimal; empty if it has none
+  uint64_t address = 0;  // of the segment, as linked
+  uint64_t size_bytes = 0, file_offset = 0;
+};
 struct Frame {
   uint64_t address = 0;
   std::string symbol;  // empty: unknown
@@ -40,7 +46,8 @@ struct Frame {
   std::string file = {};  // the source file, if it is shown and known
   uint32_t line = 0;
   bool is_inlined = false;                      // into the next frame
-  std::optional<uint64_t> module_address = {};  // without a symbol: the address in the module's file, as linked
+  std::optional<uint64_t> module_address = {};  // user code: the address in the module's file, as linked
+  std::shared_ptr<const CodeFile> code = {};    // where the format needs it (SinkRow::needs_files), and it is known
 };
 struct StackValue {
   std::vector<std::shared_ptr<const Frame>> frames;  // innermost first; shared by the stacks of a map

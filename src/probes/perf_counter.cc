@@ -89,9 +89,15 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return {bound};
 }
 
+template <const spec::Provider& kRow>
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out = perf_event_context(request);
-  const Event* event = find_event<kSoftware>(request.probes.front().target);
+  const program::Probe& probe = request.probes.front();
+  const Event* event = find_event<kSoftware>(probe.target);
+  const bool is_clock =
+      event != nullptr && (event->config == PERF_COUNT_SW_CPU_CLOCK || event->config == PERF_COUNT_SW_TASK_CLOCK);
+  const Event* sampled = find_event<kRow>(probe.target);
+  out.sampled = {sampled->name, is_clock ? "nanoseconds" : "count", probe.number};
   // perf_sw_event_sched() in include/linux/perf_event.h
   out.is_raised_by_kernel = event != nullptr && (event->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
                                                  event->config == PERF_COUNT_SW_CPU_MIGRATIONS);
@@ -149,7 +155,7 @@ extern const spec::Provider kSoftware = {
     .doc = "Fires each COUNT occurrences of a software event of the kernel: page-faults, context-switches, ...",
     .form = "software:EVENT or software:EVENT:COUNT",
     .bind = bind<kSoftware>,
-    .context = context,
+    .context = context<kSoftware>,
     .attach = attach<kSoftware>,
     .list = list<kSoftware>,
     .example = "software:page-faults:1 { @[comm] = count(); }"};

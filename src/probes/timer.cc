@@ -36,6 +36,12 @@ spec::ProbeContext interval_context(spec::ContextRequest& request) {
   return out;
 }
 
+spec::ProbeContext profile_context(spec::ContextRequest& request) {
+  spec::ProbeContext out = perf_event_context(request);
+  out.sampled = {"cpu", "nanoseconds", request.probes.front().number};
+  return out;
+}
+
 template <bool kIsPerCpu>
 Status attach(spec::AttachRequest& request) {
   for (const program::ProbeId id : request.probes) {
@@ -81,7 +87,7 @@ extern const spec::Provider kProfile = {
     .doc = "Fires at a fixed rate on every CPU, for sampling. `ctx.sample_period` and `ctx.addr` describe the sample.",
     .form = "profile:UNIT:N with hz, s, ms or us, or profile:DURATION",
     .bind = bind<kProfile>,
-    .context = perf_event_context,
+    .context = profile_context,
     .attach = attach<true>,
     .list = list<kProfile>,
     .example = "profile:hz:99 { @[comm] = count(); }"};

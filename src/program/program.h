@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -62,6 +64,13 @@ struct BpfMap {
 // of all CPUs, which share the number 0, have a scalar in `globals`.
 enum class Storage : uint8_t { kGlobal, kGlobalPerCpu, kHash, kPercpuHash, kSlotHash, kThread };
 
+// What one firing of a sampling probe stands for: 10'101'010 "nanoseconds" of "cpu". The texts are constants.
+struct SamplePeriod {
+  std::string_view type, unit;  // empty: the probe does not sample
+  uint64_t amount = 0;
+  bool operator==(const SamplePeriod&) const = default;
+};
+
 struct ScriptMap {
   std::string name;   // "@x"
   types::TypeId key;  // void: a scalar
@@ -73,6 +82,8 @@ struct ScriptMap {
   uint32_t keys_offset = 0;   // not 0: a u64 in `globals`, keys added minus keys removed, where the kernel evicts some
   std::string note;           // why this storage, where another was possible
   source::Span span;          // first use, for messages
+  std::vector<std::string> key_names = {};   // of the parts of the key, as the script writes them: "comm"
+  std::optional<SamplePeriod> sampled = {};  // of count() by sampling probes of one period
 };
 
 // ---- Events -----------------------------------------------------------------------------------------------------

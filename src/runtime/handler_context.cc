@@ -11,7 +11,7 @@ namespace espy::runtime {
 HandlerContext::HandlerContext(load::Machine& machine, const program::Program& program, const types::Types& types,
                                const source::Sources& sources, const spec::Config& config, symbols::Symbolizer& symbols,
                                UnwindTables& unwind_tables, const UnwoundStacks& unwound_stacks, RunControl& control,
-                               output::Sink& sink, bool shows_source, bool hides_warnings)
+                               output::Sink& sink, StackDetail detail, bool hides_warnings)
     : machine_(machine),
       program_(program),
       sources_(sources),
@@ -20,7 +20,7 @@ HandlerContext::HandlerContext(load::Machine& machine, const program::Program& p
       unwind_tables_(unwind_tables),
       control_(control),
       sink_(&sink),
-      decoder_(machine, program, types, symbols, unwound_stacks, config, shows_source),
+      decoder_(machine, program, types, symbols, unwound_stacks, config, detail),
       spans_(program, config, [this](const output::SpanEvent& event) { sink_->span(event); }),
       maps_(machine, program, decoder_.context()),
       hides_warnings_(hides_warnings) {}
@@ -55,10 +55,12 @@ void HandlerContext::print_element(program::ScriptMapId map, const output::Value
 
 void HandlerContext::clear_map(program::ScriptMapId map) {
   if (const Status done = maps_.clear(map); !done) report(done.error());
+  sink_->map_cleared(program_.script_maps[map].name);
 }
 
 void HandlerContext::zero_map(program::ScriptMapId map) {
   if (const Status done = maps_.zero(map); !done) report(done.error());
+  sink_->map_cleared(program_.script_maps[map].name);
 }
 
 void HandlerContext::run_command(const std::string& command) {

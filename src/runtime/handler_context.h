@@ -25,11 +25,11 @@ namespace espy::runtime {
 
 class HandlerContext {
  public:
-  // The arguments must outlive the context. `shows_source`: see RecordDecoder; `hides_warnings`: those of warnf().
+  // The arguments must outlive the context. `hides_warnings`: those of warnf().
   HandlerContext(load::Machine& machine, const program::Program& program, const types::Types& types,
                  const source::Sources& sources, const spec::Config& config, symbols::Symbolizer& symbols,
                  UnwindTables& unwind_tables, const UnwoundStacks& unwound_stacks, RunControl& control,
-                 output::Sink& sink, bool shows_source, bool hides_warnings);
+                 output::Sink& sink, StackDetail detail, bool hides_warnings);
 
   output::Sink& sink() { return *sink_; }
   void set_sink(output::Sink& sink) { sink_ = &sink; }

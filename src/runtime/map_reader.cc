@@ -51,6 +51,10 @@ Result<output::MapView> MapReader::read(program::ScriptMapId id, uint64_t until_
   output::MapView view;
   view.name = map.name;
   view.is_scalar = is_scalar(map);
+  view.kind = context_.types[map.value].kind;
+  view.is_signed = context_.types[map.value].is_signed;
+  view.key_names = map.key_names;
+  view.sampled = map.sampled.value_or(program::SamplePeriod{});
   if (view.is_scalar) {
     read_scalar(map, until_ns, view);
   } else if (map.storage != Storage::kThread) {  // of which nothing is shown

@@ -18,10 +18,10 @@ output::TextStyle text_style(const spec::Config& config) {
 
 RecordDecoder::RecordDecoder(load::Machine& machine, const program::Program& program, const types::Types& types,
                              symbols::Symbolizer& symbols, const UnwoundStacks& unwound_stacks,
-                             const spec::Config& config, bool shows_source)
+                             const spec::Config& config, StackDetail detail)
     : program_(program),
       types_(types),
-      resolver_(make_resolver(machine, program, symbols, unwound_stacks, shows_source)),
+      resolver_(make_resolver(machine, program, symbols, unwound_stacks, detail)),
       style_(text_style(config)),
       shows_addresses_(config.print_addresses),
       truncated_strings_{config.max_strlen, 0},

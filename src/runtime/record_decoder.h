@@ -11,6 +11,7 @@
 #include "output/decode.h"
 #include "output/format.h"
 #include "program/program.h"
+#include "runtime/resolver.h"
 #include "runtime/unwound_stacks.h"
 #include "spec/config.h"
 #include "symbols/symbols.h"
@@ -22,10 +23,10 @@ output::TextStyle text_style(const spec::Config& config);
 
 class RecordDecoder {
  public:
-  // The arguments must outlive the decoder. `shows_source`: user stacks show source lines and inlined functions.
+  // The arguments must outlive the decoder.
   RecordDecoder(load::Machine& machine, const program::Program& program, const types::Types& types,
                 symbols::Symbolizer& symbols, const UnwoundStacks& unwound_stacks, const spec::Config& config,
-                bool shows_source);
+                StackDetail detail);
   RecordDecoder(const RecordDecoder&) = delete;
   RecordDecoder& operator=(const RecordDecoder&) = delete;
 

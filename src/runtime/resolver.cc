@@ -72,19 +72,27 @@ output::Frame file_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t ad
   return frame;
 }
 
+std::shared_ptr<const output::CodeFile> code_file(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address) {
+  auto segment = symbols.code_segment(pid, address);
+  if (!segment) return nullptr;
+  return std::make_shared<const output::CodeFile>(
+      output::CodeFile{std::move(segment->build_id), segment->address, segment->size_bytes, segment->file_offset});
+}
+
 // The frames at an address of a stack. Looks up the call instruction, one byte before the return address: a call may be
 // the last instruction of a function, so that the return address is in the next one. The frame that a signal trampoline
 // returns to did not make a call.
 std::vector<output::Frame> stack_frames(symbols::Symbolizer& symbols, std::string_view signal_trampoline, uint32_t pid,
-                                        uint64_t address, bool is_caller, bool shows_source) {
+                                        uint64_t address, bool is_caller, StackDetail detail) {
   const bool is_trampoline = is_caller && user_frame(symbols, pid, address).symbol == signal_trampoline;
   const uint64_t code = address - (is_caller && !is_trampoline ? 1 : 0);
   output::Frame frame = user_frame(symbols, pid, code);
   frame.address = address;
   if (!frame.symbol.empty()) frame.offset += address - code;
   if (frame.module_address) *frame.module_address += address - code;
+  if (detail.has_files) frame.code = code_file(symbols, pid, code);
   std::vector<output::Frame> out;
-  const auto sources = shows_source ? symbols.source(pid, code) : std::vector<symbols::SourceFrame>();
+  const auto sources = detail.has_source ? symbols.source(pid, code) : std::vector<symbols::SourceFrame>();
   for (const symbols::SourceFrame& each : sources) {
     output::Frame shown = frame;
     shown.file = each.file;
@@ -177,7 +185,7 @@ std::string format_time(std::string_view format, uint64_t ns, uint32_t clock) {
 }
 
 output::Resolver make_resolver(load::Machine& machine, const program::Program& program, symbols::Symbolizer& symbols,
-                               const UnwoundStacks& unwound_stacks, bool shows_source) {
+                               const UnwoundStacks& unwound_stacks, StackDetail detail) {
   output::Resolver resolver;
   resolver.stack = [&](types::TypeId type, int64_t reference) {
     return stack_addresses(machine, program, type, reference);
@@ -186,12 +194,12 @@ output::Resolver make_resolver(load::Machine& machine, const program::Program& p
   resolver.kernel_symbol = [&](uint64_t address) { return kernel_frame(symbols, address); };
   resolver.user_symbol = [&](uint32_t pid, uint64_t address) { return user_frame(symbols, pid, address); };
   resolver.signal_trampoline = program.arch->signal_trampoline;
-  resolver.user_frames = [&symbols, shows_source, trampoline = resolver.signal_trampoline](
+  resolver.user_frames = [&symbols, detail, trampoline = resolver.signal_trampoline](
                              uint32_t pid, uint64_t address, types::StackMode mode,
                              bool is_caller) -> std::vector<output::Frame> {
     if (mode == types::StackMode::kRaw) return {{address, {}, 0, {}, {}}};
     if (mode == types::StackMode::kBuildId) return {file_frame(symbols, pid, address)};
-    return stack_frames(symbols, trampoline, pid, address, is_caller, shows_source);
+    return stack_frames(symbols, trampoline, pid, address, is_caller, detail);
   };
   resolver.username = [users = std::shared_ptr<std::map<uint32_t, std::string>>()](uint32_t uid) mutable {
     if (!users) users = std::make_shared<std::map<uint32_t, std::string>>(read_users());

@@ -10,9 +10,15 @@
 
 namespace espy::runtime {
 
-// The arguments must outlive the result. `shows_source`: user stacks show source lines and inlined functions.
+// What the frames of user stacks are shown with.
+struct StackDetail {
+  bool has_source = false;  // source lines and inlined functions
+  bool has_files = false;   // output::Frame::code
+};
+
+// The arguments must outlive the result.
 output::Resolver make_resolver(load::Machine& machine, const program::Program& program, symbols::Symbolizer& symbols,
-                               const UnwoundStacks& unwound_stacks, bool shows_source);
+                               const UnwoundStacks& unwound_stacks, StackDetail detail);
 
 // Formats a time of `clock` (a clockid of clock_gettime(2)), in nanoseconds, as local time by strftime(3), with `%f`
 // for microseconds.

@@ -1,6 +1,9 @@
 #include "runtime/session.h"
 
 #include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -67,13 +70,16 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       unwound_stacks_(machine, program, types),
       processes_(symbols),
       context_(machine, program, types, sources, config, symbols, unwind_tables_, unwound_stacks_, control_, sink,
-               options_.shows_source, options_.hides_warnings),
+               options_.stack_detail, options_.hides_warnings),
       events_(machine, program, registry, context_, options_.tap),
       probes_(machine, program, registry, config) {
-  context_.before_commands([this] { out_.batch_end(); });
+  context_.before_commands([this] { end_batch(); });
 }
 
-Result<int> Session::run() { return config_.runs_tests || config_.runs_benchmarks ? run_tests() : run_script(); }
+Result<int> Session::run() {
+  sink_.begin(run_info());
+  return config_.runs_tests || config_.runs_benchmarks ? run_tests() : run_script();
+}
 
 Result<int> Session::run_tests() {
   const std::unique_ptr<Capture> capture = TRY(Capture::make(text_style(config_)));
@@ -122,6 +128,31 @@ Result<int> Session::run_script() {
   return is_good || control_.exit_status() != 0 ? control_.exit_status() : EXIT_FAILURE;
 }
 
+void Session::end_batch() {
+  sink_.batch_end();
+  out_.batch_end();
+}
+
+// What is simulated is the same in each run.
+output::RunInfo Session::run_info() {
+  output::RunInfo info;
+  info.now_ns = [this] { return machine_.now_ns(); };
+  info.wall_ns = [this](uint64_t boot_ns) {
+    const auto offset = machine_.wall_clock_offset_ns();
+    return boot_ns + static_cast<uint64_t>(offset ? *offset : wall_clock_offset_ns(CLOCK_BOOTTIME));
+  };
+  const bool is_simulated = options_.next_event != nullptr;
+  info.random = [is_simulated, number = machine_.now_ns()]() mutable {
+    if (is_simulated || ::getrandom(&number, sizeof(number), 0) != sizeof(number)) ++number;
+    return number;
+  };
+  info.host = [is_simulated] {
+    utsname names = {};
+    return is_simulated || ::uname(&names) != 0 ? std::string("localhost") : std::string(names.nodename);
+  };
+  return info;
+}
+
 void Session::start_unwinding() {
   unwind_tables_.begin();
   for (const program::Probe& probe : program_.probes)
@@ -163,7 +194,7 @@ void Session::warn_of_missing_probes() {
 }
 
 Status Session::handle_events(Signals& signals) {
-  out_.batch_end();
+  end_batch();
   if (options_.is_dry_run) return {};
   if (options_.on_attached) TRY_STATUS(options_.on_attached());
   return options_.next_event ? play_events() : drain_until_over(signals);
@@ -189,7 +220,7 @@ Status Session::drain_until_over(Signals& signals) {
     TRY_STATUS(monitor.wait(events_.has_more() ? 0 : polls ? poll_ms : -1));
     processes_.drain();
     const size_t count = events_.drain();
-    out_.batch_end();
+    end_batch();
     if (options_.tap != nullptr) TRY_STATUS(options_.tap->batch_end());
     if (events_.is_out_of_memory()) return fail_out_of_memory();
     if (monitor.is_over()) break;

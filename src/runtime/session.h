@@ -38,10 +38,10 @@ struct SessionOptions {
   std::function<Status()> on_attached;  // called then, unless is_dry_run; starts the command of -c
   bool is_dry_run = false;              // attach, then end: no action runs
   bool hides_warnings = false;          // those of warnf()
-  bool shows_source = false;            // user stacks show source lines and inlined functions
-  bool shows_loss_report = false;       // at the end
-  bool is_strict = false;               // losses make the run fail
-  RecordTap* tap = nullptr;             // gets the records instead of their builtins; must outlive the session
+  StackDetail stack_detail;
+  bool shows_loss_report = false;  // at the end
+  bool is_strict = false;          // losses make the run fail
+  RecordTap* tap = nullptr;        // gets the records instead of their builtins; must outlive the session
   // Simulator only: produces the next event; false if there are no more, which ends the run.
   std::function<Result<bool>()> next_event;
 };
@@ -65,6 +65,8 @@ class Session {
   void start_unwinding();
   Status attach_probes();
   void warn_of_missing_probes();
+  output::RunInfo run_info();
+  void end_batch();
   // Handles records until the run is over.
   Status handle_events(Signals& signals);
   Status drain_until_over(Signals& signals);

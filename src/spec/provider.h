@@ -121,6 +121,7 @@ struct ProbeContext {
   bool returns_value = false;           // the value of `return` is the program's result
   bool fires_rarely = false;            // from the provider's row
   bool is_last_attached_first = false;  // of the programs on one hook, the kernel runs the one attached last first
+  program::SamplePeriod sampled;
 };
 
 // A probe that an attach point stands for, before probes are grouped into programs.

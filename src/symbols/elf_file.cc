@@ -342,4 +342,10 @@ std::optional<uint64_t> ElfFile::address_of_offset(uint64_t file_offset) const {
   return state_->image.address_of_offset(file_offset);
 }
 
+std::optional<ElfFile::LoadedSegment> ElfFile::segment_at_offset(uint64_t file_offset) const {
+  const Segment* found = state_->image.segment_at_offset(file_offset);
+  if (found == nullptr) return std::nullopt;
+  return LoadedSegment{found->address, found->memory_size, found->file_offset};
+}
+
 }  // namespace espy::symbols

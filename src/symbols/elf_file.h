@@ -90,6 +90,12 @@ class ElfFile {
   // See ElfImage.
   std::optional<uint64_t> offset_of_address(uint64_t address) const;
   std::optional<uint64_t> address_of_offset(uint64_t file_offset) const;
+  // The segment that loads the byte at an offset of the file.
+  struct LoadedSegment {
+    uint64_t address = 0;  // virtual, as linked
+    uint64_t size_bytes = 0, file_offset = 0;
+  };
+  std::optional<LoadedSegment> segment_at_offset(uint64_t file_offset) const;
 
  private:
   struct State;

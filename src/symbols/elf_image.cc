@@ -141,11 +141,16 @@ std::optional<uint64_t> ElfImage::offset_of_address(uint64_t address) const {
 }
 
 std::optional<uint64_t> ElfImage::address_of_offset(uint64_t file_offset) const {
+  const Segment* segment = segment_at_offset(file_offset);
+  if (segment == nullptr) return std::nullopt;
+  return segment->address_of_offset(file_offset);
+}
+
+const Segment* ElfImage::segment_at_offset(uint64_t file_offset) const {
   for (const bool executable : {true, false})
     for (const Segment& segment : segments_)
-      if (segment.executable == executable && segment.contains_offset(file_offset))
-        return segment.address_of_offset(file_offset);
-  return std::nullopt;
+      if (segment.executable == executable && segment.contains_offset(file_offset)) return &segment;
+  return nullptr;
 }
 
 std::string hexadecimal(std::string_view bytes) {

@@ -89,6 +89,7 @@ class ElfImage {
   // preferred for an offset: linkers may load a page of the file twice, and callers mean code.
   std::optional<uint64_t> offset_of_address(uint64_t address) const;
   std::optional<uint64_t> address_of_offset(uint64_t file_offset) const;
+  const Segment* segment_at_offset(uint64_t file_offset) const;  // null if there is none
   uint16_t type() const { return header_.e_type; }
   uint16_t machine() const { return header_.e_machine; }
   bool is_64bit() const { return header_.e_ident[EI_CLASS] == ELFCLASS64; }

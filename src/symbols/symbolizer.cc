@@ -489,6 +489,14 @@ std::optional<Symbolizer::Module> Symbolizer::user_module(uint32_t pid, uint64_t
   return Module{path};
 }
 
+std::optional<Symbolizer::CodeSegment> Symbolizer::code_segment(uint32_t pid, uint64_t address) {
+  Process* process = state_->process_for(pid, address);
+  const auto place = process == nullptr ? std::nullopt : state_->find_in_file(*process, address);
+  const auto range = place ? place->elf->segment_at_offset(place->offset) : std::nullopt;
+  if (!range) return std::nullopt;
+  return CodeSegment{place->elf->build_id(), range->address, range->size_bytes, range->file_offset};
+}
+
 std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& path) {
   const auto elf = state_->open_file(path);
   const auto file = open_untrusted(locate_on_disk(path).value_or(DiskLocation{path}).path, UINT64_MAX);

@@ -133,6 +133,13 @@ class Symbolizer {
   };
   // nullopt for code that was made at run time, and for addresses of no code.
   std::optional<Module> user_module(uint32_t pid, uint64_t address);
+  // The segment of the file that has the code at an address; nullopt if it is in no file that can be read.
+  struct CodeSegment {
+    std::string build_id;  // in hexadecimal; "" if the file has none
+    uint64_t address = 0;  // as linked
+    uint64_t size_bytes = 0, file_offset = 0;
+  };
+  std::optional<CodeSegment> code_segment(uint32_t pid, uint64_t address);
   // Returns the difference between addresses in the memory of the process and those in the file (ElfSymbol::address).
   // `path` is in the tracer's mount namespace. nullopt if the process maps no code from the file.
   std::optional<uint64_t> load_bias(uint32_t pid, const std::string& path);

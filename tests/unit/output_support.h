@@ -72,12 +72,22 @@ inline std::string read_all(int fd) {
   return out;
 }
 
+// Times that begin at 1 s, a second further in each call, and 1000 s later since the epoch; ids from 1 on.
+inline RunInfo run_info() {
+  return {.now_ns = [now_ns = uint64_t{0}]() mutable { return now_ns += 1'000'000'000; },
+          .wall_ns = [](uint64_t boot_ns) { return boot_ns + 1'000'000'000'000; },
+          .random = [last = uint64_t{0}]() mutable { return ++last; },
+          .host = [] { return std::string("machine"); }};
+}
+
 // What the sink of this name writes.
 inline std::string shown(std::string_view sink_name, const std::function<void(Sink&)>& use, TextStyle style = {}) {
   const int fd = ::memfd_create("shown", 0);
   {
     Writer out(fd, Buffering::kFull);
-    use(*find_sink(sink_name)->create(out, std::move(style), false));
+    const auto sink = find_sink(sink_name)->create(out, std::move(style), false);
+    sink->begin(run_info());
+    use(*sink);
   }
   std::string text = read_all(fd);
   ::close(fd);
