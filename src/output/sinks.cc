@@ -5,7 +5,8 @@
 
 namespace espy::output {
 
-#define FOR_EACH_SINK(row) row(kTextSink) row(kJsonSink) row(kTraceSink) row(kFoldedSink) row(kFlameSink)
+#define FOR_EACH_SINK(row) \
+  row(kTextSink) row(kJsonSink) row(kTraceSink) row(kFoldedSink) row(kFlameSink) row(kPprofSink) row(kSpeedscopeSink)
 
 #define DECLARE_ROW(row) extern const SinkRow row;
 FOR_EACH_SINK(DECLARE_ROW)
