@@ -12,6 +12,7 @@
 #include <set>
 
 #include "output/json.h"
+#include "output/perfetto.h"
 #include "output/sink.h"
 #include "output/text_fallback_sink.h"
 
@@ -103,6 +104,10 @@ std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
 }  // namespace
 
 extern constexpr SinkRow kTraceSink = {
-    .name = "trace", .doc = "spans for chrome://tracing and Perfetto", .create = make_sink};
+    .name = "trace",
+    .doc = "spans for chrome://tracing and Perfetto, to FILE.pftrace in the format of Perfetto",
+    .create = make_sink,
+    .binary_suffix = kPerfettoSuffix,
+    .create_binary = make_perfetto_sink};
 
 }  // namespace espy::output
