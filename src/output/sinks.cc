@@ -5,8 +5,9 @@
 
 namespace espy::output {
 
-#define FOR_EACH_SINK(row) \
-  row(kTextSink) row(kJsonSink) row(kTraceSink) row(kFoldedSink) row(kFlameSink) row(kPprofSink) row(kSpeedscopeSink)
+#define FOR_EACH_SINK(row)                                                                                            \
+  row(kTextSink) row(kJsonSink) row(kTraceSink) row(kFoldedSink) row(kFlameSink) row(kPprofSink) row(kSpeedscopeSink) \
+      row(kOtlpSink)
 
 #define DECLARE_ROW(row) extern const SinkRow row;
 FOR_EACH_SINK(DECLARE_ROW)

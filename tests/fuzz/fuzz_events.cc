@@ -190,22 +190,32 @@ class Sinks {
         json_writer_(memory_.get(), output::Buffering::kFull),
         text_writer_(null_.get(), output::Buffering::kFull),
         json_(output::find_sink("json")->create(json_writer_, {}, true)),
-        text_(output::find_sink("text")->create(text_writer_, {}, true)) {}
+        otlp_(output::find_sink("otlp")->create(json_writer_, {}, true)),
+        text_(output::find_sink("text")->create(text_writer_, {}, true)) {
+    otlp_->begin({.now_ns = [] { return uint64_t{1}; },
+                  .wall_ns = [](uint64_t ns) { return ns; },
+                  .random = [] { return uint64_t{1}; },
+                  .host = [] { return std::string("host"); }});
+  }
 
   void show(const output::Value& value) {
     json_->value(value);
+    otlp_->value(value);
     text_->value(value);
   }
   void show(const output::MapView& map) {
     json_->map(map);
+    otlp_->map(map);
     text_->map(map);
   }
   void show(std::string_view text) {
     json_->text("printf", text);
+    otlp_->text("printf", text);
     text_->text("printf", text);
   }
 
   void check_json() {
+    otlp_->finish();
     json_writer_.flush();
     text_writer_.flush();
     const off_t size = ::lseek(memory_.get(), 0, SEEK_CUR);
@@ -226,7 +236,7 @@ class Sinks {
  private:
   OwnedFd memory_, null_;
   output::Writer json_writer_, text_writer_;
-  std::unique_ptr<output::Sink> json_, text_;
+  std::unique_ptr<output::Sink> json_, otlp_, text_;
 };
 
 // ---- One input: a number from which all follows ---------------------------------------------------------------------
