@@ -14,7 +14,7 @@ _espy_argument() {
     --from) echo 'TIME' ;;
     --to) echo 'TIME' ;;
     -o | --output) echo 'FILE' ;;
-    -f | --format) echo 'text json trace folded flame' ;;
+    -f | --format) echo 'text json trace folded flame pprof speedscope otlp' ;;
     -B | --buffer) echo 'line full none' ;;
     -I) echo 'DIRECTORY' ;;
     --include) echo 'FILE' ;;

@@ -12,7 +12,7 @@ complete -c espy -s i -l input -r -F -d 'take the events from this recording, wh
 complete -c espy -l from -x -d 'with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms'
 complete -c espy -l to -x -d 'with -i: leave out what was after it'
 complete -c espy -s o -l output -r -F -d 'write the output to this file'
-complete -c espy -s f -l format -x -a 'text json trace folded flame' -d 'text (default): lines for people, as bpftrace prints them; json: one JSON object a line; trace: spans for chrome://tracing and Perfetto; folded: maps keyed by stacks, a line for each stack; flame: maps keyed by stacks, as a flame graph (SVG)'
+complete -c espy -s f -l format -x -a 'text json trace folded flame pprof speedscope otlp' -d 'text (default): lines for people, as bpftrace prints them; json: one JSON object a line; trace: spans for chrome://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded: maps keyed by stacks, a line for each stack; flame: maps keyed by stacks, as a flame graph (SVG); pprof: maps keyed by stacks, as a profile for go tool pprof; speedscope: maps keyed by stacks, for www.speedscope.app; otlp: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON'
 complete -c espy -s B -l buffer -x -a 'line full none' -d 'output buffering: line (default), full or none'
 complete -c espy -s v -l verbose -d 'show at the end how often each probe fired, and what it missed; with -l: its arguments'
 complete -c espy -l strict -d 'fail with a reason if any number shown is not exact'
