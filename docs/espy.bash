@@ -2,7 +2,7 @@
 
 # begin generated: make docs
 _espy_commands='info trace record check snapshot lsp'
-_espy_options='-e -l --list -p --pid -c --cmd --follow -i --input --from --to -o --output -f --format -B --buffer -v --verbose --strict -q --quiet -k --warnings --no-warnings --unsafe -I --include --debuginfo --traceable-functions --dwarf-pid --usdt-file-activation --test --bench --mode --probe-filter --no-feature --info --dry-run --dump -d --time --fmt -b --btf --examples -h --help -V --version -s --stack-order --graph --depth --when --slower-than --before -n --events --size --on'
+_espy_options='-e -l --list -p --pid -c --cmd --follow -i --input --from --to -o --output -f --format -B --buffer -v --verbose --cost --budget --check-cost --yes --strict -q --quiet -k --warnings --no-warnings --unsafe -I --include --debuginfo --traceable-functions --dwarf-pid --usdt-file-activation --test --bench --mode --probe-filter --no-feature --info --dry-run --dump -d --time --fmt -b --btf --examples -h --help -V --version -s --stack-order --graph --depth --when --slower-than --before -n --events --size --on'
 _espy_probes='begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:'
 # The choices of an option's argument, or what it is, in capitals; nothing if the option takes none.
 _espy_argument() {
@@ -16,6 +16,7 @@ _espy_argument() {
     -o | --output) echo 'FILE' ;;
     -f | --format) echo 'text json trace folded flame pprof speedscope otlp' ;;
     -B | --buffer) echo 'line full none' ;;
+    --budget) echo 'SHARE' ;;
     -I) echo 'DIRECTORY' ;;
     --include) echo 'FILE' ;;
     --debuginfo) echo 'DIRECTORIES' ;;

@@ -209,6 +209,11 @@ constexpr std::array kKeys = {
         "Whether probes of returns are attached before those of entries, so that no call in progress is counted whose "
         "return is not. Otherwise entries come first, so that few returns lack their entry.",
         show_flag<&Config::returns_first>},
+    Key{"accept_cost", "", set_flag<&Config::accepts_cost>,
+        "Whether a run goes on, after a warning, of which `--check-cost` finds that it takes more than a tenth of a "
+        "CPU; "
+        "the same as `--yes`.",
+        show_flag<&Config::accepts_cost>},
     Key{"license", "", set_license,
         "The licence of the programs, as declared to the kernel; it must be GPL-compatible.",
         show_text<&Config::license>},

@@ -57,8 +57,8 @@ std::optional<Value> value_of(const std::pair<std::string_view, Value> (&table)[
   return found != std::end(table) ? std::optional(found->second) : std::nullopt;
 }
 
-// "1.5", "10s", "200ms", "2m", in nanoseconds.
-Result<uint64_t> parse_time(std::string_view option, std::string_view text) {
+// "1.5", "10s", "200ms", "2m", in nanoseconds. `what` continues the error about the option.
+Result<uint64_t> parse_time(std::string_view option, std::string_view what, std::string_view text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1e9},   {"s", 1e9},  {"ms", 1e6},
                                                             {"us", 1e3}, {"m", 60e9}, {"h", 3600e9}};
   double number = 0;
@@ -66,17 +66,19 @@ Result<uint64_t> parse_time(std::string_view option, std::string_view text) {
   const auto unit = value_of(kUnits, {end, static_cast<size_t>(text.data() + text.size() - end)});
   constexpr double kMaxNs = 1e18;
   if (error != std::errc() || !unit || !(number >= 0) || number * *unit > kMaxNs)
-    return fail(fmt::format("{} takes a time since the beginning such as 10s, 1.5m or 200ms, not `{}`", option, text));
+    return fail(fmt::format("{} {}, not `{}`", option, what, text));
   return static_cast<uint64_t>(number * *unit);
 }
 
+constexpr std::string_view kTimeSince = "takes a time since the beginning such as 10s, 1.5m or 200ms";
+
 Status set_from(Options& options, std::string_view text) {
-  options.from_ns = TRY(parse_time("--from", text));
+  options.from_ns = TRY(parse_time("--from", kTimeSince, text));
   return {};
 }
 
 Status set_to(Options& options, std::string_view text) {
-  options.to_ns = TRY(parse_time("--to", text));
+  options.to_ns = TRY(parse_time("--to", kTimeSince, text));
   return {};
 }
 
@@ -131,7 +133,44 @@ Status add_disabled_features(Options& options, std::string_view text) {
 }
 
 Status set_verbose(Options& options, std::string_view) {
-  options.verbose = options.config.counts_losses = true;
+  options.verbose = options.config.counts_losses = options.config.measures_cost = options.session.shows_cost = true;
+  return {};
+}
+
+Status set_cost(Options& options, std::string_view interval) {
+  constexpr uint64_t kLeastNs = 100'000'000;
+  options.shows_cost = options.config.counts_hits = options.config.measures_cost = options.session.shows_cost = true;
+  if (interval.empty()) return {};
+  options.session.cost_interval_ns = TRY(parse_time("--cost", "takes an interval such as 5s, 500ms or 1m", interval));
+  if (options.session.cost_interval_ns < kLeastNs)
+    return fail(fmt::format("--cost={} is too often: 100ms is the shortest interval", interval));
+  return {};
+}
+
+// "2%", "0.5%", "2%/all".
+Status set_budget(Options& options, std::string_view text) {
+  std::string_view number = text;
+  const bool is_of_all = number.ends_with("/all");
+  if (is_of_all) number.remove_suffix(std::string_view("/all").size());
+  const bool is_percent = number.ends_with('%');
+  if (is_percent) number.remove_suffix(1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
+  const bool is_whole = error == std::errc() && end == number.data() + number.size();
+  constexpr double kLeast = 0.01, kMost = 100;
+  if (!is_percent || !is_whole || !(percent >= kLeast && percent <= kMost))
+    return fail(
+        fmt::format("--budget takes a share of one CPU from {}% to {}% such as 2%, or of all CPUs such as 2%/all, "
+                    "not `{}`",
+                    kLeast, kMost, text));
+  options.session.budget_cpus = percent / 100;
+  options.is_budget_of_all_cpus = is_of_all;
+  options.config.counts_hits = options.config.measures_cost = options.config.has_gates = true;
+  return {};
+}
+
+Status set_check_cost(Options& options, std::string_view) {
+  options.session.checks_cost = options.config.counts_hits = options.config.has_gates = true;
   return {};
 }
 
@@ -212,6 +251,20 @@ constexpr OptionRow kRows[] = {
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering, names_in<kBufferings>},
     {'v', "verbose", "", "show at the end how often each probe fired, and what it missed; with -l: its arguments",
      set_verbose},
+    {.long_name = "cost",
+     .argument = "INTERVAL",
+     .doc = "show at the end what the probes cost; with --cost=INTERVAL (5s) also while they run; with --info: what "
+            "reaching a probe costs",
+     .set = set_cost,
+     .is_argument_optional = true},
+    {0, "budget", "SHARE",
+     "let the probes take at most this share of a CPU (2%) or of all (2%/all): the dearest are off for a part of the "
+     "time",
+     set_budget},
+    {0, "check-cost", "",
+     "count events for 20 ms first, and end if the probes will take more than a tenth of a CPU, or ask at a terminal",
+     set_check_cost},
+    {0, "yes", "", "with --check-cost: go on in any case", set_flag<&Options::config, &Config::accepts_cost>},
     {0, "strict", "", "fail with a reason if any number shown is not exact", set_strict},
     {'q', "quiet", "", "do not say how many probes were attached", set_flag<&Options::quiet>},
     {'k', "warnings", "", "say where in the script a kernel helper failed",
@@ -273,7 +326,10 @@ std::string option_names(const OptionRow& row) {
   std::string out;
   if (row.short_name != 0) out += fmt::format("-{}", row.short_name);
   if (!row.long_name.empty()) out += fmt::format("{}--{}", out.empty() ? "" : ", ", row.long_name);
-  if (!row.argument.empty()) out += fmt::format(" {}", row.argument);
+  if (row.is_argument_optional)
+    out += fmt::format("[={}]", row.argument);
+  else if (!row.argument.empty())
+    out += fmt::format(" {}", row.argument);
   return out;
 }
 

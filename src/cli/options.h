@@ -64,6 +64,8 @@ struct Options {
   output::Buffering buffering = output::Buffering::kLine;
   std::vector<std::string> dump;  // stages
   bool verbose = false;
+  bool shows_cost = false;             // --cost
+  bool is_budget_of_all_cpus = false;  // --budget=N%/all
   bool quiet = false;
   bool no_warnings = false;
   bool time_stages = false;
@@ -80,6 +82,7 @@ struct OptionRow {
   std::string (*make_doc)() = nullptr;  // instead of `doc`, for a text that is made from another table
   // An option without an argument takes the next word as one if this accepts it.
   bool (*accepts)(std::string_view word) = nullptr;
+  bool is_argument_optional = false;  // of a long option: only `--name=ARGUMENT` has one
 
   bool is_listed() const { return !doc.empty() || make_doc != nullptr; }
 };

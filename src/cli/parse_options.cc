@@ -136,6 +136,7 @@ class Parser {
       return apply(typed, {});
     }
     if (equals != std::string_view::npos) return apply(typed, word.substr(equals + 1));
+    if (typed.row->is_argument_optional) return apply(typed, {});
     return apply(typed, TRY(argument_of(word)));
   }
 

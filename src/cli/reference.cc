@@ -115,6 +115,8 @@ std::vector<OptionRow> all_option_rows() {
 }
 
 // "line full none", or "PID".
+bool takes_next_word(const OptionRow& row) { return !row.argument.empty() && !row.is_argument_optional; }
+
 std::string argument_of(const OptionRow& row) {
   if (row.choices == nullptr) return std::string(row.argument);
   return fmt::format("{}", fmt::join(row.choices(), " "));
@@ -146,7 +148,8 @@ std::string options_mdoc() {
     if (row.short_name != 0) out += fmt::format(" Fl {}", row.short_name);
     if (row.short_name != 0 && !row.long_name.empty()) out += " ,";
     if (!row.long_name.empty()) out += fmt::format(" Fl \\-{}", escape_mdoc(row.long_name));
-    if (!row.argument.empty()) out += fmt::format(" Ar {}", row.argument);
+    if (!row.argument.empty())
+      out += fmt::format(" {} {}", row.is_argument_optional ? "Ns Op = Ns Ar" : "Ar", row.argument);
     out += fmt::format("\n{}\n", escape_mdoc(option_doc(row)));
   }
   return out + ".El\n";
@@ -179,7 +182,7 @@ std::string bash_words(const spec::Registry& registry) {
   std::string options, arguments;
   for (const OptionRow& row : all_option_rows()) {
     options += fmt::format("{}{}", options.empty() ? "" : " ", fmt::join(spellings(row), " "));
-    if (!row.argument.empty())
+    if (takes_next_word(row))
       arguments += fmt::format("    {}) echo '{}' ;;\n", fmt::join(spellings(row), " | "), argument_of(row));
   }
   return fmt::format(
@@ -221,7 +224,7 @@ const ArgumentRow* find_argument(const OptionRow& row) {
 std::string zsh_option(const OptionRow& row) {
   const std::string doc = escape(escape(option_doc(row), "[]:\\"), "'", "'\\'");
   std::string argument;
-  if (!row.argument.empty()) {
+  if (takes_next_word(row)) {
     const ArgumentRow* known = find_argument(row);
     argument = row.choices != nullptr ? fmt::format("({})", argument_of(row)) : std::string(known ? known->zsh : " ");
     argument = fmt::format(":{}:{}", row.argument, argument);
@@ -244,7 +247,7 @@ std::string fish_option(const OptionRow& row) {
   if (!row.long_name.empty()) out += fmt::format(" -l {}", row.long_name);
   if (row.choices != nullptr)
     out += fmt::format(" -x -a '{}'", argument_of(row));
-  else if (!row.argument.empty())
+  else if (takes_next_word(row))
     out += fmt::format(" {}", find_argument(row) ? find_argument(row)->fish : "-x");
   return out + fmt::format(" -d '{}'\n", escape(option_doc(row), "'\\"));
 }

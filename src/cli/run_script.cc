@@ -374,7 +374,11 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   runtime::SessionOptions session_options = session_options_of(options, checked, child ? &*child : nullptr);
   if (user)
     session_options.on_set_up = [&] { return give_up_rights(*user, check::capabilities_of(checked, e->registry), *e); };
+  if (options.is_budget_of_all_cpus) session_options.budget_cpus *= e->kernel->cpu_count();
   if (prepare) prepare(*program, *e, session_options);
+  const bool needs_hooks = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost;
+  if (needs_hooks && session_options.next_event == nullptr)
+    session_options.hook_costs = load::measure_hook_costs(*e->kernel, *program);
   runtime::Session session(*e->machine, *program, e->types, e->sources, e->registry, checked.config, *out.sink,
                            *out.writer, e->symbols, session_options);
   const int status = TRY(session.run());

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "kernel/btf_print.h"
+#include "kernel/dangerous_functions.h"
 #include "kernel/functions.h"
 #include "kernel/syscalls.h"
 #include "kernel/tracefs.h"
@@ -360,6 +361,11 @@ Status DirectoryKernel::use_traceable_functions(const std::string& path) {
   if (!for_each_line(path, [](std::string_view) { return false; })) return fail_errno("cannot read " + path, errno);
   traceable_functions_ = path;
   return {};
+}
+
+bool DirectoryKernel::is_kprobe_forbidden(std::string_view function) {
+  if (!kprobe_blacklist_) kprobe_blacklist_ = read_kprobe_blacklist(root_ + "/sys/kernel/debug/kprobes/blacklist");
+  return kprobe_blacklist_->contains(function);
 }
 
 std::optional<uint64_t> DirectoryKernel::symbol_address(std::string_view name) {

@@ -65,6 +65,7 @@ class DirectoryKernel : public Kernel {
   Status use_traceable_functions(const std::string& path) override;
   bool has_given_functions() const override { return !traceable_functions_.empty(); }
   std::optional<uint64_t> symbol_address(std::string_view name) override;
+  bool is_kprobe_forbidden(std::string_view function) override;
 
  private:
   std::optional<BtfPlace> find_definition(std::string_view name, BtfKinds untagged);
@@ -81,6 +82,7 @@ class DirectoryKernel : public Kernel {
   std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;
   std::map<std::string, std::optional<uint32_t>, std::less<>> kfuncs_;
   std::optional<std::map<std::string, std::string, std::less<>>> raw_tracepoints_;  // with their modules
+  std::optional<std::set<std::string, std::less<>>> kprobe_blacklist_;
   std::string tracing_;
   std::string traceable_functions_;  // replaces ftrace's list; "" if none
   BtfSet btf_;

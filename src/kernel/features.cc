@@ -54,6 +54,7 @@ constexpr FeatureRow kRows[] = {
     {Feature::kProbeReadKernel, "probe_read_kernel", "helper", "reads kernel memory from BPF", "5.5"},
     {Feature::kProbeWriteUser, "probe_write_user", "helper", "writes user memory from BPF", "4.8"},
     {Feature::kPerfEventHardware, "perf_event_hardware", "event", "counts hardware events", "2.6.31"},
+    {Feature::kRunStatistics, "run_statistics", "program", "counts the runs of programs, and their time", "5.8"},
     {Feature::kFirstFrameOnce, "first_frame_once", "program", "does not double the first frame of stacks", "6.1"},
 };
 

@@ -47,6 +47,7 @@ enum class Feature : uint8_t {
   kProbeReadKernel,  // not under lockdown
   kProbeWriteUser,
   kPerfEventHardware,
+  kRunStatistics,   // the kernel counts runs of programs and their time, if it is asked to (5.8)
   kFirstFrameOnce,  // a stack that begins in the kernel's own code, not at registers, has its first frame once (6.1)
   kCount,
 };

@@ -123,6 +123,8 @@ class Kernel {
 
   // Functions that can be probed (available_filter_functions, else kallsyms), as "name" or "name [module]".
   virtual std::vector<std::string> functions(std::string_view glob) = 0;
+  // True if the kernel does not let kprobes on it, which other means of attaching do not ask.
+  virtual bool is_kprobe_forbidden(std::string_view /*function*/) { return false; }
   // Makes `functions` read this file instead, one name per line.
   virtual Status use_traceable_functions(const std::string& /*path*/) { return {}; }
   virtual bool has_given_functions() const { return false; }  // whether `functions` reads such a file

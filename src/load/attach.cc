@@ -44,6 +44,18 @@ Result<uint32_t> pmu_type(const std::string& name) {
   return static_cast<uint32_t>(*number);
 }
 
+// A file that is probed again later. Its path may be that of a descriptor, which is closed by then.
+class KeptFile {
+ public:
+  explicit KeptFile(const std::string& path)
+      : path_(path), file_(std::make_shared<OwnedFd>(::open(path.c_str(), O_PATH | O_CLOEXEC))) {}
+  std::string path() const { return file_->valid() ? fmt::format("/proc/self/fd/{}", file_->get()) : path_; }
+
+ private:
+  std::string path_;
+  std::shared_ptr<OwnedFd> file_;
+};
+
 }  // namespace
 
 Status LinuxMachine::may_attach() const {
@@ -54,11 +66,20 @@ Status LinuxMachine::may_attach() const {
 // Takes the result of bpf(2): a descriptor or -errno. `what`: for the error.
 Status LinuxMachine::keep_link(ProgramId program, long fd, std::string_view what, Closing closing) {
   if (fd < 0) return fail_errno("cannot attach to " + std::string(what), static_cast<int>(-fd));
-  (closing == Closing::kQuick ? links_ : slow_to_close_).emplace_back(static_cast<int>(fd));
+  own_link(program, OwnedFd(static_cast<int>(fd)), closing);
   const uint32_t type = attach_types_[program];
   if (type == kAttachKprobeMulti || type == kAttachKprobeSession)
     counting_links_.emplace_back(program, static_cast<int>(fd));
   return {};
+}
+
+void LinuxMachine::own_link(ProgramId program, OwnedFd fd, Closing closing) {
+  if (keeps_attachments_) open_links_[program].push_back(fd.get());
+  (closing == Closing::kQuick ? links_ : slow_to_close_).push_back(std::move(fd));
+}
+
+void LinuxMachine::keep_attachment(ProgramId program, std::function<Status()> attach) {
+  if (keeps_attachments_ && !closing_.contains(program)) attachments_[program].push_back(std::move(attach));
 }
 
 Status LinuxMachine::attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) {
@@ -67,7 +88,9 @@ Status LinuxMachine::attach_raw_tracepoint(ProgramId program, const std::string&
   attr.name = address_of(name.c_str());
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.cookie = cookie;
-  return keep_link(program, bpf(Command::kRawTracepointOpen, attr), "the raw tracepoint " + name, Closing::kQuick);
+  TRY_STATUS(keep_link(program, bpf(Command::kRawTracepointOpen, attr), "the raw tracepoint " + name, Closing::kQuick));
+  keep_attachment(program, [=, this] { return attach_raw_tracepoint(program, name, cookie); });
+  return {};
 }
 
 Status LinuxMachine::attach_tracing(ProgramId program, uint64_t cookie) {
@@ -119,13 +142,21 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
       return fail_errno("cannot attach to the perf event", errno);
     missed_events_[program] = std::nullopt;
   } else {
-    slow_to_close_.emplace_back(static_cast<int>(link_fd));
+    own_link(program, OwnedFd(static_cast<int>(link_fd)), Closing::kSlow);
     if (!event.is_user_probe) counting_links_.emplace_back(program, static_cast<int>(link_fd));
   }
   if (event.is_user_probe && may_miss_user_probes()) missed_events_[program] = std::nullopt;
   if (::ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0) < 0) return fail_errno("cannot enable the perf event", errno);
   if (event.type == PERF_TYPE_BREAKPOINT) watchpoints_.emplace_back(event.config1, perf.get());
-  slow_to_close_.push_back(std::move(perf));
+  own_link(program, std::move(perf), Closing::kSlow);
+  if (keeps_attachments_) {
+    const KeptFile file(event.is_user_probe ? event.path : "");
+    keep_attachment(program, [=, this] {
+      PerfEvent again = event;
+      if (again.is_user_probe) again.path = file.path();
+      return attach_perf_event(program, again, cookie);
+    });
+  }
   return {};
 }
 
@@ -213,7 +244,16 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
   attr.uprobe_multi.flags = probes.is_return ? kReturnFlag : 0;
   attr.uprobe_multi.pid = probes.pid;
   if (probes.is_return) missed_events_[program] = std::nullopt;  // see attach_uprobe
-  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.path, Closing::kSlow);
+  TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), probes.path, Closing::kSlow));
+  if (keeps_attachments_) {
+    const KeptFile file(probes.path);
+    keep_attachment(program, [=, this] {
+      UprobeMulti again = probes;
+      again.path = file.path();
+      return attach_uprobe_multi(program, again);
+    });
+  }
+  return {};
 }
 
 Status LinuxMachine::attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) {
@@ -254,7 +294,39 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
   const bool follows_calls = probes.is_return || attach_types_[program] == kAttachKprobeSession;
   if (follows_calls && !try_feature(kernel::Feature::kFprobeGraph)) limited_calls_.insert(program);
   const std::string more = names.size() > 1 ? fmt::format(" and {} more functions", names.size() - 1) : "";
-  return keep_link(program, bpf(Command::kLinkCreate, attr), probes.functions.front() + more, Closing::kSlow);
+  TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), probes.functions.front() + more, Closing::kSlow));
+  keep_attachment(program, [=, this] { return attach_kprobe_multi(program, probes); });
+  return {};
+}
+
+// ---- Detaching for a while
+
+Status LinuxMachine::suspend(ProgramId program) {
+  if (!closer_) closer_ = TRY(LinkCloser::start());
+  if (const auto missed = missed_events(program)) missed_events_[program] = missed;
+  std::erase_if(counting_links_, [&](const auto& counting) { return counting.first == program; });
+  std::vector<int> descriptors = std::move(open_links_[program]);
+  open_links_[program].clear();
+  const auto job = closer_->close_soon(descriptors);
+  if (!job) return fail("the process that closes links has gone");
+  for (std::vector<OwnedFd>* owners : {&links_, &slow_to_close_})
+    std::erase_if(*owners, [&](OwnedFd& owner) {
+      if (std::ranges::find(descriptors, owner.get()) == descriptors.end()) return false;
+      owner.release();  // the process closes it
+      return true;
+    });
+  closing_[program] = *job;
+  return {};
+}
+
+bool LinuxMachine::is_suspended(ProgramId program) {
+  const auto job = closing_.find(program);
+  return job != closing_.end() && closer_->has_closed(job->second);
+}
+
+Status LinuxMachine::resume(ProgramId program) {
+  for (const auto& attach : attachments_[program]) TRY_STATUS(attach());
+  return {};
 }
 
 namespace {

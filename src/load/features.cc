@@ -320,6 +320,10 @@ bool LinuxMachine::try_feature(Feature feature) {
     case Feature::kProbeWriteUser: return try_helper(BPF_FUNC_probe_write_user, kRawTp);
     case Feature::kPerfEventHardware: return has_hardware_counters();
     case Feature::kRecursionGuard: return has_recursion_guard();
+    case Feature::kRunStatistics: {
+      EnableStatsAttr enable;
+      return OwnedFd(static_cast<int>(bpf(Command::kEnableStats, enable))).valid();
+    }
     case Feature::kIntPointerArguments: {
       const auto function = btf_.kfunc ? btf_.kfunc("bpf_modify_return_test") : std::nullopt;
       return function && has_int_pointer_arguments(*function);

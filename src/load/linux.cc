@@ -493,37 +493,4 @@ Status LinuxMachine::run(ProgramId program) {
   return {};
 }
 
-namespace {
-
-// Returns how often a program has run, and its total time in nanoseconds; {0, 0} if that is not counted.
-std::pair<uint64_t, uint64_t> run_counts(int fd) {
-  bpf_prog_info info = {};
-  InfoAttr attr{static_cast<uint32_t>(fd), sizeof(info), address_of(&info)};
-  if (bpf(Command::kObjectInfo, attr) < 0) return {0, 0};
-  return {info.run_cnt, info.run_time_ns};
-}
-
-}  // namespace
-
-// The kernel measures the time of programs while a descriptor of BPF_ENABLE_STATS is open (Linux 5.8). Without it, the
-// measured time includes the system calls.
-Result<Machine::Measured> LinuxMachine::measure(ProgramId program, uint64_t count) {
-  const int fd = programs_[program].get();
-  EnableStatsAttr enable;
-  const OwnedFd stats(static_cast<int>(bpf(Command::kEnableStats, enable)));
-  const auto [runs_before, ns_before] = run_counts(fd);
-  const uint64_t started = now_ns();
-  TestRunAttr attr;
-  for (uint64_t i = 0; i < count; ++i) {
-    attr = {};
-    attr.prog_fd = static_cast<uint32_t>(fd);
-    if (const long result = bpf(Command::kTestRun, attr); result < 0)
-      return fail_errno("cannot run a test probe", static_cast<int>(-result));
-  }
-  const uint64_t elapsed = now_ns() - started;
-  const auto [runs, ns] = run_counts(fd);
-  if (runs > runs_before) return Measured{attr.retval, (ns - ns_before) / (runs - runs_before)};
-  return Measured{attr.retval, elapsed / std::max<uint64_t>(count, 1)};
-}
-
 }  // namespace espy::load

@@ -1,5 +1,5 @@
-// LinuxMachine: the Machine of the running kernel. linux.cc: maps and programs; attach.cc: links; features.cc:
-// features.
+// LinuxMachine: the Machine of the running kernel. linux.cc: maps and programs; attach.cc: links; statistics.cc: what
+// the kernel counts; features.cc: features.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 
 #include "base/janitor.h"
 #include "load/bpf.h"
+#include "load/link_closer.h"
 #include "load/machine.h"
 #include "load/return_probes.h"
 
@@ -60,6 +61,10 @@ class LinuxMachine final : public Machine {
 
   Status run(ProgramId program) override;
   Result<Measured> measure(ProgramId program, uint64_t count) override;
+  Status count_runs(bool on) override;
+  Runs counted_runs(ProgramId program) override;
+  uint64_t counting_ns() override;
+  uint64_t memory_bytes(MapId map) override;
   Status attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) override;
   Status attach_tracing(ProgramId program, uint64_t cookie) override;
   Status attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) override;
@@ -75,6 +80,10 @@ class LinuxMachine final : public Machine {
   void cancel_attaching_when(const std::function<bool()>& is_cancelled) override { is_cancelled_ = is_cancelled; }
   void detach_watchpoints(uint64_t address) override;
   std::optional<SkippedRuns> skipped_runs(ProgramId program) override;
+  void keep_attachments() override { keeps_attachments_ = true; }
+  Status suspend(ProgramId program) override;
+  bool is_suspended(ProgramId program) override;
+  Status resume(ProgramId program) override;
   void detach_all() override;
 
   uint64_t now_ns() override;
@@ -99,6 +108,9 @@ class LinuxMachine final : public Machine {
   Status keep_link(ProgramId program, long fd, std::string_view what, Closing closing);
   Result<uint32_t> link_iterator(ProgramId program);  // returns the link's descriptor, owned by links_
   Status may_attach() const;
+  // Remembers how a program was attached, for `resume`.
+  void keep_attachment(ProgramId program, std::function<Status()> attach);
+  void own_link(ProgramId program, OwnedFd fd, Closing closing);
   void note_missed_events();
   bool may_miss_user_probes();  // of perf events
   std::optional<uint64_t> missed_events(ProgramId program) const;
@@ -109,6 +121,7 @@ class LinuxMachine final : public Machine {
   Table<MapId, LoadedMap> maps_;
   std::vector<LoadedMap> added_arrays_;
   Table<ProgramId, OwnedFd> programs_;
+  OwnedFd statistics_;                       // open while the kernel counts runs
   Table<ProgramId, uint32_t> attach_types_;  // expected_attach_type of the loaded programs
   std::vector<OwnedFd> links_;               // of tracepoints and iterators
   std::vector<OwnedFd> slow_to_close_;       // perf events and links of functions
@@ -117,6 +130,11 @@ class LinuxMachine final : public Machine {
   std::optional<bool> may_miss_user_probes_;                    // cached
   std::map<ProgramId, std::optional<uint64_t>> missed_events_;  // of detached links; nullopt: not counted
   std::set<ProgramId> limited_calls_;                           // programs whose links follow a limited number of calls
+  bool keeps_attachments_ = false;
+  std::map<ProgramId, std::vector<std::function<Status()>>> attachments_;  // if they are kept
+  std::map<ProgramId, std::vector<int>> open_links_;                       // of these; owned by the lists above
+  std::map<ProgramId, uint64_t> closing_;                                  // the last job of `closer_` for a program
+  std::unique_ptr<LinkCloser> closer_;
   ReturnProbes return_probes_;
   std::vector<Janitor> pins_;                          // of paths to unlink
   std::vector<std::pair<uint64_t, int>> watchpoints_;  // address, perf event

@@ -133,6 +133,18 @@ class Machine {
     uint64_t average_ns = 0;
   };
   virtual Result<Measured> measure(ProgramId program, uint64_t count) = 0;
+  // Makes the kernel count the runs of all programs of the machine, and their time, until it is called with false.
+  // Fails if it may not be done here.
+  virtual Status count_runs(bool /*on*/) { return fail("no statistics here"); }
+  struct Runs {
+    uint64_t count = 0, ns = 0;
+  };
+  // Returns what was counted of a program so far.
+  virtual Runs counted_runs(ProgramId /*program*/) { return {}; }
+  // Returns the time that the kernel counts for a program that does nothing, which is that of the counting. 0: unknown.
+  virtual uint64_t counting_ns() { return 0; }
+  // Returns the memory that the kernel has for a map now. 0: unknown.
+  virtual uint64_t memory_bytes(MapId /*map*/) { return 0; }
   virtual Status attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) = 0;
   virtual Status attach_tracing(ProgramId program, uint64_t cookie) = 0;  // tp_btf, fentry, fexit: by attach_btf_id
   virtual Status attach_perf_event(ProgramId program, const PerfEvent& event, uint64_t cookie) = 0;
@@ -165,6 +177,14 @@ class Machine {
   // Returns the events of its probes that did not run the program because it or another one was running already, also
   // after `detach_all`. nullopt if the kernel does not count them.
   virtual std::optional<SkippedRuns> skipped_runs(ProgramId) { return SkippedRuns(); }
+  // Call it before attaching if programs shall be detached for a while.
+  virtual void keep_attachments() {}
+  // Detaches a program, soon after it returns: closing a link may take long.
+  virtual Status suspend(ProgramId /*program*/) { return fail("programs are not detached here"); }
+  // True once the last `suspend` of the program has detached it.
+  virtual bool is_suspended(ProgramId /*program*/) { return false; }
+  // Attaches a suspended program again, as it was. Requires that it is detached.
+  virtual Status resume(ProgramId /*program*/) { return {}; }
   // Detaches all programs, those of links that are slow to close soon after it returns. Maps stay readable.
   virtual void detach_all() = 0;
 

@@ -16,6 +16,8 @@ namespace espy::lower {
 struct Part {
   int64_t cookie_distance = 0;    // from the attach cookie to the index of the probe
   bool shares_number = false;     // with Dispatch::kNumber: the number is in the first slot, common to all parts
+  bool begins_session = false;    // the entry of calls, whose return another part sees
+  bool ends_session = false;      // ... that part
   uint32_t max_traced_depth = 0;  // not 0: of nested calls, deeper ones return unseen, and are counted at entry
 };
 

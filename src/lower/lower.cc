@@ -4,13 +4,33 @@
 #include <set>
 
 #include "lower/merge_programs.h"
+#include "lower/own_time.h"
 #include "lower/processes.h"
 #include "lower/unit.h"
 
 namespace espy::lower {
 namespace {
 
+using program::Hook;
 using program::ProgramId;
+using program::ProgramKind;
+
+Hook hook_of(const spec::ProbeContext& context) {
+  if (context.after_exit == spec::AfterExit::kAlways) return Hook::kNone;
+  switch (context.kind) {
+    case ProgramKind::kRawTracepoint:
+      return context.dispatch == spec::ProbeContext::Dispatch::kNumber ? Hook::kSystemCalls : Hook::kRawTracepoint;
+    case ProgramKind::kTracingRawTracepoint: return Hook::kRawTracepoint;
+    case ProgramKind::kTracepoint: return Hook::kTracepoint;
+    case ProgramKind::kKprobe: return context.is_preemptible ? Hook::kUserFunction : Hook::kKernelFunction;
+    case ProgramKind::kFentry:
+    case ProgramKind::kFexit: return Hook::kTrampoline;
+    case ProgramKind::kSyscall:
+    case ProgramKind::kPerfEvent:
+    case ProgramKind::kIter: break;
+  }
+  return Hook::kOther;
+}
 
 ProgramId add_program(ModuleContext& module, const Group& group) {
   const spec::ProbeContext& context = group.units.front()->context;
@@ -19,6 +39,8 @@ ProgramId add_program(ModuleContext& module, const Group& group) {
   module.program.programs.add(
       {.name = "espy_" + std::to_string(id.index),
        .kind = context.kind,
+       .hook = hook_of(context),
+       .sees_returns = is_session || context.boundary == spec::CallBoundary::kReturn,
        .expected_attach_type = is_session ? context.session_attach_type : context.expected_attach_type,
        .attach_btf_id = context.attach_btf_id,
        .attach_btf_module = context.attach_btf_module,
@@ -27,9 +49,17 @@ ProgramId add_program(ModuleContext& module, const Group& group) {
   return id;
 }
 
+// Not what the script runs to show its results, nor iterators, whose walk would have holes.
+bool may_be_off(const Group& group) {
+  const spec::ProbeContext& context = group.units.front()->context;
+  return !context.fires_rarely && context.kind != ProgramKind::kIter && context.after_exit == spec::AfterExit::kStop;
+}
+
 Part part_of(const Group& group, const check::Unit& unit) {
   Part part{.shares_number = group.kind == Group::Kind::kByNumber};
   if (group.kind != Group::Kind::kSession) return part;
+  part.begins_session = unit.context.boundary == spec::CallBoundary::kEntry;
+  part.ends_session = !part.begins_session;
   if (unit.context.boundary == spec::CallBoundary::kReturn) part.cookie_distance = group.cookie_distance;
   // The entry counts calls that are nested too deeply for the return to be traced.
   if (unit.context.boundary == spec::CallBoundary::kEntry)
@@ -47,19 +77,29 @@ std::vector<uint64_t> numbers_of(const ModuleContext& module, const Group& group
 
 void add_group(ModuleContext& module, const Group& group) {
   const ProgramId id = add_program(module, group);
+  if (may_be_off(group)) {
+    module.program.gates.is_gated.resize(id.index + 1);
+    module.program.gates.is_gated[id.index] = true;
+  }
   ir::Unit out{id, {module.ir.functions.add({})}};
   std::vector<ir::Function> parts;
   const check::Unit& first = *group.units.front();
   if (group.kind == Group::Kind::kSession && group.units.size() == 1)
     parts.push_back(
-        UnitLowering(module, first, out, {.max_traced_depth = first.context.deepest_nesting}).lower_entry_alone());
+        UnitLowering(module, first, out, {.begins_session = true, .max_traced_depth = first.context.deepest_nesting})
+            .lower_entry_alone());
   if (group.kind == Group::Kind::kByNumber)
     parts.push_back(UnitLowering(module, first, out, part_of(group, first)).lower_dismissal(numbers_of(module, group)));
   for (const check::Unit* unit : group.units) {
     for (const program::ProbeId probe : unit->probes) module.program.probes[probe].program = id;
+    if (module.checked.config.has_gates)
+      for (const program::ScriptMapId map : module.maps_assigned_by(*unit))
+        module.program.script_maps[map].writers.push_back(id);
     parts.push_back(UnitLowering(module, *unit, out, part_of(group, *unit)).lower());
   }
-  module.ir.functions[out.functions.front()] = merge(module, group, std::move(parts));
+  ir::Function merged = merge(module, group, std::move(parts));
+  if (module.program.own_times.switch_offset != 0) add_own_time(module.program, id, merged);
+  module.ir.functions[out.functions.front()] = std::move(merged);
   module.ir.units.push_back(std::move(out));
 }
 
@@ -69,12 +109,15 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
   ModuleContext module{checked, types, kernel};
   module.program.probes = checked.probes;
   module.add_fixed_maps();
-  if (checked.config.counts_losses) module.add_hit_counters();
+  if (checked.config.counts_losses || checked.config.counts_hits) module.add_hit_counters();
   module.add_script_maps();
   add_cgroup_map(module);
   add_followed_map(module);
   module.choose_ring_size();
   const std::vector<Group> groups = group_units(module, separate_programs);
+  if (checked.config.has_gates) module.add_gates(static_cast<uint32_t>(groups.size()));
+  if (checked.config.measures_cost && !kernel.has(kernel::Feature::kRunStatistics))
+    module.add_own_times(static_cast<uint32_t>(groups.size()));
   for (const Group& group : groups) add_group(module, group);
   add_followers(module);
   module.finish();

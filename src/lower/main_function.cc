@@ -104,7 +104,20 @@ void MainFunction::write_entry() {
   if (!part_.shares_number) exits_.leave_if_exited(may_exit() ? spec::AfterExit::kStop : context.after_exit);
   if (context.is_limited_to_pid) skip_other_tasks(ir(), module_);
   if (part_.max_traced_depth != 0) count_deep_nesting();
+  if (gate_.is_wanted()) leave_if_closed();
   count_hit(1);
+}
+
+// Counts the events that come while the gate is closed.
+void MainFunction::leave_if_closed() {
+  const BlockId closed = ir().add_block("closed");
+  const BlockId open = ir().add_block("open");
+  gate_.branch(open, closed);
+  ir().enter(closed);
+  add_to(module_.program.gates.skipped, 1);
+  // The kernel then leaves out the return of a session's call.
+  ir().ret(part_.begins_session ? 1 : 0);
+  ir().enter(open);
 }
 
 // True for a timer whose own action calls exit(): it shall not run again before the run ends.
@@ -121,6 +134,7 @@ void MainFunction::write_entry_alone() {
   exits_.leave_if_exited(spec::AfterExit::kStop);
   if (unit_.context.is_limited_to_pid) skip_other_tasks(ir(), module_);
   count_deep_nesting();
+  if (gate_.is_wanted()) leave_if_closed();
   ir().ret(0);
 }
 
@@ -141,13 +155,14 @@ void MainFunction::count_deep_nesting() {
 
 // Firings count even if the predicate is false. The counters are per CPU, so only a thread that may be preempted needs
 // an atomic add.
-void MainFunction::count_hit(int64_t change) {
-  const program::HitCounters hits = module_.program.hits;
-  if (hits.stride_bytes == 0) return;
+void MainFunction::count_hit(int64_t change) { add_to(module_.program.hits, change); }
+
+void MainFunction::add_to(const program::HitCounters& counters, int64_t change) {
+  if (counters.stride_bytes == 0) return;
   const ValueId slot = ir().binary(Op::k_and, cpu(), module_.cpu_slots() - 1);
-  const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(module_.program.globals, hits.offset_bytes),
-                                     ir().binary(Op::k_shl, slot, std::countr_zero(hits.stride_bytes)));
-  const ValueId index = ir().binary(Op::k_and, dispatch_.index(), hits.stride_bytes / 8 - 1);
+  const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(module_.program.globals, counters.offset_bytes),
+                                     ir().binary(Op::k_shl, slot, std::countr_zero(counters.stride_bytes)));
+  const ValueId index = ir().binary(Op::k_and, dispatch_.index(), counters.stride_bytes / 8 - 1);
   const ValueId word = ir().binary(Op::k_add, of_cpu, ir().binary(Op::k_shl, index, 3));
   if (unit_.context.is_preemptible) {
     ir().atomic_add(8, word, ir().constant(change));

@@ -11,6 +11,7 @@
 #include "lower/emitter.h"
 #include "lower/exits.h"
 #include "lower/frame.h"
+#include "lower/gate.h"
 #include "lower/reads.h"
 #include "lower/scope.h"
 #include "lower/scratch.h"
@@ -20,7 +21,7 @@ namespace espy::lower {
 class MainFunction : Emitter {
  public:
   MainFunction(ModuleContext& module, Functions& functions, const check::Unit& unit, const Part& part, Scope& scope,
-               Frame& frame, Scratch& scratch, Reads& reads, ProbeDispatch& dispatch, Exits& exits)
+               Frame& frame, Scratch& scratch, Memory& memory, Reads& reads, ProbeDispatch& dispatch, Exits& exits)
       : Emitter(module, functions),
         unit_(unit),
         part_(part),
@@ -29,7 +30,8 @@ class MainFunction : Emitter {
         scratch_(scratch),
         reads_(reads),
         dispatch_(dispatch),
-        exits_(exits) {}
+        exits_(exits),
+        gate_(module, functions, unit, part, memory, dispatch) {}
 
   // Writes up to where the action begins. `write_guard` writes the predicate, which branches to one of two blocks; null
   // if there is none.
@@ -46,6 +48,8 @@ class MainFunction : Emitter {
   void write_guard(const WriteGuard& write_guard);
   void count_deep_nesting();
   void count_hit(int64_t change);
+  void add_to(const program::HitCounters& counters, int64_t change);
+  void leave_if_closed();
   void write_setup();
   void write_exit();
   bool needs_recursion_guard();
@@ -60,6 +64,7 @@ class MainFunction : Emitter {
   Reads& reads_;
   ProbeDispatch& dispatch_;
   Exits& exits_;
+  Gate gate_;
   BlockId setup_, exit_, skip_;
   BlockId after_setup_;  // guard or body
   bool is_setup_before_guard_ = false;

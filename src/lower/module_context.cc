@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "program/probe_names.h"
 #include "program/ring.h"
@@ -159,10 +160,64 @@ void ModuleContext::add_fixed_maps() {
 }
 
 // A power of two of words, so that `and` bounds a probe's index for the verifier.
-void ModuleContext::add_hit_counters() {
+program::HitCounters ModuleContext::add_probe_counters() {
   const auto probes = static_cast<uint32_t>(program.probes.size());
-  program.hits.stride_bytes = std::max(std::bit_ceil(probes) * 8, kCacheLineBytes);
-  program.hits.offset_bytes = add_global(program.hits.stride_bytes * cpu_slots(), kCacheLineBytes);
+  program::HitCounters out;
+  out.stride_bytes = std::max(std::bit_ceil(probes) * 8, kCacheLineBytes);
+  out.offset_bytes = add_global(out.stride_bytes * cpu_slots(), kCacheLineBytes);
+  return out;
+}
+
+void ModuleContext::add_hit_counters() { program.hits = add_probe_counters(); }
+
+// Returns whether the script probes entry and return of anything.
+bool ModuleContext::pair_calls() {
+  using spec::CallBoundary;
+  using Place = std::tuple<bool, std::string, std::string, uint64_t, uint64_t>;
+  struct Ends {
+    std::vector<program::ProbeId> entries, returns;
+  };
+  std::map<Place, Ends> places;
+  for (const check::Unit& unit : checked.units) {
+    if (unit.action == nullptr || unit.context.part_of_call == CallBoundary::kNone) continue;
+    const bool is_system_call = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
+    for (const program::ProbeId id : unit.probes) {
+      const program::Probe& probe = program.probes[id];
+      Ends& ends = places[is_system_call ? Place{true, "", "", probe.number, 0}
+                                         : Place{false, probe.target, probe.function, probe.address, probe.offset}];
+      (unit.context.part_of_call == CallBoundary::kEntry ? ends.entries : ends.returns).push_back(id);
+    }
+  }
+  call_numbers.assign(program.probes.size(), 0);
+  uint32_t number = 0;
+  for (const auto& [place, ends] : places) {
+    if (ends.entries.empty() || ends.returns.empty()) continue;
+    ++number;
+    for (const auto* ids : {&ends.entries, &ends.returns})
+      for (const program::ProbeId id : *ids) call_numbers[id.index] = number;
+    call_numbers[ends.entries.front().index] |= kCallLeader;
+    call_numbers[ends.returns.back().index] |= kCallLeader;
+  }
+  return number > 0;
+}
+
+void ModuleContext::add_gates(uint32_t programs) {
+  constexpr uint32_t kMaxCalls = 64 << 10;  // in progress at a time
+  program.gates.offset_bytes = add_global(programs * 8, kCacheLineBytes);
+  program.gates.slice_offset = add_global(8, 8);
+  program.gates.skipped = add_probe_counters();
+  if (!pair_calls()) return;
+  const bool may_allocate = kernel.has(kernel::Feature::kHashAllocation);
+  program.gates.calls = program.maps.add({.name = "calls",
+                                          .kind = MapKind::kHash,
+                                          .key_size = 16,
+                                          .max_entries = kMaxCalls,
+                                          .is_preallocated = !may_allocate});
+}
+
+void ModuleContext::add_own_times(uint32_t programs) {
+  program.own_times.switch_offset = add_global(8, kCacheLineBytes);
+  program.own_times.offset_bytes = add_global(programs * 2 * 8, kCacheLineBytes);
 }
 
 void ModuleContext::add_script_maps() {
@@ -245,19 +300,33 @@ uint32_t ModuleContext::value_bytes(TypeId type) const {
   return static_cast<uint32_t>(round_up(std::max(types[type].size_bytes, 8u), 8));
 }
 
+void ModuleContext::find_targets() {
+  targets.resize(checked.ast.exprs.size());
+  for (const syntax::Stmt& statement : checked.ast.stmts)
+    if (const auto* assign = std::get_if<syntax::Assign>(&statement.node)) targets[assign->target.index] = true;
+  for (const syntax::Expr& expression : checked.ast.exprs)
+    if (const auto* unary = std::get_if<syntax::Unary>(&expression.node);
+        unary && unary->op >= syntax::UnaryOp::kPreIncrement)
+      targets[unary->operand.index] = true;
+}
+
+std::set<program::ScriptMapId> ModuleContext::maps_assigned_by(const check::Unit& unit) {
+  if (targets.empty()) find_targets();
+  std::set<program::ScriptMapId> out;
+  for (const check::ExprId id : unit.exprs.ids()) {
+    const auto map = unit.fact(id).map;
+    if (map.valid() && id.index < targets.size() && targets[id.index]) out.insert(map);
+  }
+  return out;
+}
+
 bool ModuleContext::is_interrupted(program::ScriptMapId map) {
   const auto [known, is_new] = interrupted.try_emplace(map, false);
   if (!is_new) return known->second;
-  std::vector<bool> is_target(checked.ast.exprs.size());
-  for (const syntax::Stmt& statement : checked.ast.stmts)
-    if (const auto* assign = std::get_if<syntax::Assign>(&statement.node)) is_target[assign->target.index] = true;
   uint32_t programs = 0;
   bool may_interrupt = false;
   for (const check::Unit& unit : checked.units) {
-    const auto assigns_map = [&](check::ExprId id) {
-      return id.index < is_target.size() && is_target[id.index] && unit.fact(id).map == map;
-    };
-    if (std::ranges::none_of(unit.exprs.ids(), assigns_map)) continue;
+    if (!maps_assigned_by(unit).contains(map)) continue;
     ++programs;
     // An interrupt, or, where programs of tracepoints are preemptible (seen on Linux 7.2), another thread.
     may_interrupt = may_interrupt || unit.context.after_exit != spec::AfterExit::kAlways;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,8 @@ struct ModuleContext {
   std::map<types::Kind, std::vector<uint32_t>> fired_indices = {};  // by ProbeId
   std::map<program::ScriptMapId, bool> interrupted = {};            // see is_interrupted
   std::map<program::ScriptMapId, bool> kept_keys = {};              // see keeps_keys
+  std::vector<uint32_t> call_numbers = {};                          // by ProbeId, if there are gates; see pair_calls
+  std::vector<bool> targets = {};                                   // by ExprId: it is assigned to; see find_targets
 
   // The number of CPUs rounded up to a power of two, so that `and` bounds an index for the verifier.
   uint32_t cpu_slots() const;
@@ -63,23 +66,36 @@ struct ModuleContext {
   // keys, and the kernel evicts none.
   bool keeps_keys(program::ScriptMapId map);
 
+  // The maps that the unit assigns to.
+  std::set<program::ScriptMapId> maps_assigned_by(const check::Unit& unit);
+
   // True if the unit, or any function of the script, uses stacks.
   bool takes_stacks(const check::Unit& unit) const;
 
   // In order, before the units are lowered:
-  void add_fixed_maps();    // globals with the words of the runtime, .rodata
-  void add_hit_counters();  // if losses are counted
-  void add_script_maps();   // with the ids of checked.maps
-  void choose_ring_size();  // by the probes that may emit
+  void add_fixed_maps();                  // globals with the words of the runtime, .rodata
+  void add_hit_counters();                // if losses are counted
+  void add_script_maps();                 // with the ids of checked.maps
+  void add_gates(uint32_t programs);      // if a budget is kept
+  void add_own_times(uint32_t programs);  // if the kernel does not time programs
+  void choose_ring_size();                // by the probes that may emit
   // After the units are lowered: the sizes that are known only now.
   void finish();
 
  private:
+  program::HitCounters add_probe_counters();
+  void find_targets();
+  bool pair_calls();
   void add_storage_in_globals(program::ScriptMap& out);
   void add_task_storage(const check::CheckedMap& map, program::ScriptMap& out);
   void add_hash(const check::CheckedMap& map, bool has_irq_off, program::ScriptMap& out);
   uint32_t value_bytes(TypeId type) const;
 };
+
+// An element of ModuleContext::call_numbers: a number from 1 on that entry and return of the same function have, and
+// whether the program is the first at the entry, or the last at the return. 0: the script probes only one of both.
+constexpr uint32_t kCallLeader = 1U << 31;
+constexpr uint32_t kCallNumberMask = kCallLeader - 1;
 
 constexpr uint64_t round_up(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
 

@@ -22,7 +22,7 @@ UnitLowering::UnitLowering(ModuleContext& module, const check::Unit& unit, ir::U
       fields_(module, functions_, unit.context, reads_, locations_),
       dispatch_(module, functions_, unit, part_, frame_, memory_, fields_),
       exits_(module, functions_, frame_, scope_),
-      main_(module, functions_, unit, part_, scope_, frame_, scratch_, reads_, dispatch_, exits_),
+      main_(module, functions_, unit, part_, scope_, frame_, scratch_, memory_, reads_, dispatch_, exits_),
       elements_(module, functions_, memory_, conversions_, failures_),
       aggregations_(module, functions_, memory_, elements_),
       arithmetic_(module, functions_, memory_, conversions_, laundering_),

@@ -255,8 +255,9 @@ std::string loss_report_json(const LossReport& loss_report) {
     std::string probes;
     for (const ProbeHits& probe : action.probes)
       probes += fmt::format("{}{}: {}", probes.empty() ? "" : ", ", quoted(probe.name), probe.hits);
-    actions += fmt::format("{}{{\"probes\": {{{}}}{}}}", actions.empty() ? "" : ",", probes,
-                           losses_json(action.losses, action.is_missed_known));
+    actions += fmt::format("{}{{\"probes\": {{{}}}{}{}}}", actions.empty() ? "" : ",", probes,
+                           losses_json(action.losses, action.is_missed_known),
+                           action.is_slice_estimated ? ", \"over_budget_is_estimated\": true" : "");
   }
   for (const SkippedProbe& each : loss_report.skipped_probes)
     skipped_probes += fmt::format("{}{{\"name\": {}, \"reason\": {}}}", skipped_probes.empty() ? "" : ",",
@@ -269,6 +270,32 @@ std::string loss_report_json(const LossReport& loss_report) {
   return fmt::format("{{\"exact\": {}{}, \"actions\": [{}]{}, \"left_out\": [{}]}}",
                      loss_report.inexact().empty() ? "true" : "false", losses_json(loss_report.totals, true), actions,
                      trees, skipped_probes);
+}
+
+std::string number_or_null(const std::optional<double>& number) {
+  return number ? fmt::format("{:.1f}", *number) : "null";
+}
+
+std::string cost_json(const CostReport& report) {
+  std::string programs;
+  for (const ProgramCost& cost : report.programs) {
+    std::string probes;
+    for (const ProbeHits& probe : cost.probes)
+      probes += fmt::format("{}{}: {}", probes.empty() ? "" : ", ", quoted(probe.name), probe.hits);
+    programs += fmt::format(
+        "{}{{\"probes\": {{{}}}, \"events_per_second\": {:.1f}, \"runs_per_second\": {:.1f}, \"ns_per_run\": {}, "
+        "\"hook_ns\": {}, \"cpus\": {:.6f}, \"map_bytes\": {}}}",
+        programs.empty() ? "" : ", ", probes, cost.events, cost.runs, number_or_null(cost.ns_per_run),
+        number_or_null(cost.hook_ns), cost.cpus, cost.map_bytes);
+  }
+  const CostMeasuring& measuring = report.measuring;
+  return fmt::format(
+      "{{\"seconds\": {:.3f}, \"cpus\": {:.6f}, \"map_bytes\": {}, \"tracer_cpus\": {:.6f}, \"tracer_bytes\": {}, "
+      "\"programs\": [{}], \"measuring\": {{\"by\": \"{}\", \"windows\": {}, \"seconds\": {:.3f}, \"ns_per_run\": "
+      "{:.1f}, \"cpus\": {:.6f}}}}}",
+      report.seconds, report.cpus(), report.map_bytes, report.tracer_cpus, report.tracer_bytes, programs,
+      measuring.is_by_kernel ? "kernel" : "program", measuring.windows, measuring.seconds, measuring.ns_per_run,
+      measuring.cpus);
 }
 
 class JsonSink final : public Sink {
@@ -292,7 +319,8 @@ class JsonSink final : public Sink {
   void map(const MapView& map) override {
     if (map.entries.empty()) return;
     const auto value_of = [&](const MapEntry& entry) { return json(divided(entry.value, map.divisor), style_); };
-    begin_line(type_of(map.entries[0].value));
+    begin_line(type_of(map.entries[0].value),
+               map.seen_share < 1 ? fmt::format("\"sampled\": {:.4f}, ", map.seen_share) : "");
     line_ += '{';
     append_quoted(line_, map.name);
     line_ += ": ";
@@ -318,6 +346,10 @@ class JsonSink final : public Sink {
   }
   void total_lost(uint64_t) override {}
   void loss_report(const LossReport& loss_report) override { line("ledger", loss_report_json(loss_report)); }
+  void cost(const CostReport& report) override {
+    line("cost", cost_json(report));
+    out_.batch_end();
+  }
 
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line_number,
                uint32_t column, uint32_t) override {

@@ -13,6 +13,7 @@ using program::LossKind;
 
 constexpr LossName kNames[] = {
     {"missed", "missed", "runs of a probe were skipped"},
+    {"over budget", "over_budget", "events came while probes were off to keep the budget"},
     {"lost records", "lost_records", "records were lost"},
     {"full map", "full_map", "updates of a full map were lost"},
     {"lost stacks", "lost_stacks", "stacks were lost"},
@@ -61,7 +62,9 @@ class Table {
                report.hits());
     for (const size_t kind : kinds_) {
       const bool is_known = kind_at(kind) != LossKind::kMissed || report.is_missed_known;
-      out += fmt::format("{:>14}", is_known ? std::to_string(report.losses[kind]) : "?");
+      const bool is_estimated = kind_at(kind) == LossKind::kSlice && report.is_slice_estimated;
+      const std::string number = (is_estimated ? "~" : "") + std::to_string(report.losses[kind]);
+      out += fmt::format("{:>14}", is_known ? number : "?");
     }
     out += "\n";
     if (is_one) return out;

@@ -34,9 +34,10 @@ struct ProbeHits {
 struct ActionReport {
   std::vector<ProbeHits> probes;
   Losses losses = {};
-  uint64_t skipped = 0;         // of the missed runs, those because a probe fired within a probe on the same CPU
-  uint64_t skipped_calls = 0;   // ... and those because the kernel did not follow more calls to their return
-  bool is_missed_known = true;  // false: the kernel may have skipped runs, which it does not count
+  uint64_t skipped = 0;             // of the missed runs, those because a probe fired within a probe on the same CPU
+  uint64_t skipped_calls = 0;       // ... and those because the kernel did not follow more calls to their return
+  bool is_missed_known = true;      // false: the kernel may have skipped runs, which it does not count
+  bool is_slice_estimated = false;  // the events while it was off to keep a budget, as it was detached
   uint64_t hits() const;
 };
 

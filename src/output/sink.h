@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "output/cost_report.h"
 #include "output/decode.h"
 #include "output/format.h"
 #include "output/loss_report.h"
@@ -59,6 +60,7 @@ struct MapView {
   bool is_signed = true;                        // numbers may be negative
   std::span<const std::string> key_names = {};  // of the parts of the keys, as the script writes them
   program::SamplePeriod sampled = {};           // what one of a count stands for
+  double seen_share = 1;                        // of the events; less if a budget had probes off for a part of the time
 };
 
 // A BPF helper that failed, and where in the script: for -k.
@@ -94,6 +96,7 @@ class Sink {
   virtual void lost(uint64_t events) = 0;
   virtual void total_lost(uint64_t events) = 0;                 // at exit
   virtual void loss_report(const LossReport& loss_report) = 0;  // at exit, after all others
+  virtual void cost(const CostReport& report) = 0;              // during the run, and at exit
   // An explanation of the preceding message: the macro expansions that it came from. Text output only.
   virtual void explain(std::string_view text) = 0;
   virtual void helper_error(const HelperError& error) = 0;

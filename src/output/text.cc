@@ -51,7 +51,7 @@ class TextSink final : public Sink {
     for (const MapEntry& entry : shown_entries(map)) {
       const std::string head =
           map.is_scalar ? std::string(map.name) : fmt::format("{}[{}]", map.name, key_text(entry.key, style_));
-      out_.write(head + tail(entry.value, map.divisor));
+      out_.write(head + tail(entry.value, map.divisor, seen_text(map)));
     }
   }
 
@@ -62,6 +62,7 @@ class TextSink final : public Sink {
   }
 
   void loss_report(const LossReport& loss_report) override { warn(printable(to_text(loss_report))); }
+  void cost(const CostReport& report) override { warn(printable(to_text(report))); }
 
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
                uint32_t end_column) override {
@@ -123,12 +124,17 @@ class TextSink final : public Sink {
     return out;
   }
 
+  static std::string seen_text(const MapView& map) {
+    return map.seen_share < 1 ? fmt::format(" (sampled {})", percent_text(map.seen_share)) : "";
+  }
+
   // The text after the name. Histograms start on a new line and end with an empty one.
-  std::string tail(const Value& value, uint64_t divisor) const {
-    if (const auto* hist = std::get_if<HistValue>(&value.node)) return ":\n" + histogram_rows(*hist, divisor) + "\n";
-    if (is_any_of<LhistValue, TseriesValue>(value)) return ":\n" + to_text(value, style_) + "\n";
-    if (const auto* recent = std::get_if<RecentValue>(&value.node)) return ":\n" + lines(*recent);
-    return ": " + to_text(divided(value, divisor), style_) + "\n";
+  std::string tail(const Value& value, uint64_t divisor, const std::string& seen) const {
+    if (const auto* hist = std::get_if<HistValue>(&value.node))
+      return ":" + seen + "\n" + histogram_rows(*hist, divisor) + "\n";
+    if (is_any_of<LhistValue, TseriesValue>(value)) return ":" + seen + "\n" + to_text(value, style_) + "\n";
+    if (const auto* recent = std::get_if<RecentValue>(&value.node)) return ":" + seen + "\n" + lines(*recent);
+    return ": " + to_text(divided(value, divisor), style_) + seen + "\n";
   }
 
   // Flushes stdout first, so that messages on stderr are in order.

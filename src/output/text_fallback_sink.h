@@ -23,6 +23,7 @@ class TextFallbackSink : public Sink {
   void lost(uint64_t events) override { text_->lost(events); }
   void total_lost(uint64_t events) override { text_->total_lost(events); }
   void loss_report(const LossReport& loss_report) override { text_->loss_report(loss_report); }
+  void cost(const CostReport& report) override { text_->cost(report); }
   void explain(std::string_view text) override { text_->explain(text); }
   void helper_error(const HelperError& error) override { text_->helper_error(error); }
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,

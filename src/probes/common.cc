@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/process.h"
 #include "base/strings.h"
+#include "kernel/dangerous_functions.h"
 #include "load/machine.h"
 
 namespace espy::probes {
@@ -72,6 +73,21 @@ std::vector<spec::BoundProbe> report_unavailable(spec::BindRequest& request, std
                                                  std::string hint) {
   request.missing.error(id, request.point.span, std::move(message), std::move(hint));
   return {};
+}
+
+std::optional<std::string> why_refused(const spec::BindRequest& request, std::string_view function, bool is_return,
+                                       bool is_kprobe) {
+  if (request.config.allow_unsafe) return std::nullopt;
+  if (const auto why = kernel::why_dangerous(function, is_return)) return std::string(*why);
+  if (is_kprobe && request.kernel.is_kprobe_forbidden(function))
+    return "the kernel's own list of functions that must not be probed has it";
+  return std::nullopt;
+}
+
+void report_refused(spec::BindRequest& request, std::string_view function, const std::string& why) {
+  request.diagnostics.error("dangerous-function", request.point.span,
+                            fmt::format("a probe of `{}` can make the machine hang: {}", function, why),
+                            "--unsafe attaches it in spite of that");
 }
 
 std::optional<uint64_t> parse_count(std::string_view text) {
@@ -185,7 +201,7 @@ void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, 
 // At the entry, the stack pointer is the address of the return address; the return instruction removes it.
 void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_return) {
   const auto pushed_bytes = static_cast<int32_t>(arch.return_address_bytes);
-  context.boundary = is_return ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
+  context.part_of_call = context.boundary = is_return ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   context.frame = spec::Frame{arch.stack_pointer_offset, is_return ? -pushed_bytes : 0};
   if (is_return) return;
   using Kind = spec::Recipe::Kind;

@@ -23,6 +23,12 @@ std::vector<spec::BoundProbe> report_wrong_form(spec::BindRequest& request, std:
 std::vector<spec::BoundProbe> report_unavailable(spec::BindRequest& request, std::string_view id, std::string message,
                                                  std::string hint = "");
 
+// Returns why a function of the kernel is not probed without --unsafe; nullopt if it is.
+std::optional<std::string> why_refused(const spec::BindRequest& request, std::string_view function, bool is_return,
+                                       bool is_kprobe);
+// Reports it for a function that the attach point names.
+void report_refused(spec::BindRequest& request, std::string_view function, const std::string& why);
+
 // A period, parsed from the last parts of an attach point: {"s", "5"}, {"ms", "10"}, {"us", "100"}, {"hz", "99"},
 // {"10ms"}, or a number of nanoseconds. parse_rate() returns nullopt if the parts have another form.
 struct Rate {

@@ -121,9 +121,15 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   std::vector<spec::BoundProbe> out;
   const std::string module = request.parts.size() == 2 ? request.parts[0] : "";
   const std::string& name = request.parts.back();
+  constexpr bool kIsExit = &kRow == &kFexit;
+  if (const auto why = why_refused(request, name, kIsExit, false)) {
+    report_refused(request, name, *why);
+    return {};
+  }
   if (has_wildcard(name) || has_wildcard(module)) {
     for (const auto& function : request.kernel.find_functions(nullptr, name, module.empty() ? "*" : module))
-      if (function.name != kCalledByGuard || request.kernel.has(kernel::Feature::kRecursionGuard))
+      if (!why_refused(request, function.name, kIsExit, false) &&
+          (function.name != kCalledByGuard || request.kernel.has(kernel::Feature::kRecursionGuard)))
         out.push_back(make_probe<kRow>(request, function));
   } else if (const auto function = request.kernel.find_function(request.types, name, module)) {
     out.push_back(make_probe<kRow>(request, *function));
@@ -172,7 +178,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   }
   if (probe.target != kVmlinux) out.attach_btf_module = probe.target;
   out.is_preemptible = true;  // it runs in the context of the caller of the function
-  out.boundary = kIsExit ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
+  out.part_of_call = out.boundary = kIsExit ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   const auto prototype = request.kernel.find_function(request.types, probe.function, probe.target);
   if (!prototype) return out;
   uint32_t end = 0;

@@ -65,7 +65,7 @@ class Binder {
     is_wildcard_ = true;
     for (const std::string& found : request_.kernel.functions(glob)) {
       const KernelFunction function = split_module(found);
-      if (is_in_module(function)) add(function, 0, true);
+      if (is_in_module(function) && !why_refused(request_, function.name, kIsReturn, true)) add(function, 0, true);
     }
   }
 
@@ -76,6 +76,8 @@ class Binder {
   void add_function(const FunctionOffset& place) {
     if (kIsReturn && place.offset > 0)
       return error("offset-on-return", "a kretprobe fires at the return of a function and takes no offset");
+    if (const auto why = why_refused(request_, place.function, kIsReturn, true))
+      return report_refused(request_, place.function, *why);
     for (const std::string& found : request_.kernel.functions(place.function)) {
       const KernelFunction function = split_module(found);
       if (is_in_module(function)) return add(function, place.offset, place.offset == 0);
@@ -143,7 +145,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   add_registers(out, request.kernel.arch(), request.types, kIsReturn);
   if (!kIsReturn) add_stack_arguments(out, request.kernel.arch(), request.types);
   out.context_struct = "pt_regs";
-  out.boundary = kIsReturn ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
+  out.part_of_call = out.boundary = kIsReturn ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   out.is_last_attached_first = is_last_attached_first(request, kIsReturn);
   if (request.share == kMulti) {
     out.expected_attach_type = kAttachKprobeMulti;

@@ -190,6 +190,7 @@ void set_syscall_dispatch(spec::ProbeContext& out, kernel::Kernel& kernel, bool 
   out.kind = program::ProgramKind::kRawTracepoint;
   out.dispatch = spec::ProbeContext::Dispatch::kNumber;
   out.hook = is_enter ? kRawEnter : kRawExit;
+  out.part_of_call = is_enter ? spec::CallBoundary::kEntry : spec::CallBoundary::kReturn;
   out.pointers = types::AddressSpace::kUser;
   out.number = is_enter ? Recipe{Recipe::Kind::kContext, kRawArgumentBytes, 0, 8, false}
                         : behind_registers(kernel, arch.syscall_number_offset, arch.syscall_number_bytes);

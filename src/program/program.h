@@ -80,8 +80,9 @@ struct ScriptMap {
   uint32_t offset_bytes = 0;  // scalars, kThread: offset of the "assigned" word in `globals`
   uint32_t stride_bytes = 0;  // kGlobalPerCpu, kSlotHash
   uint32_t keys_offset = 0;   // not 0: a u64 in `globals`, keys added minus keys removed, where the kernel evicts some
-  std::string note;           // why this storage, where another was possible
-  source::Span span;          // first use, for messages
+  std::vector<ProgramId> writers = {};       // programs that assign to it
+  std::string note;                          // why this storage, where another was possible
+  source::Span span;                         // first use, for messages
   std::vector<std::string> key_names = {};   // of the parts of the key, as the script writes them: "comm"
   std::optional<SamplePeriod> sampled = {};  // of count() by sampling probes of one period
 };
@@ -158,9 +159,23 @@ struct FunctionInfo {
   uint32_t memory_bytes = 0;  // not 0: a global function; its parameter points to this many bytes
 };
 
+// What a program is attached to, as far as the time to reach it depends on it.
+enum class Hook : uint8_t {
+  kNone,   // espy itself runs it
+  kOther,  // timers, counters, watchpoints, iterators
+  kRawTracepoint,
+  kSystemCalls,  // the raw tracepoint of all system calls
+  kTracepoint,   // through a perf event
+  kKernelFunction,
+  kTrampoline,  // fentry, fexit
+  kUserFunction
+};
+
 struct BpfProgram {
   std::string name;  // the kernel receives the first 15 bytes
   ProgramKind kind = ProgramKind::kRawTracepoint;
+  Hook hook = Hook::kOther;
+  bool sees_returns = false;  // of functions: it is attached to their returns, alone or, in a session, also
   bool is_sleepable = false;
   uint32_t expected_attach_type = 0;    // BPF_TRACE_UPROBE_MULTI and the like; 0 for none
   uint32_t attach_btf_id = 0;           // kTracingRawTracepoint, kFentry, kFexit, kIter
@@ -201,6 +216,7 @@ inline auto location_of(const Probe& probe) {
 // Reasons for missing or incomplete data.
 enum class LossKind : uint8_t {
   kMissed,  // the probe fired, but its action did not run
+  kSlice,   // the probe was off, to keep a budget
   kRecord,  // the ring was full
   kUpdate,  // a map was full
   kStack,   // the stack map was full
@@ -225,6 +241,29 @@ struct LossCounter {
 struct HitCounters {
   uint32_t offset_bytes = 0;  // in `globals`
   uint32_t stride_bytes = 0;  // from one CPU to the next, a power of two; 0: no counters
+};
+
+// The gates of programs, if a budget is kept: for each program a u64 in `globals` by which user space turns its probes
+// on and off, and for each probe and CPU the events that came meanwhile. Where a script has entries and returns of
+// calls, only returns of calls run whose entry has run in the same slice of time: `calls` has the slice and the depth
+// of a thread's calls.
+struct Gates {
+  enum : uint64_t { kOpen = 0, kClosed = 1 };
+  uint32_t offset_bytes = 0;  // 0: no gates
+  uint32_t slice_offset = 0;  // u64: the number of the slice
+  HitCounters skipped;
+  // A hash from u64 process and thread, u64 number of a function to u32 slice, u32 depth of its calls in progress;
+  // invalid if the script does not probe both ends of calls.
+  MapId calls;
+  std::vector<bool> is_gated;  // by ProgramId
+  bool has_gate(ProgramId id) const { return id.index < is_gated.size() && is_gated[id.index]; }
+};
+
+// The times of programs by their own clock, if requested: a u64 `switch` in `globals`, which user space sets for a
+// while, and for each program the u64 runs and nanoseconds since.
+struct OwnTimes {
+  uint32_t switch_offset = 0;  // 0: no times
+  uint32_t offset_bytes = 0;
 };
 
 constexpr int64_t kEndedByUserSpace = 1;  // a value of the exit flag
@@ -272,6 +311,8 @@ struct Program {
   uint32_t start_offset = 0;        // u64: CLOCK_BOOTTIME when begin ran; written by user space
   std::vector<LossCounter> loss_counters;
   HitCounters hits;
+  OwnTimes own_times;
+  Gates gates;
 
   // Formats of timestamps. A timestamp holds an index into these, so that it can be stored in maps and records.
   std::vector<std::string> formats;

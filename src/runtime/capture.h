@@ -26,6 +26,7 @@ class Capture final : public output::Sink {
   void lost(uint64_t) override { has_failed_ = true; }
   void total_lost(uint64_t) override {}
   void loss_report(const output::LossReport&) override {}
+  void cost(const output::CostReport&) override {}
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
                uint32_t end_column) override;
   void explain(std::string_view text) override { writer_.write(text); }

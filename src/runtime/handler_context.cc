@@ -37,6 +37,7 @@ void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t 
   if (!view) return report(view.error());
   view->top = top;
   view->divisor = divisor;
+  view->seen_share = seen_share_(map);
   sink_->map(*view);
 }
 
@@ -44,6 +45,7 @@ void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t 
 void HandlerContext::print_element(program::ScriptMapId map, const output::Value& key) {
   auto view = maps_.read(map);
   if (!view) return report(view.error());
+  view->seen_share = seen_share_(map);
   const std::string text = output::to_text(key, text_style(config_));
   std::erase_if(view->entries,
                 [&](const output::MapEntry& entry) { return output::to_text(entry.key, text_style(config_)) != text; });

@@ -53,6 +53,8 @@ class HandlerContext {
   void print_element(program::ScriptMapId map, const output::Value& key);  // nothing if the key is absent
   void clear_map(program::ScriptMapId map);                                // removes all keys; unsets a scalar
   void zero_map(program::ScriptMapId map);                                 // keeps the keys, zeroes the values
+  // Sets what tells the share of the events that a map has seen.
+  void tell_seen_share(std::function<double(program::ScriptMapId)> share) { seen_share_ = std::move(share); }
   // Runs `command` by sh -c and gives its output to the sink as "syscall" text. Calls what `before_commands` has set
   // first. `check` allows system() only with --unsafe.
   void run_command(const std::string& command);
@@ -89,6 +91,7 @@ class HandlerContext {
   MapReader maps_;
   bool hides_warnings_;
   std::function<void()> before_command_ = [] {};
+  std::function<double(program::ScriptMapId)> seen_share_ = [](program::ScriptMapId) { return 1.0; };
   bool ends_late_commands_ = true;
   bool has_run_command_ = false;
   bool has_left_command_ = false;

@@ -10,6 +10,7 @@
 
 #include "base/byte_reader.h"
 #include "program/span_buffer.h"
+#include "runtime/hits.h"
 
 namespace espy::runtime {
 
@@ -20,14 +21,6 @@ using program::ProbeId;
 using program::ProgramId;
 
 uint64_t& of_kind(output::Losses& losses, LossKind kind) { return losses[static_cast<size_t>(kind)]; }
-
-uint64_t hits_of(const program::Program& program, std::span<const std::byte> globals, ProbeId probe) {
-  uint64_t sum = 0;
-  if (program.hits.stride_bytes == 0) return sum;
-  for (uint32_t cpu = 0; cpu < program.cpu_count; ++cpu)
-    sum += load_le(globals, program.hits.offset_bytes + uint64_t{cpu} * program.hits.stride_bytes + probe.index * 8);
-  return sum;
-}
 
 std::optional<output::TreeCounts> count_trees(load::Machine& machine, const program::Program& program) {
   for (const program::MapId id : program.maps.ids()) {
@@ -64,6 +57,11 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
   (skipped && skipped->are_calls ? report.skipped_calls : report.skipped) = skipped ? skipped->count : 0;
   of_kind(report.losses, LossKind::kMissed) += report.skipped + report.skipped_calls;
   report.is_missed_known = skipped.has_value();
+  if (losses.over_budget) {
+    const SkippedEvents over_budget = losses.over_budget(id);
+    of_kind(report.losses, LossKind::kSlice) = over_budget.sum();
+    report.is_slice_estimated = over_budget.estimated > 0;
+  }
   of_kind(report.losses, LossKind::kRecord) +=
       of_program(losses.dropped_by_program, id) +
       (id.index < losses.unhandled_by_program.size() ? losses.unhandled_by_program[id.index] : 0);
@@ -111,6 +109,16 @@ void report_evicted(load::Machine& machine, const program::Program& program, std
   }
 }
 
+void report_over_budget(const output::LossReport& loss_report, output::Sink& sink) {
+  const uint64_t count = loss_report.totals[static_cast<size_t>(LossKind::kSlice)];
+  if (count == 0) return;
+  const bool is_estimated = std::ranges::any_of(loss_report.actions, &output::ActionReport::is_slice_estimated);
+  sink.message("runtime_error",
+               fmt::format("events that came while probes were off to keep the budget: {}{}",
+                           is_estimated ? "about " : "", count),
+               "", 0, 0, 0);
+}
+
 }  // namespace
 
 output::LossReport make_loss_report(load::Machine& machine, const program::Program& program, const UserLosses& losses) {
@@ -126,7 +134,7 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
     std::vector<output::ProbeHits>& report = loss_report.actions[each.program.index].probes;
     const auto [row, is_new] = rows.try_emplace({each.program, each.name}, report.size());
     if (is_new) report.push_back({each.name, 0});
-    report[row->second].hits += hits_of(program, globals, probe);
+    report[row->second].hits += hits_of(machine, program, probe);
   }
   for (const output::ActionReport& action : loss_report.actions)
     for (size_t kind = 0; kind < output::kLossKinds; ++kind) loss_report.totals[kind] += action.losses[kind];
@@ -170,6 +178,7 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
   for (const auto& [tracepoint, id] : program.following.programs)
     if (const auto runs = machine.skipped_runs(id)) unfollowed += runs->count;
   report_count(sink, "starts and ends of processes, which --follow needs, were skipped by the kernel", unfollowed);
+  report_over_budget(loss_report, sink);
   report_count(sink, "records that were still waiting when a signal had ended the run were dropped",
                dropped_records(losses));
   report_count(sink, "records that a program had not finished at the end were lost, with all that follow on the CPU",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "output/loss_report.h"
 #include "output/sink.h"
 #include "program/program.h"
+#include "runtime/budget_keeper.h"
 #include "spec/config.h"
 
 namespace espy::runtime {
@@ -21,7 +23,8 @@ struct UserLosses {
   uint64_t unfinished_records = 0;                            // that a program had begun
   std::vector<uint64_t> unhandled_by_program;                 // those for which memory ran out, by ProgramId
   output::TruncatedStrings truncated_strings;
-  std::map<program::ProgramId, uint64_t> truncated_by_program;  // those of records
+  std::map<program::ProgramId, uint64_t> truncated_by_program;   // those of records
+  std::function<SkippedEvents(program::ProgramId)> over_budget;  // events while a program was off
 };
 
 // Requires that the probes are detached.

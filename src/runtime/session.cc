@@ -13,6 +13,7 @@
 #include "base/end_request.h"
 #include "base/out_of_memory.h"
 #include "kernel/functions.h"
+#include "runtime/cost_check.h"
 #include "runtime/loss_report.h"
 #include "runtime/notify.h"
 #include "runtime/run_monitor.h"
@@ -72,8 +73,10 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       context_(machine, program, types, sources, config, symbols, unwind_tables_, unwound_stacks_, control_, sink,
                options_.stack_detail, options_.hides_warnings),
       events_(machine, program, registry, context_, options_.tap),
-      probes_(machine, program, registry, config) {
+      probes_(machine, program, registry, config),
+      costs_(machine, program, options_, sink) {
   context_.before_commands([this] { end_batch(); });
+  context_.tell_seen_share([this](program::ScriptMapId map) { return costs_.seen_share(map); });
 }
 
 Result<int> Session::run() {
@@ -182,8 +185,13 @@ bool Session::unwinds_any_process() const {
 Status Session::attach_probes() {
   // Thousands of probes take seconds, in which a signal ends the run, too.
   machine_.cancel_attaching_when(is_end_requested);
+  if (options_.budget_cpus > 0) machine_.keep_attachments();
+  if (options_.checks_cost) close_gates(machine_, program_);
   if (const Status done = probes_.attach(); !done && !is_end_requested()) return done;
-  return {};
+  if (!options_.checks_cost || is_end_requested()) return {};
+  // What keeps a budget need not be accepted.
+  const bool is_accepted = config_.accepts_cost || options_.budget_cpus > 0;
+  return check_cost(machine_, program_, options_.hook_costs, is_accepted, sink_);
 }
 
 void Session::warn_of_missing_probes() {
@@ -196,8 +204,10 @@ void Session::warn_of_missing_probes() {
 Status Session::handle_events(Signals& signals) {
   end_batch();
   if (options_.is_dry_run) return {};
+  if (options_.next_event == nullptr) costs_.start();
   if (options_.on_attached) TRY_STATUS(options_.on_attached());
-  return options_.next_event ? play_events() : drain_until_over(signals);
+  if (options_.next_event) return play_events();
+  return drain_until_over(signals);
 }
 
 Status Session::play_events() {
@@ -217,7 +227,8 @@ Status Session::drain_until_over(Signals& signals) {
   bool reads_symbols_ahead = takes_kernel_stacks();
   while ((!control_.is_exit_requested() || monitor.runs_iterator()) && out_.status()) {
     const bool polls = program_.ring.valid() || monitor.polls_followed_processes() || reads_symbols_ahead;
-    TRY_STATUS(monitor.wait(events_.has_more() ? 0 : polls ? poll_ms : -1));
+    TRY_STATUS(monitor.wait(events_.has_more() ? 0 : costs_.shorter(polls ? poll_ms : -1)));
+    costs_.tick();
     processes_.drain();
     const size_t count = events_.drain();
     end_batch();
@@ -251,6 +262,7 @@ Status Session::finish() {
   const auto attempt = [&](auto&& part) {
     if (Status done = catch_out_of_memory(part); !done && first) first = std::move(done);
   };
+  costs_.stop();
   control_.stop_programs();
   const uint64_t stopped_ns = machine_.now_ns();
   machine_.detach_all();
@@ -295,7 +307,8 @@ bool Session::report_losses() {
       options_.next_event ? 0 : events_.unfinished_records(),  // a simulated program that was stopped runs no more
       events_.unhandled_by_program(),
       context_.decoder().truncated_strings(),
-      events_.truncated_by_program()};
+      events_.truncated_by_program(),
+      [this](program::ProgramId id) { return costs_.skipped(id); }};
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
   espy::runtime::report_losses(machine_, program_, losses, loss_report, context_.sources(), config_, sink_);
   if (const uint64_t cut = context_.cut_files(); cut > 0)
@@ -327,7 +340,12 @@ bool Session::report_losses() {
     send("runtime_error", fmt::format("files that were not read for the names of addresses: {} ({}{})", reasons.size(),
                                       *reasons.begin(), reasons.size() > 1 ? ", ..." : ""));
   if (const auto& jit = context_.symbols().unnamed_jit()) sink_.explain(jit_hint(*jit));
+  if (costs_.unavoidable_cpus() > 0)
+    send("runtime_error", fmt::format("the budget was not kept: to reach the probes takes {} of a CPU, also while they "
+                                      "are off",
+                                      output::percent_text(costs_.unavoidable_cpus())));
   if (options_.shows_loss_report) sink_.loss_report(loss_report);
+  costs_.report();
   if (!options_.is_strict) return true;
   if (const std::string unknown = loss_report.unknown(); !unknown.empty()) send("runtime_error", unknown);
   const std::string reason = loss_report.inexact();

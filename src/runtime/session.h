@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "load/hook_costs.h"
 #include "load/machine.h"
 #include "output/sink.h"
 #include "program/program.h"
+#include "runtime/cost_watch.h"
 #include "runtime/event_dispatcher.h"
 #include "runtime/handler_context.h"
 #include "runtime/probe_runner.h"
@@ -39,9 +41,14 @@ struct SessionOptions {
   bool is_dry_run = false;              // attach, then end: no action runs
   bool hides_warnings = false;          // those of warnf()
   StackDetail stack_detail;
-  bool shows_loss_report = false;  // at the end
-  bool is_strict = false;          // losses make the run fail
-  RecordTap* tap = nullptr;        // gets the records instead of their builtins; must outlive the session
+  bool shows_loss_report = false;   // at the end
+  bool is_strict = false;           // losses make the run fail
+  bool shows_cost = false;          // at the end
+  uint64_t cost_interval_ns = 0;    // and while it runs; 0: not then
+  load::HookCosts hook_costs = {};  // of this machine, if they were measured
+  double budget_cpus = 0;           // --budget: what the probes may take of a CPU; 0: no limit
+  bool checks_cost = false;         // --check-cost: before the actions run
+  RecordTap* tap = nullptr;         // gets the records instead of their builtins; must outlive the session
   // Simulator only: produces the next event; false if there are no more, which ends the run.
   std::function<Result<bool>()> next_event;
 };
@@ -91,6 +98,7 @@ class Session {
   HandlerContext context_;
   EventDispatcher events_;
   ProbeRunner probes_;
+  CostWatch costs_;
 };
 
 }  // namespace espy::runtime

@@ -82,6 +82,10 @@ struct Config {
   bool allow_unsafe = false;
   bool warn_helper_errors = false;  // -k
   bool counts_losses = false;       // -v, --strict: hits and failed reads are counted
+  bool counts_hits = false;         // how often probes fire; with counts_losses, too
+  bool measures_cost = false;       // -v, --cost, --budget: programs can be timed
+  bool has_gates = false;           // --budget, --check-cost: probes can be turned off
+  bool accepts_cost = false;        // --yes: --check-cost only warns
   std::optional<uint32_t> pid;      // -p
   std::optional<PidNamespace>
       pid_namespace;  // of the tracer, in which `pid` and the builtins are numbered; unset: the initial one

@@ -114,9 +114,10 @@ struct ProbeContext {
   // A pointer in the context that is NULL in the last call of an iterator, which is ignored.
   std::optional<Recipe> not_null;
   CallBoundary boundary = CallBoundary::kNone;
-  std::optional<Frame> frame;            // stacks grow downwards
-  std::optional<Recipe> return_address;  // at the entry of a call; set only with `frame`
-  bool is_limited_to_pid = true;         // with -p: does nothing in other processes
+  CallBoundary part_of_call = CallBoundary::kNone;  // also of system calls
+  std::optional<Frame> frame;                       // stacks grow downwards
+  std::optional<Recipe> return_address;             // at the entry of a call; set only with `frame`
+  bool is_limited_to_pid = true;                    // with -p: does nothing in other processes
   AfterExit after_exit = AfterExit::kStop;
   bool returns_value = false;           // the value of `return` is the program's result
   bool fires_rarely = false;            // from the provider's row

@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/printable.h"
 #include "cli/command.h"
+#include "load/hook_costs.h"
 
 namespace espy::cli {
 
@@ -32,11 +34,25 @@ std::string lockdown_line(kernel::Kernel& kernel) {
   return fmt::format("not known to be on (no {}; programs may read kernel memory)", kernel::kLockdownFile);
 }
 
+int show_hook_costs(kernel::Kernel& kernel) {
+  std::string out = "ns an event takes to reach an empty program and to return, measured on this machine now:\n\n";
+  const load::HookCosts costs = load::measure_hook_costs(kernel);
+  for (const load::HookCost& cost : costs.all()) {
+    const std::string ns = cost.problem.empty() ? fmt::format("{:.0f}", cost.ns) : "-";
+    out += fmt::format("  {:>8}  {}{}\n", ns, load::name_of(cost), cost.problem.empty() ? "" : ": " + cost.problem);
+  }
+  out += "\n`espy --cost SCRIPT` shows it beside the time of the programs\n";
+
+  std::fputs(printable(out).c_str(), stdout);
+  return EXIT_SUCCESS;
+}
+
 int show_kernel_info(const Options& options, const Host& host) {
   if (const Status may_try = require_privileges(); !may_try) return complain(may_try.error());
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
   Environment& e = **environment;
+  if (options.shows_cost) return show_hook_costs(*e.kernel);
   utsname name = {};
   ::uname(&name);
   std::string out = fmt::format("espy {}\nkernel {} {}, {} CPUs\nlockdown: {}\n\n", ESPY_VERSION, name.release,

@@ -22,6 +22,7 @@ std::optional<uint32_t> instruction_at(std::span<const uint8_t> code);
 
 uint32_t instruction_length(std::span<const uint8_t> code);
 bool can_be_stepped(std::span<const std::byte> before, std::span<const std::byte> code);
+bool is_emulated(std::span<const std::byte> code);  // see emulation.h
 
 std::vector<std::optional<types::ValueLocation>> argument_locations(const types::Types& types, const Arch& arch,
                                                                     const std::vector<PassedValue>& arguments,

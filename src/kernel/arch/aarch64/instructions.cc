@@ -87,4 +87,9 @@ bool can_be_stepped(std::span<const std::byte> before, std::span<const std::byte
   return is_system && !is_register_move;
 }
 
+bool is_emulated(std::span<const std::byte> code) {
+  const auto found = instruction_at({reinterpret_cast<const uint8_t*>(code.data()), code.size()});
+  return found && is_emulated_branch(*found);
+}
+
 }  // namespace espy::kernel::aarch64

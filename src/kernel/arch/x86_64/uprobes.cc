@@ -50,4 +50,20 @@ bool can_be_stepped(std::span<const std::byte>, std::span<const std::byte> code)
   return true;
 }
 
+// branch_setup_xol_ops() and push_setup_xol_ops() in arch/x86/kernel/uprobes.c
+bool is_emulated(std::span<const std::byte> code) {
+  const auto byte = [&](size_t at) { return at < code.size() ? std::to_integer<unsigned>(code[at]) : 0; };
+  const auto is_push = [&](size_t at) { return byte(at) >= 0x50 && byte(at) <= 0x57; };
+  switch (byte(0)) {
+    case 0x90:                     // nop
+    case 0xe8:                     // call
+    case 0xe9:                     // jmp
+    case 0xeb: return true;        // jmp
+    case 0x41: return is_push(1);  // of a new register
+    case 0x66: return byte(1) == 0x90 || (byte(1) == 0x0f && byte(2) == 0x1f);
+    case 0x0f: return byte(1) == 0x1f || (byte(1) >= 0x80 && byte(1) <= 0x8f);  // long nop, jcc
+    default: return is_push(0) || (byte(0) >= 0x70 && byte(0) <= 0x7f);         // jcc
+  }
+}
+
 }  // namespace espy::kernel::x86_64

@@ -1,0 +1,397 @@
+#include "load/hook_costs.h"
+
+#include <link.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+
+#include "base/fd.h"
+#include "base/strings.h"
+#include "base/untrusted_file.h"
+#include "kernel/arch/emulation.h"
+#include "load/bpf.h"
+#include "load/machine.h"
+
+namespace espy::load {
+
+namespace {
+
+using program::Hook;
+using program::ProgramId;
+
+constexpr program::ProgramId kOnly{0};
+constexpr const char* kSystemCall = "sys_enter";
+// getppid(2) calls it once or twice, on all CPUs.
+constexpr const char* kKernelFunction = "__task_pid_nr_ns";
+
+// ---- The events
+
+// User probes are on their first instruction, which the kernel need not execute out of its place.
+__attribute__((noinline, patchable_function_entry(1))) uint64_t at_entry(uint64_t n) {
+  asm volatile("" : "+r"(n));
+  return n + 1;
+}
+
+__attribute__((noinline, patchable_function_entry(1))) uint64_t at_step(uint64_t n) {
+  asm volatile("" : "+r"(n));
+  return n + 3;
+}
+
+__attribute__((noinline, patchable_function_entry(1))) uint64_t at_return(uint64_t n) {
+  asm volatile("" : "+r"(n));
+  return n + 2;
+}
+
+double monotonic_now_ns() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+using Event = void (*)();
+void make_system_call() { ::syscall(SYS_getppid); }
+void call_entry() { at_entry(1); }
+void call_return() { at_return(1); }
+void call_stepped() { at_step(1); }
+
+// Returns the least average time of an event of several batches; the least, since other work of the machine adds to it.
+double event_ns(Event event) {
+  constexpr int kBatches = 16, kEvents = 200;
+  double least = 1e18;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const double begin = monotonic_now_ns();
+    for (int i = 0; i < kEvents; ++i) event();
+    least = std::min(least, (monotonic_now_ns() - begin) / kEvents);
+  }
+  return least;
+}
+
+// Where a function is in the file of this program.
+uint64_t file_offset(const void* function) {
+  struct Search {
+    uint64_t address, offset;
+  } search{reinterpret_cast<uint64_t>(function), 0};
+  const auto visit = [](dl_phdr_info* info, size_t, void* data) {
+    auto& found = *static_cast<Search*>(data);
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+      const auto& segment = info->dlpi_phdr[i];
+      const uint64_t start = info->dlpi_addr + segment.p_vaddr;
+      if (segment.p_type != PT_LOAD || found.address < start || found.address >= start + segment.p_memsz) continue;
+      found.offset = found.address - start + segment.p_offset;
+    }
+    return 0;
+  };
+  ::dl_iterate_phdr(visit, &search);
+  return search.offset;
+}
+
+// ---- Attaching
+
+program::Program empty_program(program::ProgramKind kind, uint32_t attach_type = 0, uint32_t btf_id = 0) {
+  program::Program out;
+  program::BpfProgram code;
+  code.name = "espy_cost";
+  code.kind = kind;
+  code.expected_attach_type = attach_type;
+  code.attach_btf_id = btf_id;
+  code.code = {{BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0}, {BPF_JMP | BPF_EXIT, 0, 0, 0}};
+  out.programs.add(std::move(code));
+  return out;
+}
+
+class Meter {
+ public:
+  explicit Meter(kernel::Kernel& kernel) : kernel_(kernel) {}
+
+  Result<double> measure(Hook hook, bool is_return, bool is_stepped) {
+    switch (hook) {
+      case Hook::kSystemCalls: return added(make_system_call, [&] { return attach_raw(); });
+      case Hook::kRawTracepoint: {  // the first one also makes all system calls slower
+        if (!machines_.contains_raw) TRY_STATUS(attach_raw());
+        return added(make_system_call, [&] { return attach_raw(); });
+      }
+      case Hook::kTracepoint: return added(make_system_call, [&] { return attach_tracepoint(); });
+      case Hook::kKernelFunction: return added(make_system_call, [&] { return attach_kprobe(is_return); });
+      case Hook::kTrampoline: return added(make_system_call, [&] { return attach_trampoline(is_return); });
+      case Hook::kUserFunction:
+        if (is_stepped) return added(call_stepped, [&] { return attach_stepped(); });
+        return added(is_return ? call_return : call_entry, [&] {
+          return attach_uprobe(file_offset(reinterpret_cast<const void*>(is_return ? at_return : at_entry)), is_return);
+        });
+      case Hook::kNone:
+      case Hook::kOther: break;
+    }
+    return fail("it is not measured");
+  }
+
+ private:
+  Result<double> added(Event event, const std::function<Status()>& attach) {
+    const double before = event_ns(event);
+    TRY_STATUS(attach());
+    return std::max(event_ns(event) - before, 0.0);
+  }
+
+  // A machine with an empty program; it stays attached.
+  Result<Machine*> load(program::Program program) {
+    programs_.push_back(std::make_unique<program::Program>(std::move(program)));
+    machines_.all.push_back(open_linux());
+    Machine& machine = *machines_.all.back();
+    TRY_STATUS(machine.load(*programs_.back(), types_, sources_));
+    return &machine;
+  }
+
+  Status attach_raw() {
+    Machine* machine = TRY(load(empty_program(program::ProgramKind::kRawTracepoint)));
+    machines_.contains_raw = true;
+    return machine->attach_raw_tracepoint(kOnly, kSystemCall, 0);
+  }
+
+  Status attach_tracepoint() {
+    const std::string path = "/sys/kernel/tracing/events/syscalls/sys_enter_getppid/id";
+    const auto id = parse_int(trim(TRY(read_file(path))));
+    if (!id) return fail("the tracepoint has no number");
+    Machine* machine = TRY(load(empty_program(program::ProgramKind::kTracepoint)));
+    PerfEvent event;
+    event.type = PERF_TYPE_TRACEPOINT;
+    event.config = static_cast<uint64_t>(*id);
+    return machine->attach_perf_event(kOnly, event, 0);
+  }
+
+  Status attach_kprobe(bool is_return) {
+    if (!kernel_.has(kernel::Feature::kKprobe)) return fail("this kernel has no kprobes");
+    const bool is_multi = kernel_.has(kernel::Feature::kKprobeMulti);
+    Machine* machine = TRY(load(empty_program(program::ProgramKind::kKprobe, is_multi ? kAttachKprobeMulti : 0)));
+    if (is_multi) return machine->attach_kprobe_multi(kOnly, {{kKernelFunction}, {0}, is_return});
+    return machine->attach_kprobe(kOnly, {.function = kKernelFunction, .is_return = is_return}, 0);
+  }
+
+  Status attach_trampoline(bool is_return) {
+    const auto id = kernel_.kfunc_id(kKernelFunction);
+    if (!kernel_.has(kernel::Feature::kFentry) || !id) return fail("this kernel has no fentry");
+    const auto kind = is_return ? program::ProgramKind::kFexit : program::ProgramKind::kFentry;
+    Machine* machine = TRY(load(empty_program(kind, is_return ? kAttachTraceFexit : kAttachTraceFentry, *id)));
+    return machine->attach_tracing(kOnly, 0);
+  }
+
+  // At the first instruction of the function that is stepped.
+  Status attach_stepped() {
+    const auto* code = reinterpret_cast<const std::byte*>(at_step);
+    const kernel::Arch& arch = kernel_.arch();
+    uint32_t at = 0;
+    for (int i = 0; i < 4; ++i) {
+      const std::span<const std::byte> rest(code + at, arch.max_instruction_bytes);
+      if (!kernel::is_emulated(arch, rest)) return attach_uprobe(file_offset(code) + at, false);
+      at += arch.instruction_length({reinterpret_cast<const uint8_t*>(rest.data()), rest.size()});
+    }
+    return fail("there is no such instruction");
+  }
+
+  Status attach_uprobe(uint64_t offset, bool is_return) {
+    const bool is_multi = kernel_.has(kernel::Feature::kUprobeMulti);
+    Machine* machine = TRY(load(empty_program(program::ProgramKind::kKprobe, is_multi ? kAttachUprobeMulti : 0)));
+    const std::string path = "/proc/self/exe";
+    const auto pid = static_cast<uint32_t>(::getpid());
+    if (!is_multi) return machine->attach_uprobe(kOnly, path, offset, 0, is_return, pid, 0);
+    return machine->attach_uprobe_multi(kOnly, {.path = path,
+                                                .offsets = {offset},
+                                                .reference_counters = {},
+                                                .cookies = {},
+                                                .pid = pid,
+                                                .is_return = is_return});
+  }
+
+  struct Machines {
+    std::vector<std::unique_ptr<Machine>> all;
+    bool contains_raw = false;
+  };
+
+  kernel::Kernel& kernel_;
+  Machines machines_;
+  std::vector<std::unique_ptr<program::Program>> programs_;
+  types::Types types_;
+  source::Sources sources_;
+};
+
+// ---- The child
+
+struct Wanted {
+  Hook hook;
+  bool is_return = false;
+  bool is_stepped = false;
+};
+
+struct Answer {
+  double ns = 0;
+  char problem[120] = {};
+};
+
+[[noreturn]] void answer_all(int to, kernel::Kernel& kernel, const std::vector<Wanted>& wanted) {
+  auto* meter = new Meter(kernel);  // never deleted: the exit closes the links
+  for (const auto& [hook, is_return, is_stepped] : wanted) {
+    Answer answer;
+    const Result<double> ns = meter->measure(hook, is_return, is_stepped);
+    if (ns) {
+      answer.ns = *ns;
+    } else {
+      const size_t length = ns.error().message.copy(answer.problem, sizeof(answer.problem) - 1);
+      answer.problem[length] = '\0';
+    }
+    if (::write(to, &answer, sizeof(answer)) != static_cast<ssize_t>(sizeof(answer))) break;
+  }
+  ::close(to);
+  ::_exit(0);
+}
+
+HookCosts measure(kernel::Kernel& kernel, const std::vector<Wanted>& wanted) {
+  std::vector<HookCost> out;
+  for (const auto& [hook, is_return, is_stepped] : wanted)
+    out.push_back({hook, is_return, is_stepped, 0, "the measurement failed"});
+  int ends[2] = {-1, -1};
+  if (wanted.empty() || ::pipe(ends) != 0) return HookCosts(std::move(out));
+  const OwnedFd from(ends[0]);
+  OwnedFd to(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // A grandchild, which nobody waits for: it closes its links for some time.
+    if (::fork() == 0) answer_all(to.get(), kernel, wanted);
+    ::_exit(0);
+  }
+  to = OwnedFd();
+  if (child > 0) ::waitpid(child, nullptr, 0);
+  Answer answer;
+  for (HookCost& cost : out) {
+    if (::read(from.get(), &answer, sizeof(answer)) != static_cast<ssize_t>(sizeof(answer))) break;
+    cost.ns = answer.ns;
+    cost.problem = answer.problem;
+  }
+  return HookCosts(std::move(out));
+}
+
+bool has_returns(Hook hook) {
+  return hook == Hook::kKernelFunction || hook == Hook::kTrampoline || hook == Hook::kUserFunction;
+}
+
+}  // namespace
+
+std::optional<double> HookCosts::find(Hook hook, bool is_return, bool is_stepped) const {
+  for (const HookCost& cost : all_)
+    if (cost.hook == hook && cost.is_return == is_return && cost.is_stepped == is_stepped && cost.problem.empty())
+      return cost.ns;
+  return std::nullopt;
+}
+
+HookCosts HookCosts::assumed() {
+  return HookCosts({{Hook::kSystemCalls, false, false, 50},
+                    {Hook::kRawTracepoint, false, false, 20},
+                    {Hook::kTracepoint, false, false, 40},
+                    {Hook::kKernelFunction, false, false, 100},
+                    {Hook::kKernelFunction, true, false, 200},
+                    {Hook::kTrampoline, false, false, 20},
+                    {Hook::kTrampoline, true, false, 40},
+                    {Hook::kUserFunction, false, false, 500},
+                    {Hook::kUserFunction, true, false, 700}});
+}
+
+// The step adds to entry and return alike.
+std::optional<double> HookCosts::of(const program::Program& whole, program::ProgramId id) const {
+  const program::BpfProgram& program = whole.programs[id];
+  auto ns = find(program.hook, program.sees_returns, false);
+  if (!ns) return std::nullopt;
+  const auto entry_ns = find(program.hook, false, false), stepped_ns = find(program.hook, false, true);
+  const auto share = stepped_share_.find(id);
+  if (entry_ns && stepped_ns && share != stepped_share_.end())
+    ns = *ns + std::max(*stepped_ns - *entry_ns, 0.0) * share->second;
+  const bool is_session =
+      program.expected_attach_type == kAttachKprobeSession || program.expected_attach_type == kAttachUprobeSession;
+  return is_session ? *ns / 2 : *ns;
+}
+
+namespace {
+
+// Reads the code of probes; the files are kept open, as many probes are in one.
+class CodeReader {
+ public:
+  explicit CodeReader(const kernel::Arch& arch) : arch_(arch) {}
+
+  bool is_stepped(const program::Probe& probe) {
+    const auto [file, is_new] = files_.try_emplace(probe.target);
+    if (is_new)
+      if (auto opened = open_untrusted(probe.target, max_binary_bytes())) file->second = std::move(*opened);
+    if (!file->second.fd.valid()) return false;
+    const auto code = file->second.read_at(probe.address, arch_.max_instruction_bytes);
+    return code && !code->empty() && !kernel::is_emulated(arch_, std::as_bytes(std::span(*code)));
+  }
+
+ private:
+  const kernel::Arch& arch_;
+  std::map<std::string, UntrustedFile> files_;
+};
+
+}  // namespace
+
+void HookCosts::look_at_probes(const program::Program& program) {
+  CodeReader reader(*program.arch);
+  std::map<program::ProgramId, std::pair<double, double>> counts;  // stepped, all
+  for (const program::Probe& probe : program.probes) {
+    if (!probe.program.valid() || program.programs[probe.program].hook != Hook::kUserFunction) continue;
+    auto& [stepped, all] = counts[probe.program];
+    stepped += reader.is_stepped(probe) ? 1 : 0;
+    all += 1;
+  }
+  for (const auto& [id, count] : counts) stepped_share_[id] = count.first / count.second;
+}
+
+namespace {
+
+std::vector<Wanted> wanted_of(const std::vector<Hook>& hooks) {
+  std::vector<Wanted> out;
+  for (const Hook hook : {Hook::kSystemCalls, Hook::kRawTracepoint, Hook::kTracepoint, Hook::kKernelFunction,
+                          Hook::kTrampoline, Hook::kUserFunction}) {
+    if (std::ranges::find(hooks, hook) == hooks.end()) continue;
+    out.push_back({hook});
+    if (has_returns(hook)) out.push_back({hook, true});
+    if (hook == Hook::kUserFunction) out.push_back({hook, false, true});
+  }
+  return out;
+}
+
+}  // namespace
+
+HookCosts measure_hook_costs(kernel::Kernel& kernel, const program::Program& program) {
+  std::vector<Hook> hooks;
+  for (const program::BpfProgram& each : program.programs) hooks.push_back(each.hook);
+  HookCosts out = measure(kernel, wanted_of(hooks));
+  out.look_at_probes(program);
+  return out;
+}
+
+HookCosts measure_hook_costs(kernel::Kernel& kernel) {
+  return measure(kernel, wanted_of({Hook::kSystemCalls, Hook::kRawTracepoint, Hook::kTracepoint, Hook::kKernelFunction,
+                                    Hook::kTrampoline, Hook::kUserFunction}));
+}
+
+std::string name_of(const HookCost& cost) {
+  switch (cost.hook) {
+    case Hook::kSystemCalls: return "system calls (raw tracepoint, the first on the machine)";
+    case Hook::kRawTracepoint: return "raw tracepoint";
+    case Hook::kTracepoint: return "tracepoint by a perf event";
+    case Hook::kKernelFunction: return cost.is_return ? "kretprobe" : "kprobe";
+    case Hook::kTrampoline: return cost.is_return ? "fexit" : "fentry";
+    case Hook::kUserFunction:
+      if (cost.is_stepped) return "uprobe at an instruction that the kernel does not emulate";
+      return cost.is_return ? "uretprobe" : "uprobe";
+    case Hook::kNone:
+    case Hook::kOther: break;
+  }
+  return "other";
+}
+
+}  // namespace espy::load

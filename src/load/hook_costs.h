@@ -1,0 +1,52 @@
+// HookCosts: how long this machine takes to reach a program that a probe runs, and to return from it.
+//
+// In: the kernel. Out: nanoseconds by the kind of the hook, measured on calls that a child process makes, with and
+// without an empty program attached. The child ends with its links open, so that nothing waits for them to close.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "program/program.h"
+
+namespace espy::load {
+
+struct HookCost {
+  program::Hook hook = program::Hook::kOther;
+  bool is_return = false;    // of functions: a probe of their return
+  bool is_stepped = false;   // of user functions: the probe is on an instruction that the kernel does not emulate
+  double ns = 0;             // an event
+  std::string problem = {};  // not empty: why it was not measured
+};
+
+class HookCosts {
+ public:
+  HookCosts() = default;
+  explicit HookCosts(std::vector<HookCost> all) : all_(std::move(all)) {}
+
+  // Where nothing was measured: of a machine of the year 2024, in round numbers.
+  static HookCosts assumed();
+  // What it takes to reach the program at an event, on average if it runs at entry and return, or serves several
+  // probes; nullopt if unknown.
+  std::optional<double> of(const program::Program& program, program::ProgramId id) const;
+  // Finds out which probes of user functions are stepped.
+  void look_at_probes(const program::Program& program);
+  const std::vector<HookCost>& all() const { return all_; }
+
+ private:
+  std::optional<double> find(program::Hook hook, bool is_return, bool is_stepped) const;
+  std::vector<HookCost> all_;
+  std::map<program::ProgramId, double> stepped_share_;  // of the probes of a program
+};
+
+// The hooks of a program, or all of them. Takes some milliseconds for each.
+HookCosts measure_hook_costs(kernel::Kernel& kernel, const program::Program& program);
+HookCosts measure_hook_costs(kernel::Kernel& kernel);
+
+// "uprobe", "kretprobe"
+std::string name_of(const HookCost& cost);
+
+}  // namespace espy::load

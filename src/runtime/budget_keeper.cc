@@ -1,0 +1,316 @@
+#include "runtime/budget_keeper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include "base/byte_reader.h"
+#include "runtime/hits.h"
+
+namespace espy::runtime {
+
+namespace {
+
+using program::Gates;
+using program::Hook;
+using program::ProbeId;
+using program::ProgramId;
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kFirstPeriodNs = 20 * kMs;  // the first window of the meter
+constexpr uint64_t kPeriodNs = 100 * kMs;
+constexpr double kLeastOnNs = 1e6;        // a time on, of programs with a gate
+constexpr double kLeastAttachedNs = 2e6;  // ... and of those that are attached for it
+constexpr double kMostCredit = 2e8;       // ns on for which CPU time may be left over
+constexpr double kMostDebt = 1e9;         // ... or be missing
+constexpr uint64_t kLeastLearnedNs = kMs / 2;
+constexpr uint64_t kWindowEvery = 10;   // periods
+constexpr double kEnoughEvents = 100;   // of windows, to tell what an event costs
+constexpr double kGateNs = 4;           // of a program that finds its gate closed
+constexpr double kLeastOwnShare = 0.1;  // of the time on, that is not taken by the probes: less is not believed
+
+bool detaches_always(Hook hook) { return hook == Hook::kUserFunction || hook == Hook::kKernelFunction; }
+bool may_detach(Hook hook) { return hook == Hook::kRawTracepoint || hook == Hook::kSystemCalls; }
+bool has_returns(Hook hook) { return detaches_always(hook) || hook == Hook::kTrampoline || hook == Hook::kSystemCalls; }
+
+}  // namespace
+
+BudgetKeeper::BudgetKeeper(load::Machine& machine, const program::Program& program, CostMeter& meter,
+                           const load::HookCosts& hooks, double budget_cpus)
+    : machine_(machine), program_(program), meter_(meter), hooks_(hooks), budget_cpus_(budget_cpus) {
+  estimated_.resize(program.programs.size());
+  add_groups();
+}
+
+// Entries and returns have the same kind of hook.
+void BudgetKeeper::add_groups() {
+  std::map<Hook, size_t> by_hook;
+  for (const ProgramId id : program_.programs.ids()) {
+    if (!program_.gates.has_gate(id)) continue;
+    const Hook hook = program_.programs[id].hook;
+    const auto known = by_hook.find(hook);
+    if (has_returns(hook) && known != by_hook.end()) {
+      groups_[known->second].programs.push_back(id);
+      continue;
+    }
+    by_hook[hook] = groups_.size();
+    groups_.emplace_back();
+    groups_.back().programs.push_back(id);
+    groups_.back().detaches = detaches_always(hook);
+  }
+  for (Group& group : groups_)
+    std::ranges::stable_sort(group.programs, {}, [&](ProgramId id) { return program_.programs[id].sees_returns; });
+}
+
+std::vector<uint64_t> BudgetKeeper::hits_of(const Group& group) const {
+  std::vector<uint64_t> out;
+  const auto globals = machine_.memory(program_.globals);
+  for (const ProgramId id : group.programs)
+    for (uint32_t cpu = 0; cpu < program_.cpu_count; ++cpu)
+      out.push_back(count_on_cpu(globals, program_, program_.hits, id, cpu));
+  return out;
+}
+
+void BudgetKeeper::start(uint64_t now_ns) {
+  period_begin_ns_ = now_ns;
+  next_period_ns_ = now_ns + kFirstPeriodNs;
+  for (Group& group : groups_) {
+    group.switched_ns = now_ns;
+    group.off_at_ns = UINT64_MAX;
+    group.hits_at_on = hits_of(group);
+  }
+}
+
+int BudgetKeeper::tick(uint64_t now_ns) {
+  for (Group& group : groups_)
+    if (group.is_on && now_ns >= group.off_at_ns) turn_off(group, now_ns);
+  if (now_ns >= next_period_ns_) begin_period(machine_.now_ns());
+  uint64_t next_ns = next_period_ns_;
+  for (const Group& group : groups_)
+    if (group.is_on) next_ns = std::min(next_ns, group.off_at_ns);
+  const uint64_t later_ns = machine_.now_ns();
+  return next_ns <= later_ns ? 0 : static_cast<int>((next_ns - later_ns + kMs / 2) / kMs);
+}
+
+void BudgetKeeper::begin_period(uint64_t now_ns) {
+  if (periods_ == 0) meter_.close_window(now_ns);
+  for (Group& group : groups_) measure(group, now_ns);
+  share_budget();
+  const auto period_ns = static_cast<double>(now_ns - period_begin_ns_);
+  bool slices_any = false, opens_window = false;
+  for (Group& group : groups_) {
+    const bool begins = !group.is_sliced && group.allowed_cpus < group.on_cpus;
+    // What was taken before anything was known has to be made up for.
+    if (begins) group.credit_ns = -group.on_cpus * period_ns;
+    group.is_sliced |= begins;
+    if (!group.is_sliced) continue;
+    slices_any = true;
+    group.credit_ns = std::clamp(group.credit_ns + group.allowed_cpus * period_ns, -kMostDebt * group.on_cpus,
+                                 kMostCredit * group.on_cpus);
+    if (!is_due(group) && group.is_on) turn_off(group, now_ns);
+    opens_window |= is_due(group) && periods_ % kWindowEvery == 0;
+  }
+  if (slices_any) {
+    meter_.let_caller_open();
+    meter_.close_window(now_ns);
+    next_slice();
+    if (opens_window) meter_.open_window(now_ns);
+  }
+  for (Group& group : groups_)
+    if (group.is_sliced && is_due(group)) turn_on(group);
+  ++periods_;
+  period_begin_ns_ = now_ns;
+  next_period_ns_ = std::max(now_ns, next_period_ns_) + kPeriodNs;
+}
+
+bool BudgetKeeper::is_due(const Group& group) const {
+  return group.allowed_cpus >= group.on_cpus ||
+         group.credit_ns >= group.on_cpus * (group.detaches ? kLeastAttachedNs : kLeastOnNs);
+}
+
+double BudgetKeeper::event_ns(ProgramId id) const {
+  const CostMeter::Recent& recent = meter_.recent(id);
+  const double hook_ns = hooks_.of(program_, id).value_or(0);
+  return recent.runs > 0 ? recent.ns / recent.runs + hook_ns : hook_ns;
+}
+
+// The runs in the last time on of the program at this place of the group.
+double BudgetKeeper::runs_of(const Group& group, size_t place) const {
+  const CostMeter::Recent& recent = meter_.recent(group.programs[place]);
+  double events = 0;
+  for (size_t i = place * program_.cpu_count; i < (place + 1) * program_.cpu_count; ++i)
+    events += static_cast<double>(group.events[i]);
+  if (recent.events >= kEnoughEvents) return events * recent.runs / recent.events;
+  const double of_window = recent.window_ns > 0 ? recent.runs * static_cast<double>(group.on_ns) / recent.window_ns : 0;
+  return std::max(events, of_window);
+}
+
+double BudgetKeeper::cpus_of(const Group& group) const {
+  double ns = 0;
+  for (size_t i = 0; i < group.programs.size(); ++i) ns += runs_of(group, i) * event_ns(group.programs[i]);
+  return ns / static_cast<double>(group.on_ns);
+}
+
+double BudgetKeeper::off_cpus_of(const Group& group) const {
+  double ns = 0;
+  for (size_t i = 0; i < group.programs.size(); ++i)
+    ns += runs_of(group, i) * (hooks_.of(program_, group.programs[i]).value_or(0) + kGateNs);
+  return ns / static_cast<double>(group.on_ns);
+}
+
+// By the events of the last time on: of the whole period for programs that were on.
+void BudgetKeeper::measure(Group& group, uint64_t now_ns) {
+  if (group.is_on) end_time_on(group, now_ns);
+  if (group.on_ns == 0) return;
+  const double cpus = group.is_measured ? 0 : cpus_of(group);
+  take_from_credit(group, cpus);
+  if (group.is_measured) return;
+  group.on_cpus = group.is_sliced ? (group.on_cpus + cpus) / 2 : cpus;
+  group.off_cpus = std::min(off_cpus_of(group), group.on_cpus);
+  group.is_measured = true;
+  choose_detaching(group);
+}
+
+// Nothing is learned from a time that is too short; it counts as a part of what comes after it.
+void BudgetKeeper::end_time_on(Group& group, uint64_t now_ns) const {
+  if (now_ns - group.switched_ns < kLeastLearnedNs) return;
+  const std::vector<uint64_t> hits = hits_of(group);
+  group.events.resize(hits.size());
+  for (size_t i = 0; i < hits.size(); ++i) group.events[i] = hits[i] - group.hits_at_on[i];
+  group.hits_at_on = hits;
+  group.on_ns = now_ns - group.switched_ns;
+  group.switched_ns = now_ns;
+  group.is_measured = false;
+}
+
+// Detaching takes a while, in which the program is still reached.
+void BudgetKeeper::take_from_credit(Group& group, double cpus) {
+  group.credit_ns -= cpus * static_cast<double>(group.on_ns);
+  if (!group.detaches) return;
+  uint64_t all = 0;
+  double hook_ns = 0;
+  const auto globals = machine_.memory(program_.globals);
+  for (const ProgramId id : group.programs) {
+    hook_ns = std::max(hook_ns, hooks_.of(program_, id).value_or(0));
+    for (uint32_t cpu = 0; cpu < program_.cpu_count; ++cpu)
+      all += count_on_cpu(globals, program_, program_.gates.skipped, id, cpu);
+  }
+  group.credit_ns -= static_cast<double>(all - group.skipped_seen) * (hook_ns + kGateNs);
+  group.skipped_seen = all;
+}
+
+// A program whose gate is closed still has to be reached. Where that takes much of the budget, it is detached.
+void BudgetKeeper::choose_detaching(Group& group) const {
+  constexpr double kMuch = 0.2;
+  const Hook hook = program_.programs[group.programs.front()].hook;
+  if (may_detach(hook) && group.off_cpus > kMuch * budget_cpus_) group.detaches = true;
+}
+
+// The dearest get the same share of a CPU, the largest with which the sum is within the budget.
+void BudgetKeeper::share_budget() {
+  double left = budget_cpus_;
+  unavoidable_cpus_ = 0;
+  std::vector<std::pair<double, Group*>> by_cost;
+  for (Group& group : groups_) {
+    const double fixed = group.detaches ? 0 : group.off_cpus;
+    unavoidable_cpus_ += fixed;
+    by_cost.emplace_back(group.on_cpus - fixed, &group);
+  }
+  if (unavoidable_cpus_ <= budget_cpus_) {
+    left -= unavoidable_cpus_;
+    unavoidable_cpus_ = 0;
+  } else {
+    left = 0;
+  }
+  std::ranges::sort(by_cost, {}, &std::pair<double, Group*>::first);
+  for (size_t i = 0; i < by_cost.size(); ++i) {
+    const auto& [cost, group] = by_cost[i];
+    const double fair = left / static_cast<double>(by_cost.size() - i);
+    group->allowed_cpus = std::min(cost, fair) + group->on_cpus - cost;
+    left -= std::min(cost, fair);
+  }
+}
+
+void BudgetKeeper::set_gates(const Group& group, uint64_t state) {
+  const auto globals = machine_.memory(program_.globals);
+  for (const ProgramId id : group.programs)
+    std::memcpy(globals.data() + program_.gates.offset_bytes + id.index * 8, &state, sizeof(state));
+}
+
+// Calls that began in another slice are not seen to return.
+void BudgetKeeper::next_slice() {
+  const auto globals = machine_.memory(program_.globals);
+  const uint64_t next = (load_le(globals, program_.gates.slice_offset) + 1) & UINT32_MAX;
+  std::memcpy(globals.data() + program_.gates.slice_offset, &next, sizeof(next));
+}
+
+void BudgetKeeper::turn_on(Group& group) {
+  if (!group.is_on) {
+    const bool is_gone = std::ranges::all_of(group.programs, [&](ProgramId id) { return machine_.is_suspended(id); });
+    if (group.detaches && !is_gone) return;  // in the next period
+    if (group.detaches)
+      for (const ProgramId id : group.programs)
+        if (Status done = machine_.resume(id); !done) {
+          status_ = std::move(done);
+          return;
+        }
+    const uint64_t now_ns = machine_.now_ns();  // attaching takes milliseconds
+    estimate(group, now_ns - group.switched_ns);
+    group.hits_at_on = hits_of(group);
+    group.switched_ns = now_ns;
+    set_gates(group, Gates::kOpen);
+    group.is_on = true;
+  }
+  const bool is_free = group.allowed_cpus >= group.on_cpus;
+  const double on_ns = std::min(group.credit_ns / std::max(group.on_cpus, 1e-9), static_cast<double>(kPeriodNs));
+  group.off_at_ns = is_free ? UINT64_MAX : machine_.now_ns() + static_cast<uint64_t>(on_ns);
+}
+
+void BudgetKeeper::turn_off(Group& group, uint64_t now_ns) {
+  meter_.close_window(now_ns);
+  set_gates(group, Gates::kClosed);
+  const uint64_t off_ns = machine_.now_ns();
+  end_time_on(group, off_ns);
+  group.switched_ns = off_ns;
+  group.is_on = false;
+  if (!group.detaches) return;
+  for (const ProgramId id : group.programs)
+    if (!machine_.suspend(id)) group.detaches = false;
+}
+
+// Adds the events of a time off, by the rate of the time on before it, as far as the CPU was not in the probes.
+void BudgetKeeper::estimate(const Group& group, uint64_t off_ns) {
+  if (!group.detaches || group.on_ns == 0) return;
+  const auto on_ns = static_cast<double>(group.on_ns);
+  for (uint32_t cpu = 0; cpu < program_.cpu_count; ++cpu) {
+    const auto events_of = [&](size_t i) {
+      const size_t at = i * program_.cpu_count + cpu;
+      return static_cast<double>(group.events[at]);
+    };
+    double probes_ns = 0;
+    for (size_t i = 0; i < group.programs.size(); ++i) probes_ns += events_of(i) * event_ns(group.programs[i]);
+    const double own_ns = std::max(on_ns - probes_ns, on_ns * kLeastOwnShare);
+    for (size_t i = 0; i < group.programs.size(); ++i)
+      estimated_[group.programs[i].index] += events_of(i) * static_cast<double>(off_ns) / own_ns;
+  }
+}
+
+void BudgetKeeper::stop(uint64_t now_ns) {
+  for (Group& group : groups_)
+    if (!group.is_on) estimate(group, now_ns - group.switched_ns);
+}
+
+SkippedEvents BudgetKeeper::skipped(ProgramId id) const {
+  SkippedEvents out;
+  const auto globals = machine_.memory(program_.globals);
+  for (uint32_t cpu = 0; cpu < program_.cpu_count; ++cpu)
+    out.counted += count_on_cpu(globals, program_, program_.gates.skipped, id, cpu);
+  // Between closing the gate and detaching, events are counted that the estimate has as well.
+  out.estimated = static_cast<uint64_t>(std::llround(estimated_[id.index]));
+  if (out.estimated > 0) out.estimated -= std::min(out.estimated, out.counted);
+  return out;
+}
+
+}  // namespace espy::runtime

@@ -1,0 +1,106 @@
+// BudgetKeeper: keeps what the probes take of the CPUs below a limit.
+//
+// The cost of a program is the number of its events, which its counters tell at any time, times what an event costs,
+// which windows of the meter tell. If the sum is above the budget, the dearest programs run in slices: they are on for
+// a part of each 100 ms. The parts are chosen so that each of the dearest takes the same share and the sum is the
+// budget.
+//
+// Off means that the gate of a program is closed: it counts the event and returns. Where reaching the program is what
+// costs, as the trap of a user probe, it is detached as well. What came then is estimated, from the rate while it was
+// on: a program that calls the probed function without a pause calls it less often while each call costs a trap, so the
+// time of the traps is not counted.
+//
+// Entries and returns of calls are turned off and on together.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "load/hook_costs.h"
+#include "load/machine.h"
+#include "program/program.h"
+#include "runtime/cost_meter.h"
+
+namespace espy::runtime {
+
+// What a program did not see while it was off.
+struct SkippedEvents {
+  uint64_t counted = 0;
+  uint64_t estimated = 0;
+  uint64_t sum() const { return counted + estimated; }
+};
+
+class BudgetKeeper {
+ public:
+  // The arguments must outlive the keeper. Requires a program with gates. `budget_cpus`: 1 is one whole CPU.
+  BudgetKeeper(load::Machine& machine, const program::Program& program, CostMeter& meter, const load::HookCosts& hooks,
+               double budget_cpus);
+
+  // Once the probes are attached and the meter has started.
+  void start(uint64_t now_ns);
+  // Turns on or off what is due. Returns after how many milliseconds to call it again.
+  int tick(uint64_t now_ns);
+  // Counts what is off until now. Nothing is turned on again.
+  void stop(uint64_t now_ns);
+
+  SkippedEvents skipped(program::ProgramId id) const;
+  // Not 0: the share of a CPU that reaching the programs takes while they are off, if that alone exceeds the budget.
+  double unavoidable_cpus() const { return unavoidable_cpus_; }
+  // Why programs could not be attached again, and so stayed off.
+  const Status& status() const { return status_; }
+
+ private:
+  // Programs that are turned off together.
+  struct Group {
+    std::vector<program::ProgramId> programs;  // those of entries first
+    bool detaches = false;
+    bool is_sliced = false;
+    bool is_on = true;
+    double on_cpus = 0;       // what it takes while it is on
+    double off_cpus = 0;      // ... and off
+    double allowed_cpus = 0;  // on average, by the budget
+    double credit_ns = 0;     // CPU time that it was allowed and did not take
+    uint64_t switched_ns = 0;
+    uint64_t off_at_ns = 0;
+    bool is_measured = false;   // the last time on
+    uint64_t skipped_seen = 0;  // of the events while its gates were closed, those that are measured
+    // Of the last time on:
+    uint64_t on_ns = 0;
+    std::vector<uint64_t> hits_at_on;  // by place of the program, and CPU
+    std::vector<uint64_t> events;
+  };
+
+  void add_groups();
+  std::vector<uint64_t> hits_of(const Group& group) const;
+  void begin_period(uint64_t now_ns);
+  void end_time_on(Group& group, uint64_t now_ns) const;
+  void measure(Group& group, uint64_t now_ns);
+  double cpus_of(const Group& group) const;
+  double off_cpus_of(const Group& group) const;
+  void take_from_credit(Group& group, double cpus);
+  bool is_due(const Group& group) const;
+  double runs_of(const Group& group, size_t place) const;
+  void share_budget();
+  void choose_detaching(Group& group) const;
+  void turn_on(Group& group);
+  void turn_off(Group& group, uint64_t now_ns);
+  void estimate(const Group& group, uint64_t off_ns);
+  void set_gates(const Group& group, uint64_t state);
+  void next_slice();
+  double event_ns(program::ProgramId id) const;
+
+  load::Machine& machine_;
+  const program::Program& program_;
+  CostMeter& meter_;
+  const load::HookCosts& hooks_;
+  double budget_cpus_;
+  double unavoidable_cpus_ = 0;
+  Status status_;
+  std::vector<Group> groups_;
+  std::vector<double> estimated_;  // events, by ProgramId
+  uint64_t period_begin_ns_ = 0, next_period_ns_ = 0;
+  uint64_t periods_ = 0;
+};
+
+}  // namespace espy::runtime

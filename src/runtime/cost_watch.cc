@@ -1,0 +1,118 @@
+#include "runtime/cost_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/cost_check.h"
+#include "runtime/hits.h"
+#include "runtime/session.h"
+
+namespace espy::runtime {
+
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kLookNs = 20 * kMs;
+
+}  // namespace
+
+// A run may cost more than its user expects if it has many probes, or one in a function of all processes.
+bool CostWatch::may_be_dear() const {
+  constexpr size_t kManyProbes = 100;
+  const bool is_of_processes = options_.watched_pid || options_.child_pid != 0;
+  return program_.probes.size() >= kManyProbes ||
+         (!is_of_processes && std::ranges::any_of(program_.programs, [](const program::BpfProgram& each) {
+           return each.hook == program::Hook::kUserFunction;
+         }));
+}
+
+void CostWatch::start() {
+  const uint64_t now_ns = machine_.now_ns();
+  if (!options_.shows_cost && options_.budget_cpus == 0) {
+    if (!may_be_dear() || program_.own_times.switch_offset != 0) return;
+    meter_.emplace(machine_, program_, assumed_);
+    meter_->start(now_ns);
+    meter_->let_caller_open();
+    look_ends_ns_ = now_ns + kLookNs;
+    return tick();
+  }
+  meter_.emplace(machine_, program_, options_.hook_costs);
+  meter_->start(now_ns);
+  if (options_.budget_cpus > 0) {
+    keeper_.emplace(machine_, program_, *meter_, options_.hook_costs, options_.budget_cpus);
+    keeper_->start(now_ns);
+  }
+  next_report_ns_ = now_ns + options_.cost_interval_ns;
+  tick();
+}
+
+void CostWatch::tick() {
+  if (!meter_) return;
+  const uint64_t now_ns = machine_.now_ns();
+  if (look_ends_ns_ != 0) return end_look(now_ns);
+  due_ms_ = meter_->tick(now_ns);
+  if (keeper_) due_ms_ = std::min(due_ms_, keeper_->tick(now_ns));
+  if (options_.cost_interval_ns == 0) return;
+  if (now_ns >= next_report_ns_) {
+    sink_.cost(meter_->report_since_last(now_ns));
+    next_report_ns_ += (now_ns - next_report_ns_) / options_.cost_interval_ns * options_.cost_interval_ns;
+    next_report_ns_ += options_.cost_interval_ns;
+  }
+  due_ms_ = std::min(due_ms_, static_cast<int>((next_report_ns_ - now_ns) / kMs + 1));
+}
+
+void CostWatch::end_look(uint64_t now_ns) {
+  if (now_ns < look_ends_ns_) {
+    due_ms_ = static_cast<int>((look_ends_ns_ - now_ns) / kMs + 1);
+    return;
+  }
+  meter_->stop(now_ns);
+  const double cpus = meter_->report().cpus();
+  meter_.reset();
+  if (cpus > kDearCpus)
+    sink_.message("runtime_error",
+                  fmt::format("the probes take about {} of a CPU (--cost shows of which, --budget=5% limits it)",
+                              output::percent_text(cpus)),
+                  "", 0, 0, 0);
+}
+
+int CostWatch::shorter(int timeout_ms) const {
+  if (!meter_) return timeout_ms;
+  return timeout_ms < 0 ? due_ms_ : std::min(timeout_ms, due_ms_);
+}
+
+void CostWatch::stop() {
+  if (keeper_) keeper_->stop(machine_.now_ns());
+  if (keeper_ && !keeper_->status())
+    sink_.message(
+        "runtime_error",
+        fmt::format("probes that were off could not be attached again: {}", keeper_->status().error().message), "", 0,
+        0, 0);
+  if (meter_) meter_->stop(machine_.now_ns());
+}
+
+void CostWatch::report() {
+  if (meter_ && options_.shows_cost) sink_.cost(meter_->report());
+}
+
+SkippedEvents CostWatch::skipped(program::ProgramId id) const {
+  return keeper_ ? keeper_->skipped(id) : SkippedEvents();
+}
+
+double CostWatch::seen_share(program::ScriptMapId map) const {
+  if (!keeper_) return 1;
+  const auto globals = machine_.memory(program_.globals);
+  uint64_t seen = 0, skipped = 0;
+  const auto& writers = program_.script_maps[map].writers;
+  for (const program::ProgramId id : std::set(writers.begin(), writers.end())) {
+    const uint64_t missing = keeper_->skipped(id).sum();
+    skipped += missing;
+    for (uint32_t cpu = 0; missing > 0 && cpu < program_.cpu_count; ++cpu)
+      seen += count_on_cpu(globals, program_, program_.hits, id, cpu);
+  }
+  return skipped == 0 ? 1 : static_cast<double>(seen) / static_cast<double>(seen + skipped);
+}
+
+}  // namespace espy::runtime

@@ -1,0 +1,35 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "kernel/dangerous_functions.h"
+
+namespace espy::kernel {
+namespace {
+
+TEST(DangerousFunctions, KnowsThoseOfLocks) {
+  EXPECT_TRUE(why_dangerous("_raw_spin_lock", true).has_value());
+  EXPECT_FALSE(why_dangerous("_raw_spin_lock", false).has_value());
+  EXPECT_TRUE(why_dangerous("native_queued_spin_lock_slowpath", false).has_value());
+  EXPECT_TRUE(why_dangerous("native_queued_spin_lock_slowpath", true).has_value());
+  EXPECT_FALSE(why_dangerous("vfs_read", true).has_value());
+}
+
+TEST(DangerousFunctions, ReadsTheListOfTheKernel) {
+  char path[] = "/tmp/espy-blacklist-XXXXXX";
+  const int fd = ::mkstemp(path);
+  ASSERT_GE(fd, 0);
+  const char text[] = "0xffffffff81000000-0xffffffff81000010\tdo_nmi\nno tab\n0x1-0x2\tentry_SYSCALL_64\n";
+  ASSERT_EQ(::write(fd, text, sizeof(text) - 1), static_cast<ssize_t>(sizeof(text) - 1));
+  ::close(fd);
+  const auto list = read_kprobe_blacklist(path);
+  ::unlink(path);
+  EXPECT_EQ(list.size(), 2u);
+  EXPECT_TRUE(list.contains("do_nmi"));
+  EXPECT_TRUE(list.contains("entry_SYSCALL_64"));
+  EXPECT_TRUE(read_kprobe_blacklist("/no/such/file").empty());
+}
+
+}  // namespace
+}  // namespace espy::kernel

@@ -1,0 +1,209 @@
+// The keeper with a machine that is a model: a thread calls a probed function back to back, and each call takes a trap
+// more while the probe is attached.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runtime/budget_keeper.h"
+
+namespace espy::runtime {
+namespace {
+
+using program::Hook;
+using program::ProgramId;
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kStepNs = 50'000;
+constexpr uint64_t kAttachNs = 10 * kMs, kTrapStaysNs = 1 * kMs, kDetachNs = 30 * kMs;
+constexpr uint32_t kHits = 64, kSkipped = 128, kGates = 192, kSlice = 200;
+
+class ModelMachine final : public load::Machine {
+ public:
+  double call_ns = 2000, hook_ns = 500, action_ns = 100;
+  double calls = 0;      // that the thread has made
+  double probes_ns = 0;  // that it was in probes
+  int resumed = 0;
+
+  // Runs the thread for a step.
+  void step() {
+    const bool is_open = word(kGates) == 0;
+    const bool is_attached = suspended_ns_ == 0 || now_ns_ - suspended_ns_ < kTrapStaysNs;
+    const double each = call_ns + (is_attached ? hook_ns : 0) + (is_attached && is_open ? action_ns : 0);
+    const double count = static_cast<double>(kStepNs) / each;
+    calls += count;
+    probes_ns += count * (each - call_ns);
+    if (is_attached) add(is_open ? kHits : kSkipped, count);
+    if (is_attached && is_open && is_counting_) counted_ += count;
+    now_ns_ += kStepNs;
+  }
+
+  uint64_t word(uint32_t offset) const {
+    uint64_t out = 0;
+    std::memcpy(&out, globals_ + offset, sizeof(out));
+    return out;
+  }
+
+  std::span<std::byte> memory(program::MapId) override { return globals_; }
+  uint64_t now_ns() override { return now_ns_; }
+  Status count_runs(bool on) override {
+    is_counting_ = on;
+    return {};
+  }
+  Runs counted_runs(ProgramId) override {
+    return {static_cast<uint64_t>(counted_), static_cast<uint64_t>(counted_ * action_ns)};
+  }
+  Status suspend(ProgramId) override {
+    suspended_ns_ = now_ns_;
+    return {};
+  }
+  bool is_suspended(ProgramId) override { return suspended_ns_ != 0 && now_ns_ - suspended_ns_ >= kDetachNs; }
+  Status resume(ProgramId) override {
+    for (uint64_t i = 0; i < kAttachNs / kStepNs; ++i) step();
+    suspended_ns_ = 0;
+    ++resumed;
+    return {};
+  }
+
+  bool try_feature(kernel::Feature) override { return true; }
+  void use_btf(BtfLookup) override {}
+  Status load(const program::Program&, const types::Types&, const source::Sources&) override { return {}; }
+  const std::optional<load::Refusal>& refusal() const override { return refusal_; }
+  void keep_verifier_log(bool) override {}
+  const std::string& verifier_log() const override { return log_; }
+  Status for_each(program::MapId,
+                  const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>&) override {
+    return {};
+  }
+  std::optional<std::vector<std::byte>> lookup(program::MapId, std::span<const std::byte>) override { return {}; }
+  Status update(program::MapId, std::span<const std::byte>, std::span<const std::byte>) override { return {}; }
+  Status remove(program::MapId, std::span<const std::byte>) override { return {}; }
+  Status run(ProgramId) override { return {}; }
+  Result<Measured> measure(ProgramId, uint64_t) override { return Measured{}; }
+  Status attach_raw_tracepoint(ProgramId, const std::string&, uint64_t) override { return {}; }
+  Status attach_tracing(ProgramId, uint64_t) override { return {}; }
+  Status attach_perf_event(ProgramId, const load::PerfEvent&, uint64_t) override { return {}; }
+  Status attach_uprobe(ProgramId, const std::string&, uint64_t, uint64_t, bool, std::optional<uint32_t>,
+                       uint64_t) override {
+    return {};
+  }
+  Status attach_uprobe_multi(ProgramId, const load::UprobeMulti&) override { return {}; }
+  uint64_t attached_count() const override { return 1; }
+  void detach_all() override {}
+
+ private:
+  // Whole events are counted; the rest is for the next step.
+  void add(uint32_t offset, double count) {
+    double& rest = rests_[offset == kHits ? 0 : 1];
+    rest += count;
+    const auto whole = static_cast<uint64_t>(rest);
+    rest -= static_cast<double>(whole);
+    const uint64_t sum = word(offset) + whole;
+    std::memcpy(globals_ + offset, &sum, sizeof(sum));
+  }
+
+  std::byte globals_[256] = {};
+  double rests_[2] = {};
+  uint64_t now_ns_ = 1'000'000'000;
+  bool is_counting_ = false;
+  double counted_ = 0;
+  uint64_t suspended_ns_ = 0;  // 0: it is attached
+  std::optional<load::Refusal> refusal_;
+  std::string log_;
+};
+
+program::Program program_at(Hook hook) {
+  program::Program out;
+  out.globals = out.maps.add({.name = "globals"});
+  program::BpfProgram code;
+  code.hook = hook;
+  out.programs.add(code);
+  program::Probe probe;
+  probe.name = "probe";
+  probe.program = ProgramId{0};
+  out.probes.add(probe);
+  out.cpu_count = 1;
+  out.hits = {kHits, 64};
+  out.gates.offset_bytes = kGates;
+  out.gates.slice_offset = kSlice;
+  out.gates.skipped = {kSkipped, 64};
+  out.gates.is_gated = {true};
+  return out;
+}
+
+struct Outcome {
+  double slowdown = 0;  // of the thread: 0.05 is 5 %
+  double counted = 0;   // of its calls: seen and skipped
+  uint64_t estimated = 0;
+  double unavoidable = 0;
+};
+
+Outcome run(ModelMachine& machine, Hook hook, double budget_cpus, uint64_t seconds = 10) {
+  const program::Program program = program_at(hook);
+  const load::HookCosts hooks({{hook, false, false, machine.hook_ns}});
+  CostMeter meter(machine, program, hooks);
+  BudgetKeeper keeper(machine, program, meter, hooks, budget_cpus);
+  meter.start(machine.now_ns());
+  keeper.start(machine.now_ns());
+  uint64_t due_ns = 0;
+  for (uint64_t i = 0; i < seconds * 1'000'000'000 / kStepNs; ++i) {
+    machine.step();
+    if (machine.now_ns() < due_ns) continue;
+    const int wait_ms = std::min(meter.tick(machine.now_ns()), keeper.tick(machine.now_ns()));
+    due_ns = machine.now_ns() + static_cast<uint64_t>(wait_ms) * kMs;
+  }
+  keeper.stop(machine.now_ns());
+  const SkippedEvents skipped = keeper.skipped(ProgramId{0});
+  const double counted = static_cast<double>(machine.word(kHits) + skipped.sum());
+  const double total_ns = static_cast<double>(seconds) * 1e9;
+  return {machine.probes_ns / (total_ns - machine.probes_ns), counted / machine.calls, skipped.estimated,
+          keeper.unavoidable_cpus()};
+}
+
+TEST(BudgetKeeper, DetachesUserProbesForMostOfTheTime) {
+  ModelMachine machine;
+  const Outcome outcome = run(machine, Hook::kUserFunction, 0.05);
+  EXPECT_LT(outcome.slowdown, 0.06);
+  EXPECT_GT(outcome.slowdown, 0.03);
+  EXPECT_NEAR(outcome.counted, 1, 0.03);
+  EXPECT_GT(outcome.estimated, 0u);
+  EXPECT_GT(machine.resumed, 50);
+}
+
+TEST(BudgetKeeper, CountsWhatAnOpenGateWouldHaveSeen) {
+  ModelMachine machine;
+  machine.hook_ns = 10;
+  machine.action_ns = 1000;
+  const Outcome outcome = run(machine, Hook::kTrampoline, 0.05);
+  EXPECT_LT(outcome.slowdown, 0.06);
+  EXPECT_NEAR(outcome.counted, 1, 0.0001);
+  EXPECT_EQ(outcome.estimated, 0u);
+  EXPECT_EQ(machine.resumed, 0);
+}
+
+TEST(BudgetKeeper, LeavesAloneWhatIsCheap) {
+  ModelMachine machine;
+  machine.call_ns = 100'000;
+  const Outcome outcome = run(machine, Hook::kUserFunction, 0.05, 2);
+  EXPECT_NEAR(outcome.counted, 1, 0.001);
+  EXPECT_EQ(machine.word(kSkipped), 0u);
+  EXPECT_EQ(machine.resumed, 0);
+}
+
+TEST(BudgetKeeper, DetachesRawTracepointsWhereReachingThemIsTooMuch) {
+  ModelMachine machine;
+  machine.hook_ns = 300;
+  const Outcome outcome = run(machine, Hook::kRawTracepoint, 0.05);
+  EXPECT_LT(outcome.slowdown, 0.06);
+  EXPECT_NEAR(outcome.counted, 1, 0.03);
+  EXPECT_GT(machine.resumed, 50);
+}
+
+TEST(BudgetKeeper, SaysWhatItCannotKeep) {
+  ModelMachine machine;
+  machine.hook_ns = 1000;
+  const Outcome outcome = run(machine, Hook::kTracepoint, 0.05, 2);
+  EXPECT_GT(outcome.unavoidable, 0.2);
+}
+
+}  // namespace
+}  // namespace espy::runtime
