@@ -23,6 +23,7 @@ local -a espy_options=(
   '*--format[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded\: maps keyed by stacks, a line for each stack; flame\: maps keyed by stacks, as a flame graph (SVG); pprof\: maps keyed by stacks, as a profile for go tool pprof; speedscope\: maps keyed by stacks, for www.speedscope.app; otlp\: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON]:FORMAT:(text json trace folded flame pprof speedscope otlp)'
   '*-B[output buffering\: line (default), full or none]:MODE:(line full none)'
   '*--buffer[output buffering\: line (default), full or none]:MODE:(line full none)'
+  '*--listen[show the run while it goes on\: a page at /, metrics for Prometheus at /metrics; without ADDRESS for this machine only]:ADDRESS:PORT: '
   '*-v[show at the end how often each probe fired, and what it missed; with -l\: its arguments]'
   '*--verbose[show at the end how often each probe fired, and what it missed; with -l\: its arguments]'
   '*--cost[show at the end what the probes cost; with --cost=INTERVAL (5s) also while they run; with --info\: what reaching a probe costs]'

@@ -99,6 +99,12 @@ Problem set_number(Config& config, std::string_view text) {
   return {};
 }
 
+Problem check_max_metric_samples(Config&, std::string_view text) {
+  constexpr int64_t kMost = 1 << 20;
+  const auto value = parse_int(text);
+  return value && *value >= 1 && *value <= kMost ? Problem() : fmt::format("must be a number from 1 to {}", kMost);
+}
+
 template <uint64_t Config::*kMember, uint64_t kLeast, uint64_t kMost>
 Problem set_power(Config& config, std::string_view text) {
   const auto value = parse_int(text);
@@ -214,6 +220,14 @@ constexpr std::array kKeys = {
         "CPU; "
         "the same as `--yes`.",
         show_flag<&Config::accepts_cost>},
+    Key{"labels", "", accept,
+        "The names that the parts of keys have in the metrics and on the page of `--listen`: "
+        "`\"@reads: process, file; @sizes: process\"`. Without, they are named by their expressions.",
+        [](const Config&) -> std::string { return ""; }},
+    Key{"max_metric_samples", "", check_max_metric_samples,
+        "The largest number of samples of a map in the metrics of `--listen`. Keys beyond it are left out, and "
+        "counted.",
+        [](const Config&) -> std::string { return "10000"; }},
     Key{"license", "", set_license,
         "The licence of the programs, as declared to the kernel; it must be GPL-compatible.",
         show_text<&Config::license>},
@@ -321,6 +335,15 @@ void read_environment(Config& config, const std::function<const char*(const char
         diagnostics.error("bad-config", {}, variable + " " + problem + ", not `" + text + "`");
     }
   }
+}
+
+std::string config_value(const syntax::Ast& ast, std::string_view name,
+                         const std::function<const char*(const char*)>& getenv) {
+  if (const char* text = getenv(variable_of(name).c_str())) return text;
+  std::string out;
+  for (const syntax::ConfigEntry& entry : ast.config)
+    if (to_lower(entry.name) == name) out = value_text(ast, entry.value);
+  return out;
 }
 
 void warn_of_unknown_variables(std::span<const std::string> names, source::Diagnostics& diagnostics) {

@@ -1,6 +1,7 @@
 // The variables of `config = { }` and their BPFTRACE_* names in the environment.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,5 +21,10 @@ std::vector<ConfigRow> config_rows();
 
 // Reads the script's entries into `config`. Variables set by the environment keep their values.
 void read_config(const syntax::Ast& ast, spec::Config& config, source::Diagnostics& diagnostics);
+
+// The value of a variable that is read where it is used, and has no field in spec::Config: that of the environment,
+// otherwise that of the script; "" if neither sets it.
+std::string config_value(const syntax::Ast& ast, std::string_view name,
+                         const std::function<const char*(const char*)>& getenv);
 
 }  // namespace espy::check

@@ -10,6 +10,7 @@
 #include "base/regex.h"
 #include "base/strings.h"
 #include "cli/command.h"
+#include "serve/address.h"
 
 namespace espy::cli {
 
@@ -118,6 +119,14 @@ Status add_debug_directories(Options& options, std::string_view text) {
   std::vector<std::string>& directories = options.symbols.debug_directories;
   for (const std::string_view directory : split(text, ':'))
     if (!directory.empty()) directories.emplace(directories.end() - 1, directory);
+  return {};
+}
+
+// Losses and hits are shown, so they are counted.
+Status set_listen(Options& options, std::string_view text) {
+  TRY_STATUS(serve::parse_address(text));
+  options.listen = text;
+  options.config.counts_losses = true;
   return {};
 }
 
@@ -249,6 +258,10 @@ constexpr OptionRow kRows[] = {
     {'o', "output", "FILE", "write the output to this file", set_text<&Options::output_file>},
     {'f', "format", "FORMAT", "", set_format, formats, output::sinks_doc},
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering, names_in<kBufferings>},
+    {0, "listen", "ADDRESS:PORT",
+     "show the run while it goes on: a page at /, metrics for Prometheus at /metrics; without ADDRESS for this machine "
+     "only",
+     set_listen},
     {'v', "verbose", "", "show at the end how often each probe fired, and what it missed; with -l: its arguments",
      set_verbose},
     {.long_name = "cost",

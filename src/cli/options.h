@@ -60,6 +60,7 @@ struct Options {
   std::string container;                     // --container: an id, or the beginning of one
   std::string user;                          // --user
   std::optional<std::string> output_file;
+  std::optional<std::string> listen;  // --listen: ADDRESS:PORT
   std::string format = "text";
   output::Buffering buffering = output::Buffering::kLine;
   std::vector<std::string> dump;  // stages

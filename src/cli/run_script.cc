@@ -25,6 +25,7 @@
 #include "cli/dump.h"
 #include "cli/environment.h"
 #include "cli/give_up_rights.h"
+#include "cli/live_server.h"
 #include "cli/tool_options.h"
 #include "compile/compile.h"
 #include "ir/ir.h"
@@ -372,6 +373,8 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
 
   const Output out = TRY(open_output(options, checked.config));
   runtime::SessionOptions session_options = session_options_of(options, checked, child ? &*child : nullptr);
+  const auto server = TRY(open_live_server(options, checked, *program, *e, *out.sink));
+  session_options.server = server.get();
   if (user)
     session_options.on_set_up = [&] { return give_up_rights(*user, check::capabilities_of(checked, e->registry), *e); };
   if (options.is_budget_of_all_cpus) session_options.budget_cpus *= e->kernel->cpu_count();
@@ -379,8 +382,9 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   const bool needs_hooks = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost;
   if (needs_hooks && session_options.next_event == nullptr)
     session_options.hook_costs = load::measure_hook_costs(*e->kernel, *program);
-  runtime::Session session(*e->machine, *program, e->types, e->sources, e->registry, checked.config, *out.sink,
-                           *out.writer, e->symbols, session_options);
+  output::Sink& sink = server ? server->sink() : *out.sink;
+  runtime::Session session(*e->machine, *program, e->types, e->sources, e->registry, checked.config, sink, *out.writer,
+                           e->symbols, session_options);
   const int status = TRY(session.run());
   clock.lap("run");
   if (child) warn_if_failed(child->end());

@@ -109,4 +109,15 @@ std::vector<FoldedStack> collapse_stacks(const MapView& map, const TextStyle& st
   return out;
 }
 
+std::string folded_name(const FoldedFrame& frame) {
+  std::string out = frame.name;
+  for (char& c : out) {
+    if (c == ';') c = ':';
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  if (frame.kind == FrameKind::kKernel) out += "_[k]";
+  if (frame.kind == FrameKind::kInlined) out += "_[i]";
+  return out;
+}
+
 }  // namespace espy::output

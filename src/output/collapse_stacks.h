@@ -44,4 +44,8 @@ bool has_stacks(const MapView& map);
 // entries with a weight of 0 or less are skipped.
 std::vector<FoldedStack> collapse_stacks(const MapView& map, const TextStyle& style);
 
+// The frame's name as folded lines have it: without their separators, and with the suffixes of stackcollapse-perf.pl,
+// `_[k]` for the kernel and `_[i]` for inlined functions.
+std::string folded_name(const FoldedFrame& frame);
+
 }  // namespace espy::output

@@ -12,18 +12,6 @@ namespace espy::output {
 
 namespace {
 
-// Replaces the separators of frames and lines. The suffixes are those of stackcollapse-perf.pl.
-std::string frame_text(const FoldedFrame& frame) {
-  std::string out = frame.name;
-  for (char& c : out) {
-    if (c == ';') c = ':';
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
-  if (frame.kind == FrameKind::kKernel) out += "_[k]";
-  if (frame.kind == FrameKind::kInlined) out += "_[i]";
-  return out;
-}
-
 class FoldedSink final : public TextFallbackSink {
  public:
   FoldedSink(Writer& out, TextStyle style, bool quiet)
@@ -33,7 +21,7 @@ class FoldedSink final : public TextFallbackSink {
     if (!has_stacks(map)) return TextFallbackSink::map(map);
     for (const FoldedStack& stack : collapse_stacks(map, style_)) {
       std::string line;
-      for (const FoldedFrame& frame : stack.frames) line += (line.empty() ? "" : ";") + frame_text(frame);
+      for (const FoldedFrame& frame : stack.frames) line += (line.empty() ? "" : ";") + folded_name(frame);
       out_.write(fmt::format("{} {}\n", line, stack.weight));
     }
   }

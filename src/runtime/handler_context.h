@@ -47,6 +47,7 @@ class HandlerContext {
   // See SpanCollector::add. The last span that is wanted ends the run.
   void add_span(output::SpanEvent event, size_t probe_index, output::SpanPlace place);
 
+  Result<output::MapView> read_map(program::ScriptMapId map) { return maps_.read(map); }
   // These report failures to the sink as "runtime_error".
   // `top`, `divisor`: see MapView. `until_ns`: see MapReader::read().
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns = UINT64_MAX);

@@ -27,7 +27,7 @@ struct UserLosses {
   std::function<SkippedEvents(program::ProgramId)> over_budget;  // events while a program was off
 };
 
-// Requires that the probes are detached.
+// While probes are attached, the counts are of slightly different moments.
 output::LossReport make_loss_report(load::Machine& machine, const program::Program& program, const UserLosses& losses);
 
 // Sends the sink a message for each kind of loss that has occurred.

@@ -18,6 +18,13 @@ Status RunMonitor::start(std::span<const uint32_t> pids) {
   return {};
 }
 
+Status RunMonitor::serve(RunServer& server, LiveRun& run) {
+  return loop_->watch(server.fd(), [&server, &run]() -> Status {
+    server.serve(run);
+    return {};
+  });
+}
+
 Status RunMonitor::wait(int timeout_ms) { return loop_->wait(timeout_ms); }
 
 Status RunMonitor::handle_signal() {

@@ -12,6 +12,7 @@
 #include "load/machine.h"
 #include "program/program.h"
 #include "runtime/event_loop.h"
+#include "runtime/live_run.h"
 #include "runtime/probe_runner.h"
 #include "runtime/signals.h"
 
@@ -30,6 +31,8 @@ class RunMonitor {
   Status start(std::span<const uint32_t> pids);
   // Ends the run when the directory is removed. Requires `start`.
   Status watch_directory(const std::string& path);
+  // Lets `server` show `run` when requests come. Both must outlive the monitor.
+  Status serve(RunServer& server, LiveRun& run);
   // Waits up to `timeout_ms` (-1: without limit) for one event. Requires `start`.
   Status wait(int timeout_ms);
 

@@ -119,6 +119,7 @@ Result<int> Session::run_script() {
   const Status handled = attaches ? catch_out_of_memory([&] { return handle_events(signals); }) : Status();
   notify_manager("STOPPING=1");
   const Status finished = finish();
+  if (options_.server != nullptr) options_.server->end(*this);
   bool is_good = false;
   const Status reported = catch_out_of_memory([&]() -> Status {
     is_good = report_losses();
@@ -222,6 +223,7 @@ Status Session::drain_until_over(Signals& signals) {
   if (options_.watched_pid) pids.push_back(*options_.watched_pid);
   TRY_STATUS(monitor.start(pids));
   if (!options_.watched_directory.empty()) TRY_STATUS(monitor.watch_directory(options_.watched_directory));
+  if (options_.server != nullptr) TRY_STATUS(monitor.serve(*options_.server, *this));
   if (monitor.is_over()) return {};
   int poll_ms = kShortestPollMs;
   bool reads_symbols_ahead = takes_kernel_stacks();
@@ -298,17 +300,20 @@ Status Session::print_maps() {
   return first;
 }
 
+UserLosses Session::user_losses() {
+  return {events_.lost_records(),
+          events_.dropped_by_program(),
+          options_.next_event ? 0 : events_.unfinished_records(),  // a simulated program that was stopped runs no more
+          events_.unhandled_by_program(),
+          context_.decoder().truncated_strings(),
+          events_.truncated_by_program(),
+          [this](program::ProgramId id) { return costs_.skipped(id); }};
+}
+
 // Reports what was lost. False if --strict makes the run fail for it.
 bool Session::report_losses() {
   const auto send = [&](std::string_view kind, std::string_view text) { sink_.message(kind, text, "", 0, 0, 0); };
-  const UserLosses losses{
-      events_.lost_records(),
-      events_.dropped_by_program(),
-      options_.next_event ? 0 : events_.unfinished_records(),  // a simulated program that was stopped runs no more
-      events_.unhandled_by_program(),
-      context_.decoder().truncated_strings(),
-      events_.truncated_by_program(),
-      [this](program::ProgramId id) { return costs_.skipped(id); }};
+  const UserLosses losses = user_losses();
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
   espy::runtime::report_losses(machine_, program_, losses, loss_report, context_.sources(), config_, sink_);
   if (const uint64_t cut = context_.cut_files(); cut > 0)

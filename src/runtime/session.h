@@ -18,6 +18,8 @@
 #include "runtime/cost_watch.h"
 #include "runtime/event_dispatcher.h"
 #include "runtime/handler_context.h"
+#include "runtime/live_run.h"
+#include "runtime/loss_report.h"
 #include "runtime/probe_runner.h"
 #include "runtime/process_watch.h"
 #include "runtime/record_tap.h"
@@ -48,12 +50,13 @@ struct SessionOptions {
   load::HookCosts hook_costs = {};  // of this machine, if they were measured
   double budget_cpus = 0;           // --budget: what the probes may take of a CPU; 0: no limit
   bool checks_cost = false;         // --check-cost: before the actions run
+  RunServer* server = nullptr;      // --listen; must outlive the session
   RecordTap* tap = nullptr;         // gets the records instead of their builtins; must outlive the session
   // Simulator only: produces the next event; false if there are no more, which ends the run.
   std::function<Result<bool>()> next_event;
 };
 
-class Session {
+class Session : private LiveRun {
  public:
   // The arguments must outlive the session.
   Session(load::Machine& machine, const program::Program& program, const types::Types& types,
@@ -66,6 +69,9 @@ class Session {
   Result<int> run();
 
  private:
+  Result<output::MapView> read_map(program::ScriptMapId map) override { return context_.read_map(map); }
+  output::LossReport losses() override { return make_loss_report(machine_, program_, user_losses()); }
+
   Result<int> run_tests();
   Result<int> run_script();
   // Builds the unwind tables that are needed for certain or probably, before the first stack.
@@ -83,6 +89,7 @@ class Session {
   bool unwinds_any_process() const;
   Status finish();
   Status print_maps();
+  UserLosses user_losses();
   bool report_losses();
 
   load::Machine& machine_;

@@ -51,6 +51,7 @@ void run_dwp(std::string_view bytes);
 void run_eh_frame(std::string_view bytes);
 void run_elf(std::string_view bytes);
 void run_go_functions(std::string_view bytes);
+void run_http(std::string_view bytes);
 void run_instructions(std::string_view bytes);
 void run_json(std::string_view bytes);
 void run_ld_cache(std::string_view bytes);

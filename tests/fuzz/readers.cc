@@ -13,6 +13,7 @@ std::span<const Reader> readers() {
                                         {"eh_frame", run_eh_frame},
                                         {"elf", run_elf},
                                         {"go_functions", run_go_functions},
+                                        {"http", run_http},
                                         {"instructions", run_instructions},
                                         {"json", run_json},
                                         {"ld_cache", run_ld_cache},

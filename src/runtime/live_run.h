@@ -1,0 +1,29 @@
+// A run as a server shows it while it goes on (--listen).
+#pragma once
+
+#include "base/result.h"
+#include "output/loss_report.h"
+#include "output/sink.h"
+#include "program/program.h"
+
+namespace espy::runtime {
+
+// The state of a run, given by the session.
+class LiveRun {
+ public:
+  virtual ~LiveRun() = default;
+  virtual Result<output::MapView> read_map(program::ScriptMapId map) = 0;  // see MapReader::read
+  virtual output::LossReport losses() = 0;                                 // so far
+};
+
+class RunServer {
+ public:
+  virtual ~RunServer() = default;
+  // Readable when `serve` has something to do.
+  virtual int fd() const = 0;
+  virtual void serve(LiveRun& run) = 0;
+  // The run is over, and the maps have their last values: sends them to those who view it, without waiting.
+  virtual void end(LiveRun& run) = 0;
+};
+
+}  // namespace espy::runtime

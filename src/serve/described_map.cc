@@ -1,0 +1,199 @@
+#include "serve/described_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/strings.h"
+
+namespace espy::serve {
+
+namespace {
+
+using syntax::ExprId;
+
+constexpr size_t kMaxHelpBytes = 300;
+
+bool is_name_character(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
+
+// ---- Names of the parts of a key
+
+// Names an expression by what is specific in it; "" if there is nothing, as in a literal.
+class ExprNamer {
+ public:
+  explicit ExprNamer(const syntax::Ast& ast) : ast_(ast) {}
+
+  std::string operator()(ExprId id) const {
+    return id.valid() ? std::visit([&](const auto& node) { return name(node); }, ast_[id].node) : "";
+  }
+
+ private:
+  std::string name(const syntax::Name& node) const { return node.name; }
+  std::string name(const syntax::Variable& node) const { return node.name.substr(1); }
+  std::string name(const syntax::Map& node) const { return node.name.substr(1); }
+  std::string name(const syntax::Access& node) const { return node.name; }
+  std::string name(const syntax::TupleAccess& node) const {
+    return fmt::format("{}_{}", (*this)(node.base), node.index);
+  }
+  std::string name(const syntax::Index& node) const { return (*this)(node.base); }
+  std::string name(const syntax::Cast& node) const { return (*this)(node.operand); }
+  std::string name(const syntax::Unary& node) const { return (*this)(node.operand); }
+  std::string name(const syntax::Binary& node) const {
+    const std::string left = (*this)(node.left);
+    return left.empty() ? (*this)(node.right) : left;
+  }
+  // str(args.filename) is `filename`, kstack(5) is `kstack`.
+  std::string name(const syntax::Call& node) const {
+    const std::string argument = node.arguments.empty() ? "" : (*this)(node.arguments.front());
+    return argument.empty() ? node.name : argument;
+  }
+  template <class Other>
+  std::string name(const Other&) const {
+    return "";
+  }
+
+  const syntax::Ast& ast_;
+};
+
+// The expressions of the parts of the key, where the script first has them; none for a scalar.
+std::vector<ExprId> key_parts(const syntax::Ast& ast, std::string_view map) {
+  for (const syntax::Expr& expr : ast.exprs) {
+    const auto* index = std::get_if<syntax::Index>(&expr.node);
+    const auto* base = index != nullptr ? ast.get<syntax::Map>(index->base) : nullptr;
+    if (base == nullptr || base->name != map) continue;
+    if (index->indices.size() != 1) return index->indices;
+    const auto* tuple = ast.get<syntax::Tuple>(index->indices.front());
+    return tuple != nullptr ? tuple->elements : index->indices;
+  }
+  return {};
+}
+
+// `le` and `quantile` have a meaning of their own in histograms and summaries.
+std::string label_name(const std::string& text, size_t number, size_t count) {
+  if (text.empty()) return count == 1 ? "key" : fmt::format("key{}", number + 1);
+  const std::string name = metric_name(text);
+  return name == "le" || name == "quantile" ? "key_" + name : name;
+}
+
+// Makes each name differ from those before it.
+void make_distinct(std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string name = names[i];
+    for (int number = 2; std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), names[i]) !=
+                         names.begin() + static_cast<ptrdiff_t>(i);
+         ++number)
+      names[i] = fmt::format("{}_{}", name, number);
+  }
+}
+
+std::vector<std::string> labels_of(const syntax::Ast& ast, const program::ScriptMap& map, const types::Types& types) {
+  const types::Type& key = types[map.key];
+  if (key.kind == types::Kind::kVoid) return {};
+  const size_t count = key.kind == types::Kind::kTuple ? key.members.size() : 1;
+  const std::vector<ExprId> parts = key_parts(ast, map.name);
+  const ExprNamer name_of(ast);
+  std::vector<std::string> out;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string whole = parts.empty() ? "" : name_of(parts.front());  // a tuple that is not written as one
+    const std::string text = parts.size() == count ? name_of(parts[i])
+                             : whole.empty()       ? ""
+                                                   : fmt::format("{}_{}", whole, i);
+    out.push_back(label_name(text, i, count));
+  }
+  make_distinct(out);
+  return out;
+}
+
+// ---- The configuration: "@reads: process, file; @sizes: process"
+
+Status apply_labels(const std::string& config, std::vector<DescribedMap>& maps) {
+  for (const std::string_view part : split(config, ';')) {
+    if (trim(part).empty()) continue;
+    const size_t colon = part.find(':');
+    const std::string_view name = trim(part.substr(0, colon));
+    const auto map = std::ranges::find(maps, name, &DescribedMap::name);
+    if (map == maps.end()) return fail(fmt::format("`labels` of the configuration names `{}`, which is no map", name));
+    std::vector<std::string> labels;
+    for (const std::string_view label : split(colon == part.npos ? "" : part.substr(colon + 1), ','))
+      labels.emplace_back(trim(label));
+    for (const std::string& label : labels)
+      if (label_name(label, 0, 1) != label || std::ranges::count(labels, label) > 1)
+        return fail(fmt::format("`labels` of the configuration has `{}` for {}, which cannot be a label", label, name),
+                    0, "labels are letters, digits and underscores, each once for a map, and not `le` or `quantile`");
+    if (labels.size() != map->labels.size())
+      return fail(fmt::format("`labels` of the configuration has {} for {}, whose key has {}", labels.size(), name,
+                              map->labels.size()));
+    map->labels = std::move(labels);
+  }
+  return {};
+}
+
+// ---- Comments
+
+// The text of a line that is a comment, and nothing else; nullopt for other lines.
+std::optional<std::string_view> comment_of(std::string_view line) {
+  line = trim(line);
+  if (line.starts_with("//")) return trim(line.substr(2));
+  if (line.starts_with("/*") && line.ends_with("*/") && line.size() >= 4) return trim(line.substr(2, line.size() - 4));
+  return std::nullopt;
+}
+
+// Whether a line begins with the map, or declares it.
+bool begins_with_map(std::string_view line, std::string_view map) {
+  line = trim(line);
+  if (line.starts_with("let ")) line = trim(line.substr(4));
+  return line.starts_with(map) && (line.size() == map.size() || !is_name_character(line[map.size()]));
+}
+
+// The comment above the first line that begins with the map and has one; "" if there is none.
+std::string comment_above(std::string_view text, std::string_view map) {
+  std::string above;
+  for (const std::string_view line : split(text, '\n')) {
+    if (const auto comment = comment_of(line)) {
+      if (!above.empty()) above += ' ';
+      above += *comment;
+      continue;
+    }
+    if (!above.empty() && begins_with_map(line, map)) return above.substr(0, kMaxHelpBytes);
+    above.clear();
+  }
+  return "";
+}
+
+std::string help_of(const program::ScriptMap& map, const source::Sources& sources) {
+  if (!map.span.valid()) return fmt::format("The map {}.", map.name);
+  const source::Source& script = sources[map.span.source];
+  const std::string comment = comment_above(script.text, map.name);
+  return comment.empty() ? fmt::format("The map {} of {}.", map.name, base_name(script.name)) : comment;
+}
+
+}  // namespace
+
+std::string metric_name(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += is_name_character(c) ? c : '_';
+  while (out.starts_with("__")) out.erase(0, 1);
+  if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out.insert(0, "_");
+  return out;
+}
+
+Result<std::vector<DescribedMap>> describe_maps(const check::Checked& checked, const program::Program& program,
+                                                const types::Types& types, const source::Sources& sources,
+                                                const std::string& labels) {
+  std::vector<DescribedMap> out;
+  for (const program::ScriptMapId id : program.script_maps.ids()) {
+    const program::ScriptMap& map = program.script_maps[id];
+    const types::Kind kind = types[map.value].kind;
+    if (kind == types::Kind::kVoid || map.storage == program::Storage::kThread) continue;
+    out.push_back({id, map.name, kind, labels_of(checked.ast, map, types), help_of(map, sources)});
+  }
+  std::ranges::sort(out, {}, &DescribedMap::name);
+  TRY_STATUS(apply_labels(labels, out));
+  return out;
+}
+
+}  // namespace espy::serve

@@ -1,0 +1,37 @@
+// What a server says of a map besides its values: names for the parts of its key, and a sentence.
+//
+// The parts are named by the expressions that the script has for them: `@[comm, str(args.filename)]` has `comm` and
+// `filename`. The variable `labels` of the
+// configuration has precedence. The sentence is the comment above the map.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "check/checked.h"
+#include "program/program.h"
+#include "source/source.h"
+#include "types/type.h"
+
+namespace espy::serve {
+
+struct DescribedMap {
+  program::ScriptMapId id;
+  std::string name;  // "@reads"
+  types::Kind value = types::Kind::kVoid;
+  std::vector<std::string> labels;  // a name for each part of the key; distinct; names as Prometheus wants them
+  std::string help;                 // one line
+};
+
+// The maps that have values to show, by name. Fails if `labels` names no map, or has another number of names than the
+// map's key has parts.
+Result<std::vector<DescribedMap>> describe_maps(const check::Checked& checked, const program::Program& program,
+                                                const types::Types& types, const source::Sources& sources,
+                                                const std::string& labels);
+
+// Makes a text a name of letters, digits and underscores, which does not begin with a digit or two underscores.
+std::string metric_name(std::string_view text);
+
+}  // namespace espy::serve

@@ -1,0 +1,167 @@
+#include "serve/live_server.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+
+#include "base/end_request.h"
+#include "base/out_of_memory.h"
+#include "serve/page.h"
+
+namespace espy::serve {
+
+namespace {
+
+constexpr size_t kLeastTokenBytes = 16;
+constexpr uint64_t kPauseFactor = 20;  // between texts of metrics, by the time that the last one took: 5 % of a CPU
+
+Result<std::string> random_text(size_t bytes) {
+  std::string raw(bytes, '\0'), out;
+  if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size()))
+    return fail_errno("cannot make a random token", errno);
+  for (const char c : raw) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
+// Characters that need no escape in a URL.
+bool is_url_character(char c) {
+  return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '-' || c == '_' || c == '.';
+}
+
+HttpResponse short_response(int status, std::string_view text) {
+  HttpResponse out{.status = status};
+  if (status == 401) out.headers = "WWW-Authenticate: Bearer\r\n";
+  out.body = std::make_shared<const std::string>(text);
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> choose_token(const char* given, const Address& address) {
+  constexpr size_t kRandomBytes = 16;
+  if (given == nullptr || *given == '\0') return address.is_loopback ? std::string() : TRY(random_text(kRandomBytes));
+  const std::string token = given;
+  if (token.size() < kLeastTokenBytes || !std::ranges::all_of(token, is_url_character))
+    return fail(fmt::format("ESPY_LISTEN_TOKEN must have at least {} characters, of letters, digits, `-`, `_` and `.`",
+                            kLeastTokenBytes));
+  return token;
+}
+
+Result<std::unique_ptr<LiveServer>> LiveServer::create(LiveServerOptions options, std::vector<DescribedMap> maps,
+                                                       const program::Program& program, output::TextStyle style,
+                                                       output::Sink& sink) {
+  OwnedFd listener = TRY(listen_at(options.address));
+  std::unique_ptr<LiveServer> out(new LiveServer(std::move(options), std::move(maps), program, std::move(style), sink));
+  LiveServer* server = out.get();
+  out->http_ = TRY(HttpServer::create(std::move(listener),
+                                      [server](const HttpRequest& request) { return server->answer(request); }));
+  out->http_->on_tick([server] { server->send_snapshots(); });
+  return out;
+}
+
+LiveServer::LiveServer(LiveServerOptions options, std::vector<DescribedMap> maps, const program::Program& program,
+                       output::TextStyle style, output::Sink& sink)
+    : options_(std::move(options)),
+      maps_(std::move(maps)),
+      sink_(sink, lines_, style),
+      metrics_(maps_, program, options_.script, style, options_.max_metric_samples),
+      snapshots_(maps_, lines_, options_.script, style) {}
+
+std::string LiveServer::url() const {
+  return options_.address.url() + (options_.token.empty() ? "" : "?token=" + options_.token);
+}
+
+void LiveServer::serve(runtime::LiveRun& run) {
+  run_ = &run;
+  const Status served = catch_out_of_memory([&]() -> Status {
+    http_->run();
+    return {};
+  });
+  if (!served) http_->close_all();
+  run_ = nullptr;
+}
+
+void LiveServer::end(runtime::LiveRun& run) {
+  const Status sent = catch_out_of_memory([&]() -> Status {
+    if (http_->stream_count() == 0) return {};
+    snapshots_.take_last(run);
+    send_snapshots();
+    return {};
+  });
+  if (!sent) http_->close_all();
+}
+
+// ---- Requests
+
+// The status of a refusal; 0 if the request is allowed.
+int LiveServer::refusal_of(const HttpRequest& request) const {
+  if (options_.token.empty()) return is_loopback_name(request.host) ? 0 : 403;
+  constexpr std::string_view kScheme = "Bearer ";
+  const std::string_view header = request.authorization.starts_with(kScheme)
+                                      ? request.authorization.substr(kScheme.size())
+                                      : query_parameter(request.query, "token");
+  return equal_in_constant_time(header, options_.token) ? 0 : 401;
+}
+
+HttpResponse LiveServer::answer(const HttpRequest& request) {
+  switch (refusal_of(request)) {
+    case 401: return short_response(401, "a token is required: ?token=TOKEN or Authorization: Bearer TOKEN\n");
+    case 403: return short_response(403, "the Host of the request must be localhost or a loopback address\n");
+    default: break;
+  }
+  if (request.path == "/metrics") return metrics(request);
+  if (request.path == "/") return page();
+  if (request.path == "/events") return open_stream();
+  return short_response(404, "there are /, /events and /metrics\n");
+}
+
+HttpResponse LiveServer::metrics(const HttpRequest& request) {
+  const ExpositionFormat format = format_for(request.accept);
+  CachedText& cached = metrics_text_[static_cast<size_t>(format)];
+  const uint64_t begin_ns = monotonic_ns();
+  if (begin_ns >= cached.good_until_ns) {
+    const ServerCounts counts{http_->stream_count(), http_->dropped_streams()};
+    cached.text = std::make_shared<const std::string>(metrics_.text(*run_, counts, format));
+    const uint64_t end_ns = monotonic_ns();
+    cached.good_until_ns = end_ns + (end_ns - begin_ns) * kPauseFactor;
+  }
+  HttpResponse out;
+  out.content_type = content_type_of(format);
+  out.body = cached.text;
+  return out;
+}
+
+HttpResponse LiveServer::page() const {
+  const auto nonce = random_text(16);
+  if (!nonce) return short_response(503, nonce.error().message);
+  HttpResponse out{.content_type = "text/html; charset=utf-8"};
+  out.headers = fmt::format(
+      "Content-Security-Policy: default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; "
+      "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\n",
+      *nonce);
+  out.body = std::make_shared<const std::string>(make_page(*nonce));
+  return out;
+}
+
+HttpResponse LiveServer::open_stream() {
+  if (!http_->has_room_for_stream()) return short_response(503, "too many pages show this run\n");
+  return {.content_type = "text/event-stream", .is_stream = true};
+}
+
+// ---- Snapshots
+
+// A viewer that has not taken its last message yet gets the changes later, as one message.
+void LiveServer::send_snapshots() {
+  if (run_ != nullptr) snapshots_.take(*run_);
+  const std::vector<HttpServer::StreamId> ready = http_->ready_streams();
+  const size_t count = http_->stream_count();
+  for (const HttpServer::StreamId id : ready)
+    if (Bytes message = snapshots_.message_for(viewers_[id], count)) http_->send(id, std::move(message));
+  if (viewers_.size() > 2 * count)
+    std::erase_if(viewers_, [&](const auto& viewer) { return !http_->is_stream(viewer.first); });
+}
+
+}  // namespace espy::serve

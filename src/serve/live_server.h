@@ -1,0 +1,83 @@
+// LiveServer: shows a run while it goes on (--listen): metrics for scrapers at /metrics, a page for people at /.
+//
+// In: the state of a run, read when it is asked for; requests. Out: texts made of them. Pages get a snapshot for all of
+// them, at most ten a second: the maps that have changed since the last that they took. Before a map is read again for
+// a page, or a text of metrics is made again, passes a multiple of the time that it took, so that reading costs a small
+// share of a CPU for any number of viewers and scrapers.
+//
+// Requests choose between a few texts and nothing else: no path is opened, nothing is run, no map changes. At a
+// loopback address the Host must be a name of it; elsewhere, or if the environment sets one, a token is required.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "check/checked.h"
+#include "runtime/live_run.h"
+#include "serve/address.h"
+#include "serve/described_map.h"
+#include "serve/http_server.h"
+#include "serve/log_sink.h"
+#include "serve/metrics.h"
+#include "serve/recent_lines.h"
+#include "serve/snapshots.h"
+
+namespace espy::serve {
+
+struct LiveServerOptions {
+  Address address;
+  std::string token;   // "": none is required
+  std::string script;  // its name
+  size_t max_metric_samples = 0;
+};
+
+// Returns the token that requests need: that of the environment (`given`: ESPY_LISTEN_TOKEN, may be null), a random one
+// if the address is not the loopback, otherwise "". Fails if the given one is too short.
+Result<std::string> choose_token(const char* given, const Address& address);
+
+class LiveServer final : public runtime::RunServer {
+ public:
+  // The arguments, but `options` and `maps`, must outlive the server.
+  static Result<std::unique_ptr<LiveServer>> create(LiveServerOptions options, std::vector<DescribedMap> maps,
+                                                    const program::Program& program, output::TextStyle style,
+                                                    output::Sink& sink);
+
+  output::Sink& sink() { return sink_; }  // takes the output of the run
+  const Address& address() const { return options_.address; }
+  // Of the page, with the token.
+  std::string url() const;
+
+  int fd() const override { return http_->fd(); }
+  void serve(runtime::LiveRun& run) override;
+  void end(runtime::LiveRun& run) override;
+
+ private:
+  LiveServer(LiveServerOptions options, std::vector<DescribedMap> maps, const program::Program& program,
+             output::TextStyle style, output::Sink& sink);
+  HttpResponse answer(const HttpRequest& request);
+  int refusal_of(const HttpRequest& request) const;
+  HttpResponse metrics(const HttpRequest& request);
+  HttpResponse page() const;
+  HttpResponse open_stream();
+  void send_snapshots();
+
+  LiveServerOptions options_;
+  std::vector<DescribedMap> maps_;
+  RecentLines lines_;
+  LogSink sink_;
+  Metrics metrics_;
+  Snapshots snapshots_;
+  std::unique_ptr<HttpServer> http_;
+  runtime::LiveRun* run_ = nullptr;  // during a call of `serve` or `end`
+  std::unordered_map<HttpServer::StreamId, Snapshots::Position> viewers_;
+
+  struct CachedText {
+    Bytes text;
+    uint64_t good_until_ns = 0;
+  };
+  CachedText metrics_text_[2];  // by ExpositionFormat
+};
+
+}  // namespace espy::serve
