@@ -32,6 +32,7 @@ _espy_argument() {
     --before) echo 'N' ;;
     -n | --events) echo 'N' ;;
     --size) echo 'BYTES' ;;
+    --depth) echo 'N' ;;
     --on) echo 'KERNEL' ;;
   esac
 }

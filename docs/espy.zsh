@@ -70,7 +70,10 @@ local -a espy_options=(
   '*--before[with --when\: show the thread'\''s last N calls before, too]:N: '
   '*-n[end after N events]:N: '
   '*--events[end after N events]:N: '
-  '*--size[record this much of each text that an argument points to (256)]:BYTES: '
+  '*--size[record this much of each text and struct that an argument points to (256)]:BYTES: '
+  '*--depth[record texts and structs behind this many pointers (1)]:N: '
+  '*--kstack[record the kernel stack of each event]'
+  '*--ustack[record the user stack of each event]'
   '*--on[check for this kernel, a file that espy snapshot has written (may be given again)]:KERNEL: '
 )
 # end generated

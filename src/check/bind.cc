@@ -257,7 +257,8 @@ class Binder {
                            .uses_context = uses.context,
                            .uses_locals = uses.locals,
                            .uses_retval = uses.retval,
-                           .uses_file = uses.file};
+                           .uses_file = uses.file,
+                           .provider = &provider};
     std::vector<spec::BoundProbe> bound = provider.bind(bind);
     if (uses.retval && provider.find_type != nullptr && !bound.empty() && bound[0].probe.is_optional)
       has_mixed_results_ |= std::ranges::any_of(bound, [&](const auto& each) { return each.share != bound[0].share; });
@@ -399,7 +400,7 @@ class Binder {
   spec::ProbeContext context_in(const spec::Provider& provider, std::span<const program::Probe> probes,
                                 std::string_view share, const Uses& uses) {
     spec::ContextRequest context{probes,           share,       request_.kernel, request_.types, uses.args,
-                                 request_.symbols, uses.locals, uses.retval};
+                                 request_.symbols, uses.locals, uses.retval,     &provider};
     spec::ProbeContext out = provider.context(context);
     out.fires_rarely = provider.fires_rarely;
     return out;

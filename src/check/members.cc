@@ -41,6 +41,11 @@ TypeId Members::member(TypeId base, const std::string& name, Span name_span) {
   }
   complete(holder);
   const auto found = types::find_member(facts_.types(), holder, name);
+  if (!found && kernel_.recording() != nullptr && !facts_.type_of(holder).complete) {
+    reporter_.error("not-recorded", name_span, "the members of " + facts_.show(holder) + " were not recorded",
+                    "`espy record --depth N` records structs behind N pointers");
+    return {};
+  }
   if (!found) {
     std::vector<std::string> names;
     for (const types::Member& known : facts_.type_of(holder).members) names.push_back(known.name);

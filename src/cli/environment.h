@@ -29,7 +29,6 @@ struct Environment {
   source::Sources sources;
   source::Diagnostics diagnostics;
   spec::Config config;                                           // from the environment's variables and the options
-  std::optional<std::vector<std::string>> recorded_probes = {};  // of a recording: all that there is to list
   std::shared_ptr<const tool::Tool> tool = {};                   // whose script is run
 #ifdef ESPY_DEBUG
   opt::PassObserver after_pass = opt::verify_after_pass;

@@ -1,117 +1,294 @@
+// What an event of a probe has is the context of its provider: arguments with their types, the result. Each value
+// becomes a field of the layout and a value of a printf(). Probes of equal layouts share an action.
 #include "cli/record_script.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "base/strings.h"
 #include "cli/attach_text.h"
-#include "kernel/tracefs.h"
+#include "cli/trace_probes.h"
+#include "kernel/described_types.h"
 
 namespace espy::cli {
 
 namespace {
 
+using recording::Field;
 using recording::FieldKind;
+using recording::FieldRole;
+using types::Kind;
 
-// The names of the probes that a target stands for.
-Result<std::vector<std::string>> expand(const std::string& target, Environment& e) {
-  const std::vector<std::string> parts = split_attach_point(target);
-  const spec::Provider* provider = e.registry.find_provider(parts[0]);
-  const spec::Provider* recorded = e.registry.find_provider("tracepoint");
-  if (provider != recorded)
-    return fail(fmt::format("`{}` cannot be recorded", target), 0,
-                "tracepoints can: espy record tracepoint:CATEGORY:EVENT; both parts may have wildcards");
-  const std::vector<std::string> patterns(parts.begin() + 1, parts.end());
-  spec::ListRequest request{patterns, false, *e.kernel, e.types, &e.symbols, e.config};
-  std::vector<std::string> out;
-  for (spec::ListedProbe& probe : provider->list(request)) out.push_back(std::move(probe.name));
-  if (out.empty())
-    return fail(fmt::format("no probe matches `{}`", target), 0,
-                can_read_tracefs() ? "espy -l lists probes" : "tracefs cannot be read");
-  return out;
-}
+constexpr size_t kMaxMemoryFields = 100;  // of a layout
+
+// The fields of a layout, with the values that the script prints for them.
+struct Group {
+  recording::Layout layout;
+  std::string format, values;
+  std::string points;  // attach points
+};
+
+class FieldWriter {
+ public:
+  FieldWriter(Environment& environment, kernel::TypeDescriber& describer, const RecordWishes& wishes, Group& out)
+      : e_(environment), describer_(describer), wishes_(wishes), out_(out) {}
+
+  void add(const spec::ContextField& field, FieldRole role, const std::string& expression) {
+    Field added{.role = role,
+                .name = field.name,
+                .type = describer_.add(field.type, static_cast<int32_t>(wishes_.depth)),
+                .shown = shown(field, role)};
+    const types::Type& type = e_.types[field.type];
+    const bool is_readable = field.unreadable.empty();
+    if (is_readable && types::is_integer(type)) {
+      append(added, FieldKind::kNumber, "%d", number(type, expression));
+    } else if (is_readable && type.kind == Kind::kPointer) {
+      append(added, FieldKind::kNumber, "%d", number(type, expression));
+      const bool may_be_written = !field.c_type.empty() && field.c_type.find("const") == field.c_type.npos;
+      add_pointee(field.type, expression, 0, wishes_.depth, !may_be_written);
+    } else if (is_readable && type.kind == Kind::kString) {
+      const bool has_place = field.recipe.kind == spec::Recipe::Kind::kContextAddress;
+      append(added, has_place ? FieldKind::kChars : FieldKind::kText, "%s", expression);
+    } else if (is_readable && is_bytes(type)) {
+      append(added, FieldKind::kBytes, "%r", fmt::format("buf({})", expression));
+    } else {
+      added.kind = FieldKind::kNothing;
+      out_.layout.fields.push_back(std::move(added));
+    }
+  }
+
+  void add_stack(FieldRole role, const std::string& expression) {
+    append({.role = role, .name = expression}, FieldKind::kStack, "%s", expression);
+  }
+
+ private:
+  // As `espy -lv` shows it: arg0 and the like are not.
+  std::string shown(const spec::ContextField& field, FieldRole role) const {
+    if (role == FieldRole::kArgument) return "";
+    return fmt::format("{} {}", field.c_type.empty() ? types::to_string(e_.types, field.type) : field.c_type,
+                       field.name);
+  }
+
+  bool is_bytes(const types::Type& type) const {
+    return type.kind == Kind::kArray && type.size_bytes > 0 && type.size_bytes <= wishes_.max_text_bytes;
+  }
+
+  static std::string number(const types::Type& type, const std::string& expression) {
+    return fmt::format("({}){}", type.is_signed ? "int64" : "uint64", expression);
+  }
+
+  void append(Field field, FieldKind kind, std::string_view format, const std::string& value) {
+    field.kind = kind;
+    out_.layout.fields.push_back(std::move(field));
+    out_.format += fmt::format(" {}", format);
+    out_.values += ", " + value;
+  }
+
+  // What the pointer leads to, whose field is the last one or, as a member of a struct, lies in it. Text that may be an
+  // output buffer is not there yet.
+  void add_pointee(types::TypeId pointer, const std::string& expression, uint32_t offset_bytes, uint32_t depth,
+                   bool may_be_text, std::optional<uint32_t> holder = {}) {
+    if (depth == 0 || ++memory_fields_ > kMaxMemoryFields) return;
+    const types::TypeId element = e_.types[pointer].element;
+    if (e_.types[element].kind == Kind::kStruct) e_.kernel->complete(e_.types, element);
+    const types::Type& type = e_.types[element];
+    Field field{.role = FieldRole::kMemory,
+                .pointer_in = holder.value_or(static_cast<uint32_t>(out_.layout.fields.size() - 1)),
+                .offset_bytes = offset_bytes};
+    if (type.kind == Kind::kInt && type.size_bytes == 1 && type.char_like && may_be_text) {
+      append(std::move(field), FieldKind::kText, "%s", fmt::format("str({})", expression));
+    } else if (type.kind == Kind::kStruct && type.complete && type.size_bytes > 0) {
+      const uint32_t size = std::min(type.size_bytes, wishes_.max_text_bytes);
+      append(std::move(field), FieldKind::kBytes, "%r", fmt::format("buf({}, {})", expression, size));
+      if (depth > 1)
+        add_members(element, expression + "->", 0, size, depth - 1,
+                    static_cast<uint32_t>(out_.layout.fields.size() - 1));
+    }
+  }
+
+  // The pointers in the first `size_bytes` of a struct, which is the field `holder`.
+  void add_members(types::TypeId holder_type, const std::string& path, uint32_t base_bytes, uint32_t size_bytes,
+                   uint32_t depth, uint32_t holder) {
+    const std::vector<types::Member> members = e_.types[holder_type].members;
+    for (const types::Member& member : members) {
+      const types::Type& type = e_.types[member.type];
+      const uint32_t offset = base_bytes + member.offset_bytes();
+      if (offset + type.size_bytes > size_bytes || member.bit_size > 0) continue;
+      if (type.kind == Kind::kStruct)
+        add_members(member.type, member.name.empty() ? path : path + member.name + ".", offset, size_bytes, depth,
+                    holder);
+      else if (type.kind == Kind::kPointer && !member.name.empty())
+        add_pointee(member.type, path + member.name, offset, depth, true, holder);
+    }
+  }
+
+  Environment& e_;
+  kernel::TypeDescriber& describer_;
+  const RecordWishes& wishes_;
+  Group& out_;
+  size_t memory_fields_ = 0;
+};
 
 class ScriptWriter {
  public:
-  ScriptWriter(Environment& environment, uint32_t max_text_bytes) : e_(environment) {
-    out_.text = fmt::format("config = {{\n  max_strlen = {};\n  print_maps_on_exit = false;\n", max_text_bytes);
-  }
+  ScriptWriter(Environment& environment, const RecordWishes& wishes)
+      : e_(environment), wishes_(wishes), describer_(environment.types, *environment.kernel) {}
 
-  Status add(const std::string& name) {
-    if (!names_.insert(name).second) return {};
-    const std::vector<std::string> parts = split_attach_point(name);
-    const kernel::Tracepoint tracepoint = TRY(e_.kernel->tracepoint(e_.types, parts[1], parts[2]));
-    recording::Probe probe{name, {}};
-    std::string format, values;
-    for (const kernel::TracepointField& field : tracepoint.fields) add_field(field, probe, format, values);
-    actions_ += fmt::format(
-        "\n{} {{\n  printf(\"{} %d %d %d %d %d %d %d %s{}\", nsecs, cpu, pid, tid, uid, gid, cgroup, comm{});\n}}\n",
-        name, out_.probes.size(), format, values);
-    out_.probes.push_back(std::move(probe));
-    out_.tracepoints.push_back({parts[1], parts[2], TRY(format_of(parts[1], parts[2]))});
+  Status add(const std::string& target) {
+    const std::vector<std::string> parts = split_attach_point(target);
+    const spec::Provider* provider = e_.registry.find_provider(parts[0]);
+    if (provider == nullptr || provider->attach == nullptr || provider->timer == spec::Timer::kOnOneCpu)
+      return fail(fmt::format("`{}` cannot be recorded", target), 0,
+                  provider != nullptr ? "begin, end and interval are there in any recording"
+                                      : "espy -l lists probes: espy record -o FILE tracepoint:syscalls:sys_enter_*");
+    bool has_types = true;
+    const std::vector<std::string> names(parts.begin() + 1, parts.end());
+    source::Diagnostics diagnostics, ignored;
+    std::vector<spec::BoundProbe> bound = bind(*provider, names, has_types, diagnostics);
+    if (bound.empty()) bound = bind(*provider, names, has_types = false, ignored);
+    if (bound.empty()) return nothing_there(target, diagnostics);
+    for (const spec::BoundProbe& each : bound) add_probe(*provider, each, has_types, target);
     return {};
   }
 
   RecordScript finish() {
+    RecordScript out;
     // Each action may be a program of its own.
-    out_.text += fmt::format("  max_probes = {0};\n  max_bpf_progs = {0};\n}}\n{1}",
-                             std::max<size_t>(out_.probes.size(), 1024), actions_);
-    return std::move(out_);
+    out.text = fmt::format(
+        "config = {{\n  max_strlen = {};\n  print_maps_on_exit = false;\n  max_probes = {};\n  max_bpf_progs = "
+        "{};\n}}\n",
+        wishes_.max_text_bytes, std::max<size_t>(probes_.size(), 1024), std::max<size_t>(probes_.size(), 1024));
+    const bool has_parents = e_.kernel->find_struct(e_.types, "task_struct").valid();
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      Group& group = groups_[i];
+      out.text += fmt::format(
+          "\n{} {{\n  printf(\"{}{} %s %d %d %d %d %d %d %d %d %s{}\", probe, nsecs, cpu, pid, tid, uid, gid, {}, "
+          "cgroup, comm{});\n}}\n",
+          group.points, kRecordMark, i, group.format, has_parents ? "ppid" : "0", group.values);
+      out.layouts.push_back(std::move(group.layout));
+    }
+    describe_tasks();
+    out.types = describer_.take();
+    out.probes = std::move(probes_);
+    return out;
   }
 
  private:
-  static void append(recording::Probe& probe, const std::string& name, FieldKind kind, const std::string& value,
-                     std::string& format, std::string& values) {
-    probe.fields.push_back({name, kind});
-    format += kind == FieldKind::kText ? " %s" : " %d";
-    values += ", " + value;
+  std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
+                                     bool has_types, source::Diagnostics& diagnostics) {
+    const syntax::AttachPoint point;
+    spec::BindRequest request{.point = point,
+                              .parts = parts,
+                              .kernel = *e_.kernel,
+                              .types = e_.types,
+                              .symbols = &e_.symbols,
+                              .config = e_.config,
+                              .diagnostics = diagnostics,
+                              .missing = diagnostics,
+                              .uses_args = has_types,
+                              .uses_context = true,
+                              .uses_retval = has_types,
+                              .provider = &provider};
+    return provider.bind(request);
   }
 
-  // Arrays of numbers and structs are left out.
-  void add_field(const kernel::TracepointField& field, recording::Probe& probe, std::string& format,
-                 std::string& values) {
-    const types::Type& type = e_.types[field.type];
-    const std::string value = "args." + field.name;
-    if (type.kind == types::Kind::kString) {
-      append(probe, field.name, FieldKind::kText, value, format, values);
-      return;
+  void add_probe(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,
+                 const std::string& target) {
+    if (!names_.insert(bound.probe.name).second) return;
+    const std::string key = fmt::format("{} {}", provider.name, bound.share);
+    auto known = by_share_.find(key);
+    if (known == by_share_.end()) known = by_share_.emplace(key, group_of(provider, bound, has_types)).first;
+    Group& group = groups_[known->second];
+    const std::vector<std::string> parts = parts_of(provider, bound.probe);
+    group.points += (group.points.empty() ? "" : ",\n") + fmt::format("{}:{}", provider.name, quoted(parts));
+    const std::vector<std::string> given = split_attach_point(target);
+    probes_.push_back({std::string(provider.name), bound.probe.name, parts,
+                       fmt::format("{}", fmt::join(given.begin() + 1, given.end(), ":")), bound.probe.target,
+                       bound.probe.function, static_cast<uint32_t>(known->second)});
+  }
+
+  // Functions of programs by their symbols: names of C++ have colons.
+  static std::vector<std::string> parts_of(const spec::Provider& provider, const program::Probe& probe) {
+    const bool is_function = provider.find_type != nullptr && !probe.function.empty() &&
+                             probe.name.ends_with(":" + probe.function) && probe.target.find('/') != std::string::npos;
+    const size_t middle = provider.name.size() + 1 + probe.target.size();
+    if (is_function && middle + 1 + probe.function.size() == probe.name.size()) return {probe.target, probe.function};
+    const std::vector<std::string> parts = split_attach_point(probe.name);
+    return {parts.begin() + 1, parts.end()};
+  }
+
+  static std::string quoted(const std::vector<std::string>& parts) {
+    std::string out;
+    for (const std::string& part : parts)
+      out += (out.empty() ? "" : ":") + (part.find_first_of(" :,{\"") == std::string::npos ? part : literal(part));
+    return out;
+  }
+
+  // The index of the group whose layout and values the probe has.
+  size_t group_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
+    spec::ContextRequest request{.probes = std::span(&bound.probe, 1),
+                                 .share = bound.share,
+                                 .kernel = *e_.kernel,
+                                 .types = e_.types,
+                                 .uses_args = has_types,
+                                 .symbols = &e_.symbols,
+                                 .uses_retval = has_types,
+                                 .provider = &provider};
+    const spec::ProbeContext context = provider.context(request);
+    Group group;
+    group.layout.points_to_user_space = context.pointers == types::AddressSpace::kUser;
+    FieldWriter fields(e_, describer_, wishes_, group);
+    for (const spec::ContextField& field : context.args)
+      if (field.name != "__syscall_nr") fields.add(field, FieldRole::kArgs, "args." + field.name);
+    const size_t words = context.args.empty() ? context.arguments.size() : context.args.size();
+    for (size_t i = 0; i < std::min(words, context.arguments.size()); ++i)
+      if (const spec::ContextField& field = context.arguments[i]; field.name.starts_with("arg"))
+        fields.add(field, FieldRole::kArgument, field.name);
+    if (context.retval) fields.add(*context.retval, FieldRole::kResult, "retval");
+    if (wishes_.kernel_stack) fields.add_stack(FieldRole::kKernelStack, "kstack");
+    if (wishes_.user_stack) fields.add_stack(FieldRole::kUserStack, "ustack");
+    const auto same = std::ranges::find_if(
+        groups_, [&](const Group& each) { return each.layout == group.layout && each.values == group.values; });
+    if (same != groups_.end()) return static_cast<size_t>(same - groups_.begin());
+    groups_.push_back(std::move(group));
+    return groups_.size() - 1;
+  }
+
+  // task_struct, for `ppid` and its like, which read its members.
+  void describe_tasks() {
+    const types::TypeId task = e_.kernel->find_struct(e_.types, "task_struct");
+    constexpr std::string_view kMembers[] = {"pid", "tgid", "comm", "real_parent"};
+    if (task.valid()) describer_.add_members(task, kMembers);
+  }
+
+  static tl::unexpected<Error> nothing_there(const std::string& target, const source::Diagnostics& diagnostics) {
+    if (!diagnostics.all().empty()) {
+      const source::Diagnostic& first = diagnostics.all().front();
+      return fail(first.message, 0, first.hint);
     }
-    const bool is_number = type.kind == types::Kind::kInt || type.kind == types::Kind::kEnum ||
-                           type.kind == types::Kind::kBool || type.kind == types::Kind::kPointer;
-    if (!is_number || field.is_data_loc || field.name == "__syscall_nr") return;
-    append(probe, field.name, FieldKind::kNumber, fmt::format("({}){}", type.is_signed ? "int64" : "uint64", value),
-           format, values);
-    if (is_text_pointer(type, field.c_type))
-      append(probe, field.name, FieldKind::kText, fmt::format("str({})", value), format, values);
-  }
-
-  // What `char *` leads to may be written by the call, and not be there yet.
-  bool is_text_pointer(const types::Type& type, std::string_view c_type) const {
-    if (type.kind != types::Kind::kPointer || c_type.find("const") == c_type.npos) return false;
-    const types::Type& element = e_.types[type.element];
-    return element.kind == types::Kind::kInt && element.size_bytes == 1 && element.char_like;
-  }
-
-  Result<std::string> format_of(const std::string& category, const std::string& event) const {
-    return kernel::read_tracepoint_format(tracing_, category, event);
+    return fail(fmt::format("no probe matches `{}`", target), 0,
+                can_read_tracefs() ? "espy -l lists probes" : "tracefs cannot be read");
   }
 
   Environment& e_;
-  std::string tracing_ = kernel::find_tracing("");
-  RecordScript out_;
-  std::string actions_;
+  const RecordWishes& wishes_;
+  kernel::TypeDescriber describer_;
+  std::vector<Group> groups_;
+  std::map<std::string, size_t> by_share_;  // indexes in `groups_`
+  std::vector<recording::Probe> probes_;
   std::set<std::string> names_;
 };
 
 }  // namespace
 
-Result<RecordScript> write_record_script(std::span<const std::string> targets, uint32_t max_text_bytes,
+Result<RecordScript> write_record_script(std::span<const std::string> targets, const RecordWishes& wishes,
                                          Environment& environment) {
-  ScriptWriter writer(environment, max_text_bytes);
-  for (const std::string& target : targets)
-    for (const std::string& name : TRY(expand(target, environment))) TRY_STATUS(writer.add(name));
+  ScriptWriter writer(environment, wishes);
+  for (const std::string& target : targets) TRY_STATUS(writer.add(target));
   return writer.finish();
 }
 

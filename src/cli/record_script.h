@@ -11,19 +11,27 @@
 
 namespace espy::cli {
 
-struct RecordScript {
-  // Each action emits one printf(), whose format begins with the index of its probe. Its values are those of
-  // kEventFields, then those of the probe's fields.
-  std::string text;
-  std::vector<recording::Probe> probes;
-  std::vector<recording::Tracepoint> tracepoints;
+struct RecordWishes {
+  uint32_t max_text_bytes = 256;  // of a text, with its NUL, and of a struct
+  uint32_t depth = 1;             // of pointers
+  bool kernel_stack = false, user_stack = false;
 };
 
-// nsecs, cpu, pid, tid, uid, gid, cgroup, comm.
-constexpr size_t kEventFields = 8;
+struct RecordScript {
+  // Each action emits one printf(), whose format begins with kRecordMark and the index of a layout. Its values are
+  // those of kEventFields, then those of the fields of the layout that have values.
+  std::string text;
+  std::vector<recording::Type> types;
+  std::vector<recording::Layout> layouts;
+  std::vector<recording::Probe> probes;
+};
 
-// `targets`: attach points, which may have wildcards. `max_text_bytes`: of a text, with its NUL.
-Result<RecordScript> write_record_script(std::span<const std::string> targets, uint32_t max_text_bytes,
+constexpr std::string_view kRecordMark = "espy record ";
+// probe, nsecs, cpu, pid, tid, uid, gid, ppid, cgroup, comm.
+constexpr size_t kEventFields = 10;
+
+// `targets`: attach points, which may have wildcards.
+Result<RecordScript> write_record_script(std::span<const std::string> targets, const RecordWishes& wishes,
                                          Environment& environment);
 
 }  // namespace espy::cli

@@ -12,6 +12,7 @@
 #include "kernel/described_kernel.h"
 #include "recording/reader.h"
 #include "replay/player.h"
+#include "replay/probes.h"
 #include "runtime/resolver.h"
 #include "simulator/simulator.h"
 
@@ -34,6 +35,7 @@ bool has_feature(kernel::Feature feature) {
                                   Feature::kRdonlyCastTyped,
                                   Feature::kOpenCodedIterators,
                                   Feature::kTaskStorage,
+                                  Feature::kGetCurrentTaskBtf,
                                   Feature::kStringKfuncs};
   return std::ranges::find(kMissing, feature) == std::end(kMissing);
 }
@@ -41,6 +43,7 @@ bool has_feature(kernel::Feature feature) {
 // A run over a recording. Shared by the functions of its host.
 struct Replay {
   std::optional<recording::Reader> reader;
+  std::optional<replay::RecordedProviders> providers;
   simulator::Simulator* machine = nullptr;
   std::optional<replay::Player> player;
 };
@@ -74,21 +77,16 @@ Result<std::unique_ptr<Environment>> open(Replay& replay, const Options& options
   const bool has_end = options.to_ns < UINT64_MAX - begin_ns;
   replay.reader->select_time(options.from_ns == 0 ? 0 : begin_ns + options.from_ns,
                              has_end ? begin_ns + options.to_ns : UINT64_MAX);
-  kernel::KernelDescription kernel;
-  kernel.arch = kernel::find_arch(description.arch);
-  if (kernel.arch == nullptr)
+  if (kernel::find_arch(description.arch) == nullptr)
     return fail(fmt::format("{} is of a CPU that this espy does not know: `{}`", *options.recording, description.arch));
-  kernel.page_size_bytes = description.page_size_bytes;
-  kernel.cpu_count = description.cpu_count;
-  for (const recording::Tracepoint& each : description.tracepoints)
-    kernel.tracepoints.push_back({each.category, each.event, each.format});
-  kernel.has = has_feature;
   auto machine = std::make_unique<simulator::Simulator>();
   replay.machine = machine.get();
-  auto environment = make_environment(options, std::move(machine), kernel::make_described_kernel(kernel));
+  auto environment =
+      make_environment(options, std::move(machine), kernel::make_described_kernel(description, has_feature));
   environment->config.pid_namespace.reset();  // the ids are those that were recorded
-  environment->recorded_probes.emplace();
-  for (const recording::Probe& probe : description.probes) environment->recorded_probes->push_back(probe.name);
+  const spec::Registry& all = environment->registry;
+  replay.providers.emplace(all.providers());
+  environment->registry = spec::Registry({all.families().begin(), all.families().end()}, replay.providers->rows());
   return environment;
 }
 
@@ -119,33 +117,19 @@ Host replay_host() {
     return open(*replay, options);
   };
   host.prepare = [replay, shown](const program::Program& program, Environment& e, runtime::SessionOptions& session) {
-    const auto is_timer = [&registry = e.registry](const program::Probe& probe) {
-      return registry.find_provider(probe.provider)->fires_rarely;
+    const auto timer_of = [&registry = e.registry](const program::Probe& probe) {
+      return registry.find_provider(probe.provider)->timer;
     };
-    replay->player.emplace(*replay->reader, *replay->machine, program, *e.kernel, e.types, is_timer);
+    replay->player.emplace(*replay->reader, *replay->machine, program, *e.kernel, e.types, timer_of);
     session.next_event = [replay, shown, &e] { return play(*replay, e, *shown); };
   };
   return host;
 }
 
 source::Diagnostic as_of_recording(source::Diagnostic diagnostic) {
-  struct Row {
-    std::string_view id, sentence, hint;
-  };
-  constexpr std::string_view kTracepointsOnly =
-      "recordings have tracepoints: `espy record -o FILE tracepoint:CATEGORY:EVENT`; begin, end and interval work as "
-      "well";
-  constexpr Row kRows[] = {
-      {"no-such-tracepoint", "this was not recorded", "`espy -i FILE -l` lists what was"},
-      {"no-such-probe", "nothing that matches was recorded", "`espy -i FILE -l` lists what was"},
-      {"no-btf", "this needs the types of the kernel, which were not recorded", ""},
-      {"no-kprobes", "functions of the kernel were not recorded", kTracepointsOnly},
-      {"no-fentry", "functions of the kernel were not recorded", kTracepointsOnly},
-  };
-  const auto* row = std::ranges::find(kRows, diagnostic.id, &Row::id);
-  if (row == std::end(kRows)) return diagnostic;
-  diagnostic.message = row->sentence;
-  diagnostic.hint = row->hint;
+  if (diagnostic.id != "no-btf") return diagnostic;
+  diagnostic.message = "this needs the types of the kernel, which were not recorded";
+  diagnostic.hint = "";
   return diagnostic;
 }
 

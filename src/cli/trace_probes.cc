@@ -209,7 +209,8 @@ class Finder {
                               .missing = diagnostics,
                               .uses_args = has_types,
                               .uses_context = true,
-                              .uses_retval = has_types};
+                              .uses_retval = has_types,
+                              .provider = &provider};
     return provider.bind(request);
   }
 
@@ -220,7 +221,8 @@ class Finder {
                                  .types = e_.types,
                                  .uses_args = has_types,
                                  .symbols = &e_.symbols,
-                                 .uses_retval = has_types};
+                                 .uses_retval = has_types,
+                                 .provider = &provider};
     return provider.context(request);
   }
 

@@ -19,6 +19,10 @@
 #include "kernel/lockdown.h"
 #include "types/type.h"
 
+namespace espy::recording {
+struct Description;
+}
+
 namespace espy::kernel {
 
 // One field of a tracepoint's record as tracefs describes it (events/CATEGORY/EVENT/format).
@@ -129,6 +133,11 @@ class Kernel {
   virtual Status use_traceable_functions(const std::string& /*path*/) { return {}; }
   virtual bool has_given_functions() const { return false; }  // whether `functions` reads such a file
   virtual std::optional<uint64_t> symbol_address(std::string_view name) = 0;
+
+  // The recording that a kernel is known from, with its probes; null for others.
+  virtual const recording::Description* recording() const { return nullptr; }
+  // A type of its description; invalid if there is none.
+  virtual types::TypeId recorded_type(types::Types& /*types*/, uint32_t /*index*/) { return {}; }
 };
 
 // Queries that are answered by trying.

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "kernel/features.h"
 #include "program/program.h"
+#include "recording/recording.h"
 #include "source/source.h"
 
 namespace espy::load {
@@ -192,6 +193,8 @@ class Machine {
   virtual uint64_t now_ns() = 0;  // CLOCK_BOOTTIME, as `nsecs` is
   // CLOCK_REALTIME less CLOCK_BOOTTIME; nullopt: as on this machine.
   virtual std::optional<int64_t> wall_clock_offset_ns() { return std::nullopt; }
+  // The names of the addresses in stacks, if these are of a recording; null: those of this machine.
+  virtual const recording::FrameNames* frame_names() { return nullptr; }
 
  private:
   std::vector<SkippedProbe> skipped_probes_;

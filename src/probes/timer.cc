@@ -79,6 +79,7 @@ extern const spec::Provider kInterval = {
     .attach = attach<false>,
     .list = list<kInterval>,
     .fires_rarely = true,
+    .timer = spec::Timer::kOnOneCpu,
     .example = "interval:ms:100 { printf(\"tick\\n\"); exit(); }"};
 
 extern const spec::Provider kProfile = {
@@ -90,6 +91,7 @@ extern const spec::Provider kProfile = {
     .context = profile_context,
     .attach = attach<true>,
     .list = list<kProfile>,
+    .timer = spec::Timer::kOnEachCpu,
     .example = "profile:hz:99 { @[comm] = count(); }"};
 
 }  // namespace espy::probes

@@ -211,7 +211,7 @@ void add_syscall_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepo
     const types::Type& type = types[field.type];
     recipe.size_bytes = static_cast<uint8_t>(std::min<uint32_t>(type.size_bytes, 8));
     recipe.is_signed = type.is_signed;
-    out.args.push_back({field.name, field.type, recipe});
+    out.args.push_back({field.name, field.type, recipe, {}, {}, field.c_type});
     if (argument == arch.syscall_argument_offsets.size()) break;
   }
 }
@@ -230,7 +230,7 @@ Recipe record_recipe(const kernel::TracepointField& field, const types::Types& t
 
 void add_record_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepoint, const types::Types& types) {
   for (const kernel::TracepointField& field : tracepoint.fields)
-    out.args.push_back({field.name, field.type, record_recipe(field, types)});
+    out.args.push_back({field.name, field.type, record_recipe(field, types), {}, {}, field.c_type});
 }
 
 spec::ProbeContext context(spec::ContextRequest& request) {

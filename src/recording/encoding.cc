@@ -1,6 +1,6 @@
 #include "recording/encoding.h"
 
-#include "base/byte_reader.h"
+#include <algorithm>
 
 namespace espy::recording {
 
@@ -18,9 +18,14 @@ enum class Tag : uint8_t {
   kStarted,
   kStartedWall,
   kMaxText,
-  kTracepoint,
+  kType,
+  kLayout,
   kProbe,
 };
+
+// Bits of the flags of a type, a layout and a frame.
+constexpr uint64_t kSigned = 1, kUnion = 2, kComplete = 4, kIsText = 8, kUserSpace = 16;
+constexpr uint64_t kInlined = 1, kHasModuleAddress = 2;
 
 void append_item(std::string& out, Tag tag, std::string_view item) {
   append_uleb128(out, static_cast<uint64_t>(tag));
@@ -33,59 +38,168 @@ void append_number(std::string& out, Tag tag, uint64_t number) {
   append_item(out, tag, item);
 }
 
-std::string_view take_text(ByteReader& reader) { return reader.take_bytes(reader.take_uleb128()); }
+// The numbers of a type follow its kind; an index is one more than it is, and 0 for none.
+uint64_t index_or_none(uint32_t index) { return index == kNoType ? 0 : uint64_t{index} + 1; }
 
-std::optional<Tracepoint> decode_tracepoint(ByteReader item) {
-  Tracepoint out;
-  out.category = take_text(item);
-  out.event = take_text(item);
-  out.format = take_text(item);
-  return item.ok() ? std::optional(out) : std::nullopt;
-}
-
-std::optional<Probe> decode_probe(ByteReader item) {
-  Probe out;
-  out.name = take_text(item);
-  while (item.ok() && !item.at_end()) {
-    const auto kind = item.take_le<uint8_t>();
-    if (kind > static_cast<uint8_t>(FieldKind::kText)) return std::nullopt;
-    out.fields.push_back({std::string(take_text(item)), static_cast<FieldKind>(kind)});
+std::string encode(const Type& type) {
+  std::string out;
+  const uint64_t flags = (type.is_signed ? kSigned : 0) | (type.is_union ? kUnion : 0) |
+                         (type.is_complete ? kComplete : 0) | (type.is_text ? kIsText : 0) |
+                         (type.is_user_space ? kUserSpace : 0);
+  for (const uint64_t number : {static_cast<uint64_t>(type.kind), flags, uint64_t{type.size_bytes},
+                                uint64_t{type.align_bytes}, uint64_t{type.count}, index_or_none(type.element)})
+    append_uleb128(out, number);
+  append_text(out, type.name);
+  append_uleb128(out, type.members.size());
+  for (const Member& member : type.members) {
+    append_text(out, member.name);
+    for (const uint64_t number : {index_or_none(member.type), uint64_t{member.offset_bits}, uint64_t{member.bit_size}})
+      append_uleb128(out, number);
   }
-  return item.ok() ? std::optional(out) : std::nullopt;
+  for (const Enumerator& enumerator : type.enumerators) {
+    append_text(out, enumerator.name);
+    append_sleb128(out, enumerator.value);
+  }
+  return out;
 }
 
-template <class T>
-bool append_decoded(std::vector<T>& out, std::optional<T> item) {
-  if (item) out.push_back(std::move(*item));
-  return item.has_value();
+std::string encode(const Layout& layout) {
+  std::string out;
+  append_uleb128(out, layout.points_to_user_space ? kUserSpace : 0);
+  for (const Field& field : layout.fields) {
+    append_uleb128(out, static_cast<uint64_t>(field.kind));
+    append_uleb128(out, static_cast<uint64_t>(field.role));
+    append_text(out, field.name);
+    append_uleb128(out, index_or_none(field.type));
+    append_text(out, field.shown);
+    append_uleb128(out, field.pointer_in);
+    append_uleb128(out, field.offset_bytes);
+  }
+  return out;
+}
+
+std::string encode(const Probe& probe) {
+  std::string out;
+  for (const std::string* text : {&probe.provider, &probe.name, &probe.given, &probe.target, &probe.function})
+    append_text(out, *text);
+  append_uleb128(out, probe.layout);
+  for (const std::string& part : probe.parts) append_text(out, part);
+  return out;
+}
+
+// ---- Decoding. What is wrong makes the reader fail.
+
+uint32_t take_u32(ByteReader& reader) {
+  const uint64_t value = reader.take_uleb128();
+  if (value > UINT32_MAX) reader.fail();
+  return static_cast<uint32_t>(value);
+}
+
+uint32_t take_index(ByteReader& reader) { return take_u32(reader) - 1; }
+static_assert(uint32_t{0} - 1 == kNoType);
+
+template <class Enum>
+Enum take_enum(ByteReader& reader, Enum last) {
+  const uint64_t value = reader.take_uleb128();
+  if (value > static_cast<uint64_t>(last)) reader.fail();
+  return static_cast<Enum>(value);
+}
+
+Type take_type(ByteReader& reader) {
+  Type out;
+  out.kind = take_enum(reader, TypeKind::kStruct);
+  const uint64_t flags = reader.take_uleb128();
+  out.is_signed = (flags & kSigned) != 0;
+  out.is_union = (flags & kUnion) != 0;
+  out.is_complete = (flags & kComplete) != 0;
+  out.is_text = (flags & kIsText) != 0;
+  out.is_user_space = (flags & kUserSpace) != 0;
+  out.size_bytes = take_u32(reader);
+  out.align_bytes = take_u32(reader);
+  out.count = take_u32(reader);
+  out.element = take_index(reader);
+  out.name = take_text(reader);
+  for (uint64_t left = reader.take_uleb128(); left > 0 && reader.ok(); --left) {
+    Member& member = out.members.emplace_back();
+    member.name = take_text(reader);
+    member.type = take_index(reader);
+    member.offset_bits = take_u32(reader);
+    member.bit_size = take_u32(reader);
+  }
+  while (!reader.at_end()) {
+    Enumerator& enumerator = out.enumerators.emplace_back();
+    enumerator.name = take_text(reader);
+    enumerator.value = reader.take_sleb128();
+  }
+  return out;
+}
+
+Layout take_layout(ByteReader& reader) {
+  Layout out;
+  out.points_to_user_space = (reader.take_uleb128() & kUserSpace) != 0;
+  while (!reader.at_end()) {
+    Field& field = out.fields.emplace_back();
+    field.kind = take_enum(reader, FieldKind::kNothing);
+    field.role = take_enum(reader, FieldRole::kUserStack);
+    field.name = take_text(reader);
+    field.type = take_index(reader);
+    field.shown = take_text(reader);
+    field.pointer_in = take_u32(reader);
+    field.offset_bytes = take_u32(reader);
+  }
+  return out;
+}
+
+Probe take_probe(ByteReader& reader) {
+  Probe out;
+  for (std::string* text : {&out.provider, &out.name, &out.given, &out.target, &out.function})
+    *text = take_text(reader);
+  out.layout = take_u32(reader);
+  while (!reader.at_end()) out.parts.emplace_back(take_text(reader));
+  return out;
 }
 
 // False if the item is damaged.
 bool decode_item(Tag tag, std::string_view item, Description& out) {
   ByteReader reader(item);
-  const auto take_u32 = [&](uint32_t& number) {
-    const uint64_t value = reader.take_uleb128();
-    number = static_cast<uint32_t>(value);
-    return reader.ok() && value <= UINT32_MAX;
-  };
-  const auto take_u64 = [&](uint64_t& number) {
-    number = reader.take_uleb128();
-    return reader.ok();
-  };
   switch (tag) {
-    case Tag::kVersion: out.espy_version = item; return true;
-    case Tag::kCommand: out.command = item; return true;
-    case Tag::kRelease: out.kernel_release = item; return true;
-    case Tag::kArch: out.arch = item; return true;
-    case Tag::kPageSize: return take_u32(out.page_size_bytes);
-    case Tag::kCpus: return take_u32(out.cpu_count);
-    case Tag::kStarted: return take_u64(out.started_ns);
-    case Tag::kStartedWall: return take_u64(out.started_wall_ns);
-    case Tag::kMaxText: return take_u32(out.max_text_bytes);
-    case Tag::kTracepoint: return append_decoded(out.tracepoints, decode_tracepoint(reader));
-    case Tag::kProbe: return append_decoded(out.probes, decode_probe(reader));
+    case Tag::kVersion: out.espy_version = item; break;
+    case Tag::kCommand: out.command = item; break;
+    case Tag::kRelease: out.kernel_release = item; break;
+    case Tag::kArch: out.arch = item; break;
+    case Tag::kPageSize: out.page_size_bytes = take_u32(reader); break;
+    case Tag::kCpus: out.cpu_count = take_u32(reader); break;
+    case Tag::kStarted: out.started_ns = reader.take_uleb128(); break;
+    case Tag::kStartedWall: out.started_wall_ns = reader.take_uleb128(); break;
+    case Tag::kMaxText: out.max_text_bytes = take_u32(reader); break;
+    case Tag::kType: out.types.push_back(take_type(reader)); break;
+    case Tag::kLayout: out.layouts.push_back(take_layout(reader)); break;
+    case Tag::kProbe: out.probes.push_back(take_probe(reader)); break;
+  }
+  return reader.ok();
+}
+
+bool is_valid(const Layout& layout, size_t type_count) {
+  for (size_t i = 0; i < layout.fields.size(); ++i) {
+    const Field& field = layout.fields[i];
+    if (field.type != kNoType && field.type >= type_count) return false;
+    if (field.role == FieldRole::kMemory && field.pointer_in >= i) return false;
+    const bool is_stack = field.role == FieldRole::kKernelStack || field.role == FieldRole::kUserStack;
+    if (is_stack != (field.kind == FieldKind::kStack)) return false;
   }
   return true;
+}
+
+bool is_valid(const Description& description) {
+  const size_t type_count = description.types.size();
+  const auto is_type = [&](uint32_t index) { return index == kNoType || index < type_count; };
+  for (const Type& type : description.types) {
+    if (!is_type(type.element)) return false;
+    if (!std::ranges::all_of(type.members, is_type, &Member::type)) return false;
+  }
+  return std::ranges::all_of(description.layouts, [&](const Layout& each) { return is_valid(each, type_count); }) &&
+         std::ranges::all_of(description.probes,
+                             [&](const Probe& each) { return each.layout < description.layouts.size(); });
 }
 
 }  // namespace
@@ -105,6 +219,8 @@ void append_text(std::string& out, std::string_view text) {
   out += text;
 }
 
+std::string_view take_text(ByteReader& reader) { return reader.take_bytes(reader.take_uleb128()); }
+
 std::string encode(const Description& description) {
   std::string out;
   append_item(out, Tag::kVersion, description.espy_version);
@@ -116,20 +232,9 @@ std::string encode(const Description& description) {
   append_number(out, Tag::kStarted, description.started_ns);
   append_number(out, Tag::kStartedWall, description.started_wall_ns);
   append_number(out, Tag::kMaxText, description.max_text_bytes);
-  for (const Tracepoint& tracepoint : description.tracepoints) {
-    std::string item;
-    for (const std::string& part : {tracepoint.category, tracepoint.event, tracepoint.format}) append_text(item, part);
-    append_item(out, Tag::kTracepoint, item);
-  }
-  for (const Probe& probe : description.probes) {
-    std::string item;
-    append_text(item, probe.name);
-    for (const Field& field : probe.fields) {
-      item += static_cast<char>(field.kind);
-      append_text(item, field.name);
-    }
-    append_item(out, Tag::kProbe, item);
-  }
+  for (const Type& type : description.types) append_item(out, Tag::kType, encode(type));
+  for (const Layout& layout : description.layouts) append_item(out, Tag::kLayout, encode(layout));
+  for (const Probe& probe : description.probes) append_item(out, Tag::kProbe, encode(probe));
   return out;
 }
 
@@ -143,6 +248,30 @@ std::optional<Description> decode_description(std::string_view bytes) {
     const bool is_known = tag >= static_cast<uint64_t>(Tag::kVersion) && tag <= static_cast<uint64_t>(Tag::kProbe);
     if (is_known && !decode_item(static_cast<Tag>(tag), item, out)) return std::nullopt;
   }
+  return is_valid(out) ? std::optional(std::move(out)) : std::nullopt;
+}
+
+void append_frame(std::string& out, const Frame& frame) {
+  append_uleb128(out, (frame.is_inlined ? kInlined : 0) | (frame.has_module_address ? kHasModuleAddress : 0));
+  append_text(out, frame.symbol);
+  append_uleb128(out, frame.offset);
+  append_text(out, frame.module);
+  append_uleb128(out, frame.module_address);
+  append_text(out, frame.file);
+  append_uleb128(out, frame.line);
+}
+
+Frame take_frame(ByteReader& reader) {
+  Frame out;
+  const uint64_t flags = reader.take_uleb128();
+  out.is_inlined = (flags & kInlined) != 0;
+  out.has_module_address = (flags & kHasModuleAddress) != 0;
+  out.symbol = take_text(reader);
+  out.offset = reader.take_uleb128();
+  out.module = take_text(reader);
+  out.module_address = reader.take_uleb128();
+  out.file = take_text(reader);
+  out.line = static_cast<uint32_t>(reader.take_uleb128());
   return out;
 }
 

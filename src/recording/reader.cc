@@ -83,6 +83,8 @@ bool Reader::next_block() {
     if (!is_wanted) continue;
     cursor_ = {};
     tasks_.clear();
+    places_.clear();
+    stacks_.clear();
     time_ns_ = 0;
     events_left_ = header->event_count;
     const auto stored = file_.read_at(block_offset_ + kBlockHeaderBytes, header->stored_bytes);
@@ -119,6 +121,10 @@ bool Reader::read_item(Event& event) {
   bool is_event = false;
   if (tag == kTaskTag) {
     read_task();
+  } else if (tag == kPlaceTag) {
+    read_place();
+  } else if (tag == kStackTag) {
+    read_stack();
   } else if (tag == kLostTag) {
     lost_count_ += cursor_.take_uleb128();
   } else {
@@ -135,11 +141,32 @@ bool Reader::read_item(Event& event) {
 
 void Reader::read_task() {
   Task task;
-  for (uint32_t* number : {&task.pid, &task.tid, &task.uid, &task.gid})
+  for (uint32_t* number : {&task.pid, &task.tid, &task.uid, &task.gid, &task.ppid})
     *number = static_cast<uint32_t>(cursor_.take_uleb128());
   task.cgroup = cursor_.take_uleb128();
-  task.comm = cursor_.take_bytes(cursor_.take_uleb128());
+  task.comm = take_text(cursor_);
   tasks_.push_back(std::move(task));
+}
+
+void Reader::read_place() {
+  Place place;
+  place.pid = static_cast<uint32_t>(cursor_.take_uleb128());
+  place.is_caller = cursor_.take_uleb128() != 0;
+  place.address = cursor_.take_uleb128();
+  std::vector<Frame> frames;
+  for (uint64_t left = cursor_.take_uleb128(); left > 0 && cursor_.ok(); --left) frames.push_back(take_frame(cursor_));
+  places_.push_back(place.address);
+  if (cursor_.ok()) names_.insert_or_assign(place, std::move(frames));
+}
+
+void Reader::read_stack() {
+  std::vector<uint64_t> stack;
+  for (uint64_t left = cursor_.take_uleb128(); left > 0 && cursor_.ok(); --left) {
+    const uint64_t place = cursor_.take_uleb128();
+    if (place >= places_.size()) return cursor_.fail();
+    stack.push_back(places_[place]);
+  }
+  stacks_.push_back(std::move(stack));
 }
 
 bool Reader::read_event(uint64_t probe, Event& event) {
@@ -152,17 +179,29 @@ bool Reader::read_event(uint64_t probe, Event& event) {
   if (cpu >= description_.cpu_count || task >= tasks_.size()) return false;
   event.cpu = static_cast<uint32_t>(cpu);
   event.task = &tasks_[task];
-  const std::vector<Field>& fields = description_.probes[probe].fields;
+  const std::vector<Field>& fields = description_.layout_of(event.probe).fields;
   event.values.resize(fields.size());
-  for (size_t i = 0; i < fields.size(); ++i) {
-    event.values[i] = {};
-    if (fields[i].kind == FieldKind::kNumber) {
-      event.values[i].number = cursor_.take_sleb128();
-    } else {
-      event.values[i].text = cursor_.take_bytes(cursor_.take_uleb128());
-    }
-  }
+  for (size_t i = 0; i < fields.size(); ++i)
+    if (!read_value(fields[i], event.values[i])) return false;
   return cursor_.ok();
+}
+
+bool Reader::read_value(const Field& field, Value& value) {
+  value = {};
+  switch (field.kind) {
+    case FieldKind::kNumber: value.number = cursor_.take_sleb128(); break;
+    case FieldKind::kText:
+    case FieldKind::kChars:
+    case FieldKind::kBytes: value.text = take_text(cursor_); break;
+    case FieldKind::kStack: {
+      const uint64_t stack = cursor_.take_uleb128();
+      if (stack > stacks_.size()) return false;
+      if (stack > 0) value.stack = stacks_[stack - 1];
+      break;
+    }
+    case FieldKind::kNothing: break;
+  }
+  return true;
 }
 
 }  // namespace espy::recording

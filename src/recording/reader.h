@@ -20,7 +20,7 @@ struct Event {
   uint64_t time_ns = 0;
   uint32_t cpu = 0;
   const Task* task = nullptr;  // until the next call of Reader::next
-  std::vector<Value> values;   // of the probe's fields; the texts until the next call
+  std::vector<Value> values;   // of the fields of its layout; texts and stacks until the next call
 };
 
 class Reader {
@@ -43,6 +43,8 @@ class Reader {
   uint64_t lost_count() const { return lost_count_; }              // events lost while they were recorded
   uint64_t last_ns() const { return std::min(last_ns_, to_ns_); }  // the end, or the time of the latest event
   bool is_complete() const { return has_end_; }                    // the recording was finished
+  // The names of the addresses in the stacks so far.
+  const FrameNames& names() const { return names_; }
   // What could not be read, a sentence each.
   const std::vector<std::string>& damages() const { return damages_; }
 
@@ -54,6 +56,9 @@ class Reader {
   bool read_item(Event& event);
   bool read_event(uint64_t probe, Event& event);
   void read_task();
+  void read_place();
+  void read_stack();
+  bool read_value(const Field& field, Value& value);
   void give_up_block(const std::string& why);
 
   UntrustedFile file_;
@@ -67,6 +72,9 @@ class Reader {
   ByteReader cursor_;         // in the payload
   uint64_t time_ns_ = 0;
   std::vector<Task> tasks_;
+  std::vector<uint64_t> places_;  // addresses
+  std::vector<std::vector<uint64_t>> stacks_;
+  FrameNames names_;
 
   uint64_t lost_count_ = 0;
   uint64_t last_ns_ = 0;

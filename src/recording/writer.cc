@@ -46,6 +46,29 @@ void Writer::begin_event(uint32_t probe, uint64_t time_ns, uint32_t cpu, const T
   ++event_count_;
 }
 
+uint64_t Writer::note_stack(std::span<const Place> stack,
+                            const std::function<std::vector<Frame>(size_t index)>& names) {
+  std::vector<uint64_t> numbers;
+  for (size_t i = 0; i < stack.size(); ++i) {
+    const Place& place = stack[i];
+    const auto [at, is_new] = places_.try_emplace(place, places_.size());
+    numbers.push_back(at->second);
+    if (!is_new) continue;
+    for (const uint64_t number : {kPlaceTag, uint64_t{place.pid}, uint64_t{place.is_caller}, place.address})
+      append_unsigned(number);
+    const std::vector<Frame> frames = names(i);
+    append_unsigned(frames.size());
+    for (const Frame& frame : frames) append_frame(buffer_, frame);
+  }
+  const auto [at, is_new] = stacks_.try_emplace(numbers, stacks_.size() + 1);
+  if (!is_new) return at->second;
+  append_unsigned(kStackTag);
+  append_unsigned(numbers.size());
+  for (const uint64_t number : numbers) append_unsigned(number);
+  return at->second;
+}
+
+void Writer::append_unsigned(uint64_t value) { append_uleb128(buffer_, value); }
 void Writer::add_number(int64_t value) { append_sleb128(buffer_, value); }
 void Writer::add_text(std::string_view text) { append_text(buffer_, text); }
 
@@ -63,8 +86,7 @@ uint32_t Writer::task_number(const Task& task) {
   if (!is_new && known.task == task) return known.number;
   known = {task_count_++, task};
   append_uleb128(buffer_, kTaskTag);
-  for (const uint64_t number : {uint64_t{task.pid}, uint64_t{task.tid}, uint64_t{task.uid}, uint64_t{task.gid}})
-    append_uleb128(buffer_, number);
+  for (const uint32_t number : {task.pid, task.tid, task.uid, task.gid, task.ppid}) append_unsigned(number);
   append_uleb128(buffer_, task.cgroup);
   append_text(buffer_, task.comm);
   return known.number;
@@ -77,6 +99,8 @@ Status Writer::flush() {
   header_ = {};
   tasks_.clear();
   task_count_ = 0;
+  places_.clear();
+  stacks_.clear();
   return written;
 }
 
@@ -94,6 +118,7 @@ Status Writer::write_block(BlockKind kind, std::string_view raw) {
   std::string bytes(header.data(), header.size());
   bytes += stored;
   file_bytes_ += bytes.size();
+  ++block_count_;
   header_ = {};
   return write_all(file_.get(), bytes);
 }

@@ -1,6 +1,9 @@
 // Writer: events to a file, in blocks that are written once they are full or flushed.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,11 +21,17 @@ class Writer {
   // Creates the file, which may exist and be overwritten, with its description.
   static Result<Writer> create(const std::string& path, const Description& description);
 
-  // An event: the begin, its fields in the order of the probe's, the end. Times may go back a little, from one CPU to
+  // A stack of the next event, innermost first. `names` gives the frames of one of its places. Returns what add_stack()
+  // takes until the next flush.
+  uint64_t note_stack(std::span<const Place> stack, const std::function<std::vector<Frame>(size_t index)>& names);
+
+  // An event: the begin, its fields in the order of its layout, the end. Times may go back a little, from one CPU to
   // another.
   void begin_event(uint32_t probe, uint64_t time_ns, uint32_t cpu, const Task& task);
   void add_number(int64_t value);
-  void add_text(std::string_view text);
+  void add_text(std::string_view text);  // and bytes
+  void add_stack(uint64_t noted) { append_unsigned(noted); }
+  void add_no_stack() { append_unsigned(0); }
   Status end_event();
   // Events were lost since the last one.
   void note_lost(uint64_t count);
@@ -32,6 +41,7 @@ class Writer {
   // Writes the last block, without which a recording counts as cut off. `now_ns`: CLOCK_BOOTTIME.
   Status finish(uint64_t now_ns);
 
+  uint64_t block_count() const { return block_count_; }  // written so far
   uint64_t event_count() const { return event_count_; }
   uint64_t lost_count() const { return lost_count_; }
   uint64_t file_bytes() const { return file_bytes_; }
@@ -42,7 +52,6 @@ class Writer {
   Status write_block(BlockKind kind, std::string_view raw);
   uint32_t task_number(const Task& task);
   void append_unsigned(uint64_t value);
-  void append_signed(int64_t value);
 
   OwnedFd file_;
   std::string buffer_;
@@ -55,6 +64,9 @@ class Writer {
   };
   std::unordered_map<uint32_t, Known> tasks_;
   uint32_t task_count_ = 0;
+  std::unordered_map<Place, uint64_t, HashPlace> places_;  // numbers, as those of tasks
+  std::map<std::vector<uint64_t>, uint64_t> stacks_;       // by the numbers of their places
+  uint64_t block_count_ = 0;
   uint64_t event_count_ = 0;
   uint64_t lost_count_ = 0;
   uint64_t file_bytes_ = 0;

@@ -1,43 +1,43 @@
-// Contexts of programs, made of the values of a recorded event.
+// The context of a program over a recording: a record with the fields of an event.
+//
+// A number has 8 bytes; chars and bytes have those of their type; a text is found by a u32, its offset in the low half
+// and its length in the high half (spec::Recipe::kDataLoc), and lies behind the fields.
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "kernel/kernel.h"
 #include "recording/reader.h"
-#include "simulator/memory.h"
 
 namespace espy::replay {
 
+struct ContextShape {
+  std::vector<std::optional<uint32_t>> places;  // offsets of the fields; nullopt: the field is in no context
+  std::vector<uint32_t> sizes;                  // of chars and bytes
+  uint32_t size_bytes = 0;                      // without texts
+};
+
+// The layout may be of any content: fields that are larger than any context are left out.
+ContextShape context_shape(const recording::Layout& layout, kernel::Kernel& kernel, types::Types& types);
+
 class Context {
  public:
-  virtual ~Context() = default;
+  Context(const recording::Layout& layout, kernel::Kernel& kernel, types::Types& types)
+      : layout_(layout), shape_(context_shape(layout, kernel, types)) {}
+
   // Valid until the next call.
-  virtual std::span<std::byte> fill(const recording::Event& event) = 0;
-};
+  std::span<std::byte> fill(const recording::Event& event);
 
-// A recorded tracepoint: "tracepoint:CATEGORY:EVENT".
-struct TracepointName {
-  std::string category, event;
-};
-std::optional<TracepointName> tracepoint_name(std::string_view probe);
-// The raw tracepoint that all system calls share, of a tracepoint for one of them: "sys_enter", "sys_exit"; else "".
-std::string raw_tracepoint_of_syscall(const TracepointName& name, kernel::Kernel& kernel);
+ private:
+  void append_text(uint32_t place, std::string_view text);
 
-// The words of sys_enter or sys_exit: the registers of the task, which are a region of `memory`, and a number.
-Result<std::unique_ptr<Context>> make_syscall_context(const TracepointName& name, const recording::Probe& probe,
-                                                      kernel::Kernel& kernel, types::Types& types,
-                                                      simulator::Memory& memory);
-// The record of a tracepoint, as tracefs describes it.
-Result<std::unique_ptr<Context>> make_record_context(const TracepointName& name, const recording::Probe& probe,
-                                                     kernel::Kernel& kernel, types::Types& types);
-// Zeros, for programs that do not read their context.
-std::unique_ptr<Context> make_empty_context();
+  const recording::Layout& layout_;
+  ContextShape shape_;
+  std::vector<std::byte> record_;
+};
 
 }  // namespace espy::replay

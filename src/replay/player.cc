@@ -5,31 +5,49 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/byte_reader.h"
+#include "ir/ir.h"
+
 namespace espy::replay {
 
 namespace {
 
-using program::ProgramKind;
+using recording::FieldKind;
+using recording::FieldRole;
 using simulator::Attachment;
 
 constexpr size_t kPerfEventTailBytes = 16;  // struct bpf_perf_event_data behind the registers
+// Invented addresses in kernel memory.
+constexpr uint64_t kTaskAddress = 0xffff'8800'0000'0000, kParentAddress = 0xffff'8800'0100'0000;
+constexpr uint8_t kCallCode = 0x85;  // BPF_JMP | BPF_CALL
+
+bool calls_helper(const program::Program& program, ir::Helper helper) {
+  return std::ranges::any_of(program.programs, [&](const program::BpfProgram& each) {
+    return std::ranges::any_of(each.code, [&](const program::BpfInsn& insn) {
+      return insn.code == kCallCode && insn.registers == 0 && insn.imm == static_cast<int32_t>(helper);
+    });
+  });
+}
+
+std::string_view bytes_of(const auto& number) { return {reinterpret_cast<const char*>(&number), sizeof(number)}; }
 
 }  // namespace
 
 Player::Player(recording::Reader& reader, simulator::Simulator& machine, const program::Program& program,
-               kernel::Kernel& kernel, types::Types& types, std::function<bool(const program::Probe&)> is_timer)
+               kernel::Kernel& kernel, types::Types& types, TimerOf timer_of)
     : reader_(reader),
       machine_(machine),
       program_(program),
       kernel_(kernel),
       types_(types),
-      is_timer_(std::move(is_timer)) {
+      timer_of_(std::move(timer_of)) {
   simulator::World& world = machine.world();
   world.is_recorded = true;
   world.step_ns = 0;
   world.now_ns = reader.begin_ns();
   world.wall_clock_offset_ns =
       static_cast<int64_t>(reader.description().started_wall_ns - reader.description().started_ns);
+  world.frame_names = &reader.names();
   world.task = {.comm = "espy", .pid = 0, .tid = 0, .cgroup = 0};
 }
 
@@ -46,32 +64,46 @@ const program::Probe* Player::probe_of(const Attachment& attachment) const {
 
 Status Player::start() {
   has_started_ = true;
-  TRY_STATUS(check_probes());
   TRY_STATUS(check_values());
-  routes_.resize(reader_.description().probes.size());
-  for (uint32_t i = 0; i < routes_.size(); ++i) TRY_STATUS(add_routes(i));
-  for (const Attachment& attachment : machine_.attachments()) {
-    const program::Probe* probe = probe_of(attachment);
-    if (probe == nullptr || !is_timer_(*probe)) continue;
-    timers_.push_back({attachment, probe->number, reader_.begin_ns() + probe->number});
+  const recording::Description& description = reader_.description();
+  std::unordered_map<std::string_view, std::vector<Attachment>> by_name;
+  for (const Attachment& each : machine_.attachments())
+    if (!each.event) by_name[each.raw_tracepoint].push_back(each);
+  routes_.resize(description.probes.size());
+  for (uint32_t i = 0; i < routes_.size(); ++i) {
+    const auto found = by_name.find(description.probes[i].name);
+    if (found == by_name.end()) continue;
+    routes_[i].emplace(Route{found->second, {}});
+    routes_[i]->context.emplace(description.layout_of(i), kernel_, types_);
   }
-  timer_context_.resize(kernel_.arch().pt_regs_size_bytes + kPerfEventTailBytes);
+  if (calls_helper(program_, ir::Helper::get_current_task)) find_task_members();
+  add_timers();
   return {};
 }
 
-// Every attached probe must have been recorded, or be a timer.
-Status Player::check_probes() {
-  const std::vector<recording::Probe>& recorded = reader_.description().probes;
-  for (const program::Probe& probe : program_.probes) {
-    const auto is_its = [&](const Attachment& attachment) { return attachment.program == probe.program; };
-    const bool is_attached = std::ranges::any_of(machine_.attachments(), is_its);
-    if (!is_attached || is_timer_(probe)) continue;
-    if (std::ranges::find(recorded, probe.name, &recording::Probe::name) != recorded.end()) continue;
-    missing_ =
-        Missing{probe.span, fmt::format("`{}` was not recorded", probe.name), "`espy -i FILE -l` lists what was"};
-    return fail(missing_->sentence);
+void Player::find_task_members() {
+  const types::TypeId task = kernel_.find_struct(types_, "task_struct");
+  if (!task.valid()) return;
+  const auto offset_of = [&](std::string_view name, uint32_t size_bytes) -> std::optional<uint32_t> {
+    const auto member = types::find_member(types_, task, name);
+    if (!member || types_[member->type].size_bytes != size_bytes) return std::nullopt;
+    return member->offset_bits / 8;
+  };
+  constexpr uint32_t kCommBytes = 16;
+  task_members_ = {offset_of("pid", 4), offset_of("tgid", 4), offset_of("comm", kCommBytes),
+                   offset_of("real_parent", 8)};
+  parent_ = kParentAddress;
+}
+
+void Player::add_timers() {
+  for (const Attachment& attachment : machine_.attachments()) {
+    const program::Probe* probe = attachment.event ? probe_of(attachment) : nullptr;
+    if (probe == nullptr) continue;
+    const uint32_t cpus = timer_of_(*probe) == spec::Timer::kOnEachCpu ? reader_.description().cpu_count : 1;
+    for (uint32_t cpu = 0; cpu < cpus; ++cpu)
+      timers_.push_back({attachment, cpu, probe->number, reader_.begin_ns() + probe->number});
   }
-  return {};
+  timer_context_.resize(kernel_.arch().pt_regs_size_bytes + kPerfEventTailBytes);
 }
 
 bool Player::has_symbols(types::TypeId id) const {
@@ -102,27 +134,6 @@ Status Player::check_values() {
   return {};
 }
 
-Status Player::add_routes(uint32_t index) {
-  const recording::Probe& recorded = reader_.description().probes[index];
-  const auto name = tracepoint_name(recorded.name);
-  if (!name) return {};
-  const std::string of_all_calls = raw_tracepoint_of_syscall(*name, kernel_);
-  for (const Attachment& attachment : machine_.attachments()) {
-    const program::Probe* probe = probe_of(attachment);
-    const ProgramKind kind = program_.programs[attachment.program].kind;
-    std::unique_ptr<Context> context;
-    if (!of_all_calls.empty() && attachment.raw_tracepoint == of_all_calls) {
-      context = TRY(make_syscall_context(*name, recorded, kernel_, types_, machine_.world().memory));
-    } else if (attachment.raw_tracepoint == name->event) {
-      context = make_empty_context();
-    } else if (kind == ProgramKind::kTracepoint && probe != nullptr && probe->name == recorded.name) {
-      context = TRY(make_record_context(*name, recorded, kernel_, types_));
-    }
-    if (context) routes_[index].push_back({attachment, std::move(context)});
-  }
-  return {};
-}
-
 // One event or one expiry of a timer at a time, so that what it prints is taken from the rings before the next one.
 Result<bool> Player::next() {
   if (!has_started_) TRY_STATUS(start());
@@ -138,30 +149,69 @@ Result<bool> Player::next() {
 }
 
 Status Player::play(const recording::Event& event) {
-  const std::vector<Route>& routes = routes_[event.probe];
-  if (routes.empty()) return {};
+  std::optional<Route>& route = routes_[event.probe];
+  if (!route) return {};
+  enter_world(event);
+  lend_memory(event);
+  const std::span<std::byte> context = route->context->fill(event);
+  for (const Attachment& attachment : route->attachments) TRY_STATUS(fire(attachment, context));
+  return {};
+}
+
+void Player::enter_world(const recording::Event& event) {
   simulator::World& world = machine_.world();
   const recording::Task& task = *event.task;
   world.cpu = event.cpu;
   world.now_ns = event.time_ns;
+  world.has_task = true;
   world.task.comm = task.comm;
   world.task.pid = task.pid;
   world.task.tid = task.tid;
   world.task.uid = task.uid;
   world.task.gid = task.gid;
   world.task.cgroup = task.cgroup;
-  const recording::Probe& probe = reader_.description().probes[event.probe];
-  lent_.clear();
-  for (size_t i = 1; i < event.values.size(); ++i) {
-    if (probe.fields[i].kind != recording::FieldKind::kText || probe.fields[i - 1].name != probe.fields[i].name)
-      continue;
-    const std::string_view text = event.values[i].text;
-    lent_.push_back({static_cast<uint64_t>(event.values[i - 1].number), text,
-                     text.size() + 1 < reader_.description().max_text_bytes});
+  world.has_kernel_stack = world.has_user_stack = false;
+  const std::vector<recording::Field>& fields = reader_.description().layout_of(event.probe).fields;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const auto& stack = event.values[i].stack;
+    if (fields[i].role == FieldRole::kKernelStack) {
+      world.has_kernel_stack = true;
+      world.kernel_stack.assign(stack.begin(), stack.end());
+    } else if (fields[i].role == FieldRole::kUserStack) {
+      world.has_user_stack = true;
+      world.user_stack.assign(stack.begin(), stack.end());
+    }
   }
-  world.memory.lend(lent_);
-  for (const Route& route : routes) TRY_STATUS(fire(route.attachment, route.context->fill(event)));
-  return {};
+}
+
+void Player::lend_memory(const recording::Event& event) {
+  const std::vector<recording::Field>& fields = reader_.description().layout_of(event.probe).fields;
+  lent_.clear();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].role != FieldRole::kMemory) continue;
+    const uint32_t holder = fields[i].pointer_in;
+    const uint64_t address = fields[holder].kind == FieldKind::kNumber
+                                 ? static_cast<uint64_t>(event.values[holder].number)
+                                 : load_le(event.values[holder].text, fields[i].offset_bytes);
+    const std::string_view bytes = event.values[i].text;
+    const bool is_text = fields[i].kind == FieldKind::kText;
+    lent_.push_back({address, bytes, is_text && bytes.size() + 1 < reader_.description().max_text_bytes});
+  }
+  if (task_members_) lend_task(*event.task);
+  machine_.world().memory.lend(lent_);
+}
+
+void Player::lend_task(const recording::Task& task) {
+  task_ids_ = {task.tid, task.pid, task.ppid};
+  const auto lend = [&](uint64_t base, std::optional<uint32_t> offset, std::string_view bytes) {
+    if (offset) lent_.push_back({base + *offset, bytes, false});
+  };
+  lend(kTaskAddress, task_members_->pid, bytes_of(task_ids_[0]));
+  lend(kTaskAddress, task_members_->tgid, bytes_of(task_ids_[1]));
+  lend(kTaskAddress, task_members_->parent, bytes_of(parent_));
+  lend(kParentAddress, task_members_->tgid, bytes_of(task_ids_[2]));
+  if (task_members_->comm) lent_.push_back({kTaskAddress + *task_members_->comm, task.comm, true});
+  machine_.world().current_task = kTaskAddress;
 }
 
 // Fires the timer that is due first, if that is not after `until_ns`. It runs in no task that is known.
@@ -169,22 +219,34 @@ Result<bool> Player::fire_timer(uint64_t until_ns) {
   const auto next = std::ranges::min_element(timers_, {}, &Timer::due_ns);
   if (next == timers_.end() || next->due_ns > until_ns) return false;
   simulator::World& world = machine_.world();
-  world.cpu = 0;
+  world.cpu = next->cpu;
   world.now_ns = next->due_ns;
-  world.task = {.comm = "", .pid = 0, .tid = 0, .cgroup = 0};
+  world.has_task = world.has_kernel_stack = world.has_user_stack = false;
+  world.current_task = 0;
   world.memory.lend({});
+  lent_.clear();
   constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
   next->due_ns = next->period_ns > kNever - next->due_ns ? kNever : next->due_ns + next->period_ns;
   TRY_STATUS(fire(next->attachment, timer_context_));
   return true;
 }
 
+std::string Player::hint_for(const simulator::Unrecorded& place) const {
+  if (!place.hint.empty()) return place.hint;
+  if (!place.is_memory) return "";
+  // What begins where memory was recorded was cut off; other memory is further away.
+  const bool is_cut = std::ranges::any_of(lent_, [&](const simulator::Memory::Lent& piece) {
+    return place.address >= piece.address && place.address - piece.address <= piece.bytes.size();
+  });
+  return is_cut ? "`espy record --size BYTES` records more of each text and struct"
+                : "`espy record --depth N` records structs behind N pointers, and `--size BYTES` more of each";
+}
+
 Status Player::fire(const Attachment& attachment, std::span<std::byte> context) {
   Status done = machine_.fire(attachment, context);
   if (done || !machine_.unrecorded()) return done;
   const simulator::Unrecorded& place = *machine_.unrecorded();
-  const bool has_cut = place.is_memory && std::ranges::any_of(lent_, [](const auto& piece) { return !piece.is_whole; });
-  missing_ = Missing{{}, place.sentence, has_cut ? "`espy record --size BYTES` records longer texts" : ""};
+  missing_ = Missing{{}, place.sentence, hint_for(place)};
   for (const program::LineInfo& line : program_.programs[place.program].lines)
     if (line.insn <= place.insn) missing_->span = line.span;
   return done;

@@ -1,10 +1,11 @@
 // Player: makes the events of a recording happen in the simulator, one by one.
 //
 // In: a Reader, and a program that is loaded into the simulator and attached. Out: runs of the program, each in the
-// world of its event: time, CPU, task, arguments, and the texts that were recorded with them. Timers run on the clock
-// of the recording, between the events.
+// world of its event: time, CPU, task, arguments, the memory that was recorded with them, stacks. Timers run on the
+// clock of the recording, between the events.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,21 +17,24 @@
 #include "recording/reader.h"
 #include "replay/context.h"
 #include "simulator/simulator.h"
+#include "spec/provider.h"
 
 namespace espy::replay {
 
-// A probe or an instruction of the script that needs what was not recorded.
+// An instruction of the script that needs what was not recorded.
 struct Missing {
   source::Span span;
-  std::string sentence;  // "`tracepoint:sched:sched_switch` was not recorded"
+  std::string sentence;  // "the user stack was not recorded"
   std::string hint;
 };
 
 class Player {
  public:
-  // `is_timer` tells the probes that fire at a rate, once for the whole machine. The arguments must outlive the player.
+  using TimerOf = std::function<spec::Timer(const program::Probe&)>;
+
+  // The arguments must outlive the player.
   Player(recording::Reader& reader, simulator::Simulator& machine, const program::Program& program,
-         kernel::Kernel& kernel, types::Types& types, std::function<bool(const program::Probe&)> is_timer);
+         kernel::Kernel& kernel, types::Types& types, TimerOf timer_of);
 
   // Plays the next event or expiry of a timer. False if there are no more. The error is one of the simulator, or that
   // of `missing`.
@@ -41,38 +45,50 @@ class Player {
  private:
   // What runs at the events of a recorded probe.
   struct Route {
-    simulator::Attachment attachment;
-    std::unique_ptr<Context> context;
+    std::vector<simulator::Attachment> attachments;
+    std::optional<Context> context;
   };
   struct Timer {
     simulator::Attachment attachment;
+    uint32_t cpu = 0;
     uint64_t period_ns = 0;
     uint64_t due_ns = 0;
   };
 
   Status start();
-  Status check_probes();
   Status check_values();
   bool has_symbols(types::TypeId id) const;
-  Status add_routes(uint32_t index);
+  void find_task_members();
+  void add_timers();
   const program::Probe* probe_of(const simulator::Attachment& attachment) const;
   Status play(const recording::Event& event);
+  void enter_world(const recording::Event& event);
+  void lend_memory(const recording::Event& event);
+  void lend_task(const recording::Task& task);
   Result<bool> fire_timer(uint64_t until_ns);
   Status fire(const simulator::Attachment& attachment, std::span<std::byte> context);
+  std::string hint_for(const simulator::Unrecorded& place) const;
 
   recording::Reader& reader_;
   simulator::Simulator& machine_;
   const program::Program& program_;
   kernel::Kernel& kernel_;
   types::Types& types_;
-  std::function<bool(const program::Probe&)> is_timer_;
+  TimerOf timer_of_;
   bool has_started_ = false;
-  bool has_ended_ = false;                  // the recording
-  bool has_event_ = false;                  // in `event_`, to be played next
-  std::vector<std::vector<Route>> routes_;  // by the index of the recorded probe
+  bool has_ended_ = false;                    // the recording
+  bool has_event_ = false;                    // in `event_`, to be played next
+  std::vector<std::optional<Route>> routes_;  // by the index of the recorded probe
   std::vector<Timer> timers_;
   std::vector<std::byte> timer_context_;
   std::vector<simulator::Memory::Lent> lent_;
+  // Of a task, and of its parent behind it: where members of task_struct are; their bytes.
+  struct TaskMembers {
+    std::optional<uint32_t> pid, tgid, comm, parent;
+  };
+  std::optional<TaskMembers> task_members_;  // set if the program reads them
+  std::array<uint32_t, 3> task_ids_ = {};    // pid, tgid, the parent's tgid
+  uint64_t parent_ = 0;                      // address of the parent
   recording::Event event_;
   std::optional<Missing> missing_;
 };

@@ -99,7 +99,7 @@ void EventDispatcher::dispatch(std::span<const std::byte> record) {
 void EventDispatcher::handle(std::span<const std::byte> record) {
   const program::EventId id = event_of(record);
   const program::EventSchema& schema = program_.events[id];
-  if (tap_ != nullptr && tap_->take(schema, record)) return;
+  if (tap_ != nullptr && tap_->take(schema, record, context_.decoder())) return;
   EventRecord event(context_, schema, record);
   const uint64_t& truncated = context_.decoder().truncated_strings().count;
   const uint64_t truncated_before = truncated;

@@ -88,8 +88,9 @@ ProbeRunner::Turn ProbeRunner::turn_of(program::ProgramId id, std::span<const pr
 }
 
 Status ProbeRunner::attach_program(program::ProgramId id, std::span<const program::ProbeId> probes) const {
-  spec::AttachRequest request{machine_, program_, id, probes, config_};
-  return provider(program_.probes[probes.front()]).attach(request);
+  const spec::Provider& row = provider(program_.probes[probes.front()]);
+  spec::AttachRequest request{machine_, program_, id, probes, config_, &row};
+  return row.attach(request);
 }
 
 }  // namespace espy::runtime

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "program/program.h"
+#include "runtime/record_decoder.h"
 
 namespace espy::runtime {
 
@@ -14,7 +15,7 @@ class RecordTap {
  public:
   virtual ~RecordTap() = default;
   // Returns false for a record that its builtin is to handle.
-  virtual bool take(const program::EventSchema& schema, std::span<const std::byte> record) = 0;
+  virtual bool take(const program::EventSchema& schema, std::span<const std::byte> record, RecordDecoder& decoder) = 0;
   // Records were lost since the last call.
   virtual void lost(uint64_t count) = 0;
   // Called whenever the rings were read. An error ends the run.

@@ -105,6 +105,34 @@ std::vector<output::Frame> stack_frames(symbols::Symbolizer& symbols, std::strin
   return out;
 }
 
+std::vector<output::Frame> recorded_frames(const recording::FrameNames& names, const recording::Place& place) {
+  const auto found = names.find(place);
+  std::vector<output::Frame> out;
+  if (found != names.end())
+    for (const recording::Frame& each : found->second)
+      out.push_back({place.address,
+                     each.symbol,
+                     each.offset,
+                     each.module,
+                     {},
+                     each.file,
+                     each.line,
+                     each.is_inlined,
+                     each.has_module_address ? std::optional(each.module_address) : std::nullopt});
+  if (out.empty()) out.push_back({place.address, {}, 0, {}, {}});
+  return out;
+}
+
+// The names of stacks come from the recording.
+void use_recorded_names(output::Resolver& resolver, const recording::FrameNames& names) {
+  resolver.kernel_symbol = [&names](uint64_t address) { return recorded_frames(names, {0, false, address}).back(); };
+  resolver.user_frames = [&names](uint32_t pid, uint64_t address, types::StackMode mode,
+                                  bool is_caller) -> std::vector<output::Frame> {
+    if (mode == types::StackMode::kRaw) return {{address, {}, 0, {}, {}}};
+    return recorded_frames(names, {pid, is_caller, address});
+  };
+}
+
 // Reads /etc/passwd only: a static program cannot load the modules of nsswitch.conf.
 std::map<uint32_t, std::string> read_users() {
   std::map<uint32_t, std::string> users;
@@ -212,6 +240,7 @@ output::Resolver make_resolver(load::Machine& machine, const program::Program& p
     return offset ? format_time(format, ns + static_cast<uint64_t>(*offset), CLOCK_REALTIME)
                   : format_time(format, ns, clock);
   };
+  if (const recording::FrameNames* names = machine.frame_names()) use_recorded_names(resolver, *names);
   resolver.probe = [&](uint64_t index) -> const program::Probe* {
     const program::ProbeId id{static_cast<uint32_t>(index)};
     return program.probes.contains(id) ? &program.probes[id] : nullptr;

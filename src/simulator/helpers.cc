@@ -38,8 +38,8 @@ Result<std::span<std::byte>> Interpreter::bytes(uint64_t address, uint64_t size_
   return std::span(found, size_bytes);
 }
 
-tl::unexpected<Error> Interpreter::unrecorded_memory() {
-  stopped_at_memory_ = true;
+tl::unexpected<Error> Interpreter::unrecorded_memory(uint64_t address) {
+  unrecorded_address_ = address;
   return unrecorded("the memory that this reads");
 }
 
@@ -53,16 +53,19 @@ bool may_be_mapped(uint64_t address) {
 }
 
 // What a helper gives that recordings do not have; "" if they do.
-std::string_view missing_of(Helper helper) {
+std::string_view missing_of(Helper helper, const World& world) {
   switch (helper) {
-    case Helper::get_stackid:
-    case Helper::get_stack: return "the stack";
+    case Helper::get_current_pid_tgid:
+    case Helper::get_current_uid_gid:
+    case Helper::get_current_cgroup_id:
+    case Helper::get_current_comm:
+    case Helper::get_ns_current_pid_tgid: return world.has_task ? "" : "the task that ran then";
     case Helper::get_prandom_u32: return "the random number";
     case Helper::get_numa_node_id: return "the NUMA node";
     case Helper::jiffies64: return "the count of jiffies";
     case Helper::ktime_get_tai_ns: return "the time of the TAI clock";
     case Helper::get_current_task:
-    case Helper::get_current_task_btf: return "the task_struct of the task";
+    case Helper::get_current_task_btf: return world.current_task != 0 ? "" : "the task_struct of the task";
     default: return "";
   }
 }
@@ -71,7 +74,7 @@ std::string_view missing_of(Helper helper) {
 
 Result<uint64_t> Interpreter::helper(int32_t number, const Arguments& a) {
   if (world_.is_recorded)
-    if (const std::string_view missing = missing_of(static_cast<Helper>(number)); !missing.empty())
+    if (const std::string_view missing = missing_of(static_cast<Helper>(number), world_); !missing.empty())
       return unrecorded(missing);
   switch (static_cast<Helper>(number)) {
     case Helper::map_lookup_elem:
@@ -101,8 +104,8 @@ Result<uint64_t> Interpreter::helper(int32_t number, const Arguments& a) {
   }
 }
 
-tl::unexpected<Error> Interpreter::unrecorded(std::string_view what) {
-  return fail(fmt::format("{} was not recorded", what), kUnrecorded);
+tl::unexpected<Error> Interpreter::unrecorded(std::string_view what, std::string_view hint) {
+  return fail(fmt::format("{} was not recorded", what), kUnrecorded, std::string(hint));
 }
 
 Result<uint64_t> Interpreter::task_helper(int32_t number, const Arguments& a) {
@@ -210,17 +213,17 @@ Result<uint64_t> Interpreter::read_helper(int32_t number, const Arguments& a) {
   }
   const auto out = TRY(bytes(a[0], a[1], Access::kWrite, "the read's destination"));
   const bool is_text = which == Helper::probe_read_kernel_str || which == Helper::probe_read_user_str;
-  if (const size_t size = out.empty() ? 0 : world_.memory.read_lent(a[2], out); size > 0) {
+  if (const size_t size = out.empty() ? 0 : world_.memory.read_lent(a[2], out, is_text); size > 0) {
     if (is_text) {
       if (size == out.size()) out.back() = std::byte{0};
       return size;
     }
-    if (size == out.size()) return 0;
+    return 0;
   }
   if (is_text) {
     for (size_t i = 0; i < out.size(); ++i) {
       if (!read_anywhere(a[2] + i, out.subspan(i, 1))) {
-        if (world_.is_recorded && may_be_mapped(a[2])) return unrecorded_memory();
+        if (world_.is_recorded && may_be_mapped(a[2])) return unrecorded_memory(a[2]);
         std::memset(out.data(), 0, out.size());
         return error(EFAULT);
       }
@@ -230,7 +233,7 @@ Result<uint64_t> Interpreter::read_helper(int32_t number, const Arguments& a) {
     return out.size();
   }
   if (read_anywhere(a[2], out)) return 0;
-  if (world_.is_recorded && may_be_mapped(a[2])) return unrecorded_memory();
+  if (world_.is_recorded && may_be_mapped(a[2])) return unrecorded_memory(a[2]);
   std::memset(out.data(), 0, out.size());
   return error(EFAULT);
 }
@@ -239,6 +242,9 @@ Result<uint64_t> Interpreter::stack_helper(int32_t number, const Arguments& a) {
   const bool by_id = static_cast<Helper>(number) == Helper::get_stackid;
   const uint64_t flags = by_id ? a[2] : a[3];
   const bool is_user = (flags & kUserStackFlag) != 0;
+  if (world_.is_recorded && !(is_user ? world_.has_user_stack : world_.has_kernel_stack))
+    return is_user ? unrecorded("the user stack", "`espy record --ustack` records it")
+                   : unrecorded("the kernel stack", "`espy record --kstack` records it");
   std::vector<uint64_t> all = is_user ? world_.user_stack : world_.kernel_stack;
   // Where no registers say where the event was, a stack begins with the program itself and with what ran it.
   const bool starts_here = program_.kind == program::ProgramKind::kRawTracepoint ||

@@ -141,7 +141,8 @@ Result<uint64_t> Interpreter::run(std::span<std::byte> context) {
   may_goto_left_ = kMayGotoBudget;
   jumps_ = 0;
   depth_ = 0;
-  is_stopped_ = stopped_at_memory_ = false;
+  is_stopped_ = false;
+  unrecorded_address_.reset();
   casts_.clear();
   auto result = call(0, {reinterpret_cast<uint64_t>(context.data())});
   for (SimMap& map : maps_) map.bury_removed();

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,7 +41,8 @@ class Interpreter {
   Result<uint64_t> run(std::span<std::byte> context);
   // The instruction that asked for what was not recorded, if the last run failed with kUnrecorded.
   uint32_t stopped_at() const { return stopped_at_; }
-  bool stopped_at_memory() const { return stopped_at_memory_; }
+  // The address that it has read, if it was stopped for that.
+  std::optional<uint64_t> unrecorded_address() const { return unrecorded_address_; }
 
  private:
   static constexpr uint32_t kMaxDepth = 8;  // frames, as in the kernel
@@ -91,8 +93,8 @@ class Interpreter {
   Result<uint64_t> for_each(SimMap& map, const Arguments& a);
   Result<uint64_t> loop(const Arguments& a);
   // The error that `what` was not recorded.
-  static tl::unexpected<Error> unrecorded(std::string_view what);
-  tl::unexpected<Error> unrecorded_memory();
+  static tl::unexpected<Error> unrecorded(std::string_view what, std::string_view hint = {});
+  tl::unexpected<Error> unrecorded_memory(uint64_t address);
   Result<uint64_t> strncmp(const Arguments& a);
   Result<uint64_t> strstr(const Arguments& a);
   Result<uint64_t> kfunc(uint32_t id, const Arguments& a);
@@ -113,7 +115,7 @@ class Interpreter {
   uint32_t depth_ = 0;
   uint32_t stopped_at_ = 0;
   bool is_stopped_ = false;
-  bool stopped_at_memory_ = false;
+  std::optional<uint64_t> unrecorded_address_;
   uint64_t jumps_ = 0;
   uint64_t may_goto_left_ = 0;
 };

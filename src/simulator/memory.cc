@@ -70,14 +70,15 @@ bool Memory::read_anywhere(uint64_t address, std::span<std::byte> out) const {
   return true;
 }
 
-size_t Memory::read_lent(uint64_t address, std::span<std::byte> out) const {
+size_t Memory::read_lent(uint64_t address, std::span<std::byte> out, bool is_text) const {
   for (const Lent& piece : lent_) {
-    if (address < piece.address || address - piece.address > piece.text.size()) continue;
-    const std::string_view rest = piece.text.substr(address - piece.address);
-    const size_t size = std::min(rest.size(), out.size());
+    if (address < piece.address || address - piece.address > piece.bytes.size()) continue;
+    const std::string_view rest = piece.bytes.substr(address - piece.address);
+    const size_t end = is_text ? rest.find('\0') : rest.npos;
+    const size_t size = std::min({rest.size(), out.size(), end == rest.npos ? end : end + 1});
     std::memcpy(out.data(), rest.data(), size);
-    if (size == out.size()) return size;
-    if (!piece.is_whole) continue;
+    if (size == out.size() || (size > 0 && end == size - 1)) return size;
+    if (!piece.has_nul || (!is_text && size + 1 < out.size())) continue;
     out[size] = std::byte{0};
     return size + 1;
   }

@@ -39,15 +39,15 @@ class Memory {
   uint64_t add_user(std::string_view bytes);
   // Reads foreign memory, or, as the kernel's helpers can, a region. False where a byte is missing.
   bool read_anywhere(uint64_t address, std::span<std::byte> out) const;
-  // Foreign memory that its owner lends until the next call: pieces of text, each with a NUL behind it.
+  // Foreign memory that its owner lends until the next call.
   struct Lent {
     uint64_t address = 0;
-    std::string_view text;
-    bool is_whole = true;  // false: the text goes on, and what follows is not there
+    std::string_view bytes;
+    bool has_nul = false;  // a NUL follows, which is not in `bytes`
   };
   void lend(std::span<const Lent> pieces) { lent_ = pieces; }
-  // Copies a text of lent memory up to its NUL, or to the end of `out`. Returns the bytes copied; 0 if it is not there.
-  size_t read_lent(uint64_t address, std::span<std::byte> out) const;
+  // Fills `out` from lent memory; a text only up to its NUL. Returns the bytes copied; 0 if they are not there.
+  size_t read_lent(uint64_t address, std::span<std::byte> out, bool is_text) const;
   bool write_foreign(uint64_t address, std::span<const std::byte> bytes);
   // Whether anything of foreign memory lies at `address`.
   bool is_foreign(uint64_t address) const { return foreign_.contains(address); }

@@ -35,9 +35,15 @@ Status Simulator::execute(ProgramId program, std::span<std::byte> context) {
   CHECK(program.index < programs_.size());
   const auto result = interpreters_[program.index].run(context);
   world_.now_ns += world_.step_ns;
-  if (!result && result.error().code == kUnrecorded)
-    unrecorded_ = {program, interpreters_[program.index].stopped_at(), result.error().message,
-                   interpreters_[program.index].stopped_at_memory()};
+  if (!result && result.error().code == kUnrecorded) {
+    const auto address = interpreters_[program.index].unrecorded_address();
+    unrecorded_ = {program,
+                   interpreters_[program.index].stopped_at(),
+                   result.error().message,
+                   result.error().hint,
+                   address.has_value(),
+                   address.value_or(0)};
+  }
   if (!result) return fail((unrecorded_ ? "" : "simulator: ") + result.error().message);
   last_result_ = *result;
   return {};

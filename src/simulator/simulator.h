@@ -27,7 +27,9 @@ struct Unrecorded {
   program::ProgramId program;
   uint32_t insn = 0;
   std::string sentence;    // "the stack was not recorded"
-  bool is_memory = false;  // it has read memory
+  std::string hint;        // which option of the recorder records it; empty: none
+  bool is_memory = false;  // it has read memory, at `address`
+  uint64_t address = 0;
 };
 
 class Simulator final : public load::Machine {
@@ -67,6 +69,7 @@ class Simulator final : public load::Machine {
   void detach_all() override { attachments_.clear(); }
   uint64_t now_ns() override { return world_.now_ns; }
   std::optional<int64_t> wall_clock_offset_ns() override { return world_.wall_clock_offset_ns; }
+  const recording::FrameNames* frame_names() override { return world_.frame_names; }
 
  private:
   Status execute(program::ProgramId program, std::span<std::byte> context);

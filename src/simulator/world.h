@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "recording/recording.h"
 #include "simulator/memory.h"
 
 namespace espy::simulator {
@@ -40,6 +41,9 @@ struct World {
   // The world is that of a recording: what it does not have was not recorded, and a program that asks for it is
   // stopped.
   bool is_recorded = false;
+  const recording::FrameNames* frame_names = nullptr;
+  bool has_task = true;  // of a recording: `task` is known
+  bool has_kernel_stack = false, has_user_stack = false;
   // What programs did to the world, a line each: "signal 9", "override -1".
   std::vector<std::string> deeds;
 };

@@ -26,6 +26,8 @@ class Machine;
 
 namespace espy::spec {
 
+struct Provider;
+
 // How a field of a context is read. Lowering knows recipes, and no probe types.
 struct Recipe {
   enum class Kind : uint8_t {
@@ -61,7 +63,11 @@ struct ContextField {
   // If not empty, the variable exists, but cannot be read at this address: the message of the error, and its hint.
   std::string unreadable = {};
   std::string hint = {};
+  std::string c_type = {};  // as tracefs writes the type: "const char *"; "" for fields of other probes
 };
+
+// Where the probes of a timer fire. The `number` of a timer's probe is its period in nanoseconds.
+enum class Timer : uint8_t { kNone, kOnOneCpu, kOnEachCpu };
 
 // Where a probe of a function fires in a call. Entry and return of one call have the same frame: a number that differs
 // between the active calls of a thread.
@@ -149,6 +155,7 @@ struct BindRequest {
   bool uses_locals = false;                      // `locals`
   bool uses_retval = false;                      // `retval`
   bool uses_file = false;                        // uaddr(): what differs between files
+  const Provider* provider = nullptr;            // the row: a function may serve several
 };
 
 struct ContextRequest {
@@ -160,6 +167,7 @@ struct ContextRequest {
   symbols::Symbolizer* symbols = nullptr;  // null for recorded kernels
   bool uses_locals = false;
   bool uses_retval = false;
+  const Provider* provider = nullptr;  // the row: a function may serve several
 };
 
 struct AttachRequest {
@@ -168,6 +176,7 @@ struct AttachRequest {
   program::ProgramId program_id;
   std::span<const program::ProbeId> probes;  // all that the program serves
   const Config& config;
+  const Provider* provider = nullptr;  // the row: a function may serve several
 };
 
 struct ListRequest {
@@ -177,7 +186,8 @@ struct ListRequest {
   types::Types& types;
   symbols::Symbolizer* symbols;
   const Config& config;
-  bool shows_locations = false;  // with `verbose`: where the arguments of user functions are
+  bool shows_locations = false;        // with `verbose`: where the arguments of user functions are
+  const Provider* provider = nullptr;  // the row: a function may serve several
 };
 
 // A question for a type or an enumerator of the program that a probe is in, by its name in the source: "Foo",
@@ -221,6 +231,7 @@ struct Provider {
   bool needs_target_to_list = false;          // user probes: listed only for a given file
   bool fires_rarely = false;                  // a small ring is enough for its records
   std::string_view capability = {};           // besides CAP_BPF and CAP_PERFMON, see docs/privileges.md
+  Timer timer = Timer::kNone;                 //
   std::string_view example = {};
 };
 

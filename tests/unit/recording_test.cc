@@ -33,11 +33,29 @@ class RecordingTest : public testing::Test {
     out.page_size_bytes = 4096;
     out.cpu_count = 4;
     out.started_ns = 1'000;
-    out.tracepoints = {{"a", "b", "name: b\n"}};
-    out.probes = {{"tracepoint:a:b", {{"fd", FieldKind::kNumber}, {"path", FieldKind::kText}}}, {"tracepoint:a:c", {}}};
+    out.types = {{.kind = TypeKind::kInt, .is_signed = true, .size_bytes = 4, .align_bytes = 4},
+                 {.kind = TypeKind::kPointer, .is_user_space = true, .size_bytes = 8, .align_bytes = 8, .element = 2},
+                 {.kind = TypeKind::kStruct,
+                  .is_complete = true,
+                  .size_bytes = 16,
+                  .align_bytes = 8,
+                  .name = "node",
+                  .members = {{"next", 1, 0, 0}, {"flag", 0, 64, 3}}},
+                 {.kind = TypeKind::kEnum, .size_bytes = 4, .name = "color", .enumerators = {{"RED", -1}}}};
+    out.layouts = {{.fields = {{.kind = FieldKind::kNumber, .name = "fd", .type = 0, .shown = "int fd"},
+                               {.kind = FieldKind::kText,
+                                .role = FieldRole::kMemory,
+                                .name = "path",
+                                .pointer_in = 0,
+                                .offset_bytes = 8}},
+                    .points_to_user_space = true},
+                   {.fields = {{.kind = FieldKind::kStack, .role = FieldRole::kUserStack, .name = "ustack"},
+                               {.kind = FieldKind::kNothing, .name = "lost"}}}};
+    out.probes = {{"tracepoint", "tracepoint:a:b", {"a", "b"}, "a:*", "a", "b", 0},
+                  {"tracepoint", "tracepoint:a:c", {"a", "c"}, "a:*", "a", "c", 1}};
     return out;
   }
-  static Task task(uint32_t tid) { return {tid, tid, 0, 0, 7, "cat"}; }
+  static Task task(uint32_t tid) { return {tid, tid, 0, 0, 1, 7, "cat"}; }
 
   // `count` events of the first probe, a microsecond apart from 1'000 ns on.
   static void write_events(Writer& writer, int count) {
@@ -76,6 +94,7 @@ TEST_F(RecordingTest, GivesBackWhatWasWritten) {
   Task renamed = task(10);
   renamed.comm = "dog";
   writer->begin_event(1, 4'000, 0, renamed);  // another CPU's, a little earlier
+  writer->add_no_stack();
   ASSERT_TRUE(writer->end_event());
   ASSERT_TRUE(writer->finish(9'000));
 
@@ -100,6 +119,52 @@ TEST_F(RecordingTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader->last_ns(), 9'000U);
   EXPECT_TRUE(reader->is_complete());
   EXPECT_THAT(reader->damages(), ElementsAre());
+}
+
+// Each block has the stacks of its events, and the names of their addresses.
+TEST_F(RecordingTest, GivesBackStacks) {
+  auto writer = Writer::create(path_, description());
+  const std::vector<Place> stack = {{10, false, 0x1000}, {10, true, 0x2000}};
+  const std::vector<std::vector<Frame>> names = {
+      {{.symbol = "inlined", .file = "a.c", .line = 3, .is_inlined = true}, {.symbol = "leaf", .offset = 4}},
+      {{.module = "/bin/x", .module_address = 0x20, .has_module_address = true}}};
+  for (int i = 0; i < 4; ++i) {
+    const auto of = [&](size_t index) { return names[index]; };
+    const uint64_t noted = writer->note_stack(std::span(stack).subspan(i % 2 == 0 ? 0 : 1), of);
+    writer->begin_event(1, 5'000, 0, task(10));
+    writer->add_stack(noted);
+    ASSERT_TRUE(writer->end_event());
+    if (i != 1) continue;
+    ASSERT_TRUE(writer->flush());
+  }
+  ASSERT_TRUE(writer->finish(9'000));
+  auto reader = Reader::open(path_);
+  Event event;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(reader->next(event));
+    const std::vector<uint64_t> addresses(event.values[0].stack.begin(), event.values[0].stack.end());
+    EXPECT_EQ(addresses, i % 2 == 0 ? std::vector<uint64_t>({0x1000, 0x2000}) : std::vector<uint64_t>({0x2000}));
+  }
+  EXPECT_FALSE(reader->next(event));
+  EXPECT_THAT(reader->damages(), ElementsAre());
+  EXPECT_EQ(reader->names().at(stack[0]), names[0]);
+  EXPECT_EQ(reader->names().at(stack[1]), names[1]);
+}
+
+// Indexes that lead nowhere.
+TEST_F(RecordingTest, RefusesDescriptionsThatMakeNoSense) {
+  const auto is_refused = [](const auto& change) {
+    Description wrong = description();
+    change(wrong);
+    return !decode_description(encode(wrong)).has_value();
+  };
+  EXPECT_FALSE(is_refused([](Description&) {}));
+  EXPECT_TRUE(is_refused([](Description& d) { d.probes[0].layout = 2; }));
+  EXPECT_TRUE(is_refused([](Description& d) { d.types[1].element = 4; }));
+  EXPECT_TRUE(is_refused([](Description& d) { d.types[2].members[0].type = 9; }));
+  EXPECT_TRUE(is_refused([](Description& d) { d.layouts[0].fields[0].type = 4; }));
+  EXPECT_TRUE(is_refused([](Description& d) { d.layouts[0].fields[1].pointer_in = 1; }));
+  EXPECT_TRUE(is_refused([](Description& d) { d.layouts[1].fields[0].kind = FieldKind::kNumber; }));
 }
 
 TEST_F(RecordingTest, ReadsEveryEventOfManyBlocks) {
@@ -193,12 +258,14 @@ TEST_F(RecordingTest, RefusesContentThatMakesNoSense) {
     EXPECT_EQ(count_events(*reader), 0U);
     return reader->damages();
   };
-  std::string no_such_probe, no_such_task, long_text;
+  std::string no_such_probe, no_such_task, no_such_place, long_text;
   append_uleb128(no_such_probe, kFirstProbeTag + 2);
   append_uleb128(no_such_task, kFirstProbeTag);
   no_such_task += std::string(4, '\0');
-  long_text = std::string("\0\1\1\1\1\1", 6) + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1";
-  for (const std::string& payload : {no_such_probe, no_such_task, long_text, std::string("\xff")})
+  append_uleb128(no_such_place, kStackTag);
+  no_such_place += std::string("\1\0", 2);
+  long_text = std::string("\0\1\1\1\1\1\1", 7) + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1";
+  for (const std::string& payload : {no_such_probe, no_such_task, no_such_place, long_text, std::string("\xff")})
     EXPECT_THAT(read(payload), ElementsAre(HasSubstr("its content makes no sense; events left out: 3")));
 }
 

@@ -25,11 +25,8 @@ size_t list_provider(const spec::Provider& provider, std::span<const std::string
                      const Options& options) {
   if (provider.list == nullptr) return 0;
   spec::ListRequest request{parts, options.verbose, *e.kernel, e.types, &e.symbols, e.config};
-  std::vector<spec::ListedProbe> found = provider.list(request);
-  if (e.recorded_probes)
-    std::erase_if(found, [&](const spec::ListedProbe& probe) {
-      return std::ranges::find(*e.recorded_probes, probe.name) == e.recorded_probes->end();
-    });
+  request.provider = &provider;
+  const std::vector<spec::ListedProbe> found = provider.list(request);
   std::string out;
   for (const spec::ListedProbe& probe : found) {
     out += probe.name + "\n";

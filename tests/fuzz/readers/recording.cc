@@ -2,21 +2,54 @@
 // The first two bytes are the size of the description.
 #include "../reader.h"
 #include "base/byte_reader.h"
+#include "kernel/described_kernel.h"
 #include "recording/reader.h"
 #include "recording/writer.h"
+#include "replay/context.h"
 
 namespace espy::fuzz {
 
 namespace {
 
+// As a replay does it: the types of the fields, and a context that is filled with each event.
+class Contexts {
+ public:
+  explicit Contexts(const recording::Description& description) : description_(description) {
+    if (kernel::find_arch(description.arch) == nullptr) return;
+    kernel_ = kernel::make_described_kernel(description, [](kernel::Feature) { return false; });
+    for (uint32_t i = 0; i < description.types.size(); ++i)
+      use(types::to_string(types_, kernel_->recorded_type(types_, i)));
+    for (const recording::Layout& layout : description.layouts) contexts_.emplace_back(layout, *kernel_, types_);
+  }
+
+  void fill(const recording::Event& event) {
+    if (!kernel_) return;
+    const std::span<std::byte> context = contexts_[description_.probes[event.probe].layout].fill(event);
+    use({reinterpret_cast<const char*>(context.data()), context.size()});
+  }
+
+ private:
+  const recording::Description& description_;
+  types::Types types_;
+  std::unique_ptr<kernel::Kernel> kernel_;
+  std::vector<replay::Context> contexts_;
+};
+
 void read_all(const std::string& path) {
   auto reader = recording::Reader::open(path);
   if (!reader) return use(reader.error().message);
+  Contexts contexts(reader->description());
   recording::Event event;
   while (reader->next(event)) {
     use(event.task->comm);
-    for (const recording::Value& value : event.values) use(value.text);
+    for (const recording::Value& value : event.values) {
+      use(value.text);
+      use({reinterpret_cast<const char*>(value.stack.data()), value.stack.size_bytes()});
+    }
+    contexts.fill(event);
   }
+  for (const auto& [place, frames] : reader->names())
+    for (const recording::Frame& frame : frames) use(frame.symbol + frame.module + frame.file);
   for (const std::string& damage : reader->damages()) use(damage);
 }
 

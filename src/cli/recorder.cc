@@ -1,0 +1,175 @@
+#include "cli/recorder.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/byte_reader.h"
+#include "cli/record_script.h"
+
+namespace espy::cli {
+
+using recording::FieldKind;
+
+namespace {
+constexpr uint64_t kLongestWaitNs = 1'000'000'000;  // of an event that is not written yet
+constexpr size_t kMaxKnownStacks = 100'000;
+}  // namespace
+
+uint64_t clock_ns(clockid_t clock) {
+  timespec now = {};
+  ::clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void Recorder::use(const program::Program& program) {
+  for (const program::Probe& probe : program.probes) {
+    const auto found = std::ranges::find(description_.probes, probe.name, &recording::Probe::name);
+    probes_.push_back(static_cast<uint32_t>(found - description_.probes.begin()));
+  }
+}
+
+bool Recorder::take(const program::EventSchema& schema, std::span<const std::byte> record,
+                    runtime::RecordDecoder& decoder) {
+  const uint32_t layout = layout_of(schema);
+  if (layout == kNoLayout) return false;
+  const auto header = [&](size_t index) { return number(schema.fields[index], record); };
+  const auto probe_index = static_cast<uint64_t>(header(0));
+  const uint32_t probe = probe_index < probes_.size() ? probes_[probe_index] : kNoLayout;
+  if (probe >= description_.probes.size() || description_.probes[probe].layout != layout) return false;
+  task_.pid = static_cast<uint32_t>(header(3));
+  task_.tid = static_cast<uint32_t>(header(4));
+  task_.uid = static_cast<uint32_t>(header(5));
+  task_.gid = static_cast<uint32_t>(header(6));
+  task_.ppid = static_cast<uint32_t>(header(7));
+  task_.cgroup = static_cast<uint64_t>(header(8));
+  task_.comm = text(schema.fields[9], record);
+  note_stacks(schema, layout, record, decoder);
+  writer_.begin_event(probe, static_cast<uint64_t>(header(1)), static_cast<uint32_t>(header(2)), task_);
+  size_t at = kEventFields, stack = 0;
+  for (const recording::Field& field : description_.layouts[layout].fields) {
+    switch (field.kind) {
+      case FieldKind::kNothing: continue;
+      case FieldKind::kNumber: writer_.add_number(number(schema.fields[at], record)); break;
+      case FieldKind::kText:
+      case FieldKind::kChars: writer_.add_text(text(schema.fields[at], record)); break;
+      case FieldKind::kBytes: writer_.add_text(bytes(schema.fields[at], record)); break;
+      case FieldKind::kStack: writer_.add_stack(noted_stacks_[stack++]); break;
+    }
+    ++at;
+  }
+  keep_error(writer_.end_event());
+  return true;
+}
+
+// The number at the start of the format; kNoLayout for what is no event of the recording.
+uint32_t Recorder::layout_of(const program::EventSchema& schema) {
+  const auto [known, is_new] = layouts_.try_emplace(&schema, kNoLayout);
+  if (!is_new || schema.literals.empty() || !schema.literals[0].starts_with(kRecordMark)) return known->second;
+  const std::string_view rest = std::string_view(schema.literals[0]).substr(kRecordMark.size());
+  uint32_t layout = kNoLayout;
+  std::from_chars(rest.data(), rest.data() + rest.size(), layout);
+  if (layout >= description_.layouts.size()) return kNoLayout;
+  const auto values = std::ranges::count_if(description_.layouts[layout].fields, [](const recording::Field& field) {
+    return field.kind != FieldKind::kNothing;
+  });
+  if (schema.fields.size() == kEventFields + static_cast<size_t>(values)) known->second = layout;
+  return known->second;
+}
+
+// ---- Stacks, which precede their event
+
+void Recorder::note_stacks(const program::EventSchema& schema, uint32_t layout, std::span<const std::byte> record,
+                           runtime::RecordDecoder& decoder) {
+  noted_stacks_.clear();
+  size_t at = kEventFields;
+  for (const recording::Field& field : description_.layouts[layout].fields) {
+    if (field.kind == FieldKind::kStack) noted_stacks_.push_back(note_stack(schema.fields[at], record, decoder));
+    if (field.kind != FieldKind::kNothing) ++at;
+  }
+}
+
+uint64_t Recorder::note_stack(const program::EventField& field, std::span<const std::byte> record,
+                              runtime::RecordDecoder& decoder) {
+  const uint64_t reference = load_le(record, field.offset_bytes);
+  if (static_cast<int64_t>(reference) < 0) return 0;
+  const bool is_user = types_[field.type].kind == types::Kind::kUserStack;
+  const uint64_t rest = is_user ? load_le(record, field.offset_bytes + 8) : 0;
+  if (stacks_.size() > kMaxKnownStacks) stacks_.clear();
+  const auto [at, is_new] = stacks_.try_emplace({field.type.index, reference, rest, is_user ? task_.pid : 0});
+  KnownStack& known = at->second;
+  if (is_new) known = decode_stack(field, record, decoder);
+  if (known.places.empty()) return 0;
+  if (known.block != writer_.block_count()) {
+    known.number = writer_.note_stack(known.places, [&](size_t index) { return known.names[index]; });
+    known.block = writer_.block_count();
+  }
+  return known.number;
+}
+
+// Functions that are inlined at a place have its address.
+Recorder::KnownStack Recorder::decode_stack(const program::EventField& field, std::span<const std::byte> record,
+                                            runtime::RecordDecoder& decoder) const {
+  KnownStack out;
+  const output::Value value = decoder.value(field, record);
+  const auto* stack = std::get_if<output::StackValue>(&value.node);
+  if (stack == nullptr) return out;
+  bool begins_place = true, is_caller = false;
+  for (const auto& frame : stack->frames) {
+    if (begins_place) {
+      out.places.push_back({stack->is_user ? task_.pid : 0, stack->is_user && is_caller, frame->address});
+      out.names.emplace_back();
+    }
+    out.names.back().push_back({frame->symbol, frame->offset, frame->module, frame->module_address.value_or(0),
+                                frame->module_address.has_value(), frame->file, frame->line, frame->is_inlined});
+    begins_place = !frame->is_inlined;
+    // As output::Decoder has it.
+    is_caller = frame->symbol.empty() || frame->symbol != signal_trampoline_;
+  }
+  return out;
+}
+
+// ---- Values
+
+int64_t Recorder::number(const program::EventField& field, std::span<const std::byte> record) const {
+  const types::Type& type = types_[field.type];
+  const uint64_t bits = load_le(record, field.offset_bytes, type.size_bytes);
+  const unsigned unused = 64 - 8 * std::min<unsigned>(type.size_bytes, 8);
+  return type.is_signed && unused < 64 ? static_cast<int64_t>(bits << unused) >> unused : static_cast<int64_t>(bits);
+}
+
+std::string_view Recorder::bytes(const program::EventField& field, std::span<const std::byte> record) const {
+  const std::string_view all(reinterpret_cast<const char*>(record.data()), record.size());
+  size_t offset = field.offset_bytes, size = types_[field.type].size_bytes;
+  if (field.is_in_tail) {
+    offset = load_le(record, field.offset_bytes, 4);
+    size = load_le(record, field.offset_bytes + 4, 4);
+  } else if (types_[field.type].kind == types::Kind::kBuffer) {
+    size = load_le(record, offset, 4);
+    offset += 4;
+  }
+  return all.substr(std::min(offset, all.size()), size);
+}
+
+std::string_view Recorder::text(const program::EventField& field, std::span<const std::byte> record) const {
+  const std::string_view found = bytes(field, record).substr(0, description_.max_text_bytes - 1);
+  return found.substr(0, found.find('\0'));
+}
+
+// ---- The end of batches and of the run
+
+Status Recorder::batch_end() {
+  const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+  if (!writer_.has_buffered()) last_flush_ns_ = now_ns;
+  if (now_ns - last_flush_ns_ >= kLongestWaitNs) {
+    keep_error(writer_.flush());
+    last_flush_ns_ = now_ns;
+  }
+  return status_;
+}
+
+Status Recorder::finish() {
+  keep_error(writer_.finish(clock_ns(CLOCK_BOOTTIME)));
+  return status_;
+}
+
+}  // namespace espy::cli

@@ -1,0 +1,75 @@
+// Recorder: the records of the script of write_record_script(), as events of a recording.
+#pragma once
+
+#include <ctime>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "recording/writer.h"
+#include "runtime/record_tap.h"
+
+namespace espy::cli {
+
+uint64_t clock_ns(clockid_t clock);
+
+class Recorder final : public runtime::RecordTap {
+ public:
+  // `description` and `types` must outlive the recorder.
+  Recorder(recording::Writer writer, const recording::Description& description, const types::Types& types,
+           std::string_view signal_trampoline)
+      : writer_(std::move(writer)), description_(description), types_(types), signal_trampoline_(signal_trampoline) {}
+
+  // Call it with the program before the first record; it must outlive the recorder.
+  void use(const program::Program& program);
+
+  bool take(const program::EventSchema& schema, std::span<const std::byte> record,
+            runtime::RecordDecoder& decoder) override;
+  void lost(uint64_t count) override { writer_.note_lost(count); }
+  Status batch_end() override;
+
+  Status finish();
+  const recording::Writer& writer() const { return writer_; }
+
+ private:
+  static constexpr uint32_t kNoLayout = UINT32_MAX;
+
+  // A stack that records refer to. Equal references are of equal stacks.
+  struct KnownStack {
+    std::vector<recording::Place> places;
+    std::vector<std::vector<recording::Frame>> names;  // of each place
+    uint64_t number = 0;                               // in the block `block`
+    uint64_t block = UINT64_MAX;
+  };
+  using StackKey = std::tuple<uint32_t, uint64_t, uint64_t, uint32_t>;  // type, reference, kind and process, task
+
+  void keep_error(Status done) {
+    if (status_) status_ = std::move(done);
+  }
+  uint32_t layout_of(const program::EventSchema& schema);
+  void note_stacks(const program::EventSchema& schema, uint32_t layout, std::span<const std::byte> record,
+                   runtime::RecordDecoder& decoder);
+  uint64_t note_stack(const program::EventField& field, std::span<const std::byte> record,
+                      runtime::RecordDecoder& decoder);
+  KnownStack decode_stack(const program::EventField& field, std::span<const std::byte> record,
+                          runtime::RecordDecoder& decoder) const;
+  int64_t number(const program::EventField& field, std::span<const std::byte> record) const;
+  std::string_view bytes(const program::EventField& field, std::span<const std::byte> record) const;
+  std::string_view text(const program::EventField& field, std::span<const std::byte> record) const;
+
+  recording::Writer writer_;
+  const recording::Description& description_;
+  const types::Types& types_;
+  std::string_view signal_trampoline_;
+  std::vector<uint32_t> probes_;  // indexes in the description, by those in the program
+  std::unordered_map<const program::EventSchema*, uint32_t> layouts_;
+  std::map<StackKey, KnownStack> stacks_;
+  std::vector<uint64_t> noted_stacks_;  // of the event
+  recording::Task task_;
+  uint64_t last_flush_ns_ = 0;
+  Status status_;
+};
+
+}  // namespace espy::cli
