@@ -31,6 +31,7 @@ _espy_argument() {
     --slower-than) echo 'TIME' ;;
     --before) echo 'N' ;;
     -n | --events) echo 'N' ;;
+    --for) echo 'SCRIPT' ;;
     --size) echo 'BYTES' ;;
     --depth) echo 'N' ;;
     --on) echo 'KERNEL' ;;

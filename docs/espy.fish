@@ -53,6 +53,7 @@ complete -c espy -l when -x -d 'show only the first target\'s calls that fit, an
 complete -c espy -l slower-than -x -d 'show only calls that take longer: 10us, 2ms; with --graph, as --when'
 complete -c espy -l before -x -d 'with --when: show the thread\'s last N calls before, too'
 complete -c espy -s n -l events -x -d 'end after N events'
+complete -c espy -l for -x -d 'record what this script reads of its probes (may be given again)'
 complete -c espy -l size -x -d 'record this much of each text and struct that an argument points to (256)'
 complete -c espy -l depth -x -d 'record texts and structs behind this many pointers (1)'
 complete -c espy -l kstack -d 'record the kernel stack of each event'

@@ -70,6 +70,7 @@ local -a espy_options=(
   '*--before[with --when\: show the thread'\''s last N calls before, too]:N: '
   '*-n[end after N events]:N: '
   '*--events[end after N events]:N: '
+  '*--for[record what this script reads of its probes (may be given again)]:SCRIPT: '
   '*--size[record this much of each text and struct that an argument points to (256)]:BYTES: '
   '*--depth[record texts and structs behind this many pointers (1)]:N: '
   '*--kstack[record the kernel stack of each event]'

@@ -29,6 +29,7 @@ struct OptionRow;
 // What the options of one command set; each command derives its own.
 struct CommandOptions {
   virtual ~CommandOptions() = default;
+  virtual bool replaces_names() const { return false; }  // the command needs no names as operands
 };
 
 struct Options {

@@ -216,7 +216,8 @@ Status check_combination(const Options& options) {
   if (!options.user.empty() && (options.config.runs_tests || options.config.runs_benchmarks))
     return fail("--user cannot be used with --test or --bench");
   const Operands operands = options.command->operands;
-  if (operands == Operands::kNames && options.names.empty())
+  const bool replaces_names = options.own && options.own->replaces_names();
+  if (operands == Operands::kNames && options.names.empty() && !replaces_names)
     return fail("there is nothing to look at", 0, "espy info vfs_read, espy trace 'vfs_read(count > 100, count)'");
   if (operands == Operands::kScript && !options.tool && !options.program_text && !options.file)
     return fail("there is no program to run", 0, "espy -e 'begin { printf(\"hello\\n\"); }', or espy FILE");

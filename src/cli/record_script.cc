@@ -24,6 +24,7 @@ using recording::FieldRole;
 using types::Kind;
 
 constexpr size_t kMaxMemoryFields = 100;  // of a layout
+constexpr uint32_t kMaxStructBytes = 16 << 10;
 
 // The fields of a layout, with the values that the script prints for them.
 struct Group {
@@ -34,8 +35,10 @@ struct Group {
 
 class FieldWriter {
  public:
-  FieldWriter(Environment& environment, kernel::TypeDescriber& describer, const RecordWishes& wishes, Group& out)
-      : e_(environment), describer_(describer), wishes_(wishes), out_(out) {}
+  // `reads`: what to record of the probe; null: everything.
+  FieldWriter(Environment& environment, kernel::TypeDescriber& describer, const RecordWishes& wishes,
+              const ProbeReads* reads, Group& out)
+      : e_(environment), describer_(describer), wishes_(wishes), reads_(reads), out_(out) {}
 
   void add(const spec::ContextField& field, FieldRole role, const std::string& expression) {
     Field added{.role = role,
@@ -43,7 +46,7 @@ class FieldWriter {
                 .type = describer_.add(field.type, static_cast<int32_t>(wishes_.depth)),
                 .shown = shown(field, role)};
     const types::Type& type = e_.types[field.type];
-    const bool is_readable = field.unreadable.empty();
+    const bool is_readable = field.unreadable.empty() && is_wanted(field, role);
     if (is_readable && types::is_integer(type)) {
       append(added, FieldKind::kNumber, "%d", number(type, expression));
     } else if (is_readable && type.kind == Kind::kPointer) {
@@ -73,6 +76,26 @@ class FieldWriter {
                        field.name);
   }
 
+  bool is_wanted(const spec::ContextField& field, FieldRole role) const {
+    if (reads_ == nullptr || reads_->fields.contains(field.name)) return true;
+    return reads_->all_arguments && role == FieldRole::kArgs;
+  }
+
+  // How much of a struct is copied: also what scripts read further in.
+  uint32_t copied_bytes(const types::Type& type) const {
+    uint32_t wanted = wishes_.max_text_bytes;
+    if (wishes_.reads)
+      if (const auto read = wishes_.reads->struct_bytes.find(type.name); read != wishes_.reads->struct_bytes.end())
+        wanted = std::max(wanted, read->second);
+    return std::min({type.size_bytes, wanted, kMaxStructBytes});
+  }
+
+  // Of an anonymous struct, any member may be read.
+  bool is_read(const std::string& struct_name, const std::string& member) const {
+    return !wishes_.reads || struct_name.empty() || member.empty() ||
+           wishes_.reads->members.contains({struct_name, member});
+  }
+
   bool is_bytes(const types::Type& type) const {
     return type.kind == Kind::kArray && type.size_bytes > 0 && type.size_bytes <= wishes_.max_text_bytes;
   }
@@ -100,9 +123,9 @@ class FieldWriter {
                 .pointer_in = holder.value_or(static_cast<uint32_t>(out_.layout.fields.size() - 1)),
                 .offset_bytes = offset_bytes};
     if (type.kind == Kind::kInt && type.size_bytes == 1 && type.char_like && may_be_text) {
-      append(std::move(field), FieldKind::kText, "%s", fmt::format("str({})", expression));
+      append(std::move(field), FieldKind::kText, "%s", fmt::format("str({}, {})", expression, wishes_.max_text_bytes));
     } else if (type.kind == Kind::kStruct && type.complete && type.size_bytes > 0) {
-      const uint32_t size = std::min(type.size_bytes, wishes_.max_text_bytes);
+      const uint32_t size = copied_bytes(type);
       append(std::move(field), FieldKind::kBytes, "%r", fmt::format("buf({}, {})", expression, size));
       if (depth > 1)
         add_members(element, expression + "->", 0, size, depth - 1,
@@ -118,6 +141,7 @@ class FieldWriter {
       const types::Type& type = e_.types[member.type];
       const uint32_t offset = base_bytes + member.offset_bytes();
       if (offset + type.size_bytes > size_bytes || member.bit_size > 0) continue;
+      if (!is_read(e_.types[holder_type].name, member.name)) continue;
       if (type.kind == Kind::kStruct)
         add_members(member.type, member.name.empty() ? path : path + member.name + ".", offset, size_bytes, depth,
                     holder);
@@ -129,6 +153,7 @@ class FieldWriter {
   Environment& e_;
   kernel::TypeDescriber& describer_;
   const RecordWishes& wishes_;
+  const ProbeReads* reads_;
   Group& out_;
   size_t memory_fields_ = 0;
 };
@@ -138,8 +163,8 @@ class ScriptWriter {
   ScriptWriter(Environment& environment, const RecordWishes& wishes)
       : e_(environment), wishes_(wishes), describer_(environment.types, *environment.kernel) {}
 
-  Status add(const std::string& target) {
-    const std::vector<std::string> parts = split_attach_point(target);
+  Status add(const std::vector<std::string>& parts) {
+    const std::string target = fmt::format("{}", fmt::join(parts, ":"));
     const spec::Provider* provider = e_.registry.find_provider(parts[0]);
     if (provider == nullptr || provider->attach == nullptr || provider->timer == spec::Timer::kOnOneCpu)
       return fail(fmt::format("`{}` cannot be recorded", target), 0,
@@ -151,7 +176,8 @@ class ScriptWriter {
     std::vector<spec::BoundProbe> bound = bind(*provider, names, has_types, diagnostics);
     if (bound.empty()) bound = bind(*provider, names, has_types = false, ignored);
     if (bound.empty()) return nothing_there(target, diagnostics);
-    for (const spec::BoundProbe& each : bound) add_probe(*provider, each, has_types, target);
+    for (const spec::BoundProbe& each : bound)
+      add_probe(*provider, each, has_types, fmt::format("{}", fmt::join(names, ":")));
     return {};
   }
 
@@ -161,7 +187,7 @@ class ScriptWriter {
     out.text = fmt::format(
         "config = {{\n  max_strlen = {};\n  print_maps_on_exit = false;\n  max_probes = {};\n  max_bpf_progs = "
         "{};\n}}\n",
-        wishes_.max_text_bytes, std::max<size_t>(probes_.size(), 1024), std::max<size_t>(probes_.size(), 1024));
+        longest_read_bytes(), std::max<size_t>(probes_.size(), 1024), std::max<size_t>(probes_.size(), 1024));
     const bool has_parents = e_.kernel->find_struct(e_.types, "task_struct").valid();
     for (size_t i = 0; i < groups_.size(); ++i) {
       Group& group = groups_[i];
@@ -197,17 +223,17 @@ class ScriptWriter {
   }
 
   void add_probe(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,
-                 const std::string& target) {
+                 const std::string& given) {
     if (!names_.insert(bound.probe.name).second) return;
-    const std::string key = fmt::format("{} {}", provider.name, bound.share);
+    const ProbeReads* reads = reads_of(bound.probe);
+    const std::string of_script = reads != nullptr ? bound.probe.name : "";
+    const std::string key = fmt::format("{} {} {}", provider.name, bound.share, of_script);
     auto known = by_share_.find(key);
-    if (known == by_share_.end()) known = by_share_.emplace(key, group_of(provider, bound, has_types)).first;
+    if (known == by_share_.end()) known = by_share_.emplace(key, group_of(provider, bound, has_types, reads)).first;
     Group& group = groups_[known->second];
     const std::vector<std::string> parts = parts_of(provider, bound.probe);
     group.points += (group.points.empty() ? "" : ",\n") + fmt::format("{}:{}", provider.name, quoted(parts));
-    const std::vector<std::string> given = split_attach_point(target);
-    probes_.push_back({std::string(provider.name), bound.probe.name, parts,
-                       fmt::format("{}", fmt::join(given.begin() + 1, given.end(), ":")), bound.probe.target,
+    probes_.push_back({std::string(provider.name), bound.probe.name, parts, given, bound.probe.target,
                        bound.probe.function, static_cast<uint32_t>(known->second)});
   }
 
@@ -228,8 +254,15 @@ class ScriptWriter {
     return out;
   }
 
+  const ProbeReads* reads_of(const program::Probe& probe) const {
+    if (!wishes_.reads) return nullptr;
+    const auto found = wishes_.reads->probes.find(probe.name);
+    return found == wishes_.reads->probes.end() ? nullptr : &found->second;
+  }
+
   // The index of the group whose layout and values the probe has.
-  size_t group_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
+  size_t group_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,
+                  const ProbeReads* reads) {
     spec::ContextRequest request{.probes = std::span(&bound.probe, 1),
                                  .share = bound.share,
                                  .kernel = *e_.kernel,
@@ -241,7 +274,7 @@ class ScriptWriter {
     const spec::ProbeContext context = provider.context(request);
     Group group;
     group.layout.points_to_user_space = context.pointers == types::AddressSpace::kUser;
-    FieldWriter fields(e_, describer_, wishes_, group);
+    FieldWriter fields(e_, describer_, wishes_, reads, group);
     for (const spec::ContextField& field : context.args)
       if (field.name != "__syscall_nr") fields.add(field, FieldRole::kArgs, "args." + field.name);
     const size_t words = context.args.empty() ? context.arguments.size() : context.args.size();
@@ -249,8 +282,8 @@ class ScriptWriter {
       if (const spec::ContextField& field = context.arguments[i]; field.name.starts_with("arg"))
         fields.add(field, FieldRole::kArgument, field.name);
     if (context.retval) fields.add(*context.retval, FieldRole::kResult, "retval");
-    if (wishes_.kernel_stack) fields.add_stack(FieldRole::kKernelStack, "kstack");
-    if (wishes_.user_stack) fields.add_stack(FieldRole::kUserStack, "ustack");
+    if (wishes_.kernel_stack || (reads && reads->kernel_stack)) fields.add_stack(FieldRole::kKernelStack, "kstack");
+    if (wishes_.user_stack || (reads && reads->user_stack)) fields.add_stack(FieldRole::kUserStack, "ustack");
     const auto same = std::ranges::find_if(
         groups_, [&](const Group& each) { return each.layout == group.layout && each.values == group.values; });
     if (same != groups_.end()) return static_cast<size_t>(same - groups_.begin());
@@ -263,6 +296,15 @@ class ScriptWriter {
     const types::TypeId task = e_.kernel->find_struct(e_.types, "task_struct");
     constexpr std::string_view kMembers[] = {"pid", "tgid", "comm", "real_parent"};
     if (task.valid()) describer_.add_members(task, kMembers);
+  }
+
+  // Of texts and, as far as scripts read them, structs.
+  uint32_t longest_read_bytes() const {
+    uint32_t out = wishes_.max_text_bytes;
+    if (wishes_.reads)
+      for (const auto& [name, bytes] : wishes_.reads->struct_bytes)
+        out = std::max(out, std::min(bytes, kMaxStructBytes));
+    return out;
   }
 
   static tl::unexpected<Error> nothing_there(const std::string& target, const source::Diagnostics& diagnostics) {
@@ -288,7 +330,9 @@ class ScriptWriter {
 Result<RecordScript> write_record_script(std::span<const std::string> targets, const RecordWishes& wishes,
                                          Environment& environment) {
   ScriptWriter writer(environment, wishes);
-  for (const std::string& target : targets) TRY_STATUS(writer.add(target));
+  if (wishes.reads)
+    for (const std::vector<std::string>& target : wishes.reads->targets) TRY_STATUS(writer.add(target));
+  for (const std::string& target : targets) TRY_STATUS(writer.add(split_attach_point(target)));
   return writer.finish();
 }
 

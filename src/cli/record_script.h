@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cli/environment.h"
+#include "cli/script_reads.h"
 #include "recording/recording.h"
 
 namespace espy::cli {
@@ -15,6 +17,7 @@ struct RecordWishes {
   uint32_t max_text_bytes = 256;  // of a text, with its NUL, and of a struct
   uint32_t depth = 1;             // of pointers
   bool kernel_stack = false, user_stack = false;
+  std::optional<ScriptReads> reads = {};  // of the scripts of --for, which need no more
 };
 
 struct RecordScript {

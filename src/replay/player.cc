@@ -228,13 +228,15 @@ Result<bool> Player::fire_timer(uint64_t until_ns) {
   constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
   next->due_ns = next->period_ns > kNever - next->due_ns ? kNever : next->due_ns + next->period_ns;
   TRY_STATUS(fire(next->attachment, timer_context_));
+  world.has_task = true;  // in `end`
+  world.task = {.comm = "espy", .pid = 0, .tid = 0, .cgroup = 0};
   return true;
 }
 
 std::string Player::hint_for(const simulator::Unrecorded& place) const {
   if (!place.hint.empty()) return place.hint;
   if (!place.is_memory) return "";
-  // What begins where memory was recorded was cut off; other memory is further away.
+  // It was cut off if it begins where memory was recorded; else it is further away.
   const bool is_cut = std::ranges::any_of(lent_, [&](const simulator::Memory::Lent& piece) {
     return place.address >= piece.address && place.address - piece.address <= piece.bytes.size();
   });

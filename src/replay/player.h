@@ -82,7 +82,7 @@ class Player {
   std::vector<Timer> timers_;
   std::vector<std::byte> timer_context_;
   std::vector<simulator::Memory::Lent> lent_;
-  // Of a task, and of its parent behind it: where members of task_struct are; their bytes.
+  // Where members of task_struct are, and what they hold.
   struct TaskMembers {
     std::optional<uint32_t> pid, tgid, comm, parent;
   };

@@ -19,6 +19,9 @@ namespace {
 
 struct RecordOptions : CommandOptions {
   RecordWishes wishes;
+  std::vector<std::string> scripts;  // --for
+
+  bool replaces_names() const override { return !scripts.empty(); }
 };
 
 RecordWishes& wishes_of(Options& options) { return static_cast<RecordOptions&>(*options.own).wishes; }
@@ -47,7 +50,29 @@ Status set_stack(Options& options, std::string_view) {
   return {};
 }
 
+Status add_script(Options& options, std::string_view path) {
+  static_cast<RecordOptions&>(*options.own).scripts.emplace_back(path);
+  return {};
+}
+
+// What the scripts of --for read.
+Status add_scripts(const Options& options, Environment& e, RecordWishes& wishes) {
+  const auto& own = static_cast<const RecordOptions&>(*options.own);
+  if (own.scripts.empty()) return {};
+  ScriptReads reads;
+  for (const std::string& path : own.scripts) {
+    Options of_script = options;
+    of_script.file = path;
+    TRY_STATUS(add_reads(of_script, e, reads));
+  }
+  constexpr uint32_t kMaxDepth = 4;
+  wishes.depth = std::min(kMaxDepth, std::max(wishes.depth, reads.depth));
+  wishes.reads = std::move(reads);
+  return {};
+}
+
 constexpr OptionRow kRows[] = {
+    {0, "for", "SCRIPT", "record what this script reads of its probes (may be given again)", add_script},
     {0, "size", "BYTES", "record this much of each text and struct that an argument points to (256)", set_size},
     {0, "depth", "N", "record texts and structs behind this many pointers (1)", set_depth},
     {0, "kstack", "", "record the kernel stack of each event", set_stack<&RecordWishes::kernel_stack>},
@@ -57,7 +82,10 @@ constexpr OptionRow kRows[] = {
 recording::Description describe(const Options& options, const Environment& e, const RecordScript& script) {
   recording::Description out;
   out.espy_version = ESPY_VERSION;
-  out.command = fmt::format("espy record {}", fmt::join(options.names, " "));
+  out.command = "espy record";
+  for (const std::string& path : static_cast<const RecordOptions&>(*options.own).scripts)
+    out.command += fmt::format(" --for {}", path);
+  for (const std::string& name : options.names) out.command += " " + name;
   if (options.child_command) out.command += fmt::format(" -c '{}'", *options.child_command);
   utsname names = {};
   if (::uname(&names) == 0) out.kernel_release = names.release;
@@ -111,12 +139,13 @@ int record(const Options& options, const Host& host) {
   if (!environment) return complain(environment.error());
   Environment& e = **environment;
   follow_command(options, e);
-  const auto& own = static_cast<const RecordOptions&>(*options.own);
-  const auto script = write_record_script(options.names, own.wishes, e);
+  RecordWishes wishes = static_cast<const RecordOptions&>(*options.own).wishes;
+  if (const Status added = add_scripts(options, e, wishes); !added) return complain(added.error());
+  const auto script = write_record_script(options.names, wishes, e);
   return script ? run_recorder(options, host, e, *script) : complain(script.error());
 }
 
-constexpr std::string_view kUsage[] = {"record [options] -o FILE PROBE..."};
+constexpr std::string_view kUsage[] = {"record [options] -o FILE PROBE...", "record [options] -o FILE --for SCRIPT..."};
 constexpr Example kExamples[] = {{"espy record -o calls.rec -c make 'tracepoint:syscalls:*'",
                                   "the system calls of a command, for `espy -i calls.rec`"}};
 

@@ -1,0 +1,31 @@
+// What scripts read of their probes, for `espy record --for`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/environment.h"
+
+namespace espy::cli {
+
+struct ProbeReads {
+  bool all_arguments = false;
+  std::set<std::string> fields;  // "filename" of args.filename, "arg0", "retval"
+  bool kernel_stack = false, user_stack = false;
+};
+
+struct ScriptReads {
+  std::vector<std::vector<std::string>> targets;          // attach points: the provider, and the other parts
+  std::map<std::string, ProbeReads> probes;               // by name
+  std::map<std::string, uint32_t> struct_bytes;           // by the name of a struct: up to the last member that is read
+  std::set<std::pair<std::string, std::string>> members;  // of structs, by their names
+  uint32_t depth = 1;                                     // of pointers that are followed, at most
+};
+
+// Checks the script of `options`, and adds what it reads. Has reported the errors of a script that is wrong.
+Status add_reads(const Options& options, Environment& environment, ScriptReads& out);
+
+}  // namespace espy::cli
