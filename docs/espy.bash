@@ -1,8 +1,8 @@
 # Completion of espy in bash: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-_espy_commands='info trace record check snapshot lsp'
-_espy_options='-e -l --list -p --pid -c --cmd --follow -i --input --from --to -o --output -f --format -B --buffer -v --verbose --cost --budget --check-cost --yes --strict -q --quiet -k --warnings --no-warnings --unsafe -I --include --debuginfo --traceable-functions --dwarf-pid --usdt-file-activation --test --bench --mode --probe-filter --no-feature --info --dry-run --dump -d --time --fmt -b --btf --examples -h --help -V --version -s --stack-order --graph --depth --when --slower-than --before -n --events --size --on'
+_espy_commands='info trace record check snapshot build lsp'
+_espy_options='-e -l --list -p --pid -c --cmd --follow --cgroup --container --user -i --input --from --to -o --output -f --format -B --buffer --listen -v --verbose --cost --budget --check-cost --yes --strict -q --quiet -k --warnings --no-warnings --unsafe -I --include --debuginfo --traceable-functions --dwarf-pid --usdt-file-activation --test --bench --mode --probe-filter --no-feature --info --dry-run --dump -d --time --fmt -b --btf --examples -h --help -V --version -s --stack-order --graph --depth --when --slower-than --before -n --events --for --size --depth --kstack --ustack --on --for --espy --on --systemd'
 _espy_probes='begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:'
 # The choices of an option's argument, or what it is, in capitals; nothing if the option takes none.
 _espy_argument() {
@@ -10,12 +10,16 @@ _espy_argument() {
     -e) echo 'PROGRAM' ;;
     -p | --pid) echo 'PID' ;;
     -c | --cmd) echo 'COMMAND' ;;
+    --cgroup) echo 'PATH' ;;
+    --container) echo 'ID' ;;
+    --user) echo 'NAME' ;;
     -i | --input) echo 'FILE' ;;
     --from) echo 'TIME' ;;
     --to) echo 'TIME' ;;
     -o | --output) echo 'FILE' ;;
     -f | --format) echo 'text json trace folded flame pprof speedscope otlp' ;;
     -B | --buffer) echo 'line full none' ;;
+    --listen) echo 'ADDRESS:PORT' ;;
     --budget) echo 'SHARE' ;;
     -I) echo 'DIRECTORY' ;;
     --include) echo 'FILE' ;;
@@ -34,6 +38,9 @@ _espy_argument() {
     --for) echo 'SCRIPT' ;;
     --size) echo 'BYTES' ;;
     --depth) echo 'N' ;;
+    --on) echo 'KERNEL' ;;
+    --for) echo 'CPU' ;;
+    --espy) echo 'FILE' ;;
     --on) echo 'KERNEL' ;;
   esac
 }

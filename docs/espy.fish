@@ -1,13 +1,16 @@
 # Completion of espy in fish: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-set -g __espy_commands info trace record check snapshot lsp
+set -g __espy_commands info trace record check snapshot build lsp
 set -g __espy_probes begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:
 complete -c espy -s e -x -d 'run this program; the last -e counts'
 complete -c espy -s l -l list -d 'list the probes that match a pattern, or those of a program; with -v their arguments'
 complete -c espy -s p -l pid -x -a '(__fish_complete_pids)' -d 'trace only this process, and end when it ends'
 complete -c espy -s c -l cmd -x -a '(__fish_complete_command)' -d 'start this command once all probes are attached, and end when it ends'
 complete -c espy -l follow -d 'with -p or -c: trace this process and those it starts, and end when all have ended'
+complete -c espy -l cgroup -x -d 'trace only the tasks of this control group and of those below it, and end when it is removed'
+complete -c espy -l container -x -d 'the same for a container of docker, podman or containerd, by the beginning of its id, or for a unit of systemd'
+complete -c espy -l user -x -d 'once the probes are attached, run as this user, without capabilities'
 complete -c espy -s i -l input -r -F -d 'take the events from this recording, which `espy record` has made'
 complete -c espy -l from -x -d 'with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms'
 complete -c espy -l to -x -d 'with -i: leave out what was after it'
@@ -59,6 +62,10 @@ complete -c espy -l depth -x -d 'record texts and structs behind this many point
 complete -c espy -l kstack -d 'record the kernel stack of each event'
 complete -c espy -l ustack -d 'record the user stack of each event'
 complete -c espy -l on -x -d 'check for this kernel, a file that espy snapshot has written (may be given again)'
+complete -c espy -l for -x -d 'for arm64 or amd64, by the espy for that CPU, which --espy names'
+complete -c espy -l espy -r -F -d 'the executable of espy that becomes the tool, if not this one'
+complete -c espy -l on -x -d 'check the script for this kernel, a file that espy snapshot has written, instead of the one that runs (may be given again)'
+complete -c espy -l systemd -d 'also write TOOL.service, with which systemd runs the tool'
 # end generated
 
 function __espy_patterns

@@ -2,7 +2,7 @@
 # Completion of espy in zsh: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-local -a espy_commands=(info trace record check snapshot lsp)
+local -a espy_commands=(info trace record check snapshot build lsp)
 local -a espy_probes=(begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:)
 local -a espy_options=(
   '*-e[run this program; the last -e counts]:PROGRAM: '
@@ -13,6 +13,9 @@ local -a espy_options=(
   '*-c[start this command once all probes are attached, and end when it ends]:COMMAND:_cmdstring'
   '*--cmd[start this command once all probes are attached, and end when it ends]:COMMAND:_cmdstring'
   '*--follow[with -p or -c\: trace this process and those it starts, and end when all have ended]'
+  '*--cgroup[trace only the tasks of this control group and of those below it, and end when it is removed]:PATH: '
+  '*--container[the same for a container of docker, podman or containerd, by the beginning of its id, or for a unit of systemd]:ID: '
+  '*--user[once the probes are attached, run as this user, without capabilities]:NAME: '
   '*-i[take the events from this recording, which `espy record` has made]:FILE:_files'
   '*--input[take the events from this recording, which `espy record` has made]:FILE:_files'
   '*--from[with -i\: leave out what was before this time since the beginning\: 10s, 1.5m, 200ms]:TIME: '
@@ -76,6 +79,10 @@ local -a espy_options=(
   '*--kstack[record the kernel stack of each event]'
   '*--ustack[record the user stack of each event]'
   '*--on[check for this kernel, a file that espy snapshot has written (may be given again)]:KERNEL: '
+  '*--for[for arm64 or amd64, by the espy for that CPU, which --espy names]:CPU: '
+  '*--espy[the executable of espy that becomes the tool, if not this one]:FILE:_files'
+  '*--on[check the script for this kernel, a file that espy snapshot has written, instead of the one that runs (may be given again)]:KERNEL: '
+  '*--systemd[also write TOOL.service, with which systemd runs the tool]'
 )
 # end generated
 
