@@ -58,13 +58,10 @@ complete -c espy -l before -x -d 'with --when: show the thread\'s last N calls b
 complete -c espy -s n -l events -x -d 'end after N events'
 complete -c espy -l for -x -d 'record what this script reads of its probes (may be given again)'
 complete -c espy -l size -x -d 'record this much of each text and struct that an argument points to (256)'
-complete -c espy -l depth -x -d 'record texts and structs behind this many pointers (1)'
 complete -c espy -l kstack -d 'record the kernel stack of each event'
 complete -c espy -l ustack -d 'record the user stack of each event'
 complete -c espy -l on -x -d 'check for this kernel, a file that espy snapshot has written (may be given again)'
-complete -c espy -l for -x -d 'for arm64 or amd64, by the espy for that CPU, which --espy names'
 complete -c espy -l espy -r -F -d 'the executable of espy that becomes the tool, if not this one'
-complete -c espy -l on -x -d 'check the script for this kernel, a file that espy snapshot has written, instead of the one that runs (may be given again)'
 complete -c espy -l systemd -d 'also write TOOL.service, with which systemd runs the tool'
 # end generated
 

@@ -75,13 +75,10 @@ local -a espy_options=(
   '*--events[end after N events]:N: '
   '*--for[record what this script reads of its probes (may be given again)]:SCRIPT: '
   '*--size[record this much of each text and struct that an argument points to (256)]:BYTES: '
-  '*--depth[record texts and structs behind this many pointers (1)]:N: '
   '*--kstack[record the kernel stack of each event]'
   '*--ustack[record the user stack of each event]'
   '*--on[check for this kernel, a file that espy snapshot has written (may be given again)]:KERNEL: '
-  '*--for[for arm64 or amd64, by the espy for that CPU, which --espy names]:CPU: '
   '*--espy[the executable of espy that becomes the tool, if not this one]:FILE:_files'
-  '*--on[check the script for this kernel, a file that espy snapshot has written, instead of the one that runs (may be given again)]:KERNEL: '
   '*--systemd[also write TOOL.service, with which systemd runs the tool]'
 )
 # end generated

@@ -28,8 +28,8 @@ struct Environment {
   symbols::Symbolizer symbols;
   source::Sources sources;
   source::Diagnostics diagnostics;
-  spec::Config config;                                           // from the environment's variables and the options
-  std::shared_ptr<const tool::Tool> tool = {};                   // whose script is run
+  spec::Config config;                          // from the environment's variables and the options
+  std::shared_ptr<const tool::Tool> tool = {};  // whose script is run
 #ifdef ESPY_DEBUG
   opt::PassObserver after_pass = opt::verify_after_pass;
 #else

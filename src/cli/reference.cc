@@ -107,10 +107,15 @@ std::string features_chapter() {
   return out;
 }
 
-// The options of single commands are the last.
+// The options of single commands are the last. A name that several of them have is there once.
 std::vector<OptionRow> all_option_rows() {
   std::vector<OptionRow> rows = listed_options();
-  for (const Command* command : commands()) rows.insert(rows.end(), command->options.begin(), command->options.end());
+  const auto is_known = [&](const OptionRow& row) {
+    return !row.long_name.empty() && std::ranges::find(rows, row.long_name, &OptionRow::long_name) != rows.end();
+  };
+  for (const Command* command : commands())
+    for (const OptionRow& row : command->options)
+      if (!is_known(row)) rows.push_back(row);
   return rows;
 }
 

@@ -21,17 +21,20 @@ std::string error_of(std::vector<std::string> words) {
   return options ? "" : options.error().message;
 }
 
-TEST(CliOptions, NamesAreUnique) {
-  std::set<std::string> names;
-  const auto add = [&](const OptionRow& row) {
+// Those of two commands may be equal, as each is accepted only behind its command's word.
+TEST(CliOptions, NamesOfACommandAreUnique) {
+  const auto add = [](std::set<std::string>& names, const OptionRow& row) {
     const std::string short_name(row.short_name != 0 ? 1 : 0, row.short_name);
     for (const std::string& name : {short_name, std::string(row.long_name)})
       EXPECT_TRUE(name.empty() || names.insert(name).second) << name;
   };
-  for (const OptionRow& row : option_rows()) add(row);
+  std::set<std::string> common;
+  for (const OptionRow& row : option_rows()) add(common, row);
+  for (const Command* command : commands())
+    if (command->has_option()) add(common, command->option);
   for (const Command* command : commands()) {
-    if (command->has_option()) add(command->option);
-    for (const OptionRow& row : command->options) add(row);
+    std::set<std::string> names = common;
+    for (const OptionRow& row : command->options) add(names, row);
   }
 }
 

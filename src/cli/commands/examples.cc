@@ -71,7 +71,6 @@ constexpr Example kExampleRows[] = {{"espy --examples stack", "one-liners on a t
 
 extern const Command kExamples = {
     .option = {0, "examples", "", "print one-liners, those with a word or all, and end"},
-    .option_follows = "help",
     .operands = Operands::kPattern,
     .usage = kUsage,
     .examples = kExampleRows,
