@@ -66,7 +66,7 @@ StartLimitBurst=5
 
 [Service]
 Type=notify
-ExecStart=/usr/local/bin/{0}
+ExecStart=/usr/local/bin/{0}{5}
 KillSignal=SIGINT
 Restart=on-failure
 RestartSec=10
@@ -87,7 +87,8 @@ CapabilityBoundingSet={2}
 [Install]
 WantedBy=multi-user.target
 )",
-      escape(request.tool), escape(request.description), capabilities, kSandbox, logs);
+      escape(request.tool), escape(request.description), capabilities, kSandbox, logs,
+      request.has_budget ? "" : " --budget=2%%");
 }
 
 }  // namespace espy::cli

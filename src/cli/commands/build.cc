@@ -160,7 +160,10 @@ Result<std::string> output_path(const Options& options) {
 
 Status write_unit(const std::string& path, const tool::Tool& tool, const ScriptVerdict& verdict) {
   const std::string description = fmt::format("{} ({}, traced by espy)", tool.name, tool.script_name);
-  return write_file(path + ".service", systemd_unit({tool.name, description, verdict.capabilities}), 0644);
+  const bool has_budget =
+      std::ranges::any_of(tool.arguments, [](const std::string& each) { return each.starts_with("--budget="); });
+  const UnitRequest request{tool.name, description, verdict.capabilities, has_budget};
+  return write_file(path + ".service", systemd_unit(request), 0644);
 }
 
 Result<int> build_tool(const Options& given, const Host& host) {
