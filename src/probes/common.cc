@@ -85,9 +85,9 @@ std::optional<std::string> why_refused(const spec::BindRequest& request, std::st
 }
 
 void report_refused(spec::BindRequest& request, std::string_view function, const std::string& why) {
-  request.diagnostics.error("dangerous-function", request.point.span,
-                            fmt::format("a probe of `{}` can make the machine hang: {}", function, why),
-                            "--unsafe attaches it in spite of that");
+  report_unavailable(request, "dangerous-function",
+                     fmt::format("a probe of `{}` can make the machine hang: {}", function, why),
+                     "--unsafe tries it in spite of that");
 }
 
 std::optional<uint64_t> parse_count(std::string_view text) {

@@ -1,6 +1,7 @@
 # --cgroup: function probes act in a control group alone. --user: the maps stay readable without capabilities, or with
 # CAP_BPF where the kernel asks for it, and return probes that are defined in tracefs are removed.
-# kernels: 5.10 6.1 6.12
+# kernels: 6.1 6.12
+needs for_each_map_elem
 groups=$(mktemp -d)
 mount -t cgroup2 none "$groups" || skip 'there is no cgroup2'
 mkdir "$groups/traced"
