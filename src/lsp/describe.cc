@@ -11,7 +11,7 @@ std::string code_block(std::string_view code) { return fmt::format("```bpftrace\
 std::string describe(const spec::Builtin& builtin) {
   std::string out = code_block(builtin.sig) + std::string(builtin.doc);
   if (!builtin.providers.empty()) out += fmt::format("\n\nOnly in probes of: {}.", builtin.providers);
-  if (builtin.is_unsafe) out += "\n\nNeeds `--unsafe`.";
+  if (builtin.is_unsafe && builtin.doc.find("--unsafe") == builtin.doc.npos) out += "\n\nNeeds `--unsafe`.";
   if (!builtin.example.empty()) out += "\n\n" + code_block(builtin.example);
   return out;
 }
