@@ -260,7 +260,7 @@ HookCosts measure(kernel::Kernel& kernel, const std::vector<Wanted>& wanted) {
   OwnedFd to(ends[1]);
   const pid_t child = ::fork();
   if (child == 0) {
-    // A grandchild, which nobody waits for: it closes its links for some time.
+    // A grandchild, which is not waited for: it closes its links for some time.
     if (::fork() == 0) answer_all(to.get(), kernel, wanted);
     ::_exit(0);
   }
