@@ -11,6 +11,7 @@
 
 #include "base/strings.h"
 #include "cli/attach_text.h"
+#include "cli/bind_probes.h"
 #include "cli/trace_probes.h"
 #include "kernel/described_types.h"
 
@@ -206,20 +207,7 @@ class ScriptWriter {
  private:
   std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
                                      bool has_types, source::Diagnostics& diagnostics) {
-    const syntax::AttachPoint point;
-    spec::BindRequest request{.point = point,
-                              .parts = parts,
-                              .kernel = *e_.kernel,
-                              .types = e_.types,
-                              .symbols = &e_.symbols,
-                              .config = e_.config,
-                              .diagnostics = diagnostics,
-                              .missing = diagnostics,
-                              .uses_args = has_types,
-                              .uses_context = true,
-                              .uses_retval = has_types,
-                              .provider = &provider};
-    return provider.bind(request);
+    return bind_probes(e_, e_.config, provider, parts, has_types, diagnostics);
   }
 
   void add_probe(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,

@@ -10,6 +10,7 @@
 
 #include "base/strings.h"
 #include "cli/attach_text.h"
+#include "cli/bind_probes.h"
 #include "symbols/debug_info.h"
 #include "symbols/demangle.h"
 
@@ -198,20 +199,7 @@ class Finder {
 
   std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
                                      bool has_types, source::Diagnostics& diagnostics) {
-    const syntax::AttachPoint point;
-    spec::BindRequest request{.point = point,
-                              .parts = parts,
-                              .kernel = *e_.kernel,
-                              .types = e_.types,
-                              .symbols = &e_.symbols,
-                              .config = config_,
-                              .diagnostics = diagnostics,
-                              .missing = diagnostics,
-                              .uses_args = has_types,
-                              .uses_context = true,
-                              .uses_retval = has_types,
-                              .provider = &provider};
-    return provider.bind(request);
+    return bind_probes(e_, config_, provider, parts, has_types, diagnostics);
   }
 
   spec::ProbeContext context_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {

@@ -1,0 +1,18 @@
+// Probes of attach points that are words of the command line, for the scripts that commands write.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/environment.h"
+#include "spec/provider.h"
+
+namespace espy::cli {
+
+// Returns the probes that the attach point stands for; none if it is wrong or stands for nothing, with the reasons in
+// `diagnostics`. `has_types`: the types of arguments and results are wanted, as debug information has them.
+std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::Config& config,
+                                          const spec::Provider& provider, const std::vector<std::string>& parts,
+                                          bool has_types, source::Diagnostics& diagnostics);
+
+}  // namespace espy::cli
