@@ -68,7 +68,8 @@ Status ProbeRunner::attach() const {
       if (program_.programs[id].is_last_attached_first != is_reversed || turn_of(id, probes) != turn) return {};
       return attach_program(id, probes);
     };
-    for (const auto& [id, probes] : by_program | std::views::reverse) TRY_STATUS(attach(id, probes, true));
+    for (auto each = by_program.rbegin(); each != by_program.rend(); ++each)
+      TRY_STATUS(attach(each->first, each->second, true));
     for (const auto& [id, probes] : by_program) TRY_STATUS(attach(id, probes, false));
   }
   const auto& skipped = machine_.skipped_probes();

@@ -289,8 +289,8 @@ Status Session::print_maps() {
   for (const program::ScriptMapId id : program_.script_maps.ids()) by_name.emplace(program_.script_maps[id].name, id);
   Status first;
   for (const auto& [name, id] : by_name) {
-    const Status printed = catch_out_of_memory([&]() -> Status {
-      context_.print_map(id, 0, 0);
+    const Status printed = catch_out_of_memory([&, map = id]() -> Status {
+      context_.print_map(map, 0, 0);
       return {};
     });
     if (printed) continue;

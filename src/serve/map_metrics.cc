@@ -120,7 +120,7 @@ void MapMetrics::keep_most(std::vector<Row>& rows, size_t most) {
     return;
   }
   std::ranges::reverse(rows);  // display order is ascending
-  std::ranges::stable_partition(rows, [&](const Row& row) { return shown_.contains(row.labels); });
+  std::stable_partition(rows.begin(), rows.end(), [&](const Row& row) { return shown_.contains(row.labels); });
   rows.resize(most);
   std::ranges::reverse(rows);
   shown_.clear();
