@@ -21,4 +21,17 @@ std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::
   return provider.bind(request);
 }
 
+spec::ProbeContext context_of(Environment& environment, const spec::Provider& provider, const spec::BoundProbe& bound,
+                              bool has_types) {
+  spec::ContextRequest request{.probes = std::span(&bound.probe, 1),
+                               .share = bound.share,
+                               .kernel = *environment.kernel,
+                               .types = environment.types,
+                               .uses_args = has_types,
+                               .symbols = &environment.symbols,
+                               .uses_retval = has_types,
+                               .provider = &provider};
+  return provider.context(request);
+}
+
 }  // namespace espy::cli

@@ -15,4 +15,8 @@ std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::
                                           const spec::Provider& provider, const std::vector<std::string>& parts,
                                           bool has_types, source::Diagnostics& diagnostics);
 
+// Returns what programs of such a probe can read.
+spec::ProbeContext context_of(Environment& environment, const spec::Provider& provider, const spec::BoundProbe& bound,
+                              bool has_types);
+
 }  // namespace espy::cli

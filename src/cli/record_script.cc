@@ -251,15 +251,7 @@ class ScriptWriter {
   // The index of the group whose layout and values the probe has.
   size_t group_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,
                   const ProbeReads* reads) {
-    spec::ContextRequest request{.probes = std::span(&bound.probe, 1),
-                                 .share = bound.share,
-                                 .kernel = *e_.kernel,
-                                 .types = e_.types,
-                                 .uses_args = has_types,
-                                 .symbols = &e_.symbols,
-                                 .uses_retval = has_types,
-                                 .provider = &provider};
-    const spec::ProbeContext context = provider.context(request);
+    const spec::ProbeContext context = context_of(e_, provider, bound, has_types);
     Group group;
     group.layout.points_to_user_space = context.pointers == types::AddressSpace::kUser;
     FieldWriter fields(e_, describer_, wishes_, reads, group);

@@ -203,15 +203,7 @@ class Finder {
   }
 
   spec::ProbeContext context_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
-    spec::ContextRequest request{.probes = std::span(&bound.probe, 1),
-                                 .share = bound.share,
-                                 .kernel = *e_.kernel,
-                                 .types = e_.types,
-                                 .uses_args = has_types,
-                                 .symbols = &e_.symbols,
-                                 .uses_retval = has_types,
-                                 .provider = &provider};
-    return provider.context(request);
+    return cli::context_of(e_, provider, bound, has_types);
   }
 
   // "retval"; "" if the function returns nothing, as its debug information tells: the type of a result comes from

@@ -79,7 +79,7 @@ void LinuxMachine::own_link(ProgramId program, OwnedFd fd, Closing closing) {
 }
 
 void LinuxMachine::keep_attachment(ProgramId program, std::function<Status()> attach) {
-  if (keeps_attachments_ && !closing_.contains(program)) attachments_[program].push_back(std::move(attach));
+  if (!closing_.contains(program)) attachments_[program].push_back(std::move(attach));
 }
 
 Status LinuxMachine::attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) {
@@ -89,7 +89,7 @@ Status LinuxMachine::attach_raw_tracepoint(ProgramId program, const std::string&
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.cookie = cookie;
   TRY_STATUS(keep_link(program, bpf(Command::kRawTracepointOpen, attr), "the raw tracepoint " + name, Closing::kQuick));
-  keep_attachment(program, [=, this] { return attach_raw_tracepoint(program, name, cookie); });
+  if (keeps_attachments_) keep_attachment(program, [=, this] { return attach_raw_tracepoint(program, name, cookie); });
   return {};
 }
 
@@ -295,7 +295,7 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
   if (follows_calls && !try_feature(kernel::Feature::kFprobeGraph)) limited_calls_.insert(program);
   const std::string more = names.size() > 1 ? fmt::format(" and {} more functions", names.size() - 1) : "";
   TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), probes.functions.front() + more, Closing::kSlow));
-  keep_attachment(program, [=, this] { return attach_kprobe_multi(program, probes); });
+  if (keeps_attachments_) keep_attachment(program, [=, this] { return attach_kprobe_multi(program, probes); });
   return {};
 }
 

@@ -13,7 +13,7 @@ std::string deflated(std::string_view bytes, Wrapping wrapping) {
   constexpr int kWindowBits = 15, kGzipHeader = 16, kMemoryLevel = 8;
   z_stream stream = {};
   const int window = kWindowBits + (wrapping == Wrapping::kGzip ? kGzipHeader : 0);
-  // It fails for want of memory only.
+  // Fails only if there is no memory.
   if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK)
     throw std::bad_alloc();
   std::string out;

@@ -1,7 +1,7 @@
 // Profiles for `go tool pprof` and others that read its format: profile.proto, compressed by gzip.
 //
-// All maps with stacks in their keys are one profile, each map a type of sample (two where the values have a count
-// beside a total, and where the probe samples: its count, and what it stands for). Samples with the same stacks and
+// All maps with stacks in their keys are one profile, each map a type of sample (two where the values have a
+// count and a total, and where the probe samples: the count, and what it stands for). Samples with the same stacks and
 // labels are one, whichever map they are from. Each map is as last printed.
 #include <fmt/format.h>
 
