@@ -148,9 +148,9 @@ class Finder {
   // ---- Functions of programs that a wildcard matches
 
   using ByFunction = std::map<std::pair<std::string, std::string>, spec::BoundProbe>;  // by file and name
-  static ByFunction by_function(std::vector<spec::BoundProbe> bound) {
+  static ByFunction by_function(const std::vector<spec::BoundProbe>& bound) {
     ByFunction out;
-    for (spec::BoundProbe& each : bound) out.try_emplace({each.probe.target, each.probe.function}, std::move(each));
+    for (const spec::BoundProbe& each : bound) out.try_emplace({each.probe.target, each.probe.function}, each);
     return out;
   }
 
