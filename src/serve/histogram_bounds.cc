@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "program/layout.h"
 
@@ -11,7 +10,8 @@ namespace espy::serve {
 
 namespace {
 
-constexpr size_t kMaxWholeRange = 128;
+constexpr size_t kMostBounds = 128;  // of a map; a hist() of one bit has 127
+constexpr uint8_t kMostBits = 1;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -50,28 +50,41 @@ std::optional<double> Histogram::estimated_sum() const {
   return sum;
 }
 
+namespace {
+
+// The buckets with the bounds of a hist() of at most one bit: each bound of fewer bits is one of more.
+std::vector<size_t> hist_bounds(uint8_t bits, bool has_negative) {
+  const uint8_t shown_bits = std::min(bits, kMostBits);
+  std::vector<size_t> out;
+  if (has_negative) out.push_back(0);
+  for (uint32_t i = 1; i + 1 < program::hist_bucket_count(shown_bits); ++i) {
+    const uint64_t end = program::hist_bucket_start(i + 1, shown_bits);
+    out.push_back(program::hist_bucket(static_cast<int64_t>(end - 1), bits));
+  }
+  return out;
+}
+
+// Each n-th of `count` buckets but the last, so that they are not too many; the first, which is below the range, and
+// the one before the last, where the range ends, among them.
+std::vector<size_t> lhist_bounds(size_t count) {
+  const size_t steps = count - 2;
+  const size_t stride = (steps + kMostBounds - 2) / (kMostBounds - 1);
+  std::vector<size_t> out = {0};
+  for (size_t i = steps % stride == 0 ? stride : steps % stride; i <= steps; i += stride) out.push_back(i);
+  return out;
+}
+
+}  // namespace
+
 std::vector<size_t> shown_bounds(const std::vector<const output::Value*>& histograms) {
-  std::set<size_t> used;
-  bool is_hist = false;
-  for (const output::Value* value : histograms) {
-    const Histogram histogram(*value);
-    is_hist |= std::holds_alternative<output::HistValue>(value->node);
-    for (size_t i = 0; i + 1 < histogram.size(); ++i)
-      if (histogram.count(i) > 0) used.insert(i);
-  }
-  if (used.empty()) return {};
-  // hist() counts negative values, which are rare, in the first bucket.
-  const size_t first = is_hist && *used.begin() > 0 ? 1 : 0;
-  std::set<size_t> out;
-  if (*used.rbegin() - first < kMaxWholeRange) {
-    for (size_t i = first; i <= *used.rbegin(); ++i) out.insert(i);
-  } else {
-    for (const size_t i : used) {
-      out.insert(i);
-      if (i > first) out.insert(i - 1);
-    }
-  }
-  return {out.begin(), out.end()};
+  if (histograms.empty()) return {};
+  const output::Value& first = *histograms.front();
+  if (const auto* hist = std::get_if<output::HistValue>(&first.node))
+    return hist_bounds(hist->bits, std::ranges::any_of(histograms, [](const output::Value* value) {
+                         return Histogram(*value).count(0) > 0;
+                       }));
+  if (const auto* lhist = std::get_if<output::LhistValue>(&first.node)) return lhist_bounds(lhist->buckets.size());
+  return {};
 }
 
 }  // namespace espy::serve

@@ -30,8 +30,10 @@ class Histogram {
   const output::LhistValue* lhist_ = nullptr;
 };
 
-// The buckets, but the last, whose bounds are shown for the histograms of a map: all up to the fullest range that is
-// used, or, if they are many, those with values and the ones before them. Ascending.
+// The buckets, but the last, whose bounds are shown for the histograms of a map, ascending. They depend on the
+// arguments of hist() and lhist() alone, so that histograms of several runs can be added, bound by bound: a bound that
+// one run lacked would miss its values. The exception is the bound of negative values, which is shown where there are
+// any.
 std::vector<size_t> shown_bounds(const std::vector<const output::Value*>& histograms);
 
 }  // namespace espy::serve

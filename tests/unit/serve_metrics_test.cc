@@ -58,28 +58,65 @@ TEST(Metrics, NegativeTotalsAreNoCounters) {
   EXPECT_EQ(exposed(described("@x", Kind::kMin), scalar("@x", number(-5))), "# HELP x Help.\n# TYPE x gauge\nx -5\n");
 }
 
-TEST(Metrics, AHistogramIsCumulativeUpToTheLargestValueOfTheMap) {
-  EXPECT_EQ(
-      exposed(described("@x", Kind::kHist, {"k"}),
-              keyed("@x", {{number(1), {hist({0, 1, 5})}}, {number(2), {hist({2})}}})),
+// The bounds in `text` of one series of a histogram, in their order.
+std::vector<std::string> bounds(const std::string& text) {
+  std::vector<std::string> out;
+  for (size_t at = text.find("le=\""); at != text.npos; at = text.find("le=\"", at + 1))
+    out.push_back(text.substr(at + 4, text.find('"', at + 4) - at - 4));
+  return out;
+}
+
+TEST(Metrics, AHistogramIsCumulativeOverAllBounds) {
+  const std::string text = exposed(described("@x", Kind::kHist), scalar("@x", {hist({0, 1, 5})}));
+  const std::string begin =
       "# HELP x Help. (_sum is estimated from the buckets)\n# TYPE x histogram\n"
-      "x_bucket{k=\"2\",le=\"0.0\"} 0\nx_bucket{k=\"2\",le=\"1.0\"} 0\nx_bucket{k=\"2\",le=\"3.0\"} 1\n"
-      "x_bucket{k=\"2\",le=\"7.0\"} 1\nx_bucket{k=\"2\",le=\"+Inf\"} 1\nx_sum{k=\"2\"} 2.5\nx_count{k=\"2\"} 1\n"
-      "x_bucket{k=\"1\",le=\"0.0\"} 1\nx_bucket{k=\"1\",le=\"1.0\"} 2\nx_bucket{k=\"1\",le=\"3.0\"} 2\n"
-      "x_bucket{k=\"1\",le=\"7.0\"} 3\nx_bucket{k=\"1\",le=\"+Inf\"} 3\nx_sum{k=\"1\"} 6.5\nx_count{k=\"1\"} 3\n");
+      "x_bucket{le=\"0.0\"} 1\nx_bucket{le=\"1.0\"} 2\nx_bucket{le=\"3.0\"} 2\nx_bucket{le=\"7.0\"} 3\n";
+  EXPECT_EQ(text.substr(0, begin.size()), begin);
+  EXPECT_NE(text.find("x_bucket{le=\"+Inf\"} 3\nx_sum 6.5\nx_count 3\n"), text.npos) << text;
+  EXPECT_EQ(bounds(text).size(), 65u);
+}
+
+TEST(Metrics, KeysOfAHistogram) {
+  const std::string text = exposed(described("@x", Kind::kHist, {"k"}),
+                                   keyed("@x", {{number(1), {hist({0, 1, 5})}}, {number(2), {hist({2})}}}), 1000);
+  EXPECT_NE(text.find("x_bucket{k=\"2\",le=\"1.0\"} 0\nx_bucket{k=\"2\",le=\"3.0\"} 1\n"), text.npos) << text;
+  EXPECT_NE(text.find("x_sum{k=\"1\"} 6.5\nx_count{k=\"1\"} 3\n"), text.npos) << text;
 }
 
 TEST(Metrics, AHistogramWithNegativeValuesHasNoSum) {
-  EXPECT_EQ(exposed(described("@x", Kind::kHist), scalar("@x", {hist({-7, 1})})),
-            "# HELP x Help. (_sum is estimated from the buckets)\n# TYPE x histogram\n"
-            "x_bucket{le=\"-1.0\"} 1\nx_bucket{le=\"0.0\"} 1\nx_bucket{le=\"1.0\"} 2\nx_bucket{le=\"+Inf\"} 2\n");
+  const std::string text = exposed(described("@x", Kind::kHist), scalar("@x", {hist({-7, 1})}));
+  const std::string begin =
+      "# HELP x Help. (_sum is estimated from the buckets)\n# TYPE x histogram\n"
+      "x_bucket{le=\"-1.0\"} 1\nx_bucket{le=\"0.0\"} 1\nx_bucket{le=\"1.0\"} 2\n";
+  EXPECT_EQ(text.substr(0, begin.size()), begin);
+  EXPECT_TRUE(text.ends_with("x_bucket{le=\"+Inf\"} 2\n")) << text;
 }
 
-TEST(Metrics, FineHistogramsShowTheBoundsOfTheBucketsThatAreUsed) {
-  const std::string text = exposed(described("@x", Kind::kHist), scalar("@x", {hist({1'000'000}, 5)}));
-  EXPECT_NE(text.find("x_bucket{le=\"999423.0\"} 0\nx_bucket{le=\"1015807.0\"} 1\nx_bucket{le=\"+Inf\"} 1\n"),
+TEST(Metrics, BoundsDoNotDependOnValues) {
+  for (const uint8_t bits : {0, 1, 3, 5}) {
+    const auto of = [&](std::vector<int64_t> values) {
+      return bounds(exposed(described("@x", Kind::kHist), scalar("@x", {hist(values, bits)})));
+    };
+    EXPECT_EQ(of({0}), of({1'000'000, INT64_MAX})) << int{bits};
+    EXPECT_LE(of({0}).size(), 128u) << int{bits};
+  }
+}
+
+TEST(Metrics, FineHistogramsShowTwoBoundsForEachDoubling) {
+  const std::string text = exposed(described("@x", Kind::kHist), scalar("@x", {hist({1'000'000, 600'000}, 5)}));
+  EXPECT_NE(text.find("x_bucket{le=\"524287.0\"} 0\nx_bucket{le=\"786431.0\"} 1\nx_bucket{le=\"1048575.0\"} 2\n"),
             text.npos)
       << text;
+}
+
+TEST(Metrics, LongLinearHistogramsShowSomeOfTheirBounds) {
+  output::LhistValue linear{0, 1000, 1, std::vector<uint64_t>(1002)};
+  linear.buckets[1] = 1;
+  linear.buckets[1001] = 2;
+  const std::string text = exposed(described("@x", Kind::kLhist), scalar("@x", {linear}));
+  EXPECT_EQ(bounds(text).size(), 127u);
+  EXPECT_NE(text.find("x_bucket{le=\"-1.0\"} 0\nx_bucket{le=\"7.0\"} 1\n"), text.npos) << text;
+  EXPECT_NE(text.find("x_bucket{le=\"999.0\"} 1\nx_bucket{le=\"+Inf\"} 3\n"), text.npos) << text;
 }
 
 TEST(Metrics, LinearHistograms) {
