@@ -23,22 +23,22 @@ OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 LIMIT = 20  # seconds, far above what any of these takes
 
 
-def until(condition, limit=LIMIT):
+def until(condition, limit=LIMIT, what="it"):
     end = time.monotonic() + limit
     while time.monotonic() < end:
         result = condition()
         if result:
             return result
         time.sleep(0.01)
-    raise SystemExit("waited in vain")
+    raise SystemExit(f"waited in vain for {what}")
 
 
 class Run:
-    """A run of espy that traces this process, once its probes are attached."""
+    """A run of espy that traces this process, once its probes are attached. `name` keeps its output apart."""
 
-    def __init__(self, *options, listen="0", environment=None, script=None):
-        self.out, self.errors = open(SCRATCH / "run.out", "w+"), open(SCRATCH / "run.err", "w+")
-        program = ["-e", script] if script else [FILE, str(os.getpid())]
+    def __init__(self, *options, listen="0", environment=None, script=None, name="", program=None):
+        self.out, self.errors = open(SCRATCH / f"run{name}.out", "w+"), open(SCRATCH / f"run{name}.err", "w+")
+        program = program or (["-e", script] if script else [FILE, str(os.getpid())])
         self.process = subprocess.Popen([ESPY, "--listen", listen, *options, *program], stdout=self.out,
                                         stderr=self.errors, env={**os.environ, **(environment or {})})
         self.url = until(lambda: re.search(r"Listening at (http://\S+)\n", self.text(self.errors)))[1]
@@ -196,49 +196,61 @@ def pipelined():
                        b"Host: localhost\r\nConnection: close\r\n\r\n")
         with client.makefile("rb") as answer:
             text = answer.read().decode()
-    print(text.count("HTTP/1.1 404"), text.count("HTTP/1.1 200"), text.rindex("404") < text.rindex("200 OK"))
+    print(text.count("HTTP/1.1 404"), text.count("HTTP/1.1 200"), text.rindex("HTTP/1.1 404") < text.rindex("HTTP/1.1 200"))
     run.end()
+
+
+class Prometheus:
+    """A real Prometheus with the configuration `config`, until the end of `with`."""
+
+    def __init__(self, program, config):
+        (SCRATCH / "prometheus.yml").write_text(config)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        log = open(SCRATCH / "prometheus.log", "w")
+        self.server = subprocess.Popen([program, f"--config.file={SCRATCH}/prometheus.yml",
+                                        f"--storage.tsdb.path={SCRATCH}/data",
+                                        f"--web.listen-address=127.0.0.1:{self.port}"], stdout=log, stderr=log)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.server.terminate()
+        self.server.wait(LIMIT)
+
+    def query(self, text):
+        """The labels and values that `text` has now, in an order of their own. None if it is starting."""
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
+            connection.request("GET", "/api/v1/query?" + urllib.parse.urlencode({"query": text}))
+            answer = json.load(connection.getresponse())
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+        if answer["status"] != "success":
+            raise SystemExit(f"{text}: {answer}")
+        return [(each["metric"], each["value"][1]) for each in answer["data"]["result"]]
 
 
 def prometheus():
     """A real Prometheus scrapes the run, and finds its numbers and a quantile."""
     run = Run("-f", "json")
     settled(run)
-    config = SCRATCH / "prometheus.yml"
-    config.write_text(f"""
+    with Prometheus(sys.argv[2], f"""
 scrape_configs:
   - job_name: espy
     scrape_interval: 200ms
     scrape_timeout: 200ms
     static_configs: [{{targets: ['127.0.0.1:{run.address.port}']}}]
-""")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = open(SCRATCH / "prometheus.log", "w")
-    server = subprocess.Popen([sys.argv[2], f"--config.file={config}", f"--storage.tsdb.path={SCRATCH}/data",
-                               f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
-
-    def query(text):
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)
-            connection.request("GET", "/api/v1/query?" + urllib.parse.urlencode({"query": text}))
-            result = json.load(connection.getresponse())["data"]["result"]
-            return [(each["metric"], each["value"][1]) for each in result]
-        except (OSError, http.client.HTTPException, ValueError):  # it is starting
-            return None
-
-    try:
-        until(lambda: query("espy_calls_total"), 60)
-        value = lambda text: query(text)[0][1]
+""") as server:
+        until(lambda: server.query("espy_calls_total"), 60)
+        value = lambda text: server.query(text)[0][1]
         names = ("espy_calls_total", "espy_largest", "espy_amount_sum", "espy_sizes_count")
         found = {name: value(name) for name in names}
-        labels = {(metric["count"], number) for metric, number in query("espy_by_size_total")}
+        labels = {(metric["count"], number) for metric, number in server.query("espy_by_size_total")}
         median, high = float(value("histogram_quantile(0.5, espy_sizes_bucket)")), float(
             value("histogram_quantile(0.99, espy_sizes_bucket)"))
-    finally:
-        server.terminate()
-        server.wait(LIMIT)
     maps = printed_maps(run)
     print("numbers", found == {"espy_calls_total": str(maps["@calls"]), "espy_largest": str(maps["@largest"]),
                                "espy_amount_sum": str(maps["@amount"]["total"]), "espy_sizes_count": "120"})
@@ -356,4 +368,5 @@ def browser():
     print("folded", set(folded.splitlines()) == {line for line in printed.splitlines() if ";" in line})
 
 
-globals()[sys.argv[1]]()
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
