@@ -94,7 +94,7 @@ TEST(Metrics, AHistogramWithNegativeValuesHasNoSum) {
 
 TEST(Metrics, BoundsDoNotDependOnValues) {
   for (const uint8_t bits : {0, 1, 3, 5}) {
-    const auto of = [&](std::vector<int64_t> values) {
+    const auto of = [&](const std::vector<int64_t>& values) {
       return bounds(exposed(described("@x", Kind::kHist), scalar("@x", {hist(values, bits)})));
     };
     EXPECT_EQ(of({0}), of({1'000'000, INT64_MAX})) << int{bits};
