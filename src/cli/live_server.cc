@@ -34,8 +34,9 @@ Result<std::unique_ptr<serve::LiveServer>> open_live_server(const Options& optio
       .max_metric_samples = static_cast<size_t>(parse_int(value_of("max_metric_samples")).value_or(kMaxMetricSamples))};
   out.token = TRY(serve::choose_token(std::getenv("ESPY_LISTEN_TOKEN"), out.address));
   auto maps = TRY(serve::describe_maps(checked, program, environment.types, environment.sources, value_of("labels")));
-  auto server = TRY(
-      serve::LiveServer::create(std::move(out), std::move(maps), program, runtime::text_style(checked.config), sink));
+  OwnedFd listener = TRY(serve::listen_at(out.address));
+  auto server = TRY(serve::LiveServer::create(std::move(out), std::move(listener), std::move(maps), program,
+                                              runtime::text_style(checked.config), sink));
   std::fputs(fmt::format("Listening at {}\n", server->url()).c_str(), stderr);
   return server;
 }

@@ -1,17 +1,54 @@
+// libevent waits for its sockets with an epoll(7) instance of its own, which is one descriptor of the caller's loop:
+// `run` lets libevent handle what is ready, and returns. Timers of libevent would not make that descriptor readable, so
+// time is a timerfd among its events.
+//
+// evhttp has no limits of connections and of time that fit, and does not tell when it closes a connection. So this
+// makes the buffers of each connection itself, keeps a reference to them, and sees by them what a client takes and
+// sends, and that evhttp has let go of them.
 #include "serve/http_server.h"
 
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
 #include <fmt/format.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 
 #include "base/end_request.h"
+#include "base/out_of_memory.h"
+#include "base/strings.h"
+
+// evhttp is a client as well, which resolves names. A server does not, so the resolver of the C library is left out, by
+// the linker's --wrap (CMakeLists.txt). The address of a client is asked for, but not used; evhttp ends the process if
+// it gets none.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" {
+int __wrap_getaddrinfo(const char*, const char*, const addrinfo*, addrinfo**) { return EAI_FAIL; }
+void __wrap_freeaddrinfo(addrinfo*) {}
+const char* __wrap_gai_strerror(int) { return ""; }
+servent* __wrap_getservbyname(const char*, const char*) { return nullptr; }
+protoent* __wrap_getprotobynumber(int) { return nullptr; }
+int __wrap_getnameinfo(const sockaddr*, socklen_t, char* host, socklen_t host_size, char* service,
+                       socklen_t service_size, int) {
+  if (host_size > 0) *host = '\0';
+  if (service_size > 0) *service = '\0';
+  return 0;
+}
+}
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace espy::serve {
 
@@ -19,262 +56,311 @@ namespace {
 
 constexpr size_t kMaxConnections = 64;
 constexpr size_t kMaxStreams = 48;  // the others are left to scrapers
+constexpr size_t kMaxHeadBytes = 8192;
+constexpr size_t kMaxUnreadBytes = 2 * kMaxHeadBytes;  // that a client sends before its request is answered
 constexpr int kSendBufferBytes = 256 << 10;
 constexpr int kTickMs = 100;
 constexpr int kIdleTickMs = 1000;
-constexpr int kEventsPerRun = 64;
+constexpr int kRequestsPerRun = 64;
 
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kRequestNs = 10 * kSecond;  // for a whole request, from its first byte
 constexpr uint64_t kIdleNs = 120 * kSecond;    // between requests
 constexpr uint64_t kStallNs = 5 * kSecond;     // without taking a byte
-constexpr uint64_t kClosingNs = kSecond;
 
-constexpr std::pair<int, std::string_view> kReasons[] = {{200, "OK"},
-                                                         {400, "Bad Request"},
-                                                         {401, "Unauthorized"},
-                                                         {403, "Forbidden"},
-                                                         {404, "Not Found"},
-                                                         {405, "Method Not Allowed"},
-                                                         {413, "Content Too Large"},
-                                                         {431, "Request Header Fields Too Large"},
-                                                         {503, "Service Unavailable"}};
+constexpr const char* kCannotServe = "cannot wait for requests";
 
-std::string_view reason_of(int status) {
-  const auto* row = std::ranges::find(kReasons, status, &std::pair<int, std::string_view>::first);
-  return row != std::end(kReasons) ? row->second : "Error";
+size_t unsent_bytes(bufferevent* buffers) { return evbuffer_get_length(bufferevent_get_output(buffers)); }
+
+// evhttp notices it as an end of the connection, and frees it.
+void close_connection(bufferevent* buffers) { ::shutdown(bufferevent_getfd(buffers), SHUT_RDWR); }
+
+// Whether evhttp has freed the connection, except for our reference.
+bool is_closed(bufferevent* buffers) {
+  bufferevent_event_cb on_event = nullptr;
+  bufferevent_getcb(buffers, nullptr, nullptr, &on_event, nullptr);
+  return on_event == nullptr;
 }
 
-std::string head_of(const HttpResponse& response, bool closes) {
-  std::string out = fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n{}",
-      response.status, reason_of(response.status), response.content_type, response.headers);
-  if (!response.is_stream)
-    out += fmt::format("Content-Length: {}\r\n", response.body != nullptr ? response.body->size() : 0);
-  if (closes) out += "Connection: close\r\n";
-  return out + "\r\n";
-}
-
-int status_of(RequestState state) {
-  switch (state) {
-    case RequestState::kTooLarge: return 431;
-    case RequestState::kHasBody: return 413;
-    default: return 400;
+// libevent's epoll(7) instance, which it does not tell: the descriptor by which the way to wait for `listener` can be
+// set (to what it is). -1 if there is none.
+int epoll_that_waits_for(int listener) {
+  const int end = ::getdtablesize();
+  for (int fd = 0; fd < end; ++fd) {
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.fd = listener;
+    if (::epoll_ctl(fd, EPOLL_CTL_MOD, listener, &event) == 0) return fd;
   }
+  return -1;
+}
+
+event_base* make_base() {
+  event_config* config = event_config_new();
+  if (config == nullptr) return nullptr;
+  event_config_avoid_method(config, "poll");
+  event_config_avoid_method(config, "select");
+  event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+  event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV);
+  event_base* out = event_base_new_with_config(config);
+  event_config_free(config);
+  return out;
+}
+
+// Adds bytes without a copy of them.
+void add_shared(evbuffer* to, const Bytes& bytes) {
+  auto kept = std::make_unique<Bytes>(bytes);
+  const auto let_go = [](const void*, size_t, void* argument) {
+    const std::unique_ptr<Bytes> last(static_cast<Bytes*>(argument));
+  };
+  if (evbuffer_add_reference(to, bytes->data(), bytes->size(), let_go, kept.get()) == 0) (void)kept.release();
+}
+
+// Reads what an answer depends on. Returns the status of a refusal; 0 if there is none.
+int read_request(evhttp_request* request, HttpRequest& out) {
+  const std::string_view target = evhttp_request_get_uri(request);
+  const size_t mark = target.find('?');
+  out.path = target.substr(0, mark);
+  if (mark != target.npos) out.query = target.substr(mark + 1);
+  size_t hosts = 0;
+  bool has_body = false;
+  const evkeyvalq* headers = evhttp_request_get_input_headers(request);
+  for (const evkeyval* each = headers->tqh_first; each != nullptr; each = each->next.tqe_next) {
+    const std::string name = to_lower(each->key);
+    const std::string_view value = each->value;
+    if (name == "host") {
+      out.host = value;
+      ++hosts;
+    } else if (name == "accept") {
+      out.accept = value;
+    } else if (name == "authorization") {
+      out.authorization = value;
+    } else if (name == "transfer-encoding" || (name == "content-length" && value != "0")) {
+      has_body = true;
+    }
+  }
+  if (!target.starts_with('/') || hosts != 1) return 400;
+  if (has_body) return 413;
+  const evhttp_cmd_type method = evhttp_request_get_command(request);
+  return method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD ? 0 : 405;
+}
+
+HttpResponse refusal(int status) {
+  HttpResponse out{.status = status, .headers = {{"Connection", "close"}}};
+  if (status == 405) out.headers.emplace_back("Allow", "GET, HEAD");
+  return out;
 }
 
 }  // namespace
 
+void HttpServer::Free::operator()(event_base* base) const { event_base_free(base); }
+void HttpServer::Free::operator()(event* event) const { event_free(event); }
+void HttpServer::Free::operator()(evhttp* http) const { evhttp_free(http); }
+
 Result<std::unique_ptr<HttpServer>> HttpServer::create(OwnedFd listener, Answer answer) {
-  constexpr const char* kCannotServe = "cannot wait for requests";
-  OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return fail_errno(kCannotServe, errno);
   OwnedFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  if (!timer.valid()) return fail_errno(kCannotServe, errno);
-  std::unique_ptr<HttpServer> out(
-      new HttpServer(std::move(epoll), std::move(listener), std::move(timer), std::move(answer)));
-  TRY_STATUS(out->watch(out->listener_.get(), EPOLLIN, EPOLL_CTL_ADD));
-  TRY_STATUS(out->watch(out->timer_.get(), EPOLLIN, EPOLL_CTL_ADD));
+  OwnedFd again(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!timer.valid() || !again.valid()) return fail_errno(kCannotServe, errno);
+  std::unique_ptr<HttpServer> out(new HttpServer(std::move(timer), std::move(again), std::move(answer)));
+  TRY_STATUS(out->start(std::move(listener)));
   return out;
 }
 
-HttpServer::HttpServer(OwnedFd epoll, OwnedFd listener, OwnedFd timer, Answer answer)
-    : epoll_(std::move(epoll)), listener_(std::move(listener)), timer_(std::move(timer)), answer_(std::move(answer)) {}
+HttpServer::HttpServer(OwnedFd timer, OwnedFd again, Answer answer)
+    : timer_(std::move(timer)), again_(std::move(again)), answer_(std::move(answer)) {}
 
-Status HttpServer::watch(int fd, uint32_t events, int operation) {
-  epoll_event event = {};
-  event.events = events;
-  event.data.fd = fd;
-  if (::epoll_ctl(epoll_.get(), operation, fd, &event) == 0) return {};
-  return fail_errno("cannot wait for requests", errno);
+HttpServer::~HttpServer() {
+  forget_closed();
+  http_.reset();
+  for (const auto& [buffers, connection] : connections_) bufferevent_decref(buffers);
+}
+
+// Connections inherit the options of the listener.
+Status HttpServer::start(OwnedFd listener) {
+  const int yes = 1, socket = listener.get();
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof(kSendBufferBytes));
+  event_set_log_callback([](int, const char*) {});
+  base_.reset(make_base());
+  if (base_ == nullptr) return fail(kCannotServe);
+  const auto add_event = [&](const OwnedFd& fd, event_callback_fn on_ready) {
+    event* out = event_new(base_.get(), fd.get(), EV_READ | EV_PERSIST, on_ready, this);
+    if (out != nullptr) event_add(out, nullptr);
+    return out;
+  };
+  timer_event_.reset(add_event(timer_, [](int, short, void* server) { static_cast<HttpServer*>(server)->tick(); }));
+  again_event_.reset(add_event(again_, [](int fd, short, void*) {
+    eventfd_t value = 0;
+    (void)::eventfd_read(fd, &value);
+  }));
+  http_.reset(evhttp_new(base_.get()));
+  if (timer_event_ == nullptr || again_event_ == nullptr || http_ == nullptr) return fail(kCannotServe);
+  evhttp_set_max_headers_size(http_.get(), kMaxHeadBytes);
+  evhttp_set_max_body_size(http_.get(), 0);
+  evhttp_set_allowed_methods(http_.get(), UINT16_MAX);  // `handle` refuses others, with a status that says why
+  const auto on_request = [](evhttp_request* request, void* server) {
+    static_cast<HttpServer*>(server)->handle(request);
+  };
+  evhttp_set_gencb(http_.get(), on_request, this);
+  const auto make_buffers = [](event_base* base, void* server) {
+    bufferevent* out = bufferevent_socket_new(base, -1, 0);
+    if (out != nullptr) static_cast<HttpServer*>(server)->add_connection(out);
+    return out;
+  };
+  evhttp_set_bevcb(http_.get(), make_buffers, this);
+  evhttp_bound_socket* bound = evhttp_accept_socket_with_handle(http_.get(), socket);
+  if (bound == nullptr) return fail(kCannotServe);
+  (void)listener.release();
+  listener_ = evhttp_bound_socket_get_listener(bound);
+  // Without descriptors or memory, the listener would stay readable: it accepts again at the next tick.
+  evconnlistener_set_error_cb(listener_, [](evconnlistener* failed, void*) {
+    evconnlistener_disable(failed);
+    event_base_loopbreak(evconnlistener_get_base(failed));
+  });
+  epoll_ = epoll_that_waits_for(socket);
+  return epoll_ >= 0 ? Status() : fail(kCannotServe);
+}
+
+template <class Part>
+void HttpServer::call(Part&& part) {
+  const Status done = catch_out_of_memory([&]() -> Status {
+    part();
+    return {};
+  });
+  if (!done) close_all();
 }
 
 void HttpServer::run() {
-  epoll_event events[kEventsPerRun];
-  const int count = ::epoll_wait(epoll_.get(), events, kEventsPerRun, 0);
-  for (int i = 0; i < count; ++i) {
-    const int fd = events[i].data.fd;
-    if (fd == listener_.get())
-      accept_all();
-    else if (fd == timer_.get())
-      tick();
-    else
-      handle(fd, events[i].events);
-  }
+  requests_in_run_ = 0;
+  event_base_loop(base_.get(), EVLOOP_ONCE | EVLOOP_NONBLOCK);
+  if (event_base_got_break(base_.get()) != 0 && requests_in_run_ < kRequestsPerRun) is_paused_ = true;
+  forget_closed();
+  if (!is_paused_ && connections_.size() < kMaxConnections) evconnlistener_enable(listener_);
   set_timer();
+  // What is left in libevent's own queue does not make its epoll(7) instance readable.
+  if (event_base_get_num_events(base_.get(), EVENT_BASE_COUNT_ACTIVE) > 0) (void)::eventfd_write(again_.get(), 1);
 }
 
 // ---- Connections
 
-void HttpServer::accept_all() {
-  for (;;) {
-    OwnedFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd.valid()) {
-      // Without descriptors or memory, the listener would stay readable: it is watched again at the next tick.
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause_listening(true);
-      return;
-    }
-    if (connections_.size() >= kMaxConnections && !make_room()) continue;  // closes it
-    const int yes = 1;
-    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof(kSendBufferBytes));
-    if (!watch(fd.get(), EPOLLIN, EPOLL_CTL_ADD)) continue;
-    const int number = fd.get();
-    Connection& c = connections_[number];
-    c.fd = std::move(fd);
-    c.id = ++last_id_;
-    c.watched = EPOLLIN;
-    enter(c, State::kReading);
+// Called while evhttp accepts a connection, which becomes that of `buffers` afterwards.
+void HttpServer::add_connection(bufferevent* buffers) {
+  call([&] {
+    forget_closed();
+    Connection& connection = connections_[buffers];
+    bufferevent_incref(buffers);
+    connection.id = ++last_id_;
+    connection.since_ns = monotonic_ns();
+    bufferevent_setwatermark(buffers, EV_READ, 0, kMaxUnreadBytes);
+    bufferevent_set_max_single_write(buffers, kSendBufferBytes);
+    const auto on_input = [](evbuffer*, const evbuffer_cb_info* change, void* argument) {
+      auto* c = static_cast<Connection*>(argument);
+      if (change->n_added == 0 || c->has_begun) return;
+      c->has_begun = true;
+      c->since_ns = monotonic_ns();
+    };
+    const auto on_output = [](evbuffer*, const evbuffer_cb_info* change, void* argument) {
+      auto* c = static_cast<Connection*>(argument);
+      c->since_ns = monotonic_ns();
+      if (change->orig_size + change->n_added == change->n_deleted) c->has_begun = false;
+    };
+    evbuffer_add_cb(bufferevent_get_input(buffers), on_input, &connection);
+    evbuffer_add_cb(bufferevent_get_output(buffers), on_output, &connection);
+    if (connections_.size() >= kMaxConnections) make_room();
+  });
+}
+
+void HttpServer::forget_closed() {
+  std::erase_if(connections_, [](const auto& each) {
+    const auto& [buffers, c] = each;
+    if (!is_closed(buffers)) return false;
+    if (c.stream != nullptr) evhttp_send_reply_end(c.stream);  // frees it
+    bufferevent_decref(buffers);
+    return true;
+  });
+}
+
+// Closes the connection that has waited for a request for longest, and accepts no other before one is closed.
+void HttpServer::make_room() {
+  evconnlistener_disable(listener_);
+  bufferevent* oldest = nullptr;
+  uint64_t since_ns = UINT64_MAX;
+  for (const auto& [buffers, c] : connections_) {
+    if (c.stream != nullptr || unsent_bytes(buffers) > 0 || c.since_ns >= since_ns) continue;
+    oldest = buffers;
+    since_ns = c.since_ns;
   }
+  if (oldest != nullptr) close_connection(oldest);
 }
-
-void HttpServer::pause_listening(bool is_paused) {
-  if (is_paused_ == is_paused) return;
-  is_paused_ = is_paused;
-  (void)watch(listener_.get(), is_paused ? 0U : uint32_t{EPOLLIN}, EPOLL_CTL_MOD);
-}
-
-// Drops the connection that has waited for a request for longest. False if all are busy.
-bool HttpServer::make_room() {
-  const Connection* oldest = nullptr;
-  for (const auto& [fd, c] : connections_)
-    if (c.state == State::kReading && (oldest == nullptr || c.since_ns < oldest->since_ns)) oldest = &c;
-  if (oldest == nullptr) return false;
-  drop(oldest->fd.get());
-  return true;
-}
-
-void HttpServer::drop(int fd) { connections_.erase(fd); }  // epoll forgets a descriptor that is closed
 
 void HttpServer::close_all() {
-  connections_.clear();
-  set_timer();
-}
-
-void HttpServer::enter(Connection& c, State state) {
-  c.state = state;
-  c.since_ns = monotonic_ns();
-}
-
-void HttpServer::update_watch(Connection& c) {
-  const uint32_t wanted =
-      (c.state == State::kWriting ? 0U : uint32_t{EPOLLIN}) | (c.out.empty() ? 0U : uint32_t{EPOLLOUT});
-  if (wanted == c.watched) return;
-  c.watched = wanted;
-  (void)watch(c.fd.get(), wanted, EPOLL_CTL_MOD);
-}
-
-void HttpServer::handle(int fd, uint32_t events) {
-  const auto found = connections_.find(fd);
-  if (found == connections_.end()) return;
-  Connection& c = found->second;
-  bool is_good = (events & EPOLLERR) == 0;
-  if (is_good && (events & EPOLLOUT) != 0) is_good = write(c) && serve_requests(c);
-  if (is_good && (events & (EPOLLIN | EPOLLHUP)) != 0) is_good = read(c);
-  if (!is_good) return drop(fd);
-  update_watch(c);
+  for (const auto& [buffers, c] : connections_) close_connection(buffers);
 }
 
 // ---- Requests
 
-bool HttpServer::read(Connection& c) {
-  char buffer[kMaxRequestBytes];
-  const ssize_t count = ::recv(c.fd.get(), buffer, sizeof(buffer), 0);
-  if (count < 0) return errno == EAGAIN || errno == EINTR;
-  if (count == 0) return false;
-  if (c.state != State::kReading) return true;  // a stream takes no requests
-  if (c.in.empty()) c.since_ns = monotonic_ns();
-  c.in.append(buffer, static_cast<size_t>(count));
-  return serve_requests(c);
+void HttpServer::handle(evhttp_request* request) {
+  if (++requests_in_run_ == kRequestsPerRun) event_base_loopbreak(base_.get());
+  call([&] {
+    HttpRequest read;
+    const int refused = read_request(request, read);
+    respond(request, refused != 0 ? refusal(refused) : answer_(read));
+  });
 }
 
-// Answers the requests that are there, up to the first whose response cannot be sent at once.
-bool HttpServer::serve_requests(Connection& c) {
-  while (c.state == State::kReading && !c.in.empty()) {
-    const ParsedRequest parsed = parse_request(c.in);
-    if (parsed.state == RequestState::kIncomplete) return true;
-    if (parsed.state != RequestState::kComplete) {
-      refuse(c, status_of(parsed.state));
-    } else if (parsed.request.method != "GET" && parsed.request.method != "HEAD") {
-      refuse(c, 405);
-    } else {
-      c.closes_after = !parsed.request.keeps_alive;
-      respond(c, answer_(parsed.request), parsed.request.method == "GET");
-      c.in.erase(0, parsed.size_bytes);
-    }
-    if (!write(c)) return false;
+void HttpServer::respond(evhttp_request* request, const HttpResponse& response) {
+  evkeyvalq* headers = evhttp_request_get_output_headers(request);
+  evhttp_add_header(headers, "Content-Type", response.content_type.c_str());
+  evhttp_add_header(headers, "Cache-Control", "no-store");
+  evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+  for (const auto& [name, value] : response.headers) evhttp_add_header(headers, name.c_str(), value.c_str());
+  if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD) {
+    const size_t size = response.body != nullptr ? response.body->size() : 0;
+    if (!response.is_stream) evhttp_add_header(headers, "Content-Length", std::to_string(size).c_str());
+    return evhttp_send_reply(request, response.status, nullptr, nullptr);
   }
-  return true;
-}
-
-void HttpServer::refuse(Connection& c, int status) {
-  c.closes_after = true;
-  c.in.clear();
-  respond(c,
-          {.status = status,
-           .headers = status == 405 ? "Allow: GET, HEAD\r\n" : "",
-           .body = std::make_shared<const std::string>(fmt::format("{}\n", reason_of(status)))},
-          true);
-}
-
-void HttpServer::respond(Connection& c, const HttpResponse& response, bool has_body) {
-  c.closes_after |= response.is_stream;
-  c.out.push_back(std::make_shared<const std::string>(head_of(response, c.closes_after)));
-  if (has_body && response.body != nullptr && !response.body->empty()) c.out.push_back(response.body);
-  enter(c, response.is_stream && has_body ? State::kStream : State::kWriting);
-}
-
-bool HttpServer::write(Connection& c) {
-  while (!c.out.empty()) {
-    const std::string& bytes = *c.out.front();
-    const ssize_t count = ::send(c.fd.get(), bytes.data() + c.sent_bytes, bytes.size() - c.sent_bytes, MSG_NOSIGNAL);
-    if (count < 0) return errno == EAGAIN || errno == EINTR;
-    c.since_ns = monotonic_ns();
-    c.sent_bytes += static_cast<size_t>(count);
-    if (c.sent_bytes < bytes.size()) continue;
-    c.out.erase(c.out.begin());
-    c.sent_bytes = 0;
+  if (response.is_stream) {
+    evhttp_send_reply_start(request, response.status, nullptr);
+    connections_.at(evhttp_connection_get_bufferevent(evhttp_request_get_connection(request))).stream = request;
+    return;
   }
-  if (c.state != State::kWriting) return true;
-  if (!c.closes_after) {
-    enter(c, State::kReading);
-    return true;
-  }
-  // Closed with unread bytes of the client, the connection would be reset before the client has read the response.
-  ::shutdown(c.fd.get(), SHUT_WR);
-  enter(c, State::kClosing);
-  return true;
+  const std::unique_ptr<evbuffer, void (*)(evbuffer*)> body(evbuffer_new(), evbuffer_free);
+  if (body != nullptr && response.body != nullptr) add_shared(body.get(), response.body);
+  evhttp_send_reply(request, response.status, nullptr, body.get());
 }
 
 // ---- Streams
 
 size_t HttpServer::stream_count() const {
   return static_cast<size_t>(
-      std::ranges::count_if(connections_, [](const auto& each) { return each.second.state == State::kStream; }));
+      std::ranges::count_if(connections_, [](const auto& each) { return each.second.stream != nullptr; }));
 }
 
 bool HttpServer::is_stream(StreamId id) const {
-  return std::ranges::any_of(
-      connections_, [&](const auto& each) { return each.second.id == id && each.second.state == State::kStream; });
+  return std::ranges::any_of(connections_,
+                             [&](const auto& each) { return each.second.id == id && each.second.stream != nullptr; });
 }
 
 bool HttpServer::has_room_for_stream() const { return stream_count() < kMaxStreams; }
 
 std::vector<HttpServer::StreamId> HttpServer::ready_streams() const {
   std::vector<StreamId> out;
-  for (const auto& [fd, c] : connections_)
-    if (c.state == State::kStream && c.out.empty()) out.push_back(c.id);
+  for (const auto& [buffers, c] : connections_)
+    if (c.stream != nullptr && unsent_bytes(buffers) == 0) out.push_back(c.id);
   return out;
 }
 
-void HttpServer::send(StreamId stream, Bytes bytes) {
+void HttpServer::send(StreamId stream, const Bytes& bytes) {
   const auto found = std::ranges::find_if(connections_, [&](const auto& each) { return each.second.id == stream; });
-  if (found == connections_.end()) return;
-  Connection& c = found->second;
-  c.since_ns = monotonic_ns();
-  c.out.push_back(std::move(bytes));
-  if (!write(c)) return drop(found->first);
-  update_watch(c);
+  const std::unique_ptr<evbuffer, void (*)(evbuffer*)> chunk(evbuffer_new(), evbuffer_free);
+  if (found == connections_.end() || found->second.stream == nullptr || chunk == nullptr) return;
+  add_shared(chunk.get(), bytes);
+  evhttp_send_reply_chunk(found->second.stream, chunk.get());
+}
+
+void HttpServer::end_streams() {
+  for (auto& [buffers, c] : connections_)
+    if (evhttp_request* stream = std::exchange(c.stream, nullptr)) evhttp_send_reply_end(stream);
 }
 
 // ---- Time
@@ -292,27 +378,24 @@ void HttpServer::set_timer() {
 void HttpServer::tick() {
   uint64_t expirations = 0;
   if (::read(timer_.get(), &expirations, sizeof(expirations)) != sizeof(expirations)) return;
-  pause_listening(false);
-  drop_expired();
-  if (stream_count() > 0) on_tick_();
+  is_paused_ = false;
+  call([&] {
+    drop_expired();
+    forget_closed();
+    if (stream_count() > 0) on_tick_();
+  });
 }
 
 void HttpServer::drop_expired() {
   const uint64_t now_ns = monotonic_ns();
-  const auto limit_of = [](const Connection& c) {
-    if (!c.out.empty()) return kStallNs;
-    switch (c.state) {
-      case State::kReading: return c.in.empty() ? kIdleNs : kRequestNs;
-      case State::kClosing: return kClosingNs;
-      default: return UINT64_MAX;
-    }
-  };
-  std::erase_if(connections_, [&](const auto& each) {
-    const Connection& c = each.second;
-    const bool is_expired = now_ns - c.since_ns > limit_of(c);
-    dropped_streams_ += is_expired && c.state == State::kStream ? 1 : 0;
-    return is_expired;
-  });
+  for (const auto& [buffers, c] : connections_) {
+    const bool is_writing = unsent_bytes(buffers) > 0;
+    if (c.stream != nullptr && !is_writing) continue;
+    const bool is_in_request = c.has_begun || evbuffer_get_length(bufferevent_get_input(buffers)) > 0;
+    if (now_ns - c.since_ns <= (is_writing ? kStallNs : is_in_request ? kRequestNs : kIdleNs)) continue;
+    dropped_streams_ += c.stream != nullptr ? 1 : 0;
+    close_connection(buffers);
+  }
 }
 
 }  // namespace espy::serve

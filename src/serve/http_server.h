@@ -1,4 +1,5 @@
-// HttpServer: answers requests from memory, in the thread of the caller, without waiting.
+// HttpServer: answers requests from memory, in the thread of the caller, without waiting. libevent's evhttp reads them
+// and writes the responses; what is here are the limits, and the streams.
 //
 // In: a listening socket, and a function that answers a request. Out: responses, and streams of server-sent events.
 // It never opens a file. Clients that are slow, idle or too many are dropped: see the limits in http_server.cc.
@@ -9,13 +10,19 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
 #include "serve/http_request.h"
+
+struct bufferevent;
+struct evconnlistener;
+struct event;
+struct event_base;
+struct evhttp;
+struct evhttp_request;
 
 namespace espy::serve {
 
@@ -24,7 +31,7 @@ using Bytes = std::shared_ptr<const std::string>;  // shared by all who get them
 struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
-  std::string headers = {};  // more of them, each with its CRLF
+  std::vector<std::pair<std::string, std::string>> headers = {};  // more of them
   Bytes body = {};
   bool is_stream = false;  // the connection stays open for `send`; without a body
 };
@@ -37,10 +44,12 @@ class HttpServer {
   static Result<std::unique_ptr<HttpServer>> create(OwnedFd listener, Answer answer);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
+  ~HttpServer();
 
   // Readable when `run` has something to do: an epoll(7) instance.
-  int fd() const { return epoll_.get(); }
-  // Reads, answers and writes what is ready. Calls `on_tick` ten times a second while there are streams.
+  int fd() const { return epoll_; }
+  // Reads, answers and writes what is ready. Calls `on_tick` ten times a second while there are streams. Requires that
+  // SIGPIPE is ignored.
   void run();
   void on_tick(std::function<void()> call) { on_tick_ = std::move(call); }
 
@@ -49,60 +58,56 @@ class HttpServer {
   size_t stream_count() const;
   bool is_stream(StreamId id) const;  // false once it is closed
   bool has_room_for_stream() const;
-  // Requires a stream of `ready_streams`. May drop it.
-  void send(StreamId stream, Bytes bytes);
+  // Sends it at the next `run`. Requires a stream of `ready_streams`.
+  void send(StreamId stream, const Bytes& bytes);
+  // Ends all streams after what was sent to them.
+  void end_streams();
   uint64_t dropped_streams() const { return dropped_streams_; }  // that did not take what was sent to them
 
   void close_all();
 
  private:
-  enum class State : uint8_t {
-    kReading,  // a request, or waiting for one
-    kWriting,  // a response
-    kStream,
-    kClosing,  // has sent the last response; discards what the client sends until it closes
-  };
   struct Connection {
-    OwnedFd fd;
     uint64_t id = 0;
-    State state = State::kReading;
-    std::string in;
-    std::vector<Bytes> out;
-    size_t sent_bytes = 0;      // of out.front()
-    uint64_t since_ns = 0;      // when the state began, or when a byte was last taken while writing
-    bool closes_after = false;  // the response
-    uint32_t watched = 0;       // what epoll waits for
+    evhttp_request* stream = nullptr;  // whose response is a stream
+    uint64_t since_ns = 0;             // when it began to wait for a request, the request began, or a byte was taken
+    bool has_begun = false;            // a request that was not answered yet
+  };
+  struct Free {
+    void operator()(event_base* base) const;
+    void operator()(event* event) const;
+    void operator()(evhttp* http) const;
   };
 
-  HttpServer(OwnedFd epoll, OwnedFd listener, OwnedFd timer, Answer answer);
-  Status watch(int fd, uint32_t events, int operation);
-  void accept_all();
-  void pause_listening(bool is_paused);
-  bool make_room();
-  void handle(int fd, uint32_t events);
-  // These return false if the connection is to be dropped.
-  bool read(Connection& c);
-  bool serve_requests(Connection& c);
-  bool write(Connection& c);
-  void respond(Connection& c, const HttpResponse& response, bool has_body);
-  void refuse(Connection& c, int status);
-  void update_watch(Connection& c);
-  void enter(Connection& c, State state);
-  void drop(int fd);
+  HttpServer(OwnedFd timer, OwnedFd again, Answer answer);
+  Status start(OwnedFd listener);
+  // Calls a part of the work from libevent, whose functions no exception may leave.
+  template <class Part>
+  void call(Part&& part);
+  void add_connection(bufferevent* buffers);
+  void forget_closed();
+  void make_room();
+  void handle(evhttp_request* request);
+  void respond(evhttp_request* request, const HttpResponse& response);
   void tick();
   void drop_expired();
   void set_timer();
 
-  OwnedFd epoll_;
-  OwnedFd listener_;
   OwnedFd timer_;
+  OwnedFd again_;  // readable if work was left for the next `run`
   Answer answer_;
   std::function<void()> on_tick_ = [] {};
-  std::map<int, Connection> connections_;  // by descriptor
+  std::unique_ptr<event_base, Free> base_;
+  std::unique_ptr<event, Free> timer_event_, again_event_;
+  std::unique_ptr<evhttp, Free> http_;
+  evconnlistener* listener_ = nullptr;              // http_ owns it
+  int epoll_ = -1;                                  // base_ owns it
+  std::map<bufferevent*, Connection> connections_;  // with a reference to each
   uint64_t last_id_ = 0;
   uint64_t dropped_streams_ = 0;
+  int requests_in_run_ = 0;
   int timer_ms_ = 0;
-  bool is_paused_ = false;  // the listener is not watched
+  bool is_paused_ = false;  // accepts no connections
 };
 
 }  // namespace espy::serve

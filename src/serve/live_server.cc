@@ -33,7 +33,7 @@ bool is_url_character(char c) {
 
 HttpResponse short_response(int status, std::string_view text) {
   HttpResponse out{.status = status};
-  if (status == 401) out.headers = "WWW-Authenticate: Bearer\r\n";
+  if (status == 401) out.headers = {{"WWW-Authenticate", "Bearer"}};
   out.body = std::make_shared<const std::string>(text);
   return out;
 }
@@ -50,11 +50,10 @@ Result<std::string> choose_token(const char* given, const Address& address) {
   return token;
 }
 
-Result<std::unique_ptr<LiveServer>> LiveServer::create(LiveServerOptions options, std::vector<DescribedMap> maps,
-                                                       const program::Program& program, output::TextStyle style,
-                                                       output::Sink& sink) {
-  OwnedFd listener = TRY(listen_at(options.address));
-  std::unique_ptr<LiveServer> out(new LiveServer(std::move(options), std::move(maps), program, std::move(style), sink));
+Result<std::unique_ptr<LiveServer>> LiveServer::create(LiveServerOptions options, OwnedFd listener,
+                                                       std::vector<DescribedMap> maps, const program::Program& program,
+                                                       const output::TextStyle& style, output::Sink& sink) {
+  std::unique_ptr<LiveServer> out(new LiveServer(std::move(options), std::move(maps), program, style, sink));
   LiveServer* server = out.get();
   out->http_ = TRY(HttpServer::create(std::move(listener),
                                       [server](const HttpRequest& request) { return server->answer(request); }));
@@ -63,7 +62,7 @@ Result<std::unique_ptr<LiveServer>> LiveServer::create(LiveServerOptions options
 }
 
 LiveServer::LiveServer(LiveServerOptions options, std::vector<DescribedMap> maps, const program::Program& program,
-                       output::TextStyle style, output::Sink& sink)
+                       const output::TextStyle& style, output::Sink& sink)
     : options_(std::move(options)),
       maps_(std::move(maps)),
       sink_(sink, lines_, style),
@@ -76,11 +75,7 @@ std::string LiveServer::url() const {
 
 void LiveServer::serve(runtime::LiveRun& run) {
   run_ = &run;
-  const Status served = catch_out_of_memory([&]() -> Status {
-    http_->run();
-    return {};
-  });
-  if (!served) http_->close_all();
+  http_->run();
   run_ = nullptr;
 }
 
@@ -89,9 +84,11 @@ void LiveServer::end(runtime::LiveRun& run) {
     if (http_->stream_count() == 0) return {};
     snapshots_.take_last(run);
     send_snapshots();
+    http_->end_streams();
     return {};
   });
   if (!sent) http_->close_all();
+  serve(run);
 }
 
 // ---- Requests
@@ -138,10 +135,12 @@ HttpResponse LiveServer::page() const {
   const auto nonce = random_text(16);
   if (!nonce) return short_response(503, nonce.error().message);
   HttpResponse out{.content_type = "text/html; charset=utf-8"};
-  out.headers = fmt::format(
-      "Content-Security-Policy: default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; "
-      "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\n",
-      *nonce);
+  out.headers = {
+      {"Content-Security-Policy",
+       fmt::format("default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; img-src "
+                   "data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+                   *nonce)},
+      {"Referrer-Policy", "no-referrer"}};
   out.body = std::make_shared<const std::string>(make_page(*nonce));
   return out;
 }
@@ -159,7 +158,7 @@ void LiveServer::send_snapshots() {
   const std::vector<HttpServer::StreamId> ready = http_->ready_streams();
   const size_t count = http_->stream_count();
   for (const HttpServer::StreamId id : ready)
-    if (Bytes message = snapshots_.message_for(viewers_[id], count)) http_->send(id, std::move(message));
+    if (const Bytes message = snapshots_.message_for(viewers_[id], count)) http_->send(id, message);
   if (viewers_.size() > 2 * count)
     std::erase_if(viewers_, [&](const auto& viewer) { return !http_->is_stream(viewer.first); });
 }

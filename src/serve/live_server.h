@@ -39,10 +39,11 @@ Result<std::string> choose_token(const char* given, const Address& address);
 
 class LiveServer final : public runtime::RunServer {
  public:
-  // The arguments, but `options` and `maps`, must outlive the server.
-  static Result<std::unique_ptr<LiveServer>> create(LiveServerOptions options, std::vector<DescribedMap> maps,
-                                                    const program::Program& program, output::TextStyle style,
-                                                    output::Sink& sink);
+  // `listener`: a socket that listens at the address. The other arguments, but `options` and `maps`, must outlive the
+  // server.
+  static Result<std::unique_ptr<LiveServer>> create(LiveServerOptions options, OwnedFd listener,
+                                                    std::vector<DescribedMap> maps, const program::Program& program,
+                                                    const output::TextStyle& style, output::Sink& sink);
 
   output::Sink& sink() { return sink_; }  // takes the output of the run
   const Address& address() const { return options_.address; }
@@ -55,7 +56,7 @@ class LiveServer final : public runtime::RunServer {
 
  private:
   LiveServer(LiveServerOptions options, std::vector<DescribedMap> maps, const program::Program& program,
-             output::TextStyle style, output::Sink& sink);
+             const output::TextStyle& style, output::Sink& sink);
   HttpResponse answer(const HttpRequest& request);
   int refusal_of(const HttpRequest& request) const;
   HttpResponse metrics(const HttpRequest& request);

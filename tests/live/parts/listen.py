@@ -163,11 +163,18 @@ def refused():
     print("loopback", status("/", {"Host": "localhost:1"}), status("/metrics", {"Host": "[::1]"}))
     print("paths", status("/etc/passwd"), status("/../../etc/passwd"), status("/metrics/"), status("/%2e%2e/"))
     print("methods", status("/", method="POST"), status("/", method="DELETE"), status("/metrics", method="HEAD"))
-    print("body", status("/", {"Content-Length": "5"}), status("/", {"Transfer-Encoding": "chunked"}))
+
+    def status_line(request):
+        with run.socket() as client:
+            client.sendall(request)
+            return client.makefile("rb").readline().decode().strip()
+
+    print("body", status("/", {"Content-Length": "5"}),
+          status_line(b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n0\r\n\r\n"))
     print("large", status("/", {"X": "x" * 9000}))
-    with run.socket() as client:
-        client.sendall(b"GET / HTTP/1.1\r\n Host: localhost\r\n\r\n")
-        print("malformed", client.recv(100).split(b"\r\n")[0].decode())
+    print("malformed", status_line(b"GET / HTTP/1.1\r\n Host: localhost\r\n\r\n"))
+    print("hosts", status_line(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: x\r\n\r\n"),
+          status_line(b"GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     run.end()
     for wrong in ("x", "127.0.0.1", "127.0.0.1:99999", "example.com:80", "::1:80"):
         done = subprocess.run([ESPY, "--listen", wrong, "-e", "begin { exit(); }"], capture_output=True, text=True)
@@ -231,6 +238,23 @@ class Prometheus:
         if answer["status"] != "success":
             raise SystemExit(f"{text}: {answer}")
         return [(each["metric"], each["value"][1]) for each in answer["data"]["result"]]
+
+
+def crowd():
+    """Connections that ask for nothing make room for those that ask."""
+    run = Run()
+    idle = [run.socket() for _ in range(100)]
+    until(lambda: run.get("/metrics")[0].status == 200)
+
+    def sockets():
+        try:
+            links = pathlib.Path(f"/proc/{run.process.pid}/fd").iterdir()
+            return sum(os.readlink(link).startswith("socket:") for link in links)
+        except FileNotFoundError:  # it was closed meanwhile
+            return sys.maxsize
+
+    print(len(idle), until(lambda: sockets() <= 64 + 3))  # with the listener, and a pair of libevent
+    run.end()
 
 
 def prometheus():
