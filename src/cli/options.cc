@@ -122,11 +122,11 @@ Status add_debug_directories(Options& options, std::string_view text) {
   return {};
 }
 
-// Losses and hits are shown, so they are counted.
+// Losses, hits and cost are shown, so they are counted.
 Status set_listen(Options& options, std::string_view text) {
   TRY_STATUS(serve::parse_address(text));
   options.listen = text;
-  options.config.counts_losses = true;
+  options.config.counts_losses = options.config.measures_cost = true;
   return {};
 }
 

@@ -379,7 +379,8 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
     session_options.on_set_up = [&] { return give_up_rights(*user, check::capabilities_of(checked, e->registry), *e); };
   if (options.is_budget_of_all_cpus) session_options.budget_cpus *= e->kernel->cpu_count();
   if (prepare) prepare(*program, *e, session_options);
-  const bool needs_hooks = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost;
+  const bool needs_hooks = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost ||
+                           options.listen.has_value();
   if (needs_hooks && session_options.next_event == nullptr)
     session_options.hook_costs = load::measure_hook_costs(*e->kernel, *program);
   output::Sink& sink = server ? server->sink() : *out.sink;

@@ -83,7 +83,7 @@ void CostMeter::start(uint64_t now_ns) {
   if (is_by_kernel_) timing_ns_ = machine_.counting_ns();
   open_window(now_ns);
   next_ns_ = now_ns + kFirstWindowNs;
-  first_ = last_ = counts(now_ns);
+  first_ = counts(now_ns);
 }
 
 void CostMeter::open_window(uint64_t now_ns) {
@@ -146,6 +146,10 @@ int CostMeter::tick(uint64_t now_ns) {
 void CostMeter::stop(uint64_t now_ns) {
   close_window(now_ns);
   end_ = counts(now_ns);
+  read_map_bytes();
+}
+
+void CostMeter::read_map_bytes() {
   map_bytes_.clear();
   for (const MapId map : program_.maps.ids()) map_bytes_.push_back(machine_.memory_bytes(map));
 }
@@ -159,12 +163,11 @@ CostMeter::Counts CostMeter::counts(uint64_t now_ns) const {
   return out;
 }
 
-output::CostReport CostMeter::report_since_last(uint64_t now_ns) {
+output::CostReport CostMeter::report_since(Counts& from, uint64_t now_ns) {
   Counts now = counts(now_ns);
-  map_bytes_.clear();
-  for (const MapId map : program_.maps.ids()) map_bytes_.push_back(machine_.memory_bytes(map));
-  output::CostReport out = report_of(last_, now);
-  last_ = std::move(now);
+  read_map_bytes();
+  output::CostReport out = report_of(from, now);
+  from = std::move(now);
   return out;
 }
 
@@ -186,6 +189,7 @@ output::CostReport CostMeter::report_of(const Counts& from, const Counts& to) co
       out.programs.push_back(std::move(cost));
   }
   for (const uint64_t bytes : map_bytes_) out.map_bytes += bytes;
+  out.bytes_by_map = map_bytes_;
   out.tracer_cpus = static_cast<double>(to.tracer_ns - from.tracer_ns) / kSecond / out.seconds;
   out.tracer_bytes = tracer_memory_bytes();
   return out;
@@ -193,6 +197,7 @@ output::CostReport CostMeter::report_of(const Counts& from, const Counts& to) co
 
 output::ProgramCost CostMeter::cost_of(ProgramId id, const Counts& from, const Counts& to, double seconds) const {
   output::ProgramCost out;
+  out.id = id;
   add_probes(out, id, from, to);
   uint64_t hits = 0;
   for (const output::ProbeHits& probe : out.probes) hits += probe.hits;
@@ -203,6 +208,8 @@ output::ProgramCost CostMeter::cost_of(ProgramId id, const Counts& from, const C
   out.events = static_cast<double>(hits) / seconds;
   out.runs = std::max(out.events, window_seconds > 0 ? window_runs / window_seconds : 0);
   if (window_hits >= kEnoughHits) out.runs = out.events * window_runs / static_cast<double>(window_hits);
+  out.timed_runs = to.runs[id.index].count - from.runs[id.index].count;
+  out.timed_ns = to.runs[id.index].ns - from.runs[id.index].ns;
   if (window_runs > 0) out.ns_per_run = window_ns / window_runs;
   out.hook_ns = hooks_.of(program_, id);
   const double program_ns = std::max(out.ns_per_run.value_or(0) - static_cast<double>(timing_ns_), 0.0);

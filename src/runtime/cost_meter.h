@@ -34,8 +34,21 @@ class CostMeter {
   // Ends the window, and what is measured.
   void stop(uint64_t now_ns);
 
-  // What there was since the last call, which is time to know for --cost=INTERVAL; and in the whole run.
-  output::CostReport report_since_last(uint64_t now_ns);
+  // Sums since the start.
+  struct Counts {
+    uint64_t at_ns = 0;
+    uint64_t tracer_ns = 0;                 // CPU time of this process
+    std::vector<uint64_t> hits;             // by ProbeId
+    std::vector<load::Machine::Runs> runs;  // in windows, by ProgramId
+    std::vector<uint64_t> window_hits;      // by ProgramId
+    uint64_t window_ns = 0;
+    uint64_t windows = 0;
+  };
+  const Counts& at_start() const { return first_; }
+
+  // What there was since `from`, which becomes the present.
+  output::CostReport report_since(Counts& from, uint64_t now_ns);
+  // Of the whole run, once it is stopped.
   output::CostReport report() const;
 
   // What the last windows tell of a program, without the hook: what runs take for an event, and, as some programs also
@@ -48,17 +61,8 @@ class CostMeter {
   const Recent& recent(program::ProgramId id) const { return recent_[id.index]; }
 
  private:
-  // Sums since the start.
-  struct Counts {
-    uint64_t at_ns = 0;
-    uint64_t tracer_ns = 0;                 // CPU time of this process
-    std::vector<uint64_t> hits;             // by ProbeId
-    std::vector<load::Machine::Runs> runs;  // in windows, by ProgramId
-    std::vector<uint64_t> window_hits;      // by ProgramId
-    uint64_t window_ns = 0;
-    uint64_t windows = 0;
-  };
   Counts counts(uint64_t now_ns) const;
+  void read_map_bytes();
   load::Machine::Runs runs_so_far(program::ProgramId id) const;
   std::vector<uint64_t> hits_by_program() const;
   void switch_timing(bool on);
@@ -81,8 +85,8 @@ class CostMeter {
   std::vector<load::Machine::Runs> runs_at_open_;
   std::vector<uint64_t> hits_at_open_;
   Counts closed_;  // of closed windows
-  Counts first_, last_, end_;
-  std::vector<uint64_t> map_bytes_;  // by MapId, at the end
+  Counts first_, end_;
+  std::vector<uint64_t> map_bytes_;  // by MapId, when they were last read
 };
 
 }  // namespace espy::runtime

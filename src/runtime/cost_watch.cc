@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "runtime/cost_check.h"
 #include "runtime/hits.h"
@@ -14,7 +15,10 @@ namespace espy::runtime {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kLookNs = 20 * kMs;
+constexpr uint64_t kFirstLookNs = 20 * kMs;
+constexpr uint64_t kLookNs = 5 * kMs;
+constexpr uint64_t kBetweenLooksNs = 1000 * kMs;
+constexpr int kNeverMs = 1 << 30;
 
 }  // namespace
 
@@ -30,16 +34,18 @@ bool CostWatch::may_be_dear() const {
 
 void CostWatch::start() {
   const uint64_t now_ns = machine_.now_ns();
-  if (!options_.shows_cost && options_.budget_cpus == 0) {
-    if (!may_be_dear() || program_.own_times.switch_offset != 0) return;
-    meter_.emplace(machine_, program_, assumed_);
-    meter_->start(now_ns);
+  only_looks_ = !options_.shows_cost && options_.budget_cpus == 0;
+  const bool is_served = options_.server != nullptr;
+  if (only_looks_ && !is_served && (!may_be_dear() || program_.own_times.switch_offset != 0)) return;
+  const load::HookCosts& hooks = only_looks_ && !is_served ? std::as_const(assumed_) : options_.hook_costs;
+  meter_.emplace(machine_, program_, hooks);
+  meter_->start(now_ns);
+  reported_ = served_ = meter_->at_start();
+  if (only_looks_) {
     meter_->let_caller_open();
-    look_ends_ns_ = now_ns + kLookNs;
+    begin_look(now_ns, kFirstLookNs);
     return tick();
   }
-  meter_.emplace(machine_, program_, options_.hook_costs);
-  meter_->start(now_ns);
   if (options_.budget_cpus > 0) {
     keeper_.emplace(machine_, program_, *meter_, options_.hook_costs, options_.budget_cpus);
     keeper_->start(now_ns);
@@ -51,31 +57,60 @@ void CostWatch::start() {
 void CostWatch::tick() {
   if (!meter_) return;
   const uint64_t now_ns = machine_.now_ns();
-  if (look_ends_ns_ != 0) return end_look(now_ns);
+  if (only_looks_) return end_look(now_ns);
   due_ms_ = meter_->tick(now_ns);
   if (keeper_) due_ms_ = std::min(due_ms_, keeper_->tick(now_ns));
   if (options_.cost_interval_ns == 0) return;
   if (now_ns >= next_report_ns_) {
-    sink_.cost(meter_->report_since_last(now_ns));
+    sink_.cost(meter_->report_since(reported_, now_ns));
     next_report_ns_ += (now_ns - next_report_ns_) / options_.cost_interval_ns * options_.cost_interval_ns;
     next_report_ns_ += options_.cost_interval_ns;
   }
   due_ms_ = std::min(due_ms_, static_cast<int>((next_report_ns_ - now_ns) / kMs + 1));
 }
 
+void CostWatch::begin_look(uint64_t now_ns, uint64_t ns) {
+  meter_->open_window(now_ns);
+  look_ends_ns_ = now_ns + ns;
+}
+
 void CostWatch::end_look(uint64_t now_ns) {
+  due_ms_ = kNeverMs;
+  if (look_ends_ns_ == 0) return;
   if (now_ns < look_ends_ns_) {
     due_ms_ = static_cast<int>((look_ends_ns_ - now_ns) / kMs + 1);
     return;
   }
-  meter_->stop(now_ns);
-  const double cpus = meter_->report().cpus();
-  meter_.reset();
-  if (cpus > kDearCpus)
-    sink_.message("runtime_error",
-                  fmt::format("the probes take about {} of a CPU (--cost shows of which, --budget=5% limits it)",
-                              output::percent_text(cpus)),
-                  "", 0, 0, 0);
+  look_ends_ns_ = 0;
+  meter_->close_window(now_ns);
+  if (!std::exchange(is_first_look_, false)) return;
+  warn_if_dear(now_ns);
+  if (options_.server == nullptr) meter_.reset();
+}
+
+void CostWatch::warn_if_dear(uint64_t now_ns) {
+  CostMeter::Counts start = meter_->at_start();
+  const double cpus = may_be_dear() ? meter_->report_since(start, now_ns).cpus() : 0;
+  if (cpus <= kDearCpus) return;
+  sink_.message("runtime_error",
+                fmt::format("the probes take about {} of a CPU (--cost shows of which, --budget=5% limits it)",
+                            output::percent_text(cpus)),
+                "", 0, 0, 0);
+}
+
+const RunCost& CostWatch::look() {
+  if (!meter_) return cost_;
+  if (is_stopped_) {
+    cost_.whole = meter_->report();
+    return cost_;
+  }
+  const uint64_t now_ns = machine_.now_ns();
+  if (!cost_.whole.programs.empty() && now_ns - served_.at_ns < kBetweenLooksNs) return cost_;
+  CostMeter::Counts start = meter_->at_start();
+  cost_.whole = meter_->report_since(start, now_ns);
+  cost_.lately = meter_->report_since(served_, now_ns);
+  if (only_looks_ && look_ends_ns_ == 0) begin_look(now_ns, kLookNs);
+  return cost_;
 }
 
 int CostWatch::shorter(int timeout_ms) const {
@@ -91,6 +126,7 @@ void CostWatch::stop() {
         fmt::format("probes that were off could not be attached again: {}", keeper_->status().error().message), "", 0,
         0, 0);
   if (meter_) meter_->stop(machine_.now_ns());
+  is_stopped_ = true;
 }
 
 void CostWatch::report() {

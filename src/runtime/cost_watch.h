@@ -10,6 +10,7 @@
 #include "program/program.h"
 #include "runtime/budget_keeper.h"
 #include "runtime/cost_meter.h"
+#include "runtime/live_run.h"
 
 namespace espy::runtime {
 
@@ -30,6 +31,8 @@ class CostWatch {
   void stop();
   // Shows the cost of the whole run.
   void report();
+  // What LiveRun::cost gives.
+  const RunCost& look();
 
   SkippedEvents skipped(program::ProgramId id) const;
   // The share of the events that the map has seen, as programs were off for a part of the time.
@@ -42,13 +45,20 @@ class CostWatch {
   const SessionOptions& options_;
   output::Sink& sink_;
   bool may_be_dear() const;
+  void begin_look(uint64_t now_ns, uint64_t ns);
   void end_look(uint64_t now_ns);
+  void warn_if_dear(uint64_t now_ns);
   load::HookCosts assumed_ = load::HookCosts::assumed();
   std::optional<CostMeter> meter_;
   std::optional<BudgetKeeper> keeper_;
   int due_ms_ = -1;
   uint64_t next_report_ns_ = 0;
-  uint64_t look_ends_ns_ = 0;  // not 0: only a first look at what the run costs
+  bool only_looks_ = false;    // the meter measures when it is asked to, for a moment
+  uint64_t look_ends_ns_ = 0;  // not 0: it measures until then
+  bool is_first_look_ = true;
+  bool is_stopped_ = false;
+  CostMeter::Counts reported_, served_;  // at the last report of --cost=INTERVAL, and the last look
+  RunCost cost_;
 };
 
 }  // namespace espy::runtime

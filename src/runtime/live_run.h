@@ -2,11 +2,18 @@
 #pragma once
 
 #include "base/result.h"
+#include "output/cost_report.h"
 #include "output/loss_report.h"
 #include "output/sink.h"
 #include "program/program.h"
 
 namespace espy::runtime {
+
+// What the probes cost.
+struct RunCost {
+  output::CostReport whole;   // since the beginning
+  output::CostReport lately;  // between the last two times that it was read anew, at least a second apart
+};
 
 // The state of a run, given by the session.
 class LiveRun {
@@ -14,6 +21,8 @@ class LiveRun {
   virtual ~LiveRun() = default;
   virtual Result<output::MapView> read_map(program::ScriptMapId map) = 0;  // see MapReader::read
   virtual output::LossReport losses() = 0;                                 // so far
+  // Also has the kernel time the programs for some milliseconds, which the next call tells of.
+  virtual const RunCost& cost() = 0;
 };
 
 class RunServer {

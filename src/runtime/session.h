@@ -71,6 +71,7 @@ class Session : private LiveRun {
  private:
   Result<output::MapView> read_map(program::ScriptMapId map) override { return context_.read_map(map); }
   output::LossReport losses() override { return make_loss_report(machine_, program_, user_losses()); }
+  const RunCost& cost() override { return costs_.look(); }
 
   Result<int> run_tests();
   Result<int> run_script();

@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "serve/cost.h"
+
 namespace espy::serve {
 
 namespace {
@@ -16,9 +18,24 @@ constexpr std::string_view kPrefix = "espy_";
 constexpr size_t kMaxProbes = 1000;  // whose hits are shown
 
 // Of the run itself, without the prefix.
-constexpr std::string_view kOwnFamilies[] = {
-    "build_info", "start_time_seconds", "cpu_seconds",    "probes",      "probe_hits",
-    "lost",       "omitted_series",     "skipped_probes", "web_viewers", "web_viewers_dropped"};
+constexpr std::string_view kOwnFamilies[] = {"build_info",
+                                             "start_time_seconds",
+                                             "cpu_seconds",
+                                             "probes",
+                                             "probe_hits",
+                                             "lost",
+                                             "omitted_series",
+                                             "skipped_probes",
+                                             "web_viewers",
+                                             "web_viewers_dropped",
+                                             "omitted_probes",
+                                             "program_timed_runs",
+                                             "program_timed_seconds",
+                                             "program_hook_seconds",
+                                             "program_cpu_ratio",
+                                             "timing_seconds",
+                                             "map_memory_bytes",
+                                             "peak_memory_bytes"};
 
 // The names that a family may give to its samples. Two families must share none.
 std::vector<std::string> sample_names(const std::string& family) {
@@ -60,15 +77,18 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-void write_hits(const output::LossReport& losses, Exposition& out) {
+// Returns how many were left out.
+size_t write_hits(const output::LossReport& losses, Exposition& out) {
   std::map<std::string, uint64_t> hits;  // two actions may have the same probe
   for (const output::ActionReport& action : losses.actions)
     for (const output::ProbeHits& probe : action.probes) hits[probe.name] += probe.hits;
   std::vector<std::pair<std::string, uint64_t>> rows(hits.begin(), hits.end());
   std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<std::string, uint64_t>::second);
-  if (rows.size() > kMaxProbes) rows.resize(kMaxProbes);
+  const size_t omitted = rows.size() - std::min(rows.size(), kMaxProbes);
+  rows.resize(rows.size() - omitted);
   out.family("espy_probe_hits", MetricKind::kCounter, "How often a probe has fired.");
   for (const auto& [name, count] : rows) out.sample("_total", label("probe", name), count);
+  return omitted;
 }
 
 }  // namespace
@@ -97,7 +117,7 @@ Metrics::Metrics(const std::vector<DescribedMap>& maps, const program::Program& 
 std::string Metrics::text(runtime::LiveRun& run, const ServerCounts& counts, ExpositionFormat format) {
   Exposition out(format);
   write_maps(run, out);
-  write_run(run.losses(), out);
+  write_run(run.losses(), run.cost(), out);
   out.family("espy_web_viewers", MetricKind::kGauge, "How many pages show this run.");
   out.sample("", "", counts.viewers);
   out.family("espy_web_viewers_dropped", MetricKind::kCounter, "Pages that were dropped as they took no data.");
@@ -117,7 +137,7 @@ void Metrics::write_maps(runtime::LiveRun& run, Exposition& out) {
   for (const auto& [labels, count] : omitted) out.sample("", labels, count);
 }
 
-void Metrics::write_run(const output::LossReport& losses, Exposition& out) const {
+void Metrics::write_run(const output::LossReport& losses, const runtime::RunCost& cost, Exposition& out) const {
   out.family("espy_build_info", MetricKind::kGauge, "The version of espy, and the script that it runs.");
   out.sample("", label("version", ESPY_VERSION) + "," + label("script", script_), 1);
   out.family("espy_start_time_seconds", MetricKind::kGauge, "When the run began, since the epoch.");
@@ -128,7 +148,9 @@ void Metrics::write_run(const output::LossReport& losses, Exposition& out) const
   out.sample("", "", program_.probes.size() - losses.skipped_probes.size());
   out.family("espy_skipped_probes", MetricKind::kGauge, "Functions that a wildcard matches and that cannot be probed.");
   out.sample("", "", losses.skipped_probes.size());
-  write_hits(losses, out);
+  const size_t omitted_probes = write_hits(losses, out), omitted_programs = write_cost(program_, cost, out);
+  out.family("espy_omitted_probes", MetricKind::kGauge, "Probes and programs that are left out here.");
+  out.sample("", "", omitted_probes + omitted_programs);
   out.family("espy_lost", MetricKind::kCounter,
              "What is missing or incomplete, by kind; all 0: every number is exact.");
   for (size_t kind = 0; kind < output::kLossKinds; ++kind)

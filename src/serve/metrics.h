@@ -31,7 +31,7 @@ class Metrics {
 
  private:
   void write_maps(runtime::LiveRun& run, Exposition& out);
-  void write_run(const output::LossReport& losses, Exposition& out) const;
+  void write_run(const output::LossReport& losses, const runtime::RunCost& cost, Exposition& out) const;
 
   const program::Program& program_;
   std::string script_;

@@ -18,7 +18,7 @@ constexpr std::string_view kBody = R"(<header>
 <button type="button" class="theme" title="dark or light: t">Theme</button>
 </header>
 <div class="page"><main aria-label="maps"></main>
-<aside aria-label="losses and cost"><h2>lost</h2><dl class="losses"></dl><h2>cost</h2><dl class="cost"></dl></aside></div>
+<aside aria-label="losses and cost"><h2>lost</h2><dl class="losses"></dl><h2>cost</h2><dl class="cost"></dl><h2>dearest probes</h2><dl class="programs"></dl></aside></div>
 <noscript><p>This page needs a script. The numbers are also at <a href="metrics">/metrics</a>.</p></noscript>
 )";
 

@@ -153,6 +153,10 @@ function pairs(rows) {
   return rows.flatMap(([name, value, className = '']) =>
     [make('dt', {textContent: name}), make('dd', {textContent: value, className})]);
 }
+function percent(share) { return (share * 100).toFixed(share < 0.1 ? 2 : 1) + ' %'; }
+function bytes(count) {
+  return count < 1048576 ? Math.ceil(count / 1024) + ' KiB' : (count / 1048576).toFixed(1) + ' MiB';
+}
 function clock(seconds) {
   const two = number => String(Math.floor(number)).padStart(2, '0');
   return (seconds >= 3600 ? Math.floor(seconds / 3600) + ':' : '') + two(seconds / 60 % 60) + ':' + two(seconds % 60);
@@ -172,10 +176,14 @@ function showStatus() {
   pick('.elapsed').textContent = clock(status.elapsed);
   pick('.losses').replaceChildren(...pairs(losses.length === 0 ? [['nothing', 'exact', 'exact']] :
     losses.map(([key, name]) => [name, grouped(status.losses[key]), 'lost'])));
+  const {cpus = 0, map_bytes = 0, tracer_bytes = 0, programs = []} = status.cost;
   pick('.cost').replaceChildren(...pairs([
-    ['probes fired', grouped(status.losses.hits || 0)], ['espy, CPU now', (status.cpu_share * 100).toFixed(1) + ' %'],
-    ['espy, CPU in all', status.cpu_seconds.toFixed(1) + ' s'], ['viewers', status.viewers],
-    ['version', status.version]]));
+    ['probes fired', grouped(status.losses.hits || 0)], ['probes, CPU now', percent(cpus)],
+    ['maps', bytes(map_bytes)], ['espy, CPU now', percent(status.cpu_share)],
+    ['espy, CPU in all', status.cpu_seconds.toFixed(1) + ' s'], ['espy, memory', bytes(tracer_bytes)],
+    ['viewers', status.viewers], ['version', status.version]]));
+  pick('.programs').replaceChildren(...pairs(programs.map(([probes, share, ns, events]) =>
+    [probes, percent(share) + (ns === null ? '' : ', ' + grouped(ns) + ' ns') + ', ' + short(Math.round(events)) + '/s'])));
   showConnection(isConnected);
 }
 

@@ -71,6 +71,8 @@ aside { align-self: start; position: sticky; top: 4rem; }
 aside dl { display: grid; grid-template-columns: 1fr auto; gap: .1rem .6rem; margin: .4rem 0 1rem; }
 aside dt { color: var(--soft); }
 aside dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
+aside .programs { grid-template-columns: minmax(0, 1fr); }
+aside .programs dt { overflow-wrap: anywhere; }
 aside .lost { color: var(--bad); font-weight: 600; }
 aside .exact { color: var(--good); }
 @media (max-width: 52rem) {

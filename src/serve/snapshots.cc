@@ -7,6 +7,7 @@
 
 #include "base/end_request.h"
 #include "output/json.h"
+#include "serve/cost.h"
 #include "serve/map_json.h"
 #include "serve/metrics.h"
 
@@ -42,7 +43,7 @@ void Snapshots::take(runtime::LiveRun& run) {
   const uint64_t now_ns = monotonic_ns();
   for (size_t i = 0; i < maps_.size(); ++i)
     if (now_ns >= states_[i].next_ns) read_map(run, i);
-  if (now_ns >= losses_ns_ + kSecond) read_losses(run);
+  if (now_ns >= losses_ns_ + kSecond) read_losses_and_cost(run);
 }
 
 void Snapshots::take_last(runtime::LiveRun& run) {
@@ -65,7 +66,7 @@ void Snapshots::read_map(runtime::LiveRun& run, size_t index) {
 }
 
 // The kernel is asked for each program, so this is done once a second.
-void Snapshots::read_losses(runtime::LiveRun& run) {
+void Snapshots::read_losses_and_cost(runtime::LiveRun& run) {
   const output::LossReport losses = run.losses();
   uint64_t hits = 0;
   for (const output::ActionReport& action : losses.actions) hits += action.hits();
@@ -74,6 +75,7 @@ void Snapshots::read_losses(runtime::LiveRun& run) {
     losses_json_ +=
         fmt::format(",\"{}\":{}", output::name_of(static_cast<program::LossKind>(kind)).key, losses.totals[kind]);
   losses_json_ += "}";
+  cost_json_ = cost_json(run.cost());
   const double used = cpu_seconds();
   const uint64_t now_ns = monotonic_ns();
   if (losses_ns_ != 0) cpu_share_ = (used - cpu_seconds_) * 1e9 / static_cast<double>(now_ns - losses_ns_);
@@ -100,9 +102,9 @@ Bytes Snapshots::message_for(Position& position, size_t viewers) {
 std::string Snapshots::message(const Position& from, size_t viewers) const {
   std::string out = fmt::format(
       "data: {{\"script\":{},\"version\":\"{}\",\"elapsed\":{:.3f},\"ended\":{},\"viewers\":{},\"cpu_seconds\":{:.3f},"
-      "\"cpu_share\":{:.4f},\"losses\":{},\"log\":{},\"maps\":[",
+      "\"cpu_share\":{:.4f},\"losses\":{},\"cost\":{},\"log\":{},\"maps\":[",
       output::quoted(script_), ESPY_VERSION, static_cast<double>(monotonic_ns() - started_ns_) / 1e9, has_ended_,
-      viewers, cpu_seconds_, cpu_share_, losses_json_, lines_.json_from(from.line));
+      viewers, cpu_seconds_, cpu_share_, losses_json_, cost_json_, lines_.json_from(from.line));
   bool is_first = true;
   for (const MapState& map : states_) {
     if (map.version <= from.version) continue;

@@ -44,7 +44,7 @@ class Snapshots {
     uint64_t next_ns = 0;  // when it may be read again
   };
   void read_map(runtime::LiveRun& run, size_t index);
-  void read_losses(runtime::LiveRun& run);
+  void read_losses_and_cost(runtime::LiveRun& run);
   Position newest() const;
   std::string message(const Position& from, size_t viewers) const;
 
@@ -56,7 +56,7 @@ class Snapshots {
   uint64_t version_ = 0;
   uint64_t started_ns_;
   uint64_t losses_ns_ = 0;  // when the losses were read; 0: never
-  std::string losses_json_ = "{}";
+  std::string losses_json_ = "{}", cost_json_ = "{}";
   double cpu_share_ = 0;  // of this process, lately
   double cpu_seconds_ = 0;
   bool has_ended_ = false;

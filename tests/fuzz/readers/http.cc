@@ -23,6 +23,10 @@ class EmptyRun final : public runtime::LiveRun {
  public:
   Result<output::MapView> read_map(program::ScriptMapId) override { return output::MapView{.name = "@x"}; }
   output::LossReport losses() override { return {}; }
+  const runtime::RunCost& cost() override { return cost_; }
+
+ private:
+  runtime::RunCost cost_;
 };
 
 class Server {

@@ -240,6 +240,30 @@ class Prometheus:
         return [(each["metric"], each["value"][1]) for each in answer["data"]["result"]]
 
 
+def cost():
+    """What probes cost is among the metrics, with the sums of the kernel, and what pages get."""
+    run = Run()
+    name = 'program="0",probe="tracepoint:syscalls:sys_enter_write"'
+
+    def timed(found):
+        return int(found.get(f"espy_program_timed_runs_total{{{name}}}", 0))
+
+    def worked():
+        work()
+        return timed(run.metrics()) > 100 and run.metrics()
+
+    found = until(worked)
+    seconds = float(found[f"espy_program_timed_seconds_total{{{name}}}"])
+    print("ns of a run", 1 < seconds * 1e9 / timed(found) < 100_000, float(found["espy_timing_seconds"]) < 1e-5)
+    print("share", 0 <= float(found[f"espy_program_cpu_ratio{{{name}}}"]) < 1, found["espy_omitted_probes"])
+    print("memory", int(found['espy_map_memory_bytes{map="@by_size"}']) > 0, int(found["espy_peak_memory_bytes"]) > 0)
+    page = next(message["cost"] for message in run.messages() if message["cost"])
+    print("page", page["programs"][0][0], page["map_bytes"] > 0)
+    later = until(lambda: timed(run.metrics()) > timed(found) or work())  # windows open when somebody asks
+    print("later", later)
+    run.end()
+
+
 def crowd():
     """Connections that ask for nothing make room for those that ask."""
     run = Run()
