@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "check/checked.h"
+#include "output/log_sink.h"
+#include "output/recent_lines.h"
 #include "runtime/live_run.h"
 #include "serve/address.h"
 #include "serve/described_map.h"
 #include "serve/http_server.h"
-#include "serve/log_sink.h"
 #include "serve/metrics.h"
-#include "serve/recent_lines.h"
 #include "serve/snapshots.h"
 
 namespace espy::serve {
@@ -66,8 +66,8 @@ class LiveServer final : public runtime::RunServer {
 
   LiveServerOptions options_;
   std::vector<DescribedMap> maps_;
-  RecentLines lines_;
-  LogSink sink_;
+  output::RecentLines lines_;
+  output::LogSink sink_;
   Metrics metrics_;
   Snapshots snapshots_;
   std::unique_ptr<HttpServer> http_;

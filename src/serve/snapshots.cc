@@ -28,7 +28,7 @@ uint64_t thread_cpu_ns() {
 
 }  // namespace
 
-Snapshots::Snapshots(const std::vector<DescribedMap>& maps, const RecentLines& lines, std::string script,
+Snapshots::Snapshots(const std::vector<DescribedMap>& maps, const output::RecentLines& lines, std::string script,
                      output::TextStyle style)
     : maps_(maps),
       lines_(lines),

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "output/format.h"
+#include "output/recent_lines.h"
 #include "runtime/live_run.h"
 #include "serve/described_map.h"
 #include "serve/http_server.h"
-#include "serve/recent_lines.h"
 
 namespace espy::serve {
 
@@ -27,7 +27,7 @@ class Snapshots {
   };
 
   // The arguments must outlive the object. `script`: its name.
-  Snapshots(const std::vector<DescribedMap>& maps, const RecentLines& lines, std::string script,
+  Snapshots(const std::vector<DescribedMap>& maps, const output::RecentLines& lines, std::string script,
             output::TextStyle style);
 
   // Reads the maps, but those for which it is too early after the last time.
@@ -49,7 +49,7 @@ class Snapshots {
   std::string message(const Position& from, size_t viewers) const;
 
   const std::vector<DescribedMap>& maps_;
-  const RecentLines& lines_;
+  const output::RecentLines& lines_;
   std::string script_;
   output::TextStyle style_;
   std::vector<MapState> states_;  // as maps_

@@ -1,11 +1,11 @@
 // Maps as families of metrics.
 #include <gtest/gtest.h>
 
+#include "output/recent_lines.h"
 #include "output_support.h"
 #include "program/layout.h"
 #include "serve/map_json.h"
 #include "serve/map_metrics.h"
-#include "serve/recent_lines.h"
 
 namespace espy::serve {
 namespace {
@@ -188,7 +188,7 @@ TEST(MapJson, StacksShareTheirFrames) {
 }
 
 TEST(RecentLines, JoinsPartsAndForgetsTheOldest) {
-  RecentLines lines;
+  output::RecentLines lines;
   lines.add("printf", "a");
   lines.add("printf", "b\nc\nd");
   EXPECT_EQ(lines.json_from(0), R"([[0,"printf","ab"],[1,"printf","c"]])");

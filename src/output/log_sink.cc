@@ -1,8 +1,8 @@
-#include "serve/log_sink.h"
+#include "output/log_sink.h"
 
 #include <fmt/format.h>
 
-namespace espy::serve {
+namespace espy::output {
 
 void LogSink::text(std::string_view kind, std::string_view text) {
   inner_.text(kind, text);
@@ -14,17 +14,17 @@ void LogSink::text_line(std::string_view kind, std::string_view text) {
   lines_.add_line(kind, text);
 }
 
-void LogSink::value(const output::Value& value) {
+void LogSink::value(const Value& value) {
   inner_.value(value);
-  lines_.add_line("print", output::to_text(value, style_));
+  lines_.add_line("print", to_text(value, style_));
 }
 
-void LogSink::span(const output::SpanEvent& event) {
+void LogSink::span(const SpanEvent& event) {
   inner_.span(event);
   lines_.add("span", spans_.add(event));
 }
 
-void LogSink::helper_error(const output::HelperError& error) {
+void LogSink::helper_error(const HelperError& error) {
   inner_.helper_error(error);
   lines_.add_line("warnf", fmt::format("{}:{}: {} ({})", error.file, error.line, error.message, error.helper));
 }
@@ -35,4 +35,4 @@ void LogSink::message(std::string_view kind, std::string_view text, std::string_
   lines_.add_line(kind, file.empty() ? std::string(text) : fmt::format("{}:{}: {}", file, line, text));
 }
 
-}  // namespace espy::serve
+}  // namespace espy::output

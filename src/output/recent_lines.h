@@ -5,12 +5,13 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
-namespace espy::serve {
+namespace espy::output {
 
 class RecentLines {
  public:
-  // Adds text, which may be a part of a line, or several. `kind`: as of output::Sink::text.
+  // Adds text, which may be a part of a line, or several. `kind`: as of Sink::text.
   void add(std::string_view kind, std::string_view text);
   // Adds a whole line.
   void add_line(std::string_view kind, std::string_view text);
@@ -18,6 +19,8 @@ class RecentLines {
   // The lines from number `first` on, as a JSON array of [number, kind, text]. Numbers begin with 0.
   std::string json_from(uint64_t first) const;
   uint64_t next_number() const { return next_; }
+  // The last `most` lines, oldest first.
+  std::vector<std::string> last(size_t most) const;
 
  private:
   struct Line {
@@ -32,4 +35,4 @@ class RecentLines {
   std::string partial_;
 };
 
-}  // namespace espy::serve
+}  // namespace espy::output

@@ -1,4 +1,4 @@
-#include "serve/recent_lines.h"
+#include "output/recent_lines.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "output/json.h"
 
-namespace espy::serve {
+namespace espy::output {
 
 namespace {
 
@@ -42,15 +42,20 @@ void RecentLines::push(std::string_view kind, std::string text) {
   }
 }
 
+std::vector<std::string> RecentLines::last(size_t most) const {
+  std::vector<std::string> out;
+  for (size_t i = lines_.size() - std::min(most, lines_.size()); i < lines_.size(); ++i) out.push_back(lines_[i].text);
+  return out;
+}
+
 std::string RecentLines::json_from(uint64_t first) const {
   const uint64_t oldest = next_ - lines_.size();
   std::string out = "[";
   for (uint64_t number = std::max(first, oldest); number < next_; ++number) {
     const Line& line = lines_[number - oldest];
-    out += fmt::format("{}[{},{},{}]", out.size() > 1 ? "," : "", number, output::quoted(line.kind),
-                       output::quoted(line.text));
+    out += fmt::format("{}[{},{},{}]", out.size() > 1 ? "," : "", number, quoted(line.kind), quoted(line.text));
   }
   return out + "]";
 }
 
-}  // namespace espy::serve
+}  // namespace espy::output
