@@ -27,6 +27,7 @@ local -a espy_options=(
   '*-B[output buffering\: line (default), full or none]:MODE:(line full none)'
   '*--buffer[output buffering\: line (default), full or none]:MODE:(line full none)'
   '*--listen[show the run while it goes on\: a page at /, metrics for Prometheus at /metrics; without ADDRESS for this machine only]:ADDRESS:PORT: '
+  '*--watch[show the maps while the run goes on, at a terminal in place as top(1) does, elsewhere after each interval (1s)]:INTERVAL: '
   '*-v[show at the end how often each probe fired, and what it missed; with -l\: its arguments]'
   '*--verbose[show at the end how often each probe fired, and what it missed; with -l\: its arguments]'
   '*--cost[show at the end what the probes cost; with --cost=INTERVAL (5s) also while they run; with --info\: what reaching a probe costs]'

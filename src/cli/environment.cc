@@ -195,12 +195,19 @@ syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request) 
   return syntax::parse(request.sources, script, request.diagnostics, prelude);
 }
 
+std::string script_name(const Options& options) {
+  return options.program_text || !options.file ? "-e" : std::string(base_name(*options.file));
+}
+
+bool is_color_unwanted() {
+  const char* no_color = ::getenv("NO_COLOR");  // no-color.org: set, and not empty
+  return no_color != nullptr && *no_color != '\0';
+}
+
 bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options) {
   const char* color = ::getenv("BPFTRACE_COLOR");
   const std::string_view when = color != nullptr ? color : "auto";
-  const char* no_color = ::getenv("NO_COLOR");  // no-color.org: set, and not empty
-  const bool is_unwanted = no_color != nullptr && *no_color != '\0';
-  const bool is_colored = when == "always" || (when == "auto" && !is_unwanted && ::isatty(STDERR_FILENO) == 1);
+  const bool is_colored = when == "always" || (when == "auto" && !is_color_unwanted() && ::isatty(STDERR_FILENO) == 1);
   source::Diagnostics shown;
   for (const source::Diagnostic& diagnostic : diagnostics.all())
     shown.add(options.shown_diagnostic ? options.shown_diagnostic(diagnostic) : diagnostic);

@@ -64,6 +64,12 @@ Result<source::SourceId> read_script(const Options& options, source::Sources& so
 // Parses the script and the headers that it includes. Returns an empty tree if a header has errors.
 syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request);
 
+// Returns the last part of the script's path; "-e" for a text of the command line.
+std::string script_name(const Options& options);
+
+// Whether NO_COLOR is set, and not empty (no-color.org).
+bool is_color_unwanted();
+
 // Prints the diagnostics to stderr, without warnings if --no-warnings. Returns whether there are errors.
 bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options);
 

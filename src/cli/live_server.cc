@@ -15,10 +15,6 @@ namespace {
 
 constexpr int64_t kMaxMetricSamples = 10'000;  // by default
 
-std::string script_name(const Options& options) {
-  return options.program_text || !options.file ? "-e" : std::string(base_name(*options.file));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<serve::LiveServer>> open_live_server(const Options& options, const check::Checked& checked,

@@ -130,6 +130,15 @@ Status set_listen(Options& options, std::string_view text) {
   return {};
 }
 
+Status set_watch(Options& options, std::string_view interval) {
+  constexpr uint64_t kLeastNs = 100'000'000;
+  options.watch_interval_ns = TRY(parse_time("--watch", "takes an interval such as 1s, 500ms or 1m", interval));
+  if (options.watch_interval_ns < kLeastNs)
+    return fail(fmt::format("--watch {} is too often: 100ms is the shortest interval", interval));
+  options.config.counts_losses = true;
+  return {};
+}
+
 Status set_probe_filter(Options& options, std::string_view text) {
   options.config.probe_filter = text;
   const auto regex = Regex::compile(options.config.probe_filter);
@@ -262,6 +271,9 @@ constexpr OptionRow kRows[] = {
      "show the run while it goes on: a page at /, metrics for Prometheus at /metrics; without ADDRESS for this machine "
      "only",
      set_listen},
+    {0, "watch", "INTERVAL",
+     "show the maps while the run goes on, at a terminal in place as top(1) does, elsewhere after each interval (1s)",
+     set_watch},
     {'v', "verbose", "", "show at the end how often each probe fired, and what it missed; with -l: its arguments",
      set_verbose},
     {.long_name = "cost",

@@ -62,6 +62,7 @@ struct Options {
   std::string user;                          // --user
   std::optional<std::string> output_file;
   std::optional<std::string> listen;  // --listen: ADDRESS:PORT
+  uint64_t watch_interval_ns = 0;     // --watch; 0: not
   std::string format = "text";
   output::Buffering buffering = output::Buffering::kLine;
   std::vector<std::string> dump;  // stages

@@ -207,6 +207,9 @@ Status check_combination(const Options& options) {
   if (options.config.pid && options.child_command) return fail("-p and -c cannot be used together");
   if (options.config.follows && !options.config.pid && !options.child_command)
     return fail("--follow needs a process to follow", 0, "-p PID, or -c COMMAND");
+  if (options.watch_interval_ns > 0 && options.format != "text")
+    return fail(fmt::format("--watch shows text: not with -f {}", options.format), 0,
+                "--listen serves a page and metrics while a run goes on");
   if (!options.cgroup.empty() && !options.container.empty())
     return fail("--cgroup and --container cannot be used together");
   const bool has_group = !options.cgroup.empty() || !options.container.empty();

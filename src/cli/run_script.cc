@@ -26,6 +26,7 @@
 #include "cli/environment.h"
 #include "cli/give_up_rights.h"
 #include "cli/live_server.h"
+#include "cli/open_watch.h"
 #include "cli/tool_options.h"
 #include "compile/compile.h"
 #include "ir/ir.h"
@@ -373,8 +374,10 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
 
   const Output out = TRY(open_output(options, checked.config));
   runtime::SessionOptions session_options = session_options_of(options, checked, child ? &*child : nullptr);
-  const auto server = TRY(open_live_server(options, checked, *program, *e, *out.sink));
-  session_options.server = server.get();
+  const auto watch = TRY(open_watch(options, checked, *program, *out.sink));
+  if (watch) session_options.servers.push_back(watch.get());
+  const auto server = TRY(open_live_server(options, checked, *program, *e, watch ? watch->sink() : *out.sink));
+  if (server) session_options.servers.push_back(server.get());
   if (user)
     session_options.on_set_up = [&] { return give_up_rights(*user, check::capabilities_of(checked, e->registry), *e); };
   if (options.is_budget_of_all_cpus) session_options.budget_cpus *= e->kernel->cpu_count();
@@ -383,7 +386,7 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
                            options.listen.has_value();
   if (needs_hooks && session_options.next_event == nullptr)
     session_options.hook_costs = load::measure_hook_costs(*e->kernel, *program);
-  output::Sink& sink = server ? server->sink() : *out.sink;
+  output::Sink& sink = server ? server->sink() : watch ? watch->sink() : *out.sink;
   runtime::Session session(*e->machine, *program, e->types, e->sources, e->registry, checked.config, sink, *out.writer,
                            e->symbols, session_options);
   const int status = TRY(session.run());

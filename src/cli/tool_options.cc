@@ -18,15 +18,33 @@ struct ToolOption {
 
 // By their long names.
 constexpr ToolOption kToolOptions[] = {
-    {"pid", false},    {"cmd", false},       {"follow", false},
-    {"cgroup"},        {"container", false}, {"user"},
-    {"output", false}, {"format"},           {"buffer"},
-    {"verbose"},       {"strict"},           {"quiet"},
-    {"warnings"},      {"no-warnings"},      {"unsafe"},
-    {"budget"},        {"cost", false},      {"check-cost", false},
-    {"yes"},           {"listen", false},    {"debuginfo"},
-    {"probe-filter"},  {"no-feature"},       {"dry-run", false},
+    {"pid", false},
+    {"cmd", false},
+    {"follow", false},
+    {"cgroup"},
+    {"container", false},
+    {"user"},
+    {"output", false},
+    {"format"},
+    {"buffer"},
+    {"verbose"},
+    {"strict"},
+    {"quiet"},
+    {"warnings"},
+    {"no-warnings"},
+    {"unsafe"},
+    {"budget"},
+    {"cost", false},
+    {"check-cost", false},
+    {"yes"},
+    {"listen", false},
+    {"watch", false},
+    {"debuginfo"},
+    {"probe-filter"},
+    {"no-feature"},
+    {"dry-run", false},
     {"dump", false},
+
 };
 
 // What only the building of a tool uses.

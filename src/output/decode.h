@@ -82,5 +82,7 @@ struct MapEntry {
   Value value;
 };
 void sort_for_display(std::vector<MapEntry>& entries);
+// The order of keys: negative if `a` comes before `b`, 0 if they are equal.
+int compare_keys(const Value& a, const Value& b);
 
 }  // namespace espy::output

@@ -51,12 +51,24 @@ std::string linear_label(size_t index, const LhistValue& hist) {
 
 // The bar's width is the bucket's share of the fullest bucket, before the division. Single precision, as bpftrace has
 // it: 15 of 26 is 30 wide, not 29.
-std::string row(const std::string& label, uint64_t count, uint64_t most, uint64_t divisor) {
-  const auto width = static_cast<size_t>(static_cast<float>(count) / static_cast<float>(most) * kBarWidth);
-  return fmt::format("{:<16}{:>8} |{:<52}|\n", label, count / divisor, std::string(width, '@'));
+std::string text_of(const std::vector<HistogramRow>& rows, uint64_t divisor) {
+  uint64_t most = 0;
+  for (const HistogramRow& row : rows) most = std::max(most, row.count);
+  std::string out;
+  for (const HistogramRow& row : rows) {
+    const auto width = static_cast<size_t>(static_cast<float>(row.count) / static_cast<float>(most) * kBarWidth);
+    out += fmt::format("{:<16}{:>8} |{:<52}|\n", row.label, row.count / divisor, std::string(width, '@'));
+  }
+  return out;
 }
 
-uint64_t fullest(const std::vector<uint64_t>& buckets) { return *std::max_element(buckets.begin(), buckets.end()); }
+template <class Hist, class Label>
+std::vector<HistogramRow> rows_of(const Hist& hist, const Label& label) {
+  const BucketRange range = used_buckets(hist.buckets);
+  std::vector<HistogramRow> out;
+  for (size_t i = range.first; i <= range.last; ++i) out.push_back({label(i), hist.buckets[i]});
+  return out;
+}
 
 }  // namespace
 
@@ -68,21 +80,18 @@ BucketRange used_buckets(const std::vector<uint64_t>& buckets) {
   return {static_cast<size_t>(first - buckets.begin()), static_cast<size_t>(buckets.rend() - last - 1)};
 }
 
-std::string histogram_rows(const HistValue& hist, uint64_t divisor) {
-  const BucketRange range = used_buckets(hist.buckets);
-  if (divisor == 0) divisor = 1;
-  std::string out;
-  for (size_t i = range.first; i <= range.last; ++i)
-    out += row(hist_label(static_cast<uint32_t>(i), hist.bits), hist.buckets[i], fullest(hist.buckets), divisor);
-  return out;
+std::vector<HistogramRow> labelled_rows(const HistValue& hist) {
+  return rows_of(hist, [&](size_t i) { return hist_label(static_cast<uint32_t>(i), hist.bits); });
 }
 
-std::string histogram_rows(const LhistValue& hist) {
-  const BucketRange range = used_buckets(hist.buckets);
-  std::string out;
-  for (size_t i = range.first; i <= range.last; ++i)
-    out += row(linear_label(i, hist), hist.buckets[i], fullest(hist.buckets), 1);
-  return out;
+std::vector<HistogramRow> labelled_rows(const LhistValue& hist) {
+  return rows_of(hist, [&](size_t i) { return linear_label(i, hist); });
 }
+
+std::string histogram_rows(const HistValue& hist, uint64_t divisor) {
+  return text_of(labelled_rows(hist), divisor == 0 ? 1 : divisor);
+}
+
+std::string histogram_rows(const LhistValue& hist) { return text_of(labelled_rows(hist), 1); }
 
 }  // namespace espy::output

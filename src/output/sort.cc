@@ -84,6 +84,8 @@ int compare(const Value& a, const Value& b) {
 
 }  // namespace
 
+int compare_keys(const Value& a, const Value& b) { return compare(a, b); }
+
 void sort_for_display(std::vector<MapEntry>& entries) {
   std::sort(entries.begin(), entries.end(), [](const MapEntry& a, const MapEntry& b) {
     const auto ranked_a = rank(a.value), ranked_b = rank(b.value);

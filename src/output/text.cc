@@ -21,12 +21,6 @@ bool is_any_of(const Value& value) {
   return (std::holds_alternative<T>(value.node) || ...);
 }
 
-// The parentheses of a tuple are dropped: `@m[a, 1]`.
-std::string key_text(const Value& key, const TextStyle& style) {
-  std::string text = to_text(key, style);
-  return std::holds_alternative<TupleValue>(key.node) ? text.substr(1, text.size() - 2) : text;
-}
-
 class TextSink final : public Sink {
  public:
   TextSink(Writer& out, TextStyle style, bool quiet)

@@ -304,4 +304,9 @@ std::string to_text(const Value& value, const TextStyle& style, uint32_t indent)
   return out;
 }
 
+std::string key_text(const Value& key, const TextStyle& style) {
+  std::string text = to_text(key, style);
+  return std::holds_alternative<TupleValue>(key.node) ? text.substr(1, text.size() - 2) : text;
+}
+
 }  // namespace espy::output

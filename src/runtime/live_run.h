@@ -1,4 +1,4 @@
-// A run as a server shows it while it goes on (--listen).
+// A run as it is shown while it goes on (--listen, --watch).
 #pragma once
 
 #include "base/result.h"
@@ -31,6 +31,7 @@ class RunServer {
   // Readable when `serve` has something to do.
   virtual int fd() const = 0;
   virtual void serve(LiveRun& run) = 0;
+  virtual void stop() {}  // the run ends: what is written from here on is its last output
   // The run is over, and the maps have their last values: sends them to those who view it, without waiting.
   virtual void end(LiveRun& run) = 0;
 };

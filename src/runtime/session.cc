@@ -118,8 +118,9 @@ Result<int> Session::run_script() {
   events_.drain_present();  // of begin: behind the number of probes
   const Status handled = attaches ? catch_out_of_memory([&] { return handle_events(signals); }) : Status();
   notify_manager("STOPPING=1");
+  for (RunServer* server : options_.servers) server->stop();
   const Status finished = finish();
-  if (options_.server != nullptr) options_.server->end(*this);
+  for (RunServer* server : options_.servers) server->end(*this);
   bool is_good = false;
   const Status reported = catch_out_of_memory([&]() -> Status {
     is_good = report_losses();
@@ -223,7 +224,7 @@ Status Session::drain_until_over(Signals& signals) {
   if (options_.watched_pid) pids.push_back(*options_.watched_pid);
   TRY_STATUS(monitor.start(pids));
   if (!options_.watched_directory.empty()) TRY_STATUS(monitor.watch_directory(options_.watched_directory));
-  if (options_.server != nullptr) TRY_STATUS(monitor.serve(*options_.server, *this));
+  for (RunServer* server : options_.servers) TRY_STATUS(monitor.serve(*server, *this));
   if (monitor.is_over()) return {};
   int poll_ms = kShortestPollMs;
   bool reads_symbols_ahead = takes_kernel_stacks();

@@ -50,7 +50,7 @@ struct SessionOptions {
   load::HookCosts hook_costs = {};  // of this machine, if they were measured
   double budget_cpus = 0;           // --budget: what the probes may take of a CPU; 0: no limit
   bool checks_cost = false;         // --check-cost: before the actions run
-  RunServer* server = nullptr;      // --listen; must outlive the session
+  std::vector<RunServer*> servers;  // --listen, --watch; must outlive the session
   RecordTap* tap = nullptr;         // gets the records instead of their builtins; must outlive the session
   // Simulator only: produces the next event; false if there are no more, which ends the run.
   std::function<Result<bool>()> next_event;

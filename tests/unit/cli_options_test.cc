@@ -49,6 +49,13 @@ TEST(CliOptions, CommandsFollowAnExistingOption) {
   }
 }
 
+TEST(CliOptions, WatchTakesAnIntervalAndText) {
+  EXPECT_EQ(parse({"--watch", "1.5s", "x.bt"})->watch_interval_ns, 1'500'000'000u);
+  EXPECT_EQ(error_of({"--watch", "1ms", "x.bt"}), "--watch 1ms is too often: 100ms is the shortest interval");
+  EXPECT_EQ(error_of({"--watch", "x.bt"}), "--watch takes an interval such as 1s, 500ms or 1m, not `x.bt`");
+  EXPECT_EQ(error_of({"--watch", "1s", "-f", "json", "x.bt"}), "--watch shows text: not with -f json");
+}
+
 TEST(CliOptions, AnOptionSetsTheFieldOfItsModule) {
   const auto options = parse({"--unsafe", "--dry-run", "-p", "7", "--debuginfo", "/a:/b", "-v", "x.bt", "1", "-2"});
   ASSERT_TRUE(options);
