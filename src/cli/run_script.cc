@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/printable.h"
+#include "base/progress.h"
 #include "base/strings.h"
 #include "bpf/disassemble.h"
 #include "check/capabilities.h"
@@ -372,8 +373,14 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   if (!program) return EXIT_FAILURE;
   if (!options.dump.empty()) return EXIT_SUCCESS;
 
+  Progress progress(STDERR_FILENO, !options.quiet);  // outlives the writer, which hides it
   const Output out = TRY(open_output(options, checked.config));
   runtime::SessionOptions session_options = session_options_of(options, checked, child ? &*child : nullptr);
+  if (progress.is_shown()) {
+    session_options.progress = &progress;
+    e->symbols.on_work([&progress] { progress.tick(); });
+    out.writer->before_output([&progress] { progress.hide(); });
+  }
   const auto watch = TRY(open_watch(options, checked, *program, *out.sink));
   if (watch) session_options.servers.push_back(watch.get());
   const auto server = TRY(open_live_server(options, checked, *program, *e, watch ? watch->sink() : *out.sink));

@@ -33,6 +33,8 @@ class Writer {
   void write(std::string_view bytes);
   void flush();
   void batch_end();  // after the records of one poll: flushes if kLine
+  // Calls this before it writes, and at each end of a batch: a line of progress must go.
+  void before_output(std::function<void()> call) { before_output_ = std::move(call); }
   const Status& status() const { return status_; }
 
  private:
@@ -40,6 +42,7 @@ class Writer {
   Buffering buffering_;
   std::string buffer_;
   Status status_;
+  std::function<void()> before_output_;
 };
 
 // The run that a sink shows, for formats with times or ids of their own.

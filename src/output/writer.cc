@@ -21,11 +21,13 @@ void Writer::write(std::string_view bytes) {
 }
 
 void Writer::flush() {
+  if (!buffer_.empty() && before_output_) before_output_();
   if (!buffer_.empty() && status_) status_ = write_all(fd_, buffer_);
   buffer_.clear();
 }
 
 void Writer::batch_end() {
+  if (before_output_) before_output_();  // a message on stderr may follow
   if (buffering_ == Buffering::kLine) flush();
 }
 

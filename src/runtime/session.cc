@@ -186,10 +186,21 @@ bool Session::unwinds_any_process() const {
 
 Status Session::attach_probes() {
   // Thousands of probes take seconds, in which a signal ends the run, too.
-  machine_.cancel_attaching_when(is_end_requested);
+  Progress* progress = options_.progress;
+  if (progress != nullptr)
+    progress->begin([this] {
+      return fmt::format("attaching {} probes: {} attachments so far", program_.probes.size(),
+                         machine_.attached_count());
+    });
+  machine_.cancel_attaching_when([progress] {
+    if (progress != nullptr) progress->tick();
+    return is_end_requested();
+  });
   if (options_.budget_cpus > 0) machine_.keep_attachments();
   if (options_.checks_cost) close_gates(machine_, program_);
-  if (const Status done = probes_.attach(); !done && !is_end_requested()) return done;
+  const Status attached = probes_.attach();
+  if (progress != nullptr) progress->end();
+  if (!attached && !is_end_requested()) return attached;
   if (!options_.checks_cost || is_end_requested()) return {};
   // What keeps a budget need not be accepted.
   const bool is_accepted = config_.accepts_cost || options_.budget_cpus > 0;
@@ -213,8 +224,20 @@ Status Session::handle_events(Signals& signals) {
 }
 
 Status Session::play_events() {
-  while (!control_.is_exit_requested() && !is_end_requested() && TRY(options_.next_event())) events_.drain_all();
-  return {};
+  uint64_t count = 0;
+  Progress* progress = options_.progress;
+  if (progress != nullptr) progress->begin([&count] { return fmt::format("replaying: {} events", count); });
+  Status played;
+  while (!control_.is_exit_requested() && !is_end_requested()) {
+    const Result<bool> has_played = options_.next_event();
+    if (!has_played) played = tl::unexpected<Error>(has_played.error());
+    if (!has_played || !*has_played) break;
+    events_.drain_all();
+    ++count;
+    if (progress != nullptr) progress->tick();
+  }
+  if (progress != nullptr) progress->end();
+  return played;
 }
 
 Status Session::drain_until_over(Signals& signals) {
@@ -281,7 +304,9 @@ Status Session::finish() {
     sink_.end();
     return {};
   });
+  if (options_.progress != nullptr) options_.progress->begin([] { return "reading symbols"; });
   if (config_.print_maps_on_exit) attempt([&] { return print_maps(); });
+  if (options_.progress != nullptr) options_.progress->end();
   return first && events_.is_out_of_memory() ? fail_out_of_memory() : first;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "load/hook_costs.h"
 #include "load/machine.h"
 #include "output/sink.h"
@@ -50,6 +51,7 @@ struct SessionOptions {
   load::HookCosts hook_costs = {};  // of this machine, if they were measured
   double budget_cpus = 0;           // --budget: what the probes may take of a CPU; 0: no limit
   bool checks_cost = false;         // --check-cost: before the actions run
+  Progress* progress = nullptr;     // shows what takes long; null: nothing does. Must outlive the session
   std::vector<RunServer*> servers;  // --listen, --watch; must outlive the session
   RecordTap* tap = nullptr;         // gets the records instead of their builtins; must outlive the session
   // Simulator only: produces the next event; false if there are no more, which ends the run.

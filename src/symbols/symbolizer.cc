@@ -76,6 +76,7 @@ struct Symbolizer::State {
   std::shared_ptr<const ElfFile> vdso;
   WatchedProcesses watched{images, options.max_processes, [this](uint32_t pid) { note_dropped(pid); }};
   std::function<void()> read_events;
+  std::function<void()> tick;
   std::optional<UnnamedJit> unnamed_jit;
   std::map<std::pair<std::shared_ptr<const ElfFile>, uint64_t>, std::vector<SourceFrame>> sources;  // linked addresses
 
@@ -317,6 +318,7 @@ Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_with_code(const s
 
 std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& process, const CodeMapping& code) {
   const CodeImage& image = *code.image;
+  if (tick) tick();
   // A 32-bit process has another vdso.
   if (image.path == "[vdso]" && code.start > UINT32_MAX) {
     if (vdso == nullptr) vdso = read_vdso();
@@ -463,6 +465,7 @@ std::vector<SourceFrame> Symbolizer::source(uint32_t pid, uint64_t address) {
   if (!place) return {};
   const auto [known, is_new] = state_->sources.try_emplace({place->elf, place->linked});
   if (!is_new) return known->second;
+  if (state_->tick) state_->tick();
   const auto debug = place->elf->debug_info();
   if (debug)
     known->second = (*debug)->frames_at(place->linked);
@@ -529,6 +532,8 @@ void Symbolizer::process_executed(uint32_t pid) { state_->watched.execute(pid); 
 void Symbolizer::process_ended(uint32_t pid) { state_->watched.end(pid); }
 void Symbolizer::forget_ended_processes() { state_->watched.forget_ended(); }
 void Symbolizer::on_unknown(std::function<void()> read_events) { state_->read_events = std::move(read_events); }
+
+void Symbolizer::on_work(std::function<void()> tick) { state_->tick = std::move(tick); }
 
 void Symbolizer::process_mapped(uint32_t pid, Mapping mapping) {
   constexpr std::string_view kDeleted = " (deleted)";

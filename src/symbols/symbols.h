@@ -158,6 +158,8 @@ class Symbolizer {
   void forget_ended_processes();
   // Sets a function that is called if an address is in no known mapping; it may report further events. Null: none.
   void on_unknown(std::function<void()> read_events);
+  // Sets a function that is called before each part of the work that may take long: a file, a source line. Null: none.
+  void on_work(std::function<void()> tick);
   const SkippedFiles& skipped_files() const;
   // Returns how many processes were looked up whose files this process may not open; counts to a thousand.
   size_t closed_processes() const;
