@@ -148,6 +148,7 @@ Checked check(syntax::Ast ast, CheckRequest& request) {
   define_c_types(checked.ast, request.types, request.kernel, request.diagnostics);
   declare_maps(checked, request);
   bind_and_analyze(checked, defines, request);
+  if (!request.diagnostics.has_errors()) check_units(checked, request.diagnostics);
   return checked;
 }
 

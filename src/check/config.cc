@@ -129,6 +129,24 @@ Problem set_text(Config& config, std::string_view text) {
   return {};
 }
 
+// "@lat=ns, @size=bytes", of maps whose names do not tell their units.
+Problem set_print_units(Config& config, std::string_view text) {
+  if (text.find('@') == text.npos) {
+    const Problem problem = set_flag<&Config::print_units>(config, text);
+    return problem.empty() ? problem : problem + ", or units of maps: \"@lat=ns, @size=bytes\"";
+  }
+  for (const std::string_view part : split(text, ',')) {
+    const size_t equals = part.find('=');
+    const std::string_view word = equals == part.npos ? "" : trim(part.substr(equals + 1));
+    const auto unit = types::unit_named(word);
+    if (!unit || !trim(part).starts_with('@'))
+      return fmt::format("has `{}`, which is not as `@lat=ns`: the units are ns, us, ms, s and bytes", trim(part));
+    config.map_units[std::string(trim(part.substr(0, equals)))] = *unit;
+  }
+  config.print_units = true;
+  return {};
+}
+
 Problem set_license(Config& config, std::string_view text) {
   static constexpr std::array<std::string_view, 6> kAccepted = {
       "GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"};
@@ -187,6 +205,16 @@ constexpr std::array kKeys = {
     Key{"print_addresses", "", set_flag<&Config::print_addresses>,
         "Whether members of structs that are addresses of IP or Ethernet by their types and names are printed as such.",
         show_flag<&Config::print_addresses>},
+    Key{"print_units", "", set_print_units,
+        "Whether values of maps are printed as 1.5 us or 3 KiB where the last word of the name tells the unit: "
+        "`@read_bytes`, "
+        "`@us`. `\"@lat=ns, @size=bytes\"` tells those of other maps as well. Text only.",
+        show_flag<&Config::print_units>},
+    Key{"hist_percentiles", "", set_flag<&Config::hist_percentiles>,
+        "Whether a line with p50, p90 and p99 follows each histogram: the largest values of the buckets that they are "
+        "in. "
+        "Text only.",
+        show_flag<&Config::hist_percentiles>},
     Key{"span_layout", "", set_word<&Config::span_layout, kSpanLayouts>,
         "How spans are shown as text: an indented `tree`, `columns` with time, CPU, process and arguments, or a "
         "`graph` "
@@ -318,6 +346,21 @@ void read_config(const syntax::Ast& ast, Config& config, source::Diagnostics& di
       diagnostics.error("bad-config", entry.value ? ast[entry.value].span : entry.span,
                         "`" + std::string(key->name) + "` " + problem);
   }
+}
+
+void check_units(const Checked& checked, source::Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  for (const CheckedMap& map : checked.maps) names.push_back(map.name);
+  const auto is_about_units = [](const syntax::ConfigEntry& entry) { return to_lower(entry.name) == "print_units"; };
+  const auto entry = std::ranges::find_if(checked.ast.config, is_about_units);
+  // The environment's may be for other scripts.
+  const auto& from_environment = checked.config.from_environment;
+  if (entry == checked.ast.config.end() || std::ranges::count(from_environment, "print_units") > 0) return;
+  for (const auto& [name, unit] : checked.config.map_units)
+    if (std::ranges::count(names, name) == 0)
+      diagnostics.error("bad-config", entry->value ? checked.ast[entry->value].span : entry->span,
+                        fmt::format("`print_units` names `{}`, which is no map of this script", name),
+                        did_you_mean(name, names));
 }
 
 void read_environment(Config& config, const std::function<const char*(const char*)>& getenv,

@@ -22,6 +22,9 @@ std::vector<ConfigRow> config_rows();
 // Reads the script's entries into `config`. Variables set by the environment keep their values.
 void read_config(const syntax::Ast& ast, spec::Config& config, source::Diagnostics& diagnostics);
 
+// Reports maps of `print_units` that the script does not have.
+void check_units(const Checked& checked, source::Diagnostics& diagnostics);
+
 // The value of a variable that is read where it is used, and has no field in spec::Config: that of the environment,
 // otherwise that of the script; "" if neither sets it.
 std::string config_value(const syntax::Ast& ast, std::string_view name,

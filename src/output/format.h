@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "output/decode.h"
 #include "output/value.h"
 #include "spec/config.h"
+#include "types/units.h"
 
 namespace espy::output {
 
@@ -23,6 +25,9 @@ struct TextStyle {
   uint32_t max_depth = 0;  // of nested structs; 0: no limit
   uint32_t max_items = 0;  // of arrays and structs; 0: no limit
   SpanLayout span_layout = SpanLayout::kTree;
+  bool has_units = false;                         // shows values of maps in the units that are known
+  std::map<std::string, types::Unit> units = {};  // ... of maps whose names do not tell them
+  bool has_percentiles = false;                   // shows percentiles below histograms
 };
 
 // True if the value was decoded from zeros only.

@@ -6,12 +6,18 @@
 #include <vector>
 
 #include "output/value.h"
+#include "types/units.h"
 
 namespace espy::output {
 
+struct HistogramStyle {
+  types::Unit unit = types::Unit::kNone;  // of the values
+  bool has_percentiles = false;           // a line with them follows the rows
+};
+
 // The rows from the first to the last non-empty bucket. `divisor`: of the counts shown; 0: none.
-std::string histogram_rows(const HistValue& hist, uint64_t divisor);
-std::string histogram_rows(const LhistValue& hist);
+std::string histogram_rows(const HistValue& hist, uint64_t divisor, const HistogramStyle& style = {});
+std::string histogram_rows(const LhistValue& hist, const HistogramStyle& style = {});
 
 // One row of a histogram.
 struct HistogramRow {
@@ -19,8 +25,13 @@ struct HistogramRow {
   uint64_t count = 0;
 };
 // The same rows, as labels and counts.
-std::vector<HistogramRow> labelled_rows(const HistValue& hist);
-std::vector<HistogramRow> labelled_rows(const LhistValue& hist);
+std::vector<HistogramRow> labelled_rows(const HistValue& hist, types::Unit unit);
+std::vector<HistogramRow> labelled_rows(const LhistValue& hist, types::Unit unit);
+
+// "p50 <= 1023, p90 <= 2047, p99 <= 8191": the largest values of the buckets that the percentiles are in, as
+// percentile() of the language gives them; "" if nothing was counted.
+std::string percentiles_text(const HistValue& hist, types::Unit unit);
+std::string percentiles_text(const LhistValue& hist, types::Unit unit);
 
 // The first and last non-empty bucket; first > last if all are empty.
 struct BucketRange {

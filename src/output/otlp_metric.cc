@@ -12,8 +12,8 @@
 #include "output/histogram.h"
 #include "output/json.h"
 #include "output/otlp_json.h"
-#include "output/units.h"
 #include "program/layout.h"
+#include "types/units.h"
 
 namespace espy::output {
 
@@ -22,14 +22,14 @@ namespace {
 using types::Kind;
 
 // UCUM
-std::string_view unit_name(Unit unit) {
+std::string_view unit_name(types::Unit unit) {
   switch (unit) {
-    case Unit::kNone: return "";
-    case Unit::kBytes: return "By";
-    case Unit::kNanoseconds: return "ns";
-    case Unit::kMicroseconds: return "us";
-    case Unit::kMilliseconds: return "ms";
-    case Unit::kSeconds: return "s";
+    case types::Unit::kNone: return "";
+    case types::Unit::kBytes: return "By";
+    case types::Unit::kNanoseconds: return "ns";
+    case types::Unit::kMicroseconds: return "us";
+    case types::Unit::kMilliseconds: return "ms";
+    case types::Unit::kSeconds: return "s";
   }
   return "";
 }
@@ -144,9 +144,9 @@ std::string otlp_metric(const MapView& map, uint64_t start_ns, uint64_t now_ns, 
     if (!point.empty()) points.add(data_point(attributes, start_ns, now_ns, point));
   }
   if (points.empty()) return "";
-  const std::string_view unit = map.kind == Kind::kCount ? "1" : unit_name(unit_of(map.name));
-  return fmt::format("{{\"name\":{},\"unit\":\"{}\",{}\"dataPoints\":[{}]}}}}", quoted(plain_name(map.name, "value")),
-                     unit, head_of(map), points.text());
+  const std::string_view unit = map.kind == Kind::kCount ? "1" : unit_name(types::unit_of(map.name));
+  return fmt::format("{{\"name\":{},\"unit\":\"{}\",{}\"dataPoints\":[{}]}}}}",
+                     quoted(types::plain_name(map.name, "value")), unit, head_of(map), points.text());
 }
 
 }  // namespace espy::output

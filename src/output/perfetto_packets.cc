@@ -4,7 +4,7 @@
 
 #include "base/printable.h"
 #include "output/deflate.h"
-#include "output/units.h"
+#include "types/units.h"
 
 namespace espy::output {
 
@@ -146,7 +146,7 @@ void PerfettoPackets::describe_track(uint64_t track, std::string_view name) {
 void PerfettoPackets::describe_counter(uint64_t track, uint64_t parent, std::string_view name, bool is_count) {
   // CounterDescriptor.Unit
   enum : int32_t { kNanoseconds = 1, kCount = 2, kBytes = 3 };
-  const Unit unit = unit_of(name.substr(0, name.find('[')));
+  const types::Unit unit = types::unit_of(name.substr(0, name.find('[')));
   std::string descriptor;
   pbf_writer out(descriptor);
   out.add_uint64(descriptor_field::kTrack, track);
@@ -154,8 +154,8 @@ void PerfettoPackets::describe_counter(uint64_t track, uint64_t parent, std::str
   if (parent != 0) out.add_uint64(descriptor_field::kParent, parent);
   std::string counter;  // which must be there even if it is empty
   if (is_count) pbf_writer(counter).add_enum(3, kCount);
-  if (!is_count && unit == Unit::kNanoseconds) pbf_writer(counter).add_enum(3, kNanoseconds);
-  if (!is_count && unit == Unit::kBytes) pbf_writer(counter).add_enum(3, kBytes);
+  if (!is_count && unit == types::Unit::kNanoseconds) pbf_writer(counter).add_enum(3, kNanoseconds);
+  if (!is_count && unit == types::Unit::kBytes) pbf_writer(counter).add_enum(3, kBytes);
   out.add_message(descriptor_field::kCounter, counter);
   add_descriptor(descriptor);
 }

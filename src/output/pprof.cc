@@ -17,7 +17,7 @@
 #include "output/profile_tables.h"
 #include "output/sink.h"
 #include "output/text_fallback_sink.h"
-#include "output/units.h"
+#include "types/units.h"
 
 namespace espy::output {
 
@@ -64,8 +64,8 @@ struct Column {
 
 std::vector<SampleType> types_of(const MapView& map) {
   const bool is_counted = map.kind == Kind::kCount || map.kind == Kind::kHist || map.kind == Kind::kLhist;
-  const std::string name = plain_name(map.name, is_counted ? "samples" : "value");
-  const std::string_view unit = long_name(is_counted ? Unit::kNone : unit_of(map.name));
+  const std::string name = types::plain_name(map.name, is_counted ? "samples" : "value");
+  const std::string_view unit = types::long_name(is_counted ? types::Unit::kNone : types::unit_of(map.name));
   const SampleType values = {name, std::string(unit.empty() ? "count" : unit)};
   if (map.kind == Kind::kAvg || map.kind == Kind::kStats) return {{name + "_count", "count"}, values};
   if (map.sampled.amount != 0) return {values, {std::string(map.sampled.type), std::string(map.sampled.unit)}};
@@ -146,7 +146,7 @@ class PprofSink final : public TextFallbackSink {
       return;
     }
     label.add_int64(label_field::kNumber, plain ? *plain : static_cast<int64_t>(*natural));
-    const std::string_view unit = long_name(unit_of(name));
+    const std::string_view unit = types::long_name(types::unit_of(name));
     label.add_int64(label_field::kUnit, tables_.text(unit.empty() ? "count" : unit));
   }
 
@@ -161,7 +161,7 @@ class PprofSink final : public TextFallbackSink {
     std::set<std::string> names;
     for (auto& [map, column] : columns_)
       for (SampleType& each : column.types)
-        if (!names.insert(each.type).second) each.type = plain_name(map, "samples") + "_" + each.type;
+        if (!names.insert(each.type).second) each.type = types::plain_name(map, "samples") + "_" + each.type;
   }
 
   void write_types(pbf_writer& profile) {

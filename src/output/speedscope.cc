@@ -14,7 +14,7 @@
 #include "output/json.h"
 #include "output/sink.h"
 #include "output/text_fallback_sink.h"
-#include "output/units.h"
+#include "types/units.h"
 
 namespace espy::output {
 
@@ -37,7 +37,9 @@ class SpeedscopeSink final : public TextFallbackSink {
     const bool is_time = map.sampled.unit == "nanoseconds";
     const bool is_counted = map.kind == types::Kind::kCount || map.kind == types::Kind::kHist;
     Profile profile;
-    profile.unit = long_name(is_time ? Unit::kNanoseconds : is_counted ? Unit::kNone : unit_of(map.name));
+    profile.unit = types::long_name(is_time      ? types::Unit::kNanoseconds
+                                    : is_counted ? types::Unit::kNone
+                                                 : types::unit_of(map.name));
     if (profile.unit.empty()) profile.unit = "none";
     for (const MapEntry& entry : shown_entries(map)) {
       const uint64_t weight = weight_of(divided(entry.value, map.divisor)) * (is_time ? map.sampled.amount : 1);

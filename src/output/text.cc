@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "output/divide.h"
 #include "output/histogram.h"
+#include "output/quantity.h"
 #include "output/sink.h"
 #include "output/span_text.h"
 
@@ -42,10 +43,11 @@ class TextSink final : public Sink {
 
   void map(const MapView& map) override {
     out_.write(spans_.flush());
+    const types::Unit unit = unit_for(map, style_);
     for (const MapEntry& entry : shown_entries(map)) {
       const std::string head =
           map.is_scalar ? std::string(map.name) : fmt::format("{}[{}]", map.name, key_text(entry.key, style_));
-      out_.write(head + tail(entry.value, map.divisor, seen_text(map)));
+      out_.write(head + tail(entry.value, map.divisor, unit, seen_text(map)));
     }
   }
 
@@ -123,12 +125,12 @@ class TextSink final : public Sink {
   }
 
   // The text after the name. Histograms start on a new line and end with an empty one.
-  std::string tail(const Value& value, uint64_t divisor, const std::string& seen) const {
+  std::string tail(const Value& value, uint64_t divisor, types::Unit unit, const std::string& seen) const {
     if (const auto* hist = std::get_if<HistValue>(&value.node))
-      return ":" + seen + "\n" + histogram_rows(*hist, divisor) + "\n";
-    if (is_any_of<LhistValue, TseriesValue>(value)) return ":" + seen + "\n" + to_text(value, style_) + "\n";
+      return ":" + seen + "\n" + histogram_rows(*hist, divisor, {unit, style_.has_percentiles}) + "\n";
+    if (is_any_of<LhistValue, TseriesValue>(value)) return ":" + seen + "\n" + to_text(value, unit, style_) + "\n";
     if (const auto* recent = std::get_if<RecentValue>(&value.node)) return ":" + seen + "\n" + lines(*recent);
-    return ": " + to_text(divided(value, divisor), style_) + seen + "\n";
+    return ": " + to_text(divided(value, divisor), unit, style_) + seen + "\n";
   }
 
   // Flushes stdout first, so that messages on stderr are in order.

@@ -147,8 +147,8 @@ class ValueWriter {
     style_.is_c ? lines(v) : line(v);
     --depth_;
   }
-  void operator()(const HistValue& v) { out_ += histogram_rows(v, 0); }
-  void operator()(const LhistValue& v) { out_ += histogram_rows(v); }
+  void operator()(const HistValue& v) { out_ += histogram_rows(v, 0, {.has_percentiles = style_.has_percentiles}); }
+  void operator()(const LhistValue& v) { out_ += histogram_rows(v, {.has_percentiles = style_.has_percentiles}); }
   void operator()(const StatsValue& v) {
     out_ += v.only_average ? stats_text(v, average(v))
                            : fmt::format("{{ .count = {}, .average = {}, .total = {} }}", v.count,

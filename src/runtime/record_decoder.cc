@@ -13,7 +13,10 @@ output::TextStyle text_style(const spec::Config& config) {
           .is_c = config.print_layout == spec::PrintLayout::kC,
           .max_depth = static_cast<uint32_t>(config.print_depth),
           .max_items = static_cast<uint32_t>(config.print_items),
-          .span_layout = config.span_layout};
+          .span_layout = config.span_layout,
+          .has_units = config.print_units,
+          .units = config.map_units,
+          .has_percentiles = config.hist_percentiles};
 }
 
 RecordDecoder::RecordDecoder(load::Machine& machine, const program::Program& program, const types::Types& types,

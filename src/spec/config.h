@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "types/type.h"
+#include "types/units.h"
 
 namespace espy::spec {
 
@@ -59,6 +61,9 @@ struct Config {
   uint64_t print_depth = 0;  // 0: unlimited
   uint64_t print_items = 0;
   PrintLayout print_layout = PrintLayout::kLine;
+  bool print_units = false;                      // values of maps in the units that their names tell
+  std::map<std::string, types::Unit> map_units;  // print_units: those of other maps, by name
+  bool hist_percentiles = false;
   // How spans are printed, and which.
   SpanLayout span_layout = SpanLayout::kTree;
   uint64_t span_depth = 0;  // 0: unlimited

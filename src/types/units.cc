@@ -1,8 +1,8 @@
-#include "output/units.h"
+#include "types/units.h"
 
-namespace espy::output {
+namespace espy::types {
 
-Unit unit_of(std::string_view name) {
+std::optional<Unit> unit_named(std::string_view word) {
   struct Row {
     std::string_view word;
     Unit unit;
@@ -11,12 +11,18 @@ Unit unit_of(std::string_view name) {
                            {"nsecs", Unit::kNanoseconds},  {"us", Unit::kMicroseconds},
                            {"usecs", Unit::kMicroseconds}, {"ms", Unit::kMilliseconds},
                            {"msecs", Unit::kMilliseconds}, {"secs", Unit::kSeconds},
-                           {"seconds", Unit::kSeconds},    {"nanoseconds", Unit::kNanoseconds}};
-  const size_t before = name.find_last_of("_@.");
-  const std::string_view word = before == name.npos ? name : name.substr(before + 1);
+                           {"seconds", Unit::kSeconds},    {"nanoseconds", Unit::kNanoseconds},
+                           {"s", Unit::kSeconds}};
   for (const Row& row : kRows)
     if (row.word == word) return row.unit;
-  return Unit::kNone;
+  return std::nullopt;
+}
+
+// A map of one letter tells nothing by it.
+Unit unit_of(std::string_view name) {
+  const size_t before = name.find_last_of("_@.");
+  const std::string_view word = before == name.npos ? name : name.substr(before + 1);
+  return word == "s" ? Unit::kNone : unit_named(word).value_or(Unit::kNone);
 }
 
 std::string_view long_name(Unit unit) {
@@ -36,4 +42,4 @@ std::string plain_name(std::string_view map_name, std::string_view otherwise) {
   return std::string(map_name.empty() ? otherwise : map_name);
 }
 
-}  // namespace espy::output
+}  // namespace espy::types

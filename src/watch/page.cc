@@ -88,19 +88,21 @@ Line block_title(const Row& row, const Table& table, size_t columns) {
 }
 
 Lines block_of(const Row& row, const Table& table, size_t columns) {
-  constexpr size_t kLabelColumns = 16, kCountColumns = 9;
+  constexpr size_t kCountColumns = 9;
+  size_t label_columns = 16;
+  for (const output::HistogramRow& bar : row.bars) label_columns = std::max(label_columns, bar.label.size());
   Lines out = {block_title(row, table, columns)};
-  for (const std::string& line : row.lines) out.push_back({std::string(cut(line, columns))});
   uint64_t most = 1;
   for (const output::HistogramRow& bar : row.bars) most = std::max(most, bar.count);
-  const size_t room = columns - std::min(columns, kLabelColumns + kCountColumns + 2);
+  const size_t room = columns - std::min(columns, label_columns + kCountColumns + 2);
   for (const output::HistogramRow& bar : row.bars) {
     const auto width =
         static_cast<size_t>(static_cast<double>(bar.count) / static_cast<double>(most) * static_cast<double>(room));
-    const std::string text = left_aligned(bar.label, kLabelColumns) +
+    const std::string text = left_aligned(bar.label, label_columns) +
                              right_aligned(std::to_string(bar.count), kCountColumns) + " |" + std::string(width, '@');
     out.push_back({std::string(cut(text, columns))});
   }
+  for (const std::string& line : row.lines) out.push_back({std::string(cut(line, columns))});
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/strings.h"
+#include "output/quantity.h"
 
 namespace espy::watch {
 
@@ -73,12 +74,17 @@ Row Tables::make_row(const output::MapView& view, output::MapEntry& entry, const
   Row row;
   const std::string key = view.is_scalar ? "" : output::key_text(entry.key, style_);
   Before state{.state = {}, .number = number_of(entry.value)};
+  const types::Unit unit = output::unit_for(view, style_);
+  const auto show_histogram = [&](const auto& hist) {
+    row.bars = output::labelled_rows(hist, unit);
+    if (style_.has_percentiles) row.lines = {output::percentiles_text(hist, unit)};
+  };
   if (const auto* hist = std::get_if<output::HistValue>(&entry.value.node)) {
-    row.bars = output::labelled_rows(*hist);
+    show_histogram(*hist);
   } else if (const auto* linear = std::get_if<output::LhistValue>(&entry.value.node)) {
-    row.bars = output::labelled_rows(*linear);
+    show_histogram(*linear);
   } else {
-    state.state = output::to_text(entry.value, style_);
+    state.state = output::to_text(entry.value, unit, style_);
     const bool is_picture = std::holds_alternative<output::TseriesValue>(entry.value.node);
     if (is_picture)
       row.lines = picture_of(state.state);

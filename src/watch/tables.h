@@ -19,7 +19,7 @@ struct Row {
   std::string key_text;                    // "cat, 3"; of a scalar, "" or the name of the map
   std::string value_text;                  // "" if the value takes several lines
   std::vector<output::HistogramRow> bars;  // of a histogram
-  std::vector<std::string> lines;          // of another value that takes several
+  std::vector<std::string> lines;          // of another value that takes several, and percentiles
   std::optional<double> rate;              // of a counter or of values recorded, a second
   double change = 0;                       // of the number since it was read before, without its sign
   bool is_changed = false;                 // is new, or has another value than before
