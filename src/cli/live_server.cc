@@ -21,7 +21,7 @@ Result<std::unique_ptr<serve::LiveServer>> open_live_server(const Options& optio
                                                             const program::Program& program,
                                                             const Environment& environment, output::Sink& sink) {
   if (!options.listen) return nullptr;
-  if (options.recording || checked.config.runs_tests || checked.config.runs_benchmarks)
+  if (!options.recordings.empty() || checked.config.runs_tests || checked.config.runs_benchmarks)
     return fail("--listen shows a run of this machine while it goes on: not with -i, --test or --bench");
   const auto value_of = [&](std::string_view name) { return check::config_value(checked.ast, name, std::getenv); };
   serve::LiveServerOptions out{

@@ -49,8 +49,9 @@ int run(int argc, char** argv) {
   if (const espy::Status raised = raise_stack_limit(); !raised) return complain(raised.error());
   auto options = parse({argv + std::min(argc, 1), static_cast<size_t>(std::max(argc - 1, 0))});
   if (!options) return complain(options.error());
-  if (options->recording) options->shown_diagnostic = as_of_recording;
-  const int status = options->command->run(*options, options->recording ? replay_host() : Host());
+  const bool is_replay = !options->recordings.empty();
+  if (is_replay) options->shown_diagnostic = as_of_recording;
+  const int status = options->command->run(*options, is_replay ? replay_host() : Host());
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   return complain({"cannot write to the standard output"});
 }

@@ -58,19 +58,6 @@ std::optional<Value> value_of(const std::pair<std::string_view, Value> (&table)[
   return found != std::end(table) ? std::optional(found->second) : std::nullopt;
 }
 
-// "1.5", "10s", "200ms", "2m", in nanoseconds. `what` continues the error about the option.
-Result<uint64_t> parse_time(std::string_view option, std::string_view what, std::string_view text) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1e9},   {"s", 1e9},  {"ms", 1e6},
-                                                            {"us", 1e3}, {"m", 60e9}, {"h", 3600e9}};
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const auto unit = value_of(kUnits, {end, static_cast<size_t>(text.data() + text.size() - end)});
-  constexpr double kMaxNs = 1e18;
-  if (error != std::errc() || !unit || !(number >= 0) || number * *unit > kMaxNs)
-    return fail(fmt::format("{} {}, not `{}`", option, what, text));
-  return static_cast<uint64_t>(number * *unit);
-}
-
 constexpr std::string_view kTimeSince = "takes a time since the beginning such as 10s, 1.5m or 200ms";
 
 Status set_from(Options& options, std::string_view text) {
@@ -260,8 +247,9 @@ constexpr OptionRow kRows[] = {
      "the same for a container of docker, podman or containerd, by the beginning of its id, or for a unit of systemd",
      set_container},
     {0, "user", "NAME", "once the probes are attached, run as this user, without capabilities", set_user},
-    {'i', "input", "FILE", "take the events from this recording, which `espy record` has made",
-     set_text<&Options::recording>},
+    {'i', "input", "FILE",
+     "take the events from this recording, which `espy record` has made; of a ring, by its name or by several -i",
+     add_text<&Options::recordings>},
     {0, "from", "TIME", "with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms", set_from},
     {0, "to", "TIME", "with -i: leave out what was after it", set_to},
     {'o', "output", "FILE", "write the output to this file", set_text<&Options::output_file>},
@@ -327,6 +315,18 @@ constexpr OptionRow kRows[] = {
 };
 
 }  // namespace
+
+Result<uint64_t> parse_time(std::string_view option, std::string_view what, std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1e9},   {"s", 1e9},  {"ms", 1e6},
+                                                            {"us", 1e3}, {"m", 60e9}, {"h", 3600e9}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto unit = value_of(kUnits, {end, static_cast<size_t>(text.data() + text.size() - end)});
+  constexpr double kMaxNs = 1e18;
+  if (error != std::errc() || !unit || !(number >= 0) || number * *unit > kMaxNs)
+    return fail(fmt::format("{} {}, not `{}`", option, what, text));
+  return static_cast<uint64_t>(number * *unit);
+}
 
 std::span<const OptionRow> option_rows() { return kRows; }
 

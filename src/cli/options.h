@@ -43,7 +43,7 @@ struct Options {
   std::function<source::Diagnostic(const source::Diagnostic&)> shown_diagnostic;
   std::optional<std::string> file;           // FILE, or "-"
   uint64_t from_ns = 0, to_ns = UINT64_MAX;  // of a recording, since its beginning
-  std::optional<std::string> recording;      // -i
+  std::vector<std::string> recordings;       // -i: files, or the name of a ring of files
   std::string argument;                      // PATTERN of -l, PART of --reference
   std::vector<std::string> names;            // of commands with names as operands
 
@@ -111,6 +111,8 @@ Status add_text(Options& options, std::string_view text) {
 
 // Returns the number; the error names `option`. Requires a number from 1 on.
 Result<uint64_t> parse_count(std::string_view option, std::string_view text);
+// Returns nanoseconds: of "1.5", "10s", "200ms", "2m", "1h". `what` continues the error about the option.
+Result<uint64_t> parse_time(std::string_view option, std::string_view what, std::string_view text);
 
 // The rows that belong to no command.
 std::span<const OptionRow> option_rows();

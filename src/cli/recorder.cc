@@ -12,6 +12,7 @@ using recording::FieldKind;
 
 namespace {
 constexpr uint64_t kLongestWaitNs = 1'000'000'000;  // of an event that is not written yet
+constexpr uint64_t kTurnIntervalNs = 100'000'000;   // between looks at the age of files
 constexpr size_t kMaxKnownStacks = 100'000;
 }  // namespace
 
@@ -58,6 +59,7 @@ bool Recorder::take(const program::EventSchema& schema, std::span<const std::byt
     ++at;
   }
   keep_error(writer_.end_event());
+  if (ring_ != nullptr && writer_.block_count() != turned_block_) turn_ring();
   return true;
 }
 
@@ -157,6 +159,11 @@ std::string_view Recorder::text(const program::EventField& field, std::span<cons
 
 // ---- The end of batches and of the run
 
+void Recorder::turn_ring() {
+  if (status_) keep_error(ring_->turn(writer_, clock_ns(CLOCK_BOOTTIME)));
+  turned_block_ = writer_.block_count();
+}
+
 Status Recorder::batch_end() {
   const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
   if (!writer_.has_buffered()) last_flush_ns_ = now_ns;
@@ -164,10 +171,15 @@ Status Recorder::batch_end() {
     keep_error(writer_.flush());
     last_flush_ns_ = now_ns;
   }
+  if (ring_ != nullptr && now_ns - last_turn_ns_ >= kTurnIntervalNs) {
+    turn_ring();
+    last_turn_ns_ = now_ns;
+  }
   return status_;
 }
 
 Status Recorder::finish() {
+  if (ring_ != nullptr) turn_ring();
   keep_error(writer_.finish(clock_ns(CLOCK_BOOTTIME)));
   return status_;
 }

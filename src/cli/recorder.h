@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "recording/file_ring.h"
 #include "recording/writer.h"
 #include "runtime/record_tap.h"
 
@@ -22,6 +23,8 @@ class Recorder final : public runtime::RecordTap {
            std::string_view signal_trampoline)
       : writer_(std::move(writer)), description_(description), types_(types), signal_trampoline_(signal_trampoline) {}
 
+  // The writer is of the first file of the ring.
+  void use_ring(recording::FileRing* ring) { ring_ = ring; }
   // Call it with the program before the first record; it must outlive the recorder.
   void use(const program::Program& program);
 
@@ -59,7 +62,11 @@ class Recorder final : public runtime::RecordTap {
   std::string_view bytes(const program::EventField& field, std::span<const std::byte> record) const;
   std::string_view text(const program::EventField& field, std::span<const std::byte> record) const;
 
+  void turn_ring();
+
   recording::Writer writer_;
+  recording::FileRing* ring_ = nullptr;
+  uint64_t turned_block_ = 0;  // blocks that were written when the ring was last turned
   const recording::Description& description_;
   const types::Types& types_;
   std::string_view signal_trampoline_;
@@ -68,7 +75,7 @@ class Recorder final : public runtime::RecordTap {
   std::map<StackKey, KnownStack> stacks_;
   std::vector<uint64_t> noted_stacks_;  // of the event
   recording::Task task_;
-  uint64_t last_flush_ns_ = 0;
+  uint64_t last_flush_ns_ = 0, last_turn_ns_ = 0;
   Status status_;
 };
 

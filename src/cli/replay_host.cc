@@ -71,14 +71,15 @@ Status check_options(const Options& options) {
 }
 
 Result<std::unique_ptr<Environment>> open(Replay& replay, const Options& options) {
-  replay.reader = TRY(recording::Reader::open(*options.recording));
+  replay.reader = TRY(recording::Reader::open(options.recordings));
   const recording::Description& description = replay.reader->description();
   const uint64_t begin_ns = description.started_ns;
   const bool has_end = options.to_ns < UINT64_MAX - begin_ns;
   replay.reader->select_time(options.from_ns == 0 ? 0 : begin_ns + options.from_ns,
                              has_end ? begin_ns + options.to_ns : UINT64_MAX);
   if (kernel::find_arch(description.arch) == nullptr)
-    return fail(fmt::format("{} is of a CPU that this espy does not know: `{}`", *options.recording, description.arch));
+    return fail(
+        fmt::format("{} is of a CPU that this espy does not know: `{}`", options.recordings[0], description.arch));
   auto machine = std::make_unique<simulator::Simulator>();
   replay.machine = machine.get();
   auto environment =
@@ -133,8 +134,8 @@ source::Diagnostic as_of_recording(source::Diagnostic diagnostic) {
   return diagnostic;
 }
 
-Status show_recording(const std::string& path) {
-  recording::Reader reader = TRY(recording::Reader::open(path));
+Status show_recording(const std::vector<std::string>& paths) {
+  recording::Reader reader = TRY(recording::Reader::open(paths));
   const recording::Description& description = reader.description();
   std::vector<uint64_t> counts(description.probes.size());
   uint64_t total = 0;

@@ -21,6 +21,8 @@ enum class Tag : uint8_t {
   kType,
   kLayout,
   kProbe,
+  kRingId,
+  kRingNumber,
 };
 
 // Bits of the flags of a type, a layout and a frame.
@@ -175,6 +177,8 @@ bool decode_item(Tag tag, std::string_view item, Description& out) {
     case Tag::kType: out.types.push_back(take_type(reader)); break;
     case Tag::kLayout: out.layouts.push_back(take_layout(reader)); break;
     case Tag::kProbe: out.probes.push_back(take_probe(reader)); break;
+    case Tag::kRingId: out.ring_id = reader.take_uleb128(); break;
+    case Tag::kRingNumber: out.ring_number = reader.take_uleb128(); break;
   }
   return reader.ok();
 }
@@ -232,6 +236,8 @@ std::string encode(const Description& description) {
   append_number(out, Tag::kStarted, description.started_ns);
   append_number(out, Tag::kStartedWall, description.started_wall_ns);
   append_number(out, Tag::kMaxText, description.max_text_bytes);
+  if (description.ring_id != 0) append_number(out, Tag::kRingId, description.ring_id);
+  if (description.ring_id != 0) append_number(out, Tag::kRingNumber, description.ring_number);
   for (const Type& type : description.types) append_item(out, Tag::kType, encode(type));
   for (const Layout& layout : description.layouts) append_item(out, Tag::kLayout, encode(layout));
   for (const Probe& probe : description.probes) append_item(out, Tag::kProbe, encode(probe));
@@ -245,7 +251,7 @@ std::optional<Description> decode_description(std::string_view bytes) {
     const uint64_t tag = reader.take_uleb128();
     const std::string_view item = take_text(reader);
     if (!reader.ok()) return std::nullopt;
-    const bool is_known = tag >= static_cast<uint64_t>(Tag::kVersion) && tag <= static_cast<uint64_t>(Tag::kProbe);
+    const bool is_known = tag >= static_cast<uint64_t>(Tag::kVersion) && tag <= static_cast<uint64_t>(Tag::kRingNumber);
     if (is_known && !decode_item(static_cast<Tag>(tag), item, out)) return std::nullopt;
   }
   return is_valid(out) ? std::optional(std::move(out)) : std::nullopt;

@@ -1,6 +1,7 @@
 #include "recording/reader.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -45,6 +46,103 @@ Result<Reader> Reader::open(const std::string& path) {
   return out;
 }
 
+// ---- Rings of files
+
+namespace {
+
+bool are_of_one_run(const Description& one, const Description& other) {
+  Description as_other = one;
+  as_other.started_ns = other.started_ns;
+  as_other.started_wall_ns = other.started_wall_ns;
+  as_other.ring_number = other.ring_number;
+  return as_other == other;
+}
+
+// Where each file is in a ring.
+struct Places {
+  std::vector<RingFile> files;
+  std::vector<uint64_t> runs;  // ring_id of each
+  std::vector<std::string> damages;
+};
+
+Status add_file(const std::string& path, bool is_named, Places& out) {
+  const auto reader = Reader::open(path);
+  if (!reader && is_named) return tl::unexpected(reader.error());
+  if (!reader) {
+    out.damages.push_back(reader.error().message);
+    return {};
+  }
+  const Description& description = reader->description();
+  if (description.ring_id == 0)
+    return fail(path + " is a recording by itself: only files of one ring can be read together", 0,
+                "run the script over each recording: -i FILE");
+  out.files.push_back({description.ring_number, path});
+  out.runs.push_back(description.ring_id);
+  return {};
+}
+
+}  // namespace
+
+Result<Reader> Reader::open(const std::vector<std::string>& paths) {
+  if (paths.size() == 1 && ::access(paths[0].c_str(), F_OK) == 0) return open(paths[0]);
+  Places places;
+  bool is_last_run = true;
+  for (const std::string& path : paths) {
+    const std::vector<RingFile> ring =
+        ::access(path.c_str(), F_OK) == 0 ? std::vector<RingFile>() : find_ring_files(path);
+    is_last_run &= !ring.empty();
+    for (const RingFile& file : ring) TRY_STATUS(add_file(file.path, false, places));
+    if (ring.empty()) TRY_STATUS(add_file(path, true, places));
+  }
+  if (places.files.empty()) return fail(places.damages.front(), kRefusedFile);
+  const auto newest = std::ranges::max_element(places.files, {}, &RingFile::number) - places.files.begin();
+  const uint64_t run = places.runs[static_cast<size_t>(newest)];
+  std::vector<RingFile> files;
+  for (size_t i = 0; i < places.files.size(); ++i) {
+    if (places.runs[i] == run)
+      files.push_back(places.files[i]);
+    else if (!is_last_run)
+      return fail(
+          fmt::format("{} is of another run than {}", places.files[i].path, files.empty() ? paths[0] : files[0].path),
+          0, "run the script over each recording: -i FILE");
+  }
+  std::ranges::sort(files, {}, &RingFile::number);
+  Reader out = TRY(open(files[0].path));
+  out.damages_ = std::move(places.damages);
+  out.use_ring(files);
+  return out;
+}
+
+// `files`: by number; the first one is open.
+void Reader::use_ring(const std::vector<RingFile>& files) {
+  for (size_t i = 1; i < files.size(); ++i) {
+    if (files[i].number == files[i - 1].number) continue;
+    if (const uint64_t missing = files[i].number - files[i - 1].number - 1; missing > 0)
+      damages_.push_back(fmt::format("files of the ring that are missing before {}: {}", files[i].path, missing));
+    later_files_.push_back(files[i].path);
+  }
+}
+
+// Goes on with the next file of the ring that can be read; false if there is none.
+bool Reader::open_next_file() {
+  while (opened_files_ < later_files_.size()) {
+    const std::string& path = later_files_[opened_files_++];
+    auto next = open(path);
+    if (next && !are_of_one_run(next->description_, description_))
+      next = fail(path + " does not describe the same events as the files before");
+    if (!next) {
+      if (damages_.size() < kMaxDamages) damages_.push_back(next.error().message);
+      continue;
+    }
+    if (!has_end_) damages_.push_back(file_.path + " was cut off");
+    has_end_ = false;
+    file_ = std::move(next->file_);
+    offset_ = next->offset_;
+    return true;
+  }
+  return false;
+}
+
 Result<std::string> Reader::read_description() {
   const auto header = next_header();
   if (!header || header->kind != BlockKind::kDescription)
@@ -75,6 +173,13 @@ std::optional<BlockHeader> Reader::next_header() {
 }
 
 bool Reader::next_block() {
+  do {
+    if (next_block_of_file()) return true;
+  } while (open_next_file());
+  return false;
+}
+
+bool Reader::next_block_of_file() {
   while (const auto header = next_header()) {
     if (header->kind == BlockKind::kEnd) has_end_ = true;
     last_ns_ = std::max(last_ns_, header->last_ns);

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/untrusted_file.h"
 #include "recording/block.h"
+#include "recording/file_ring.h"
 #include "recording/recording.h"
 
 namespace espy::recording {
@@ -27,6 +28,10 @@ class Reader {
  public:
   // Fails if the file is no recording, or its description cannot be read.
   static Result<Reader> open(const std::string& path);
+  // The same for files of one ring (recording/file_ring.h), in any order; their events follow each other. A path that
+  // leads to nothing is the name of a ring: those of its files that its last run has written, as far as they can be
+  // read.
+  static Result<Reader> open(const std::vector<std::string>& paths);
 
   const Description& description() const { return description_; }
 
@@ -51,8 +56,11 @@ class Reader {
  private:
   explicit Reader(UntrustedFile file) : file_(std::move(file)) {}
   Result<std::string> read_description();
+  void use_ring(const std::vector<RingFile>& files);
+  bool open_next_file();
   std::optional<BlockHeader> next_header();
   bool next_block();
+  bool next_block_of_file();
   bool read_item(Event& event);
   bool read_event(uint64_t probe, Event& event);
   void read_task();
@@ -63,7 +71,9 @@ class Reader {
 
   UntrustedFile file_;
   Description description_;
-  uint64_t offset_ = 0;  // of the next block
+  std::vector<std::string> later_files_;  // of the ring
+  size_t opened_files_ = 0;               // of these
+  uint64_t offset_ = 0;                   // of the next block
   uint64_t from_ns_ = 0, to_ns_ = UINT64_MAX;
 
   std::string payload_;
@@ -78,7 +88,7 @@ class Reader {
 
   uint64_t lost_count_ = 0;
   uint64_t last_ns_ = 0;
-  bool has_end_ = false;
+  bool has_end_ = false;  // the file
   std::vector<std::string> damages_;
 };
 

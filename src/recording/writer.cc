@@ -11,21 +11,35 @@
 
 namespace espy::recording {
 
-namespace {
-constexpr size_t kBlockBytes = 256 << 10;  // of a block of events, before compression
-}
-
 Result<Writer> Writer::create(const std::string& path, const Description& description) {
   OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file.valid()) return fail_errno("cannot write to " + path, errno);
-  Writer out(std::move(file));
-  std::string start(kFileMagic);
-  start.append(reinterpret_cast<const char*>(&kVersion), sizeof(kVersion));
-  start.resize(kFileHeaderBytes);
-  TRY_STATUS(write_all(out.file_.get(), start));
-  out.file_bytes_ = start.size();
-  TRY_STATUS(out.write_block(BlockKind::kDescription, encode(description)));
+  return begin(std::move(file), path, description);
+}
+
+Result<Writer> Writer::begin(OwnedFd file, const std::string& path, const Description& description) {
+  Writer out;
+  TRY_STATUS(out.start(std::move(file), path, description));
   return out;
+}
+
+Status Writer::start(OwnedFd file, const std::string& path, const Description& description) {
+  file_ = std::move(file);
+  path_ = path;
+  file_bytes_ = 0;
+  extent_ = {};
+  std::string head(kFileMagic);
+  head.append(reinterpret_cast<const char*>(&kVersion), sizeof(kVersion));
+  head.resize(kFileHeaderBytes);
+  TRY_STATUS(put(head));
+  return write_block(BlockKind::kDescription, encode(description));
+}
+
+Status Writer::continue_in(OwnedFd file, const std::string& path, const Description& description) {
+  TRY_STATUS(flush());
+  TRY_STATUS(finish(extent_.last_ns));
+  ended_bytes_ += file_bytes_;
+  return start(std::move(file), path, description);
 }
 
 void Writer::begin_event(uint32_t probe, uint64_t time_ns, uint32_t cpu, const Task& task) {
@@ -43,6 +57,9 @@ void Writer::begin_event(uint32_t probe, uint64_t time_ns, uint32_t cpu, const T
   header_.last_ns = std::max(header_.last_ns, time_ns);
   header_.probes |= uint64_t{1} << probe % 64;
   ++header_.event_count;
+  extent_.first_ns = extent_.event_count == 0 ? time_ns : std::min(extent_.first_ns, time_ns);
+  extent_.last_ns = std::max(extent_.last_ns, time_ns);
+  ++extent_.event_count;
   ++event_count_;
 }
 
@@ -72,7 +89,7 @@ void Writer::append_unsigned(uint64_t value) { append_uleb128(buffer_, value); }
 void Writer::add_number(int64_t value) { append_sleb128(buffer_, value); }
 void Writer::add_text(std::string_view text) { append_text(buffer_, text); }
 
-Status Writer::end_event() { return buffer_.size() < kBlockBytes ? Status() : flush(); }
+Status Writer::end_event() { return buffer_.size() < block_bytes_ ? Status() : flush(); }
 
 void Writer::note_lost(uint64_t count) {
   append_uleb128(buffer_, kLostTag);
@@ -106,6 +123,7 @@ Status Writer::flush() {
 
 Status Writer::finish(uint64_t now_ns) {
   TRY_STATUS(flush());
+  if (has_failed_) return {};
   header_.first_ns = header_.last_ns = now_ns;
   return write_block(BlockKind::kEnd, "");
 }
@@ -117,10 +135,23 @@ Status Writer::write_block(BlockKind kind, std::string_view raw) {
   const auto header = encode(header_);
   std::string bytes(header.data(), header.size());
   bytes += stored;
-  file_bytes_ += bytes.size();
   ++block_count_;
   header_ = {};
-  return write_all(file_.get(), bytes);
+  return put(bytes);
+}
+
+// What was written of a block without room for all of it is taken away again.
+Status Writer::put(std::string_view bytes) {
+  if (has_failed_) return {};
+  const Status done = write_all(file_.get(), bytes);
+  if (done) {
+    file_bytes_ += bytes.size();
+    return {};
+  }
+  has_failed_ = true;
+  // Of what is no regular file, nothing can be taken away.
+  [[maybe_unused]] const int cut = ::ftruncate(file_.get(), static_cast<off_t>(file_bytes_));
+  return fail_errno("cannot write to " + path_, done.error().code);
 }
 
 }  // namespace espy::recording

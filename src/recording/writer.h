@@ -20,6 +20,10 @@ class Writer {
  public:
   // Creates the file, which may exist and be overwritten, with its description.
   static Result<Writer> create(const std::string& path, const Description& description);
+  // Takes an empty file; `path` is for messages.
+  static Result<Writer> begin(OwnedFd file, const std::string& path, const Description& description);
+  // Ends the file, at the time of its latest event, and goes on in another one.
+  Status continue_in(OwnedFd file, const std::string& path, const Description& description);
 
   // A stack of the next event, innermost first. `names` gives the frames of one of its places. Returns what add_stack()
   // takes until the next flush.
@@ -38,22 +42,42 @@ class Writer {
 
   // Writes what is buffered as a block.
   Status flush();
-  // Writes the last block, without which a recording counts as cut off. `now_ns`: CLOCK_BOOTTIME.
+  // Writes the last block, without which a recording counts as cut off: also where a block could not be written.
+  // `now_ns`: CLOCK_BOOTTIME.
   Status finish(uint64_t now_ns);
 
-  uint64_t block_count() const { return block_count_; }  // written so far
+  // Blocks are written once they have so many bytes, before compression.
+  void set_block_bytes(size_t bytes) { block_bytes_ = bytes; }
+  size_t block_bytes() const { return block_bytes_; }
+
+  // So far, in all files.
+  uint64_t block_count() const { return block_count_; }
   uint64_t event_count() const { return event_count_; }
   uint64_t lost_count() const { return lost_count_; }
-  uint64_t file_bytes() const { return file_bytes_; }
+  uint64_t total_bytes() const { return ended_bytes_ + file_bytes_; }
   bool has_buffered() const { return !buffer_.empty(); }
 
+  // Of the file that is being written, with what is buffered.
+  struct Extent {
+    uint64_t event_count = 0;
+    uint64_t first_ns = 0, last_ns = 0;  // the earliest and the latest event
+  };
+  const Extent& extent() const { return extent_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+
  private:
-  explicit Writer(OwnedFd file) : file_(std::move(file)) {}
+  Writer() = default;
+  Status start(OwnedFd file, const std::string& path, const Description& description);
+  Status put(std::string_view bytes);
   Status write_block(BlockKind kind, std::string_view raw);
   uint32_t task_number(const Task& task);
   void append_unsigned(uint64_t value);
 
   OwnedFd file_;
+  std::string path_;
+  bool has_failed_ = false;
+  size_t block_bytes_ = 256 << 10;
+  Extent extent_;
   std::string buffer_;
   BlockHeader header_;
   uint64_t last_time_ns_ = 0;
@@ -69,7 +93,8 @@ class Writer {
   uint64_t block_count_ = 0;
   uint64_t event_count_ = 0;
   uint64_t lost_count_ = 0;
-  uint64_t file_bytes_ = 0;
+  uint64_t file_bytes_ = 0;   // up to the last block that is wholly there
+  uint64_t ended_bytes_ = 0;  // of the files before
 };
 
 }  // namespace espy::recording

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/fd.h"
 #include "recording/encoding.h"
+#include "recording/file_ring.h"
 #include "recording/reader.h"
 #include "recording/writer.h"
 
@@ -277,6 +279,178 @@ TEST_F(RecordingTest, ExplainsWhatIsNoRecording) {
   set_content(std::string(kFileMagic) + std::string("\x09\0\0\0\0\0\0\0", 8));
   EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is a recording of version 9, and this espy reads"));
   EXPECT_THAT(Reader::open("/dev/null").error().message, HasSubstr("/dev/null"));
+}
+
+// ---- Rings of files
+
+class FileRingTest : public RecordingTest {
+ protected:
+  FileRingTest() {
+    char path[] = "/tmp/recordings.XXXXXX";
+    directory_ = ::mkdtemp(path);
+    name_ = directory_ + "/r";
+  }
+  ~FileRingTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string file(int number) const { return name_ + ".00000" + std::to_string(number); }
+
+  std::vector<std::string> files() const {
+    std::vector<std::string> out;
+    for (const RingFile& each : find_ring_files(name_)) out.push_back(each.path);
+    return out;
+  }
+
+  // Events a second apart from `first_ns` on; the ring turns behind each.
+  static void write(FileRing& ring, Writer& writer, int count, uint64_t first_ns = 1'000) {
+    for (int i = 0; i < count; ++i) {
+      const uint64_t time_ns = first_ns + uint64_t(i) * 1'000'000'000;
+      writer.begin_event(0, time_ns, 0, task(10));
+      writer.add_number(i);
+      writer.add_text("/etc/passwd");
+      ASSERT_TRUE(writer.end_event());
+      ASSERT_TRUE(ring.turn(writer, time_ns));
+    }
+  }
+
+  // A ring with a file for each ten seconds.
+  FileRing open(uint64_t kept, uint64_t age_ns = 90'000'000'000) const {
+    return *FileRing::make(name_, {.file_count = kept, .age_ns = age_ns}, description());
+  }
+
+  std::string directory_, name_;
+};
+
+TEST_F(FileRingTest, IsReadAsOneRecording) {
+  FileRing ring = open(0);
+  Writer writer = *ring.begin();
+  write(ring, writer, 35);
+  writer.note_lost(3);
+  ASSERT_TRUE(writer.finish(99'000'000'000));
+  EXPECT_THAT(files(), ElementsAre(file(1), file(2), file(3), file(4)));
+  auto reader = Reader::open(std::vector{name_});
+  ASSERT_TRUE(reader) << reader.error().message;
+  EXPECT_EQ(reader->begin_ns(), 1'000U);
+  Event event;
+  for (int i = 0; i < 35; ++i) {
+    ASSERT_TRUE(reader->next(event));
+    EXPECT_EQ(event.values[0].number, i);
+  }
+  EXPECT_FALSE(reader->next(event));
+  EXPECT_EQ(reader->lost_count(), 3U);
+  EXPECT_EQ(reader->last_ns(), 99'000'000'000U);
+  EXPECT_TRUE(reader->is_complete());
+  EXPECT_THAT(reader->damages(), ElementsAre());
+
+  auto second = Reader::open(std::vector{file(2)});
+  EXPECT_EQ(second->begin_ns(), 9'000'001'000U);
+  EXPECT_EQ(count_events(*second), 10U);
+  EXPECT_TRUE(second->is_complete());
+  auto some = Reader::open(std::vector{file(3), file(2), file(3)});
+  EXPECT_EQ(count_events(*some), 20U);
+}
+
+TEST_F(FileRingTest, KeepsTheNewestFiles) {
+  FileRing ring = open(3);
+  Writer writer = *ring.begin();
+  write(ring, writer, 75);
+  ASSERT_TRUE(writer.finish(99'000'000'000));
+  EXPECT_THAT(files(), ElementsAre(file(6), file(7), file(8)));
+  auto reader = Reader::open(std::vector{name_});
+  EXPECT_EQ(count_events(*reader), 25U);
+  EXPECT_THAT(reader->damages(), ElementsAre());
+}
+
+TEST_F(FileRingTest, KeepsFilesThatAreYoungEnough) {
+  FileRing ring = open(0, 20'000'000'000);  // files of two seconds
+  Writer writer = *ring.begin();
+  write(ring, writer, 40);
+  for (const std::string& path : files()) {
+    auto reader = Reader::open(path);
+    count_events(*reader);
+    EXPECT_TRUE(reader->last_ns() >= 19'000'000'000 || path == files().back()) << path;
+  }
+  EXPECT_GE(files().size(), 8U);
+  ASSERT_TRUE(ring.turn(writer, 100'000'000'000));  // nothing happens for a minute
+  EXPECT_EQ(files().size(), 1U);
+}
+
+// A file ends before it exceeds the limit.
+TEST_F(FileRingTest, LimitsTheSizeOfFiles) {
+  FileRing ring = *FileRing::make(name_, {.file_bytes = 64 << 10}, description());
+  Writer writer = *ring.begin();
+  uint64_t state = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    writer.begin_event(0, 1'000 + uint64_t(i), 0, task(10));
+    state = state * 6364136223846793005U + 1442695040888963407U;  // hard to compress
+    writer.add_number(static_cast<int64_t>(state));
+    writer.add_text(std::to_string(state));
+    ASSERT_TRUE(writer.end_event());
+    ASSERT_TRUE(ring.turn(writer, 1'000 + uint64_t(i)));
+  }
+  ASSERT_TRUE(writer.finish(99'000));
+  EXPECT_GT(files().size(), 5U);
+  for (const std::string& path : files()) EXPECT_LE(std::filesystem::file_size(path), 64U << 10) << path;
+  auto reader = Reader::open(std::vector{name_});
+  EXPECT_EQ(count_events(*reader), 20'000U);
+}
+
+// Files of others stay as they are, whatever their names are.
+TEST_F(FileRingTest, TouchesOnlyItsOwnFiles) {
+  std::filesystem::create_symlink(path_, file(1));
+  set_content("precious");
+  FileRing ring = open(2);
+  Writer writer = *ring.begin();
+  std::filesystem::create_symlink(path_, file(3));
+  write(ring, writer, 15);
+  EXPECT_THAT(files(), ElementsAre(file(1), file(2), file(3), file(4)));
+  std::filesystem::remove(file(2));
+  std::filesystem::create_symlink(path_, file(2));
+  write(ring, writer, 25, 16'000'000'000);
+  ASSERT_TRUE(writer.finish(99'000'000'000));
+  EXPECT_TRUE(std::filesystem::is_symlink(file(1)));
+  EXPECT_TRUE(std::filesystem::is_symlink(file(2)));
+  EXPECT_TRUE(std::filesystem::is_symlink(file(3)));
+  EXPECT_FALSE(std::filesystem::exists(file(4)));
+  EXPECT_EQ(content(), "precious");
+}
+
+// The name of a ring stands for its last run.
+TEST_F(FileRingTest, TellsRunsApart) {
+  Description first = description();
+  first.started_wall_ns = 7;
+  FileRing old = *FileRing::make(name_, {.age_ns = 90'000'000'000}, first);
+  Writer old_writer = *old.begin();
+  write(old, old_writer, 15);
+  ASSERT_TRUE(old_writer.finish(99'000'000'000));
+  FileRing ring = open(0);
+  Writer writer = *ring.begin();
+  write(ring, writer, 12);
+  ASSERT_TRUE(writer.finish(99'000'000'000));
+  EXPECT_THAT(files(), ElementsAre(file(1), file(2), file(3), file(4)));
+  auto reader = Reader::open(std::vector{name_});
+  EXPECT_EQ(count_events(*reader), 12U);
+  EXPECT_THAT(Reader::open(std::vector{file(2), file(3)}).error().message, HasSubstr("is of another run than"));
+  auto alone = Writer::create(path_, description());
+  EXPECT_THAT(Reader::open(std::vector{path_, file(3)}).error().message, HasSubstr("is a recording by itself"));
+  EXPECT_THAT(Reader::open(std::vector{directory_ + "/none"}).error().message, HasSubstr("No such file"));
+}
+
+// What kill -9, a full disk or another hand leaves.
+TEST_F(FileRingTest, ReadsWhatIsLeft) {
+  FileRing ring = open(0);
+  Writer writer = *ring.begin();
+  write(ring, writer, 45);
+  ASSERT_TRUE(writer.flush());
+  std::filesystem::remove(file(2));
+  std::filesystem::resize_file(file(3), std::filesystem::file_size(file(3)) - 1);  // its end
+  const OwnedFd begun(::open(file(6).c_str(), O_WRONLY | O_CREAT, 0600));
+  auto reader = Reader::open(std::vector{name_});
+  ASSERT_TRUE(reader) << reader.error().message;
+  EXPECT_EQ(count_events(*reader), 35U);
+  EXPECT_FALSE(reader->is_complete());
+  EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr(file(6) + " is no recording"),
+                                             HasSubstr("files of the ring that are missing before " + file(3) + ": 1"),
+                                             HasSubstr(file(3) + " was cut off")));
 }
 
 }  // namespace

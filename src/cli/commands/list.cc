@@ -115,12 +115,12 @@ int list_probes(const Options& options, const Host& host) {
     has_all_types &= !types || *types > 0;
   }
   if (!has_all_types) return EXIT_FAILURE;
-  if (options.recording && options.verbose)
-    if (const Status shown = show_recording(*options.recording); !shown) return complain(shown.error());
+  if (!options.recordings.empty() && options.verbose)
+    if (const Status shown = show_recording(options.recordings); !shown) return complain(shown.error());
   if (count > 0 || options.argument.empty()) return EXIT_SUCCESS;
   const bool is_file_name = options.argument.ends_with(".bt");
   const bool may_be_tracepoint = options.argument.starts_with('t') || options.argument.find(':') == std::string::npos;
-  if (options.recording)
+  if (!options.recordings.empty())
     return complain({fmt::format("no recorded probe matches `{}`", options.argument), 0, "espy -i FILE -l lists all"});
   return complain({fmt::format("no probe matches `{}`", options.argument), 0,
                    is_file_name ? "there is no such file either"

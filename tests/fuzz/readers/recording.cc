@@ -1,4 +1,5 @@
-// Recordings: the bytes as a file, and, as checksums keep random bytes out of a file, as the payloads of its blocks.
+// Recordings: the bytes as a file, and, as checksums keep random bytes out of a file, as the payloads of its blocks;
+// alone, and as files of a ring.
 // The first two bytes are the size of the description.
 #include "../reader.h"
 #include "base/byte_reader.h"
@@ -35,8 +36,8 @@ class Contexts {
   std::vector<replay::Context> contexts_;
 };
 
-void read_all(const std::string& path) {
-  auto reader = recording::Reader::open(path);
+void read_all(const std::vector<std::string>& paths) {
+  auto reader = recording::Reader::open(paths);
   if (!reader) return use(reader.error().message);
   Contexts contexts(reader->description());
   recording::Event event;
@@ -60,17 +61,26 @@ std::string block(recording::BlockKind kind, std::string_view payload) {
   return std::string(head.data(), head.size()) + stored;
 }
 
+std::string file_of(std::string_view description, std::string_view events) {
+  std::string out(recording::kFileMagic);
+  out += std::string({static_cast<char>(recording::kVersion), 0, 0, 0, 0, 0, 0, 0});
+  return out + block(recording::BlockKind::kDescription, description) + block(recording::BlockKind::kEvents, events);
+}
+
+// Items of a description: the file of that number in a ring.
+std::string in_ring(char number) { return std::string("\x0d\1\1\x0e\1") + number; }
+
 }  // namespace
 
 void run_recording(std::string_view bytes) {
-  read_all(MemoryFile(bytes).path());
+  read_all({MemoryFile(bytes).path()});
   const size_t size = load_le(bytes, 0, 2);
   const std::string_view rest = bytes.substr(std::min<size_t>(bytes.size(), 2));
-  std::string file(recording::kFileMagic);
-  file += std::string({static_cast<char>(recording::kVersion), 0, 0, 0, 0, 0, 0, 0});
-  file += block(recording::BlockKind::kDescription, rest.substr(0, size));
-  file += block(recording::BlockKind::kEvents, rest.substr(std::min(rest.size(), size)));
-  read_all(MemoryFile(file).path());
+  const std::string description(rest.substr(0, size));
+  const std::string_view events = rest.substr(std::min(rest.size(), size));
+  read_all({MemoryFile(file_of(description, events)).path()});
+  read_all({MemoryFile(file_of(description + in_ring(1), events)).path(),
+            MemoryFile(file_of(description + in_ring(3), events)).path()});
 }
 
 }  // namespace espy::fuzz

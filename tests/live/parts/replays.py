@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Scripts on events that are recorded at the same time: what `espy -i` prints is what the live run has printed.
 
-Usage: replays.py same | killed COUNT | damaged
+Usage: replays.py same | killed COUNT [ARGUMENT...] | damaged
 """
 
 import os
@@ -158,13 +158,13 @@ def same():
     print(f"{'100 scripts or more' if len(every) >= 100 else len(every)}, {failed} differ")
 
 
-def killed(times):
-    """A recording that is killed at a random moment is readable."""
+def killed(times, arguments):
+    """A recording that is killed at a random moment is readable. `arguments`: more of the recorder."""
     seen = 0
     for i in range(times):
         recording = f"{SCRATCH}/killed{i}.rec"
         load = subprocess.Popen(["bash", "-c", "while :; do read -r line < /etc/passwd; done"])
-        run = Run(f"killed{i}", ["record", "-p", str(load.pid), "-o", recording, OPEN])
+        run = Run(f"killed{i}", ["record", "-p", str(load.pid), "-o", recording, *arguments, OPEN])
         run.wait_until_attached()
         time.sleep(random.uniform(0, 1.5))
         run.process.kill()
@@ -196,4 +196,4 @@ def damaged():
 
 
 if __name__ == "__main__":
-    {"same": same, "killed": lambda: killed(int(sys.argv[2])), "damaged": damaged}[sys.argv[1]]()
+    {"same": same, "killed": lambda: killed(int(sys.argv[2]), sys.argv[3:]), "damaged": damaged}[sys.argv[1]]()
