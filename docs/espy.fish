@@ -12,6 +12,7 @@ complete -c espy -l cgroup -x -d 'trace only the tasks of this control group and
 complete -c espy -l container -x -d 'the same for a container of docker, podman or containerd, by the beginning of its id, or for a unit of systemd'
 complete -c espy -l user -x -d 'once the probes are attached, run as this user, without capabilities'
 complete -c espy -s i -l input -r -F -d 'take the events from this recording, which `espy record` has made; of a ring, by its name or by several -i'
+complete -c espy -l record -r -F -d 'also write what the script reads of its events to a recording, for `espy -i FILE`'
 complete -c espy -l from -x -d 'with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms'
 complete -c espy -l to -x -d 'with -i: leave out what was after it'
 complete -c espy -s o -l output -r -F -d 'write the output to this file'

@@ -18,6 +18,7 @@ local -a espy_options=(
   '*--user[once the probes are attached, run as this user, without capabilities]:NAME: '
   '*-i[take the events from this recording, which `espy record` has made; of a ring, by its name or by several -i]:FILE:_files'
   '*--input[take the events from this recording, which `espy record` has made; of a ring, by its name or by several -i]:FILE:_files'
+  '*--record[also write what the script reads of its events to a recording, for `espy -i FILE`]:FILE:_files'
   '*--from[with -i\: leave out what was before this time since the beginning\: 10s, 1.5m, 200ms]:TIME: '
   '*--to[with -i\: leave out what was after it]:TIME: '
   '*-o[write the output to this file]:FILE:_files'

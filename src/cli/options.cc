@@ -250,6 +250,8 @@ constexpr OptionRow kRows[] = {
     {'i', "input", "FILE",
      "take the events from this recording, which `espy record` has made; of a ring, by its name or by several -i",
      add_text<&Options::recordings>},
+    {0, "record", "FILE", "also write what the script reads of its events to a recording, for `espy -i FILE`",
+     set_text<&Options::record_file>},
     {0, "from", "TIME", "with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms", set_from},
     {0, "to", "TIME", "with -i: leave out what was after it", set_to},
     {'o', "output", "FILE", "write the output to this file", set_text<&Options::output_file>},

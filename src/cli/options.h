@@ -43,6 +43,7 @@ struct Options {
   std::function<source::Diagnostic(const source::Diagnostic&)> shown_diagnostic;
   std::optional<std::string> file;           // FILE, or "-"
   uint64_t from_ns = 0, to_ns = UINT64_MAX;  // of a recording, since its beginning
+  std::optional<std::string> record_file;    // --record
   std::vector<std::string> recordings;       // -i: files, or the name of a ring of files
   std::string argument;                      // PATTERN of -l, PART of --reference
   std::vector<std::string> names;            // of commands with names as operands

@@ -13,6 +13,8 @@
 
 namespace espy::cli {
 
+constexpr uint32_t kMaxRecordDepth = 4;
+
 struct RecordWishes {
   uint32_t max_text_bytes = 256;  // of a text, with its NUL, and of a struct
   uint32_t depth = 1;             // of pointers

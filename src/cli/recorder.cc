@@ -11,8 +11,8 @@ namespace espy::cli {
 using recording::FieldKind;
 
 namespace {
-constexpr uint64_t kLongestWaitNs = 1'000'000'000;  // of an event that is not written yet
-constexpr uint64_t kTurnIntervalNs = 100'000'000;   // between looks at the age of files
+constexpr uint64_t kTurnIntervalNs = 100'000'000;  // between looks at the age of files
+constexpr uint64_t kWaitsPerMark = 5;
 constexpr size_t kMaxKnownStacks = 100'000;
 }  // namespace
 
@@ -159,6 +159,12 @@ std::string_view Recorder::text(const program::EventField& field, std::span<cons
 
 // ---- The end of batches and of the run
 
+void Recorder::write_at_once(uint64_t longest_wait_ns, bool marks_time, std::function<void()> on_written) {
+  longest_wait_ns_ = longest_wait_ns;
+  marks_time_ = marks_time;
+  on_written_ = std::move(on_written);
+}
+
 void Recorder::turn_ring() {
   if (status_) keep_error(ring_->turn(writer_, clock_ns(CLOCK_BOOTTIME)));
   turned_block_ = writer_.block_count();
@@ -166,10 +172,14 @@ void Recorder::turn_ring() {
 
 Status Recorder::batch_end() {
   const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-  if (!writer_.has_buffered()) last_flush_ns_ = now_ns;
-  if (now_ns - last_flush_ns_ >= kLongestWaitNs) {
-    keep_error(writer_.flush());
+  if (!writer_.has_buffered() && !marks_time_) last_flush_ns_ = now_ns;
+  if (now_ns - last_flush_ns_ >= (writer_.has_buffered() ? longest_wait_ns_ : kWaitsPerMark * longest_wait_ns_)) {
+    keep_error(writer_.has_buffered() ? writer_.flush() : writer_.mark_time(clock_ns(CLOCK_BOOTTIME)));
     last_flush_ns_ = now_ns;
+  }
+  if (on_written_ && told_block_ != writer_.block_count()) {
+    told_block_ = writer_.block_count();
+    on_written_();
   }
   if (ring_ != nullptr && now_ns - last_turn_ns_ >= kTurnIntervalNs) {
     turn_ring();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ctime>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -25,6 +26,9 @@ class Recorder final : public runtime::RecordTap {
 
   // The writer is of the first file of the ring.
   void use_ring(recording::FileRing* ring) { ring_ = ring; }
+  // Another process reads the file meanwhile: it gets events after this time at the latest. `on_written` is called
+  // behind each block. `marks_time`: also if there are none.
+  void write_at_once(uint64_t longest_wait_ns, bool marks_time, std::function<void()> on_written);
   // Call it with the program before the first record; it must outlive the recorder.
   void use(const program::Program& program);
 
@@ -66,6 +70,10 @@ class Recorder final : public runtime::RecordTap {
 
   recording::Writer writer_;
   recording::FileRing* ring_ = nullptr;
+  uint64_t longest_wait_ns_ = 1'000'000'000;  // of an event that is not written yet
+  bool marks_time_ = false;
+  std::function<void()> on_written_;
+  uint64_t told_block_ = 0;    // blocks that were written when on_written was last called
   uint64_t turned_block_ = 0;  // blocks that were written when the ring was last turned
   const recording::Description& description_;
   const types::Types& types_;

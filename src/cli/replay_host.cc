@@ -84,11 +84,23 @@ Result<std::unique_ptr<Environment>> open(Replay& replay, const Options& options
   replay.machine = machine.get();
   auto environment =
       make_environment(options, std::move(machine), kernel::make_described_kernel(description, has_feature));
+  environment->config.has_child = description.child_pid != 0;
+  environment->config.child_pid = description.child_pid;
   environment->config.pid_namespace.reset();  // the ids are those that were recorded
   const spec::Registry& all = environment->registry;
   replay.providers.emplace(all.providers());
   environment->registry = spec::Registry({all.families().begin(), all.families().end()}, replay.providers->rows());
   return environment;
+}
+
+// The error of the player, with its place in the script.
+Status explain(const Replay& replay, const Environment& environment, const Options& options, Status done) {
+  if (done || !replay.player->missing()) return done;
+  const replay::Missing& missing = *replay.player->missing();
+  source::Diagnostics diagnostics;
+  diagnostics.error("not-recorded", missing.span, missing.sentence, missing.hint);
+  report(diagnostics, environment.sources, options);
+  return fail("the script needs more than was recorded");
 }
 
 Result<bool> play(Replay& replay, const Environment& environment, const Options& options) {
@@ -98,31 +110,42 @@ Result<bool> play(Replay& replay, const Environment& environment, const Options&
     if (options.session.is_strict && has_gaps(*replay.reader))
       return fail("not all that was shown is exact: the recording has gaps");
   }
-  if (more || !replay.player->missing()) return more;
-  const replay::Missing& missing = *replay.player->missing();
-  source::Diagnostics diagnostics;
-  diagnostics.error("not-recorded", missing.span, missing.sentence, missing.hint);
-  report(diagnostics, environment.sources, options);
-  return fail("the script needs more than was recorded");
+  TRY_STATUS(explain(replay, environment, options, more ? Status() : tl::unexpected(more.error())));
+  return more;
 }
 
 }  // namespace
 
-Host replay_host() {
+Host replay_host() { return following_host({}); }
+
+Host following_host(Following following) {
   const auto replay = std::make_shared<Replay>();
   const auto shown = std::make_shared<Options>();
   Host host;
   host.check_can_run = check_options;
-  host.open = [replay, shown](const Options& options) {
+  host.open = [replay, shown, following](const Options& options) {
     *shown = options;
-    return open(*replay, options);
+    auto environment = open(*replay, options);
+    if (environment && following.wait) replay->reader->follow(following.wait);
+    return environment;
   };
-  host.prepare = [replay, shown](const program::Program& program, Environment& e, runtime::SessionOptions& session) {
+  host.prepare = [replay, shown, following](const program::Program& program, Environment& e,
+                                            runtime::SessionOptions& session) {
     const auto timer_of = [&registry = e.registry](const program::Probe& probe) {
       return registry.find_provider(probe.provider)->timer;
     };
     replay->player.emplace(*replay->reader, *replay->machine, program, *e.kernel, e.types, timer_of);
-    session.next_event = [replay, shown, &e] { return play(*replay, e, *shown); };
+    session.next_event = [replay, shown, following, &e] {
+      auto more = play(*replay, e, *shown);
+      if (more && !*more && following.on_end) following.on_end();
+      return more;
+    };
+    if (!following.wait) return;
+    session.is_waiting = [replay] { return replay->reader->is_paused(); };
+    session.on_set_up = [replay, shown, following, &e] {
+      const Status can_run = explain(*replay, e, *shown, replay->player->check(true));
+      return can_run ? following.on_checked() : can_run;
+    };
   };
   return host;
 }

@@ -1,12 +1,22 @@
 // -i: commands over a recording.
 #pragma once
 
+#include <functional>
+
 #include "cli/command.h"
 
 namespace espy::cli {
 
 // A host whose machine is a recording, that of options.recordings. Its `open` fails if the file cannot be read.
 Host replay_host();
+
+// The same for a file that is being written, and for the options of a run with --record.
+struct Following {
+  std::function<bool()> wait;          // recording::Reader::follow
+  std::function<Status()> on_checked;  // the script can be run over the recording
+  std::function<void()> on_end;        // all events were played
+};
+Host following_host(Following following);
 
 // Diagnostics of scripts over a recording say that something was not recorded, rather than that the kernel lacks it.
 source::Diagnostic as_of_recording(source::Diagnostic diagnostic);

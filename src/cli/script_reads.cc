@@ -83,7 +83,9 @@ void merge(ProbeReads& into, const ProbeReads& from) {
 void add_targets(const syntax::Action& action, const spec::Registry& registry, ScriptReads& out) {
   for (const syntax::AttachPoint& point : action.attach_points) {
     const spec::Provider* provider = registry.find_provider(point.provider.text);
-    if (provider == nullptr || provider->attach == nullptr || provider->timer == spec::Timer::kOnOneCpu) continue;
+    if (provider == nullptr) continue;
+    out.has_timers |= provider->timer != spec::Timer::kNone;
+    if (provider->attach == nullptr || provider->timer == spec::Timer::kOnOneCpu) continue;
     std::vector<std::string> target = {std::string(provider->name)};
     for (const syntax::AttachPart& part : point.parts) target.push_back(part.text);
     if (std::ranges::find(out.targets, target) == out.targets.end()) out.targets.push_back(std::move(target));
@@ -98,7 +100,7 @@ Status add_reads(const Options& options, Environment& environment, ScriptReads& 
   syntax::Ast ast = parse_script(script, request);
   const check::Checked checked = check::check(std::move(ast), request);
   if (report(environment.diagnostics, environment.sources, options))
-    return fail(fmt::format("{} cannot be run, and so not be recorded for", *options.file));
+    return fail(fmt::format("{} cannot be run, and so not be recorded for", options.file.value_or("the script")));
   for (const syntax::Action& action : checked.ast.actions) add_targets(action, environment.registry, out);
   for (const check::Unit& unit : checked.units) {
     if (unit.action == nullptr) continue;

@@ -22,6 +22,7 @@ struct ScriptReads {
   std::map<std::string, ProbeReads> probes;               // by name
   std::map<std::string, uint32_t> struct_bytes;           // by the name of a struct: up to the last member that is read
   std::set<std::pair<std::string, std::string>> members;  // of structs, by their names
+  bool has_timers = false;                                // interval or profile
   uint32_t depth = 1;                                     // of pointers that are followed, at most
 };
 

@@ -23,6 +23,7 @@ enum class Tag : uint8_t {
   kProbe,
   kRingId,
   kRingNumber,
+  kChild,
 };
 
 // Bits of the flags of a type, a layout and a frame.
@@ -178,6 +179,7 @@ bool decode_item(Tag tag, std::string_view item, Description& out) {
     case Tag::kLayout: out.layouts.push_back(take_layout(reader)); break;
     case Tag::kProbe: out.probes.push_back(take_probe(reader)); break;
     case Tag::kRingId: out.ring_id = reader.take_uleb128(); break;
+    case Tag::kChild: out.child_pid = take_u32(reader); break;
     case Tag::kRingNumber: out.ring_number = reader.take_uleb128(); break;
   }
   return reader.ok();
@@ -236,6 +238,7 @@ std::string encode(const Description& description) {
   append_number(out, Tag::kStarted, description.started_ns);
   append_number(out, Tag::kStartedWall, description.started_wall_ns);
   append_number(out, Tag::kMaxText, description.max_text_bytes);
+  if (description.child_pid != 0) append_number(out, Tag::kChild, description.child_pid);
   if (description.ring_id != 0) append_number(out, Tag::kRingId, description.ring_id);
   if (description.ring_id != 0) append_number(out, Tag::kRingNumber, description.ring_number);
   for (const Type& type : description.types) append_item(out, Tag::kType, encode(type));
@@ -251,7 +254,7 @@ std::optional<Description> decode_description(std::string_view bytes) {
     const uint64_t tag = reader.take_uleb128();
     const std::string_view item = take_text(reader);
     if (!reader.ok()) return std::nullopt;
-    const bool is_known = tag >= static_cast<uint64_t>(Tag::kVersion) && tag <= static_cast<uint64_t>(Tag::kRingNumber);
+    const bool is_known = tag >= static_cast<uint64_t>(Tag::kVersion) && tag <= static_cast<uint64_t>(Tag::kChild);
     if (is_known && !decode_item(static_cast<Tag>(tag), item, out)) return std::nullopt;
   }
   return is_valid(out) ? std::optional(std::move(out)) : std::nullopt;

@@ -1,10 +1,12 @@
 #include "recording/reader.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "recording/encoding.h"
 
@@ -158,8 +160,24 @@ void Reader::select_time(uint64_t from_ns, uint64_t to_ns) {
   to_ns_ = to_ns;
 }
 
-// The header of the next block that is wholly there; moves behind the block. nullopt at the end of the file.
+// Waits for the next block, if there is to be one.
 std::optional<BlockHeader> Reader::next_header() {
+  for (;;) {
+    const size_t damages_before = damages_.size();
+    const auto header = whole_header();
+    if (header || !wait_ || has_end_ || damages_.size() > damages_before) {
+      is_paused_ = false;
+      return header;
+    }
+    if (!std::exchange(is_paused_, true)) return std::nullopt;
+    if (!wait_()) wait_ = nullptr;  // what was written last is still to be read
+    struct stat status = {};
+    if (::fstat(file_.fd.get(), &status) == 0) file_.size_bytes = static_cast<uint64_t>(status.st_size);
+  }
+}
+
+// The header of the next block that is wholly there; moves behind the block. nullopt at the end of the file.
+std::optional<BlockHeader> Reader::whole_header() {
   const auto bytes = file_.read_at(offset_, kBlockHeaderBytes);
   if (!bytes || bytes->empty()) return std::nullopt;
   const auto header = decode_header(*bytes);
@@ -191,6 +209,7 @@ bool Reader::next_block_of_file() {
     places_.clear();
     stacks_.clear();
     time_ns_ = 0;
+    if (header->raw_bytes == 0 && tells_times_) told_ns_ = header->last_ns;
     events_left_ = header->event_count;
     const auto stored = file_.read_at(block_offset_ + kBlockHeaderBytes, header->stored_bytes);
     auto raw = stored ? decompress(*stored, *header) : Result<std::string>(fail("it cannot be read"));
@@ -216,7 +235,16 @@ bool Reader::next(Event& event) {
   for (;;) {
     while (!cursor_.at_end())
       if (read_item(event) && event.time_ns >= from_ns_ && event.time_ns <= to_ns_) return true;
-    if (!next_block()) return false;
+    if (!next_block()) {
+      event.task = nullptr;
+      event.time_ns = 0;
+      return is_paused_;
+    }
+    if (const auto told_ns = std::exchange(told_ns_, std::nullopt); told_ns && *told_ns <= to_ns_) {
+      event.task = nullptr;
+      event.time_ns = *told_ns;
+      return true;
+    }
   }
 }
 

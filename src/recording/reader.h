@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@ struct Event {
   uint32_t probe = 0;  // in Description::probes
   uint64_t time_ns = 0;
   uint32_t cpu = 0;
-  const Task* task = nullptr;  // until the next call of Reader::next
-  std::vector<Value> values;   // of the fields of its layout; texts and stacks until the next call
+  const Task* task =
+      nullptr;  // until the next call of Reader::next; null: no event, but the time has come, or is_paused()
+  std::vector<Value> values;  // of the fields of its layout; texts and stacks until the next call
 };
 
 class Reader {
@@ -37,6 +39,13 @@ class Reader {
 
   // Leaves out events before and after, and the blocks without others. CLOCK_BOOTTIME.
   void select_time(uint64_t from_ns, uint64_t to_ns);
+
+  // next() also tells times up to which the recording has all events, where it says so.
+  void tell_times() { tells_times_ = true; }
+
+  // The file is being written. `wait` waits until there is more, and returns false if the writer has ended.
+  void follow(std::function<bool()> wait) { wait_ = std::move(wait); }
+  bool is_paused() const { return is_paused_; }  // the next call of next() waits
 
   // When the selected time begins.
   uint64_t begin_ns() const { return std::max(from_ns_, description_.started_ns); }
@@ -59,6 +68,7 @@ class Reader {
   void use_ring(const std::vector<RingFile>& files);
   bool open_next_file();
   std::optional<BlockHeader> next_header();
+  std::optional<BlockHeader> whole_header();
   bool next_block();
   bool next_block_of_file();
   bool read_item(Event& event);
@@ -75,6 +85,11 @@ class Reader {
   size_t opened_files_ = 0;               // of these
   uint64_t offset_ = 0;                   // of the next block
   uint64_t from_ns_ = 0, to_ns_ = UINT64_MAX;
+
+  bool tells_times_ = false;
+  std::optional<uint64_t> told_ns_;  // the time of the block, which has no events
+  std::function<bool()> wait_;       // empty: the file is whole
+  bool is_paused_ = false;
 
   std::string payload_;
   uint64_t block_offset_ = 0;

@@ -108,6 +108,7 @@ struct Description {
   uint64_t started_ns = 0;       // CLOCK_BOOTTIME
   uint64_t started_wall_ns = 0;  // CLOCK_REALTIME at the same time
   uint32_t max_text_bytes = 0;   // of a text, with its NUL, and of a struct behind a pointer
+  uint32_t child_pid = 0;        // of the command of -c; 0: none
   uint64_t ring_id = 0;          // of the files of one ring, the same in all; 0: the recording is one file
   uint64_t ring_number = 0;      // of this file in the ring, from 1 on
   std::vector<Type> types;

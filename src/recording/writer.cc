@@ -109,6 +109,11 @@ uint32_t Writer::task_number(const Task& task) {
   return known.number;
 }
 
+Status Writer::mark_time(uint64_t now_ns) {
+  header_.first_ns = header_.last_ns = now_ns;
+  return write_block(BlockKind::kEvents, "");
+}
+
 Status Writer::flush() {
   if (buffer_.empty()) return {};
   const Status written = write_block(BlockKind::kEvents, buffer_);

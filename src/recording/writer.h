@@ -40,6 +40,8 @@ class Writer {
   // Events were lost since the last one.
   void note_lost(uint64_t count);
 
+  // Writes that all events until now have been written, as a block without events. Requires that none is buffered.
+  Status mark_time(uint64_t now_ns);
   // Writes what is buffered as a block.
   Status flush();
   // Writes the last block, without which a recording counts as cut off: also where a block could not be written.

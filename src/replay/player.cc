@@ -21,11 +21,13 @@ constexpr size_t kPerfEventTailBytes = 16;  // struct bpf_perf_event_data behind
 constexpr uint64_t kTaskAddress = 0xffff'8800'0000'0000, kParentAddress = 0xffff'8800'0100'0000;
 constexpr uint8_t kCallCode = 0x85;  // BPF_JMP | BPF_CALL
 
+bool calls(const program::BpfInsn& insn, ir::Helper helper) {
+  return insn.code == kCallCode && insn.registers == 0 && insn.imm == static_cast<int32_t>(helper);
+}
+
 bool calls_helper(const program::Program& program, ir::Helper helper) {
   return std::ranges::any_of(program.programs, [&](const program::BpfProgram& each) {
-    return std::ranges::any_of(each.code, [&](const program::BpfInsn& insn) {
-      return insn.code == kCallCode && insn.registers == 0 && insn.imm == static_cast<int32_t>(helper);
-    });
+    return std::ranges::any_of(each.code, [&](const program::BpfInsn& insn) { return calls(insn, helper); });
   });
 }
 
@@ -48,6 +50,7 @@ Player::Player(recording::Reader& reader, simulator::Simulator& machine, const p
   world.wall_clock_offset_ns =
       static_cast<int64_t>(reader.description().started_wall_ns - reader.description().started_ns);
   world.frame_names = &reader.names();
+  reader.tell_times();
   world.task = {.comm = "espy", .pid = 0, .tid = 0, .cgroup = 0};
 }
 
@@ -64,7 +67,7 @@ const program::Probe* Player::probe_of(const Attachment& attachment) const {
 
 Status Player::start() {
   has_started_ = true;
-  TRY_STATUS(check_values());
+  TRY_STATUS(check(false));
   const recording::Description& description = reader_.description();
   std::unordered_map<std::string_view, std::vector<Attachment>> by_name;
   for (const Attachment& each : machine_.attachments())
@@ -134,6 +137,27 @@ Status Player::check_values() {
   return {};
 }
 
+Status Player::check(bool is_live) {
+  TRY_STATUS(check_values());
+  return is_live ? check_actions() : Status();
+}
+
+Status Player::check_actions() {
+  constexpr ir::Helper kActions[] = {ir::Helper::send_signal, ir::Helper::send_signal_thread,
+                                     ir::Helper::override_return, ir::Helper::probe_write_user};
+  for (const program::BpfProgram& each : program_.programs)
+    for (uint32_t i = 0; i < each.code.size(); ++i) {
+      if (std::ranges::none_of(kActions, [&](ir::Helper helper) { return calls(each.code[i], helper); })) continue;
+      missing_ = Missing{{},
+                         "this acts on other processes, which a run with --record does not",
+                         "without --record it acts; `espy record` beside it records"};
+      for (const program::LineInfo& line : each.lines)
+        if (line.insn <= i) missing_->span = line.span;
+      return fail(missing_->sentence);
+    }
+  return {};
+}
+
 // One event or one expiry of a timer at a time, so that what it prints is taken from the rings before the next one.
 Result<bool> Player::next() {
   if (!has_started_) TRY_STATUS(start());
@@ -144,7 +168,7 @@ Result<bool> Player::next() {
   if (TRY(fire_timer(has_event_ ? event_.time_ns : reader_.last_ns()))) return true;
   if (!has_event_) return false;
   has_event_ = false;
-  TRY_STATUS(play(event_));
+  if (event_.task != nullptr) TRY_STATUS(play(event_));
   return true;
 }
 

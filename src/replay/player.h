@@ -39,6 +39,9 @@ class Player {
   // Plays the next event or expiry of a timer. False if there are no more. The error is one of the simulator, or that
   // of `missing`.
   Result<bool> next();
+  // Whether the script can be run over a recording, as far as that is known before its first event. `is_live`: while it
+  // is made, so that actions on other processes would be expected to happen.
+  Status check(bool is_live);
   // Set once `next` has failed because of it.
   const std::optional<Missing>& missing() const { return missing_; }
 
@@ -57,6 +60,7 @@ class Player {
 
   Status start();
   Status check_values();
+  Status check_actions();
   bool has_symbols(types::TypeId id) const;
   void find_task_members();
   void add_timers();

@@ -224,15 +224,18 @@ Status Session::handle_events(Signals& signals) {
 }
 
 Status Session::play_events() {
+  // A recording that grows while it is played has its end when the run has.
+  Progress* progress = options_.is_waiting ? nullptr : options_.progress;
   uint64_t count = 0;
-  Progress* progress = options_.progress;
   if (progress != nullptr) progress->begin([&count] { return fmt::format("replaying: {} events", count); });
   Status played;
-  while (!control_.is_exit_requested() && !is_end_requested()) {
+  const auto is_over = [&] { return control_.is_exit_requested() || (is_end_requested() && !options_.is_waiting); };
+  while (!is_over()) {
     const Result<bool> has_played = options_.next_event();
     if (!has_played) played = tl::unexpected<Error>(has_played.error());
     if (!has_played || !*has_played) break;
     events_.drain_all();
+    if (options_.is_waiting && options_.is_waiting()) end_batch();
     ++count;
     if (progress != nullptr) progress->tick();
   }

@@ -56,6 +56,8 @@ struct SessionOptions {
   RecordTap* tap = nullptr;         // gets the records instead of their builtins; must outlive the session
   // Simulator only: produces the next event; false if there are no more, which ends the run.
   std::function<Result<bool>()> next_event;
+  // If set, next_event ends the run at a signal, too. True while its next call waits.
+  std::function<bool()> is_waiting;
 };
 
 class Session : private LiveRun {

@@ -271,6 +271,54 @@ TEST_F(RecordingTest, RefusesContentThatMakesNoSense) {
     EXPECT_THAT(read(payload), ElementsAre(HasSubstr("its content makes no sense; events left out: 3")));
 }
 
+// A reader waits at the end of what was written, and gets the times that the writer marks.
+TEST_F(RecordingTest, FollowsAFileThatIsBeingWritten) {
+  auto writer = Writer::create(path_, description());
+  auto reader = Reader::open(path_);
+  ASSERT_TRUE(reader);
+  int waits = 0;
+  reader->tell_times();
+  reader->follow([&] {
+    ++waits;
+    if (waits == 1) EXPECT_TRUE(writer->mark_time(70'000));
+    if (waits == 2) write_events(*writer, 2);
+    if (waits == 2) EXPECT_TRUE(writer->flush());
+    if (waits == 4) EXPECT_TRUE(writer->finish(90'000));  // at the third one there is nothing yet
+    return waits < 4;
+  });
+  std::vector<uint64_t> times;
+  Event event;
+  while (reader->next(event)) {
+    if (reader->is_paused()) continue;
+    times.push_back(event.time_ns);
+    EXPECT_EQ(event.task == nullptr, event.time_ns == 70'000);
+  }
+  EXPECT_THAT(times, ElementsAre(70'000, 1'000, 2'000));
+  EXPECT_EQ(waits, 4);
+  EXPECT_TRUE(reader->is_complete());
+  EXPECT_EQ(reader->last_ns(), 90'000U);
+
+  auto later = Reader::open(path_);  // without times
+  EXPECT_EQ(count_events(*later), 2U);
+}
+
+// Its writer was killed.
+TEST_F(RecordingTest, FollowsAFileThatIsCutOff) {
+  auto writer = Writer::create(path_, description());
+  auto reader = Reader::open(path_);
+  reader->follow([&] {
+    write_events(*writer, 3);
+    EXPECT_TRUE(writer->flush());
+    return false;
+  });
+  reader->tell_times();
+  Event event;
+  int events = 0;
+  while (reader->next(event)) events += event.task != nullptr;
+  EXPECT_EQ(events, 3);
+  EXPECT_FALSE(reader->is_complete());
+}
+
 TEST_F(RecordingTest, ExplainsWhatIsNoRecording) {
   set_content("#!/bin/sh\necho hello world\n");
   EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is no recording of espy"));

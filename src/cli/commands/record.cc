@@ -1,17 +1,12 @@
 // espy record: writes the events of probes to a file, over which `espy -i` runs scripts later.
 #include <fmt/format.h>
-#include <sys/utsname.h>
-#include <time.h>
 
-#include <cstdio>
 #include <vector>
 
-#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/record_script.h"
-#include "cli/recorder.h"
-#include "cli/run_script.h"
+#include "cli/run_recorder.h"
 
 namespace espy::cli {
 
@@ -38,10 +33,9 @@ Status set_size(Options& options, std::string_view text) {
 }
 
 Status set_depth(Options& options, std::string_view text) {
-  constexpr int64_t kMaxDepth = 4;
   const auto depth = parse_int(text);
-  if (!depth || *depth < 0 || *depth > kMaxDepth)
-    return fail(fmt::format("--depth takes 0 to {} pointers, not `{}`", kMaxDepth, text));
+  if (!depth || *depth < 0 || *depth > kMaxRecordDepth)
+    return fail(fmt::format("--depth takes 0 to {} pointers, not `{}`", kMaxRecordDepth, text));
   wishes_of(options).depth = static_cast<uint32_t>(*depth);
   return {};
 }
@@ -96,8 +90,7 @@ Status add_scripts(const Options& options, Environment& e, RecordWishes& wishes)
     of_script.file = path;
     TRY_STATUS(add_reads(of_script, e, reads));
   }
-  constexpr uint32_t kMaxDepth = 4;
-  wishes.depth = std::min(kMaxDepth, std::max(wishes.depth, reads.depth));
+  wishes.depth = std::min(kMaxRecordDepth, std::max(wishes.depth, reads.depth));
   wishes.reads = std::move(reads);
   return {};
 }
@@ -115,71 +108,13 @@ constexpr OptionRow kRows[] = {
     {0, "ustack", "", "record the user stack of each event", set_stack<&RecordWishes::user_stack>},
 };
 
-recording::Description describe(const Options& options, const Environment& e, const RecordScript& script) {
-  recording::Description out;
-  out.espy_version = ESPY_VERSION;
-  out.command = "espy record";
+std::string command_line(const Options& options) {
+  std::string out = "espy record";
   for (const std::string& path : static_cast<const RecordOptions&>(*options.own).scripts)
-    out.command += fmt::format(" --for {}", path);
-  for (const std::string& name : options.names) out.command += " " + name;
-  if (options.child_command) out.command += fmt::format(" -c '{}'", *options.child_command);
-  utsname names = {};
-  if (::uname(&names) == 0) out.kernel_release = names.release;
-  out.arch = e.kernel->arch().name;
-  out.page_size_bytes = e.kernel->page_size_bytes();
-  out.cpu_count = e.kernel->cpu_count();
-  out.started_ns = clock_ns(CLOCK_BOOTTIME);
-  out.started_wall_ns = clock_ns(CLOCK_REALTIME);
-  out.max_text_bytes = static_cast<const RecordOptions&>(*options.own).wishes.max_text_bytes;
-  out.types = script.types;
-  out.layouts = script.layouts;
-  out.probes = script.probes;
+    out += fmt::format(" --for {}", path);
+  for (const std::string& name : options.names) out += " " + name;
+  if (options.child_command) out += fmt::format(" -c '{}'", *options.child_command);
   return out;
-}
-
-void show_summary(const recording::Writer& writer, const std::string& path, const recording::FileRing* ring) {
-  const bool has_many = ring != nullptr && ring->first_path() != ring->last_path();
-  const std::string files = has_many          ? fmt::format("{} to {}", ring->first_path(), ring->last_path())
-                            : ring != nullptr ? ring->last_path()
-                                              : path;
-  const std::string line =
-      fmt::format("Recorded {} events in {}, {:.1f} KB{}\n", writer.event_count(), files,
-                  static_cast<double>(writer.total_bytes()) / 1024, has_many ? " with those that were deleted" : "");
-  std::fputs(printable(line).c_str(), stderr);
-}
-
-Result<recording::Writer> open_files(const std::string& path, const recording::RingLimits& limits,
-                                     const recording::Description& description,
-                                     std::optional<recording::FileRing>& ring) {
-  if (!limits.has_any()) return recording::Writer::create(path, description);
-  ring = TRY(recording::FileRing::make(path, limits, description));
-  return ring->begin();
-}
-
-int run_recorder(const Options& options, const Host& host, Environment& e, const RecordScript& script) {
-  const recording::Description description = describe(options, e, script);
-  const recording::RingLimits& limits = static_cast<const RecordOptions&>(*options.own).ring;
-  std::optional<recording::FileRing> ring;
-  auto writer = open_files(*options.output_file, limits, description, ring);
-  if (!writer) return complain(writer.error());
-  Recorder recorder(std::move(*writer), description, e.types, e.kernel->arch().signal_trampoline);
-  if (ring) recorder.use_ring(&*ring);
-  Options with_script = options;
-  with_script.program_text = script.text;
-  with_script.output_file = "/dev/null";  // the script prints nothing; messages go to standard error
-  with_script.format = "text";
-  with_script.no_warnings = true;
-  const auto prepare = [&](const program::Program& program, Environment& environment,
-                           runtime::SessionOptions& session) {
-    if (host.prepare) host.prepare(program, environment, session);
-    recorder.use(program);
-    session.tap = &recorder;
-  };
-  const int status = run_script(with_script, e, prepare);
-  if (!options.dump.empty()) return status;
-  if (const Status done = recorder.finish(); !done) return complain(done.error());
-  if (!options.quiet) show_summary(recorder.writer(), *options.output_file, ring ? &*ring : nullptr);
-  return status;
 }
 
 int record(const Options& options, const Host& host) {
@@ -198,7 +133,8 @@ int record(const Options& options, const Host& host) {
   RecordWishes wishes = static_cast<const RecordOptions&>(*options.own).wishes;
   if (const Status added = add_scripts(options, e, wishes); !added) return complain(added.error());
   const auto script = write_record_script(options.names, wishes, e);
-  return script ? run_recorder(options, host, e, *script) : complain(script.error());
+  if (!script) return complain(script.error());
+  return run_recorder(options, host, e, wishes, *script, {*options.output_file, command_line(options), ring});
 }
 
 constexpr std::string_view kUsage[] = {"record [options] -o FILE PROBE...", "record [options] -o FILE --for SCRIPT..."};

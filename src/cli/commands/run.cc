@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "cli/command.h"
+#include "cli/recorded_run.h"
 #include "cli/run_script.h"
 
 namespace espy::cli {
@@ -55,6 +56,7 @@ namespace {
 
 int run(const Options& options, const Host& host) {
   if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
+  if (options.record_file) return run_recorded(options, host);
   const auto environment = host.open(options);
   return environment ? run_script(options, **environment, host.prepare) : complain(environment.error());
 }

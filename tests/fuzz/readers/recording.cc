@@ -40,8 +40,10 @@ void read_all(const std::vector<std::string>& paths) {
   auto reader = recording::Reader::open(paths);
   if (!reader) return use(reader.error().message);
   Contexts contexts(reader->description());
+  reader->tell_times();
   recording::Event event;
   while (reader->next(event)) {
+    if (event.task == nullptr) continue;
     use(event.task->comm);
     for (const recording::Value& value : event.values) {
       use(value.text);

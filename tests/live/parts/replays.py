@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Scripts on events that are recorded at the same time: what `espy -i` prints is what the live run has printed.
 
-Usage: replays.py same | killed COUNT [ARGUMENT...] | damaged
+Usage: replays.py same | recorded | killed COUNT [ARGUMENT...] | damaged
 """
 
 import os
@@ -103,7 +103,7 @@ def state_of(pid):
 
 def is_attached(path):
     with open(path, encoding="utf-8") as text:
-        return "Attached " in text.read()
+        return "ttached" in text.read()
 
 
 class Run:
@@ -115,7 +115,7 @@ class Run:
             self.process = subprocess.Popen([ESPY, *arguments], stdout=out, stderr=err)
 
     def wait_until_attached(self):
-        wait_for(lambda: self.process.poll() is not None or is_attached(self.err), "espy to attach")
+        wait_for(lambda: self.process.poll() is not None or is_attached(self.err) or is_attached(self.out), "espy to attach")
         if self.process.poll() is not None:
             sys.exit(f"replays: espy failed: {open(self.err, encoding='utf-8').read()}")
 
@@ -158,6 +158,35 @@ def same():
     print(f"{'100 scripts or more' if len(every) >= 100 else len(every)}, {failed} differ")
 
 
+# Besides those of same(): for runs that record what they show.
+TIMED = (
+    f'interval:ms:20 {{ printf("tick %d\\n", elapsed / 1000000); print(@n); }} {OPEN} {{ @n = count(); printf("%d %s\\n", nsecs, str(args.filename)); }}',
+    f"profile:hz:50 {{ @ticks[cpu] = count(); }} {READ} {{ @[args.fd] = hist(args.count); }} interval:ms:50 {{ print(@); clear(@); }}",
+    f'{OPEN} {{ printf("%s %s\\n", strftime("%H:%M:%S.%f", nsecs), ustack); }}',
+    f"{OPEN} {{ @[kstack, comm] = count(); }}",
+    f'{OPEN} {{ printf("%s\\n", str(args.filename)); if (strcontains(str(args.filename), "hosts")) {{ exit(); }} }} end {{ printf("over\\n"); }}',
+)
+
+
+def recorded():
+    """Scripts with --record, whose output -i gives again."""
+    every = [*list(scripts())[::7], *TIMED]
+    failed = 0
+    for number, script in enumerate(every):
+        target = subprocess.Popen(["bash", "-c", WORK], stdout=subprocess.DEVNULL)
+        wait_for(lambda: state_of(target.pid) == "T", "the process to stop")
+        recording, form = f"{SCRATCH}/r{number}", ["-f", "json"] if number % 5 == 4 else []
+        run = Run(f"r{number}", [*form, "--record", recording, "-p", str(target.pid), "-e", script])
+        run.wait_until_attached()
+        os.kill(target.pid, signal.SIGCONT)
+        live, again = run.output(), replayed(recording, script, form)
+        target.wait(60 * FACTOR)
+        if again.returncode != 0 or again.stdout != live or not live.strip():
+            failed += 1
+            print(f"differs: {script}\n--- live\n{live.decode()}\n--- replayed\n{again.stdout.decode()}\n{again.stderr.decode()}")
+    print(f"{'ten scripts or more' if len(every) >= 10 else len(every)}, {failed} differ")
+
+
 def killed(times, arguments):
     """A recording that is killed at a random moment is readable. `arguments`: more of the recorder."""
     seen = 0
@@ -196,4 +225,4 @@ def damaged():
 
 
 if __name__ == "__main__":
-    {"same": same, "killed": lambda: killed(int(sys.argv[2]), sys.argv[3:]), "damaged": damaged}[sys.argv[1]]()
+    {"same": same, "recorded": recorded, "killed": lambda: killed(int(sys.argv[2]), sys.argv[3:]), "damaged": damaged}[sys.argv[1]]()
