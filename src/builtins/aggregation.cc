@@ -293,9 +293,12 @@ void update_tseries(Lowering& lowering, const CallSite& call, ValueId address, b
   const types::Type type = lowering.types()[type_id];
   const types::TseriesParams params = lowering.types().tseries_params(type_id);
   const ValueId value = lowering.scalar(call.arguments[0]);
-  // Intervals are aligned to the wall clock, by its offset when espy started.
-  const ValueId now =
-      ir.binary(Op::k_add, ir.call(ir::Helper::ktime_get_boot_ns, {}), runtime::wall_clock_offset_ns(CLOCK_BOOTTIME));
+  // Intervals are aligned to the wall clock, by its offset when espy started, or when the recording began.
+  const recording::Description* recording = lowering.kernel().recording();
+  const int64_t offset_ns = recording != nullptr
+                                ? static_cast<int64_t>(recording->started_wall_ns - recording->started_ns)
+                                : runtime::wall_clock_offset_ns(CLOCK_BOOTTIME);
+  const ValueId now = ir.binary(Op::k_add, ir.call(ir::Helper::ktime_get_boot_ns, {}), offset_ns);
   const ValueId epoch = ir.binary(Op::k_udiv, now, static_cast<int64_t>(params.interval_ns));
   const ValueId index = ir.binary(Op::k_umod, epoch, params.intervals);
   lowering.when(Condition::ult, index, ir.constant(params.intervals), [&] {  // always true; a bound for the verifier

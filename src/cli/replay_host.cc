@@ -118,7 +118,7 @@ Result<bool> play(Replay& replay, const Environment& environment, const Options&
 
 Host replay_host() { return following_host({}); }
 
-Host following_host(Following following) {
+Host following_host(const Following& following) {
   const auto replay = std::make_shared<Replay>();
   const auto shown = std::make_shared<Options>();
   Host host;

@@ -16,7 +16,7 @@ struct Following {
   std::function<Status()> on_checked;  // the script can be run over the recording
   std::function<void()> on_end;        // all events were played
 };
-Host following_host(Following following);
+Host following_host(const Following& following);
 
 // Diagnostics of scripts over a recording say that something was not recorded, rather than that the kernel lacks it.
 source::Diagnostic as_of_recording(source::Diagnostic diagnostic);

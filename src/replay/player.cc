@@ -117,18 +117,12 @@ bool Player::has_symbols(types::TypeId id) const {
   return std::ranges::any_of(type.members, [&](const types::Member& member) { return has_symbols(member.type); });
 }
 
-// The functions at addresses of the recorded machine are not those of this one, and its clock is another.
+// The functions at addresses of the recorded machine are not those of this one.
 Status Player::check_values() {
   const auto refuse = [&](source::Span span) {
     missing_ = Missing{span, "the names of addresses were not recorded", "print the addresses: `%p`, `(uint64)`"};
     return fail(missing_->sentence);
   };
-  for (const program::ScriptMap& map : program_.script_maps) {
-    if (types_[map.value].kind != types::Kind::kTseries) continue;
-    missing_ = Missing{map.span, "a time series cannot be replayed: it would have the clock of this machine",
-                       "strftime() of `nsecs` is a key with the recorded time"};
-    return fail(missing_->sentence);
-  }
   for (const program::EventSchema& event : program_.events)
     for (const program::EventField& field : event.fields)
       if (has_symbols(field.type)) return refuse(event.span);

@@ -164,6 +164,7 @@ TIMED = (
     f"profile:hz:50 {{ @ticks[cpu] = count(); }} {READ} {{ @[args.fd] = hist(args.count); }} interval:ms:50 {{ print(@); clear(@); }}",
     f'{OPEN} {{ printf("%s %s\\n", strftime("%H:%M:%S.%f", nsecs), ustack); }}',
     f"{OPEN} {{ @[kstack, comm] = count(); }}",
+    f'{READ} {{ @ = tseries(args.count, 1s, 5, "sum"); }}',
     f'{OPEN} {{ printf("%s\\n", str(args.filename)); if (strcontains(str(args.filename), "hosts")) {{ exit(); }} }} end {{ printf("over\\n"); }}',
 )
 
