@@ -49,6 +49,8 @@ int run(int argc, char** argv) {
   if (const espy::Status raised = raise_stack_limit(); !raised) return complain(raised.error());
   auto options = parse({argv + std::min(argc, 1), static_cast<size_t>(std::max(argc - 1, 0))});
   if (!options) return complain(options.error());
+  if (options->record_file && options->command != commands().front())
+    return complain({"--record goes with a script", 0, "espy --record FILE SCRIPT; `espy record` records probes"});
   const bool is_replay = !options->recordings.empty();
   if (is_replay) options->shown_diagnostic = as_of_recording;
   const int status = options->command->run(*options, is_replay ? replay_host() : Host());

@@ -51,6 +51,9 @@ std::vector<RingFile> find_ring_files(const std::string& name) {
 }
 
 Result<FileRing> FileRing::make(const std::string& name, const RingLimits& limits, const Description& description) {
+  if (::access(name.c_str(), F_OK) == 0)
+    return fail(fmt::format("{} exists, and `espy -i` would read it instead of {}.000001 and the like", name, name), 0,
+                "choose another name, or remove it");
   FileRing out(description);
   out.name_ = name;
   out.limits_ = limits;

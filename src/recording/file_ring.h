@@ -29,8 +29,7 @@ struct RingLimits {
 
 class FileRing {
  public:
-  // `name` is a path, as for Writer::create; Numbers continue behind those of the
-  // files that are there.
+  // `name` is a path that leads to nothing. Numbers continue behind those of the files that are there.
   static Result<FileRing> make(const std::string& name, const RingLimits& limits, const Description& description);
 
   // Returns the writer of the first file.

@@ -481,6 +481,7 @@ TEST_F(FileRingTest, TellsRunsApart) {
   auto alone = Writer::create(path_, description());
   EXPECT_THAT(Reader::open(std::vector{path_, file(3)}).error().message, HasSubstr("is a recording by itself"));
   EXPECT_THAT(Reader::open(std::vector{directory_ + "/none"}).error().message, HasSubstr("No such file"));
+  EXPECT_THAT(FileRing::make(path_, {.file_count = 2}, description()).error().message, HasSubstr("exists, and"));
 }
 
 // What kill -9, a full disk or another hand leaves.
