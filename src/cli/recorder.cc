@@ -191,6 +191,7 @@ Status Recorder::batch_end() {
 Status Recorder::finish() {
   if (ring_ != nullptr) turn_ring();
   keep_error(writer_.finish(clock_ns(CLOCK_BOOTTIME)));
+  if (on_written_) on_written_();
   return status_;
 }
 
