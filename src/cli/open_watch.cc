@@ -10,7 +10,7 @@ namespace espy::cli {
 Result<std::unique_ptr<watch::Watch>> open_watch(const Options& options, const check::Checked& checked,
                                                  const program::Program& program, output::Sink& sink) {
   if (options.watch_interval_ns == 0) return nullptr;
-  if (options.recording || checked.config.runs_tests || checked.config.runs_benchmarks)
+  if (!options.recordings.empty() || checked.config.runs_tests || checked.config.runs_benchmarks)
     return fail("--watch shows a run of this machine while it goes on: not with -i, --test or --bench");
   return watch::make_watch({.interval_ns = options.watch_interval_ns,
                             .script = script_name(options),

@@ -60,12 +60,13 @@ class Link {
 Status check_options(const Options& options) {
   if (!options.recordings.empty()) return fail("--record takes the events of this machine, not those of a recording");
   const bool is_other_run = options.config.runs_tests || options.config.runs_benchmarks || options.session.is_dry_run;
+  const bool is_viewed = options.listen || options.watch_interval_ns != 0;
   const bool has_cost = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost;
-  if (is_other_run || has_cost || options.listen || !options.user.empty() || !options.dump.empty())
+  if (is_other_run || has_cost || is_viewed || !options.user.empty() || !options.dump.empty())
     return fail(
         "--record goes with a plain run only: not with --test, --bench, --dry-run, --dump, --cost, --budget, "
-        "--check-cost, --listen or --user",
-        0, "`espy record` beside it records");
+        "--check-cost, --listen, --watch or --user",
+        0, "`espy record` can record at the same time");
   return {};
 }
 

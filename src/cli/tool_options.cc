@@ -91,7 +91,8 @@ Result<std::vector<std::string>> built_in_arguments(const Options& options, std:
 }
 
 Result<std::shared_ptr<const tool::Tool>> own_tool() {
-  return std::make_shared<const tool::Tool>(TRY(tool::decode(TRY(tool::own_script()))));
+  const auto script = TRY(tool::own_script());
+  return std::make_shared<const tool::Tool>(TRY(tool::decode(script)));
 }
 
 Result<Options> options_for(const Options& options, const std::string& file) {

@@ -144,7 +144,7 @@ Status Player::check_actions() {
       if (std::ranges::none_of(kActions, [&](ir::Helper helper) { return calls(each.code[i], helper); })) continue;
       missing_ = Missing{{},
                          "this acts on other processes, which a run with --record does not",
-                         "without --record it acts; `espy record` beside it records"};
+                         "without --record it acts; `espy record` can record at the same time"};
       for (const program::LineInfo& line : each.lines)
         if (line.insn <= i) missing_->span = line.span;
       return fail(missing_->sentence);

@@ -35,9 +35,9 @@ bool CostWatch::may_be_dear() const {
 void CostWatch::start() {
   const uint64_t now_ns = machine_.now_ns();
   only_looks_ = !options_.shows_cost && options_.budget_cpus == 0;
-  const bool is_served = options_.server != nullptr;
-  if (only_looks_ && !is_served && (!may_be_dear() || program_.own_times.switch_offset != 0)) return;
-  const load::HookCosts& hooks = only_looks_ && !is_served ? std::as_const(assumed_) : options_.hook_costs;
+  is_served_ = std::ranges::any_of(options_.servers, [](const RunServer* each) { return each->shows_cost(); });
+  if (only_looks_ && !is_served_ && (!may_be_dear() || program_.own_times.switch_offset != 0)) return;
+  const load::HookCosts& hooks = only_looks_ && !is_served_ ? std::as_const(assumed_) : options_.hook_costs;
   meter_.emplace(machine_, program_, hooks);
   meter_->start(now_ns);
   reported_ = served_ = meter_->at_start();
@@ -85,7 +85,7 @@ void CostWatch::end_look(uint64_t now_ns) {
   meter_->close_window(now_ns);
   if (!std::exchange(is_first_look_, false)) return;
   warn_if_dear(now_ns);
-  if (options_.server == nullptr) meter_.reset();
+  if (!is_served_) meter_.reset();
 }
 
 void CostWatch::warn_if_dear(uint64_t now_ns) {

@@ -31,7 +31,8 @@ class RunServer {
   // Readable when `serve` has something to do.
   virtual int fd() const = 0;
   virtual void serve(LiveRun& run) = 0;
-  virtual void stop() {}  // the run ends: what is written from here on is its last output
+  virtual bool shows_cost() const { return false; }  // what LiveRun says of it has to be measured then
+  virtual void stop() {}                             // the run ends: what is written from here on is its last output
   // The run is over, and the maps have their last values: sends them to those who view it, without waiting.
   virtual void end(LiveRun& run) = 0;
 };

@@ -51,6 +51,7 @@ class LiveServer final : public runtime::RunServer {
   std::string url() const;
 
   int fd() const override { return http_->fd(); }
+  bool shows_cost() const override { return true; }
   void serve(runtime::LiveRun& run) override;
   void end(runtime::LiveRun& run) override;
 
