@@ -32,20 +32,24 @@ void HandlerContext::add_span(output::SpanEvent event, size_t probe_index, outpu
   control_.stop_programs();  // at once: a batch may hold many more records
 }
 
-void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns) {
+Result<output::MapView> HandlerContext::read_map(program::ScriptMapId map, uint64_t until_ns) {
   auto view = maps_.read(map, until_ns);
+  if (view) view->seen_share = seen_share_(map);
+  return view;
+}
+
+void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns) {
+  auto view = read_map(map, until_ns);
   if (!view) return report(view.error());
   view->top = top;
   view->divisor = divisor;
-  view->seen_share = seen_share_(map);
   sink_->map(*view);
 }
 
 // Of a map of aggregations: a histogram with its name, other values alone.
 void HandlerContext::print_element(program::ScriptMapId map, const output::Value& key) {
-  auto view = maps_.read(map);
+  auto view = read_map(map);
   if (!view) return report(view.error());
-  view->seen_share = seen_share_(map);
   const std::string text = output::to_text(key, text_style(config_));
   std::erase_if(view->entries,
                 [&](const output::MapEntry& entry) { return output::to_text(entry.key, text_style(config_)) != text; });

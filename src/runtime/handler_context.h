@@ -47,9 +47,10 @@ class HandlerContext {
   // See SpanCollector::add. The last span that is wanted ends the run.
   void add_span(output::SpanEvent event, size_t probe_index, output::SpanPlace place);
 
-  Result<output::MapView> read_map(program::ScriptMapId map) { return maps_.read(map); }
+  // With the share of the events that it has seen. `until_ns`: see MapReader::read().
+  Result<output::MapView> read_map(program::ScriptMapId map, uint64_t until_ns = UINT64_MAX);
   // These report failures to the sink as "runtime_error".
-  // `top`, `divisor`: see MapView. `until_ns`: see MapReader::read().
+  // `top`, `divisor`: see MapView. `until_ns`: as above.
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns = UINT64_MAX);
   void print_element(program::ScriptMapId map, const output::Value& key);  // nothing if the key is absent
   void clear_map(program::ScriptMapId map);                                // removes all keys; unsets a scalar

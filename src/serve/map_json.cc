@@ -79,6 +79,7 @@ std::string map_json(const DescribedMap& map, const output::MapView& view, const
                                 output::quoted(map.help), view.entries.size());
   for (const std::string& label : map.labels) out += (out.ends_with('[') ? "" : ",") + output::quoted(label);
   out += "]";
+  if (view.seen_share < 1) out += fmt::format(",\"seen\":{:.4g}", view.seen_share);
   if (output::has_stacks(view))
     append_stacks(view, style, out);
   else

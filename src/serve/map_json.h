@@ -10,8 +10,9 @@
 namespace espy::serve {
 
 // {"name":"@reads","kind":"count","scalar":false,"labels":["comm"],"help":"...","keys":3,"entries":[[["cat"],2],...]}.
-// The entries are the largest, in ascending order. A map with stacks in its keys has "stacks" and "frames" instead:
-// each stack is [weight, frame, ...], where a frame is an index into "frames", outermost first.
+// "seen", a share, is there if a budget had probes off. The entries are the largest, in ascending order. A map with
+// stacks in its keys has "stacks" and "frames" instead: each stack is [weight, frame, ...], where a frame is an index
+// into "frames", outermost first.
 std::string map_json(const DescribedMap& map, const output::MapView& view, const output::TextStyle& style);
 
 }  // namespace espy::serve

@@ -35,7 +35,8 @@ constexpr std::string_view kOwnFamilies[] = {"build_info",
                                              "program_cpu_ratio",
                                              "timing_seconds",
                                              "map_memory_bytes",
-                                             "peak_memory_bytes"};
+                                             "peak_memory_bytes",
+                                             "seen_ratio"};
 
 // The names that a family may give to its samples. Two families must share none.
 std::vector<std::string> sample_names(const std::string& family) {
@@ -127,14 +128,20 @@ std::string Metrics::text(runtime::LiveRun& run, const ServerCounts& counts, Exp
 
 void Metrics::write_maps(runtime::LiveRun& run, Exposition& out) {
   std::vector<std::pair<std::string, uint64_t>> omitted;
+  std::vector<std::pair<std::string, double>> seen;
   for (MapMetrics& map : maps_) {
     const auto view = run.read_map(map.map().id);
     if (!view) continue;  // memory has run out; the others may need less
-    omitted.emplace_back(label("map", map.map().name), map.write(*view, max_samples_, style_, out));
+    const std::string labels = label("map", map.map().name);
+    omitted.emplace_back(labels, map.write(*view, max_samples_, style_, out));
+    seen.emplace_back(labels, view->seen_share);
   }
   out.family("espy_omitted_series", MetricKind::kGauge,
              "Keys of a map that are left out here, beyond max_metric_samples or without a number.");
   for (const auto& [labels, count] : omitted) out.sample("", labels, count);
+  out.family("espy_seen_ratio", MetricKind::kGauge,
+             "The share of the events that a map has seen: below 1 if a budget had probes off for a part of the time.");
+  for (const auto& [labels, share] : seen) out.sample("", labels, fmt::format("{:.4g}", share));
 }
 
 void Metrics::write_run(const output::LossReport& losses, const runtime::RunCost& cost, Exposition& out) const {

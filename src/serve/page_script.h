@@ -133,13 +133,14 @@ class View {
     this.tools = make('div', {className: 'tools'});
     this.content = make('div');
     this.panel = make('section', {className: isWide ? 'wide' : '', ariaLabel: map.name},
-                      make('h2', {textContent: map.name}), make('p', {className: 'help', textContent: map.help}),
+                      make('h2', {textContent: map.name}), this.seen = make('p', {className: 'help'}), make('p', {className: 'help', textContent: map.help}),
                       this.tools, this.content);
     this.isStale = true;
   }
   take(map) {
     if (map !== this.map) this.isStale = true;
     this.map = map;
+    this.seen.textContent = map.seen < 1 ? 'sampled: ' + percent(map.seen) + ' of the events' : '';
   }
 }
 

@@ -85,7 +85,7 @@ def expressions():
 
 
 # What has no value where nothing is wrong, or where the machine has no block device.
-MAY_BE_EMPTY = ("Espy", "biolatency", "omitted")
+MAY_BE_EMPTY = ("Espy", "biolatency")
 
 
 def queries(prometheus, promtool):

@@ -264,6 +264,17 @@ def cost():
     run.end()
 
 
+def sampled():
+    """A budget that has probes off is among the metrics, and on the page."""
+    calls = os.environ["BIN"] + "/programs/busy_calls"
+    run = Run(program=["--budget=1%", "-c", calls + " 3000 2000", "-e", f"uprobe:{calls}:work {{ @ = count(); }}"])
+    print("seen", float(until(lambda: (share := run.metrics().get('espy_seen_ratio{map="@"}', "1")) != "1" and share)) < 1)
+    print("page", until(lambda: next(each["seen"] for message in run.messages() for each in message["maps"]
+                                     if "seen" in each)) < 1)
+    run.process.send_signal(signal.SIGINT)
+    run.process.wait(LIMIT)
+
+
 def crowd():
     """Connections that ask for nothing make room for those that ask."""
     run = Run()
