@@ -71,12 +71,14 @@ bench:  ## Build and run the benchmarks (sudo); OPTIONS=--quick for the short fo
 	@echo "[3/3] benchmarks"
 	@bench/run $(BUILD) $(OPTIONS)
 
-# With clang the readers of files are built for libFuzzer as well, which knows what an input reached.
+# With clang the readers of files are built for libFuzzer as well, which knows what an input reached; LIBFUZZER=no saves
+# that build.
+LIBFUZZER ?= yes
 libfuzzer_options = $(debug_options) -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DESPY_LIBFUZZER=ON
 fuzz:  ## Try random scripts, records and files with sanitizers for SECONDS (180) in all
 	@mkdir -p build-debug/libfuzzer
 	@$(call cmake_build,build-debug,$(debug_options),--target fuzzers)
-	@! command -v clang++ >/dev/null || { $(call cmake_build,build-debug/libfuzzer,$(libfuzzer_options),--target fuzz_readers); }
+	@[ $(LIBFUZZER) = no ] || ! command -v clang++ >/dev/null || { $(call cmake_build,build-debug/libfuzzer,$(libfuzzer_options),--target fuzz_readers); }
 	@scripts/run-fuzzers build-debug $(SECONDS)
 
 lint:  ## Check format, layers, sizes, documents, and with clang-tidy what changed
