@@ -122,6 +122,8 @@ int record(const Options& options, const Host& host) {
     return complain({"espy record needs a file to write to", 0, "espy record -o FILE PROBE..."});
   if (!options.recordings.empty())
     return complain({"espy record takes its events from this machine, not from a recording"});
+  if (options.listen || options.watch_interval_ns > 0)
+    return complain({"espy record has no maps to show", 0, "--listen and --watch go with a script"});
   const recording::RingLimits& ring = static_cast<const RecordOptions&>(*options.own).ring;
   if (ring.file_count > 0 && !ring.has_any())
     return complain({"--keep needs a size of files, or a time", 0, "--rotate 100M --keep 10, or --last 10m"});
