@@ -30,6 +30,16 @@ const std::vector<std::string>& ProbeNames::list(const std::string& head) {
   return out;
 }
 
+bool ProbeNames::list_ahead() {
+  if (lists_.size() >= kMostLists) return false;
+  for (const spec::Provider* provider : services_.registry.providers()) {
+    if (!provider->list || provider->needs_target_to_list || lists_.contains(provider->name)) continue;
+    list(std::string(provider->name));
+    return true;
+  }
+  return false;
+}
+
 std::vector<std::string> ProbeNames::with_prefix(const std::string& prefix, size_t most) {
   const size_t colon = prefix.find(':');
   if (colon == prefix.npos) return {};

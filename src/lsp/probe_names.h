@@ -16,6 +16,8 @@ class ProbeNames {
   // Returns the names that begin with `prefix`, at most `most` of them, sorted: "kprobe:vfs_read". `prefix` has the
   // provider and its colon; of a probe in a file, the file and the next colon as well.
   std::vector<std::string> with_prefix(const std::string& prefix, size_t most);
+  // Lists those of the next provider that were not listed yet, so that a completion need not. False if there is none.
+  bool list_ahead();
   // Forgets all, as another kernel is in use.
   void clear() { lists_.clear(); }
 

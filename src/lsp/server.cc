@@ -62,6 +62,8 @@ const Server::Method* Server::find_method(const std::string& name) {
 Result<int> Server::run() {
   while (!is_ended_) {
     if (!connection_.has_input()) TRY_STATUS(publish_changes());
+    while (!documents_.empty() && !connection_.has_input() && probes_.list_ahead()) {
+    }
     const std::optional<std::string> body = TRY(connection_.read());
     if (!body) break;
     TRY_STATUS(handle(*body));
