@@ -162,7 +162,8 @@ def refused():
     print("other host", status("/metrics", {"Host": "example.com"}), status("/", {"Host": "127.0.0.1.example.com"}))
     print("loopback", status("/", {"Host": "localhost:1"}), status("/metrics", {"Host": "[::1]"}))
     print("paths", status("/etc/passwd"), status("/../../etc/passwd"), status("/metrics/"), status("/%2e%2e/"))
-    print("methods", status("/", method="POST"), status("/", method="DELETE"), status("/metrics", method="HEAD"))
+    print("methods", status("/", method="POST"), status("/", method="DELETE"), status("/metrics", method="HEAD"),
+          status("/", method="BREW"))
 
     def status_line(request):
         with run.socket() as client:
