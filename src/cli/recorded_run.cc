@@ -24,8 +24,8 @@ namespace espy::cli {
 
 namespace {
 
-// What the recorder tells the process that shows: the probes are attached, a block was written. And what it is told:
-// the script can be run over the recording.
+// The messages between the two processes. The recorder sends kAttached once the probes are attached, and kWritten after
+// each block; the process that shows sends kGo once the script is checked against the recording.
 constexpr char kAttached = 'a', kWritten = 'w', kGo = 'g';
 
 // An end of a socket between the two.
@@ -33,7 +33,7 @@ class Link {
  public:
   explicit Link(OwnedFd socket) : socket_(std::move(socket)) {}
 
-  // Does not wait: where the other one has not read what it was told before, it will.
+  // Does not block. A message that does not fit is dropped: the peer has unread ones, which wake it up.
   void tell(char word) const { ::send(socket_.get(), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
 
   // Waits for a word, and takes all that are there. False if the other process has ended. `on_end_request` is called

@@ -54,7 +54,7 @@ class CostWatch {
   int due_ms_ = -1;
   uint64_t next_report_ns_ = 0;
   bool only_looks_ = false;    // the meter measures when it is asked to, for a moment
-  bool is_served_ = false;     // somebody may ask for the cost at any time
+  bool is_served_ = false;     // a server shows the cost: see RunServer::shows_cost
   uint64_t look_ends_ns_ = 0;  // not 0: it measures until then
   bool is_first_look_ = true;
   bool is_stopped_ = false;
