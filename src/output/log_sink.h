@@ -1,47 +1,28 @@
-// LogSink: passes all output on to the sink of the run, and keeps the lines of text for those who view it.
+// LogSink: passes all output on to the sink of the run, and keeps the lines of text for those who view it. Maps are shown
+// by their values, not by their prints, which are not kept.
 #pragma once
 
+#include "output/forwarding_sink.h"
 #include "output/recent_lines.h"
-#include "output/sink.h"
 #include "output/span_text.h"
 
 namespace espy::output {
 
-class LogSink final : public Sink {
+class LogSink final : public ForwardingSink {
  public:
   // The arguments must outlive the sink.
-  LogSink(Sink& inner, RecentLines& lines, TextStyle style) : inner_(inner), lines_(lines), style_(std::move(style)) {}
+  LogSink(Sink& inner, RecentLines& lines, TextStyle style)
+      : ForwardingSink(inner), lines_(lines), style_(std::move(style)) {}
 
-  void begin(const RunInfo& run) override { inner_.begin(run); }
-  void attached(uint64_t probe_count) override { inner_.attached(probe_count); }
   void text(std::string_view kind, std::string_view text) override;
   void text_line(std::string_view kind, std::string_view text) override;
   void value(const Value& value) override;
   void span(const SpanEvent& event) override;
-  void map(const MapView& map) override { inner_.map(map); }  // shown by its values, not by its prints
-  void lost(uint64_t events) override { inner_.lost(events); }
-  void total_lost(uint64_t events) override { inner_.total_lost(events); }
-  void loss_report(const LossReport& loss_report) override { inner_.loss_report(loss_report); }
-  void cost(const CostReport& report) override { inner_.cost(report); }
-  void explain(std::string_view text) override { inner_.explain(text); }
   void helper_error(const HelperError& error) override;
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
                uint32_t end_column) override;
-  void end() override { inner_.end(); }
-  void map_cleared(std::string_view name) override { inner_.map_cleared(name); }
-  void batch_end() override { inner_.batch_end(); }
-  void finish() override { inner_.finish(); }
-  void tests_begin(size_t count) override { inner_.tests_begin(count); }
-  void test_begin(std::string_view name) override { inner_.test_begin(name); }
-  void test_end(const TestResult& result) override { inner_.test_end(result); }
-  void tests_end(const std::vector<TestResult>& results) override { inner_.tests_end(results); }
-  void benchmarks_begin() override { inner_.benchmarks_begin(); }
-  void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) override {
-    inner_.benchmark(name, average_ns, iterations);
-  }
 
  private:
-  Sink& inner_;
   RecentLines& lines_;
   TextStyle style_;
   SpanText spans_{style_};

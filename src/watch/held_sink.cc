@@ -32,57 +32,57 @@ void HeldSink::release() {
   if (holds_text_)
     if (std::string rest = spans_.flush(); !rest.empty()) keep_text("span", std::move(rest));
   if (left_out_ > 0)
-    inner_.message(
+    inner().message(
         "runtime_error",
         fmt::format("output while the screen was shown that is left out here (-o FILE keeps it): {} parts", left_out_),
         "", 0, 0, 0);
-  for (const Kept& kept : kept_) kept.pass_on(inner_);
+  for (const Kept& kept : kept_) kept.pass_on(inner());
   kept_.clear();
   bytes_ = left_out_ = 0;
 }
 
 void HeldSink::text(std::string_view kind, std::string_view text) {
-  if (!holds_text()) return inner_.text(kind, text);
+  if (!holds_text()) return inner().text(kind, text);
   keep_text(kind, std::string(text));
 }
 
 void HeldSink::text_line(std::string_view kind, std::string_view text) {
-  if (!holds_text()) return inner_.text_line(kind, text);
+  if (!holds_text()) return inner().text_line(kind, text);
   keep(text.size(),
        [kind = std::string(kind), text = std::string(text)](output::Sink& sink) { sink.text_line(kind, text); });
 }
 
 void HeldSink::value(const output::Value& value) {
-  if (!holds_text()) return inner_.value(value);
+  if (!holds_text()) return inner().value(value);
   keep_text("print", output::to_text(value, style_) + "\n");
 }
 
 void HeldSink::span(const output::SpanEvent& event) {
-  if (!holds_text()) return inner_.span(event);
+  if (!holds_text()) return inner().span(event);
   keep_text("span", spans_.add(event));
 }
 
 void HeldSink::map(const output::MapView& map) {
-  if (!holds_text()) inner_.map(map);
+  if (!holds_text()) inner().map(map);
 }
 
 void HeldSink::lost(uint64_t events) {
-  if (!holds_messages()) return inner_.lost(events);
+  if (!holds_messages()) return inner().lost(events);
   keep(sizeof(events), [events](output::Sink& sink) { sink.lost(events); });
 }
 
 void HeldSink::cost(const output::CostReport& report) {
-  if (!holds_messages()) return inner_.cost(report);
+  if (!holds_messages()) return inner().cost(report);
   keep(sizeof(report), [report](output::Sink& sink) { sink.cost(report); });
 }
 
 void HeldSink::explain(std::string_view text) {
-  if (!holds_messages()) return inner_.explain(text);
+  if (!holds_messages()) return inner().explain(text);
   keep(text.size(), [text = std::string(text)](output::Sink& sink) { sink.explain(text); });
 }
 
 void HeldSink::helper_error(const output::HelperError& error) {
-  if (!holds_messages()) return inner_.helper_error(error);
+  if (!holds_messages()) return inner().helper_error(error);
   keep(error.excerpt.size(),
        [error, helper = std::string(error.helper), message = std::string(error.message), file = std::string(error.file),
         excerpt = std::string(error.excerpt)](output::Sink& sink) {
@@ -97,7 +97,7 @@ void HeldSink::helper_error(const output::HelperError& error) {
 
 void HeldSink::message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line,
                        uint32_t column, uint32_t end_column) {
-  if (!holds_messages()) return inner_.message(kind, text, file, line, column, end_column);
+  if (!holds_messages()) return inner().message(kind, text, file, line, column, end_column);
   keep(text.size(), [kind = std::string(kind), text = std::string(text), file = std::string(file), line, column,
                      end_column](output::Sink& sink) { sink.message(kind, text, file, line, column, end_column); });
 }
