@@ -169,7 +169,10 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
     skipped += action.skipped;
     skipped_calls += action.skipped_calls;
   }
-  report_count(sink, "probes that fired within a probe on the same CPU were skipped by the kernel", skipped);
+  report_count(
+      sink,
+      "probes that fired within a probe on the same CPU, or while one was preempted there, were skipped by the kernel",
+      skipped);
   report_count(sink,
                "calls were skipped because more were in progress than the kernel follows to their return, or within a "
                "probe on the same CPU (fexit follows all)",
