@@ -1,5 +1,5 @@
-// LogSink: passes all output on to the sink of the run, and keeps the lines of text for those who view it. Maps are shown
-// by their values, not by their prints, which are not kept.
+// LogSink: passes all output on to the sink of the run, and keeps the lines of text for those who view it. Maps are
+// shown by their values, not by their prints, which are not kept.
 #pragma once
 
 #include "output/forwarding_sink.h"
