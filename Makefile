@@ -53,9 +53,10 @@ test-debug:  ## Run the unit tests and the goldens on the simulator with address
 	@echo "[3/3] tests"
 	@scripts/run-tests --simulated build-debug
 
+# ARCH=aarch64 has the test kernels of that CPU.
 matrix:  ## Build, run the live suite on each test kernel, and write docs/kernels.md (sudo, hours; it goes on where it was)
 	@mkdir -p $(BUILD)
-	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_TESTS=ON)
+	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_TESTS=ON,--target live_suite)
 	@scripts/live-matrix $(BUILD)
 
 bless:  ## Rewrite the expectations of the golden tests with what espy gives now

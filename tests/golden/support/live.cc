@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -55,12 +56,21 @@ std::string failed_checks(const LiveCase& c, const Environment& environment, con
   return out;
 }
 
+// Linux 7.2 preempts threads within a probe, and skips probes on their CPU until they go on.
+bool missed_while_preempted(const Outcome& outcome) {
+  utsname system = {};
+  ::uname(&system);
+  return std::atoi(system.release) >= 7 &&
+         outcome.err.find("or while one was preempted there, were skipped") != std::string::npos;
+}
+
 // What espy says that the kernel lacks; "" if nothing.
 std::string lacking(const Outcome& outcome) {
   static const std::regex kSentence(R"(this kernel (lacks|has no|cannot|does not) [^\n[]*[^\n[ ])");
   std::smatch found;
   for (const std::string* said : {&outcome.err, &outcome.out})
     if (std::regex_search(*said, found, kSentence)) return found.str();
+  if (missed_while_preempted(outcome)) return "this kernel preempts probes, and skipped others meanwhile";
   return "";
 }
 

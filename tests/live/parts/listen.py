@@ -20,7 +20,7 @@ from browser import Browser
 ESPY, FILE = os.environ["ESPY"], os.environ["FILE"]
 SCRATCH = pathlib.Path(os.environ["SCRATCH"])
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
-LIMIT = 20  # seconds, far above what any of these takes
+LIMIT = 20 * int(os.environ.get("TIME_FACTOR", "1"))  # seconds, far above what any of these takes
 
 
 def until(condition, limit=LIMIT, what="it"):
