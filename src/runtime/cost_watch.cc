@@ -15,7 +15,9 @@ namespace espy::runtime {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kFirstLookNs = 20 * kMs;
+constexpr uint64_t kWarningLookNs = 20 * kMs;
+// Before the second and the third look: in the first one, what is traced may have had no CPU.
+constexpr uint64_t kPausesNs[] = {200 * kMs, 1000 * kMs};
 constexpr uint64_t kLookNs = 5 * kMs;
 constexpr uint64_t kBetweenLooksNs = 1000 * kMs;
 constexpr int kNeverMs = 1 << 30;
@@ -43,7 +45,7 @@ void CostWatch::start() {
   reported_ = served_ = meter_->at_start();
   if (only_looks_) {
     meter_->let_caller_open();
-    begin_look(now_ns, kFirstLookNs);
+    begin_warning_look(now_ns);
     return tick();
   }
   if (options_.budget_cpus > 0) {
@@ -57,7 +59,7 @@ void CostWatch::start() {
 void CostWatch::tick() {
   if (!meter_) return;
   const uint64_t now_ns = machine_.now_ns();
-  if (only_looks_) return end_look(now_ns);
+  if (only_looks_) return tend_looks(now_ns);
   due_ms_ = meter_->tick(now_ns);
   if (keeper_) due_ms_ = std::min(due_ms_, keeper_->tick(now_ns));
   if (options_.cost_interval_ns == 0) return;
@@ -74,28 +76,44 @@ void CostWatch::begin_look(uint64_t now_ns, uint64_t ns) {
   look_ends_ns_ = now_ns + ns;
 }
 
-void CostWatch::end_look(uint64_t now_ns) {
-  due_ms_ = kNeverMs;
-  if (look_ends_ns_ == 0) return;
-  if (now_ns < look_ends_ns_) {
-    due_ms_ = static_cast<int>((look_ends_ns_ - now_ns) / kMs + 1);
-    return;
+void CostWatch::begin_warning_look(uint64_t now_ns) {
+  next_look_ns_ = 0;
+  is_warning_look_ = true;
+  if (warning_looks_++ == 0) {
+    looked_ = meter_->at_start();
+  } else {
+    meter_->report_since(looked_, now_ns);
   }
-  look_ends_ns_ = 0;
-  meter_->close_window(now_ns);
-  if (!std::exchange(is_first_look_, false)) return;
-  warn_if_dear(now_ns);
-  if (!is_served_) meter_.reset();
+  begin_look(now_ns, kWarningLookNs);
 }
 
-void CostWatch::warn_if_dear(uint64_t now_ns) {
-  CostMeter::Counts start = meter_->at_start();
-  const double cpus = may_be_dear() ? meter_->report_since(start, now_ns).cpus() : 0;
-  if (cpus <= kDearCpus) return;
+void CostWatch::end_look(uint64_t now_ns) {
+  look_ends_ns_ = 0;
+  meter_->close_window(now_ns);
+  if (!std::exchange(is_warning_look_, false)) return;
+  const bool is_last = warns_if_dear(now_ns) || warning_looks_ > std::size(kPausesNs);
+  if (!is_last) {
+    next_look_ns_ = now_ns + kPausesNs[warning_looks_ - 1];
+  } else if (!is_served_) {
+    meter_.reset();
+  }
+}
+
+void CostWatch::tend_looks(uint64_t now_ns) {
+  if (look_ends_ns_ != 0 && now_ns >= look_ends_ns_) end_look(now_ns);
+  if (look_ends_ns_ == 0 && next_look_ns_ != 0 && now_ns >= next_look_ns_) begin_warning_look(now_ns);
+  const uint64_t due_ns = look_ends_ns_ != 0 ? look_ends_ns_ : next_look_ns_;
+  due_ms_ = due_ns == 0 ? kNeverMs : static_cast<int>((due_ns - now_ns) / kMs + 1);
+}
+
+bool CostWatch::warns_if_dear(uint64_t now_ns) {
+  const double cpus = may_be_dear() ? meter_->report_since(looked_, now_ns).cpus() : 0;
+  if (cpus <= kDearCpus) return false;
   sink_.message("runtime_error",
                 fmt::format("the probes take about {} of a CPU (--cost shows of which, --budget=5% limits it)",
                             output::percent_text(cpus)),
                 "", 0, 0, 0);
+  return true;
 }
 
 const RunCost& CostWatch::look() {

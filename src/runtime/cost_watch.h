@@ -46,19 +46,25 @@ class CostWatch {
   output::Sink& sink_;
   bool may_be_dear() const;
   void begin_look(uint64_t now_ns, uint64_t ns);
+  void begin_warning_look(uint64_t now_ns);
   void end_look(uint64_t now_ns);
-  void warn_if_dear(uint64_t now_ns);
+  void tend_looks(uint64_t now_ns);
+  // What was seen since the warning look began. Returns whether it was dear.
+  bool warns_if_dear(uint64_t now_ns);
   load::HookCosts assumed_ = load::HookCosts::assumed();
   std::optional<CostMeter> meter_;
   std::optional<BudgetKeeper> keeper_;
   int due_ms_ = -1;
   uint64_t next_report_ns_ = 0;
-  bool only_looks_ = false;    // the meter measures when it is asked to, for a moment
-  bool is_served_ = false;     // a server shows the cost: see RunServer::shows_cost
-  uint64_t look_ends_ns_ = 0;  // not 0: it measures until then
-  bool is_first_look_ = true;
+  bool only_looks_ = false;       // the meter measures when it is asked to, for a moment
+  bool is_served_ = false;        // a server shows the cost: see RunServer::shows_cost
+  uint64_t look_ends_ns_ = 0;     // not 0: it measures until then
+  bool is_warning_look_ = false;  // it is to warn of what is dear
+  size_t warning_looks_ = 0;      // begun so far
+  uint64_t next_look_ns_ = 0;     // not 0: then the next of them begins
   bool is_stopped_ = false;
-  CostMeter::Counts reported_, served_;  // at the last report of --cost=INTERVAL, and the last look
+  // At the last report of --cost=INTERVAL, the last look of a server, and the begin of a warning look.
+  CostMeter::Counts reported_, served_, looked_;
   RunCost cost_;
 };
 

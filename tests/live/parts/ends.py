@@ -15,7 +15,7 @@ import xml.dom.minidom
 ESPY = os.environ["ESPY"]
 CHATTY = "begin { @b = 1; } tracepoint:raw_syscalls:sys_enter { printf(\"%d %s\\n\", pid, comm); }"
 QUIET = "begin { @b = 1; } interval:ms:20 { @ticks++; } end { printf(\"end\\n\"); }"
-LIMIT = 20  # seconds, far above what any of these takes
+LIMIT = 20 * int(os.environ.get("TIME_FACTOR", "1"))  # seconds, far above what any of these takes
 
 
 def start(script, *options, **streams):
