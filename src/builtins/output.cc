@@ -341,6 +341,7 @@ constexpr spec::Builtin kRows[] = {
      .doc = "Sets all values of a map to zero and keeps its keys.",
      .lower = lower_on_map<kZero>,
      .handle = handle_zero,
+     .removes_keys = true,
      .example = "begin { @x[1] = 1; zero(@x); }"},
     {.sig = "void exit(int code = 0)",
      .doc = "Ends the run. The action stops here, `end` probes run, and maps are printed. `code` is the exit status of "

@@ -158,8 +158,7 @@ void MapElements::with_new_value(const Element& element, const std::function<voi
   ir().enter(inserted);
   ir().jump(use, {again});
   ir().enter(full);
-  failures_.emit(Helper::map_update_elem, failed);
-  lose_update(map, failed);
+  fail_update(map, failed);
   ir().jump(done);
   ir().enter(use);
   then(own_value(map, address));
@@ -182,25 +181,45 @@ void MapElements::store(const Element& element, Operand value) {
     conversions_.store_converted(offset(assigned, 8), value, map.value);
     return ir().store(8, assigned, ir().constant(1));
   }
-  if (!is_scalar(map.value) || !module_.keeps_keys(element.map)) return replace(element, value);
+  if (!is_scalar(map.value) || !module_.keeps_keys(element.map)) {
+    const ValueId failed = update(element, value, kAny);
+    return when(Condition::ne, failed, ir().constant(0), [&] { fail_update(map, failed); });
+  }
+  const auto store_at = [&](ValueId found) { conversions_.store_converted(found, value, map.value); };
   const ValueId found = lookup(element);
   when(
-      Condition::ne, found, ir().constant(0), [&] { conversions_.store_converted(found, value, map.value); },
-      [&] { replace(element, value); });
+      Condition::ne, found, ir().constant(0), [&] { store_at(found); }, [&] { insert(element, value, store_at); });
 }
 
-void MapElements::replace(const Element& element, Operand value) {
+// An element that another CPU has inserted since the lookup is not replaced either: the kernel would give the old one
+// to another key at once, while a third CPU may have found it and be about to store into it.
+void MapElements::insert(const Element& element, Operand value, const std::function<void(ValueId)>& store_at) {
+  const program::ScriptMap map = module_.script_map(element.map);
+  const ValueId failed = update(element, value, kNoExist);
+  const auto store_again = [&] {
+    const ValueId again = lookup(element);
+    when(Condition::ne, again, ir().constant(0), [&] { store_at(again); });
+  };
+  when(Condition::ne, failed, ir().constant(0), [&] {
+    const ValueId error = ir().unary(Op::k_zext32, failed);  // see lose_update
+    when(Condition::eq, error, ir().constant(static_cast<uint32_t>(-EEXIST)), store_again,
+         [&] { fail_update(map, failed); });
+  });
+}
+
+// Sets a value by a new element. Returns the result of map_update_elem.
+ValueId MapElements::update(const Element& element, Operand value, int64_t flags) {
   const program::ScriptMap map = module_.script_map(element.map);
   const uint32_t size = module_.program.maps[map.map].value_size;
   const ValueId copy = memory_.allocate(size, "new");
   if (types()[map.value].size_bytes % 8) memory_.zero(copy, size);
   conversions_.store_converted(copy, value, map.value);
-  const ValueId failed =
-      ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, copy, ir().constant(kAny)});
-  when(Condition::ne, failed, ir().constant(0), [&] {
-    failures_.emit(Helper::map_update_elem, failed);
-    lose_update(map, failed);
-  });
+  return ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, copy, ir().constant(flags)});
+}
+
+void MapElements::fail_update(const program::ScriptMap& map, ValueId failed) {
+  failures_.emit(Helper::map_update_elem, failed);
+  lose_update(map, failed);
 }
 
 ValueId MapElements::remove(const Element& element) {

@@ -44,8 +44,10 @@ class MapElements : Emitter {
                         const std::function<void()>& otherwise);
   // Calls `use` with the thread's word, new if need be; counts a loss if there is no memory for one.
   void with_new_thread_word(const program::ScriptMap& map, const std::function<void(ValueId)>& use);
-  // Sets a value by a new element.
-  void replace(const Element& element, Operand value);
+  // Adds a key with a value; stores into the element if the key is there meanwhile.
+  void insert(const Element& element, Operand value, const std::function<void(ValueId)>& store_at);
+  ValueId update(const Element& element, Operand value, int64_t flags);
+  void fail_update(const program::ScriptMap& map, ValueId failed);
   void lose_update(const program::ScriptMap& map, ValueId failed);
   // Adds to the number of keys, where it is counted.
   void count_key(const program::ScriptMap& map, int64_t change);

@@ -63,7 +63,7 @@ struct ModuleContext {
   bool is_interrupted(program::ScriptMapId map);
 
   // True if an element that was found in the map stays its key's as long as the program runs: the script removes no
-  // keys, and the kernel evicts none.
+  // keys and has none replaced by user space, and the kernel evicts none.
   bool keeps_keys(program::ScriptMapId map);
 
   // The maps that the unit assigns to.

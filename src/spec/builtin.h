@@ -79,7 +79,7 @@ struct Builtin {
   bool reads_context = false;                 // reads the probe's raw context: BindRequest::uses_context
   bool reads_file = false;                    // needs to know which file was probed: BindRequest::uses_file
   bool reads_text_at = false;                 // its value is the text that its first argument points to
-  bool removes_keys = false;                  // of the map that its first argument is or is an element of
+  bool removes_keys = false;                  // or replaces elements of the map that its first argument is, or is of
   std::string_view capability = {};           // besides CAP_BPF and CAP_PERFMON, see docs/privileges.md
   std::string_view providers = {};            // "kprobe,uprobe": where it works; empty: everywhere
   std::string_view example = {};              // a script for the manual, run by the tests

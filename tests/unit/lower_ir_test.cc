@@ -36,7 +36,7 @@ TEST_F(LowerIr, CountingAKeyUpdatesInPlaceAndInsertsZerosOnAMiss) {
 
 TEST_F(LowerIr, AnAssignedNumberIsStoredInPlaceIfItsKeyStays) {
   const auto lookups = [&](const std::string& text) { return count(optimized(text), "map_lookup_elem"); };
-  EXPECT_EQ(lookups("raw { @[pid] = arg0; }"), 1u);
+  EXPECT_EQ(lookups("raw { @[pid] = arg0; }"), 2u);  // the second where another CPU has added the key meanwhile
   // An element that was found could be of another key by the time of the store, or its value be seen half written.
   EXPECT_EQ(lookups("raw { @[pid] = arg0; } raw { delete(@[pid]); }"), 0u);
   EXPECT_EQ(lookups("let @ = lruhash(10); raw { @[pid] = arg0; }"), 0u);
