@@ -170,6 +170,7 @@ class Decoder {
 
   Value tuple(const Type& type, Bytes bytes) const {
     TupleValue out;
+    out.items.reserve(type.members.size());
     for (const types::Member& each : type.members) out.items.push_back(member(each, bytes));
     return {std::move(out)};
   }

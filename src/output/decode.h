@@ -66,9 +66,10 @@ struct DecodeContext {
 // Decodes a value of a record, of a map's key, or of a map's value that is not per-CPU. Missing bytes are zeros.
 Value decode(const DecodeContext& context, types::TypeId type, std::span<const std::byte> bytes);
 
-// Decodes and merges a per-CPU value. `bytes`: the values of all CPUs, each padded to a multiple of 8 bytes.
+// Decodes and merges a per-CPU value. `bytes`: the values of all CPUs, one every `stride_bytes`, a multiple of 8; if 0,
+// each is padded to such a multiple. Those of recent() are.
 Value decode_per_cpu(const DecodeContext& context, types::TypeId type, std::span<const std::byte> bytes,
-                     uint32_t cpu_count);
+                     uint32_t cpu_count, uint32_t stride_bytes = 0);
 
 // Decodes a field of a record, also one in its tail. `record` starts at the RecordHeader.
 Value decode_field(const DecodeContext& context, const program::EventField& field, std::span<const std::byte> record);

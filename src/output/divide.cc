@@ -1,6 +1,23 @@
 #include "output/divide.h"
 
+#include <algorithm>
+
 namespace espy::output {
+
+ShownEntries::ShownEntries(const MapView& map) : map_(map) {
+  count_ = map.entries.empty() ? map.compact.size() : map.entries.size();
+  first_ = map.top == 0 ? 0 : count_ - std::min<size_t>(count_, map.top);
+}
+
+const MapEntry& ShownEntries::Iterator::operator*() {
+  if (!map_.entries.empty()) return map_.entries[index_];
+  made_ = map_.compact.at(index_);
+  return made_;
+}
+
+MapEntry ShownEntries::at(size_t index) const {
+  return map_.entries.empty() ? map_.compact.at(first_ + index) : map_.entries[first_ + index];
+}
 
 int64_t quotient(int64_t value, uint64_t divisor) {
   return divisor > INT64_MAX ? 0 : value / static_cast<int64_t>(divisor);

@@ -73,7 +73,10 @@ class Formatter {
 // A value as `%s` and text output show it. Lines after the first are indented by `indent` blanks.
 std::string to_text(const Value& value, const TextStyle& style, uint32_t indent = 0);
 
+void append_text(std::string& out, const Value& value, const TextStyle& style);
+
 // The same of a key of a map, without the parentheses of a tuple: `a, 1`.
 std::string key_text(const Value& key, const TextStyle& style);
+void append_key_text(std::string& out, const Value& key, const TextStyle& style);
 
 }  // namespace espy::output

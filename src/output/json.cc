@@ -317,18 +317,19 @@ class JsonSink final : public Sink {
   void span(const SpanEvent& event) override { line(type_of(event.kind), span_data(event, style_)); }
 
   void map(const MapView& map) override {
-    if (map.entries.empty()) return;
+    const ShownEntries entries = shown_entries(map);
+    if (entries.empty()) return;
     const auto value_of = [&](const MapEntry& entry) { return json(divided(entry.value, map.divisor), style_); };
-    begin_line(type_of(map.entries[0].value),
+    begin_line(type_of(entries.at(0).value),
                map.seen_share < 1 ? fmt::format("\"sampled\": {:.4f}, ", map.seen_share) : "");
     line_ += '{';
     append_quoted(line_, map.name);
     line_ += ": ";
     if (map.is_scalar) {
-      line_ += value_of(map.entries[0]);
+      line_ += value_of(entries.at(0));
     } else {
       std::string_view separator = "{";
-      for (const MapEntry& entry : shown_entries(map)) {
+      for (const MapEntry& entry : entries) {
         line_ += separator;
         append_quoted(line_, key(entry.key, style_));
         line_.append(": ").append(value_of(entry));

@@ -18,15 +18,14 @@ using types::Type;
 // The 64-bit words of all CPUs' values; missing words are zeros.
 class CpuWords {
  public:
-  CpuWords(std::span<const std::byte> bytes, uint32_t size_bytes, uint32_t cpu_count)
-      : words_per_cpu_((size_bytes + 7) / 8), cpu_count_(cpu_count), words_(size_t{words_per_cpu_} * cpu_count) {
-    if (!bytes.empty())
-      std::memcpy(words_.data(), bytes.data(), std::min(bytes.size(), words_.size() * sizeof(uint64_t)));
-  }
+  CpuWords(std::span<const std::byte> bytes, uint32_t size_bytes, uint32_t cpu_count, uint32_t stride_bytes)
+      : bytes_(bytes), words_per_cpu_((size_bytes + 7) / 8), cpu_count_(cpu_count), stride_bytes_(stride_bytes) {}
 
   uint32_t cpus() const { return cpu_count_; }
   uint32_t words() const { return words_per_cpu_; }
-  uint64_t at(uint32_t cpu, uint32_t word) const { return words_[size_t{cpu} * words_per_cpu_ + word]; }
+  [[gnu::noinline]] uint64_t at(uint32_t cpu, uint32_t word) const {
+    return load_le(bytes_, size_t{cpu} * stride_bytes_ + size_t{word} * sizeof(uint64_t));
+  }
   uint64_t total(uint32_t word) const {
     uint64_t sum = 0;
     for (uint32_t cpu = 0; cpu < cpu_count_; ++cpu) sum += at(cpu, word);
@@ -34,9 +33,10 @@ class CpuWords {
   }
 
  private:
+  std::span<const std::byte> bytes_;
   uint32_t words_per_cpu_;
   uint32_t cpu_count_;
-  std::vector<uint64_t> words_;
+  uint32_t stride_bytes_;
 };
 
 Value number(const Type& type, uint64_t bits) {
@@ -152,10 +152,11 @@ Value recent(const DecodeContext& context, const Type& type, std::span<const std
 }  // namespace
 
 Value decode_per_cpu(const DecodeContext& context, types::TypeId id, std::span<const std::byte> bytes,
-                     uint32_t cpu_count) {
+                     uint32_t cpu_count, uint32_t stride_bytes) {
   const Type& type = context.types[id];
   if (type.kind == Kind::kRecent) return recent(context, type, bytes, cpu_count);
-  const CpuWords words(bytes, type.size_bytes, cpu_count);
+  const CpuWords words(bytes, type.size_bytes, cpu_count,
+                       stride_bytes != 0 ? stride_bytes : (type.size_bytes + 7) & ~7U);
   switch (type.kind) {
     case Kind::kCount: return {words.total(0)};
     case Kind::kSum: return number(type, words.total(0));

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "output/divide.h"
 #include "output/json.h"
 #include "output/otlp_json.h"
 #include "output/sink.h"
@@ -77,7 +78,7 @@ class OtlpSink final : public TextFallbackSink {
   }
 
   void map(const MapView& map) override {
-    if (map.entries.empty()) return;
+    if (shown_entries(map).empty()) return;
     const auto cleared = cleared_.find(map.name);
     const std::string metric =
         otlp_metric(map, cleared == cleared_.end() ? start_ns_ : cleared->second, now_ns(), style_);

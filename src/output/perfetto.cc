@@ -70,7 +70,7 @@ class PerfettoSink final : public TextFallbackSink {
   void map(const MapView& map) override {
     const auto entries = shown_entries(map);
     const bool is_counter = !entries.empty() && entries.size() <= kMostTracksOfMap && !has_stacks(map) &&
-                            number_of(entries.front().value).has_value();
+                            number_of(entries.at(0).value).has_value();
     if (!is_counter) return TextFallbackSink::map(map);
     const uint64_t now_ns = run_.now_ns();
     for (const MapEntry& entry : entries) {

@@ -102,10 +102,11 @@ class PprofSink final : public TextFallbackSink {
     column = {types_of(map), {}, map.sampled};
     // The greatest first, so that the first mapping is of a program that matters.
     const auto entries = shown_entries(map);
-    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-      std::vector<int64_t> values = values_of(map, divided(entry->value, map.divisor));
+    for (size_t i = entries.size(); i-- > 0;) {
+      const MapEntry entry = entries.at(i);
+      std::vector<int64_t> values = values_of(map, divided(entry.value, map.divisor));
       if (std::ranges::any_of(values, [](int64_t value) { return value != 0; }))
-        column.samples.emplace_back(encoded_key(entry->key, map.key_names), std::move(values));
+        column.samples.emplace_back(encoded_key(entry.key, map.key_names), std::move(values));
     }
   }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "output/compact_entries.h"
 #include "output/cost_report.h"
 #include "output/decode.h"
 #include "output/format.h"
@@ -57,6 +58,7 @@ struct MapView {
   std::string_view name;  // "@x"
   bool is_scalar = false;
   std::vector<MapEntry> entries;                // in display order; a scalar has one with an empty key
+  CompactEntries compact = {};                  // has the entries if `entries` has none: see shown_entries()
   uint64_t top = 0;                             // how many of the last entries to show; 0: all
   uint64_t divisor = 0;                         // of the values shown; 0: none
   types::Kind kind = {};                        // of the values: kCount, kSum, kInt, ...

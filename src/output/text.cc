@@ -44,10 +44,17 @@ class TextSink final : public Sink {
   void map(const MapView& map) override {
     out_.write(spans_.flush());
     const types::Unit unit = unit_for(map, style_);
+    const std::string seen = seen_text(map);
+    std::string line;
     for (const MapEntry& entry : shown_entries(map)) {
-      const std::string head =
-          map.is_scalar ? std::string(map.name) : fmt::format("{}[{}]", map.name, key_text(entry.key, style_));
-      out_.write(head + tail(entry.value, map.divisor, unit, seen_text(map)));
+      line = map.name;
+      if (!map.is_scalar) {
+        line += '[';
+        append_key_text(line, entry.key, style_);
+        line += ']';
+      }
+      append_tail(line, entry.value, map.divisor, unit, seen);
+      out_.write(line);
     }
   }
 
@@ -125,12 +132,22 @@ class TextSink final : public Sink {
   }
 
   // The text after the name. Histograms start on a new line and end with an empty one.
-  std::string tail(const Value& value, uint64_t divisor, types::Unit unit, const std::string& seen) const {
-    if (const auto* hist = std::get_if<HistValue>(&value.node))
-      return ":" + seen + "\n" + histogram_rows(*hist, divisor, {unit, style_.has_percentiles}) + "\n";
-    if (is_any_of<LhistValue, TseriesValue>(value)) return ":" + seen + "\n" + to_text(value, unit, style_) + "\n";
-    if (const auto* recent = std::get_if<RecentValue>(&value.node)) return ":" + seen + "\n" + lines(*recent);
-    return ": " + to_text(divided(value, divisor), unit, style_) + seen + "\n";
+  void append_tail(std::string& out, const Value& value, uint64_t divisor, types::Unit unit,
+                   const std::string& seen) const {
+    if (const auto* hist = std::get_if<HistValue>(&value.node)) {
+      out += ":" + seen + "\n" + histogram_rows(*hist, divisor, {unit, style_.has_percentiles}) + "\n";
+    } else if (is_any_of<LhistValue, TseriesValue>(value)) {
+      out += ":" + seen + "\n" + to_text(value, unit, style_) + "\n";
+    } else if (const auto* recent = std::get_if<RecentValue>(&value.node)) {
+      out += ":" + seen + "\n" + lines(*recent);
+    } else {
+      out += ": ";
+      if (unit == types::Unit::kNone && divisor <= 1)
+        append_text(out, value, style_);
+      else
+        out += to_text(divided(value, divisor), unit, style_);
+      out.append(seen) += '\n';
+    }
   }
 
   // Flushes stdout first, so that messages on stderr are in order.

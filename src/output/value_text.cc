@@ -127,6 +127,8 @@ class ValueWriter {
  public:
   ValueWriter(std::string& out, const TextStyle& style, uint32_t indent) : out_(out), style_(style), indent_(indent) {}
 
+  void without_parentheses(const TupleValue& v) { list("", v.items, ", ", ""); }
+
   void operator()(std::monostate) { out_ += "null"; }
   void operator()(bool v) { out_ += v ? "true" : "false"; }
   void operator()(int64_t v) { number(v); }
@@ -304,9 +306,21 @@ std::string to_text(const Value& value, const TextStyle& style, uint32_t indent)
   return out;
 }
 
+void append_text(std::string& out, const Value& value, const TextStyle& style) {
+  std::visit(ValueWriter(out, style, 0), value.node);
+}
+
 std::string key_text(const Value& key, const TextStyle& style) {
-  std::string text = to_text(key, style);
-  return std::holds_alternative<TupleValue>(key.node) ? text.substr(1, text.size() - 2) : text;
+  std::string out;
+  append_key_text(out, key, style);
+  return out;
+}
+
+void append_key_text(std::string& out, const Value& key, const TextStyle& style) {
+  if (const auto* tuple = std::get_if<TupleValue>(&key.node))
+    ValueWriter(out, style, 0).without_parentheses(*tuple);
+  else
+    append_text(out, key, style);
 }
 
 }  // namespace espy::output

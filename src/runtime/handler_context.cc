@@ -32,14 +32,14 @@ void HandlerContext::add_span(output::SpanEvent event, size_t probe_index, outpu
   control_.stop_programs();  // at once: a batch may hold many more records
 }
 
-Result<output::MapView> HandlerContext::read_map(program::ScriptMapId map, uint64_t until_ns) {
-  auto view = maps_.read(map, until_ns);
+Result<output::MapView> HandlerContext::read_map(program::ScriptMapId map, uint64_t until_ns, bool is_compact) {
+  auto view = maps_.read(map, until_ns, is_compact);
   if (view) view->seen_share = seen_share_(map);
   return view;
 }
 
 void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns) {
-  auto view = read_map(map, until_ns);
+  auto view = read_map(map, until_ns, true);
   if (!view) return report(view.error());
   view->top = top;
   view->divisor = divisor;

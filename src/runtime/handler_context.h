@@ -47,8 +47,8 @@ class HandlerContext {
   // See SpanCollector::add. The last span that is wanted ends the run.
   void add_span(output::SpanEvent event, size_t probe_index, output::SpanPlace place);
 
-  // With the share of the events that it has seen. `until_ns`: see MapReader::read().
-  Result<output::MapView> read_map(program::ScriptMapId map, uint64_t until_ns = UINT64_MAX);
+  // With the share of the events that it has seen. `until_ns`, `is_compact`: see MapReader::read().
+  Result<output::MapView> read_map(program::ScriptMapId map, uint64_t until_ns = UINT64_MAX, bool is_compact = false);
   // These report failures to the sink as "runtime_error".
   // `top`, `divisor`: see MapView. `until_ns`: as above.
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns = UINT64_MAX);

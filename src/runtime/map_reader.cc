@@ -46,7 +46,7 @@ bool is_scalar(const ScriptMap& map) {
 
 }  // namespace
 
-Result<output::MapView> MapReader::read(program::ScriptMapId id, uint64_t until_ns) {
+Result<output::MapView> MapReader::read(program::ScriptMapId id, uint64_t until_ns, bool is_compact) {
   const ScriptMap& map = program_.script_maps[id];
   output::MapView view;
   view.name = map.name;
@@ -59,7 +59,7 @@ Result<output::MapView> MapReader::read(program::ScriptMapId id, uint64_t until_
     read_scalar(map, until_ns, view);
   } else if (map.storage != Storage::kThread) {  // of which nothing is shown
     const bool is_recent = context_.types[map.value].kind == types::Kind::kRecent;
-    TRY_STATUS(is_recent ? read_recent(map, view) : read_hash(map, view));
+    TRY_STATUS(is_recent ? read_recent(map, view) : read_hash(map, view, is_compact));
     output::sort_for_display(view.entries);
   }
   return view;
@@ -89,17 +89,23 @@ void MapReader::read_scalar(const ScriptMap& map, uint64_t until_ns, output::Map
   view.entries.push_back({{}, output::decode_per_cpu(context_, map.value, values, cpus)});
 }
 
-Status MapReader::read_hash(const ScriptMap& map, output::MapView& view) {
-  const uint32_t size = context_.types[map.value].size_bytes;
+Status MapReader::read_hash(const ScriptMap& map, output::MapView& view, bool is_compact) {
   const auto value_of = [&](const output::DecodeContext& context, std::span<const std::byte> value) {
     switch (map.storage) {
       case Storage::kPercpuHash: return output::decode_per_cpu(context, map.value, value, program_.cpu_count);
       case Storage::kSlotHash:
-        return output::decode_per_cpu(context, map.value, packed(value, size, map.stride_bytes, program_.cpu_count),
-                                      program_.cpu_count);
+        return output::decode_per_cpu(context, map.value, value, program_.cpu_count, map.stride_bytes);
       default: return output::decode(context, map.value, value);
     }
   };
+  if (is_compact && output::CompactEntries::fits(context_.types, map.key, map.value)) {
+    view.compact = output::CompactEntries(context_, map.key);
+    TRY_STATUS(machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
+      view.compact.add(key, value_of(context_, value));
+    }));
+    view.compact.sort();
+    return {};
+  }
   output::FrameCache frames;
   output::DecodeContext context = context_;
   context.frames = &frames;

@@ -14,8 +14,9 @@ class MapReader {
       : machine_(machine), program_(program), context_(context) {}
 
   // Returns all entries in display order; none for a scalar that was never assigned. Of a recent() without keys, only
-  // values that were added by `until_ns`, a monotonic time.
-  Result<output::MapView> read(program::ScriptMapId map, uint64_t until_ns = UINT64_MAX);
+  // values that were added by `until_ns`, a monotonic time. `is_compact`: in MapView::compact, if they fit; the view
+  // must not outlive the reader then.
+  Result<output::MapView> read(program::ScriptMapId map, uint64_t until_ns = UINT64_MAX, bool is_compact = false);
   Status clear(program::ScriptMapId map);  // removes all keys; unsets a scalar
   Status zero(program::ScriptMapId map);   // keeps the keys, zeroes the values
 
@@ -23,7 +24,7 @@ class MapReader {
   std::span<std::byte> scalar_bytes(const program::ScriptMap& map);  // from the "assigned" word of CPU 0 on
   void read_scalar(const program::ScriptMap& map, uint64_t until_ns, output::MapView& view);
   Status read_recent(const program::ScriptMap& map, output::MapView& view);
-  Status read_hash(const program::ScriptMap& map, output::MapView& view);
+  Status read_hash(const program::ScriptMap& map, output::MapView& view, bool is_compact);
   types::RecentLayout layout_of(const program::ScriptMap& map) const;
   void count_removed_key(const program::ScriptMap& map);
   Result<std::vector<std::vector<std::byte>>> keys(const program::ScriptMap& map);

@@ -273,12 +273,28 @@ void try_record(Random& random, Types& types, const output::DecodeContext& conte
   sinks.show(from_record);
 }
 
+// The entries that are kept as bytes must be shown as the Values are.
+void compare_entries(output::MapView& view) {
+  view.compact.sort();
+  for (size_t i = 0; i < view.entries.size(); ++i) {
+    const output::MapEntry entry = view.compact.at(i);
+    const std::string text = output::to_text(entry.key, {}) + ": " + output::to_text(entry.value, {});
+    const std::string expected =
+        output::to_text(view.entries[i].key, {}) + ": " + output::to_text(view.entries[i].value, {});
+    if (text == expected) continue;
+    std::fprintf(stderr, "entry %zu is \"%s\" by bytes, \"%s\" by values\n", i, text.c_str(), expected.c_str());
+    std::abort();
+  }
+}
+
 void try_map(Random& random, Types& types, const output::DecodeContext& context, Sinks& sinks) {
   output::MapView view{.name = "@x", .is_scalar = below(random, 4) == 0};
   const TypeId key = types.any();
   const bool is_aggregation = below(random, 2) == 0;
   const TypeId value = is_aggregation ? types.aggregation() : types.any();
   const uint32_t cpus = 1 + below(random, 4);
+  const bool fits = !view.is_scalar && output::CompactEntries::fits(types.types, key, value);
+  if (fits) view.compact = output::CompactEntries(context, key);
   for (uint32_t i = view.is_scalar ? 1 : below(random, 8); i > 0; --i) {
     const size_t value_size = types.types[value].size_bytes;
     const Bytes key_bytes = any_bytes(random, any_size(random, types.types[key].size_bytes));
@@ -288,9 +304,11 @@ void try_map(Random& random, Types& types, const output::DecodeContext& context,
                             is_aggregation ? output::decode_per_cpu(context, value, value_bytes, cpus)
                                            : output::decode(context, value, value_bytes)});
     output::is_unset(value_bytes, cpus, below(random, 64));
+    if (fits) view.compact.add(key_bytes, view.entries.back().value);
   }
   output::sort_for_display(view.entries);
   sinks.show(view);
+  if (fits) compare_entries(view);
   view.top = below(random, 5);
   view.divisor = static_cast<uint64_t>(any_number(random));
   sinks.show(view);
