@@ -1,6 +1,18 @@
 #include "lower/laundering.h"
 
+#include <algorithm>
+
 namespace espy::lower {
+
+bool Laundering::has_many_branches() {
+  constexpr ptrdiff_t kMany = 64;
+  const auto [known, is_new] = has_many_.try_emplace(&scope_.unit(), false);
+  if (is_new) {
+    const auto is_if = [&](ExprId id) { return id.index < ast().exprs.size() && ast().get<syntax::If>(id) != nullptr; };
+    known->second = std::ranges::count_if(scope_.unit().exprs.ids(), is_if) >= kMany;
+  }
+  return known->second;
+}
 
 // The verifier tracks the value of a number that is stored to the stack as a whole. Writing one of its bytes again
 // leaves it with a number of unknown value.
@@ -14,7 +26,7 @@ ValueId Laundering::launder(ValueId value) {
 }
 
 ValueId Laundering::opaque_copy(ValueId number) {
-  return is_in_converging_loop() ? ir().unary(Op::k_opaque, number) : number;
+  return is_in_converging_loop() || has_many_branches() ? ir().unary(Op::k_opaque, number) : number;
 }
 
 Operand Laundering::opaque_copy(Operand operand) {

@@ -66,8 +66,8 @@ class Lowering {
   virtual Operand value(ExprId expr) = 0;
   // The value of an integer, pointer or the like, extended to 64 bits by the sign of its type.
   virtual ValueId scalar(ExprId expr) = 0;
-  // Returns, inside loops, a copy of `number` that the verifier cannot relate to it: the bounds that a comparison gives
-  // the copy do not keep the states of the loop from converging.
+  // Returns, inside loops and in actions with many `if`s, a copy of `number` that the verifier cannot relate to it: the
+  // bounds that a comparison gives the copy do not keep the states of the loop from converging.
   virtual ValueId opaque_copy(ValueId number) = 0;
   TypeId type(ExprId expr) const { return unit().fact(expr).type; }
   const check::Constant& constant(ExprId expr) const { return unit().fact(expr).constant; }

@@ -70,11 +70,15 @@ ValueId Operators::compare_bytes(const syntax::Binary& node) {
 }
 
 ValueId Operators::binary_scalar(const syntax::Binary& node, TypeId result) {
-  const Operand left{scope_.type(node.left), expressions_.scalar(node.left)};
+  Operand left{scope_.type(node.left), expressions_.scalar(node.left)};
   Operand right{scope_.type(node.right), expressions_.scalar(node.right)};
   // A division compares its divisor with zero.
   if (node.op == BinaryOp::kDivide || node.op == BinaryOp::kModulo) right = laundering_.opaque_copy(right);
   const bool is_unsigned = is_unsigned_pair(node.left, node.right);
+  if (is_comparison(node.op) && laundering_.has_many_branches()) {
+    if (!scope_.is_constant(node.left)) left = laundering_.opaque_copy(left);
+    if (!scope_.is_constant(node.right)) right = laundering_.opaque_copy(right);
+  }
   if (is_comparison(node.op)) return arithmetic_.compare(node.op, left, right, is_unsigned);
   const ValueId out = arithmetic_.calculate(node.op, left, right, result, is_unsigned);
   const bool are_pointers = types()[left.type].kind == Kind::kPointer && types()[right.type].kind == Kind::kPointer;
