@@ -21,6 +21,9 @@ def run(tools, report, options):
         row = Row(f"{count} action{'s' if count > 1 else ''} on other calls", "ns")
         rows.append(row)
         commands = {tool: tools.script(tool, script(count)) for tool in tools.scripted}
+        floor = tools.c_program("empty")
+        if count == 1 and floor:
+            commands["C"] = floor
         for _ in range(options.rounds):
             for tool, command in list(commands.items()):
                 try:

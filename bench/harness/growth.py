@@ -1,4 +1,4 @@
-"""Growth: what a script costs as the number of its probes, actions, statements, keys, stacks, processes or CPUs grows."""
+"""Growth: what a script costs as there are more probes, actions, statements, `if`s, keys, stacks, processes or CPUs."""
 
 import os
 import subprocess
@@ -30,6 +30,10 @@ def statements(count):
     return "BEGIN { " + " ".join(f"@a[{i}] = {i};" for i in range(count)) + " clear(@a); exit(); }"
 
 
+def branches(count):
+    return "BEGIN { " + " ".join(f"if (pid == {5_000_000 + i}) {{ @a[{i}] = {i}; }}" for i in range(count)) + " exit(); }"
+
+
 def maps(count):
     return "BEGIN { " + " ".join(f"@a{i} = {i};" for i in range(count)) + " exit(); }"
 
@@ -40,7 +44,8 @@ def run(tools, report, options):
     last = -1 if options.quick else None  # without the largest
     for count in (1, 10, 100, 1_000, 10_000)[:last]:
         start(tools, rows, options, "probes", count, probes(library, count))
-    for name, script in (("actions", actions), ("statements", statements), ("maps", maps)):
+    for name, script in (("actions", actions), ("statements", statements), ("branches", branches),
+                         ("maps", maps)):
         for count in (10, 100, 1_000, 3_000)[:last]:
             start(tools, rows, options, name, count, script(count))
     for count in (100, 1_000, 10_000, 100_000, 1_000_000)[:last]:
