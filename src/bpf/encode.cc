@@ -167,13 +167,13 @@ void Line::insert_islands(const IslandJumps& jumps, size_t blocks) {
   for (size_t block = 0; block < blocks; ++block) first_[block] = moved[first_[block]];
 }
 
-// A long conditional jump is `if not (c) goto +1; gotol target`, or `if (c) goto +1; goto +1; gotol target` if the
-// condition has no inverse.
+// A long conditional jump is `if (c) goto +1; goto +1; gotol target`. The verifier follows the near path first, so that
+// the code at the target, mostly of what fails, does not add to the jumps that it has still to explore.
 uint32_t Line::size_of_insn(uint32_t index) const {
   const MachineInsn& insn = insns_[index];
   if (insn.code == kLdImm64) return 2;
   if (!is_long_[index] || insn.code == kJaCode) return 1;
-  return inverse_jump(operation_of(insn.code)) != 0 ? 2 : 3;
+  return 3;
 }
 
 int64_t Line::distance(uint32_t index) const {
@@ -235,11 +235,9 @@ void Line::write_jump(uint32_t index, std::vector<BpfInsn>& out) const {
     return out.push_back(jump);
   }
   if (jump.code != kJaCode) {
-    uint8_t inverse = inverse_jump(operation_of(jump.code));
-    if (inverse != 0) jump.code = static_cast<uint8_t>((jump.code & 0x0f) | inverse);
     jump.offset = 1;
     out.push_back(jump);
-    if (inverse == 0) out.push_back({.code = kJaCode, .offset = 1});
+    out.push_back({.code = kJaCode, .offset = 1});
   }
   CHECK(target_.v4);
   out.push_back({.code = kLongJaCode, .imm = narrow<int32_t>(hop)});
