@@ -6,10 +6,19 @@ import struct
 import sys
 import zipfile
 
+HEADER = 30  # bytes of a local file header without the names
+PAGE = 65536  # the largest of any CPU
+PADDING = 0xD935  # the extra field of zipalign
+
 archive, library, function = sys.argv[1:]
 with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
     out.writestr("manifest.xml", "x" * 5000)
-    out.write(library, "lib/stored.so", zipfile.ZIP_STORED)
+    # At the begin of a page, as packages of Android are made: the instructions of some CPUs have to be aligned.
+    stored = zipfile.ZipInfo("lib/stored.so")
+    padding = -(out.fp.tell() + HEADER + len(stored.filename) + 4) % PAGE
+    stored.extra = struct.pack("<HH", PADDING, padding) + bytes(padding)
+    with open(library, "rb") as file:
+        out.writestr(stored, file.read(), zipfile.ZIP_STORED)
     out.write(library, "lib/packed.so")
 header = zipfile.ZipFile(archive).getinfo("lib/stored.so").header_offset
 with open(archive, "rb") as packed:

@@ -29,7 +29,7 @@ OPEN, READ = ENTER + "openat", ENTER + "read"
 
 def scripts():
     yield from (f"t:syscalls:sys_{way}_{name} {{ @ = count(); }}"
-                for way in ("enter", "exit") for name in ("openat", "read", "newfstatat", "close", "lseek", "rt_sigprocmask", "dup2", "fcntl", "ioctl", "chdir"))
+                for way in ("enter", "exit") for name in ("openat", "read", "newfstatat", "close", "lseek", "rt_sigprocmask", "dup3", "fcntl", "ioctl", "chdir"))
     yield from (f"t:syscalls:{glob} {{ @[{key}] = count(); }}"
                 for glob in ("*", "sys_enter_*", "sys_exit_*", "sys_enter_r*")
                 for key in ("probe", "func", "comm", "pid, tid", "uid, gid, comm", "probe, cgroup"))
