@@ -8,7 +8,11 @@ int main() {
   volatile float small = 2.5;
   DTRACE_PROBE2(espy, memory, large, small);
 #undef STAP_SDT_ARG_CONSTRAINT
+#ifdef __aarch64__
+#define STAP_SDT_ARG_CONSTRAINT rw
+#else
 #define STAP_SDT_ARG_CONSTRAINT rx
+#endif
   const double read = large;
   DTRACE_PROBE2(espy, vector, 7, read);
 }
