@@ -44,6 +44,15 @@ espy::Result<espy::cli::Options> parse(std::span<char* const> arguments) {
   return espy::cli::parse_tool_options(TRY(espy::cli::own_tool()), arguments);
 }
 
+espy::Status check_ring(const espy::cli::Options& options) {
+  const espy::recording::RingLimits& ring = options.ring;
+  if (ring.file_count > 0 && !ring.has_any())
+    return espy::fail("--keep needs a size of files, or a time", 0, "--rotate 100M --keep 10, or --last 10m");
+  if (ring.has_any() && !options.record_file && !(options.own && options.own->makes_recordings()))
+    return espy::fail("--rotate and --last are limits of a recording", 0, "espy --record FILE, or espy record -o FILE");
+  return {};
+}
+
 int run(int argc, char** argv) {
   using namespace espy::cli;
   if (const espy::Status raised = raise_stack_limit(); !raised) return complain(raised.error());
@@ -51,6 +60,7 @@ int run(int argc, char** argv) {
   if (!options) return complain(options.error());
   if (options->record_file && options->command != commands().front())
     return complain({"--record goes with a script", 0, "espy --record FILE SCRIPT; `espy record` records probes"});
+  if (const espy::Status good = check_ring(*options); !good) return complain(good.error());
   const bool is_replay = !options->recordings.empty();
   if (is_replay) options->shown_diagnostic = as_of_recording;
   const int status = options->command->run(*options, is_replay ? replay_host() : Host());

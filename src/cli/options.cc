@@ -234,6 +234,35 @@ Status add_short_dump(Options& options, std::string_view text) {
 
 Status accept(Options&, std::string_view) { return {}; }
 
+// "500K", "100M", "2G", in bytes.
+Status set_rotate(Options& options, std::string_view text) {
+  constexpr std::string_view kUnits = "KMG";
+  constexpr uint64_t kLeastBytes = 64 << 10, kMostBytes = uint64_t{1} << 40;
+  const size_t unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
+  const auto number = parse_int(unit == kUnits.npos ? text : text.substr(0, text.size() - 1));
+  const unsigned shift = unit == kUnits.npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
+  if (!number || *number <= 0 || static_cast<uint64_t>(*number) > kMostBytes >> shift ||
+      static_cast<uint64_t>(*number) << shift < kLeastBytes)
+    return fail(fmt::format("--rotate takes a size of 64K or more such as 500K, 100M or 2G, not `{}`", text));
+  options.ring.file_bytes = static_cast<uint64_t>(*number) << shift;
+  return {};
+}
+
+Status set_keep(Options& options, std::string_view text) {
+  const uint64_t count = TRY(parse_count("--keep", text));
+  if (count < 2) return fail(fmt::format("--keep takes 2 files or more, not `{}`", text));
+  options.ring.file_count = count;
+  return {};
+}
+
+Status set_last(Options& options, std::string_view text) {
+  constexpr uint64_t kLeastNs = 1'000'000'000;
+  const uint64_t age_ns = TRY(parse_time("--last", "takes a time such as 10m, 90s or 1h", text));
+  if (age_ns < kLeastNs) return fail(fmt::format("--last takes a second or more, not `{}`", text));
+  options.ring.age_ns = age_ns;
+  return {};
+}
+
 constexpr OptionRow kRows[] = {
     {'e', "", "PROGRAM", "run this program; the last -e counts", set_text<&Options::program_text>},
     {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
@@ -252,6 +281,13 @@ constexpr OptionRow kRows[] = {
      add_text<&Options::recordings>},
     {0, "record", "FILE", "also write what the script reads of its events to a recording, for `espy -i FILE`",
      set_text<&Options::record_file>},
+    {0, "rotate", "SIZE",
+     "of --record and `espy record`: write FILE.000001, FILE.000002, ...: the next one before a file exceeds this size "
+     "(100M)",
+     set_rotate},
+    {0, "keep", "N", "with --rotate or --last: keep the newest N of these files, delete the others", set_keep},
+    {0, "last", "TIME", "keep what is younger than this (10m): write such files, a tenth of it long, delete older ones",
+     set_last},
     {0, "from", "TIME", "with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms", set_from},
     {0, "to", "TIME", "with -i: leave out what was after it", set_to},
     {'o', "output", "FILE", "write the output to this file", set_text<&Options::output_file>},

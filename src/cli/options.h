@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/strings.h"
 #include "output/sink.h"
+#include "recording/file_ring.h"
 #include "runtime/session.h"
 #include "source/diagnostic.h"
 #include "spec/config.h"
@@ -29,6 +30,7 @@ struct OptionRow;
 // What the options of one command set; each command derives its own.
 struct CommandOptions {
   virtual ~CommandOptions() = default;
+  virtual bool makes_recordings() const { return false; }
   virtual bool replaces_names() const { return false; }  // the command needs no names as operands
 };
 
@@ -44,6 +46,7 @@ struct Options {
   std::optional<std::string> file;           // FILE, or "-"
   uint64_t from_ns = 0, to_ns = UINT64_MAX;  // of a recording, since its beginning
   std::optional<std::string> record_file;    // --record
+  recording::RingLimits ring;                // of what is recorded: --rotate, --keep, --last
   std::vector<std::string> recordings;       // -i: files, or the name of a ring of files
   std::string argument;                      // PATTERN of -l, PART of --reference
   std::vector<std::string> names;            // of commands with names as operands

@@ -95,7 +95,7 @@ int record(const Options& options, const Host& host, const Link& link) {
   };
   reader.on_written = [&] { link.tell(kWritten); };
   const std::string command = fmt::format("espy --record {} {}", *options.record_file, options.file.value_or("-e ..."));
-  return run_recorder(options, host, e, wishes, *script, {*options.record_file, command, {}, &reader});
+  return run_recorder(options, host, e, wishes, *script, {*options.record_file, command, options.ring, &reader});
 }
 
 [[noreturn]] void run_as_recorder(Options options, const Host& host, const Link& link, pid_t parent) {

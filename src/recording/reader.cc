@@ -44,6 +44,7 @@ Result<Reader> Reader::open(const std::string& path) {
   const auto description = decode_description(TRY(out.read_description()));
   if (!description) return fail(path + " is damaged: its description cannot be read", kRefusedFile);
   out.description_ = *description;
+  out.ring_number_ = description->ring_number;
   TRY_STATUS(check(out.description_, path));
   return out;
 }
@@ -111,6 +112,7 @@ Result<Reader> Reader::open(const std::vector<std::string>& paths) {
   std::ranges::sort(files, {}, &RingFile::number);
   Reader out = TRY(open(files[0].path));
   out.damages_ = std::move(places.damages);
+  if (paths.size() == 1) out.ring_name_ = paths[0];
   out.use_ring(files);
   return out;
 }
@@ -125,8 +127,24 @@ void Reader::use_ring(const std::vector<RingFile>& files) {
   }
 }
 
+// Of a ring that is being written: one that its writer has begun since. Its description may be on the way.
+bool Reader::find_later_file() {
+  if (opened_files_ < later_files_.size()) return true;
+  if (ring_name_.empty() || !is_followed_) return false;
+  for (const RingFile& file : find_ring_files(ring_name_)) {
+    if (file.number <= ring_number_ || !open(file.path)) continue;
+    if (file.number > ring_number_ + 1 && damages_.size() < kMaxDamages)
+      damages_.push_back(
+          fmt::format("files of the ring that were deleted before they were read: {}", file.number - ring_number_ - 1));
+    later_files_.push_back(file.path);
+    return true;
+  }
+  return false;
+}
+
 // Goes on with the next file of the ring that can be read; false if there is none.
 bool Reader::open_next_file() {
+  if (has_end_) find_later_file();
   while (opened_files_ < later_files_.size()) {
     const std::string& path = later_files_[opened_files_++];
     auto next = open(path);
@@ -140,6 +158,7 @@ bool Reader::open_next_file() {
     has_end_ = false;
     file_ = std::move(next->file_);
     offset_ = next->offset_;
+    ring_number_ = next->description_.ring_number;
     return true;
   }
   return false;
@@ -165,7 +184,8 @@ std::optional<BlockHeader> Reader::next_header() {
   for (;;) {
     const size_t damages_before = damages_.size();
     const auto header = whole_header();
-    if (header || !wait_ || has_end_ || damages_.size() > damages_before) {
+    const bool is_over = has_end_ && (ring_name_.empty() || find_later_file());
+    if (header || !wait_ || is_over || damages_.size() > damages_before) {
       is_paused_ = false;
       return header;
     }

@@ -43,8 +43,12 @@ class Reader {
   // next() also tells times up to which the recording has all events, where it says so.
   void tell_times() { tells_times_ = true; }
 
-  // The file is being written. `wait` waits until there is more, and returns false if the writer has ended.
-  void follow(std::function<bool()> wait) { wait_ = std::move(wait); }
+  // The file is being written, or the ring of this name. `wait` waits until there is more, and returns false if the
+  // writer has ended.
+  void follow(std::function<bool()> wait) {
+    wait_ = std::move(wait);
+    is_followed_ = true;
+  }
   bool is_paused() const { return is_paused_; }  // the next call of next() waits
 
   // When the selected time begins.
@@ -67,6 +71,7 @@ class Reader {
   Result<std::string> read_description();
   void use_ring(const std::vector<RingFile>& files);
   bool open_next_file();
+  bool find_later_file();
   std::optional<BlockHeader> next_header();
   std::optional<BlockHeader> whole_header();
   bool next_block();
@@ -83,12 +88,15 @@ class Reader {
   Description description_;
   std::vector<std::string> later_files_;  // of the ring
   size_t opened_files_ = 0;               // of these
+  std::string ring_name_;                 // if it was opened by its name
+  uint64_t ring_number_ = 0;              // of the file that is being read
   uint64_t offset_ = 0;                   // of the next block
   uint64_t from_ns_ = 0, to_ns_ = UINT64_MAX;
 
   bool tells_times_ = false;
   std::optional<uint64_t> told_ns_;  // the time of the block, which has no events
   std::function<bool()> wait_;       // empty: the file is whole
+  bool is_followed_ = false;
   bool is_paused_ = false;
 
   std::string payload_;

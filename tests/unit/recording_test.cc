@@ -399,6 +399,32 @@ TEST_F(FileRingTest, IsReadAsOneRecording) {
   EXPECT_EQ(count_events(*some), 20U);
 }
 
+// The reader gets each event once, and says which files were deleted before it came to them.
+TEST_F(FileRingTest, IsFollowed) {
+  for (const uint64_t kept : {uint64_t{0}, uint64_t{2}}) {
+    for (const std::string& each : files()) std::filesystem::remove(each);
+    FileRing ring = open(kept);
+    Writer writer = *ring.begin();
+    auto reader = Reader::open(std::vector{name_});
+    ASSERT_TRUE(reader) << reader.error().message;
+    int waits = 0;
+    reader->follow([&] {
+      ++waits;
+      write(ring, writer, 35, uint64_t(waits) * 1'000'000'000'000);
+      EXPECT_TRUE(waits < 2 || writer.finish(9'000'000'000'000));
+      EXPECT_TRUE(writer.flush());
+      return waits < 2;
+    });
+    Event event;
+    int events = 0;
+    while (reader->next(event)) events += reader->is_paused() ? 0 : 1;
+    EXPECT_EQ(waits, 2);
+    EXPECT_TRUE(reader->is_complete());
+    EXPECT_EQ(events == 70, kept == 0) << events;
+    EXPECT_EQ(reader->damages().empty(), kept == 0);
+  }
+}
+
 TEST_F(FileRingTest, KeepsTheNewestFiles) {
   FileRing ring = open(3);
   Writer writer = *ring.begin();

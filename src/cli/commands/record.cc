@@ -14,14 +14,13 @@ namespace {
 
 struct RecordOptions : CommandOptions {
   RecordWishes wishes;
-  recording::RingLimits ring;
   std::vector<std::string> scripts;  // --for
 
+  bool makes_recordings() const override { return true; }
   bool replaces_names() const override { return !scripts.empty(); }
 };
 
 RecordWishes& wishes_of(Options& options) { return static_cast<RecordOptions&>(*options.own).wishes; }
-recording::RingLimits& ring_of(Options& options) { return static_cast<RecordOptions&>(*options.own).ring; }
 
 Status set_size(Options& options, std::string_view text) {
   constexpr uint64_t kMaxTextBytes = 16 << 10;
@@ -43,35 +42,6 @@ Status set_depth(Options& options, std::string_view text) {
 template <bool RecordWishes::*kStack>
 Status set_stack(Options& options, std::string_view) {
   wishes_of(options).*kStack = true;
-  return {};
-}
-
-// "500K", "100M", "2G", in bytes.
-Status set_rotate(Options& options, std::string_view text) {
-  constexpr std::string_view kUnits = "KMG";
-  constexpr uint64_t kLeastBytes = 64 << 10, kMostBytes = uint64_t{1} << 40;
-  const size_t unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
-  const auto number = parse_int(unit == kUnits.npos ? text : text.substr(0, text.size() - 1));
-  const unsigned shift = unit == kUnits.npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
-  if (!number || *number <= 0 || static_cast<uint64_t>(*number) > kMostBytes >> shift ||
-      static_cast<uint64_t>(*number) << shift < kLeastBytes)
-    return fail(fmt::format("--rotate takes a size of 64K or more such as 500K, 100M or 2G, not `{}`", text));
-  ring_of(options).file_bytes = static_cast<uint64_t>(*number) << shift;
-  return {};
-}
-
-Status set_keep(Options& options, std::string_view text) {
-  const uint64_t count = TRY(parse_count("--keep", text));
-  if (count < 2) return fail(fmt::format("--keep takes 2 files or more, not `{}`", text));
-  ring_of(options).file_count = count;
-  return {};
-}
-
-Status set_last(Options& options, std::string_view text) {
-  constexpr uint64_t kLeastNs = 1'000'000'000;
-  const uint64_t age_ns = TRY(parse_time("--last", "takes a time such as 10m, 90s or 1h", text));
-  if (age_ns < kLeastNs) return fail(fmt::format("--last takes a second or more, not `{}`", text));
-  ring_of(options).age_ns = age_ns;
   return {};
 }
 
@@ -99,11 +69,6 @@ constexpr OptionRow kRows[] = {
     {0, "for", "SCRIPT", "record what this script reads of its probes (may be given again)", add_script},
     {0, "size", "BYTES", "record this much of each text and struct that an argument points to (256)", set_size},
     {0, "depth", "N", "record texts and structs behind this many pointers (1)", set_depth},
-    {0, "rotate", "SIZE", "write FILE.000001, FILE.000002, ...: the next one before a file exceeds this size (100M)",
-     set_rotate},
-    {0, "keep", "N", "with --rotate or --last: keep the newest N of these files, delete the others", set_keep},
-    {0, "last", "TIME", "keep what is younger than this (10m): write such files, a tenth of it long, delete older ones",
-     set_last},
     {0, "kstack", "", "record the kernel stack of each event", set_stack<&RecordWishes::kernel_stack>},
     {0, "ustack", "", "record the user stack of each event", set_stack<&RecordWishes::user_stack>},
 };
@@ -124,9 +89,6 @@ int record(const Options& options, const Host& host) {
     return complain({"espy record takes its events from this machine, not from a recording"});
   if (options.listen || options.watch_interval_ns > 0)
     return complain({"espy record has no maps to show", 0, "--listen and --watch go with a script"});
-  const recording::RingLimits& ring = static_cast<const RecordOptions&>(*options.own).ring;
-  if (ring.file_count > 0 && !ring.has_any())
-    return complain({"--keep needs a size of files, or a time", 0, "--rotate 100M --keep 10, or --last 10m"});
   if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
@@ -136,7 +98,7 @@ int record(const Options& options, const Host& host) {
   if (const Status added = add_scripts(options, e, wishes); !added) return complain(added.error());
   const auto script = write_record_script(options.names, wishes, e);
   if (!script) return complain(script.error());
-  return run_recorder(options, host, e, wishes, *script, {*options.output_file, command_line(options), ring});
+  return run_recorder(options, host, e, wishes, *script, {*options.output_file, command_line(options), options.ring});
 }
 
 constexpr std::string_view kUsage[] = {"record [options] -o FILE PROBE...", "record [options] -o FILE --for SCRIPT..."};
