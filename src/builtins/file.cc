@@ -261,6 +261,7 @@ constexpr spec::Builtin kRows[] = {
             "bytes, with its NUL, keeps its end.",
      .check = check_path,
      .lower_into = lower_path_into,
+     .kept = spec::Kept::kYes,
      .example = "rawtracepoint:sched_process_exec { print(path(args.bprm->file->f_path)); exit(); }"},
 };
 

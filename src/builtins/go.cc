@@ -84,6 +84,7 @@ constexpr spec::Builtin kRows[] = {
      .kind = BuiltinKind::kVariable,
      .check = check_goid,
      .lower = lower_goid,
+     .kept = spec::Kept::kYes,
      .providers = "uprobe,uretprobe"},
 };
 

@@ -153,6 +153,7 @@ constexpr spec::Builtin kRows[] = {
             "probes it is 0 until something has generated it.",
      .check = check_cookie,
      .lower = lower_cookie,
+     .kept = spec::Kept::kYes,
      .example = "rawtracepoint:tcp_retransmit_skb { print(socket_cookie(args.sk)); }"},
 };
 

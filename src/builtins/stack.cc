@@ -171,7 +171,8 @@ Operand lower_ustack(Lowering& lowering, const CallSite& call) {
 
 TypeId check_dw_ustack(Checker& checker, const CallSite& call) {
   const std::string why = cannot_unwind(checker.kernel(), checker.types());
-  if (!why.empty()) checker.warning("no-unwinding", call.span, why, "it follows frame pointers, as `ustack` does");
+  if (!why.empty() && checker.kernel().recording() == nullptr)
+    checker.warning("no-unwinding", call.span, why, "it follows frame pointers, as `ustack` does");
   return check_stack<true>(checker, call);
 }
 

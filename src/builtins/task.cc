@@ -171,8 +171,13 @@ Operand task_member(Lowering& lowering, const CallSite& call, std::initializer_l
   return kernel_member(lowering, base, task, path);
 }
 
+// Recordings and scripts may describe a part of the struct.
 TypeId check_task_id(Checker& checker, const CallSite& call) {
-  if (!checker.kernel().find_struct(checker.types(), "task_struct").valid())
+  types::Types& types = checker.types();
+  const TypeId task = checker.kernel().find_struct(types, "task_struct");
+  if (task.valid()) checker.kernel().complete(types, task);
+  const auto has = [&](std::string_view name) { return types::find_member(types, task, name).has_value(); };
+  if (!task.valid() || !has("real_parent") || !has("group_leader") || !has("tgid") || !has("pid") || !has("comm"))
     checker.error("no-btf", call.span, "this needs the type information of the kernel (BTF)");
   return checker.types().int_type(4, false);
 }
@@ -282,30 +287,39 @@ constexpr spec::Builtin kRows[] = {
      .check = check_comm,
      .lower = lower_comm,
      .lower_into = lower_comm_into,
+     .kept = spec::Kept::kWithArguments,
      .example = "begin { print(comm); }"},
     {.sig = "any pcomm(struct task_struct *task = curtask)",
      .doc = "The name of the parent process.",
      .kind = BuiltinKind::kVariable,
      .check = check_task_comm,
      .lower = lower_pcomm,
+     .kept = spec::Kept::kWithArguments,
+     .is_in_recordings = true,
      .example = "begin { print(pcomm); }"},
     {.sig = "any ppid(struct task_struct *task = curtask)",
      .doc = "The id of the parent process.",
      .kind = BuiltinKind::kVariable,
      .check = check_task_id,
      .lower = lower_ppid,
+     .kept = spec::Kept::kWithArguments,
+     .is_in_recordings = true,
      .example = "begin { if (ppid > 0) { print(\"has a parent\"); } }"},
     {.sig = "any leader_comm(struct task_struct *task = curtask)",
      .doc = "The name of the process's first thread.",
      .kind = BuiltinKind::kVariable,
      .check = check_task_comm,
      .lower = lower_leader_comm,
+     .kept = spec::Kept::kYes,
+     .is_in_recordings = true,
      .example = "begin { print(leader_comm); }"},
     {.sig = "any leader_tid(struct task_struct *task = curtask)",
      .doc = "The thread id of the process's first thread.",
      .kind = BuiltinKind::kVariable,
      .check = check_task_id,
      .lower = lower_leader_tid,
+     .kept = spec::Kept::kYes,
+     .is_in_recordings = true,
      .example = "begin { if (leader_tid == pid) { print(\"of course\"); } }"},
     {.sig = "any cpid",
      .doc = "The id of the process that runs the command of `-c`.",
@@ -321,6 +335,8 @@ constexpr spec::Builtin kRows[] = {
      .kind = BuiltinKind::kVariable,
      .check = check_curtask,
      .lower = lower_curtask,
+     .kept = spec::Kept::kYes,
+     .is_in_recordings = true,
      .example = "begin { print(curtask->comm); }"},
     {.sig = "uint64 cgroup",
      .doc = "The id of the control group (version 2) of the current task.",
@@ -341,11 +357,13 @@ constexpr spec::Builtin kRows[] = {
      .doc = "The NUMA node of the CPU that the probe fired on.",
      .kind = BuiltinKind::kVariable,
      .lower = lower_helper32<Helper::get_numa_node_id>,
+     .kept = spec::Kept::kYes,
      .example = "begin { print(numaid); }"},
     {.sig = "uint32 rand",
      .doc = "A random number.",
      .kind = BuiltinKind::kVariable,
      .lower = lower_helper32<Helper::get_prandom_u32>,
+     .kept = spec::Kept::kYes,
      .example = "begin { if (rand != rand) { print(\"twice\"); } }"},
 };
 

@@ -36,7 +36,7 @@ struct Parts {
         variables(facts, reporter, round, checked.units.size()),
         maps(facts, reporter, round, checked.maps),
         expressions(facts, reporter,
-                    {blocks, calls, casts, constants, map_expressions, members, names, unary_operators,
+                    {context_fields, blocks, calls, casts, constants, map_expressions, members, names, unary_operators,
                      binary_operators, variables}),
         checker(request, checked, facts, reporter, round, maps),
         map_expressions(facts, reporter, round, expressions, maps, checked.probes),

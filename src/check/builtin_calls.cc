@@ -13,7 +13,7 @@ TypeId BuiltinCalls::check(ExprId id, const spec::Builtin& builtin, const std::v
   facts_.fact(id).builtin = &builtin;
   const Span span = facts_.span(id);
   const Signature signature = parse_signature(builtin.sig);
-  const bool allowed = is_allowed(builtin, span);
+  const bool allowed = is_allowed(builtin, span) && is_recorded(builtin, !arguments.empty(), span);
   const size_t errors = reporter_.error_count();
   arguments_.check(builtin, signature, arguments);
   if (const auto problem = arity_problem(spec::name_of(builtin), signature, arguments.size())) {
@@ -27,6 +27,15 @@ TypeId BuiltinCalls::check(ExprId id, const spec::Builtin& builtin, const std::v
   if (!allowed || !is_known || reporter_.error_count() != errors || !builtin.check) return result;
   const TypeId found = builtin.check(checker_, {id, span, arguments});
   return signature.result == "any" || !result ? found : result;
+}
+
+bool BuiltinCalls::is_recorded(const spec::Builtin& builtin, bool has_arguments, Span span) {
+  const bool is_kept =
+      builtin.kept == spec::Kept::kYes || (builtin.kept == spec::Kept::kWithArguments && has_arguments);
+  if (kernel_.recording() == nullptr || !is_kept || builtin.is_in_recordings) return true;
+  reporter_.error("not-recorded", span, fmt::format("this value of `{}` was not recorded", spec::name_of(builtin)),
+                  "`espy record --for SCRIPT` records what the probes of a script read");
+  return false;
 }
 
 bool BuiltinCalls::is_allowed(const spec::Builtin& builtin, Span span) {

@@ -29,6 +29,7 @@ class BuiltinCalls {
   // False, with an error, if the command line, the kernel or the probe rules the builtin out. One that ends the action
   // is an error in a loop, but its type is known.
   bool is_allowed(const spec::Builtin& builtin, Span span);
+  bool is_recorded(const spec::Builtin& builtin, bool has_arguments, Span span);
   bool works_in_probe(const spec::Builtin& builtin, const std::string& name, Span span);
   void report_missing_feature(kernel::Feature feature, const std::string& name, Span span);
 

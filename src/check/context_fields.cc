@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "check/suggestions.h"
+#include "syntax/format.h"
 
 namespace espy::check {
 
@@ -83,6 +84,15 @@ TypeId ContextFields::use(ExprId id, const spec::ContextField& field) {
   if (!is_readable(field, facts_.span(id))) return {};
   facts_.fact(id).field = &field;
   return field.type;
+}
+
+const spec::ContextField* ContextFields::recorded(ExprId id) const {
+  const std::vector<spec::ContextField>& fields = facts_.unit().context.recorded;
+  const Ast& ast = facts_.ast();
+  const bool may_be = !fields.empty() && (ast.get<Name>(id) || ast.get<Call>(id) || ast.get<Access>(id));
+  if (!may_be) return nullptr;
+  const auto found = std::ranges::find(fields, format(ast, id), &spec::ContextField::name);
+  return found == fields.end() ? nullptr : &*found;
 }
 
 TypeId ContextFields::all_fields(ExprId id, const std::string& word) {

@@ -5,6 +5,7 @@
 #include "check/calls.h"
 #include "check/casts.h"
 #include "check/constants.h"
+#include "check/context_fields.h"
 #include "check/map_expressions.h"
 #include "check/members.h"
 #include "check/names.h"
@@ -29,6 +30,10 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 }  // namespace
 
 TypeId Expressions::dispatch(ExprId id) {
+  if (const spec::ContextField* field = parts_.context_fields.recorded(id)) {
+    facts_.fact(id).field = field;
+    return field->type;
+  }
   const ExpressionParts& to = parts_;
   return std::visit(Overloaded{
                         [&](const ErrorExpr&) { return TypeId{}; },

@@ -10,6 +10,7 @@ class Blocks;
 class Calls;
 class Casts;
 class Constants;
+class ContextFields;
 class MapExpressions;
 class Members;
 class Names;
@@ -19,6 +20,7 @@ class Variables;
 
 // The parts that check one kind of expression each. They hold references to `Expressions` for their operands.
 struct ExpressionParts {
+  ContextFields& context_fields;
   Blocks& blocks;
   Calls& calls;
   Casts& casts;

@@ -50,8 +50,10 @@ TypeId Members::member(TypeId base, const std::string& name, Span name_span) {
     std::vector<std::string> names;
     for (const types::Member& known : facts_.type_of(holder).members) names.push_back(known.name);
     const std::string path = path_to(holder, name);
-    reporter_.error("unknown-member", name_span, facts_.show(holder) + " has no member `" + name + "`",
-                    path.empty() ? did_you_mean(name, names) : fmt::format("it is in a member: `{}`", path));
+    std::string hint = path.empty() ? did_you_mean(name, names) : fmt::format("it is in a member: `{}`", path);
+    if (hint.empty() && kernel_.recording() != nullptr)
+      hint = "if the kernel has it, `espy record --for SCRIPT` records it for a script that reads it";
+    reporter_.error("unknown-member", name_span, facts_.show(holder) + " has no member `" + name + "`", hint);
     return {};
   }
   return loaded_type(space, found->type);

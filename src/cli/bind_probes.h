@@ -13,10 +13,10 @@ namespace espy::cli {
 // `diagnostics`. `has_types`: the types of arguments and results are wanted, as debug information has them.
 std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::Config& config,
                                           const spec::Provider& provider, const std::vector<std::string>& parts,
-                                          bool has_types, source::Diagnostics& diagnostics);
+                                          bool has_types, source::Diagnostics& diagnostics, bool uses_locals = false);
 
 // Returns what programs of such a probe can read.
 spec::ProbeContext context_of(Environment& environment, const spec::Provider& provider, const spec::BoundProbe& bound,
-                              bool has_types);
+                              bool has_types, bool uses_locals = false);
 
 }  // namespace espy::cli

@@ -24,7 +24,8 @@ using recording::FieldKind;
 using recording::FieldRole;
 using types::Kind;
 
-constexpr size_t kMaxMemoryFields = 100;  // of a layout
+constexpr size_t kMaxMemoryFields = 100;                     // of a layout
+constexpr std::string_view kSyscallNumber = "__syscall_nr";  // the name of the probe says it
 constexpr uint32_t kMaxStructBytes = 16 << 10;
 
 // The fields of a layout, with the values that the script prints for them.
@@ -44,7 +45,7 @@ class FieldWriter {
   void add(const spec::ContextField& field, FieldRole role, const std::string& expression) {
     Field added{.role = role,
                 .name = field.name,
-                .type = describer_.add(field.type, static_cast<int32_t>(wishes_.depth)),
+                .type = describer_.add(field.type, described_depth(field.type, role)),
                 .shown = shown(field, role)};
     const types::Type& type = e_.types[field.type];
     const bool is_readable = field.unreadable.empty() && is_wanted(field, role);
@@ -52,6 +53,7 @@ class FieldWriter {
       append(added, FieldKind::kNumber, "%d", number(type, expression));
     } else if (is_readable && type.kind == Kind::kPointer) {
       append(added, FieldKind::kNumber, "%d", number(type, expression));
+      if (role == FieldRole::kValue && !is_read_through(field.type)) return;
       const bool may_be_written = !field.c_type.empty() && field.c_type.find("const") == field.c_type.npos;
       add_pointee(field.type, expression, 0, wishes_.depth, !may_be_written);
     } else if (is_readable && type.kind == Kind::kString) {
@@ -61,8 +63,14 @@ class FieldWriter {
       append(added, FieldKind::kBytes, "%r", fmt::format("buf({})", expression));
     } else {
       added.kind = FieldKind::kNothing;
+      if (field.name == kSyscallNumber) added.shown.clear();
       out_.layout.fields.push_back(std::move(added));
     }
+  }
+
+  // The address that this call of ksym() or usym() names.
+  void add_symbol(const std::string& expression) {
+    append({.role = FieldRole::kNamed, .name = expression}, FieldKind::kNumber, "%s", expression);
   }
 
   void add_stack(FieldRole role, const std::string& expression) {
@@ -70,14 +78,27 @@ class FieldWriter {
   }
 
  private:
+  // Whether a script reads members of the struct that the pointer leads to, by other ways than a chain of members.
+  bool is_read_through(types::TypeId type) const {
+    if (e_.types[type].kind != Kind::kPointer) return true;
+    const types::Type& element = e_.types[e_.types[type].element];
+    return element.kind != Kind::kStruct || (wishes_.reads && wishes_.reads->struct_bytes.contains(element.name));
+  }
+
+  int32_t described_depth(types::TypeId type, FieldRole role) const {
+    return role == FieldRole::kValue && !is_read_through(type) ? 0 : static_cast<int32_t>(wishes_.depth);
+  }
+
   // As `espy -lv` shows it: arg0 and the like are not.
   std::string shown(const spec::ContextField& field, FieldRole role) const {
-    if (role == FieldRole::kArgument) return "";
+    if (role != FieldRole::kArgs && role != FieldRole::kResult) return "";
     return fmt::format("{} {}", field.c_type.empty() ? types::to_string(e_.types, field.type) : field.c_type,
                        field.name);
   }
 
   bool is_wanted(const spec::ContextField& field, FieldRole role) const {
+    if (role == FieldRole::kValue || role == FieldRole::kLocal) return true;
+    if (field.name == kSyscallNumber) return reads_ != nullptr && reads_->fields.contains(field.name);
     if (reads_ == nullptr || reads_->fields.contains(field.name)) return true;
     return reads_->all_arguments && role == FieldRole::kArgs;
   }
@@ -189,13 +210,15 @@ class ScriptWriter {
         "config = {{\n  max_strlen = {};\n  print_maps_on_exit = false;\n  max_probes = {};\n  max_bpf_progs = "
         "{};\n}}\n",
         longest_read_bytes(), std::max<size_t>(probes_.size(), 1024), std::max<size_t>(probes_.size(), 1024));
-    const bool has_parents = e_.kernel->find_struct(e_.types, "task_struct").valid();
+    out.parents = e_.kernel->find_struct(e_.types, "task_struct").valid() ? wishes_.parents : 0;
+    std::string parent_formats;
+    for (uint32_t i = 0; i < out.parents; ++i) parent_formats += " %d %s";
     for (size_t i = 0; i < groups_.size(); ++i) {
       Group& group = groups_[i];
       out.text += fmt::format(
-          "\n{} {{\n  printf(\"{}{} %s %d %d %d %d %d %d %d %d %s{}\", probe, nsecs, cpu, pid, tid, uid, gid, {}, "
-          "cgroup, comm{});\n}}\n",
-          group.points, kRecordMark, i, group.format, has_parents ? "ppid" : "0", group.values);
+          "\n{} {{\n  printf(\"{}{} %s %d %d %d %d %d %d %d %s{}{}\", probe, nsecs, cpu, pid, tid, uid, gid, cgroup, "
+          "comm{}{});\n}}\n",
+          group.points, kRecordMark, i, parent_formats, group.format, parent_values(out.parents), group.values);
       out.layouts.push_back(std::move(group.layout));
     }
     describe_tasks();
@@ -207,7 +230,7 @@ class ScriptWriter {
  private:
   std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
                                      bool has_types, source::Diagnostics& diagnostics) {
-    return bind_probes(e_, e_.config, provider, parts, has_types, diagnostics);
+    return bind_probes(e_, e_.config, provider, parts, has_types, diagnostics, reads_locals());
   }
 
   void add_probe(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,
@@ -251,19 +274,22 @@ class ScriptWriter {
   // The index of the group whose layout and values the probe has.
   size_t group_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,
                   const ProbeReads* reads) {
-    const spec::ProbeContext context = context_of(e_, provider, bound, has_types);
+    const spec::ProbeContext context = context_of(e_, provider, bound, has_types, reads_locals());
     Group group;
     group.layout.points_to_user_space = context.pointers == types::AddressSpace::kUser;
+    group.layout.has_kernel_names = true;
+    group.layout.has_user_names = provider.find_type != nullptr || (reads != nullptr && !reads->symbols.empty());
     FieldWriter fields(e_, describer_, wishes_, reads, group);
-    for (const spec::ContextField& field : context.args)
-      if (field.name != "__syscall_nr") fields.add(field, FieldRole::kArgs, "args." + field.name);
+    for (const spec::ContextField& field : context.args) fields.add(field, FieldRole::kArgs, "args." + field.name);
     const size_t words = context.args.empty() ? context.arguments.size() : context.args.size();
     for (size_t i = 0; i < std::min(words, context.arguments.size()); ++i)
       if (const spec::ContextField& field = context.arguments[i]; field.name.starts_with("arg"))
         fields.add(field, FieldRole::kArgument, field.name);
     if (context.retval) fields.add(*context.retval, FieldRole::kResult, "retval");
+    if (reads != nullptr) add_reads_of_scripts(*reads, context, fields);
     if (wishes_.kernel_stack || (reads && reads->kernel_stack)) fields.add_stack(FieldRole::kKernelStack, "kstack");
-    if (wishes_.user_stack || (reads && reads->user_stack)) fields.add_stack(FieldRole::kUserStack, "ustack");
+    const bool is_read = reads != nullptr && !reads->user_stack.empty();
+    if (wishes_.user_stack || is_read) fields.add_stack(FieldRole::kUserStack, is_read ? reads->user_stack : "ustack");
     const auto same = std::ranges::find_if(
         groups_, [&](const Group& each) { return each.layout == group.layout && each.values == group.values; });
     if (same != groups_.end()) return static_cast<size_t>(same - groups_.begin());
@@ -271,19 +297,42 @@ class ScriptWriter {
     return groups_.size() - 1;
   }
 
+  static void add_reads_of_scripts(const ProbeReads& reads, const spec::ProbeContext& context, FieldWriter& fields) {
+    for (const spec::ContextField& field : context.locals)
+      if (reads.all_locals || reads.locals.contains(field.name))
+        fields.add(field, FieldRole::kLocal, "locals." + field.name);
+    for (const auto& [expression, type] : reads.values)
+      fields.add({.name = expression, .type = type, .recipe = {}}, FieldRole::kValue, expression);
+    for (const std::string& expression : reads.symbols) fields.add_symbol(expression);
+  }
+
+  bool reads_locals() const { return wishes_.reads && wishes_.reads->has_locals; }
+
+  // The values of each task's parents, as far as there are types of the kernel.
+  std::string parent_values(uint32_t count) const {
+    std::string out, pointer = "curtask";
+    for (uint32_t i = 0; i < count; ++i) {
+      out += fmt::format(", ppid({0}), pcomm({0})", pointer);
+      pointer += "->real_parent";
+    }
+    return out;
+  }
+
   // task_struct, for `ppid` and its like, which read its members.
   void describe_tasks() {
     const types::TypeId task = e_.kernel->find_struct(e_.types, "task_struct");
-    constexpr std::string_view kMembers[] = {"pid", "tgid", "comm", "real_parent"};
+    constexpr std::string_view kMembers[] = {"pid", "tgid", "comm", "real_parent", "group_leader"};
     if (task.valid()) describer_.add_members(task, kMembers);
   }
 
   // Of texts and, as far as scripts read them, structs.
   uint32_t longest_read_bytes() const {
     uint32_t out = wishes_.max_text_bytes;
-    if (wishes_.reads)
-      for (const auto& [name, bytes] : wishes_.reads->struct_bytes)
-        out = std::max(out, std::min(bytes, kMaxStructBytes));
+    if (!wishes_.reads) return out;
+    for (const auto& [name, bytes] : wishes_.reads->struct_bytes) out = std::max(out, std::min(bytes, kMaxStructBytes));
+    for (const auto& [name, reads] : wishes_.reads->probes)
+      for (const auto& [expression, type] : reads.values)
+        if (e_.types[type].kind == Kind::kString) out = std::max(out, e_.types[type].size_bytes);
     return out;
   }
 

@@ -14,26 +14,29 @@
 namespace espy::cli {
 
 constexpr uint32_t kMaxRecordDepth = 4;
+constexpr uint32_t kMaxParents = 8;
 
 struct RecordWishes {
   uint32_t max_text_bytes = 256;  // of a text, with its NUL, and of a struct
   uint32_t depth = 1;             // of pointers
+  uint32_t parents = 1;           // of the task, with their names
   bool kernel_stack = false, user_stack = false;
   std::optional<ScriptReads> reads = {};  // of the scripts of --for, which need no more
 };
 
 struct RecordScript {
   // Each action emits one printf(), whose format begins with kRecordMark and the index of a layout. Its values are
-  // those of kEventFields, then those of the fields of the layout that have values.
+  // those of kEventFields, the ids and names of parents, then those of the fields of the layout that have values.
   std::string text;
   std::vector<recording::Type> types;
   std::vector<recording::Layout> layouts;
   std::vector<recording::Probe> probes;
+  uint32_t parents = 0;  // of each task
 };
 
 constexpr std::string_view kRecordMark = "espy record ";
-// probe, nsecs, cpu, pid, tid, uid, gid, ppid, cgroup, comm.
-constexpr size_t kEventFields = 10;
+// probe, nsecs, cpu, pid, tid, uid, gid, cgroup, comm.
+constexpr size_t kEventFields = 9;
 
 // `targets`: attach points, which may have wildcards.
 Result<RecordScript> write_record_script(std::span<const std::string> targets, const RecordWishes& wishes,

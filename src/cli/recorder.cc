@@ -9,11 +9,14 @@
 namespace espy::cli {
 
 using recording::FieldKind;
+using recording::FieldRole;
 
 namespace {
 constexpr uint64_t kTurnIntervalNs = 100'000'000;  // between looks at the age of files
 constexpr uint64_t kWaitsPerMark = 5;
 constexpr size_t kMaxKnownStacks = 100'000;
+constexpr size_t kMaxKnownNames = 100'000;
+constexpr uint64_t kFirstOfKernel = uint64_t{1} << 63;
 }  // namespace
 
 uint64_t clock_ns(clockid_t clock) {
@@ -37,22 +40,21 @@ bool Recorder::take(const program::EventSchema& schema, std::span<const std::byt
   const auto probe_index = static_cast<uint64_t>(header(0));
   const uint32_t probe = probe_index < probes_.size() ? probes_[probe_index] : kNoLayout;
   if (probe >= description_.probes.size() || description_.probes[probe].layout != layout) return false;
-  task_.pid = static_cast<uint32_t>(header(3));
-  task_.tid = static_cast<uint32_t>(header(4));
-  task_.uid = static_cast<uint32_t>(header(5));
-  task_.gid = static_cast<uint32_t>(header(6));
-  task_.ppid = static_cast<uint32_t>(header(7));
-  task_.cgroup = static_cast<uint64_t>(header(8));
-  task_.comm = text(schema.fields[9], record);
+  note_task(schema, record);
+  note_names(schema, layout, record, decoder);
   note_stacks(schema, layout, record, decoder);
   writer_.begin_event(probe, static_cast<uint64_t>(header(1)), static_cast<uint32_t>(header(2)), task_);
-  size_t at = kEventFields, stack = 0;
+  size_t at = first_value(), stack = 0;
   for (const recording::Field& field : description_.layouts[layout].fields) {
     switch (field.kind) {
       case FieldKind::kNothing: continue;
       case FieldKind::kNumber: writer_.add_number(number(schema.fields[at], record)); break;
       case FieldKind::kText:
-      case FieldKind::kChars: writer_.add_text(text(schema.fields[at], record)); break;
+      case FieldKind::kChars: {
+        const size_t longest = field.role == FieldRole::kValue ? SIZE_MAX : description_.max_text_bytes - 1;
+        writer_.add_text(text(schema.fields[at], record).substr(0, longest));
+        break;
+      }
       case FieldKind::kBytes: writer_.add_text(bytes(schema.fields[at], record)); break;
       case FieldKind::kStack: writer_.add_stack(noted_stacks_[stack++]); break;
     }
@@ -74,8 +76,88 @@ uint32_t Recorder::layout_of(const program::EventSchema& schema) {
   const auto values = std::ranges::count_if(description_.layouts[layout].fields, [](const recording::Field& field) {
     return field.kind != FieldKind::kNothing;
   });
-  if (schema.fields.size() == kEventFields + static_cast<size_t>(values)) known->second = layout;
+  if (schema.fields.size() == first_value() + static_cast<size_t>(values)) known->second = layout;
   return known->second;
+}
+
+// ---- The task
+
+void Recorder::note_task(const program::EventSchema& schema, std::span<const std::byte> record) {
+  const auto id = [&](size_t index) { return static_cast<uint32_t>(number(schema.fields[index], record)); };
+  task_.pid = id(3);
+  task_.tid = id(4);
+  task_.uid = id(5);
+  task_.gid = id(6);
+  task_.cgroup = static_cast<uint64_t>(number(schema.fields[7], record));
+  task_.comm = text(schema.fields[8], record);
+  task_.parents.resize(parents_);
+  for (size_t i = 0; i < parents_; ++i) {
+    task_.parents[i].pid = id(kEventFields + 2 * i);
+    task_.parents[i].comm = text(schema.fields[kEventFields + 2 * i + 1], record);
+  }
+}
+
+// ---- Names of addresses, which precede their event
+//
+// Of ksym() and usym() in scripts, the name is what the record itself is shown as: the process may have ended. Of other
+// values, those that can be addresses of functions have names: pointers and unsigned words into the kernel, pointers to
+// functions and to anything in programs.
+
+const std::vector<bool>& Recorder::named_fields(uint32_t layout) {
+  const auto [known, is_new] = named_fields_.try_emplace(layout);
+  if (!is_new) return known->second;
+  const bool is_of_program = description_.layouts[layout].has_user_names;
+  for (const recording::Field& field : description_.layouts[layout].fields) {
+    bool may_be_code = false;
+    if (field.kind == FieldKind::kNumber && field.type != recording::kNoType) {
+      const recording::Type& type = description_.types[field.type];
+      const bool is_word = type.kind == recording::TypeKind::kInt && type.size_bytes == 8 && !type.is_signed;
+      may_be_code = is_word || type.kind == recording::TypeKind::kPointer;
+    }
+    known->second.push_back(may_be_code || (is_of_program && field.role == FieldRole::kNamed));
+  }
+  return known->second;
+}
+
+void Recorder::note_names(const program::EventSchema& schema, uint32_t layout, std::span<const std::byte> record,
+                          runtime::RecordDecoder& decoder) {
+  const std::vector<recording::Field>& fields = description_.layouts[layout].fields;
+  const std::vector<bool>& named = named_fields(layout);
+  size_t at = first_value();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].kind == FieldKind::kNothing) continue;
+    const program::EventField& field = schema.fields[at++];
+    if (!named[i]) continue;
+    const auto address = static_cast<uint64_t>(number(field, record));
+    const bool is_of_kernel = address >= kFirstOfKernel;
+    const recording::Place place{is_of_kernel ? 0 : task_.pid, false, address};
+    if (names_.size() > kMaxKnownNames) names_.clear();
+    if (fields[i].role == FieldRole::kNamed) {
+      const output::Value value = decoder.value(field, record);
+      if (const auto* shown = std::get_if<output::TextValue>(&value.node)) note_name(place, shown->text);
+    } else if (is_of_kernel || description_.layouts[layout].has_user_names) {
+      const auto [known, is_new] = names_.try_emplace(place);
+      if (is_new) known->second = is_of_kernel ? kernel_name(address) : code_name(address);
+      note_name(place, known->second);
+    }
+  }
+}
+
+// Without a symbol, it is shown as a number.
+void Recorder::note_name(const recording::Place& place, const std::string& symbol) {
+  if (symbol.empty() || symbol.starts_with("0x")) return;
+  writer_.note_place(place, [&] { return std::vector{recording::Frame{.symbol = symbol}}; });
+}
+
+std::string Recorder::kernel_name(uint64_t address) {
+  const auto symbol = symbols_.kernel(address);
+  return symbol ? symbol->name : "";
+}
+
+std::string Recorder::code_name(uint64_t address) {
+  if (!symbols_.user_module(task_.pid, address)) return "";
+  const auto symbol = symbols_.user(task_.pid, address);
+  return symbol ? symbol->name : "";
 }
 
 // ---- Stacks, which precede their event
@@ -83,7 +165,7 @@ uint32_t Recorder::layout_of(const program::EventSchema& schema) {
 void Recorder::note_stacks(const program::EventSchema& schema, uint32_t layout, std::span<const std::byte> record,
                            runtime::RecordDecoder& decoder) {
   noted_stacks_.clear();
-  size_t at = kEventFields;
+  size_t at = first_value();
   for (const recording::Field& field : description_.layouts[layout].fields) {
     if (field.kind == FieldKind::kStack) noted_stacks_.push_back(note_stack(schema.fields[at], record, decoder));
     if (field.kind != FieldKind::kNothing) ++at;
@@ -153,7 +235,7 @@ std::string_view Recorder::bytes(const program::EventField& field, std::span<con
 }
 
 std::string_view Recorder::text(const program::EventField& field, std::span<const std::byte> record) const {
-  const std::string_view found = bytes(field, record).substr(0, description_.max_text_bytes - 1);
+  const std::string_view found = bytes(field, record);
   return found.substr(0, found.find('\0'));
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cli/record_script.h"
 #include "recording/file_ring.h"
 #include "recording/writer.h"
 #include "runtime/record_tap.h"
@@ -19,10 +20,15 @@ uint64_t clock_ns(clockid_t clock);
 
 class Recorder final : public runtime::RecordTap {
  public:
-  // `description` and `types` must outlive the recorder.
+  // The references must outlive the recorder. `parents`: how many parents of a task the records have.
   Recorder(recording::Writer writer, const recording::Description& description, const types::Types& types,
-           std::string_view signal_trampoline)
-      : writer_(std::move(writer)), description_(description), types_(types), signal_trampoline_(signal_trampoline) {}
+           symbols::Symbolizer& symbols, std::string_view signal_trampoline, uint32_t parents)
+      : writer_(std::move(writer)),
+        description_(description),
+        types_(types),
+        symbols_(symbols),
+        signal_trampoline_(signal_trampoline),
+        parents_(parents) {}
 
   // The writer is of the first file of the ring.
   void use_ring(recording::FileRing* ring) { ring_ = ring; }
@@ -62,6 +68,14 @@ class Recorder final : public runtime::RecordTap {
                       runtime::RecordDecoder& decoder);
   KnownStack decode_stack(const program::EventField& field, std::span<const std::byte> record,
                           runtime::RecordDecoder& decoder) const;
+  void note_task(const program::EventSchema& schema, std::span<const std::byte> record);
+  void note_names(const program::EventSchema& schema, uint32_t layout, std::span<const std::byte> record,
+                  runtime::RecordDecoder& decoder);
+  void note_name(const recording::Place& place, const std::string& symbol);
+  std::string kernel_name(uint64_t address);
+  std::string code_name(uint64_t address);
+  const std::vector<bool>& named_fields(uint32_t layout);
+  size_t first_value() const { return kEventFields + 2 * size_t{parents_}; }
   int64_t number(const program::EventField& field, std::span<const std::byte> record) const;
   std::string_view bytes(const program::EventField& field, std::span<const std::byte> record) const;
   std::string_view text(const program::EventField& field, std::span<const std::byte> record) const;
@@ -77,7 +91,11 @@ class Recorder final : public runtime::RecordTap {
   uint64_t turned_block_ = 0;  // blocks that were written when the ring was last turned
   const recording::Description& description_;
   const types::Types& types_;
+  symbols::Symbolizer& symbols_;
   std::string_view signal_trampoline_;
+  uint32_t parents_ = 0;
+  std::unordered_map<recording::Place, std::string, recording::HashPlace> names_;  // of addresses in values; a cache
+  std::unordered_map<uint32_t, std::vector<bool>> named_fields_;                   // by the layout
   std::vector<uint32_t> probes_;  // indexes in the description, by those in the program
   std::unordered_map<const program::EventSchema*, uint32_t> layouts_;
   std::map<StackKey, KnownStack> stacks_;

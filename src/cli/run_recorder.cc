@@ -62,8 +62,9 @@ Result<recording::Writer> open_files(const RecordPlan& plan, Recording& out) {
   return out.ring->begin();
 }
 
-Status begin(const RecordPlan& plan, const Environment& e, Recording& out) {
-  out.recorder.emplace(TRY(open_files(plan, out)), out.description, e.types, e.kernel->arch().signal_trampoline);
+Status begin(const RecordPlan& plan, Environment& e, uint32_t parents, Recording& out) {
+  out.recorder.emplace(TRY(open_files(plan, out)), out.description, e.types, e.symbols,
+                       e.kernel->arch().signal_trampoline, parents);
   if (out.ring) out.recorder->use_ring(&*out.ring);
   if (plan.reader != nullptr)
     out.recorder->write_at_once(kLiveWaitNs, plan.reader->needs_time, plan.reader->on_written);
@@ -84,7 +85,7 @@ int run_recorder(const Options& options, const Host& host, Environment& e, const
                            runtime::SessionOptions& session) {
     if (host.prepare) host.prepare(program, environment, session);
     recording.description = describe(environment, wishes, script, plan);
-    const Status begun = begin(plan, environment, recording);
+    const Status begun = begin(plan, environment, script.parents, recording);
     if (begun) {
       recording.recorder->use(program);
       session.tap = &*recording.recorder;

@@ -5,12 +5,15 @@
 #include <algorithm>
 
 #include "check/walk.h"
+#include "syntax/format.h"
 
 namespace espy::cli {
 
 namespace {
 
 using types::Kind;
+
+constexpr std::string_view kLocals = "locals";
 
 class ReadsFinder {
  public:
@@ -27,14 +30,54 @@ class ReadsFinder {
  private:
   void add(syntax::ExprId id) {
     const check::ExprFact& fact = unit_.fact(id);
-    if (fact.field != nullptr) reads_.fields.insert(fact.field->name);
+    if (is_in_value_.contains(id)) return;
+    if (fact.type.valid() && is_kept(id)) return add_value(id, fact.type);
+    if (fact.field != nullptr) (is_local(id) ? reads_.locals : reads_.fields).insert(fact.field->name);
     if (!fact.type.valid()) return;
     const types::Type& type = types_[fact.type];
     if (type.kind == Kind::kKernelStack) reads_.kernel_stack = true;
-    if (type.kind == Kind::kUserStack) reads_.user_stack = true;
-    const bool is_name = ast_.get<syntax::Name>(id) != nullptr;
-    if (is_name && type.kind == Kind::kRecord && !bases_.contains(id)) reads_.all_arguments = true;  // args
+    if (type.kind == Kind::kUserStack && fact.builtin != nullptr) reads_.user_stack = spec::name_of(*fact.builtin);
+    const bool is_symbol = type.kind == Kind::kKernelSymbol || type.kind == Kind::kUserSymbol;
+    if (is_symbol && ast_.get<syntax::Call>(id) != nullptr && is_of_event(id)) reads_.symbols.insert(format(ast_, id));
+    const auto* name = ast_.get<syntax::Name>(id);
+    if (name != nullptr && type.kind == Kind::kRecord && !bases_.contains(id))
+      (name->name == kLocals ? reads_.all_locals : reads_.all_arguments) = true;
     if (const auto* access = ast_.get<syntax::Access>(id)) add_member(id, *access);
+  }
+
+  bool is_local(syntax::ExprId id) const {
+    const auto* access = ast_.get<syntax::Access>(id);
+    const auto* base = access != nullptr ? ast_.get<syntax::Name>(access->base) : nullptr;
+    return base != nullptr && base->name == kLocals;
+  }
+
+  // Whether this is a value that recordings have only if it is asked for, or a member behind one.
+  bool is_kept(syntax::ExprId id) const {
+    if (const auto* access = ast_.get<syntax::Access>(id)) return is_kept(access->base);
+    const spec::Builtin* builtin = unit_.fact(id).builtin;
+    const auto* call = ast_.get<syntax::Call>(id);
+    if (builtin == nullptr || builtin->kept == spec::Kept::kNo || !is_of_event(id)) return false;
+    return builtin->kept == spec::Kept::kYes || (call != nullptr && !call->arguments.empty());
+  }
+
+  // Whether the expression has the same value wherever it is evaluated for one event.
+  bool is_of_event(syntax::ExprId root) const {
+    bool out = true;
+    const auto visit = [&](syntax::ExprId id) {
+      const check::ExprFact& fact = unit_.fact(id);
+      const auto* name = ast_.get<syntax::Name>(id);
+      const bool is_value = ast_.get<syntax::IntegerLiteral>(id) || ast_.get<syntax::StringLiteral>(id) ||
+                            ast_.get<syntax::BoolLiteral>(id) || ast_.get<syntax::Access>(id);
+      const bool is_call = ast_.get<syntax::Call>(id) != nullptr && fact.function < 0;
+      out &= is_value || is_call || (name != nullptr && !fact.replacement.valid());
+    };
+    check::walk(ast_, root, visit);
+    return out;
+  }
+
+  void add_value(syntax::ExprId id, types::TypeId type) {
+    reads_.values.emplace(format(ast_, id), type);
+    check::walk(ast_, id, [&](syntax::ExprId part) { is_in_value_.insert(part); });
   }
 
   void add_member(syntax::ExprId id, const syntax::Access& access) {
@@ -69,14 +112,19 @@ class ReadsFinder {
   const types::Types& types_;
   ScriptReads& out_;
   ProbeReads reads_;
-  std::set<syntax::ExprId> bases_;  // of members
+  std::set<syntax::ExprId> bases_;        // of members
+  std::set<syntax::ExprId> is_in_value_;  // parts of reads_.values
 };
 
 void merge(ProbeReads& into, const ProbeReads& from) {
   into.all_arguments |= from.all_arguments;
   into.fields.insert(from.fields.begin(), from.fields.end());
+  into.locals.insert(from.locals.begin(), from.locals.end());
+  into.all_locals |= from.all_locals;
+  into.values.insert(from.values.begin(), from.values.end());
+  into.symbols.insert(from.symbols.begin(), from.symbols.end());
   into.kernel_stack |= from.kernel_stack;
-  into.user_stack |= from.user_stack;
+  if (into.user_stack.empty()) into.user_stack = from.user_stack;
 }
 
 // Attach points of probes that recordings have anyway are left out.
@@ -105,6 +153,7 @@ Status add_reads(const Options& options, Environment& environment, ScriptReads& 
   for (const check::Unit& unit : checked.units) {
     if (unit.action == nullptr) continue;
     const ProbeReads reads = ReadsFinder(checked, unit, environment.types, out).find();
+    out.has_locals |= reads.all_locals || !reads.locals.empty();
     for (const program::ProbeId id : unit.probes) merge(out.probes[checked.probes[id].name], reads);
   }
   return {};

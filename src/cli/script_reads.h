@@ -14,7 +14,12 @@ namespace espy::cli {
 struct ProbeReads {
   bool all_arguments = false;
   std::set<std::string> fields;  // "filename" of args.filename, "arg0", "retval"
-  bool kernel_stack = false, user_stack = false;
+  std::set<std::string> locals;  // "count" of locals.count
+  bool all_locals = false;
+  std::map<std::string, types::TypeId> values;  // of expressions, as syntax::format() has them
+  std::set<std::string> symbols;                // the same, of ksym() and usym()
+  bool kernel_stack = false;
+  std::string user_stack;  // the builtin that gives it; empty: none is read
 };
 
 struct ScriptReads {
@@ -22,6 +27,7 @@ struct ScriptReads {
   std::map<std::string, ProbeReads> probes;               // by name
   std::map<std::string, uint32_t> struct_bytes;           // by the name of a struct: up to the last member that is read
   std::set<std::pair<std::string, std::string>> members;  // of structs, by their names
+  bool has_locals = false;                                // of any probe
   bool has_timers = false;                                // interval or profile
   uint32_t depth = 1;                                     // of pointers that are followed, at most
 };

@@ -13,7 +13,7 @@
 namespace espy::recording {
 
 constexpr std::string_view kFileMagic = "espyrec\n";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr size_t kFileHeaderBytes = 16;  // the magic, the version, 4 bytes that are 0
 constexpr size_t kBlockHeaderBytes = 56;
 constexpr uint32_t kMaxBlockBytes = 64 << 20;  // of a payload, before compression and after it

@@ -28,6 +28,7 @@ enum class Tag : uint8_t {
 
 // Bits of the flags of a type, a layout and a frame.
 constexpr uint64_t kSigned = 1, kUnion = 2, kComplete = 4, kIsText = 8, kUserSpace = 16;
+constexpr uint64_t kKernelNames = 32, kUserNames = 64;
 constexpr uint64_t kInlined = 1, kHasModuleAddress = 2;
 
 void append_item(std::string& out, Tag tag, std::string_view item) {
@@ -68,7 +69,8 @@ std::string encode(const Type& type) {
 
 std::string encode(const Layout& layout) {
   std::string out;
-  append_uleb128(out, layout.points_to_user_space ? kUserSpace : 0);
+  append_uleb128(out, (layout.points_to_user_space ? kUserSpace : 0) | (layout.has_kernel_names ? kKernelNames : 0) |
+                          (layout.has_user_names ? kUserNames : 0));
   for (const Field& field : layout.fields) {
     append_uleb128(out, static_cast<uint64_t>(field.kind));
     append_uleb128(out, static_cast<uint64_t>(field.role));
@@ -139,11 +141,14 @@ Type take_type(ByteReader& reader) {
 
 Layout take_layout(ByteReader& reader) {
   Layout out;
-  out.points_to_user_space = (reader.take_uleb128() & kUserSpace) != 0;
+  const uint64_t flags = reader.take_uleb128();
+  out.points_to_user_space = (flags & kUserSpace) != 0;
+  out.has_kernel_names = (flags & kKernelNames) != 0;
+  out.has_user_names = (flags & kUserNames) != 0;
   while (!reader.at_end()) {
     Field& field = out.fields.emplace_back();
     field.kind = take_enum(reader, FieldKind::kNothing);
-    field.role = take_enum(reader, FieldRole::kUserStack);
+    field.role = take_enum(reader, FieldRole::kNamed);
     field.name = take_text(reader);
     field.type = take_index(reader);
     field.shown = take_text(reader);

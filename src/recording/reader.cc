@@ -294,10 +294,15 @@ bool Reader::read_item(Event& event) {
 
 void Reader::read_task() {
   Task task;
-  for (uint32_t* number : {&task.pid, &task.tid, &task.uid, &task.gid, &task.ppid})
+  for (uint32_t* number : {&task.pid, &task.tid, &task.uid, &task.gid})
     *number = static_cast<uint32_t>(cursor_.take_uleb128());
   task.cgroup = cursor_.take_uleb128();
   task.comm = take_text(cursor_);
+  for (uint64_t left = cursor_.take_uleb128(); left > 0 && cursor_.ok(); --left) {
+    Parent& parent = task.parents.emplace_back();
+    parent.pid = static_cast<uint32_t>(cursor_.take_uleb128());
+    parent.comm = take_text(cursor_);
+  }
   tasks_.push_back(std::move(task));
 }
 

@@ -66,6 +66,9 @@ enum class FieldRole : uint8_t {
   kMemory,    // what an earlier field points to
   kKernelStack,
   kUserStack,
+  kLocal,  // locals.NAME
+  kValue,  // of an expression of a script, which is its name: "leader_comm", `reg("ip")`
+  kNamed,  // an address that is there for its name (FrameNames)
 };
 
 struct Field {
@@ -83,6 +86,8 @@ struct Field {
 struct Layout {
   std::vector<Field> fields;
   bool points_to_user_space = false;  // argN and retval do
+  bool has_kernel_names = false;      // addresses of the kernel in its numbers have their names (FrameNames)
+  bool has_user_names = false;        // those of the process in its pointers do
   bool operator==(const Layout&) const = default;
 };
 
@@ -121,12 +126,18 @@ struct Description {
 
 // ---- Events
 
+struct Parent {
+  uint32_t pid = 0;
+  std::string comm;
+  bool operator==(const Parent&) const = default;
+};
+
 struct Task {
   uint32_t pid = 0, tid = 0;
   uint32_t uid = 0, gid = 0;
-  uint32_t ppid = 0;
   uint64_t cgroup = 0;
   std::string comm;
+  std::vector<Parent> parents;  // the parent first, then its parent, as many as were recorded
   bool operator==(const Task&) const = default;
 };
 
@@ -143,7 +154,7 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-// An address in stacks of a process (0: of the kernel). In a caller it is behind the call.
+// An address of a process (0: of the kernel), in stacks and in values. In a caller it is behind the call.
 struct Place {
   uint32_t pid = 0;
   bool is_caller = false;

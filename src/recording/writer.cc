@@ -66,22 +66,23 @@ void Writer::begin_event(uint32_t probe, uint64_t time_ns, uint32_t cpu, const T
 uint64_t Writer::note_stack(std::span<const Place> stack,
                             const std::function<std::vector<Frame>(size_t index)>& names) {
   std::vector<uint64_t> numbers;
-  for (size_t i = 0; i < stack.size(); ++i) {
-    const Place& place = stack[i];
-    const auto [at, is_new] = places_.try_emplace(place, places_.size());
-    numbers.push_back(at->second);
-    if (!is_new) continue;
-    for (const uint64_t number : {kPlaceTag, uint64_t{place.pid}, uint64_t{place.is_caller}, place.address})
-      append_unsigned(number);
-    const std::vector<Frame> frames = names(i);
-    append_unsigned(frames.size());
-    for (const Frame& frame : frames) append_frame(buffer_, frame);
-  }
+  for (size_t i = 0; i < stack.size(); ++i) numbers.push_back(note_place(stack[i], [&] { return names(i); }));
   const auto [at, is_new] = stacks_.try_emplace(numbers, stacks_.size() + 1);
   if (!is_new) return at->second;
   append_unsigned(kStackTag);
   append_unsigned(numbers.size());
   for (const uint64_t number : numbers) append_unsigned(number);
+  return at->second;
+}
+
+uint64_t Writer::note_place(const Place& place, const std::function<std::vector<Frame>()>& names) {
+  const auto [at, is_new] = places_.try_emplace(place, places_.size());
+  if (!is_new) return at->second;
+  for (const uint64_t number : {kPlaceTag, uint64_t{place.pid}, uint64_t{place.is_caller}, place.address})
+    append_unsigned(number);
+  const std::vector<Frame> frames = names();
+  append_unsigned(frames.size());
+  for (const Frame& frame : frames) append_frame(buffer_, frame);
   return at->second;
 }
 
@@ -103,9 +104,14 @@ uint32_t Writer::task_number(const Task& task) {
   if (!is_new && known.task == task) return known.number;
   known = {task_count_++, task};
   append_uleb128(buffer_, kTaskTag);
-  for (const uint32_t number : {task.pid, task.tid, task.uid, task.gid, task.ppid}) append_unsigned(number);
-  append_uleb128(buffer_, task.cgroup);
+  for (const uint32_t number : {task.pid, task.tid, task.uid, task.gid}) append_unsigned(number);
+  append_unsigned(task.cgroup);
   append_text(buffer_, task.comm);
+  append_unsigned(task.parents.size());
+  for (const Parent& parent : task.parents) {
+    append_unsigned(parent.pid);
+    append_text(buffer_, parent.comm);
+  }
   return known.number;
 }
 

@@ -29,6 +29,9 @@ class Writer {
   // takes until the next flush.
   uint64_t note_stack(std::span<const Place> stack, const std::function<std::vector<Frame>(size_t index)>& names);
 
+  // The names of an address in the values of the next event. Returns its number in the block.
+  uint64_t note_place(const Place& place, const std::function<std::vector<Frame>()>& names);
+
   // An event: the begin, its fields in the order of its layout, the end. Times may go back a little, from one CPU to
   // another.
   void begin_event(uint32_t probe, uint64_t time_ns, uint32_t cpu, const Task& task);

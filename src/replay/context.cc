@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace espy::replay {
 
@@ -14,9 +15,9 @@ constexpr uint32_t kWordBytes = 8;
 constexpr uint32_t kMaxRecordBytes = 64 << 10;
 
 bool is_in_context(const recording::Field& field) {
-  const bool has_place =
-      field.role == FieldRole::kArgs || field.role == FieldRole::kArgument || field.role == FieldRole::kResult;
-  return has_place && field.kind != FieldKind::kNothing;
+  constexpr FieldRole kRoles[] = {FieldRole::kArgs, FieldRole::kArgument, FieldRole::kResult, FieldRole::kLocal,
+                                  FieldRole::kValue};
+  return std::ranges::find(kRoles, field.role) != std::end(kRoles) && field.kind != FieldKind::kNothing;
 }
 
 }  // namespace

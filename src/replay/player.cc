@@ -18,7 +18,8 @@ using simulator::Attachment;
 
 constexpr size_t kPerfEventTailBytes = 16;  // struct bpf_perf_event_data behind the registers
 // Invented addresses in kernel memory.
-constexpr uint64_t kTaskAddress = 0xffff'8800'0000'0000, kParentAddress = 0xffff'8800'0100'0000;
+constexpr uint64_t kTaskAddress = 0xffff'8800'0000'0000, kParentDistance = 0x10'0000;
+constexpr uint64_t kLeaderAddress = 0xffff'8900'0000'0000, kUnknownAddress = 0xffff'8a00'0000'0000;
 constexpr uint8_t kCallCode = 0x85;  // BPF_JMP | BPF_CALL
 
 bool calls(const program::BpfInsn& insn, ir::Helper helper) {
@@ -29,6 +30,11 @@ bool calls_helper(const program::Program& program, ir::Helper helper) {
   return std::ranges::any_of(program.programs, [&](const program::BpfProgram& each) {
     return std::ranges::any_of(each.code, [&](const program::BpfInsn& insn) { return calls(insn, helper); });
   });
+}
+
+bool is_task_pointer(const types::Types& types, const types::Type& type) {
+  return type.kind == types::Kind::kPointer && types[type.element].kind == types::Kind::kStruct &&
+         types[type.element].name == "task_struct";
 }
 
 std::string_view bytes_of(const auto& number) { return {reinterpret_cast<const char*>(&number), sizeof(number)}; }
@@ -67,6 +73,7 @@ const program::Probe* Player::probe_of(const Attachment& attachment) const {
 
 Status Player::start() {
   has_started_ = true;
+  if (calls_helper(program_, ir::Helper::get_current_task)) find_task_members();
   TRY_STATUS(check(false));
   const recording::Description& description = reader_.description();
   std::unordered_map<std::string_view, std::vector<Attachment>> by_name;
@@ -79,7 +86,6 @@ Status Player::start() {
     routes_[i].emplace(Route{found->second, {}});
     routes_[i]->context.emplace(description.layout_of(i), kernel_, types_);
   }
-  if (calls_helper(program_, ir::Helper::get_current_task)) find_task_members();
   add_timers();
   return {};
 }
@@ -94,8 +100,7 @@ void Player::find_task_members() {
   };
   constexpr uint32_t kCommBytes = 16;
   task_members_ = {offset_of("pid", 4), offset_of("tgid", 4), offset_of("comm", kCommBytes),
-                   offset_of("real_parent", 8)};
-  parent_ = kParentAddress;
+                   offset_of("real_parent", 8), offset_of("group_leader", 8)};
 }
 
 void Player::add_timers() {
@@ -109,25 +114,49 @@ void Player::add_timers() {
   timer_context_.resize(kernel_.arch().pt_regs_size_bytes + kPerfEventTailBytes);
 }
 
-bool Player::has_symbols(types::TypeId id) const {
+bool Player::any_part(types::TypeId id, const std::function<bool(const types::Type&)>& is_wanted) const {
   const types::Type& type = types_[id];
-  if (type.kind == types::Kind::kKernelSymbol || type.kind == types::Kind::kUserSymbol) return true;
-  if (type.kind == types::Kind::kArray) return has_symbols(type.element);
+  if (is_wanted(type)) return true;
+  if (type.kind == types::Kind::kArray) return any_part(type.element, is_wanted);
   if (type.kind != types::Kind::kTuple && type.kind != types::Kind::kRecord) return false;
-  return std::ranges::any_of(type.members, [&](const types::Member& member) { return has_symbols(member.type); });
+  return std::ranges::any_of(type.members, [&](const types::Member& each) { return any_part(each.type, is_wanted); });
 }
 
-// The functions at addresses of the recorded machine are not those of this one.
+// Whether scripts of --for have read them. Otherwise, the player invents some.
+bool Player::has_task_addresses() const {
+  const recording::Description& description = reader_.description();
+  return std::ranges::any_of(description.layouts, [&](const recording::Layout& layout) {
+    return std::ranges::any_of(layout.fields, [&](const recording::Field& field) {
+      const types::TypeId type = kernel_.recorded_type(types_, field.type);
+      return field.role == FieldRole::kValue && type.valid() && is_task_pointer(types_, types_[type]);
+    });
+  });
+}
+
+// Values of types that only some recordings can give.
+Status Player::check_value(types::TypeId type, source::Span span) {
+  const std::vector<recording::Layout>& layouts = reader_.description().layouts;
+  const bool lacks_kernel_names = std::ranges::none_of(layouts, &recording::Layout::has_kernel_names);
+  const bool lacks_user_names = std::ranges::none_of(layouts, &recording::Layout::has_user_names);
+  const auto has = [&](const auto& is_wanted) { return any_part(type, is_wanted); };
+  if ((lacks_kernel_names && has([](const types::Type& part) { return part.kind == types::Kind::kKernelSymbol; })) ||
+      (lacks_user_names && has([](const types::Type& part) { return part.kind == types::Kind::kUserSymbol; })))
+    missing_ = Missing{span, "the names of addresses were not recorded",
+                       "`espy record --for SCRIPT` records those that a script asks for"};
+  else if (task_members_ && !has_task_addresses() &&
+           has([&](const types::Type& part) { return is_task_pointer(types_, part); }))
+    missing_ = Missing{span, "addresses of tasks were not recorded",
+                       "`espy record --for SCRIPT` records `curtask` for a script that reads it"};
+  return missing_ ? Status(fail(missing_->sentence)) : Status();
+}
+
 Status Player::check_values() {
-  const auto refuse = [&](source::Span span) {
-    missing_ = Missing{span, "the names of addresses were not recorded", "print the addresses: `%p`, `(uint64)`"};
-    return fail(missing_->sentence);
-  };
   for (const program::EventSchema& event : program_.events)
-    for (const program::EventField& field : event.fields)
-      if (has_symbols(field.type)) return refuse(event.span);
-  for (const program::ScriptMap& map : program_.script_maps)
-    if (has_symbols(map.key) || has_symbols(map.value)) return refuse(map.span);
+    for (const program::EventField& field : event.fields) TRY_STATUS(check_value(field.type, event.span));
+  for (const program::ScriptMap& map : program_.script_maps) {
+    TRY_STATUS(check_value(map.key, map.span));
+    TRY_STATUS(check_value(map.value, map.span));
+  }
   return {};
 }
 
@@ -220,15 +249,27 @@ void Player::lend_memory(const recording::Event& event) {
 }
 
 void Player::lend_task(const recording::Task& task) {
-  task_ids_ = {task.tid, task.pid, task.ppid};
-  const auto lend = [&](uint64_t base, std::optional<uint32_t> offset, std::string_view bytes) {
-    if (offset) lent_.push_back({base + *offset, bytes, false});
+  // A pointer to a task that was not recorded leads to where nothing is lent.
+  const size_t parents = std::min(task.parents.size(), kMaxParents);
+  task_addresses_.clear();
+  for (size_t i = 0; i < parents; ++i) task_addresses_.push_back(kTaskAddress + (i + 1) * kParentDistance);
+  task_addresses_.push_back(kUnknownAddress);
+  task_addresses_.push_back(task.pid == task.tid ? kTaskAddress : kLeaderAddress);
+  const auto lend = [&](uint64_t base, std::optional<uint32_t> offset, std::string_view bytes, bool has_nul = false) {
+    if (offset) lent_.push_back({base + *offset, bytes, has_nul});
   };
-  lend(kTaskAddress, task_members_->pid, bytes_of(task_ids_[0]));
-  lend(kTaskAddress, task_members_->tgid, bytes_of(task_ids_[1]));
-  lend(kTaskAddress, task_members_->parent, bytes_of(parent_));
-  lend(kParentAddress, task_members_->tgid, bytes_of(task_ids_[2]));
-  if (task_members_->comm) lent_.push_back({kTaskAddress + *task_members_->comm, task.comm, true});
+  lend(kTaskAddress, task_members_->pid, bytes_of(task.tid));
+  lend(kTaskAddress, task_members_->tgid, bytes_of(task.pid));
+  lend(kTaskAddress, task_members_->comm, task.comm, true);
+  lend(kTaskAddress, task_members_->parent, bytes_of(task_addresses_[0]));
+  lend(kTaskAddress, task_members_->leader, bytes_of(task_addresses_.back()));
+  lend(kLeaderAddress, task_members_->pid, bytes_of(task.pid));
+  lend(kLeaderAddress, task_members_->tgid, bytes_of(task.pid));
+  for (size_t i = 0; i < parents; ++i) {
+    lend(task_addresses_[i], task_members_->tgid, bytes_of(task.parents[i].pid));
+    lend(task_addresses_[i], task_members_->comm, task.parents[i].comm, true);
+    lend(task_addresses_[i], task_members_->parent, bytes_of(task_addresses_[i + 1]));
+  }
   machine_.world().current_task = kTaskAddress;
 }
 
@@ -254,6 +295,8 @@ Result<bool> Player::fire_timer(uint64_t until_ns) {
 std::string Player::hint_for(const simulator::Unrecorded& place) const {
   if (!place.hint.empty()) return place.hint;
   if (!place.is_memory) return "";
+  if (place.address >= kTaskAddress && place.address < kUnknownAddress + kParentDistance)
+    return "`espy record --for SCRIPT` records what a script reads of its task, `--parents N` N parents";
   // It was cut off if it begins where memory was recorded; else it is further away.
   const bool is_cut = std::ranges::any_of(lent_, [&](const simulator::Memory::Lent& piece) {
     return place.address >= piece.address && place.address - piece.address <= piece.bytes.size();

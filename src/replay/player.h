@@ -5,7 +5,6 @@
 // clock of the recording, between the events.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -58,10 +57,14 @@ class Player {
     uint64_t due_ns = 0;
   };
 
+  static constexpr size_t kMaxParents = 64;
+
   Status start();
   Status check_values();
   Status check_actions();
-  bool has_symbols(types::TypeId id) const;
+  bool has_task_addresses() const;
+  Status check_value(types::TypeId type, source::Span span);
+  bool any_part(types::TypeId id, const std::function<bool(const types::Type&)>& is_wanted) const;
   void find_task_members();
   void add_timers();
   const program::Probe* probe_of(const simulator::Attachment& attachment) const;
@@ -88,11 +91,10 @@ class Player {
   std::vector<simulator::Memory::Lent> lent_;
   // Where members of task_struct are, and what they hold.
   struct TaskMembers {
-    std::optional<uint32_t> pid, tgid, comm, parent;
+    std::optional<uint32_t> pid, tgid, comm, parent, leader;
   };
   std::optional<TaskMembers> task_members_;  // set if the program reads them
-  std::array<uint32_t, 3> task_ids_ = {};    // pid, tgid, the parent's tgid
-  uint64_t parent_ = 0;                      // address of the parent
+  std::vector<uint64_t> task_addresses_;     // of the parents, and of the group's leader
   recording::Event event_;
   std::optional<Missing> missing_;
 };

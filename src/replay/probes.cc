@@ -104,12 +104,22 @@ void add_field(spec::ProbeContext& out, const recording::Field& field, std::opti
     case FieldRole::kArgs: out.args.push_back(std::move(added)); break;
     case FieldRole::kArgument: out.arguments.push_back(std::move(added)); break;
     case FieldRole::kResult: out.retval = std::move(added); break;
+    case FieldRole::kLocal: out.locals.push_back(std::move(added)); break;
+    case FieldRole::kValue: out.recorded.push_back(std::move(added)); break;
     default: break;
   }
 }
 
+// Of a timer that was not recorded, there are no registers.
+spec::ProbeContext context_of_timer(spec::ContextRequest& request) {
+  spec::ProbeContext out = row_of(request.provider).original->context(request);
+  out.registers_offset_bytes.reset();
+  out.context_struct.clear();
+  return out;
+}
+
 spec::ProbeContext context(spec::ContextRequest& request) {
-  if (!request.share.starts_with(kShare)) return row_of(request.provider).original->context(request);
+  if (!request.share.starts_with(kShare)) return context_of_timer(request);
   const recording::Description& description = *request.kernel.recording();
   const recording::Layout& layout = description.layout_of(static_cast<uint32_t>(request.probes.front().number));
   spec::ProbeContext out;

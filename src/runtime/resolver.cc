@@ -123,9 +123,12 @@ std::vector<output::Frame> recorded_frames(const recording::FrameNames& names, c
   return out;
 }
 
-// The names of stacks come from the recording.
+// Names of addresses come from the recording.
 void use_recorded_names(output::Resolver& resolver, const recording::FrameNames& names) {
   resolver.kernel_symbol = [&names](uint64_t address) { return recorded_frames(names, {0, false, address}).back(); };
+  resolver.user_symbol = [&names](uint32_t pid, uint64_t address) {
+    return recorded_frames(names, {pid, false, address}).back();
+  };
   resolver.user_frames = [&names](uint32_t pid, uint64_t address, types::StackMode mode,
                                   bool is_caller) -> std::vector<output::Frame> {
     if (mode == types::StackMode::kRaw) return {{address, {}, 0, {}, {}}};

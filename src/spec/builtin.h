@@ -42,6 +42,9 @@ enum class BuiltinKind : uint8_t {
   kAggregation,  // only on the right of a map assignment: count(), hist(n)
 };
 
+// Whether `espy record --for` records the value with the event.
+enum class Kept : uint8_t { kNo, kYes, kWithArguments };
+
 struct Builtin {
   // RESULT name(PARAMETER, ...). RESULT and the type of a PARAMETER are a type of the language or one of
   //   int (any integer, bool or enum), pointer, string (any capacity), buffer, any, map, any or map, map or element,
@@ -79,10 +82,12 @@ struct Builtin {
   bool reads_context = false;                 // reads the probe's raw context: BindRequest::uses_context
   bool reads_file = false;                    // needs to know which file was probed: BindRequest::uses_file
   bool reads_text_at = false;                 // its value is the text that its first argument points to
-  bool removes_keys = false;                  // or replaces elements of the map that its first argument is, or is of
-  std::string_view capability = {};           // besides CAP_BPF and CAP_PERFMON, see docs/privileges.md
-  std::string_view providers = {};            // "kprobe,uprobe": where it works; empty: everywhere
-  std::string_view example = {};              // a script for the manual, run by the tests
+  Kept kept = Kept::kNo;
+  bool is_in_recordings = false;     // with `kept`: as far as others have it, it is found without
+  bool removes_keys = false;         // or replaces elements of the map that its first argument is, or is of
+  std::string_view capability = {};  // besides CAP_BPF and CAP_PERFMON, see docs/privileges.md
+  std::string_view providers = {};   // "kprobe,uprobe": where it works; empty: everywhere
+  std::string_view example = {};     // a script for the manual, run by the tests
 };
 
 // The builtins of one file.

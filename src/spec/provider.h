@@ -101,9 +101,10 @@ struct ProbeContext {
   std::vector<ContextField> arguments;  // arg0, arg1, ...
   std::vector<ContextField> locals;     // locals.NAME
   std::optional<ContextField> retval;
-  std::optional<uint32_t> registers_offset_bytes;                    // of pt_regs in the context, for reg()
-  bool registers_behind_pointer = false;                             // ... or of a pointer to them
-  std::string context_struct;                                        // that `ctx` points to; "": no `ctx`
+  std::vector<ContextField> recorded;              // of a recording: values of expressions, which are their names
+  std::optional<uint32_t> registers_offset_bytes;  // of pt_regs in the context, for reg()
+  bool registers_behind_pointer = false;           // ... or of a pointer to them
+  std::string context_struct;                      // that `ctx` points to; "": no `ctx`
   types::AddressSpace context_space = types::AddressSpace::kKernel;  // where it is
   types::AddressSpace pointers = types::AddressSpace::kKernel;       // what argN and retval point to
 

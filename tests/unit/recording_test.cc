@@ -52,12 +52,17 @@ class RecordingTest : public testing::Test {
                                 .offset_bytes = 8}},
                     .points_to_user_space = true},
                    {.fields = {{.kind = FieldKind::kStack, .role = FieldRole::kUserStack, .name = "ustack"},
-                               {.kind = FieldKind::kNothing, .name = "lost"}}}};
+                               {.kind = FieldKind::kNothing, .name = "lost"},
+                               {.kind = FieldKind::kNothing, .role = FieldRole::kLocal, .name = "count"},
+                               {.kind = FieldKind::kNothing, .role = FieldRole::kValue, .name = "reg(\"ip\")"},
+                               {.kind = FieldKind::kNothing, .role = FieldRole::kNamed, .name = "usym(arg0)"}},
+                    .has_kernel_names = true,
+                    .has_user_names = true}};
     out.probes = {{"tracepoint", "tracepoint:a:b", {"a", "b"}, "a:*", "a", "b", 0},
                   {"tracepoint", "tracepoint:a:c", {"a", "c"}, "a:*", "a", "c", 1}};
     return out;
   }
-  static Task task(uint32_t tid) { return {tid, tid, 0, 0, 1, 7, "cat"}; }
+  static Task task(uint32_t tid) { return {tid, tid, 0, 0, 7, "cat", {{1, "init"}, {0, "swapper"}}}; }
 
   // `count` events of the first probe, a microsecond apart from 1'000 ns on.
   static void write_events(Writer& writer, int count) {
@@ -93,6 +98,7 @@ TEST_F(RecordingTest, GivesBackWhatWasWritten) {
   writer->add_text("/etc/passwd");
   ASSERT_TRUE(writer->end_event());
   writer->note_lost(12);
+  writer->note_place({10, false, 0x1000}, [] { return std::vector{Frame{.symbol = "compare"}}; });
   Task renamed = task(10);
   renamed.comm = "dog";
   writer->begin_event(1, 4'000, 0, renamed);  // another CPU's, a little earlier
@@ -117,6 +123,9 @@ TEST_F(RecordingTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(event.time_ns, 4'000U);
   EXPECT_EQ(event.task->comm, "dog");
   EXPECT_FALSE(reader->next(event));
+  const auto named = reader->names().find({10, false, 0x1000});
+  ASSERT_NE(named, reader->names().end());
+  EXPECT_EQ(named->second.front().symbol, "compare");
   EXPECT_EQ(reader->lost_count(), 12U);
   EXPECT_EQ(reader->last_ns(), 9'000U);
   EXPECT_TRUE(reader->is_complete());

@@ -39,6 +39,14 @@ Status set_depth(Options& options, std::string_view text) {
   return {};
 }
 
+Status set_parents(Options& options, std::string_view text) {
+  const auto count = parse_int(text);
+  if (!count || *count < 0 || *count > kMaxParents)
+    return fail(fmt::format("--parents takes 0 to {} parents, not `{}`", kMaxParents, text));
+  wishes_of(options).parents = static_cast<uint32_t>(*count);
+  return {};
+}
+
 template <bool RecordWishes::*kStack>
 Status set_stack(Options& options, std::string_view) {
   wishes_of(options).*kStack = true;
@@ -69,6 +77,7 @@ constexpr OptionRow kRows[] = {
     {0, "for", "SCRIPT", "record what this script reads of its probes (may be given again)", add_script},
     {0, "size", "BYTES", "record this much of each text and struct that an argument points to (256)", set_size},
     {0, "depth", "N", "record texts and structs behind this many pointers (1)", set_depth},
+    {0, "parents", "N", "record the ids and names of this many parents of each task (1)", set_parents},
     {0, "kstack", "", "record the kernel stack of each event", set_stack<&RecordWishes::kernel_stack>},
     {0, "ustack", "", "record the user stack of each event", set_stack<&RecordWishes::user_stack>},
 };
