@@ -8,6 +8,7 @@
 
 #include "builtins/common.h"
 #include "builtins/unwind.h"
+#include "recording/recording.h"
 #include "runtime/handler_context.h"
 
 namespace espy::builtins {
@@ -169,9 +170,22 @@ Operand lower_ustack(Lowering& lowering, const CallSite& call) {
   return out;
 }
 
+constexpr const char* kUnwound = "dw_ustack";
+
+// Whether a recording has stacks by unwinding.
+bool has_unwound(const recording::Description& description) {
+  return std::ranges::any_of(description.layouts, [](const recording::Layout& layout) {
+    return std::ranges::find(layout.fields, kUnwound, &recording::Field::name) != layout.fields.end();
+  });
+}
+
 TypeId check_dw_ustack(Checker& checker, const CallSite& call) {
   const std::string why = cannot_unwind(checker.kernel(), checker.types());
-  if (!why.empty() && checker.kernel().recording() == nullptr)
+  if (const recording::Description* description = checker.kernel().recording()) {
+    if (!has_unwound(*description))
+      checker.warning("not-recorded", call.span, "stacks were recorded by frame pointers, as `ustack` has them",
+                      "`espy record --for SCRIPT` records those that a script reads");
+  } else if (!why.empty())
     checker.warning("no-unwinding", call.span, why, "it follows frame pointers, as `ustack` does");
   return check_stack<true>(checker, call);
 }
