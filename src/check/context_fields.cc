@@ -86,13 +86,13 @@ TypeId ContextFields::use(ExprId id, const spec::ContextField& field) {
   return field.type;
 }
 
-const spec::ContextField* ContextFields::recorded(ExprId id) const {
+std::optional<TypeId> ContextFields::recorded(ExprId id) {
   const std::vector<spec::ContextField>& fields = facts_.unit().context.recorded;
   const Ast& ast = facts_.ast();
   const bool may_be = !fields.empty() && (ast.get<Name>(id) || ast.get<Call>(id) || ast.get<Access>(id));
-  if (!may_be) return nullptr;
+  if (!may_be) return std::nullopt;
   const auto found = std::ranges::find(fields, format(ast, id), &spec::ContextField::name);
-  return found == fields.end() ? nullptr : &*found;
+  return found == fields.end() ? std::nullopt : std::optional(use(id, *found));
 }
 
 TypeId ContextFields::all_fields(ExprId id, const std::string& word) {

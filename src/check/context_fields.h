@@ -21,8 +21,9 @@ class ContextFields {
 
   // The type of a context's word; invalid, with an error, if the probe does not offer it. nullopt for other names.
   std::optional<TypeId> name(ExprId id, const std::string& name);
-  // The field that has the value of this expression of a script, in a recording; null: none does.
-  const spec::ContextField* recorded(ExprId id) const;
+  // The type of an expression whose value the recording has; invalid, with an error, if it could not be recorded.
+  // nullopt for other expressions.
+  std::optional<TypeId> recorded(ExprId id);
   // The fields that `args` and `locals` stand for; null for other words.
   const std::vector<spec::ContextField>* named(std::string_view word) const;
   // A record of the fields of `args` or `locals` that can be read here.

@@ -30,10 +30,7 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 }  // namespace
 
 TypeId Expressions::dispatch(ExprId id) {
-  if (const spec::ContextField* field = parts_.context_fields.recorded(id)) {
-    facts_.fact(id).field = field;
-    return field->type;
-  }
+  if (const auto recorded = parts_.context_fields.recorded(id)) return *recorded;
   const ExpressionParts& to = parts_;
   return std::visit(Overloaded{
                         [&](const ErrorExpr&) { return TypeId{}; },

@@ -16,7 +16,7 @@ constexpr uint64_t kTurnIntervalNs = 100'000'000;  // between looks at the age o
 constexpr uint64_t kWaitsPerMark = 5;
 constexpr size_t kMaxKnownStacks = 100'000;
 constexpr size_t kMaxKnownNames = 100'000;
-constexpr uint64_t kFirstOfKernel = uint64_t{1} << 63;
+constexpr uint64_t kFirstOfKernel = uint64_t{1} << 63, kFirstNegative = -uint64_t{4095};  // -1 and the like follow
 }  // namespace
 
 uint64_t clock_ns(clockid_t clock) {
@@ -26,6 +26,8 @@ uint64_t clock_ns(clockid_t clock) {
 }
 
 void Recorder::use(const program::Program& program) {
+  for (const recording::Layout& layout : description_.layouts)
+    named_fields_.push_back(named_fields(description_, layout));
   for (const program::Probe& probe : program.probes) {
     const auto found = std::ranges::find(description_.probes, probe.name, &recording::Probe::name);
     probes_.push_back(static_cast<uint32_t>(found - description_.probes.begin()));
@@ -103,33 +105,31 @@ void Recorder::note_task(const program::EventSchema& schema, std::span<const std
 // values, those that can be addresses of functions have names: pointers and unsigned words into the kernel, pointers to
 // functions and to anything in programs.
 
-const std::vector<bool>& Recorder::named_fields(uint32_t layout) {
-  const auto [known, is_new] = named_fields_.try_emplace(layout);
-  if (!is_new) return known->second;
-  const bool is_of_program = description_.layouts[layout].has_user_names;
-  for (const recording::Field& field : description_.layouts[layout].fields) {
-    bool may_be_code = false;
+std::vector<bool> Recorder::named_fields(const recording::Description& description, const recording::Layout& layout) {
+  std::vector<bool> out;
+  for (const recording::Field& field : layout.fields) {
+    bool may_be_code = field.role == FieldRole::kNamed;
     if (field.kind == FieldKind::kNumber && field.type != recording::kNoType) {
-      const recording::Type& type = description_.types[field.type];
+      const recording::Type& type = description.types[field.type];
       const bool is_word = type.kind == recording::TypeKind::kInt && type.size_bytes == 8 && !type.is_signed;
       may_be_code = is_word || type.kind == recording::TypeKind::kPointer;
     }
-    known->second.push_back(may_be_code || (is_of_program && field.role == FieldRole::kNamed));
+    out.push_back(may_be_code);
   }
-  return known->second;
+  return out;
 }
 
 void Recorder::note_names(const program::EventSchema& schema, uint32_t layout, std::span<const std::byte> record,
                           runtime::RecordDecoder& decoder) {
   const std::vector<recording::Field>& fields = description_.layouts[layout].fields;
-  const std::vector<bool>& named = named_fields(layout);
+  const std::vector<bool>& named = named_fields_[layout];
   size_t at = first_value();
   for (size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].kind == FieldKind::kNothing) continue;
     const program::EventField& field = schema.fields[at++];
     if (!named[i]) continue;
     const auto address = static_cast<uint64_t>(number(field, record));
-    const bool is_of_kernel = address >= kFirstOfKernel;
+    const bool is_of_kernel = address >= kFirstOfKernel && address < kFirstNegative;
     const recording::Place place{is_of_kernel ? 0 : task_.pid, false, address};
     if (names_.size() > kMaxKnownNames) names_.clear();
     if (fields[i].role == FieldRole::kNamed) {

@@ -74,7 +74,7 @@ class Recorder final : public runtime::RecordTap {
   void note_name(const recording::Place& place, const std::string& symbol);
   std::string kernel_name(uint64_t address);
   std::string code_name(uint64_t address);
-  const std::vector<bool>& named_fields(uint32_t layout);
+  static std::vector<bool> named_fields(const recording::Description& description, const recording::Layout& layout);
   size_t first_value() const { return kEventFields + 2 * size_t{parents_}; }
   int64_t number(const program::EventField& field, std::span<const std::byte> record) const;
   std::string_view bytes(const program::EventField& field, std::span<const std::byte> record) const;
@@ -95,7 +95,7 @@ class Recorder final : public runtime::RecordTap {
   std::string_view signal_trampoline_;
   uint32_t parents_ = 0;
   std::unordered_map<recording::Place, std::string, recording::HashPlace> names_;  // of addresses in values; a cache
-  std::unordered_map<uint32_t, std::vector<bool>> named_fields_;                   // by the layout
+  std::vector<std::vector<bool>> named_fields_;                                    // of each layout
   std::vector<uint32_t> probes_;  // indexes in the description, by those in the program
   std::unordered_map<const program::EventSchema*, uint32_t> layouts_;
   std::map<StackKey, KnownStack> stacks_;

@@ -98,7 +98,10 @@ void add_field(spec::ProbeContext& out, const recording::Field& field, std::opti
   spec::ContextField added{field.name, type, recipe_of(field, offset_bytes.value_or(0), request.types[type])};
   if (!offset_bytes) {
     added.unreadable = fmt::format("`{}` was not recorded", field.name);
-    added.hint = "it could not be read there, or the recorder was to leave it out";
+    added.hint =
+        field.role == FieldRole::kValue
+            ? "of such expressions, numbers, pointers, texts and arrays are recorded: read members of the struct"
+            : "it could not be read there, or the recorder was to leave it out";
   }
   switch (field.role) {
     case FieldRole::kArgs: out.args.push_back(std::move(added)); break;
