@@ -19,7 +19,8 @@ using simulator::Attachment;
 constexpr size_t kPerfEventTailBytes = 16;  // struct bpf_perf_event_data behind the registers
 // Invented addresses in kernel memory.
 constexpr uint64_t kTaskAddress = 0xffff'8800'0000'0000, kParentDistance = 0x10'0000;
-constexpr uint64_t kLeaderAddress = 0xffff'8900'0000'0000, kUnknownAddress = 0xffff'8a00'0000'0000;
+constexpr uint64_t kLeaderAddress = kTaskAddress + 100 * kParentDistance;
+constexpr uint64_t kUnknownAddress = kTaskAddress + 101 * kParentDistance;
 constexpr uint8_t kCallCode = 0x85;  // BPF_JMP | BPF_CALL
 
 bool calls(const program::BpfInsn& insn, ir::Helper helper) {
