@@ -14,7 +14,8 @@ namespace espy::recording {
 
 namespace {
 
-constexpr size_t kMaxDamages = 100;  // that are described one by one
+constexpr size_t kMaxDamages = 100;   // that are described one by one
+constexpr uint64_t kMaxParents = 64;  // of a task
 
 // Linux has fewer; a map of programs has a value for each.
 constexpr uint32_t kMaxCpus = 8192;
@@ -298,7 +299,9 @@ void Reader::read_task() {
     *number = static_cast<uint32_t>(cursor_.take_uleb128());
   task.cgroup = cursor_.take_uleb128();
   task.comm = take_text(cursor_);
-  for (uint64_t left = cursor_.take_uleb128(); left > 0 && cursor_.ok(); --left) {
+  const uint64_t parents = cursor_.take_uleb128();
+  if (parents > kMaxParents) return cursor_.fail();
+  for (uint64_t left = parents; left > 0 && cursor_.ok(); --left) {
     Parent& parent = task.parents.emplace_back();
     parent.pid = static_cast<uint32_t>(cursor_.take_uleb128());
     parent.comm = take_text(cursor_);

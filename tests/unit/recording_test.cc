@@ -275,8 +275,10 @@ TEST_F(RecordingTest, RefusesContentThatMakesNoSense) {
   no_such_task += std::string(4, '\0');
   append_uleb128(no_such_place, kStackTag);
   no_such_place += std::string("\1\0", 2);
-  long_text = std::string("\0\1\1\1\1\1\1", 7) + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1";
-  for (const std::string& payload : {no_such_probe, no_such_task, no_such_place, long_text, std::string("\xff")})
+  long_text = std::string("\0\1\1\1\1\1", 6) + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1";
+  const std::string many_parents = std::string("\0\1\1\1\1\1\1a\x41", 9) + std::string(2 * 65, '\0');
+  for (const std::string& payload :
+       {no_such_probe, no_such_task, no_such_place, long_text, many_parents, std::string("\xff")})
     EXPECT_THAT(read(payload), ElementsAre(HasSubstr("its content makes no sense; events left out: 3")));
 }
 
