@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/fd.h"
@@ -50,6 +51,38 @@ std::vector<uint32_t> busiest_processes(const std::function<bool()>& is_late) {
   out.reserve(busy.size());
   for (const auto& [part, pid] : busy) out.push_back(pid);
   return out;
+}
+
+std::optional<uint64_t> process_cpu_ns(uint32_t pid) {
+  clockid_t clock = 0;
+  timespec time = {};
+  if (::clock_getcpuclockid(static_cast<pid_t>(pid), &clock) != 0 || ::clock_gettime(clock, &time) != 0)
+    return std::nullopt;
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+bool add_scheduling_times(std::string_view schedstat, SchedulingTimes& sum) {
+  const auto fields = split(schedstat, ' ');
+  if (fields.size() < 2) return false;
+  const auto run = parse_int(fields[0]), wait = parse_int(fields[1]);
+  if (!run || !wait || *run < 0 || *wait < 0) return false;
+  sum.run_ns += static_cast<uint64_t>(*run);
+  sum.wait_ns += static_cast<uint64_t>(*wait);
+  return true;
+}
+
+std::optional<SchedulingTimes> scheduling_times(uint32_t pid) {
+  constexpr size_t kMostThreads = 64;
+  std::error_code failed;
+  if (std::filesystem::read_symlink("/proc/self", failed) != std::to_string(::getpid())) return std::nullopt;
+  SchedulingTimes sum;
+  bool has_any = false;
+  auto threads = numbered_entries(proc_path(pid, "task"));
+  threads.resize(std::min(threads.size(), kMostThreads));
+  for (const uint32_t thread : threads)
+    if (const auto content = read_file(proc_path(pid, "task/" + std::to_string(thread) + "/schedstat")))
+      has_any |= add_scheduling_times(*content, sum);
+  return has_any ? std::optional(sum) : std::nullopt;
 }
 
 }  // namespace espy::kernel

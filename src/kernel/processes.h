@@ -21,4 +21,19 @@ std::optional<ProcessTime> parse_process_time(std::string_view stat);
 // 10 us per process. Once `is_late` returns true, the remaining ones are omitted.
 std::vector<uint32_t> busiest_processes(const std::function<bool()>& is_late);
 
+// Returns the nanoseconds that the threads of a process have been on a CPU until now; nullopt if it has ended.
+std::optional<uint64_t> process_cpu_ns(uint32_t pid);
+
+// The times of all threads of a process, of which those that are on a CPU are known up to the last tick.
+struct SchedulingTimes {
+  uint64_t run_ns = 0;   // on a CPU
+  uint64_t wait_ns = 0;  // able to run, without a CPU
+};
+// Adds the numbers in the content of /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst). False if it has
+// none.
+bool add_scheduling_times(std::string_view schedstat, SchedulingTimes& sum);
+// nullopt if the process has ended, or /proc is of another pid namespace. Of processes with many threads, the first
+// ones stand for all.
+std::optional<SchedulingTimes> scheduling_times(uint32_t pid);
+
 }  // namespace espy::kernel

@@ -151,6 +151,13 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
   own_link(program, std::move(perf), Closing::kSlow);
   if (keeps_attachments_) {
     const KeptFile file(event.is_user_probe ? event.path : "");
+    if (event.is_user_probe)
+      idle_links_[program] = [=] {
+        const std::string path = file.path();
+        perf_event_attr again = attr;
+        again.config1 = address_of(path.c_str());
+        return open_perf_event(again, ::getpid(), -1);
+      };
     keep_attachment(program, [=, this] {
       PerfEvent again = event;
       if (again.is_user_probe) again.path = file.path();
@@ -247,6 +254,17 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
   TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), probes.path, Closing::kSlow));
   if (keeps_attachments_) {
     const KeptFile file(probes.path);
+    idle_links_[program] = [=, offset = probes.offsets.front()] {
+      const std::string path = file.path();
+      LinkCreateAttr again = attr;
+      again.uprobe_multi = {};
+      again.uprobe_multi.path = address_of(path.c_str());
+      again.uprobe_multi.offsets = address_of(&offset);
+      again.uprobe_multi.count = 1;
+      again.uprobe_multi.flags = attr.uprobe_multi.flags;
+      again.uprobe_multi.pid = static_cast<uint32_t>(::getpid());
+      return bpf(Command::kLinkCreate, again);
+    };
     keep_attachment(program, [=, this] {
       UprobeMulti again = probes;
       again.path = file.path();
@@ -301,12 +319,24 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
 
 // ---- Detaching for a while
 
+// Returns the descriptor of a link at a user probe of the program that acts in this process only, or -1.
+//
+// To change the breakpoints of any program, the kernel takes a lock (dup_mmap_sem in kernel/events/uprobes.c), for
+// which it waits for a grace period of RCU unless one that held it has just begun. Of links that are closed, the
+// program is removed before this lock is taken: without the wait here, threads would take the trap for nothing as long
+// as it lasts.
+int LinuxMachine::add_idle_link(ProgramId program) {
+  const auto add = idle_links_.find(program);
+  return add == idle_links_.end() ? -1 : static_cast<int>(add->second());
+}
+
 Status LinuxMachine::suspend(ProgramId program) {
   if (!closer_) closer_ = TRY(LinkCloser::start());
   if (const auto missed = missed_events(program)) missed_events_[program] = missed;
   std::erase_if(counting_links_, [&](const auto& counting) { return counting.first == program; });
   std::vector<int> descriptors = std::move(open_links_[program]);
   open_links_[program].clear();
+  if (const int idle = add_idle_link(program); idle >= 0) descriptors.push_back(idle);
   const auto job = closer_->close_soon(descriptors);
   if (!job) return fail("the process that closes links has gone");
   for (std::vector<OwnedFd>* owners : {&links_, &slow_to_close_})

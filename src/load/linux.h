@@ -84,6 +84,8 @@ class LinuxMachine final : public Machine {
   Status suspend(ProgramId program) override;
   bool is_suspended(ProgramId program) override;
   Status resume(ProgramId program) override;
+  std::optional<uint64_t> process_cpu_ns(uint32_t pid) override;
+  std::optional<kernel::SchedulingTimes> scheduling_times(uint32_t pid) override;
   void detach_all() override;
 
   uint64_t now_ns() override;
@@ -111,6 +113,7 @@ class LinuxMachine final : public Machine {
   // Remembers how a program was attached, for `resume`.
   void keep_attachment(ProgramId program, std::function<Status()> attach);
   void own_link(ProgramId program, OwnedFd fd, Closing closing);
+  int add_idle_link(ProgramId program);
   void note_missed_events();
   bool may_miss_user_probes();  // of perf events
   std::optional<uint64_t> missed_events(ProgramId program) const;
@@ -132,8 +135,9 @@ class LinuxMachine final : public Machine {
   std::set<ProgramId> limited_calls_;                           // programs whose links follow a limited number of calls
   bool keeps_attachments_ = false;
   std::map<ProgramId, std::vector<std::function<Status()>>> attachments_;  // if they are kept
-  std::map<ProgramId, std::vector<int>> open_links_;                       // of these; owned by the lists above
-  std::map<ProgramId, uint64_t> closing_;                                  // the last job of `closer_` for a program
+  std::map<ProgramId, std::function<long()>> idle_links_;  // of programs at user probes: see add_idle_link
+  std::map<ProgramId, std::vector<int>> open_links_;       // of these; owned by the lists above
+  std::map<ProgramId, uint64_t> closing_;                  // the last job of `closer_` for a program
   std::unique_ptr<LinkCloser> closer_;
   ReturnProbes return_probes_;
   std::vector<Janitor> pins_;                          // of paths to unlink

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "kernel/features.h"
+#include "kernel/processes.h"
 #include "program/program.h"
 #include "recording/recording.h"
 #include "source/source.h"
@@ -186,6 +187,10 @@ class Machine {
   virtual bool is_suspended(ProgramId /*program*/) { return false; }
   // Attaches a suspended program again, as it was. Requires that it is detached.
   virtual Status resume(ProgramId /*program*/) { return {}; }
+  // Nanoseconds that the threads of a process have been on a CPU; nullopt if it has ended.
+  virtual std::optional<uint64_t> process_cpu_ns(uint32_t /*pid*/) { return std::nullopt; }
+  // ... and that they have waited for one, by ticks of the kernel; nullopt if unknown.
+  virtual std::optional<kernel::SchedulingTimes> scheduling_times(uint32_t /*pid*/) { return std::nullopt; }
   // Detaches all programs, those of links that are slow to close soon after it returns. Maps stay readable.
   virtual void detach_all() = 0;
 

@@ -95,4 +95,10 @@ Result<Machine::Measured> LinuxMachine::measure(ProgramId program, uint64_t coun
   return Measured{result, elapsed / std::max<uint64_t>(count, 1)};
 }
 
+std::optional<uint64_t> LinuxMachine::process_cpu_ns(uint32_t pid) { return kernel::process_cpu_ns(pid); }
+
+std::optional<kernel::SchedulingTimes> LinuxMachine::scheduling_times(uint32_t pid) {
+  return kernel::scheduling_times(pid);
+}
+
 }  // namespace espy::load

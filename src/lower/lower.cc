@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lower/callers.h"
 #include "lower/merge_programs.h"
 #include "lower/own_time.h"
 #include "lower/processes.h"
@@ -80,6 +81,7 @@ void add_group(ModuleContext& module, const Group& group) {
   if (may_be_off(group)) {
     module.program.gates.is_gated.resize(id.index + 1);
     module.program.gates.is_gated[id.index] = true;
+    if (module.checked.config.has_gates && module.checked.config.measures_cost) add_caller_table(module, id);
   }
   ir::Unit out{id, {module.ir.functions.add({})}};
   std::vector<ir::Function> parts;

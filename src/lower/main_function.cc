@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "lower/callers.h"
 #include "lower/control.h"
 #include "lower/processes.h"
 #include "spec/builtin.h"
@@ -106,6 +107,8 @@ void MainFunction::write_entry() {
   if (part_.max_traced_depth != 0) count_deep_nesting();
   if (gate_.is_wanted()) leave_if_closed();
   count_hit(1);
+  if (module_.program.gates.caller_table(functions_.program()) != 0)
+    count_caller(ir(), module_, functions_.program(), cpu(), unit_.context.is_preemptible);
 }
 
 // Counts the events that come while the gate is closed.

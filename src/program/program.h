@@ -257,6 +257,11 @@ struct Gates {
   MapId calls;
   std::vector<bool> is_gated;  // by ProgramId
   bool has_gate(ProgramId id) const { return id.index < is_gated.size() && is_gated[id.index]; }
+  // In which processes the events of a program happened while its gate was open: for each CPU kCallers elements, of u64
+  // process and u64 events. A process has the element of its low bits, unless another one has taken it.
+  static constexpr uint32_t kCallers = 64, kCallerBytes = 16;
+  std::vector<uint32_t> caller_tables;  // by ProgramId: the offset in `globals`; 0: none
+  uint32_t caller_table(ProgramId id) const { return id.index < caller_tables.size() ? caller_tables[id.index] : 0; }
 };
 
 // The times of programs by their own clock, if requested: a u64 `switch` in `globals`, which user space sets for a

@@ -20,11 +20,14 @@ using program::ProgramId;
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kFirstPeriodNs = 20 * kMs;  // the first window of the meter
+constexpr uint64_t kFirstLookNs = 4 * kMs;     // at who calls
 constexpr uint64_t kPeriodNs = 100 * kMs;
 constexpr double kLeastOnNs = 1e6;        // a time on, of programs with a gate
 constexpr double kLeastAttachedNs = 2e6;  // ... and of those that are attached for it
 constexpr double kMostCredit = 2e8;       // ns on for which CPU time may be left over
 constexpr double kMostDebt = 1e9;         // ... or be missing
+// Of the cost that is expected, at each time on that costs less: a thread that waits for a CPU then will get it again.
+constexpr double kKeptCost = 0.9;
 constexpr uint64_t kLeastLearnedNs = kMs / 2;
 constexpr uint64_t kWindowEvery = 10;   // periods
 constexpr double kEnoughEvents = 100;   // of windows, to tell what an event costs
@@ -56,9 +59,9 @@ void BudgetKeeper::add_groups() {
       continue;
     }
     by_hook[hook] = groups_.size();
-    groups_.emplace_back();
-    groups_.back().programs.push_back(id);
-    groups_.back().detaches = detaches_always(hook);
+    groups_.push_back({.programs = {id},
+                       .callers = Callers(machine_, program_, program_.gates.caller_table(id)),
+                       .detaches = detaches_always(hook)});
   }
   for (Group& group : groups_)
     std::ranges::stable_sort(group.programs, {}, [&](ProgramId id) { return program_.programs[id].sees_returns; });
@@ -86,8 +89,21 @@ void BudgetKeeper::start(uint64_t now_ns) {
 int BudgetKeeper::tick(uint64_t now_ns) {
   for (Group& group : groups_)
     if (group.is_on && now_ns >= group.off_at_ns) turn_off(group, now_ns);
-  if (now_ns >= next_period_ns_) begin_period(machine_.now_ns());
   uint64_t next_ns = next_period_ns_;
+  if (periods_ == 0 && now_ns < next_period_ns_) {
+    next_ns = std::min(next_ns, std::max(now_ns + 1, period_begin_ns_ + kFirstLookNs));
+    if (now_ns >= period_begin_ns_ + kFirstLookNs) {
+      for (Group& group : groups_) {
+        group.callers.look();
+        look_at_callers(group, now_ns);
+      }
+      next_ns = next_period_ns_;
+    }
+  }
+  if (now_ns >= next_period_ns_) {
+    begin_period(machine_.now_ns());
+    next_ns = next_period_ns_;
+  }
   for (const Group& group : groups_)
     if (group.is_on) next_ns = std::min(next_ns, group.off_at_ns);
   const uint64_t later_ns = machine_.now_ns();
@@ -96,7 +112,10 @@ int BudgetKeeper::tick(uint64_t now_ns) {
 
 void BudgetKeeper::begin_period(uint64_t now_ns) {
   if (periods_ == 0) meter_.close_window(now_ns);
-  for (Group& group : groups_) measure(group, now_ns);
+  for (Group& group : groups_) {
+    measure(group, now_ns);
+    look_at_callers(group, now_ns);
+  }
   share_budget();
   const auto period_ns = static_cast<double>(now_ns - period_begin_ns_);
   bool slices_any = false, opens_window = false;
@@ -125,9 +144,19 @@ void BudgetKeeper::begin_period(uint64_t now_ns) {
   next_period_ns_ = std::max(now_ns, next_period_ns_) + kPeriodNs;
 }
 
+// More often at first, while their share is not known.
+void BudgetKeeper::look_at_callers(Group& group, uint64_t now_ns) const {
+  constexpr uint64_t kFirst = 10, kEvery = 5;
+  if (group.is_sliced && (periods_ < kFirst || periods_ % kEvery == 0))
+    group.cpu_share = group.callers.cpu_share(now_ns);
+}
+
+double BudgetKeeper::least_on_ns(const Group& group) {
+  return group.detaches ? std::max(kLeastAttachedNs, group.detach_ns) : kLeastOnNs;
+}
+
 bool BudgetKeeper::is_due(const Group& group) const {
-  return group.allowed_cpus >= group.on_cpus ||
-         group.credit_ns >= group.on_cpus * (group.detaches ? kLeastAttachedNs : kLeastOnNs);
+  return group.allowed_cpus >= group.on_cpus || group.credit_ns >= group.on_cpus * least_on_ns(group);
 }
 
 double BudgetKeeper::event_ns(ProgramId id) const {
@@ -147,10 +176,21 @@ double BudgetKeeper::runs_of(const Group& group, size_t place) const {
   return std::max(events, of_window);
 }
 
-double BudgetKeeper::cpus_of(const Group& group) const {
+// Of the last time on.
+double BudgetKeeper::probes_ns_of(const Group& group) const {
   double ns = 0;
   for (size_t i = 0; i < group.programs.size(); ++i) ns += runs_of(group, i) * event_ns(group.programs[i]);
-  return ns / static_cast<double>(group.on_ns);
+  return ns;
+}
+
+double BudgetKeeper::cpus_of(const Group& group) const {
+  return probes_ns_of(group) / static_cast<double>(group.on_ns);
+}
+
+double BudgetKeeper::ns_per_event(const Group& group) const {
+  uint64_t events = 0;
+  for (const uint64_t each : group.events) events += each;
+  return events > 0 ? probes_ns_of(group) / static_cast<double>(events) : 0;
 }
 
 double BudgetKeeper::off_cpus_of(const Group& group) const {
@@ -167,7 +207,7 @@ void BudgetKeeper::measure(Group& group, uint64_t now_ns) {
   const double cpus = group.is_measured ? 0 : cpus_of(group);
   take_from_credit(group, cpus);
   if (group.is_measured) return;
-  group.on_cpus = group.is_sliced ? (group.on_cpus + cpus) / 2 : cpus;
+  group.on_cpus = group.is_sliced ? std::max(cpus, group.on_cpus * kKeptCost + cpus * (1 - kKeptCost)) : cpus;
   group.off_cpus = std::min(off_cpus_of(group), group.on_cpus);
   group.is_measured = true;
   choose_detaching(group);
@@ -179,6 +219,10 @@ void BudgetKeeper::end_time_on(Group& group, uint64_t now_ns) const {
   const std::vector<uint64_t> hits = hits_of(group);
   group.events.resize(hits.size());
   for (size_t i = 0; i < hits.size(); ++i) group.events[i] = hits[i] - group.hits_at_on[i];
+  constexpr double kKept = 0.8;
+  group.mix.resize(group.programs.size());
+  for (double& each : group.mix) each *= kKept;
+  for (size_t i = 0; i < hits.size(); ++i) group.mix[i / program_.cpu_count] += static_cast<double>(group.events[i]);
   group.hits_at_on = hits;
   group.on_ns = now_ns - group.switched_ns;
   group.switched_ns = now_ns;
@@ -189,16 +233,25 @@ void BudgetKeeper::end_time_on(Group& group, uint64_t now_ns) const {
 void BudgetKeeper::take_from_credit(Group& group, double cpus) {
   group.credit_ns -= cpus * static_cast<double>(group.on_ns);
   if (!group.detaches) return;
+  const uint64_t skipped = skipped_by(group);
+  group.credit_ns -= static_cast<double>(skipped - group.skipped_seen) * off_event_ns(group);
+  group.skipped_seen = skipped;
+}
+
+uint64_t BudgetKeeper::skipped_by(const Group& group) const {
   uint64_t all = 0;
-  double hook_ns = 0;
   const auto globals = machine_.memory(program_.globals);
-  for (const ProgramId id : group.programs) {
-    hook_ns = std::max(hook_ns, hooks_.of(program_, id).value_or(0));
+  for (const ProgramId id : group.programs)
     for (uint32_t cpu = 0; cpu < program_.cpu_count; ++cpu)
       all += count_on_cpu(globals, program_, program_.gates.skipped, id, cpu);
-  }
-  group.credit_ns -= static_cast<double>(all - group.skipped_seen) * (hook_ns + kGateNs);
-  group.skipped_seen = all;
+  return all;
+}
+
+// What an event takes whose gate is closed.
+double BudgetKeeper::off_event_ns(const Group& group) const {
+  double hook_ns = 0;
+  for (const ProgramId id : group.programs) hook_ns = std::max(hook_ns, hooks_.of(program_, id).value_or(0));
+  return hook_ns + kGateNs;
 }
 
 // A program whose gate is closed still has to be reached. Where that takes much of the budget, it is detached.
@@ -227,7 +280,7 @@ void BudgetKeeper::share_budget() {
   std::ranges::sort(by_cost, {}, &std::pair<double, Group*>::first);
   for (size_t i = 0; i < by_cost.size(); ++i) {
     const auto& [cost, group] = by_cost[i];
-    const double fair = left / static_cast<double>(by_cost.size() - i);
+    const double fair = left / static_cast<double>(by_cost.size() - i) * group->cpu_share;
     group->allowed_cpus = std::min(cost, fair) + group->on_cpus - cost;
     left -= std::min(cost, fair);
   }
@@ -265,24 +318,45 @@ void BudgetKeeper::turn_on(Group& group) {
   }
   const bool is_free = group.allowed_cpus >= group.on_cpus;
   const double on_ns = std::min(group.credit_ns / std::max(group.on_cpus, 1e-9), static_cast<double>(kPeriodNs));
-  group.off_at_ns = is_free ? UINT64_MAX : machine_.now_ns() + static_cast<uint64_t>(on_ns);
+  group.off_at_ns =
+      is_free ? UINT64_MAX : machine_.now_ns() + static_cast<uint64_t>(std::max(on_ns - group.detach_ns, 0.0));
 }
 
 void BudgetKeeper::turn_off(Group& group, uint64_t now_ns) {
   meter_.close_window(now_ns);
+  // The events that come while it waits are seen.
+  for (const ProgramId id : group.programs)
+    if (group.detaches && !machine_.suspend(id)) group.detaches = false;
   set_gates(group, Gates::kClosed);
   const uint64_t off_ns = machine_.now_ns();
+  group.detach_ns = (group.detach_ns + static_cast<double>(off_ns - now_ns)) / 2;
   end_time_on(group, off_ns);
+  group.callers.turned_off(static_cast<double>(group.on_ns), ns_per_event(group));
+  group.skipped_at_off = skipped_by(group);
   group.switched_ns = off_ns;
   group.is_on = false;
-  if (!group.detaches) return;
-  for (const ProgramId id : group.programs)
-    if (!machine_.suspend(id)) group.detaches = false;
 }
 
-// Adds the events of a time off, by the rate of the time on before it, as far as the CPU was not in the probes.
-void BudgetKeeper::estimate(const Group& group, uint64_t off_ns) {
+// Adds the events of a time off.
+void BudgetKeeper::estimate(Group& group, uint64_t off_ns) {
+  const uint64_t counted = skipped_by(group) - group.skipped_at_off;
+  const double traps_ns = static_cast<double>(counted) * off_event_ns(group);
+  const double known = group.callers.turned_on(static_cast<double>(off_ns), traps_ns);
   if (!group.detaches || group.on_ns == 0) return;
+  add_by_mix(group, known);
+  estimate_unknown(group, off_ns);
+}
+
+// Of several programs, each gets the part of the events that it had lately.
+void BudgetKeeper::add_by_mix(const Group& group, double events) {
+  const double all = std::accumulate(group.mix.begin(), group.mix.end(), 0.0);
+  for (size_t i = 0; all > 0 && i < group.programs.size(); ++i)
+    estimated_[group.programs[i].index] += events * group.mix[i] / all;
+}
+
+// Of processes of which only the events are known: by their rate while the programs were on, as far as the CPU was not
+// in the probes.
+void BudgetKeeper::estimate_unknown(const Group& group, uint64_t off_ns) {
   const auto on_ns = static_cast<double>(group.on_ns);
   for (uint32_t cpu = 0; cpu < program_.cpu_count; ++cpu) {
     const auto events_of = [&](size_t i) {
@@ -293,13 +367,16 @@ void BudgetKeeper::estimate(const Group& group, uint64_t off_ns) {
     for (size_t i = 0; i < group.programs.size(); ++i) probes_ns += events_of(i) * event_ns(group.programs[i]);
     const double own_ns = std::max(on_ns - probes_ns, on_ns * kLeastOwnShare);
     for (size_t i = 0; i < group.programs.size(); ++i)
-      estimated_[group.programs[i].index] += events_of(i) * static_cast<double>(off_ns) / own_ns;
+      estimated_[group.programs[i].index] +=
+          events_of(i) * group.callers.unknown_share() * static_cast<double>(off_ns) / own_ns;
   }
 }
 
 void BudgetKeeper::stop(uint64_t now_ns) {
-  for (Group& group : groups_)
+  for (Group& group : groups_) {
     if (!group.is_on) estimate(group, now_ns - group.switched_ns);
+    if (group.detaches) add_by_mix(group, group.callers.rest());
+  }
 }
 
 SkippedEvents BudgetKeeper::skipped(ProgramId id) const {

@@ -6,9 +6,10 @@
 // budget.
 //
 // Off means that the gate of a program is closed: it counts the event and returns. Where reaching the program is what
-// costs, as the trap of a user probe, it is detached as well. What came then is estimated, from the rate while it was
-// on: a program that calls the probed function without a pause calls it less often while each call costs a trap, so the
-// time of the traps is not counted.
+// costs, as the trap of a user probe, it is detached as well. What came then is estimated (runtime/callers.h).
+//
+// The budget is a share of a CPU. Where those who call wait for CPUs that others use, it is the share of what they get:
+// 5 % of a whole CPU would be half of the time of a program that has a tenth of it.
 //
 // Entries and returns of calls are turned off and on together.
 #pragma once
@@ -20,6 +21,7 @@
 #include "load/hook_costs.h"
 #include "load/machine.h"
 #include "program/program.h"
+#include "runtime/callers.h"
 #include "runtime/cost_meter.h"
 
 namespace espy::runtime {
@@ -54,21 +56,26 @@ class BudgetKeeper {
   // Programs that are turned off together.
   struct Group {
     std::vector<program::ProgramId> programs;  // those of entries first
+    Callers callers;
     bool detaches = false;
     bool is_sliced = false;
     bool is_on = true;
     double on_cpus = 0;       // what it takes while it is on
     double off_cpus = 0;      // ... and off
+    double cpu_share = 1;     // that those who call get
     double allowed_cpus = 0;  // on average, by the budget
+    double detach_ns = 0;     // that turning it off has taken lately
     double credit_ns = 0;     // CPU time that it was allowed and did not take
     uint64_t switched_ns = 0;
     uint64_t off_at_ns = 0;
-    bool is_measured = false;   // the last time on
-    uint64_t skipped_seen = 0;  // of the events while its gates were closed, those that are measured
+    bool is_measured = false;     // the last time on
+    uint64_t skipped_seen = 0;    // of the events while its gates were closed, those that are measured
+    uint64_t skipped_at_off = 0;  // ... when it was turned off
     // Of the last time on:
     uint64_t on_ns = 0;
     std::vector<uint64_t> hits_at_on;  // by place of the program, and CPU
     std::vector<uint64_t> events;
+    std::vector<double> mix;  // by place of the program: its part of the events lately
   };
 
   void add_groups();
@@ -79,13 +86,21 @@ class BudgetKeeper {
   double cpus_of(const Group& group) const;
   double off_cpus_of(const Group& group) const;
   void take_from_credit(Group& group, double cpus);
+  void look_at_callers(Group& group, uint64_t now_ns) const;
+  double probes_ns_of(const Group& group) const;
+  double ns_per_event(const Group& group) const;
+  uint64_t skipped_by(const Group& group) const;
+  double off_event_ns(const Group& group) const;
+  static double least_on_ns(const Group& group);
   bool is_due(const Group& group) const;
   double runs_of(const Group& group, size_t place) const;
   void share_budget();
   void choose_detaching(Group& group) const;
   void turn_on(Group& group);
   void turn_off(Group& group, uint64_t now_ns);
-  void estimate(const Group& group, uint64_t off_ns);
+  void estimate(Group& group, uint64_t off_ns);
+  void add_by_mix(const Group& group, double events);
+  void estimate_unknown(const Group& group, uint64_t off_ns);
   void set_gates(const Group& group, uint64_t state);
   void next_slice();
   double event_ns(program::ProgramId id) const;

@@ -29,5 +29,27 @@ TEST(Processes, TheOwnProcessIsAmongThem) {
   EXPECT_TRUE(busiest_processes([] { return true; }).empty());
 }
 
+TEST(Processes, SchedulingTimesOfThreadsAreAdded) {
+  SchedulingTimes sum;
+  EXPECT_TRUE(add_scheduling_times("100 20 3\n", sum));
+  EXPECT_TRUE(add_scheduling_times("1 2 3\n", sum));
+  EXPECT_EQ(sum.run_ns, 101U);
+  EXPECT_EQ(sum.wait_ns, 22U);
+  EXPECT_FALSE(add_scheduling_times("", sum));
+  EXPECT_FALSE(add_scheduling_times("100", sum));
+  EXPECT_FALSE(add_scheduling_times("100 -1 3", sum));
+  EXPECT_EQ(sum.run_ns, 101U);
+}
+
+TEST(Processes, TheOwnCpuTimeGrows) {
+  const auto pid = static_cast<uint32_t>(::getpid());
+  const auto before = process_cpu_ns(pid);
+  ASSERT_TRUE(before);
+  while (process_cpu_ns(pid) == before) {
+  }
+  EXPECT_GT(*process_cpu_ns(pid), *before);
+  EXPECT_FALSE(process_cpu_ns(0x7fffffff));
+}
+
 }  // namespace
 }  // namespace espy::kernel

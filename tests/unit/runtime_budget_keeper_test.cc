@@ -15,7 +15,8 @@ using program::ProgramId;
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kStepNs = 50'000;
 constexpr uint64_t kAttachNs = 10 * kMs, kTrapStaysNs = 1 * kMs, kDetachNs = 30 * kMs;
-constexpr uint32_t kHits = 64, kSkipped = 128, kGates = 192, kSlice = 200;
+constexpr uint32_t kHits = 64, kSkipped = 128, kGates = 192, kSlice = 200, kCallers = 256;
+constexpr uint32_t kCaller = 7;  // the process
 
 class ModelMachine final : public load::Machine {
  public:
@@ -23,9 +24,14 @@ class ModelMachine final : public load::Machine {
   double calls = 0;      // that the thread has made
   double probes_ns = 0;  // that it was in probes
   int resumed = 0;
+  bool shares_cpu = false;  // the thread is on the CPU for two of five milliseconds, and waits for it else
+  uint64_t cpu_ns = 0;      // that the thread was on the CPU
 
   // Runs the thread for a step.
   void step() {
+    now_ns_ += kStepNs;
+    if (shares_cpu && now_ns_ / kMs % 5 >= 2) return;
+    cpu_ns += kStepNs;
     const bool is_open = word(kGates) == 0;
     const bool is_attached = suspended_ns_ == 0 || now_ns_ - suspended_ns_ < kTrapStaysNs;
     const double each = call_ns + (is_attached ? hook_ns : 0) + (is_attached && is_open ? action_ns : 0);
@@ -34,7 +40,6 @@ class ModelMachine final : public load::Machine {
     probes_ns += count * (each - call_ns);
     if (is_attached) add(is_open ? kHits : kSkipped, count);
     if (is_attached && is_open && is_counting_) counted_ += count;
-    now_ns_ += kStepNs;
   }
 
   uint64_t word(uint32_t offset) const {
@@ -43,6 +48,12 @@ class ModelMachine final : public load::Machine {
     return out;
   }
 
+  std::optional<uint64_t> process_cpu_ns(uint32_t pid) override {
+    return pid == kCaller ? std::optional(cpu_ns) : std::nullopt;
+  }
+  std::optional<kernel::SchedulingTimes> scheduling_times(uint32_t) override {
+    return kernel::SchedulingTimes{cpu_ns, now_ns_ - kBeginNs - cpu_ns};
+  }
   std::span<std::byte> memory(program::MapId) override { return globals_; }
   uint64_t now_ns() override { return now_ns_; }
   Status count_runs(bool on) override {
@@ -97,13 +108,18 @@ class ModelMachine final : public load::Machine {
     rest += count;
     const auto whole = static_cast<uint64_t>(rest);
     rest -= static_cast<double>(whole);
-    const uint64_t sum = word(offset) + whole;
-    std::memcpy(globals_ + offset, &sum, sizeof(sum));
+    put(offset, word(offset) + whole);
+    constexpr uint32_t kElement = kCallers + kCaller * program::Gates::kCallerBytes;
+    if (offset != kHits) return;
+    put(kElement, kCaller);
+    put(kElement + 8, word(kElement + 8) + whole);
   }
+  void put(uint32_t offset, uint64_t value) { std::memcpy(globals_ + offset, &value, sizeof(value)); }
 
-  std::byte globals_[256] = {};
+  static constexpr uint64_t kBeginNs = 1'000'000'000;
+  std::byte globals_[kCallers + program::Gates::kCallers * program::Gates::kCallerBytes] = {};
   double rests_[2] = {};
-  uint64_t now_ns_ = 1'000'000'000;
+  uint64_t now_ns_ = kBeginNs;
   bool is_counting_ = false;
   double counted_ = 0;
   uint64_t suspended_ns_ = 0;  // 0: it is attached
@@ -127,6 +143,7 @@ program::Program program_at(Hook hook) {
   out.gates.slice_offset = kSlice;
   out.gates.skipped = {kSkipped, 64};
   out.gates.is_gated = {true};
+  out.gates.caller_tables = {kCallers};
   return out;
 }
 
@@ -155,8 +172,8 @@ Outcome run(ModelMachine& machine, Hook hook, double budget_cpus, uint64_t secon
   const SkippedEvents skipped = keeper.skipped(ProgramId{0});
   const double counted = static_cast<double>(machine.word(kHits) + skipped.sum());
   const double total_ns = static_cast<double>(seconds) * 1e9;
-  return {machine.probes_ns / (total_ns - machine.probes_ns), counted / machine.calls, skipped.estimated,
-          keeper.unavoidable_cpus()};
+  const double own_ns = (machine.shares_cpu ? static_cast<double>(machine.cpu_ns) : total_ns) - machine.probes_ns;
+  return {machine.probes_ns / own_ns, counted / machine.calls, skipped.estimated, keeper.unavoidable_cpus()};
 }
 
 TEST(BudgetKeeper, DetachesUserProbesForMostOfTheTime) {
@@ -167,6 +184,24 @@ TEST(BudgetKeeper, DetachesUserProbesForMostOfTheTime) {
   EXPECT_NEAR(outcome.counted, 1, 0.03);
   EXPECT_GT(outcome.estimated, 0u);
   EXPECT_GT(machine.resumed, 50);
+}
+
+TEST(BudgetKeeper, KeepsTheBudgetOfAThreadThatWaitsForItsCpu) {
+  ModelMachine machine;
+  machine.call_ns = 1000;
+  machine.shares_cpu = true;
+  const Outcome outcome = run(machine, Hook::kUserFunction, 0.05);
+  EXPECT_LT(outcome.slowdown, 0.07);
+  EXPECT_GT(outcome.slowdown, 0.03);
+  EXPECT_NEAR(outcome.counted, 1, 0.03);
+}
+
+TEST(BudgetKeeper, EstimatesCallsThatAreShorterThanTheTrap) {
+  ModelMachine machine;
+  machine.call_ns = 50;
+  const Outcome outcome = run(machine, Hook::kUserFunction, 0.05);
+  EXPECT_LT(outcome.slowdown, 0.07);
+  EXPECT_NEAR(outcome.counted, 1, 0.05);
 }
 
 TEST(BudgetKeeper, CountsWhatAnOpenGateWouldHaveSeen) {
