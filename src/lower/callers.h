@@ -1,4 +1,5 @@
-// Counts the events of a program by the process that they happen in (program::Gates::callers), if a budget is kept.
+// Counts the events of a program by the process that they happen in (program::Gates::caller_tables), if a budget is
+// kept.
 #pragma once
 
 #include "ir/builder.h"

@@ -147,7 +147,7 @@ void BudgetKeeper::begin_period(uint64_t now_ns) {
 // More often at first, while their share is not known.
 void BudgetKeeper::look_at_callers(Group& group, uint64_t now_ns) const {
   constexpr uint64_t kFirst = 10, kEvery = 5;
-  if (group.is_sliced && (periods_ < kFirst || periods_ % kEvery == 0))
+  if (periods_ == 0 || (group.is_sliced && (periods_ < kFirst || periods_ % kEvery == 0)))
     group.cpu_share = group.callers.cpu_share(now_ns);
 }
 
@@ -187,10 +187,13 @@ double BudgetKeeper::cpus_of(const Group& group) const {
   return probes_ns_of(group) / static_cast<double>(group.on_ns);
 }
 
+double BudgetKeeper::events_of(const Group& group) {
+  return static_cast<double>(std::accumulate(group.events.begin(), group.events.end(), uint64_t{0}));
+}
+
 double BudgetKeeper::ns_per_event(const Group& group) const {
-  uint64_t events = 0;
-  for (const uint64_t each : group.events) events += each;
-  return events > 0 ? probes_ns_of(group) / static_cast<double>(events) : 0;
+  const double events = events_of(group);
+  return events > 0 ? probes_ns_of(group) / events : 0;
 }
 
 double BudgetKeeper::off_cpus_of(const Group& group) const {
@@ -331,7 +334,7 @@ void BudgetKeeper::turn_off(Group& group, uint64_t now_ns) {
   const uint64_t off_ns = machine_.now_ns();
   group.detach_ns = (group.detach_ns + static_cast<double>(off_ns - now_ns)) / 2;
   end_time_on(group, off_ns);
-  group.callers.turned_off(static_cast<double>(group.on_ns), ns_per_event(group));
+  group.callers.turned_off(static_cast<double>(group.on_ns), events_of(group), ns_per_event(group));
   group.skipped_at_off = skipped_by(group);
   group.switched_ns = off_ns;
   group.is_on = false;
@@ -359,16 +362,16 @@ void BudgetKeeper::add_by_mix(const Group& group, double events) {
 void BudgetKeeper::estimate_unknown(const Group& group, uint64_t off_ns) {
   const auto on_ns = static_cast<double>(group.on_ns);
   for (uint32_t cpu = 0; cpu < program_.cpu_count; ++cpu) {
-    const auto events_of = [&](size_t i) {
+    const auto events_at = [&](size_t i) {
       const size_t at = i * program_.cpu_count + cpu;
       return static_cast<double>(group.events[at]);
     };
     double probes_ns = 0;
-    for (size_t i = 0; i < group.programs.size(); ++i) probes_ns += events_of(i) * event_ns(group.programs[i]);
+    for (size_t i = 0; i < group.programs.size(); ++i) probes_ns += events_at(i) * event_ns(group.programs[i]);
     const double own_ns = std::max(on_ns - probes_ns, on_ns * kLeastOwnShare);
     for (size_t i = 0; i < group.programs.size(); ++i)
       estimated_[group.programs[i].index] +=
-          events_of(i) * group.callers.unknown_share() * static_cast<double>(off_ns) / own_ns;
+          events_at(i) * group.callers.unknown_share() * static_cast<double>(off_ns) / own_ns;
   }
 }
 

@@ -88,6 +88,7 @@ class BudgetKeeper {
   void take_from_credit(Group& group, double cpus);
   void look_at_callers(Group& group, uint64_t now_ns) const;
   double probes_ns_of(const Group& group) const;
+  static double events_of(const Group& group);
   double ns_per_event(const Group& group) const;
   uint64_t skipped_by(const Group& group) const;
   double off_event_ns(const Group& group) const;

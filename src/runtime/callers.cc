@@ -76,13 +76,15 @@ void Callers::end_time_on(uint32_t pid, Caller& caller, uint64_t events, double 
   caller.events_seen = events;
 }
 
-void Callers::turned_off(double on_ns, double event_ns) {
-  all_events_ = unknown_events_ = 0;
+void Callers::turned_off(double on_ns, double all_events, double event_ns) {
+  all_events_ = all_events;
+  unknown_events_ = 0;
+  double in_table = 0;
   for (const auto& [pid, events] : events_by_process()) {
     const auto known = callers_.find(pid);
     const uint64_t before = known != callers_.end() ? known->second.events_seen : 0;
     const auto count = static_cast<double>(difference(before, events));
-    all_events_ += count;
+    in_table += count;
     if (known != callers_.end()) {
       known->second.last_events = count;
       end_time_on(pid, known->second, events, event_ns);
@@ -97,6 +99,7 @@ void Callers::turned_off(double on_ns, double event_ns) {
       unknown_events_ += count;
     }
   }
+  unknown_events_ += std::max(all_events - in_table, 0.0);
 }
 
 // Since the time on. Nothing, if the rate is not known yet: then the CPU time is kept for later.

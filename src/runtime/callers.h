@@ -26,14 +26,15 @@ class Callers {
 
   // While the programs are on: learns which processes call, so that their CPU time is known from now on.
   void look();
-  // After `on_ns` in which an event took `event_ns`, with the trap.
-  void turned_off(double on_ns, double event_ns);
+  // After `on_ns` with `all_events`, of which each took `event_ns`, with the trap.
+  void turned_off(double on_ns, double all_events, double event_ns);
   // After `off_ns`, of which events took `traps_ns` that came before the programs were detached, or after they were
   // attached again. Returns the events of known processes since `turned_off`.
   double turned_on(double off_ns, double traps_ns);
   // Those that `turned_on` has left out, as there was nothing to measure their rate with.
   double rest() const;
-  // Of the events of the last time on, the share of processes that have ended before their rate was known.
+  // Of the events of the last time on, the share of processes that have ended before their rate was known, or that
+  // found no place in the table.
   double unknown_share() const { return all_events_ > 0 ? unknown_events_ / all_events_ : 1; }
   // The share of a CPU that those that call most have got lately, of what they could have used. 1 if they do not wait
   // for CPUs, or have more than one CPU together.
