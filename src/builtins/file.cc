@@ -219,9 +219,9 @@ class PathWalk {
         {kTmpFs, unlinked},
         {kHugeTlbFs, unlinked}};
     Text choice = root;
-    for (const auto& [wanted, text] : kinds)
-      choice = [this, magic, wanted, text, otherwise = choice] {
-        return lowering_.select(Condition::eq, magic, ir_.constant(wanted), text, otherwise);
+    for (const auto& kind : kinds)
+      choice = [this, magic, kind, otherwise = choice] {
+        return lowering_.select(Condition::eq, magic, ir_.constant(kind.first), kind.second, otherwise);
       };
     return choice();
   }

@@ -24,12 +24,13 @@ for name in /etc/hosts /nonexistent /etc/a-rather-long-name-that-is-not-there; d
 cd /usr/bin; [ -x sh ]; [ -d /tmp ]; echo text > /dev/null; umask 022; ulimit -n > /dev/null"""
 
 ENTER, EXIT = "t:syscalls:sys_enter_", "t:syscalls:sys_exit_"
+DUP = "dup2" if os.path.exists("/sys/kernel/tracing/events/syscalls/sys_enter_dup2") else "dup3"
 OPEN, READ = ENTER + "openat", ENTER + "read"
 
 
 def scripts():
     yield from (f"t:syscalls:sys_{way}_{name} {{ @ = count(); }}"
-                for way in ("enter", "exit") for name in ("openat", "read", "newfstatat", "close", "lseek", "rt_sigprocmask", "dup3", "fcntl", "ioctl", "chdir"))
+                for way in ("enter", "exit") for name in ("openat", "read", "newfstatat", "close", "lseek", "rt_sigprocmask", DUP, "fcntl", "ioctl", "chdir"))
     yield from (f"t:syscalls:{glob} {{ @[{key}] = count(); }}"
                 for glob in ("*", "sys_enter_*", "sys_exit_*", "sys_enter_r*")
                 for key in ("probe", "func", "comm", "pid, tid", "uid, gid, comm", "probe, cgroup"))
