@@ -17,6 +17,11 @@ constexpr double kKept = 0.8;            // of what is known of earlier times on
 constexpr double kLeastOwnShare = 0.02;  // of the time on a CPU, that is not taken by the probes: less is not believed
 constexpr double kMuch = 0.05;           // of the events: processes with more of them count for `cpu_share`
 
+// The part of a time on a CPU in which a process was not in the probes.
+double own_time_ns(double on_ns, double events, double event_ns) {
+  return std::max(on_ns - events * event_ns, on_ns * kLeastOwnShare);
+}
+
 uint64_t difference(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
 
 }  // namespace
@@ -70,7 +75,7 @@ void Callers::end_time_on(uint32_t pid, Caller& caller, uint64_t events, double 
   if (!cpu_ns) return;
   const auto on_ns = static_cast<double>(difference(caller.cpu_ns, *cpu_ns));
   const auto count = static_cast<double>(difference(caller.events_seen, events));
-  caller.own_ns = caller.own_ns * kKept + std::max(on_ns - count * event_ns, on_ns * kLeastOwnShare);
+  caller.own_ns = caller.own_ns * kKept + own_time_ns(on_ns, count, event_ns);
   caller.events = caller.events * kKept + count;
   caller.cpu_ns = *cpu_ns;
   caller.events_seen = events;
@@ -90,7 +95,7 @@ void Callers::turned_off(double on_ns, double all_events, double event_ns) {
       end_time_on(pid, known->second, events, event_ns);
     } else if (const auto cpu_ns = machine_->process_cpu_ns(pid)) {
       const double on_cpu_ns = std::min(on_ns, static_cast<double>(*cpu_ns));
-      const double own_ns = std::max(on_cpu_ns - count * event_ns, on_cpu_ns * kLeastOwnShare);
+      const double own_ns = own_time_ns(on_cpu_ns, count, event_ns);
       callers_[pid] = {.cpu_ns = *cpu_ns,
                        .events_seen = events,
                        .last_events = count,
