@@ -14,8 +14,7 @@ namespace espy::recording {
 
 namespace {
 
-constexpr size_t kMaxDamages = 100;   // that are described one by one
-constexpr uint64_t kMaxParents = 64;  // of a task
+constexpr size_t kMaxDamages = 100;  // that are described one by one
 
 // Linux has fewer; a map of programs has a value for each.
 constexpr uint32_t kMaxCpus = 8192;

@@ -14,6 +14,7 @@ namespace espy::recording {
 // ---- Types of values. Indexes lead into Description::types.
 
 constexpr uint32_t kNoType = UINT32_MAX;
+constexpr size_t kMaxParents = 64;  // of a task; a recording with more is damaged
 
 struct Member {
   std::string name;

@@ -251,7 +251,7 @@ void Player::lend_memory(const recording::Event& event) {
 
 void Player::lend_task(const recording::Task& task) {
   // A pointer to a task that was not recorded leads to where nothing is lent.
-  const size_t parents = std::min(task.parents.size(), kMaxParents);
+  const size_t parents = std::min(task.parents.size(), recording::kMaxParents);
   task_addresses_.clear();
   for (size_t i = 0; i < parents; ++i) task_addresses_.push_back(kTaskAddress + (i + 1) * kParentDistance);
   task_addresses_.push_back(kUnknownAddress);

@@ -57,8 +57,6 @@ class Player {
     uint64_t due_ns = 0;
   };
 
-  static constexpr size_t kMaxParents = 64;
-
   Status start();
   Status check_values();
   Status check_actions();
