@@ -61,6 +61,7 @@ class Allocator {
   // Returns true if every register is assigned; else `spilled()` must be spilled.
   bool place_all();
   const std::vector<Reg>& spilled() const { return spilled_; }
+  const std::vector<Range>& ranges() const { return ranges_; }
   void rename();
 
  private:
@@ -222,7 +223,7 @@ void allocate(MachineFunction& function) {
   while (true) {
     Allocator allocator(function);
     if (allocator.place_all()) return allocator.rename();
-    spill(function, allocator.spilled());
+    spill(function, allocator.spilled(), allocator.ranges());
   }
 }
 

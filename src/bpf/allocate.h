@@ -1,6 +1,9 @@
 // Register allocation: assigns r0-r9 or stack slots to virtual registers.
 #pragma once
 
+#include <vector>
+
+#include "bpf/live_ranges.h"
 #include "bpf/machine.h"
 
 namespace espy::bpf {
@@ -12,7 +15,7 @@ void allocate(MachineFunction& function);
 void coalesce(MachineFunction& function);
 
 // Replaces `spilled` registers by stack objects or rematerialization. The new registers, each for a single instruction
-// or a run of instructions, are marked unspillable.
-void spill(MachineFunction& function, const std::vector<Reg>& spilled);
+// or a run of instructions, are marked unspillable. `ranges` are the live ranges of all registers.
+void spill(MachineFunction& function, const std::vector<Reg>& spilled, const std::vector<Range>& ranges);
 
 }  // namespace espy::bpf

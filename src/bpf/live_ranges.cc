@@ -12,6 +12,11 @@ bool overlap(const Range& a, const Range& b) {
   return false;
 }
 
+bool is_live(const Range& range, uint32_t position) {
+  const auto after = std::ranges::upper_bound(range, position, {}, &Segment::start);
+  return after != range.begin() && position < std::prev(after)->end;
+}
+
 Range unite(const Range& a, const Range& b) {
   Range all;
   all.reserve(a.size() + b.size());

@@ -16,6 +16,7 @@ struct Segment {
 using Range = std::vector<Segment>;  // ascending, disjoint, with gaps between them
 
 bool overlap(const Range& a, const Range& b);
+bool is_live(const Range& range, uint32_t position);
 Range unite(const Range& a, const Range& b);
 
 // The reads and writes of one instruction, as numbers below `count` of live_ranges().

@@ -6,6 +6,12 @@ bool is_call(const MachineInsn& insn) { return insn.code == (kJmp | kCall); }
 
 bool is_conditional_jump(const MachineInsn& insn) { return insn.target != kNoBlock; }
 
+bool is_ordered_comparison(const MachineInsn& insn) {
+  if (!is_conditional_jump(insn)) return false;
+  const uint8_t operation = operation_of(insn.code);
+  return operation != kJeq && operation != kJne && operation != kJset && operation != kJcond;
+}
+
 bool is_move(const MachineInsn& insn) { return insn.code == (kAlu64 | kMov | kReg) && insn.offset == 0; }
 
 bool is_compare_exchange(const MachineInsn& insn) {

@@ -82,6 +82,7 @@ Access access(const MachineInsn& insn);
 
 bool is_call(const MachineInsn& insn);
 bool is_conditional_jump(const MachineInsn& insn);
+bool is_ordered_comparison(const MachineInsn& insn);  // a conditional jump by <, <=, > or >=
 // Returns true for a 64-bit copy of a register.
 bool is_move(const MachineInsn& insn);
 bool is_compare_exchange(const MachineInsn& insn);

@@ -1,5 +1,10 @@
 // Spilling: moves registers to the stack. Each use goes through a new register that is live for that instruction or for
 // a run of adjacent ones.
+//
+// What an ordered comparison says about that register has to hold for the value on the stack, too, which may be the
+// index that was checked. Before Linux 6.9 (713274f1f2c8) the verifier does not relate the two, so the register is
+// stored again where the comparison leads.
+#include <map>
 #include <utility>
 
 #include "bpf/allocate.h"
@@ -9,10 +14,12 @@ namespace {
 
 constexpr uint8_t kLoad = kLdx | kModeMem | kDouble, kStore = kStx | kModeMem | kDouble,
                   kStoreImm = kSt | kModeMem | kDouble;
+constexpr uint32_t kNever = ~uint32_t{0};
 
 class Spiller {
  public:
-  Spiller(MachineFunction& function, const std::vector<Reg>& spilled) : function_(function) {
+  Spiller(MachineFunction& function, const std::vector<Reg>& spilled, const std::vector<Range>& ranges)
+      : function_(function), ranges_(ranges) {
     homes_.resize(function.register_end());
     for (Reg reg : spilled) {
       homes_[reg].is_spilled = true;
@@ -23,11 +30,15 @@ class Spiller {
   }
 
   void run() {
+    find_entered_once();
     for (MachineBlock& block : function_.blocks) {
       std::vector<MachineInsn> insns = std::move(block.insns);
       block.insns.clear();
       for (size_t i = 0; i < insns.size(); ++i) rewrite(insns, i, block.insns);
+      if (!insns.empty() && is_ordered_comparison(insns.back())) store_compared(insns.back(), block);
     }
+    for (const auto& [block, stores] : stores_at_)
+      function_.blocks[block].insns.insert(function_.blocks[block].insns.begin(), stores.begin(), stores.end());
   }
 
  private:
@@ -41,13 +52,44 @@ class Spiller {
   bool is_spilled(Reg reg) const { return is_virtual(reg) && reg < homes_.size() && homes_[reg].is_spilled; }
   bool uses(const MachineInsn& insn, Reg reg) const { return insn.dst == reg || insn.src == reg; }
   bool rewrite_move(MachineInsn insn, std::vector<MachineInsn>& out);
+  void find_entered_once();
   void rewrite(const std::vector<MachineInsn>& insns, size_t index, std::vector<MachineInsn>& out);
+  void store_compared(const MachineInsn& was, const MachineBlock& block);
   void open(Reg reg, bool is_read, source::Span span, std::vector<MachineInsn>& out);
   void save(Reg reg, source::Span span, std::vector<MachineInsn>& out);
 
   MachineFunction& function_;
+  const std::vector<Range>& ranges_;  // of the registers before spilling
   std::vector<Home> homes_;
+  std::vector<uint32_t> entered_once_;  // by block: the position where it began if it has one predecessor, else kNever
+  std::map<uint32_t, std::vector<MachineInsn>> stores_at_;  // the beginnings of these blocks
 };
+
+void Spiller::find_entered_once() {
+  std::vector<uint32_t> predecessors(function_.blocks.size());
+  predecessors[0] = 1;
+  for (const MachineBlock& block : function_.blocks)
+    for_each_successor(block, [&](uint32_t to) { ++predecessors[to]; });
+  uint32_t position = 0;
+  for (uint32_t block = 0; block < function_.blocks.size(); ++block) {
+    entered_once_.push_back(predecessors[block] == 1 && block != 0 ? position : kNever);
+    position += 2 * static_cast<uint32_t>(function_.blocks[block].insns.size());
+  }
+}
+
+// `was` is the last instruction of the block before it was rewritten.
+void Spiller::store_compared(const MachineInsn& was, const MachineBlock& block) {
+  const MachineInsn& now = block.insns.back();
+  const auto store_at = [&](uint32_t to, Reg reg, Reg stand_in) {
+    if (!is_spilled(reg) || homes_[reg].object == kNoObject) return;
+    if (entered_once_[to] == kNever || !is_live(ranges_[reg], entered_once_[to])) return;
+    stores_at_[to].push_back({.code = kStore, .src = stand_in, .object = homes_[reg].object, .span = was.span});
+  };
+  for_each_successor(block, [&](uint32_t to) {
+    store_at(to, was.dst, now.dst);
+    if (was.src != was.dst) store_at(to, was.src, now.src);
+  });
+}
 
 // Copies to and from a spilled register, and constants into one, become a single load or store.
 bool Spiller::rewrite_move(MachineInsn insn, std::vector<MachineInsn>& out) {
@@ -120,6 +162,8 @@ void Spiller::save(Reg reg, source::Span span, std::vector<MachineInsn>& out) {
 
 }  // namespace
 
-void spill(MachineFunction& function, const std::vector<Reg>& spilled) { Spiller(function, spilled).run(); }
+void spill(MachineFunction& function, const std::vector<Reg>& spilled, const std::vector<Range>& ranges) {
+  Spiller(function, spilled, ranges).run();
+}
 
 }  // namespace espy::bpf
