@@ -1,6 +1,7 @@
 #include "kernel/c_compiler.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
@@ -9,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "base/byte_reader.h"
@@ -81,8 +81,14 @@ Result<CCompiler> CCompiler::open(std::vector<std::string> flags, uint64_t max_s
   return CCompiler(std::move(all), TRY(ScratchDirectory::make()), max_seconds);
 }
 
+Status CCompiler::write_source(std::string_view text) const {
+  const OwnedFd file(::open(source_path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file.valid()) return fail_errno("cannot write " + source_path(), errno);
+  return write_all(file.get(), text);
+}
+
 Result<ProcessOutput> CCompiler::run(const std::string& text, std::initializer_list<std::string> arguments) {
-  if (!(std::ofstream(source_path()) << text)) return fail_errno("cannot write " + source_path(), errno);
+  TRY_STATUS(write_source(text));
   std::vector<std::string> argv = flags_;
   argv.insert(argv.end(), {"-w", "-fno-diagnostics-show-caret", "-fdiagnostics-color=never"});
   argv.insert(argv.end(), arguments);

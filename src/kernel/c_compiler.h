@@ -50,6 +50,7 @@ class CCompiler {
  private:
   CCompiler(std::vector<std::string> flags, ScratchDirectory scratch, uint64_t max_seconds)
       : flags_(std::move(flags)), scratch_(std::move(scratch)), max_seconds_(max_seconds) {}
+  Status write_source(std::string_view text) const;
   Result<ProcessOutput> run(const std::string& text, std::initializer_list<std::string> arguments);
   std::string source_path() const { return scratch_.path() + "/headers.c"; }
 

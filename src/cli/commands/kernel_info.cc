@@ -17,10 +17,10 @@ namespace {
 bool shows_addresses() {
   std::FILE* symbols = std::fopen("/proc/kallsyms", "re");
   if (symbols == nullptr) return false;
-  unsigned long long address = 0, any = 0;
+  unsigned long long any = 0;
   char line[512];
   for (int i = 0; i < 100 && std::fgets(line, sizeof(line), symbols) != nullptr; ++i)
-    if (std::sscanf(line, "%llx", &address) == 1) any |= address;
+    any |= std::strtoull(line, nullptr, 16);
   std::fclose(symbols);
   return any != 0;
 }
