@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/byte_reader.h"
+#include "output/order.h"
 
 namespace espy::output {
 
@@ -16,8 +17,6 @@ using types::Type;
 using types::TypeId;
 using types::Types;
 using Bytes = std::span<const std::byte>;
-
-constexpr uint64_t kSignBit = uint64_t{1} << 63;
 
 bool is_ordered_by_bytes(const Types& types, TypeId id) {
   const Type& type = types[id];
@@ -66,10 +65,7 @@ uint64_t first_order(const Types& types, TypeId id, Bytes bytes) {
     return first_order(types, first.type, member_of(types, first, bytes));
   }
   if (type.kind != Kind::kString) return number_order(type, bytes);
-  const std::string_view text = text_of(type, bytes);
-  uint64_t out = 0;
-  for (size_t i = 0; i < sizeof(out); ++i) out = out << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0);
-  return out;
+  return text_order(text_of(type, bytes));
 }
 
 int compare(const Types& types, TypeId id, Bytes a, Bytes b) {
@@ -111,22 +107,13 @@ void CompactEntries::add(Bytes key, const Value& value) {
 }
 
 void CompactEntries::sort() {
-  struct Item {
-    uint64_t by_value;
-    uint64_t by_key;
-    uint32_t index;
-  };
   const Types& types = context_->types;
-  std::vector<Item> items(size());
+  std::vector<Order> items(size());
   for (uint32_t i = 0; i < items.size(); ++i)
     items[i] = {is_signed_ ? numbers_[i] ^ kSignBit : numbers_[i], first_order(types, key_, key_bytes(i)), i};
-  std::ranges::sort(items, [&](const Item& a, const Item& b) {
-    if (a.by_value != b.by_value) return a.by_value < b.by_value;
-    if (a.by_key != b.by_key) return a.by_key < b.by_key;
-    return compare(types, key_, key_bytes(a.index), key_bytes(b.index)) < 0;
-  });
+  sort_by_numbers(items, [&](uint32_t a, uint32_t b) { return compare(types, key_, key_bytes(a), key_bytes(b)) < 0; });
   order_.resize(items.size());
-  std::ranges::transform(items, order_.begin(), &Item::index);
+  std::ranges::transform(items, order_.begin(), &Order::index);
 }
 
 MapEntry CompactEntries::at(size_t index) const {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "output/append.h"
 #include "output/bytes.h"
 #include "output/gfp.h"
 
@@ -92,11 +93,6 @@ uint64_t truncate(uint64_t value, const std::string& length, bool is_signed, boo
   if (length == "hh") return is_signed ? static_cast<uint64_t>(int64_t{static_cast<int8_t>(value)}) : value & 0xff;
   if (length == "h") return is_signed ? static_cast<uint64_t>(int64_t{static_cast<int16_t>(value)}) : value & 0xffff;
   return value;
-}
-
-void append_decimal(std::string& out, uint64_t value) {
-  const fmt::format_int text(value);
-  out.append(text.data(), text.size());
 }
 
 // `bits_per_digit`: 3 for octal, 4 for hexadecimal.

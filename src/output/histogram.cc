@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "output/append.h"
 #include "output/quantity.h"
 #include "program/layout.h"
 
@@ -12,70 +13,107 @@ namespace espy::output {
 
 namespace {
 
-constexpr int kBarWidth = 52;
+constexpr size_t kBarWidth = 52;
 
 // "1K", "2M": the largest power of 1024 that divides the number, else the number.
-std::string short_number(uint64_t number) {
+void append_short(std::string& out, uint64_t number) {
   constexpr std::string_view kSuffixes = "KMGTPE";
-  std::string suffix;
-  for (size_t i = 0; i < kSuffixes.size() && number != 0 && number % 1024 == 0; ++i) {
-    number /= 1024;
-    suffix = kSuffixes[i];
-  }
-  return fmt::format("{}{}", number, suffix);
+  size_t steps = 0;
+  for (; steps < kSuffixes.size() && number != 0 && number % 1024 == 0; ++steps) number /= 1024;
+  append_decimal(out, number);
+  if (steps > 0) out += kSuffixes[steps - 1];
 }
 
 // The same with a unit.
-std::string bound_text(uint64_t number, types::Unit unit) {
-  return unit == types::Unit::kNone ? short_number(number) : quantity_text(number, unit);
+void append_bound(std::string& out, uint64_t number, types::Unit unit) {
+  if (unit == types::Unit::kNone)
+    append_short(out, number);
+  else
+    out += quantity_text(number, unit);
 }
 
-std::string hist_label(uint32_t index, uint8_t bits, types::Unit unit) {
-  if (index == 0) return "(..., 0)";
-  const uint64_t start = program::hist_bucket_start(index, bits);
-  if (index + 1 == program::hist_bucket_count(bits)) {
-    const bool is_plain = unit == types::Unit::kNone;
-    return fmt::format("[{}, {})", bound_text(start, unit), is_plain ? "16E" : "...");  // 2^64
+void append_label(std::string& out, const HistValue& hist, size_t bucket, types::Unit unit) {
+  if (bucket == 0) return void(out += "(..., 0)");
+  const auto index = static_cast<uint32_t>(bucket);
+  const uint64_t start = program::hist_bucket_start(index, hist.bits);
+  const bool is_last = index + 1 == program::hist_bucket_count(hist.bits);
+  const uint64_t end = is_last ? 0 : program::hist_bucket_start(index + 1, hist.bits);
+  out += '[';
+  if (!is_last && end - start == 1) {
+    out.append(quantity_text(start, unit)) += ']';
+    return;
   }
-  const uint64_t end = program::hist_bucket_start(index + 1, bits);
-  if (end - start == 1) return fmt::format("[{}]", quantity_text(start, unit));
-  return fmt::format("[{}, {})", bound_text(start, unit), bound_text(end, unit));
+  append_bound(out, start, unit);
+  out += ", ";
+  if (!is_last)
+    append_bound(out, end, unit);
+  else
+    out += unit == types::Unit::kNone ? "16E" : "...";  // 2^64
+  out += ')';
 }
 
 // Shortened only if the step is a multiple of 1024.
-std::string linear_number(int64_t number, int64_t step) {
+void append_linear(std::string& out, int64_t number, int64_t step, types::Unit unit) {
   constexpr int64_t kKibi = 1024, kMebi = kKibi * kKibi;
-  if (step % kKibi != 0 || number == 0) return std::to_string(number);
-  if (number % kMebi == 0) return fmt::format("{}M", number / kMebi);
-  if (number % kKibi == 0) return fmt::format("{}K", number / kKibi);
-  return std::to_string(number);
+  if (unit != types::Unit::kNone) return void(out += quantity_text(number, unit));
+  const bool is_short = step % kKibi == 0 && number != 0 && number % kKibi == 0;
+  const bool is_mebi = is_short && number % kMebi == 0;
+  append_decimal(out, is_mebi ? number / kMebi : is_short ? number / kKibi : number);
+  if (is_short) out += is_mebi ? 'M' : 'K';
 }
 
-std::string linear_label(size_t index, const LhistValue& hist, types::Unit unit) {
-  const auto bound = [&](int64_t number) {
-    return unit == types::Unit::kNone ? linear_number(number, hist.step) : quantity_text(number, unit);
-  };
-  if (index == 0) return fmt::format("(..., {})", bound(hist.min));
-  if (index + 1 == hist.buckets.size()) return fmt::format("[{}, ...)", bound(hist.max));
-  const int64_t start = hist.min + static_cast<int64_t>(index - 1) * hist.step;
-  return fmt::format("[{}, {})", bound(start), bound(start + hist.step));
+void append_label(std::string& out, const LhistValue& hist, size_t bucket, types::Unit unit) {
+  const auto append = [&](int64_t bound) { append_linear(out, bound, hist.step, unit); };
+  if (bucket == 0) {
+    out += "(..., ";
+    append(hist.min);
+  } else if (bucket + 1 == hist.buckets.size()) {
+    out += '[';
+    append(hist.max);
+    out += ", ...";
+  } else {
+    const int64_t start = hist.min + static_cast<int64_t>(bucket - 1) * hist.step;
+    out += '[';
+    append(start);
+    out += ", ";
+    append(start + hist.step);
+  }
+  out += ')';
+}
+
+template <class Hist>
+std::string label_of(const Hist& hist, size_t bucket, types::Unit unit) {
+  std::string out;
+  append_label(out, hist, bucket, unit);
+  return out;
 }
 
 // The bar's width is the bucket's share of the fullest bucket, before the division. Single precision, as bpftrace has
 // it: 15 of 26 is 30 wide, not 29.
-std::string text_of(const std::vector<HistogramRow>& rows, uint64_t divisor, types::Unit unit) {
+void append_bar(std::string& out, uint64_t count, uint64_t most) {
+  const auto width = static_cast<size_t>(static_cast<float>(count) / static_cast<float>(most) * kBarWidth);
+  out.append(" |").append(width, '@').append(kBarWidth - width, ' ').append("|\n");
+}
+
+template <class Hist>
+void append_rows(std::string& out, const Hist& hist, uint64_t divisor, types::Unit unit) {
+  constexpr size_t kCountWidth = 8;
+  const BucketRange range = used_buckets(hist.buckets);
   size_t label_width = 16;
   uint64_t most = 0;
-  for (const HistogramRow& row : rows) {
-    most = std::max(most, row.count);
-    if (unit != types::Unit::kNone) label_width = std::max(label_width, row.label.size() + 1);
+  for (size_t i = range.first; i <= range.last; ++i) {
+    most = std::max(most, hist.buckets[i]);
+    if (unit != types::Unit::kNone) label_width = std::max(label_width, label_of(hist, i, unit).size() + 1);
   }
-  std::string out;
-  for (const HistogramRow& row : rows) {
-    const auto width = static_cast<size_t>(static_cast<float>(row.count) / static_cast<float>(most) * kBarWidth);
-    out += fmt::format("{:<{}}{:>8} |{:<52}|\n", row.label, label_width, row.count / divisor, std::string(width, '@'));
+  for (size_t i = range.first; i <= range.last; ++i) {
+    const size_t start = out.size();
+    append_label(out, hist, i, unit);
+    fill_up(out, start, label_width);
+    const fmt::format_int count(hist.buckets[i] / divisor);
+    if (count.size() < kCountWidth) out.append(kCountWidth - count.size(), ' ');
+    out.append(count.data(), count.size());
+    append_bar(out, hist.buckets[i], most);
   }
-  return out;
 }
 
 // `end(i)`: the largest value of bucket i, as text.
@@ -96,15 +134,19 @@ std::string percentiles_of(const std::vector<uint64_t>& buckets, const End& end)
   return out;
 }
 
-std::string with_percentiles(const std::string& rows, const std::string& percentiles) {
-  return percentiles.empty() ? rows : rows + percentiles + "\n";
+template <class Hist>
+void append_all(std::string& out, const Hist& hist, uint64_t divisor, const HistogramStyle& style) {
+  append_rows(out, hist, divisor, style.unit);
+  if (!style.has_percentiles) return;
+  const std::string percentiles = percentiles_text(hist, style.unit);
+  if (!percentiles.empty()) out.append(percentiles) += '\n';
 }
 
-template <class Hist, class Label>
-std::vector<HistogramRow> rows_of(const Hist& hist, const Label& label) {
+template <class Hist>
+std::vector<HistogramRow> rows_of(const Hist& hist, types::Unit unit) {
   const BucketRange range = used_buckets(hist.buckets);
   std::vector<HistogramRow> out;
-  for (size_t i = range.first; i <= range.last; ++i) out.push_back({label(i), hist.buckets[i]});
+  for (size_t i = range.first; i <= range.last; ++i) out.push_back({label_of(hist, i, unit), hist.buckets[i]});
   return out;
 }
 
@@ -118,13 +160,8 @@ BucketRange used_buckets(const std::vector<uint64_t>& buckets) {
   return {static_cast<size_t>(first - buckets.begin()), static_cast<size_t>(buckets.rend() - last - 1)};
 }
 
-std::vector<HistogramRow> labelled_rows(const HistValue& hist, types::Unit unit) {
-  return rows_of(hist, [&](size_t i) { return hist_label(static_cast<uint32_t>(i), hist.bits, unit); });
-}
-
-std::vector<HistogramRow> labelled_rows(const LhistValue& hist, types::Unit unit) {
-  return rows_of(hist, [&](size_t i) { return linear_label(i, hist, unit); });
-}
+std::vector<HistogramRow> labelled_rows(const HistValue& hist, types::Unit unit) { return rows_of(hist, unit); }
+std::vector<HistogramRow> labelled_rows(const LhistValue& hist, types::Unit unit) { return rows_of(hist, unit); }
 
 std::string percentiles_text(const HistValue& hist, types::Unit unit) {
   return percentiles_of(hist.buckets, [&](size_t bucket) {
@@ -143,14 +180,12 @@ std::string percentiles_text(const LhistValue& hist, types::Unit unit) {
   });
 }
 
-std::string histogram_rows(const HistValue& hist, uint64_t divisor, const HistogramStyle& style) {
-  const std::string rows = text_of(labelled_rows(hist, style.unit), divisor == 0 ? 1 : divisor, style.unit);
-  return style.has_percentiles ? with_percentiles(rows, percentiles_text(hist, style.unit)) : rows;
+void append_histogram(std::string& out, const HistValue& hist, uint64_t divisor, const HistogramStyle& style) {
+  append_all(out, hist, divisor == 0 ? 1 : divisor, style);
 }
 
-std::string histogram_rows(const LhistValue& hist, const HistogramStyle& style) {
-  const std::string rows = text_of(labelled_rows(hist, style.unit), 1, style.unit);
-  return style.has_percentiles ? with_percentiles(rows, percentiles_text(hist, style.unit)) : rows;
+void append_histogram(std::string& out, const LhistValue& hist, const HistogramStyle& style) {
+  append_all(out, hist, 1, style);
 }
 
 }  // namespace espy::output

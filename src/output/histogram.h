@@ -15,9 +15,9 @@ struct HistogramStyle {
   bool has_percentiles = false;           // a line with them follows the rows
 };
 
-// The rows from the first to the last non-empty bucket. `divisor`: of the counts shown; 0: none.
-std::string histogram_rows(const HistValue& hist, uint64_t divisor, const HistogramStyle& style = {});
-std::string histogram_rows(const LhistValue& hist, const HistogramStyle& style = {});
+// Appends the rows from the first to the last non-empty bucket. `divisor`: of the counts shown; 0: none.
+void append_histogram(std::string& out, const HistValue& hist, uint64_t divisor, const HistogramStyle& style = {});
+void append_histogram(std::string& out, const LhistValue& hist, const HistogramStyle& style = {});
 
 // One row of a histogram.
 struct HistogramRow {

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "base/printable.h"
@@ -19,34 +20,53 @@ namespace {
 
 bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
 
-// JSON is UTF-8: bytes that are not are written as `\xNN`, so that different texts stay different.
-void append_escaped(std::string& out, std::string_view text) {
-  const auto byte = static_cast<unsigned char>(text[0]);
-  switch (text[0]) {
-    case '\n': out += "\\n"; break;
-    case '\r': out += "\\r"; break;
-    case '\t': out += "\\t"; break;
-    case '"': out += "\\\""; break;
-    case '\\': out += "\\\\"; break;
-    default:
-      if (utf8_length(text) == 0)
-        out += fmt::format("\\\\x{:02x}", byte);
-      else if (byte < 0x20)
-        out += fmt::format("\\u{:04x}", byte);
-      else
-        out += text.substr(0, utf8_length(text));
+// The same of eight characters: whether a byte is less than n, or equal to one, is in its highest bit.
+bool are_plain(uint64_t bytes) {
+  constexpr uint64_t kOnes = 0x0101010101010101, kHighest = 0x8080808080808080;
+  const auto below = [](uint64_t from, uint64_t n) { return (from - n * kOnes) & ~from; };
+  const auto equals = [&](char c) { return below(bytes ^ static_cast<uint64_t>(c) * kOnes, 1); };
+  return ((bytes | below(bytes, ' ') | equals('"') | equals('\\') | equals('\x7f')) & kHighest) == 0;
+}
+
+size_t plain_length(std::string_view text) {
+  size_t length = 0;
+  for (uint64_t bytes = 0; text.size() - length >= sizeof(bytes); length += sizeof(bytes)) {
+    std::memcpy(&bytes, text.data() + length, sizeof(bytes));
+    if (!are_plain(bytes)) break;
   }
+  while (length < text.size() && is_plain(text[length])) ++length;
+  return length;
+}
+
+// Appends the first character of `text`; returns how many bytes it has. JSON is UTF-8: bytes that are not are written
+// as `\xNN`, so that different texts stay different.
+size_t append_escaped(std::string& out, std::string_view text) {
+  switch (text[0]) {
+    case '\n': out += "\\n"; return 1;
+    case '\r': out += "\\r"; return 1;
+    case '\t': out += "\\t"; return 1;
+    case '"': out += "\\\""; return 1;
+    case '\\': out += "\\\\"; return 1;
+    default: break;
+  }
+  const auto byte = static_cast<unsigned char>(text[0]);
+  const size_t length = utf8_length(text);
+  if (length == 0)
+    out += fmt::format("\\\\x{:02x}", byte);
+  else if (byte < 0x20)
+    out += fmt::format("\\u{:04x}", byte);
+  else
+    out += text.substr(0, length);
+  return std::max<size_t>(length, 1);
 }
 
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const auto plain = static_cast<size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
+    const size_t plain = plain_length(text);
     out += text.substr(0, plain);
     text.remove_prefix(plain);
-    if (text.empty()) break;
-    append_escaped(out, text);
-    text.remove_prefix(std::max<size_t>(utf8_length(text), 1));
+    if (!text.empty()) text.remove_prefix(append_escaped(out, text));
   }
   out += '"';
 }
@@ -308,7 +328,12 @@ class JsonSink final : public Sink {
          fmt::format("\"count\": {}, ", probe_count));
   }
   void text(std::string_view kind, std::string_view text) override {
-    begin_line(kind);
+    if (kind != text_kind_) {
+      text_kind_ = kind;
+      text_begin_.clear();
+      append_begin(text_begin_, kind);
+    }
+    line_ += text_begin_;
     append_quoted(line_, text);
     end_line();
   }
@@ -393,26 +418,26 @@ class JsonSink final : public Sink {
     end_line();
   }
 
-  void begin_line(std::string_view type, std::string_view before_data = "") {
-    line_ += "{\"type\": ";
-    append_quoted(line_, type);
-    line_.append(", ").append(before_data).append("\"data\": ");
+  static void append_begin(std::string& out, std::string_view type, std::string_view before_data = "") {
+    out += "{\"type\": ";
+    append_quoted(out, type);
+    out.append(", ").append(before_data).append("\"data\": ");
   }
+
+  void begin_line(std::string_view type, std::string_view before_data = "") { append_begin(line_, type, before_data); }
 
   void end_line() {
     line_ += "}\n";
     write_line();
   }
 
-  void write_line() {
-    out_.write(line_);
-    line_.clear();
-  }
+  void write_line() { out_.wrote(); }
 
   Writer& out_;
+  std::string& line_ = out_.buffer();
   TextStyle style_;
   bool is_quiet_;
-  std::string line_;
+  std::string text_kind_, text_begin_;  // of the last text: its kind, and how the line of such a text begins
 };
 
 std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {

@@ -31,6 +31,7 @@ class CpuWords {
     for (uint32_t cpu = 0; cpu < cpu_count_; ++cpu) sum += at(cpu, word);
     return sum;
   }
+  std::vector<uint64_t> totals() const;
 
  private:
   std::span<const std::byte> bytes_;
@@ -38,6 +39,23 @@ class CpuWords {
   uint32_t cpu_count_;
   uint32_t stride_bytes_;
 };
+
+std::vector<uint64_t> CpuWords::totals() const {
+  std::vector<uint64_t> out(words_per_cpu_);
+  for (uint32_t cpu = 0; cpu < cpu_count_; ++cpu) {
+    const std::span<const std::byte> words = bytes_.subspan(std::min(bytes_.size(), size_t{cpu} * stride_bytes_));
+    const bool is_whole = words.size() >= out.size() * sizeof(uint64_t);
+    for (uint32_t i = 0; i < out.size(); ++i) {
+      uint64_t word = 0;
+      if (is_whole)
+        std::memcpy(&word, words.data() + size_t{i} * sizeof(word), sizeof(word));
+      else
+        word = at(cpu, i);
+      out[i] += word;
+    }
+  }
+  return out;
+}
 
 Value number(const Type& type, uint64_t bits) {
   if (type.is_signed) return {static_cast<int64_t>(bits)};
@@ -57,12 +75,6 @@ Value extreme(const Type& type, const CpuWords& words) {
     is_set = true;
   }
   return number(type, best);
-}
-
-std::vector<uint64_t> totals(const CpuWords& words) {
-  std::vector<uint64_t> out(words.words());
-  for (uint32_t i = 0; i < out.size(); ++i) out[i] = words.total(i);
-  return out;
 }
 
 struct Epoch {
@@ -102,6 +114,7 @@ Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& wo
   const uint64_t last = epochs.rbegin()->first;
   const uint64_t oldest = last >= params.intervals ? last - params.intervals + 1 : 0;
   const uint64_t first = std::max(oldest, epochs.begin()->first);
+  out.points.reserve(last - first + 1);
   for (uint64_t i = 0; i <= last - first; ++i) {
     const uint64_t epoch = first + i;
     TseriesPoint point{epoch * params.interval_ns, std::nullopt};
@@ -168,8 +181,8 @@ Value decode_per_cpu(const DecodeContext& context, types::TypeId id, std::span<c
                          .is_signed = type.is_signed,
                          .total = static_cast<int64_t>(words.total(0)),
                          .only_average = type.kind == Kind::kAvg}};
-    case Kind::kHist: return {HistValue{type.hist_bits, totals(words)}};
-    case Kind::kLhist: return {LhistValue{type.lhist_min, type.lhist_max, type.lhist_step, totals(words)}};
+    case Kind::kHist: return {HistValue{type.hist_bits, words.totals()}};
+    case Kind::kLhist: return {LhistValue{type.lhist_min, type.lhist_max, type.lhist_step, words.totals()}};
     case Kind::kTseries: return tseries(context, id, words);
     default: return decode(context, id, bytes);
   }

@@ -74,16 +74,27 @@ Unit unit_for(const MapView& map, const TextStyle& style) {
   return told != style.units.end() ? told->second : types::unit_of(map.name);
 }
 
+void append_text(std::string& out, const Value& value, Unit unit, const TextStyle& style) {
+  if (unit == Unit::kNone) return append_text(out, value, style);
+  const HistogramStyle histogram{unit, style.has_percentiles};
+  if (const auto* number = std::get_if<int64_t>(&value.node))
+    out += number_text(*number, unit);
+  else if (const auto* count = std::get_if<uint64_t>(&value.node))
+    out += number_text(*count, unit);
+  else if (const auto* stats = std::get_if<StatsValue>(&value.node))
+    out += stats_text(*stats, unit);
+  else if (const auto* hist = std::get_if<HistValue>(&value.node))
+    append_histogram(out, *hist, 0, histogram);
+  else if (const auto* lhist = std::get_if<LhistValue>(&value.node))
+    append_histogram(out, *lhist, histogram);
+  else
+    append_text(out, value, style);
+}
+
 std::string to_text(const Value& value, Unit unit, const TextStyle& style) {
-  if (unit != Unit::kNone) {
-    if (const auto* v = std::get_if<int64_t>(&value.node)) return number_text(*v, unit);
-    if (const auto* v = std::get_if<uint64_t>(&value.node)) return number_text(*v, unit);
-    if (const auto* v = std::get_if<StatsValue>(&value.node)) return stats_text(*v, unit);
-    const HistogramStyle histogram{unit, style.has_percentiles};
-    if (const auto* v = std::get_if<HistValue>(&value.node)) return histogram_rows(*v, 0, histogram);
-    if (const auto* v = std::get_if<LhistValue>(&value.node)) return histogram_rows(*v, histogram);
-  }
-  return to_text(value, style);
+  std::string out;
+  append_text(out, value, unit, style);
+  return out;
 }
 
 }  // namespace espy::output

@@ -21,5 +21,6 @@ types::Unit unit_for(const MapView& map, const TextStyle& style);
 
 // The same as `to_text`, with numbers, averages and totals, and the bounds of histograms in `unit`.
 std::string to_text(const Value& value, types::Unit unit, const TextStyle& style);
+void append_text(std::string& out, const Value& value, types::Unit unit, const TextStyle& style);
 
 }  // namespace espy::output

@@ -32,6 +32,9 @@ class Writer {
   Writer(int fd, Buffering buffering);
   ~Writer();
   void write(std::string_view bytes);
+  // What is to be written: wrote() must follow what is appended to it.
+  std::string& buffer() { return buffer_; }
+  void wrote();
   void flush();
   void batch_end();  // after the records of one poll: flushes if kLine
   // Calls this before it writes, and at each end of a batch: a line of progress must go.

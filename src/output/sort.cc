@@ -4,6 +4,7 @@
 
 #include "output/decode.h"
 #include "output/divide.h"
+#include "output/order.h"
 
 namespace espy::output {
 
@@ -82,16 +83,70 @@ int compare(const Value& a, const Value& b) {
   return 0;
 }
 
+// What values and keys must have in common to be ordered by numbers. All of a map have.
+size_t shape_of(const Value& value) {
+  constexpr size_t kKinds = std::variant_size_v<decltype(Value::node)>;
+  const auto* tuple = std::get_if<TupleValue>(&value.node);
+  const size_t inner = tuple == nullptr || tuple->items.empty() ? 0 : 1 + shape_of(tuple->items[0]);
+  return value.node.index() + kKinds * inner;
+}
+
+// A number that is the greater the later the value comes; 0 if values of its kind have no order.
+uint64_t value_order(const Value& value) {
+  const std::optional<Number> number = rank(value);
+  if (!number) return 0;
+  const auto* stats = std::get_if<StatsValue>(&value.node);
+  const bool is_signed =
+      stats != nullptr ? stats->is_signed
+                       : std::holds_alternative<int64_t>(value.node) || std::holds_alternative<EnumValue>(value.node);
+  return is_signed ? number->bits ^ kSignBit : number->bits;
+}
+
+// The same of a key, of a tuple that of its first item: equal numbers decide nothing.
+uint64_t key_order(const Value& key) {
+  if (const auto* v = std::get_if<bool>(&key.node)) return *v ? 1 : 0;
+  if (const auto* v = std::get_if<int64_t>(&key.node)) return static_cast<uint64_t>(*v) ^ kSignBit;
+  if (const auto* v = std::get_if<uint64_t>(&key.node)) return *v ^ kSignBit;
+  if (const auto* v = std::get_if<PointerValue>(&key.node)) return v->address;
+  if (const auto* v = std::get_if<StringValue>(&key.node)) return text_order(v->text);
+  if (const auto* v = std::get_if<TextValue>(&key.node)) return text_order(v->text);
+  const auto* tuple = std::get_if<TupleValue>(&key.node);
+  return tuple == nullptr || tuple->items.empty() ? 0 : key_order(tuple->items[0]);
+}
+
 }  // namespace
 
 int compare_keys(const Value& a, const Value& b) { return compare(a, b); }
 
 void sort_for_display(std::vector<MapEntry>& entries) {
-  std::sort(entries.begin(), entries.end(), [](const MapEntry& a, const MapEntry& b) {
-    const auto ranked_a = rank(a.value), ranked_b = rank(b.value);
+  std::vector<Order> items;
+  items.reserve(entries.size());
+  bool are_alike = true;
+  for (const MapEntry& entry : entries) {
+    are_alike &= shape_of(entry.key) == shape_of(entries[0].key) && shape_of(entry.value) == shape_of(entries[0].value);
+    const auto index = static_cast<uint32_t>(items.size());
+    items.push_back(are_alike ? Order{value_order(entry.value), key_order(entry.key), index} : Order{0, 0, index});
+  }
+  if (!are_alike)
+    for (Order& item : items) item = {0, 0, item.index};
+  sort_by_numbers(items, [&](uint32_t a, uint32_t b) {
+    const auto ranked_a = rank(entries[a].value), ranked_b = rank(entries[b].value);
     const int by_value = ranked_a && ranked_b ? compare(*ranked_a, *ranked_b) : 0;
-    return by_value != 0 ? by_value < 0 : compare(a.key, b.key) < 0;
+    return by_value != 0 ? by_value < 0 : compare(entries[a].key, entries[b].key) < 0;
   });
+  // In place, one cycle of the permutation after the other: a copy would take as much memory as the map.
+  for (uint32_t begin = 0; begin < items.size(); ++begin) {
+    if (items[begin].index == begin) continue;
+    MapEntry first = std::move(entries[begin]);
+    uint32_t to = begin;
+    for (uint32_t from = items[to].index; from != begin; from = items[to].index) {
+      entries[to] = std::move(entries[from]);
+      items[to].index = to;
+      to = from;
+    }
+    entries[to] = std::move(first);
+    items[to].index = to;
+  }
 }
 
 }  // namespace espy::output

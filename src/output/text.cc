@@ -134,10 +134,13 @@ class TextSink final : public Sink {
   // The text after the name. Histograms start on a new line and end with an empty one.
   void append_tail(std::string& out, const Value& value, uint64_t divisor, types::Unit unit,
                    const std::string& seen) const {
-    if (const auto* hist = std::get_if<HistValue>(&value.node)) {
-      out += ":" + seen + "\n" + histogram_rows(*hist, divisor, {unit, style_.has_percentiles}) + "\n";
-    } else if (is_any_of<LhistValue, TseriesValue>(value)) {
-      out += ":" + seen + "\n" + to_text(value, unit, style_) + "\n";
+    if (is_any_of<HistValue, LhistValue, TseriesValue>(value)) {
+      out.append(":").append(seen) += '\n';
+      if (const auto* hist = std::get_if<HistValue>(&value.node))
+        append_histogram(out, *hist, divisor, {unit, style_.has_percentiles});
+      else
+        append_text(out, value, unit, style_);
+      out += '\n';
     } else if (const auto* recent = std::get_if<RecentValue>(&value.node)) {
       out += ":" + seen + "\n" + lines(*recent);
     } else {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "output/append.h"
 #include "output/bytes.h"
 #include "output/divide.h"
 #include "output/format.h"
@@ -68,7 +69,7 @@ constexpr uint64_t kNsPerSecond = 1'000'000'000;
 // How the start of an interval is shown: with the fraction of a second that the interval needs.
 struct ClockFormat {
   std::string_view heading;
-  int digits;  // of the fraction
+  size_t digits;  // of the fraction
   uint64_t unit_ns;
 };
 
@@ -79,47 +80,90 @@ ClockFormat clock_format(uint64_t interval_ns) {
   return {"hh:mm:ss.ns", 9, 1};
 }
 
-std::string clock_text(uint64_t ns, const ClockFormat& format) {
-  const auto seconds = static_cast<time_t>(ns / kNsPerSecond);
-  tm local = {};
-  ::localtime_r(&seconds, &local);
-  const std::string clock = fmt::format("{:02}:{:02}:{:02}", local.tm_hour, local.tm_min, local.tm_sec);
-  return format.digits == 0 ? clock
-                            : fmt::format("{}.{:0{}}", clock, ns % kNsPerSecond / format.unit_ns, format.digits);
+// Local times that follow each other: most are in the minute of the one before.
+class LocalClock {
+ public:
+  const tm& at(time_t seconds) {
+    const time_t second = local_.tm_sec + (seconds - seconds_);
+    if (is_known_ && second >= 0 && second < 60)
+      local_.tm_sec = static_cast<int>(second);
+    else
+      ::localtime_r(&seconds, &local_);
+    is_known_ = true;
+    seconds_ = seconds;
+    return local_;
+  }
+
+ private:
+  time_t seconds_ = 0;
+  tm local_ = {};
+  bool is_known_ = false;
+};
+
+void append_clock(std::string& out, uint64_t ns, const ClockFormat& format, LocalClock& clock) {
+  const tm& local = clock.at(static_cast<time_t>(ns / kNsPerSecond));
+  char separator = 0;
+  for (const int number : {local.tm_hour, local.tm_min, local.tm_sec}) {
+    if (separator != 0) out += separator;
+    append_decimal(out, static_cast<uint64_t>(number), 2);
+    separator = ':';
+  }
+  if (format.digits == 0) return;
+  out += '.';
+  append_decimal(out, ns % kNsPerSecond / format.unit_ns, format.digits);
+}
+
+constexpr size_t kGraphWidth = 51;
+
+// The column of a value between the minimum, at the left edge, and the maximum.
+size_t graph_place(int64_t value, int64_t min, int64_t max) {
+  // Unsigned: the difference of two int64 may not fit int64.
+  const auto above_min = [&](int64_t of) {
+    return static_cast<double>(static_cast<uint64_t>(of) - static_cast<uint64_t>(min));
+  };
+  return static_cast<size_t>(above_min(value) / above_min(max) * (kGraphWidth - 1));
 }
 
 // A row for each interval, with a star at the value's position between minimum and maximum.
-std::string tseries_text(const TseriesValue& series) {
-  constexpr int kWidth = 51;
+void append_tseries(std::string& out, const TseriesValue& series) {
   int64_t min = INT64_MAX, max = INT64_MIN;
   for (const TseriesPoint& point : series.points) {
     if (!point.value) continue;
     min = std::min(min, *point.value);
     max = std::max(max, *point.value);
   }
-  if (min > max) return "";
+  if (min > max) return;
   if (min == max) {
     if (min > INT64_MIN) --min;
     if (max < INT64_MAX) ++max;
   }
-  const ClockFormat clock = clock_format(series.interval_ns);
-  const std::string margin(clock.digits == 0 ? 9 : static_cast<size_t>(clock.digits) + 10, ' '), line(kWidth, '_');
-  const std::string scale = fmt::format("{}{:<52}{}\n", margin, min, max);
-  std::string out = scale + fmt::format("{:<{}}|{}|\n", clock.heading, margin.size(), line);
+  const ClockFormat format = clock_format(series.interval_ns);
+  const size_t margin = format.digits == 0 ? 9 : format.digits + 10;
+  const auto append_scale = [&] {
+    out.append(margin, ' ');
+    const size_t start = out.size();
+    append_decimal(out, min);
+    fill_up(out, start, kGraphWidth + 1);
+    append_decimal(out, max);
+    out += '\n';
+  };
+  append_scale();
+  const size_t heading = out.size();
+  out += format.heading;
+  fill_up(out, heading, margin);
+  out.append("|").append(kGraphWidth, '_').append("|\n");
+  LocalClock clock;
   for (const TseriesPoint& point : series.points) {
-    std::string graph(kWidth, ' ');
-    if (point.value) {
-      // Unsigned: the difference of two int64 may not fit int64.
-      const auto above_min = [&](int64_t value) {
-        return static_cast<double>(static_cast<uint64_t>(value) - static_cast<uint64_t>(min));
-      };
-      const double share = above_min(*point.value) / above_min(max);
-      graph[static_cast<size_t>(share * (kWidth - 1))] = '*';
-    }
-    out += fmt::format("{} |{}| {}\n", clock_text(point.start_ns, clock), graph,
-                       point.value ? std::to_string(*point.value) : "-");
+    append_clock(out, point.start_ns, format, clock);
+    out += " |";
+    const size_t graph = out.size();
+    out.append(kGraphWidth, ' ').append("| ");
+    if (point.value) out[graph + graph_place(*point.value, min, max)] = '*';
+    point.value ? append_decimal(out, *point.value) : void(out += '-');
+    out += '\n';
   }
-  return out + fmt::format("{}v{}v\n", margin, line) + scale;
+  out.append(margin, ' ').append("v").append(kGraphWidth, '_').append("v\n");
+  append_scale();
 }
 
 // Appends values to one string, as a dump of a large struct has thousands of them.
@@ -149,14 +193,14 @@ class ValueWriter {
     style_.is_c ? lines(v) : line(v);
     --depth_;
   }
-  void operator()(const HistValue& v) { out_ += histogram_rows(v, 0, {.has_percentiles = style_.has_percentiles}); }
-  void operator()(const LhistValue& v) { out_ += histogram_rows(v, {.has_percentiles = style_.has_percentiles}); }
+  void operator()(const HistValue& v) { append_histogram(out_, v, 0, {.has_percentiles = style_.has_percentiles}); }
+  void operator()(const LhistValue& v) { append_histogram(out_, v, {.has_percentiles = style_.has_percentiles}); }
   void operator()(const StatsValue& v) {
     out_ += v.only_average ? stats_text(v, average(v))
                            : fmt::format("{{ .count = {}, .average = {}, .total = {} }}", v.count,
                                          stats_text(v, average(v)), stats_text(v, v.total));
   }
-  void operator()(const TseriesValue& v) { out_ += tseries_text(v); }
+  void operator()(const TseriesValue& v) { append_tseries(out_, v); }
   void operator()(const RecentValue& v) {
     if (is_outermost_) return lines_of(v);
     list("[", v.items, ",", "]");
@@ -177,8 +221,7 @@ class ValueWriter {
 
   template <class Int>
   void number(Int value) {
-    const fmt::format_int text(value);
-    out_.append(text.data(), text.size());
+    append_decimal(out_, value);
   }
 
   void list(std::string_view begin, const std::vector<Value>& items, std::string_view separator, std::string_view end) {

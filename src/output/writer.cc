@@ -17,6 +17,10 @@ Writer::~Writer() { flush(); }
 
 void Writer::write(std::string_view bytes) {
   buffer_ += bytes;
+  wrote();
+}
+
+void Writer::wrote() {
   if (buffering_ == Buffering::kNone || buffer_.size() >= kFullBytes) flush();
 }
 

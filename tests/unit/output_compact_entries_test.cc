@@ -26,11 +26,24 @@ struct Compact : testing::Test {
     return out;
   }
 
-  void expect_same_order(TypeId key, TypeId value) {
+  static bool is_less(const Value& a, const Value& b) {
+    if (const auto* number = std::get_if<int64_t>(&a.node)) return *number < std::get<int64_t>(b.node);
+    return std::get<uint64_t>(a.node) < std::get<uint64_t>(b.node);
+  }
+
+  void expect_order(const std::vector<MapEntry>& entries) {
+    for (size_t i = 1; i < entries.size(); ++i) {
+      const MapEntry &before = entries[i - 1], &entry = entries[i];
+      ASSERT_FALSE(is_less(entry.value, before.value)) << i;
+      ASSERT_TRUE(is_less(before.value, entry.value) || compare_keys(before.key, entry.key) <= 0) << i;
+    }
+  }
+
+  void expect_same_order(TypeId key, TypeId value, int count = 500) {
     ASSERT_TRUE(CompactEntries::fits(world.types, key, value));
     CompactEntries compact(context, key);
     std::vector<MapEntry> entries;
-    for (int i = 0; i < 500; ++i) {
+    for (int i = 0; i < count; ++i) {
       const Bytes bytes = any_key(key);
       const Value number = world.decode(value, any_key(value));
       compact.add(bytes, number);
@@ -38,6 +51,7 @@ struct Compact : testing::Test {
     }
     compact.sort();
     sort_for_display(entries);
+    expect_order(entries);
     ASSERT_EQ(compact.size(), entries.size());
     for (size_t i = 0; i < entries.size(); ++i) {
       ASSERT_EQ(to_text(compact.at(i).key, {}), to_text(entries[i].key, {})) << i;
@@ -56,6 +70,12 @@ TEST_F(Compact, IsInTheOrderOfValues) {
     for (const TypeId value : {types.int_type(1, true), types.int_type(8, true), types.int_type(8, false)})
       expect_same_order(key, value);
   }
+}
+
+// They are sorted in another way.
+TEST_F(Compact, IsInTheOrderOfValuesIfThereAreMany) {
+  types::Types& types = world.types;
+  expect_same_order(types.tuple({types.string(4), types.int_type(4, true)}), types.int_type(1, true), 70'000);
 }
 
 TEST_F(Compact, DoesNotFitWhereNamesOrStacksDecide) {

@@ -50,6 +50,19 @@ TEST(Json, TheLinesOfTheDescription) {
 )");
 }
 
+// Plain characters are copied eight at a time.
+TEST(Json, CharactersAreEscapedAtEachPlace) {
+  for (int c = 1; c < 0x80; ++c) {
+    const std::string alone = json(string(std::string(1, static_cast<char>(c))));
+    const std::string shown = alone.substr(1, alone.size() - 2);
+    for (size_t place = 0; place < 18; ++place) {
+      std::string text(18, '~');
+      text[place] = static_cast<char>(c);
+      EXPECT_EQ(json(string(text)), "\"" + std::string(place, '~') + shown + std::string(17 - place, '~') + "\"");
+    }
+  }
+}
+
 TEST(Json, BytesThatAreNotUtf8AreEscaped) {
   EXPECT_EQ(json(string("\xff"
                         "a\xc3")),
