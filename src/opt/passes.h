@@ -19,6 +19,9 @@ bool simplify_cfg(ir::Function& function);         // blocks and edges
 bool dse(ir::Function& function);                  // stores that are never read
 bool dce(ir::Function& function);                  // values, parameters and blocks without use
 
+// Helpers that a program calls more than `max_calls` times are called by functions. Returns whether there are any.
+bool outline_calls(ir::Module& module, size_t max_calls);
+
 // A module pass returns the changed module, nullopt if it changes nothing. Loops of functions that are too complex
 // become functions, which the kernel's verifier checks once each.
 std::optional<ir::Module> outline_loops(const ir::Module& module, const ModuleLimits& limits);

@@ -39,6 +39,9 @@ constexpr ModulePass kForVerifier[] = {{"outline_loops", outline_loops}};
 // Scripts need two or three rounds.
 constexpr int kMaxRounds = 6;
 
+constexpr std::string_view kOutlineCalls = "outline_calls";
+constexpr size_t kMaxCalls = 256;  // of one helper: the kernel takes milliseconds for them
+
 bool run(const Pass& pass, ir::Module& module, ir::Function& function, const PassObserver& after_pass) {
   if (!pass.run(function)) return false;
   if (after_pass) after_pass(pass.name, module);
@@ -82,6 +85,7 @@ void verify_after_pass(std::string_view pass, const ir::Module& module) {
 
 void optimize(ir::Module& module, const PassObserver& after_pass) {
   for (ir::Function& function : module.functions) optimize_function(module, function, after_pass);
+  if (outline_calls(module, kMaxCalls) && after_pass) after_pass(kOutlineCalls, module);
 }
 
 std::optional<ir::Module> optimize_for_verifier(const ir::Module& module, const ModuleLimits& limits,
@@ -103,6 +107,7 @@ bool run_pass(std::string_view name, ir::Module& module) {
     if (changed) module = std::move(*changed);
     return changed.has_value();
   }
+  if (name == kOutlineCalls) return outline_calls(module, 0);
   const Pass* pass = find_pass(name);
   CHECK(pass != nullptr);
   bool changed = false;
@@ -115,6 +120,7 @@ std::vector<std::string_view> pass_names() {
   for (const Pass& pass : kOnce) names.push_back(pass.name);
   for (const Pass& pass : kRepeated) names.push_back(pass.name);
   names.push_back(kLast[0].name);
+  names.push_back(kOutlineCalls);
   for (const ModulePass& pass : kForVerifier) names.push_back(pass.name);
   return names;
 }

@@ -89,6 +89,30 @@ TEST(Compile, MergesActionsUnlessToldOtherwise) {
   EXPECT_GT(separate.program.programs.size(), merged.program.programs.size());
 }
 
+// Each statement looks its key up.
+std::string keyed_statements(int count) {
+  std::string out = "begin { ";
+  for (int i = 0; i < count; ++i) out += fmt::format("@[{}] = count(); ", i);
+  return out + "}";
+}
+
+TEST(Compile, CallsAHelperByAFunctionIfThereAreHundredsOfCalls) {
+  const auto lookups = [](const program::BpfProgram& program) {
+    constexpr uint8_t kCall = 0x85;
+    return std::ranges::count_if(program.code, [](const program::BpfInsn& insn) {
+      return insn.code == kCall && (insn.registers >> 4) == 0 && insn.imm == 1;
+    });
+  };
+  const Compiled many = Script(keyed_statements(300)).compile();
+  const program::BpfProgram& program = many.program.programs[program::ProgramId{0}];
+  EXPECT_GT(program.functions.size(), 1u);
+  EXPECT_EQ(lookups(program), 1);
+
+  const Compiled few = Script(keyed_statements(100)).compile();
+  EXPECT_EQ(few.program.programs[program::ProgramId{0}].functions.size(), 1u);
+  EXPECT_EQ(lookups(few.program.programs[program::ProgramId{0}]), 200);
+}
+
 TEST(Compile, TriesSeparateProgramsWhenTheStackIsTooSmall) {
   Script script("tracepoint:syscalls:sys_enter_close { " + live_numbers(90) +
                 "} tracepoint:syscalls:sys_enter_getpid { @c = count(); }");
