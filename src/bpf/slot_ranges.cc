@@ -1,6 +1,7 @@
 #include "bpf/slot_ranges.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/analysis.h"
 #include "ir/memory.h"
@@ -113,26 +114,33 @@ void SlotRanges::find_escapes() {
 // out, else to its last use.
 void SlotRanges::find_ranges() {
   const SlotLiveness liveness(function_);
+  std::vector<Segment> uses(function_.slots.size());  // in the block
+  std::vector<uint32_t> used;                         // the slots with uses
+  const auto extend = [&](uint32_t slot, Segment by) {
+    Segment& use = uses[slot];
+    if (use.end == 0) {
+      use = by;
+      used.push_back(slot);
+    } else {
+      use = {std::min(use.start, by.start), std::max(use.end, by.end)};
+    }
+  };
   uint32_t place = 0;
   for (BlockId block : order_) {
     const uint32_t start = place;
-    std::vector<Segment> uses(function_.slots.size());
+    for (const SlotId slot : liveness.at(block)) extend(slot.index, {start, start + 1});
     for (ValueId id : function_.blocks[block].instructions) {
-      for_each_use(function_.values[id], [&](ValueId used) {
-        uint32_t slot = slot_of_[used.index];
-        if (slot == kNoSlot) return;
-        if (uses[slot].end == 0) uses[slot].start = place;
-        uses[slot].end = place + 1;
+      for_each_use(function_.values[id], [&](ValueId value) {
+        const uint32_t slot = slot_of_[value.index];
+        if (slot != kNoSlot) extend(slot, {place, place + 1});
       });
       ++place;
     }
-    for (uint32_t slot = 0; slot < uses.size(); ++slot) {
-      if (liveness.is_live_at(block, SlotId{slot})) uses[slot] = {start, std::max(uses[slot].end, start + 1)};
-      for (const ir::Target& target : terminator(function_, block).targets)
-        if (liveness.is_live_at(target.block, SlotId{slot}))
-          uses[slot] = {uses[slot].end ? uses[slot].start : start, place};
-      if (uses[slot].end != 0) add(ranges_[slot], uses[slot]);
-    }
+    for (const ir::Target& target : terminator(function_, block).targets)
+      for (const SlotId slot : liveness.at(target.block))
+        extend(slot.index, {uses[slot.index].end != 0 ? uses[slot.index].start : start, place});
+    for (const uint32_t slot : used) add(ranges_[slot], std::exchange(uses[slot], {}));
+    used.clear();
   }
 }
 

@@ -7,6 +7,7 @@
 #include "bpf/stack_layout.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "bpf/live_ranges.h"
@@ -15,41 +16,55 @@
 namespace espy::bpf {
 namespace {
 
-constexpr uint32_t align_up(uint32_t bytes, uint32_t align) { return (bytes + align - 1) / align * align; }
+// Eight bytes of the stack: the segments of the code in which they are taken, by start, with their ends.
+using Taken = std::map<uint32_t, uint32_t>;
 
-struct Placed {
-  uint32_t start, end;  // in bytes below `base`
-  uint32_t object;
+bool is_free(const Taken& taken, const Range& range) {
+  return std::ranges::none_of(range, [&](const Segment& segment) {
+    const auto next = taken.lower_bound(segment.start);
+    return (next != taken.end() && next->first < segment.end) ||
+           (next != taken.begin() && std::prev(next)->second > segment.start);
+  });
+}
+
+// The stack below `base`, in units of eight bytes. It grows as needed.
+class Units {
+ public:
+  // Takes the first `count` units that are free in the whole range; returns the number of the first.
+  size_t take(size_t count, const Range& range) {
+    size_t first = 0;
+    for (size_t unit = 0; unit < first + count; ++unit)
+      if (unit < taken_.size() && !is_free(taken_[unit], range)) first = unit + 1;
+    if (taken_.size() < first + count) taken_.resize(first + count);
+    for (size_t unit = first; unit < first + count; ++unit)
+      for (const Segment& segment : range) taken_[unit].emplace(segment.start, segment.end);
+    return first;
+  }
+  size_t size() const { return taken_.size(); }
+
+ private:
+  std::vector<Taken> taken_;
 };
 
 // First fit, largest first: places each object at the first position that no object with an overlapping live range
 // occupies. Returns the number of bytes used below `base`.
 uint32_t place_by_ranges(std::vector<StackObject>& objects, uint32_t first, const std::vector<Range>& ranges,
                          uint32_t base) {
+  constexpr uint32_t kUnitBytes = 8;
   std::vector<uint32_t> order(ranges.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return objects[first + a].size_bytes > objects[first + b].size_bytes;
   });
-  std::vector<Placed> placed;  // ascending by start
-  uint32_t used = 0;
+  Units units;
   for (uint32_t item : order) {
     if (ranges[item].empty()) continue;
     StackObject& object = objects[first + item];
-    uint32_t size = align_up(std::max(object.size_bytes, 1u), 8);
-    uint32_t at = 0;
-    for (const Placed& other : placed) {
-      if (other.start >= at + size) break;
-      if (other.end > at && overlap(ranges[other.object], ranges[item])) at = other.end;
-    }
-    Placed place{at, at + size, item};
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), place,
-                                   [](const Placed& a, const Placed& b) { return a.start < b.start; }),
-                  place);
-    used = std::max(used, at + size);
-    object.offset = -static_cast<int32_t>(base + at + size);
+    const uint32_t count = (std::max(object.size_bytes, 1u) + kUnitBytes - 1) / kUnitBytes;
+    const auto end = static_cast<uint32_t>(units.take(count, ranges[item])) + count;
+    object.offset = -static_cast<int32_t>(base + end * kUnitBytes);
   }
-  return used;
+  return static_cast<uint32_t>(units.size()) * kUnitBytes;
 }
 
 }  // namespace

@@ -40,28 +40,33 @@ Predecessors::Predecessors(const Function& function) : starts_(function.blocks.s
 }
 
 std::vector<BlockId> reverse_post_order(const Function& function) {
+  // The targets are looked up once: each of the steps to them misses the cache in a long function.
   struct Visit {
     BlockId block;
-    size_t next_target;
+    const std::vector<Target>* targets;
+    size_t left;
   };
   std::vector<BlockId> order;
   if (function.blocks.empty()) return order;
+  order.reserve(function.blocks.size());
   std::vector<bool> is_seen(function.blocks.size());
-  std::vector<Visit> stack{{BlockId{0}, 0}};
-  is_seen[0] = true;
+  std::vector<Visit> stack;
+  const auto enter = [&](BlockId block) {
+    is_seen[block.index] = true;
+    const std::vector<Target>& targets = terminator(function, block).targets;
+    stack.push_back({block, &targets, targets.size()});
+  };
+  enter(BlockId{0});
   while (!stack.empty()) {
     Visit& top = stack.back();
-    const std::vector<Target>& targets = terminator(function, top.block).targets;
-    if (top.next_target == targets.size()) {
+    if (top.left == 0) {
       order.push_back(top.block);
       stack.pop_back();
       continue;
     }
     // Visits targets in reverse, so that the first target, the likely one, follows its block in the final order.
-    BlockId to = targets[targets.size() - 1 - top.next_target++].block;
-    if (is_seen[to.index]) continue;
-    is_seen[to.index] = true;
-    stack.push_back({to, 0});
+    const BlockId to = (*top.targets)[--top.left].block;
+    if (!is_seen[to.index]) enter(to);
   }
   std::reverse(order.begin(), order.end());
   return order;
