@@ -77,7 +77,8 @@ std::vector<EmitProblem> emit(const ir::Module& module, const Target& target, pr
       uint32_t bytes = i == 0 ? check.chain_bytes(0) : functions[i].machine.stack_bytes;
       if (bytes > kStackLimitBytes) problems.push_back({unit.program, functions[i].id, bytes});
     }
-    encode(functions, target, program.programs[unit.program]);
+    for (const ir::FunctionId id : encode(functions, target, program.programs[unit.program]))
+      problems.push_back({unit.program, id});
   }
   return problems;
 }

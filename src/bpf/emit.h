@@ -23,15 +23,15 @@ struct Target {
   bool has_store_release = false;
 };
 
-// A function whose stack frame, or chain of calls, exceeds the kernel's limit.
+// A function whose stack frame, or chain of calls, exceeds the kernel's limit, or that is longer than jumps reach.
 struct EmitProblem {
   program::ProgramId program;
   ir::FunctionId function;
-  uint32_t stack_bytes = 0;
+  uint32_t stack_bytes = 0;  // 0: it is too long
 };
 
 // Emits the code of `module` into `program`. Requires that ir::verify accepts the module. Returns the functions that
-// exceed the stack limit; empty on success.
+// exceed a limit; empty on success.
 std::vector<EmitProblem> emit(const ir::Module& module, const Target& target, program::Program& program);
 
 }  // namespace espy::bpf

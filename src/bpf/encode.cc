@@ -19,7 +19,8 @@ class Line {
   void lay_out();
   // For targets without long jumps: routes jumps that may be out of range through islands of jumps.
   void add_islands();
-  void find_positions();
+  // Returns false if a jump leads farther than the target's jumps reach.
+  [[nodiscard]] bool find_positions();
   void write(uint32_t index, std::vector<BpfInsn>& out) const;
   const std::vector<MachineInsn>& insns() const { return insns_; }
 
@@ -181,20 +182,23 @@ int64_t Line::distance(uint32_t index) const {
 }
 
 // Iterates: long jumps lengthen the code, which can put further jumps out of range.
-void Line::find_positions() {
+bool Line::find_positions() {
   is_long_.assign(insns_.size(), false);
   positions_.resize(insns_.size() + 1);
-  const int64_t farthest =
-      target_.v4 ? kFarthestJump : INT16_MAX;  // without long jumps, islands keep all jumps in range
+  // Without long jumps, islands keep jumps in range, unless these have thousands of targets and are too large
+  // themselves.
+  const int64_t farthest = target_.v4 ? kFarthestJump : INT16_MAX;
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t i = 0; i < insns_.size(); ++i) positions_[i + 1] = positions_[i] + size_of_insn(i);
     for (uint32_t i = 0; i < insns_.size(); ++i) {
       if (insns_[i].target == kNoBlock || is_long_[i] || std::abs(distance(i)) <= farthest) continue;
+      if (!target_.v4) return false;
       is_long_[i] = true;
       changed = true;
     }
   }
+  return true;
 }
 
 // Requires that a value fits the instruction's field.
@@ -239,7 +243,6 @@ void Line::write_jump(uint32_t index, std::vector<BpfInsn>& out) const {
     out.push_back(jump);
     out.push_back({.code = kJaCode, .offset = 1});
   }
-  CHECK(target_.v4);
   out.push_back({.code = kLongJaCode, .imm = narrow<int32_t>(hop)});
 }
 
@@ -259,14 +262,15 @@ class Encoder {
  public:
   Encoder(const Target& target, program::BpfProgram& out) : target_(target), out_(out) {}
 
-  void add(const CodedFunction& function) {
+  // Returns false if the function is too long for the target's jumps; then it has no code.
+  bool add(const CodedFunction& function) {
     starts_[function.id.index] = here();
     const ir::Function& source = *function.function;
     out_.functions.push_back({here(), source.name, source.parameter_count, source.is_callback, source.memory_bytes});
     Line line(function.machine, target_);
     line.lay_out();
     if (!target_.v4) line.add_islands();
-    line.find_positions();
+    if (!line.find_positions()) return false;
     source::Span last;
     for (uint32_t i = 0; i < line.insns().size(); ++i) {
       const MachineInsn& insn = line.insns()[i];
@@ -275,6 +279,7 @@ class Encoder {
       if (insn.function.valid()) function_references_.push_back({here(), insn.function});
       line.write(i, out_.code);
     }
+    return true;
   }
 
   // The imm of calls and function addresses is relative to the next instruction.
@@ -301,14 +306,18 @@ class Encoder {
 
 }  // namespace
 
-void encode(const std::vector<CodedFunction>& functions, const Target& target, program::BpfProgram& out) {
+std::vector<ir::FunctionId> encode(const std::vector<CodedFunction>& functions, const Target& target,
+                                   program::BpfProgram& out) {
   out.code.clear();
   out.map_references.clear();
   out.lines.clear();
   out.functions.clear();
   Encoder encoder(target, out);
-  for (const CodedFunction& function : functions) encoder.add(function);
+  std::vector<ir::FunctionId> too_long;
+  for (const CodedFunction& function : functions)
+    if (!encoder.add(function)) too_long.push_back(function.id);
   encoder.link();
+  return too_long;
 }
 
 }  // namespace espy::bpf

@@ -14,7 +14,9 @@ struct CodedFunction {
   MachineFunction machine;  // after register allocation and stack layout
 };
 
-// Fills in the code and tables of `out`, functions in the given order.
-void encode(const std::vector<CodedFunction>& functions, const Target& target, program::BpfProgram& out);
+// Fills in the code and tables of `out`, functions in the given order. Returns those that are too long for the target's
+// jumps and have no code.
+std::vector<ir::FunctionId> encode(const std::vector<CodedFunction>& functions, const Target& target,
+                                   program::BpfProgram& out);
 
 }  // namespace espy::bpf

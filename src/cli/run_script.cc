@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/fd.h"
@@ -95,6 +96,15 @@ bool is_beyond_limits(const load::Refusal& refusal) {
          sentence.find("jumps is too complex") != sentence.npos;
 }
 
+// Before Linux 6.3 the kernel gives no reason.
+bool has_too_many_maps(const load::Refusal& refusal, const program::BpfProgram& program) {
+  constexpr size_t kMaxMaps = 64;  // MAX_USED_MAPS
+  if (!refusal.sentence.empty()) return refusal.sentence.find("number of maps per program") != std::string::npos;
+  std::set<program::MapId> maps;
+  for (const program::MapReference& reference : program.map_references) maps.insert(reference.map);
+  return refusal.code == E2BIG && maps.size() > kMaxMaps;
+}
+
 // "unknown func bpf_probe_read_kernel#113", or "program of this type cannot use helper ...". Every kernel that espy
 // runs on has these helpers, but lockdown takes them away.
 bool is_locked_down(std::string_view sentence) {
@@ -135,17 +145,13 @@ void explain_refusal(const load::Refusal& refusal, const program::Program& progr
   for (const program::LineInfo& line : program.programs[refusal.program].lines)
     if (line.insn <= refusal.insn) span = line.span;
   source::Diagnostics diagnostics;
-  if (is_beyond_limits(refusal))
-    diagnostics.error(
-        "action-too-long", span,
-        "the kernel refuses an action as long as this: it looks at a million instructions at most, and at "
-        "8192 branches in a row",
-        "make several actions of it; those of one probe run in the order of the script");
-  else if (refusal.missing_feature)
-    diagnostics.error("kernel-lacks", span, kernel::missing_feature(*refusal.missing_feature, "this"));
-  else if (refusal.sentence.find("number of maps per program") != std::string::npos)
+  if (has_too_many_maps(refusal, program.programs[refusal.program]))
     diagnostics.error("too-many-maps", span, "the kernel lets a program use 64 maps, some of which espy needs itself",
                       "keep several values in one map, with their name as a part of the key");
+  else if (is_beyond_limits(refusal))
+    compile::report_too_long(diagnostics, span);
+  else if (refusal.missing_feature)
+    diagnostics.error("kernel-lacks", span, kernel::missing_feature(*refusal.missing_feature, "this"));
   else if (is_locked_down(refusal.sentence))
     diagnostics.error("lockdown", span,
                       "the kernel's lockdown (confidentiality) forbids this: it reads memory of the kernel",

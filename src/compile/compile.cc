@@ -68,9 +68,13 @@ class Compilation {
   lower::Lowered lowered_;
 };
 
-source::Diagnostics stack_errors(const std::vector<bpf::EmitProblem>& problems, const program::Program& program) {
+source::Diagnostics errors_of(const std::vector<bpf::EmitProblem>& problems, const program::Program& program) {
   source::Diagnostics out;
   for (const bpf::EmitProblem& problem : problems) {
+    if (problem.stack_bytes == 0) {
+      report_too_long(out, {});
+      continue;
+    }
     out.error("stack-too-large", {},
               fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512",
                           program.programs[problem.program].name, problem.stack_bytes));
@@ -79,6 +83,13 @@ source::Diagnostics stack_errors(const std::vector<bpf::EmitProblem>& problems, 
 }
 
 }  // namespace
+
+void report_too_long(source::Diagnostics& diagnostics, source::Span span) {
+  diagnostics.error("action-too-long", span,
+                    "the kernel refuses an action as long as this: it looks at a million instructions at most, and at "
+                    "8192 branches in a row",
+                    "make several actions of it; those of one probe run in the order of the script");
+}
 
 Compiled compile(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, const Options& options) {
   Compilation compilation(checked, types, kernel, options);
@@ -89,7 +100,7 @@ Compiled compile(const check::Checked& checked, types::Types& types, kernel::Ker
     separate.separate_programs = true;
     return compile(checked, types, kernel, separate);
   }
-  source::Diagnostics diagnostics = stack_errors(problems, lowered.program);
+  source::Diagnostics diagnostics = errors_of(problems, lowered.program);
   return {std::move(lowered.program), lowered.has_merged_programs, std::move(diagnostics)};
 }
 

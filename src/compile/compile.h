@@ -38,11 +38,15 @@ struct Compiled {
   program::Program program;
   // Some actions share a program. If the kernel's verifier refuses it, separate programs may be accepted.
   bool has_merged_programs = false;
-  source::Diagnostics diagnostics;  // errors: what does not fit on the BPF stack; then `program` cannot be loaded
+  // Errors: what does not fit on the BPF stack, or is too long for jumps. Then `program` cannot be loaded.
+  source::Diagnostics diagnostics;
 };
 
 // Requires that `checked` has no errors. Merged programs that do not fit on the stack are replaced by separate ones.
 Compiled compile(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel,
                  const Options& options = {});
+
+// Reports that an action exceeds the limits of the kernel's verifier, or of its jumps.
+void report_too_long(source::Diagnostics& diagnostics, source::Span span);
 
 }  // namespace espy::compile

@@ -103,7 +103,7 @@ void MapElements::with_new_thread_word(const program::ScriptMap& map, const std:
       [&] {
         failures_.emit(Helper::task_storage_get, ir().constant(-ENOMEM));
         count_loss(program::LossKind::kUpdate,
-                   map.name + ": the kernel had no memory at hand for a thread; updates lost");
+                   map.name + " was busy on that CPU, or the kernel had no memory at hand for a thread; updates lost");
       });
 }
 

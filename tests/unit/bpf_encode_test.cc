@@ -13,7 +13,7 @@ std::vector<program::BpfInsn> code_of(const MachineInsn& insn, int32_t object_of
   function.machine.blocks.push_back({{insn, {.code = kJmp | kExit}}});
   function.machine.objects.push_back({.offset = object_offset});
   program::BpfProgram out;
-  encode({function}, {}, out);
+  EXPECT_TRUE(encode({function}, {}, out).empty());
   return out.code;
 }
 
