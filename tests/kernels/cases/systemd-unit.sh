@@ -1,0 +1,5 @@
+# The unit of `espy build --systemd` under systemd, with the limits that a host without control groups of version 2 lacks.
+# kernels: 6.12
+unit=$(dirname -- "$ESPY")/../tests/live/parts/systemd_unit.sh
+"$unit" true || skip 'systemd is not installed, or cannot be started in a namespace'
+expect '^killed [45] times$' "$unit"
