@@ -253,6 +253,7 @@ class Binder {
                            .missing = missing,
                            .earlier = {checked_.probes.begin(), checked_.probes.end()},
                            .is_listing = request_.is_listing,
+                           .is_foretold = request_.is_foretold,
                            .uses_args = uses.args,
                            .uses_context = uses.context,
                            .uses_locals = uses.locals,
@@ -350,6 +351,18 @@ class Binder {
     return near.empty() ? "" : "did you mean `" + by_last_part[near] + "`?";
   }
 
+  // What there is instead: the nearest name, unless the provider names it as well.
+  std::string what_else(const spec::Provider& provider, const std::vector<std::string>& parts) {
+    const std::string near = suggestion(provider, parts);
+    if (!provider.tell_similar) return near;
+    spec::ListRequest request{parts, false, request_.kernel, request_.types, request_.symbols, checked_.config};
+    const std::string similar = provider.tell_similar(request);
+    const std::string name = near.substr(std::min(near.rfind(':'), near.size()));  // ":NAME`?"
+    const bool is_named = !name.empty() && similar.find(name.substr(1, name.size() - 2)) != similar.npos;
+    if (similar.empty() || near.empty() || is_named) return similar.empty() ? near : similar;
+    return near + " " + similar;
+  }
+
   // Reports an attach point without a match. If others of the action match, a wildcard without one is a warning:
   // scripts name clones of functions that a compiler may or may not have made.
   void missing(const Unmatched& what, bool has_others) {
@@ -371,7 +384,7 @@ class Binder {
     source::Diagnostic out{
         .id = "no-such-probe", .span = what.point->span, .message = "no probe matches `" + text + "`"};
     if (!has_hint) return out;
-    if (what.provider && !has_wildcard(text)) out.hint = suggestion(*what.provider, what.parts);
+    if (what.provider && !has_wildcard(text)) out.hint = what_else(*what.provider, what.parts);
     if (out.hint.empty() && has_others) out.hint = "`config = { missing_probes = \"warn\" }` continues without it";
     if (out.hint.empty()) out.hint = "`espy -l` lists all probes";
     return out;

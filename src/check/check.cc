@@ -94,8 +94,8 @@ void declare_maps(Checked& checked, CheckRequest& request) {
 // One attempt to bind and analyze, with diagnostics of its own.
 struct Attempt {
   Attempt(Checked& checked, const Defines& defines, CheckRequest& request, ResultTypes results) {
-    CheckRequest own{request.sources, request.registry, request.kernel, request.types,
-                     request.symbols, request.config,   diagnostics,    request.is_listing};
+    CheckRequest own{request.sources, request.registry, request.kernel,     request.types,      request.symbols,
+                     request.config,  diagnostics,      request.is_listing, request.is_foretold};
     // Facts point into units and the tree. Neither grows from here on, and moving `checked` leaves their elements in
     // place.
     const BindResult bound = bind_probes(checked, own, results);

@@ -1,6 +1,7 @@
 #include "cli/check_script.h"
 
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 
@@ -8,6 +9,7 @@
 #include "check/check.h"
 #include "compile/compile.h"
 #include "ir/ir.h"
+#include "probes/common.h"
 
 namespace espy::cli {
 
@@ -32,6 +34,12 @@ std::vector<std::string_view> missing_helpers(const program::Program& program, E
   return out;
 }
 
+// "vfs_read" of "kprobe:vfs_read+4".
+std::string last_part(std::string_view point) {
+  point = point.substr(point.rfind(':') + 1);
+  return std::string(point.substr(0, point.find('+')));
+}
+
 std::vector<ScriptProblem> problems_of(const source::Diagnostics& diagnostics, const source::Sources& sources) {
   std::vector<ScriptProblem> out;
   for (const source::Diagnostic& each : diagnostics.all()) {
@@ -41,9 +49,20 @@ std::vector<ScriptProblem> problems_of(const source::Diagnostics& diagnostics, c
       const source::LineColumn at = sources.line_column(each.span.source, each.span.begin);
       place = fmt::format("{}:{}:{}", sources[each.span.source].name, at.line, at.column);
     }
-    out.push_back({place, each.message, each.hint, source::render(each, sources)});
+    ScriptProblem problem{place, each.message, each.hint, source::render(each, sources), each.id == probes::kNotKnown};
+    if (each.id == "no-such-probe") problem.missing = last_part(sources.text(each.span));
+    out.push_back(std::move(problem));
   }
   return out;
+}
+
+ScriptProblem unknown_feature(kernel::Feature feature) {
+  const auto rows = kernel::feature_rows();
+  const auto row = std::ranges::find(rows, feature, &kernel::FeatureRow::feature);
+  return {"",
+          fmt::format("whether that kernel has `{}` is not known: the snapshot was taken without the rights to try it",
+                      row->name),
+          "", "", true};
 }
 
 }  // namespace
@@ -55,6 +74,7 @@ Result<ScriptVerdict> check_script(const Options& options, Environment& e, check
   out.script = e.sources[source].text;
   check::CheckRequest request = e.check_request();
   request.recorded = recorded;
+  request.is_foretold = true;
   syntax::Ast ast = parse_script(source, request);
   out.problems = problems_of(e.diagnostics, e.sources);
   out.is_unreadable = !out.problems.empty();
@@ -90,10 +110,37 @@ std::string CheckedKernels::name(size_t index) const {
   return snapshots_.empty() ? "this kernel" : snapshots_[index].name();
 }
 
-Result<std::unique_ptr<Environment>> CheckedKernels::environment(size_t index, const Options& options,
-                                                                 const Host& host) const {
+std::string CheckedKernels::release(size_t index) const {
+  if (!snapshots_.empty()) return snapshots_[index].name();
+  utsname name = {};
+  return ::uname(&name) == 0 ? name.release : "";
+}
+
+Result<std::unique_ptr<Environment>> CheckedKernels::environment(
+    size_t index, const Options& options, const Host& host, const std::function<bool(kernel::Feature)>& assume) const {
   if (snapshots_.empty()) return host.open(options);
-  return make_environment(options, load::open_linux(), TRY(snapshots_[index].kernel()));
+  return make_environment(options, load::open_linux(), TRY(snapshots_[index].kernel(assume)));
+}
+
+Result<std::vector<ScriptProblem>> CheckedKernels::problems(size_t index, const Options& options,
+                                                            const Host& host) const {
+  const auto problems_if =
+      [&](const std::function<bool(kernel::Feature)>& assume) -> Result<std::vector<ScriptProblem>> {
+    const auto environment = TRY(this->environment(index, options, host, assume));
+    return TRY(check_script(options, *environment)).problems;
+  };
+  std::vector<ScriptProblem> with_all = TRY(problems_if({}));
+  const auto unknown = snapshots_.empty() ? std::vector<kernel::Feature>() : TRY(snapshots_[index].unknown_features());
+  if (unknown.empty() || !with_all.empty()) return with_all;
+  if (TRY(problems_if([](kernel::Feature) { return false; })).empty()) return with_all;
+  std::vector<ScriptProblem> out;
+  for (const kernel::Feature feature : unknown) {
+    if (TRY(problems_if([&](kernel::Feature each) { return each != feature; })).empty()) continue;
+    out.push_back(unknown_feature(feature));
+  }
+  if (out.empty())
+    out.push_back({"", "it needs one of several features, which are not known of that kernel", "", "", true});
+  return out;
 }
 
 }  // namespace espy::cli

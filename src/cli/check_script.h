@@ -1,6 +1,7 @@
 // Whether a script runs on a kernel: all stages up to the program, without loading it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,7 +17,9 @@ namespace espy::cli {
 // What keeps a script from running on a kernel.
 struct ScriptProblem {
   std::string place, message, hint;
-  std::string text;  // all of it, with the line of the script
+  std::string text;          // all of it, with the line of the script
+  bool is_unknown = false;   // whether it is one hangs on what the snapshot does not tell
+  std::string missing = {};  // the last part of an attach point that matches nothing
 };
 
 struct ScriptVerdict {
@@ -38,7 +41,13 @@ class CheckedKernels {
   Status use(const std::vector<std::string>& paths);
   size_t size() const;
   std::string name(size_t index) const;
-  Result<std::unique_ptr<Environment>> environment(size_t index, const Options& options, const Host& host) const;
+  std::string release(size_t index) const;  // as uname(1) prints it
+  // `assume`: see kernel::open_recorded_kernel().
+  Result<std::unique_ptr<Environment>> environment(size_t index, const Options& options, const Host& host,
+                                                   const std::function<bool(kernel::Feature)>& assume = {}) const;
+  // The problems of the script that the options name, on one of the kernels. Where they depend on features that are not
+  // known there, these are the problem.
+  Result<std::vector<ScriptProblem>> problems(size_t index, const Options& options, const Host& host) const;
 
  private:
   std::vector<kernel::Snapshot> snapshots_;

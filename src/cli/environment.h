@@ -37,7 +37,8 @@ struct Environment {
 #endif
 
   check::CheckRequest check_request() {
-    return {sources, registry, *kernel, types, &symbols, config, diagnostics, false, tool ? &tool->files : nullptr};
+    return {sources, registry,    *kernel, types, &symbols,
+            config,  diagnostics, false,   false, tool ? &tool->files : nullptr};
   }
 };
 

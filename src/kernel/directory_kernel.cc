@@ -357,6 +357,10 @@ std::vector<std::string> DirectoryKernel::functions(std::string_view glob) {
   return list_functions(listed, root_ + "/proc/kallsyms", glob);
 }
 
+std::vector<std::string> DirectoryKernel::code(std::string_view glob) {
+  return list_code(root_ + "/proc/kallsyms", glob);
+}
+
 Status DirectoryKernel::use_traceable_functions(const std::string& path) {
   if (!for_each_line(path, [](std::string_view) { return false; })) return fail_errno("cannot read " + path, errno);
   traceable_functions_ = path;
@@ -364,7 +368,7 @@ Status DirectoryKernel::use_traceable_functions(const std::string& path) {
 }
 
 bool DirectoryKernel::is_kprobe_forbidden(std::string_view function) {
-  if (!kprobe_blacklist_) kprobe_blacklist_ = read_kprobe_blacklist(root_ + "/sys/kernel/debug/kprobes/blacklist");
+  if (!kprobe_blacklist_) kprobe_blacklist_ = read_kprobe_blacklist(root_ + std::string(kForbiddenFunctions));
   return kprobe_blacklist_->contains(function);
 }
 

@@ -24,6 +24,8 @@ class DirectoryKernel : public Kernel {
   // `root` has no trailing slash: "" for the running kernel.
   DirectoryKernel(std::string root, const Machine& machine, Tries tries);
 
+  // Says that the files do not tell this.
+  void set_unknown(Fact fact) { unknown_.insert(fact); }
   // Reads the kernel's types from this file instead of /sys/kernel/btf/vmlinux.
   Status use_btf_file(const std::string& path);
 
@@ -33,6 +35,7 @@ class DirectoryKernel : public Kernel {
   bool has(Feature feature) override;
   bool has_btf() override { return btf_.vmlinux() != nullptr; }
   Lockdown lockdown() override { return read_lockdown(root_); }
+  bool knows(Fact fact) const override { return !unknown_.contains(fact); }
 
   types::TypeId find_struct(types::Types& types, std::string_view tag) override;
   types::TypeId find_enum(types::Types& types, std::string_view tag) override;
@@ -62,6 +65,7 @@ class DirectoryKernel : public Kernel {
   std::optional<std::string> syscall_name(uint32_t number) override;
 
   std::vector<std::string> functions(std::string_view glob) override;
+  std::vector<std::string> code(std::string_view glob) override;
   Status use_traceable_functions(const std::string& path) override;
   bool has_given_functions() const override { return !traceable_functions_.empty(); }
   std::optional<uint64_t> symbol_address(std::string_view name) override;
@@ -79,6 +83,7 @@ class DirectoryKernel : public Kernel {
   Machine machine_;
   Tries tries_;
   std::map<Feature, bool> features_;
+  std::set<Fact> unknown_;
   std::map<std::string, std::optional<uint64_t>, std::less<>> addresses_;
   std::map<std::string, std::optional<uint32_t>, std::less<>> kfuncs_;
   std::optional<std::map<std::string, std::string, std::less<>>> raw_tracepoints_;  // with their modules

@@ -84,11 +84,19 @@ std::vector<std::string> list_functions(const std::string& listed, const std::st
     functions.add(line.substr(0, space), space == line.npos ? std::string_view{} : line.substr(space + 1));
     return true;
   });
-  if (is_listed) return functions.take();
+  return is_listed ? functions.take() : list_code(kallsyms, glob);
+}
+
+std::vector<std::string> list_code(const std::string& kallsyms, std::string_view glob) {
+  FunctionList functions(glob);
+  bool is_initial = false;  // the symbols of the kernel itself are in the order of their addresses
   for_each_line(kallsyms, [&](std::string_view line) {
     const auto symbol = parse_symbol(line);
+    if (!symbol) return true;
+    if (symbol->name == "_sinittext") is_initial = true;
+    if (symbol->name == "_einittext") is_initial = false;
     // BPF programs and trampolines are listed like modules, but are not functions of the kernel.
-    const bool is_ours = symbol && std::string_view("tTwW").find(symbol->kind) != std::string_view::npos &&
+    const bool is_ours = !is_initial && std::string_view("tTwW").find(symbol->kind) != std::string_view::npos &&
                          symbol->module != "[bpf]" && !symbol->module.starts_with("[__builtin");
     if (is_ours) functions.add(symbol->name, symbol->module);
     return true;

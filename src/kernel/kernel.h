@@ -65,6 +65,11 @@ struct Enumerated {
   int64_t value = 0;
 };
 
+// What the snapshot of a kernel does not tell if it was taken without the rights to read it.
+enum class Fact : uint8_t { kTracepoints, kTraceableFunctions, kForbiddenFunctions, kCount };
+std::string_view name_of(Fact fact);  // "tracepoints"
+std::optional<Fact> find_fact(std::string_view name);
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -75,6 +80,7 @@ class Kernel {
   virtual bool has(Feature feature) = 0;   // tried once
   virtual bool has_btf() = 0;
   virtual Lockdown lockdown() { return Lockdown::kUnknown; }
+  virtual bool knows(Fact /*fact*/) const { return true; }
 
   // Types are searched in the script's definitions, then in vmlinux, then in loaded modules. Return an invalid id if
   // there is none. A struct may be incomplete; `complete` reads its members.
@@ -127,6 +133,8 @@ class Kernel {
 
   // Functions that can be probed (available_filter_functions, else kallsyms), as "name" or "name [module]".
   virtual std::vector<std::string> functions(std::string_view glob) = 0;
+  // Functions that the kernel has, whether or not they can be probed, in the same form.
+  virtual std::vector<std::string> code(std::string_view glob) { return functions(glob); }
   // True if the kernel does not let kprobes on it, which other means of attaching do not ask.
   virtual bool is_kprobe_forbidden(std::string_view /*function*/) { return false; }
   // Makes `functions` read this file instead, one name per line.
@@ -151,6 +159,8 @@ struct Tries {
 Result<std::unique_ptr<Kernel>> open_kernel(std::string root, Tries tries);
 
 // The kernel recorded in `directory`, in the format of tests/kernels/README.md; has() answers from its `features` file.
-Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& directory);
+// For features that are unknown there it asks `assume`; if that is empty, they are taken to be there.
+Result<std::unique_ptr<Kernel>> open_recorded_kernel(const std::string& directory,
+                                                     const std::function<bool(Feature)>& assume = {});
 
 }  // namespace espy::kernel

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "kernel/dangerous_functions.h"
 #include "kernel/functions.h"
 #include "kernel/lockdown.h"
 #include "kernel/tar.h"
@@ -27,14 +28,20 @@ constexpr std::string_view kBtf = "/sys/kernel/btf", kTracing = "/sys/kernel/tra
 
 class SnapshotWriter {
  public:
-  SnapshotWriter(Kernel& kernel, TarWriter archive) : kernel_(kernel), archive_(std::move(archive)) {}
+  SnapshotWriter(Kernel& kernel, TarWriter archive, bool may_load)
+      : kernel_(kernel), archive_(std::move(archive)), may_load_(may_load) {}
 
-  Status write() {
+  // Returns what is unknown.
+  Result<std::vector<std::string>> write() {
     TRY_STATUS(write_facts());
+    TRY_STATUS(write_features());
     TRY_STATUS(write_types());
     TRY_STATUS(write_tracepoints());
+    TRY_STATUS(write_probed_functions());
     TRY_STATUS(write_functions());
-    return archive_.finish();
+    if (!unknown_.empty()) TRY_STATUS(archive_.add("unknown", unknown_));
+    TRY_STATUS(archive_.finish());
+    return std::move(reasons_);
   }
 
  private:
@@ -44,20 +51,37 @@ class SnapshotWriter {
     const auto content = read_file(from);
     return content ? add(path, *content) : Status();
   }
+  void set_unknown(Fact fact, std::string_view what, std::string_view why) {
+    unknown_ += fmt::format("{}\n", name_of(fact));
+    reasons_.push_back(fmt::format("{}: {}", what, why));
+  }
 
   Status write_facts() {
     utsname name = {};
     ::uname(&name);
-    std::string features;
-    for (const FeatureRow& row : feature_rows())
-      if (kernel_.has(row.feature)) features += fmt::format("{}\n", row.name);
     TRY_STATUS(archive_.add("release", fmt::format("{}\n{}\n", name.release, name.version)));
     TRY_STATUS(archive_.add("arch", fmt::format("{}\n", kernel_.arch().name)));
     TRY_STATUS(archive_.add("cpus", fmt::format("{}\n", kernel_.cpu_count())));
     TRY_STATUS(archive_.add("page_size", fmt::format("{}\n", kernel_.page_size_bytes())));
-    TRY_STATUS(archive_.add("features", features));
     TRY_STATUS(add_if_readable(std::string(kLockdownFile), kLockdownFile));
-    return add_if_readable(fmt::format("/boot/config-{}", name.release), "/config");
+    const auto config = read_file(fmt::format("/boot/config-{}", name.release));
+    return config ? add("/config", *config) : add_if_readable("/proc/config.gz", "/config.gz");
+  }
+
+  // Features that types or files show are known without rights.
+  Status write_features() {
+    std::string features;
+    size_t unknown = 0;
+    for (const FeatureRow& row : feature_rows()) {
+      const bool is_unknown = !may_load_ && row.how != "types" && row.how != "file";
+      unknown += is_unknown ? 1 : 0;
+      if (is_unknown || kernel_.has(row.feature))
+        features += fmt::format("{}{}\n", row.name, is_unknown ? " unknown" : "");
+    }
+    if (unknown > 0)
+      reasons_.push_back(fmt::format("{} of {} features of BPF, such as fentry: they are found by loading programs",
+                                     unknown, feature_rows().size()));
+    return archive_.add("features", features);
   }
 
   Status write_types() {
@@ -68,14 +92,48 @@ class SnapshotWriter {
 
   Status write_tracepoints() {
     const std::string tracing = find_tracing("");
-    if (tracing.empty()) return fail("tracefs is not mounted", ENOENT, "mount -t tracefs tracefs /sys/kernel/tracing");
-    for (const std::string& name : list_tracepoints(tracing, "*", "*")) {
+    const std::vector<std::string> all =
+        tracing.empty() ? std::vector<std::string>() : list_tracepoints(tracing, "*", "*");
+    if (all.empty() && kernel_.lockdown() != Lockdown::kConfidentiality)
+      set_unknown(Fact::kTracepoints, "tracepoints", why_unreadable(kernel_));
+    bool is_whole = true;
+    for (const std::string& name : all) {
       const size_t colon = name.find(':');
       const std::string file = fmt::format("/events/{}/{}/format", name.substr(0, colon), name.substr(colon + 1));
-      TRY_STATUS(add_if_readable(tracing + file, std::string(kTracing) + file));
+      const auto format = read_file(tracing + file);
+      is_whole &= format.has_value();
+      if (format) TRY_STATUS(add(std::string(kTracing) + file, *format));
     }
-    constexpr std::string_view kTraceable = "/available_filter_functions";
-    return add_if_readable(tracing + std::string(kTraceable), std::string(kTracing) + std::string(kTraceable));
+    if (!is_whole) set_unknown(Fact::kTracepoints, "tracepoints", "their formats are for others to read");
+    return {};
+  }
+
+  void set_unknown_list(Fact fact, std::string_view what, const Error& why) {
+    if (kernel_.has(Feature::kKprobe)) set_unknown(fact, what, why.message);
+  }
+
+  // A kernel without ftrace has kprobes, but no list of functions.
+  Status write_probed_functions() {
+    const std::string tracing = find_tracing("");
+    const std::string path = std::string(kTracing) + "/available_filter_functions";
+    const auto listed = read_file((tracing.empty() ? std::string(kTracing) : tracing) + "/available_filter_functions");
+    if (listed) TRY_STATUS(add(path, *listed));
+    if (!listed && (tracing.empty() || listed.error().code != ENOENT))
+      set_unknown_list(Fact::kTraceableFunctions, "the functions that can be probed", listed.error());
+    return write_forbidden_functions();
+  }
+
+  // Without their addresses.
+  Status write_forbidden_functions() {
+    const auto listed = read_file(std::string(kForbiddenFunctions));
+    if (!listed) {
+      set_unknown_list(Fact::kForbiddenFunctions, "the functions that must not be probed", listed.error());
+      return {};
+    }
+    std::string lines;
+    for (const std::string& name : read_kprobe_blacklist(std::string(kForbiddenFunctions)))
+      lines += fmt::format("\t{}\n", name);
+    return add(kForbiddenFunctions, lines);
   }
 
   Status write_functions() {
@@ -104,11 +162,16 @@ class SnapshotWriter {
 
   Kernel& kernel_;
   TarWriter archive_;
+  bool may_load_;
+  std::string unknown_;               // names of facts, a line each
+  std::vector<std::string> reasons_;  // for people
 };
 
 }  // namespace
 
-Status write_snapshot(Kernel& kernel, int fd) { return SnapshotWriter(kernel, TRY(TarWriter::create(fd))).write(); }
+Result<std::vector<std::string>> write_snapshot(Kernel& kernel, int fd, bool may_load) {
+  return SnapshotWriter(kernel, TRY(TarWriter::create(fd)), may_load).write();
+}
 
 Result<Snapshot> Snapshot::of(const std::string& path) {
   struct stat status = {};
@@ -127,6 +190,18 @@ Result<Snapshot> Snapshot::of(const std::string& path) {
   const auto release = read_file(out.directory_ + "/release");
   if (!release) return fail(path + " is not a snapshot of a kernel: it has no release");
   out.name_ = split(*release, '\n').front();
+  return out;
+}
+
+Result<std::vector<Feature>> Snapshot::unknown_features() const {
+  // Names of features, the unknown ones followed by that word.
+  constexpr std::string_view kUnknown = " unknown";
+  const std::string features = TRY(read_file(directory_ + "/features"));
+  std::vector<Feature> out;
+  for (const std::string_view line : split(features, '\n')) {
+    if (!line.ends_with(kUnknown)) continue;
+    if (const auto feature = find_feature(line.substr(0, line.size() - kUnknown.size()))) out.push_back(*feature);
+  }
   return out;
 }
 

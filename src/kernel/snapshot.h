@@ -2,12 +2,15 @@
 //
 // It is an archive (kernel/tar.h) with the files of a recorded kernel (tests/kernels/README.md), whole: BTF of the
 // kernel and its modules, tracepoint formats, functions, features, and the configuration and version for people who
-// read it. It has nothing of users or processes. Addresses are numbered, and tell nothing of the machine's.
+// read it. What the process that takes it may not read is marked as unknown. It has nothing of users or processes.
+// Addresses are numbered, and tell nothing of the machine's.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/process.h"
 #include "base/result.h"
@@ -15,9 +18,9 @@
 
 namespace espy::kernel {
 
-// Writes a snapshot of the running kernel to a descriptor. `kernel` tells the features, which takes the rights to load
-// programs.
-Status write_snapshot(Kernel& kernel, int fd);
+// Writes a snapshot of the running kernel to a descriptor. `may_load`: this process has the rights to load programs, by
+// which features are found; otherwise most of them are unknown. Returns what is unknown, and why, a line each.
+Result<std::vector<std::string>> write_snapshot(Kernel& kernel, int fd, bool may_load);
 
 // A snapshot, or a directory with a recorded kernel, opened for reading.
 class Snapshot {
@@ -26,7 +29,12 @@ class Snapshot {
   static Result<Snapshot> of(const std::string& path);
   // The release, such as "6.12.94-amd64", or the name of the directory.
   const std::string& name() const { return name_; }
-  Result<std::unique_ptr<Kernel>> kernel() const { return open_recorded_kernel(directory_); }
+  // The features that the kernel may have or lack.
+  Result<std::vector<Feature>> unknown_features() const;
+  // `assume`: see open_recorded_kernel().
+  Result<std::unique_ptr<Kernel>> kernel(const std::function<bool(Feature)>& assume = {}) const {
+    return open_recorded_kernel(directory_, assume);
+  }
 
  private:
   Snapshot() = default;

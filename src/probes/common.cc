@@ -84,6 +84,12 @@ std::optional<std::string> why_refused(const spec::BindRequest& request, std::st
   return std::nullopt;
 }
 
+void report_not_known(source::Diagnostics& diagnostics, const spec::BindRequest& request, std::string_view what) {
+  diagnostics.error(kNotKnown, request.point.span,
+                    fmt::format("{} is not known: the snapshot was taken without the right to read it", what),
+                    "`sudo espy snapshot` on that machine takes one that tells it");
+}
+
 void report_refused(spec::BindRequest& request, std::string_view function, const std::string& why) {
   report_unavailable(request, "dangerous-function",
                      fmt::format("a probe of `{}` can make the machine hang: {}", function, why),

@@ -23,6 +23,11 @@ std::vector<spec::BoundProbe> report_wrong_form(spec::BindRequest& request, std:
 std::vector<spec::BoundProbe> report_unavailable(spec::BindRequest& request, std::string_view id, std::string message,
                                                  std::string hint = "");
 
+// Reports that the snapshot of the kernel does not tell what decides whether the attach point works: `what` is a clause
+// that begins with "whether".
+constexpr std::string_view kNotKnown = "not-known";
+void report_not_known(source::Diagnostics& diagnostics, const spec::BindRequest& request, std::string_view what);
+
 // Returns why a function of the kernel is not probed without --unsafe; nullopt if it is.
 std::optional<std::string> why_refused(const spec::BindRequest& request, std::string_view function, bool is_return,
                                        bool is_kprobe);

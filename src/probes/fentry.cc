@@ -18,6 +18,7 @@
 #include "load/loaded_programs.h"
 #include "load/machine.h"
 #include "probes/common.h"
+#include "probes/similar_functions.h"
 
 namespace espy::probes {
 
@@ -99,6 +100,23 @@ std::vector<spec::BoundProbe> report_untyped(spec::BindRequest& request, const s
   return {};
 }
 
+// BTF also describes functions that a trampoline does not find: those that ftrace does not list, and those of which the
+// compiler has left code under other names only. The kernel says so when the program is loaded.
+template <const spec::Provider& kRow>
+void foretell(spec::BindRequest& request, const kernel::FunctionPrototype& function) {
+  const std::string name = fmt::format("{}:{}", kRow.name, function.name);
+  if (!request.kernel.knows(kernel::Fact::kTraceableFunctions))
+    return report_not_known(request.diagnostics, request, fmt::format("whether that kernel allows `{}`", name));
+  for (const std::string& found : request.kernel.functions(function.name))
+    if (split_module(found).module == function.module) return;
+  const std::string parts[] = {function.name};
+  spec::ListRequest similar{parts, false, request.kernel, request.types, request.symbols, request.config};
+  request.diagnostics.error(
+      "no-fentry", request.point.span,
+      fmt::format("`{}` has no place in that kernel where a trampoline could attach", function.name),
+      tell_similar_functions(similar));
+}
+
 template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const bool is_of_programs = request.parts.size() >= 2 && request.parts[0] == kPrograms;
@@ -132,6 +150,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
           (function.name != kCalledByGuard || request.kernel.has(kernel::Feature::kRecursionGuard)))
         out.push_back(make_probe<kRow>(request, function));
   } else if (const auto function = request.kernel.find_function(request.types, name, module)) {
+    if (request.is_foretold) foretell<kRow>(request, *function);
     out.push_back(make_probe<kRow>(request, *function));
   } else {
     return report_untyped<kRow>(request, module, name);
@@ -232,6 +251,7 @@ extern const spec::Provider kFentry = {
     .context = context<false>,
     .attach = attach,
     .list = list<kFentry>,
+    .tell_similar = tell_similar_functions,
     .return_provider = &kFexit,
     .example = "fentry:vfs_open { printf(\"%s\\n\", str(args.path.dentry.d_name.name)); }"};
 
@@ -246,6 +266,7 @@ extern const spec::Provider kFexit = {
     .context = context<true>,
     .attach = attach,
     .list = list<kFexit>,
+    .tell_similar = tell_similar_functions,
     .example = "fexit:vfs_read { @[args.file.f_path.dentry.d_name.name] = sum(retval); }"};
 
 }  // namespace espy::probes

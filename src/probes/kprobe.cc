@@ -15,11 +15,13 @@
 // static functions with the same name) are skipped, unless none is left; a function that is named in full must attach.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/strings.h"
 #include "load/machine.h"
 #include "probes/common.h"
+#include "probes/similar_functions.h"
 
 namespace espy::probes {
 
@@ -53,6 +55,7 @@ class Binder {
     } else {
       add_function(split_offset(place));
     }
+    if (request_.is_foretold && !out_.empty()) foretell();
     return std::move(out_);
   }
 
@@ -67,6 +70,18 @@ class Binder {
       const KernelFunction function = split_module(found);
       if (is_in_module(function) && !why_refused(request_, function.name, kIsReturn, true)) add(function, 0, true);
     }
+  }
+
+  // Functions on ftrace's list take kprobe_multi, which does not ask the list of those that are forbidden.
+  void foretell() {
+    using kernel::Fact;
+    const bool is_left_out = request_.config.missing_probes != spec::MissingProbes::kError;
+    const bool asks_forbidden = std::ranges::any_of(out_, [](const auto& each) { return each.share != kMulti; });
+    if (is_left_out || (request_.kernel.knows(Fact::kTraceableFunctions) &&
+                        (!asks_forbidden || request_.kernel.knows(Fact::kForbiddenFunctions))))
+      return;
+    report_not_known(request_.diagnostics, request_,
+                     fmt::format("whether that kernel allows `{}:{}`", kRow.name, request_.parts.back()));
   }
 
   bool is_in_module(const KernelFunction& function) const {
@@ -84,7 +99,7 @@ class Binder {
     }
     if (request_.kernel.has_given_functions()) return;
     // ftrace does not list it, but a perf event may reach it.
-    if (module_.empty() && request_.kernel.symbol_address(place.function))
+    if (module_.empty() && !request_.kernel.code(place.function).empty())
       add({place.function, "vmlinux"}, place.offset, false);
   }
 
@@ -272,6 +287,7 @@ extern const spec::Provider kKprobe = {
     .context = context<false>,
     .attach = attach<false>,
     .list = list<kKprobe>,
+    .tell_similar = tell_similar_functions,
     .return_provider = &kKretprobe,
     .example = "kprobe:vfs_read { @[comm] = count(); }"};
 
@@ -284,6 +300,7 @@ extern const spec::Provider kKretprobe = {
     .context = context<true>,
     .attach = attach<true>,
     .list = list<kKretprobe>,
+    .tell_similar = tell_similar_functions,
     .example = "kretprobe:vfs_read { @bytes = hist((int64)retval); }"};
 
 }  // namespace espy::probes

@@ -121,6 +121,11 @@ std::string call_of_other_cpus(const spec::BindRequest& request) {
 void report_not_found(spec::BindRequest& request) {
   const std::string& category = request.parts[0];
   const std::string& event = request.parts[1];
+  if (!request.kernel.knows(kernel::Fact::kTracepoints)) {
+    report_not_known(request.missing, request,
+                     fmt::format("whether there is a tracepoint `{}:{}`, and what its fields are,", category, event));
+    return;
+  }
   if (request.kernel.tracepoints("*", "*").empty()) {
     const bool is_locked = request.kernel.lockdown() == kernel::Lockdown::kConfidentiality;
     const std::string raw =

@@ -151,6 +151,7 @@ struct BindRequest {
   source::Diagnostics& missing;                  // for errors that say why it stands for nothing
   std::span<const program::Probe> earlier = {};  // the probes of the attach points before it
   bool is_listing = false;                       // nothing will be attached
+  bool is_foretold = false;                      // what the kernel would refuse is reported; nothing is loaded
   bool uses_args = false;                        // `args`
   bool uses_context = false;                     // `ctx`, `argN`, `retval`, reg()
   bool uses_locals = false;                      // `locals`
@@ -226,6 +227,8 @@ struct Provider {
   Status (*attach)(AttachRequest&) = nullptr;  // null: run by the session at `phase`
   enum class Phase : uint8_t { kAttached, kBegin, kEnd, kTest, kBench } phase = Phase::kAttached;
   std::vector<ListedProbe> (*list)(ListRequest&) = nullptr;  // null: not listed
+  // Returns what there is instead of the attach point of the request, which matches nothing, for the hint of the error.
+  std::string (*tell_similar)(ListRequest&) = nullptr;
   // Finds a type of the program that is traced. null: the probes are not in programs.
   ProgramType (*find_type)(ProgramTypeRequest&) = nullptr;
   const Provider* return_provider = nullptr;  // probes the returns of the calls that this one probes

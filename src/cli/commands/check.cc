@@ -6,17 +6,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <span>
 
 #include "base/printable.h"
 #include "base/strings.h"
 #include "cli/check_script.h"
 #include "cli/command.h"
+#include "cli/elsewhere.h"
 #include "cli/tool_options.h"
 #include "output/json.h"
 
 namespace espy::cli {
 
 namespace {
+
+constexpr int kExitUnknown = 2;  // of some it is not known, the others run
 
 struct CheckOptions : CommandOptions {
   std::vector<std::string> kernels;  // files of --on; none: the running kernel
@@ -35,6 +39,10 @@ constexpr OptionRow kRows[] = {
 struct Cell {
   std::string script, kernel;
   std::vector<ScriptProblem> problems;
+
+  bool runs() const { return problems.empty(); }
+  // What keeps it from running may be there.
+  bool is_unknown() const { return !runs() && std::ranges::all_of(problems, &ScriptProblem::is_unknown); }
 };
 
 std::string json_of(const Cell& cell) {
@@ -42,9 +50,9 @@ std::string json_of(const Cell& cell) {
   for (const ScriptProblem& each : cell.problems)
     problems.push_back(fmt::format(R"({{"place": {}, "message": {}, "hint": {}}})", output::quoted(each.place),
                                    output::quoted(each.message), output::quoted(each.hint)));
+  const std::string_view runs = cell.runs() ? "true" : cell.is_unknown() ? "null" : "false";
   return fmt::format(R"({{"type": "check", "data": {{"script": {}, "kernel": {}, "runs": {}, "problems": [{}]}}}})",
-                     output::quoted(cell.script), output::quoted(cell.kernel), cell.problems.empty(),
-                     fmt::join(problems, ", "));
+                     output::quoted(cell.script), output::quoted(cell.kernel), runs, fmt::join(problems, ", "));
 }
 
 // A row for each script, a column for each kernel; then what is missing.
@@ -58,7 +66,8 @@ std::string table_of(const std::vector<Cell>& cells, size_t columns) {
     const Cell& cell = cells[i];
     if (i % columns == 0) out += fmt::format("\n{:<{}}", cell.script, width);
     const bool is_last = i % columns == columns - 1;
-    out += fmt::format("  {:<{}}", cell.problems.empty() ? "runs" : "no", is_last ? 0 : cell.kernel.size());
+    const std::string_view runs = cell.runs() ? "runs" : cell.is_unknown() ? "not known" : "no";
+    out += fmt::format("  {:<{}}", runs, is_last ? 0 : cell.kernel.size());
     if (!cell.problems.empty()) reasons += fmt::format("\n{} on {}:\n", cell.script, cell.kernel);
     for (const ScriptProblem& each : cell.problems)
       reasons += each.text.empty() ? fmt::format("{}\n", each.message) : each.text;
@@ -66,14 +75,27 @@ std::string table_of(const std::vector<Cell>& cells, size_t columns) {
   return out + "\n" + reasons;
 }
 
+// Adds to the functions that are missing what the other kernels tell of them.
+Status compare(std::span<Cell> row, const CheckedKernels& kernels, const Options& options, const Host& host) {
+  Elsewhere elsewhere(kernels, options, host);
+  for (size_t i = 0; i < row.size(); ++i) {
+    for (ScriptProblem& each : row[i].problems) {
+      const std::string told = each.missing.empty() ? "" : TRY(elsewhere.tell(each.missing, i));
+      if (told.empty()) continue;
+      each.hint += (each.hint.empty() ? "" : "; ") + told;
+      each.text += fmt::format("  hint: {}\n", told);
+    }
+  }
+  return {};
+}
+
 Result<std::vector<Cell>> check_all(const Options& options, const CheckedKernels& kernels, const Host& host) {
   std::vector<Cell> out;
   for (const std::string& script : options.names) {
     const Options with_script = TRY(options_for(options, script));
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      const auto environment = TRY(kernels.environment(i, with_script, host));
-      out.push_back({script, kernels.name(i), TRY(check_script(with_script, *environment)).problems});
-    }
+    for (size_t i = 0; i < kernels.size(); ++i)
+      out.push_back({script, kernels.name(i), TRY(kernels.problems(i, with_script, host))});
+    TRY_STATUS(compare(std::span(out).last(kernels.size()), kernels, with_script, host));
   }
   return out;
 }
@@ -92,8 +114,9 @@ int check_scripts(const Options& options, const Host& host) {
   else
     out = table_of(*cells, kernels.size());
   std::fputs(printable(out).c_str(), stdout);
-  const bool all_run = std::ranges::all_of(*cells, [](const Cell& cell) { return cell.problems.empty(); });
-  return all_run ? EXIT_SUCCESS : EXIT_FAILURE;
+  if (std::ranges::all_of(*cells, &Cell::runs)) return EXIT_SUCCESS;
+  const auto may_run = [](const Cell& cell) { return cell.runs() || cell.is_unknown(); };
+  return std::ranges::all_of(*cells, may_run) ? kExitUnknown : EXIT_FAILURE;
 }
 
 constexpr std::string_view kUsage[] = {"check [--on KERNEL]... FILE..."};

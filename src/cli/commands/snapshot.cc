@@ -6,31 +6,39 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 
+#include "base/printable.h"
 #include "cli/command.h"
 
 namespace espy::cli {
 
 namespace {
 
-Status write_to_output(const Options& options, kernel::Kernel& kernel) {
+Result<std::vector<std::string>> write_to_output(const Options& options, kernel::Kernel& kernel) {
+  const bool may_load = require_privileges().has_value();
   if (!options.output_file) {
     if (::isatty(STDOUT_FILENO) == 1)
       return fail("a snapshot is a compressed file, which a terminal cannot show", 0, "`espy snapshot > KERNEL`");
-    return kernel::write_snapshot(kernel, STDOUT_FILENO);
+    return kernel::write_snapshot(kernel, STDOUT_FILENO, may_load);
   }
   const OwnedFd file(::open(options.output_file->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file.valid()) return fail_errno("cannot open " + *options.output_file, errno);
-  return kernel::write_snapshot(kernel, file.get());
+  return kernel::write_snapshot(kernel, file.get(), may_load);
 }
 
 int take_snapshot(const Options& options, const Host& host) {
-  if (const Status may_try = require_privileges(); !may_try) return complain(may_try.error());
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
-  const Status done = write_to_output(options, *(*environment)->kernel);
-  return done ? EXIT_SUCCESS : complain(done.error());
+  const auto unknown = write_to_output(options, *(*environment)->kernel);
+  if (!unknown) return complain(unknown.error());
+  if (unknown->empty()) return EXIT_SUCCESS;
+  std::string out = "espy: the snapshot does not tell everything, for lack of rights:\n";
+  for (const std::string& each : *unknown) out += fmt::format("  {}\n", each);
+  out += "  hint: `espy check --on` says \"not known\" where a script depends on it; sudo takes a whole one\n";
+  std::fputs(printable(out).c_str(), stderr);
+  return EXIT_SUCCESS;
 }
 
 constexpr std::string_view kUsage[] = {"snapshot > KERNEL"};

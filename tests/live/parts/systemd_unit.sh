@@ -40,6 +40,7 @@ exec unshare --pid --fork --kill-child --mount --cgroup --mount-proc bash -ec '
   install -m 755 opens bin/
   mount -n --move run /run
   mount -n --move bin /usr/local/bin
+  umount -n /sys/fs/cgroup 2>/dev/null || :
   mount -t cgroup2 cgroup2 /sys/fs/cgroup
   exec env -i container=espy PATH="$PATH" SYSTEMD_UNIT_PATH=/run/units /lib/systemd/systemd --system --unit=box.target \
     --log-target=console'
