@@ -77,7 +77,8 @@ CPUQuota=20%
 MemoryMax=512M
 TasksMax=16
 
-# A user without a name or files of its own, with these capabilities alone.
+# A user without a name or files of its own, with these capabilities alone. Where kernel.perf_event_paranoid is above 2,
+# as on Debian, perf events need CAP_SYS_ADMIN in both lines.
 DynamicUser=yes
 AmbientCapabilities={2}
 CapabilityBoundingSet={2}

@@ -77,18 +77,10 @@ bool for_each_line(const std::string& path, const std::function<bool(std::string
   return true;
 }
 
-std::vector<std::string> list_functions(const std::string& listed, const std::string& kallsyms, std::string_view glob) {
-  FunctionList functions(glob);
-  const bool is_listed = for_each_line(listed, [&](std::string_view line) {
-    const size_t space = line.find(' ');
-    functions.add(line.substr(0, space), space == line.npos ? std::string_view{} : line.substr(space + 1));
-    return true;
-  });
-  return is_listed ? functions.take() : list_code(kallsyms, glob);
-}
+namespace {
 
-std::vector<std::string> list_code(const std::string& kallsyms, std::string_view glob) {
-  FunctionList functions(glob);
+// Calls `visit(symbol)` for the functions in kallsyms that can run.
+void for_each_function(const std::string& kallsyms, const std::function<void(const Symbol&)>& visit) {
   bool is_initial = false;  // the symbols of the kernel itself are in the order of their addresses
   for_each_line(kallsyms, [&](std::string_view line) {
     const auto symbol = parse_symbol(line);
@@ -98,10 +90,32 @@ std::vector<std::string> list_code(const std::string& kallsyms, std::string_view
     // BPF programs and trampolines are listed like modules, but are not functions of the kernel.
     const bool is_ours = !is_initial && std::string_view("tTwW").find(symbol->kind) != std::string_view::npos &&
                          symbol->module != "[bpf]" && !symbol->module.starts_with("[__builtin");
-    if (is_ours) functions.add(symbol->name, symbol->module);
+    if (is_ours) visit(*symbol);
     return true;
   });
+}
+
+}  // namespace
+
+std::vector<std::string> list_functions(const std::string& listed, const std::string& kallsyms, std::string_view glob) {
+  FunctionList functions(glob);
+  const bool is_listed = for_each_line(listed, [&](std::string_view line) {
+    const size_t space = line.find(' ');
+    functions.add(line.substr(0, space), space == line.npos ? std::string_view{} : line.substr(space + 1));
+    return true;
+  });
+  if (!is_listed) for_each_function(kallsyms, [&](const Symbol& each) { functions.add(each.name, each.module); });
   return functions.take();
+}
+
+std::vector<std::string> list_code(const std::string& kallsyms, std::string_view glob) {
+  std::vector<std::string> out;
+  for_each_function(kallsyms, [&](const Symbol& each) {
+    if (!glob_match(glob, each.name)) return;
+    out.emplace_back(each.name);
+    if (!each.module.empty()) out.back().append(" ").append(each.module);
+  });
+  return out;
 }
 
 std::optional<uint64_t> find_symbol(const std::string& kallsyms, std::string_view name) {

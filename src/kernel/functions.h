@@ -18,8 +18,8 @@ bool for_each_line(const std::string& path, const std::function<bool(std::string
 // traceable functions, if it is readable, else from `kallsyms`.
 std::vector<std::string> list_functions(const std::string& listed, const std::string& kallsyms, std::string_view glob);
 
-// Matching functions in `kallsyms`, also those that ftrace does not list, in the same form. What ran at the start of
-// the kernel only is left out: its memory is free.
+// Matching functions in `kallsyms`, also those that ftrace does not list, in the same form; several of one name are
+// each listed. What ran at the start of the kernel only is left out: its memory is free.
 std::vector<std::string> list_code(const std::string& kallsyms, std::string_view glob);
 
 // The address of the first kernel symbol of this name; nullopt if there is none or addresses are hidden

@@ -72,16 +72,29 @@ class Binder {
     }
   }
 
+  // Kernels refuse kprobes on functions that ftrace does not list, unless they are built with
+  // CONFIG_KPROBE_EVENTS_ON_NOTRACE, and recent ones on names that several functions have.
+  std::string why_uncertain() const {
+    const program::Probe& first = out_.front().probe;
+    if (is_wildcard_ || first.address != 0) return "";
+    if (request_.kernel.functions(first.function).empty())
+      return "ftrace does not list it, and most kernels do not allow probes elsewhere";
+    const std::vector<std::string> code = request_.kernel.code(first.function);
+    const auto is_there = [&](const std::string& each) { return split_module(each).module == first.target; };
+    return std::ranges::count_if(code, is_there) > 1 ? "the kernel has several functions of this name" : "";
+  }
+
   // Functions on ftrace's list take kprobe_multi, which does not ask the list of those that are forbidden.
   void foretell() {
     using kernel::Fact;
-    const bool is_left_out = request_.config.missing_probes != spec::MissingProbes::kError;
+    if (request_.config.missing_probes != spec::MissingProbes::kError) return;
+    const std::string name = fmt::format("{}:{}", kRow.name, request_.parts.back());
     const bool asks_forbidden = std::ranges::any_of(out_, [](const auto& each) { return each.share != kMulti; });
-    if (is_left_out || (request_.kernel.knows(Fact::kTraceableFunctions) &&
-                        (!asks_forbidden || request_.kernel.knows(Fact::kForbiddenFunctions))))
-      return;
-    report_not_known(request_.diagnostics, request_,
-                     fmt::format("whether that kernel allows `{}:{}`", kRow.name, request_.parts.back()));
+    const bool is_known = request_.kernel.knows(Fact::kTraceableFunctions) &&
+                          (!asks_forbidden || request_.kernel.knows(Fact::kForbiddenFunctions));
+    if (!is_known) return report_not_known(request_.diagnostics, request_, "whether that kernel allows `" + name + "`");
+    const std::string why = why_uncertain();
+    if (!why.empty()) error(kNotKnown, fmt::format("whether `{}` can be attached is not known: {}", name, why));
   }
 
   bool is_in_module(const KernelFunction& function) const {

@@ -55,7 +55,7 @@ says() { inside journalctl -q -o cat -u opens.service | grep -qx "$1"; }
 must() {
   "$@" && return
   echo "not so: $*"
-  inside systemctl --no-pager status -n 30 opens.service || :
+  inside journalctl -q -o cat -n 12 -u opens.service || :
   tail -n 20 booted
   exit 1
 }
@@ -72,6 +72,10 @@ end() {
   wait_until remove_groups
 } 2>/dev/null
 trap end EXIT
+# The outer process must not stay in a group whose controllers systemd passes on.
+has_first() { [ -n "$(first)" ]; }
+must wait_until has_first
+echo "$box" >"$mount/cgroup.procs"
 has_booted() { inside systemctl -q is-active box.target; } 2>/dev/null
 must wait_until has_booted
 
