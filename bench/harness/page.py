@@ -2,7 +2,7 @@
 
 import math
 
-from harness.report import TOOLS, number
+from harness.report import columns, number
 
 INTRO = """# Performance
 
@@ -50,14 +50,16 @@ def is_busy(report):
 
 
 def table(rows):
-    out = ["| | unit | espy | bpftrace | C | espy/bpftrace | espy/C |", "|---|---|---|---|---|---|---|"]
+    tools = columns(rows)
+    head = ["", "unit", *tools, *(f"espy/{tool}" for tool in tools[1:])]
+    out = ["| " + " | ".join(head).lstrip() + " |", "|---" * len(head) + "|"]
     for row in rows:
         cells = [row.name.replace("|", "\\|"), row.unit]
-        for tool in TOOLS:
+        for tool in tools:
             samples = row.samples.get(tool)
             best = f" ({number(row.best(samples))})" if samples and len(samples) > 1 else ""
             cells.append(number(row.value(tool)) + best if samples else "")
-        for tool in TOOLS[1:]:
+        for tool in tools[1:]:
             ratio = row.ratio(tool)
             cells.append("" if ratio is None else f"{ratio:.3g}")
         out.append("| " + " | ".join(cells) + " |")

@@ -6,6 +6,7 @@ import json
 from harness.process import median
 
 TOOLS = ["espy", "bpftrace", "C"]
+MEASURED = "measured"  # a column instead of the other tools: what espy's figure should be
 NOISE = 1.03  # two runs of the same thing differ by this; no target is missed by less
 
 
@@ -20,6 +21,7 @@ class Row:
     limit: float | None = None      # espy's target
     at_least: bool = False          # ... is a lower bound
     at_most_ratio: dict = dataclasses.field(default_factory=dict)  # tool -> espy's target as a multiple of it
+    within: float | None = None     # espy's target: how far from MEASURED, as a share of it
 
     def add(self, tool, sample):
         self.samples.setdefault(tool, []).append(sample)
@@ -41,7 +43,7 @@ class Row:
     def misses(self, by_best):
         """What espy fails to reach, as phrases."""
         espy = self.value("espy", by_best)
-        has_target = self.limit is not None or self.at_most_ratio
+        has_target = self.limit is not None or self.at_most_ratio or self.within is not None
         if espy is None:
             return [f"{self.name} ({self.unit}): no figure"] if has_target else []
         missed = []
@@ -51,6 +53,10 @@ class Row:
             actual = self.ratio(tool, by_best)
             if actual is not None and actual > ratio * NOISE:
                 missed.append(f"{self.name}: {actual:.2f} times {tool}, target {ratio:g}")
+        if self.within is not None:
+            actual = self.ratio(MEASURED, by_best)
+            if actual is None or abs(actual - 1) > self.within:
+                missed.append(f"{self.name}: {number(actual or 0)} times what was measured, target {self.within:.0%}")
         return missed
 
     def target(self):
@@ -58,7 +64,14 @@ class Row:
         if self.limit is not None:
             parts.append(("≥ " if self.at_least else "≤ ") + number(self.limit))
         parts += [f"≤ {ratio:g} × {tool}" for tool, ratio in self.at_most_ratio.items()]
+        if self.within is not None:
+            parts.append(f"± {self.within:.0%}")
         return ", ".join(parts)
+
+
+def columns(rows):
+    """The tools that a group of rows has columns for; espy is the first."""
+    return ["espy", MEASURED] if any(MEASURED in row.samples for row in rows) else TOOLS
 
 
 def number(value):
@@ -82,15 +95,16 @@ class Report:
         print(f"  note: {text}", flush=True)
 
     def print_group(self, title):
-        header = ["", "unit", *TOOLS, "espy/bpftrace", "espy/C", "target", ""]
+        tools = columns(self.groups[title])
+        header = ["", "unit", *tools, *(f"espy/{tool}" for tool in tools[1:]), "target", ""]
         lines = [header]
         for row in self.groups[title]:
             cells = [row.name, row.unit]
-            for tool in TOOLS:
+            for tool in tools:
                 samples = row.samples.get(tool)
                 spread = f" ({number(row.best(samples))})" if samples and len(samples) > 1 else ""
                 cells.append(number(row.value(tool)) + spread if samples else "failed" if tool in row.failures else "-")
-            for tool in TOOLS[1:]:
+            for tool in tools[1:]:
                 ratio = row.ratio(tool)
                 cells.append("-" if ratio is None else f"{ratio:.3g}" if ratio < 100 else f"{ratio:.0f}")
             cells += [row.target(), "missed" if row.misses(self.by_best) else ""]
@@ -98,7 +112,7 @@ class Report:
         widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
         print(f"\n{title}")
         for line in lines:
-            cells = [cell.ljust(width) if i in (0, 1, 7, 8) else cell.rjust(width)
+            cells = [cell.ljust(width) if i in (0, 1, len(line) - 2, len(line) - 1) else cell.rjust(width)
                      for i, (cell, width) in enumerate(zip(line, widths))]
             print("  " + "  ".join(cells).rstrip())
         for row in self.groups[title]:

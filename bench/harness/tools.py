@@ -31,7 +31,7 @@ class Tools:
     def build(self):
         for name in ["floor", "spawn", "stamp"]:
             compile_if_older(self.directory / name, BENCH / "c" / f"{name}.c", ["gcc", "-O2", "-Wall", "-static"])
-        for name in ["reads", "seeks", "family"]:
+        for name in ["reads", "seeks", "family", "calls"]:
             compile_if_older(self.directory / name, BENCH / "c" / f"{name}.c", ["gcc", "-O2", "-Wall"])
         compile_if_older(self.directory / "stacks", BENCH / "c" / "stacks.c",
                          ["gcc", "-O2", "-Wall", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"])
