@@ -30,6 +30,7 @@ using program::ProgramId;
 
 constexpr program::ProgramId kOnly{0};
 constexpr const char* kSystemCall = "sys_enter";
+constexpr const char* kSystemCallReturn = "sys_exit";
 // getppid(2) calls it once or twice, on all CPUs.
 constexpr const char* kKernelFunction = "__task_pid_nr_ns";
 
@@ -128,10 +129,10 @@ class Meter {
 
   Result<double> measure(Hook hook, bool is_return, bool is_stepped) {
     switch (hook) {
-      case Hook::kSystemCalls: return added(make_system_call, [&] { return attach_raw(); });
+      case Hook::kSystemCalls: return added(make_system_call, [&] { return attach_raw(kSystemCall); });
       case Hook::kRawTracepoint: {  // the first one also makes all system calls slower
-        if (!machines_.contains_raw) TRY_STATUS(attach_raw());
-        return added(make_system_call, [&] { return attach_raw(); });
+        if (!machines_.contains_raw) TRY_STATUS(attach_raw(kSystemCall));
+        return added(make_system_call, [&] { return attach_raw(kSystemCallReturn); });
       }
       case Hook::kTracepoint: return added(make_system_call, [&] { return attach_tracepoint(); });
       case Hook::kKernelFunction: return added(make_system_call, [&] { return attach_kprobe(is_return); });
@@ -163,10 +164,10 @@ class Meter {
     return &machine;
   }
 
-  Status attach_raw() {
+  Status attach_raw(const char* tracepoint) {
     Machine* machine = TRY(load(empty_program(program::ProgramKind::kRawTracepoint)));
     machines_.contains_raw = true;
-    return machine->attach_raw_tracepoint(kOnly, kSystemCall, 0);
+    return machine->attach_raw_tracepoint(kOnly, tracepoint, 0);
   }
 
   Status attach_tracepoint() {
@@ -315,11 +316,19 @@ HookCosts HookCosts::assumed() {
                     {Hook::kUserFunction, true, false, 700}});
 }
 
+// Of the system calls' slow path, each program that is there has its part.
+double HookCosts::of_system_calls(const program::Program& whole, double first_ns) const {
+  const auto count = std::ranges::count(whole.programs, Hook::kSystemCalls, &program::BpfProgram::hook);
+  const double alone_ns = std::min(find(Hook::kRawTracepoint, false, false).value_or(first_ns), first_ns);
+  return alone_ns + (first_ns - alone_ns) / static_cast<double>(count);
+}
+
 // The step adds to entry and return alike.
 std::optional<double> HookCosts::of(const program::Program& whole, program::ProgramId id) const {
   const program::BpfProgram& program = whole.programs[id];
   auto ns = find(program.hook, program.sees_returns, false);
   if (!ns) return std::nullopt;
+  if (program.hook == Hook::kSystemCalls) return of_system_calls(whole, *ns);
   const auto entry_ns = find(program.hook, false, false), stepped_ns = find(program.hook, false, true);
   const auto share = stepped_share_.find(id);
   if (entry_ns && stepped_ns && share != stepped_share_.end())
@@ -370,7 +379,8 @@ std::vector<Wanted> wanted_of(const std::vector<Hook>& hooks) {
   std::vector<Wanted> out;
   for (const Hook hook : {Hook::kSystemCalls, Hook::kRawTracepoint, Hook::kTracepoint, Hook::kKernelFunction,
                           Hook::kTrampoline, Hook::kUserFunction}) {
-    if (std::ranges::find(hooks, hook) == hooks.end()) continue;
+    const auto has = [&](Hook each) { return std::ranges::find(hooks, each) != hooks.end(); };
+    if (!has(hook) && !(hook == Hook::kRawTracepoint && has(Hook::kSystemCalls))) continue;
     out.push_back({hook});
     if (has_returns(hook)) out.push_back({hook, true});
     if (hook == Hook::kUserFunction) out.push_back({hook, false, true});

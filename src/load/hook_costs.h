@@ -38,6 +38,7 @@ class HookCosts {
 
  private:
   std::optional<double> find(program::Hook hook, bool is_return, bool is_stepped) const;
+  double of_system_calls(const program::Program& whole, double first_ns) const;
   std::vector<HookCost> all_;
   std::map<program::ProgramId, double> stepped_share_;  // of the probes of a program
 };

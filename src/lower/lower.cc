@@ -19,8 +19,7 @@ using program::ProgramKind;
 Hook hook_of(const spec::ProbeContext& context) {
   if (context.after_exit == spec::AfterExit::kAlways) return Hook::kNone;
   switch (context.kind) {
-    case ProgramKind::kRawTracepoint:
-      return context.dispatch == spec::ProbeContext::Dispatch::kNumber ? Hook::kSystemCalls : Hook::kRawTracepoint;
+    case ProgramKind::kRawTracepoint: return context.is_at_all_system_calls ? Hook::kSystemCalls : Hook::kRawTracepoint;
     case ProgramKind::kTracingRawTracepoint: return Hook::kRawTracepoint;
     case ProgramKind::kTracepoint: return Hook::kTracepoint;
     case ProgramKind::kKprobe: return context.is_preemptible ? Hook::kUserFunction : Hook::kKernelFunction;

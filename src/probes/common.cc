@@ -257,6 +257,10 @@ std::vector<RefusedProbe> with_returns(const spec::AttachRequest& request, std::
 
 std::vector<uint32_t> threads_of(uint32_t pid) { return numbered_entries(fmt::format("/proc/{}/task", pid)); }
 
+bool is_at_all_system_calls(std::string_view raw_tracepoint) {
+  return raw_tracepoint == "sys_enter" || raw_tracepoint == "sys_exit";
+}
+
 FunctionOffset split_offset(const std::string& text) {
   const size_t plus = text.rfind('+');
   if (plus == std::string::npos) return {text, 0};

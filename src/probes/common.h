@@ -76,6 +76,10 @@ void add_stack_arguments(spec::ProbeContext& context, const kernel::Arch& arch, 
 // Sets the frame that identifies a call of a user function: its stack pointer at the entry.
 void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_return);
 
+// True for the raw tracepoints of all system calls, which the kernel takes a slow path to while they have a program.
+// They have programs of their own, so that what these cost is known.
+bool is_at_all_system_calls(std::string_view raw_tracepoint);
+
 // Returns the C spelling of a type, for listings: "unsigned long", "struct file *".
 std::string c_spelling(const types::Types& types, types::TypeId type);
 

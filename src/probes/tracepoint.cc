@@ -77,7 +77,8 @@ std::string choose_method(spec::BindRequest& request, program::Probe& probe) {
   }
   const bool reads_record = request.uses_args || request.uses_context;
   if (!reads_record && !kernel.raw_tracepoints(probe.function).empty() && !has_perf_event(request, probe)) {
-    return kernel.has(kernel::Feature::kRawTracepointCookie) ? std::string(kRaw) : std::string(kRaw) + own;
+    const bool shares = kernel.has(kernel::Feature::kRawTracepointCookie) && !is_at_all_system_calls(probe.function);
+    return shares ? std::string(kRaw) : std::string(kRaw) + own;
   }
   if (const auto tracepoint = kernel.tracepoint(request.types, probe.target, probe.function))
     probe.number = tracepoint->id;
@@ -194,6 +195,7 @@ void set_syscall_dispatch(spec::ProbeContext& out, kernel::Kernel& kernel, bool 
   const kernel::Arch& arch = kernel.arch();
   out.kind = program::ProgramKind::kRawTracepoint;
   out.dispatch = spec::ProbeContext::Dispatch::kNumber;
+  out.is_at_all_system_calls = true;
   out.hook = is_enter ? kRawEnter : kRawExit;
   out.part_of_call = is_enter ? spec::CallBoundary::kEntry : spec::CallBoundary::kReturn;
   out.pointers = types::AddressSpace::kUser;
@@ -245,6 +247,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   const bool is_syscall = method == kRawEnter || method == kRawExit;
   if (is_syscall) set_syscall_dispatch(out, request.kernel, method == kRawEnter);
   if (method == kPerf) out.kind = program::ProgramKind::kTracepoint;
+  if (method == kRaw) out.is_at_all_system_calls = is_at_all_system_calls(probe.function);
   if (!is_syscall && method == request.share && request.probes.size() > 1)
     out.dispatch = spec::ProbeContext::Dispatch::kCookie;
   if (!request.uses_args) return out;

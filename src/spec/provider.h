@@ -114,7 +114,8 @@ struct ProbeContext {
   enum class Dispatch : uint8_t { kSingle, kCookie, kNumber };
   Dispatch dispatch = Dispatch::kSingle;
   Recipe number;
-  std::string_view hook = {};  // with kNumber: the attachment; programs with equal hooks may be merged
+  std::string_view hook = {};           // with kNumber: the attachment; programs with equal hooks may be merged
+  bool is_at_all_system_calls = false;  // a raw tracepoint that the kernel's slow path of system calls passes
   std::optional<Recipe>
       compat_register;  // with kNumber: identifies 32-bit tasks, which have other numbers and are ignored
 

@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include "load/hook_costs.h"
+
+namespace espy::load {
+namespace {
+
+using program::Hook;
+using program::ProgramId;
+
+program::Program program_at(std::initializer_list<Hook> hooks) {
+  program::Program out;
+  for (const Hook hook : hooks) {
+    program::BpfProgram code;
+    code.hook = hook;
+    out.programs.add(code);
+  }
+  return out;
+}
+
+const HookCosts kCosts({{Hook::kSystemCalls, false, false, 80}, {Hook::kRawTracepoint, false, false, 50}});
+
+TEST(HookCosts, OneProgramMakesSystemCallsSlower) {
+  const program::Program program = program_at({Hook::kRawTracepoint, Hook::kSystemCalls});
+  EXPECT_EQ(kCosts.of(program, ProgramId{0}), 50);
+  EXPECT_EQ(kCosts.of(program, ProgramId{1}), 80);
+}
+
+TEST(HookCosts, ProgramsAtSystemCallsShareTheSlowPath) {
+  const program::Program program = program_at({Hook::kSystemCalls, Hook::kSystemCalls, Hook::kSystemCalls});
+  for (const ProgramId id : program.programs.ids()) EXPECT_EQ(kCosts.of(program, id), 60);
+}
+
+TEST(HookCosts, WhereTheSlowPathIsLostInTheNoiseItTakesNothing) {
+  const HookCosts noisy({{Hook::kSystemCalls, false, false, 60}, {Hook::kRawTracepoint, false, false, 70}});
+  const program::Program program = program_at({Hook::kSystemCalls, Hook::kSystemCalls});
+  EXPECT_EQ(noisy.of(program, ProgramId{0}), 60);
+}
+
+TEST(HookCosts, WithoutAFigureNothingIsKnown) {
+  const HookCosts failed({{Hook::kSystemCalls, false, false, 0, "the measurement failed"}});
+  EXPECT_EQ(failed.of(program_at({Hook::kSystemCalls}), ProgramId{0}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace espy::load
