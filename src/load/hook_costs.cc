@@ -305,9 +305,9 @@ std::optional<double> HookCosts::find(Hook hook, bool is_return, bool is_stepped
 }
 
 HookCosts HookCosts::assumed() {
-  return HookCosts({{Hook::kSystemCalls, false, false, 50},
-                    {Hook::kRawTracepoint, false, false, 20},
-                    {Hook::kTracepoint, false, false, 40},
+  return HookCosts({{Hook::kSystemCalls, false, false, 75},
+                    {Hook::kRawTracepoint, false, false, 50},
+                    {Hook::kTracepoint, false, false, 100},
                     {Hook::kKernelFunction, false, false, 100},
                     {Hook::kKernelFunction, true, false, 200},
                     {Hook::kTrampoline, false, false, 20},

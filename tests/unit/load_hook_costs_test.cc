@@ -37,6 +37,14 @@ TEST(HookCosts, WhereTheSlowPathIsLostInTheNoiseItTakesNothing) {
   EXPECT_EQ(noisy.of(program, ProgramId{0}), 60);
 }
 
+// Less, and two million events a second beside as many system calls are no tenth of a CPU.
+TEST(HookCosts, AssumedCostsAreThoseOfProgramsThatDoSomething) {
+  const program::Program program = program_at({Hook::kRawTracepoint, Hook::kSystemCalls, Hook::kTracepoint});
+  EXPECT_GE(HookCosts::assumed().of(program, ProgramId{0}), 40);
+  EXPECT_GE(HookCosts::assumed().of(program, ProgramId{1}), 60);
+  EXPECT_GE(HookCosts::assumed().of(program, ProgramId{2}), 80);
+}
+
 TEST(HookCosts, WithoutAFigureNothingIsKnown) {
   const HookCosts failed({{Hook::kSystemCalls, false, false, 0, "the measurement failed"}});
   EXPECT_EQ(failed.of(program_at({Hook::kSystemCalls}), ProgramId{0}), std::nullopt);
