@@ -13,6 +13,8 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/strings.h"
@@ -291,6 +293,11 @@ HookCosts measure(kernel::Kernel& kernel, const std::vector<Wanted>& wanted) {
   return HookCosts(std::move(out));
 }
 
+// One program at entry and return.
+bool is_session(const program::BpfProgram& program) {
+  return program.expected_attach_type == kAttachKprobeSession || program.expected_attach_type == kAttachUprobeSession;
+}
+
 bool has_returns(Hook hook) {
   return hook == Hook::kKernelFunction || hook == Hook::kTrampoline || hook == Hook::kUserFunction;
 }
@@ -331,11 +338,13 @@ std::optional<double> HookCosts::of(const program::Program& whole, program::Prog
   if (program.hook == Hook::kSystemCalls) return of_system_calls(whole, *ns);
   const auto entry_ns = find(program.hook, false, false), stepped_ns = find(program.hook, false, true);
   const auto share = stepped_share_.find(id);
+  double step_ns = 0;
   if (entry_ns && stepped_ns && share != stepped_share_.end())
-    ns = *ns + std::max(*stepped_ns - *entry_ns, 0.0) * share->second;
-  const bool is_session =
-      program.expected_attach_type == kAttachKprobeSession || program.expected_attach_type == kAttachUprobeSession;
-  return is_session ? *ns / 2 : *ns;
+    step_ns = std::max(*stepped_ns - *entry_ns, 0.0) * share->second;
+  ns = *ns + step_ns;
+  if (const auto shared = shared_traps_.find(id); entry_ns && shared != shared_traps_.end())
+    ns = std::max(*ns - (*entry_ns + step_ns) * shared->second, 0.0);
+  return is_session(program) ? *ns / 2 : *ns;
 }
 
 namespace {
@@ -371,6 +380,27 @@ void HookCosts::look_at_probes(const program::Program& program) {
     all += 1;
   }
   for (const auto& [id, count] : counts) stepped_share_[id] = count.first / count.second;
+  look_for_shared_traps(program);
+}
+
+// A probe of a return begins with a trap at the entry, which a probe there takes anyway.
+void HookCosts::look_for_shared_traps(const program::Program& program) {
+  std::set<std::pair<std::string_view, uint64_t>> entries;
+  std::map<program::ProgramId, std::pair<double, double>> counts;  // shared, all
+  const auto visit = [&](bool sees_returns, const auto& take) {
+    for (const program::Probe& probe : program.probes) {
+      if (!probe.program.valid()) continue;
+      const program::BpfProgram& code = program.programs[probe.program];
+      if (code.hook == Hook::kUserFunction && code.sees_returns == sees_returns && !is_session(code)) take(probe);
+    }
+  };
+  visit(false, [&](const program::Probe& probe) { entries.emplace(probe.target, probe.address); });
+  visit(true, [&](const program::Probe& probe) {
+    auto& [shared, all] = counts[probe.program];
+    shared += entries.contains({probe.target, probe.address}) ? 1 : 0;
+    all += 1;
+  });
+  for (const auto& [id, count] : counts) shared_traps_[id] = count.first / count.second;
 }
 
 namespace {

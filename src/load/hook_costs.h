@@ -27,20 +27,23 @@ class HookCosts {
   HookCosts() = default;
   explicit HookCosts(std::vector<HookCost> all) : all_(std::move(all)) {}
 
-  // Where nothing was measured: of a machine of the year 2024, in round numbers.
+  // Where nothing was measured: of a machine of the year 2024 that does other work as well, in round numbers.
   static HookCosts assumed();
   // What it takes to reach the program at an event, on average if it runs at entry and return, or serves several
   // probes; nullopt if unknown.
   std::optional<double> of(const program::Program& program, program::ProgramId id) const;
-  // Finds out which probes of user functions are stepped.
+  // Finds out which probes of user functions are stepped, and which share their trap with another.
   void look_at_probes(const program::Program& program);
   const std::vector<HookCost>& all() const { return all_; }
 
  private:
   std::optional<double> find(program::Hook hook, bool is_return, bool is_stepped) const;
   double of_system_calls(const program::Program& whole, double first_ns) const;
+  void look_for_shared_traps(const program::Program& program);
+
   std::vector<HookCost> all_;
   std::map<program::ProgramId, double> stepped_share_;  // of the probes of a program
+  std::map<program::ProgramId, double> shared_traps_;   // of returns, the share with a probe at the entry as well
 };
 
 // The hooks of a program, or all of them. Takes some milliseconds for each.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "kernel/arch/arch.h"
 #include "load/hook_costs.h"
 
 namespace espy::load {
@@ -43,6 +44,36 @@ TEST(HookCosts, AssumedCostsAreThoseOfProgramsThatDoSomething) {
   EXPECT_GE(HookCosts::assumed().of(program, ProgramId{0}), 40);
   EXPECT_GE(HookCosts::assumed().of(program, ProgramId{1}), 60);
   EXPECT_GE(HookCosts::assumed().of(program, ProgramId{2}), 80);
+}
+
+// A uprobe and a uretprobe, each a program.
+program::Program program_at_functions(uint64_t entry, uint64_t returns_of) {
+  program::Program out = program_at({Hook::kUserFunction, Hook::kUserFunction});
+  out.arch = &kernel::host_arch();
+  out.programs[ProgramId{1}].sees_returns = true;
+  for (uint32_t i = 0; i < 2; ++i) {
+    program::Probe probe;
+    probe.target = "/nonexistent/app";
+    probe.address = i == 0 ? entry : returns_of;
+    probe.program = ProgramId{i};
+    out.probes.add(probe);
+  }
+  return out;
+}
+
+TEST(HookCosts, AReturnSharesTheTrapOfAProbeAtItsEntry) {
+  HookCosts costs({{Hook::kUserFunction, false, false, 600}, {Hook::kUserFunction, true, false, 1000}});
+  program::Program program = program_at_functions(0x40, 0x40);
+  costs.look_at_probes(program);
+  EXPECT_EQ(costs.of(program, ProgramId{0}), 600);
+  EXPECT_EQ(costs.of(program, ProgramId{1}), 400);
+}
+
+TEST(HookCosts, AReturnOfAnotherFunctionHasItsOwnTrap) {
+  HookCosts costs({{Hook::kUserFunction, false, false, 600}, {Hook::kUserFunction, true, false, 1000}});
+  program::Program program = program_at_functions(0x40, 0x80);
+  costs.look_at_probes(program);
+  EXPECT_EQ(costs.of(program, ProgramId{1}), 1000);
 }
 
 TEST(HookCosts, WithoutAFigureNothingIsKnown) {
