@@ -19,6 +19,7 @@ struct Effect {
   std::set<std::string> unseen;  // maps kept with threads, which are not in `maps`: the script copies what they hold
   std::string rejected;          // what the checker said against it; then nothing ran
   std::string failure;           // a refused load, a fault
+  uint64_t lost_updates = 0;     // of maps, as the script's counters of losses say
 };
 
 // One kernel of facts for the simulator and, with root, the running one.
