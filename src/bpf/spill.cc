@@ -2,7 +2,7 @@
 // a run of adjacent ones.
 //
 // What an ordered comparison says about that register has to hold for the value on the stack, too, which may be the
-// index that was checked. Before Linux 6.9 (713274f1f2c8) the verifier does not relate the two, so the register is
+// index that was checked. Before Linux 6.9 (8ecfc371d829) the verifier does not relate the two, so the register is
 // stored again where the comparison leads.
 #include <map>
 #include <utility>

@@ -32,7 +32,7 @@ constexpr FeatureRow kRows[] = {
     {Feature::kUprobeMulti, "uprobe_multi", "link", "attaches many uprobes in one call", "6.6"},
     {Feature::kUprobeSession, "uprobe_session", "link", "runs one program at entry and return of a user function",
      "6.13"},
-    {Feature::kUprobeSleep, "uprobe_sleep", "program", "lets programs of user probes wait for pages of memory", "6.1"},
+    {Feature::kUprobeSleep, "uprobe_sleep", "program", "lets programs of user probes wait for pages of memory", "6.6"},
     {Feature::kRdonlyCastTyped, "rdonly_cast_typed", "program", "reads kernel structs by plain loads", "6.2"},
     {Feature::kRdonlyCastVoid, "rdonly_cast_void", "program", "reads any kernel memory by plain loads", "6.18"},
     {Feature::kStoreRelease, "store_release", "program", "stores with release order", "6.15"},

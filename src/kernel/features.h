@@ -28,7 +28,7 @@ enum class Feature : uint8_t {
   kFprobeGraph,  // fprobes, and so kprobe_multi, on the function graph tracer (6.14)
   kUprobeMulti,
   kUprobeSession,
-  kUprobeSleep,         // programs of user probes may read pages that are not in memory (6.1)
+  kUprobeSleep,         // programs of user probes may read pages that are not in memory (6.6)
   kRdonlyCastTyped,     // bpf_rdonly_cast(ptr, btf id): plain loads from kernel structures
   kRdonlyCastVoid,      // bpf_rdonly_cast(ptr, 0): plain loads from anywhere in kernel memory (6.18)
   kStoreRelease,        // stores with release order (6.15); for CPUs that reorder stores

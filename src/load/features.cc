@@ -79,8 +79,11 @@ bool has_uprobe_link(uint32_t attach_type) {
   return try_link(attach_type, attr) == -EBADF;
 }
 
-// With a map that is not preallocated, which sleepable programs may use since Linux 6.1.
+// With a map that is not preallocated, which sleepable programs may use since Linux 6.1. Only where probes do not need
+// perf, which until Linux 6.10 (1b8f85defbc8) holds a buffer of the CPU meanwhile: no other thread would pass a probe
+// there, and a thread that the page depends on might be among them.
 bool has_sleeping_uprobe() {
+  if (!has_uprobe_link(kAttachUprobeMulti)) return false;
   constexpr uint8_t kLoadMap = BPF_PSEUDO_MAP_FD << 4;
   constexpr uint8_t kStackPointer = 10 << 4;
   MapCreateAttr map;
