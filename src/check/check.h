@@ -23,7 +23,7 @@ struct CheckRequest {
   spec::Config config;           // of the environment and the command line; the script adds to it
   source::Diagnostics& diagnostics;
   bool is_listing = false;             // probes are only listed: what the machine lacks for attaching is no error
-  bool is_foretold = false;            // whether the script runs is to be told without loading it
+  bool is_foretold = false;            // predicts whether the script runs, without loading it
   const ScriptFiles* files = nullptr;  // taken instead of the machine's files and compiler; null: these are used
   ScriptFiles* recorded = nullptr;     // filled with what was used of the machine; may be null
 };

@@ -38,7 +38,7 @@ TEST(HookCosts, WhereTheSlowPathIsLostInTheNoiseItTakesNothing) {
   EXPECT_EQ(noisy.of(program, ProgramId{0}), 60);
 }
 
-// Less, and two million events a second beside as many system calls are no tenth of a CPU.
+// Lower costs estimate two million events a second, beside as many system calls, at less than 10 % of a CPU.
 TEST(HookCosts, AssumedCostsAreThoseOfProgramsThatDoSomething) {
   const program::Program program = program_at({Hook::kRawTracepoint, Hook::kSystemCalls, Hook::kTracepoint});
   EXPECT_GE(HookCosts::assumed().of(program, ProgramId{0}), 40);

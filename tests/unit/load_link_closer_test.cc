@@ -53,44 +53,48 @@ void wait_until_closed(const LinkCloser& closer, uint64_t job) {
   EXPECT_TRUE(closer.has_closed(job));
 }
 
-TEST(LinkCloser, ClosesALinkWhileAnotherWaits) {
-  auto closer = LinkCloser::start();
-  ASSERT_TRUE(closer);
-  Connection slow = full_connection();
-  std::array<int, 2> ends = {-1, -1};
-  ASSERT_EQ(::pipe(ends.data()), 0);
-  const OwnedFd reader(ends[0]);
+// A closer, a descriptor that takes long to close, and a pipe.
+class LinkCloserTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto started = LinkCloser::start();
+    ASSERT_TRUE(started);
+    closer_ = std::move(*started);
+    std::array<int, 2> ends = {-1, -1};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    reader_ = OwnedFd(ends[0]);
+    writer_ = OwnedFd(ends[1]);
+  }
 
-  const std::array waits = {slow.sender.release()};
-  const auto first = (*closer)->close_soon(waits);
-  const std::array closes_at_once = {ends[1]};
-  const auto second = (*closer)->close_soon(closes_at_once);
+  std::unique_ptr<LinkCloser> closer_;
+  Connection slow_ = full_connection();
+  OwnedFd reader_, writer_;
+};
+
+TEST_F(LinkCloserTest, ClosesALinkWhileAnotherWaits) {
+  const std::array waits = {slow_.sender.release()};
+  const auto first = closer_->close_soon(waits);
+  const std::array closes_at_once = {writer_.release()};
+  const auto second = closer_->close_soon(closes_at_once);
   ASSERT_TRUE(first && second);
 
-  EXPECT_TRUE(is_closed_soon(reader));
-  wait_until_closed(**closer, *second);
-  EXPECT_FALSE((*closer)->has_closed(*first));
+  EXPECT_TRUE(is_closed_soon(reader_));
+  wait_until_closed(*closer_, *second);
+  EXPECT_FALSE(closer_->has_closed(*first));
 
-  slow.receiver = OwnedFd();  // refuses the rest
-  wait_until_closed(**closer, *first);
+  slow_.receiver = OwnedFd();  // refuses the rest
+  wait_until_closed(*closer_, *first);
 }
 
-TEST(LinkCloser, EndsAJobWhenAllOfItIsClosed) {
-  auto closer = LinkCloser::start();
-  ASSERT_TRUE(closer);
-  Connection slow = full_connection();
-  std::array<int, 2> ends = {-1, -1};
-  ASSERT_EQ(::pipe(ends.data()), 0);
-  const OwnedFd reader(ends[0]);
-
-  const std::array both = {slow.sender.release(), ends[1]};
-  const auto job = (*closer)->close_soon(both);
+TEST_F(LinkCloserTest, EndsAJobWhenAllOfItIsClosed) {
+  const std::array both = {slow_.sender.release(), writer_.release()};
+  const auto job = closer_->close_soon(both);
   ASSERT_TRUE(job);
-  EXPECT_TRUE(is_closed_soon(reader));
-  EXPECT_FALSE((*closer)->has_closed(*job));
+  EXPECT_TRUE(is_closed_soon(reader_));
+  EXPECT_FALSE(closer_->has_closed(*job));
 
-  slow.receiver = OwnedFd();
-  wait_until_closed(**closer, *job);
+  slow_.receiver = OwnedFd();
+  wait_until_closed(*closer_, *job);
 }
 
 }  // namespace
