@@ -1,7 +1,6 @@
 // Merges per-CPU values, whose layout is in program/layout.h.
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 #include "base/byte_reader.h"
 #include "output/decode.h"
@@ -77,50 +76,52 @@ Value extreme(const Type& type, const CpuWords& words) {
   return number(type, best);
 }
 
-struct Epoch {
-  int64_t value = 0;
-  uint64_t count = 0;
-};
-
-void merge_slot(Epoch& epoch, const program::TseriesSlot& slot, Kind aggregation) {
-  const bool is_first = epoch.count == 0;
-  epoch.count += slot.count;
+void merge_slot(program::TseriesSlot& into, const program::TseriesSlot& slot, Kind aggregation) {
+  const bool is_first = into.count == 0;
+  into.epoch = slot.epoch;
+  into.count += slot.count;
   switch (aggregation) {
     case Kind::kSum:
     case Kind::kAvg:  // wraps around, as in the BPF program
-      epoch.value = static_cast<int64_t>(static_cast<uint64_t>(epoch.value) + static_cast<uint64_t>(slot.value));
+      into.value = static_cast<int64_t>(static_cast<uint64_t>(into.value) + static_cast<uint64_t>(slot.value));
       break;
-    case Kind::kMin: epoch.value = is_first ? slot.value : std::min(epoch.value, slot.value); break;
-    case Kind::kMax: epoch.value = is_first ? slot.value : std::max(epoch.value, slot.value); break;
-    default: epoch.value = slot.value; break;
+    case Kind::kMin: into.value = is_first ? slot.value : std::min(into.value, slot.value); break;
+    case Kind::kMax: into.value = is_first ? slot.value : std::max(into.value, slot.value); break;
+    default: into.value = slot.value; break;
   }
 }
 
-// The newest `intervals` epochs of all CPUs; epochs without a value are nullopt.
+// The newest `intervals` epochs of all CPUs; epochs without a value are nullopt. An epoch has one slot, the same on
+// each CPU.
 Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& words) {
   const types::TseriesParams& params = context.types.tseries_params(id);
-  std::map<uint64_t, Epoch> epochs;
   constexpr uint32_t kWords = sizeof(program::TseriesSlot) / sizeof(uint64_t);
+  uint64_t first = UINT64_MAX, last = 0;
   for (uint32_t cpu = 0; cpu < words.cpus(); ++cpu) {
     for (uint32_t i = 0; i + kWords <= words.words(); i += kWords) {
-      const program::TseriesSlot slot{words.at(cpu, i), static_cast<int64_t>(words.at(cpu, i + 1)),
-                                      words.at(cpu, i + 2)};
-      if (slot.epoch != 0) merge_slot(epochs[slot.epoch], slot, params.aggregation);
+      const uint64_t epoch = words.at(cpu, i);
+      if (epoch == 0) continue;
+      first = std::min(first, epoch);
+      last = std::max(last, epoch);
     }
   }
   TseriesValue out;
   out.interval_ns = params.interval_ns;
-  if (epochs.empty()) return {std::move(out)};
-  const uint64_t last = epochs.rbegin()->first;
-  const uint64_t oldest = last >= params.intervals ? last - params.intervals + 1 : 0;
-  const uint64_t first = std::max(oldest, epochs.begin()->first);
+  if (last == 0) return {std::move(out)};
+  if (last >= params.intervals) first = std::max(first, last - params.intervals + 1);
   out.points.reserve(last - first + 1);
-  for (uint64_t i = 0; i <= last - first; ++i) {
-    const uint64_t epoch = first + i;
+  for (uint64_t epoch = first; epoch - first <= last - first; ++epoch) {
+    const auto word = static_cast<uint32_t>(epoch % params.intervals * kWords);
+    program::TseriesSlot merged = {};
+    for (uint32_t cpu = 0; cpu < words.cpus(); ++cpu) {
+      if (words.at(cpu, word) != epoch) continue;
+      merge_slot(merged, {epoch, static_cast<int64_t>(words.at(cpu, word + 1)), words.at(cpu, word + 2)},
+                 params.aggregation);
+    }
     TseriesPoint point{epoch * params.interval_ns, std::nullopt};
-    if (const auto at = epochs.find(epoch); at != epochs.end()) {
-      const bool is_average = params.aggregation == Kind::kAvg && at->second.count > 0;
-      point.value = is_average ? quotient(at->second.value, at->second.count) : at->second.value;
+    if (merged.epoch != 0) {
+      const bool is_average = params.aggregation == Kind::kAvg && merged.count > 0;
+      point.value = is_average ? quotient(merged.value, merged.count) : merged.value;
     }
     out.points.push_back(point);
   }
