@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
 #include "base/fd.h"
@@ -37,19 +38,22 @@ std::optional<ProcessTime> parse_process_time(std::string_view stat) {
 
 std::vector<uint32_t> busiest_processes(const std::function<bool()>& is_late) {
   const uint64_t now = ticks_since_start();
+  std::vector<uint32_t> pids = numbered_entries("/proc");
+  std::ranges::sort(pids, std::greater());  // the many threads of the kernel, which have low numbers, last
   std::vector<std::pair<double, uint32_t>> busy;
-  for (const uint32_t pid : numbered_entries("/proc")) {
-    if (is_late()) break;
-    const auto stat = read_file(proc_path(pid, "stat"));
+  auto next = pids.begin();
+  for (; next != pids.end() && !is_late(); ++next) {
+    const auto stat = read_file(proc_path(*next, "stat"));
     const auto time = stat ? parse_process_time(*stat) : std::nullopt;
     if (!time) continue;
     const uint64_t age = now > time->start_ticks ? now - time->start_ticks : 0;
-    busy.emplace_back(static_cast<double>(time->cpu_ticks) / static_cast<double>(age + 1), pid);
+    busy.emplace_back(static_cast<double>(time->cpu_ticks) / static_cast<double>(age + 1), *next);
   }
   std::ranges::sort(busy, std::greater());
   std::vector<uint32_t> out;
-  out.reserve(busy.size());
+  out.reserve(busy.size() + static_cast<size_t>(pids.end() - next));
   for (const auto& [part, pid] : busy) out.push_back(pid);
+  out.insert(out.end(), next, pids.end());
   return out;
 }
 

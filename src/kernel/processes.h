@@ -17,8 +17,9 @@ struct ProcessTime {
 // memory.
 std::optional<ProcessTime> parse_process_time(std::string_view stat);
 
-// Returns the processes that have memory, those first that were on a CPU for the largest part of their life. Takes some
-// 10 us per process. Once `is_late` returns true, the remaining ones are omitted.
+// Returns the processes, those first that were on a CPU for the largest part of their life, without those that have no
+// memory. Takes some 10 us per process. Once `is_late` returns true, it looks at no more, and the remaining ones follow,
+// the newest first.
 std::vector<uint32_t> busiest_processes(const std::function<bool()>& is_late);
 
 // Returns the nanoseconds that the threads of a process have been on a CPU until now; nullopt if it has ended.
