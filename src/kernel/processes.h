@@ -18,7 +18,7 @@ struct ProcessTime {
 std::optional<ProcessTime> parse_process_time(std::string_view stat);
 
 // Returns the processes, those first that were on a CPU for the largest part of their life, without those that have no
-// memory. Takes some 10 us per process. Once `is_late` returns true, it looks at no more, and the remaining ones follow,
+// memory. Takes some 10 us per process. Once `is_late` returns true, it looks at no more: the remaining ones follow,
 // the newest first.
 std::vector<uint32_t> busiest_processes(const std::function<bool()>& is_late);
 
