@@ -356,6 +356,7 @@ class Binder {
     const std::string near = suggestion(provider, parts);
     if (!provider.tell_similar) return near;
     spec::ListRequest request{parts, false, request_.kernel, request_.types, request_.symbols, checked_.config};
+    request.provider = &provider;
     const std::string similar = provider.tell_similar(request);
     const std::string name = near.substr(std::min(near.rfind(':'), near.size()));  // ":NAME`?"
     const bool is_named = !name.empty() && similar.find(name.substr(1, name.size() - 2)) != similar.npos;

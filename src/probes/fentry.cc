@@ -111,6 +111,7 @@ void foretell(spec::BindRequest& request, const kernel::FunctionPrototype& funct
     if (split_module(found).module == function.module) return;
   const std::string parts[] = {function.name};
   spec::ListRequest similar{parts, false, request.kernel, request.types, request.symbols, request.config};
+  similar.provider = &kRow;
   request.diagnostics.error(
       "no-fentry", request.point.span,
       fmt::format("`{}` has no place in that kernel where a trampoline could attach", function.name),

@@ -43,7 +43,7 @@ class Binder {
 
   std::vector<spec::BoundProbe> bind() {
     if (request_.parts.empty() || request_.parts.size() > 2)
-      return report_wrong_form(request_, kRow.form, "kprobe:vfs_read");
+      return report_wrong_form(request_, kRow.form, fmt::format("{}:vfs_read", kRow.name));
     if (!request_.kernel.has(kernel::Feature::kKprobe))
       return report_unavailable(request_, "no-kprobes", "this kernel has no kprobes (CONFIG_KPROBES)");
     const std::string& place = request_.parts.back();

@@ -67,12 +67,14 @@ class Similar {
 
  private:
   void add_compiled(std::vector<std::string>& out) {
+    const bool is_return = request_.provider != nullptr && request_.provider->return_provider == nullptr;
+    const std::string_view kind = is_return ? "kretprobe" : "kprobe";
     for (const std::string& each : request_.kernel.code(function_ + ".*")) {
       const std::string name = split_module(each).name;
       const Suffix* suffix = suffix_of(name, function_);
       if (suffix == nullptr || out.size() == kMostNames) continue;
       const std::string_view can = probed_.contains(name) ? "and can be probed" : "and is not in ftrace's list";
-      out.push_back(fmt::format("`kprobe:{}` is {}, {}", name, suffix->meaning, can));
+      out.push_back(fmt::format("`{}:{}` is {}, {}", kind, name, suffix->meaning, can));
     }
   }
 
