@@ -38,6 +38,15 @@ bool detaches_always(Hook hook) { return hook == Hook::kUserFunction || hook == 
 bool may_detach(Hook hook) { return hook == Hook::kRawTracepoint || hook == Hook::kSystemCalls; }
 bool has_returns(Hook hook) { return detaches_always(hook) || hook == Hook::kTrampoline || hook == Hook::kSystemCalls; }
 
+std::vector<uint64_t> difference(std::vector<uint64_t> now, const std::vector<uint64_t>& before) {
+  for (size_t i = 0; i < now.size(); ++i) now[i] -= before[i];
+  return now;
+}
+
+double sum(const std::vector<uint64_t>& events) {
+  return static_cast<double>(std::accumulate(events.begin(), events.end(), uint64_t{0}));
+}
+
 }  // namespace
 
 BudgetKeeper::BudgetKeeper(load::Machine& machine, const program::Program& program, CostMeter& meter,
@@ -80,10 +89,19 @@ void BudgetKeeper::start(uint64_t now_ns) {
   period_begin_ns_ = now_ns;
   next_period_ns_ = now_ns + kFirstPeriodNs;
   for (Group& group : groups_) {
-    group.switched_ns = now_ns;
+    begin_slice(group, now_ns);
     group.off_at_ns = UINT64_MAX;
-    group.hits_at_on = hits_of(group);
   }
+}
+
+void BudgetKeeper::begin_slice(Group& group, uint64_t now_ns) const {
+  group.switched_ns = group.turned_on_ns = now_ns;
+  group.hits_at_on = group.hits_at_turn_on = hits_of(group);
+}
+
+void BudgetKeeper::end_slice(Group& group, uint64_t now_ns) const {
+  group.slice_events = difference(hits_of(group), group.hits_at_turn_on);
+  group.slice_ns = now_ns - group.turned_on_ns;
 }
 
 int BudgetKeeper::tick(uint64_t now_ns) {
@@ -187,12 +205,8 @@ double BudgetKeeper::cpus_of(const Group& group) const {
   return probes_ns_of(group) / static_cast<double>(group.on_ns);
 }
 
-double BudgetKeeper::events_of(const Group& group) {
-  return static_cast<double>(std::accumulate(group.events.begin(), group.events.end(), uint64_t{0}));
-}
-
 double BudgetKeeper::ns_per_event(const Group& group) const {
-  const double events = events_of(group);
+  const double events = sum(group.events);
   return events > 0 ? probes_ns_of(group) / events : 0;
 }
 
@@ -220,8 +234,7 @@ void BudgetKeeper::measure(Group& group, uint64_t now_ns) {
 void BudgetKeeper::end_time_on(Group& group, uint64_t now_ns) const {
   if (now_ns - group.switched_ns < kLeastLearnedNs) return;
   const std::vector<uint64_t> hits = hits_of(group);
-  group.events.resize(hits.size());
-  for (size_t i = 0; i < hits.size(); ++i) group.events[i] = hits[i] - group.hits_at_on[i];
+  group.events = difference(hits, group.hits_at_on);
   constexpr double kKept = 0.8;
   group.mix.resize(group.programs.size());
   for (double& each : group.mix) each *= kKept;
@@ -314,8 +327,7 @@ void BudgetKeeper::turn_on(Group& group) {
         }
     const uint64_t now_ns = machine_.now_ns();  // attaching takes milliseconds
     estimate(group, now_ns - group.switched_ns);
-    group.hits_at_on = hits_of(group);
-    group.switched_ns = now_ns;
+    begin_slice(group, now_ns);
     set_gates(group, Gates::kOpen);
     group.is_on = true;
   }
@@ -334,7 +346,8 @@ void BudgetKeeper::turn_off(Group& group, uint64_t now_ns) {
   const uint64_t off_ns = machine_.now_ns();
   group.detach_ns = (group.detach_ns + static_cast<double>(off_ns - now_ns)) / 2;
   end_time_on(group, off_ns);
-  group.callers.turned_off(static_cast<double>(group.on_ns), events_of(group), ns_per_event(group));
+  end_slice(group, off_ns);
+  group.callers.turned_off(static_cast<double>(group.slice_ns), sum(group.slice_events), ns_per_event(group));
   group.skipped_at_off = skipped_by(group);
   group.switched_ns = off_ns;
   group.is_on = false;
@@ -345,7 +358,7 @@ void BudgetKeeper::estimate(Group& group, uint64_t off_ns) {
   const uint64_t counted = skipped_by(group) - group.skipped_at_off;
   const double traps_ns = static_cast<double>(counted) * off_event_ns(group);
   const double known = group.callers.turned_on(static_cast<double>(off_ns), traps_ns);
-  if (!group.detaches || group.on_ns == 0) return;
+  if (!group.detaches || group.slice_ns == 0) return;
   add_by_mix(group, known);
   estimate_unknown(group, off_ns);
 }
@@ -360,11 +373,11 @@ void BudgetKeeper::add_by_mix(const Group& group, double events) {
 // Of processes of which only the events are known: by their rate while the programs were on, as far as the CPU was not
 // in the probes.
 void BudgetKeeper::estimate_unknown(const Group& group, uint64_t off_ns) {
-  const auto on_ns = static_cast<double>(group.on_ns);
+  const auto on_ns = static_cast<double>(group.slice_ns);
   for (uint32_t cpu = 0; cpu < program_.cpu_count; ++cpu) {
     const auto events_at = [&](size_t i) {
       const size_t at = i * program_.cpu_count + cpu;
-      return static_cast<double>(group.events[at]);
+      return static_cast<double>(group.slice_events[at]);
     };
     double probes_ns = 0;
     for (size_t i = 0; i < group.programs.size(); ++i) probes_ns += events_at(i) * event_ns(group.programs[i]);

@@ -71,16 +71,23 @@ class BudgetKeeper {
     bool is_measured = false;     // the last time on
     uint64_t skipped_seen = 0;    // of the events while its gates were closed, those that are measured
     uint64_t skipped_at_off = 0;  // ... when it was turned off
-    // Of the last time on:
+    // Of the last time on, which ends at each look and when it is turned off:
     uint64_t on_ns = 0;
     std::vector<uint64_t> hits_at_on;  // by place of the program, and CPU
     std::vector<uint64_t> events;
+    // From when it was turned on until it was turned off:
+    uint64_t turned_on_ns = 0;
+    std::vector<uint64_t> hits_at_turn_on;
+    uint64_t slice_ns = 0;
+    std::vector<uint64_t> slice_events;
     std::vector<double> mix;  // by place of the program: its part of the events lately
   };
 
   void add_groups();
   std::vector<uint64_t> hits_of(const Group& group) const;
   void begin_period(uint64_t now_ns);
+  void begin_slice(Group& group, uint64_t now_ns) const;
+  void end_slice(Group& group, uint64_t now_ns) const;
   void end_time_on(Group& group, uint64_t now_ns) const;
   void measure(Group& group, uint64_t now_ns);
   double cpus_of(const Group& group) const;
@@ -88,7 +95,6 @@ class BudgetKeeper {
   void take_from_credit(Group& group, double cpus);
   void look_at_callers(Group& group, uint64_t now_ns) const;
   double probes_ns_of(const Group& group) const;
-  static double events_of(const Group& group);
   double ns_per_event(const Group& group) const;
   uint64_t skipped_by(const Group& group) const;
   double off_event_ns(const Group& group) const;

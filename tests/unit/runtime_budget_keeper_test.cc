@@ -24,6 +24,7 @@ class ModelMachine final : public load::Machine {
   double calls = 0;      // that the thread has made
   double probes_ns = 0;  // that it was in probes
   int resumed = 0;
+  uint64_t silent_ns = 0;   // from the beginning, that the thread needs before its first call
   bool shares_cpu = false;  // the thread is on the CPU for two of five milliseconds, and waits for it else
   uint64_t cpu_ns = 0;      // that the thread was on the CPU
 
@@ -32,6 +33,7 @@ class ModelMachine final : public load::Machine {
     now_ns_ += kStepNs;
     if (shares_cpu && now_ns_ / kMs % 5 >= 2) return;
     cpu_ns += kStepNs;
+    if (now_ns_ - kBeginNs < silent_ns) return;
     const bool is_open = word(kGates) == 0;
     const bool is_attached = suspended_ns_ == 0 || now_ns_ - suspended_ns_ < kTrapStaysNs;
     const double each = call_ns + (is_attached ? hook_ns : 0) + (is_attached && is_open ? action_ns : 0);
@@ -202,6 +204,18 @@ TEST(BudgetKeeper, EstimatesCallsThatAreShorterThanTheTrap) {
   const Outcome outcome = run(machine, Hook::kUserFunction, 0.05);
   EXPECT_LT(outcome.slowdown, 0.07);
   EXPECT_NEAR(outcome.counted, 1, 0.05);
+}
+
+// The probe is turned off once: what comes then is known of the first time on alone, which begins before the first call
+// and is looked at before its end.
+TEST(BudgetKeeper, EstimatesByOneTimeOnCallsThatBeginAfterTheFirstLook) {
+  ModelMachine machine;
+  machine.silent_ns = 6 * kMs;
+  machine.call_ns = 500;
+  const Outcome outcome = run(machine, Hook::kUserFunction, 0.001, 1);
+  EXPECT_EQ(machine.resumed, 0);
+  EXPECT_GT(outcome.counted, 0.5);
+  EXPECT_LT(outcome.counted, 1.1);
 }
 
 TEST(BudgetKeeper, CountsWhatAnOpenGateWouldHaveSeen) {
