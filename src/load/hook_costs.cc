@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/fd.h"
@@ -137,7 +138,8 @@ class Meter {
         return added(make_system_call, [&] { return attach_raw(kSystemCallReturn); });
       }
       case Hook::kTracepoint: return added(make_system_call, [&] { return attach_tracepoint(); });
-      case Hook::kKernelFunction: return added(make_system_call, [&] { return attach_kprobe(is_return); });
+      case Hook::kKernelFunction:
+        return added(make_system_call, [&] { return is_stepped ? attach_trap() : attach_kprobe(is_return); });
       case Hook::kTrampoline: return added(make_system_call, [&] { return attach_trampoline(is_return); });
       case Hook::kUserFunction:
         if (is_stepped) return added(call_stepped, [&] { return attach_stepped(); });
@@ -189,6 +191,20 @@ class Meter {
     Machine* machine = TRY(load(empty_program(program::ProgramKind::kKprobe, is_multi ? kAttachKprobeMulti : 0)));
     if (is_multi) return machine->attach_kprobe_multi(kOnly, {{kKernelFunction}, {0}, is_return});
     return machine->attach_kprobe(kOnly, {.function = kKernelFunction, .is_return = is_return}, 0);
+  }
+
+  // Behind the place of ftrace: at the first instruction there that the kernel takes. The kernel puts a jump in the
+  // place of the trap later, if at all.
+  Status attach_trap() {
+    if (!kernel_.has(kernel::Feature::kKprobe)) return fail("this kernel has no kprobes");
+    constexpr uint64_t kFirst = 12, kEnd = 32;
+    Machine* machine = TRY(load(empty_program(program::ProgramKind::kKprobe)));
+    Status status;
+    for (uint64_t offset = kFirst; offset < kEnd; ++offset) {
+      status = machine->attach_kprobe(kOnly, {.function = kKernelFunction, .offset = offset, .is_return = false}, 0);
+      if (status) break;
+    }
+    return status;
   }
 
   Status attach_trampoline(bool is_return) {
@@ -330,6 +346,11 @@ double HookCosts::of_system_calls(const program::Program& whole, double first_ns
   return alone_ns + (first_ns - alone_ns) / static_cast<double>(count);
 }
 
+// What a return does not take if its entry has a probe as well. That of a kernel function is measured so.
+double shared_ns(Hook hook, double entry_ns, double step_ns) {
+  return hook == Hook::kKernelFunction ? step_ns : entry_ns + step_ns;
+}
+
 // The step adds to entry and return alike.
 std::optional<double> HookCosts::of(const program::Program& whole, program::ProgramId id) const {
   const program::BpfProgram& program = whole.programs[id];
@@ -343,7 +364,7 @@ std::optional<double> HookCosts::of(const program::Program& whole, program::Prog
     step_ns = std::max(*stepped_ns - *entry_ns, 0.0) * share->second;
   ns = *ns + step_ns;
   if (const auto shared = shared_traps_.find(id); entry_ns && shared != shared_traps_.end())
-    ns = std::max(*ns - (*entry_ns + step_ns) * shared->second, 0.0);
+    ns = std::max(*ns - shared_ns(program.hook, *entry_ns, step_ns) * shared->second, 0.0);
   return is_session(program) ? *ns / 2 : *ns;
 }
 
@@ -368,15 +389,33 @@ class CodeReader {
   std::map<std::string, UntrustedFile> files_;
 };
 
+// Probes of wildcards are of ftrace's list.
+bool is_trap(kernel::Kernel& kernel, const program::BpfProgram& code, const program::Probe& probe) {
+  if (code.expected_attach_type != 0 || probe.is_optional) return false;
+  return probe.offset > 0 || probe.address > 0 || kernel.functions(probe.function).empty();
+}
+
+// What is probed: two of the same have the same.
+using Place = std::tuple<Hook, std::string_view, std::string_view, uint64_t, uint64_t>;
+
+Place place_of(Hook hook, const program::Probe& probe) {
+  if (hook == Hook::kUserFunction) return {hook, probe.target, {}, probe.address, 0};
+  return {hook, probe.target, probe.function, probe.address, probe.offset};
+}
+
 }  // namespace
 
-void HookCosts::look_at_probes(const program::Program& program) {
+void HookCosts::look_at_probes(const program::Program& program, kernel::Kernel* kernel) {
   CodeReader reader(*program.arch);
   std::map<program::ProgramId, std::pair<double, double>> counts;  // stepped, all
   for (const program::Probe& probe : program.probes) {
-    if (!probe.program.valid() || program.programs[probe.program].hook != Hook::kUserFunction) continue;
+    if (!probe.program.valid()) continue;
+    const program::BpfProgram& code = program.programs[probe.program];
+    const bool is_of_kernel = kernel != nullptr && code.hook == Hook::kKernelFunction;
+    if (code.hook != Hook::kUserFunction && !is_of_kernel) continue;
     auto& [stepped, all] = counts[probe.program];
-    stepped += reader.is_stepped(probe) ? 1 : 0;
+    const bool is_stepped = is_of_kernel ? is_trap(*kernel, code, probe) : reader.is_stepped(probe);
+    stepped += is_stepped ? 1 : 0;
     all += 1;
   }
   for (const auto& [id, count] : counts) stepped_share_[id] = count.first / count.second;
@@ -385,19 +424,20 @@ void HookCosts::look_at_probes(const program::Program& program) {
 
 // A probe of a return begins with a trap at the entry, which a probe there takes anyway.
 void HookCosts::look_for_shared_traps(const program::Program& program) {
-  std::set<std::pair<std::string_view, uint64_t>> entries;
+  std::set<Place> entries;
   std::map<program::ProgramId, std::pair<double, double>> counts;  // shared, all
   const auto visit = [&](bool sees_returns, const auto& take) {
     for (const program::Probe& probe : program.probes) {
       if (!probe.program.valid()) continue;
       const program::BpfProgram& code = program.programs[probe.program];
-      if (code.hook == Hook::kUserFunction && code.sees_returns == sees_returns && !is_session(code)) take(probe);
+      const bool traps = code.hook == Hook::kUserFunction || code.hook == Hook::kKernelFunction;
+      if (traps && code.sees_returns == sees_returns && !is_session(code)) take(place_of(code.hook, probe), probe);
     }
   };
-  visit(false, [&](const program::Probe& probe) { entries.emplace(probe.target, probe.address); });
-  visit(true, [&](const program::Probe& probe) {
+  visit(false, [&](const Place& place, const program::Probe&) { entries.insert(place); });
+  visit(true, [&](const Place& place, const program::Probe& probe) {
     auto& [shared, all] = counts[probe.program];
-    shared += entries.contains({probe.target, probe.address}) ? 1 : 0;
+    shared += entries.contains(place) ? 1 : 0;
     all += 1;
   });
   for (const auto& [id, count] : counts) shared_traps_[id] = count.first / count.second;
@@ -405,7 +445,7 @@ void HookCosts::look_for_shared_traps(const program::Program& program) {
 
 namespace {
 
-std::vector<Wanted> wanted_of(const std::vector<Hook>& hooks) {
+std::vector<Wanted> wanted_of(const std::vector<Hook>& hooks, bool has_kernel_traps) {
   std::vector<Wanted> out;
   for (const Hook hook : {Hook::kSystemCalls, Hook::kRawTracepoint, Hook::kTracepoint, Hook::kKernelFunction,
                           Hook::kTrampoline, Hook::kUserFunction}) {
@@ -413,9 +453,18 @@ std::vector<Wanted> wanted_of(const std::vector<Hook>& hooks) {
     if (!has(hook) && !(hook == Hook::kRawTracepoint && has(Hook::kSystemCalls))) continue;
     out.push_back({hook});
     if (has_returns(hook)) out.push_back({hook, true});
-    if (hook == Hook::kUserFunction) out.push_back({hook, false, true});
+    const bool is_stepped = hook == Hook::kUserFunction || (hook == Hook::kKernelFunction && has_kernel_traps);
+    if (is_stepped) out.push_back({hook, false, true});
   }
   return out;
+}
+
+bool has_kernel_traps(kernel::Kernel& kernel, const program::Program& program) {
+  return std::ranges::any_of(program.probes, [&](const program::Probe& probe) {
+    if (!probe.program.valid()) return false;
+    const program::BpfProgram& code = program.programs[probe.program];
+    return code.hook == Hook::kKernelFunction && is_trap(kernel, code, probe);
+  });
 }
 
 }  // namespace
@@ -423,14 +472,15 @@ std::vector<Wanted> wanted_of(const std::vector<Hook>& hooks) {
 HookCosts measure_hook_costs(kernel::Kernel& kernel, const program::Program& program) {
   std::vector<Hook> hooks;
   for (const program::BpfProgram& each : program.programs) hooks.push_back(each.hook);
-  HookCosts out = measure(kernel, wanted_of(hooks));
-  out.look_at_probes(program);
+  HookCosts out = measure(kernel, wanted_of(hooks, has_kernel_traps(kernel, program)));
+  out.look_at_probes(program, &kernel);
   return out;
 }
 
 HookCosts measure_hook_costs(kernel::Kernel& kernel) {
   return measure(kernel, wanted_of({Hook::kSystemCalls, Hook::kRawTracepoint, Hook::kTracepoint, Hook::kKernelFunction,
-                                    Hook::kTrampoline, Hook::kUserFunction}));
+                                    Hook::kTrampoline, Hook::kUserFunction},
+                                   true));
 }
 
 std::string name_of(const HookCost& cost) {
@@ -438,7 +488,9 @@ std::string name_of(const HookCost& cost) {
     case Hook::kSystemCalls: return "system calls (raw tracepoint, the first on the machine)";
     case Hook::kRawTracepoint: return "raw tracepoint";
     case Hook::kTracepoint: return "tracepoint by a perf event";
-    case Hook::kKernelFunction: return cost.is_return ? "kretprobe" : "kprobe";
+    case Hook::kKernelFunction:
+      if (cost.is_stepped) return "kprobe where ftrace has no place for it";
+      return cost.is_return ? "kretprobe" : "kprobe";
     case Hook::kTrampoline: return cost.is_return ? "fexit" : "fentry";
     case Hook::kUserFunction:
       if (cost.is_stepped) return "uprobe at an instruction that the kernel does not emulate";

@@ -16,8 +16,10 @@ namespace espy::load {
 
 struct HookCost {
   program::Hook hook = program::Hook::kOther;
-  bool is_return = false;    // of functions: a probe of their return
-  bool is_stepped = false;   // of user functions: the probe is on an instruction that the kernel does not emulate
+  bool is_return = false;  // of functions: a probe of their return
+  // Of user functions: the probe is on an instruction that the kernel does not emulate. Of kernel functions: it is
+  // where ftrace has no place for it, so that it is a trap.
+  bool is_stepped = false;
   double ns = 0;             // an event
   std::string problem = {};  // not empty: why it was not measured
 };
@@ -32,8 +34,9 @@ class HookCosts {
   // What it takes to reach the program at an event, on average if it runs at entry and return, or serves several
   // probes; nullopt if unknown.
   std::optional<double> of(const program::Program& program, program::ProgramId id) const;
-  // Finds out which probes of user functions are stepped, and which share their trap with another.
-  void look_at_probes(const program::Program& program);
+  // Finds out which probes of functions are stepped, and which share their trap with another. `kernel`: of the kernel's
+  // functions as well.
+  void look_at_probes(const program::Program& program, kernel::Kernel* kernel = nullptr);
   const std::vector<HookCost>& all() const { return all_; }
 
  private:

@@ -1,6 +1,7 @@
 // A kernel that fits on a page: a few structs, an enum, two tracepoints, some functions.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace espy::testing {
 class FakeKernel final : public kernel::Kernel {
  public:
   std::vector<kernel::Feature> lacks;
+  std::vector<std::string> traceable;  // functions
   const kernel::Arch* cpu = kernel::find_arch("x86_64");
 
   const kernel::Arch& arch() const override { return *cpu; }
@@ -102,7 +104,10 @@ class FakeKernel final : public kernel::Kernel {
   }
   std::optional<uint32_t> syscall_number(std::string_view) override { return std::nullopt; }
   std::optional<std::string> syscall_name(uint32_t) override { return std::nullopt; }
-  std::vector<std::string> functions(std::string_view) override { return {}; }
+  std::vector<std::string> functions(std::string_view glob) override {
+    return std::ranges::count(traceable, glob) > 0 ? std::vector<std::string>{std::string(glob)}
+                                                   : std::vector<std::string>{};
+  }
   std::optional<uint64_t> symbol_address(std::string_view) override { return std::nullopt; }
 };
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "../support/fake_kernel.h"
 #include "kernel/arch/arch.h"
 #include "load/hook_costs.h"
 
@@ -74,6 +75,62 @@ TEST(HookCosts, AReturnOfAnotherFunctionHasItsOwnTrap) {
   program::Program program = program_at_functions(0x40, 0x80);
   costs.look_at_probes(program);
   EXPECT_EQ(costs.of(program, ProgramId{1}), 1000);
+}
+
+// A kprobe and a kretprobe, each a program that is attached by perf.
+program::Program program_at_kernel_functions(const char* entry, const char* returns_of, uint64_t offset) {
+  program::Program out = program_at({Hook::kKernelFunction, Hook::kKernelFunction});
+  out.arch = &kernel::host_arch();
+  out.programs[ProgramId{1}].sees_returns = true;
+  for (uint32_t i = 0; i < 2; ++i) {
+    program::Probe probe;
+    probe.target = "vmlinux";
+    probe.function = i == 0 ? entry : returns_of;
+    probe.offset = i == 0 ? offset : 0;
+    probe.program = ProgramId{i};
+    out.probes.add(probe);
+  }
+  return out;
+}
+
+const HookCosts kKernelFunctions({{Hook::kKernelFunction, false, false, 100},
+                                  {Hook::kKernelFunction, true, false, 250},
+                                  {Hook::kKernelFunction, false, true, 700}});
+
+TEST(HookCosts, AKprobeWhereFtraceHasNoPlaceIsATrap) {
+  testing::FakeKernel kernel;
+  kernel.traceable = {"listed"};
+  for (const auto& [function, offset, ns] :
+       {std::tuple("listed", 0, 100), std::tuple("listed", 16, 700), std::tuple("unlisted", 0, 700)}) {
+    HookCosts costs = kKernelFunctions;
+    program::Program program = program_at_kernel_functions(function, "listed", static_cast<uint64_t>(offset));
+    costs.look_at_probes(program, &kernel);
+    EXPECT_EQ(costs.of(program, ProgramId{0}), ns);
+    EXPECT_EQ(costs.of(program, ProgramId{1}), 250);
+  }
+}
+
+TEST(HookCosts, AKprobeByALinkOfManyIsNoTrap) {
+  testing::FakeKernel kernel;
+  kernel.traceable = {"listed"};
+  HookCosts costs = kKernelFunctions;
+  program::Program program = program_at_kernel_functions("unlisted", "listed", 0);
+  program.programs[ProgramId{0}].expected_attach_type = 42;  // BPF_TRACE_KPROBE_MULTI
+  costs.look_at_probes(program, &kernel);
+  EXPECT_EQ(costs.of(program, ProgramId{0}), 100);
+}
+
+TEST(HookCosts, AKretprobeSharesTheTrapOfAKprobe) {
+  testing::FakeKernel kernel;
+  kernel.traceable = {"listed"};
+  HookCosts costs = kKernelFunctions;
+  program::Program both = program_at_kernel_functions("unlisted", "unlisted", 0);
+  costs.look_at_probes(both, &kernel);
+  EXPECT_EQ(costs.of(both, ProgramId{1}), 250);
+  program::Program apart = program_at_kernel_functions("listed", "unlisted", 0);
+  costs = kKernelFunctions;
+  costs.look_at_probes(apart, &kernel);
+  EXPECT_EQ(costs.of(apart, ProgramId{1}), 850);
 }
 
 TEST(HookCosts, WithoutAFigureNothingIsKnown) {
