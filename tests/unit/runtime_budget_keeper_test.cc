@@ -24,6 +24,7 @@ class ModelMachine final : public load::Machine {
   double calls = 0;      // that the thread has made
   double probes_ns = 0;  // that it was in probes
   int resumed = 0;
+  uint64_t suspend_ns = 0;  // that `suspend` takes, while the probe still fires
   uint64_t silent_ns = 0;   // from the beginning, that the thread needs before its first call
   bool shares_cpu = false;  // the thread is on the CPU for two of five milliseconds, and waits for it else
   uint64_t cpu_ns = 0;      // that the thread was on the CPU
@@ -66,6 +67,7 @@ class ModelMachine final : public load::Machine {
     return {static_cast<uint64_t>(counted_), static_cast<uint64_t>(counted_ * action_ns)};
   }
   Status suspend(ProgramId) override {
+    for (uint64_t i = 0; i < suspend_ns / kStepNs; ++i) step();
     suspended_ns_ = now_ns_;
     return {};
   }
@@ -211,6 +213,7 @@ TEST(BudgetKeeper, EstimatesCallsThatAreShorterThanTheTrap) {
 TEST(BudgetKeeper, EstimatesByOneTimeOnCallsThatBeginAfterTheFirstLook) {
   ModelMachine machine;
   machine.silent_ns = 6 * kMs;
+  machine.suspend_ns = 1 * kMs;
   machine.call_ns = 500;
   const Outcome outcome = run(machine, Hook::kUserFunction, 0.001, 1);
   EXPECT_EQ(machine.resumed, 0);
