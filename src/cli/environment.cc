@@ -165,7 +165,7 @@ Status require_privileges() {
                 EPERM, "a rootless container cannot trace: run it as root, or espy outside of it");
   const uint64_t effective = effective_capabilities();
   const auto has = [&](unsigned capability) { return (effective >> capability & 1) != 0; };
-  if (has(CAP_SYS_ADMIN) || (has(kCapBpf) && has(kCapPerfmon))) return {};
+  if (is_administrator() || (has(kCapBpf) && has(kCapPerfmon))) return {};
   const char* missing = has(kCapBpf) ? "CAP_PERFMON" : has(kCapPerfmon) ? "CAP_BPF" : "CAP_BPF and CAP_PERFMON";
   if (::geteuid() != 0)
     return fail(fmt::format("tracing needs root or {}, which this process lacks: run espy with sudo", missing), EPERM);
@@ -173,6 +173,8 @@ Status require_privileges() {
       fmt::format("tracing needs {}, which this process lacks although it is root's", missing), EPERM,
       "a container gets them by `podman run --cap-add BPF,PERFMON`; docs/privileges.md says what else it needs");
 }
+
+bool is_administrator() { return (effective_capabilities() >> CAP_SYS_ADMIN & 1) != 0; }
 
 bool can_read_tracefs() { return ::faccessat(AT_FDCWD, kTracefsEvents, R_OK | X_OK, AT_EACCESS) == 0; }
 

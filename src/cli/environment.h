@@ -54,6 +54,8 @@ void follow_command(const Options& options, Environment& environment);
 
 // Fails if this process may not load and attach programs; the error names the capabilities that it lacks.
 Status require_privileges();
+// Returns whether this process has CAP_SYS_ADMIN, which a few features need.
+bool is_administrator();
 // Returns whether this process is in another PID namespace than the first, as in a container.
 bool has_own_pid_namespace();
 // Returns whether tracefs can be read.

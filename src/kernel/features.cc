@@ -52,9 +52,9 @@ constexpr FeatureRow kRows[] = {
     {Feature::kStringKfuncs, "string_kfuncs", "types", "has string functions in BPF", "6.17"},
     {Feature::kSendSignal, "send_signal", "helper", "sends signals from BPF", "5.3"},
     {Feature::kProbeReadKernel, "probe_read_kernel", "helper", "reads kernel memory from BPF", "5.5"},
-    {Feature::kProbeWriteUser, "probe_write_user", "helper", "writes user memory from BPF", "4.8"},
-    {Feature::kPerfEventHardware, "perf_event_hardware", "event", "counts hardware events", "2.6.31"},
-    {Feature::kRunStatistics, "run_statistics", "program", "counts the runs of programs, and their time", "5.8"},
+    {Feature::kProbeWriteUser, "probe_write_user", "helper", "writes user memory from BPF", "4.8", true},
+    {Feature::kPerfEventHardware, "perf_event_hardware", "event", "counts hardware events", "2.6.31", true},
+    {Feature::kRunStatistics, "run_statistics", "program", "counts the runs of programs, and their time", "5.8", true},
     {Feature::kFirstFrameOnce, "first_frame_once", "program", "does not double the first frame of stacks", "6.1"},
 };
 

@@ -61,6 +61,7 @@ struct FeatureRow {
   std::string_view how;      // how it is tried: "program" (loading one), "types" (BTF has it), ...
   std::string_view meaning;  // "attaches many uprobes in one call"
   std::string_view since;    // kernel release, for users
+  bool needs_admin = false;  // found only with CAP_SYS_ADMIN
 };
 
 std::span<const FeatureRow> feature_rows();

@@ -28,8 +28,8 @@ constexpr std::string_view kBtf = "/sys/kernel/btf", kTracing = "/sys/kernel/tra
 
 class SnapshotWriter {
  public:
-  SnapshotWriter(Kernel& kernel, TarWriter archive, bool may_load)
-      : kernel_(kernel), archive_(std::move(archive)), may_load_(may_load) {}
+  SnapshotWriter(Kernel& kernel, TarWriter archive, Trial trial)
+      : kernel_(kernel), archive_(std::move(archive)), trial_(trial) {}
 
   // Returns what is unknown.
   Result<std::vector<std::string>> write() {
@@ -73,15 +73,21 @@ class SnapshotWriter {
     std::string features;
     size_t unknown = 0;
     for (const FeatureRow& row : feature_rows()) {
-      const bool is_unknown = !may_load_ && row.how != "types" && row.how != "file";
+      const bool is_found = may_try(row) && kernel_.has(row.feature);
+      // A trial that fails tells nothing if it lacked rights.
+      const bool is_unknown = !is_found && (!may_try(row) || (row.needs_admin && trial_ != Trial::kAll));
       unknown += is_unknown ? 1 : 0;
-      if (is_unknown || kernel_.has(row.feature))
-        features += fmt::format("{}{}\n", row.name, is_unknown ? " unknown" : "");
+      if (is_unknown || is_found) features += fmt::format("{}{}\n", row.name, is_unknown ? " unknown" : "");
     }
     if (unknown > 0)
-      reasons_.push_back(fmt::format("{} of {} features of BPF, such as fentry: they are found by loading programs",
-                                     unknown, feature_rows().size()));
+      reasons_.push_back(fmt::format("{} of {} features of BPF, such as {}", unknown, feature_rows().size(),
+                                     trial_ == Trial::kNone ? "fentry: they are found by loading programs"
+                                                            : "probe_write_user: they are found with CAP_SYS_ADMIN"));
     return archive_.add("features", features);
+  }
+
+  bool may_try(const FeatureRow& row) const {
+    return trial_ != Trial::kNone || row.how == "types" || row.how == "file";
   }
 
   Status write_types() {
@@ -162,15 +168,15 @@ class SnapshotWriter {
 
   Kernel& kernel_;
   TarWriter archive_;
-  bool may_load_;
+  Trial trial_;
   std::string unknown_;               // names of facts, a line each
   std::vector<std::string> reasons_;  // for people
 };
 
 }  // namespace
 
-Result<std::vector<std::string>> write_snapshot(Kernel& kernel, int fd, bool may_load) {
-  return SnapshotWriter(kernel, TRY(TarWriter::create(fd)), may_load).write();
+Result<std::vector<std::string>> write_snapshot(Kernel& kernel, int fd, Trial trial) {
+  return SnapshotWriter(kernel, TRY(TarWriter::create(fd)), trial).write();
 }
 
 Result<Snapshot> Snapshot::of(const std::string& path) {

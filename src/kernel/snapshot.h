@@ -18,9 +18,12 @@
 
 namespace espy::kernel {
 
-// Writes a snapshot of the running kernel to a descriptor. `may_load`: this process has the rights to load programs, by
-// which features are found; otherwise most of them are unknown. Returns what is unknown, and why, a line each.
-Result<std::vector<std::string>> write_snapshot(Kernel& kernel, int fd, bool may_load);
+// The rights of this process to try features: none, those to load programs, or of all.
+enum class Trial : uint8_t { kNone, kPrograms, kAll };
+
+// Writes a snapshot of the running kernel to a descriptor. Features that this process may not try are unknown. Returns
+// what is unknown, and why, a line each.
+Result<std::vector<std::string>> write_snapshot(Kernel& kernel, int fd, Trial trial);
 
 // A snapshot, or a directory with a recorded kernel, opened for reading.
 class Snapshot {

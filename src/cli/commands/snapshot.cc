@@ -16,16 +16,21 @@ namespace espy::cli {
 
 namespace {
 
+kernel::Trial rights() {
+  if (!require_privileges()) return kernel::Trial::kNone;
+  return is_administrator() ? kernel::Trial::kAll : kernel::Trial::kPrograms;
+}
+
 Result<std::vector<std::string>> write_to_output(const Options& options, kernel::Kernel& kernel) {
-  const bool may_load = require_privileges().has_value();
+  const kernel::Trial trial = rights();
   if (!options.output_file) {
     if (::isatty(STDOUT_FILENO) == 1)
       return fail("a snapshot is a compressed file, which a terminal cannot show", 0, "`espy snapshot > KERNEL`");
-    return kernel::write_snapshot(kernel, STDOUT_FILENO, may_load);
+    return kernel::write_snapshot(kernel, STDOUT_FILENO, trial);
   }
   const OwnedFd file(::open(options.output_file->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file.valid()) return fail_errno("cannot open " + *options.output_file, errno);
-  return kernel::write_snapshot(kernel, file.get(), may_load);
+  return kernel::write_snapshot(kernel, file.get(), trial);
 }
 
 int take_snapshot(const Options& options, const Host& host) {
