@@ -27,16 +27,20 @@ struct Substitution {
   bool is_argument = false;  // copies an argument: names and spans stay as they are
 };
 
+size_t node_count(const Ast& ast) { return ast.exprs.size() + ast.stmts.size() + ast.type_names.size(); }
+
+// Copies no more once the tree has more than `most` nodes.
 class Copier {
  public:
-  Copier(Ast& ast, const Substitution& with) : ast_(ast), with_(with) {}
+  Copier(Ast& ast, const Substitution& with, size_t most) : ast_(ast), with_(with), most_(most) {}
 
   ExprId expr(ExprId id) {
     if (!id) return id;
+    if (node_count(ast_) > most_) return ast_.exprs.add({at(ast_[id].span), ErrorExpr{}});
     if (const auto* name = ast_.get<Name>(id)) {
       if (const auto found = with_.expressions.find(name->name); found != with_.expressions.end()) {
         const Substitution nothing{.is_argument = true};
-        return Copier(ast_, nothing).expr(found->second);
+        return Copier(ast_, nothing, most_).expr(found->second);
       }
     }
     Expr out = ast_[id];
@@ -72,7 +76,7 @@ class Copier {
       const Substitution nothing{.is_argument = true};
       if (const auto* type = ast_.get<TypeExpr>(given->second)) {
         out.name.clear();
-        out.typeof_type = Copier(ast_, nothing).type_name(type->type);
+        out.typeof_type = Copier(ast_, nothing, most_).type_name(type->type);
         for (TypeName::Suffix& suffix : out.suffixes) suffix.count = expr(suffix.count);
         return ast_.type_names.add(std::move(out));
       }
@@ -137,6 +141,7 @@ class Copier {
 
   Ast& ast_;
   const Substitution& with_;
+  size_t most_;
 };
 
 size_t least_arguments(const Macro& macro) {
@@ -151,7 +156,11 @@ bool takes(const Macro& macro, size_t arguments) {
 class Expander {
  public:
   Expander(Ast& ast, const spec::Registry& registry, source::Sources& sources, source::Diagnostics& diagnostics)
-      : ast_(ast), registry_(registry), sources_(sources), diagnostics_(diagnostics) {}
+      : ast_(ast),
+        registry_(registry),
+        sources_(sources),
+        diagnostics_(diagnostics),
+        most_(node_count(ast) + kMostCopies) {}
 
   void run() {
     std::set<ExprId> in_macros;
@@ -173,7 +182,10 @@ class Expander {
   }
 
  private:
-  static constexpr uint32_t kMostNodes = 1 << 20;
+  // Each use of an argument is a copy of it, so that calls in arguments of calls multiply.
+  static constexpr size_t kMostCopies = 1 << 17;
+
+  bool is_too_long() const { return node_count(ast_) > most_; }
 
   // Macros are overloaded by the number of arguments. If none fits, and there is no builtin of that name, the error
   // names the first one.
@@ -197,6 +209,10 @@ class Expander {
   }
 
   void expand(ExprId id, const Macro& macro, std::vector<ExprId> arguments) {
+    if (is_too_long()) {
+      ast_.exprs[id].node = ErrorExpr{};
+      return;
+    }
     const Span call = ast_[id].span;
     const auto refuse = [&](std::string_view what, Span at, std::string message) {
       auto& said = diagnostics_.error(what, at, std::move(message));
@@ -205,12 +221,6 @@ class Expander {
     };
     if (calls_itself(macro, call))
       return refuse("recursive-macro", call, "the macro `" + macro.name + "` calls itself");
-    if (ast_.exprs.size() > kMostNodes) {
-      ast_.exprs[id].node = ErrorExpr{};
-      if (is_too_long_) return;
-      is_too_long_ = true;
-      return refuse("too-long", call, "the script is too long after macro expansion");
-    }
     Substitution with;
     for (size_t i = 0; i < macro.parameters.size(); ++i) {
       const Macro::Parameter& parameter = macro.parameters[i];
@@ -228,8 +238,9 @@ class Expander {
       return refuse("wrong-arity", call, fmt::format("the macro `{}` takes no arguments", macro.name));
     with.expansion = sources_.add_expansion(macro.name, call);
     expanded_.emplace(with.expansion, &macro);
-    const ExprId body = Copier(ast_, with).expr(macro.body);
+    const ExprId body = Copier(ast_, with, most_).expr(macro.body);
     ast_.exprs[id].node = body ? ast_.exprs[body].node : ExprNode(ErrorExpr{});
+    if (is_too_long()) refuse("too-long", call, "the script is too long after macro expansion");
   }
 
   bool add(const Macro::Parameter& parameter, ExprId given, Substitution& with) const {
@@ -253,8 +264,8 @@ class Expander {
   const spec::Registry& registry_;
   source::Sources& sources_;
   source::Diagnostics& diagnostics_;
+  size_t most_;  // nodes
   std::map<ExpansionId, const Macro*> expanded_;
-  bool is_too_long_ = false;  // reported once
 };
 
 }  // namespace
