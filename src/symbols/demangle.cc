@@ -7,6 +7,7 @@
 
 // Of libstdc++ (libsupc++, cp-demangle.c): passes the demangled text piece by piece and allocates no memory. 0:
 // success.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): not our name
 extern "C" int __gcclibcxx_demangle_callback(const char* mangled, void (*take)(const char*, size_t, void*),
                                              void* opaque);
 
@@ -34,6 +35,20 @@ class CppDemangler {
   std::string text_;
   std::jmp_buf too_long_ = {};
 };
+
+// Whether the demangler of GCC could take longer than anybody waits: in a conversion operator (`cv`) it reads what
+// follows a template parameter that takes arguments (`T_I`) twice, and so what is n deep 2^n times.
+bool takes_too_long(std::string_view mangled) {
+  constexpr int kMostDepth = 10;
+  const size_t conversion = mangled.find("cv");
+  if (conversion == mangled.npos) return false;
+  int depth = 0;
+  for (size_t i = mangled.find("_I", conversion); i != mangled.npos; i = mangled.find("_I", i + 2)) {
+    const size_t begin = mangled.find_last_not_of("0123456789", i - 1);
+    if (begin != mangled.npos && mangled[begin] == 'T' && ++depth > kMostDepth) return true;
+  }
+  return false;
+}
 
 // Returns the index of the `(` that matches the `)` at text[close]; npos if there is none.
 size_t opening_of(std::string_view text, size_t close) {
@@ -103,6 +118,7 @@ std::string demangle(std::string_view mangled, DemangleStyle style) {
   // Names of the legacy scheme of Rust are also valid names of C++, so Rust is tried first.
   if (std::string rust = demangle_rust(mangled); !rust.empty()) return rust;
   if (!maybe_cpp) return std::string(mangled);
+  if (takes_too_long(mangled)) return std::string(mangled);
   std::string text = CppDemangler().demangle(std::string(mangled));
   if (text.empty()) return std::string(mangled);
   if (style == DemangleStyle::kSignature) return text;

@@ -12,8 +12,8 @@ enum class DemangleStyle {
   kName,       // without the return type, the parameter list and qualifiers: `ns::f`
 };
 
-// Returns the readable form of a symbol name. A name that is not mangled, malformed, or longer than 64 KiB in its
-// readable form is returned unchanged.
+// Returns the readable form of a symbol name. A name that is not mangled, malformed, longer than 64 KiB in its
+// readable form, or made to take long is returned unchanged.
 std::string demangle(std::string_view mangled, DemangleStyle style = DemangleStyle::kSignature);
 
 // Returns the name of a demangled signature: `ns::f<int>` of `void ns::f<int>(int) const`. Text without a parameter

@@ -44,6 +44,14 @@ TEST(Demangle, CppOverloadHasNoReturnType) {
   EXPECT_EQ(overload("main"), "main");
 }
 
+TEST(Demangle, CppConversionToTemplate) {
+  EXPECT_EQ(demangle("_ZN1AcvT_IiEI1VEEv"), "A::operator V<int><V>()");
+  // Each level doubles the time of GCC's demangler.
+  std::string deep = "_ZN1Acv";
+  for (int i = 0; i < 60; ++i) deep += "T_Ih";
+  EXPECT_EQ(demangle(deep + "EUv"), deep + "EUv");
+}
+
 TEST(Demangle, RustLegacy) {
   EXPECT_EQ(demangle("_ZN4core3fmt9Formatter12pad_integral17h1234567890abcdefE"), "core::fmt::Formatter::pad_integral");
   EXPECT_EQ(demangle("_ZN42_$LT$$RF$T$u20$as$u20$core..fmt..Debug$GT$3fmt17habcdefabcdefabcdE.llvm.123"),
