@@ -141,8 +141,11 @@ std::string missing_helper(std::string_view sentence) {
 // Reports a refusal by the verifier at its line of the script: as a bug of espy, except for programs that exceed the
 // verifier's limits and for what lockdown forbids.
 void explain_refusal(const load::Refusal& refusal, const program::Program& program, const source::Sources& sources) {
-  source::Span span;
-  for (const program::LineInfo& line : program.programs[refusal.program].lines)
+  // Before Linux 6.4 a log that is too long lacks its end, where the instruction would be: the first line stands for
+  // it.
+  const std::vector<program::LineInfo>& lines = program.programs[refusal.program].lines;
+  source::Span span = lines.empty() ? source::Span() : lines.front().span;
+  for (const program::LineInfo& line : lines)
     if (line.insn <= refusal.insn) span = line.span;
   source::Diagnostics diagnostics;
   if (has_too_many_maps(refusal, program.programs[refusal.program]))
