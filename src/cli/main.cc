@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -39,15 +38,6 @@ espy::Status raise_stack_limit() {
       "`ulimit -s` shows the limit");
 }
 
-// A print of a map each second needs as much memory each time. Given back and taken again, it costs a fifth of the
-// print. See mallopt(3).
-constexpr int kKeptBytes = 4 << 20;
-
-void keep_freed_memory() {
-  ::mallopt(M_TRIM_THRESHOLD, kKeptBytes);
-  ::mallopt(M_MMAP_THRESHOLD, kKeptBytes);
-}
-
 // espy's command line, or that of the tool that this executable is.
 espy::Result<espy::cli::Options> parse(std::span<char* const> arguments) {
   if (!espy::tool::runs_tool()) return espy::cli::parse_options(arguments);
@@ -82,7 +72,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   open_standard_descriptors();
-  keep_freed_memory();
   espy::report_uncaught_out_of_memory();
   try {
     return run(argc, argv);
