@@ -1,5 +1,6 @@
 #include "bpf/encode.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -262,7 +263,7 @@ class Encoder {
  public:
   Encoder(const Target& target, program::BpfProgram& out) : target_(target), out_(out) {}
 
-  // Returns false if the function is too long for the target's jumps; then it has no code.
+  // Returns false if the function is too long for the target's jumps; then it has no code, and only its first line.
   bool add(const CodedFunction& function) {
     starts_[function.id.index] = here();
     const ir::Function& source = *function.function;
@@ -270,8 +271,12 @@ class Encoder {
     Line line(function.machine, target_);
     line.lay_out();
     if (!target_.v4) line.add_islands();
-    if (!line.find_positions()) return false;
     source::Span last;
+    if (!line.find_positions()) {
+      const auto first = std::ranges::find_if(line.insns(), [](const MachineInsn& insn) { return insn.span.valid(); });
+      if (first != line.insns().end()) out_.lines.push_back({here(), first->span});
+      return false;
+    }
     for (uint32_t i = 0; i < line.insns().size(); ++i) {
       const MachineInsn& insn = line.insns()[i];
       if (insn.span.valid() && !(insn.span == last)) out_.lines.push_back({here(), last = insn.span});

@@ -143,12 +143,12 @@ std::string missing_helper(std::string_view sentence) {
 void explain_refusal(const load::Refusal& refusal, const program::Program& program, const source::Sources& sources) {
   // Before Linux 6.4 a log that is too long lacks its end, where the instruction would be: the first line stands for
   // it.
-  const std::vector<program::LineInfo>& lines = program.programs[refusal.program].lines;
-  source::Span span = lines.empty() ? source::Span() : lines.front().span;
-  for (const program::LineInfo& line : lines)
+  const program::BpfProgram& code = program.programs[refusal.program];
+  source::Span span = code.first_span();
+  for (const program::LineInfo& line : code.lines)
     if (line.insn <= refusal.insn) span = line.span;
   source::Diagnostics diagnostics;
-  if (has_too_many_maps(refusal, program.programs[refusal.program]))
+  if (has_too_many_maps(refusal, code))
     diagnostics.error("too-many-maps", span, "the kernel lets a program use 64 maps, some of which espy needs itself",
                       "keep several values in one map, with their name as a part of the key");
   else if (is_beyond_limits(refusal))

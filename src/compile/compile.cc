@@ -71,13 +71,14 @@ class Compilation {
 source::Diagnostics errors_of(const std::vector<bpf::EmitProblem>& problems, const program::Program& program) {
   source::Diagnostics out;
   for (const bpf::EmitProblem& problem : problems) {
+    const program::BpfProgram& code = program.programs[problem.program];
     if (problem.stack_bytes == 0) {
-      report_too_long(out, {});
+      report_too_long(out, code.first_span());
       continue;
     }
-    out.error("stack-too-large", {},
-              fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512",
-                          program.programs[problem.program].name, problem.stack_bytes));
+    out.error("stack-too-large", code.first_span(),
+              fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512", code.name,
+                          problem.stack_bytes));
   }
   return out;
 }

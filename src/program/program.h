@@ -186,6 +186,9 @@ struct BpfProgram {
   std::vector<MapReference> map_references;
   std::vector<LineInfo> lines;          // ascending by insn
   std::vector<FunctionInfo> functions;  // ascending by insn; the first is the main one
+
+  // Returns the first place in the script that this was made of; invalid if unknown.
+  source::Span first_span() const { return lines.empty() ? source::Span{} : lines.front().span; }
 };
 
 // ---- Probes -----------------------------------------------------------------------------------------------------
