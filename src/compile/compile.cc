@@ -76,9 +76,9 @@ source::Diagnostics errors_of(const std::vector<bpf::EmitProblem>& problems, con
       report_too_long(out, code.first_span());
       continue;
     }
-    out.error("stack-too-large", code.first_span(),
-              fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512", code.name,
-                          problem.stack_bytes));
+    out.error(
+        "stack-too-large", code.first_span(),
+        fmt::format("the program `{}` needs {} bytes of stack, the kernel gives 512", code.name, problem.stack_bytes));
   }
   return out;
 }

@@ -50,7 +50,7 @@ __attribute__((noipa)) double half(double of, int more) { return of / 2 + more; 
 int main(void) {
   struct order second = {"pear", 7, {1, 2}, 3, 17, 0, kSent, "second"};
   struct order first = {"apple", 3, {4, 5}, 2, 9, &second, kPaid, "first"};
-  __asm__ volatile("" ::"r"(*first.name));  // brings the page of all texts into memory, for Linux before 6.6
+  (void)*(const volatile char *)first.name;  // brings the page of all texts into memory, for Linux before 6.6
   const int total = bill(&first, 4, "hello", (struct point){11, 22}, 1234567890123, -7, 200, 31, 32);
   const struct point made = make(total, -2);
   printf("%d %d %s %f %ld\n", made.x, made.y, label(first.flag), half(3.0, 2), handled);

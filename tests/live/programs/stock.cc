@@ -51,7 +51,8 @@ __attribute__((noipa)) void look(void* basket, void* item, void* pair) {
 int main() {
   shop::Basket basket = {{{7, shop::Kind::kTool, "saw"}, {8, shop::Kind::kFruit, "fig"}}, 2, {5}, shop::kLarge};
   depot::Item item = {33};
-  asm volatile("" ::"r"(*basket.items[0].name));  // brings the page of all texts into memory, for Linux before 6.6
+  // Brings the page of all texts into memory, for Linux before 6.6.
+  static_cast<void>(*static_cast<const volatile char*>(basket.items[0].name));
   Pair pair = give_pair(10);
   look(&basket, &item, &pair);
   give_nothing(6);
