@@ -82,6 +82,8 @@ TasksMax=16
 DynamicUser=yes
 AmbientCapabilities={2}
 CapabilityBoundingSet={2}
+# Before Linux 5.11 what programs of BPF need counts as locked memory.
+LimitMEMLOCK=infinity
 
 # What it cannot do.
 {3}{4}

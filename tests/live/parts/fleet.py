@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -148,6 +149,10 @@ def serves(command, environment, token, family, **how):
         print("ended", process.wait(LIMIT), file=sys.stderr)
 
 
+# Before Linux 5.11 the memory of BPF counts as locked.
+COUNTS_AS_LOCKED = tuple(map(int, os.uname().release.split(".")[:2])) < (5, 11)
+
+
 def unit():
     """systemd takes the unit, and its command works with the rights that it gives."""
     text = (FLEET / "espy@.service").read_text().replace("/usr/bin/espy", ESPY).replace("/usr/share/espy/tools",
@@ -162,10 +167,13 @@ def unit():
     rights = "-all" + "".join(",+" + name.lower().removeprefix("cap_")
                               for name in settings["AmbientCapabilities"].split())
     command = settings["ExecStart"].replace("%%", "%").replace("%i", "syscount").replace("${LISTEN}", "0.0.0.0:0")
+    locked = resource.RLIM_INFINITY if settings["LimitMEMLOCK"] == "infinity" else 0
+    def limit():
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (locked, locked))
     print("without the token", serves(
         ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", f"--bounding-set={rights}",
          f"--inh-caps={rights}", f"--ambient-caps={rights}", *shlex.split(command.replace("$ARGUMENTS", ""))],
-        {"ESPY_LISTEN_TOKEN": TOKEN}, TOKEN, "espy_syscall_total"))
+        {"ESPY_LISTEN_TOKEN": TOKEN}, TOKEN, "espy_syscall_total", preexec_fn=limit if COUNTS_AS_LOCKED else None))
 
 
 def lost_fields(given, kept, path=""):
@@ -191,7 +199,8 @@ def daemonset():
     shutil.copy(ESPY, root / "usr/bin/espy")
     for container in pod["containers"]:
         context = container["securityContext"]
-        rights = "-all" + "".join(",+" + name.lower() for name in context["capabilities"]["add"])
+        names = context["capabilities"]["add"] + (["SYS_RESOURCE"] if COUNTS_AS_LOCKED else [])
+        rights = "-all" + "".join(",+" + name.lower() for name in names)
         tool = pathlib.Path(container["args"][-1])
         shutil.copy(TOOLS / tool.name, root / "usr/share/espy/tools")
         port = str(container["ports"][0]["containerPort"])
