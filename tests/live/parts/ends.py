@@ -167,8 +167,14 @@ def stubborn():
 
     ignore = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.getppid(); time.sleep(1000)"
     run("a command that ignores SIGTERM", f"python3 -c '{ignore}'", lambda process: None)
-    stop = "import os, signal; os.getppid(); os.kill(os.getpid(), signal.SIGSTOP)"
-    run("a stopped command", f"python3 -c '{stop}'", lambda process: None)
+    def has_stopped(process):
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as children:
+            stats = [pathlib.Path(f"/proc/{child}/stat").read_text() for child in children.read().split()]
+        return any("(python3) T" in stat for stat in stats)
+    def end_once_stopped(process):
+        wait_until(lambda: has_stopped(process))
+        process.send_signal(signal.SIGINT)
+    run("a stopped command", "python3 -c 'import os, signal; os.kill(os.getpid(), signal.SIGSTOP)'", end_once_stopped)
 
 
 def thread():
