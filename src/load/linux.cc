@@ -97,8 +97,16 @@ Status LinuxMachine::load(const program::Program& program, const types::Types& /
 
 namespace {
 
+constexpr uint32_t kMostOldKeyBytes = 512;
+
+struct KernelLimits {
+  bool has_long_keys = true;
+  bool has_large_array_values = true;
+};
+
 // Stacks have at most as many frames as kernel.perf_event_max_stack says (kernel/bpf/stackmap.c).
-tl::unexpected<Error> refused_map(const program::BpfMap& shape, int error, bool has_long_keys) {
+tl::unexpected<Error> refused_map(const program::BpfMap& shape, int error, const KernelLimits& limits) {
+  constexpr const char* kHint = "strings in it take max_strlen bytes each";
   if (shape.kind == program::MapKind::kStackTrace && error == EINVAL) {
     const uint32_t frames = shape.value_size / 8;
     return fail(fmt::format("the kernel does not keep stacks of {} frames", frames), error,
@@ -106,16 +114,20 @@ tl::unexpected<Error> refused_map(const program::BpfMap& shape, int error, bool 
                             "kernel.perf_event_max_stack={}` allows them",
                             frames));
   }
-  if (error == E2BIG && !has_long_keys)
-    return fail(
-        fmt::format("the map `{}` is too large for the kernel: keys of {} bytes, where it takes 512; Linux 5.11 "
-                    "takes longer ones",
-                    shape.name, shape.key_size),
-        error);
+  if (error == E2BIG && shape.kind == program::MapKind::kArray && !limits.has_large_array_values)
+    return fail(fmt::format("the script is too large for the kernel: its values need {} bytes on all CPUs together, of "
+                            "4 MiB at most; Linux 5.11 takes more",
+                            shape.value_size),
+                error, kHint);
+  if (error == E2BIG && shape.key_size > kMostOldKeyBytes && !limits.has_long_keys)
+    return fail(fmt::format("the map `{}` is too large for the kernel: keys of {} bytes, where it takes {}; Linux 5.11 "
+                            "takes longer ones",
+                            shape.name, shape.key_size, kMostOldKeyBytes),
+                error, kHint);
   if (error == E2BIG)
     return fail(fmt::format("the map `{}` is too large for the kernel: {} bytes of key and {} of value", shape.name,
                             shape.key_size, shape.value_size),
-                error, "strings in it take max_strlen bytes each");
+                error, kHint);
   return fail_errno("cannot create the map `" + shape.name + "`", error, error == EPERM ? why_not_permitted() : "");
 }
 
@@ -142,7 +154,10 @@ Result<OwnedFd> LinuxMachine::open_map(const program::BpfMap& shape) {
   copy_name(attr.map_name, shape.name);
   if (shape.like.valid()) attr.inner_map_fd = static_cast<uint32_t>(maps_[shape.like].fd.get());
   const long fd = bpf(Command::kMapCreate, attr);
-  if (fd < 0) return refused_map(shape, static_cast<int>(-fd), fd != -E2BIG || try_feature(kernel::Feature::kLongKeys));
+  if (fd == -E2BIG)
+    return refused_map(shape, E2BIG,
+                       {try_feature(kernel::Feature::kLongKeys), try_feature(kernel::Feature::kLargeArrayValues)});
+  if (fd < 0) return refused_map(shape, static_cast<int>(-fd), {});
   return OwnedFd(static_cast<int>(fd));
 }
 
