@@ -267,7 +267,8 @@ class Encoder {
   bool add(const CodedFunction& function) {
     starts_[function.id.index] = here();
     const ir::Function& source = *function.function;
-    out_.functions.push_back({here(), source.name, source.parameter_count, source.is_callback, source.memory_bytes});
+    out_.functions.push_back(
+        {here(), source.name, source.parameter_count, source.is_callback, source.is_global, source.memory_bytes});
     Line line(function.machine, target_);
     line.lay_out();
     if (!target_.v4) line.add_islands();

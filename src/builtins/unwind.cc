@@ -9,7 +9,7 @@
 // the offset in it; the rest is a binary search, and two or three words of the stack:
 //
 //   registers of the task as it entered the kernel           bpf_task_pt_regs
-//   repeat for each frame                                    bpf_loop, verified once
+//   repeat for each frame                                    a function that is verified once
 //     code address -> mapping: start, end, file              find_mapping
 //     file (inode, size) -> table                            a hash
 //     offset in the file -> row                              find_rule
@@ -21,11 +21,12 @@
 // Mappings. A list of mappings that user space keeps would be late for the first stacks of a new process, which are
 // often its only ones. bpf_find_vma() takes the mmap lock; in an interrupt, such as a profile probe, it works only
 // once, because the lock is released by a queued irq_work, of which a CPU has one. So the program walks the maple tree
-// of the mm itself, without a lock and in any context: three reads of 256 bytes for some hundred mappings. If another
-// thread changes the tree at the same time, a lookup may fail or be wrong; but reads cannot fault, a mapping is used
-// only if it contains the address, and the next stack is right again. Most frames of a stack are in few mappings, so
-// the last four are cached, from stack to stack, until the mappings of the process change (mm_lock_seq). So are the
-// rules of 256 code addresses, which spares most frames both lookups.
+// of the mm itself, without a lock and in any context: three reads of 256 bytes for some hundred mappings. Before Linux
+// 6.1 it is a red-black tree: some ten reads of 56 bytes. If another thread changes the tree at the same time, a lookup
+// may fail or be wrong; but reads cannot fault, a mapping is used only if it contains the address, and the next stack
+// is right again. Most frames of a stack are in few mappings, so the last four are cached, from stack to stack, until
+// the mappings of the process change (mm_lock_seq). So are the rules of 256 code addresses, which spares most frames
+// both lookups.
 //
 // Tables. The key of a file is its inode and size, so a table serves all processes, and a new process finds the tables
 // of its libraries ready. The program requests the table of an unknown file from user space, at a limited rate; until
@@ -67,6 +68,8 @@ constexpr uint32_t kFiles = 8192;
 constexpr uint32_t kRequestedFiles = 1024;
 constexpr uint32_t kReportedMappings = 8192;
 
+bool may_allocate(Lowering& lowering) { return lowering.kernel().has(kernel::Feature::kHashAllocation); }
+
 void add_maps(Lowering& lowering) {
   program::Program& program = lowering.program();
   if (program.unwinding.files.valid()) return;
@@ -75,11 +78,13 @@ void add_maps(Lowering& lowering) {
                                               .kind = program::MapKind::kHash,
                                               .key_size = sizeof(program::UnwindFileKey),
                                               .value_size = sizeof(program::UnwindFile),
-                                              .max_entries = kFiles});
+                                              .max_entries = kFiles,
+                                              .is_preallocated = !may_allocate(lowering)});
   // A chunk of 8 MB holds the tables of most runs; a lower limit of rows has smaller chunks.
-  constexpr uint64_t kLeastCells = 1 << 10, kMostCells = 1 << 20, kLeastChunks = 16;
+  constexpr uint64_t kLeastCells = 1 << 10, kLeastChunks = 16;
+  const uint64_t most_cells = lowering.kernel().has(kernel::Feature::kLargeArrayValues) ? 1 << 20 : 1 << 19;
   const uint64_t rows = lowering.config().unwind_table_rows;
-  const auto cells = static_cast<uint32_t>(std::clamp(std::bit_floor(rows / kLeastChunks), kLeastCells, kMostCells));
+  const auto cells = static_cast<uint32_t>(std::clamp(std::bit_floor(rows / kLeastChunks), kLeastCells, most_cells));
   program.unwinding.cells = program.maps.add({.name = "unwind_cells", .value_size = cells * 8, .is_mmapable = true});
   program.unwinding.more_cells = program.maps.add({.name = "unwind_more",
                                                    .kind = program::MapKind::kArrayOfMaps,
@@ -96,12 +101,21 @@ const program::Program::UnwoundStacks& stacks_of(Lowering& lowering, TypeId type
                                                .kind = program::MapKind::kHash,
                                                .key_size = 8,
                                                .value_size = 8 + lowering.types()[type].count * 8,
-                                               .max_entries = static_cast<uint32_t>(lowering.config().max_stacks)});
+                                               .max_entries = static_cast<uint32_t>(lowering.config().max_stacks),
+                                               .is_preallocated = !may_allocate(lowering)});
   program.unwinding.stacks.push_back({type, map, lowering.add_global(8)});
   return program.unwinding.stacks.back();
 }
 
 // ---- Unwinding
+
+// Kernel stacks of x86-64 and arm64; a larger page makes them larger (THREAD_SIZE).
+constexpr int64_t kLeastKernelStackBytes = 16384;
+
+int64_t registers_bytes(Kernel& kernel, types::Types& types) {
+  const TypeId type = kernel.find_struct(types, "pt_regs");
+  return type.valid() ? types[type].size_bytes : 0;
+}
 
 constexpr const char* kMissing = "__unwind_table_missing";
 
@@ -111,7 +125,7 @@ constexpr const char* kMissing = "__unwind_table_missing";
 void invalidate_stale_mappings(Lowering& lowering, ValueId state, ValueId pid) {
   ir::Builder& ir = lowering.ir();
   const int64_t sequence = member_offset(lowering.kernel(), lowering.types(), "mm_struct", "mm_lock_seq");
-  const ValueId root = lowering.current_task_field({"mm", "mm_mt", "ma_root"});
+  const ValueId root = root_of_mappings(lowering);
   ValueId differs = ir.constant(1);
   if (sequence >= 0) {
     const ValueId mm = lowering.current_task_field({"mm"});
@@ -134,18 +148,36 @@ void invalidate_stale_mappings(Lowering& lowering, ValueId state, ValueId pid) {
   });
 }
 
+// Emits a function that loads a word of the registers with which the task entered the kernel. Without the helper
+// bpf_task_pt_regs(), they are read from the end of the kernel's stack, where kernels so old reserve nothing behind
+// them.
+std::function<ValueId(int64_t offset)> task_registers(Lowering& lowering) {
+  ir::Builder& ir = lowering.ir();
+  kernel::Kernel& kernel = lowering.kernel();
+  // The helper came with get_attach_cookie.
+  if (kernel.has(kernel::Feature::kGetCurrentTaskBtf) && kernel.has(kernel::Feature::kGetAttachCookie)) {
+    const ValueId registers = ir.call(Helper::task_pt_regs, {ir.call(Helper::get_current_task_btf, {})});
+    return [&ir, registers](int64_t offset) { return ir.load(8, registers, offset); };
+  }
+  const int64_t stack_bytes = std::max<int64_t>(kLeastKernelStackBytes, kernel.page_size_bytes());
+  const ValueId end = ir.binary(Op::k_add, lowering.current_task_field({"stack"}), stack_bytes);
+  const ValueId registers = ir.binary(Op::k_sub, end, registers_bytes(kernel, lowering.types()));
+  return [&lowering, registers](int64_t offset) {
+    return lowering.read_scalar(registers, offset, 8, false, types::AddressSpace::kKernel);
+  };
+}
+
 // Emits the initialization of the state from the registers with which the task entered the kernel, or with which a
 // probe in user code fired.
 void start(Lowering& lowering, ValueId state, ValueId pid) {
   ir::Builder& ir = lowering.ir();
   const kernel::Arch& arch = lowering.kernel().arch();
-  const ValueId registers = ir.call(Helper::task_pt_regs, {ir.call(Helper::get_current_task_btf, {})});
+  const auto load_register = task_registers(lowering);
   lowering.zero(state, UnwindState::kPerWalk);
-  ir.store(8, state, ir.load(8, registers, arch.instruction_pointer_offset), UnwindState::kIp);
-  ir.store(8, state, ir.load(8, registers, arch.stack_pointer_offset), UnwindState::kSp);
-  ir.store(8, state, ir.load(8, registers, arch.frame_pointer_offset), UnwindState::kFp);
-  if (arch.return_address_bytes == 0)
-    ir.store(8, state, ir.load(8, registers, arch.link_register_offset), UnwindState::kLink);
+  ir.store(8, state, load_register(arch.instruction_pointer_offset), UnwindState::kIp);
+  ir.store(8, state, load_register(arch.stack_pointer_offset), UnwindState::kSp);
+  ir.store(8, state, load_register(arch.frame_pointer_offset), UnwindState::kFp);
+  if (arch.return_address_bytes == 0) ir.store(8, state, load_register(arch.link_register_offset), UnwindState::kLink);
   ir.store(8, state, lowering.current_task_field({"mm", "context", "vdso"}), UnwindState::kVdso);
   ir.store(8, state, ir.constant(0), UnwindState::kFrameCount);
   invalidate_stale_mappings(lowering, state, pid);
@@ -248,15 +280,43 @@ ValueId store_stack(Lowering& lowering, ValueId state, const program::Program::U
   return hash;
 }
 
+// Emits the walk from frame to frame. Returns the state at its end.
+ValueId walk(Lowering& lowering, uint32_t frames, ValueId pid) {
+  ir::Builder& ir = lowering.ir();
+  const auto state_bytes = static_cast<uint32_t>(UnwindState::kFrames) + frames * 8;
+  const std::string name = "unwind_" + std::to_string(frames);
+  if (lowering.kernel().has(kernel::Feature::kBpfLoop)) {
+    const ValueId state = lowering.memory(state_bytes, "unwind");
+    start(lowering, state, pid);
+    // On the BPF stack, because the verifier accepts no other address for the argument of a callback.
+    const ValueId argument = ir.slot(ir.add_slot(8, 8, "unwind_state"));
+    ir.store(8, argument, state);
+    const ir::FunctionId step = lowering.callback(
+        name, 2, [&] { write_unwind_step(lowering, frames, lowering.ir().load(8, lowering.ir().param(1))); });
+    ir.call(Helper::loop, {ir.constant(frames), ir.function_address(step), argument, ir.constant(0)});
+    return state;
+  }
+  // Of the CPU, since a global function gets no pointers: kernels so old do not preempt the programs that come here, or
+  // skip them where they would run twice on a CPU.
+  const ValueId state = lowering.cpu_memory(name, state_bytes);
+  start(lowering, state, pid);
+  const ir::FunctionId step = lowering.global_function(
+      name, 1, [&] { write_unwind_step(lowering, frames, lowering.cpu_memory(name, state_bytes)); });
+  ir.count_up(frames, [&](ValueId index, BlockId done) {
+    const BlockId next = ir.add_block("next");
+    ir.branch(Condition::eq, ir.call_function(step, {index}), 0, next, done);
+    ir.enter(next);
+  });
+  return state;
+}
+
 }  // namespace
 
 std::string cannot_unwind(Kernel& kernel, types::Types& types) {
-  for (const kernel::Feature feature : {kernel::Feature::kBpfLoop, kernel::Feature::kGetCurrentTaskBtf})
-    if (!kernel.has(feature)) return "this kernel lacks bpf_loop (Linux 5.17), which unwinding needs";
   if (!kernel.has(kernel::Feature::kProbeReadKernel))
     return "lockdown (confidentiality) forbids reading kernel memory, which unwinding needs";
-  if (!has_known_mapping_layout(kernel, types))
-    return "unwinding needs a kernel with BTF that keeps mappings in a maple tree (Linux 6.1)";
+  if (!has_known_mapping_layout(kernel, types) || registers_bytes(kernel, types) == 0)
+    return "unwinding needs the types of the kernel (BTF), which say where it keeps a process's mappings";
   return "";
 }
 
@@ -266,19 +326,11 @@ void lower_unwound_stack(Lowering& lowering, TypeId type, ValueId pid, ValueId d
   ir::Builder& ir = lowering.ir();
   add_maps(lowering);
   const program::Program::UnwoundStacks stacks = stacks_of(lowering, type);
-  const uint32_t frames = lowering.types()[type].count;
   const ValueId is_ready = ir.load(8, ir.map_value(lowering.program().unwinding.cells, 0));
   lowering.when(
       Condition::ne, is_ready, ir.constant(0),
       [&] {
-        const ValueId state = lowering.memory(static_cast<uint32_t>(UnwindState::kFrames) + frames * 8, "unwind");
-        start(lowering, state, pid);
-        // On the BPF stack, because the verifier accepts no other address for the argument of a callback.
-        const ValueId argument = ir.slot(ir.add_slot(8, 8, "unwind_state"));
-        ir.store(8, argument, state);
-        const ir::FunctionId step =
-            lowering.callback("unwind_" + std::to_string(frames), 2, [&] { write_unwind_step(lowering, frames); });
-        ir.call(Helper::loop, {ir.constant(frames), ir.function_address(step), argument, ir.constant(0)});
+        const ValueId state = walk(lowering, lowering.types()[type].count, pid);
         request_missing_table(lowering, state, pid, span);
         report_mappings(lowering, state, pid, span);
         const ValueId count = ir.load(4, state, UnwindState::kFrameCount);

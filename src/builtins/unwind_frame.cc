@@ -43,6 +43,7 @@ int64_t follow_frame_pointer(bool has_link_register) {
 struct Offsets {
   int64_t start, end, flags, page, file, inode, number, size;
   int64_t wide_slots, narrow_slots;  // of the slots in maple nodes, in words
+  int64_t link, left, right;         // of the node in a vm_area_struct and of its children, before Linux 6.1
 
   Offsets(Kernel& kernel, types::Types& types) {
     const auto at = [&](std::string_view tag, std::string_view name) {
@@ -58,24 +59,28 @@ struct Offsets {
     size = at("inode", "i_size");
     wide_slots = at("maple_range_64", "slot") / 8;
     narrow_slots = at("maple_arange_64", "slot") / 8;
+    link = at("vm_area_struct", "vm_rb");
+    left = at("rb_node", "rb_left");
+    right = at("rb_node", "rb_right");
   }
   int64_t area_bytes() const { return std::max({start, end, flags, page, file}) + 8; }
+  bool is_maple_tree() const { return wide_slots == 16 && narrow_slots == 10; }
+  bool is_red_black_tree() const { return link >= 0 && left >= 0 && right >= 0; }
   bool are_known() const {
     const int64_t area_offsets[] = {start, end, flags, page, file};
     const auto is_in_node = [](int64_t at) { return at >= 0 && at + 8 <= kMapleNodeBytes; };
     return std::ranges::all_of(area_offsets, is_in_node) && inode >= 0 && number >= 0 && size >= 0 &&
-           wide_slots == 16 && narrow_slots == 10;
+           (is_maple_tree() || (is_red_black_tree() && is_in_node(link + std::max(left, right))));
   }
 };
 
 class StepEmitter {
  public:
-  StepEmitter(Lowering& lowering, uint32_t frames)
-      : lowering_(lowering), offsets_(lowering.kernel(), lowering.types()), frames_(frames) {}
+  StepEmitter(Lowering& lowering, uint32_t frames, ValueId state)
+      : lowering_(lowering), offsets_(lowering.kernel(), lowering.types()), frames_(frames), state_(state) {}
 
   void write() {
     const ValueId index = ir().param(0);
-    state_ = ir().load(8, ir().param(1));
     when(Condition::eq, get(UnwindState::kRoot), constant(0), [&] { stop(); });  // a kernel thread
     const ValueId pc = ir().binary(Op::k_sub, get(UnwindState::kIp), get(UnwindState::kIsCaller));
     const ValueId rule = known_rule(pc, [&] {
@@ -200,9 +205,41 @@ class StepEmitter {
     return ir().load(8, ir().binary(Op::k_add, state_, ir().binary(Op::k_shl, slot, 3)), UnwindState::kNode);
   }
 
-  // Emits the descent in the maple tree. Returns the vm_area_struct whose range contains `pc`, or the nearest one; 0 if
-  // there is none. Bits 3 to 6 of a node's address are its type.
+  // Emits the descent in the tree. Returns the vm_area_struct whose range contains `pc`, or the nearest one; 0 if there
+  // is none.
   ValueId find_vm_area(ValueId pc) {
+    return offsets_.is_maple_tree() ? find_in_maple_tree(pc) : find_in_red_black_tree(pc);
+  }
+
+  // The nodes are in the vm_area_structs. A path of the tree is at most twice as long as another, and 65,530 mappings
+  // are the most that vm.max_map_count allows without being raised.
+  ValueId find_in_red_black_tree(ValueId pc) {
+    constexpr int64_t kLevels = 32;
+    const ValueId entry = variable("entry", get(UnwindState::kRoot));
+    const ValueId area = variable("area", constant(0));
+    const int64_t bytes =
+        std::max({offsets_.start, offsets_.end, offsets_.link + std::max(offsets_.left, offsets_.right)}) + 8;
+    ir().count_up(kLevels, [&](ValueId, BlockId done) {
+      const ValueId node = value_of(entry);
+      branch_if(Condition::eq, node, constant(0), done);
+      const ValueId here = ir().binary(Op::k_sub, node, offsets_.link);
+      const ValueId result =
+          ir().call(Helper::probe_read_kernel, {address_of(UnwindState::kNode), constant(bytes), here});
+      branch_if(Condition::ne, result, constant(0), done);
+      when(
+          Condition::ult, pc, get(UnwindState::kNode + offsets_.end),
+          [&] {
+            ir().store(8, area, here);
+            branch_if(Condition::uge, pc, get(UnwindState::kNode + offsets_.start), done);
+            ir().store(8, entry, get(UnwindState::kNode + offsets_.link + offsets_.left));
+          },
+          [&] { ir().store(8, entry, get(UnwindState::kNode + offsets_.link + offsets_.right)); });
+    });
+    return value_of(area);
+  }
+
+  // Bits 3 to 6 of a node's address are its type.
+  ValueId find_in_maple_tree(ValueId pc) {
     constexpr int64_t kLevels = 6, kInNode = ~int64_t{0xff}, kLastLeafType = 1, kArange64 = 3, kNodeTag = 2;
     const ValueId entry = variable("entry", get(UnwindState::kRoot));
     const ValueId area = variable("area", constant(0));
@@ -589,6 +626,14 @@ int64_t member_offset(Kernel& kernel, types::Types& types, std::string_view tag,
 
 bool has_known_mapping_layout(Kernel& kernel, types::Types& types) { return Offsets(kernel, types).are_known(); }
 
-void write_unwind_step(Lowering& lowering, uint32_t frames) { StepEmitter(lowering, frames).write(); }
+ValueId root_of_mappings(Lowering& lowering) {
+  const bool is_maple_tree = Offsets(lowering.kernel(), lowering.types()).is_maple_tree();
+  return is_maple_tree ? lowering.current_task_field({"mm", "mm_mt", "ma_root"})
+                       : lowering.current_task_field({"mm", "mm_rb", "rb_node"});
+}
+
+void write_unwind_step(Lowering& lowering, uint32_t frames, ValueId state) {
+  StepEmitter(lowering, frames, state).write();
+}
 
 }  // namespace espy::builtins

@@ -1,5 +1,4 @@
-// One step of unwinding a user stack: the callback of bpf_loop(), called for each frame. For an overview, see
-// unwind.cc.
+// One step of unwinding a user stack: a function that is called for each frame. For an overview, see unwind.cc.
 #pragma once
 
 #include "lower/lowering.h"
@@ -28,7 +27,7 @@ struct UnwindState {
     kWindowStarts = 96,  // how many addresses from there on kWindow has two words of
     kPerWalk = 104,      // members before this are zeroed for each stack
     kVdso = 104,
-    kRoot = 112,  // of the maple tree
+    kRoot = 112,  // of the tree of mappings
     kSequence = 120,
     kCurrent = 128,     // index in kMaps
     kNext = 136,        // the next index in kMaps to replace
@@ -70,11 +69,14 @@ struct UnwindRule {
 // Returns the offset of a member of a kernel struct in bytes; -1 if there is none.
 int64_t member_offset(kernel::Kernel& kernel, types::Types& types, std::string_view tag, std::string_view name);
 
-// True if the kernel's types for mappings (the maple tree, vm_area_struct) are as write_unwind_step expects.
+// True if the kernel's types for mappings (the tree, vm_area_struct) are as write_unwind_step expects.
 bool has_known_mapping_layout(kernel::Kernel& kernel, types::Types& types);
 
-// Emits the body of the callback (index, address of the state's address). It stores the current frame, if index <
-// `frames`, and advances the state to the caller's frame. Returns 1 if there is no caller, which ends the loop.
-void write_unwind_step(lower::Lowering& lowering, uint32_t frames);
+// Emits the root of the tree of the current task's mappings; 0 if it has none.
+ir::ValueId root_of_mappings(lower::Lowering& lowering);
+
+// Emits the body of the function, whose first parameter is the number of the frame. It stores the current frame, if its
+// number is below `frames`, and advances the state to the caller's frame. Returns 1 if there is no caller.
+void write_unwind_step(lower::Lowering& lowering, uint32_t frames, ir::ValueId state);
 
 }  // namespace espy::builtins

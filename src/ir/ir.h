@@ -99,7 +99,10 @@ struct Function {
   std::string name;
   uint32_t parameter_count = 0;  // of a subprogram or callback; a main function uses `context`
   bool is_callback = false;      // called by the kernel (for_each_map_elem, loop): needs func_info
-  uint32_t memory_bytes = 0;     // not 0: a global function; its only parameter is null or points to this many bytes
+  // Verified once, by itself, for any arguments: numbers, or with `memory_bytes` a single one, which is null or points
+  // to this many bytes.
+  bool is_global = false;
+  uint32_t memory_bytes = 0;
   Table<ValueId, Instruction> values;
   Table<BlockId, Block> blocks;
   Table<SlotId, Slot> slots;

@@ -182,6 +182,7 @@ void Printer::function(FunctionId function_id, const Function& function) {
   id('f', function_id.index);
   put(" \"{}\" parameters {}{}", escape(function.name), function.parameter_count,
       function.is_callback ? " callback" : "");
+  if (function.is_global) put(" global");
   if (function.memory_bytes != 0) put(" memory {}", function.memory_bytes);
   put(" {{\n");
   for (SlotId each : function.slots.ids()) slot(each, function.slots[each]);

@@ -195,6 +195,7 @@ void Reader::function_head(Line& line) {
   line.expect("parameters");
   function_.parameter_count = static_cast<uint32_t>(line.number());
   function_.is_callback = line.accept("callback");
+  function_.is_global = line.accept("global");
   if (line.accept("memory")) function_.memory_bytes = static_cast<uint32_t>(line.number());
   line.expect("{");
   is_in_function_ = true;

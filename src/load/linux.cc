@@ -441,7 +441,7 @@ Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, c
   const std::vector<program::BpfInsn> code = patched(program, [&](MapId map) { return maps_[map].fd.get(); });
   static_assert(sizeof(program::BpfInsn) == 8);
   const bool needs_btf = std::ranges::any_of(
-      program.functions, [](const program::FunctionInfo& f) { return f.is_callback || f.memory_bytes != 0; });
+      program.functions, [](const program::FunctionInfo& f) { return f.is_callback || f.is_global; });
   ProgLoadAttr attr;
   attr.prog_type = number_of(program.kind);
   attr.insn_cnt = static_cast<uint32_t>(code.size());

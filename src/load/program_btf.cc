@@ -127,7 +127,7 @@ ProgramBtf make_program_btf(const program::BpfProgram& program, const source::So
   const uint32_t int_id = writer.type(writer.string("long"), BTF_KIND_INT, 0, 8, {kIntEncoding});
   const uint32_t pointer_id = writer.type(0, BTF_KIND_PTR, 0, 0);
   for (const program::FunctionInfo& function : program.functions) {
-    uint32_t parameter_type = pointer_id;
+    uint32_t parameter_type = function.is_global ? int_id : pointer_id;
     if (function.memory_bytes != 0) {  // a struct without members is enough: the verifier uses its size
       const uint32_t memory_id = writer.type(writer.string("memory"), BTF_KIND_STRUCT, 0, function.memory_bytes);
       parameter_type = writer.type(0, BTF_KIND_PTR, 0, memory_id);
@@ -138,7 +138,7 @@ ProgramBtf make_program_btf(const program::BpfProgram& program, const source::So
       parameters.push_back(parameter_type);
     }
     const uint32_t prototype = writer.type(0, BTF_KIND_FUNC_PROTO, function.parameter_count, int_id, parameters);
-    const uint32_t linkage = function.memory_bytes != 0 ? BTF_FUNC_GLOBAL : BTF_FUNC_STATIC;
+    const uint32_t linkage = function.is_global ? BTF_FUNC_GLOBAL : BTF_FUNC_STATIC;
     const uint32_t id = writer.type(writer.string(identifier(function.name)), BTF_KIND_FUNC, linkage, prototype);
     out.functions.push_back({function.insn, id});
   }

@@ -67,10 +67,10 @@ FunctionId Functions::add_function() {
   return id;
 }
 
-FunctionId Functions::write_callback(FunctionId id, std::string name, uint32_t parameters,
-                                     const std::function<void()>& body) {
+// `head`: a function without blocks.
+FunctionId Functions::write(FunctionId id, ir::Function head, const std::function<void()>& body) {
   ir::Function& function = bodies_[id];
-  function = {.name = std::move(name), .parameter_count = parameters, .is_callback = true};
+  function = std::move(head);
   const FunctionId outer = current_;
   ir::Builder* outer_builder = builder_;
   ir::Builder builder(function);
@@ -84,14 +84,22 @@ FunctionId Functions::write_callback(FunctionId id, std::string name, uint32_t p
   return id;
 }
 
+FunctionId Functions::shared(ir::Function head, const std::function<void()>& body) {
+  const auto [known, is_new] = shared_.try_emplace(head.name);
+  if (is_new) known->second = add_function();
+  return is_new ? write(known->second, std::move(head), body) : known->second;
+}
+
 FunctionId Functions::add_callback(std::string name, uint32_t parameters, const std::function<void()>& body) {
-  return write_callback(add_function(), std::move(name), parameters, body);
+  return write(add_function(), {.name = std::move(name), .parameter_count = parameters, .is_callback = true}, body);
 }
 
 FunctionId Functions::shared_callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) {
-  const auto [known, is_new] = shared_callbacks_.try_emplace(name);
-  if (is_new) known->second = add_function();
-  return is_new ? write_callback(known->second, name, parameters, body) : known->second;
+  return shared({.name = name, .parameter_count = parameters, .is_callback = true}, body);
+}
+
+FunctionId Functions::global_function(const std::string& name, uint32_t parameters, const std::function<void()>& body) {
+  return shared({.name = name, .parameter_count = parameters, .is_global = true}, body);
 }
 
 ir::Function Functions::finish() {

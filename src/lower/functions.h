@@ -1,5 +1,5 @@
-// The functions of one BPF program while they are written: the main function, and the callbacks that helpers such as
-// bpf_for_each_map_elem call.
+// The functions of one BPF program while they are written: the main function, callbacks that helpers such as
+// bpf_for_each_map_elem call, and global functions, which the main function calls itself.
 #pragma once
 
 #include <functional>
@@ -31,12 +31,14 @@ class Functions {
   ir::FunctionId add_callback(std::string name, uint32_t parameters, const std::function<void()>& body);
   // The callback of this name; `body` writes it the first time.
   ir::FunctionId shared_callback(const std::string& name, uint32_t parameters, const std::function<void()>& body);
+  // The global function of this name, whose parameters are numbers; `body` writes it the first time.
+  ir::FunctionId global_function(const std::string& name, uint32_t parameters, const std::function<void()>& body);
   // Moves the callbacks into the module and returns the main function.
   ir::Function finish();
 
  private:
-  ir::FunctionId write_callback(ir::FunctionId id, std::string name, uint32_t parameters,
-                                const std::function<void()>& body);
+  ir::FunctionId write(ir::FunctionId id, ir::Function head, const std::function<void()>& body);
+  ir::FunctionId shared(ir::Function head, const std::function<void()>& body);
   ir::FunctionId add_function();
 
   ModuleContext& module_;
@@ -46,7 +48,7 @@ class Functions {
   ir::Builder* builder_ = nullptr;
   std::optional<ir::Builder> main_builder_;
   std::map<ir::FunctionId, ir::Function> bodies_;  // a map, since builders refer to its elements
-  std::map<std::string, ir::FunctionId> shared_callbacks_;
+  std::map<std::string, ir::FunctionId> shared_;
 };
 
 }  // namespace espy::lower

@@ -184,6 +184,13 @@ class Lowering {
   // A function with this name that helpers such as bpf_loop call back. `body` writes it the first time, by ir(); it
   // must not use memory(), variables or the context.
   virtual ir::FunctionId callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) = 0;
+  // A function with this name that takes numbers, which the kernel verifies once, wherever it is called. `body` writes
+  // it the first time, as that of a callback.
+  virtual ir::FunctionId global_function(const std::string& name, uint32_t parameters,
+                                         const std::function<void()>& body) = 0;
+  // The address of `size_bytes` that this program has on this CPU, by their name; zero at first. They keep what is
+  // stored from one event to the next, and global functions have them too.
+  virtual ValueId cpu_memory(const std::string& name, uint32_t size_bytes) = 0;
 };
 
 }  // namespace espy::lower

@@ -72,7 +72,7 @@ bool MainFunction::needs_recursion_guard() {
 // The flag of a CPU is set while the program runs there. Such programs are not preempted (migrate_disable() of those
 // kernels), so that only an interrupt could fire the same program otherwise.
 void MainFunction::begin_recursion_guard() {
-  recursion_flag_ = scratch_.cpu_address(kCacheLineBytes);
+  recursion_flag_ = scratch_.cpu_memory("recursion", kCacheLineBytes);
   recursion_block_ = ir().add_block("recursion");
   const BlockId first = ir().add_block("first");
   ir().branch(Condition::ne, ir().load(8, recursion_flag_), 0, recursion_block_, first);

@@ -33,12 +33,22 @@ void Scratch::with_callback(ValueId base, const std::function<void()>& body) {
 
 uint32_t Scratch::region_bytes() const { return std::bit_ceil(std::max(size_bytes_, 64u)); }
 
-ValueId Scratch::cpu_address(uint32_t stride_bytes) {
-  const auto at = static_cast<uint32_t>(round_up(module_.scratch_bytes, 64));
-  module_.scratch_bytes = at + stride_bytes * module_.cpu_slots();
+Scratch::CpuMemory Scratch::add_cpu_memory(uint32_t size_bytes) {
+  const CpuMemory out{static_cast<uint32_t>(round_up(module_.scratch_bytes, 64)), std::bit_ceil(size_bytes)};
+  module_.scratch_bytes = out.at + out.stride_bytes * module_.cpu_slots();
+  return out;
+}
+
+ValueId Scratch::cpu_address(const CpuMemory& memory) {
   const ValueId slot = ir().binary(Op::k_and, cpu(), module_.cpu_slots() - 1);
-  const ValueId distance = ir().binary(Op::k_shl, slot, std::countr_zero(stride_bytes));
-  return ir().binary(Op::k_add, ir().map_value(module_.scratch_map(), at), distance);
+  const ValueId distance = ir().binary(Op::k_shl, slot, std::countr_zero(memory.stride_bytes));
+  return ir().binary(Op::k_add, ir().map_value(module_.scratch_map(), memory.at), distance);
+}
+
+ValueId Scratch::cpu_memory(const std::string& name, uint32_t size_bytes) {
+  const auto [known, is_new] = cpu_memories_.try_emplace(name);
+  if (is_new) known->second = add_cpu_memory(size_bytes);
+  return cpu_address(known->second);
 }
 
 ValueId Scratch::write_setup(uint32_t region_count, const std::function<void()>& if_none_is_free) {
@@ -46,11 +56,11 @@ ValueId Scratch::write_setup(uint32_t region_count, const std::function<void()>&
   if (size_bytes_ == 0) {
     main.values[main_base_] = {.op = Op::k_konst};
   } else if (context_.is_preemptible && module_.kernel.has(kernel::Feature::kAtomicFetch)) {  // see program/ring.h
-    const ValueId of_cpu = cpu_address(std::bit_ceil(region_bytes() * region_count + kRegionsOffsetBytes));
+    const ValueId of_cpu = cpu_address(add_cpu_memory(region_bytes() * region_count + kRegionsOffsetBytes));
     const ValueId region = take_region(of_cpu, region_count, if_none_is_free);
     main.values[main_base_].operands = {region, ir().constant(kRegionsOffsetBytes)};
   } else {
-    const ValueId of_cpu = cpu_address(region_bytes());
+    const ValueId of_cpu = cpu_address(add_cpu_memory(region_bytes()));
     main.values[main_base_].operands = {of_cpu, ir().constant(0)};
   }
   main.blocks[ir().block()].instructions.push_back(main_base_);

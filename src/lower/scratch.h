@@ -5,6 +5,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <string>
 
 #include "lower/emitter.h"
 
@@ -31,11 +33,20 @@ class Scratch : Emitter {
   // Releases the region, if write_setup() has taken one.
   void write_release();
 
-  // The address of further `stride_bytes`, a power of two, which this program has on this CPU.
-  ValueId cpu_address(uint32_t stride_bytes);
+  // The address of `size_bytes` that this program has on this CPU, by their name; zero at first. They keep what is
+  // stored from one event to the next, and global functions have them too.
+  ValueId cpu_memory(const std::string& name, uint32_t size_bytes);
 
  private:
+  // Of memory that each CPU has: its offset in the map, and a power of two.
+  struct CpuMemory {
+    uint32_t at = 0;
+    uint32_t stride_bytes = 0;
+  };
+
   ValueId base();
+  CpuMemory add_cpu_memory(uint32_t size_bytes);
+  ValueId cpu_address(const CpuMemory& memory);
   uint32_t region_bytes() const;
   ValueId take_region(ValueId cpu_address, uint32_t region_count, const std::function<void()>& if_none_is_free);
 
@@ -44,6 +55,7 @@ class Scratch : Emitter {
   ValueId callback_base_;
   uint32_t size_bytes_ = 0;  // allocated so far
   uint32_t use_count_ = 0;
+  std::map<std::string, CpuMemory> cpu_memories_;
   ir::SlotId cpu_slot_, bit_slot_;  // the taken region: address of its CPU's mask, its bit
 };
 

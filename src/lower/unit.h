@@ -135,6 +135,12 @@ class UnitLowering final : public Lowering {
   FunctionId callback(const std::string& name, uint32_t parameters, const std::function<void()>& body) override {
     return functions_.shared_callback(name, parameters, body);
   }
+  FunctionId global_function(const std::string& name, uint32_t parameters, const std::function<void()>& body) override {
+    return functions_.global_function(name, parameters, body);
+  }
+  ValueId cpu_memory(const std::string& name, uint32_t size_bytes) override {
+    return scratch_.cpu_memory(name, size_bytes);
+  }
 
  private:
   ModuleContext& module_;

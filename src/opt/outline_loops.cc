@@ -91,6 +91,7 @@ class LoopFunction {
 Function LoopFunction::build(FunctionId id) {
   out_.name = fmt::format("{}_loop_{}", from_.name, id.index);
   out_.parameter_count = 1;
+  out_.is_global = true;
   out_.memory_bytes = crossing_.memory_bytes();
   make_blocks();
   write_entry();

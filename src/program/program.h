@@ -156,7 +156,8 @@ struct FunctionInfo {
   std::string name;
   uint32_t parameter_count = 1;
   bool is_callback = false;
-  uint32_t memory_bytes = 0;  // not 0: a global function; its parameter points to this many bytes
+  bool is_global = false;
+  uint32_t memory_bytes = 0;  // of a global function; not 0: its parameter points to this many bytes
 };
 
 // What a program is attached to, as far as the time to reach it depends on it.

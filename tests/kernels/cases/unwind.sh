@@ -1,5 +1,4 @@
 # User stacks of code without frame pointers, through the C library, from the first on.
-needs bpf_loop
 # The program stays until the file `seen` is there: while it is traced, its memory is read.
 stay_until() { # PATTERN in the output
   rm -f seen
