@@ -133,18 +133,19 @@ class Printer {
 
   std::string parameters(const BtfRecord& proto, int indent) {
     if (proto.count() == 0) return "(void)";
+    if (nesting_ >= kMaxNesting) return "(...)";
+    ++nesting_;
     std::string text;
     for (uint32_t i = 0; i < proto.count(); ++i) {
       const BtfParameter parameter = Btf::parameter(proto, i);
       if (i > 0) text += ", ";
-      if (++nesting_ > kMaxNesting || ++lines_ >= kMaxLines) {
+      if (parameter.type == 0 || ++lines_ >= kMaxLines) {
         text += "...";
-      } else {
-        text += parameter.type == 0 ? "..."
-                                    : declare(parameter.type, std::string(btf_.string(parameter.name_offset)), indent);
+        break;
       }
-      --nesting_;
+      text += declare(parameter.type, std::string(btf_.string(parameter.name_offset)), indent);
     }
+    --nesting_;
     return "(" + text + ")";
   }
 
