@@ -68,8 +68,6 @@ constexpr uint32_t kFiles = 8192;
 constexpr uint32_t kRequestedFiles = 1024;
 constexpr uint32_t kReportedMappings = 8192;
 
-bool may_allocate(Lowering& lowering) { return lowering.kernel().has(kernel::Feature::kHashAllocation); }
-
 void add_maps(Lowering& lowering) {
   program::Program& program = lowering.program();
   if (program.unwinding.files.valid()) return;
@@ -78,8 +76,7 @@ void add_maps(Lowering& lowering) {
                                               .kind = program::MapKind::kHash,
                                               .key_size = sizeof(program::UnwindFileKey),
                                               .value_size = sizeof(program::UnwindFile),
-                                              .max_entries = kFiles,
-                                              .is_preallocated = !may_allocate(lowering)});
+                                              .max_entries = kFiles});
   // A chunk of 8 MB holds the tables of most runs; a lower limit of rows has smaller chunks.
   constexpr uint64_t kLeastCells = 1 << 10, kLeastChunks = 16;
   const uint64_t most_cells = lowering.kernel().has(kernel::Feature::kLargeArrayValues) ? 1 << 20 : 1 << 19;
@@ -101,8 +98,7 @@ const program::Program::UnwoundStacks& stacks_of(Lowering& lowering, TypeId type
                                                .kind = program::MapKind::kHash,
                                                .key_size = 8,
                                                .value_size = 8 + lowering.types()[type].count * 8,
-                                               .max_entries = static_cast<uint32_t>(lowering.config().max_stacks),
-                                               .is_preallocated = !may_allocate(lowering)});
+                                               .max_entries = static_cast<uint32_t>(lowering.config().max_stacks)});
   program.unwinding.stacks.push_back({type, map, lowering.add_global(8)});
   return program.unwinding.stacks.back();
 }

@@ -227,7 +227,27 @@ Status LinuxMachine::fill_and_map(LoadedMap& map) {
   return {};
 }
 
-// In one call, as each one waits for an RCU grace period, tens of milliseconds (before Linux 6.8, for each array).
+namespace {
+
+constexpr long kNotSupported = 524;  // ENOTSUPP of the kernel (include/linux/errno.h)
+
+// Returns 0, or the first error below 0.
+long write_each(uint32_t map_fd, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values) {
+  long result = 0;
+  for (size_t i = 0; i < keys.size() && result >= 0; ++i) {
+    MapElementAttr attr;
+    attr.map_fd = map_fd;
+    attr.key = address_of(&keys[i]);
+    attr.value = address_of(&values[i]);
+    result = bpf(Command::kMapUpdate, attr);
+  }
+  return result;
+}
+
+}  // namespace
+
+// By one call where the kernel can (not 5.10), as each one waits for an RCU grace period, tens of milliseconds (before
+// Linux 6.8, for each array).
 Result<std::vector<std::span<std::byte>>> LinuxMachine::add_arrays(MapId map, uint32_t first, uint32_t count) {
   const program::BpfMap& shape = maps_[maps_[map].shape.like].shape;
   std::vector<LoadedMap> added;
@@ -245,7 +265,9 @@ Result<std::vector<std::span<std::byte>>> LinuxMachine::add_arrays(MapId map, ui
   attr.keys = address_of(keys.data());
   attr.values = address_of(descriptors.data());
   attr.count = count;
-  if (const long result = bpf(Command::kMapUpdateBatch, attr); result < 0)
+  long result = bpf(Command::kMapUpdateBatch, attr);
+  if (result == -kNotSupported) result = write_each(attr.map_fd, keys, descriptors);
+  if (result < 0)
     return fail_errno("cannot write to the map `" + maps_[map].shape.name + "`", static_cast<int>(-result));
   added_arrays_.insert(added_arrays_.end(), std::move_iterator(added.begin()), std::move_iterator(added.end()));
   return out;

@@ -207,12 +207,8 @@ void ModuleContext::add_gates(uint32_t programs) {
   program.gates.slice_offset = add_global(8, 8);
   program.gates.skipped = add_probe_counters();
   if (!pair_calls()) return;
-  const bool may_allocate = kernel.has(kernel::Feature::kHashAllocation);
-  program.gates.calls = program.maps.add({.name = "calls",
-                                          .kind = MapKind::kHash,
-                                          .key_size = 16,
-                                          .max_entries = kMaxCalls,
-                                          .is_preallocated = !may_allocate});
+  program.gates.calls =
+      program.maps.add({.name = "calls", .kind = MapKind::kHash, .key_size = 16, .max_entries = kMaxCalls});
 }
 
 void ModuleContext::add_own_times(uint32_t programs) {
@@ -258,10 +254,9 @@ void ModuleContext::add_task_storage(const check::CheckedMap& map, program::Scri
 
 namespace {
 
-// Interrupts that are off, and many keys: see may_fire_with_interrupts_off() and kManyKeys. Before Linux 6.1 programs
-// of perf events may use no other maps (check_map_prog_compatibility).
-bool wants_preallocation(uint64_t entries, uint64_t total_bytes, bool has_irq_off, kernel::Kernel& kernel) {
-  if (has_irq_off && (total_bytes <= kPreallocatedBytes || !kernel.has(kernel::Feature::kHashAllocation))) return true;
+// Interrupts that are off, and many keys: see may_fire_with_interrupts_off() and kManyKeys.
+bool wants_preallocation(uint64_t entries, uint64_t total_bytes, bool has_irq_off) {
+  if (has_irq_off && total_bytes <= kPreallocatedBytes) return true;
   return entries > kManyKeys && total_bytes <= kManyKeysBytes;
 }
 
@@ -287,7 +282,7 @@ void ModuleContext::add_hash(const check::CheckedMap& map, bool has_irq_off, pro
   const bool is_lru = kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash;
   if (is_recent && is_lru) out.keys_offset = add_global(8, kCacheLineBytes);
   const uint64_t total_bytes = entries * size * (is_per_cpu(kind) ? program.cpu_count : 1);
-  const bool is_preallocated = is_lru || wants_preallocation(entries, total_bytes, has_irq_off, kernel);
+  const bool is_preallocated = is_lru || wants_preallocation(entries, total_bytes, has_irq_off);
   out.map = program.maps.add({.name = map.name,
                               .kind = kind,
                               .key_size = std::max(types[map.key].size_bytes, 1u),
@@ -396,6 +391,14 @@ void ModuleContext::finish() {
   program.maps[program.rodata].value_size = static_cast<uint32_t>(constants.size());
   program.maps[program.rodata].initial = constants;
   if (scratch.valid()) program.maps[scratch].value_size = std::max(scratch_bytes, 8u);
+  preallocate_if_required();
+}
+
+// Before Linux 6.1 the kernel refuses other hashes in programs of perf events, and warns in its log of those in
+// programs of probes (check_map_prog_compatibility).
+void ModuleContext::preallocate_if_required() {
+  if (kernel.has(kernel::Feature::kHashAllocation)) return;
+  for (const MapId map : program.maps.ids()) program.maps[map].is_preallocated = true;
 }
 
 }  // namespace espy::lower

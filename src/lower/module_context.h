@@ -89,6 +89,7 @@ struct ModuleContext {
   void add_storage_in_globals(program::ScriptMap& out);
   void add_task_storage(const check::CheckedMap& map, program::ScriptMap& out);
   void add_hash(const check::CheckedMap& map, bool has_irq_off, program::ScriptMap& out);
+  void preallocate_if_required();
   uint32_t value_bytes(TypeId type) const;
 };
 

@@ -125,11 +125,8 @@ void add_cgroup_map(ModuleContext& module) {
 
 void add_followed_map(ModuleContext& module) {
   if (!module.checked.config.follows) return;
-  const bool may_allocate = module.kernel.has(kernel::Feature::kHashAllocation);
-  module.program.following.processes = module.program.maps.add({.name = "processes",
-                                                                .kind = program::MapKind::kHash,
-                                                                .max_entries = kMaxProcesses,
-                                                                .is_preallocated = !may_allocate});
+  module.program.following.processes =
+      module.program.maps.add({.name = "processes", .kind = program::MapKind::kHash, .max_entries = kMaxProcesses});
 }
 
 void add_followers(ModuleContext& module) {
