@@ -13,6 +13,7 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr int kMaxNesting = 4;        // of functions in parameters of functions
 constexpr size_t kMaxLines = 20'000;  // and parameters: malformed BTF may nest endlessly
+constexpr size_t kLineBytes = 64;     // a longer name counts as several lines
 constexpr BtfKinds kAggregates = kinds(BtfKind::kStruct, BtfKind::kUnion);
 constexpr BtfKinds kEnums = kinds(BtfKind::kEnum, BtfKind::kEnum64);
 
@@ -139,11 +140,13 @@ class Printer {
     for (uint32_t i = 0; i < proto.count(); ++i) {
       const BtfParameter parameter = Btf::parameter(proto, i);
       if (i > 0) text += ", ";
-      if (parameter.type == 0 || ++lines_ >= kMaxLines) {
+      const std::string_view name = btf_.string(parameter.name_offset);
+      lines_ += 1 + name.size() / kLineBytes;
+      if (parameter.type == 0 || lines_ >= kMaxLines) {
         text += "...";
         break;
       }
-      text += declare(parameter.type, std::string(btf_.string(parameter.name_offset)), indent);
+      text += declare(parameter.type, std::string(name), indent);
     }
     --nesting_;
     return "(" + text + ")";
