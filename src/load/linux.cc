@@ -227,25 +227,6 @@ Status LinuxMachine::fill_and_map(LoadedMap& map) {
   return {};
 }
 
-namespace {
-
-constexpr long kNotSupported = 524;  // ENOTSUPP of the kernel (include/linux/errno.h)
-
-// Returns 0, or the first error below 0.
-long write_each(uint32_t map_fd, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values) {
-  long result = 0;
-  for (size_t i = 0; i < keys.size() && result >= 0; ++i) {
-    MapElementAttr attr;
-    attr.map_fd = map_fd;
-    attr.key = address_of(&keys[i]);
-    attr.value = address_of(&values[i]);
-    result = bpf(Command::kMapUpdate, attr);
-  }
-  return result;
-}
-
-}  // namespace
-
 // By one call where the kernel can (not 5.10), as each one waits for an RCU grace period, tens of milliseconds (before
 // Linux 6.8, for each array).
 Result<std::vector<std::span<std::byte>>> LinuxMachine::add_arrays(MapId map, uint32_t first, uint32_t count) {
@@ -265,10 +246,12 @@ Result<std::vector<std::span<std::byte>>> LinuxMachine::add_arrays(MapId map, ui
   attr.keys = address_of(keys.data());
   attr.values = address_of(descriptors.data());
   attr.count = count;
-  long result = bpf(Command::kMapUpdateBatch, attr);
-  if (result == -kNotSupported) result = write_each(attr.map_fd, keys, descriptors);
-  if (result < 0)
+  constexpr long kNotSupported = 524;  // ENOTSUPP of the kernel (include/linux/errno.h)
+  const long result = bpf(Command::kMapUpdateBatch, attr);
+  if (result < 0 && result != -kNotSupported)
     return fail_errno("cannot write to the map `" + maps_[map].shape.name + "`", static_cast<int>(-result));
+  for (uint32_t i = 0; i < count && result < 0; ++i)
+    TRY_STATUS(update(map, std::as_bytes(std::span(&keys[i], 1)), std::as_bytes(std::span(&descriptors[i], 1))));
   added_arrays_.insert(added_arrays_.end(), std::move_iterator(added.begin()), std::move_iterator(added.end()));
   return out;
 }
