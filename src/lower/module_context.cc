@@ -397,8 +397,11 @@ void ModuleContext::finish() {
 // Before Linux 6.1 the kernel refuses other hashes in programs of perf events, and warns in its log of those in
 // programs of probes (check_map_prog_compatibility).
 void ModuleContext::preallocate_if_required() {
-  if (kernel.has(kernel::Feature::kHashAllocation)) return;
-  for (const MapId map : program.maps.ids()) program.maps[map].is_preallocated = true;
+  for (const MapId map : program.maps.ids()) {
+    program::BpfMap& each = program.maps[map];
+    const bool is_hash = each.kind == MapKind::kHash || each.kind == MapKind::kPercpuHash;
+    if (is_hash && !each.is_preallocated) each.is_preallocated = !kernel.has(kernel::Feature::kHashAllocation);
+  }
 }
 
 }  // namespace espy::lower
