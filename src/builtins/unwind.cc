@@ -115,6 +115,13 @@ int64_t registers_bytes(Kernel& kernel, types::Types& types) {
 
 constexpr const char* kMissing = "__unwind_table_missing";
 
+// Emits the root of the tree of the current task's mappings; 0 if it has none.
+ValueId root_of_mappings(Lowering& lowering) {
+  const bool is_maple_tree = member_offset(lowering.kernel(), lowering.types(), "mm_struct", "mm_mt") >= 0;
+  return is_maple_tree ? lowering.current_task_field({"mm", "mm_mt", "ma_root"})
+                       : lowering.current_task_field({"mm", "mm_rb", "rb_node"});
+}
+
 // Invalidates the cached mappings and rules if the process is another one, or its mappings have changed: each writer
 // changes mm_lock_seq (Linux 6.4; an int at first, later a seqcount_t). Without it, the cache is used for one stack
 // only.

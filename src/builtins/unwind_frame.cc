@@ -626,12 +626,6 @@ int64_t member_offset(Kernel& kernel, types::Types& types, std::string_view tag,
 
 bool has_known_mapping_layout(Kernel& kernel, types::Types& types) { return Offsets(kernel, types).are_known(); }
 
-ValueId root_of_mappings(Lowering& lowering) {
-  const bool is_maple_tree = Offsets(lowering.kernel(), lowering.types()).is_maple_tree();
-  return is_maple_tree ? lowering.current_task_field({"mm", "mm_mt", "ma_root"})
-                       : lowering.current_task_field({"mm", "mm_rb", "rb_node"});
-}
-
 void write_unwind_step(Lowering& lowering, uint32_t frames, ValueId state) {
   StepEmitter(lowering, frames, state).write();
 }

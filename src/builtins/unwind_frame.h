@@ -72,9 +72,6 @@ int64_t member_offset(kernel::Kernel& kernel, types::Types& types, std::string_v
 // True if the kernel's types for mappings (the tree, vm_area_struct) are as write_unwind_step expects.
 bool has_known_mapping_layout(kernel::Kernel& kernel, types::Types& types);
 
-// Emits the root of the tree of the current task's mappings; 0 if it has none.
-ir::ValueId root_of_mappings(lower::Lowering& lowering);
-
 // Emits the body of the function, whose first parameter is the number of the frame. It stores the current frame, if its
 // number is below `frames`, and advances the state to the caller's frame. Returns 1 if there is no caller.
 void write_unwind_step(lower::Lowering& lowering, uint32_t frames, ir::ValueId state);
