@@ -36,7 +36,9 @@
 // Names. A process may end before user space has read its /proc/PID/maps. The program knows the mappings of its frames,
 // so it reports each one once, and these stacks can be symbolized.
 //
-// Limits. 32-bit tasks; frames that need registers other than FP and SP (kUnknown); files that are rewritten in place
+// 32-bit tasks. The kernel follows their frame pointers, as in other stacks that are not unwound.
+//
+// Limits. Frames that need registers other than FP and SP (kUnknown); files that are rewritten in place
 // during the run; stacks of tasks other than the current one.
 //
 // See also: lib/maple_tree.c (mtree_range_walk) and include/linux/maple_tree.h in the kernel.
@@ -151,10 +153,12 @@ void invalidate_stale_mappings(Lowering& lowering, ValueId state, ValueId pid) {
   });
 }
 
+using LoadRegister = std::function<ValueId(int64_t offset)>;
+
 // Emits a function that loads a word of the registers with which the task entered the kernel. Without the helper
 // bpf_task_pt_regs(), they are read from the end of the kernel's stack, where kernels so old reserve nothing behind
 // them.
-std::function<ValueId(int64_t offset)> task_registers(Lowering& lowering) {
+LoadRegister task_registers(Lowering& lowering) {
   ir::Builder& ir = lowering.ir();
   kernel::Kernel& kernel = lowering.kernel();
   // The helper came with get_attach_cookie.
@@ -172,10 +176,9 @@ std::function<ValueId(int64_t offset)> task_registers(Lowering& lowering) {
 
 // Emits the initialization of the state from the registers with which the task entered the kernel, or with which a
 // probe in user code fired.
-void start(Lowering& lowering, ValueId state, ValueId pid) {
+void start(Lowering& lowering, ValueId state, ValueId pid, const LoadRegister& load_register) {
   ir::Builder& ir = lowering.ir();
   const kernel::Arch& arch = lowering.kernel().arch();
-  const auto load_register = task_registers(lowering);
   lowering.zero(state, UnwindState::kPerWalk);
   ir.store(8, state, load_register(arch.instruction_pointer_offset), UnwindState::kIp);
   ir.store(8, state, load_register(arch.stack_pointer_offset), UnwindState::kSp);
@@ -283,14 +286,26 @@ ValueId store_stack(Lowering& lowering, ValueId state, const program::Program::U
   return hash;
 }
 
+// Emits whether there are tables for the current task: 0 before user space has made the first ones, and for 32-bit
+// tasks.
+ValueId has_tables(Lowering& lowering, const LoadRegister& load_register) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId is_ready = ir.load(8, ir.map_value(lowering.program().unwinding.cells, 0));
+  const auto& compat = lowering.kernel().arch().compat_task;
+  if (!compat) return is_ready;
+  const ValueId mode = ir.binary(Op::k_and, load_register(compat->offset_bytes), compat->mask);
+  return lowering.select(
+      Condition::eq, mode, ir.constant(compat->value), [&] { return ir.constant(0); }, [&] { return is_ready; });
+}
+
 // Emits the walk from frame to frame. Returns the state at its end.
-ValueId walk(Lowering& lowering, uint32_t frames, ValueId pid) {
+ValueId walk(Lowering& lowering, uint32_t frames, ValueId pid, const LoadRegister& load_register) {
   ir::Builder& ir = lowering.ir();
   const auto state_bytes = static_cast<uint32_t>(UnwindState::kFrames) + frames * 8;
   const std::string name = "unwind_" + std::to_string(frames);
   if (lowering.kernel().has(kernel::Feature::kBpfLoop)) {
     const ValueId state = lowering.memory(state_bytes, "unwind");
-    start(lowering, state, pid);
+    start(lowering, state, pid, load_register);
     // On the BPF stack, because the verifier accepts no other address for the argument of a callback.
     const ValueId argument = ir.slot(ir.add_slot(8, 8, "unwind_state"));
     ir.store(8, argument, state);
@@ -302,7 +317,7 @@ ValueId walk(Lowering& lowering, uint32_t frames, ValueId pid) {
   // Of the CPU, since a global function gets no pointers: kernels so old do not preempt the programs that come here, or
   // skip them where they would run twice on a CPU.
   const ValueId state = lowering.cpu_memory(name, state_bytes);
-  start(lowering, state, pid);
+  start(lowering, state, pid, load_register);
   const ir::FunctionId step = lowering.global_function(
       name, 1, [&] { write_unwind_step(lowering, frames, lowering.cpu_memory(name, state_bytes)); });
   ir.count_up(frames, [&](ValueId index, BlockId done) {
@@ -329,11 +344,11 @@ void lower_unwound_stack(Lowering& lowering, TypeId type, ValueId pid, ValueId d
   ir::Builder& ir = lowering.ir();
   add_maps(lowering);
   const program::Program::UnwoundStacks stacks = stacks_of(lowering, type);
-  const ValueId is_ready = ir.load(8, ir.map_value(lowering.program().unwinding.cells, 0));
+  const auto load_register = task_registers(lowering);
   lowering.when(
-      Condition::ne, is_ready, ir.constant(0),
+      Condition::ne, has_tables(lowering, load_register), ir.constant(0),
       [&] {
-        const ValueId state = walk(lowering, lowering.types()[type].count, pid);
+        const ValueId state = walk(lowering, lowering.types()[type].count, pid, load_register);
         request_missing_table(lowering, state, pid, span);
         report_mappings(lowering, state, pid, span);
         const ValueId count = ir.load(4, state, UnwindState::kFrameCount);

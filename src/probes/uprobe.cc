@@ -444,6 +444,16 @@ void use_go_convention(spec::ProbeContext& context, const kernel::Arch& arch, ty
   context.arguments.insert(context.arguments.begin(), out.begin(), out.end());
 }
 
+// Functions of 32-bit programs get arguments by another convention, and their calls push 4 bytes.
+void use_no_convention(spec::ProbeContext& context) {
+  for (spec::ContextField& field : context.arguments) {
+    field.unreadable = fmt::format("`{}` is not known in 32-bit programs", field.name);
+    field.hint = "`reg(NAME)` has the registers";
+  }
+  context.frame.reset();
+  context.return_address.reset();
+}
+
 template <bool kIsReturn>
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out = uprobe_context(request, kIsReturn);
@@ -451,6 +461,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   add_frame(out, request.kernel.arch(), kIsReturn);
   const auto file = request.symbols != nullptr ? request.symbols->elf_file(probe.target) : fail("");
   if (!file) return out;
+  if (kernel::find_arch((*file)->machine()) == nullptr) use_no_convention(out);
   if (const auto& go = (*file)->go_binary()) {
     use_go_convention(out, request.kernel.arch(), request.types, go->uses_registers, kIsReturn);
     // A Go stack can move when it grows, so the address of a frame does not identify a call.
