@@ -36,15 +36,22 @@ def text_of(file):
     return file.read().decode()
 
 
+def is_endless_poll(number, timeout):
+    """poll(2) with a timeout of -1, or ppoll(2) without one, which is what there is on arm64."""
+    if os.uname().machine == "aarch64":
+        return number == "73" and timeout == "0x0"
+    return timeout in ("0xffffffff", "0xffffffffffffffff")
+
+
 def is_blocked(process):
-    """For a while in one call of write(1 or 2, ...) or poll(..., -1)."""
+    """For a while in one call of write(1 or 2, ...) or poll without a timeout."""
     seen = set()
     for _ in range(5):
         with open(f"/proc/{process.pid}/syscall") as file:
             seen.add(file.read())
         time.sleep(0.02)
     words = seen.pop().split()
-    return not seen and len(words) > 3 and (words[1] in ("0x1", "0x2") or words[3] in ("0xffffffff", "0x" + "f" * 16))
+    return not seen and len(words) > 3 and (words[1] in ("0x1", "0x2") or is_endless_poll(words[0], words[3]))
 
 
 def status_of(process):
