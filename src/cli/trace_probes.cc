@@ -206,11 +206,11 @@ class Finder {
     return cli::context_of(e_, provider, bound, has_types);
   }
 
-  // "retval"; "" if the function returns nothing, as its debug information tells: the type of a result comes from
-  // there.
+  // "retval"; "" if probes cannot read the result, or if the function returns nothing, as its debug information tells:
+  // the type of a result comes from there.
   std::string result_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
     const auto result = context_of(provider, bound, has_types).retval;
-    if (!result) return "";
+    if (!result || !result->unreadable.empty()) return "";
     const bool is_typed = result->recipe.kind == spec::Recipe::Kind::kLocation;
     return !is_typed && provider.find_type != nullptr && has_debug_info(bound.probe) ? "" : "retval";
   }

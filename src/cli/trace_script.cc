@@ -36,12 +36,16 @@ class ScriptWriter {
         if (std::ranges::find(part.arguments, argument.name) == part.arguments.end())
           part.arguments.push_back(argument.name);
     arguments_ = part.arguments;
+    const auto has_result = [](const TraceProbes& probes) { return !probes.result.empty(); };
+    if (!target.results.empty() && std::ranges::none_of(groups, has_result))
+      return fail(
+          fmt::format("`{}` compares a result, and what it matches has none that probes can read", target.text));
     for (const TraceProbes& probes : groups)
       if (has_all_named(target, probes, part.arguments)) TRY_STATUS(add_group(target, probes));
     if (is_root()) root_function_ = groups.front().name.empty() ? "" : groups.front().function;
     part.end = actions_.size();
     if (part.begin == part.end)
-      return fail(fmt::format("`{}` matches no function that has all of the arguments named", target.text));
+      return fail(fmt::format("`{}` matches no function that has all that it names", target.text));
     parts_.push_back(std::move(part));
     if (!order_.empty()) order_ += " ";
     order_ += groups.front().name;
@@ -61,7 +65,7 @@ class ScriptWriter {
   }
 
  private:
-  // Functions of a wildcard that lack an argument which the target names, and others have, are left out.
+  // Functions of a wildcard that lack an argument or a result which the target names, and others have, are left out.
   static bool has_all_named(const TraceTarget& target, const TraceProbes& probes,
                             const std::vector<std::string>& known) {
     const auto has = [&](const std::string& name) {
@@ -71,6 +75,7 @@ class ScriptWriter {
       return std::ranges::any_of(items,
                                  [&](const TraceItem& item) { return with_variables(item.text, {name}) != item.text; });
     };
+    if (!target.results.empty() && probes.result.empty()) return false;
     return std::ranges::all_of(known, [&](const std::string& name) {
       return has(name) || (!is_named(target.values, name) && !is_named(target.filters, name));
     });
