@@ -269,7 +269,7 @@ def cost():
 def sampled():
     """A budget that has probes off is among the metrics, and on the page."""
     calls = os.environ["BIN"] + "/programs/busy_calls"
-    run = Run(program=["--budget=1%", "-c", calls + " 3000 2000", "-e", f"uprobe:{calls}:work {{ @ = count(); }}"])
+    run = Run(program=["--budget=1%", "-c", f"{calls} {LIMIT * 1000} 2000", "-e", f"uprobe:{calls}:work {{ @ = count(); }}"])
     print("seen", float(until(lambda: (share := run.metrics().get('espy_seen_ratio{map="@"}', "1")) != "1" and share)) < 1)
     print("page", until(lambda: next(each["seen"] for message in run.messages() for each in message["maps"]
                                      if "seen" in each)) < 1)
