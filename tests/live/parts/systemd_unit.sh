@@ -4,7 +4,7 @@
 # for ever. `systemd_unit.sh true` only tries whether that can be had.
 set -e
 mount=$(findmnt -n -o TARGET -t cgroup2 | head -n 1)
-[ -n "$mount" ] && [ -x /lib/systemd/systemd ] && [ -x /lib/systemd/systemd-journald ] && [ -e /lib/systemd/system/systemd-journald.service ]
+[ -n "$mount" ] && [ -x /lib/systemd/systemd ] && [ -x /lib/systemd/systemd-journald ] || exit
 group=$mount/espy-systemd-$$
 mkdir "$group"
 remove_groups() { find "$group" -depth -type d -exec rmdir {} +; } 2>/dev/null
