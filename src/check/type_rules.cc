@@ -97,6 +97,7 @@ class Comparison {
       case Kind::kArray: return a.count == b.count && alike(a.element, b.element);
       case Kind::kEnum: return a.name == b.name && a.size_bytes == b.size_bytes;
       case Kind::kFunction: return true;
+      case Kind::kInt: return a.char_like && b.char_like;  // of either sign
       default: return false;
     }
   }

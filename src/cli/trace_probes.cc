@@ -74,7 +74,8 @@ class Finder {
   }
 
   std::string cast(types::TypeId type, const std::string& word) {
-    const std::string name = types::to_string(e_.types, type);
+    const bool is_unsigned_char = e_.types[type].char_like && !e_.types[type].is_signed;
+    const std::string name = is_unsigned_char ? "uint8" : types::to_string(e_.types, type);
     return name == "uint64" ? word : fmt::format("({}){}", name, word);
   }
 

@@ -186,9 +186,12 @@ TypeId BtfConverter::convert_int(const BtfPlace& place) {
   if (size != 1 && size != 2 && size != 4 && size != 8 && size != 16) return types_.void_type();
   const uint32_t encoding = int_encoding(record);
   if (size == 1 && encoding & kIntBool) return types_.bool_type();
-  // Arrays of plain `char` are strings; `signed char` and `unsigned char` are numbers.
-  if (size == 1 && set_.object(place.module)->name(record) == "char") return types_.char_type();
-  return types_.int_type(size, encoding & kIntSigned);
+  const bool is_signed = encoding & kIntSigned;
+  if (size != 1) return types_.int_type(size, is_signed);
+  // Arrays of plain `char` are strings; `signed char`, which BTF of older kernels has without a sign, and `unsigned
+  // char` are numbers.
+  const std::string_view name = set_.object(place.module)->name(record);
+  return name == "char" ? types_.char_type(is_signed) : types_.int_type(1, is_signed || name == "signed char");
 }
 
 // The tags of a pointer are between it and its target: PTR -> TYPE_TAG "user" -> CONST -> INT.

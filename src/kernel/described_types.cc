@@ -126,7 +126,7 @@ class Definer {
     switch (type.kind) {
       case TypeKind::kBool: return types_.bool_type();
       case TypeKind::kInt:
-        if (type.is_text) return types_.char_type();
+        if (type.is_text) return types_.char_type(type.is_signed);
         return is_size(type.size_bytes, 16) ? types_.int_type(type.size_bytes, type.is_signed) : types_.void_type();
       case TypeKind::kFloat:
         return is_size(type.size_bytes, 16) ? types_.float_type(type.size_bytes) : types_.void_type();

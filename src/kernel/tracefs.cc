@@ -168,7 +168,8 @@ class FieldTyper {
 
   // System call arguments take a whole word of the record but keep their C type: `int dfd` of -100 is -100.
   TypeId scalar(const TracepointField& field, const std::string& base) {
-    if (base.starts_with("enum ") || base == "bool" || base == "char") {
+    if (base == "char" && field.size_bytes == 1) return types_.char_type(field.is_signed);
+    if (base.starts_with("enum ") || base == "bool") {
       const TypeId type = named(base);
       if (types_[type].size_bytes == field.size_bytes) return type;
     }

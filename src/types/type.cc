@@ -106,8 +106,9 @@ TypeId Types::int_type(uint32_t size_bytes, bool is_signed) {
                 fmt::format("{}{}", is_signed ? "int" : "uint", size_bytes * 8));
 }
 
-TypeId Types::char_type() {
-  return intern({.kind = Kind::kInt, .is_signed = true, .char_like = true, .size_bytes = 1, .align_bytes = 1}, "char");
+TypeId Types::char_type(bool is_signed) {
+  return intern({.kind = Kind::kInt, .is_signed = is_signed, .char_like = true, .size_bytes = 1, .align_bytes = 1},
+                is_signed ? "char" : "positive char");
 }
 
 TypeId Types::float_type(uint32_t size_bytes) {

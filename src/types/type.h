@@ -124,7 +124,8 @@ class Types {
   TypeId int_type(uint32_t size_bytes, bool is_signed);  // 1, 2, 4, 8 (16 for C layout)
   TypeId int64() { return int_type(8, true); }
   TypeId uint64() { return int_type(8, false); }
-  TypeId char_type();  // C's char: an array of it is a string that may lack a NUL
+  // C's char, whose sign is up to the CPU and to -funsigned-char: an array of it is a string that may lack a NUL.
+  TypeId char_type(bool is_signed = true);
   TypeId float_type(uint32_t size_bytes);
   // Returns the type of a kind without parameters: kCount, kKernelSymbol, kInet, kMac, kUsername, kProbeName, ...
   TypeId simple(Kind kind, bool is_signed = false);

@@ -257,6 +257,24 @@ TEST(KernelTypes, AreFoundInModulesToo) {
               testing::ElementsAre("enum big", "enum color", "struct thing", "struct widget"));
 }
 
+// BTF of kernels since 6.2 has unsigned ones, of all CPUs; that of old pahole has `signed char` without a sign.
+TEST(KernelTypes, CharacterHasTheSignOfBtf) {
+  BtfWriter writer;
+  writer.structure("three", 3,
+                   {{"plain", writer.integer("char", 1, 0), 0},
+                    {"minus", writer.integer("signed char", 1, 0), 8},
+                    {"letter", writer.integer("char", 1, kSigned), 16}});
+  TemporaryKernel directory(writer.bytes());
+  Types types;
+  const auto kernel = directory.open();
+  const TypeId three = kernel->find_struct(types, "three");
+  kernel->complete(types, three);
+  ASSERT_EQ(types[three].members.size(), 3u);
+  EXPECT_EQ(types[three].members[0].type, types.char_type(false));
+  EXPECT_EQ(types[three].members[1].type, types.int_type(1, true));
+  EXPECT_EQ(types[three].members[2].type, types.char_type(true));
+}
+
 TEST(KernelTypes, ListAsC) {
   BtfWriter writer;
   const uint32_t integer = writer.integer("int", 4, kSigned);

@@ -32,6 +32,8 @@ format:
 	field:const struct nowhere *where;	offset:112;	size:8;	signed:0;
 	field:int dfd;	offset:120;	size:8;	signed:0;
 	field:bool on;	offset:128;	size:1;	signed:0;
+	field:char plain;	offset:129;	size:1;	signed:0;
+	field:char minus;	offset:130;	size:1;	signed:1;
 
 print fmt: "field:%d", REC->odd
 )";
@@ -60,8 +62,10 @@ class TracepointTest : public testing::Test {
 TEST_F(TracepointTest, HasTypedFields) {
   parse("sched");
   EXPECT_EQ(tracepoint_.id, 372u);
-  EXPECT_EQ(tracepoint_.fields.size(), 11u) << "without the common ones";
+  EXPECT_EQ(tracepoint_.fields.size(), 13u) << "without the common ones";
   EXPECT_EQ(type("prev_comm"), "string[16]");
+  EXPECT_EQ(field("plain").type, types_.char_type(false));
+  EXPECT_EQ(field("minus").type, types_.char_type(true));
   EXPECT_EQ(field("prev_comm").c_type, "char[16]");
   EXPECT_EQ(type("prev_pid"), "int32");
   EXPECT_EQ(type("odd"), "int32") << "an unknown typedef has its size and sign";

@@ -106,6 +106,14 @@ INSTANTIATE_TEST_SUITE_P(Forms, DebugInfoOf,
                          ::testing::Values("-g -O0", "-g -O2", "-g -O2 -gdwarf-4", "-g -O0 -no-pie", "-g -O2 -gz",
                                            "-g -O2 -gsplit-dwarf", "-g -O2 -gsplit-dwarf -gz"));
 
+TEST_F(DebugInfoTest, CharacterHasTheSignThatItWasCompiledWith) {
+  const std::string source = "int work(char c) { return c; } int main(void) { return work(1); }";
+  for (const bool is_signed : {true, false}) {
+    open(source, is_signed ? "-g -O1 -fsigned-char" : "-g -O1 -funsigned-char");
+    EXPECT_EQ(debug_->arguments(types_, work_, "").at(0).type, types_.char_type(is_signed));
+  }
+}
+
 TEST(DebugInfo, SaysHowToGetIt) {
   if (!has_tool("cc")) GTEST_SKIP() << "there is no C compiler";
   const TempDir directory;

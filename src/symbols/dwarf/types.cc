@@ -244,9 +244,11 @@ TypeId TypeReader::convert_base(Dwarf_Die& type) {
     case DW_ATE_float: return size >= 4 ? types_.float_type(size) : types_.void_type();
     case DW_ATE_signed: return types_.int_type(size, true);
     case DW_ATE_signed_char:
-    case DW_ATE_unsigned_char:
-      if (size == 1 && name_of(type) == "char") return types_.char_type();
-      return types_.int_type(size, number(type, DW_AT_encoding) == DW_ATE_signed_char);
+    case DW_ATE_unsigned_char: {
+      const bool is_signed = number(type, DW_AT_encoding) == DW_ATE_signed_char;
+      if (size == 1 && name_of(type) == "char") return types_.char_type(is_signed);
+      return types_.int_type(size, is_signed);
+    }
     case DW_ATE_unsigned:
     case DW_ATE_address:
     case DW_ATE_UTF:
