@@ -13,6 +13,8 @@ namespace espy::symbols {
 namespace {
 
 bool is_function(const RawSymbol& symbol) { return symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC; }
+// Code that is written in assembler, as parts of the vdso are, may have no type.
+bool is_code(const RawSymbol& symbol) { return is_function(symbol) || (symbol.type == STT_NOTYPE && symbol.size != 0); }
 bool is_object(const RawSymbol& symbol) { return symbol.type == STT_OBJECT || symbol.type == STT_COMMON; }
 
 // Of several symbols of one name, the one of the lowest rank is returned.
@@ -208,7 +210,7 @@ std::vector<ElfSymbol> ElfFile::State::collect_functions(Accept accept) {
 void ElfFile::State::build_index() {
   if (indexed) return;
   indexed = true;
-  visit_tables(is_function, [&](const RawSymbol& symbol) {
+  visit_tables(is_code, [&](const RawSymbol& symbol) {
     index.push_back({.address = symbol.address,
                      .name = symbol.name.data(),
                      .size = static_cast<uint32_t>(std::min<uint64_t>(symbol.size, UINT32_MAX)),

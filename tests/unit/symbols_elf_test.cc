@@ -52,6 +52,23 @@ std::map<std::string, std::set<uint64_t>> readelf_functions(const std::string& p
   return out;
 }
 
+// As those of the vdso are, where the kernel's SYM_CODE_START() makes them.
+TEST(ElfFile, CodeWithoutATypeHasAName) {
+  if (!has_tool("cc")) GTEST_SKIP() << "there is no C compiler";
+  const TempDir dir;
+  const auto file = ElfFile::open(dir.build("program", R"(
+    __asm__(".text\n.globl bare\nbare: nop\nnop\n.size bare, . - bare\n");
+    extern char bare;
+    int main(void) { return &bare == 0; })",
+                                            "-O1"));
+  ASSERT_TRUE(file);
+  const auto bare = output_of("nm " + dir.path("program") + " | sed -n 's/ T bare$//p'");
+  const auto symbol = file->function_at(std::stoull(bare, nullptr, 16));
+  ASSERT_TRUE(symbol);
+  EXPECT_EQ(symbol->name, "bare");
+  EXPECT_FALSE(file->find_function("bare")) << "to be probed, it would have to be known to be one";
+}
+
 TEST(ElfFile, ErrorsAreOneSentence) {
   const TempDir dir;
   const auto missing = ElfFile::open(dir.path("missing"));
