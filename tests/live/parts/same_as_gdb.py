@@ -29,7 +29,7 @@ def by_espy(espy, script, program):
             stacks.append([])
         found = re.match(r"\t([0-9a-f]+) (.*) \((.*)\)$", line)
         if found:
-            name = re.sub(r"\+\d+$", "", found[2]) if found[3] == program else ""
+            name = re.sub(r"\+\d+$", "", found[2]) if found[3] in (program, "[vdso]") else ""  # gdb has no library for the vdso
             stacks[-1].append((int(found[1], 16) & 0xfff, name))
     return [stack for stack in stacks if stack]
 
