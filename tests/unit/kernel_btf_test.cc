@@ -267,7 +267,7 @@ TEST(KernelTypes, CharacterHasTheSignOfBtf) {
   TemporaryKernel directory(writer.bytes());
   Types types;
   const auto kernel = directory.open();
-  const TypeId three = kernel->find_struct(types, "three");
+  const types::TypeId three = kernel->find_struct(types, "three");
   kernel->complete(types, three);
   ASSERT_EQ(types[three].members.size(), 3u);
   EXPECT_EQ(types[three].members[0].type, types.char_type(false));
