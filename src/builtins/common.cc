@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "builtins/unwind_frame.h"
+#include "kernel/arch/tracepoint_frames.h"
 #include "lower/processes.h"
 #include "output/format.h"
 #include "runtime/process_watch.h"
@@ -129,7 +130,9 @@ int64_t frames_to_skip(Lowering& lowering) {
   int64_t frames = 0;
   switch (context.kind) {
     case ProgramKind::kRawTracepoint:
-    case ProgramKind::kTracingRawTracepoint: frames = kProgramFrames; break;
+    case ProgramKind::kTracingRawTracepoint:
+      frames = kProgramFrames + kernel::tracepoint_frames(lowering.kernel().arch());
+      break;
     case ProgramKind::kTracepoint:
     case ProgramKind::kFentry:
     case ProgramKind::kFexit: break;

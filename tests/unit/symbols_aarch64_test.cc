@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "kernel/abi_constants.h"
+#include "kernel/arch/tracepoint_frames.h"
 #include "kernel/syscalls.h"
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
@@ -28,6 +29,12 @@ std::string name_of(uint32_t offset) { return kernel::register_name(arm64(), off
 TEST(Aarch64, IsFoundByNameAndByMachine) {
   ASSERT_NE(kernel::find_arch("aarch64"), nullptr);
   EXPECT_EQ(kernel::find_arch(uint16_t{EM_AARCH64}), &arm64());
+}
+
+// kernels/cases/kstack.sh sees the frame.
+TEST(Aarch64, KernelStacksOfTracepointsHaveOneFrameMore) {
+  EXPECT_EQ(kernel::tracepoint_frames(arm64()), 1u);
+  EXPECT_EQ(kernel::tracepoint_frames(*kernel::find_arch("x86_64")), 0u);
 }
 
 // Offsets in struct user_pt_regs.
