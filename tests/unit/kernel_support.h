@@ -25,7 +25,7 @@ class BtfWriter {
   }
 
   // A record: `words` follow its first three.
-  uint32_t add(BtfKind kind, std::string_view name, uint32_t size_or_type, std::vector<uint32_t> words = {},
+  uint32_t add(BtfKind kind, std::string_view name, uint32_t size_or_type, const std::vector<uint32_t>& words = {},
                uint32_t count = 0, bool flag = false) {
     const uint32_t name_offset = string(name);
     for (const uint32_t word :
