@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstring>
 #include <vector>
 
@@ -223,7 +224,9 @@ std::string judge(Judges& judges, const std::string& script, bool& is_rejected) 
     for (uint32_t tries = 0; tries < kMostTries && effect.lost_updates > plain.lost_updates; ++tries)
       effect = judges.run(script, way);
     // What nobody runs may be too much for the stack, or for the verifier, which loops then walk in memory.
+    // The log of a long program may end before it says so.
     const bool is_too_complex = effect.failure.find("is too large") != std::string::npos ||
+                                effect.failure.find(std::strerror(E2BIG)) != std::string::npos ||
                                 effect.failure.find("jumps is too complex") != std::string::npos;
     if (is_too_complex && way == Way::kKernel) ++judges.too_complex;
     if (effect.failure == kTooLarge || is_too_complex) continue;
