@@ -10,7 +10,7 @@ else
   echo "$said"
 fi
 trace clock -e 'profile:hz:99 { @[kstack] = count(); } interval:ms:300 { print(("clock", len(@) > 0)); clear(@); exit(); }'
-trace counter -e 'software:page-faults:1 { printf("fault\n"); exit(); }'
+trace counter -c true -e 'software:page-faults:1 { printf("fault\n"); exit(); }'
 trace iterator -e 'iter:task /ctx.task.pid == 2/ { printf("task %d\n", ctx.task.pid); }'
 trace follow --follow -c 'sh -c "cat /dev/null; true"' -e 'rawtracepoint:sched_process_exec { printf("runs %s\n", comm); }'
 trace tracepoint -e 'tracepoint:sched:sched_switch { }'
