@@ -4,7 +4,6 @@
 
 #include "base/strings.h"
 #include "builtins/unwind_frame.h"
-#include "kernel/arch/tracepoint_frames.h"
 #include "lower/processes.h"
 #include "output/format.h"
 #include "runtime/process_watch.h"
@@ -131,7 +130,7 @@ int64_t frames_to_skip(Lowering& lowering) {
   switch (context.kind) {
     case ProgramKind::kRawTracepoint:
     case ProgramKind::kTracingRawTracepoint:
-      frames = kProgramFrames + kernel::tracepoint_frames(lowering.kernel().arch());
+      frames = kProgramFrames + lowering.kernel().arch().tracepoint_frames;
       break;
     case ProgramKind::kTracepoint:
     case ProgramKind::kFentry:

@@ -6,7 +6,6 @@
 
 #include "base/fd.h"
 #include "kernel/abi_constants.h"
-#include "kernel/arch/tracepoint_frames.h"
 #include "kernel/syscalls.h"
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
@@ -33,8 +32,8 @@ TEST(Aarch64, IsFoundByNameAndByMachine) {
 
 // kernels/cases/kstack.sh sees the frame.
 TEST(Aarch64, KernelStacksOfTracepointsHaveOneFrameMore) {
-  EXPECT_EQ(kernel::tracepoint_frames(arm64()), 1u);
-  EXPECT_EQ(kernel::tracepoint_frames(*kernel::find_arch("x86_64")), 0u);
+  EXPECT_EQ(arm64().tracepoint_frames, 1u);
+  EXPECT_EQ(kernel::find_arch("x86_64")->tracepoint_frames, 0u);
 }
 
 // Offsets in struct user_pt_regs.

@@ -121,6 +121,10 @@ struct Arch {
   // ---- Stacks
   UnwindConvention unwind = {};
   std::string_view signal_trampoline;  // symbol of the code that a signal handler returns to
+  // Of the kernel, between a tracepoint and bpf_trace_runN(), which runs programs: 1 where __bpf_trace_NAME() has a
+  // frame, as kernels that need frame pointers are compiled with -fno-optimize-sibling-calls, so that it does not end
+  // in a jump.
+  uint32_t tracepoint_frames = 0;
 
   // ---- Code
   uint32_t max_instruction_bytes = 0;

@@ -173,6 +173,7 @@ constexpr Arch kArm64 = {
     .thread_local_start = thread_local_start,
     .unwind = kUnwind,
     .signal_trampoline = "__kernel_rt_sigreturn",
+    .tracepoint_frames = 1,  // all have CONFIG_FRAME_POINTER
     .max_instruction_bytes = 4,
     .can_be_stepped = can_be_stepped,
     .step_context_bytes = 128,

@@ -100,6 +100,7 @@ constexpr Arch kAmd64 = {
     .thread_local_start = thread_local_start,
     .unwind = kUnwind,
     .signal_trampoline = "__restore_rt",
+    .tracepoint_frames = 0,  // those of distributions have CONFIG_UNWINDER_ORC
     .max_instruction_bytes = 15,
     .can_be_stepped = can_be_stepped,
     .instruction_length = instruction_length,
