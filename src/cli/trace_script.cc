@@ -36,7 +36,6 @@ class ScriptWriter {
         if (std::ranges::find(part.arguments, argument.name) == part.arguments.end())
           part.arguments.push_back(argument.name);
     arguments_ = part.arguments;
-    const auto has_result = [](const TraceProbes& probes) { return !probes.result.empty(); };
     if (!target.results.empty() && std::ranges::none_of(groups, has_result))
       return fail(
           fmt::format("`{}` compares a result, and what it matches has none that probes can read", target.text));
@@ -65,6 +64,8 @@ class ScriptWriter {
   }
 
  private:
+  static bool has_result(const TraceProbes& probes) { return !probes.result.empty(); }
+
   // Functions of a wildcard that lack an argument or a result which the target names, and others have, are left out.
   static bool has_all_named(const TraceTarget& target, const TraceProbes& probes,
                             const std::vector<std::string>& known) {
@@ -75,7 +76,7 @@ class ScriptWriter {
       return std::ranges::any_of(items,
                                  [&](const TraceItem& item) { return with_variables(item.text, {name}) != item.text; });
     };
-    if (!target.results.empty() && probes.result.empty()) return false;
+    if (!target.results.empty() && !has_result(probes)) return false;
     return std::ranges::all_of(known, [&](const std::string& name) {
       return has(name) || (!is_named(target.values, name) && !is_named(target.filters, name));
     });
@@ -90,7 +91,6 @@ class ScriptWriter {
     if (std::ranges::none_of(groups, has_return))
       return fail(fmt::format("`{}` has no return, where its tree would be shown", target.text), 0,
                   "the first target is the root, a function; the others are shown within its calls");
-    const auto has_result = [](const TraceProbes& probes) { return !probes.result.empty(); };
     if (std::ranges::any_of(options_.when, names_return) && std::ranges::none_of(groups, has_result))
       return groups.front().name.empty()
                  ? fail(fmt::format("`{}`: what the functions of a wildcard return has no type", target.text), 0,
