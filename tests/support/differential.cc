@@ -225,9 +225,9 @@ std::string judge(Judges& judges, const std::string& script, bool& is_rejected) 
       effect = judges.run(script, way);
     // What nobody runs may be too much for the stack, or for the verifier, which loops then walk in memory.
     // The log of a long program may end before it says so.
-    const bool is_too_complex = effect.failure.find("is too large") != std::string::npos ||
-                                effect.failure.find(std::strerror(E2BIG)) != std::string::npos ||
-                                effect.failure.find("jumps is too complex") != std::string::npos;
+    const auto says = [&](std::string_view text) { return effect.failure.find(text) != std::string::npos; };
+    const bool is_too_complex = says("is too large") || says("jumps is too complex") ||
+                                (says("refused the program") && says(std::strerror(E2BIG)));
     if (is_too_complex && way == Way::kKernel) ++judges.too_complex;
     if (effect.failure == kTooLarge || is_too_complex) continue;
     if (!effect.failure.empty() || !effect.rejected.empty()) {
