@@ -28,12 +28,14 @@ bool is_per_cpu(program::MapKind kind) {
 
 bool is_hash(program::MapKind kind) { return kind == program::MapKind::kHash || kind == program::MapKind::kPercpuHash; }
 
-// Returns no descriptor if the kernel refuses; then it refuses what needs the types as well.
-OwnedFd load_btf(const std::string& blob) {
+// Loads BTF for programs and maps of this process.
+Result<OwnedFd> load_btf(const std::string& blob) {
   BtfLoadAttr attr;
   attr.btf = address_of(blob.data());
   attr.btf_size = static_cast<uint32_t>(blob.size());
-  return OwnedFd(static_cast<int>(bpf(Command::kBtfLoad, attr)));
+  const long fd = bpf(Command::kBtfLoad, attr);
+  if (fd < 0) return fail_errno("cannot load types (BTF) into the kernel", static_cast<int>(-fd));
+  return OwnedFd(static_cast<int>(fd));
 }
 
 uint32_t round_up_to_8(uint32_t size) { return (size + 7) & ~7U; }
@@ -145,7 +147,7 @@ Result<OwnedFd> LinuxMachine::open_map(const program::BpfMap& shape) {
   OwnedFd btf;
   if (shape.kind == program::MapKind::kTaskStorage) {  // requires types (bpf_local_storage_map_alloc_check)
     const MapBtf types = make_map_btf(attr.value_size);
-    btf = load_btf(types.blob);
+    btf = TRY(load_btf(types.blob));
     attr.btf_fd = static_cast<uint32_t>(btf.get());
     attr.btf_key_type_id = types.key_id;
     attr.btf_value_type_id = types.value_id;
@@ -403,9 +405,8 @@ Result<OwnedFd> set_attach_target(ProgLoadAttr& attr, const program::BpfProgram&
 
 // Loads the program's BTF and refers to it in `attr`. The kernel needs it for callbacks, and for source lines in the
 // log.
-OwnedFd add_btf(ProgLoadAttr& attr, const ProgramBtf& btf) {
-  OwnedFd fd = load_btf(btf.blob);
-  if (!fd.valid()) return fd;
+Result<OwnedFd> add_btf(ProgLoadAttr& attr, const ProgramBtf& btf) {
+  OwnedFd fd = TRY(load_btf(btf.blob));
   attr.prog_btf_fd = static_cast<uint32_t>(fd.get());
   attr.func_info = address_of(btf.functions.data());
   attr.func_info_cnt = static_cast<uint32_t>(btf.functions.size());
@@ -461,7 +462,8 @@ Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, c
   if (!needs_btf && !keep_log_) fd = bpf(Command::kProgLoad, attr);
   if (fd < 0) {
     const ProgramBtf btf = make_program_btf(program, sources);
-    const OwnedFd btf_fd = add_btf(attr, btf);
+    const Result<OwnedFd> btf_fd = add_btf(attr, btf);
+    if (needs_btf && !btf_fd) return tl::unexpected(btf_fd.error());
     if (needs_btf && !keep_log_) fd = bpf(Command::kProgLoad, attr);
     std::string log;
     const size_t log_bytes = keep_log_ ? kWholeLogBytes : std::max(whole.verifier_log_bytes, kLeastLogBytes);

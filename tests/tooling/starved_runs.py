@@ -44,6 +44,12 @@ def refused(espy):
     yield s.missing_capabilities(espy, "hello", ["sys_admin", "bpf"]), "tracing needs CAP_BPF, which this process lacks"
 
 
+def limited(espy):
+    """Descriptors that run out at each step of the start."""
+    for count in range(12, 40):
+        yield s.few_descriptors(espy, "stack", count)
+
+
 def failing(starved_espy):
     """Allocations that fail, in turn and for good."""
     for script in ("hello", "histogram"):
@@ -75,6 +81,8 @@ def main():
     for run, sentence in refused(espy):
         said = s.re.search(sentence, run.errors)
         note(run, run.problem() or ("" if run.status == 1 and said else f"does not say: {sentence}"))
+    for run in limited(espy):
+        note(run, run.problem())
     if os.access(starved_espy, os.X_OK):
         for run in failing(starved_espy):
             note(run, run.problem())
