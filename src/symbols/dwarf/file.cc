@@ -254,6 +254,8 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   }
   if (image.offset_in_archive() != 0) return fail("debug information of files in archives is not read");
   file->code_ = open_elf(image);
+  // Without the section libdw (0.188) reads the whole file into memory, and libelf then leaks the sections.
+  file->has_unread_eh_frame_ = file->code_.elf != nullptr && image.has_section(".eh_frame");
   Elf* elf = file->debug_.elf != nullptr ? file->debug_.elf : file->code_.elf;
   file->package_ = find_package(image, file->path_, debug_directories);
   // Skeleton units refer to addresses by their index in this section.
@@ -441,7 +443,8 @@ std::optional<FunctionCode> File::function_at(uint64_t address) {
 }
 
 std::vector<std::shared_ptr<Dwarf_Frame>> File::frames_at(uint64_t address) {
-  if (eh_frame_ == nullptr && code_.elf != nullptr) eh_frame_ = dwarf_getcfi_elf(code_.elf);
+  if (has_unread_eh_frame_) eh_frame_ = dwarf_getcfi_elf(code_.elf);
+  has_unread_eh_frame_ = false;
   std::vector<std::shared_ptr<Dwarf_Frame>> out;
   for (Dwarf_CFI* cfi : {dwarf_getcfi(dwarf_), eh_frame_}) {
     Dwarf_Frame* frame = nullptr;

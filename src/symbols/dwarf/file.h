@@ -152,6 +152,7 @@ class File {
   std::unique_ptr<std::string> no_supplement_;  // in place of one that is not found
   Dwarf* supplement_dwarf_ = nullptr;
   Dwarf* dwarf_ = nullptr;
+  bool has_unread_eh_frame_ = false;
   Dwarf_CFI* eh_frame_ = nullptr;
   std::unique_ptr<Calls> calls_;
   bool has_read_units_ = false;
