@@ -1,5 +1,6 @@
 #include "reader.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace espy::fuzz {
 
@@ -22,7 +24,7 @@ namespace {
 #define ESPY_HAS_SANITIZERS
 #endif
 #ifdef ESPY_HAS_SANITIZERS
-constexpr double kMaxCpuSeconds = 10;
+constexpr double kMaxCpuSeconds = 20;
 #else
 constexpr double kMaxCpuSeconds = 2;
 #endif
@@ -51,7 +53,12 @@ void run_limited(const Reader& reader, std::string_view bytes) {
   std::abort();
 }
 
-MemoryFile::MemoryFile(std::string_view bytes) : fd_(::memfd_create("input", MFD_CLOEXEC)) {
+MemoryFile::MemoryFile(std::string_view bytes, std::optional<int> descriptor)
+    : fd_(::memfd_create("input", MFD_CLOEXEC)) {
+  if (descriptor && fd_ >= 0 && fd_ != *descriptor) {
+    ::dup3(fd_, *descriptor, O_CLOEXEC);
+    ::close(std::exchange(fd_, *descriptor));
+  }
   if (fd_ < 0 || ::write(fd_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
     std::perror("memfd_create");
     std::exit(EXIT_FAILURE);

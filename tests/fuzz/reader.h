@@ -1,14 +1,19 @@
 // What the fuzzers do with bytes from outside: one function for each reader of the product.
 //
 // readers_main.cc runs them with the driver of this folder, readers_libfuzzer.cc with libFuzzer; both also run the
-// files of seeds/NAME and found/NAME as they are, which the tests do in every build.
+// files of seeds/NAME, found/NAME and slow/NAME as they are, which the tests do in every build.
 #pragma once
 
+#include <elf.h>
+
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace espy::fuzz {
+
+constexpr uint16_t kMachines[] = {EM_X86_64, EM_AARCH64};  // whose programs are read on each host
 
 struct Reader {
   std::string_view name;
@@ -21,13 +26,14 @@ std::span<const Reader> readers();
 const Reader* find_reader(std::string_view name);  // null if there is none
 
 // Runs a reader on a copy of the bytes that ends where they end, so that sanitizers see reads behind it. Aborts if the
-// reader takes more than 2 s of CPU time; with sanitizers, which make it some 5 times slower, 10 s.
+// reader takes more than 2 s of CPU time; with sanitizers, which make it some 10 times slower, 20 s.
 void run_limited(const Reader& reader, std::string_view bytes);
 
 // Bytes as a file, for readers that take a path.
 class MemoryFile {
  public:
-  explicit MemoryFile(std::string_view bytes);
+  // `descriptor`: the number of its descriptor, so that the bytes may have a path of their own file.
+  explicit MemoryFile(std::string_view bytes, std::optional<int> descriptor = std::nullopt);
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;

@@ -8,14 +8,23 @@
 
 namespace espy::fuzz {
 
-void run_instructions(std::string_view bytes) {
-  const kernel::Arch& arch = kernel::host_arch();
+namespace {
+
+void use_code(std::string_view bytes, const kernel::Arch& arch) {
   const std::span code(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   if (arch.instruction_length(code) > code.size()) std::abort();
   if (symbols::after_stack_check(arch, code) > code.size()) std::abort();
   for (const uint64_t at : symbols::return_instructions(arch, code))
     if (at >= code.size()) std::abort();
+  const auto split = std::as_bytes(code).subspan(0, code.size() / 2);
+  arch.can_be_stepped(split, std::as_bytes(code).subspan(split.size()));
   for (const std::string& each : symbols::split_usdt_arguments(bytes)) symbols::parse_usdt_operand(arch, each);
+}
+
+}  // namespace
+
+void run_instructions(std::string_view bytes) {
+  for (const uint16_t machine : kMachines) use_code(bytes, *kernel::find_arch(machine));
 }
 
 }  // namespace espy::fuzz

@@ -10,6 +10,8 @@ namespace espy::fuzz {
 
 namespace {
 
+constexpr size_t kMaxPlaces = 16;  // the text is read up to each
+
 // Without probes and kernel: no script can be checked.
 lsp::Services services(const spec::Registry& registry) {
   return {[](const std::string&, const std::string&) -> Result<std::unique_ptr<lsp::Analysis>> { return fail("none"); },
@@ -34,7 +36,9 @@ void run_lsp(std::string_view bytes) {
   // The same as the only message, and as a script that is being written.
   serve("Content-Length: " + std::to_string(bytes.size()) + "\r\n\r\n" + std::string(bytes));
   const lsp::Text text{std::string(bytes)};
-  for (uint32_t offset = 0; offset <= bytes.size() && offset < 200; ++offset) {
+  const size_t step = bytes.size() / kMaxPlaces + 1;
+  for (size_t at = 0; at <= bytes.size(); at += step) {
+    const auto offset = static_cast<uint32_t>(at);
     use(bytes.substr(lsp::place_of(bytes, offset).begin));
     if (const auto call = lsp::open_call(bytes, offset)) use(call->name);
     use(bytes.substr(text.offset(text.position(offset))));

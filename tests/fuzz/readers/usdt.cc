@@ -15,7 +15,7 @@ void run_usdt(std::string_view bytes) {
     use(each.provider + each.name);
     if (++seen > 64) continue;
     for (const std::string& argument : split_usdt_arguments(each.arguments))
-      parse_usdt_operand(kernel::host_arch(), argument);
+      for (const uint16_t machine : kMachines) parse_usdt_operand(*kernel::find_arch(machine), argument);
   }
 }
 
