@@ -329,7 +329,7 @@ class HeldRecords {
 };
 
 // Ends of calls that began earlier are not shown.
-void add_before(std::vector<HeldRecords::Held> before, const Thread& thread) {
+void add_before(std::vector<HeldRecords::Held>& before, const Thread& thread) {
   size_t open = 0;
   for (auto& [kind, record, next, previous] : before) {
     if (kind == SpanKind::kExit && open == 0) continue;
@@ -355,7 +355,8 @@ void handle_release(EventRecord& view) {
   const auto time_of = [](const HeldRecords::Held& held) { return static_cast<uint64_t>(held.record.integer(kTime)); };
   if (context.spans().is_hidden(time_of(tree.front()))) return;
   const Thread thread = thread_of(view, kTreePid);
-  add_before(records.before(static_cast<uint64_t>(view.integer(kTreeBefore)), context.config().span_before), thread);
+  auto before = records.before(static_cast<uint64_t>(view.integer(kTreeBefore)), context.config().span_before);
+  add_before(before, thread);
   for (HeldRecords::Held& held : tree) {
     const int64_t left_out = view.integer(kTreeLeftOut);
     if (&held == &tree.back() && left_out > 0) add_left_out(held.record, thread, left_out);

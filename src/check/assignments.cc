@@ -5,7 +5,6 @@
 
 namespace espy::check {
 
-using types::Kind;
 using namespace syntax;
 
 TypeId Assignments::combine(const Assign& node, TypeId old) {
