@@ -78,6 +78,10 @@ uint64_t max_binary_bytes() {
   return std::clamp<uint64_t>(memory_bytes / 4, uint64_t{256} << 20, uint64_t{8} << 30);
 }
 
+tl::unexpected<Error> takes_too_much_memory(const std::string& what) {
+  return fail(what + " would take too much memory", kRefusedFile);
+}
+
 Result<std::string> UntrustedFile::read_at(uint64_t offset, uint64_t size) const {
   std::string out(size, '\0');
   size_t used = 0;

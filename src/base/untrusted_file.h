@@ -9,10 +9,12 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
 
 #include "base/fd.h"
+#include "base/memory_limit.h"
 #include "base/result.h"
 
 namespace espy {
@@ -56,6 +58,21 @@ Result<std::string> read_untrusted(const std::string& path, uint64_t limit_bytes
 // Returns the content of a file of any kind that the user has named, such as a pipe: waits until its end. Fails if it
 // is larger than `limit_bytes`.
 Result<std::string> read_stream(const std::string& path, uint64_t limit_bytes);
+
+// "WHAT would take too much memory", of a file that is refused for that.
+tl::unexpected<Error> takes_too_much_memory(const std::string& what);
+
+// Returns what `part` returns, a Result; fails if it takes more than max_binary_bytes() in addition. `what` it reads is
+// for the message. For readers that make much more of a file than its size.
+template <class Part>
+auto within_memory(const std::string& what, Part part) -> decltype(part()) {
+  try {
+    const MemoryLimit limit(max_binary_bytes());
+    return part();
+  } catch (const std::bad_alloc&) {
+    return takes_too_much_memory(what);
+  }
+}
 
 // Whether the path is below /proc/PID/root.
 bool is_in_process_root(const std::string& path);

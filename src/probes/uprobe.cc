@@ -139,6 +139,7 @@ class Binder {
     if (!debug) return environment_error(debug.error());
     path_ = shared_path_ = *path;
     const std::vector<symbols::Statement> statements = (*debug)->statements(place.file, place.line, place.column);
+    if (const Status status = (*debug)->status(); !status) return environment_error(status.error());
     if (statements.empty()) return no_statement(**debug, place);
     for (const symbols::Statement& statement : statements) {
       // Registers hold the arguments at the entry of a function; its variables have no values yet.

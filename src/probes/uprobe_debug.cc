@@ -60,7 +60,9 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
   if (const std::string part = address ? debug->missing_part(*address) : ""; !part.empty())
     return fail(fmt::format("the debug information of `{}` is in {}, which is not found", probe.function, part), 0,
                 "put it there or into the directory of the program, or PROGRAM.dwp into that of --debuginfo");
-  if (!address || !debug->knows(*address))
+  const bool is_known = address && debug->knows(*address);
+  TRY_STATUS(debug->status());
+  if (!is_known)
     return fail(fmt::format("the debug information of {} does not describe `{}`", file.path(), probe.function), 0,
                 "compile its source file with -g");
   const std::string_view inlined = probe.number != 0 ? std::string_view(probe.function) : "";
@@ -75,6 +77,7 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
   if (wanted.locals) out.locals = fields(debug->locals(types, *address, inlined));
   if (wanted.retval)
     if (auto result = debug->result(types, *address)) out.retval = field_of(std::move(*result), types, binary);
+  TRY_STATUS(debug->status());
   return out;
 }
 

@@ -98,9 +98,10 @@ void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::
 
 bool UnwindTables::read(const UnwindFileKey& key, const std::string& path, const std::string& shown_path, Need need) {
   const auto rows = symbols::read_unwind_rows(path, *program_.arch);
-  if (!rows && rows.error().code != 0) return false;
+  const bool is_refused = !rows && rows.error().code == kRefusedFile;
+  if (!rows && rows.error().code != 0 && !is_refused) return false;
   if (need == Need::kLikely && rows && !cells_->has_room_ahead(rows->size())) return false;
-  // One that is not an ELF file of this CPU, such as the memory of a JIT compiler, has an empty table.
+  // One that is not an ELF file of this CPU, such as the memory of a JIT compiler, or is refused, has an empty table.
   static const std::vector<symbols::UnwindRow> kNone;
   publish(key, rows ? *rows : kNone, shown_path);
   return true;

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <new>
 #include <set>
 #include <tuple>
 
 #include "base/check.h"
+#include "base/memory_limit.h"
 #include "symbols/demangle.h"
 #include "symbols/dwarf/libdw.h"
 #include "symbols/dwarf/location.h"
@@ -25,12 +28,24 @@ using dwarf::LocateResult;
 using dwarf::Row;
 using dwarf::Site;
 using dwarf::VisibleVariable;
+using Clock = std::chrono::steady_clock;
 
 // Readable lines are hints; of thousands of variables in a function of thousands of lines they would take minutes.
 constexpr size_t kMaxReadableRows = 1 << 20;
+// What is read may take as much memory as a file may have, and always this much.
+constexpr uint64_t kLeastMoreBytes = 64 << 20;
+// In less time the memory that is taken is not worth the two microseconds of looking.
+constexpr std::chrono::milliseconds kLongPart(1);
 // What is kept of the blocks of functions: as a number of functions, and of blocks with their ranges.
 constexpr size_t kMaxScopes = 64;
 constexpr size_t kMaxScopesSize = 1 << 19;
+
+uint64_t max_more_bytes(uint64_t known_bytes) {
+  const uint64_t most = max_binary_bytes();
+  return std::max(most - std::min(known_bytes, most), kLeastMoreBytes);
+}
+
+std::string description_of(const std::string& path) { return "the debug information of " + path; }
 
 // Whether `wanted` is the last components of `path`: "file.c" and "dir/file.c" match "/home/me/dir/file.c".
 bool ends_with_components(std::string_view path, std::string_view wanted) {
@@ -80,8 +95,10 @@ bool is_inlined(const Dwarf_Die& scope) { return dwarf::tag(scope) == DW_TAG_inl
 struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   explicit State(const kernel::Arch& of_file) : arch(of_file) {}
 
-  std::string path;  // of the program
-  std::unique_ptr<dwarf::File> file;
+  std::string path;                   // of the program
+  std::unique_ptr<dwarf::File> file;  // null after give_up()
+  bool is_limited = false;            // within limited()
+  uint64_t taken_bytes = 0;           // by what was read so far
   const kernel::Arch& arch;
   std::optional<dwarf::TypeReader> reader;
   std::optional<dwarf::TypeIndex> index;
@@ -91,11 +108,46 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::map<const void*, dwarf::Scopes> scopes;          // by function; the latest
   size_t readable_rows = 0;                             // looked at for readable_lines
 
+  uint64_t memory_bytes() const { return file ? file->memory_bytes() + taken_bytes : 0; }
+
+  // Returns what `part` returns. libdw makes objects of a hundred bytes of two bytes in a file: if that takes more
+  // memory than a file may, gives up. Returns {} then and from then on.
+  template <class Part>
+  auto limited(Part part) -> decltype(part()) {
+    if (is_limited) return part();
+    if (!file) return {};
+    is_limited = true;
+    const auto begin = Clock::now();
+    try {
+      const MemoryLimit limit(max_more_bytes(memory_bytes()));
+      auto out = part();
+      if (Clock::now() - begin > kLongPart) taken_bytes += limit.taken_bytes();
+      is_limited = false;
+      return out;
+    } catch (const std::bad_alloc&) {
+      give_up();
+      is_limited = false;
+      return {};
+    }
+  }
+
+  void give_up() {
+    reader.reset();
+    index.reset();
+    readable.clear();
+    breakpoints.clear();
+    scopes.clear();
+    file.reset();
+  }
+
   dwarf::TypeReader& reader_for(types::Types& types) {
     if (!reader) {
       // Types can be completed after the DebugInfo is gone, so the completer keeps its state alive.
       const auto complete = [self = shared_from_this()](types::Types&, types::TypeId id) {
-        self->reader->complete(id);
+        self->limited([&] {
+          self->reader->complete(id);
+          return true;
+        });
       };
       reader.emplace(*file, types, complete, path);
     }
@@ -126,6 +178,12 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     return scopes.try_emplace(function.addr, function).first->second;
   }
 
+  // Whether the function with code at the address was read: then what frames_at() takes in addition is little.
+  bool has_read(uint64_t address) {
+    const auto function = file ? file->known_function_at(address) : std::nullopt;
+    return function && scopes.contains(function->die.addr);
+  }
+
   const std::vector<Row>& breakpoint_rows(const Site& site) {
     const auto [known, is_new] = breakpoints.try_emplace(site.function.addr);
     if (!is_new) return known->second;
@@ -137,8 +195,8 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   void visit_rows(Visit visit) {
     std::set<const void*> seen;
     for (const dwarf::Unit& unit : file->units()) {
-      const void* table = dwarf::line_table(unit.die);
-      if (table != nullptr && seen.insert(table).second) visit(dwarf::statement_rows(unit.die));
+      const void* table = dwarf::line_table(*file, unit.die);
+      if (table != nullptr && seen.insert(table).second) visit(dwarf::statement_rows(*file, unit.die));
     }
   }
 
@@ -182,6 +240,22 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::vector<VisibleVariable> go_results(const Site& site) const;
   std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
   kernel::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
+
+  // As in DebugInfo. Each can take much memory, see limited().
+  bool knows(uint64_t address);
+  std::string missing_part(uint64_t address);
+  std::vector<SourceFrame> frames_at(uint64_t address);
+  std::vector<DebugVariable> arguments(types::Types& types, uint64_t address, std::string_view inlined);
+  std::vector<DebugVariable> locals(types::Types& types, uint64_t address, std::string_view inlined);
+  std::optional<DebugVariable> result(types::Types& types, uint64_t address);
+  NamedType find_type(types::Types& types, TypeCategory category, std::string_view name, uint64_t address);
+  std::optional<uint32_t> member_offset(std::string_view type, std::string_view member);
+  std::vector<Statement> statements(std::string_view source, uint32_t line, uint32_t column);
+  std::vector<Statement> statements_of(uint64_t address);
+  std::vector<Statement> inlined_copies(std::string_view function);
+  std::vector<uint32_t> lines(std::string_view source);
+  std::vector<std::string> files();
+
   // The functions of a statement, as in Statement.
   struct Functions {
     std::string function;
@@ -249,80 +323,85 @@ Result<std::shared_ptr<DebugInfo>> DebugInfo::open(const ElfImage& image,
   const kernel::Arch* arch = kernel::find_arch(image.machine());  // null for 32-bit files
   auto state = std::make_shared<State>(arch != nullptr ? *arch : kernel::host_arch());
   state->path = image.path();
-  state->file = TRY(dwarf::File::open(image, debug_directories));
+  state->file =
+      TRY(within_memory(description_of(image.path()), [&] { return dwarf::File::open(image, debug_directories); }));
   return std::shared_ptr<DebugInfo>(new DebugInfo(std::move(state)));
 }
 
-uint64_t DebugInfo::memory_bytes() const { return state_->file->memory_bytes(); }
+uint64_t DebugInfo::memory_bytes() const { return state_->memory_bytes(); }
 
-bool DebugInfo::knows(uint64_t address) const { return state_->file->function_at(address).has_value(); }
+Status DebugInfo::status() const {
+  const bool is_refused = !state_->file || state_->file->has_met_large_lines();
+  return is_refused ? takes_too_much_memory(description_of(state_->path)) : Status();
+}
 
-std::string DebugInfo::missing_part(uint64_t address) const {
-  const dwarf::Unit* unit = state_->file->unit_at(address);
+bool DebugInfo::State::knows(uint64_t address) { return file->function_at(address).has_value(); }
+
+std::string DebugInfo::State::missing_part(uint64_t address) {
+  const dwarf::Unit* unit = file->unit_at(address);
   return unit == nullptr ? "" : unit->missing_part;
 }
 
-std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
-  if (dwarf::is_out_of_memory()) return {};
-  const dwarf::Unit* unit = state_->file->unit_at(address);
+std::vector<SourceFrame> DebugInfo::State::frames_at(uint64_t address) {
+  const dwarf::Unit* unit = file->unit_at(address);
   if (unit == nullptr) return {};
-  dwarf::SourceLine line = dwarf::line_at(unit->die, address);
-  const auto function = state_->file->function_at(address);
+  dwarf::SourceLine line = dwarf::line_at(*file, unit->die, address);
+  const auto function = file->function_at(address);
   std::vector<SourceFrame> out;
   if (!function && line.line != 0) out.push_back({"", absolute_path(unit->die, line.file), line.line});
   if (!function) return out;
-  const std::vector<Dwarf_Die> scopes = state_->scopes_of(function->die).at(address);
-  for (size_t i = scopes.size(); i-- > 0;) {
-    if (i > 0 && !is_inlined(scopes[i])) continue;
-    std::string name(dwarf::linkage_name(scopes[i]));
-    if (name.empty()) name = dwarf::name_of(scopes[i]);
+  const std::vector<Dwarf_Die> around = scopes_of(function->die).at(address);
+  for (size_t i = around.size(); i-- > 0;) {
+    if (i > 0 && !is_inlined(around[i])) continue;
+    std::string name(dwarf::linkage_name(around[i]));
+    if (name.empty()) name = dwarf::name_of(around[i]);
     out.push_back({std::move(name), absolute_path(unit->die, line.file), line.line, i > 0});
-    if (i > 0) line = dwarf::call_line(scopes[i]);
+    if (i > 0) line = dwarf::call_line(*file, around[i]);
   }
   return out;
 }
 
-std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, std::string_view inlined) {
-  const auto site = dwarf::site_at(*state_->file, address);
+std::vector<DebugVariable> DebugInfo::State::arguments(types::Types& types, uint64_t address,
+                                                       std::string_view inlined) {
+  const auto site = dwarf::site_at(*file, address);
   if (!site) return {};
-  const std::vector<Dwarf_Die> scopes = state_->scopes_of(site->function).at(address);
-  const size_t scope = State::argument_scope(scopes, inlined);
-  if (site->is_entry() && scope == 0) return state_->entry_arguments(types, *site);
+  const std::vector<Dwarf_Die> around = scopes_of(site->function).at(address);
+  const size_t scope = State::argument_scope(around, inlined);
+  if (site->is_entry() && scope == 0) return entry_arguments(types, *site);
   std::vector<DebugVariable> out;
-  for (const VisibleVariable& each : dwarf::variables_of(scopes[scope]))
-    if (each.is_parameter && !each.name.empty() && !is_result(each.die))
-      out.push_back(state_->describe(types, each, *site));
+  for (const VisibleVariable& each : dwarf::variables_of(around[scope]))
+    if (each.is_parameter && !each.name.empty() && !is_result(each.die)) out.push_back(describe(types, each, *site));
   return out;
 }
 
-std::vector<DebugVariable> DebugInfo::locals(types::Types& types, uint64_t address, std::string_view inlined) {
-  const auto site = dwarf::site_at(*state_->file, address);
+std::vector<DebugVariable> DebugInfo::State::locals(types::Types& types, uint64_t address, std::string_view inlined) {
+  const auto site = dwarf::site_at(*file, address);
   if (!site) return {};
-  const std::vector<Dwarf_Die> scopes = state_->scopes_of(site->function).at(address);
-  const size_t with_arguments = State::argument_scope(scopes, inlined);
+  const std::vector<Dwarf_Die> around = scopes_of(site->function).at(address);
+  const size_t with_arguments = State::argument_scope(around, inlined);
   std::vector<DebugVariable> out;
   std::set<std::string> seen;
-  for (size_t i = scopes.size(); i-- > 0;) {
-    for (const VisibleVariable& each : dwarf::variables_of(scopes[i])) {
+  for (size_t i = around.size(); i-- > 0;) {
+    for (const VisibleVariable& each : dwarf::variables_of(around[i])) {
       if (each.name.empty() || !seen.insert(each.name).second || (each.is_parameter && i == with_arguments)) continue;
-      out.push_back(state_->describe(types, each, *site));
+      out.push_back(describe(types, each, *site));
     }
   }
   return out;
 }
 
-std::optional<DebugVariable> DebugInfo::result(types::Types& types, uint64_t address) {
-  const auto site = dwarf::site_at(*state_->file, address);
-  if (site && is_go(site->function)) return state_->go_result(types, *site);
+std::optional<DebugVariable> DebugInfo::State::result(types::Types& types, uint64_t address) {
+  const auto site = dwarf::site_at(*file, address);
+  if (site && is_go(site->function)) return go_result(types, *site);
   const auto type = site ? dwarf::type_of(site->function) : std::nullopt;
   if (!type) return std::nullopt;
-  const kernel::PassedValue value = state_->passed(types, type);
+  const kernel::PassedValue value = passed(types, type);
   if (types[value.type].kind == types::Kind::kVoid) return std::nullopt;
   DebugVariable out{"retval", dwarf::c_name(type), value.type};
-  kernel::ResultPlace found = state_->arch.result_location(types, state_->arch, value);
+  kernel::ResultPlace found = arch.result_location(types, arch, value);
   out.place = std::move(found.place);
   if (!out.place) out.why = found.why;
-  state_->finish(types, out, type);
+  finish(types, out, type);
   return out;
 }
 
@@ -377,24 +456,24 @@ std::optional<DebugVariable> DebugInfo::State::go_result(types::Types& types, co
   return out;
 }
 
-DebugInfo::NamedType DebugInfo::find_type(types::Types& types, TypeCategory category, std::string_view name,
-                                          uint64_t address) {
+DebugInfo::NamedType DebugInfo::State::find_type(types::Types& types, TypeCategory category, std::string_view name,
+                                                 uint64_t address) {
   using dwarf::NameCategory;
   static const std::map<TypeCategory, std::vector<NameCategory>> kSearched = {
       {TypeCategory::kStruct, {NameCategory::kClass}},
       {TypeCategory::kEnum, {NameCategory::kEnum}},
       {TypeCategory::kAny, {NameCategory::kTypedef, NameCategory::kClass, NameCategory::kEnum}},
       {TypeCategory::kEnumerator, {NameCategory::kEnumerator}}};
-  if (!state_->index) state_->index.emplace(*state_->file);
-  const dwarf::Unit* unit = state_->file->unit_at(address);
+  if (!index) index.emplace(*file);
+  const dwarf::Unit* unit = file->unit_at(address);
   const auto near = unit != nullptr ? std::optional(unit->die) : std::nullopt;
   NamedType out;
   for (const NameCategory each : kSearched.at(category)) {
-    const auto [die, candidates] = state_->index->find(each, name, near);
+    const auto [die, candidates] = index->find(each, name, near);
     out.candidates = candidates;
     if (!die && candidates.empty()) continue;
     if (!die) return out;
-    const types::TypeId type = state_->reader_for(types).convert(die);
+    const types::TypeId type = reader_for(types).convert(die);
     out.type = type;
     if (each != NameCategory::kEnumerator) return out;
     for (const types::Enumerator& enumerator : types[type].enumerators)
@@ -404,8 +483,8 @@ DebugInfo::NamedType DebugInfo::find_type(types::Types& types, TypeCategory cate
   return out;
 }
 
-std::optional<uint32_t> DebugInfo::member_offset(std::string_view type, std::string_view member) {
-  const auto found = state_->file->find_definition(DW_TAG_structure_type, type);
+std::optional<uint32_t> DebugInfo::State::member_offset(std::string_view type, std::string_view member) {
+  const auto found = file->find_definition(DW_TAG_structure_type, type);
   if (!found) return std::nullopt;
   for (const Dwarf_Die& child : dwarf::children(*found))
     if (dwarf::tag(child) == DW_TAG_member && dwarf::name_of(child) == member)
@@ -472,22 +551,21 @@ void DebugInfo::State::add_statements_in(const Site& site, const std::vector<Row
   }
 }
 
-std::vector<Statement> DebugInfo::statements(std::string_view file, uint32_t line, uint32_t column) {
+std::vector<Statement> DebugInfo::State::statements(std::string_view source, uint32_t line, uint32_t column) {
   std::vector<Statement> out;
-  state_->visit_rows([&](std::vector<Row> rows) {
+  visit_rows([&](std::vector<Row> rows) {
     std::erase_if(rows, [&](const Row& row) {
       return (line != 0 && row.line != line) || (column != 0 && row.column != column) ||
-             !ends_with_components(row.file, file);
+             !ends_with_components(row.file, source);
     });
-    state_->add_statements(std::move(rows), out);
+    add_statements(std::move(rows), out);
   });
   return out;
 }
 
-std::vector<Statement> DebugInfo::statements_of(uint64_t address) {
+std::vector<Statement> DebugInfo::State::statements_of(uint64_t address) {
   std::vector<Statement> out;
-  if (const auto site = dwarf::site_at(*state_->file, address))
-    state_->add_statements(dwarf::statement_rows_in(*state_->file, *site), out);
+  if (const auto site = dwarf::site_at(*file, address)) add_statements(dwarf::statement_rows_in(*file, *site), out);
   return out;
 }
 
@@ -510,32 +588,88 @@ void DebugInfo::State::add_inlined_instances(const dwarf::Subtree& scope, int de
   }
 }
 
-std::vector<Statement> DebugInfo::inlined_copies(std::string_view function) {
+std::vector<Statement> DebugInfo::State::inlined_copies(std::string_view function) {
   std::vector<Statement> out;
-  for (dwarf::Unit& unit : state_->file->units())
-    for (const dwarf::FunctionCode& code : state_->file->functions(unit))
-      state_->add_inlined_instances({code.die}, 0, {code.range.low, code.die, code.range.low}, function, out);
+  for (dwarf::Unit& unit : file->units())
+    for (const dwarf::FunctionCode& code : file->functions(unit))
+      add_inlined_instances({code.die}, 0, {code.range.low, code.die, code.range.low}, function, out);
   std::ranges::sort(out, {}, &Statement::address);
   const auto is_same = [](const Statement& a, const Statement& b) { return a.address == b.address; };
   out.erase(std::unique(out.begin(), out.end(), is_same), out.end());
   return out;
 }
 
-std::vector<uint32_t> DebugInfo::lines(std::string_view file) {
+std::vector<uint32_t> DebugInfo::State::lines(std::string_view source) {
   std::set<uint32_t> out;
-  state_->visit_rows([&](const std::vector<Row>& rows) {
+  visit_rows([&](const std::vector<Row>& rows) {
     for (const Row& row : rows)
-      if (ends_with_components(row.file, file)) out.insert(row.line);
+      if (ends_with_components(row.file, source)) out.insert(row.line);
   });
   return {out.begin(), out.end()};
 }
 
-std::vector<std::string> DebugInfo::files() {
+std::vector<std::string> DebugInfo::State::files() {
   std::set<std::string> out;
-  state_->visit_rows([&](const std::vector<Row>& rows) {
+  visit_rows([&](const std::vector<Row>& rows) {
     for (const Row& row : rows) out.emplace(row.file);
   });
   return {out.begin(), out.end()};
+}
+
+// ---- The same within a limit of memory
+
+bool DebugInfo::knows(uint64_t address) const {
+  return state_->limited([&] { return state_->knows(address); });
+}
+
+std::string DebugInfo::missing_part(uint64_t address) const {
+  return state_->limited([&] { return state_->missing_part(address); });
+}
+
+std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
+  if (state_->has_read(address)) return state_->frames_at(address);
+  return state_->limited([&] { return state_->frames_at(address); });
+}
+
+std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, std::string_view inlined) {
+  return state_->limited([&] { return state_->arguments(types, address, inlined); });
+}
+
+std::vector<DebugVariable> DebugInfo::locals(types::Types& types, uint64_t address, std::string_view inlined) {
+  return state_->limited([&] { return state_->locals(types, address, inlined); });
+}
+
+std::optional<DebugVariable> DebugInfo::result(types::Types& types, uint64_t address) {
+  return state_->limited([&] { return state_->result(types, address); });
+}
+
+DebugInfo::NamedType DebugInfo::find_type(types::Types& types, TypeCategory category, std::string_view name,
+                                          uint64_t address) {
+  return state_->limited([&] { return state_->find_type(types, category, name, address); });
+}
+
+std::optional<uint32_t> DebugInfo::member_offset(std::string_view type, std::string_view member) {
+  return state_->limited([&] { return state_->member_offset(type, member); });
+}
+
+std::vector<Statement> DebugInfo::statements(std::string_view file, uint32_t line, uint32_t column) {
+  return state_->limited([&] { return state_->statements(file, line, column); });
+}
+
+std::vector<Statement> DebugInfo::statements_of(uint64_t address) {
+  return state_->limited([&] { return state_->statements_of(address); });
+}
+
+std::vector<Statement> DebugInfo::inlined_copies(std::string_view function) {
+  return state_->limited([&] { return state_->inlined_copies(function); });
+}
+
+std::vector<uint32_t> DebugInfo::lines(std::string_view file) {
+  return state_->limited([&] { return state_->lines(file); });
+}
+
+std::vector<std::string> DebugInfo::files() {
+  return state_->limited([&] { return state_->files(); });
 }
 
 }  // namespace espy::symbols

@@ -64,15 +64,16 @@ class DebugInfo {
                                                  const std::vector<std::string>& debug_directories);
   ~DebugInfo();
 
-  // Returns how much memory the sections of debug information take.
+  // Returns how much memory the sections of debug information, and what was read of them, take.
   uint64_t memory_bytes() const;
+  // Fails (kRefusedFile) once something was not read because it would take too much memory.
+  Status status() const;
 
   // Whether a function with code at the address is described.
   bool knows(uint64_t address) const;
   // Returns the path of the .dwo file that describes the code at the address, if it is not found; otherwise "".
   std::string missing_part(uint64_t address) const;
-  // Returns the innermost inlined function first, the function that contains the code last; empty if none is described,
-  // or after std::bad_alloc was thrown while debug information was read.
+  // Returns the innermost inlined function first, the function that contains the code last; empty if none is described.
   std::vector<SourceFrame> frames_at(uint64_t address);
   // Returns the arguments of the function at `address`, or of the function `inlined` if it is inlined there, with their
   // locations at the address. Requires the same `types`, to which types are added, in all calls.

@@ -272,8 +272,11 @@ uint64_t ElfFile::memory_bytes() const {
 }
 
 Result<std::shared_ptr<DebugInfo>> ElfFile::debug_info() const {
-  if (!state_->debug_info) state_->debug_info = DebugInfo::open(state_->image, state_->debug_directories);
-  return *state_->debug_info;
+  auto& known = state_->debug_info;
+  if (!known) known = DebugInfo::open(state_->image, state_->debug_directories);
+  if (*known)
+    if (Status status = (**known)->status(); !status) known = tl::unexpected(status.error());
+  return *known;
 }
 
 std::optional<SourceFrame> ElfFile::go_frame_at(uint64_t address) const {

@@ -360,11 +360,13 @@ Result<std::vector<UnwindRow>> read_rows(const ElfImage& image, const kernel::Ar
   for (const Segment& segment : image.segments())
     if (segment.executable && segment.file_offset + segment.file_size > UINT32_MAX)
       return fail(image.path() + " has code beyond 4 GiB");
-  std::vector<UnwindRow> rows;
-  std::vector<uint32_t> ends;
-  EhFrameSection(arch, image, rows, ends).read();
-  append_go_rows(image, arch, rows, ends);
-  return merge(std::move(rows), ends);
+  return within_memory("the unwind table of " + image.path(), [&]() -> Result<std::vector<UnwindRow>> {
+    std::vector<UnwindRow> rows;
+    std::vector<uint32_t> ends;
+    EhFrameSection(arch, image, rows, ends).read();
+    append_go_rows(image, arch, rows, ends);
+    return merge(std::move(rows), ends);
+  });
 }
 
 // Adds a row for the code to which a signal handler returns, if it is a symbol of the image without a rule. Includes

@@ -8,9 +8,9 @@
 
 #include <cstdlib>
 #include <iterator>
-#include <new>
 #include <utility>
 
+#include "base/memory_limit.h"
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
 #include "symbols_debug_info_support.h"
@@ -204,30 +204,53 @@ class LargeMemory {
   void** taken_ = nullptr;
 };
 
-bool throws_without_memory(DebugInfo& debug, uint64_t address) {
-  const LargeMemory taken;
-  try {
-    debug.frames_at(address);
-  } catch (const std::bad_alloc&) {
-    return true;
-  }
-  return false;
-}
-
 // libdw would end the process.
 TEST_F(HostileDwarf, MemoryMayRunOut) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the sanitizer needs the memory";
-#endif
+  if (!MemoryLimit::is_supported()) GTEST_SKIP() << "the sanitizer needs the memory";
   std::string source = "int work(int x) {\n";
   for (int i = 0; i < 200; ++i) source += "x += x * 3;\n";  // the table of their lines takes some KB
   DebugInfoTest::open(source + "return x; }\nint main(void) { return 0; }", "-g -O0 -no-pie");
+  const auto frames_without_memory = [&] {
+    const LargeMemory taken;
+    return debug_->frames_at(work_);
+  };
   EXPECT_EXIT(
       {
-        const bool has_thrown = throws_without_memory(*debug_, work_);
-        ::_exit(has_thrown && debug_->frames_at(work_).empty() ? 0 : 3);
+        const bool is_empty = frames_without_memory().empty();
+        ::_exit(is_empty && !debug_->status() && debug_->frames_at(work_).empty() ? 0 : 3);
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+// Five million rows of one byte each; libdw would take 100 bytes for each.
+TEST_F(HostileDwarf, LineTablesMayBeLarge) {
+  DebugInfoTest::open(program_with_ranges_and_rows(".fill 5000000, 1, 0x14"), "-no-pie -fno-pie");
+  const MemoryLimit memory(1 << 30);
+  EXPECT_TRUE(debug_->statements_of(work_).empty());
+  EXPECT_LT(memory.taken_bytes(), 64U << 20);
+  ASSERT_FALSE(debug_->status());
+  EXPECT_THAT(debug_->status().error().message, ::testing::HasSubstr("too much memory"));
+  EXPECT_FALSE(file_->debug_info());
+}
+
+// Units of twelve bytes in the file, of each of which libdw makes some hundred bytes.
+TEST_F(HostileDwarf, UnitsMayTakeTooMuchMemory) {
+  if (!MemoryLimit::is_supported()) GTEST_SKIP() << "a sanitizer's allocator ends the process";
+  open(std::string(kWork) + R"(
+    .uleb128 0, 0
+    .popsection
+    .pushsection .debug_info, "", @progbits
+    .subsection 1
+    .rept 200000
+    .long 8; .short 4; .long 0; .short 8
+    .endr
+    .previous
+    .skip 0)");
+  const MemoryLimit limit(16 << 20);
+  EXPECT_FALSE(debug_->knows(work_));
+  EXPECT_FALSE(debug_->status());
+  EXPECT_TRUE(debug_->frames_at(work_).empty());
+  EXPECT_TRUE(debug_->arguments(types_, work_, "").empty());
 }
 
 // libdw would open the file by itself, and wait for its other end.

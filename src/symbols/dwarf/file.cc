@@ -14,6 +14,7 @@
 #include "symbols/debug_file.h"
 #include "symbols/dwarf/calls.h"
 #include "symbols/dwarf/libdw.h"
+#include "symbols/dwarf/line_table.h"
 #include "symbols/dwarf/package.h"
 #include "symbols/dwarf/split_file.h"
 
@@ -26,6 +27,9 @@ constexpr int kMaxDepth = 64;
 constexpr size_t kMaxNameBytes = 8 << 10;
 // They can share ranges, too: of one entry, and of all functions.
 constexpr size_t kMaxRanges = 1 << 16;
+// Of one line table, which belongs to one source file, or with LTO to a part of a program.
+constexpr uint64_t kMaxLineRows = 4 << 20;
+constexpr uint64_t kMaxLineHeaderBytes = 4 << 20;
 constexpr size_t kMaxFunctionRanges = 4 << 20;
 
 Dwarf_Die* mutable_die(const Dwarf_Die& die) { return const_cast<Dwarf_Die*>(&die); }
@@ -99,6 +103,21 @@ bool has_terminated_strings(Elf* elf) {
     if (static_cast<const char*>(data->d_buf)[data->d_size - 1] != '\0') return false;
   }
   return true;
+}
+
+// Returns .debug_line as libdw has read it; empty if there is none.
+std::string_view line_section(Elf* elf) {
+  constexpr std::string_view kNames[] = {".debug_line", ".zdebug_line", ".debug_line.dwo"};
+  size_t names = 0;
+  if (elf == nullptr || elf_getshdrstrndx(elf, &names) != 0) return {};
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr; section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    const char* name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : nullptr;
+    if (name == nullptr || std::ranges::find(kNames, name) == std::end(kNames)) continue;
+    const Elf_Data* data = elf_getdata(section, nullptr);
+    if (data != nullptr && data->d_buf != nullptr) return {static_cast<const char*>(data->d_buf), data->d_size};
+  }
+  return {};
 }
 
 std::string text_of(const Dwarf_Die& die, unsigned name) {
@@ -242,7 +261,6 @@ File::Opened File::open_elf(const ElfImage& image) {
 }
 
 Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vector<std::string>& debug_directories) {
-  if (is_out_of_memory()) return fail("out of memory", ENOMEM);
   std::unique_ptr<File> file(new File);
   file->path_ = image.path();
   std::optional<ElfImage> separate;
@@ -290,9 +308,9 @@ Dwarf* File::begin(const Opened& opened) const {
 }
 
 File::~File() {
-  if (eh_frame_ != nullptr && !is_out_of_memory()) dwarf_cfi_end(eh_frame_);
-  end_dwarf(dwarf_);
-  end_dwarf(supplement_dwarf_);
+  if (eh_frame_ != nullptr) dwarf_cfi_end(eh_frame_);
+  dwarf_end(dwarf_);
+  dwarf_end(supplement_dwarf_);
   if (supplement_.elf != nullptr) elf_end(supplement_.elf);
   if (debug_.elf != nullptr) elf_end(debug_.elf);
   if (code_.elf != nullptr) elf_end(code_.elf);
@@ -374,6 +392,7 @@ void File::complete(Unit& unit) {
   };
   if (!file.empty() && split_directory_->show(file, name_of_split(unit.die), read_part)) {
     throw_if_out_of_memory(dwarf_cu_getdwarf(split.cu));
+    skeletons_.emplace(split.cu, unit.die);
     unit.die = split;
     return;
   }
@@ -383,15 +402,48 @@ void File::complete(Unit& unit) {
 
 Unit* File::unit_at(uint64_t address) {
   units();
+  Unit* unit = known_unit_at(address);
+  if (unit != nullptr) complete(*unit);
+  return unit;
+}
+
+Unit* File::known_unit_at(uint64_t address) {
   auto code = std::ranges::upper_bound(unit_code_, address, {}, [](const UnitCode& each) { return each.range.low; });
   while (code != unit_code_.begin() && std::prev(code)->highest > address) {
     --code;
-    if (!code->range.contains(address)) continue;
-    Unit& unit = units_[code->unit];
-    complete(unit);
-    return &unit;
+    if (code->range.contains(address)) return &units_[code->unit];
   }
   return nullptr;
+}
+
+bool File::has_bounded_lines(const Dwarf_Die& unit) {
+  const auto [known, is_new] = bounded_lines_.try_emplace(unit.cu, false);
+  if (is_new) known->second = has_bounded_table(unit);
+  return known->second;
+}
+
+bool File::is_bounded(std::string_view line_section, uint64_t offset) {
+  const auto size = line_table_size(line_section, offset);
+  const bool is_large = size && (size->header_bytes > kMaxLineHeaderBytes || size->rows > kMaxLineRows);
+  has_met_large_lines_ |= is_large;
+  return size && !is_large;
+}
+
+// The lines of a unit in a .dwo file are those of its skeleton; the .dwo file has one table, with names of files alone.
+bool File::has_bounded_table(const Dwarf_Die& unit) {
+  uint8_t type = 0;
+  Dwarf_Die owner = unit;
+  if (dwarf_cu_info(unit.cu, nullptr, &type, nullptr, nullptr, nullptr, nullptr, nullptr) != 0) return false;
+  if (type == DW_UT_split_compile || type == DW_UT_split_type) {
+    const std::string_view own = line_section(dwarf_getelf(dwarf_cu_getdwarf(unit.cu)));
+    const auto skeleton = skeletons_.find(unit.cu);
+    if ((!own.empty() && !is_bounded(own, 0)) || skeleton == skeletons_.end()) return false;
+    owner = skeleton->second;
+  }
+  std::optional<Dwarf_Attribute> found = own_attribute(owner, DW_AT_stmt_list);
+  Dwarf_Word offset = 0;
+  if (!found || dwarf_formudata(&*found, &offset) != 0) return false;
+  return is_bounded(line_section(dwarf_getelf(dwarf_cu_getdwarf(owner.cu))), offset);
 }
 
 // Functions are children of the unit, of namespaces, of classes, and, for closures, of other functions.
@@ -436,6 +488,12 @@ std::optional<FunctionCode> File::function_at(uint64_t address) {
   Unit* unit = unit_at(address);
   if (unit == nullptr) return std::nullopt;
   index_functions(*unit);
+  return known_function_at(address);
+}
+
+std::optional<FunctionCode> File::known_function_at(uint64_t address) {
+  Unit* unit = known_unit_at(address);
+  if (unit == nullptr || !unit->is_indexed) return std::nullopt;
   const auto low = [](const FunctionCode& each) { return each.range.low; };
   const auto after = std::ranges::upper_bound(unit->functions, address, {}, low);
   if (after == unit->functions.begin() || !std::prev(after)->range.contains(address)) return std::nullopt;

@@ -7,6 +7,7 @@
 #include <gelf.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -106,6 +107,8 @@ class File {
   const std::vector<FunctionCode>& functions(Unit& unit);
   // Returns the function with code at an address.
   std::optional<FunctionCode> function_at(uint64_t address);
+  // Returns the same if the functions of its unit were read before; otherwise nullopt.
+  std::optional<FunctionCode> known_function_at(uint64_t address);
   // A location expression.
   struct Expression {
     Dwarf_Op* ops = nullptr;
@@ -124,6 +127,10 @@ class File {
   Calls& calls();  // the call sites of its functions
   // Returns false if no type, variable or function of the file can have this name.
   bool mentions(std::string_view name);
+  // Returns false if the line table of a unit, which has its source files too, is missing, malformed or too large to be
+  // read by libdw.
+  bool has_bounded_lines(const Dwarf_Die& unit);
+  bool has_met_large_lines() const { return has_met_large_lines_; }  // a table that is too large
   // Searches all units for the definition of a type that another unit only declares.
   std::optional<Dwarf_Die> find_definition(int tag, std::string_view name);
 
@@ -139,6 +146,9 @@ class File {
   void add_supplement(const std::vector<std::string>& debug_directories);
   std::string find_split_file(const Unit& unit, uint64_t id) const;
   void index_functions(Unit& unit);
+  Unit* known_unit_at(uint64_t address);
+  bool has_bounded_table(const Dwarf_Die& unit);
+  bool is_bounded(std::string_view line_section, uint64_t offset);
   void add_functions(const Subtree& parent, Unit& unit, int depth);
 
   std::string path_;
@@ -158,8 +168,11 @@ class File {
   bool has_read_units_ = false;
   bool has_split_units_ = false;  // parts are in .dwo files
   std::vector<Unit> units_;
-  std::vector<UnitCode> unit_code_;  // sorted by address
+  std::vector<UnitCode> unit_code_;             // sorted by address
+  std::map<const void*, Dwarf_Die> skeletons_;  // by the unit of the .dwo file
   size_t function_range_count_ = 0;
+  std::map<const void*, bool> bounded_lines_;  // by unit: has_bounded_lines
+  bool has_met_large_lines_ = false;
 };
 
 }  // namespace espy::symbols::dwarf

@@ -6,14 +6,9 @@ namespace espy::symbols::dwarf {
 
 namespace {
 
-bool has_run_out = false;
-
 // Must not return (elfutils/libdw.h, dwarf_new_oom_handler; its type has the attribute, which clang does not find in
 // [[noreturn]]). libdw is C, but compiled with unwind tables.
-__attribute__((noreturn)) void on_out_of_memory() {
-  has_run_out = true;
-  throw std::bad_alloc();
-}
+__attribute__((noreturn)) void on_out_of_memory() { throw std::bad_alloc(); }
 
 }  // namespace
 
@@ -24,11 +19,5 @@ Dwarf* begin_dwarf(Elf* elf) {
 }
 
 void throw_if_out_of_memory(Dwarf* dwarf) { dwarf_new_oom_handler(dwarf, on_out_of_memory); }
-
-bool is_out_of_memory() { return has_run_out; }
-
-void end_dwarf(Dwarf* dwarf) {
-  if (!has_run_out) dwarf_end(dwarf);
-}
 
 }  // namespace espy::symbols::dwarf

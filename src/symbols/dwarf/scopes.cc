@@ -124,14 +124,16 @@ std::optional<Site> site_at(File& file, uint64_t address) {
 
 // ---- Lines
 
-const void* line_table(const Dwarf_Die& unit) {
+const void* line_table(File& file, const Dwarf_Die& unit) {
+  if (!file.has_bounded_lines(unit)) return nullptr;
   Dwarf_Lines* lines = nullptr;
   size_t count = 0;
   return dwarf_getsrclines(const_cast<Dwarf_Die*>(&unit), &lines, &count) == 0 ? lines : nullptr;
 }
 
-std::vector<Row> statement_rows(const Dwarf_Die& unit) {
+std::vector<Row> statement_rows(File& file, const Dwarf_Die& unit) {
   std::vector<Row> out;
+  if (!file.has_bounded_lines(unit)) return out;
   Dwarf_Lines* lines = nullptr;
   size_t count = 0;
   if (dwarf_getsrclines(const_cast<Dwarf_Die*>(&unit), &lines, &count) != 0) return out;
@@ -145,11 +147,11 @@ std::vector<Row> statement_rows(const Dwarf_Die& unit) {
     dwarf_lineno(line, &number);
     dwarf_linecol(line, &column);
     dwarf_lineaddr(line, &row.address);
-    const char* file = dwarf_linesrc(line, nullptr, nullptr);
-    if (!begins || ends || number <= 0 || row.address == 0 || file == nullptr) continue;
+    const char* name = dwarf_linesrc(line, nullptr, nullptr);
+    if (!begins || ends || number <= 0 || row.address == 0 || name == nullptr) continue;
     // Most rows are of the file of the row before them.
-    if (out.empty() || out.back().file.data() != file)
-      row.file = file_name(file);
+    if (out.empty() || out.back().file.data() != name)
+      row.file = file_name(name);
     else
       row.file = out.back().file;
     row.line = static_cast<uint32_t>(number);
@@ -162,7 +164,7 @@ std::vector<Row> statement_rows(const Dwarf_Die& unit) {
 std::vector<Row> statement_rows_in(File& file, const Site& site) {
   const Unit* unit = file.unit_at(site.address);
   if (unit == nullptr) return {};
-  std::vector<Row> rows = statement_rows(unit->die);
+  std::vector<Row> rows = statement_rows(file, unit->die);
   const SortedRanges code(ranges_of(site.function));
   std::erase_if(rows, [&](const Row& row) { return !code.contains(row.address); });
   return rows;
@@ -180,12 +182,14 @@ std::vector<Row> breakpoint_rows(Scopes& scopes, std::vector<Row> rows) {
 namespace {
 
 // Returns the source file that an attribute refers to; "" if unknown. (dwarf_decl_file crashes on units without files.)
-std::string_view file_by(const Dwarf_Die& die, unsigned attribute_name) {
+std::string_view file_by(File& file, const Dwarf_Die& die, unsigned attribute_name) {
   const std::optional<uint64_t> index = number(die, attribute_name);
   std::optional<Dwarf_Die> unit = unit_of(die);
   Dwarf_Files* files = nullptr;
   size_t count = 0;
-  if (!index || !unit || dwarf_getsrcfiles(&*unit, &files, &count) != 0 || *index >= count) return {};
+  if (!index || !unit || !file.has_bounded_lines(*unit) || dwarf_getsrcfiles(&*unit, &files, &count) != 0 ||
+      *index >= count)
+    return {};
   return file_name(dwarf_filesrc(files, *index, nullptr, nullptr));
 }
 
@@ -210,18 +214,19 @@ std::string format_lines(const std::map<uint32_t, bool>& lines) {
 
 }  // namespace
 
-SourceLine line_at(const Dwarf_Die& unit, uint64_t address) {
+SourceLine line_at(File& file, const Dwarf_Die& unit, uint64_t address) {
+  if (!file.has_bounded_lines(unit)) return {};
   Dwarf_Line* line = dwarf_getsrc_die(const_cast<Dwarf_Die*>(&unit), address);
   int number = 0;
   if (line == nullptr || dwarf_lineno(line, &number) != 0 || number <= 0) return {};
   return {file_name(dwarf_linesrc(line, nullptr, nullptr)), static_cast<uint32_t>(number)};
 }
 
-SourceLine call_line(const Dwarf_Die& inlined) {
-  const std::string_view file = file_by(inlined, DW_AT_call_file);
+SourceLine call_line(File& file, const Dwarf_Die& inlined) {
+  const std::string_view name = file_by(file, inlined, DW_AT_call_file);
   const std::optional<uint64_t> line = number(inlined, DW_AT_call_line);
-  if (file.empty() || !line) return {};
-  return {file, static_cast<uint32_t>(*line)};
+  if (name.empty() || !line) return {};
+  return {name, static_cast<uint32_t>(*line)};
 }
 
 ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable,
@@ -229,7 +234,7 @@ ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& s
   const std::vector<Range> list = described_ranges(variable.die);
   if (list.empty()) return {};
   const SortedRanges described(list);
-  const std::string_view declared_in = file_by(variable.die, DW_AT_decl_file);
+  const std::string_view declared_in = file_by(file, variable.die, DW_AT_decl_file);
   std::map<uint32_t, bool> lines;  // of statements: whether the variable is readable
   size_t steps = 0;                // through location lists
   for (const Row& row : rows) {

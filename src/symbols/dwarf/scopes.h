@@ -61,9 +61,9 @@ struct Row {
   uint32_t line = 0;
   uint32_t column = 0;
 };
-std::vector<Row> statement_rows(const Dwarf_Die& unit);
+std::vector<Row> statement_rows(File& file, const Dwarf_Die& unit);
 // Returns what identifies the line table of a unit, which units can share; null if it has none.
-const void* line_table(const Dwarf_Die& unit);
+const void* line_table(File& file, const Dwarf_Die& unit);
 std::vector<Row> statement_rows_in(File& file, const Site& site);  // of the function of the site
 
 // A line of the source; "" and 0 if unknown. The name is valid for the life of the File.
@@ -72,9 +72,9 @@ struct SourceLine {
   uint32_t line = 0;
 };
 // Returns the line of the code at an address of the unit.
-SourceLine line_at(const Dwarf_Die& unit, uint64_t address);
+SourceLine line_at(File& file, const Dwarf_Die& unit, uint64_t address);
 // Returns the line of the call that an inlined instance replaces.
-SourceLine call_line(const Dwarf_Die& inlined);
+SourceLine call_line(File& file, const Dwarf_Die& inlined);
 
 // Selects the rows of a function for breakpoints: for each line, the first in each block or inlined instance.
 std::vector<Row> breakpoint_rows(Scopes& scopes, std::vector<Row> rows);

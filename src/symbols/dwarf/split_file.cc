@@ -110,7 +110,7 @@ std::string read_split_file(const std::string& path) {
 bool has_split_unit(std::string elf, uint64_t unit_id) {
   const std::unique_ptr<Elf, decltype(&elf_end)> image(elf_memory(elf.data(), elf.size()), &elf_end);
   if (!image) return false;
-  const std::unique_ptr<Dwarf, decltype(&end_dwarf)> dwarf(begin_dwarf(image.get()), &end_dwarf);
+  const std::unique_ptr<Dwarf, decltype(&dwarf_end)> dwarf(begin_dwarf(image.get()), &dwarf_end);
   if (!dwarf) return false;
   Dwarf_CU* unit = nullptr;
   uint8_t type = 0;

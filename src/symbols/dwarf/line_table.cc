@@ -1,0 +1,52 @@
+#include "symbols/dwarf/line_table.h"
+
+#include <dwarf.h>
+
+#include "base/byte_reader.h"
+
+namespace espy::symbols::dwarf {
+
+namespace {
+
+// Returns how many rows the program appends. `operands`: the numbers of operands of the opcodes from 1 on.
+uint64_t count_rows(ByteReader program, std::string_view operands) {
+  uint64_t rows = 0;
+  while (!program.at_end()) {
+    const auto opcode = program.take_le<uint8_t>();
+    if (opcode > operands.size()) {  // special
+      ++rows;
+    } else if (opcode == 0) {  // extended
+      const std::string_view body = program.take_bytes(program.take_uleb128());
+      rows += !body.empty() && static_cast<uint8_t>(body[0]) == DW_LNE_end_sequence;
+    } else if (opcode == DW_LNS_fixed_advance_pc) {
+      program.take_le<uint16_t>();
+    } else {
+      rows += opcode == DW_LNS_copy;
+      for (auto left = static_cast<uint8_t>(operands[opcode - 1]); left > 0; --left) program.take_uleb128();
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::optional<LineTableSize> line_table_size(std::string_view section, uint64_t offset) {
+  if (offset > section.size()) return std::nullopt;
+  ByteReader reader(section.substr(offset));
+  uint64_t length = reader.take_le<uint32_t>();
+  const size_t offset_bytes = length == UINT32_MAX ? 8 : 4;
+  if (offset_bytes == 8) length = reader.take_le<uint64_t>();
+  ByteReader table(reader.take_bytes(length));
+  const auto version = table.take_le<uint16_t>();
+  if (version >= 5) table.take_bytes(2);  // sizes of addresses and of segment selectors
+  const uint64_t header_bytes = table.take_le(offset_bytes);
+  ByteReader header(table.take_bytes(header_bytes));
+  // The lengths of instructions, default_is_stmt, line_base and line_range.
+  header.take_bytes(version >= 4 ? 5 : 4);
+  const auto opcode_base = header.take_le<uint8_t>();
+  const std::string_view operands = header.take_bytes(opcode_base > 0 ? opcode_base - 1U : 0);
+  if (version < 2 || version > 5 || !reader.ok() || !table.ok() || !header.ok()) return std::nullopt;
+  return LineTableSize{header_bytes, count_rows(ByteReader(table.take_bytes(table.remaining_bytes())), operands)};
+}
+
+}  // namespace espy::symbols::dwarf
