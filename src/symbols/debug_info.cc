@@ -32,18 +32,11 @@ using Clock = std::chrono::steady_clock;
 
 // Readable lines are hints; of thousands of variables in a function of thousands of lines they would take minutes.
 constexpr size_t kMaxReadableRows = 1 << 20;
-// What is read may take as much memory as a file may have, and always this much.
-constexpr uint64_t kLeastMoreBytes = 64 << 20;
 // In less time the memory that is taken is not worth the two microseconds of looking.
 constexpr std::chrono::milliseconds kLongPart(1);
 // What is kept of the blocks of functions: as a number of functions, and of blocks with their ranges.
 constexpr size_t kMaxScopes = 64;
 constexpr size_t kMaxScopesSize = 1 << 19;
-
-uint64_t max_more_bytes(uint64_t known_bytes) {
-  const uint64_t most = max_binary_bytes();
-  return std::max(most - std::min(known_bytes, most), kLeastMoreBytes);
-}
 
 std::string description_of(const std::string& path) { return "the debug information of " + path; }
 
@@ -111,7 +104,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   uint64_t memory_bytes() const { return file ? file->memory_bytes() + taken_bytes : 0; }
 
   // Returns what `part` returns. libdw makes objects of a hundred bytes of two bytes in a file: if that takes more
-  // memory than a file may, gives up. Returns {} then and from then on.
+  // memory than File::max_bytes(), gives up. Returns {} then and from then on.
   template <class Part>
   auto limited(Part part) -> decltype(part()) {
     if (is_limited) return part();
@@ -119,7 +112,8 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     is_limited = true;
     const auto begin = Clock::now();
     try {
-      const MemoryLimit limit(max_more_bytes(memory_bytes()));
+      const uint64_t most = file->max_bytes();
+      const MemoryLimit limit(most - std::min(memory_bytes(), most));
       auto out = part();
       if (Clock::now() - begin > kLongPart) taken_bytes += limit.taken_bytes();
       is_limited = false;

@@ -254,6 +254,17 @@ bool SortedRanges::contains(uint64_t address) const {
   return after != ranges_.begin() && std::prev(after)->contains(address);
 }
 
+namespace {
+
+// Returns how much memory the debug information of a file may take, decompressed and read. Compression makes a third to
+// a quarter of it, and reading all of it several times as much.
+uint64_t max_bytes_of(const ElfImage& image) {
+  constexpr uint64_t kLeastBytes = 256 << 20, kBytesPerByte = 16;
+  return kLeastBytes + image.file().size_bytes * kBytesPerByte;
+}
+
+}  // namespace
+
 File::Opened File::open_elf(const ElfImage& image) {
   Opened out{OwnedFd(::fcntl(image.file().fd.get(), F_DUPFD_CLOEXEC, 0))};
   if (out.fd.valid()) out.elf = elf_begin(out.fd.get(), ELF_C_READ, nullptr);
@@ -281,8 +292,10 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
     if (auto directory = SplitDirectory::make())
       file->split_directory_ = std::make_unique<SplitDirectory>(std::move(*directory));
   file->memory_bytes_ = elf == nullptr ? 0 : read_sections(elf);
-  if (file->memory_bytes_ > max_binary_bytes())
-    return fail("the debug information of " + file->path_ + " is too large", kRefusedFile);
+  file->max_bytes_ = max_binary_bytes();
+  if (!file->split_directory_)
+    file->max_bytes_ = std::min(file->max_bytes_, max_bytes_of(image) + (separate ? max_bytes_of(*separate) : 0));
+  if (file->memory_bytes_ > file->max_bytes_) return takes_too_much_memory("the debug information of " + file->path_);
   if (elf != nullptr) file->dwarf_ = file->begin(file->debug_.elf != nullptr ? file->debug_ : file->code_);
   if (file->dwarf_ == nullptr)
     return fail("cannot read the debug information of " + file->path_ + ": " + dwarf_errmsg(-1));
@@ -331,6 +344,7 @@ void File::add_supplement(const std::vector<std::string>& debug_directories) {
     const Result<ElfImage> image = ElfImage::open(path);
     if (!image || image->build_id() != build_id) continue;
     supplement_ = open_elf(*image);
+    max_bytes_ = std::min(max_binary_bytes(), max_bytes_ + max_bytes_of(*image));
     supplement_dwarf_ = begin_dwarf(supplement_.elf);
     break;
   }

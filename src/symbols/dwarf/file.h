@@ -98,6 +98,8 @@ class File {
 
   // Returns how much memory the sections of debug information take.
   uint64_t memory_bytes() const { return memory_bytes_; }
+  // Returns how much memory the sections, and all that is made of them, may take.
+  uint64_t max_bytes() const { return max_bytes_; }
   const std::string& path() const { return path_; }  // of the file that has the DWARF
   bool is_position_independent() const { return is_position_independent_; }
 
@@ -153,6 +155,7 @@ class File {
 
   std::string path_;
   uint64_t memory_bytes_ = 0;
+  uint64_t max_bytes_ = 0;
   bool is_position_independent_ = false;
   Opened code_;                       // the binary: has .eh_frame
   Opened debug_;                      // the separate debug file, if any
