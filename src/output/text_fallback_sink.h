@@ -24,7 +24,7 @@ class TextFallbackSink : private TextFallback, public ForwardingSink {
   TextFallbackSink(const TextStyle& style, bool quiet) : TextFallback(style, quiet), ForwardingSink(*fallback) {}
 
   // Formats override text() for both.
-  void text_line(std::string_view kind, std::string_view text) override { Sink::text_line(kind, text); }
+  void text_line(std::string_view kind, std::string_view text) override { this->text(kind, std::string(text) + "\n"); }
   void end() override {}
 };
 

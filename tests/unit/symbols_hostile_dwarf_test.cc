@@ -21,7 +21,6 @@ namespace {
 
 using testing::has_tool;
 using testing::run;
-using testing::TempDir;
 
 // A program with a function `work` and these DIEs in its only unit. Abbreviations: 2 a function with children, 3 a
 // parameter, 4 a const type, 5 a namespace with a sibling, 6 a function without children and with a sibling, 7 a block.
