@@ -57,6 +57,35 @@ INSTANTIATE_TEST_SUITE_P(Versions, LineTable,
                          ::testing::Values("-gdwarf-2 -O0", "-gdwarf-3 -O1", "-gdwarf-4 -O2", "-gdwarf-5 -O2",
                                            "-gdwarf-5 -O0 -gno-as-loc-support"));
 
+// Returns a table of version 4 with a program, and opcodes from 10 on as special ones.
+std::string table_of(std::string_view program) {
+  const std::string header("\x01\x01\x01\xfb\x0e\x0a\0\x01\x01\x01\x01\0\0\0\x01\0\0", 17);
+  std::string out("\0\0\0\0\x04\0\0\0\0\0", 10);
+  out += header + std::string(program);
+  out[0] = static_cast<char>(out.size() - 4);
+  out[6] = static_cast<char>(header.size());
+  return out;
+}
+
+TEST(LineTableSize, CountsWhatAppendsARow) {
+  const auto rows_of = [](std::string_view program) -> int64_t {
+    const auto size = line_table_size(table_of(program), 0);
+    return size ? static_cast<int64_t>(size->rows) : -1;
+  };
+  EXPECT_EQ(rows_of(""), 0);
+  EXPECT_EQ(rows_of("\x0a\xff\x01"), 3);                                 // two special, DW_LNS_copy
+  EXPECT_EQ(rows_of("\x02\x8a\x01\x03\x0a\x06"), 0);                     // operands that look like opcodes
+  EXPECT_EQ(rows_of(std::string_view("\x09\x0a\x0a\x0a", 4)), 1);        // DW_LNS_fixed_advance_pc has two bytes
+  EXPECT_EQ(rows_of(std::string_view("\0\x01\x01\x0a", 4)), 2);          // DW_LNE_end_sequence
+  EXPECT_EQ(rows_of(std::string_view("\0\x03\x77\x0a\x0a\x0a", 6)), 1);  // an unknown extended opcode
+  // libdw would take the rest for opcodes.
+  EXPECT_EQ(rows_of(std::string_view("\0\x03\x01\x0a\x0a", 5)), -1);
+  EXPECT_EQ(rows_of(std::string_view("\0\x04\x02\x0a\x0a\x0a", 6)), -1);
+  EXPECT_EQ(rows_of(std::string_view("\0\x04\x04\x01\x0a\x0a", 6)), -1);
+  EXPECT_EQ(rows_of(std::string_view("\0\x81\x01", 3)), -1);
+  EXPECT_EQ(rows_of(std::string_view("\0\0", 2)), -1);
+}
+
 TEST(LineTableSize, IsUnknownOfWhatIsNoTable) {
   EXPECT_FALSE(line_table_size("", 0));
   EXPECT_FALSE(line_table_size("abc", 7));
