@@ -8,23 +8,11 @@
 #include <cstdio>
 
 #include "base/fd.h"
+#include "base/sanitizers.h"
 
 namespace espy {
 
 namespace {
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ESPY_HAS_ADDRESS_SANITIZER
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define ESPY_HAS_ADDRESS_SANITIZER
-#endif
-#ifdef ESPY_HAS_ADDRESS_SANITIZER
-constexpr bool kIsSupported = false;
-#else
-constexpr bool kIsSupported = true;
-#endif
 
 rlim_t hard_limit() {
   rlimit limit = {};
@@ -50,12 +38,12 @@ uint64_t MemoryLimit::taken_bytes() const {
   return now > begin_bytes_ ? now - begin_bytes_ : 0;
 }
 
-bool MemoryLimit::is_supported() { return kIsSupported; }
+bool MemoryLimit::is_supported() { return !kHasAddressSanitizer; }
 
 MemoryLimit::MemoryLimit(uint64_t more_bytes) : begin_bytes_(data_bytes()) {
   static const rlim_t most = hard_limit();
   const rlimit wanted = {std::min<rlim_t>(begin_bytes_ + more_bytes, most), most};
-  if (!kIsSupported || begin_bytes_ == 0 || ::prlimit(0, RLIMIT_DATA, &wanted, &earlier_) != 0) return;
+  if (!is_supported() || begin_bytes_ == 0 || ::prlimit(0, RLIMIT_DATA, &wanted, &earlier_) != 0) return;
   is_set_ = true;
   // That of an outer MemoryLimit, or of who started espy, may be lower.
   if (earlier_.rlim_cur < wanted.rlim_cur) ::setrlimit(RLIMIT_DATA, &earlier_);

@@ -12,22 +12,13 @@
 #include <memory>
 #include <utility>
 
+#include "base/sanitizers.h"
+
 namespace espy::fuzz {
 
 namespace {
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ESPY_HAS_SANITIZERS
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define ESPY_HAS_SANITIZERS
-#endif
-#ifdef ESPY_HAS_SANITIZERS
-constexpr double kMaxCpuSeconds = 20;
-#else
-constexpr double kMaxCpuSeconds = 2;
-#endif
+constexpr double kMaxCpuSeconds = kHasAddressSanitizer ? 20 : 2;
 
 double cpu_seconds() {
   timespec now = {};

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <span>
 
 #include "base/strings.h"
 #include "symbols/debug_file.h"
@@ -87,37 +88,37 @@ uint64_t read_sections(Elf* elf) {
   return out;
 }
 
+// Returns what the sections with one of these names contain, as libdw has read them, without empty ones; nullopt if the
+// names of sections cannot be read.
+std::optional<std::vector<std::string_view>> contents_of(Elf* elf, std::span<const std::string_view> wanted) {
+  size_t names = 0;
+  if (elf == nullptr || elf_getshdrstrndx(elf, &names) != 0) return std::nullopt;
+  std::vector<std::string_view> out;
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr; section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    const char* name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : nullptr;
+    if (name == nullptr || std::ranges::find(wanted, name) == wanted.end()) continue;
+    const Elf_Data* data = elf_getdata(section, nullptr);
+    if (data != nullptr && data->d_buf != nullptr && data->d_size > 0)
+      out.emplace_back(static_cast<const char*>(data->d_buf), data->d_size);
+  }
+  return out;
+}
+
 // Whether the sections of strings end in a NUL. libdw (0.188) reads names of source files to their NUL, also behind the
 // end of the section.
 bool has_terminated_strings(Elf* elf) {
   constexpr std::string_view kNames[] = {".debug_str",       ".debug_line_str", ".zdebug_str",
                                          ".zdebug_line_str", ".debug_str.dwo",  ".debug_line_str.dwo"};
-  size_t names = 0;
-  if (elf == nullptr || elf_getshdrstrndx(elf, &names) != 0) return false;
-  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr; section = elf_nextscn(elf, section)) {
-    GElf_Shdr header;
-    const char* name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : nullptr;
-    if (name == nullptr || std::ranges::find(kNames, name) == std::end(kNames)) continue;
-    const Elf_Data* data = elf_getdata(section, nullptr);
-    if (data == nullptr || data->d_buf == nullptr || data->d_size == 0) continue;
-    if (static_cast<const char*>(data->d_buf)[data->d_size - 1] != '\0') return false;
-  }
-  return true;
+  const auto sections = contents_of(elf, kNames);
+  return sections && std::ranges::all_of(*sections, [](std::string_view text) { return text.ends_with('\0'); });
 }
 
-// Returns .debug_line as libdw has read it; empty if there is none.
+// Returns the line tables; empty if there are none.
 std::string_view line_section(Elf* elf) {
   constexpr std::string_view kNames[] = {".debug_line", ".zdebug_line", ".debug_line.dwo"};
-  size_t names = 0;
-  if (elf == nullptr || elf_getshdrstrndx(elf, &names) != 0) return {};
-  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr; section = elf_nextscn(elf, section)) {
-    GElf_Shdr header;
-    const char* name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : nullptr;
-    if (name == nullptr || std::ranges::find(kNames, name) == std::end(kNames)) continue;
-    const Elf_Data* data = elf_getdata(section, nullptr);
-    if (data != nullptr && data->d_buf != nullptr) return {static_cast<const char*>(data->d_buf), data->d_size};
-  }
-  return {};
+  const auto sections = contents_of(elf, kNames);
+  return sections && !sections->empty() ? sections->front() : std::string_view();
 }
 
 std::string text_of(const Dwarf_Die& die, unsigned name) {
