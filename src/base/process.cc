@@ -184,13 +184,16 @@ Result<std::string> make_directory() {
   return path;
 }
 
-// A compiler that outlives this process may still write there: tries again while it does.
+// A compiler that outlives this process may still write there, faster than files are removed: it finds nothing at the
+// path any more, and while it writes by an open directory, this tries again.
 void remove_directory(const std::string& path) {
+  const std::string moved = path + ".removed";
+  const std::string& left = ::rename(path.c_str(), moved.c_str()) == 0 ? moved : path;
   constexpr int kMaxAttempts = 3000;
   constexpr timespec kPause = {0, 10'000'000};
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     std::error_code error;
-    std::filesystem::remove_all(path, error);
+    std::filesystem::remove_all(left, error);
     if (error != std::errc::directory_not_empty) return;
     ::nanosleep(&kPause, nullptr);
   }

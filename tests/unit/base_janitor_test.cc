@@ -58,6 +58,7 @@ TEST_P(KilledOwner, LeavesNoDirectory) {
   ::kill(owner, SIGKILL);
   ::waitpid(owner, nullptr, 0);
   EXPECT_TRUE(is_gone_soon(path)) << path;
+  EXPECT_TRUE(is_gone_soon(std::string(path) + ".removed")) << path;
   if (has_writer) ::kill(writer, SIGKILL);
   if (has_writer) ::waitpid(writer, nullptr, 0);
   ::close(ends[0]);
