@@ -72,15 +72,15 @@ bench:  ## Build and run the benchmarks (sudo); OPTIONS=--quick for the short fo
 	@echo "[3/3] benchmarks"
 	@bench/run $(BUILD) $(OPTIONS)
 
-# With clang the readers of files are built for libFuzzer as well, which knows what an input reached; LIBFUZZER=no saves
-# that build.
-LIBFUZZER ?= yes
-libfuzzer_options = $(debug_options) -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DESPY_LIBFUZZER=ON
+# With clang the fuzzers are built for libFuzzer, which knows what an input reached; LIBFUZZER=no uses the driver of
+# tests/fuzz instead.
+LIBFUZZER ?= $(if $(shell command -v clang++),yes,no)
+fuzzers = build-debug$(if $(filter no,$(LIBFUZZER)),,/libfuzzer)
+libfuzzer_options = -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DESPY_LIBFUZZER=ON
 fuzz:  ## Try random scripts, records and files with sanitizers for SECONDS (180) in all
-	@mkdir -p build-debug/libfuzzer
-	@$(call cmake_build,build-debug,$(debug_options),--target fuzzers)
-	@[ $(LIBFUZZER) = no ] || ! command -v clang++ >/dev/null || { $(call cmake_build,build-debug/libfuzzer,$(libfuzzer_options),--target fuzz_readers); }
-	@scripts/run-fuzzers build-debug $(SECONDS)
+	@mkdir -p $(fuzzers)
+	@$(call cmake_build,$(fuzzers),$(debug_options) $(if $(filter no,$(LIBFUZZER)),,$(libfuzzer_options)),--target fuzzers)
+	@scripts/run-fuzzers $(fuzzers) $(SECONDS)
 
 lint:  ## Check format, layers, sizes, documents, and with clang-tidy what changed
 	@scripts/lint

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ranges>
 
 #include "base/strings.h"
 #include "builtins/common.h"
@@ -317,7 +316,7 @@ class HeldRecords {
       last = held->previous;
     }
     std::vector<Held> out;
-    for (const uint64_t position : std::views::reverse(positions)) out.push_back(*at(position));
+    for (auto each = positions.rbegin(); each != positions.rend(); ++each) out.push_back(*at(*each));
     return out;
   }
 

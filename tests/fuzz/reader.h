@@ -15,10 +15,14 @@ namespace espy::fuzz {
 
 constexpr uint16_t kMachines[] = {EM_X86_64, EM_AARCH64};  // whose programs are read on each host
 
+// What the bytes are, which says how the fuzzers change them.
+enum class Content : uint8_t { kBytes, kScript };
+
 struct Reader {
   std::string_view name;
   // Takes any bytes. What must not be ends the process: a crash, an endless loop, a wrong result (std::abort).
   void (*run_one)(std::string_view bytes) = nullptr;
+  Content content = Content::kBytes;
 };
 
 // The readers of this program. Each program defines them.
@@ -71,6 +75,8 @@ void run_tool(std::string_view bytes);
 void run_tracefs(std::string_view bytes);
 void run_usdt(std::string_view bytes);
 
+void run_check(std::string_view bytes);
 void run_command_line(std::string_view bytes);
+void run_parse(std::string_view bytes);
 
 }  // namespace espy::fuzz

@@ -1,6 +1,7 @@
-// fuzz_readers --list | --reader=NAME [libFuzzer's options] [DIR...]
+// PROGRAM --list | --reader=NAME [libFuzzer's options] [DIR...]
 //
 // The readers of reader.h for libFuzzer, which ignores options that begin with two dashes.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 
 #include "mutate.h"
 #include "reader.h"
+#include "scripts.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* bytes, size_t size, size_t max_size);
 
@@ -19,6 +21,15 @@ void list() {
   std::printf("engine: libfuzzer\n");
   for (const espy::fuzz::Reader& reader : espy::fuzz::readers()) std::printf("%s\n", std::string(reader.name).c_str());
   std::exit(0);
+}
+
+size_t change_script(uint8_t* bytes, size_t size, size_t max_size, espy::fuzz::Random& random) {
+  if (random() % 8 == 0) return LLVMFuzzerMutate(bytes, size, max_size);
+  static const espy::fuzz::ScriptMutator mutator({});
+  std::string changed = mutator.changed(random, {reinterpret_cast<const char*>(bytes), size});
+  changed.resize(std::min(changed.size(), max_size));
+  std::memcpy(bytes, changed.data(), changed.size());
+  return changed.size();
 }
 
 }  // namespace
@@ -42,6 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t max_size, unsigned seed) {
   espy::fuzz::Random random(seed);
+  if (chosen->content == espy::fuzz::Content::kScript) return change_script(bytes, size, max_size, random);
   const bool is_elf = size > 4 && std::memcmp(bytes,
                                               "\x7f"
                                               "ELF",

@@ -1,4 +1,4 @@
-// fuzz_readers --list | --run NAME FILE... | NAME SECONDS [--seed=N] [FILE-OR-DIR...]
+// PROGRAM --list | --run NAME FILE... | NAME SECONDS [--seed=N] [FILE-OR-DIR...]
 //
 // Random bytes against a reader (reader.h); --run: files as they are.
 #include <cstdio>
@@ -8,6 +8,7 @@
 
 #include "mutate.h"
 #include "reader.h"
+#include "scripts.h"
 
 namespace {
 
@@ -40,10 +41,13 @@ int run_files(const Reader& reader, const std::vector<std::string>& paths) {
 }
 
 int fuzz(const Reader& reader, int seconds, uint32_t seed, const std::vector<std::string>& paths) {
-  const ByteMutator mutator(read_files(paths));
-  const auto next = [&](Random& random) { return mutator.next(random); };
   const auto try_one = [&](const std::string& bytes, Counts&) { run_limited(reader, bytes); };
-  return drive(std::string(reader.name).c_str(), seconds, seed, {next, try_one, {}, 2000});
+  const auto drive_with = [&](const auto& mutator) {
+    const auto next = [&](Random& random) { return mutator.next(random); };
+    return drive(std::string(reader.name).c_str(), seconds, seed, {next, try_one, {}, 2000});
+  };
+  const bool is_script = reader.content == Content::kScript;
+  return is_script ? drive_with(ScriptMutator(read_files(paths))) : drive_with(ByteMutator(read_files(paths)));
 }
 
 }  // namespace

@@ -105,12 +105,19 @@ constexpr std::string_view kNames[] = {
     "else",    "while",   "for",      "let",     "return", "int8",   "int64",  "uint8", "uint64", "bool",  "sizeof",
     "string",  "elapsed", "strftime", "has_key", "true",   "false",  "uint16"};
 
+// A golden test's expectations are comments that would only be damaged.
+void drop_expectations(std::string& script) {
+  if (const size_t end = script.find("\n//---"); end != std::string::npos) script.resize(end);
+}
+
 }  // namespace
 
 ScriptMutator::ScriptMutator(std::vector<std::string> seeds) : seeds_(std::move(seeds)), pools_(kClasses) {
-  for (const std::string& seed : seeds_) {
-    scripts_.push_back({tokenize(seed)});
-    for (const std::string& token : scripts_.back().tokens) pools_[class_of(token)].push_back(token);
+  seeds_.insert(seeds_.end(), std::begin(syntax::kScripts), std::end(syntax::kScripts));
+  for (std::string& seed : seeds_) {
+    drop_expectations(seed);
+    scripts_.push_back(tokenize(seed));
+    for (const std::string& token : scripts_.back()) pools_[class_of(token)].push_back(token);
   }
   for (int i = 0; i < 20; ++i) {
     pools_[kNumber].insert(pools_[kNumber].end(), std::begin(kNumbers), std::end(kNumbers));
@@ -118,22 +125,18 @@ ScriptMutator::ScriptMutator(std::vector<std::string> seeds) : seeds_(std::move(
   }
 }
 
-ScriptMutator ScriptMutator::with_seeds(const std::vector<std::string>& files) {
-  std::vector<std::string> seeds(std::begin(syntax::kScripts), std::end(syntax::kScripts));
-  for (const std::string& file : files) {
-    std::string text = read_whole(file.c_str());
-    // A golden test's expectations are comments that would only be damaged.
-    if (const size_t end = text.find("\n//---"); end != std::string::npos) text.resize(end);
-    seeds.push_back(std::move(text));
-  }
-  return ScriptMutator(std::move(seeds));
+std::string ScriptMutator::next(Random& random) const { return changed(random, seeds_[below(random, seeds_.size())]); }
+
+std::string ScriptMutator::changed(Random& random, const std::string& script) const {
+  std::string text = script;
+  drop_expectations(text);
+  return below(random, 4) == 0 ? by_bytes(random, std::move(text)) : by_pieces(random, tokenize(text));
 }
 
-std::string ScriptMutator::by_bytes(Random& random) const {
+std::string ScriptMutator::by_bytes(Random& random, std::string text) const {
   const auto piece = [&](const std::string& of) {
     return of.empty() ? std::string() : of.substr(below(random, of.size()), below(random, 20) + 1);
   };
-  std::string text = seeds_[below(random, seeds_.size())];
   for (uint32_t n = below(random, 8) + 1; n > 0; --n) {
     const uint32_t at = below(random, text.size() + 1);
     switch (below(random, 5)) {
@@ -181,7 +184,7 @@ ScriptMutator::Range ScriptMutator::any_group(Random& random, const std::vector<
 void ScriptMutator::change_piece(Random& random, std::vector<std::string>& tokens) const {
   if (tokens.empty()) return;
   const size_t at = below(random, tokens.size());
-  const auto& other = scripts_[below(random, scripts_.size())].tokens;
+  const auto& other = scripts_[below(random, scripts_.size())];
   const Range mine = any_group(random, tokens), its = any_group(random, other);
   const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(mine.begin);
   const auto end = tokens.begin() + static_cast<std::ptrdiff_t>(mine.end);
@@ -212,10 +215,9 @@ void ScriptMutator::change_piece(Random& random, std::vector<std::string>& token
   }
 }
 
-std::string ScriptMutator::by_pieces(Random& random) const {
-  std::vector<std::string> tokens = scripts_[below(random, scripts_.size())].tokens;
+std::string ScriptMutator::by_pieces(Random& random, std::vector<std::string> tokens) const {
   if (below(random, 4) == 0) {
-    const auto& more = scripts_[below(random, scripts_.size())].tokens;
+    const auto& more = scripts_[below(random, scripts_.size())];
     tokens.push_back("\n");
     tokens.insert(tokens.end(), more.begin(), more.end());
   }
