@@ -12,7 +12,8 @@ namespace espy::fuzz {
 // expression for an expression, a statement more - of which much still means something.
 class ScriptMutator {
  public:
-  // `seeds`: scripts, to which those of the parser's tests are added; what a golden test expects is no part of a script.
+  // `seeds`: scripts, to which those of the parser's tests are added; what a golden test expects is no part of a
+  // script.
   explicit ScriptMutator(std::vector<std::string> seeds);
 
   // Returns a seed with some changes.
@@ -32,7 +33,7 @@ class ScriptMutator {
 
   std::vector<std::string> seeds_;
   std::vector<std::vector<std::string>> scripts_;  // the tokens of each seed
-  std::vector<std::vector<std::string>> pools_;  // tokens by class
+  std::vector<std::vector<std::string>> pools_;    // tokens by class
 };
 
 }  // namespace espy::fuzz
