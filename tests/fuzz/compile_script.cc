@@ -8,6 +8,7 @@
 #include "cli/registry.h"
 #include "compile/compile.h"
 #include "ir/text.h"
+#include "symbols/symbols.h"
 #include "syntax/parser.h"
 
 namespace espy::fuzz {
@@ -42,7 +43,8 @@ void ScriptCompiler::compile(const std::string& script, Compilation& out) {
   const bool is_parsed = !diagnostics.has_errors();
   spec::Config config;
   config.allow_unsafe = true;
-  check::CheckRequest request{out.sources, registry_, kernel_, out.types, &symbolizer_, config, diagnostics};
+  symbols::Symbolizer symbolizer;  // of one set of types
+  check::CheckRequest request{out.sources, registry_, kernel_, out.types, &symbolizer, config, diagnostics};
   const check::Checked checked = check::check(std::move(ast), request);
   render(diagnostics, out.sources);
   out.is_accepted = is_parsed && !diagnostics.has_errors();

@@ -8,7 +8,6 @@
 #include "program/program.h"
 #include "source/source.h"
 #include "spec/registry.h"
-#include "symbols/symbols.h"
 #include "types/type.h"
 
 namespace espy::fuzz {
@@ -31,7 +30,6 @@ class ScriptCompiler {
  private:
   kernel::Kernel& kernel_;
   spec::Registry registry_;
-  symbols::Symbolizer symbolizer_;
 };
 
 }  // namespace espy::fuzz
