@@ -222,7 +222,8 @@ std::string ScriptMutator::by_pieces(Random& random, std::vector<std::string> to
     tokens.insert(tokens.end(), more.begin(), more.end());
   }
   constexpr size_t kMaxTokens = 3000;
-  for (uint32_t n = below(random, 5) + 1; n > 0 && tokens.size() < kMaxTokens; --n) change_piece(random, tokens);
+  for (uint32_t n = 1 + below(random, below(random, 2) == 0 ? 1 : 5); n > 0 && tokens.size() < kMaxTokens; --n)
+    change_piece(random, tokens);
   return join(tokens);
 }
 
