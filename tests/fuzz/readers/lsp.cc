@@ -10,7 +10,7 @@ namespace espy::fuzz {
 
 namespace {
 
-constexpr size_t kMaxPlaces = 16;  // the text is read up to each
+constexpr size_t kMaxPlaces = 4;  // the text is read up to each, twice
 
 // Without probes and kernel: no script can be checked.
 lsp::Services services(const spec::Registry& registry) {
