@@ -355,6 +355,8 @@ namespace {
 
 constexpr uint32_t kLeastLogBytes = 4 * 1024;  // the kernel requires 128
 constexpr uint32_t kWholeLogBytes = 1 << 26;
+// Of a program that is too complex: the log of a million instructions takes longer than their verification.
+constexpr uint32_t kComplexLogBytes = 64 * 1024;
 
 std::vector<program::BpfInsn> patched(const program::BpfProgram& program, const std::function<int(MapId)>& fd_of) {
   std::vector<program::BpfInsn> code = program.code;
@@ -425,7 +427,7 @@ bool has_end(std::string_view log) {
 
 // Loads the program once more, for the verifier's log. Returns the descriptor, or the negative errno of the refusal
 // `refused` if the kernel only complains about the size of the log. If the log is too long, the kernel keeps its end;
-// before Linux 6.4 its beginning, so that the buffer is made larger.
+// before Linux 6.4 its beginning, so that the buffer is made larger, except for E2BIG, which says enough without a log.
 long load_with_log(ProgLoadAttr& attr, std::string& log, size_t log_bytes, bool is_verbose, long refused) {
   attr.log_level = is_verbose ? 2 | 4 : 1;
   for (;; log_bytes = std::min<size_t>(log_bytes * 8, kWholeLogBytes)) {
@@ -434,7 +436,10 @@ long load_with_log(ProgLoadAttr& attr, std::string& log, size_t log_bytes, bool 
     attr.log_buf = address_of(log.data());
     const long fd = bpf(Command::kProgLoad, attr);
     log.resize(std::strlen(log.c_str()));
-    if (fd == -ENOSPC && log_bytes < kWholeLogBytes && !has_end(log)) continue;
+    if (fd == -ENOSPC && log_bytes < kWholeLogBytes && !has_end(log)) {
+      if (refused != -E2BIG) continue;
+      log.clear();
+    }
     return fd == -ENOSPC && !is_verbose ? refused : fd;
   }
 }
@@ -466,7 +471,9 @@ Status LinuxMachine::load_program(ProgramId id, const program::Program& whole, c
     if (needs_btf && !btf_fd) return tl::unexpected(btf_fd.error());
     if (needs_btf && !keep_log_) fd = bpf(Command::kProgLoad, attr);
     std::string log;
-    const size_t log_bytes = keep_log_ ? kWholeLogBytes : std::max(whole.verifier_log_bytes, kLeastLogBytes);
+    const size_t log_bytes = keep_log_      ? kWholeLogBytes
+                             : fd == -E2BIG ? kComplexLogBytes
+                                            : std::max(whole.verifier_log_bytes, kLeastLogBytes);
     if (fd < 0) fd = load_with_log(attr, log, log_bytes, keep_log_, fd);
     if (keep_log_) log_ += "program " + program.name + ":\n" + log;
     if (fd < 0) return refused(id, program, std::move(log), static_cast<int>(-fd));
