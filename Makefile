@@ -75,11 +75,15 @@ bench:  ## Build and run the benchmarks (sudo); OPTIONS=--quick for the short fo
 # With clang the fuzzers are built for libFuzzer, which knows what an input reached; LIBFUZZER=no uses the driver of
 # tests/fuzz instead.
 LIBFUZZER ?= $(if $(shell command -v clang++),yes,no)
-fuzzers = build-debug$(if $(filter no,$(LIBFUZZER)),,/libfuzzer)
-libfuzzer_options = -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DESPY_LIBFUZZER=ON
+ifeq ($(LIBFUZZER),no)
+fuzzers = build-debug
+else
+fuzzers = build-debug/libfuzzer
+fuzz_options = -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DESPY_LIBFUZZER=ON
+endif
 fuzz:  ## Try random scripts, records and files with sanitizers for SECONDS (180) in all
 	@mkdir -p $(fuzzers)
-	@$(call cmake_build,$(fuzzers),$(debug_options) $(if $(filter no,$(LIBFUZZER)),,$(libfuzzer_options)),--target fuzzers)
+	@$(call cmake_build,$(fuzzers),$(debug_options) $(fuzz_options),--target fuzzers)
 	@scripts/run-fuzzers $(fuzzers) $(SECONDS)
 
 lint:  ## Check format, layers, sizes, documents, and with clang-tidy what changed

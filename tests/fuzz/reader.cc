@@ -33,6 +33,12 @@ const Reader* find_reader(std::string_view name) {
   return found == readers().end() ? nullptr : &*found;
 }
 
+void list_readers(const char* engine) {
+  std::printf("engine: %s\n", engine);
+  for (const Reader& reader : readers())
+    std::printf("%s%s\n", std::string(reader.name).c_str(), reader.content == Content::kScript ? " script" : "");
+}
+
 void run_limited(const Reader& reader, std::string_view bytes) {
   const auto copy = std::make_unique<char[]>(bytes.size());
   std::memcpy(copy.get(), bytes.data(), bytes.size());

@@ -28,6 +28,8 @@ struct Reader {
 // The readers of this program. Each program defines them.
 std::span<const Reader> readers();
 const Reader* find_reader(std::string_view name);  // null if there is none
+// Prints "engine: ENGINE", then for each reader its name, and " script" if that is its content.
+void list_readers(const char* engine);
 
 // Runs a reader on a copy of the bytes that ends where they end, so that sanitizers see reads behind it. Aborts if the
 // reader takes more than 2 s of CPU time; with sanitizers, which make it some 10 times slower, 20 s.

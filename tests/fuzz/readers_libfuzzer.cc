@@ -17,12 +17,6 @@ namespace {
 
 const espy::fuzz::Reader* chosen = nullptr;
 
-void list() {
-  std::printf("engine: libfuzzer\n");
-  for (const espy::fuzz::Reader& reader : espy::fuzz::readers()) std::printf("%s\n", std::string(reader.name).c_str());
-  std::exit(0);
-}
-
 size_t change_script(uint8_t* bytes, size_t size, size_t max_size, espy::fuzz::Random& random) {
   if (random() % 8 == 0) return LLVMFuzzerMutate(bytes, size, max_size);
   static const espy::fuzz::ScriptMutator mutator({});
@@ -38,7 +32,10 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   constexpr std::string_view kReader = "--reader=";
   for (int i = 1; i < *argc; ++i) {
     const std::string_view word = (*argv)[i];
-    if (word == "--list") list();
+    if (word == "--list") {
+      espy::fuzz::list_readers("libfuzzer");
+      std::exit(0);
+    }
     if (word.starts_with(kReader)) chosen = espy::fuzz::find_reader(word.substr(kReader.size()));
   }
   if (chosen != nullptr) return 0;

@@ -29,12 +29,6 @@ std::vector<std::string> read_files(const std::vector<std::string>& paths) {
   return out;
 }
 
-int list() {
-  std::printf("engine: driver\n");
-  for (const Reader& reader : readers()) std::printf("%s\n", std::string(reader.name).c_str());
-  return 0;
-}
-
 int run_files(const Reader& reader, const std::vector<std::string>& paths) {
   for (const std::string& bytes : read_files(paths)) run_limited(reader, bytes);
   return 0;
@@ -61,7 +55,10 @@ int main(int argc, char** argv) {
     else
       words.emplace_back(argv[i]);
   }
-  if (!words.empty() && words[0] == "--list") return list();
+  if (!words.empty() && words[0] == "--list") {
+    list_readers("driver");
+    return 0;
+  }
   const bool is_run = words.size() > 1 && words[0] == "--run";
   const Reader* reader = words.size() > 1 ? find_reader(words[is_run ? 1 : 0]) : nullptr;
   if (reader == nullptr) {
