@@ -46,19 +46,19 @@ struct Replay {
   std::optional<replay::RecordedProviders> providers;
   simulator::Simulator* machine = nullptr;
   std::optional<replay::Player> player;
+  bool is_at_end = false;  // all events of the recording were played
 };
 
 void warn(const std::string& text) { std::fputs(printable("WARNING: " + text + "\n").c_str(), stderr); }
 
-bool has_gaps(const recording::Reader& reader) {
-  return reader.lost_count() > 0 || !reader.damages().empty() || !reader.is_complete();
-}
-
-void warn_of_gaps(const recording::Reader& reader) {
+// Warns of what is missing in the part that was read, which is the whole if `is_at_end`. Returns whether anything is.
+bool warn_of_gaps(const recording::Reader& reader, bool is_at_end) {
+  const bool is_cut_off = is_at_end && !reader.is_complete();
   if (reader.lost_count() > 0)
     warn(fmt::format("events that were lost while they were recorded: {}", reader.lost_count()));
   for (const std::string& damage : reader.damages()) warn(damage);
-  if (!reader.is_complete()) warn("the recording was cut off: its last events may be missing");
+  if (is_cut_off) warn("the recording was cut off: its last events may be missing");
+  return reader.lost_count() > 0 || !reader.damages().empty() || is_cut_off;
 }
 
 Status check_options(const Options& options) {
@@ -105,11 +105,7 @@ Status explain(const Replay& replay, const Environment& environment, const Optio
 
 Result<bool> play(Replay& replay, const Environment& environment, const Options& options) {
   auto more = replay.player->next();
-  if (more && !*more) {
-    warn_of_gaps(*replay.reader);
-    if (options.session.is_strict && has_gaps(*replay.reader))
-      return fail("not all that was shown is exact: the recording has gaps");
-  }
+  replay.is_at_end = more && !*more;
   TRY_STATUS(explain(replay, environment, options, more ? Status() : tl::unexpected(more.error())));
   return more;
 }
@@ -139,6 +135,11 @@ Host following_host(const Following& following) {
       auto more = play(*replay, e, *shown);
       if (more && !*more && following.on_end) following.on_end();
       return more;
+    };
+    session.on_played = [replay, shown]() -> Status {
+      const bool has_gaps = warn_of_gaps(*replay->reader, replay->is_at_end);
+      if (!has_gaps || !shown->session.is_strict) return {};
+      return fail("not all that was shown is exact: the recording has gaps");
     };
     if (!following.wait) return;
     session.is_waiting = [replay] { return replay->reader->is_paused(); };
@@ -177,7 +178,7 @@ Status show_recording(const std::vector<std::string>& paths) {
   for (size_t i = 0; i < counts.size(); ++i)
     if (counts[i] > 0) out += fmt::format("{:>12} {}\n", counts[i], description.probes[i].name);
   std::fputs(printable(out).c_str(), stdout);
-  warn_of_gaps(reader);
+  warn_of_gaps(reader, true);
   return {};
 }
 

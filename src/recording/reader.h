@@ -57,13 +57,13 @@ class Reader {
   // Returns false if there are no more events. What cannot be read is left out.
   bool next(Event& event);
 
+  uint64_t lost_count() const { return lost_count_; }  // events lost while they were recorded, so far
   // Once `next` has returned false:
-  uint64_t lost_count() const { return lost_count_; }              // events lost while they were recorded
   uint64_t last_ns() const { return std::min(last_ns_, to_ns_); }  // the end, or the time of the latest event
   bool is_complete() const { return has_end_; }                    // the recording was finished
   // The names of the addresses in the stacks so far.
   const FrameNames& names() const { return names_; }
-  // What could not be read, a sentence each.
+  // What could not be read so far, a sentence each.
   const std::vector<std::string>& damages() const { return damages_; }
 
  private:
