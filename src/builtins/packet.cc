@@ -110,25 +110,36 @@ std::string_view bytes_of(const EventRecord& event, size_t index) {
                           : std::string_view(record + field.offset_bytes + 4, offset_and_length[0]);
 }
 
-// Appends to an existing file.
-void handle_skboutput(EventRecord& event) {
-  const std::string& path = event.schema().literals[0];
+// Appends `packet` to the file whole, or not at all: readers of pcap find nothing behind a part of one. Returns 0 or
+// errno.
+int append_packet(const std::string& path, std::string_view packet) {
   const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file.valid()) return errno;
+  const off_t end = ::lseek(file.get(), 0, SEEK_END);
   std::string out;
-  if (file.valid() && ::lseek(file.get(), 0, SEEK_END) == 0) {
+  if (end == 0) {
     const FileHeader header;
     out.append(reinterpret_cast<const char*>(&header), sizeof(header));
   }
+  out.append(packet);
+  const Status written = write_all(file.get(), out);
+  if (written) return 0;
+  if (end >= 0 && ::ftruncate(file.get(), end) < 0) return errno;
+  return written.error().code;
+}
+
+// Appends to an existing file.
+void handle_skboutput(EventRecord& event) {
+  const std::string& path = event.schema().literals[0];
   const int64_t since_1970 = event.integer(0) + read_clock_ns(CLOCK_REALTIME) - read_clock_ns(CLOCK_BOOTTIME);
   const std::string_view bytes = bytes_of(event, 2);
   const PacketHeader header{static_cast<uint32_t>(since_1970 / kNsPerSecond),
                             static_cast<uint32_t>(since_1970 % kNsPerSecond), static_cast<uint32_t>(bytes.size()),
                             static_cast<uint32_t>(event.integer(1))};
-  out.append(reinterpret_cast<const char*>(&header), sizeof(header));
-  out.append(bytes);
-  if (!file.valid() || ::write(file.get(), out.data(), out.size()) != static_cast<ssize_t>(out.size()))
-    event.context().sink().message("runtime_error", "cannot write `" + path + "`: " + std::strerror(errno), "", 0, 0,
-                                   0);
+  std::string packet(reinterpret_cast<const char*>(&header), sizeof(header));
+  packet.append(bytes);
+  if (const int code = append_packet(path, packet); code != 0)
+    event.context().sink().message("runtime_error", "cannot write `" + path + "`: " + std::strerror(code), "", 0, 0, 0);
 }
 
 constexpr spec::Builtin kRows[] = {
