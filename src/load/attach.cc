@@ -332,7 +332,7 @@ int LinuxMachine::add_idle_link(ProgramId program) {
 
 Status LinuxMachine::suspend(ProgramId program) {
   if (!closer_) closer_ = TRY(LinkCloser::start());
-  if (const auto missed = missed_events(program)) missed_events_[program] = missed;
+  missed_events_[program] = missed_events(program);
   std::erase_if(counting_links_, [&](const auto& counting) { return counting.first == program; });
   std::vector<int> descriptors = std::move(open_links_[program]);
   open_links_[program].clear();

@@ -315,16 +315,23 @@ void BudgetKeeper::next_slice() {
   std::memcpy(globals.data() + program_.gates.slice_offset, &next, sizeof(next));
 }
 
+// Attaches the programs of a group again: all of them, or none.
+bool BudgetKeeper::resume(const Group& group) {
+  for (const ProgramId id : group.programs) {
+    Status done = machine_.resume(id);
+    if (done) continue;
+    for (const ProgramId each : group.programs) static_cast<void>(machine_.suspend(each));
+    if (done.error().code != ECANCELED) status_ = std::move(done);  // not if the run ends
+    return false;
+  }
+  return true;
+}
+
 void BudgetKeeper::turn_on(Group& group) {
   if (!group.is_on) {
     const bool is_gone = std::ranges::all_of(group.programs, [&](ProgramId id) { return machine_.is_suspended(id); });
     if (group.detaches && !is_gone) return;  // in the next period
-    if (group.detaches)
-      for (const ProgramId id : group.programs)
-        if (Status done = machine_.resume(id); !done) {
-          status_ = std::move(done);
-          return;
-        }
+    if (group.detaches && !resume(group)) return;
     const uint64_t now_ns = machine_.now_ns();  // attaching takes milliseconds
     estimate(group, now_ns - group.switched_ns);
     begin_slice(group, now_ns);

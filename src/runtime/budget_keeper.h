@@ -103,6 +103,7 @@ class BudgetKeeper {
   double runs_of(const Group& group, size_t place) const;
   void share_budget();
   void choose_detaching(Group& group) const;
+  bool resume(const Group& group);
   void turn_on(Group& group);
   void turn_off(Group& group, uint64_t now_ns);
   void estimate(Group& group, uint64_t off_ns);

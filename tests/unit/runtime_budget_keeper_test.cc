@@ -2,6 +2,7 @@
 // more while the probe is attached.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "runtime/budget_keeper.h"
@@ -24,6 +25,8 @@ class ModelMachine final : public load::Machine {
   double calls = 0;      // that the thread has made
   double probes_ns = 0;  // that it was in probes
   int resumed = 0;
+  int failing_resumes = 0;  // the first of them, when some of the program's probes are attached
+  int resumed_twice = 0;    // while it was attached
   uint64_t suspend_ns = 0;  // that `suspend` takes, while the probe still fires
   uint64_t silent_ns = 0;   // from the beginning, that the thread needs before its first call
   bool shares_cpu = false;  // the thread is on the CPU for two of five milliseconds, and waits for it else
@@ -74,9 +77,10 @@ class ModelMachine final : public load::Machine {
   bool is_suspended(ProgramId) override { return suspended_ns_ != 0 && now_ns_ - suspended_ns_ >= kDetachNs; }
   Status resume(ProgramId) override {
     for (uint64_t i = 0; i < kAttachNs / kStepNs; ++i) step();
+    resumed_twice += suspended_ns_ == 0 ? 1 : 0;
     suspended_ns_ = 0;
     ++resumed;
-    return {};
+    return resumed <= failing_resumes ? Status(fail("out of memory", ENOMEM)) : Status();
   }
 
   bool try_feature(kernel::Feature) override { return true; }
@@ -188,6 +192,15 @@ TEST(BudgetKeeper, DetachesUserProbesForMostOfTheTime) {
   EXPECT_NEAR(outcome.counted, 1, 0.03);
   EXPECT_GT(outcome.estimated, 0u);
   EXPECT_GT(machine.resumed, 50);
+}
+
+TEST(BudgetKeeper, DetachesWhatWasAttachedOnlyInPart) {
+  ModelMachine machine;
+  machine.failing_resumes = 3;
+  const Outcome outcome = run(machine, Hook::kUserFunction, 0.05);
+  EXPECT_GT(machine.resumed, 50);
+  EXPECT_EQ(machine.resumed_twice, 0);
+  EXPECT_LT(outcome.slowdown, 0.06);
 }
 
 TEST(BudgetKeeper, KeepsTheBudgetOfAThreadThatWaitsForItsCpu) {
