@@ -68,7 +68,7 @@ void CostWatch::tick() {
     next_report_ns_ += (now_ns - next_report_ns_) / options_.cost_interval_ns * options_.cost_interval_ns;
     next_report_ns_ += options_.cost_interval_ns;
   }
-  due_ms_ = std::min(due_ms_, static_cast<int>((next_report_ns_ - now_ns) / kMs + 1));
+  due_ms_ = std::min(due_ms_, static_cast<int>(std::min<uint64_t>((next_report_ns_ - now_ns) / kMs + 1, kNeverMs)));
 }
 
 void CostWatch::begin_look(uint64_t now_ns, uint64_t ns) {
