@@ -28,8 +28,9 @@ Status RunMonitor::serve(RunServer& server, LiveRun& run) {
 Status RunMonitor::wait(int timeout_ms) { return loop_->wait(timeout_ms); }
 
 Status RunMonitor::handle_signal() {
-  if (signals_.take() == SIGUSR1) return probes_.run_signal_probes();
-  is_over_ = true;
+  const int signal = signals_.take();
+  if (signal == SIGUSR1) return probes_.run_signal_probes();
+  is_over_ |= signal != 0;
   return {};
 }
 

@@ -4,8 +4,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <iterator>
 #include <span>
 
 #include "base/check.h"
@@ -22,7 +24,10 @@ constexpr int kTickUs = 100'000;
 std::atomic<int> event_fd = -1;
 std::atomic<int> ending_signal = 0;
 std::atomic<bool> has_user_signal = false;
-std::atomic<bool> is_pipe_signal_ignored = false;  // before `Signals`
+
+// Signals of a write that fails: its error says enough.
+constexpr int kWriteSignals[] = {SIGPIPE, SIGXFSZ};
+sigset_t write_signals_before;  // those that were not ignored before `Signals`
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void wake() {
@@ -80,12 +85,15 @@ Signals::Signals(bool takes_user_signal) : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NO
   event_fd = fd_.get();
   ending_signal = 0;
   has_user_signal = false;
-  is_pipe_signal_ignored = is_ignored(SIGPIPE);
   for (const int signal : kEndingSignals)
     if (signal == SIGINT || signal == SIGQUIT || !is_ignored(signal)) handle(signal, on_ending_signal, 0);
   if (takes_user_signal) handle(SIGUSR1, on_user_signal, SA_RESTART);
   handle(SIGALRM, on_tick, 0);
-  handle(SIGPIPE, SIG_IGN, 0);
+  sigemptyset(&write_signals_before);
+  for (const int signal : kWriteSignals) {
+    if (!is_ignored(signal)) sigaddset(&write_signals_before, signal);
+    handle(signal, SIG_IGN, 0);
+  }
   sigset_t taken;
   sigemptyset(&taken);
   for (size_t i = 0; i < taken_count_; ++i) sigaddset(&taken, before_[i].signal);
@@ -107,7 +115,8 @@ Signals::~Signals() {
   event_fd = -1;
   const bool is_ending = is_end_requested();
   for (const Before& before : std::span(before_, taken_count_))
-    if (!is_ending || before.signal == SIGPIPE) ::sigaction(before.signal, &before.action, nullptr);
+    if (!is_ending || std::ranges::find(kWriteSignals, before.signal) != std::end(kWriteSignals))
+      ::sigaction(before.signal, &before.action, nullptr);
   if (!is_ending) ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
@@ -119,12 +128,7 @@ int Signals::take() {
   return SIGUSR1;
 }
 
-sigset_t default_signals_of_children() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  if (!is_pipe_signal_ignored) sigaddset(&signals, SIGPIPE);
-  return signals;
-}
+sigset_t default_signals_of_children() { return write_signals_before; }
 
 void unblock_signals() {
   sigset_t none;

@@ -14,9 +14,9 @@ namespace espy::runtime {
 //
 // SIGHUP and SIGTERM stay ignored if they are, as under nohup(1). SIGINT and SIGQUIT are taken then, too: a shell
 // without job control ignores them for each command that ends with `&`, and `kill -INT` is how such a run is ended.
-// SIGPIPE is ignored: a write then fails with EPIPE.
+// SIGPIPE and SIGXFSZ are ignored: a write then fails with EPIPE or EFBIG.
 //
-// One object at a time. The destructor restores what was there before; after an ending signal only SIGPIPE.
+// One object at a time. The destructor restores what was there before; after an ending signal only SIGPIPE and SIGXFSZ.
 class Signals {
  public:
   explicit Signals(bool takes_user_signal);
@@ -24,12 +24,12 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  int fd() const { return fd_.get(); }  // readable while a signal is to be taken
+  int fd() const { return fd_.get(); }  // readable while a signal is to be taken, or was taken just before
   // Takes a signal and returns its number; 0 if there is none. SIGUSR1 comes before an ending signal.
   int take();
 
  private:
-  static constexpr size_t kMaxTaken = 7;
+  static constexpr size_t kMaxTaken = 8;
   struct Before {
     int signal = 0;
     struct sigaction action = {};
@@ -42,8 +42,8 @@ class Signals {
   size_t taken_count_ = 0;
 };
 
-// The signals that a child starts with at their default, whatever espy does with them: SIGPIPE, unless it was ignored
-// before `Signals`.
+// The signals that a child starts with at their default, whatever espy does with them: SIGPIPE and SIGXFSZ, unless they
+// were ignored before `Signals`.
 sigset_t default_signals_of_children();
 
 // For a child, between fork and exec: unblocks all signals.

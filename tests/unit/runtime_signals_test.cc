@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +14,10 @@
 
 #include "base/end_request.h"
 #include "base/fd.h"
+#include "runtime/probe_runner.h"
+#include "runtime/run_monitor.h"
 #include "runtime/signals.h"
+#include "simulator/simulator.h"
 
 namespace espy::runtime {
 namespace {
@@ -107,6 +111,39 @@ TEST(Signals, KeepsSomeSignalsIgnored) {
     });
     EXPECT_TRUE(has_exited_with(status, 0)) << signal << ": " << status;
   }
+}
+
+// The descriptor may be readable still when the signal was taken: it came after the read, and before the flag was.
+TEST(Signals, ASignalThatWasTakenDoesNotEndTheRun) {
+  const int status = status_of_child([] {
+    simulator::Simulator machine;
+    const program::Program program;
+    const spec::Registry registry({}, {});
+    const spec::Config config;
+    const ProbeRunner probes(machine, program, registry, config);
+    Signals signals(true);
+    RunMonitor monitor(machine, program, probes, signals);
+    if (!monitor.start({})) return 1;
+    const uint64_t one = 1;
+    if (::write(signals.fd(), &one, sizeof(one)) != sizeof(one)) return 2;
+    if (!monitor.wait(0) || monitor.is_over()) return 3;
+    ::raise(SIGTERM);
+    return monitor.wait(0) && monitor.is_over() ? 0 : 4;
+  });
+  EXPECT_TRUE(has_exited_with(status, 0)) << status;
+}
+
+TEST(Signals, AWriteBeyondTheLimitOfFileSizesFails) {
+  const int status = status_of_child([] {
+    Signals signals(false);
+    const OwnedFd file(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    const rlimit limit = {1, 1};
+    if (!file.valid() || ::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    if (::write(file.get(), "ab", 2) != 1) return 2;
+    const sigset_t defaults = default_signals_of_children();
+    return ::write(file.get(), "b", 1) < 0 && errno == EFBIG && ::sigismember(&defaults, SIGXFSZ) == 1 ? 0 : 3;
+  });
+  EXPECT_TRUE(has_exited_with(status, 0)) << status;
 }
 
 TEST(Signals, RestoresWhatWasThere) {
