@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <utility>
 
 #include "program/probe_names.h"
 #include "program/ring.h"
@@ -199,6 +200,12 @@ bool ModuleContext::pair_calls() {
     call_numbers[ends.returns.back().index] |= kCallLeader;
   }
   return number > 0;
+}
+
+uint32_t ModuleContext::waiting_counter(program::ProgramId of) {
+  program::BpfProgram& waiting = program.programs[of];
+  if (!std::exchange(waiting.is_sleepable, true)) waiting.waiting_offset = add_global(8, kCacheLineBytes);
+  return waiting.waiting_offset;
 }
 
 void ModuleContext::add_gates(uint32_t programs) {

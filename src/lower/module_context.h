@@ -53,6 +53,9 @@ struct ModuleContext {
   // Adds one to that counter.
   void count_loss(ir::Builder& builder, program::ProgramId by, program::LossKind kind, std::string_view what,
                   source::Span span = {});
+  // Returns the offset in `globals` of the number of the program's runs that wait for memory of their process; makes
+  // the program sleepable.
+  uint32_t waiting_counter(program::ProgramId of);
   // These add the map at first use.
   MapId scratch_map();
   MapId ring_map();

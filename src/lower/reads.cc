@@ -146,16 +146,23 @@ ValueId Reads::call_reader(Helper helper, ValueId destination, ValueId size, uin
 }
 
 // Touches each page of `size` bytes at `source`. Returns 0 if the first page is present then; later ones may be past a
-// string's end and need not exist. Overwrites the first byte of `destination`.
+// string's end and need not exist. Overwrites the first byte of `destination`. The process may hold the page back for
+// as long as it likes: meanwhile the run counts as one that waits.
 ValueId Reads::fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) {
   const uint32_t page_bytes = kernel().page_size_bytes();
   sleeps_ = true;
+  const uint32_t waiting = module_.waiting_counter(functions_.program());
+  const auto count_waiting = [&](int64_t change) {
+    ir().atomic_add(8, ir().map_value(module_.program.globals, waiting), ir().constant(change));
+  };
   const auto touch = [&](ValueId at) { return ir().call(Helper::copy_from_user, {destination, ir().constant(1), at}); };
+  count_waiting(1);
   const ValueId first = touch(source);
   when(Condition::eq, first, ir().constant(0), [&] {
     for (uint32_t at = page_bytes; at < most_bytes; at += page_bytes) touch(offset(source, at));
     touch(ir().binary(Op::k_sub, ir().binary(Op::k_add, source, size), 1));
   });
+  count_waiting(-1);
   return first;
 }
 

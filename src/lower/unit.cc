@@ -58,7 +58,6 @@ ir::Function UnitLowering::lower() {
     statements_.discard(unit_.action->body);
     main_.finish();
   });
-  module_.program.programs[functions_.program()].is_sleepable |= reads_.sleeps();
   return functions_.finish();
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -93,6 +94,7 @@ void EventDispatcher::dispatch(std::span<const std::byte> record) {
     is_out_of_memory_ = true;
     if (const program::ProgramId id = program_.events[event_of(record)].program; id.valid())
       ++unhandled_by_program_[id.index];
+    if (tap_ != nullptr) tap_->lost(1);
   }
 }
 
@@ -114,6 +116,30 @@ void EventDispatcher::note_losses() {
   if (tap_ != nullptr) tap_->lost(lost - lost_records_);
   context_.spans().note_losses();
   lost_records_ = lost;
+}
+
+uint64_t EventDispatcher::waiting_runs(program::ProgramId id) const {
+  const program::BpfProgram& program = program_.programs[id];
+  return program.is_sleepable ? load_le(machine_.memory(program_.globals), program.waiting_offset) : 0;
+}
+
+// A program may run still, and be held up by reading memory of its process.
+bool EventDispatcher::has_unfinished() const {
+  const auto waits = [this](program::ProgramId id) { return waiting_runs(id) > 0; };
+  return ring_.unfinished_cpus() > 0 || std::ranges::any_of(program_.programs.ids(), waits);
+}
+
+// A run that goes on between the two looks is seen by the second one, for the record that it then begins.
+void EventDispatcher::note_unfinished() {
+  uint64_t runs = 0;
+  for (const program::ProgramId id : program_.programs.ids()) {
+    const uint64_t count = waiting_runs(id);
+    if (count > 0) unfinished_by_program_[id] = count;
+    runs += count;
+  }
+  const uint64_t records = ring_.unfinished_cpus();
+  unfinished_records_ = records > runs ? records - runs : 0;  // a run that waits may have begun its record
+  if (tap_ != nullptr && runs + unfinished_records_ > 0) tap_->lost(runs + unfinished_records_);
 }
 
 size_t EventDispatcher::drain() {
@@ -179,13 +205,10 @@ void EventDispatcher::drain_rest() {
   };
   while (ring_.drain(visit, kBatchRecords) > 0) {
   }
-  // A program may run still, and be held up by reading memory of its process.
-  for (const uint64_t wait_ns = monotonic_ns();
-       ring_.unfinished_cpus() > 0 && monotonic_ns() - wait_ns < kUnfinishedNs;) {
+  for (const uint64_t wait_ns = monotonic_ns(); has_unfinished() && monotonic_ns() - wait_ns < kUnfinishedNs;) {
     ::usleep(1000);
     ring_.drain(visit, kBatchRecords);
   }
-  unfinished_records_ = ring_.unfinished_cpus();
   if (!dropped_by_program_.empty()) context_.spans().note_losses();
   note_losses();
 }

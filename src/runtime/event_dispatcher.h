@@ -33,6 +33,8 @@ class EventDispatcher {
   // The same for a run that ends: once the end is requested, the rest is dropped and counted after half a second, or
   // after a command of system() that was not waited for.
   void drain_rest();
+  // Counts what programs have not finished; after the last call of those above.
+  void note_unfinished();
 
   uint64_t lost_records() const { return lost_records_; }  // by the last call of any of these
   // Whether memory has run out while a record was handled.
@@ -41,7 +43,10 @@ class EventDispatcher {
   const std::vector<uint64_t>& unhandled_by_program() const { return unhandled_by_program_; }
   // The records that `drain_rest` has dropped, by the program that has sent them.
   const std::map<program::ProgramId, uint64_t>& dropped_by_program() const { return dropped_by_program_; }
-  // The records that programs had begun and not finished by the end of `drain_rest`; those behind them are lost, too.
+  // The runs of each program that `note_unfinished` has found waiting for memory of their process.
+  const std::map<program::ProgramId, uint64_t>& unfinished_by_program() const { return unfinished_by_program_; }
+  // The CPUs on which it has found a record that was begun and not finished, without those of these runs; records
+  // behind it are lost, too.
   uint64_t unfinished_records() const { return unfinished_records_; }
   // The strings of records that max_strlen truncated, by the program that has sent the record.
   const std::map<program::ProgramId, uint64_t>& truncated_by_program() const { return truncated_by_program_; }
@@ -50,6 +55,8 @@ class EventDispatcher {
   program::EventId event_of(std::span<const std::byte> record) const;
   void dispatch(std::span<const std::byte> record);
   void handle(std::span<const std::byte> record);
+  uint64_t waiting_runs(program::ProgramId id) const;
+  bool has_unfinished() const;
   void note_losses();
 
   load::Machine& machine_;
@@ -64,6 +71,7 @@ class EventDispatcher {
   bool is_out_of_memory_ = false;
   std::vector<uint64_t> unhandled_by_program_;
   std::map<program::ProgramId, uint64_t> dropped_by_program_;
+  std::map<program::ProgramId, uint64_t> unfinished_by_program_;
   std::map<program::ProgramId, uint64_t> truncated_by_program_;
 };
 

@@ -37,9 +37,9 @@ uint64_t of_program(const std::map<ProgramId, uint64_t>& counts, ProgramId id) {
   return found == counts.end() ? 0 : found->second;
 }
 
-uint64_t dropped_records(const UserLosses& losses) {
+uint64_t sum_of(const std::map<ProgramId, uint64_t>& counts) {
   uint64_t sum = 0;
-  for (const auto& [program, count] : losses.dropped_by_program) sum += count;
+  for (const auto& [program, count] : counts) sum += count;
   return sum;
 }
 
@@ -63,7 +63,7 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
     report.is_slice_estimated = over_budget.estimated > 0;
   }
   of_kind(report.losses, LossKind::kRecord) +=
-      of_program(losses.dropped_by_program, id) +
+      of_program(losses.dropped_by_program, id) + of_program(losses.unfinished_by_program, id) +
       (id.index < losses.unhandled_by_program.size() ? losses.unhandled_by_program[id.index] : 0);
   of_kind(report.losses, LossKind::kString) = of_program(losses.truncated_by_program, id);
   return report;
@@ -140,8 +140,9 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
     for (size_t kind = 0; kind < output::kLossKinds; ++kind) loss_report.totals[kind] += action.losses[kind];
   // Programs without probes are internal.
   std::erase_if(loss_report.actions, [](const output::ActionReport& action) { return action.probes.empty(); });
-  of_kind(loss_report.totals, LossKind::kRecord) =
-      losses.lost_records + losses.unfinished_records + dropped_records(losses) + unhandled_records(losses);
+  of_kind(loss_report.totals, LossKind::kRecord) = losses.lost_records + losses.unfinished_records +
+                                                   sum_of(losses.unfinished_by_program) +
+                                                   sum_of(losses.dropped_by_program) + unhandled_records(losses);
   of_kind(loss_report.totals, LossKind::kString) = losses.truncated_strings.count;
   loss_report.trees = count_trees(machine, program);
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())
@@ -183,7 +184,9 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
   report_count(sink, "starts and ends of processes, which --follow needs, were skipped by the kernel", unfollowed);
   report_over_budget(loss_report, sink);
   report_count(sink, "records that were still waiting when a signal had ended the run were dropped",
-               dropped_records(losses));
+               sum_of(losses.dropped_by_program));
+  report_count(sink, "actions that were still waiting for memory of their process at the end are not in the output",
+               sum_of(losses.unfinished_by_program));
   report_count(sink, "records that a program had not finished at the end were lost, with all that follow on the CPU",
                losses.unfinished_records);
   report_count(sink, "records that were dropped because memory had run out", unhandled_records(losses));

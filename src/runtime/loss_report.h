@@ -19,9 +19,10 @@ namespace espy::runtime {
 // Losses that user space counts.
 struct UserLosses {
   uint64_t lost_records = 0;
-  std::map<program::ProgramId, uint64_t> dropped_by_program;  // records that were not handled, as the run had to end
-  uint64_t unfinished_records = 0;                            // that a program had begun
-  std::vector<uint64_t> unhandled_by_program;                 // those for which memory ran out, by ProgramId
+  std::map<program::ProgramId, uint64_t> dropped_by_program;     // records that were not handled, as the run had to end
+  uint64_t unfinished_records = 0;                               // that a program had begun
+  std::map<program::ProgramId, uint64_t> unfinished_by_program;  // runs that waited for memory of their process
+  std::vector<uint64_t> unhandled_by_program;                    // those for which memory ran out, by ProgramId
   output::TruncatedStrings truncated_strings;
   std::map<program::ProgramId, uint64_t> truncated_by_program;   // those of records
   std::function<SkippedEvents(program::ProgramId)> over_budget;  // events while a program was off

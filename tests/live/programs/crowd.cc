@@ -1,5 +1,6 @@
-// crowd N: N threads on one CPU call look() with a page that is not there until all have done so and one more call,
-// alone(), was made; so that all of them are within the probe of look() at a time.
+// crowd N [held]: N threads on one CPU call look() with a page that is not there until all have done so and one more
+// call, alone(), was made; so that all of them are within the probe of look() at a time. With `held` the page never
+// comes.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sched.h>
@@ -73,6 +74,7 @@ int main(int argc, char** argv) {
     });
   for (int waiting = 0; waiting + returned < count; waiting += has_new_reader(file)) ::usleep(1000);
   alone("first");
+  while (argc > 2) ::pause();
   serve(file, page);
   for (std::thread& thread : threads) thread.join();
 }
