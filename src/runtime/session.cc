@@ -117,14 +117,16 @@ Result<int> Session::run_script() {
     TRY_STATUS(probes_.run_phase(Phase::kBegin));
   const bool attaches = probes_.has_attached_probes() && (options_.is_dry_run || !control_.has_exit_flag());
   const uint64_t attach_begin_ns = machine_.now_ns();
-  if (attaches) TRY_STATUS(attach_probes());
-  if (options_.on_set_up) TRY_STATUS(options_.on_set_up());
-  if (is_end_requested()) machine_.forget_skipped_probes();
+  const Status attached = attaches ? attach_probes() : Status();
+  if (attached && options_.on_set_up) TRY_STATUS(options_.on_set_up());
+  if (attached) show_attached();
   context_.spans().hide(attach_begin_ns, machine_.now_ns());
-  warn_of_missing_probes();
-  sink_.attached(program_.probes.size() - machine_.skipped_probes().size());
-  notify_manager("READY=1\nSTATUS=Tracing");
-  events_.drain_present();  // of begin: behind the number of probes
+  // Those of begin, behind the number of probes. Without on_set_up, system() may be of another user than --user says.
+  if (attached || !options_.on_set_up) events_.drain_present();
+  if (!attached) {
+    out_.flush();
+    return tl::unexpected<Error>(attached.error());
+  }
   if (attaches) keep_freed_memory();
   const Status handled = attaches ? catch_out_of_memory([&] { return handle_events(signals); }) : Status();
   notify_manager("STOPPING=1");
@@ -140,7 +142,15 @@ Result<int> Session::run_script() {
   out_.flush();
   for (const Status& part : {handled, finished, reported}) TRY_STATUS(part);
   TRY_STATUS(out_.status());
-  return is_good || control_.exit_status() != 0 ? control_.exit_status() : EXIT_FAILURE;
+  const int status = control_.exit_status() & 0xff;  // of exit(256), too
+  return is_good || status != 0 ? status : EXIT_FAILURE;
+}
+
+void Session::show_attached() {
+  if (is_end_requested()) machine_.forget_skipped_probes();
+  warn_of_missing_probes();
+  sink_.attached(program_.probes.size() - machine_.skipped_probes().size());
+  notify_manager("READY=1\nSTATUS=Tracing");
 }
 
 void Session::end_batch() {
@@ -228,7 +238,9 @@ Status Session::handle_events(Signals& signals) {
   end_batch();
   if (options_.is_dry_run) return {};
   if (options_.next_event == nullptr) costs_.start();
-  if (options_.on_attached) TRY_STATUS(options_.on_attached());
+  // A signal of the terminal ends also the command that waits.
+  if (options_.on_attached && !is_end_requested())
+    if (const Status started = options_.on_attached(); !started && !is_end_requested()) return started;
   if (options_.next_event) return play_events();
   return drain_until_over(signals);
 }
@@ -239,7 +251,9 @@ Status Session::play_events() {
   uint64_t count = 0;
   if (progress != nullptr) progress->begin([&count] { return fmt::format("replaying: {} events", count); });
   Status played;
-  const auto is_over = [&] { return control_.is_exit_requested() || (is_end_requested() && !options_.is_waiting); };
+  const auto is_over = [&] {
+    return control_.is_exit_requested() || !out_.status() || (is_end_requested() && !options_.is_waiting);
+  };
   while (!is_over()) {
     const Result<bool> has_played = options_.next_event();
     if (!has_played) played = tl::unexpected<Error>(has_played.error());
@@ -250,6 +264,7 @@ Status Session::play_events() {
     if (progress != nullptr) progress->tick();
   }
   if (progress != nullptr) progress->end();
+  if (options_.on_played && played) return options_.on_played();
   return played;
 }
 
@@ -317,6 +332,7 @@ Status Session::finish() {
     sink_.end();
     return {};
   });
+  events_.note_unfinished();
   if (options_.progress != nullptr) options_.progress->begin([] { return "reading symbols"; });
   if (config_.print_maps_on_exit) attempt([&] { return print_maps(); });
   if (options_.progress != nullptr) options_.progress->end();
@@ -343,6 +359,7 @@ UserLosses Session::user_losses() {
   return {events_.lost_records(),
           events_.dropped_by_program(),
           options_.next_event ? 0 : events_.unfinished_records(),  // a simulated program that was stopped runs no more
+          events_.unfinished_by_program(),
           events_.unhandled_by_program(),
           context_.decoder().truncated_strings(),
           events_.truncated_by_program(),

@@ -40,7 +40,7 @@ struct SessionOptions {
   std::vector<uint32_t> unwound_pids;   // processes whose unwind tables are built before the first stack
   std::string watched_directory;        // --cgroup: the run ends when it is removed; empty: none
   std::function<Status()> on_set_up;    // called once the probes are attached, before a record is read: --user
-  std::function<Status()> on_attached;  // called then, unless is_dry_run; starts the command of -c
+  std::function<Status()> on_attached;  // called then, unless is_dry_run or the run is to end; starts the command of -c
   bool is_dry_run = false;              // attach, then end: no action runs
   bool hides_warnings = false;          // those of warnf()
   StackDetail stack_detail;
@@ -58,6 +58,8 @@ struct SessionOptions {
   std::function<Result<bool>()> next_event;
   // If set, next_event ends the run at a signal, too. True while its next call waits.
   std::function<bool()> is_waiting;
+  // Called when no more events are taken, whatever the reason, unless next_event has failed.
+  std::function<Status()> on_played;
 };
 
 class Session : private LiveRun {
@@ -69,7 +71,8 @@ class Session : private LiveRun {
 
   // Runs the program from begin to the last map, or its tests and benchmarks where the configuration says so. Returns
   // espy's exit status; fails if a program cannot be attached or run, or output cannot be written. What fails once the
-  // probes are attached ends the run as exit() does, with `end`, the maps and the losses.
+  // probes are attached and set up ends the run as exit() does, with `end`, the maps and the losses; before, what begin
+  // has printed is shown.
   Result<int> run();
 
  private:
@@ -82,6 +85,7 @@ class Session : private LiveRun {
   // Builds the unwind tables that are needed for certain or probably, before the first stack.
   void start_unwinding();
   Status attach_probes();
+  void show_attached();
   void warn_of_missing_probes();
   output::RunInfo run_info();
   void end_batch();
