@@ -286,7 +286,8 @@ void BtfConverter::complete_struct(TypeId struct_type) {
 }
 
 void BtfConverter::define_as(TypeId struct_type, const BtfPlace& place) {
-  if (!place.record.is(kStructs) || types_[struct_type].complete || !in_progress_.insert(struct_type).second) return;
+  if (!place.record.is(kStructs) || types_[struct_type].complete || parts_.is_refused(struct_type)) return;
+  if (!in_progress_.insert(struct_type).second) return;
   std::vector<Member> members;
   members.reserve(place.record.count());
   for (uint32_t i = 0; i < place.record.count(); ++i) {
@@ -295,7 +296,8 @@ void BtfConverter::define_as(TypeId struct_type, const BtfPlace& place) {
   }
   const uint32_t size = place.record.size_or_type;
   const uint32_t align = struct_align(members, size);
-  types_.define_struct(struct_type, std::move(members), size, align);
+  if (parts_.may_define(types_, struct_type, members))
+    types_.define_struct(struct_type, std::move(members), size, align);
   in_progress_.erase(struct_type);
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernel/btf.h"
+#include "types/parts.h"
 #include "types/type.h"
 
 namespace espy::kernel {
@@ -103,6 +104,7 @@ class BtfConverter {
   int depth_ = 0;
   int function_depth_ = 0;
   std::set<types::TypeId> in_progress_;
+  types::Parts parts_;
   std::map<std::pair<uint32_t, uint32_t>, types::TypeId> enums_;            // by module and id
   std::map<std::tuple<uint32_t, uint32_t, int>, types::TypeId> functions_;  // also by function_depth_
 };

@@ -4,6 +4,8 @@
 #include <bit>
 #include <optional>
 
+#include "types/parts.h"
+
 namespace espy::kernel {
 
 using recording::kNoType;
@@ -174,6 +176,7 @@ class Definer {
       members.push_back({each.name, member, each.offset_bits, each.bit_size});
     }
     const uint32_t align = is_size(type.align_bytes, kMaxAlignBytes) ? type.align_bytes : 1;
+    if (!parts_.may_define(types_, ids_[index], members)) return false;
     types_.define_struct(ids_[index], std::move(members), type.size_bytes, align);
     return true;
   }
@@ -187,6 +190,7 @@ class Definer {
 
   std::span<const recording::Type> described_;
   types::Types& types_;
+  types::Parts parts_;
   uint32_t origin_ = 0;
   std::vector<TypeId> ids_;
   std::vector<bool> is_defined_;

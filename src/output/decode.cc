@@ -82,9 +82,14 @@ std::string float_text(Bytes bytes, uint32_t size_bytes) {
 
 class Decoder {
  public:
-  explicit Decoder(const DecodeContext& context) : context_(context) {}
+  // Elements of an array may have many parts and few bytes, if that is what the program's author wants: those for which
+  // nothing is left are null. A bit has one part, and structs around it.
+  explicit Decoder(const DecodeContext& context, Bytes bytes)
+      : context_(context), left_(kPartsWithoutBytes + kPartsOfByte * bytes.size()) {}
 
-  Value decode(TypeId id, Bytes bytes) const {
+  Value decode(TypeId id, Bytes bytes) {
+    if (left_ == 0) return {};
+    --left_;
     const Type& type = context_.types[id];
     switch (type.kind) {
       case Kind::kVoid:
@@ -150,14 +155,14 @@ class Decoder {
     return probe == nullptr ? std::to_string(index) : program::probe_name_text(kind, *probe);
   }
 
-  Value array(const Type& type, Bytes bytes) const {
+  Value array(const Type& type, Bytes bytes) {
     ListValue out;
     const size_t size = context_.types[type.element].size_bytes;
     for (uint32_t i = 0; i < type.count; ++i) out.items.push_back(decode(type.element, part(bytes, i * size, size)));
     return {std::move(out)};
   }
 
-  Value member(const types::Member& member, Bytes bytes) const {
+  Value member(const types::Member& member, Bytes bytes) {
     const Type& type = context_.types[member.type];
     if (member.bit_size == 0) return decode(member.type, part(bytes, member.offset_bytes(), type.size_bytes));
     // A bit-field may start within a byte; it is within eight bytes from there.
@@ -168,14 +173,14 @@ class Decoder {
     return integer(type, bits, member.bit_size);
   }
 
-  Value tuple(const Type& type, Bytes bytes) const {
+  Value tuple(const Type& type, Bytes bytes) {
     TupleValue out;
     out.items.reserve(type.members.size());
     for (const types::Member& each : type.members) out.items.push_back(member(each, bytes));
     return {std::move(out)};
   }
 
-  Value record(const Type& type, Bytes bytes) const {
+  Value record(const Type& type, Bytes bytes) {
     if (context_.shows_addresses && is_internet_address(type)) return {TextValue{address_text(bytes)}};
     RecordValue out;
     RecordNames names;
@@ -218,13 +223,15 @@ class Decoder {
 
   // Members of an anonymous struct or union are members of the outer one, as in C. Variants that the value does not
   // have are left out: their bytes are those of another one.
-  void append_members(RecordValue& out, std::vector<std::string>& names, const Type& type, Bytes bytes) const {
+  void append_members(RecordValue& out, std::vector<std::string>& names, const Type& type, Bytes bytes) {
     const Type* variants = types::variants_of(context_.types, type);
     const std::string active = variants ? variant_of(*variants, type.members[0], bytes) : "";
     for (const types::Member& each : type.members) {
       if (variants && each.name != active && types::is_variant(*variants, each)) continue;
       const Type& inner = context_.types[each.type];
       if (each.name.empty() && inner.kind == Kind::kStruct) {
+        if (left_ == 0) return;
+        --left_;
         append_members(out, names, inner, part(bytes, each.offset_bytes(), inner.size_bytes));
         continue;
       }
@@ -285,13 +292,17 @@ class Decoder {
 
   Value aggregation(const Type&, TypeId id, Bytes bytes) const { return decode_per_cpu(context_, id, bytes, 1); }
 
+  static constexpr size_t kPartsWithoutBytes = 1 << 16;
+  static constexpr size_t kPartsOfByte = 16;
+
   const DecodeContext& context_;
+  size_t left_;  // parts that may be decoded
 };
 
 }  // namespace
 
 Value decode(const DecodeContext& context, types::TypeId type, std::span<const std::byte> bytes) {
-  return Decoder(context).decode(type, bytes);
+  return Decoder(context, bytes).decode(type, bytes);
 }
 
 Value decode_field(const DecodeContext& context, const program::EventField& field, std::span<const std::byte> record) {

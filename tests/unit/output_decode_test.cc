@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "output_support.h"
@@ -40,6 +41,22 @@ TEST(Decode, ScalarsAreShownByTheirMeaning) {
   EXPECT_EQ(world.text(types.simple(Kind::kInet), bytes_of(uint32_t{AF_INET6}, v6)), "::1");
   const uint8_t mac[6] = {1, 2, 3, 0xab, 0xcd, 0xef};
   EXPECT_EQ(world.text(types.simple(Kind::kMac), bytes_of(mac)), "01:02:03:AB:CD:EF");
+}
+
+TEST(Decode, PartsWithoutBytesHaveALimit) {
+  World world;
+  auto& types = world.types;
+  TypeId pair = types.declare_struct("s0", false, {});
+  types.define_struct(pair, {}, 0, 1);
+  for (int i = 1; i < 14; ++i) {
+    const TypeId outer = types.declare_struct("s" + std::to_string(i), false, {});
+    types.define_struct(outer, {{"a", pair}, {"b", pair}}, 1, 1);
+    pair = outer;
+  }
+  const std::string few = world.text(types.array(pair, 2), Bytes(2));
+  EXPECT_EQ(std::ranges::count(few, '{'), 2 * ((1 << 14) - 1));
+  const std::string many = world.text(types.array(pair, 1000), Bytes(1000));
+  EXPECT_LT(std::ranges::count(many, '{'), 100'000);
 }
 
 TEST(Decode, AddressesInStructsAreKnownByTheirTypesAndNames) {

@@ -265,7 +265,7 @@ TypeId TypeReader::convert_array(const Dwarf_Die& type) {
   const std::vector<uint32_t> counts = dimensions(type);
   for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
     complete_parts(out);
-    out = types_.array(out, *count);
+    out = types_.array(out, types_[out].size_bytes == 0 ? 0 : *count);  // nothing bounds a count of nothing
   }
   return out;
 }
@@ -361,6 +361,7 @@ std::vector<Member> TypeReader::convert_variants(const Dwarf_Die& part) {
 void TypeReader::complete(TypeId struct_type) {
   const types::Type now = types_[struct_type];
   if (now.complete || now.origin.btf_id == 0 || now.origin.btf_id > origins_.size()) return;
+  if (parts_.is_refused(struct_type)) return;
   if (!in_progress_.insert(struct_type).second) return;
   Dwarf_Die die = origins_[now.origin.btf_id - 1];
   if (flag(die, DW_AT_declaration)) {
@@ -383,7 +384,8 @@ void TypeReader::complete(TypeId struct_type) {
   }
   const auto size = static_cast<uint32_t>(size_of(die));
   if (size % align != 0) align = 1;
-  if (!flag(die, DW_AT_declaration)) types_.define_struct(struct_type, std::move(members), size, align);
+  if (!flag(die, DW_AT_declaration) && parts_.may_define(types_, struct_type, members))
+    types_.define_struct(struct_type, std::move(members), size, align);
   in_progress_.erase(struct_type);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "symbols/dwarf/file.h"
+#include "types/parts.h"
 #include "types/type.h"
 
 namespace espy::symbols::dwarf {
@@ -55,6 +56,7 @@ class TypeReader {
   std::map<const void*, types::TypeId> enums_;
   std::map<const void*, std::optional<Dwarf_Die>> definitions_;  // of structs that are declared
   std::set<types::TypeId> in_progress_;
+  types::Parts parts_;
   int depth_ = 0;
 };
 
