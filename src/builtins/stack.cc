@@ -194,7 +194,7 @@ TypeId check_dw_ustack(Checker& checker, const CallSite& call) {
 void handle_missing_table(EventRecord& event) {
   const auto number = [&](size_t index) { return static_cast<uint64_t>(event.integer(index)); };
   const auto pid = static_cast<uint32_t>(number(0));
-  const program::UnwindFileKey file = {number(2), number(3)};
+  const auto file = program::UnwindFileKey::from({number(2), number(3), number(4)});
   runtime::UnwindTables& tables = event.context().unwind_tables();
   if (tables.add_missing(pid, number(1), file)) return;
   // The process has ended, and the next one with that file may be as short-lived.
@@ -207,7 +207,8 @@ void handle_remember(EventRecord& event) {
 
 void handle_mapping(EventRecord& event) {
   const auto number = [&](size_t index) { return static_cast<uint64_t>(event.integer(index)); };
-  const auto path = event.context().unwind_tables().path_of({number(4), number(5)});
+  const auto path =
+      event.context().unwind_tables().path_of(program::UnwindFileKey::from({number(4), number(5), number(6)}));
   const uint64_t start = number(1), bias = number(3);
   if (!path) return;
   event.context().symbols().remember_mapping(
@@ -242,10 +243,10 @@ constexpr spec::Builtin kRows[] = {
     {.sig = "void __remember_process(int pid)",
      .doc = "Internal: reports a process to the symbolizer before it ends.",
      .handle = handle_remember},
-    {.sig = "void __unwind_table_missing(int pid, int pc, int size, int inode)",
+    {.sig = "void __unwind_table_missing(int pid, int pc, int size, int inode, int origin)",
      .doc = "Internal: requests the unwind table of a file.",
      .handle = handle_missing_table},
-    {.sig = "void __mapping_seen(int pid, int start, int size, int bias, int file_size, int inode)",
+    {.sig = "void __mapping_seen(int pid, int start, int size, int bias, int file_size, int inode, int origin)",
      .doc = "Internal: reports a mapping of a file to the symbolizer.",
      .handle = handle_mapping},
 };

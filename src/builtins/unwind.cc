@@ -11,7 +11,7 @@
 //   registers of the task as it entered the kernel           bpf_task_pt_regs
 //   repeat for each frame                                    a function that is verified once
 //     code address -> mapping: start, end, file              find_mapping
-//     file (inode, size) -> table                            a hash
+//     file -> table                                          a hash
 //     offset in the file -> row                              find_rule
 //     row -> SP, FP, IP of the caller                        move_to_caller
 //
@@ -28,10 +28,10 @@
 // the mappings of the process change (mm_lock_seq). So are the rules of 256 code addresses, which spares most frames
 // both lookups.
 //
-// Tables. The key of a file is its inode and size, so a table serves all processes, and a new process finds the tables
-// of its libraries ready. The program requests the table of an unknown file from user space, at a limited rate; until
-// the table is ready, stacks follow frame pointers from that frame on, and are counted. Frame pointers are also used
-// for code without a file, as of a JIT compiler, and for rows whose rule is unknown.
+// Tables. The key of a file is of its inode, so a table serves all processes, and a new process finds the tables of its
+// libraries ready. The program requests the table of an unknown file from user space, at a limited rate; until the
+// table is ready, stacks follow frame pointers from that frame on, and are counted. Frame pointers are also used for
+// code without a file, as of a JIT compiler, and for rows whose rule is unknown.
 //
 // Names. A process may end before user space has read its /proc/PID/maps. The program knows the mappings of its frames,
 // so it reports each one once, and these stacks can be symbolized.
@@ -189,7 +189,8 @@ void start(Lowering& lowering, ValueId state, ValueId pid, const LoadRegister& l
   invalidate_stale_mappings(lowering, state, pid);
 }
 
-// Emits a request for the table of the first file without one, unless there was a request within kRetryNs.
+// Emits a request for the table of the first file without one, unless the process made that request within kRetryNs:
+// one that does not have the file mapped any more, when user space looks, must not hold up the others.
 void request_missing_table(Lowering& lowering, ValueId state, ValueId pid, source::Span span) {
   constexpr int64_t kRetryNs = 200'000'000;
   ir::Builder& ir = lowering.ir();
@@ -200,7 +201,9 @@ void request_missing_table(Lowering& lowering, ValueId state, ValueId pid, sourc
         "user stacks that may lack callers, as the unwind table of their code was read only then (-p, -c and "
         "--dwarf-pid read those of a process before tracing begins)");
     ir.store(8, state, ir.constant(0), UnwindState::kRoot);  // so that the next stack looks up the file again
-    const ValueId map = seen_map(lowering, "unwind_asked", 16, kRequestedFiles);  // value: when to retry
+    constexpr auto kKeyBytes = static_cast<uint32_t>(UnwindState::kMissingPc - UnwindState::kMissing);
+    ir.store(8, state, pid, UnwindState::kMissingIn);
+    const ValueId map = seen_map(lowering, "unwind_asked", kKeyBytes, kRequestedFiles);  // value: when to retry
     const ValueId key = ir.binary(Op::k_add, state, UnwindState::kMissing);
     const ValueId now = ir.call(Helper::ktime_get_ns, {});
     const ValueId retry_entry = ir.call(Helper::map_lookup_elem, {map, key});
@@ -214,10 +217,11 @@ void request_missing_table(Lowering& lowering, ValueId state, ValueId pid, sourc
       const auto number = [&](ValueId value) {
         return lower::EventArgument{{}, lowering.scalar_operand(lowering.types().uint64(), value)};
       };
-      lowering.emit_event(kMissing,
-                          {number(pid), number(pc), number(ir.load(8, state, UnwindState::kMissing)),
-                           number(ir.load(8, state, UnwindState::kMissing + 8))},
-                          span);
+      lowering.emit_event(
+          kMissing,
+          {number(pid), number(pc), number(ir.load(8, state, UnwindState::kMissing)),
+           number(ir.load(8, state, UnwindState::kMissing + 8)), number(ir.load(8, state, UnwindState::kMissing + 16))},
+          span);
     });
   });
 }
@@ -237,11 +241,11 @@ void report_mapping(Lowering& lowering, ValueId map, ValueId pid, source::Span s
     const auto number = [&](ValueId each) {
       return lower::EventArgument{{}, lowering.scalar_operand(lowering.types().uint64(), each)};
     };
-    lowering.emit_event(
-        kMapping,
-        {number(pid), number(start), number(ir.load(8, map, UnwindMap::kSize)),
-         number(ir.load(8, map, UnwindMap::kBias)), number(ir.load(8, map, UnwindMap::kKey)), number(inode)},
-        span);
+    lowering.emit_event(kMapping,
+                        {number(pid), number(start), number(ir.load(8, map, UnwindMap::kSize)),
+                         number(ir.load(8, map, UnwindMap::kBias)), number(ir.load(8, map, UnwindMap::kKey)),
+                         number(inode), number(ir.load(8, map, UnwindMap::kKey + 16))},
+                        span);
   });
 }
 
@@ -333,7 +337,7 @@ ValueId walk(Lowering& lowering, uint32_t frames, ValueId pid, const LoadRegiste
 std::string cannot_unwind(Kernel& kernel, types::Types& types) {
   if (!kernel.has(kernel::Feature::kProbeReadKernel))
     return "lockdown (confidentiality) forbids reading kernel memory, which unwinding needs";
-  if (!has_known_mapping_layout(kernel, types) || registers_bytes(kernel, types) == 0)
+  if (!lower::MappingOffsets(kernel, types).are_known() || registers_bytes(kernel, types) == 0)
     return "unwinding needs the types of the kernel (BTF), which say where it keeps a process's mappings";
   return "";
 }

@@ -21,11 +21,9 @@ using ir::Condition;
 using ir::Helper;
 using ir::Op;
 using ir::ValueId;
-using kernel::Kernel;
 using lower::Lowering;
 using symbols::FrameBase;
 using symbols::FrameRule;
-using types::TypeId;
 
 constexpr auto kGoldenRatio = static_cast<int64_t>(0x9e3779b97f4a7c15);
 
@@ -39,45 +37,14 @@ int64_t follow_frame_pointer(bool has_link_register) {
   return FrameRule::make(FrameBase::kFramePointer, 16, has_link_register ? FrameRule::kAtFramePointer : 2).bits;
 }
 
-// Offsets of the members that are read, from BTF; negative if missing.
-struct Offsets {
-  int64_t start, end, flags, page, file, inode, number, size;
-  int64_t wide_slots, narrow_slots;  // of the slots in maple nodes, in words
-  int64_t link, left, right;         // of the node in a vm_area_struct and of its children, before Linux 6.1
-
-  Offsets(Kernel& kernel, types::Types& types) {
-    const auto at = [&](std::string_view tag, std::string_view name) {
-      return member_offset(kernel, types, tag, name);
-    };
-    start = at("vm_area_struct", "vm_start");
-    end = at("vm_area_struct", "vm_end");
-    flags = at("vm_area_struct", "vm_flags");
-    page = at("vm_area_struct", "vm_pgoff");
-    file = at("vm_area_struct", "vm_file");
-    inode = at("file", "f_inode");
-    number = at("inode", "i_ino");
-    size = at("inode", "i_size");
-    wide_slots = at("maple_range_64", "slot") / 8;
-    narrow_slots = at("maple_arange_64", "slot") / 8;
-    link = at("vm_area_struct", "vm_rb");
-    left = at("rb_node", "rb_left");
-    right = at("rb_node", "rb_right");
-  }
-  int64_t area_bytes() const { return std::max({start, end, flags, page, file}) + 8; }
-  bool is_maple_tree() const { return wide_slots == 16 && narrow_slots == 10; }
-  bool is_red_black_tree() const { return link >= 0 && left >= 0 && right >= 0; }
-  bool are_known() const {
-    const int64_t area_offsets[] = {start, end, flags, page, file};
-    const auto is_in_node = [](int64_t at) { return at >= 0 && at + 8 <= kMapleNodeBytes; };
-    return std::ranges::all_of(area_offsets, is_in_node) && inode >= 0 && number >= 0 && size >= 0 &&
-           (is_maple_tree() || (is_red_black_tree() && is_in_node(link + std::max(left, right))));
-  }
-};
-
 class StepEmitter {
  public:
   StepEmitter(Lowering& lowering, uint32_t frames, ValueId state)
-      : lowering_(lowering), offsets_(lowering.kernel(), lowering.types()), frames_(frames), state_(state) {}
+      : lowering_(lowering),
+        offsets_(lowering.kernel(), lowering.types()),
+        mappings_(lowering.ir(), offsets_, state, UnwindState::kNode),
+        frames_(frames),
+        state_(state) {}
 
   void write() {
     const ValueId index = ir().param(0);
@@ -185,105 +152,22 @@ class StepEmitter {
     });
   }
 
-  // Emits the number of the node's pivots that are below `pc`. A pivot is the last index of its slot; unused ones are 0
-  // and count as infinite. Without branches: (pivot - 1) / 2 - pc / 2 is negative, and its sign bit 1, for a pivot
-  // below `pc`. The subtraction of 1 turns 0 to the maximum; the halves avoid an overflow.
-  ValueId count_pivots(ValueId pc, int64_t pivots) {
-    const ValueId half = ir().binary(Op::k_shr, pc, 1);
-    ValueId count = constant(0);
-    for (int64_t i = 1; i <= pivots; ++i) {
-      const ValueId last = ir().binary(Op::k_sub, get(UnwindState::kNode + 8 * i), 1);
-      const ValueId below = ir().binary(Op::k_sub, ir().binary(Op::k_shr, last, 1), half);
-      count = ir().binary(Op::k_add, count, ir().binary(Op::k_shr, below, 63));
-    }
-    return count;
-  }
-
-  // Emits the load of the slot for `pc` from the node in the state.
-  ValueId slot_for(ValueId pc, int64_t pivots, int64_t first_slot) {
-    const ValueId slot = ir().binary(Op::k_and, ir().binary(Op::k_add, count_pivots(pc, pivots), first_slot), 31);
-    return ir().load(8, ir().binary(Op::k_add, state_, ir().binary(Op::k_shl, slot, 3)), UnwindState::kNode);
-  }
-
-  // Emits the descent in the tree. Returns the vm_area_struct whose range contains `pc`, or the nearest one; 0 if there
-  // is none.
-  ValueId find_vm_area(ValueId pc) {
-    return offsets_.is_maple_tree() ? find_in_maple_tree(pc) : find_in_red_black_tree(pc);
-  }
-
-  // The nodes are in the vm_area_structs. A path of the tree is at most twice as long as another, and 65,530 mappings
-  // are the most that vm.max_map_count allows without being raised.
-  ValueId find_in_red_black_tree(ValueId pc) {
-    constexpr int64_t kLevels = 32;
-    const ValueId entry = variable("entry", get(UnwindState::kRoot));
-    const ValueId area = variable("area", constant(0));
-    const int64_t bytes =
-        std::max({offsets_.start, offsets_.end, offsets_.link + std::max(offsets_.left, offsets_.right)}) + 8;
-    ir().count_up(kLevels, [&](ValueId, BlockId done) {
-      const ValueId node = value_of(entry);
-      branch_if(Condition::eq, node, constant(0), done);
-      const ValueId here = ir().binary(Op::k_sub, node, offsets_.link);
-      const ValueId result =
-          ir().call(Helper::probe_read_kernel, {address_of(UnwindState::kNode), constant(bytes), here});
-      branch_if(Condition::ne, result, constant(0), done);
-      when(
-          Condition::ult, pc, get(UnwindState::kNode + offsets_.end),
-          [&] {
-            ir().store(8, area, here);
-            branch_if(Condition::uge, pc, get(UnwindState::kNode + offsets_.start), done);
-            ir().store(8, entry, get(UnwindState::kNode + offsets_.link + offsets_.left));
-          },
-          [&] { ir().store(8, entry, get(UnwindState::kNode + offsets_.link + offsets_.right)); });
-    });
-    return value_of(area);
-  }
-
-  // Bits 3 to 6 of a node's address are its type.
-  ValueId find_in_maple_tree(ValueId pc) {
-    constexpr int64_t kLevels = 6, kInNode = ~int64_t{0xff}, kLastLeafType = 1, kArange64 = 3, kNodeTag = 2;
-    const ValueId entry = variable("entry", get(UnwindState::kRoot));
-    const ValueId area = variable("area", constant(0));
-    const ValueId tag = ir().binary(Op::k_and, value_of(entry), 3);
-    when(Condition::eq, tag, constant(kNodeTag), [&] {
-      ir().count_up(kLevels, [&](ValueId, BlockId done) {
-        const ValueId node = value_of(entry);
-        const ValueId type = ir().binary(Op::k_and, ir().binary(Op::k_shr, node, 3), 15);
-        const ValueId result = ir().call(
-            Helper::probe_read_kernel,
-            {address_of(UnwindState::kNode), constant(kMapleNodeBytes), ir().binary(Op::k_and, node, kInNode)});
-        branch_if(Condition::ne, result, constant(0), done);
-        when(
-            Condition::eq, type, constant(kArange64),
-            [&] { ir().store(8, entry, slot_for(pc, offsets_.narrow_slots - 1, offsets_.narrow_slots)); },
-            [&] { ir().store(8, entry, slot_for(pc, offsets_.wide_slots - 1, offsets_.wide_slots)); });
-        when(Condition::ule, type, constant(kLastLeafType), [&] {
-          ir().store(8, area, value_of(entry));
-          ir().jump(done);
-          ir().enter(ir().add_block("unreachable"));
-        });
-      });
-    });
-    return value_of(area);
-  }
-
   // Fills in the current mapping if `pc` is in executable memory.
   void find_mapping(ValueId pc) {
     constexpr int64_t kExecutable = 4;  // VM_EXEC
     const int64_t page_shift = std::countr_zero(lowering_.kernel().page_size_bytes());
-    const ValueId area = find_vm_area(pc);
+    const ValueId area = mappings_.find_area(get(UnwindState::kRoot), pc);
     const BlockId outside = ir().add_block("outside");
     branch_if(Condition::eq, area, constant(0), outside);
-    const ValueId result =
-        ir().call(Helper::probe_read_kernel, {address_of(UnwindState::kNode), constant(offsets_.area_bytes()), area});
-    branch_if(Condition::ne, result, constant(0), outside);
-    const ValueId start = get(UnwindState::kNode + offsets_.start);
-    const ValueId size = ir().binary(Op::k_sub, get(UnwindState::kNode + offsets_.end), start);
+    mappings_.read_area(area, outside);
+    const ValueId start = mappings_.start();
+    const ValueId size = ir().binary(Op::k_sub, mappings_.end(), start);
     branch_if(Condition::uge, ir().binary(Op::k_sub, pc, start), size, outside);
-    const ValueId flags = ir().binary(Op::k_and, get(UnwindState::kNode + offsets_.flags), kExecutable);
+    const ValueId flags = ir().binary(Op::k_and, mappings_.flags(), kExecutable);
     branch_if(Condition::eq, flags, constant(0), outside);
     ir().store(8, map_, start, UnwindMap::kStart);
     ir().store(8, map_, size, UnwindMap::kSize);
-    const ValueId offset = ir().binary(Op::k_shl, get(UnwindState::kNode + offsets_.page), page_shift);
+    const ValueId offset = ir().binary(Op::k_shl, mappings_.page(), page_shift);
     ir().store(8, map_, ir().binary(Op::k_sub, offset, start), UnwindMap::kBias);
     ir().store(8, map_, constant(0), UnwindMap::kFile);  // no table
     find_key(start, outside);
@@ -294,30 +178,18 @@ class StepEmitter {
     ir().enter(outside);
   }
 
-  // Sets the key of the mapped file. Jumps to `none` if the memory is not of a file nor the vdso.
+  // Sets the key of the mapped file. Jumps to `none` if the memory is not of a regular file nor the vdso.
   void find_key(ValueId start, BlockId none) {
-    const ValueId file = get(UnwindState::kNode + offsets_.file);
+    const ValueId file = mappings_.file();
     when(
-        Condition::ne, file, constant(0),
-        [&] {
-          const auto follow = [&](ValueId base, int64_t member, uint64_t size_bytes, int64_t to) {
-            put(to, constant(0));
-            read(Helper::probe_read_kernel, to, size_bytes, ir().binary(Op::k_add, base, member), nullptr);
-            return get(to);
-          };
-          const ValueId inode = follow(file, offsets_.inode, 8, UnwindState::kWords);
-          const ValueId size = follow(inode, offsets_.size, 8, UnwindState::kWords + 8);
-          set_key(size, follow(inode, offsets_.number, 4, UnwindState::kWords + 16));
-        },
+        Condition::ne, file, constant(0), [&] { mappings_.read_key(file, map_, UnwindMap::kKey, none); },
         [&] {
           branch_if(Condition::ne, start, get(UnwindState::kVdso), none);
-          set_key(constant(static_cast<int64_t>(program::kUnwindVdso.size_bytes)),
-                  constant(static_cast<int64_t>(program::kUnwindVdso.inode)));
+          const auto words = std::bit_cast<program::UnwindFileKey::Words>(program::kUnwindVdso);
+          for (size_t i = 0; i < words.size(); ++i)
+            ir().store(8, map_, constant(static_cast<int64_t>(words[i])),
+                       UnwindMap::kKey + static_cast<int64_t>(i) * 8);
         });
-  }
-  void set_key(ValueId size, ValueId inode) {
-    ir().store(8, map_, size, UnwindMap::kKey);
-    ir().store(8, map_, inode, UnwindMap::kKey + 8);
   }
 
   void find_table(ValueId pc) {
@@ -332,8 +204,8 @@ class StepEmitter {
         },
         [&] {
           when(Condition::eq, get(UnwindState::kMissingPc), constant(0), [&] {
-            put(UnwindState::kMissing, ir().load(8, map_, UnwindMap::kKey));
-            put(UnwindState::kMissing + 8, ir().load(8, map_, UnwindMap::kKey + 8));
+            for (int64_t at = 0; at < int64_t{sizeof(program::UnwindFileKey)}; at += 8)
+              put(UnwindState::kMissing + at, ir().load(8, map_, UnwindMap::kKey + at));
             put(UnwindState::kMissingPc, pc);
           });
         });
@@ -608,23 +480,14 @@ class StepEmitter {
   }
 
   Lowering& lowering_;
-  Offsets offsets_;
+  lower::MappingOffsets offsets_;
+  lower::MappingReader mappings_;
   int64_t frames_;
   ValueId state_;
   ValueId map_;
 };
 
 }  // namespace
-
-int64_t member_offset(Kernel& kernel, types::Types& types, std::string_view tag, std::string_view name) {
-  const TypeId type = kernel.find_struct(types, tag);
-  if (!type) return -1;
-  kernel.complete(types, type);
-  const auto found = types::find_member(types, type, name);
-  return found ? int64_t{found->offset_bits / 8} : -1;
-}
-
-bool has_known_mapping_layout(Kernel& kernel, types::Types& types) { return Offsets(kernel, types).are_known(); }
 
 void write_unwind_step(Lowering& lowering, uint32_t frames, ValueId state) {
   StepEmitter(lowering, frames, state).write();

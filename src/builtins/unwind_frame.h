@@ -2,10 +2,12 @@
 #pragma once
 
 #include "lower/lowering.h"
+#include "lower/mappings.h"
 
 namespace espy::builtins {
 
-constexpr int64_t kMapleNodeBytes = 256;
+using lower::member_offset;
+
 // Of the stack, read at a time.
 constexpr int64_t kWindowBytes = 512;
 
@@ -18,27 +20,28 @@ struct UnwindState {
     kFp = 16,
     kIsCaller = 24,  // 1: ip is a return address, so the call is in front of it
     kHash = 32,
-    kMissing = 40,  // program::UnwindFileKey: the first file without a table
-    kMissingPc = 56,
-    kHasNew = 64,        // 1: an unknown mapping was found
-    kLink = 72,          // the link register, if calls use one; as of the interrupted code
-    kIsSpUnknown = 80,   // 1: sp is only a lower bound, since a frame was followed by its frame pointer alone
-    kWindowStart = 88,   // the address that kWindow was read from
-    kWindowStarts = 96,  // how many addresses from there on kWindow has two words of
-    kPerWalk = 104,      // members before this are zeroed for each stack
-    kVdso = 104,
-    kRoot = 112,  // of the tree of mappings
-    kSequence = 120,
-    kCurrent = 128,     // index in kMaps
-    kNext = 136,        // the next index in kMaps to replace
-    kPid = 144,         // u32: whose mappings are cached
-    kGeneration = 148,  // of the mappings: u32, changes when they do
-    kWords = 152,       // words that were read, up to 7
-    kMaps = 208,
-    kRules = kMaps + 4 * 64,
-    kWindow = kRules + 256 * 16,            // a piece of the stack, then two words of which no byte is used
-    kNode = kWindow + kWindowBytes + 16,    // a node of the tree, then the vm_area_struct
-    kFrameCount = kNode + kMapleNodeBytes,  // start of the value that is stored in `stacks`
+    kMissing = 40,    // program::UnwindFileKey: the first file without a table
+    kMissingIn = 64,  // the process
+    kMissingPc = 72,
+    kHasNew = 80,         // 1: an unknown mapping was found
+    kLink = 88,           // the link register, if calls use one; as of the interrupted code
+    kIsSpUnknown = 96,    // 1: sp is only a lower bound, since a frame was followed by its frame pointer alone
+    kWindowStart = 104,   // the address that kWindow was read from
+    kWindowStarts = 112,  // how many addresses from there on kWindow has two words of
+    kPerWalk = 120,       // members before this are zeroed for each stack
+    kVdso = 120,
+    kRoot = 128,  // of the tree of mappings
+    kSequence = 136,
+    kCurrent = 144,     // index in kMaps
+    kNext = 152,        // the next index in kMaps to replace
+    kPid = 160,         // u32: whose mappings are cached
+    kGeneration = 164,  // of the mappings: u32, changes when they do
+    kWords = 168,       // words that were read, up to 7
+    kMaps = 224,
+    kRules = kMaps + 4 * 128,
+    kWindow = kRules + 256 * 16,          // a piece of the stack, then two words of which no byte is used
+    kNode = kWindow + kWindowBytes + 16,  // of lower::MappingReader
+    kFrameCount = kNode + lower::MappingReader::kMemoryBytes,  // start of the value that is stored in `stacks`
     kFrames = kFrameCount + 8,
   };
 };
@@ -53,7 +56,7 @@ struct UnwindMap {
     kIsNew = 40,
     kKey = 48,  // program::UnwindFileKey, if kIsNew
   };
-  static constexpr int64_t kCount = 4, kShift = 6;
+  static constexpr int64_t kCount = 4, kShift = 7;
 };
 
 // The rule of a code address, as it was found last. It holds as long as the mappings are of the same generation.
@@ -65,12 +68,6 @@ struct UnwindRule {
   };
   static constexpr int64_t kCountShift = 8, kShift = 4;
 };
-
-// Returns the offset of a member of a kernel struct in bytes; -1 if there is none.
-int64_t member_offset(kernel::Kernel& kernel, types::Types& types, std::string_view tag, std::string_view name);
-
-// True if the kernel's types for mappings (the tree, vm_area_struct) are as write_unwind_step expects.
-bool has_known_mapping_layout(kernel::Kernel& kernel, types::Types& types);
 
 // Emits the body of the function, whose first parameter is the number of the frame. It stores the current frame, if its
 // number is below `frames`, and advances the state to the caller's frame. Returns 1 if there is no caller.

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "lower/callers.h"
+#include "lower/mappings.h"
 #include "lower/merge_programs.h"
 #include "lower/own_time.h"
 #include "lower/processes.h"
@@ -121,6 +122,7 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
     module.add_own_times(static_cast<uint32_t>(groups.size()));
   for (const Group& group : groups) add_group(module, group);
   add_followers(module);
+  add_file_key_program(module);
   module.finish();
   const bool has_merged_programs =
       std::ranges::any_of(groups, [](const Group& group) { return group.units.size() > 1; });

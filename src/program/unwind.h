@@ -1,10 +1,10 @@
 // Tables for unwinding user stacks in BPF: the interface between the programs that unwind (builtins/unwind.cc) and user
 // space, which fills the tables (runtime/unwind_tables.cc). All words are native-endian.
 //
-// `files` (a hash) maps a file, identified by inode number and size, to its table of 64-bit cells. The cells are in
-// chunks of one size, a power of two, each the value of an mmapable array. The first chunk is `cells`; the others are
-// added to `more_cells`, an array of maps, as tables need them, at the index of the chunk. The index of a cell counts
-// through all chunks. Cell 0 is not 0 once the tables are ready.
+// `files` (a hash) maps a file, identified by UnwindFileKey, to its table of 64-bit cells. The cells are in chunks of
+// one size, a power of two, each the value of an mmapable array. The first chunk is `cells`; the others are added to
+// `more_cells`, an array of maps, as tables need them, at the index of the chunk. The index of a cell counts through
+// all chunks. Cell 0 is not 0 once the tables are ready.
 //
 // A table begins with a cell for each page of code (2^kUnwindPageShift bytes of the file), which holds the cells of its
 // first and last row. The rows follow: the rule (symbols/unwind.h: FrameRule) in the low half, the file offset from
@@ -13,24 +13,44 @@
 // `stacks` (a hash) holds the stacks: from a hash of the addresses to their number (u32), the epoch in which they were
 // last captured (u32) and the addresses, innermost first. User space counts epochs in `globals`, to find stacks that
 // are not captured any more (runtime/unwound_stacks.h).
+//
+// User space cannot tell the key of a file by stat(2), whose numbers are others than the kernel's on overlayfs and
+// btrfs. It maps the file, and runs the program kUnwindKeyName, which reads the key of a mapping of the task that runs
+// it: the value of the array of that name is an UnwindKeyQuery, and memory of the program.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
+#include <string_view>
 
 namespace espy::program {
 
 constexpr uint32_t kUnwindPageShift = 8;
 constexpr uint32_t kUnwindPageRows = (1 << kUnwindPageShift) + 1;  // at most: one per byte, and one that starts before
 
-// Excludes the device number, which differs between stat(2) and the kernel on overlayfs and btrfs, and the high half of
-// the inode number, in which overlayfs may encode the layer. Two files that agree in the rest share a table.
+// A file, as the inode of its mappings identifies it. All users may see to it that a file of theirs has the size and
+// inode number of another one, on a file system that they mount or in a subvolume of btrfs; they choose neither the
+// device, nor the generation of the inode where the device is not theirs.
 struct UnwindFileKey {
   uint64_t size_bytes = 0;
-  uint64_t inode = 0;  // the low 32 bits
+  uint64_t inode = 0;
+  uint32_t device = 0;  // in the kernel's own encoding
+  uint32_t generation = 0;
   auto operator<=>(const UnwindFileKey&) const = default;
+
+  using Words = std::array<uint64_t, 3>;  // as programs pass it
+  static UnwindFileKey from(const Words& words) { return std::bit_cast<UnwindFileKey>(words); }
 };
 // The vDSO, which is not in a file.
-constexpr UnwindFileKey kUnwindVdso = {UINT64_MAX, 0};
+constexpr UnwindFileKey kUnwindVdso = {UINT64_MAX, 0, 0, 0};
+
+constexpr std::string_view kUnwindKeyName = "unwind_key";
+struct UnwindKeyQuery {
+  uint64_t address = 0;   // in: the start of a mapping
+  uint64_t is_known = 0;  // out: 1 if the mapping is of a regular file
+  UnwindFileKey key;      // out
+};
 
 struct UnwindFile {
   uint32_t has_table = 0;  // 0: the code has no table and is unwound by frame pointers

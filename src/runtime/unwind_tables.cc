@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
 #include "kernel/processes.h"
 #include "symbols/needed.h"
@@ -41,35 +42,35 @@ constexpr auto kOfProcess = std::chrono::milliseconds(100);  // for the files of
 constexpr auto kOfRunning = std::chrono::milliseconds(5);    // for those of all that run, before tracing begins
 constexpr auto kAhead = std::chrono::milliseconds(2);        // between records
 
-// nullopt if it is not a regular file.
-std::optional<UnwindFileKey> key_of(const std::string& path) {
-  struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return UnwindFileKey{static_cast<uint64_t>(status.st_size), static_cast<uint32_t>(status.st_ino)};
-}
-
-// The path as /proc/PID/maps has it: absolute, without symbolic links. A path through /proc/PID/root stays, since that
-// link leads to another file for realpath(3).
-std::string mapped_path(const std::string& path) {
-  std::error_code error;
-  const std::string real = std::filesystem::canonical(path, error).string();
-  return !error && key_of(real) == key_of(path) ? real : path;
-}
-
 // Names for the mapped file of a process (see task_with_memory), also if it was deleted or is in another mount
 // namespace.
 std::vector<std::string> paths_of(uint32_t task, const Mapping& mapping) {
   return {symbols::map_files_path(task, mapping.start, mapping.end), kernel::proc_path(task, "root") + mapping.path};
 }
 
-// True for a file whose table takes as long as those of many others.
-bool is_large(const std::string& path) {
-  constexpr uint64_t kLargeBytes = 8 << 20;
-  const auto key = key_of(path);
-  return key && key->size_bytes > kLargeBytes;
+}  // namespace
+
+std::optional<UnwindTables::FileStatus> UnwindTables::status_of(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return FileStatus{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
+                    static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
-}  // namespace
+// The path as /proc/PID/maps has it: absolute, without symbolic links. A path through /proc/PID/root stays, since that
+// link leads to another file for realpath(3).
+std::string UnwindTables::mapped_path(const std::string& path) {
+  std::error_code error;
+  const std::string real = std::filesystem::canonical(path, error).string();
+  return !error && status_of(real) == status_of(path) ? real : path;
+}
+
+// True for a file whose table takes as long as those of many others.
+bool UnwindTables::is_large(const std::string& path) {
+  constexpr uint64_t kLargeBytes = 8 << 20;
+  const auto status = status_of(path);
+  return status && status->size_bytes > kLargeBytes;
+}
 
 void UnwindTables::begin() {
   const auto& maps = program_.unwinding;
@@ -77,12 +78,13 @@ void UnwindTables::begin() {
       machine_.memory(maps.cells), static_cast<uint32_t>(program_.maps[maps.cells].value_size / sizeof(uint64_t)),
       program_.maps[maps.more_cells].max_entries,
       [this, &maps](uint32_t first, uint32_t count) { return machine_.add_arrays(maps.more_cells, first, count); });
-  if (const auto rows = symbols::read_vdso_unwind_rows(*program_.arch)) publish(program::kUnwindVdso, *rows, "[vdso]");
+  if (const auto rows = symbols::read_vdso_unwind_rows(*program_.arch))
+    publish(program::kUnwindVdso, *rows, {"[vdso]", {}});
   cells_->set_ready();
 }
 
-void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows, std::string path) {
-  known_.emplace(key, std::move(path));
+void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows, KnownFile known) {
+  known_.emplace(key, std::move(known));
   program::UnwindFile file;
   bool is_refused = false;
   if (!rows.empty()) {
@@ -96,30 +98,41 @@ void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::
   if (is_refused) ++refused_files_;
 }
 
-bool UnwindTables::read(const UnwindFileKey& key, const std::string& path, const std::string& shown_path, Need need) {
-  const auto rows = symbols::read_unwind_rows(path, *program_.arch);
-  const bool is_refused = !rows && rows.error().code == kRefusedFile;
-  if (!rows && rows.error().code != 0 && !is_refused) return false;
-  if (need == Need::kLikely && rows && !cells_->has_room_ahead(rows->size())) return false;
-  // One that is not an ELF file of this CPU, such as the memory of a JIT compiler, or is refused, has an empty table.
-  static const std::vector<symbols::UnwindRow> kNone;
-  publish(key, rows ? *rows : kNone, shown_path);
+bool UnwindTables::read(const std::string& path, const std::string& shown_path, Need need,
+                        const std::optional<UnwindFileKey>& wanted) {
+  constexpr size_t kMostSeen = 65536;
+  const auto file = open_untrusted(path, UINT64_MAX);
+  const auto key = file ? keys_.key_of(*file) : std::nullopt;
+  if (!key || (wanted && *wanted != *key)) return false;
+  const FileStatus status{file->device, file->inode, file->size_bytes, file->modified_ns};
+  if (!knows(*key)) {
+    const auto rows = symbols::read_unwind_rows(descriptor_path(file->fd), *program_.arch);
+    const bool is_refused = !rows && rows.error().code == kRefusedFile;
+    if (!rows && rows.error().code != 0 && !is_refused) return false;
+    if (need == Need::kLikely && rows && !cells_->has_room_ahead(rows->size())) return false;
+    if (keys_.key_now(*file) != key) return false;
+    // One that is not an ELF file of this CPU, such as the memory of a JIT compiler, or is refused, has an empty table.
+    static const std::vector<symbols::UnwindRow> kNone;
+    publish(*key, rows ? *rows : kNone, {shown_path, status});
+  }
+  if (seen_.size() >= kMostSeen) seen_.clear();
+  seen_.insert(status);
   return true;
 }
 
 void UnwindTables::add_file(const std::string& path, const std::string& shown_path, Need need) {
   constexpr uint64_t kBytesPerRow = 64;  // of a file, about
-  const auto key = key_of(path);
-  if (!key || knows(*key)) return;
-  if (need == Need::kLikely && !cells_->has_room_ahead(key->size_bytes / kBytesPerRow)) return;
-  read(*key, path, shown_path, need);
+  const auto status = status_of(path);
+  if (!status || seen_.contains(*status)) return;
+  if (need == Need::kLikely && !cells_->has_room_ahead(status->size_bytes / kBytesPerRow)) return;
+  read(path, shown_path, need);
 }
 
 std::optional<std::string> UnwindTables::path_of(const UnwindFileKey& key) const {
   const auto known = known_.find(key);
   if (known == known_.end()) return std::nullopt;
-  if (key != program::kUnwindVdso && key_of(known->second) != key) return std::nullopt;
-  return known->second;
+  if (key != program::kUnwindVdso && status_of(known->second.path) != known->second.status) return std::nullopt;
+  return known->second.path;
 }
 
 void UnwindTables::add_program(const std::string& name) {
@@ -189,14 +202,16 @@ bool UnwindTables::add_missing(uint32_t pid, uint64_t pc, const UnwindFileKey& k
   const auto mapping = std::ranges::find_if(
       *mappings, [&](const Mapping& each) { return each.start <= pc && pc < each.end && each.executable; });
   if (mapping == mappings->end()) return false;
-  for (const std::string& path : paths_of(symbols::task_with_memory(pid), *mapping))
-    if (read(key, path, mapping->path, Need::kCertain)) break;
+  const auto paths = paths_of(symbols::task_with_memory(pid), *mapping);
+  if (std::ranges::none_of(paths,
+                           [&](const std::string& path) { return read(path, mapping->path, Need::kCertain, key); }))
+    return false;
   add_process(pid);
   return true;
 }
 
 void UnwindTables::add_missing(const std::string& path, const UnwindFileKey& key) {
-  if (key_of(path) == key) add_file(path, path, Need::kCertain);
+  read(path, path, Need::kCertain, key);
 }
 
 }  // namespace espy::runtime

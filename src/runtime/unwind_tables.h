@@ -3,18 +3,23 @@
 // In: files and processes whose stacks are expected, and the files that programs report as missing. Out: tables in the
 // cells that the programs search. Each file is read once; for files that cannot be read the programs follow frame
 // pointers. Reading takes a millisecond for a C library. Files that wait are read between records.
+//
+// Every user may report a file as missing, and change what a path or an address leads to at any time. A table is
+// therefore published under the key of the opened file that it was read from, which the kernel tells (FileKeys).
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "load/machine.h"
 #include "program/program.h"
 #include "program/unwind.h"
+#include "runtime/file_keys.h"
 #include "runtime/unwind_cells.h"
 #include "symbols/symbols.h"
 #include "symbols/unwind.h"
@@ -23,7 +28,8 @@ namespace espy::runtime {
 
 class UnwindTables {
  public:
-  UnwindTables(load::Machine& machine, const program::Program& program) : machine_(machine), program_(program) {}
+  UnwindTables(load::Machine& machine, const program::Program& program)
+      : machine_(machine), program_(program), keys_(machine, program) {}
 
   bool are_wanted() const { return program_.unwinding.files.valid(); }
   void begin();  // adds the vDSO and lets the programs use the tables. Call it before the following.
@@ -35,7 +41,7 @@ class UnwindTables {
   // them for 5 ms on the CPU, the others wait.
   void add_running_processes();
   // Adds the file of `pc`, which a program has reported as missing, then the other files of the process. False if the
-  // process has no such mapping any more.
+  // process does not have this file mapped there any more.
   bool add_missing(uint32_t pid, uint64_t pc, const program::UnwindFileKey& key);
   // The same for a file that such a process had mapped, if `path` is still that file.
   void add_missing(const std::string& path, const program::UnwindFileKey& key);
@@ -58,19 +64,36 @@ class UnwindTables {
     Need need = Need::kCertain;
   };
 
+  // What stat(2) tells of a regular file.
+  struct FileStatus {
+    uint64_t device = 0, inode = 0, size_bytes = 0, modified_ns = 0;
+    auto operator<=>(const FileStatus&) const = default;
+  };
+  struct KnownFile {
+    std::string path;
+    FileStatus status;
+  };
+
+  static std::optional<FileStatus> status_of(const std::string& path);
+  static std::string mapped_path(const std::string& path);
+  static bool is_large(const std::string& path);
   void queue_process(uint32_t pid, Need need);
   bool read_next();
   // Reads files that wait, until `is_late` returns true. False if none is left.
   bool read_until(const std::function<bool()>& is_late);
   void add_file(const std::string& path, const std::string& shown_path, Need need);
-  bool read(const program::UnwindFileKey& key, const std::string& path, const std::string& shown_path, Need need);
+  // Adds the file, if it has the key `wanted`. False if it has not, or cannot be read.
+  bool read(const std::string& path, const std::string& shown_path, Need need,
+            const std::optional<program::UnwindFileKey>& wanted = {});
   bool knows(const program::UnwindFileKey& key) const { return known_.contains(key); }
-  void publish(const program::UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows, std::string path);
+  void publish(const program::UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows, KnownFile file);
 
   load::Machine& machine_;
   const program::Program& program_;
+  FileKeys keys_;
   std::optional<UnwindCells> cells_;
-  std::map<program::UnwindFileKey, std::string> known_;  // and their paths
+  std::map<program::UnwindFileKey, KnownFile> known_;
+  std::set<FileStatus> seen_;  // of files that are known, to spare opening them again
   // Files that wait, and processes whose files wait; large files of these come last.
   std::deque<WaitingFile> files_;
   std::deque<uint32_t> processes_;
