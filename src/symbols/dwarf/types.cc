@@ -28,6 +28,7 @@ using types::Member;
 using types::TypeId;
 
 constexpr int kMaxDepth = 64;
+constexpr uint64_t kMaxOffsetBytes = UINT32_MAX / 8;  // of a member: offsets are in bits; others are left out
 
 bool is_modifier(int type_tag) {
   switch (type_tag) {
@@ -50,6 +51,10 @@ uint64_t size_of(const Dwarf_Die& type) {
   Dwarf_Die peeled_type = type;
   Dwarf_Word size = 0;
   return dwarf_aggregate_size(&peeled_type, &size) == 0 ? size : 0;
+}
+
+uint32_t size_in_u32(const Dwarf_Die& type) {
+  return static_cast<uint32_t>(std::min<uint64_t>(size_of(type), UINT32_MAX));
 }
 
 // Returns the number of elements in each dimension; 0 if it is not constant.
@@ -201,6 +206,7 @@ std::vector<Member> TypeReader::rust_string_members(const Dwarf_Die& type) {
   int most = 100;
   const auto address = buffer ? first_pointer(*buffer, most) : std::nullopt;
   if (!length || !address || size_of(length->type) != 8) return {};
+  if (std::max(length->offset_bytes, address->offset_bytes) > kMaxOffsetBytes) return {};
   const TypeId bytes = types_.pointer(types_.int_type(1, false), AddressSpace::kUser);
   const auto bits = [](const Place& place) { return static_cast<uint32_t>(place.offset_bytes * 8); };
   return {{.name = "data_ptr", .type = bytes, .offset_bits = bits(*address)},
@@ -278,7 +284,7 @@ types::Origin TypeReader::origin_of(const Dwarf_Die& type) {
 
 TypeId TypeReader::convert_struct(const Dwarf_Die& type) {
   return types_.declare_struct(std::string(name_of(type)), tag(type) == DW_TAG_union_type, origin_of(type),
-                               static_cast<uint32_t>(size_of(type)), AddressSpace::kUser);
+                               size_in_u32(type), AddressSpace::kUser);
 }
 
 TypeId TypeReader::convert_enum(const Dwarf_Die& type) {
@@ -314,10 +320,12 @@ std::optional<Member> TypeReader::convert_member(const Dwarf_Die& member) {
     if (!offset) return std::nullopt;  // a virtual base
     offset_bytes = *offset;
   }
+  if (offset_bytes > kMaxOffsetBytes) return std::nullopt;
   const auto type = type_of(member);
   Member out{.name = std::string(is_base ? "" : name_of(member)), .type = convert(type)};
   uint64_t offset_bits = offset_bytes * 8;
   if (const auto bits = number(member, DW_AT_bit_size)) {
+    if (*bits == 0 || *bits > std::min<uint64_t>(types_[out.type].size_bytes, 8) * 8) return std::nullopt;
     out.bit_size = static_cast<uint32_t>(*bits);
     if (const auto at = number(member, DW_AT_data_bit_offset)) {
       offset_bits = *at;
@@ -327,6 +335,7 @@ std::optional<Member> TypeReader::convert_member(const Dwarf_Die& member) {
       offset_bits += storage * 8 - *from_top - *bits;
     }
   }
+  if (offset_bits > kMaxOffsetBytes * 8) return std::nullopt;
   out.offset_bits = static_cast<uint32_t>(offset_bits);
   return out;
 }
@@ -382,7 +391,7 @@ void TypeReader::complete(TypeId struct_type) {
     const uint32_t needed = types_[member.type].align_bytes;
     if (member.bit_size == 0 && needed > 0 && member.offset_bits % (needed * 8) == 0) align = std::max(align, needed);
   }
-  const auto size = static_cast<uint32_t>(size_of(die));
+  const uint32_t size = size_in_u32(die);
   if (size % align != 0) align = 1;
   if (!flag(die, DW_AT_declaration) && parts_.may_define(types_, struct_type, members))
     types_.define_struct(struct_type, std::move(members), size, align);
