@@ -389,7 +389,8 @@ void ModuleContext::finish() {
     ring.value_size =
         program::ring_data_offset(program.page_size_bytes) + program.ring_bytes + program.ring_slack_bytes;
     const uint32_t first_bytes = program::ring_data_offset(program.page_size_bytes) + program::kRingFirstDataBytes;
-    if (ring.value_size > first_bytes) ring.first_bytes = first_bytes;
+    if (ring.value_size > first_bytes && longest_record_bytes <= program::kMaxRecordBytes)
+      ring.first_bytes = first_bytes;
   } else {
     program.ring_bytes = 0;
   }

@@ -33,8 +33,8 @@ constexpr uint32_t kRingLostOffset = 128;
 constexpr uint32_t kRingGuardOffset = 192;
 constexpr uint32_t kMaxRecordBytes = 80 * 1024;
 
-// The initially mapped part of a ring's data; the rest is mapped when records reach it. Most scripts print little, and
-// mapped pages are resident.
+// The initially mapped part of a ring's data, if no record is longer than kMaxRecordBytes; the rest is mapped when
+// records reach it. Most scripts print little, and mapped pages are resident.
 constexpr uint32_t kRingFirstDataBytes = 256 * 1024;
 
 // Data and values are mapped separately, so they begin at pages of the kernel.
