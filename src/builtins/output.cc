@@ -19,6 +19,7 @@ using lower::EventArgument;
 using lower::Lowering;
 using lower::Operand;
 using runtime::EventRecord;
+using runtime::TextUse;
 using spec::CallSite;
 using types::Kind;
 using types::TypeId;
@@ -37,7 +38,7 @@ constexpr const char* kPrintf = "printf";
 constexpr const char* kCat = "cat";
 constexpr const char* kSystem = "system";
 
-void handle_printf(EventRecord& event) { event.context().sink().text("printf", event.format(0, 0)); }
+void handle_printf(EventRecord& event) { event.context().sink().text("printf", event.shown(TextUse::kOutput)); }
 
 // Prints a message with the location of the call in the script.
 void report(EventRecord& event, std::string_view kind, std::string_view text) {
@@ -48,9 +49,9 @@ void report(EventRecord& event, std::string_view kind, std::string_view text) {
   if (span.expansion.valid()) event.context().sink().explain(source::expansion_chain(span, sources));
 }
 
-void handle_errorf(EventRecord& event) { report(event, "errorf", event.format(0, 0)); }
+void handle_errorf(EventRecord& event) { report(event, "errorf", event.shown(TextUse::kMessage)); }
 void handle_warnf(EventRecord& event) {
-  if (!event.context().hides_warnings()) report(event, "warnf", event.format(0, 0));
+  if (!event.context().hides_warnings()) report(event, "warnf", event.shown(TextUse::kMessage));
 }
 
 void handle_cat(EventRecord& event) {
@@ -65,7 +66,8 @@ void handle_cat(EventRecord& event) {
     text->resize(max_bytes);
     event.context().note_cut_file();
   }
-  event.context().sink().text("cat", *text);
+  event.context().sink().text(
+      "cat", output::shown_memory(*std::move(text), event.context().decoder().style(TextUse::kOutput)));
 }
 
 void handle_system(EventRecord& event) { event.context().run_command(event.format(0, 0)); }
@@ -218,7 +220,7 @@ void handle_join(EventRecord& event) {
   std::string out;
   for (size_t i = 1; i <= count && i < event.field_count(); ++i) {
     if (i > 1) out += event.schema().literals[0];
-    out += output::to_text(event.field(i), runtime::text_style(event.context().config()));
+    out += output::to_text(event.field(i), event.context().decoder().style(TextUse::kOutput));
   }
   event.context().sink().text_line("join", out);
 }

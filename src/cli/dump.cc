@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "base/strings.h"
 #include "syntax/lexer.h"
 
@@ -26,7 +27,8 @@ std::string dump_types(const check::Checked& checked, const types::Types& types)
     out += fmt::format("{} key={} value={}\n", map.name, name(map.key), name(map.value));
   for (const check::Unit& unit : checked.units) {
     out += unit.function != nullptr ? fmt::format("fn {}\n", unit.function->name) : "action\n";
-    for (const program::ProbeId id : unit.probes) out += fmt::format("  probe {}\n", checked.probes[id].name);
+    for (const program::ProbeId id : unit.probes)
+      out += fmt::format("  probe {}\n", printable_line(checked.probes[id].name));
     for (const spec::ContextField& field : unit.context.args)
       out += fmt::format("  args.{} {}\n", field.name, name(field.type));
     for (const spec::ContextField& field : unit.context.locals)

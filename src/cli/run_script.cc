@@ -79,7 +79,9 @@ bool wants(const Options& options, std::string_view stage) {
 }
 
 void dump(const Options& options, std::string_view stage, const std::function<std::string()>& text) {
-  if (wants(options, stage)) std::fputs(fmt::format("--- {}\n{}\n", stage, text()).c_str(), stdout);
+  if (!wants(options, stage)) return;
+  const std::string shown = stage == "script" ? text() : printable(text());  // programs name what is in other stages
+  std::fputs(fmt::format("--- {}\n{}\n", stage, shown).c_str(), stdout);
 }
 
 std::string disassemble_all(const program::Program& program) {
@@ -173,9 +175,27 @@ struct Output {
   OwnedFd file;
   std::unique_ptr<output::Writer> writer;
   std::unique_ptr<output::Sink> sink;
+  runtime::TerminalText terminal;
 };
 
-Result<Output> open_output(const Options& options, const spec::Config& config) {
+// The texts of a script that have control characters, such as those that switch colours: they are meant for a terminal.
+std::set<std::string> own_texts(const syntax::Ast& ast) {
+  std::set<std::string> out;
+  for (const syntax::Expr& each : ast.exprs)
+    if (const auto* text = std::get_if<syntax::StringLiteral>(&each.node))
+      if (printable_line(text->value) != text->value) out.insert(text->value);
+  return out;
+}
+
+runtime::TerminalText terminal_of(const output::SinkRow& format, const output::Writer& writer, const syntax::Ast& ast) {
+  runtime::TerminalText out;
+  out.is_output = format.has_text && writer.is_terminal();
+  out.is_messages = format.has_text && ::isatty(STDERR_FILENO) == 1;
+  if (out.is_output || out.is_messages) out.own_texts = std::make_shared<const std::set<std::string>>(own_texts(ast));
+  return out;
+}
+
+Result<Output> open_output(const Options& options, const check::Checked& checked) {
   Output out;
   int fd = STDOUT_FILENO;
   const output::SinkRow& format = *output::find_sink(options.format);
@@ -190,8 +210,10 @@ Result<Output> open_output(const Options& options, const spec::Config& config) {
   out.writer = std::make_unique<output::Writer>(fd, options.buffering);
   const bool is_binary =
       !format.binary_suffix.empty() && options.output_file && options.output_file->ends_with(format.binary_suffix);
-  out.sink =
-      (is_binary ? format.create_binary : format.create)(*out.writer, runtime::text_style(config), options.quiet);
+  output::TextStyle style = runtime::text_style(checked.config);
+  out.terminal = terminal_of(format, *out.writer, checked.ast);
+  style.own_texts = out.terminal.own_texts;
+  out.sink = (is_binary ? format.create_binary : format.create)(*out.writer, std::move(style), options.quiet);
   return out;
 }
 
@@ -383,8 +405,9 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   if (!options.dump.empty()) return EXIT_SUCCESS;
 
   Progress progress(STDERR_FILENO, !options.quiet);  // outlives the writer, which hides it
-  const Output out = TRY(open_output(options, checked.config));
+  const Output out = TRY(open_output(options, checked));
   runtime::SessionOptions session_options = session_options_of(options, checked, child ? &*child : nullptr);
+  session_options.terminal = out.terminal;
   if (progress.is_shown()) {
     session_options.progress = &progress;
     e->symbols.on_work([&progress] { progress.tick(); });

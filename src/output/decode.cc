@@ -52,7 +52,7 @@ StringValue string_value(const DecodeContext& context, const Type& type, Bytes b
   const bool is_truncated = type.may_be_cut && text.size() + 1 >= type.count;
   TruncatedStrings* counter = context.truncated_strings;
   if (is_truncated && counter && type.count >= counter->limit_bytes) ++counter->count;
-  return {std::move(text), is_truncated};
+  return {std::move(text), is_truncated, type.may_be_cut};
 }
 
 std::string inet_text(Bytes bytes) {
@@ -133,7 +133,7 @@ class Decoder {
         const auto uid = static_cast<uint32_t>(number & UINT32_MAX);
         return {TextValue{resolver.username ? resolver.username(uid) : std::to_string(uid)}};
       }
-      case Kind::kTimestamp: return {TextValue{timestamp(number, bytes)}};
+      case Kind::kTimestamp: return {TextValue{timestamp(number, bytes), true}};
       case Kind::kCgroupPath:
         return {TextValue{resolver.cgroup_path ? resolver.cgroup_path(number) : std::to_string(number)}};
       case Kind::kProbeName:

@@ -15,14 +15,14 @@ namespace {
 class FoldedSink final : public TextFallbackSink {
  public:
   FoldedSink(Writer& out, TextStyle style, bool quiet)
-      : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {}
+      : TextFallbackSink(style, quiet), out_(out), style_(for_terminal(std::move(style), out)) {}
 
   void map(const MapView& map) override {
     if (!has_stacks(map)) return TextFallbackSink::map(map);
     for (const FoldedStack& stack : collapse_stacks(map, style_)) {
       std::string line;
       for (const FoldedFrame& frame : stack.frames) line += (line.empty() ? "" : ";") + folded_name(frame);
-      out_.write(fmt::format("{} {}\n", line, stack.weight));
+      out_.write(fmt::format("{} {}\n", shown_name(line, style_), stack.weight));
     }
   }
 

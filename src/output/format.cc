@@ -195,6 +195,8 @@ std::string text_for(const Value& value, const Conversion& c, const TextStyle& s
   if (c.conversion == "rh") return hexadecimal(bytes_of(value, style));
   if (c.conversion == "gr") return gfp_flags(bits_of(value));
   if (c.conversion == "p") return "(nil)";
+  if (const auto* text = std::get_if<StringValue>(&value.node); text != nullptr && text->is_memory)
+    return shown_memory(text->text, style) + (text->is_truncated ? style.truncation_trailer : "");
   return to_text(value, style);
 }
 
@@ -247,11 +249,12 @@ bool append_string(std::string& out, const types::Type& type, const program::Eve
 
 // Appends the common cases directly from the record's bytes; false if a Value is needed.
 bool append_plain(std::string& out, const types::Types& types, const program::EventField& field,
-                  std::span<const std::byte> record, const Conversion& c) {
+                  std::span<const std::byte> record, const Conversion& c, const TextStyle& style) {
   const types::Type& type = types[field.type];
   if (!is_bare(c) || c.conversion.size() != 1) return false;
   char conversion = c.conversion[0];
-  if (type.kind == types::Kind::kString) return conversion == 's' && append_string(out, type, field, record);
+  if (type.kind == types::Kind::kString)
+    return conversion == 's' && !style.is_for_terminal && append_string(out, type, field, record);
   if (type.kind != types::Kind::kInt || type.size_bytes > 8 || c.length.starts_with('h') ||
       field.offset_bytes + size_t{type.size_bytes} > record.size())
     return false;
@@ -364,7 +367,7 @@ void Formatter::append_record(std::string& out, const DecodeContext& context, co
   for (size_t i = 0; i < conversions_.size(); ++i) {
     const Conversion& c = conversions_[i];
     out += literals_[i];
-    if (next < schema.fields.size() && append_plain(out, context.types, schema.fields[next], record, c)) {
+    if (next < schema.fields.size() && append_plain(out, context.types, schema.fields[next], record, c, style)) {
       ++next;
       continue;
     }

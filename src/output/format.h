@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,7 +30,18 @@ struct TextStyle {
   bool has_units = false;                         // shows values of maps in the units that are known
   std::map<std::string, types::Unit> units = {};  // ... of maps whose names do not tell them
   bool has_percentiles = false;                   // shows percentiles below histograms
+  bool is_for_terminal = false;                   // escapes control characters in what comes from programs
+  std::shared_ptr<const std::set<std::string>> own_texts =
+      {};  // those of the script, which may have control characters
 };
+
+class Writer;
+// Returns the style, for a terminal if the writer writes to one.
+TextStyle for_terminal(TextStyle style, const Writer& out);
+
+// Return a name, and text of the memory of a program, as the style shows them: the lines of text stay lines.
+std::string shown_name(std::string name, const TextStyle& style);
+std::string shown_memory(std::string text, const TextStyle& style);
 
 // True if the value was decoded from zeros only.
 bool is_zero(const Value& value);

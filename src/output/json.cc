@@ -55,6 +55,8 @@ size_t append_escaped(std::string& out, std::string_view text) {
     out += fmt::format("\\\\x{:02x}", byte);
   else if (byte < 0x20)
     out += fmt::format("\\u{:04x}", byte);
+  else if (byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0)  // a control character, whose code it is
+    out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[1]));
   else
     out += text.substr(0, length);
   return std::max<size_t>(length, 1);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/printable.h"
+
 namespace espy::output {
 
 namespace {
@@ -82,7 +84,7 @@ class Table {
  private:
   static constexpr size_t kMaxWidth = 60;
   std::string row(const std::string& name, uint64_t hits) const {
-    return fmt::format("{:<{}}{:>12}", name, width_, hits);
+    return fmt::format("{:<{}}{:>12}", printable_line(name), width_, hits);
   }
 
   std::vector<size_t> kinds_;

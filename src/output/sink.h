@@ -40,6 +40,7 @@ class Writer {
   // Calls this before it writes, and at each end of a batch: a line of progress must go.
   void before_output(std::function<void()> call) { before_output_ = std::move(call); }
   const Status& status() const { return status_; }
+  bool is_terminal() const;
 
  private:
   int fd_;
@@ -132,6 +133,7 @@ struct SinkRow {
   std::string_view doc;      // for --help and the manual: a few words
   bool is_binary = false;    // not for terminals
   bool needs_files = false;  // frames of user code come with Frame::code
+  bool has_text = false;     // shows what printf() prints as it is
   // `out` must outlive the sink. `quiet`: does not show how many probes were attached.
   std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, bool quiet);
   // Files whose names end so are written by another sink.

@@ -25,7 +25,7 @@ bool is_any_of(const Value& value) {
 class TextSink final : public Sink {
  public:
   TextSink(Writer& out, TextStyle style, bool quiet)
-      : out_(out), style_(std::move(style)), spans_(style_), is_quiet_(quiet) {}
+      : out_(out), style_(for_terminal(std::move(style), out)), spans_(style_), is_quiet_(quiet) {}
 
   void attached(uint64_t probe_count) override {
     if (!is_quiet_) warn(fmt::format("Attached {} probe{}\n", probe_count, probe_count == 1 ? "" : "s"));
@@ -77,11 +77,11 @@ class TextSink final : public Sink {
     warn(fmt::format("{}{}: {}{}", place, word, shown, text.ends_with('\n') ? "" : "\n"));
   }
 
-  void explain(std::string_view text) override { warn(std::string(text)); }
+  void explain(std::string_view text) override { warn(printable(text)); }
 
   void helper_error(const HelperError& error) override {
     warn(fmt::format("{}:{}:{}-{}: WARNING: {}\n{}Additional Info - helper: {}, retcode: {}\n", printable(error.file),
-                     error.line, error.column, error.end_column, error.message, error.excerpt, error.helper,
+                     error.line, error.column, error.end_column, error.message, printable(error.excerpt), error.helper,
                      error.code));
   }
 
@@ -174,6 +174,6 @@ std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
 }  // namespace
 
 extern constexpr SinkRow kTextSink = {
-    .name = "text", .doc = "lines for people, as bpftrace prints them", .create = make_sink};
+    .name = "text", .doc = "lines for people, as bpftrace prints them", .has_text = true, .create = make_sink};
 
 }  // namespace espy::output

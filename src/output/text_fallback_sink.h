@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "base/printable.h"
 #include "output/forwarding_sink.h"
 
 namespace espy::output {
@@ -15,6 +16,10 @@ struct TextFallback {
       : fallback_out(STDERR_FILENO, Buffering::kNone),
         fallback(find_sink("text")->create(fallback_out, style, quiet)) {}
 
+  std::string shown(std::string_view text) const {
+    return fallback_out.is_terminal() ? printable(text) : std::string(text);
+  }
+
   Writer fallback_out;
   std::unique_ptr<Sink> fallback;
 };
@@ -23,6 +28,11 @@ class TextFallbackSink : private TextFallback, public ForwardingSink {
  public:
   TextFallbackSink(const TextStyle& style, bool quiet) : TextFallback(style, quiet), ForwardingSink(*fallback) {}
 
+  void text(std::string_view kind, std::string_view text) override { ForwardingSink::text(kind, shown(text)); }
+  void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
+               uint32_t end_column) override {
+    ForwardingSink::message(kind, shown(text), file, line, column, end_column);
+  }
   // Formats override text() for both.
   void text_line(std::string_view kind, std::string_view text) override { this->text(kind, std::string(text) + "\n"); }
   void end() override {}

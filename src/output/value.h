@@ -23,6 +23,7 @@ struct PointerValue {
 struct StringValue {
   std::string text;
   bool is_truncated = false;  // shown with TextStyle::truncation_trailer
+  bool is_memory = false;     // of no fixed size, rather than a name such as that of a command
 };
 struct BufferValue {
   std::string bytes;
@@ -30,6 +31,7 @@ struct BufferValue {
 // The text of ksym, usym, inet, mac, username, strftime, cgroup path, probe name.
 struct TextValue {
   std::string text;
+  bool is_formatted = false;  // strftime: by a text of the script
 };
 // The part of a file that has the code of a frame: a segment.
 struct CodeFile {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "base/strings.h"
 #include "output/append.h"
 #include "output/bytes.h"
@@ -14,6 +15,10 @@
 namespace espy::output {
 
 namespace {
+
+bool is_shown_as_is(const std::string& text, const TextStyle& style) {
+  return !style.is_for_terminal || (style.own_texts && style.own_texts->contains(text));
+}
 
 constexpr uint8_t kPerfMode = 1, kRawMode = 2, kBuildIdMode = 3;  // types::StackMode
 
@@ -32,12 +37,13 @@ std::string symbol_text(const Frame& frame, uint8_t mode) {
   return frame.file.empty() ? name : fmt::format("{}@{}:{}", name, frame.file, frame.line);
 }
 
-void append_frame(std::string& out, const Frame& frame, const StackValue& stack) {
+void append_frame(std::string& out, const Frame& frame, const StackValue& stack, const TextStyle& style) {
   const auto to = std::back_inserter(out);
   switch (stack.mode) {
     case kPerfMode:
-      fmt::format_to(to, "\t{:x} {}", frame.address, symbol_text(frame, stack.mode));
-      if (stack.is_user) fmt::format_to(to, " ({})", frame.module.empty() ? "[unknown]" : frame.module);
+      fmt::format_to(to, "\t{:x} {}", frame.address, shown_name(symbol_text(frame, stack.mode), style));
+      if (stack.is_user)
+        fmt::format_to(to, " ({})", frame.module.empty() ? "[unknown]" : shown_name(frame.module, style));
       break;
     case kRawMode: fmt::format_to(to, "{:x}", frame.address); break;
     case kBuildIdMode:
@@ -47,15 +53,15 @@ void append_frame(std::string& out, const Frame& frame, const StackValue& stack)
         fmt::format_to(to, "        {} {:#x}", frame.build_id, frame.offset);
       }
       break;
-    default: out.append("        ").append(symbol_text(frame, stack.mode));
+    default: out.append("        ").append(shown_name(symbol_text(frame, stack.mode), style));
   }
   out += '\n';
 }
 
-std::string stack_text(const StackValue& stack) {
+std::string stack_text(const StackValue& stack, const TextStyle& style) {
   std::string out = "\n";
   if (stack.problem) out += fmt::format("        [{}]\n", *stack.problem);
-  for (const auto& frame : stack.frames) append_frame(out, *frame, stack);
+  for (const auto& frame : stack.frames) append_frame(out, *frame, stack, style);
   return out;
 }
 
@@ -177,15 +183,15 @@ class ValueWriter {
   void operator()(bool v) { out_ += v ? "true" : "false"; }
   void operator()(int64_t v) { number(v); }
   void operator()(uint64_t v) { number(v); }
-  void operator()(const EnumValue& v) { v.name.empty() ? number(v.number) : void(out_ += v.name); }
+  void operator()(const EnumValue& v) { v.name.empty() ? number(v.number) : name(v.name); }
   void operator()(const PointerValue& v) { fmt::format_to(std::back_inserter(out_), "{:#x}", v.address); }
   void operator()(const StringValue& v) {
-    out_ += v.text;
+    name(v.text);
     if (v.is_truncated) out_ += style_.truncation_trailer;
   }
   void operator()(const BufferValue& v) { out_ += escaped(v.bytes); }
-  void operator()(const TextValue& v) { out_ += v.text; }
-  void operator()(const StackValue& v) { out_ += stack_text(v); }
+  void operator()(const TextValue& v) { v.is_formatted ? void(out_ += v.text) : name(v.text); }
+  void operator()(const StackValue& v) { out_ += stack_text(v, style_); }
   void operator()(const ListValue& v) { list("[", v.items, ",", "]"); }
   void operator()(const TupleValue& v) { list("(", v.items, ", ", ")"); }
   void operator()(const RecordValue& v) {
@@ -218,6 +224,9 @@ class ValueWriter {
       value(recent.items[i]);
     }
   }
+
+  // Without a copy where nothing is escaped: a map has millions.
+  void name(const std::string& text) { style_.is_for_terminal ? out_ += shown_name(text, style_) : out_ += text; }
 
   template <class Int>
   void number(Int value) {
@@ -274,7 +283,11 @@ class ValueWriter {
 
   // (struct s){ and a line for each member.
   void lines(const RecordValue& record) {
-    if (record.names && !record.names->type.empty()) out_.append("(").append(record.names->type).append(")");
+    if (record.names && !record.names->type.empty()) {
+      out_ += "(";
+      name(record.names->type);
+      out_ += ")";
+    }
     if (is_too_deep()) return void(out_ += "{ ... }");
     bool is_empty = true;
     const auto begin = [&] {
@@ -307,7 +320,10 @@ class ValueWriter {
   }
 
   void name_of(const std::string& name) {
-    if (!name.empty()) out_.append(".").append(name).append(" = ");
+    if (name.empty()) return;
+    out_ += ".";
+    this->name(name);
+    out_ += " = ";
   }
 
   void new_line(uint32_t depth) {
@@ -340,6 +356,14 @@ struct IsZero {
 };
 
 }  // namespace
+
+std::string shown_name(std::string name, const TextStyle& style) {
+  return is_shown_as_is(name, style) ? name : printable_line(name);
+}
+
+std::string shown_memory(std::string text, const TextStyle& style) {
+  return is_shown_as_is(text, style) ? text : printable(text);
+}
 
 bool is_zero(const Value& value) { return std::visit(IsZero(), value.node); }
 

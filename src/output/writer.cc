@@ -15,6 +15,13 @@ Writer::Writer(int fd, Buffering buffering) : fd_(fd), buffering_(buffering) {
 
 Writer::~Writer() { flush(); }
 
+TextStyle for_terminal(TextStyle style, const Writer& out) {
+  style.is_for_terminal = out.is_terminal();
+  return style;
+}
+
+bool Writer::is_terminal() const { return ::isatty(fd_) == 1; }
+
 void Writer::write(std::string_view bytes) {
   buffer_ += bytes;
   wrote();

@@ -121,6 +121,8 @@ class EventRecord {
   const std::string& format(size_t literal_index, size_t first_field) const {
     return context_.decoder().format(schema_, bytes_, literal_index, first_field);
   }
+  // All fields, by the first literal.
+  const std::string& shown(TextUse use) const { return context_.decoder().format(schema_, bytes_, 0, 0, use); }
 
  private:
   HandlerContext& context_;

@@ -25,10 +25,18 @@ RecordDecoder::RecordDecoder(load::Machine& machine, const program::Program& pro
     : program_(program),
       types_(types),
       resolver_(make_resolver(machine, program, symbols, unwound_stacks, detail)),
-      style_(text_style(config)),
+      styles_{text_style(config), text_style(config), text_style(config)},
       shows_addresses_(config.print_addresses),
       truncated_strings_{config.max_strlen, 0},
       formatters_(program.events.size()) {}
+
+void RecordDecoder::show_on(const TerminalText& terminal) {
+  output::TextStyle& of_output = styles_[static_cast<size_t>(TextUse::kOutput)];
+  output::TextStyle& of_messages = styles_[static_cast<size_t>(TextUse::kMessage)];
+  of_output.is_for_terminal = terminal.is_output;
+  of_messages.is_for_terminal = terminal.is_messages;
+  of_output.own_texts = of_messages.own_texts = terminal.own_texts;
+}
 
 output::DecodeContext RecordDecoder::context() {
   return {types_, resolver_, program_.formats, &truncated_strings_, shows_addresses_};
@@ -57,9 +65,9 @@ const output::Formatter& RecordDecoder::formatter(const program::EventSchema& sc
 }
 
 const std::string& RecordDecoder::format(const program::EventSchema& schema, std::span<const std::byte> record,
-                                         size_t literal_index, size_t first_field) {
+                                         size_t literal_index, size_t first_field, TextUse use) {
   text_.clear();
-  formatter(schema, literal_index).append_record(text_, context(), schema, first_field, record, style_);
+  formatter(schema, literal_index).append_record(text_, context(), schema, first_field, record, style(use));
   return text_;
 }
 

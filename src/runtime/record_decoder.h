@@ -1,8 +1,12 @@
 // RecordDecoder: the fields of drained records as values and as formatted text.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +25,16 @@ namespace espy::runtime {
 // How values are shown, by the configuration.
 output::TextStyle text_style(const spec::Config& config);
 
+// What formatted text is for: to be used, such as the path of a file, or to be shown as output or as a message.
+enum class TextUse : uint8_t { kData, kOutput, kMessage };
+
+// What goes to a terminal, of the formats whose text is lines.
+struct TerminalText {
+  bool is_output = false;
+  bool is_messages = false;
+  std::shared_ptr<const std::set<std::string>> own_texts = {};  // see output::TextStyle
+};
+
 class RecordDecoder {
  public:
   // The arguments must outlive the decoder.
@@ -30,6 +44,8 @@ class RecordDecoder {
   RecordDecoder(const RecordDecoder&) = delete;
   RecordDecoder& operator=(const RecordDecoder&) = delete;
 
+  void show_on(const TerminalText& terminal);
+  const output::TextStyle& style(TextUse use) const { return styles_[static_cast<size_t>(use)]; }
   // Refers to the decoder.
   output::DecodeContext context();
 
@@ -38,7 +54,7 @@ class RecordDecoder {
   int64_t integer(const program::EventField& field, std::span<const std::byte> record) const;
   // The fields from `first_field` on by the schema's literal, a valid format; good until the next call.
   const std::string& format(const program::EventSchema& schema, std::span<const std::byte> record, size_t literal_index,
-                            size_t first_field);
+                            size_t first_field, TextUse use = TextUse::kData);
 
   // The strings that max_strlen truncated, of records and of maps, since the start.
   const output::TruncatedStrings& truncated_strings() const { return truncated_strings_; }
@@ -49,7 +65,7 @@ class RecordDecoder {
   const program::Program& program_;
   const types::Types& types_;
   output::Resolver resolver_;
-  output::TextStyle style_;
+  std::array<output::TextStyle, 3> styles_;  // by TextUse
   bool shows_addresses_;
   output::TruncatedStrings truncated_strings_;
   std::vector<std::map<size_t, output::Formatter>> formatters_;  // by EventId, then by literal

@@ -13,6 +13,7 @@
 
 #include "base/end_request.h"
 #include "base/out_of_memory.h"
+#include "base/printable.h"
 #include "kernel/functions.h"
 #include "runtime/cost_check.h"
 #include "runtime/loss_report.h"
@@ -61,7 +62,7 @@ std::string jit_hint(const symbols::Symbolizer::UnnamedJit& jit) {
   return fmt::format(
       "WARNING: frames in code that {} (process {}) made at run time have no names\n"
       "  hint: they are taken from {}; {}\n",
-      jit.program.empty() ? "a JIT compiler" : jit.program, jit.pid, jit.perf_map_path, how);
+      jit.program.empty() ? "a JIT compiler" : printable_line(jit.program), jit.pid, jit.perf_map_path, how);
 }
 
 }  // namespace
@@ -84,6 +85,7 @@ Session::Session(load::Machine& machine, const program::Program& program, const 
       events_(machine, program, registry, context_, options_.tap),
       probes_(machine, program, registry, config),
       costs_(machine, program, options_, sink) {
+  context_.decoder().show_on(options_.terminal);
   context_.before_commands([this] { end_batch(); });
   context_.tell_seen_share([this](program::ScriptMapId map) { return costs_.seen_share(map); });
 }
@@ -399,7 +401,7 @@ bool Session::report_losses() {
     send("runtime_error", "addresses of the kernel have no names: " + kernel::why_addresses_are_hidden());
   if (const auto& reasons = context_.symbols().skipped_files().reasons; !reasons.empty())
     send("runtime_error", fmt::format("files that were not read for the names of addresses: {} ({}{})", reasons.size(),
-                                      *reasons.begin(), reasons.size() > 1 ? ", ..." : ""));
+                                      printable_line(*reasons.begin()), reasons.size() > 1 ? ", ..." : ""));
   if (const auto& jit = context_.symbols().unnamed_jit()) sink_.explain(jit_hint(*jit));
   if (costs_.unavoidable_cpus() > 0)
     send("runtime_error", fmt::format("the budget was not kept: to reach the probes takes {} of a CPU, also while they "

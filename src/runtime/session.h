@@ -44,6 +44,7 @@ struct SessionOptions {
   bool is_dry_run = false;              // attach, then end: no action runs
   bool hides_warnings = false;          // those of warnf()
   StackDetail stack_detail;
+  TerminalText terminal;
   bool shows_loss_report = false;   // at the end
   bool is_strict = false;           // losses make the run fail
   bool shows_cost = false;          // at the end

@@ -137,6 +137,7 @@ TEST(Json, Values) {
   EXPECT_EQ(json({BufferValue{std::string("\0\xff", 2)}}), "[0,255]");
   EXPECT_EQ(json({TextValue{"::1"}}), "\"::1\"");
   EXPECT_EQ(json(string("\n\r\t\"\\\x01\x1f")), "\"\\n\\r\\t\\\"\\\\\\u0001\\u001f\"");
+  EXPECT_EQ(json(string("\u0080\u009b\u00a0")), "\"\\u0080\\u009b\u00a0\"");
   StackValue stack;
   stack.frames = shared({{0xabc0, "vfs_read", 16, "", ""}});
   EXPECT_EQ(json({stack}), "\"\\n        vfs_read+16\\n\"");

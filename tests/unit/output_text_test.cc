@@ -1,7 +1,12 @@
 // The text sink against the examples of the language's description, byte for byte.
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
+#include <memory>
+#include <set>
 
 #include "output_support.h"
 #include "program/layout.h"
@@ -298,6 +303,71 @@ TEST(Text, MessagesGoToStderr) {
   EXPECT_EQ(messages([&](Sink& sink) { sink.helper_error(error); }),
             "stdin:1:9-12: WARNING: Bad address\n  1 | a\n    | ^\nAdditional Info - helper: probe_read_user, retcode: "
             "-14\n");
+}
+
+TEST(Text, WhatProgramsAreCalledIsEscapedInMessages) {
+  EXPECT_EQ(messages([](Sink& sink) { sink.explain("a\x1b[31m\n  b\xff\n"); }), "a\\x1b[31m\n  b\\xff\n");
+  EXPECT_EQ(messages([](Sink& sink) { sink.message("runtime_error", "a\x1b[31m", "", 0, 0, 0); }),
+            "WARNING: a\\x1b[31m\n");
+}
+
+// ---- Terminals ------------------------------------------------------------------------------------------------------
+
+const std::string kName = "a\x1b[31m\n\xff";
+const std::string kShownName = R"(a\x1b[31m\x0a\xff)";
+
+Value stack_of_hostile(types::StackMode mode) {
+  StackValue out{.frames = {}, .mode = static_cast<uint8_t>(mode), .is_user = true};
+  out.frames = shared({{0xabc0, kName, 16, kName}, {.address = 1, .module = kName, .module_address = 2}});
+  return {std::move(out)};
+}
+
+TextStyle for_terminal() {
+  TextStyle style;
+  style.is_for_terminal = true;
+  style.own_texts = std::make_shared<const std::set<std::string>>(std::set<std::string>{"\x1b[1m"});
+  return style;
+}
+
+TEST(Terminal, NamesAreEscaped) {
+  const TextStyle terminal = for_terminal();
+  EXPECT_EQ(to_text(string(kName), terminal), kShownName);
+  EXPECT_EQ(to_text({TextValue{kName}}, terminal), kShownName);
+  EXPECT_EQ(to_text({EnumValue{1, kName}}, terminal), kShownName);
+  EXPECT_EQ(key_text(tuple({string(kName), number(1)}), terminal), kShownName + ", 1");
+  for (const auto mode : {types::StackMode::kBpftrace, types::StackMode::kPerf}) {
+    const std::string text = to_text(stack_of_hostile(mode), terminal);
+    EXPECT_EQ(text.find('\x1b'), text.npos);
+    EXPECT_EQ(std::ranges::count(text, '\n'), 3) << text;
+  }
+  EXPECT_EQ(to_text(string(kName), {}), kName);
+  EXPECT_NE(to_text(stack_of_hostile(types::StackMode::kPerf), {}).find(kName), std::string::npos);
+}
+
+TEST(Terminal, TextsOfTheScriptAreNot) {
+  EXPECT_EQ(to_text(string("\x1b[1m"), for_terminal()), "\x1b[1m");
+  EXPECT_EQ(to_text({TextValue{"12\n", true}}, for_terminal()), "12\n");  // strftime
+}
+
+TEST(Terminal, LinesOfMemoryStayLinesInFormats) {
+  std::string out;
+  const Value memory = {StringValue{.text = kName, .is_memory = true}};
+  Formatter::create("\x1b[1m%s|%s")->append(out, std::vector<Argument>{{memory}, {string(kName)}}, for_terminal());
+  EXPECT_EQ(out, "\x1b[1ma\\x1b[31m\n\\xff|" + kShownName);
+}
+
+TEST(Terminal, TheSinkTellsOneByItsDescriptor) {
+  int ours = -1, its = -1;
+  if (::openpty(&ours, &its, nullptr, nullptr, nullptr) != 0) GTEST_SKIP() << "there are no terminals";
+  {
+    Writer out(its, Buffering::kFull);
+    find_sink("text")->create(out, {}, true)->value(string(kName));
+  }
+  char text[256] = {};
+  ASSERT_GT(::read(ours, text, sizeof(text) - 1), 0);
+  EXPECT_EQ(text, kShownName + "\r\n");
+  ::close(ours);
+  ::close(its);
 }
 
 TEST(Text, ReadyTextIsWrittenAsItIs) {

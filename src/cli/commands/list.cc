@@ -29,10 +29,10 @@ size_t list_provider(const spec::Provider& provider, std::span<const std::string
   const std::vector<spec::ListedProbe> found = provider.list(request);
   std::string out;
   for (const spec::ListedProbe& probe : found) {
-    out += probe.name + "\n";
-    for (const std::string& argument : probe.arguments) out += "    " + argument + "\n";
+    out += printable_line(probe.name) + "\n";
+    for (const std::string& argument : probe.arguments) out += "    " + printable_line(argument) + "\n";
   }
-  std::fputs(printable(out).c_str(), stdout);
+  std::fputs(out.c_str(), stdout);
   return found.size();
 }
 
@@ -91,7 +91,7 @@ int list_program(const Options& options, Environment& e) {
   syntax::Ast ast = parse_script(*script, request);
   const check::Checked checked = check::check(std::move(ast), request);
   if (report(e.diagnostics, e.sources, options)) return EXIT_FAILURE;
-  for (const program::Probe& probe : checked.probes) std::puts(printable(probe.name).c_str());
+  for (const program::Probe& probe : checked.probes) std::puts(printable_line(probe.name).c_str());
   return EXIT_SUCCESS;
 }
 
@@ -114,6 +114,7 @@ int list_probes(const Options& options, const Host& host) {
     count += types ? *types : list_pattern(pattern, e, options);
     has_all_types &= !types || *types > 0;
   }
+  for (const std::string& reason : e.symbols.skipped_files().reasons) complain({reason});
   if (!has_all_types) return EXIT_FAILURE;
   if (!options.recordings.empty() && options.verbose)
     if (const Status shown = show_recording(options.recordings); !shown) return complain(shown.error());
