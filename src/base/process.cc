@@ -1,8 +1,10 @@
 #include "base/process.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -184,29 +186,36 @@ Result<std::string> make_directory() {
   return path;
 }
 
+// For nftw(3). Returns 0, or the error.
+int remove_entry(const char* path, const struct stat*, int, FTW*) {
+  return ::remove(path) == 0 || errno == ENOENT ? 0 : errno;
+}
+
 // A compiler that outlives this process may still write there, faster than files are removed: it finds nothing at the
-// path any more, and while it writes by an open directory, this tries again.
-void remove_directory(const std::string& path) {
+// path any more, and while it writes by an open directory, this tries again. Returns false if something is left.
+bool remove_directory(const std::string& path) {
   const std::string moved = path + ".removed";
-  const std::string& left = ::rename(path.c_str(), moved.c_str()) == 0 ? moved : path;
+  const bool is_moved = ::rename(path.c_str(), moved.c_str()) == 0 || errno == ENOENT;
+  const std::string& left = is_moved ? moved : path;
   constexpr int kMaxAttempts = 3000;
+  constexpr int kMaxDescriptors = 2;  // however deep it is
   constexpr timespec kPause = {0, 10'000'000};
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    std::error_code error;
-    std::filesystem::remove_all(left, error);
-    if (error != std::errc::directory_not_empty) return;
+    const int error = ::nftw(left.c_str(), remove_entry, kMaxDescriptors, FTW_DEPTH | FTW_PHYS);
+    if (error != ENOTEMPTY && error != EEXIST) break;
     ::nanosleep(&kPause, nullptr);
   }
+  return ::access(left.c_str(), F_OK) != 0 && errno == ENOENT;
 }
 
 }  // namespace
 
 Result<ScratchDirectory> ScratchDirectory::make() {
-  return ScratchDirectory(TRY(Janitor::start(make_directory, remove_directory)));
+  return ScratchDirectory(TRY(Janitor::start(make_directory, [](const std::string& made) { remove_directory(made); })));
 }
 
 ScratchDirectory::~ScratchDirectory() {
-  if (!path().empty()) remove_directory(path());
+  if (!path().empty() && !remove_directory(path())) janitor_.outlive();  // it has descriptors
 }
 
 std::vector<uint32_t> numbered_entries(const std::string& directory) {

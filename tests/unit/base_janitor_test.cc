@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,33 @@ TEST_P(KilledOwner, LeavesNoDirectory) {
   EXPECT_TRUE(is_gone_soon(std::string(path) + ".removed")) << path;
   if (has_writer) ::kill(writer, SIGKILL);
   if (has_writer) ::waitpid(writer, nullptr, 0);
+  ::close(ends[0]);
+}
+
+// The owner may have as many open as it may have, and a directory can be deeper than that.
+class StarvedOwner : public testing::TestWithParam<rlim_t> {};
+INSTANTIATE_TEST_SUITE_P(ScratchDirectory, StarvedOwner, testing::Values(0, 16));
+
+TEST_P(StarvedOwner, LeavesNoDirectory) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    auto scratch = ScratchDirectory::make();
+    if (!scratch || !write_all(ends[1], scratch->path())) ::_exit(1);
+    std::string deep = scratch->path();
+    for (int i = 0; i < 100; ++i) std::filesystem::create_directory(deep += "/d");
+    const rlimit few = {GetParam(), GetParam()};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    { const ScratchDirectory ended = std::move(*scratch); }
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  char path[4096] = {};
+  ASSERT_GT(::read(ends[0], path, sizeof(path) - 1), 0);
+  ::waitpid(owner, nullptr, 0);
+  EXPECT_TRUE(is_gone_soon(path)) << path;
+  EXPECT_TRUE(is_gone_soon(std::string(path) + ".removed")) << path;
   ::close(ends[0]);
 }
 
