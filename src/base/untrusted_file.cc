@@ -37,18 +37,22 @@ std::optional<InRoot> split_root(const std::string& path) {
   return InRoot{path.substr(0, inner), path.substr(inner)};
 }
 
-// Returns the descriptor; -1 with errno.
-int open_in_root(const InRoot& place) {
-  const OwnedFd root(::open(place.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root.valid()) return -1;
+// openat2(2) for a handle. Returns the descriptor; -1 with errno.
+int open_handle_at(int directory, const std::string& path, int flags, uint64_t resolve) {
   open_how how = {};
-  how.flags = kHandleFlags;
-  how.resolve = RESOLVE_IN_ROOT;  // excludes links of procfs, as RESOLVE_NO_MAGICLINKS does
-  constexpr int kMaxTries = 16;   // EAGAIN: a directory was renamed during the lookup of a `..`, or a lease
+  how.flags = static_cast<uint64_t>(kHandleFlags | flags);
+  how.resolve = resolve;
+  constexpr int kMaxTries = 16;  // EAGAIN: a directory was renamed during the lookup of a `..`, or a lease
   long fd = -1;
   for (int i = 0; i < kMaxTries && fd < 0 && (i == 0 || errno == EAGAIN); ++i)
-    fd = ::syscall(SYS_openat2, root.get(), place.path.c_str(), &how, sizeof(how));
+    fd = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how));
   return static_cast<int>(fd);
+}
+
+// RESOLVE_IN_ROOT also excludes links of procfs, as RESOLVE_NO_MAGICLINKS does.
+int open_in_root(const InRoot& place, uint64_t resolve = 0) {
+  const OwnedFd root(::open(place.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return root.valid() ? open_handle_at(root.get(), place.path, 0, RESOLVE_IN_ROOT | resolve) : -1;
 }
 
 // Returns a descriptor that only identifies the file; -1 with errno.
@@ -58,6 +62,39 @@ int open_handle(const std::string& path) {
     if (fd >= 0 || errno != ENOSYS) return fd;  // before Linux 5.6
   }
   return ::open(path.c_str(), kHandleFlags);
+}
+
+// A handle of a file that another user may have put there. Its name is that of the file itself: no link, and no mount,
+// by which a user can give it to a file of root that only root may read.
+struct Entry {
+  OwnedFd handle;               // not valid, with errno
+  bool is_behind_link = false;  // of the directory, as the process has made it
+};
+
+Entry open_entry(const std::string& path) {
+  const size_t name_at = path.rfind('/') + 1;  // 0 if there is none
+  const std::string directory = name_at == 0 ? "." : path.substr(0, name_at), name = path.substr(name_at);
+  Entry out;
+  OwnedFd place;
+  if (const auto in_root = split_root(directory)) {
+    place = OwnedFd(open_in_root(*in_root, RESOLVE_NO_SYMLINKS));
+    out.is_behind_link = !place.valid();
+  }
+  if (!place.valid()) place = OwnedFd(open_handle(directory));
+  if (place.valid()) out.handle = OwnedFd(open_handle_at(place.get(), name, O_NOFOLLOW, RESOLVE_NO_XDEV));
+  return out;
+}
+
+// Whether what a file says of a process of `user` may be shown: as that user wrote it, or as root did, for all to read.
+// A file of root with two names may be a link that the user has made of it.
+Status check_owner(const std::string& path, const struct stat& status, uid_t user, bool is_behind_link) {
+  if (status.st_uid != 0 && status.st_uid != user)
+    return fail(fmt::format("{} belongs to user {}, not to user {} or root", path, status.st_uid, user), kRefusedFile);
+  if (status.st_uid != 0) return {};
+  if (status.st_nlink > 1) return fail(path + " belongs to root and has other names", kRefusedFile);
+  if (user != 0 && ((status.st_mode & S_IROTH) == 0 || is_behind_link))
+    return fail(fmt::format("{} belongs to root and may be hidden from user {}", path, user), kRefusedFile);
+  return {};
 }
 
 // Opens the file of a handle to be read; without procfs, the file that the path leads to now. Returns -1 with errno.
@@ -103,14 +140,14 @@ tl::unexpected<Error> cannot_open(const std::string& path, int code) {
 }
 
 Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {
-  const OwnedFd handle(open_handle(path));
+  const Entry entry = owner ? open_entry(path) : Entry{OwnedFd(open_handle(path))};
+  const OwnedFd& handle = entry.handle;
   struct stat status = {};
+  if (!handle.valid() && owner && errno == EXDEV) return fail(path + " is a mount", kRefusedFile);
   if (!handle.valid()) return cannot_open(path, errno);
   if (::fstat(handle.get(), &status) != 0) return fail_errno("cannot stat " + path, errno);
   if (!S_ISREG(status.st_mode)) return fail(path + " is not a file", kRefusedFile);
-  if (owner && status.st_uid != 0 && status.st_uid != *owner)
-    return fail(fmt::format("{} belongs to user {}, not to user {} or root", path, status.st_uid, *owner),
-                kRefusedFile);
+  if (owner) TRY_STATUS(check_owner(path, status, *owner, entry.is_behind_link));
   UntrustedFile out{OwnedFd(open_to_read(handle, path)), path};
   if (!out.fd.valid()) return cannot_open(path, errno);
   out.device = status.st_dev;

@@ -47,7 +47,8 @@ tl::unexpected<Error> cannot_open(const std::string& path, int code);
 
 // Opens a regular file. Does not wait, for whatever the path leads to, and has no effect on it. Below /proc/PID/root,
 // symbolic links are resolved as the process resolves them, and never leave its root. Fails if the file is larger than
-// `limit_bytes`, or, if `owner` is given, belongs neither to that user nor to root.
+// `limit_bytes`. With `owner`, the name must be that of the file itself, not of a link or a mount, and the file must
+// belong to that user, or to root and be one that the user could have read.
 Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes,
                                      std::optional<uid_t> owner = std::nullopt);
 

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/inotify.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,6 +101,41 @@ TEST_F(UntrustedFileTest, TheOwnerIsAUserOrRoot) {
   EXPECT_THAT(open_untrusted(path("a"), kMaxTextBytes, 1001).error().message,
               HasSubstr("belongs to user 1000, not to user 1001 or root"));
   EXPECT_FALSE(open_untrusted(path("a"), kMaxTextBytes, 0));
+}
+
+// A user can give such a file another name by a symbolic link, by a mount in a namespace of their own, and, where
+// fs.protected_hardlinks is 0, by a hard link.
+TEST_F(UntrustedFileTest, WhatOnlyRootMayReadIsNotShownToAUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  constexpr uid_t kUser = 1000;
+  const auto reason = [&](const char* name, uid_t owner) {
+    const auto file = open_untrusted(path(name), kMaxTextBytes, owner);
+    return file ? "" : file.error().message;
+  };
+  write("secret", "text");
+  ASSERT_EQ(::chmod(path("secret").c_str(), 0600), 0);
+  EXPECT_THAT(reason("secret", kUser), HasSubstr("may be hidden from user 1000"));
+  EXPECT_EQ(reason("secret", 0), "");
+  std::filesystem::create_symlink("secret", path("link"));
+  std::filesystem::create_directory_symlink(".", path("directory"));
+  for (const uid_t user : {kUser, uid_t{0}}) EXPECT_THAT(reason("link", user), HasSubstr("link is not a file"));
+  EXPECT_EQ(reason("directory/secret", 0), "");
+  std::filesystem::create_hard_link(path("secret"), path("hard"));
+  for (const uid_t user : {kUser, uid_t{0}}) EXPECT_THAT(reason("hard", user), HasSubstr("has other names"));
+  std::filesystem::remove(path("hard"));
+  ASSERT_EQ(::chmod(path("secret").c_str(), 0644), 0);
+  EXPECT_EQ(reason("secret", kUser), "");
+  // In a process of its own, whose mounts go with it.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool is_mounted = ::unshare(CLONE_NEWNS) == 0 &&
+                            ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                            ::mount(write("map", "").c_str(), path("map").c_str(), nullptr, MS_BIND, nullptr) == 0;
+    ::_exit(!is_mounted ? 2 : reason("map", 0).ends_with("map is a mount") ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_NE(WEXITSTATUS(status), 1);
 }
 
 // A process in a chroot, which waits until the pipe is closed.

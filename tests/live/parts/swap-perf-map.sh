@@ -5,4 +5,6 @@ case $1 in
   terabyte) truncate -s 1T $map ;;
   other) chown 54321 $map ;;
   root) chown 0 $map ;;
+  hidden) chown 0 $map; chmod 600 $map ;;
+  link) mv $map $map.hidden; chown 0 $map.hidden; chmod 600 $map.hidden; ln -s $map.hidden $map ;;
 esac
