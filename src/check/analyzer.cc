@@ -12,6 +12,7 @@
 #include "check/casts.h"
 #include "check/constants.h"
 #include "check/context_fields.h"
+#include "check/copied_values.h"
 #include "check/expressions.h"
 #include "check/map_expressions.h"
 #include "check/members.h"
@@ -59,7 +60,8 @@ struct Parts {
         assignments(facts, reporter, expressions, variables, maps, map_expressions, binary_operators),
         statements(facts, reporter, expressions, variables, maps, map_expressions, type_names, assignments,
                    request.kernel, request.sources),
-        blocks(facts, reporter, expressions, variables, statements) {}
+        blocks(facts, reporter, expressions, variables, statements),
+        copied_values(facts, reporter, request.kernel, checked.config) {}
 
   Round round;
   Facts facts;
@@ -84,6 +86,7 @@ struct Parts {
   Assignments assignments;
   Statements statements;
   Blocks blocks;
+  CopiedValues copied_values;
 };
 
 void check_action(Parts& parts, const syntax::Action& action) {
@@ -123,6 +126,17 @@ void check_units(Parts& parts, size_t count) {
   }
 }
 
+void refuse_large_copies(Parts& parts, const Checked& checked) {
+  if (!parts.copied_values.may_be_large()) return;
+  const size_t errors = parts.reporter.error_count();
+  for (size_t i = 0; i < checked.units.size(); ++i) {
+    parts.facts.enter_unit(i);
+    parts.copied_values.check_unit();
+  }
+  if (parts.reporter.error_count() != errors) return;
+  for (const CheckedMap& map : checked.maps) parts.copied_values.check_map(map);
+}
+
 // Reports options given after `--` that the script never asks for. `--help` is answered by espy itself.
 void refuse_unknown_options(const Checked& checked, source::Diagnostics& diagnostics) {
   std::vector<std::string> names;
@@ -149,6 +163,7 @@ void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
   check_units(parts, checked.units.size());
   parts.maps.warn_of_unused();
   parts.maps.finish(checked.config.max_map_keys, request.kernel);
+  refuse_large_copies(parts, checked);
   if (!request.diagnostics.has_errors()) find_thread_maps(checked, request.registry, request.types, request.kernel);
   refuse_unknown_options(checked, request.diagnostics);
 }

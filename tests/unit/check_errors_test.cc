@@ -207,5 +207,32 @@ INSTANTIATE_TEST_SUITE_P(
             "  1 | begin { printf }\n"
             "    |         ^~~~~~ write `printf(...)`\n"}));
 
+// The sizes of the two arguments add up to 0 in 32 bits.
+INSTANTIATE_TEST_SUITE_P(
+    LargeCopies, CheckErrors,
+    ::testing::Values(
+        Row{"huge { print(args) }",
+            "t:1:14: error: this takes 4294967296 bytes, too many to be copied: 261120 at most [type-too-large]\n"
+            "  1 | huge { print(args) }\n"
+            "    |              ^~~~ use a member or an element of it, or its address\n"},
+        Row{"huge { @m[1] = args.first }",
+            "t:1:16: error: `struct first` takes 2147483648 bytes, too many to be copied: 261120 at most "
+            "[type-too-large]\n"
+            "  1 | huge { @m[1] = args.first }\n"
+            "    |                ^~~~~~~~~~ use a member or an element of it, or its address\n"},
+        Row{"huge { print(args.first.a); print(sizeof(args.second)) }", ""}, Row{"wide { print(args.a2999) }", ""},
+        Row{"wide { print(args) }",
+            "t:1:14: error: `args` has 3000 fields here, too many to be copied: 2048 at most [type-too-large]\n"
+            "  1 | wide { print(args) }\n"
+            "    |              ^~~~ name the fields: `args.NAME`\n"},
+        Row{"struct half { int n[40000]; }; begin { @m[*(struct half *)0, *(struct half *)1] = 1 }",
+            "t:1:40: error: this takes 320000 bytes, too many to be copied: 261120 at most [type-too-large]\n"
+            "  1 | struct half { int n[40000]; }; begin { @m[*(struct half *)0, *(struct half *)1] = 1 }\n"
+            "    |                                        ^~ use a member or an element of it, or its address\n"},
+        Row{"struct row { int n[100000]; }; begin { let $x : struct row; }",
+            "t:1:44: error: `struct row` takes 400000 bytes, too many to be copied: 261120 at most [type-too-large]\n"
+            "  1 | struct row { int n[100000]; }; begin { let $x : struct row; }\n"
+            "    |                                            ^~ use a member or an element of it, or its address\n"}));
+
 }  // namespace
 }  // namespace espy::check

@@ -89,6 +89,25 @@ inline spec::ProbeContext kretprobe_context(spec::ContextRequest& request) {
   return out;
 }
 
+// Arguments as debug information of a program can claim them.
+inline spec::ProbeContext huge_context(spec::ContextRequest& request) {
+  types::Types& types = request.types;
+  spec::ProbeContext out;
+  for (const char* name : {"first", "second"}) {
+    const types::TypeId type = types.declare_struct(name, false, {});
+    types.define_struct(type, {{"a", types.int64(), 0, 0}}, uint32_t{1} << 31, 8);
+    out.args.push_back({name, type, {}});
+  }
+  return out;
+}
+inline spec::ProbeContext wide_context(spec::ContextRequest& request) {
+  spec::ProbeContext out;
+  for (int i = 0; i < 3000; ++i) out.args.push_back({"a" + std::to_string(i), request.types.int64(), {}});
+  return out;
+}
+
+inline const spec::Provider kHuge{.name = "huge", .bind = bind_edge, .context = huge_context};
+inline const spec::Provider kWide{.name = "wide", .bind = bind_edge, .context = wide_context};
 inline const spec::Provider kBegin{.name = "begin", .bind = bind_edge, .context = empty_context};
 inline const spec::Provider kEnd{.name = "end", .bind = bind_edge, .context = empty_context};
 inline const spec::Provider kKprobe{.name = "kprobe", .aliases = {"k"}, .bind = bind_edge, .context = kprobe_context};
@@ -103,7 +122,7 @@ struct Session {
   types::Types types;
   testing::FakeKernel kernel;
   source::Diagnostics diagnostics;
-  spec::Registry registry{{{.rows = kRows}}, {&kBegin, &kEnd, &kKprobe, &kKretprobe, &kTracepoint}};
+  spec::Registry registry{{{.rows = kRows}}, {&kBegin, &kEnd, &kKprobe, &kKretprobe, &kTracepoint, &kHuge, &kWide}};
   Checked checked;
 
   explicit Session(std::string script, spec::Config config = {}) {
