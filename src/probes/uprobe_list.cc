@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -61,9 +62,8 @@ std::vector<spec::ListedProbe> list_statements(spec::ListRequest& request, const
   return out;
 }
 
-void add_listed(spec::ListRequest& request, Kind kind, const symbols::ElfFile& file, const FunctionPattern& pattern,
+void add_listed(spec::ListRequest& request, Kind kind, const symbols::ElfFile& file, const std::string& function,
                 const symbols::ElfSymbol& symbol, std::vector<spec::ListedProbe>& out) {
-  const std::string function = function_in_probe_name(pattern, symbol.name, request.config);
   spec::ListedProbe listed{fmt::format("{}:{}:{}", name_of(kind), file.path(), function), {}};
   if (request.verbose) {
     if (const auto debug = file.debug_info())
@@ -81,7 +81,16 @@ void list_functions(spec::ListRequest& request, Kind kind, const symbols::ElfFil
   auto pattern = request.parts.size() < 2 ? FunctionPattern{"*"} : parse_function_pattern(request.parts.subspan(1));
   if (!pattern) return;
   const std::vector<symbols::ElfSymbol> found = find_user_functions(file, *pattern);
-  for (const symbols::ElfSymbol& symbol : found) add_listed(request, kind, file, *pattern, symbol, out);
+  // A demangled name can be a thousand times as long as its symbol. Too many of them are listed by their symbols.
+  constexpr uint64_t kLeastBytes = 1 << 20, kPerByte = 16;
+  uint64_t left_bytes = kLeastBytes;
+  for (const symbols::ElfSymbol& symbol : found) left_bytes += symbol.name.size() * kPerByte;
+  for (const symbols::ElfSymbol& symbol : found) {
+    std::string function = function_in_probe_name(*pattern, symbol.name, request.config);
+    if (function.size() > left_bytes) function = symbol.name;
+    left_bytes -= std::min<uint64_t>(left_bytes, function.size());
+    add_listed(request, kind, file, function, symbol, out);
+  }
   const bool shows_statements = request.shows_locations && found.size() == 1 && kind == Kind::kEntry;
   const auto debug = shows_statements ? file.debug_info() : fail("");
   if (!debug) return;

@@ -64,10 +64,14 @@ std::string shown_function(const std::string& symbol, const spec::Config& config
 std::string nearest_function(const symbols::ElfFile& file, const FunctionPattern& pattern) {
   const bool has_symbols = pattern.prefix.empty() && pattern.text.find("::") == std::string::npos;
   std::vector<std::string> names;
+  const auto add = [&](std::string name) {
+    // A demangled name can be a thousand times as long as its symbol.
+    if (name.size() <= 2 * pattern.text.size()) names.push_back(std::move(name));
+  };
   for (const symbols::ElfSymbol& symbol : file.functions()) {
-    if (has_symbols) names.push_back(symbol.name);
+    if (has_symbols) add(symbol.name);
     std::string plain = symbols::demangle(symbol.name, symbols::DemangleStyle::kName);
-    if (plain != symbol.name) names.push_back(std::move(plain));
+    if (plain != symbol.name) add(std::move(plain));
   }
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   return nearest(pattern.text, candidates);

@@ -29,6 +29,7 @@ constexpr std::string_view kSeparator = "!/";
 
 struct Entry {
   std::string name;
+  uint64_t name_offset = 0;
   uint64_t header_offset = 0;
   uint64_t size = 0;
   bool is_stored = false;
@@ -37,13 +38,19 @@ struct Entry {
 class Archive {
  public:
   static Result<Archive> open(const std::string& path) {
-    Archive out;
-    out.file_ = TRY(open_untrusted(path, kMaxArchiveBytes));
+    Archive out = TRY(open_without_directory(path));
     TRY_STATUS(out.read_directory());
     return out;
   }
 
+  static Result<Archive> open_without_directory(const std::string& path) {
+    Archive out;
+    out.file_ = TRY(open_untrusted(path, kMaxArchiveBytes));
+    return out;
+  }
+
   const std::vector<Entry>& entries() const { return entries_; }
+  uint64_t directory_bytes() const { return directory_bytes_; }
 
   Result<StoredFile> find(std::string_view name) const {
     const auto found = std::ranges::find(entries_, name, &Entry::name);
@@ -78,11 +85,13 @@ class Archive {
     if (end == std::string::npos || tail.size() - end < kEndBytes) return broken();
     const uint64_t directory_bytes = load_le(tail, end + 12, 4);
     if (directory_bytes > kMaxDirectoryBytes) return fail(file_.path + " has too many files");
-    const std::string directory = bytes(load_le(tail, end + 16, 4), directory_bytes);
+    const uint64_t directory_offset = load_le(tail, end + 16, 4);
+    const std::string directory = bytes(directory_offset, directory_bytes);
+    directory_bytes_ = directory.size();
     for (size_t at = 0; at + kEntryBytes <= directory.size();) {
       if (load_le(directory, at, 4) != kEntrySignature) return broken();
       const size_t name_bytes = load_le(directory, at + 28, 2);
-      Entry entry{directory.substr(at + kEntryBytes, name_bytes)};
+      Entry entry{directory.substr(at + kEntryBytes, name_bytes), directory_offset + at + kEntryBytes};
       entry.is_stored = load_le(directory, at + 10, 2) == 0;
       entry.size = load_le(directory, at + 24, 4);
       entry.header_offset = load_le(directory, at + 42, 4);
@@ -94,6 +103,7 @@ class Archive {
 
   UntrustedFile file_;
   std::vector<Entry> entries_;
+  uint64_t directory_bytes_ = 0;
 };
 
 }  // namespace
@@ -113,17 +123,34 @@ Result<StoredFile> find_stored_file(const std::string& archive, std::string_view
   return opened.find(name);
 }
 
-Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset) {
+Result<StoredFiles> StoredFiles::read(const std::string& archive) {
   const Archive opened = TRY(Archive::open(archive));
-  const Entry* nearest = nullptr;
+  StoredFiles out;
+  out.directory_bytes_ = opened.directory_bytes();
   for (const Entry& entry : opened.entries())
-    if (entry.header_offset <= offset && (nearest == nullptr || entry.header_offset > nearest->header_offset))
-      nearest = &entry;
-  if (nearest == nullptr) return fail(fmt::format("{} has no file at {:#x}", archive, offset));
-  StoredFile found = TRY(opened.locate(*nearest));
-  if (offset < found.offset || offset - found.offset >= found.size)
-    return fail(fmt::format("{} has no file at {:#x}", archive, offset));
+    if (entry.is_stored)
+      out.places_.push_back({static_cast<uint32_t>(entry.header_offset), static_cast<uint32_t>(entry.size),
+                             static_cast<uint32_t>(entry.name_offset), static_cast<uint32_t>(entry.name.size())});
+  std::ranges::sort(out.places_, {}, &Place::header_offset);
+  return out;
+}
+
+Result<StoredFile> StoredFiles::at(const std::string& archive, uint64_t offset) const {
+  const auto none = [&] { return fail(fmt::format("{} has no file at {:#x}", archive, offset)); };
+  const auto after = std::ranges::upper_bound(places_, offset, {}, &Place::header_offset);
+  if (after == places_.begin()) return none();
+  const Place& place = *std::prev(after);
+  const Archive opened = TRY(Archive::open_without_directory(archive));
+  StoredFile found = TRY(opened.locate({.name = opened.bytes(place.name_offset, place.name_bytes),
+                                        .header_offset = place.header_offset,
+                                        .size = place.size,
+                                        .is_stored = true}));
+  if (offset < found.offset || offset - found.offset >= found.size) return none();
   return found;
+}
+
+Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset) {
+  return TRY(StoredFiles::read(archive)).at(archive, offset);
 }
 
 Result<StoredBytes> read_stored_file(const std::string& archive, std::string_view name) {

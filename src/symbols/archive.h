@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -27,7 +28,27 @@ struct StoredFile {
   uint64_t size = 0;    // bytes
 };
 Result<StoredFile> find_stored_file(const std::string& archive, std::string_view name);
-// Returns the file that contains the byte at `offset` of the archive.
+// The files of an archive that are stored without compression, by where they are. For many look-ups.
+class StoredFiles {
+ public:
+  static Result<StoredFiles> read(const std::string& archive);
+
+  // Returns the file that contains the byte at `offset`. `archive` leads to the file that was opened.
+  Result<StoredFile> at(const std::string& archive, uint64_t offset) const;
+  uint64_t directory_bytes() const { return directory_bytes_; }  // that were read of the archive
+  uint64_t memory_bytes() const { return places_.capacity() * sizeof(Place); }
+
+ private:
+  struct Place {
+    uint32_t header_offset = 0;
+    uint32_t size = 0;  // bytes
+    uint32_t name_offset = 0;
+    uint32_t name_bytes = 0;
+  };
+  std::vector<Place> places_;  // sorted by header_offset
+  uint64_t directory_bytes_ = 0;
+};
+// The same for one look-up.
 Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset);
 
 struct StoredBytes {

@@ -11,98 +11,159 @@
 // far as the file has them, since packages are upgraded separately.
 #include "symbols/debug_file.h"
 
+#include <fmt/format.h>
 #include <lzma.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
 
+#include "base/end_request.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 
 namespace espy::symbols {
 namespace {
 
-std::optional<ElfImage> open_matching(const std::string& path, const std::string& build_id) {
-  Result<ElfImage> found = ElfImage::open(path);
-  if (!found || found->build_id() != build_id) return std::nullopt;
-  if (!found->symbol_table(SHT_SYMTAB)) return std::nullopt;
-  return std::move(*found);
+constexpr std::string_view kPackedSection = ".gnu_debugdata";
+
+// What is known of the debug file of a program.
+struct Wanted {
+  explicit Wanted(const ElfImage& image) : program(image), build_id(image.build_id()), link(image.debug_link()) {}
+
+  const ElfImage& program;
+  std::string build_id;  // "" if there is none
+  std::optional<std::pair<std::string, uint32_t>> link;
+};
+
+// The CRCs of the files that were read. Each is read once, though several programs can lead to it, or one by several
+// paths.
+class Checksums {
+ public:
+  // Fails with kRefusedFile if that would be too much work.
+  Result<uint32_t> of(const UntrustedFile& file);
+
+ private:
+  std::map<std::array<uint64_t, 4>, uint32_t> known_;
+};
+
+SearchLimit& search_limit() {
+  static SearchLimit limit;
+  return limit;
 }
 
-std::optional<ElfImage> find_by_build_id(const std::string& root, const std::string& build_id) {
-  if (build_id.size() < 4) return std::nullopt;
-  return open_matching(root + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug", build_id);
+tl::unexpected<Error> takes_too_long(const std::string& path) {
+  return fail(path + " was not searched for names: it would take too long", kRefusedFile);
 }
 
-bool has_crc(const std::string& path, uint32_t wanted) {
-  const Result<UntrustedFile> file = open_untrusted(path, max_binary_bytes());
-  if (!file) return false;
-  constexpr uint64_t kChunkBytes = 1 << 20;
+Result<uint32_t> Checksums::of(const UntrustedFile& file) {
+  const std::array<uint64_t, 4> key = {file.device, file.inode, file.modified_ns, file.size_bytes};
+  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  constexpr uint64_t kChunkBytes = 1 << 20, kLeastBytes = 64 << 10;  // also bounds how many are known
+  if (!search_limit().take(kLeastBytes)) return takes_too_long(file.path);
   uLong crc = crc32_z(0, nullptr, 0);
-  for (uint64_t at = 0; at < file->size_bytes; at += kChunkBytes) {
-    const Result<std::string> bytes = file->read_at(at, std::min(kChunkBytes, file->size_bytes - at));
-    if (!bytes) return false;
-    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(bytes->data()), bytes->size());
+  for (uint64_t at = 0; at < file.size_bytes; at += kChunkBytes) {
+    const uint64_t part_bytes = std::min(kChunkBytes, file.size_bytes - at);
+    if (!search_limit().take(part_bytes)) return takes_too_long(file.path);
+    const std::string bytes = TRY(file.read_at(at, part_bytes));
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
   }
-  return crc == wanted;
+  return known_[key] = static_cast<uint32_t>(crc);
 }
 
-std::optional<ElfImage> find_by_link(const ElfImage& image, const std::string& root, const std::string& build_id) {
-  const auto link = image.debug_link();
+Result<void> check_crc(const ElfImage& found, uint32_t wanted) {
+  static Checksums checksums;
+  if (!found.file().fd.valid()) return fail("it is in an archive");
+  if (TRY(checksums.of(found.file())) != wanted) return fail("it is of another build");
+  return {};
+}
+
+// What takes longest comes last.
+Result<ElfImage> open_matching(const std::string& path, const Wanted& wanted) {
+  if (path == wanted.program.path()) return fail("it is the program");
+  ElfImage found = TRY(ElfImage::open(path));
+  const bool is_alike = found.machine() == wanted.program.machine() && found.is_64bit() == wanted.program.is_64bit();
+  if (!is_alike || found.build_id() != wanted.build_id || !found.has_section(SHT_SYMTAB))
+    return fail("it is of another program");
+  // The build id is as good as the CRC, and does not need the whole file.
+  if (wanted.build_id.empty() && wanted.link) TRY_STATUS(check_crc(found, wanted.link->second));
+  return found;
+}
+
+// A directory of debug files has them by build id, by the path of the program, or by its name: `busy.debug` for
+// /usr/bin/busy.
+std::vector<std::string> candidates(const Wanted& wanted, const std::string& root) {
+  std::vector<std::string> out;
+  const std::string& id = wanted.build_id;
+  if (id.size() >= 4) out.push_back(root + "/.build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug");
   // A file name without directories.
-  if (!link || link->first.find('/') != std::string::npos) return std::nullopt;
-  const auto& [name, crc] = *link;
-  const std::string directory = directory_of(image.path());
-  for (const std::string& path :
-       {directory + name, directory + ".debug/" + name, root + directory + name, root + "/" + name}) {
-    if (path == image.path()) continue;
-    // The build id is as good as the CRC, and does not need the whole file.
-    if (build_id.empty() && !has_crc(path, crc)) continue;
-    if (std::optional<ElfImage> found = open_matching(path, build_id)) return found;
+  const std::string name = wanted.link ? wanted.link->first : "";
+  if (!name.empty() && name.find('/') == std::string::npos) {
+    const std::string directory = directory_of(wanted.program.path());
+    for (std::string path :
+         {directory + name, directory + ".debug/" + name, root + directory + name, root + "/" + name})
+      out.push_back(std::move(path));
   }
-  return std::nullopt;
-}
-
-// A directory of debug files by the names of their programs: `busy.debug` for /usr/bin/busy.
-std::optional<ElfImage> find_by_name(const ElfImage& image, const std::string& root, const std::string& build_id) {
-  const std::string path = root + "/" + std::string(base_name(image.path())) + ".debug";
-  const auto link = image.debug_link();
-  if (path == image.path() || (build_id.empty() && link && !has_crc(path, link->second))) return std::nullopt;
-  return open_matching(path, build_id);
-}
-
-std::optional<std::string> decompress_xz(std::string_view packed) {
-  // What `xz -9` takes, and more than the names of any program: a file may be made to exhaust memory.
-  constexpr uint64_t kMaxMemoryBytes = 80 << 20;
-  constexpr size_t kMaxOutputBytes = 128 << 20;
-  lzma_stream stream = LZMA_STREAM_INIT;
-  if (lzma_stream_decoder(&stream, kMaxMemoryBytes, 0) != LZMA_OK) return std::nullopt;
-  stream.next_in = reinterpret_cast<const uint8_t*>(packed.data());
-  stream.avail_in = packed.size();
-  std::string out;
-  lzma_ret state = LZMA_OK;
-  while (state == LZMA_OK && out.size() < kMaxOutputBytes) {
-    const size_t used = stream.total_out;
-    out.resize(used + std::max<size_t>({packed.size() * 4, used, 65536}));
-    stream.next_out = reinterpret_cast<uint8_t*>(out.data()) + used;
-    stream.avail_out = out.size() - used;
-    state = lzma_code(&stream, LZMA_FINISH);
-  }
-  out.resize(stream.total_out);
-  lzma_end(&stream);
-  if (state != LZMA_STREAM_END) return std::nullopt;
+  out.push_back(root + "/" + std::string(base_name(wanted.program.path())) + ".debug");
   return out;
 }
 
-std::optional<ElfImage> find_inside(const ElfImage& image) {
-  const std::string_view packed = image.section_bytes(".gnu_debugdata");
-  if (packed.empty()) return std::nullopt;
-  std::optional<std::string> bytes = decompress_xz(packed);
-  if (!bytes) return std::nullopt;
-  Result<ElfImage> inner = ElfImage::from_bytes(std::move(*bytes), image.path() + " (.gnu_debugdata)");
-  if (!inner) return std::nullopt;
-  return std::move(*inner);
+class Decompressor {
+ public:
+  explicit Decompressor(const std::string& path) : path_(path) {
+    constexpr uint64_t kMaxMemoryBytes = 80 << 20;  // what `xz -9` takes
+    state_ = lzma_stream_decoder(&stream_, kMaxMemoryBytes, 0);
+  }
+  ~Decompressor() { lzma_end(&stream_); }
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
+
+  bool wants_more() const { return state_ == LZMA_OK || state_ == LZMA_BUF_ERROR; }
+  // Decompresses the next part. Fails if it is too much.
+  Status add(std::string_view packed);
+  std::string take() { return state_ == LZMA_STREAM_END ? std::move(out_) : ""; }
+
+ private:
+  std::string path_;
+  lzma_stream stream_ = LZMA_STREAM_INIT;
+  lzma_ret state_ = LZMA_OK;
+  std::string out_;
+};
+
+Status Decompressor::add(std::string_view packed) {
+  constexpr size_t kMaxBytes = 128 << 20;  // more than the names of any program take
+  constexpr size_t kLeastBytes = 64 << 10, kMostBytes = 4 << 20;
+  constexpr uint64_t kWorkPerPackedByte = 32, kWorkPerByte = 4;
+  if (!search_limit().take(packed.size() * kWorkPerPackedByte)) return takes_too_long(path_);
+  stream_.next_in = reinterpret_cast<const uint8_t*>(packed.data());
+  stream_.avail_in = packed.size();
+  do {
+    const size_t used = out_.size(), room = std::clamp(used, kLeastBytes, kMostBytes);
+    out_.resize(used + room);
+    stream_.next_out = reinterpret_cast<uint8_t*>(out_.data()) + used;
+    stream_.avail_out = room;
+    state_ = lzma_code(&stream_, LZMA_RUN);
+    out_.resize(out_.size() - stream_.avail_out);
+    if (out_.size() > kMaxBytes || !search_limit().take((out_.size() - used) * kWorkPerByte))
+      return takes_too_long(path_);
+  } while (state_ == LZMA_OK && stream_.avail_out == 0);
+  return {};
+}
+
+Result<ElfImage> find_inside(const ElfImage& image) {
+  constexpr uint64_t kMaxPackedBytes = 32 << 20, kPartBytes = 64 << 10;
+  const std::string path = fmt::format("{} ({})", image.path(), kPackedSection);
+  const std::string_view packed = image.section_bytes(kPackedSection, kMaxPackedBytes);
+  if (packed.empty()) return takes_too_long(path);
+  Decompressor unpacked(path);
+  for (size_t at = 0; at < packed.size() && unpacked.wants_more(); at += kPartBytes)
+    TRY_STATUS(unpacked.add(packed.substr(at, kPartBytes)));
+  return ElfImage::from_bytes(unpacked.take(), path);
 }
 
 }  // namespace
@@ -116,14 +177,30 @@ std::string directory_of(const std::string& path) {
   return out;
 }
 
-std::optional<ElfImage> find_debug_image(const ElfImage& image, const std::vector<std::string>& debug_directories) {
-  const std::string build_id = image.build_id();
+bool SearchLimit::take(uint64_t bytes) {
+  if (is_end_requested()) left_bytes_ = std::min(left_bytes_, std::exchange(left_at_end_bytes_, UINT64_MAX));
+  if (bytes > left_bytes_) return false;
+  left_bytes_ -= bytes;
+  return true;
+}
+
+Result<ElfImage> find_debug_file(const ElfImage& image, const std::vector<std::string>& debug_directories) {
+  const Wanted wanted(image);
+  Error refused{"there is none"};
   for (const std::string& root : debug_directories) {
-    if (std::optional<ElfImage> found = find_by_build_id(root, build_id)) return found;
-    if (std::optional<ElfImage> found = find_by_link(image, root, build_id)) return found;
-    if (std::optional<ElfImage> found = find_by_name(image, root, build_id)) return found;
+    for (const std::string& path : candidates(wanted, root)) {
+      Result<ElfImage> found = open_matching(path, wanted);
+      if (found) return found;
+      if (found.error().code == kRefusedFile) refused = found.error();
+    }
   }
-  return find_inside(image);
+  return tl::unexpected(refused);
+}
+
+Result<ElfImage> find_debug_image(const ElfImage& image, const std::vector<std::string>& debug_directories) {
+  Result<ElfImage> separate = find_debug_file(image, debug_directories);
+  if (separate || !image.has_section(kPackedSection)) return separate;
+  return within_memory("the names in " + image.path(), [&] { return find_inside(image); });
 }
 
 }  // namespace espy::symbols

@@ -325,7 +325,7 @@ Result<std::shared_ptr<DebugInfo>> DebugInfo::open(const ElfImage& image,
 uint64_t DebugInfo::memory_bytes() const { return state_->memory_bytes(); }
 
 Status DebugInfo::status() const {
-  const bool is_refused = !state_->file || state_->file->has_met_large_lines();
+  const bool is_refused = !state_->file || state_->file->has_refused_parts();
   return is_refused ? takes_too_much_memory(description_of(state_->path)) : Status();
 }
 

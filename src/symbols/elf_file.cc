@@ -20,7 +20,29 @@ bool is_object(const RawSymbol& symbol) { return symbol.type == STT_OBJECT || sy
 // Of several symbols of one name, the one of the lowest rank is returned.
 int rank(const RawSymbol& symbol) { return symbol.is_local ? 2 : (symbol.is_old_version ? 1 : 0); }
 
-size_t leading_underscores(std::string_view name) { return std::min(name.find_first_not_of('_'), name.size()); }
+size_t leading_underscores(std::string_view name) {
+  name = name.substr(0, 16);
+  return std::min(name.find_first_not_of('_'), name.size());
+}
+
+// Bounds the names of a table: they can share one long string, so that a small file would have gigabytes of them. Those
+// of compilers take less than their strings and their symbols, which have 24 bytes each.
+class NameLimit {
+ public:
+  explicit NameLimit(uint64_t strings_bytes) : left_bytes_(kLeastBytes + strings_bytes * kPerByte) {}
+
+  // Returns false if the name is too much.
+  bool take(uint64_t name_bytes) {
+    const uint64_t counted_bytes = name_bytes - std::min(name_bytes, kPerSymbol);
+    if (counted_bytes > left_bytes_) return false;
+    left_bytes_ -= counted_bytes;
+    return true;
+  }
+
+ private:
+  static constexpr uint64_t kLeastBytes = 1 << 20, kPerByte = 4, kPerSymbol = 96;
+  uint64_t left_bytes_;
+};
 
 // A function in the address index: only one name for each address. 24 bytes, because libraries have 10^5 of them.
 struct IndexEntry {
@@ -36,8 +58,9 @@ struct IndexEntry {
 
 // The order of aliases at one address; the first is shown: symbols with a size, then the plainest name.
 bool is_preferred(const IndexEntry& a, const IndexEntry& b) {
+  if (a.address != b.address) return a.address < b.address;
   const auto key = [](const IndexEntry& e) {
-    return std::tuple(e.address, e.size == 0, leading_underscores(e.name_view()), e.is_local);
+    return std::tuple(e.size == 0, leading_underscores(e.name_view()), e.is_local);
   };
   return key(a) < key(b);
 }
@@ -115,6 +138,8 @@ struct ElfFile::State {
 
   std::optional<std::optional<GoBinary>> go_binary = {};
 
+  std::optional<Error> missing_names = {};
+
   bool indexed = false;
   std::vector<IndexEntry> index;
 
@@ -135,8 +160,10 @@ struct ElfFile::State {
     if (has_all_symbols()) return;
     find_go_table();
     if (!go_table) return;
+    NameLimit limit(go_table->size_bytes());
     for (const GoFunction& function : go_table->functions()) {
       const RawSymbol symbol{function.name, function.address, function.size, STT_FUNC};
+      if (!limit.take(function.name.size())) return note_left_out();
       if (wanted(symbol) && visit(symbol)) return;
     }
   }
@@ -149,20 +176,35 @@ struct ElfFile::State {
 
  private:
   template <class Wanted, class Visit>
-  static bool visit_table(const SymbolTable& table, Wanted wanted, Visit visit) {
+  bool visit_table(const SymbolTable& table, Wanted wanted, Visit visit) {
+    NameLimit limit(table.strings_bytes());
     for (size_t i = 0; i < table.size(); ++i) {
       const std::optional<RawSymbol> symbol = table.at(i);
-      if (symbol && wanted(*symbol) && visit(*symbol)) return true;
+      if (!symbol) continue;
+      if (!limit.take(symbol->text_bytes)) {
+        note_left_out();
+        break;
+      }
+      if (wanted(*symbol) && visit(*symbol)) return true;
     }
     return false;
+  }
+
+  void note_left_out() {
+    missing_names = Error{image.path() + " has too many long names: not all are read", kRefusedFile};
   }
 };
 
 void ElfFile::State::complete() {
   if (completed) return;
   completed = true;
-  debug_image = find_debug_image(image, debug_directories);
-  if (debug_image) debug_table = debug_image->symbol_table(SHT_SYMTAB);
+  Result<ElfImage> found = find_debug_image(image, debug_directories);
+  if (!found) {
+    if (found.error().code == kRefusedFile) missing_names = found.error();
+    return;
+  }
+  debug_image = std::move(*found);
+  debug_table = debug_image->symbol_table(SHT_SYMTAB);
 }
 
 void ElfFile::State::find_go_table() {
@@ -203,7 +245,15 @@ std::vector<ElfSymbol> ElfFile::State::collect_functions(Accept accept) {
   found.erase(std::unique(found.begin(), found.end(), same_name), found.end());
   std::vector<ElfSymbol> out;
   out.reserve(found.size());
-  for (const RawSymbol& symbol : found) out.push_back(describe(symbol));
+  uint64_t left_bytes = max_binary_bytes() / 4;  // callers make several texts of a name
+  for (const RawSymbol& symbol : found) {
+    if (symbol.name.size() > left_bytes) {
+      note_left_out();
+      break;
+    }
+    left_bytes -= symbol.name.size();
+    out.push_back(describe(symbol));
+  }
   return out;
 }
 
@@ -263,6 +313,8 @@ bool ElfFile::is_stripped() const {
   state_->find_go_table();
   return !state_->has_all_symbols() && !state_->go_table;
 }
+
+const std::optional<Error>& ElfFile::missing_names() const { return state_->missing_names; }
 
 uint64_t ElfFile::memory_bytes() const {
   uint64_t out = state_->image.memory_bytes() + state_->index.capacity() * sizeof(IndexEntry);

@@ -57,6 +57,9 @@ class ElfFile {
   // Whether only exported functions have names: there is neither a .symtab nor another source of symbols.
   bool is_stripped() const;
 
+  // Why names were left out by what was looked up until now, a kRefusedFile; nullopt if none were.
+  const std::optional<Error>& missing_names() const;
+
   // Returns about how much memory the file takes.
   uint64_t memory_bytes() const;
 

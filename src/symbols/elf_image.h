@@ -42,22 +42,26 @@ struct RawSymbol {
   unsigned char type = STT_NOTYPE;
   bool is_local = false;
   bool is_old_version = false;  // not the default version of the name: kept for programs linked earlier
+  uint32_t text_bytes = 0;      // of the name with the version
 };
 
 // .symtab or .dynsym, with its strings and, for .dynsym, versions. Valid for the life of the image.
 class SymbolTable {
  public:
-  SymbolTable(Elf* elf, Elf_Data* symbols, size_t strings_section, Elf_Data* versions);
+  SymbolTable(Elf* elf, Elf_Data* symbols, Elf_Scn* strings, Elf_Data* versions);
 
   size_t size() const { return count_; }
+  uint64_t strings_bytes() const { return strings().size(); }
   // nullopt if the symbol is undefined, or has no name or no address.
   std::optional<RawSymbol> at(size_t index) const;
 
  private:
-  Elf* elf_;
+  std::string_view strings() const;
+
   Elf_Data* symbols_;
   Elf_Data* versions_;  // or nullptr
-  size_t strings_section_;
+  Elf_Scn* strings_section_;
+  mutable std::optional<std::string_view> strings_;  // read when a name is first needed
   size_t count_;
 };
 
@@ -94,21 +98,23 @@ class ElfImage {
   uint16_t machine() const { return header_.e_machine; }
   bool is_64bit() const { return header_.e_ident[EI_CLASS] == ELFCLASS64; }
 
+  // Returns the GNU build id in lower-case hex; "" if there is none.
   std::string build_id() const;
   // File name and CRC-32 of the separate debug file, from .gnu_debuglink.
   std::optional<std::pair<std::string, uint32_t>> debug_link() const;
-  // Returns the bytes of a section, not decompressed; empty if there is none.
-  std::string_view section_bytes(std::string_view name) const;
+  // Returns the bytes of a section, not decompressed; empty if there is none, or a larger one.
+  std::string_view section_bytes(std::string_view name, uint64_t limit_bytes = UINT64_MAX) const;
   // The same, decompressed; empty if that takes more than max_binary_bytes().
   std::string unpacked_section(std::string_view name) const;
   // Whether there is such a section with bytes in the file.
   bool has_section(std::string_view name) const;
+  bool has_section(uint32_t type) const;
   // Returns bytes of the file; empty if they are not all within it.
   std::string bytes_at(uint64_t file_offset, uint64_t size) const;
   std::optional<uint64_t> section_address(std::string_view name) const;
   DynamicNeeds dynamic_needs() const;
-  // Returns how much memory the sections take that were read.
-  uint64_t memory_bytes() const { return memory_bytes_; }
+  // Returns how much memory the sections take that were read, and an image in memory.
+  uint64_t memory_bytes() const { return memory_bytes_ + (bytes_ ? bytes_->size() : 0); }
   // The first symbol table of type SHT_SYMTAB or SHT_DYNSYM.
   std::optional<SymbolTable> symbol_table(uint32_t section_type) const;
 
@@ -120,9 +126,12 @@ class ElfImage {
 
   static Result<ElfImage> finish(ElfImage image);
   uint64_t size_bytes() const { return bytes_ ? bytes_->size() : file_.size_bytes; }
-  Status check_counts() const;
+  size_t segment_count() const;
+  tl::unexpected<Error> fail_too_many(std::string_view what) const;
+  Status check_header() const;
   Status check_sizes() const;
-  void note_read(const GElf_Shdr& section) const { memory_bytes_ += section.sh_size; }
+  static bool is_in_file(Elf_Scn* section);
+  std::string build_id_in(uint64_t offset, uint64_t notes_bytes, uint64_t alignment) const;
   Elf_Scn* find_section(uint32_t type) const;
   Elf_Scn* find_section(std::string_view name) const;
 

@@ -149,15 +149,24 @@ std::string_view GoFunctionTable::string_at(uint64_t offset) const {
 template <class Part>
 void GoFunctionTable::walk(uint64_t offset, uint64_t begin, Part part) const {
   if (offset == 0 || layout_.values > bytes_.size() || offset >= bytes_.size() - layout_.values) return;
-  ByteReader reader(bytes_.substr(layout_.values + offset));
+  std::string_view rest = bytes_.substr(layout_.values + offset);
+  const auto take = [&]() -> std::optional<uint32_t> {
+    constexpr size_t kMaxNumberBytes = 5;  // of 32 bits; a corrupt one could go on to the end of the table
+    ByteReader reader(rest.substr(0, kMaxNumberBytes));
+    const auto number = static_cast<uint32_t>(reader.take_uleb128());
+    rest.remove_prefix(reader.offset());
+    return reader.ok() ? std::optional(number) : std::nullopt;
+  };
   uint32_t value = UINT32_MAX;  // -1: values wrap
   uint64_t at = begin;
-  for (bool is_first = true; reader.ok(); is_first = false) {
-    const auto delta = static_cast<uint32_t>(reader.take_uleb128());
-    if (!reader.ok() || (delta == 0 && !is_first)) break;
-    value += (delta & 1) != 0 ? ~(delta >> 1) : delta >> 1;  // the lowest bit is the sign
-    at += reader.take_uleb128() * layout_.quantum;
-    if (!reader.ok() || !part(static_cast<int32_t>(value), at)) break;
+  for (bool is_first = true;; is_first = false) {
+    const auto delta = take();
+    if (!delta || (*delta == 0 && !is_first)) break;
+    value += (*delta & 1) != 0 ? ~(*delta >> 1) : *delta >> 1;  // the lowest bit is the sign
+    const auto length = take();
+    if (!length) break;
+    at += uint64_t{*length} * layout_.quantum;
+    if (!part(static_cast<int32_t>(value), at)) break;
   }
 }
 

@@ -44,6 +44,7 @@ class GoFunctionTable {
   static std::optional<GoFunctionTable> parse(std::string_view bytes, uint64_t text);
 
   const std::vector<GoFunction>& functions() const { return functions_; }  // by address
+  uint64_t size_bytes() const { return bytes_.size(); }
   // Returns the source line of an address; nullopt if it is in no function.
   std::optional<GoLine> line_at(uint64_t address) const;
   // Whether the table says where stacks end (Go 1.18).

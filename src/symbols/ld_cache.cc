@@ -58,4 +58,9 @@ std::vector<CachedLibrary> parse_ld_cache(const kernel::Arch& arch, std::string_
   return out;
 }
 
+std::vector<std::string> default_library_directories(const kernel::Arch& arch) {
+  const std::string multiarch = "/" + std::string(arch.library_directory);
+  return {"/lib64", "/usr/lib64", "/lib" + multiarch, "/usr/lib" + multiarch, "/lib", "/usr/lib", "/usr/local/lib"};
+}
+
 }  // namespace espy::symbols

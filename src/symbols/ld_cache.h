@@ -1,7 +1,8 @@
-// /etc/ld.so.cache, the index of libraries of the dynamic loader. Internal to symbols/.
+// /etc/ld.so.cache, the index of libraries of the dynamic loader, and where it searches without. Internal to symbols/.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,5 +18,8 @@ struct CachedLibrary {
 // Returns the libraries for the CPU, in the order of the cache, as views into `bytes`. Empty unless the
 // cache has the format of glibc 2.32 and later ("glibc-ld.so.cache1.1").
 std::vector<CachedLibrary> parse_ld_cache(const kernel::Arch& arch, std::string_view bytes);
+
+// Returns the directories that loaders search without a cache, in this order.
+std::vector<std::string> default_library_directories(const kernel::Arch& arch);
 
 }  // namespace espy::symbols

@@ -69,12 +69,9 @@ bool is_elf(const std::string& path) {
   return file && file->read_at(0, 4).value_or("") == "\177ELF";
 }
 
-// Searches the directories that the loader uses without a cache. Of several versions, returns the one that sorts last.
+// Searches without a cache. Of several versions, returns the one that sorts last.
 std::optional<std::string> find_in_default_directories(const kernel::Arch& arch, std::string_view name) {
-  const std::string multiarch = "/" + std::string(arch.library_directory);
-  for (const std::string& directory :
-       {std::string("/lib64"), std::string("/usr/lib64"), "/lib" + multiarch, "/usr/lib" + multiarch,
-        std::string("/lib"), std::string("/usr/lib"), std::string("/usr/local/lib")}) {
+  for (const std::string& directory : default_library_directories(arch)) {
     std::string best;
     std::error_code error;
     for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {

@@ -1,13 +1,17 @@
 // Parser of /proc/PID/maps (proc_pid_maps(5)).
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 
 #include "base/fd.h"
 #include "base/process.h"
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
 #include "symbols/process.h"
 
@@ -22,20 +26,20 @@ uint64_t take_field(std::string_view& text, int base, char separator) {
 }
 
 // The kernel escapes newlines in file names as \012, and nothing else.
-std::string unescape_path(std::string_view path) {
-  std::string out;
+void unescape_path(std::string_view path, std::string& out) {
+  out.clear();
   for (size_t at = path.find("\\012"); at != path.npos; at = path.find("\\012")) {
     out += path.substr(0, at);
     out += '\n';
     path.remove_prefix(at + 4);
   }
   out += path;
-  return out;
 }
 
+}  // namespace
+
 // "START-END PERMS OFFSET MAJOR:MINOR INODE      PATH"
-Mapping parse_mapping(std::string_view line) {
-  Mapping out;
+void parse_mapping(std::string_view line, Mapping& out) {
   out.start = take_field(line, 16, '-');
   out.end = take_field(line, 16, ' ');
   out.executable = line.size() > 2 && line[2] == 'x';
@@ -47,15 +51,10 @@ Mapping parse_mapping(std::string_view line) {
   out.inode = take_field(line, 10, ' ');
   std::string_view path = line.substr(std::min(line.find_first_not_of(' '), line.size()));
   constexpr std::string_view kDeleted = " (deleted)";
-  if (out.inode != 0 && path.ends_with(kDeleted)) {
-    out.deleted = true;
-    path.remove_suffix(kDeleted.size());
-  }
-  out.path = unescape_path(path);
-  return out;
+  out.deleted = out.inode != 0 && path.ends_with(kDeleted);
+  if (out.deleted) path.remove_suffix(kDeleted.size());
+  unescape_path(path, out.path);
 }
-
-}  // namespace
 
 uint32_t task_with_memory(uint32_t pid) {
   const auto has_memory = [](uint32_t task) {
@@ -71,15 +70,53 @@ uint32_t task_with_memory(uint32_t pid) {
 std::vector<Mapping> parse_mappings(std::string_view text) {
   std::vector<Mapping> out;
   for (const std::string_view line : split(text, '\n')) {
-    if (!line.empty()) out.push_back(parse_mapping(line));
+    if (!line.empty()) parse_mapping(line, out.emplace_back());
   }
   return out;
 }
 
+namespace {
+
+// Returns how many bytes there were.
+Result<uint64_t> visit_lines(const std::string& path, const std::function<void(std::string_view line)>& visit) {
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("cannot open " + path, errno);
+  uint64_t bytes = 0;
+  std::string part;  // begins with the start of a line that the part before has cut
+  std::array<char, 64 << 10> more;
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), more.data(), more.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno("cannot read " + path, errno);
+    if (got == 0) return bytes;
+    bytes += static_cast<uint64_t>(got);
+    if (bytes > kMaxTextBytes)
+      return fail(fmt::format("{} is too large: at most {} MiB are read", path, kMaxTextBytes >> 20), kRefusedFile);
+    part.append(more.data(), static_cast<size_t>(got));
+    size_t begin = 0;
+    for (size_t end = part.find('\n'); end != part.npos; end = part.find('\n', begin)) {
+      visit(std::string_view(part).substr(begin, end - begin));
+      begin = end + 1;
+    }
+    part.erase(0, begin);
+  }
+}
+
+}  // namespace
+
+// A process can have 65,530 mappings with paths of 4 KB each, of which the kernel makes 256 MB of text in seconds.
+Status visit_mappings(uint32_t pid, const std::function<void(std::string_view line)>& visit) {
+  if (TRY(visit_lines(kernel::proc_path(pid, "maps"), visit)) > 0) return {};
+  TRY(visit_lines(kernel::proc_path(task_with_memory(pid), "maps"), visit));
+  return {};
+}
+
+// Without those that are behind the largest text that is read.
 Result<std::vector<Mapping>> read_mappings(uint32_t pid) {
-  std::string text = TRY(read_file(kernel::proc_path(pid, "maps")));
-  if (text.empty()) text = TRY(read_file(kernel::proc_path(task_with_memory(pid), "maps")));
-  return parse_mappings(text);
+  std::vector<Mapping> out;
+  const Status status = visit_mappings(pid, [&](std::string_view line) { parse_mapping(line, out.emplace_back()); });
+  if (!status && status.error().code != kRefusedFile) return tl::unexpected(status.error());
+  return out;
 }
 
 std::string map_files_path(uint32_t pid, uint64_t start, uint64_t end) {

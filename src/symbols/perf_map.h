@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/result.h"
+#include "base/untrusted_file.h"
 
 namespace espy::symbols {
 
@@ -19,16 +23,25 @@ class PerfMap {
     std::string_view name;  // valid for the life of the PerfMap
   };
 
-  explicit PerfMap(std::string text);
-  PerfMap(const PerfMap&) = delete;  // the entries point into the text
-  PerfMap& operator=(const PerfMap&) = delete;
+  PerfMap() = default;
+  explicit PerfMap(std::string_view text);
+  PerfMap(PerfMap&&) = default;  // not copied: the entries point into the names
+  PerfMap& operator=(PerfMap&&) = default;
 
-  uint64_t memory_bytes() const { return text_.capacity() + entries_.capacity() * sizeof(Entry); }
+  // Reads a file to its end, or to a part that has hardly anything of such lines: the rest of what is no map is not
+  // read, as it may be large and have cost its writer nothing.
+  static Result<PerfMap> read(const UntrustedFile& file);
+
+  uint64_t memory_bytes() const { return names_bytes_ + entries_.capacity() * sizeof(Entry); }
   std::optional<Entry> at(uint64_t address) const;
 
  private:
-  std::string text_;
-  std::vector<Entry> entries_;  // sorted by start, without duplicates
+  size_t add(std::string_view lines);  // returns how many bytes it has kept of them
+  void sort();
+
+  std::deque<std::string> names_;  // of the lines of each call of `add`; a deque, as they must stay where they are
+  uint64_t names_bytes_ = 0;
+  std::vector<Entry> entries_;  // after `sort` by start, without duplicates
 };
 
 }  // namespace espy::symbols

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/fd.h"
 #include "base/strings.h"
@@ -22,19 +23,30 @@ std::optional<struct stat> stat_of(const std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<const CodeImage> CodeImages::share(Mapping mapping) {
-  if (images_.size() >= next_purge_) {
-    std::erase_if(images_, [](const auto& image) { return image.use_count() == 1; });
-    next_purge_ = std::max(kFirstPurge, 2 * images_.size());
+std::shared_ptr<const CodeImage> CodeImages::share(const Mapping& mapping) {
+  if (images_.size() >= next_purge_ || path_bytes_ >= next_purge_bytes_) purge();
+  auto path = paths_.find(&mapping.path);
+  if (path == paths_.end()) {
+    path = paths_.insert(std::make_shared<const std::string>(mapping.path)).first;
+    path_bytes_ += (*path)->capacity();
   }
   return *images_
               .insert(std::make_shared<const CodeImage>(CodeImage{.size_bytes = mapping.end - mapping.start,
                                                                   .file_offset = mapping.file_offset,
                                                                   .device = mapping.device,
                                                                   .inode = mapping.inode,
-                                                                  .path = std::move(mapping.path),
+                                                                  .shared_path = *path,
                                                                   .deleted = mapping.deleted}))
               .first;
+}
+
+void CodeImages::purge() {
+  std::erase_if(images_, [](const auto& image) { return image.use_count() == 1; });
+  std::erase_if(paths_, [](const auto& path) { return path.use_count() == 1; });
+  path_bytes_ = 0;
+  for (const auto& path : paths_) path_bytes_ += path->capacity();
+  next_purge_ = std::max(kFirstPurge, 2 * images_.size());
+  next_purge_bytes_ = std::max(kFirstPurgeBytes, 2 * path_bytes_);
 }
 
 void AddressSpace::add(CodeMapping mapping) {
@@ -51,23 +63,27 @@ CodeMapping* AddressSpace::find(uint64_t address) {
 void AddressSpace::adopt_files(const AddressSpace& older) {
   for (CodeMapping& mine : code) {
     const auto same = std::ranges::lower_bound(older.code, mine.start, {}, &CodeMapping::start);
-    if (same == older.code.end() || same->elf == nullptr || same->start != mine.start) continue;
+    if (same == older.code.end() || same->start != mine.start) continue;
     const CodeImage& a = *mine.image;
     const CodeImage& b = *same->image;
     if (a.device != b.device || a.inode != b.inode || a.file_offset != b.file_offset) continue;
-    mine.elf = same->elf;
-    mine.has_tried_open = true;
+    mine.held = same->held;
+    mine.file = same->file;
+    mine.has_tried_open = same->file != nullptr;
   }
 }
 
-std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& images) {
-  Result<std::vector<Mapping>> mappings = read_mappings(pid);
-  if (!mappings || mappings->empty()) return nullptr;
+std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& images, SkippedFiles& refused) {
   auto out = std::make_shared<AddressSpace>();
-  for (Mapping& mapping : *mappings) {
-    const uint64_t start = mapping.start;
-    if (mapping.executable) out->code.push_back({.start = start, .image = images.share(std::move(mapping))});
-  }
+  bool has_mappings = false;
+  Mapping mapping;  // one for all, as pieces of the heap between long paths could not be used for the next one
+  const Status status = visit_mappings(pid, [&](std::string_view line) {
+    has_mappings = true;
+    parse_mapping(line, mapping);
+    if (mapping.executable) out->code.push_back({.start = mapping.start, .image = images.share(mapping)});
+  });
+  if (!status) refused.add(status.error());
+  if (!has_mappings) return nullptr;
   out->code.shrink_to_fit();
   return out;
 }
@@ -136,37 +152,72 @@ std::string read_vdso_image() {
 
 std::string perf_map_path(uint32_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; }
 
+// Without descriptors, what was not read is not known to be refused either.
 void SkippedFiles::add(const Error& error) {
   constexpr size_t kMost = 1000;
-  if (error.code == kRefusedFile && reasons.size() < kMost) reasons.insert(error.message);
+  const bool is_told = error.code == kRefusedFile || error.code == EMFILE || error.code == ENFILE;
+  if (is_told && reasons.size() < kMost) reasons.insert(error.message);
 }
+
+namespace {
+
+constexpr uint64_t kMaxPerfMapBytes = 128 << 20;
+
+// A JIT in a container uses the pid of its namespace, also if its /tmp is a bind mount of the host's.
+std::optional<OpenPerfMap> open_perf_map(Process& process, SkippedFiles& refused) {
+  if (const auto user = read_user(process.pid)) process.user = user;
+  const std::string inner = perf_map_path(process.namespace_pid), outer = perf_map_path(process.pid);
+  for (const auto& [path, seen_as] : {std::pair{process.root + inner, inner}, std::pair{outer, outer}}) {
+    auto file = open_untrusted(path, kMaxPerfMapBytes, process.user.value_or(0));
+    if (file) return OpenPerfMap{std::move(*file), seen_as};
+    refused.add(file.error());
+  }
+  return std::nullopt;
+}
+
+// What a JIT has written since it was held is read as well.
+std::optional<OpenPerfMap> reopen(const OpenPerfMap& held) {
+  auto file = open_untrusted(descriptor_path(held.file.fd), kMaxPerfMapBytes);
+  if (!file) return std::nullopt;
+  return OpenPerfMap{std::move(*file), held.path};
+}
+
+// Returns false if it is the one that is loaded.
+bool load_perf_map(Process& process, const OpenPerfMap& opened) {
+  constexpr int kPauseFactor = 10;
+  constexpr uint64_t kLargeBytes = 64 << 10;
+  const UntrustedFile& file = opened.file;
+  const std::array<uint64_t, 3> identity = {file.inode, file.size_bytes, file.modified_ns};
+  if (process.perf_map != nullptr && process.perf_map->identity == identity) return false;
+  const auto started = std::chrono::steady_clock::now();
+  Result<PerfMap> map = PerfMap::read(file);
+  if (!map) return false;
+  process.perf_map.reset(new LoadedPerfMap{std::move(*map), opened.path, identity});
+  process.has_lost_perf_map = false;
+  const auto ended = std::chrono::steady_clock::now();
+  if (file.size_bytes >= kLargeBytes) process.next_map_load = ended + (ended - started) * kPauseFactor;
+  return true;
+}
+
+}  // namespace
 
 // A JIT appends to its map as long as it runs, so the map is read whenever an address is not in it; a large one for a
 // tenth of the time at most.
 bool refresh_perf_map(Process& process, SkippedFiles& refused) {
-  constexpr uint64_t kMaxBytes = 128 << 20;
-  constexpr int kPauseFactor = 10;
-  constexpr uint64_t kLargeBytes = 64 << 10;
-  const LoadedPerfMap* known = process.perf_map.get();
-  const auto started = std::chrono::steady_clock::now();
-  if (known != nullptr && started < known->next_reload) return false;
-  if (const auto user = read_user(process.pid)) process.user = user;
-  const std::string inner = perf_map_path(process.namespace_pid), outer = perf_map_path(process.pid);
-  // A JIT in a container uses the pid of its namespace, also if its /tmp is a bind mount of the host's.
-  for (const auto& [path, seen_as] : {std::pair{process.root + inner, inner}, std::pair{outer, outer}}) {
-    const auto file = open_untrusted(path, kMaxBytes, process.user.value_or(0));
-    if (!file) refused.add(file.error());
-    if (!file) continue;
-    const std::array<uint64_t, 3> identity = {file->inode, file->size_bytes, file->modified_ns};
-    if (known != nullptr && known->identity == identity) return false;
-    Result<std::string> text = file->read_at(0, file->size_bytes);
-    if (!text) continue;
-    process.perf_map.reset(new LoadedPerfMap{PerfMap(std::move(*text)), seen_as, identity});
-    const auto ended = std::chrono::steady_clock::now();
-    if (file->size_bytes >= kLargeBytes) process.perf_map->next_reload = ended + (ended - started) * kPauseFactor;
-    return true;
-  }
-  return false;
+  if (std::chrono::steady_clock::now() < process.next_map_load) return false;
+  std::optional<OpenPerfMap> opened = open_perf_map(process, refused);
+  if (!opened && process.held_perf_map != nullptr) opened = reopen(*process.held_perf_map);
+  return opened && load_perf_map(process, *opened);
+}
+
+bool keep_perf_map(Process& process, SkippedFiles& refused) {
+  constexpr uint64_t kHeldBytes = 1 << 20;
+  std::optional<OpenPerfMap> opened = open_perf_map(process, refused);
+  if (!opened) return false;
+  if (opened->file.size_bytes < kHeldBytes) return load_perf_map(process, *opened);
+  const bool is_first = process.held_perf_map == nullptr;
+  process.held_perf_map.reset(new OpenPerfMap(std::move(*opened)));
+  return is_first;
 }
 
 }  // namespace espy::symbols

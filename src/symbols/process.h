@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "symbols/elf_cache.h"
 #include "symbols/perf_map.h"
 #include "symbols/symbols.h"
 
@@ -24,33 +26,46 @@ struct CodeImage {
   uint64_t file_offset = 0;
   uint64_t device = 0;
   uint64_t inode = 0;
-  std::string path;
+  std::shared_ptr<const std::string> shared_path;  // not null; equal paths are one, so that pointers can be compared
   bool deleted = false;
 
+  const std::string& path() const { return *shared_path; }
+  bool is_file() const { return inode != 0 && path().starts_with('/'); }
   auto operator<=>(const CodeImage&) const = default;
 };
 
 // All images in use, each once: thousands of short processes map the same few.
 class CodeImages {
  public:
-  std::shared_ptr<const CodeImage> share(Mapping mapping);
+  std::shared_ptr<const CodeImage> share(const Mapping& mapping);
+  // Drops those that are not in use.
+  void purge();
+  uint64_t path_bytes() const { return path_bytes_; }
 
  private:
   struct ByContent {
+    using is_transparent = void;  // finds by a plain pointer
     bool operator()(const auto& a, const auto& b) const { return *a < *b; }
   };
   static constexpr size_t kFirstPurge = 1024;
+  static constexpr uint64_t kFirstPurgeBytes = 16 << 20;
 
+  std::set<std::shared_ptr<const std::string>, ByContent> paths_;
   std::set<std::shared_ptr<const CodeImage>, ByContent> images_;
-  size_t next_purge_ = kFirstPurge;  // the size at which those that are not in use are dropped
+  uint64_t path_bytes_ = 0;
+  // At which number of images, or size of their paths, they are purged.
+  size_t next_purge_ = kFirstPurge;
+  uint64_t next_purge_bytes_ = kFirstPurgeBytes;
 };
 
 // An executable mapping and, after the first lookup in it, its ELF file.
 struct CodeMapping {
   uint64_t start = 0;
-  std::shared_ptr<const CodeImage> image;  // not null
-  std::shared_ptr<const ElfFile> elf = nullptr;
+  std::shared_ptr<const CodeImage> image;               // not null
+  std::shared_ptr<const UntrustedFile> held = nullptr;  // a file that only the process leads to
+  std::shared_ptr<CachedFile> file = nullptr;
   bool has_tried_open = false;
+  bool is_not_held = false;  // though only the process leads to it: there were too many
 
   uint64_t end() const { return start + image->size_bytes; }
 };
@@ -72,7 +87,12 @@ struct LoadedPerfMap {
   PerfMap map;
   std::string path;  // as the process sees it
   std::array<uint64_t, 3> identity = {};
-  std::chrono::steady_clock::time_point next_reload = {};  // the earliest: limits the time spent on a map that grows
+};
+
+// The file of one, and its path as the process sees it.
+struct OpenPerfMap {
+  UntrustedFile file;
+  std::string path;
 };
 
 struct Process {
@@ -88,14 +108,18 @@ struct Process {
   std::optional<std::pair<dev_t, ino_t>> executable;
   std::chrono::steady_clock::time_point executable_read_at = {};
   std::unique_ptr<LoadedPerfMap> perf_map;
+  std::unique_ptr<const OpenPerfMap> held_perf_map;  // that only the process leads to
   bool has_searched_perf_map = false;
-  std::chrono::steady_clock::time_point next_refresh = {};  // the earliest, after one without success
+  bool has_lost_perf_map = false;                            // for its size
+  std::chrono::steady_clock::time_point next_map_load = {};  // the earliest: limits the time spent on a map that grows
+  std::chrono::steady_clock::time_point next_refresh = {};   // the earliest, after one without success
 };
 
 // Parses the text of /proc/PID/maps (proc_pid_maps(5)). What a malformed line lacks is 0 or empty.
 std::vector<Mapping> parse_mappings(std::string_view text);
-// null if the process has exited, is a kernel thread, or must not be read.
-std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& images);
+// null if the process has exited, is a kernel thread, or must not be read. `refused` receives a sentence if there is
+// more than is read.
+std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& images, SkippedFiles& refused);
 // Returns the pid in the innermost pid namespace of the process.
 uint32_t read_namespace_pid(uint32_t pid);
 // Returns the effective user id of a process; root's if it cannot be known.
@@ -111,9 +135,17 @@ std::string read_vdso_image();
 // Returns the path of the perf map of a process, as the process sees it; `pid`: in its own pid namespace.
 std::string perf_map_path(uint32_t pid);
 
+// Calls `visit` with each line of /proc/PID/maps; fails at the size of a text that is refused (base/untrusted_file.h).
+Status visit_mappings(uint32_t pid, const std::function<void(std::string_view line)>& visit);
+void parse_mapping(std::string_view line, Mapping& out);
+
 // Loads the perf map of the process, or reloads it if its file has changed. Returns whether it was loaded. As in perf,
-// the file must belong to root or to the user of the process: another user could give false names. `refused` receives
-// the reason if a file that exists is not read.
+// the file must belong to root or to the user of the process: another user could give false names. It must be no link:
+// the user could make espy show what a file of root contains. `refused` receives the reason if a file that exists is
+// not read.
 bool refresh_perf_map(Process& process, SkippedFiles& refused);
+// Makes sure that the perf map can be read after the end of the process: loads it, or, if it is large, only holds it.
+// Returns whether it did.
+bool keep_perf_map(Process& process, SkippedFiles& refused);
 
 }  // namespace espy::symbols

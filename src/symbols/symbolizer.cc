@@ -13,10 +13,12 @@
 // before the first snapshot, of each program that it executed, and which process it is a copy of. Without a process to
 // look at, its root is taken to be that of the process that has started it.
 //
-// The file of a mapping is opened by path on the first lookup in it. Two kinds are opened with the snapshot, because
-// they can only be reached through the process: deleted files (/proc/PID/map_files) and those in another mount
-// namespace (/proc/PID/root). Keeping the namespace open instead would keep the file systems of every container busy.
+// The file of a mapping is opened by path, and read, on the first lookup in it. Two kinds are opened with the snapshot,
+// because they can only be reached through the process: deleted files (/proc/PID/map_files) and those in another mount
+// namespace (/proc/PID/root). These are read on the first lookup as well: a process can map any number of files of any
+// size, at no cost. Keeping the namespace open instead would keep the file systems of every container busy.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -32,6 +34,7 @@
 #include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
 #include "symbols/archive.h"
+#include "symbols/elf_cache.h"
 #include "symbols/kernel_symbols.h"
 #include "symbols/process.h"
 #include "symbols/symbols.h"
@@ -42,38 +45,35 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kRefreshPause = std::chrono::milliseconds(100);
+constexpr int kPauseFactor = 10;  // of a snapshot that takes long
 constexpr auto kExecutableCheckPause = std::chrono::milliseconds(10);
 constexpr size_t kMaxEarlierSpaces = 8;
 constexpr int kMaxAncestors = 64;
 
 constexpr size_t kMaxSources = 1 << 16;
 constexpr size_t kMaxMappings = 2 << 20;  // of all processes
+constexpr uint64_t kMuchPathBytes = 16 << 20;
 
-// Device, inode, mtime and offset in an archive: equal for two paths of one file, different after the file was
-// replaced.
-using FileKey = std::array<uint64_t, 4>;
-
-FileKey key_of(const UntrustedFile& file, uint64_t offset) {
-  return {file.device, file.inode, file.modified_ns, offset};
-}
-
-std::shared_ptr<const ElfFile> read_vdso() {
+std::shared_ptr<CachedFile> read_vdso() {
   Result<ElfFile> elf = ElfFile::from_image(read_vdso_image(), "[vdso]");
-  return elf ? std::make_shared<const ElfFile>(std::move(*elf)) : nullptr;
+  auto out = std::make_shared<CachedFile>();
+  if (elf) out->elf = std::make_shared<const ElfFile>(std::move(*elf));
+  return out;
 }
 
 }  // namespace
 
 struct Symbolizer::State {
-  explicit State(Options chosen) : options(std::move(chosen)), kernel_symbols(options.kernel_symbols) {}
+  explicit State(Options chosen)
+      : options(std::move(chosen)), kernel_symbols(options.kernel_symbols), files(options.debug_directories) {}
 
   Options options;
   KernelSymbols kernel_symbols;
   CodeImages images;
   std::unordered_map<uint32_t, Process> processes;
   std::map<std::pair<dev_t, ino_t>, std::shared_ptr<AddressSpace>> spaces_by_executable;  // kPerProgram only
-  std::map<FileKey, std::shared_ptr<const ElfFile>> files;
-  std::shared_ptr<const ElfFile> vdso;
+  ElfCache files;
+  std::shared_ptr<CachedFile> vdso;
   WatchedProcesses watched{images, options.max_processes, [this](uint32_t pid) { note_dropped(pid); }};
   std::function<void()> read_events;
   std::function<void()> tick;
@@ -81,7 +81,8 @@ struct Symbolizer::State {
   std::map<std::pair<std::shared_ptr<const ElfFile>, uint64_t>, std::vector<SourceFrame>> sources;  // linked addresses
 
   SkippedFiles skipped_files;
-  size_t mapping_count = 0;  // of the address spaces read since the last count
+  size_t mapping_count = 0;         // of the address spaces read since the last count
+  uint64_t counted_path_bytes = 0;  // by the last `shrink`
   bool is_to_shrink = false;
 
   uint64_t lookups = 0;
@@ -90,24 +91,28 @@ struct Symbolizer::State {
   std::set<uint32_t> closed_processes;
 
   Process* snapshot(uint32_t pid, bool may_share);
+  void hold_files(Process& process);
   Process& add_process(uint32_t pid);
   void note_if_closed(uint32_t pid, uint32_t task);
   void note_dropped(uint32_t pid);
   void drop_oldest_processes();
+  size_t max_files() const;
+  uint64_t memory_bytes() const;
   bool is_too_large() const;
+  void drop_large();
   void shrink();
-  void drop_unused_files();
+  void note_missing_names();
   Process* find_process(uint32_t pid, uint64_t address);
   static bool runs_another_executable(Process& process);
   Process* process_for(uint32_t pid, uint64_t address);
   Result<std::shared_ptr<const ElfFile>> open_file(const std::string& path);
-  Result<std::shared_ptr<const ElfFile>> open_file(UntrustedFile opened);
-  std::shared_ptr<const ElfFile> add_file(const FileKey& key, ElfFile file);
-  // Opens the file, or, if it is an archive, the file stored at that offset. Requires that the file has that inode,
-  // unless it is 0.
-  Result<std::shared_ptr<const ElfFile>> open_with_code(const std::string& path, uint64_t offset, uint64_t inode);
-  std::shared_ptr<const ElfFile> open_mapped(const Process& process, const CodeMapping& code);
+  // Calls `open` with the paths that lead to the file of a mapping, and the inode that it must have unless it is 0,
+  // until one of them succeeds. Returns what that did; a null pointer if none does.
+  template <class Open>
+  auto try_paths(const Process& process, const CodeMapping& code, Open open);
+  std::shared_ptr<CachedFile> open_mapped(const Process& process, const CodeMapping& code);
   const ElfFile* file_of(const Process& process, CodeMapping& code);
+  void note_lost(const Process& process, const CodeMapping& code, bool was_dropped);
   // A mapping, and the process by which its file is opened.
   struct Code {
     Process* process = nullptr;
@@ -143,8 +148,9 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
       space = shared->second;
   }
   const bool is_new = space == nullptr;
-  if (is_new) space = read_address_space(task, images);
+  if (is_new) space = read_address_space(task, images, skipped_files);
   if (is_new && space != nullptr && (mapping_count += space->code.size()) > kMaxMappings) is_to_shrink = true;
+  if (images.path_bytes() > counted_path_bytes + kMuchPathBytes) is_to_shrink = true;
   if (!executable) note_if_closed(pid, task);
   if (space == nullptr) return known == processes.end() ? nullptr : &known->second;
 
@@ -165,11 +171,53 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   process.executable = executable;
   process.executable_read_at = Clock::now();
   if (executable && shares_spaces) spaces_by_executable[*executable] = space;
-  for (CodeMapping& code : space->code) {
-    if (code.image->deleted || !process.root.empty()) file_of(process, code);
+  hold_files(process);
+  if (!process.root.empty() && keep_perf_map(process, skipped_files)) {
+    is_to_shrink = true;
+    drop_large();  // a single lookup can take many snapshots
   }
-  if (!process.root.empty()) refresh_perf_map(process, skipped_files);
   return &process;
+}
+
+template <class Open>
+auto Symbolizer::State::try_paths(const Process& process, const CodeMapping& code, Open open) {
+  const CodeImage& image = *code.image;
+  const std::string path = process.root + image.path();
+  std::vector<std::pair<std::string, uint64_t>> candidates;
+  if (!image.deleted) candidates.emplace_back(path, image.inode);
+  candidates.emplace_back(map_files_path(process.task, code.start, code.end()), 0);
+  // Some file systems (btrfs, older overlayfs) show other inodes in maps than stat does.
+  if (!image.deleted && process.is_root_known) candidates.emplace_back(path, 0);
+  if (!image.deleted) candidates.emplace_back(image.path(), image.inode);
+  for (const auto& [candidate, inode] : candidates) {
+    auto file = open(candidate, inode);
+    if (file) return std::move(*file);
+    skipped_files.add(file.error());
+  }
+  return typename decltype(open(path, 0))::value_type();
+}
+
+// Opens the files that only the process leads to, so that they can be read after its end; not thousands, which would
+// take the descriptors of all others.
+void Symbolizer::State::hold_files(Process& process) {
+  const size_t max_held = max_files() / 2;
+  const auto identity = [](const CodeMapping& code) { return std::pair{code.image->device, code.image->inode}; };
+  std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const UntrustedFile>> held;
+  for (const CodeMapping& code : process.space->code)  // since an earlier snapshot
+    if (code.held != nullptr) held.try_emplace(identity(code), code.held);
+  for (CodeMapping& code : process.space->code) {
+    const CodeImage& image = *code.image;
+    if (!image.is_file() || (!image.deleted && process.root.empty())) continue;
+    const auto file = identity(code);
+    code.is_not_held = held.size() >= max_held && !held.contains(file);
+    if (code.is_not_held) continue;
+    const auto [known, is_new] = held.try_emplace(file, code.held);
+    if (is_new && known->second == nullptr)
+      known->second =
+          try_paths(process, code, [&](const std::string& path, uint64_t inode) { return files.hold(path, inode); });
+    code.held = known->second;
+  }
+  if (files.held_count() > max_files()) is_to_shrink = true;
 }
 
 void Symbolizer::State::note_if_closed(uint32_t pid, uint32_t task) {
@@ -204,34 +252,85 @@ void Symbolizer::State::drop_oldest_processes() {
     note_dropped(entry.first);
     return true;
   });
+  note_missing_names();
   sources.clear();
   std::erase_if(spaces_by_executable, [](const auto& entry) { return entry.second.use_count() == 1; });
-  drop_unused_files();
+  files.drop_unused();
+  images.purge();
   mapping_count = 0;
   for (const auto& [pid, process] : processes) mapping_count += process.space->code.size();
 }
 
-void Symbolizer::State::drop_unused_files() {
-  std::erase_if(files, [](const auto& entry) { return entry.second.use_count() == 1; });
+void Symbolizer::State::note_missing_names() {
+  files.for_each([&](const ElfFile& file) {
+    if (const std::optional<Error>& missing = file.missing_names()) skipped_files.add(*missing);
+  });
+}
+
+// Half of the descriptors that the process may have, for those that are read and those that are held.
+size_t Symbolizer::State::max_files() const {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return options.max_files;
+  return std::min<size_t>(options.max_files, std::max<rlim_t>(limit.rlim_cur / 4, 1));
+}
+
+uint64_t Symbolizer::State::memory_bytes() const {
+  uint64_t out = files.memory_bytes() + images.path_bytes();
+  for (const auto& [pid, process] : processes)
+    if (process.perf_map != nullptr) out += process.perf_map->map.memory_bytes();
+  return out;
 }
 
 bool Symbolizer::State::is_too_large() const {
-  if (files.size() > options.max_files || mapping_count > kMaxMappings) return true;
-  uint64_t bytes = 0;
-  for (const auto& [key, file] : files) bytes += file->memory_bytes();
-  for (const auto& [pid, process] : processes)
-    if (process.perf_map != nullptr) bytes += process.perf_map->map.memory_bytes();
-  return bytes > max_binary_bytes();
+  const auto holds_map = [](const auto& entry) { return entry.second.held_perf_map != nullptr; };
+  const size_t held = files.held_count() + static_cast<size_t>(std::ranges::count_if(processes, holds_map));
+  return files.file_count() > max_files() || held > max_files() || mapping_count > kMaxMappings ||
+         memory_bytes() > options.max_memory_bytes;
 }
 
-// Drops the processes that were not used for longest, with their files, until what is kept has a size within bounds.
-// Requires that no process is referred to.
+// Drops the large files and perf maps that were not used for longest, until what is kept has a size within bounds. They
+// are read again when they are needed; a thousand small ones are kept for it.
+void Symbolizer::State::drop_large() {
+  constexpr uint64_t kPart = 64;
+  const uint64_t large_bytes = options.max_memory_bytes / kPart;
+  if (memory_bytes() <= options.max_memory_bytes) return;
+  note_missing_names();
+  sources.clear();
+  while (memory_bytes() > options.max_memory_bytes) {
+    CachedFile* file = files.oldest(large_bytes);
+    Process* mapped = nullptr;
+    for (auto& [pid, process] : processes) {
+      if (process.perf_map == nullptr || process.perf_map->map.memory_bytes() < large_bytes) continue;
+      if (mapped == nullptr || process.used_at < mapped->used_at) mapped = &process;
+    }
+    if (file == nullptr && mapped == nullptr) return;
+    if (mapped == nullptr || (file != nullptr && file->used_at < mapped->used_at)) {
+      file->elf = nullptr;
+    } else {
+      mapped->perf_map = nullptr;
+      mapped->has_lost_perf_map = true;
+    }
+  }
+}
+
+// Drops what is large, then the processes that were not used for longest, with their files, until what is kept has a
+// size within bounds. Requires that no process is referred to.
 void Symbolizer::State::shrink() {
   if (sources.size() > kMaxSources) sources.clear();
-  if (!std::exchange(is_to_shrink, false) || !is_too_large()) return;
-  drop_unused_files();
+  const bool has_grown = files.take_has_grown();
+  if (!std::exchange(is_to_shrink, false) && !has_grown) return;
+  if (is_too_large()) {
+    note_missing_names();
+    files.drop_unused();
+    images.purge();
+    drop_large();
+  }
   while (is_too_large() && !processes.empty()) drop_oldest_processes();
-  if (is_too_large()) watched.clear();
+  if (is_too_large()) {
+    watched.clear();
+    images.purge();
+  }
+  counted_path_bytes = images.path_bytes();
 }
 
 bool Symbolizer::State::runs_another_executable(Process& process) {
@@ -281,69 +380,60 @@ Process* Symbolizer::State::find_process(uint32_t pid, uint64_t address) {
   if (runs_another_executable(*process)) process = snapshot(pid, true);
   if (process->space->find(address) != nullptr) return process;
   if (Clock::now() < process->next_refresh) return process;
+  const auto started = Clock::now();
   process = snapshot(pid, false);
-  if (process->space->find(address) == nullptr) process->next_refresh = Clock::now() + kRefreshPause;
+  const auto ended = Clock::now();
+  if (process->space->find(address) == nullptr)
+    process->next_refresh = ended + std::max<Clock::duration>(kRefreshPause, (ended - started) * kPauseFactor);
   return process;
 }
 
 Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_file(const std::string& path) {
-  if (files.size() >= options.max_files) drop_unused_files();
-  if (!split_archive_path(path)) return open_file(TRY(open_untrusted(path, max_binary_bytes())));
-  const DiskLocation place = TRY(locate_on_disk(path));
-  const FileKey key = key_of(TRY(open_untrusted(place.path, UINT64_MAX)), place.offset);
-  if (const auto known = files.find(key); known != files.end()) return known->second;
-  return add_file(key, TRY(ElfFile::open(path, options.debug_directories)));
+  if (files.file_count() >= max_files()) files.drop_unused();
+  return TRY(files.get(path))->elf;
 }
 
-Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_file(UntrustedFile opened) {
-  const FileKey key = key_of(opened, 0);
-  if (const auto known = files.find(key); known != files.end()) return known->second;
-  return add_file(key, TRY(ElfFile::open(std::move(opened), options.debug_directories)));
-}
-
-std::shared_ptr<const ElfFile> Symbolizer::State::add_file(const FileKey& key, ElfFile file) {
-  is_to_shrink = true;
-  return files[key] = std::make_shared<const ElfFile>(std::move(file));
-}
-
-Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_with_code(const std::string& path, uint64_t offset,
-                                                                         uint64_t inode) {
-  UntrustedFile opened = TRY(open_untrusted(path, max_binary_bytes()));
-  if (inode != 0 && opened.inode != inode) return fail(path + " is another file", ENOENT);
-  auto file = open_file(std::move(opened));
-  if (file) return file;
-  const auto stored = stored_file_at(path, offset);
-  return stored ? open_file(fmt::format("{}!/{}", path, stored->name)) : file;
-}
-
-std::shared_ptr<const ElfFile> Symbolizer::State::open_mapped(const Process& process, const CodeMapping& code) {
+std::shared_ptr<CachedFile> Symbolizer::State::open_mapped(const Process& process, const CodeMapping& code) {
   const CodeImage& image = *code.image;
   if (tick) tick();
   // A 32-bit process has another vdso.
-  if (image.path == "[vdso]" && code.start > UINT32_MAX) {
+  if (image.path() == "[vdso]" && code.start > UINT32_MAX) {
     if (vdso == nullptr) vdso = read_vdso();
     return vdso;
   }
-  if (image.inode == 0 || !image.path.starts_with('/')) return nullptr;
-  const std::string path = process.root + image.path;
-  std::vector<std::pair<std::string, uint64_t>> candidates;
-  if (!image.deleted) candidates.emplace_back(path, image.inode);
-  candidates.emplace_back(map_files_path(process.task, code.start, code.end()), 0);
-  // Some file systems (btrfs, older overlayfs) show other inodes in maps than stat does.
-  if (!image.deleted && process.is_root_known) candidates.emplace_back(path, 0);
-  if (!image.deleted) candidates.emplace_back(image.path, image.inode);
-  for (const auto& [candidate, inode] : candidates) {
-    const auto file = open_with_code(candidate, image.file_offset, inode);
-    if (file) return *file;
-    skipped_files.add(file.error());
-  }
-  return nullptr;
+  if (!image.is_file()) return nullptr;
+  if (code.held == nullptr)
+    return try_paths(process, code, [&](const std::string& candidate, uint64_t inode) {
+      return files.open_with_code(candidate, image.file_offset, inode);
+    });
+  const auto file = files.open_with_code(*code.held, image.file_offset);
+  if (!file) skipped_files.add(file.error());
+  return file.value_or(nullptr);
 }
 
+// Opens it on the first lookup, and again if it was dropped.
 const ElfFile* Symbolizer::State::file_of(const Process& process, CodeMapping& code) {
-  if (!code.has_tried_open) code.elf = open_mapped(process, code);
+  const bool was_dropped = code.file != nullptr && code.file->elf == nullptr;
+  if (!code.has_tried_open || was_dropped) {
+    code.file = open_mapped(process, code);
+    if (code.file == nullptr) note_lost(process, code, was_dropped);
+  }
   code.has_tried_open = true;
-  return code.elf.get();
+  if (code.file == nullptr) return nullptr;
+  code.file->used_at = lookups;
+  return code.file->elf.get();
+}
+
+// A file that cannot be read any more, and could have been.
+void Symbolizer::State::note_lost(const Process& process, const CodeMapping& code, bool was_dropped) {
+  const std::string& path = code.image->path();
+  if (was_dropped)
+    skipped_files.add({fmt::format("{} was dropped, as files take too much memory", path), kRefusedFile});
+  if (!was_dropped && code.is_not_held)
+    skipped_files.add({fmt::format("{} was not kept open, as process {} maps more than {} files that are deleted or in "
+                                   "another mount namespace",
+                                   path, process.pid, max_files() / 2),
+                       kRefusedFile});
 }
 
 Symbolizer::State::Code Symbolizer::State::find_in_snapshots(Process& process, uint64_t address) {
@@ -380,17 +470,18 @@ std::optional<Symbolizer::State::FileAddress> Symbolizer::State::find_in_file(Pr
   const Code found = find_code(process, address);
   CodeMapping* code = found.mapping;
   if (code == nullptr || file_of(*found.process, *code) == nullptr) return std::nullopt;
-  const uint64_t offset = address - code->start + code->image->file_offset - code->elf->offset_in_archive();
-  const std::optional<uint64_t> linked = code->elf->address_of_offset(offset);
+  const std::shared_ptr<const ElfFile>& elf = code->file->elf;
+  const uint64_t offset = address - code->start + code->image->file_offset - elf->offset_in_archive();
+  const std::optional<uint64_t> linked = elf->address_of_offset(offset);
   if (!linked) return std::nullopt;
-  return FileAddress{code->elf, code, offset, *linked};
+  return FileAddress{elf, code, offset, *linked};
 }
 
 std::optional<Symbol> Symbolizer::State::find_in_elf(const FileAddress& place, uint64_t address) const {
   const std::optional<ElfSymbol> function = place.elf->function_at(place.linked);
   if (!function) return std::nullopt;
   const uint64_t offset = place.linked - function->address;
-  return Symbol{shown_name(function->name), offset, place.code->image->path, address - offset};
+  return Symbol{shown_name(function->name), offset, place.code->image->path(), address - offset};
 }
 
 std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint64_t address) {
@@ -401,6 +492,9 @@ std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint
     entry = find();
     is_to_shrink = true;
   }
+  if (!entry && process.has_lost_perf_map)
+    skipped_files.add(
+        {perf_map_path(process.namespace_pid) + " was dropped, as files take too much memory", kRefusedFile});
   if (!entry) return std::nullopt;
   return Symbol{std::string(entry->name), address - entry->start, process.perf_map->path, entry->start};
 }
@@ -411,7 +505,7 @@ void Symbolizer::State::note_unnamed(Process& process, uint64_t address) {
   const Code code = find_code(process, address);
   if (!code) return;
   const CodeImage& image = *code.mapping->image;
-  const bool is_made = image.path.empty() || image.path.starts_with("[anon") ||
+  const bool is_made = image.path().empty() || image.path().starts_with("[anon") ||
                        (image.deleted && file_of(*code.process, *code.mapping) == nullptr);
   if (!is_made) return;
   std::error_code ignored;
@@ -487,8 +581,8 @@ std::optional<Symbolizer::BuildIdOffset> Symbolizer::build_id_offset(uint32_t pi
 std::optional<Symbolizer::Module> Symbolizer::user_module(uint32_t pid, uint64_t address) {
   Process* process = state_->process_for(pid, address);
   const CodeMapping* code = process == nullptr ? nullptr : state_->find_code(*process, address).mapping;
-  if (code == nullptr || code->image->path.empty()) return std::nullopt;
-  const std::string& path = code->image->path;
+  if (code == nullptr || code->image->path().empty()) return std::nullopt;
+  const std::string& path = code->image->path();
   if (const auto place = state_->find_in_file(*process, address)) return Module{path, place->linked};
   if (path.starts_with('[')) return Module{path, address - code->start};
   return Module{path};
@@ -511,7 +605,7 @@ std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& p
   std::error_code ignored;
   const std::string real = std::filesystem::canonical(path, ignored).filename().string();
   for (const CodeMapping& code : process->space->code) {
-    if (code.image->inode != file->inode || !code.image->path.ends_with("/" + real)) continue;
+    if (code.image->inode != file->inode || !code.image->path().ends_with("/" + real)) continue;
     if (const auto linked = (*elf)->address_of_offset(code.image->file_offset)) return code.start - *linked;
   }
   return std::nullopt;
@@ -560,10 +654,13 @@ void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
   if (::stat(mapping.path.c_str(), &status) == 0) mapping.inode = status.st_ino;
   process.space = std::make_shared<AddressSpace>(*process.space);
   const uint64_t start = mapping.start;
-  process.space->add({.start = start, .image = state_->images.share(std::move(mapping))});
+  process.space->add({.start = start, .image = state_->images.share(mapping)});
 }
 
-const SkippedFiles& Symbolizer::skipped_files() const { return state_->skipped_files; }
+const SkippedFiles& Symbolizer::skipped_files() const {
+  state_->note_missing_names();
+  return state_->skipped_files;
+}
 
 size_t Symbolizer::closed_processes() const { return state_->closed_processes.size(); }
 

@@ -83,8 +83,12 @@ class Symbolizer {
     // Beyond it the snapshots that were not used for longest are dropped, and so is what events reported of as many
     // processes. A process of some mappings takes less than 1 KB.
     size_t max_processes = 16384;
-    // The same for the processes of the files that were not used for longest. A file takes a descriptor.
+    // The same for the processes of the files that were not used for longest: this many that are read, and as many that
+    // are only kept open, since they are deleted or in another mount namespace; half of these of one process. Each
+    // takes a descriptor, and at most half of all that there are.
     size_t max_files = 512;
+    // Beyond it large files and perf maps that were not used for longest are dropped, then processes.
+    uint64_t max_memory_bytes = max_binary_bytes();
     std::string kernel_symbols = "/proc/kallsyms";                    // or a file of that format
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};  // of separate debug files
   };

@@ -53,6 +53,10 @@ void append_go_rows(const ElfImage& image, const kernel::Arch& arch, std::vector
                     std::vector<uint32_t>& ends) {
   const auto table = find_go_functions(image);
   if (!table || !table->has_flags()) return;
+  // Linkers let functions share equal sequences, but with names and lines real tables have more than 30 bytes for each
+  // part of one.
+  constexpr uint64_t kLeastBytesPerPart = 4;
+  uint64_t left_parts = table->size_bytes() / kLeastBytesPerPart;
   for (const GoFunction& function : table->functions()) {
     const auto segment = std::ranges::find_if(image.segments(), [&](const Segment& each) {
       return each.executable && each.contains_address(function.address);
@@ -67,8 +71,10 @@ void append_go_rows(const ElfImage& image, const kernel::Arch& arch, std::vector
     if (function.is_outermost) {
       add(function.address, FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame));
     } else if (!function.is_stack_written) {
-      for (const GoStackDepth& depth : table->stack_depths(function))
-        add(depth.address, rule_of(arch, depth.depth_bytes));
+      const std::vector<GoStackDepth> depths = table->stack_depths(function);
+      if (depths.size() > left_parts) return;
+      left_parts -= depths.size();
+      for (const GoStackDepth& depth : depths) add(depth.address, rule_of(arch, depth.depth_bytes));
     }
     // The bytes that fill up to the next function keep the last rule, which saves rows.
     ends.push_back(static_cast<uint32_t>(end));

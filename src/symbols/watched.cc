@@ -12,10 +12,22 @@ constexpr size_t kMaxMappings = 5000;
 constexpr size_t kMaxAllMappings = 1 << 20;
 constexpr int kMaxAncestors = 64;
 
+// A path can have 4 KB.
+size_t weight_of(const CodeMapping& code) {
+  constexpr size_t kPathBytes = 256;
+  return 1 + code.image->path().size() / kPathBytes;
+}
+
+size_t weight_of(const AddressSpace& space) {
+  size_t out = 0;
+  for (const CodeMapping& code : space.code) out += weight_of(code);
+  return out;
+}
+
 }  // namespace
 
 WatchedProcesses::Processes::iterator WatchedProcesses::erase(Processes::iterator process) {
-  for (const AddressSpace& space : process->second.spaces) mapping_count_ -= space.code.size();
+  for (const AddressSpace& space : process->second.spaces) weight_ -= weight_of(space);
   return processes_.erase(process);
 }
 
@@ -37,7 +49,7 @@ void WatchedProcesses::drop_oldest() {
 
 void WatchedProcesses::clear() {
   processes_.clear();
-  mapping_count_ = 0;
+  weight_ = 0;
 }
 
 WatchedProcesses::Watched& WatchedProcesses::find_or_add(uint32_t pid) {
@@ -56,23 +68,27 @@ void WatchedProcesses::start(uint32_t pid, uint32_t parent) {
 void WatchedProcesses::execute(uint32_t pid) {
   std::vector<AddressSpace>& spaces = find_or_add(pid).spaces;
   if (spaces.size() >= kMaxPrograms) {
-    mapping_count_ -= spaces.front().code.size();
+    weight_ -= weight_of(spaces.front());
     spaces.erase(spaces.begin());
   }
   spaces.emplace_back();
 }
 
 void WatchedProcesses::map(uint32_t pid, Mapping mapping) {
-  if (mapping_count_ >= kMaxAllMappings) drop_oldest();
+  if (weight_ >= kMaxAllMappings) drop_oldest();
   Watched& process = find_or_add(pid);
   if (process.spaces.empty()) process.spaces.emplace_back();
   AddressSpace& space = process.spaces.back();
-  mapping_count_ -= std::erase_if(
-      space.code, [&](const CodeMapping& each) { return each.start < mapping.end && mapping.start < each.end(); });
+  std::erase_if(space.code, [&](const CodeMapping& each) {
+    const bool is_replaced = each.start < mapping.end && mapping.start < each.end();
+    if (is_replaced) weight_ -= weight_of(each);
+    return is_replaced;
+  });
   if (space.code.size() >= kMaxMappings) return;
   const uint64_t start = mapping.start;
-  space.add({.start = start, .image = images_.share(std::move(mapping))});
-  ++mapping_count_;
+  CodeMapping code = {.start = start, .image = images_.share(mapping)};
+  weight_ += weight_of(code);
+  space.add(std::move(code));
 }
 
 // What is not noted here is dropped as the oldest, later.

@@ -56,7 +56,7 @@ class WatchedProcesses {
   std::function<void(uint32_t)> on_dropped_;
   Processes processes_;
   uint64_t uses_ = 0;
-  size_t mapping_count_ = 0;                    // of all processes
+  size_t weight_ = 0;                           // of the mappings of all processes; one with a long path has more
   std::vector<uint32_t> ended_, ended_before_;  // since and before the last call of forget_ended
 };
 

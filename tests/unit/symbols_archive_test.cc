@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "symbols/archive.h"
+#include "symbols/elf_cache.h"
 #include "symbols_support.h"
 
 namespace espy::symbols {
@@ -10,8 +13,8 @@ namespace {
 
 using testing::TempDir;
 
-// An archive without a comment that has one file, `a`, with `content`.
-std::string archive_of(const std::string& content, bool is_compressed) {
+// An archive without a comment that has one file, `a`, with `content`. Its directory can list that any number of times.
+std::string archive_of(const std::string& content, bool is_compressed, size_t entry_count = 1) {
   const auto number = [](uint64_t value, size_t size) {
     std::string out;
     for (size_t i = 0; i < size; ++i) out += i < 8 ? static_cast<char>(value >> (8 * i)) : '\0';
@@ -21,9 +24,11 @@ std::string archive_of(const std::string& content, bool is_compressed) {
                              number(content.size(), 4) + number(content.size(), 4) + number(1, 2) + number(0, 2);
   const std::string header = "PK\3\4" + common + "a";
   const std::string entry = "PK\1\2" + number(20, 2) + common + number(0, 10) + number(0, 4) + "a";
-  const std::string end = "PK\5\6" + number(0, 4) + number(1, 2) + number(1, 2) + number(entry.size(), 4) +
+  std::string entries;
+  for (size_t i = 0; i < entry_count; ++i) entries += entry;
+  const std::string end = "PK\5\6" + number(0, 4) + number(1, 2) + number(1, 2) + number(entries.size(), 4) +
                           number(header.size() + content.size(), 4) + number(0, 2);
-  return header + content + entry + end;
+  return header + content + entries + end;
 }
 
 TEST(Archive, FindsWhatIsStored) {
@@ -72,6 +77,45 @@ TEST(Archive, RefusesTheRest) {
   for (size_t front = 1; front < stored.size(); ++front) {  // offsets that lead elsewhere
     EXPECT_FALSE(read_stored_file(dir.write("c", stored.substr(front)), "a")) << front;
   }
+}
+
+// Of this process, by read(2) and its like.
+uint64_t read_bytes() {
+  std::ifstream file("/proc/self/io");
+  std::string word;
+  uint64_t out = 0;
+  file >> word >> out;
+  return word == "rchar:" ? out : 0;
+}
+
+// Returns how much reading a file takes that was read before, by another path and for another offset.
+uint64_t read_again_bytes(const TempDir& dir, ElfCache& cache, uint64_t offset, bool is_found) {
+  EXPECT_EQ(cache.open_with_code(dir.path("z"), offset, 0).has_value(), is_found);
+  std::filesystem::create_hard_link(dir.path("z"), dir.path("link"));
+  const uint64_t before = read_bytes();
+  EXPECT_EQ(cache.open_with_code(dir.path("link"), offset + 1, 0).has_value(), is_found);
+  const auto held = cache.hold(dir.path("z"), 0);
+  EXPECT_EQ(cache.open_with_code(**held, offset + 2).has_value(), is_found);
+  const uint64_t out = read_bytes() - before;
+  std::filesystem::remove(dir.path("link"));
+  return out;
+}
+
+// A process can map a file as often as it likes.
+TEST(Archive, DirectoriesAreReadOnce) {
+  if (read_bytes() == 0) GTEST_SKIP() << "the kernel does not count what is read";
+  constexpr size_t kEntries = 20'000;  // of a megabyte
+  constexpr uint64_t kFewBytes = 16 << 10;
+  const TempDir dir;
+  ElfCache cache({});
+  dir.write("z", archive_of("content", true, kEntries));
+  EXPECT_LT(read_again_bytes(dir, cache, 0, false), kFewBytes);
+  dir.write("z", archive_of("no ELF file", false, kEntries));
+  EXPECT_LT(read_again_bytes(dir, cache, 31, false), kFewBytes);
+  std::ifstream library(dir.build("library.so", "int f(void) { return 1; }", "-shared -fPIC"), std::ios::binary);
+  const std::string code{std::istreambuf_iterator<char>(library), {}};
+  dir.write("z", archive_of(code, false, kEntries));
+  EXPECT_LT(read_again_bytes(dir, cache, 31 + 1000, true), kFewBytes);
 }
 
 }  // namespace

@@ -142,6 +142,16 @@ TEST_P(GoTable, HasTheDepthOfStacks) {
   EXPECT_EQ(table->functions()[1].is_stack_written, has_flags);
 }
 
+TEST_P(GoTable, HasNumbersOf32Bits) {
+  std::string bytes = TableWriter(GetParam()).write();
+  const size_t lines = bytes.find("\x16\x04\x04\x0c");
+  ASSERT_NE(lines, std::string::npos);
+  bytes.replace(lines, 5, std::string("\x96\x80\x80\x80\0", 5));
+  EXPECT_EQ(GoFunctionTable::parse(bytes, kText)->line_at(kText)->line, 10u);
+  bytes.replace(lines, 6, std::string("\x96\x80\x80\x80\x80\0", 6));
+  EXPECT_FALSE(GoFunctionTable::parse(bytes, kText)->line_at(kText)) << "it could go on for the rest of the table";
+}
+
 // Looks at all that a table has; sanitizers watch.
 void read_all(std::string bytes) {
   bytes.shrink_to_fit();

@@ -152,6 +152,68 @@ int main(void) { return 0; }
 )";
 }
 
+// A program with a function `work` and these DIEs behind its own, in a unit of 64 bytes. They can have the lists of
+// ranges `of_work`, of the first 32 bytes, `of_late` and `of_end`, of the other ones.
+std::string program_with_range_lists(std::string_view dies) {
+  return R"(asm(R"X(
+  .globl work
+  .type work, @function
+work: ret
+  .skip 63
+  .size work, 64
+  .pushsection .debug_abbrev, "", @progbits
+  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x55, 0x17, 0, 0
+  .uleb128 2, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x55, 0x17, 0, 0
+  .uleb128 0
+  .popsection
+  .pushsection .debug_info, "", @progbits
+unit: .long end - begin
+begin: .short 4; .long 0; .byte 8
+  .uleb128 1; .string "program.c"; .quad work; .long of_unit - ranges
+  .uleb128 2; .string "work"; .long of_work - ranges
+)" + std::string(dies) +
+         R"(
+  .uleb128 0
+end:
+  .popsection
+  .pushsection .debug_ranges, "", @progbits
+ranges:
+of_unit: .fill 20000, 8, 1
+  .quad 0, 64, 0, 0
+of_work: .fill 1000, 8, 1
+  .quad 0, 32, 0, 0
+of_late: .fill 20000, 8, 1
+of_end: .quad 32, 64, 0, 0
+  .popsection
+)X");
+int main(void) { return 0; }
+)";
+}
+
+// A unit has the ranges of all its functions that were discarded, a function none or all.
+TEST_F(HostileDwarf, DiscardedRangesMayBeMany) {
+  DebugInfoTest::open(program_with_range_lists(R"(.uleb128 2; .string "end"; .long of_end - ranges)"),
+                      "-no-pie -fno-pie");
+  EXPECT_TRUE(debug_->knows(work_));
+  EXPECT_TRUE(debug_->knows(work_ + 32));
+  DebugInfoTest::open(program_with_range_lists(R"(.uleb128 2; .string "late"; .long of_late - ranges)"),
+                      "-no-pie -fno-pie");
+  EXPECT_TRUE(debug_->knows(work_));
+  EXPECT_FALSE(debug_->knows(work_ + 32));
+}
+
+// All lists together have ten million entries, in a file of 500 KB.
+TEST_F(HostileDwarf, FunctionsMayShareAListOfRanges) {
+  DebugInfoTest::open(program_with_range_lists(R"(
+    .rept 10000
+    .uleb128 2; .string "work"; .long of_work - ranges
+    .endr
+    .uleb128 2; .string "end"; .long of_end - ranges)"),
+                      "-no-pie -fno-pie");
+  EXPECT_TRUE(debug_->knows(work_));
+  EXPECT_FALSE(debug_->knows(work_ + 32));
+}
+
 double cpu_seconds() {
   timespec now = {};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

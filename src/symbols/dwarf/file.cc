@@ -26,12 +26,16 @@ namespace {
 constexpr int kMaxDepth = 64;
 // Entries of malformed debug information can share a name of megabytes.
 constexpr size_t kMaxNameBytes = 8 << 10;
-// They can share ranges, too: of one entry, and of all functions.
+// They can share ranges, too: of one entry, and of all units and functions. Lists of ranges are counted with what they
+// have for discarded code: of a unit that can be most, of a function it is all or nothing.
 constexpr size_t kMaxRanges = 1 << 16;
+constexpr size_t kMaxDiscardedRanges = 1 << 10;
+constexpr size_t kMaxFirstRanges = 16;  // until one that is not discarded
 // Of one line table, which belongs to one source file, or with LTO to a part of a program.
 constexpr uint64_t kMaxLineRows = 4 << 20;
 constexpr uint64_t kMaxLineHeaderBytes = 4 << 20;
-constexpr size_t kMaxFunctionRanges = 4 << 20;
+constexpr size_t kLeastRangeSteps = 4 << 20;
+constexpr uint64_t kBytesPerRangeStep = 16;  // of debug information
 
 Dwarf_Die* mutable_die(const Dwarf_Die& die) { return const_cast<Dwarf_Die*>(&die); }
 
@@ -140,6 +144,22 @@ std::string path_of_split(const Dwarf_Die& skeleton) {
   return name.starts_with('/') || directory.empty() ? name : directory + "/" + name;
 }
 
+// Returns "/proc/PID/root" for a file that was opened through a process, otherwise "".
+std::string root_of(const std::string& path) {
+  constexpr std::string_view kProc = "/proc/";
+  const size_t end = path.find_first_not_of("0123456789", kProc.size());
+  const bool is_of_process = path.starts_with(kProc) && end != std::string::npos && end > kProc.size();
+  return is_of_process && path[end] == '/' ? path.substr(0, end) + "/root" : "";
+}
+
+// Returns where the file is that `path` names. What a program in another root names is in that root.
+std::string named_by(const std::string& path, const std::string& name) {
+  const std::string root = root_of(path);
+  if (name.starts_with('/')) return root + name;
+  const std::string directory = directory_of(path);
+  return (directory.starts_with(root) ? "" : root) + directory + name;
+}
+
 }  // namespace
 
 std::optional<Dwarf_Attribute> attribute(const Dwarf_Die& die, unsigned name) {
@@ -221,22 +241,32 @@ int tag(const Dwarf_Die& die) { return dwarf_tag(mutable_die(die)); }
 
 namespace {
 
-std::vector<Range> read_ranges(const Dwarf_Die& die, size_t most) {
-  std::vector<Range> out;
+struct RangeLimits {
+  size_t ranges = kMaxRanges;
+  size_t discarded = kMaxDiscardedRanges;
+};
+
+RangeList read_ranges(const Dwarf_Die& die, RangeLimits most) {
+  RangeList out;
   Dwarf_Addr base = 0, low = 0, high = 0;
   ptrdiff_t offset = 0;
-  // Linkers set the ranges of discarded code to 0.
-  while (out.size() < most && (offset = dwarf_ranges(mutable_die(die), offset, &base, &low, &high)) > 0)
-    if (low != 0 && high > low) out.push_back({low, high});
+  while (out.ranges.size() < most.ranges && out.steps - out.ranges.size() < most.discarded &&
+         (offset = dwarf_ranges(mutable_die(die), offset, &base, &low, &high)) > 0) {
+    ++out.steps;
+    // Linkers set the ranges of discarded code to 0.
+    if (low != 0 && high > low) out.ranges.push_back({low, high});
+  }
   return out;
 }
 
 }  // namespace
 
-std::vector<Range> ranges_of(const Dwarf_Die& die) { return read_ranges(die, kMaxRanges); }
+RangeList range_list_of(const Dwarf_Die& die) { return read_ranges(die, {}); }
+
+std::vector<Range> ranges_of(const Dwarf_Die& die) { return range_list_of(die).ranges; }
 
 std::optional<Range> first_range(const Dwarf_Die& die) {
-  const std::vector<Range> ranges = read_ranges(die, 1);
+  const std::vector<Range> ranges = read_ranges(die, {.ranges = 1, .discarded = kMaxFirstRanges}).ranges;
   return ranges.empty() ? std::nullopt : std::optional(ranges.front());
 }
 
@@ -277,7 +307,7 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   file->path_ = image.path();
   std::optional<ElfImage> separate;
   if (!has_debug_info(image)) {
-    separate = find_debug_image(image, debug_directories);
+    if (auto found = find_debug_file(image, debug_directories)) separate = std::move(*found);
     if (!separate || !has_debug_info(*separate)) return no_debug_info(image);
     file->path_ = separate->path();
     file->debug_ = open_elf(*separate);
@@ -290,11 +320,16 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   file->package_ = find_package(image, file->path_, debug_directories);
   // Skeleton units refer to addresses by their index in this section.
   if ((separate ? *separate : image).has_section(".debug_addr"))
-    if (auto directory = SplitDirectory::make())
-      file->split_directory_ = std::make_unique<SplitDirectory>(std::move(*directory));
+    if (auto files = SplitFiles::make()) file->split_files_ = std::make_unique<SplitFiles>(std::move(*files));
+  if (file->split_files_) {
+    file->split_files_->allow_for(image.file());
+    if (separate) file->split_files_->allow_for(separate->file());
+    if (file->package_) file->split_files_->allow_for(file->package_->file());
+  }
   file->memory_bytes_ = elf == nullptr ? 0 : read_sections(elf);
+  file->range_steps_left_ = kLeastRangeSteps + file->memory_bytes_ / kBytesPerRangeStep;
   file->max_bytes_ = max_binary_bytes();
-  if (!file->split_directory_)
+  if (!file->split_files_)
     file->max_bytes_ = std::min(file->max_bytes_, max_bytes_of(image) + (separate ? max_bytes_of(*separate) : 0));
   if (file->memory_bytes_ > file->max_bytes_) return takes_too_much_memory("the debug information of " + file->path_);
   if (elf != nullptr) file->dwarf_ = file->begin(file->debug_.elf != nullptr ? file->debug_ : file->code_);
@@ -311,13 +346,14 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
 // memory, a file in a directory of espy's own can have the descriptor for the moment.
 Dwarf* File::begin(const Opened& opened) const {
   const auto begin = [&] { return begin_dwarf(opened.elf); };
-  if (!split_directory_) return begin();
+  if (!split_files_) return begin();
   const OwnedFd own(::fcntl(opened.fd.get(), F_DUPFD_CLOEXEC, 0));
-  const std::string name = split_directory_->path() + "/.binary";
+  const std::string name = split_files_->directory() + "/.binary";
   const OwnedFd inside(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!own.valid() || !inside.valid() || ::dup3(inside.get(), opened.fd.get(), O_CLOEXEC) < 0) return begin();
   Dwarf* out = begin();
   ::dup3(own.get(), opened.fd.get(), O_CLOEXEC);
+  ::unlink(name.c_str());
   return out;
 }
 
@@ -335,9 +371,10 @@ void File::add_supplement(const std::vector<std::string>& debug_directories) {
   const char* name = nullptr;
   const void* id = nullptr;
   const ssize_t id_bytes = dwelf_dwarf_gnu_debugaltlink(dwarf_, &name, &id);
-  if (id_bytes <= 0) return;
+  constexpr ssize_t kMaxIdBytes = 64;
+  if (id_bytes <= 0 || id_bytes > kMaxIdBytes) return;
   const std::string build_id = hexadecimal({static_cast<const char*>(id), static_cast<size_t>(id_bytes)});
-  std::vector<std::string> paths = {*name == '/' ? name : directory_of(path_) + name};
+  std::vector<std::string> paths = {named_by(path_, name)};
   for (const std::string& directory : debug_directories)
     if (build_id.size() > 2)
       paths.push_back(directory + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug");
@@ -369,9 +406,12 @@ std::vector<Unit>& File::units() {
   while (dwarf_get_units(dwarf_, unit, &unit, nullptr, &type, &die, nullptr) == 0) {
     if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
     // For an attribute that a skeleton lacks, libdw opens the .dwo file by itself.
-    if (type == DW_UT_skeleton && (!split_directory_ || !own_attribute(die, DW_AT_comp_dir))) continue;
+    if (type == DW_UT_skeleton && (!split_files_ || !own_attribute(die, DW_AT_comp_dir))) continue;
     has_split_units_ |= type == DW_UT_skeleton;
-    units_.push_back({die, ranges_of(die), type == DW_UT_skeleton});
+    const size_t left = range_steps_left_;
+    RangeList code = read_ranges(die, {.ranges = std::min(kMaxRanges, left), .discarded = left});
+    range_steps_left_ -= code.steps;
+    units_.push_back({die, std::move(code.ranges), type == DW_UT_skeleton});
     for (const Range& range : units_.back().ranges) unit_code_.push_back({range, units_.size() - 1});
   }
   std::ranges::stable_sort(unit_code_, {}, [](const UnitCode& code) { return code.range.low; });
@@ -380,17 +420,16 @@ std::vector<Unit>& File::units() {
   return units_;
 }
 
-// Returns the .dwo file with the unit of that id; "" if it is not found.
-std::string File::find_split_file(const Unit& unit, uint64_t id) const {
-  std::string out = package_ ? package_->unit(id) : "";
-  if (!out.empty() && has_split_unit(out, id)) return out;
-  const std::string name = name_of_split(unit.die);
-  for (const std::string& path : {name.starts_with('/') ? name : directory_of(path_) + name, path_of_split(unit.die)}) {
-    out = read_split_file(path);
-    if (!out.empty() && has_split_unit(out, id)) return out;
-  }
-  return "";
+// Returns the .dwo file with the unit of that id; null if it is not found.
+SplitFile* File::find_split_file(const Unit& unit, uint64_t id) {
+  const std::string compiled = path_of_split(unit.die);
+  for (const std::string& path :
+       {named_by(path_, name_of_split(unit.die)), root_of(path_).empty() ? compiled : named_by(path_, compiled)})
+    if (SplitFile* found = split_files_->find(path, id)) return found;
+  return nullptr;
 }
+
+bool File::has_refused_parts() const { return has_met_large_lines_ || (split_files_ && split_files_->has_refused()); }
 
 void File::complete(Unit& unit) {
   if (!unit.is_skeleton) return;
@@ -400,19 +439,24 @@ void File::complete(Unit& unit) {
   const auto read = [&](Dwarf_Die* part) {
     return dwarf_cu_info(unit.die.cu, nullptr, nullptr, nullptr, part, &id, nullptr, nullptr) == 0;
   };
-  const std::string file = split_directory_ && read(nullptr) ? find_split_file(unit, id) : "";
+  std::optional<SplitFile> packed;
+  SplitFile* file = nullptr;
+  if (split_files_ && read(nullptr)) {
+    if (package_) packed = split_files_->add(id, [&] { return package_->unit(id); });
+    file = packed ? &*packed : find_split_file(unit, id);
+  }
   const auto read_part = [&] {
     return read(&split) && dwarf_tag(&split) != DW_TAG_invalid &&
            has_terminated_strings(dwarf_getelf(dwarf_cu_getdwarf(split.cu)));
   };
-  if (!file.empty() && split_directory_->show(file, name_of_split(unit.die), read_part)) {
+  if (file != nullptr && split_files_->show(*file, name_of_split(unit.die), read_part)) {
     throw_if_out_of_memory(dwarf_cu_getdwarf(split.cu));
     skeletons_.emplace(split.cu, unit.die);
     unit.die = split;
     return;
   }
-  unit.missing_part = path_of_split(unit.die);
-  split_directory_->hide(read_part);
+  if (!has_refused_parts()) unit.missing_part = path_of_split(unit.die);
+  if (split_files_) split_files_->hide(read_part);
 }
 
 Unit* File::unit_at(uint64_t address) {
@@ -461,17 +505,21 @@ bool File::has_bounded_table(const Dwarf_Die& unit) {
   return is_bounded(line_section(dwarf_getelf(dwarf_cu_getdwarf(owner.cu))), offset);
 }
 
+void File::add_function(const Dwarf_Die& die, Unit& unit) {
+  if (range_steps_left_ == 0) return;
+  const RangeList code = range_list_of(die);
+  range_steps_left_ -= std::min(code.steps, range_steps_left_);
+  for (const Range& range : code.ranges) unit.functions.push_back({range, die});
+}
+
 // Functions are children of the unit, of namespaces, of classes, and, for closures, of other functions.
 void File::add_functions(const Subtree& parent, Unit& unit, int depth) {
   if (depth > kMaxDepth) return;
   for (const Subtree& child : child_subtrees(parent)) {
-    const size_t before = unit.functions.size();
     switch (tag(child.die)) {
       case DW_TAG_subprogram:
         if (own_attribute(child.die, DW_AT_declaration)) break;
-        if (function_range_count_ > kMaxFunctionRanges) break;
-        for (const Range& range : ranges_of(child.die)) unit.functions.push_back({range, child.die});
-        function_range_count_ += unit.functions.size() - before;
+        add_function(child.die, unit);
         add_functions(child, unit, depth + 1);
         break;
       case DW_TAG_namespace:

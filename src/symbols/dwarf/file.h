@@ -47,6 +47,11 @@ struct Range {
   uint64_t high = 0;
   bool contains(uint64_t address) const { return address >= low && address < high; }
 };
+struct RangeList {
+  std::vector<Range> ranges;
+  size_t steps = 0;  // entries that were read, also those of discarded code
+};
+RangeList range_list_of(const Dwarf_Die& die);
 std::vector<Range> ranges_of(const Dwarf_Die& die);
 std::optional<Range> first_range(const Dwarf_Die& die);
 
@@ -86,7 +91,8 @@ struct UnitCode {
 
 class Calls;
 class Package;
-class SplitDirectory;
+struct SplitFile;
+class SplitFiles;
 
 class File {
  public:
@@ -132,7 +138,7 @@ class File {
   // Returns false if the line table of a unit, which has its source files too, is missing, malformed or too large to be
   // read by libdw.
   bool has_bounded_lines(const Dwarf_Die& unit);
-  bool has_met_large_lines() const { return has_met_large_lines_; }  // a table that is too large
+  bool has_refused_parts() const;  // a line table or .dwo files that are too large
   // Searches all units for the definition of a type that another unit only declares.
   std::optional<Dwarf_Die> find_definition(int tag, std::string_view name);
 
@@ -146,11 +152,12 @@ class File {
   std::vector<std::shared_ptr<Dwarf_Frame>> frames_at(uint64_t address);
   Dwarf* begin(const Opened& opened) const;
   void add_supplement(const std::vector<std::string>& debug_directories);
-  std::string find_split_file(const Unit& unit, uint64_t id) const;
+  SplitFile* find_split_file(const Unit& unit, uint64_t id);
   void index_functions(Unit& unit);
   Unit* known_unit_at(uint64_t address);
   bool has_bounded_table(const Dwarf_Die& unit);
   bool is_bounded(std::string_view line_section, uint64_t offset);
+  void add_function(const Dwarf_Die& die, Unit& unit);
   void add_functions(const Subtree& parent, Unit& unit, int depth);
 
   std::string path_;
@@ -160,7 +167,7 @@ class File {
   Opened code_;                       // the binary: has .eh_frame
   Opened debug_;                      // the separate debug file, if any
   std::unique_ptr<Package> package_;  // of .dwo files
-  std::unique_ptr<SplitDirectory> split_directory_;
+  std::unique_ptr<SplitFiles> split_files_;
   Opened supplement_;                           // the file that several debug files share (.gnu_debugaltlink)
   std::unique_ptr<std::string> no_supplement_;  // in place of one that is not found
   Dwarf* supplement_dwarf_ = nullptr;
@@ -173,8 +180,8 @@ class File {
   std::vector<Unit> units_;
   std::vector<UnitCode> unit_code_;             // sorted by address
   std::map<const void*, Dwarf_Die> skeletons_;  // by the unit of the .dwo file
-  size_t function_range_count_ = 0;
-  std::map<const void*, bool> bounded_lines_;  // by unit: has_bounded_lines
+  size_t range_steps_left_ = 0;                 // of the lists of units and functions
+  std::map<const void*, bool> bounded_lines_;   // by unit: has_bounded_lines
   bool has_met_large_lines_ = false;
 };
 

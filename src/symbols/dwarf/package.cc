@@ -5,6 +5,7 @@
 // The strings of all units are in one section. A .dwo file receives those that its unit refers to.
 #include "symbols/dwarf/package.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/byte_reader.h"
@@ -57,7 +58,7 @@ std::pair<std::string, std::string> with_own_strings(std::string offsets, size_t
 Result<Package> Package::open(const std::string& path) {
   Package out(TRY(ElfImage::open(path)));
   out.read_index();
-  if (out.units_.empty()) return fail(path + " is no package of debug information");
+  if (out.rows_.empty()) return fail(path + " is no package of debug information");
   return out;
 }
 
@@ -65,24 +66,30 @@ void Package::read_index() {
   const std::string_view index = image_.section_bytes(".debug_cu_index");
   ByteReader reader(index);
   version_ = reader.take_le<uint32_t>() & 0xffff;  // 16 bits and two of padding since 5
-  const auto columns = reader.take_le<uint32_t>(), units = reader.take_le<uint32_t>(),
-             slots = reader.take_le<uint32_t>();
-  if ((version_ != kVersion2 && version_ != kVersion5) || columns > kMaxColumns || units > kMaxUnits) return;
+  columns_ = reader.take_le<uint32_t>();
+  const auto units = reader.take_le<uint32_t>(), slots = reader.take_le<uint32_t>();
+  if ((version_ != kVersion2 && version_ != kVersion5) || columns_ > kMaxColumns || units > kMaxUnits) return;
   const std::string_view ids = reader.take_bytes(uint64_t{slots} * 8), rows = reader.take_bytes(uint64_t{slots} * 4);
-  const std::string_view kinds = reader.take_bytes(uint64_t{columns} * 4);
-  const uint64_t table_bytes = uint64_t{units} * columns * 4;
-  const std::string_view offsets = reader.take_bytes(table_bytes), sizes = reader.take_bytes(table_bytes);
-  for (uint32_t slot = 0; reader.ok() && slot < slots; ++slot) {
-    const uint64_t row = load_le(rows, uint64_t{slot} * 4, 4);  // from 1; 0: no unit
-    if (row == 0 || row > units) continue;
-    std::vector<Piece>& pieces = units_[load_le(ids, uint64_t{slot} * 8)];
-    for (uint32_t column = 0; column < columns; ++column) {
-      const std::string_view section =
-          section_of_column(version_, static_cast<uint32_t>(load_le(kinds, column * 4, 4)));
-      const uint64_t at = ((row - 1) * columns + column) * 4;
-      if (!section.empty()) pieces.push_back({section, load_le(offsets, at, 4), load_le(sizes, at, 4)});
-    }
+  kinds_ = reader.take_bytes(uint64_t{columns_} * 4);
+  const uint64_t table_bytes = uint64_t{units} * columns_ * 4;
+  offsets_ = reader.take_bytes(table_bytes);
+  sizes_ = reader.take_bytes(table_bytes);
+  for (uint32_t slot = 0; reader.ok() && slot < slots && rows_.size() < units; ++slot) {
+    const auto row = static_cast<uint32_t>(load_le(rows, uint64_t{slot} * 4, 4));  // from 1; 0: no unit
+    if (row != 0 && row <= units) rows_.try_emplace(load_le(ids, uint64_t{slot} * 8), row - 1);
   }
+}
+
+// A section has one column, and so one piece.
+std::vector<Package::Piece> Package::pieces_of(uint32_t row) const {
+  std::vector<Piece> out;
+  for (uint32_t column = 0; column < columns_; ++column) {
+    const auto section = section_of_column(version_, static_cast<uint32_t>(load_le(kinds_, uint64_t{column} * 4, 4)));
+    const uint64_t at = (uint64_t{row} * columns_ + column) * 4;
+    const bool is_new = std::ranges::find(out, section, &Piece::section) == out.end();
+    if (!section.empty() && is_new) out.push_back({section, load_le(offsets_, at, 4), load_le(sizes_, at, 4)});
+  }
+  return out;
 }
 
 std::string Package::bytes_of(const Piece& piece) const {
@@ -108,8 +115,8 @@ std::string Package::file_of(const std::vector<Piece>& pieces) const {
 }
 
 std::string Package::unit(uint64_t unit_id) const {
-  const auto found = units_.find(unit_id);
-  return found == units_.end() ? "" : file_of(found->second);
+  const auto found = rows_.find(unit_id);
+  return found == rows_.end() ? "" : file_of(pieces_of(found->second));
 }
 
 }  // namespace espy::symbols::dwarf

@@ -21,6 +21,7 @@ class Package {
 
   // Returns the .dwo file of a unit; "" if the package does not have the unit.
   std::string unit(uint64_t unit_id) const;
+  const UntrustedFile& file() const { return image_.file(); }
 
  private:
   // A part of a section of the package.
@@ -32,12 +33,16 @@ class Package {
 
   explicit Package(ElfImage image) : image_(std::move(image)) {}
   void read_index();
+  std::vector<Piece> pieces_of(uint32_t row) const;
   std::string bytes_of(const Piece& piece) const;
   std::string file_of(const std::vector<Piece>& pieces) const;
 
   ElfImage image_;
-  uint32_t version_ = 0;  // of the index: 2 for DWARF 4, 5
-  std::unordered_map<uint64_t, std::vector<Piece>> units_;
+  // The index, in the bytes of the file:
+  uint32_t version_ = 0;  // 2 for DWARF 4, 5
+  uint32_t columns_ = 0;
+  std::string_view kinds_, offsets_, sizes_;
+  std::unordered_map<uint64_t, uint32_t> rows_;  // of units, by their ids
 };
 
 }  // namespace espy::symbols::dwarf

@@ -45,9 +45,9 @@ void Scopes::read(size_t block) {
   std::vector<Code> inner;
   for (const Dwarf_Die& child : children(blocks_[block].die)) {
     if (!is_block(child) || range_count_ > kMaxRanges) continue;
-    const std::vector<Range> code = ranges_of(child);
-    for (const Range& range : code) inner.push_back({range, blocks_.size()});
-    range_count_ += code.size() + 1;
+    const RangeList code = range_list_of(child);
+    for (const Range& range : code.ranges) inner.push_back({range, blocks_.size()});
+    range_count_ += code.steps + 1;
     blocks_.push_back({child});
   }
   std::ranges::stable_sort(inner, {}, [](const Code& code) { return code.range.low; });

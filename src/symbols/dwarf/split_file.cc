@@ -4,6 +4,7 @@
 #include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +15,9 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "base/memory_limit.h"
 #include "symbols/dwarf/libdw.h"
+#include "symbols/elf_image.h"
 
 namespace espy::symbols::dwarf {
 
@@ -32,15 +35,22 @@ void append(std::string& out, const T& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-bool leads_up(const fs::path& path) {
-  return std::ranges::any_of(path, [](const fs::path& part) { return part == ".."; });
+// A build system makes some twenty directories; each takes a descriptor where they are removed.
+constexpr ptrdiff_t kMaxDirectories = 64;
+
+bool is_allowed(const fs::path& name) {
+  return !name.empty() && std::ranges::find(name, "..") == name.end() &&
+         std::distance(name.begin(), name.end()) <= kMaxDirectories;
 }
 
 bool write_file(const fs::path& path, const std::string& bytes) {
-  std::error_code ignored;
-  fs::create_directories(path.parent_path(), ignored);
   const OwnedFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   return fd.valid() && write_all(fd.get(), bytes).has_value();
+}
+
+// Removes the directories of a file, up to `root`.
+void remove_parents(const fs::path& path, const fs::path& root) {
+  for (fs::path each = path.parent_path(); each != root && ::rmdir(each.c_str()) == 0;) each = each.parent_path();
 }
 
 // Calls `read` in a thread that sees the directory as its root.
@@ -73,12 +83,12 @@ std::string make_elf(const std::vector<std::pair<std::string, std::string>>& sec
   header.e_shentsize = sizeof(Elf64_Shdr);
   header.e_shnum = static_cast<uint16_t>(sections.size() + 2);
   header.e_shstrndx = static_cast<uint16_t>(sections.size() + 1);
-  std::string content, names(1, '\0'), headers(sizeof(Elf64_Shdr), '\0');
+  std::string out(sizeof(header), '\0'), names(1, '\0'), headers(sizeof(Elf64_Shdr), '\0');
   const auto add = [&](const std::string& name, uint32_t type) {
     Elf64_Shdr section = {};
     section.sh_name = static_cast<uint32_t>(names.size());
     section.sh_type = type;
-    section.sh_offset = sizeof(header) + content.size();
+    section.sh_offset = out.size();
     section.sh_addralign = 1;
     names += name + '\0';
     return section;
@@ -87,53 +97,137 @@ std::string make_elf(const std::vector<std::pair<std::string, std::string>>& sec
     Elf64_Shdr section = add(name, SHT_PROGBITS);
     section.sh_size = bytes.size();
     append(headers, section);
-    content += bytes;
+    out += bytes;
   }
   Elf64_Shdr section = add(".shstrtab", SHT_STRTAB);
   section.sh_size = names.size();
   append(headers, section);
-  content += names;
-  content.resize((content.size() + 7) / 8 * 8);
-  header.e_shoff = sizeof(header) + content.size();
-  return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + content + headers;
+  out += names;
+  out.resize((out.size() + 7) / 8 * 8);
+  header.e_shoff = out.size();
+  std::memcpy(out.data(), &header, sizeof(header));
+  return out += headers;
 }
 
-std::string read_split_file(const std::string& path) {
-  const Result<ElfImage> image = ElfImage::open(path);
-  if (!image) return "";
-  std::vector<std::pair<std::string, std::string>> sections;
-  for (const std::string_view name : kSections)
-    if (image->has_section(name)) sections.emplace_back(name, image->unpacked_section(name));
-  return make_elf(sections, image->machine());
-}
-
-bool has_split_unit(std::string elf, uint64_t unit_id) {
+std::vector<uint64_t> split_units(std::string& elf) {
+  std::vector<uint64_t> out;
   const std::unique_ptr<Elf, decltype(&elf_end)> image(elf_memory(elf.data(), elf.size()), &elf_end);
-  if (!image) return false;
+  if (!image) return out;
   const std::unique_ptr<Dwarf, decltype(&dwarf_end)> dwarf(begin_dwarf(image.get()), &dwarf_end);
-  if (!dwarf) return false;
+  if (!dwarf) return out;
   Dwarf_CU* unit = nullptr;
   uint8_t type = 0;
   while (dwarf_get_units(dwarf.get(), unit, &unit, nullptr, &type, nullptr, nullptr) == 0) {
     uint64_t id = 0;
     if (type == DW_UT_split_compile &&
-        dwarf_cu_info(unit, nullptr, nullptr, nullptr, nullptr, &id, nullptr, nullptr) == 0 && id == unit_id)
-      return true;
+        dwarf_cu_info(unit, nullptr, nullptr, nullptr, nullptr, &id, nullptr, nullptr) == 0)
+      out.push_back(id);
   }
-  return false;
-}
-
-Result<SplitDirectory> SplitDirectory::make() { return SplitDirectory(TRY(ScratchDirectory::make())); }
-
-bool SplitDirectory::show(const std::string& elf, const std::string& name, const std::function<bool()>& read) const {
-  const fs::path named = name;
-  const fs::path copy = path() / named.relative_path();
-  if (name.empty() || leads_up(named) || !write_file(copy, elf)) return false;
-  const bool out = named.is_absolute() ? run_in_root(path(), read) : read();
-  ::unlink(copy.c_str());
+  std::ranges::sort(out);
   return out;
 }
 
-void SplitDirectory::hide(const std::function<bool()>& read) const { run_in_root(path(), read); }
+namespace {
+
+// Returns the sections of a .dwo file as an ELF file; "" if it cannot be read.
+std::string read_split_file(UntrustedFile file) {
+  std::vector<std::pair<std::string, std::string>> sections;
+  uint16_t machine = EM_NONE;
+  {
+    const Result<ElfImage> image = ElfImage::open(std::move(file));
+    if (!image) return "";
+    machine = image->machine();
+    for (const std::string_view name : kSections)
+      if (image->has_section(name)) sections.emplace_back(name, image->unpacked_section(name));
+  }
+  return make_elf(sections, machine);
+}
+
+bool has_unit(const SplitFile& file, uint64_t id) { return std::ranges::binary_search(file.units, id); }
+
+}  // namespace
+
+SplitFiles::SplitFiles(ScratchDirectory scratch)
+    : scratch_(std::move(scratch)), directory_((fs::path(scratch_.path()) / "shown").lexically_normal()) {}
+
+Result<SplitFiles> SplitFiles::make() {
+  SplitFiles out(TRY(ScratchDirectory::make()));
+  if (::mkdir(out.directory_.c_str(), 0700) != 0) return fail_errno("cannot make a directory " + out.directory_, errno);
+  return out;
+}
+
+// Decompressed, and without what the files of a package share, a file is several times as large as it was on disk.
+void SplitFiles::allow_for(const UntrustedFile& file) {
+  constexpr uint64_t kLeastBytes = 256 << 20, kTimes = 4, kBlockBytes = 512;
+  struct stat status = {};
+  if (::fstat(file.fd.get(), &status) == 0)
+    disk_bytes_ += std::min(file.size_bytes, static_cast<uint64_t>(status.st_blocks) * kBlockBytes);
+  allowed_bytes_ = std::max(std::min(kLeastBytes + disk_bytes_ * kTimes, max_binary_bytes()), disk_bytes_);
+}
+
+bool SplitFiles::take(uint64_t bytes) {
+  taken_bytes_ += bytes;
+  has_refused_ |= taken_bytes_ > allowed_bytes_;
+  return taken_bytes_ <= allowed_bytes_;
+}
+
+SplitFile SplitFiles::copy_of(uint64_t file_bytes, const std::function<std::string()>& make) {
+  constexpr uint64_t kMemoryTimes = 4;  // read, decompressed, and copied twice
+  SplitFile out;
+  if (!take(file_bytes)) return out;
+  std::string elf;
+  try {
+    const MemoryLimit limit((allowed_bytes_ - taken_bytes_ + file_bytes) * kMemoryTimes);
+    elf = make();
+  } catch (const std::bad_alloc&) {
+    has_refused_ = true;
+    return out;
+  }
+  if (elf.empty() || (elf.size() > file_bytes && !take(elf.size() - file_bytes))) return out;
+  out.units = split_units(elf);
+  out.copy = scratch_.path() + "/" + std::to_string(copies_++);
+  if (!out.units.empty() && write_file(out.copy, elf)) return out;
+  ::unlink(out.copy.c_str());
+  return {};
+}
+
+SplitFile* SplitFiles::find(const std::string& path, uint64_t unit_id) {
+  Result<UntrustedFile> file = open_untrusted(path, max_binary_bytes());
+  if (!file) return nullptr;
+  const auto [entry, is_new] = known_.try_emplace({file->device, file->inode}, SplitFile());
+  SplitFile& known = entry->second;
+  if (is_new) allow_for(*file);
+  if (is_new || (has_unit(known, unit_id) && known.copy.empty())) {
+    const uint64_t file_bytes = file->size_bytes;
+    known = copy_of(file_bytes, [&] { return read_split_file(std::move(*file)); });
+  }
+  return has_unit(known, unit_id) ? &known : nullptr;
+}
+
+std::optional<SplitFile> SplitFiles::add(uint64_t unit_id, const std::function<std::string()>& make) {
+  SplitFile out = copy_of(0, make);
+  return has_unit(out, unit_id) ? std::optional(std::move(out)) : std::nullopt;
+}
+
+bool SplitFiles::show(SplitFile& file, const std::string& name, const std::function<bool()>& read) const {
+  const fs::path named = name;
+  const fs::path place = (fs::path(directory_) / named.relative_path()).lexically_normal();
+  if (!is_allowed(named)) return false;
+  std::error_code ignored;
+  fs::create_directories(place.parent_path(), ignored);
+  bool out = false;
+  if (::rename(file.copy.c_str(), place.c_str()) == 0) {
+    out = named.is_absolute() ? run_in_root(directory_, read) : read();
+    // Most have one unit. libdw has mapped the file.
+    if (file.units.size() == 1 || ::rename(place.c_str(), file.copy.c_str()) != 0) {
+      ::unlink(place.c_str());
+      file.copy.clear();
+    }
+  }
+  remove_parents(place, directory_);
+  return out;
+}
+
+void SplitFiles::hide(const std::function<bool()>& read) const { run_in_root(directory_, read); }
 
 }  // namespace espy::symbols::dwarf

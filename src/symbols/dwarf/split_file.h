@@ -6,42 +6,66 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/process.h"
 #include "base/result.h"
-#include "symbols/elf_image.h"
+#include "base/untrusted_file.h"
 
 namespace espy::symbols::dwarf {
 
 // Returns a relocatable ELF file with sections by their names.
 std::string make_elf(const std::vector<std::pair<std::string, std::string>>& sections, uint16_t machine);
 
-// Returns the sections of a .dwo file as an ELF file; "" if it cannot be read.
-std::string read_split_file(const std::string& path);
+// Returns the ids of the split units of an ELF file in memory, sorted.
+std::vector<uint64_t> split_units(std::string& elf);
 
-// Whether an ELF file in memory has the split unit with that id.
-bool has_split_unit(std::string elf, uint64_t unit_id);
+// A .dwo file, or one that is made of a package.
+struct SplitFile {
+  std::vector<uint64_t> units = {};  // their ids, sorted
+  std::string copy = {};             // a path; "" if there is none, or not any more
+};
 
-// A directory in which libdw finds a .dwo file for the time of a call.
-class SplitDirectory {
+// The .dwo files of a program, and the directory in which libdw finds one for the time of a call.
+//
+// All units of a program can refer to one file, by many paths, and files of zeros take no disk: so a file is read once,
+// and what is read and copied is bounded by what the files take of the disk.
+class SplitFiles {
  public:
-  static Result<SplitDirectory> make();
+  static Result<SplitFiles> make();
 
-  const std::string& path() const { return directory_.path(); }
-  // Calls `read` while libdw finds `elf` under the name of a .dwo file. An absolute name requires CAP_SYS_CHROOT.
+  const std::string& directory() const { return directory_; }
+  // Allows for what is read of a file, and for what is made of it. Requires a call for the program itself.
+  void allow_for(const UntrustedFile& file);
+  // Returns the file at the path if it has that unit, otherwise null.
+  SplitFile* find(const std::string& path, uint64_t unit_id);
+  // Returns the file that `make` returns; nullopt if it does not have that unit.
+  std::optional<SplitFile> add(uint64_t unit_id, const std::function<std::string()>& make);
+  // Calls `read` while libdw finds the file under the name of a .dwo file. An absolute name requires CAP_SYS_CHROOT.
   // Returns what `read` returns; false if it was not called, as for a name with "..".
-  bool show(const std::string& elf, const std::string& name, const std::function<bool()>& read) const;
+  bool show(SplitFile& file, const std::string& name, const std::function<bool()>& read) const;
   // Calls `read` while libdw finds no .dwo file; it does not search for that of the same unit again. Requires
   // CAP_SYS_CHROOT; otherwise does nothing.
   void hide(const std::function<bool()>& read) const;
+  bool has_refused() const { return has_refused_; }  // a file, since it would take too much
 
  private:
-  explicit SplitDirectory(ScratchDirectory directory) : directory_(std::move(directory)) {}
+  explicit SplitFiles(ScratchDirectory scratch);
+  bool take(uint64_t bytes);
+  SplitFile copy_of(uint64_t file_bytes, const std::function<std::string()>& make);
 
-  ScratchDirectory directory_;
+  ScratchDirectory scratch_;
+  std::string directory_;                                          // in `scratch_`, beside the copies
+  std::map<std::pair<uint64_t, uint64_t>, SplitFile> known_ = {};  // by device and inode
+  size_t copies_ = 0;
+  uint64_t disk_bytes_ = 0;  // of all files
+  uint64_t allowed_bytes_ = 0;
+  uint64_t taken_bytes_ = 0;
+  bool has_refused_ = false;
 };
 
 }  // namespace espy::symbols::dwarf

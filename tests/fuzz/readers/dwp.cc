@@ -19,7 +19,7 @@ void run_dwp(std::string_view bytes) {
     const uint64_t id = load_le(index, 16 + i * 8);
     std::string unit = package->unit(id);
     if (unit.empty()) continue;
-    dwarf::has_split_unit(unit, id);
+    dwarf::split_units(unit);
     if (const auto part = ElfImage::from_bytes(std::move(unit), "unit.dwo"))
       use(part->section_bytes(".debug_info.dwo"));
   }

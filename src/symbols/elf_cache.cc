@@ -1,0 +1,153 @@
+#include "symbols/elf_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace espy::symbols {
+
+namespace {
+
+// A process can map a file a million times, and one that has a million files.
+constexpr size_t kMaxFailures = 1 << 16;
+// Of directories of archives, which are read for each file in them, and of files in them that are no ELF files.
+constexpr uint64_t kMaxArchiveCostBytes = 1 << 30;
+
+}  // namespace
+
+ElfCache::Key ElfCache::key_of(const UntrustedFile& file, uint64_t offset) {
+  return {file.device, file.inode, file.modified_ns, file.size_bytes, offset};
+}
+
+// A few files that find no room next to each other could be read again for each address.
+template <class Read>
+Result<std::shared_ptr<CachedFile>> ElfCache::find_or_read(const Key& key, const std::string& path, Read read) {
+  constexpr int kMaxReads = 4;
+  if (const auto known = files_.find(key); known != files_.end()) {
+    if (known->second->elf != nullptr) return known->second;
+    if (known->second->reads >= kMaxReads)
+      return fail(fmt::format("{} was dropped {} times, as its symbols take too much memory", path, kMaxReads),
+                  kRefusedFile);
+  }
+  ElfFile elf = TRY(read());
+  std::shared_ptr<CachedFile>& out = files_[key];
+  if (out == nullptr) out = std::make_shared<CachedFile>();
+  out->elf = std::make_shared<const ElfFile>(std::move(elf));
+  ++out->reads;
+  has_grown_ = true;
+  return out;
+}
+
+Result<std::shared_ptr<CachedFile>> ElfCache::get(const std::string& path) {
+  if (!split_archive_path(path)) return get(TRY(open_untrusted(path, max_binary_bytes())));
+  const DiskLocation place = TRY(locate_on_disk(path));
+  const Key key = key_of(TRY(open_untrusted(place.path, UINT64_MAX)), place.offset);
+  return find_or_read(key, path, [&] { return ElfFile::open(path, debug_directories_); });
+}
+
+Result<std::shared_ptr<CachedFile>> ElfCache::get(UntrustedFile opened) {
+  const Key key = key_of(opened, 0);
+  const std::string path = opened.path;
+  return find_or_read(key, path, [&] { return ElfFile::open(std::move(opened), debug_directories_); });
+}
+
+Result<std::shared_ptr<CachedFile>> ElfCache::open_or_stored(UntrustedFile opened, const std::string& path,
+                                                             uint64_t offset) {
+  const Key key = key_of(opened, 0);
+  if (const auto known = failures_.find(key); known != failures_.end())
+    return open_stored(known->second, path, key, offset);
+  auto file = get(std::move(opened));
+  if (file) return file;
+  return open_stored(note_failure(key, {file.error(), read_archive(path)}), path, key, offset);
+}
+
+Result<std::shared_ptr<CachedFile>> ElfCache::open_stored(const Failure& archive, const std::string& path, Key key,
+                                                          uint64_t offset) {
+  const auto stored = archive.archive ? archive.archive->at(path, offset) : fail("");
+  if (!stored) return tl::unexpected(archive.error);
+  key.back() = stored->offset;
+  if (const auto known = failures_.find(key); known != failures_.end()) return tl::unexpected(known->second.error);
+  const std::string name = fmt::format("{}!/{}", path, stored->name);
+  if (!files_.contains(key) && !may_read_archive(archive.archive->directory_bytes()))
+    return fail("the archives that processes map take too long to be read", kRefusedFile);
+  auto file = find_or_read(key, name, [&] { return ElfFile::open(name, debug_directories_); });
+  if (!file) {
+    archive_cost_bytes_ += stored->size;
+    note_failure(key, {file.error()});
+  }
+  return file;
+}
+
+std::optional<StoredFiles> ElfCache::read_archive(const std::string& path) {
+  if (!may_read_archive(0)) return std::nullopt;
+  auto out = StoredFiles::read(path);
+  if (!out) return std::nullopt;
+  archive_cost_bytes_ += out->directory_bytes();
+  archive_bytes_ += out->memory_bytes();
+  has_grown_ = true;
+  return std::move(*out);
+}
+
+bool ElfCache::may_read_archive(uint64_t cost_bytes) {
+  if (archive_cost_bytes_ > kMaxArchiveCostBytes) return false;
+  archive_cost_bytes_ += cost_bytes;
+  return true;
+}
+
+const ElfCache::Failure& ElfCache::note_failure(const Key& key, Failure failure) {
+  if (failures_.size() >= kMaxFailures) forget_failures();
+  return failures_.emplace(key, std::move(failure)).first->second;
+}
+
+void ElfCache::forget_failures() {
+  failures_.clear();
+  archive_bytes_ = 0;
+}
+
+Result<std::shared_ptr<CachedFile>> ElfCache::open_with_code(const std::string& path, uint64_t offset, uint64_t inode) {
+  UntrustedFile opened = TRY(open_untrusted(path, max_binary_bytes()));
+  if (inode != 0 && opened.inode != inode) return fail(path + " is another file", ENOENT);
+  return open_or_stored(std::move(opened), path, offset);
+}
+
+// With a descriptor of its own, as the file that is read may be dropped before the held one.
+Result<std::shared_ptr<CachedFile>> ElfCache::open_with_code(const UntrustedFile& held, uint64_t offset) {
+  const std::string path = descriptor_path(held.fd);
+  UntrustedFile opened = TRY(open_untrusted(path, max_binary_bytes()));
+  opened.path = held.path;
+  return open_or_stored(std::move(opened), path, offset);
+}
+
+Result<std::shared_ptr<const UntrustedFile>> ElfCache::hold(const std::string& path, uint64_t inode) {
+  UntrustedFile opened = TRY(open_untrusted(path, max_binary_bytes()));
+  if (inode != 0 && opened.inode != inode) return fail(path + " is another file", ENOENT);
+  std::shared_ptr<const UntrustedFile>& out = held_[key_of(opened, 0)];
+  if (out == nullptr) out = std::make_shared<const UntrustedFile>(std::move(opened));
+  return out;
+}
+
+uint64_t ElfCache::memory_bytes() const {
+  uint64_t out = archive_bytes_;
+  for_each([&](const ElfFile& file) { out += file.memory_bytes(); });
+  return out;
+}
+
+void ElfCache::drop_unused() {
+  const auto is_used = [](const CachedFile& file) { return file.elf != nullptr && file.elf.use_count() > 1; };
+  std::erase_if(files_, [&](const auto& entry) { return entry.second.use_count() == 1 && !is_used(*entry.second); });
+  std::erase_if(held_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  if (archive_bytes_ > 0) forget_failures();
+}
+
+CachedFile* ElfCache::oldest(uint64_t least_bytes) {
+  CachedFile* out = nullptr;
+  for (const auto& [key, file] : files_) {
+    if (file->elf == nullptr || file->elf.use_count() > 1 || file->elf->memory_bytes() < least_bytes) continue;
+    if (out == nullptr || file->used_at < out->used_at) out = file.get();
+  }
+  return out;
+}
+
+}  // namespace espy::symbols

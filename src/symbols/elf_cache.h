@@ -1,0 +1,85 @@
+// The ELF files that processes map, each read once however many map it. Internal to symbols/.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/untrusted_file.h"
+#include "symbols/archive.h"
+#include "symbols/elf_file.h"
+
+namespace espy::symbols {
+
+struct CachedFile {
+  std::shared_ptr<const ElfFile> elf;  // null after it was dropped; to open the file again reads it again
+  uint64_t used_at = 0;                // counts lookups
+  int reads = 0;
+};
+
+class ElfCache {
+ public:
+  explicit ElfCache(std::vector<std::string> debug_directories) : debug_directories_(std::move(debug_directories)) {}
+
+  // A path may lead into an archive.
+  Result<std::shared_ptr<CachedFile>> get(const std::string& path);
+  // Opens the file, or, if it is an archive, the file stored at that offset. Requires that the file has that inode,
+  // unless it is 0.
+  Result<std::shared_ptr<CachedFile>> open_with_code(const std::string& path, uint64_t offset, uint64_t inode);
+  Result<std::shared_ptr<CachedFile>> open_with_code(const UntrustedFile& held, uint64_t offset);
+  // Opens a file, to be read later, however many processes hold it.
+  Result<std::shared_ptr<const UntrustedFile>> hold(const std::string& path, uint64_t inode);
+
+  size_t file_count() const { return files_.size(); }  // also those that were dropped and are in use
+  size_t held_count() const { return held_.size(); }
+  uint64_t memory_bytes() const;
+  void for_each(auto visit) const {
+    for (const auto& [key, file] : files_)
+      if (file->elf != nullptr) visit(*file->elf);
+  }
+  // Whether a file was read since the last call.
+  bool take_has_grown() { return std::exchange(has_grown_, false); }
+
+  void drop_unused();
+  // Returns the file that was not used for longest of those that take so much memory and that nobody else refers to;
+  // null if there is none.
+  CachedFile* oldest(uint64_t least_bytes);
+
+ private:
+  // Device, inode, mtime, size and offset in an archive: equal for two paths of one file, different after the file was
+  // replaced.
+  using Key = std::array<uint64_t, 5>;
+  // A file that is no ELF file that can be read, and may be an archive.
+  struct Failure {
+    Error error;
+    std::optional<StoredFiles> archive = std::nullopt;
+  };
+  static Key key_of(const UntrustedFile& file, uint64_t offset);
+
+  Result<std::shared_ptr<CachedFile>> get(UntrustedFile opened);
+  // `path` leads to the same file.
+  Result<std::shared_ptr<CachedFile>> open_or_stored(UntrustedFile opened, const std::string& path, uint64_t offset);
+  Result<std::shared_ptr<CachedFile>> open_stored(const Failure& archive, const std::string& path, Key key,
+                                                  uint64_t offset);
+  std::optional<StoredFiles> read_archive(const std::string& path);
+  const Failure& note_failure(const Key& key, Failure failure);
+  void forget_failures();
+  bool may_read_archive(uint64_t cost_bytes);
+  template <class Read>
+  Result<std::shared_ptr<CachedFile>> find_or_read(const Key& key, const std::string& path, Read read);
+
+  std::vector<std::string> debug_directories_;
+  std::map<Key, std::shared_ptr<CachedFile>> files_;
+  std::map<Key, std::shared_ptr<const UntrustedFile>> held_;
+  std::map<Key, Failure> failures_;
+  uint64_t archive_bytes_ = 0;       // memory of the archives in failures_
+  uint64_t archive_cost_bytes_ = 0;  // that reading archives has taken so far, see kMaxArchiveCostBytes
+  bool has_grown_ = false;
+};
+
+}  // namespace espy::symbols
