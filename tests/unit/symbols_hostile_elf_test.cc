@@ -351,9 +351,10 @@ TEST(HostileElf, ADebugFileMayBeAHole) {
 TEST(HostileElf, ADebugFileOfManyProgramsIsReadOnce) {
   if (read_bytes() == 0) GTEST_SKIP() << "the kernel does not count what is read";
   const TempDir dir;
-  write_elf(
-      dir, "debug",
-      {{".symtab", SHT_SYMTAB, symbols(1)}, {".strtab", SHT_STRTAB, "\0f"}, {"hole", SHT_PROGBITS, "", 30 * kMiB}});
+  write_elf(dir, "debug",
+            {{".symtab", SHT_SYMTAB, symbols(1)},
+             {".strtab", SHT_STRTAB, std::string("\0f", 2)},
+             {"hole", SHT_PROGBITS, "", 30 * kMiB}});
   const uint64_t before = read_bytes();
   for (uint32_t i = 0; i < 4; ++i) {
     const auto file = ElfFile::open(write_elf(dir, "program", {{".gnu_debuglink", SHT_PROGBITS, link_to("debug", i)}}));
