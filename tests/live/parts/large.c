@@ -1,4 +1,4 @@
-// Calls f() 20 times with a struct of 150 KB.
+// Calls f() 12 times with a struct of 150 KB.
 struct large {
   char text[150000];
   int last;
@@ -14,6 +14,6 @@ __attribute__((noinline, used)) int f(const struct large* p) {
 int main(void) {
   // Not all programs wait for a page that is not there.
   for (unsigned i = 4096; i < sizeof(value.text); i += 4096) *(volatile char*)(value.text + i) = 0;
-  for (int i = 0; i < 20; ++i) f(&value);
+  for (int i = 0; i < 12; ++i) f(&value);
   return 0;
 }
