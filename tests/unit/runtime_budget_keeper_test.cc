@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "idle_machine.h"
 #include "runtime/budget_keeper.h"
 
 namespace espy::runtime {
@@ -19,7 +20,7 @@ constexpr uint64_t kAttachNs = 10 * kMs, kTrapStaysNs = 1 * kMs, kDetachNs = 30 
 constexpr uint32_t kHits = 64, kSkipped = 128, kGates = 192, kSlice = 200, kCallers = 256;
 constexpr uint32_t kCaller = 7;  // the process
 
-class ModelMachine final : public load::Machine {
+class ModelMachine final : public load::IdleMachine {
  public:
   double call_ns = 2000, hook_ns = 500, action_ns = 100;
   double calls = 0;      // that the thread has made
@@ -82,32 +83,7 @@ class ModelMachine final : public load::Machine {
     ++resumed;
     return resumed <= failing_resumes ? Status(fail("out of memory", ENOMEM)) : Status();
   }
-
-  bool try_feature(kernel::Feature) override { return true; }
-  void use_btf(BtfLookup) override {}
-  Status load(const program::Program&, const types::Types&, const source::Sources&) override { return {}; }
-  const std::optional<load::Refusal>& refusal() const override { return refusal_; }
-  void keep_verifier_log(bool) override {}
-  const std::string& verifier_log() const override { return log_; }
-  Status for_each(program::MapId,
-                  const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>&) override {
-    return {};
-  }
-  std::optional<std::vector<std::byte>> lookup(program::MapId, std::span<const std::byte>) override { return {}; }
-  Status update(program::MapId, std::span<const std::byte>, std::span<const std::byte>) override { return {}; }
-  Status remove(program::MapId, std::span<const std::byte>) override { return {}; }
-  Status run(ProgramId) override { return {}; }
-  Result<Measured> measure(ProgramId, uint64_t) override { return Measured{}; }
-  Status attach_raw_tracepoint(ProgramId, const std::string&, uint64_t) override { return {}; }
-  Status attach_tracing(ProgramId, uint64_t) override { return {}; }
-  Status attach_perf_event(ProgramId, const load::PerfEvent&, uint64_t) override { return {}; }
-  Status attach_uprobe(ProgramId, const std::string&, uint64_t, uint64_t, bool, std::optional<uint32_t>,
-                       uint64_t) override {
-    return {};
-  }
-  Status attach_uprobe_multi(ProgramId, const load::UprobeMulti&) override { return {}; }
   uint64_t attached_count() const override { return 1; }
-  void detach_all() override {}
 
  private:
   // Whole events are counted; the rest is for the next step.
@@ -131,8 +107,6 @@ class ModelMachine final : public load::Machine {
   bool is_counting_ = false;
   double counted_ = 0;
   uint64_t suspended_ns_ = 0;  // 0: it is attached
-  std::optional<load::Refusal> refusal_;
-  std::string log_;
 };
 
 program::Program program_at(Hook hook) {

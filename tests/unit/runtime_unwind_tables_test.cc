@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 
+#include "idle_machine.h"
 #include "runtime/unwind_tables.h"
 #include "symbols/symbols.h"
 
@@ -27,7 +28,7 @@ UnwindFileKey key_of(const symbols::Mapping& mapping) {
   return {std::filesystem::file_size(mapping.path), mapping.inode, static_cast<uint32_t>(mapping.device), 7};
 }
 
-class ModelMachine final : public load::Machine {
+class ModelMachine final : public load::IdleMachine {
  public:
   MapId query;
   std::map<UnwindFileKey, UnwindFile> files;
@@ -55,34 +56,8 @@ class ModelMachine final : public load::Machine {
     return {};
   }
 
-  bool try_feature(kernel::Feature) override { return true; }
-  void use_btf(BtfLookup) override {}
-  Status load(const program::Program&, const types::Types&, const source::Sources&) override { return {}; }
-  const std::optional<load::Refusal>& refusal() const override { return refusal_; }
-  void keep_verifier_log(bool) override {}
-  const std::string& verifier_log() const override { return log_; }
-  Status for_each(MapId, const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>&) override {
-    return {};
-  }
-  std::optional<std::vector<std::byte>> lookup(MapId, std::span<const std::byte>) override { return {}; }
-  Status remove(MapId, std::span<const std::byte>) override { return {}; }
-  Result<Measured> measure(ProgramId, uint64_t) override { return Measured{}; }
-  Status attach_raw_tracepoint(ProgramId, const std::string&, uint64_t) override { return {}; }
-  Status attach_tracing(ProgramId, uint64_t) override { return {}; }
-  Status attach_perf_event(ProgramId, const load::PerfEvent&, uint64_t) override { return {}; }
-  Status attach_uprobe(ProgramId, const std::string&, uint64_t, uint64_t, bool, std::optional<uint32_t>,
-                       uint64_t) override {
-    return {};
-  }
-  Status attach_uprobe_multi(ProgramId, const load::UprobeMulti&) override { return {}; }
-  uint64_t attached_count() const override { return 0; }
-  void detach_all() override {}
-  uint64_t now_ns() override { return 0; }
-
  private:
   std::vector<std::byte> cells_{8 << 20}, query_{sizeof(UnwindKeyQuery)};
-  std::optional<load::Refusal> refusal_;
-  std::string log_;
 };
 
 class UnwindTablesTest : public testing::Test {

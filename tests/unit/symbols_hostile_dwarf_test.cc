@@ -22,38 +22,48 @@ namespace {
 using testing::has_tool;
 using testing::run;
 
-// A program with a function `work` and these DIEs in its only unit. Abbreviations: 2 a function with children, 3 a
-// parameter, 4 a const type, 5 a namespace with a sibling, 6 a function without children and with a sibling, 7 a block.
-std::string program_with(std::string_view dies) {
+// A program with a function `work` of `code_bytes`, these abbreviations, the DIEs of its only unit, and what else is
+// there.
+std::string program_of(std::string_view abbreviations, std::string_view dies, std::string_view more = "",
+                       int code_bytes = 64) {
   return R"(asm(R"X(
   .globl work
   .type work, @function
 work: ret
-  .skip 63
-  .size work, 64
+  .skip )" +
+         std::to_string(code_bytes - 1) + "\n  .size work, " + std::to_string(code_bytes) + R"(
   .pushsection .debug_abbrev, "", @progbits
-abbrev:
+)" + std::string(abbreviations) +
+         R"(
+  .uleb128 0
+  .popsection
+  .pushsection .debug_info, "", @progbits
+unit: .long end - begin
+begin: .short 4; .long 0; .byte 8
+)" + std::string(dies) +
+         R"(
+  .uleb128 0
+end:
+  .popsection
+)" + std::string(more) +
+         R"()X");
+int main(void) { return 0; }
+)";
+}
+
+// A program with a function `work` and these DIEs in its only unit. Abbreviations: 2 a function with children, 3 a
+// parameter, 4 a const type, 5 a namespace with a sibling, 6 a function without children and with a sibling, 7 a block.
+std::string program_with(std::string_view dies) {
+  return program_of(R"(abbrev:
   .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
   .uleb128 2, 0x2e; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
   .uleb128 3, 0x5;  .byte 0; .uleb128 0x3, 0x8, 0x49, 0x13, 0, 0
   .uleb128 4, 0x26; .byte 0; .uleb128 0x49, 0x13, 0, 0
   .uleb128 5, 0x39; .byte 1; .uleb128 0x1, 0x13, 0, 0
   .uleb128 6, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x1, 0x13, 0, 0
-  .uleb128 7, 0xb;  .byte 1; .uleb128 0x1, 0x13, 0x11, 0x1, 0x12, 0x7, 0, 0
-  .uleb128 0
-  .popsection
-  .pushsection .debug_info, "", @progbits
-unit: .long end - begin
-begin: .short 4; .long 0; .byte 8
-  .uleb128 1; .string "program.c"; .quad work, 64
-)" + std::string(dies) +
-         R"(
-  .uleb128 0
-end:
-  .popsection
-)X");
-int main(void) { return 0; }
-)";
+  .uleb128 7, 0xb;  .byte 1; .uleb128 0x1, 0x13, 0x11, 0x1, 0x12, 0x7, 0, 0)",
+                    R"(  .uleb128 1; .string "program.c"; .quad work, 64
+)" + std::string(dies));
 }
 
 class HostileDwarf : public DebugInfoTest {
@@ -109,26 +119,11 @@ TEST_F(HostileDwarf, BlocksMayBeSiblingsOfTheirChildren) {
 
 // A function `work` with 20,000 ranges and 80,000 rows in the line table. `rows`: assembly of the line program.
 std::string program_with_ranges_and_rows(std::string_view rows) {
-  return R"(asm(R"X(
-  .globl work
-  .type work, @function
-work: ret
-  .skip 99999
-  .size work, 100000
-  .pushsection .debug_abbrev, "", @progbits
-  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x10, 0x17, 0x11, 0x1, 0x12, 0x7, 0, 0
-  .uleb128 2, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x55, 0x17, 0, 0
-  .uleb128 0
-  .popsection
-  .pushsection .debug_info, "", @progbits
-unit: .long end - begin
-begin: .short 4; .long 0; .byte 8
-  .uleb128 1; .string "program.c"; .long 0; .quad work, 100000
-  .uleb128 2; .string "work"; .long 0
-  .uleb128 0
-end:
-  .popsection
-  .pushsection .debug_ranges, "", @progbits
+  return program_of(R"(  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x10, 0x17, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 2, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x55, 0x17, 0, 0)",
+                    R"(  .uleb128 1; .string "program.c"; .long 0; .quad work, 100000
+  .uleb128 2; .string "work"; .long 0)",
+                    R"(  .pushsection .debug_ranges, "", @progbits
   .set n, 0
   .rept 20000
   .quad 4 * n, 4 * n + 3
@@ -142,41 +137,23 @@ lines: .short 4; .long program - files
 files: .byte 1, 1, 1, -5, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0
   .string "x.c"; .byte 0, 0, 0, 0
 program: .byte 0, 9, 2; .quad work
-)" + std::string(rows) +
-         R"(
+)" + std::string(rows) + R"(
   .byte 0, 1, 1
 lines_end:
   .popsection
-)X");
-int main(void) { return 0; }
-)";
+)",
+                    100'000);
 }
 
 // A program with a function `work` and these DIEs behind its own, in a unit of 64 bytes. They can have the lists of
 // ranges `of_work`, of the first 32 bytes, `of_late` and `of_end`, of the other ones.
 std::string program_with_range_lists(std::string_view dies) {
-  return R"(asm(R"X(
-  .globl work
-  .type work, @function
-work: ret
-  .skip 63
-  .size work, 64
-  .pushsection .debug_abbrev, "", @progbits
-  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x55, 0x17, 0, 0
-  .uleb128 2, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x55, 0x17, 0, 0
-  .uleb128 0
-  .popsection
-  .pushsection .debug_info, "", @progbits
-unit: .long end - begin
-begin: .short 4; .long 0; .byte 8
-  .uleb128 1; .string "program.c"; .quad work; .long of_unit - ranges
+  return program_of(R"(  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x55, 0x17, 0, 0
+  .uleb128 2, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x55, 0x17, 0, 0)",
+                    R"(  .uleb128 1; .string "program.c"; .quad work; .long of_unit - ranges
   .uleb128 2; .string "work"; .long of_work - ranges
-)" + std::string(dies) +
-         R"(
-  .uleb128 0
-end:
-  .popsection
-  .pushsection .debug_ranges, "", @progbits
+)" + std::string(dies),
+                    R"(  .pushsection .debug_ranges, "", @progbits
 ranges:
 of_unit: .fill 20000, 8, 1
   .quad 0, 64, 0, 0
@@ -185,9 +162,7 @@ of_work: .fill 1000, 8, 1
 of_late: .fill 20000, 8, 1
 of_end: .quad 32, 64, 0, 0
   .popsection
-)X");
-int main(void) { return 0; }
-)";
+)");
 }
 
 // A unit has the ranges of all its functions that were discarded, a function none or all.

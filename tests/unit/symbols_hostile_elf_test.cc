@@ -19,6 +19,7 @@ namespace espy::symbols {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::read_bytes;
 using testing::TempDir;
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -92,15 +93,6 @@ std::string symbols(uint32_t count) {
 std::string build_id_note(uint32_t size_bytes) {
   const Elf64_Nhdr header = {sizeof(ELF_NOTE_GNU), size_bytes, NT_GNU_BUILD_ID};
   return bytes_of(header) + std::string("GNU\0", 4) + std::string((size_bytes + 3) / 4 * 4, '\1');
-}
-
-// Of this process, by read(2) and its like.
-uint64_t read_bytes() {
-  std::ifstream file("/proc/self/io");
-  std::string word;
-  uint64_t out = 0;
-  file >> word >> out;
-  return word == "rchar:" ? out : 0;
 }
 
 TEST(HostileElf, SectionsMayBeManyInEachClass) {

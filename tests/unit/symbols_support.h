@@ -33,6 +33,15 @@ inline std::string output_of(const std::string& command) {
 
 inline bool has_tool(const std::string& name) { return run("command -v " + name); }
 
+// What this process has read by read(2) and its like; 0 if the kernel does not count it.
+inline uint64_t read_bytes() {
+  std::ifstream file("/proc/self/io");
+  std::string word;
+  uint64_t out = 0;
+  file >> word >> out;
+  return word == "rchar:" ? out : 0;
+}
+
 class TempDir {
  public:
   TempDir() {
