@@ -1,8 +1,8 @@
 // Refuses values that are too large to be copied.
 //
-// Variables, elements of maps, tuples, records and arguments of functions are copies in memory that is allocated before
-// the script runs, for each CPU. How large a struct or an array is may be up to whoever made the traced program; and a
-// member or an element of it, or its address, is read where it is.
+// Variables, map elements, tuples, records and function arguments are copies in per-CPU memory, which is allocated
+// before the script runs. The size of a struct or an array comes from the traced program, which is untrusted. Reading a
+// member, an element or the address copies nothing else of it.
 #pragma once
 
 #include <cstdint>

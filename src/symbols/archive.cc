@@ -149,10 +149,6 @@ Result<StoredFile> StoredFiles::at(const std::string& archive, uint64_t offset) 
   return found;
 }
 
-Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset) {
-  return TRY(StoredFiles::read(archive)).at(archive, offset);
-}
-
 Result<StoredBytes> read_stored_file(const std::string& archive, std::string_view name) {
   const Archive opened = TRY(Archive::open(archive));
   const StoredFile file = TRY(opened.find(name));

@@ -28,7 +28,7 @@ struct StoredFile {
   uint64_t size = 0;    // bytes
 };
 Result<StoredFile> find_stored_file(const std::string& archive, std::string_view name);
-// The files of an archive that are stored without compression, by where they are. For many look-ups.
+// The files of an archive that are stored without compression, by where they are.
 class StoredFiles {
  public:
   static Result<StoredFiles> read(const std::string& archive);
@@ -48,8 +48,6 @@ class StoredFiles {
   std::vector<Place> places_;  // sorted by header_offset
   uint64_t directory_bytes_ = 0;
 };
-// The same for one look-up.
-Result<StoredFile> stored_file_at(const std::string& archive, uint64_t offset);
 
 struct StoredBytes {
   std::string bytes;

@@ -15,6 +15,13 @@ constexpr size_t kMaxFailures = 1 << 16;
 // Of directories of archives, which are read for each file in them, and of files in them that are no ELF files.
 constexpr uint64_t kMaxArchiveCostBytes = 1 << 30;
 
+// `inode`: 0 for any.
+Result<UntrustedFile> open_inode(const std::string& path, uint64_t inode) {
+  UntrustedFile opened = TRY(open_untrusted(path, max_binary_bytes()));
+  if (inode != 0 && opened.inode != inode) return fail(path + " is another file", ENOENT);
+  return opened;
+}
+
 }  // namespace
 
 ElfCache::Key ElfCache::key_of(const UntrustedFile& file, uint64_t offset) {
@@ -107,9 +114,7 @@ void ElfCache::forget_failures() {
 }
 
 Result<std::shared_ptr<CachedFile>> ElfCache::open_with_code(const std::string& path, uint64_t offset, uint64_t inode) {
-  UntrustedFile opened = TRY(open_untrusted(path, max_binary_bytes()));
-  if (inode != 0 && opened.inode != inode) return fail(path + " is another file", ENOENT);
-  return open_or_stored(std::move(opened), path, offset);
+  return open_or_stored(TRY(open_inode(path, inode)), path, offset);
 }
 
 // With a descriptor of its own, as the file that is read may be dropped before the held one.
@@ -121,8 +126,7 @@ Result<std::shared_ptr<CachedFile>> ElfCache::open_with_code(const UntrustedFile
 }
 
 Result<std::shared_ptr<const UntrustedFile>> ElfCache::hold(const std::string& path, uint64_t inode) {
-  UntrustedFile opened = TRY(open_untrusted(path, max_binary_bytes()));
-  if (inode != 0 && opened.inode != inode) return fail(path + " is another file", ENOENT);
+  UntrustedFile opened = TRY(open_inode(path, inode));
   std::shared_ptr<const UntrustedFile>& out = held_[key_of(opened, 0)];
   if (out == nullptr) out = std::make_shared<const UntrustedFile>(std::move(opened));
   return out;

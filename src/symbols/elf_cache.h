@@ -46,7 +46,7 @@ class ElfCache {
   bool take_has_grown() { return std::exchange(has_grown_, false); }
 
   void drop_unused();
-  // Returns the file that was not used for longest of those that take so much memory and that nobody else refers to;
+  // Returns the least recently used file that takes at least `least_bytes` of memory and that only the cache refers to;
   // null if there is none.
   CachedFile* oldest(uint64_t least_bytes);
 

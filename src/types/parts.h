@@ -1,8 +1,8 @@
 // Parts: which structs may be defined, given what they contain by value.
 //
-// The types of a traced program are what its author wants. A struct that contains itself has no end, and a few dozen
-// structs without bytes, each with two of the next, have more members than memory. Whoever visits the parts of a value
-// relies on this limit: such structs stay incomplete.
+// The types of a traced program are untrusted. A struct that contains itself is infinite, and nested structs of size
+// zero, each with two members of the next type, expand exponentially. Such structs stay incomplete, so code that
+// recurses through the members of a value terminates and visits a bounded number of them.
 #pragma once
 
 #include <cstdint>

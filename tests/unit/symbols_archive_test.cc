@@ -11,6 +11,7 @@
 namespace espy::symbols {
 namespace {
 
+using testing::read_bytes;
 using testing::TempDir;
 
 // An archive without a comment that has one file, `a`, with `content`. Its directory can list that any number of times.
@@ -42,8 +43,10 @@ TEST(Archive, FindsWhatIsStored) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->bytes, "content");
   EXPECT_EQ(read->offset, 31u);
-  EXPECT_EQ(stored_file_at(path, 31 + 6).value_or(StoredFile{}).name, "a");
-  EXPECT_FALSE(stored_file_at(path, 31 + 7));
+  const auto by_place = StoredFiles::read(path);
+  ASSERT_TRUE(by_place) << by_place.error().message;
+  EXPECT_EQ(by_place->at(path, 31 + 6).value_or(StoredFile{}).name, "a");
+  EXPECT_FALSE(by_place->at(path, 31 + 7));
   EXPECT_EQ(locate_on_disk(path + "!/a").value_or(DiskLocation{}).offset, 31u);
   EXPECT_EQ(locate_on_disk(path).value_or(DiskLocation{}).path, path);
 }
@@ -77,15 +80,6 @@ TEST(Archive, RefusesTheRest) {
   for (size_t front = 1; front < stored.size(); ++front) {  // offsets that lead elsewhere
     EXPECT_FALSE(read_stored_file(dir.write("c", stored.substr(front)), "a")) << front;
   }
-}
-
-// Of this process, by read(2) and its like.
-uint64_t read_bytes() {
-  std::ifstream file("/proc/self/io");
-  std::string word;
-  uint64_t out = 0;
-  file >> word >> out;
-  return word == "rchar:" ? out : 0;
 }
 
 // Returns how much reading a file takes that was read before, by another path and for another offset.

@@ -113,7 +113,7 @@ class DeletedLibraries {
   std::vector<void*> starts_;
 };
 
-// A copy of this process, with all that it maps, until it is told to end.
+// A forked child with the mappings of this process; the destructor ends it.
 class Copy {
  public:
   Copy() : pid_(::fork()) {

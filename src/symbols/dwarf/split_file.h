@@ -59,7 +59,7 @@ class SplitFiles {
   SplitFile copy_of(uint64_t file_bytes, const std::function<std::string()>& make);
 
   ScratchDirectory scratch_;
-  std::string directory_;                                          // in `scratch_`, beside the copies
+  std::string directory_;                                          // searched by libdw; a subdirectory of `scratch_`
   std::map<std::pair<uint64_t, uint64_t>, SplitFile> known_ = {};  // by device and inode
   size_t copies_ = 0;
   uint64_t disk_bytes_ = 0;  // of all files
