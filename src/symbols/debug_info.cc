@@ -11,13 +11,16 @@
 
 #include "base/check.h"
 #include "base/memory_limit.h"
+#include "base/time_limit.h"
 #include "symbols/demangle.h"
 #include "symbols/dwarf/libdw.h"
 #include "symbols/dwarf/location.h"
 #include "symbols/dwarf/scopes.h"
+#include "symbols/dwarf/split_file.h"
 #include "symbols/dwarf/type_index.h"
 #include "symbols/dwarf/types.h"
 #include "symbols/go.h"
+#include "symbols/spare_time.h"
 
 namespace espy::symbols {
 
@@ -39,6 +42,15 @@ constexpr size_t kMaxScopes = 64;
 constexpr size_t kMaxScopesSize = 1 << 19;
 
 std::string description_of(const std::string& path) { return "the debug information of " + path; }
+
+tl::unexpected<Error> takes_too_long(const std::string& path) {
+  return fail(description_of(path) + " would take too long", kRefusedFile);
+}
+
+SpareTime& spare_time() {
+  static SpareTime out;
+  return out;
+}
 
 // Whether `wanted` is the last components of `path`: "file.c" and "dir/file.c" match "/home/me/dir/file.c".
 bool ends_with_components(std::string_view path, std::string_view wanted) {
@@ -86,13 +98,15 @@ bool is_inlined(const Dwarf_Die& scope) { return dwarf::tag(scope) == DW_TAG_inl
 }  // namespace
 
 struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
-  explicit State(const kernel::Arch& of_file) : arch(of_file) {}
+  explicit State(const kernel::Arch& of_file) : arch(of_file), time(spare_time()) {}
 
   std::string path;                   // of the program
   std::unique_ptr<dwarf::File> file;  // null after give_up()
+  Status failure = {};                // why it gave up
   bool is_limited = false;            // within limited()
   uint64_t taken_bytes = 0;           // by what was read so far
   const kernel::Arch& arch;
+  DebugTime time;  // for source lines
   std::optional<dwarf::TypeReader> reader;
   std::optional<dwarf::TypeIndex> index;
   std::map<std::tuple<uint64_t, uint64_t, const void*>, ReadableLines> readable;  // by function, scope and variable
@@ -100,6 +114,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::map<const void*, std::vector<Row>> breakpoints;  // by function
   std::map<const void*, dwarf::Scopes> scopes;          // by function; the latest
   size_t readable_rows = 0;                             // looked at for readable_lines
+  dwarf::HintLimit hint_limit = {};                     // for them
 
   uint64_t memory_bytes() const { return file ? file->memory_bytes() + taken_bytes : 0; }
 
@@ -119,13 +134,32 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
       is_limited = false;
       return out;
     } catch (const std::bad_alloc&) {
-      give_up();
-      is_limited = false;
-      return {};
+      give_up(takes_too_much_memory(description_of(path)));
+    } catch (const TookTooLong&) {
+      give_up(takes_too_long(path));
+    }
+    is_limited = false;
+    return {};
+  }
+
+  // Returns what `part` returns; throws TookTooLong if it takes more than the time for source lines.
+  template <class Part>
+  auto within_time(Part part) -> decltype(part()) {
+    const auto begin = thread_cpu_time();
+    const auto count = [&] { time.take(thread_cpu_time() - begin, file->disk_bytes(), Clock::now()); };
+    try {
+      const TimeLimit limit(time.left(file->disk_bytes(), Clock::now()));
+      auto out = part();
+      count();
+      return out;
+    } catch (...) {
+      count();
+      throw;
     }
   }
 
-  void give_up() {
+  void give_up(Status why) {
+    failure = std::move(why);
     reader.reset();
     index.reset();
     readable.clear();
@@ -201,7 +235,8 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     if (!is_new) return known->second;
     const std::vector<Row>& rows = breakpoint_rows(site);
     readable_rows += rows.size();
-    if (readable_rows <= kMaxReadableRows) known->second = dwarf::readable_lines(*file, arch, site, variable, rows);
+    if (readable_rows <= kMaxReadableRows)
+      known->second = dwarf::readable_lines(*file, arch, site, variable, rows, hint_limit);
     return known->second;
   }
 
@@ -265,7 +300,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
 
 kernel::PassedValue DebugInfo::State::passed(types::Types& types, const std::optional<Dwarf_Die>& type) {
   if (!type) return {types.void_type()};
-  kernel::PassedValue out{reader_for(types).convert(type), dwarf::is_passed_by_reference(*type)};
+  kernel::PassedValue out{reader_for(types).convert(type), reader_for(types).is_passed_by_reference(*type)};
   if (types[out.type].kind == types::Kind::kStruct) reader->complete(out.type);
   constexpr uint32_t kMostInRegisters = 16;
   out.is_rust = is_rust(*type);
@@ -317,16 +352,21 @@ Result<std::shared_ptr<DebugInfo>> DebugInfo::open(const ElfImage& image,
   const kernel::Arch* arch = kernel::find_arch(image.machine());  // null for 32-bit files
   auto state = std::make_shared<State>(arch != nullptr ? *arch : kernel::host_arch());
   state->path = image.path();
-  state->file =
-      TRY(within_memory(description_of(image.path()), [&] { return dwarf::File::open(image, debug_directories); }));
+  if (state->time.left(dwarf::disk_bytes_of(image.file()), Clock::now()) <= DebugTime::Duration::zero())
+    return takes_too_long(image.path());
+  const auto begin = thread_cpu_time();
+  auto file = within_memory(description_of(image.path()), [&] { return dwarf::File::open(image, debug_directories); });
+  const uint64_t disk_bytes = file ? (*file)->disk_bytes() : dwarf::disk_bytes_of(image.file());
+  state->time.take(thread_cpu_time() - begin, disk_bytes, Clock::now());
+  state->file = TRY(std::move(file));
   return std::shared_ptr<DebugInfo>(new DebugInfo(std::move(state)));
 }
 
 uint64_t DebugInfo::memory_bytes() const { return state_->memory_bytes(); }
 
 Status DebugInfo::status() const {
-  const bool is_refused = !state_->file || state_->file->has_refused_parts();
-  return is_refused ? takes_too_much_memory(description_of(state_->path)) : Status();
+  if (!state_->file || !state_->file->has_refused_parts()) return state_->failure;
+  return takes_too_much_memory(description_of(state_->path));
 }
 
 bool DebugInfo::State::knows(uint64_t address) { return file->function_at(address).has_value(); }
@@ -512,16 +552,14 @@ uint64_t DebugInfo::State::after_prologue(const Site& site) {
 // Appends the statements for `rows`, which belong to one unit.
 void DebugInfo::State::add_statements(std::vector<Row> rows, std::vector<Statement>& out) {
   std::ranges::stable_sort(rows, {}, &Row::address);
-  const void* function = nullptr;  // whose code `code` is: that of other functions may be between its parts
-  dwarf::SortedRanges code({});
   for (size_t begin = 0; begin < rows.size();) {
     const auto site = dwarf::site_at(*file, rows[begin].address);
-    if (site && site->function.addr != function) {
-      function = site->function.addr;
-      code = dwarf::SortedRanges(dwarf::ranges_of(site->function));
-    }
+    const auto is_inside = [&](const Row& row) {
+      const auto function = file->known_function_at(row.address);
+      return function && function->die.addr == site->function.addr;
+    };
     size_t end = begin + 1;
-    while (site && end < rows.size() && code.contains(rows[end].address)) ++end;
+    while (site && end < rows.size() && is_inside(rows[end])) ++end;
     if (site)
       add_statements_in(
           *site, {rows.begin() + static_cast<ptrdiff_t>(begin), rows.begin() + static_cast<ptrdiff_t>(end)}, out);
@@ -622,7 +660,7 @@ std::string DebugInfo::missing_part(uint64_t address) const {
 
 std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
   if (state_->has_read(address)) return state_->frames_at(address);
-  return state_->limited([&] { return state_->frames_at(address); });
+  return state_->limited([&] { return state_->within_time([&] { return state_->frames_at(address); }); });
 }
 
 std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, std::string_view inlined) {

@@ -66,7 +66,7 @@ class DebugInfo {
 
   // Returns how much memory the sections of debug information, and what was read of them, take.
   uint64_t memory_bytes() const;
-  // Fails (kRefusedFile) once something was not read because it would take too much memory.
+  // Fails (kRefusedFile) once something was not read because it would take too much memory or time.
   Status status() const;
 
   // Whether a function with code at the address is described.

@@ -564,8 +564,9 @@ std::vector<SourceFrame> Symbolizer::source(uint32_t pid, uint64_t address) {
   if (debug) {
     known->second = (*debug)->frames_at(place->linked);
     if (const Status status = (*debug)->status(); !status) state_->skipped_files.add(status.error());
-  } else if (auto frame = place->elf->go_frame_at(place->linked)) {
-    known->second.push_back(std::move(*frame));
+  } else {
+    if (debug.error().code == kRefusedFile) state_->skipped_files.add(debug.error());
+    if (auto frame = place->elf->go_frame_at(place->linked)) known->second.push_back(std::move(*frame));
   }
   for (SourceFrame& frame : known->second) frame.function = state_->shown_name(frame.function);
   return known->second;

@@ -212,6 +212,106 @@ TEST_F(HostileDwarf, AllRowsMayBeOfTheEntry) {
   EXPECT_LT(cpu_seconds() - began, kManySeconds);
 }
 
+// Two functions with 20,000 ranges each, and as many rows, of which each belongs to the other function than the last.
+TEST_F(HostileDwarf, RowsMayAlternateBetweenFunctions) {
+  const std::string program = program_of(R"(  .uleb128 1, 0x11; .byte 1
+  .uleb128 0x3, 0x8, 0x10, 0x17, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 2, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x55, 0x17, 0, 0)",
+                                         R"(  .uleb128 1; .string "program.c"; .long 0; .quad work, 100000
+  .uleb128 2; .string "work"; .long of_work - of_work
+  .uleb128 2; .string "other"; .long of_other - of_work)",
+                                         R"(  .pushsection .debug_ranges, "", @progbits
+of_work: .set n, 0
+  .rept 20000
+  .quad 2 * n, 2 * n + 1
+  .set n, n + 1
+  .endr
+  .quad 0, 0
+of_other: .set n, 0
+  .rept 20000
+  .quad 2 * n + 1, 2 * n + 2
+  .set n, n + 1
+  .endr
+  .quad 0, 0
+  .popsection
+  .pushsection .debug_line, "", @progbits
+  .long lines_end - lines
+lines: .short 4; .long program - files
+files: .byte 1, 1, 1, -5, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0
+  .string "x.c"; .byte 0, 0, 0, 0
+program: .byte 0, 9, 2; .quad work
+  .fill 39999, 1, 0x20
+  .byte 0, 1, 1
+lines_end:
+  .popsection
+)",
+                                         100'000);
+  DebugInfoTest::open(program, "-no-pie -fno-pie");
+  const double began = cpu_seconds();
+  EXPECT_GT(debug_->statements("x.c", 1, 0).size(), 39000U);
+  EXPECT_LT(cpu_seconds() - began, kManySeconds);
+}
+
+// The lines of 20,000 units are behind those of each other, and all go on to the end of the section.
+TEST_F(HostileDwarf, LineTablesMayOverlap) {
+  const std::string program = program_of(R"(  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 2, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 3, 0x11; .byte 0; .uleb128 0x10, 0x17, 0, 0)",
+                                         kWork, R"(  .pushsection .debug_info, "", @progbits
+  .set n, 0
+  .rept 20000
+  .long 12; .short 4; .long 0; .byte 8, 3; .long 33 * n + 3
+  .set n, n + 1
+  .endr
+  .popsection
+  .pushsection .debug_line, "", @progbits
+  .rept 20000
+  .byte 0, 31, 0x80
+  .long lines_end - . - 4
+  .short 4; .long 20; .byte 1, 1, 1, -5, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0
+  .endr
+  .fill 2000000, 1, 0x40
+  .byte 0, 0xff, 0x80
+lines_end:
+  .popsection
+)");
+  DebugInfoTest::open(program, "-no-pie -fno-pie");
+  const double began = cpu_seconds();
+  EXPECT_TRUE(debug_->files().empty());
+  EXPECT_LT(cpu_seconds() - began, kManySeconds);
+  EXPECT_FALSE(debug_->status());
+}
+
+// A variable whose place asks for the frame 8,000 times, while the call frame information has a million instructions.
+TEST_F(HostileDwarf, APlaceMayAskForTheFrameAgainAndAgain) {
+  const std::string program = program_of(R"(  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 2, 0x2e; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 3, 0x5;  .byte 0; .uleb128 0x3, 0x8, 0x49, 0x13, 0x2, 0x18, 0, 0
+  .uleb128 4, 0x24; .byte 0; .uleb128 0x3, 0x8, 0xb, 0xb, 0x3e, 0xb, 0, 0)",
+                                         R"(  .uleb128 1; .string "program.c"; .quad work, 64
+  type: .uleb128 4; .string "char"; .byte 1, 6
+  .uleb128 2; .string "work"; .quad work, 64
+  .uleb128 3; .string "x"; .long type - unit; .uleb128 place_end - place
+place: .fill 4000, 2, 0x139c
+  .byte 0x9c
+place_end:
+  .uleb128 0)",
+                                         R"(  .pushsection .debug_frame, "", @progbits
+  .long cie_end - cie
+cie: .long 0xffffffff; .byte 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1; .balign 8
+cie_end: .long fde_end - fde
+fde: .long 0; .quad work, 64; .fill 1000000, 2, 0x100e
+fde_end:
+  .popsection
+)");
+  DebugInfoTest::open(program, "-no-pie -fno-pie");
+  const double began = cpu_seconds();
+  const auto arguments = debug_->arguments(types_, work_, "");
+  ASSERT_EQ(arguments.size(), 1u);
+  EXPECT_TRUE(arguments[0].place);
+  EXPECT_LT(cpu_seconds() - began, kManySeconds);
+}
+
 // Takes what is left of the memory, but for blocks of some hundred bytes.
 class LargeMemory {
  public:

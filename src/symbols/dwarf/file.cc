@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/strings.h"
+#include "base/time_limit.h"
 #include "symbols/debug_file.h"
 #include "symbols/dwarf/calls.h"
 #include "symbols/dwarf/libdw.h"
@@ -163,12 +164,14 @@ std::string named_by(const std::string& path, const std::string& name) {
 }  // namespace
 
 std::optional<Dwarf_Attribute> attribute(const Dwarf_Die& die, unsigned name) {
+  TimeLimit::check();
   Dwarf_Attribute out;
   if (dwarf_attr_integrate(mutable_die(die), name, &out) == nullptr) return std::nullopt;
   return out;
 }
 
 std::optional<Dwarf_Attribute> own_attribute(const Dwarf_Die& die, unsigned name) {
+  TimeLimit::check();
   Dwarf_Attribute out;
   if (dwarf_attr(mutable_die(die), name, &out) == nullptr) return std::nullopt;
   return out;
@@ -221,6 +224,7 @@ std::vector<Dwarf_Die> children(const Dwarf_Die& die) {
   // A sibling comes later, unless an attribute of a malformed file refers to an earlier one.
   const void* last = nullptr;
   do {
+    TimeLimit::check();
     last = child.addr;
     out.push_back(child);
   } while (dwarf_siblingof(&child, &child) == 0 && std::less<>()(last, child.addr));
@@ -250,6 +254,7 @@ RangeList read_ranges(const Dwarf_Die& die, RangeLimits most) {
   RangeList out;
   Dwarf_Addr base = 0, low = 0, high = 0;
   ptrdiff_t offset = 0;
+  TimeLimit::check();  // one call can pass over any number of base addresses
   while (out.ranges.size() < most.ranges && out.steps - out.ranges.size() < most.discarded &&
          (offset = dwarf_ranges(mutable_die(die), offset, &base, &low, &high)) > 0) {
     ++out.steps;
@@ -287,10 +292,18 @@ bool SortedRanges::contains(uint64_t address) const {
 
 namespace {
 
+constexpr uint64_t kBytesPerByte = 16;
+
 // Returns how much memory the debug information of a file may take, decompressed and read. Compression makes a third to
 // a quarter of it, and reading all of it several times as much.
 uint64_t max_bytes_of(const ElfImage& image) {
-  constexpr uint64_t kLeastBytes = 256 << 20, kBytesPerByte = 16;
+  constexpr uint64_t kLeastBytes = 256 << 20;
+  return kLeastBytes + image.file().size_bytes * kBytesPerByte;
+}
+
+// Returns how much of that may be its sections alone, which libdw decompresses at once.
+uint64_t max_section_bytes_of(const ElfImage& image) {
+  constexpr uint64_t kLeastBytes = 32 << 20;
   return kLeastBytes + image.file().size_bytes * kBytesPerByte;
 }
 
@@ -305,12 +318,14 @@ File::Opened File::open_elf(const ElfImage& image) {
 Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vector<std::string>& debug_directories) {
   std::unique_ptr<File> file(new File);
   file->path_ = image.path();
+  file->disk_bytes_ = disk_bytes_of(image.file());
   std::optional<ElfImage> separate;
   if (!has_debug_info(image)) {
     if (auto found = find_debug_file(image, debug_directories)) separate = std::move(*found);
     if (!separate || !has_debug_info(*separate)) return no_debug_info(image);
     file->path_ = separate->path();
     file->debug_ = open_elf(*separate);
+    file->disk_bytes_ += disk_bytes_of(separate->file());
   }
   if (image.offset_in_archive() != 0) return fail("debug information of files in archives is not read");
   file->code_ = open_elf(image);
@@ -331,7 +346,8 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   file->max_bytes_ = max_binary_bytes();
   if (!file->split_files_)
     file->max_bytes_ = std::min(file->max_bytes_, max_bytes_of(image) + (separate ? max_bytes_of(*separate) : 0));
-  if (file->memory_bytes_ > file->max_bytes_) return takes_too_much_memory("the debug information of " + file->path_);
+  const uint64_t most = std::min(file->max_bytes_, max_section_bytes_of(separate ? *separate : image));
+  if (file->memory_bytes_ > most) return takes_too_much_memory("the debug information of " + file->path_);
   if (elf != nullptr) file->dwarf_ = file->begin(file->debug_.elf != nullptr ? file->debug_ : file->code_);
   if (file->dwarf_ == nullptr)
     return fail("cannot read the debug information of " + file->path_ + ": " + dwarf_errmsg(-1));
@@ -341,6 +357,8 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   file->is_position_independent_ = image.type() == ET_DYN;
   return file;
 }
+
+uint64_t File::disk_bytes() const { return split_files_ ? split_files_->disk_bytes() : disk_bytes_; }
 
 // libdw searches .dwo files in the directory that the descriptor of the ELF file leads to. Once the sections are in
 // memory, a file in a directory of espy's own can have the descriptor for the moment.
@@ -382,6 +400,7 @@ void File::add_supplement(const std::vector<std::string>& debug_directories) {
     const Result<ElfImage> image = ElfImage::open(path);
     if (!image || image->build_id() != build_id) continue;
     supplement_ = open_elf(*image);
+    disk_bytes_ += disk_bytes_of(image->file());
     max_bytes_ = std::min(max_binary_bytes(), max_bytes_ + max_bytes_of(*image));
     supplement_dwarf_ = begin_dwarf(supplement_.elf);
     break;
@@ -481,11 +500,17 @@ bool File::has_bounded_lines(const Dwarf_Die& unit) {
   return known->second;
 }
 
+// Tables of malformed debug information overlap, so their bytes are counted.
 bool File::is_bounded(std::string_view line_section, uint64_t offset) {
-  const auto size = line_table_size(line_section, offset);
+  constexpr uint64_t kLeastBytes = 64 << 20, kTimes = 4;
+  const auto [known, is_new] = bounded_tables_.try_emplace({line_section.data(), offset}, false);
+  if (!is_new) return known->second;
+  line_bytes_ += line_table_bytes(line_section, offset);
+  const bool is_too_much = line_bytes_ > kLeastBytes + kTimes * memory_bytes_;
+  const auto size = is_too_much ? std::nullopt : line_table_size(line_section, offset);
   const bool is_large = size && (size->header_bytes > kMaxLineHeaderBytes || size->rows > kMaxLineRows);
-  has_met_large_lines_ |= is_large;
-  return size && !is_large;
+  has_met_large_lines_ |= is_large || is_too_much;
+  return known->second = size && !is_large;
 }
 
 // The lines of a unit in a .dwo file are those of its skeleton; the .dwo file has one table, with names of files alone.

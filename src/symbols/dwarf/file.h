@@ -106,6 +106,8 @@ class File {
   uint64_t memory_bytes() const { return memory_bytes_; }
   // Returns how much memory the sections, and all that is made of them, may take.
   uint64_t max_bytes() const { return max_bytes_; }
+  // Returns how much of the disk the files take that it was read from.
+  uint64_t disk_bytes() const;
   const std::string& path() const { return path_; }  // of the file that has the DWARF
   bool is_position_independent() const { return is_position_independent_; }
 
@@ -163,6 +165,7 @@ class File {
   std::string path_;
   uint64_t memory_bytes_ = 0;
   uint64_t max_bytes_ = 0;
+  uint64_t disk_bytes_ = 0;  // without split_files_, which counts all files
   bool is_position_independent_ = false;
   Opened code_;                       // the binary: has .eh_frame
   Opened debug_;                      // the separate debug file, if any
@@ -178,10 +181,12 @@ class File {
   bool has_read_units_ = false;
   bool has_split_units_ = false;  // parts are in .dwo files
   std::vector<Unit> units_;
-  std::vector<UnitCode> unit_code_;             // sorted by address
-  std::map<const void*, Dwarf_Die> skeletons_;  // by the unit of the .dwo file
-  size_t range_steps_left_ = 0;                 // of the lists of units and functions
-  std::map<const void*, bool> bounded_lines_;   // by unit: has_bounded_lines
+  std::vector<UnitCode> unit_code_;                                  // sorted by address
+  std::map<const void*, Dwarf_Die> skeletons_;                       // by the unit of the .dwo file
+  size_t range_steps_left_ = 0;                                      // of the lists of units and functions
+  std::map<const void*, bool> bounded_lines_;                        // by unit: has_bounded_lines
+  std::map<std::pair<const void*, uint64_t>, bool> bounded_tables_;  // by section and offset: is_bounded
+  uint64_t line_bytes_ = 0;                                          // of these tables
   bool has_met_large_lines_ = false;
 };
 

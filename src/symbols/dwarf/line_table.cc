@@ -2,6 +2,8 @@
 
 #include <dwarf.h>
 
+#include <algorithm>
+
 #include "base/byte_reader.h"
 
 namespace espy::symbols::dwarf {
@@ -44,14 +46,29 @@ std::optional<uint64_t> count_rows(ByteReader program, std::string_view operands
   return rows;
 }
 
+struct Length {
+  uint64_t bytes = 0;  // of what follows
+  size_t offset_bytes = 4;
+};
+
+Length take_length(ByteReader& reader) {
+  const auto length = reader.take_le<uint32_t>();
+  if (length != UINT32_MAX) return {length};
+  return {reader.take_le<uint64_t>(), 8};
+}
+
 }  // namespace
+
+uint64_t line_table_bytes(std::string_view section, uint64_t offset) {
+  if (offset > section.size()) return 0;
+  ByteReader reader(section.substr(offset));
+  return std::min<uint64_t>(take_length(reader).bytes, reader.remaining_bytes());
+}
 
 std::optional<LineTableSize> line_table_size(std::string_view section, uint64_t offset) {
   if (offset > section.size()) return std::nullopt;
   ByteReader reader(section.substr(offset));
-  uint64_t length = reader.take_le<uint32_t>();
-  const size_t offset_bytes = length == UINT32_MAX ? 8 : 4;
-  if (offset_bytes == 8) length = reader.take_le<uint64_t>();
+  const auto [length, offset_bytes] = take_length(reader);
   ByteReader table(reader.take_bytes(length));
   const auto version = table.take_le<uint16_t>();
   if (version >= 5) table.take_bytes(2);  // sizes of addresses and of segment selectors

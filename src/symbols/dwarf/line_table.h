@@ -17,4 +17,7 @@ struct LineTableSize {
 // another version.
 std::optional<LineTableSize> line_table_size(std::string_view section, uint64_t offset);
 
+// Returns how many bytes of the section that looks at: those of the table as its header says, up to the end.
+uint64_t line_table_bytes(std::string_view section, uint64_t offset);
+
 }  // namespace espy::symbols::dwarf

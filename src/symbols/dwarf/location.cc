@@ -17,8 +17,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <utility>
 
+#include "base/time_limit.h"
 #include "symbols/dwarf/calls.h"
 #include "symbols/dwarf/expression_builder.h"
 #include "symbols/dwarf/types.h"
@@ -39,16 +42,55 @@ constexpr int kMaxNesting = 16;
 constexpr size_t kMaxOperations = 1 << 14;  // of one location: nested expressions multiply those of malformed files
 constexpr int kMaxCallers = 2;              // of callers, one above the other
 constexpr size_t kMaxCallSites = 64;        // of one function: a comparison each
+constexpr size_t kOperationsPerLookUp = 4;  // of call frame information, as part of kMaxOperations
+// Call frame information of a malformed file can take milliseconds for one address. As many look-ups are not timed.
+constexpr size_t kFewLookUps = 64;
+constexpr std::chrono::seconds kMaxLookUpTime(1);
+
+// Remembers what is looked up in the call frame information: libdw runs that of a function anew each time.
+class FrameRules {
+ public:
+  using Expression = std::optional<File::Expression>;
+
+  explicit FrameRules(File& file) : file_(file) {}
+
+  // As in File. Valid for the life of this object.
+  const Expression& frame_address(uint64_t address) {
+    return look_up(address, kFrameAddress, [&] { return file_.frame_address(address); });
+  }
+  const Expression& callers_register(uint64_t address, int number) {
+    return look_up(address, number, [&] { return file_.callers_register(address, number); });
+  }
+  size_t look_ups() const { return known_.size(); }
+
+ private:
+  static constexpr int kFrameAddress = -1;
+
+  template <class Find>
+  const Expression& look_up(uint64_t address, int what, Find find) {
+    const auto [known, is_new] = known_.try_emplace({address, what});
+    if (!is_new) return known->second;
+    if (known_.size() > kFewLookUps && !limit_) limit_.emplace(kMaxLookUpTime);
+    TimeLimit::check();
+    return known->second = find();
+  }
+
+  File& file_;
+  std::map<std::pair<uint64_t, int>, Expression> known_;
+  std::optional<TimeLimit> limit_;
+};
 
 class LocationTranslator {
  public:
   LocationTranslator(File& file, const kernel::Arch& arch, const Site& site)
-      : file_(file), arch_(arch), site_(site), probed_{site.address, site.function} {}
+      : file_(file), rules_(file), arch_(arch), site_(site), probed_{site.address, site.function} {}
+
+  size_t steps() const { return operations_ + rules_.look_ups() * kOperationsPerLookUp; }
 
   LocateResult translate(Dwarf_Attribute* attribute, const Dwarf_Op* ops, size_t count) {
     attribute_ = attribute;
     operations_ = count;
-    if (operations_ > kMaxOperations) out_.fail(kMalformed);
+    if (steps() > kMaxOperations) out_.fail(kMalformed);
     for (size_t i = 0; i < count && out_.why().empty(); ++i) {
       if (ops[i].atom == DW_OP_piece) {
         out_.finish_piece(static_cast<uint32_t>(ops[i].number));
@@ -99,7 +141,7 @@ class LocationTranslator {
   // The callee has preserved the register, or its call frame information locates the saved value.
   void push_callers_register(uint64_t number) {
     const Frame* caller = std::exchange(frame_, frame_->callee);
-    const auto found = file_.callers_register(frame_->address, static_cast<int>(number));
+    const auto& found = rules_.callers_register(frame_->address, static_cast<int>(number));
     if (arch_.dwarf_offsets[number] == arch_.stack_pointer_offset) {
       call_frame_address();
     } else if (!found || found->count == 0) {
@@ -163,7 +205,7 @@ class LocationTranslator {
   // Appends another expression to this piece.
   void run(Dwarf_Attribute* attribute, const Dwarf_Op* ops, size_t count) {
     operations_ += count;
-    if (++nesting_ > kMaxNesting || operations_ > kMaxOperations) out_.fail(kMalformed);
+    if (++nesting_ > kMaxNesting || steps() > kMaxOperations) out_.fail(kMalformed);
     Dwarf_Attribute* outer = std::exchange(attribute_, attribute);
     for (size_t i = 0; i < count && out_.why().empty(); ++i) {
       const LocationPiece::Kind kind = out_.piece().kind;
@@ -175,7 +217,7 @@ class LocationTranslator {
   }
 
   void call_frame_address() {
-    const auto found = file_.frame_address(frame_->address);
+    const auto& found = rules_.frame_address(frame_->address);
     if (!found) return out_.fail("has its place relative to a frame that nothing describes");
     is_by_frame_address_ = true;
     run(nullptr, found->ops, found->count);
@@ -237,7 +279,7 @@ class LocationTranslator {
 
   void read_link() {
     const uint32_t link = arch_.unwind.return_address;
-    const auto saved = file_.callers_register(frame_->address, static_cast<int>(link));
+    const auto& saved = rules_.callers_register(frame_->address, static_cast<int>(link));
     if (!saved || saved->count == 0) {
       push_register(link, 0);
     } else {
@@ -396,6 +438,7 @@ class LocationTranslator {
   }
 
   File& file_;
+  FrameRules rules_;
   const kernel::Arch& arch_;
   const Site& site_;
   Frame probed_;
@@ -446,8 +489,10 @@ LocateResult locate(File& file, const kernel::Arch& arch, const Dwarf_Die& varia
   const bool from_list = is_list(*location);
   if (dwarf_getlocation_addr(&*location, site.address, &ops, &count, 1) != 1 || count == 0)
     return {std::nullopt, from_list ? "is not kept here" : kOptimisedOut, from_list};
-  LocateResult out = LocationTranslator(file, arch, site).translate(&*location, ops, count);
+  LocationTranslator translator(file, arch, site);
+  LocateResult out = translator.translate(&*location, ops, count);
   out.is_list = from_list;
+  out.steps = translator.steps();
   return out;
 }
 

@@ -27,6 +27,7 @@ struct LocateResult {
   std::string why = {};
   bool is_list = false;   // from a location list, which is valid at each address
   bool is_frame = false;  // in the stack frame, so only valid after the prologue has stored it
+  size_t steps = 0;       // that were taken to find it
 };
 
 // Returns the place of a variable or parameter at `site`, from DW_AT_location or DW_AT_const_value.

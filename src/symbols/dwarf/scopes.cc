@@ -9,6 +9,8 @@
 #include <set>
 #include <tuple>
 
+#include "base/time_limit.h"
+
 namespace espy::symbols::dwarf {
 
 namespace {
@@ -16,7 +18,6 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxRanges = 1 << 18;  // of all blocks of a function, which can share them
 constexpr size_t kMaxShownRanges = 6;
-constexpr size_t kMaxSteps = 1 << 20;
 
 bool is_variable(int variable_tag) {
   return variable_tag == DW_TAG_variable || variable_tag == DW_TAG_formal_parameter;
@@ -229,25 +230,47 @@ SourceLine call_line(File& file, const Dwarf_Die& inlined) {
   return {name, static_cast<uint32_t>(*line)};
 }
 
-ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable,
-                             const std::vector<Row>& rows) {
+namespace {
+
+// The lines of statements: whether the variable is readable. Nullopt if `limit` has not as many steps left.
+std::optional<std::map<uint32_t, bool>> lines_of(File& file, const kernel::Arch& arch, const Site& site,
+                                                 const VisibleVariable& variable, std::string_view declared_in,
+                                                 const std::vector<Row>& rows, HintLimit& limit) {
   const std::vector<Range> list = described_ranges(variable.die);
-  if (list.empty()) return {};
   const SortedRanges described(list);
-  const std::string_view declared_in = file_by(file, variable.die, DW_AT_decl_file);
-  std::map<uint32_t, bool> lines;  // of statements: whether the variable is readable
-  size_t steps = 0;                // through location lists
+  std::map<uint32_t, bool> lines;
   for (const Row& row : rows) {
-    if (!declared_in.empty() && row.file != declared_in) continue;
+    if (list.empty() || (!declared_in.empty() && row.file != declared_in)) continue;
     bool& is_readable = lines[row.line];
     if (is_readable || !variable.scope->contains(row.address) || !described.contains(row.address)) continue;
-    if ((steps += list.size()) > kMaxSteps) return {};
     const LocateResult found = locate(file, arch, variable.die, {row.address, site.function, site.entry});
+    const size_t steps = list.size() + found.steps;
+    if (steps > limit.steps) return std::nullopt;
+    limit.steps -= steps;
     is_readable = found.place && found.why.empty() && !(row.address == site.entry && found.is_frame && !found.is_list);
   }
-  const auto first = std::ranges::find_if(lines, [](const auto& line) { return line.second; });
-  if (first == lines.end() || declared_in.empty()) return {};
-  return {format_lines(lines), std::string(declared_in), first->first};
+  return lines;
+}
+
+}  // namespace
+
+ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable,
+                             const std::vector<Row>& rows, HintLimit& limit) {
+  if (limit.cpu_time <= limit.cpu_time.zero()) return {};
+  const auto begin = thread_cpu_time();
+  const std::string_view declared_in = file_by(file, variable.die, DW_AT_decl_file);
+  std::optional<std::map<uint32_t, bool>> lines;
+  try {
+    const TimeLimit time(limit.cpu_time);
+    lines = lines_of(file, arch, site, variable, declared_in, rows, limit);
+  } catch (const TookTooLong&) {
+    limit.cpu_time = {};
+  }
+  limit.cpu_time -= thread_cpu_time() - begin;
+  if (!lines) return {};
+  const auto first = std::ranges::find_if(*lines, [](const auto& line) { return line.second; });
+  if (first == lines->end() || declared_in.empty()) return {};
+  return {format_lines(*lines), std::string(declared_in), first->first};
 }
 
 }  // namespace espy::symbols::dwarf

@@ -1,6 +1,7 @@
 // The variables in scope at an address, and the line table. Internal to dwarf/.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -79,9 +80,15 @@ SourceLine call_line(File& file, const Dwarf_Die& inlined);
 // Selects the rows of a function for breakpoints: for each line, the first in each block or inlined instance.
 std::vector<Row> breakpoint_rows(Scopes& scopes, std::vector<Row> rows);
 
-// Returns the lines, in the function and the file that declare a variable, at which it can be read.
-// `rows`: the breakpoint_rows of the function.
+// How much may still be done for the readable lines of the variables of a file. They are hints.
+struct HintLimit {
+  size_t steps = 1 << 25;  // through location lists and expressions
+  std::chrono::nanoseconds cpu_time = std::chrono::seconds(1);
+};
+
+// Returns the lines, in the function and the file that declare a variable, at which it can be read; none if that takes
+// more than `limit` has left. `rows`: the breakpoint_rows of the function.
 ReadableLines readable_lines(File& file, const kernel::Arch& arch, const Site& site, const VisibleVariable& variable,
-                             const std::vector<Row>& rows);
+                             const std::vector<Row>& rows, HintLimit& limit);
 
 }  // namespace espy::symbols::dwarf

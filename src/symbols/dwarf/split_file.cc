@@ -109,6 +109,13 @@ std::string make_elf(const std::vector<std::pair<std::string, std::string>>& sec
   return out += headers;
 }
 
+uint64_t disk_bytes_of(const UntrustedFile& file) {
+  constexpr uint64_t kBlockBytes = 512;
+  struct stat status = {};
+  if (::fstat(file.fd.get(), &status) != 0) return 0;
+  return std::min(file.size_bytes, static_cast<uint64_t>(status.st_blocks) * kBlockBytes);
+}
+
 std::vector<uint64_t> split_units(std::string& elf) {
   std::vector<uint64_t> out;
   const std::unique_ptr<Elf, decltype(&elf_end)> image(elf_memory(elf.data(), elf.size()), &elf_end);
@@ -158,10 +165,8 @@ Result<SplitFiles> SplitFiles::make() {
 
 // Decompressed, and without what the files of a package share, a file is several times as large as it was on disk.
 void SplitFiles::allow_for(const UntrustedFile& file) {
-  constexpr uint64_t kLeastBytes = 256 << 20, kTimes = 4, kBlockBytes = 512;
-  struct stat status = {};
-  if (::fstat(file.fd.get(), &status) == 0)
-    disk_bytes_ += std::min(file.size_bytes, static_cast<uint64_t>(status.st_blocks) * kBlockBytes);
+  constexpr uint64_t kLeastBytes = 256 << 20, kTimes = 4;
+  disk_bytes_ += disk_bytes_of(file);
   allowed_bytes_ = std::max(std::min(kLeastBytes + disk_bytes_ * kTimes, max_binary_bytes()), disk_bytes_);
 }
 

@@ -21,6 +21,9 @@ namespace espy::symbols::dwarf {
 // Returns a relocatable ELF file with sections by their names.
 std::string make_elf(const std::vector<std::pair<std::string, std::string>>& sections, uint16_t machine);
 
+// Returns how much of the disk a file takes: less than its size if it has holes.
+uint64_t disk_bytes_of(const UntrustedFile& file);
+
 // Returns the ids of the split units of an ELF file in memory, sorted.
 std::vector<uint64_t> split_units(std::string& elf);
 
@@ -51,7 +54,8 @@ class SplitFiles {
   // Calls `read` while libdw finds no .dwo file; it does not search for that of the same unit again. Requires
   // CAP_SYS_CHROOT; otherwise does nothing.
   void hide(const std::function<bool()>& read) const;
-  bool has_refused() const { return has_refused_; }  // a file, since it would take too much
+  uint64_t disk_bytes() const { return disk_bytes_; }  // of all files
+  bool has_refused() const { return has_refused_; }    // a file, since it would take too much
 
  private:
   explicit SplitFiles(ScratchDirectory scratch);
@@ -62,7 +66,7 @@ class SplitFiles {
   std::string directory_;                                          // searched by libdw; a subdirectory of `scratch_`
   std::map<std::pair<uint64_t, uint64_t>, SplitFile> known_ = {};  // by device and inode
   size_t copies_ = 0;
-  uint64_t disk_bytes_ = 0;  // of all files
+  uint64_t disk_bytes_ = 0;
   uint64_t allowed_bytes_ = 0;
   uint64_t taken_bytes_ = 0;
   bool has_refused_ = false;

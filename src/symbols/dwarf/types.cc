@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "types/variants.h"
 
@@ -28,6 +29,7 @@ using types::Member;
 using types::TypeId;
 
 constexpr int kMaxDepth = 64;
+constexpr size_t kMaxDimensions = 64;
 constexpr uint64_t kMaxOffsetBytes = UINT32_MAX / 8;  // of a member: offsets are in bits; others are left out
 
 bool is_modifier(int type_tag) {
@@ -57,10 +59,22 @@ uint32_t size_in_u32(const Dwarf_Die& type) {
   return static_cast<uint32_t>(std::min<uint64_t>(size_of(type), UINT32_MAX));
 }
 
-// Returns the number of elements in each dimension; 0 if it is not constant.
+// Returns the first children, `limit` at most: a DIE can have a million, and many others can refer to it.
+std::vector<Dwarf_Die> first_children(const Dwarf_Die& die, size_t limit) {
+  std::vector<Dwarf_Die> out;
+  Dwarf_Die at = die;
+  int status = dwarf_child(&at, &at);
+  for (; status == 0 && out.size() < limit; status = dwarf_siblingof(&at, &at)) out.push_back(at);
+  return out;
+}
+
+// Returns the number of elements in each dimension; 0 if it is not constant. Of an array with too many dimensions,
+// nothing is known.
 std::vector<uint32_t> dimensions(const Dwarf_Die& array) {
   std::vector<uint32_t> out;
-  for (const Dwarf_Die& child : children(array)) {
+  const std::vector<Dwarf_Die> found_children = first_children(array, kMaxDimensions + 1);
+  if (found_children.size() > kMaxDimensions) return {0};
+  for (const Dwarf_Die& child : found_children) {
     if (tag(child) != DW_TAG_subrange_type) continue;
     const auto count = number(child, DW_AT_count);
     const auto upper = number(child, DW_AT_upper_bound);
@@ -144,9 +158,9 @@ std::string c_name_at(const std::optional<Dwarf_Die>& type, int depth) {
 
 std::string c_name(const std::optional<Dwarf_Die>& type) { return c_name_at(type, 0); }
 
-bool is_passed_by_reference(const Dwarf_Die& type) {
-  const Dwarf_Die plain = peeled(type);
-  if (!is_class(tag(plain))) return false;
+namespace {
+
+bool is_class_passed_by_reference(const Dwarf_Die& plain) {
   if (const auto convention = number(plain, DW_AT_calling_convention)) return *convention == DW_CC_pass_by_reference;
   if (is_standard_string(plain)) return true;
   // DWARF 4 has no such attribute: look for a user-provided destructor.
@@ -155,6 +169,16 @@ bool is_passed_by_reference(const Dwarf_Die& type) {
         !own_attribute(child, DW_AT_defaulted))
       return true;
   return false;
+}
+
+}  // namespace
+
+bool TypeReader::is_passed_by_reference(const Dwarf_Die& type) {
+  const Dwarf_Die plain = peeled(type);
+  if (!is_class(tag(plain))) return false;
+  const auto [known, is_new] = by_reference_.try_emplace(plain.addr);
+  if (is_new) known->second = is_class_passed_by_reference(plain);
+  return known->second;
 }
 
 bool is_standard_string(const Dwarf_Die& type) {
@@ -367,17 +391,31 @@ std::vector<Member> TypeReader::convert_variants(const Dwarf_Die& part) {
   return out;
 }
 
+// Each unit is looked through once, for all names.
+std::optional<Dwarf_Die> TypeReader::find_definition(const Dwarf_Die& declaration) {
+  const std::pair key(tag(declaration), name_of(declaration));
+  std::vector<Unit>& units = file_.units();
+  for (;; ++next_unit_) {
+    if (const auto known = defined_.find(key); known != defined_.end()) return known->second;
+    if (next_unit_ >= units.size()) return std::nullopt;
+    file_.complete(units[next_unit_]);
+    for (const Dwarf_Die& child : children(units[next_unit_].die))
+      if (is_class(tag(child)) && !own_attribute(child, DW_AT_declaration))
+        defined_.try_emplace({tag(child), name_of(child)}, child);
+  }
+}
+
 void TypeReader::complete(TypeId struct_type) {
   const types::Type now = types_[struct_type];
   if (now.complete || now.origin.btf_id == 0 || now.origin.btf_id > origins_.size()) return;
   if (parts_.is_refused(struct_type)) return;
-  if (!in_progress_.insert(struct_type).second) return;
   Dwarf_Die die = origins_[now.origin.btf_id - 1];
   if (flag(die, DW_AT_declaration)) {
-    const auto [known, is_new] = definitions_.try_emplace(die.addr);
-    if (is_new) known->second = file_.find_definition(tag(die), name_of(die));
-    if (known->second) die = *known->second;
+    const auto definition = find_definition(die);
+    if (!definition) return;
+    die = *definition;
   }
+  if (!in_progress_.insert(struct_type).second) return;
   std::vector<Member> members = rust_string_members(die);
   const bool is_string = !members.empty();
   uint32_t align = 1;
@@ -393,7 +431,7 @@ void TypeReader::complete(TypeId struct_type) {
   }
   const uint32_t size = size_in_u32(die);
   if (size % align != 0) align = 1;
-  if (!flag(die, DW_AT_declaration) && parts_.may_define(types_, struct_type, members))
+  if (parts_.may_define(types_, struct_type, members))
     types_.define_struct(struct_type, std::move(members), size, align);
   in_progress_.erase(struct_type);
 }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "symbols/dwarf/file.h"
@@ -21,8 +23,6 @@ Dwarf_Die peeled(const Dwarf_Die& type);
 // Returns a type in the syntax of C: "const char *", "struct node *", "size_t", "int[4]".
 std::string c_name(const std::optional<Dwarf_Die>& type);
 
-// Whether a class is passed and returned by address, since it is not trivially copyable.
-bool is_passed_by_reference(const Dwarf_Die& type);
 // Whether a type is std::string of libstdc++, whose first word points to its text.
 bool is_standard_string(const Dwarf_Die& type);
 
@@ -35,6 +35,8 @@ class TypeReader {
   // Returns void for nullopt and for types that the language does not have.
   types::TypeId convert(const std::optional<Dwarf_Die>& type);
   void complete(types::TypeId struct_type);
+  // Whether it is a class that is passed and returned by address, since it is not trivially copyable.
+  bool is_passed_by_reference(const Dwarf_Die& type);
 
  private:
   types::TypeId convert_base(Dwarf_Die& type);
@@ -47,6 +49,8 @@ class TypeReader {
   std::vector<types::Member> rust_string_members(const Dwarf_Die& type);  // empty: it is no String
   void complete_parts(types::TypeId type);
   types::Origin origin_of(const Dwarf_Die& type);
+  // Searches all units for the definition of a class that is declared.
+  std::optional<Dwarf_Die> find_definition(const Dwarf_Die& declaration);
 
   File& file_;
   types::Types& types_;
@@ -54,7 +58,9 @@ class TypeReader {
   std::vector<Dwarf_Die> origins_;         // by btf_id - 1
   std::map<const void*, uint32_t> known_;  // btf_id by address of the DIE, as the key of the next two
   std::map<const void*, types::TypeId> enums_;
-  std::map<const void*, std::optional<Dwarf_Die>> definitions_;  // of structs that are declared
+  std::map<const void*, bool> by_reference_;
+  std::map<std::pair<int, std::string_view>, Dwarf_Die> defined_;  // by tag and name, of the units before next_unit_
+  size_t next_unit_ = 0;
   std::set<types::TypeId> in_progress_;
   types::Parts parts_;
   int depth_ = 0;
