@@ -107,6 +107,11 @@ tl::unexpected<Error> too_large(const std::string& path, uint64_t limit_bytes) {
   return fail(fmt::format("{} is too large: at most {} MiB are read", path, limit_bytes >> 20), kRefusedFile);
 }
 
+FileIdentity identity_by(const struct stat& status) {
+  return {status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
+          static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
 }  // namespace
 
 uint64_t max_binary_bytes() {
@@ -139,6 +144,12 @@ tl::unexpected<Error> cannot_open(const std::string& path, int code) {
   return fail_errno("cannot open " + path, code, is_of_process ? "files of other processes need CAP_SYS_PTRACE" : "");
 }
 
+std::optional<FileIdentity> identity_of(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return identity_by(status);
+}
+
 Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {
   const Entry entry = owner ? open_entry(path) : Entry{OwnedFd(open_handle(path))};
   const OwnedFd& handle = entry.handle;
@@ -150,10 +161,11 @@ Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_byt
   if (owner) TRY_STATUS(check_owner(path, status, *owner, entry.is_behind_link));
   UntrustedFile out{OwnedFd(open_to_read(handle, path)), path};
   if (!out.fd.valid()) return cannot_open(path, errno);
-  out.device = status.st_dev;
-  out.inode = status.st_ino;
-  out.size_bytes = static_cast<uint64_t>(status.st_size);
-  out.modified_ns = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+  const FileIdentity identity = identity_by(status);
+  out.device = identity.device;
+  out.inode = identity.inode;
+  out.size_bytes = identity.size_bytes;
+  out.modified_ns = identity.modified_ns;
   if (out.size_bytes > limit_bytes) return too_large(path, limit_bytes);
   return out;
 }

@@ -26,6 +26,18 @@ inline constexpr uint64_t kMaxTextBytes = 64 << 20;
 // most 8 GiB.
 uint64_t max_binary_bytes();
 
+// Equal for two paths of one file, different after the file was written to or replaced.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t size_bytes = 0;
+  uint64_t modified_ns = 0;  // since 1970
+  auto operator<=>(const FileIdentity&) const = default;
+};
+
+// Returns nullopt unless the path leads to a regular file.
+std::optional<FileIdentity> identity_of(const std::string& path);
+
 // A regular file, open for reading, and what it was when it was opened. `path` is for messages.
 struct UntrustedFile {
   OwnedFd fd;
@@ -35,6 +47,7 @@ struct UntrustedFile {
   uint64_t size_bytes = 0;
   uint64_t modified_ns = 0;  // since 1970
 
+  FileIdentity identity() const { return {device, inode, size_bytes, modified_ns}; }
   // Returns up to `size` bytes at `offset`: fewer at the end of the file.
   Result<std::string> read_at(uint64_t offset, uint64_t size) const;
 };

@@ -16,7 +16,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -49,7 +48,7 @@ class Checksums {
   Result<uint32_t> of(const UntrustedFile& file);
 
  private:
-  std::map<std::array<uint64_t, 4>, uint32_t> known_;
+  std::map<FileIdentity, uint32_t> known_;
 };
 
 SearchLimit& search_limit() {
@@ -62,7 +61,7 @@ tl::unexpected<Error> takes_too_long(const std::string& path) {
 }
 
 Result<uint32_t> Checksums::of(const UntrustedFile& file) {
-  const std::array<uint64_t, 4> key = {file.device, file.inode, file.modified_ns, file.size_bytes};
+  const FileIdentity key = file.identity();
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
   constexpr uint64_t kChunkBytes = 1 << 20, kLeastBytes = 64 << 10;  // also bounds how many are known
   if (!search_limit().take(kLeastBytes)) return takes_too_long(file.path);

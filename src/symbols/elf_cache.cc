@@ -24,10 +24,6 @@ Result<UntrustedFile> open_inode(const std::string& path, uint64_t inode) {
 
 }  // namespace
 
-ElfCache::Key ElfCache::key_of(const UntrustedFile& file, uint64_t offset) {
-  return {file.device, file.inode, file.modified_ns, file.size_bytes, offset};
-}
-
 // A few files that find no room next to each other could be read again for each address.
 template <class Read>
 Result<std::shared_ptr<CachedFile>> ElfCache::find_or_read(const Key& key, const std::string& path, Read read) {
@@ -50,19 +46,19 @@ Result<std::shared_ptr<CachedFile>> ElfCache::find_or_read(const Key& key, const
 Result<std::shared_ptr<CachedFile>> ElfCache::get(const std::string& path) {
   if (!split_archive_path(path)) return get(TRY(open_untrusted(path, max_binary_bytes())));
   const DiskLocation place = TRY(locate_on_disk(path));
-  const Key key = key_of(TRY(open_untrusted(place.path, UINT64_MAX)), place.offset);
+  const Key key(TRY(open_untrusted(place.path, UINT64_MAX)).identity(), place.offset);
   return find_or_read(key, path, [&] { return ElfFile::open(path, debug_directories_); });
 }
 
 Result<std::shared_ptr<CachedFile>> ElfCache::get(UntrustedFile opened) {
-  const Key key = key_of(opened, 0);
+  const Key key(opened.identity(), 0);
   const std::string path = opened.path;
   return find_or_read(key, path, [&] { return ElfFile::open(std::move(opened), debug_directories_); });
 }
 
 Result<std::shared_ptr<CachedFile>> ElfCache::open_or_stored(UntrustedFile opened, const std::string& path,
                                                              uint64_t offset) {
-  const Key key = key_of(opened, 0);
+  const Key key(opened.identity(), 0);
   if (const auto known = failures_.find(key); known != failures_.end())
     return open_stored(known->second, path, key, offset);
   auto file = get(std::move(opened));
@@ -74,7 +70,7 @@ Result<std::shared_ptr<CachedFile>> ElfCache::open_stored(const Failure& archive
                                                           uint64_t offset) {
   const auto stored = archive.archive ? archive.archive->at(path, offset) : fail("");
   if (!stored) return tl::unexpected(archive.error);
-  key.back() = stored->offset;
+  key.second = stored->offset;
   if (const auto known = failures_.find(key); known != failures_.end()) return tl::unexpected(known->second.error);
   const std::string name = fmt::format("{}!/{}", path, stored->name);
   if (!files_.contains(key) && !may_read_archive(archive.archive->directory_bytes()))
@@ -127,7 +123,7 @@ Result<std::shared_ptr<CachedFile>> ElfCache::open_with_code(const UntrustedFile
 
 Result<std::shared_ptr<const UntrustedFile>> ElfCache::hold(const std::string& path, uint64_t inode) {
   UntrustedFile opened = TRY(open_inode(path, inode));
-  std::shared_ptr<const UntrustedFile>& out = held_[key_of(opened, 0)];
+  std::shared_ptr<const UntrustedFile>& out = held_[opened.identity()];
   if (out == nullptr) out = std::make_shared<const UntrustedFile>(std::move(opened));
   return out;
 }

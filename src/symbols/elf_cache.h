@@ -1,7 +1,6 @@
 // The ELF files that processes map, each read once however many map it. Internal to symbols/.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -51,15 +50,12 @@ class ElfCache {
   CachedFile* oldest(uint64_t least_bytes);
 
  private:
-  // Device, inode, mtime, size and offset in an archive: equal for two paths of one file, different after the file was
-  // replaced.
-  using Key = std::array<uint64_t, 5>;
+  using Key = std::pair<FileIdentity, uint64_t>;  // and the offset in an archive
   // A file that is no ELF file that can be read, and may be an archive.
   struct Failure {
     Error error;
     std::optional<StoredFiles> archive = std::nullopt;
   };
-  static Key key_of(const UntrustedFile& file, uint64_t offset);
 
   Result<std::shared_ptr<CachedFile>> get(UntrustedFile opened);
   // `path` leads to the same file.
@@ -75,7 +71,7 @@ class ElfCache {
 
   std::vector<std::string> debug_directories_;
   std::map<Key, std::shared_ptr<CachedFile>> files_;
-  std::map<Key, std::shared_ptr<const UntrustedFile>> held_;
+  std::map<FileIdentity, std::shared_ptr<const UntrustedFile>> held_;
   std::map<Key, Failure> failures_;
   uint64_t archive_bytes_ = 0;       // memory of the archives in failures_
   uint64_t archive_cost_bytes_ = 0;  // that reading archives has taken so far, see kMaxArchiveCostBytes

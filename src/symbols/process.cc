@@ -187,12 +187,11 @@ bool load_perf_map(Process& process, const OpenPerfMap& opened) {
   constexpr int kPauseFactor = 10;
   constexpr uint64_t kLargeBytes = 64 << 10;
   const UntrustedFile& file = opened.file;
-  const std::array<uint64_t, 3> identity = {file.inode, file.size_bytes, file.modified_ns};
-  if (process.perf_map != nullptr && process.perf_map->identity == identity) return false;
+  if (process.perf_map != nullptr && process.perf_map->identity == file.identity()) return false;
   const auto started = std::chrono::steady_clock::now();
   Result<PerfMap> map = PerfMap::read(file);
   if (!map) return false;
-  process.perf_map.reset(new LoadedPerfMap{std::move(*map), opened.path, identity});
+  process.perf_map.reset(new LoadedPerfMap{std::move(*map), opened.path, file.identity()});
   process.has_lost_perf_map = false;
   const auto ended = std::chrono::steady_clock::now();
   if (file.size_bytes >= kLargeBytes) process.next_map_load = ended + (ended - started) * kPauseFactor;

@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -82,11 +81,11 @@ struct AddressSpace {
   void adopt_files(const AddressSpace& older);
 };
 
-// A perf map and the identity of its file (inode, size, mtime) when it was read.
+// A perf map, and its file when it was read.
 struct LoadedPerfMap {
   PerfMap map;
   std::string path;  // as the process sees it
-  std::array<uint64_t, 3> identity = {};
+  FileIdentity identity;
 };
 
 // The file of one, and its path as the process sees it.
