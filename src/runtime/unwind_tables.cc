@@ -1,6 +1,5 @@
 #include "runtime/unwind_tables.h"
 
-#include <sys/stat.h>
 #include <time.h>
 
 #include <algorithm>
@@ -42,6 +41,16 @@ constexpr auto kOfProcess = std::chrono::milliseconds(100);  // for the files of
 constexpr auto kOfRunning = std::chrono::milliseconds(5);    // for those of all that run, before tracing begins
 constexpr auto kAhead = std::chrono::milliseconds(2);        // between records
 
+// A process can map one file, or thousands, 65,530 times, with paths of 4 KB: its text takes the kernel a second. What
+// is left out has a table once a program reports it as missing.
+constexpr uint64_t kMostTextBytes = 16 << 20;      // of a process: 100,000 mappings of a data base
+constexpr uint64_t kAnyTextBytes = 1 << 20;        // of any process,
+constexpr uint64_t kLongTextBytes = 256 << 20;     // and beyond it of all together,
+constexpr uint64_t kLongTextPerSecond = 4 << 20;   // which is forgotten with time
+constexpr uint64_t kProcessFileBytes = 1 << 20;    // the files of a process that wait,
+constexpr uint64_t kWaitingFileBytes = 16 << 20;   // of all processes
+constexpr uint64_t kMostKnownPathBytes = 8 << 20;  // paths of files that are known
+
 // Names for the mapped file of a process (see task_with_memory), also if it was deleted or is in another mount
 // namespace.
 std::vector<std::string> paths_of(uint32_t task, const Mapping& mapping) {
@@ -50,26 +59,19 @@ std::vector<std::string> paths_of(uint32_t task, const Mapping& mapping) {
 
 }  // namespace
 
-std::optional<UnwindTables::FileStatus> UnwindTables::status_of(const std::string& path) {
-  struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return FileStatus{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
-                    static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec};
-}
-
 // The path as /proc/PID/maps has it: absolute, without symbolic links. A path through /proc/PID/root stays, since that
 // link leads to another file for realpath(3).
 std::string UnwindTables::mapped_path(const std::string& path) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(path, error).string();
-  return !error && status_of(real) == status_of(path) ? real : path;
+  return !error && identity_of(real) == identity_of(path) ? real : path;
 }
 
 // True for a file whose table takes as long as those of many others.
 bool UnwindTables::is_large(const std::string& path) {
   constexpr uint64_t kLargeBytes = 8 << 20;
-  const auto status = status_of(path);
-  return status && status->size_bytes > kLargeBytes;
+  const auto identity = identity_of(path);
+  return identity && identity->size_bytes > kLargeBytes;
 }
 
 void UnwindTables::begin() {
@@ -84,6 +86,8 @@ void UnwindTables::begin() {
 }
 
 void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows, KnownFile known) {
+  if (known_path_bytes_ + known.path.size() > kMostKnownPathBytes) known.path.clear();
+  known_path_bytes_ += known.path.size();
   known_.emplace(key, std::move(known));
   program::UnwindFile file;
   bool is_refused = false;
@@ -104,7 +108,7 @@ bool UnwindTables::read(const std::string& path, const std::string& shown_path, 
   const auto file = open_untrusted(path, UINT64_MAX);
   const auto key = file ? keys_.key_of(*file) : std::nullopt;
   if (!key || (wanted && *wanted != *key)) return false;
-  const FileStatus status{file->device, file->inode, file->size_bytes, file->modified_ns};
+  const FileIdentity identity = file->identity();
   if (!knows(*key)) {
     const auto rows = symbols::read_unwind_rows(descriptor_path(file->fd), *program_.arch);
     const bool is_refused = !rows && rows.error().code == kRefusedFile;
@@ -113,25 +117,25 @@ bool UnwindTables::read(const std::string& path, const std::string& shown_path, 
     if (keys_.key_now(*file) != key) return false;
     // One that is not an ELF file of this CPU, such as the memory of a JIT compiler, or is refused, has an empty table.
     static const std::vector<symbols::UnwindRow> kNone;
-    publish(*key, rows ? *rows : kNone, {shown_path, status});
+    publish(*key, rows ? *rows : kNone, {shown_path, identity});
   }
   if (seen_.size() >= kMostSeen) seen_.clear();
-  seen_.insert(status);
+  seen_.insert(identity);
   return true;
 }
 
 void UnwindTables::add_file(const std::string& path, const std::string& shown_path, Need need) {
   constexpr uint64_t kBytesPerRow = 64;  // of a file, about
-  const auto status = status_of(path);
-  if (!status || seen_.contains(*status)) return;
-  if (need == Need::kLikely && !cells_->has_room_ahead(status->size_bytes / kBytesPerRow)) return;
+  const auto identity = identity_of(path);
+  if (!identity || seen_.contains(*identity)) return;
+  if (need == Need::kLikely && !cells_->has_room_ahead(identity->size_bytes / kBytesPerRow)) return;
   read(path, shown_path, need);
 }
 
 std::optional<std::string> UnwindTables::path_of(const UnwindFileKey& key) const {
   const auto known = known_.find(key);
-  if (known == known_.end()) return std::nullopt;
-  if (key != program::kUnwindVdso && status_of(known->second.path) != known->second.status) return std::nullopt;
+  if (known == known_.end() || known->second.path.empty()) return std::nullopt;
+  if (key != program::kUnwindVdso && identity_of(known->second.path) != known->second.identity) return std::nullopt;
   return known->second.path;
 }
 
@@ -141,19 +145,35 @@ void UnwindTables::add_program(const std::string& name) {
   for (const std::string& file : symbols::needed_files(*path)) add_file(file, mapped_path(file), Need::kCertain);
 }
 
+void UnwindTables::visit_code(uint32_t pid, const std::function<bool(const Mapping& mapping)>& visit) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - long_text_counted_at_);
+  long_text_bytes_ -= std::min(long_text_bytes_, static_cast<uint64_t>(seconds.count()) * kLongTextPerSecond);
+  long_text_counted_at_ += seconds;
+  const uint64_t most = std::min(kMostTextBytes, kAnyTextBytes + kLongTextBytes - long_text_bytes_);
+  const auto bytes = symbols::visit_mapped_code(pid, most, visit);
+  if (bytes && *bytes > kAnyTextBytes)
+    long_text_bytes_ = std::min(kLongTextBytes, long_text_bytes_ + (*bytes - kAnyTextBytes));
+}
+
+// Each file once: of two on one device with one inode number, as some file systems have them, the first.
 void UnwindTables::queue_process(uint32_t pid, Need need) {
-  const auto mappings = symbols::read_mappings(pid);
-  if (!mappings) return;
   const uint32_t task = symbols::task_with_memory(pid);
   std::vector<WaitingFile> files;
-  for (const Mapping& mapping : *mappings) {
-    if (!mapping.executable || mapping.inode == 0) continue;
+  std::set<std::pair<uint64_t, uint64_t>> seen;  // device, inode
+  uint64_t bytes = 0;
+  visit_code(pid, [&](const Mapping& mapping) {
+    if (!seen.emplace(mapping.device, mapping.inode).second) return true;
     WaitingFile file{task, mapping, need};
+    bytes += file.size_bytes();
+    if (bytes > kProcessFileBytes || waiting_bytes_ + file.size_bytes() > kWaitingFileBytes) return false;
+    waiting_bytes_ += file.size_bytes();
     if (need == Need::kLikely && is_large(paths_of(task, mapping).front()))
       large_files_.push_back(std::move(file));
     else
       files.push_back(std::move(file));
-  }
+    return true;
+  });
   files_.insert(files_.begin(), std::move_iterator(files.begin()), std::move_iterator(files.end()));
 }
 
@@ -168,6 +188,7 @@ bool UnwindTables::read_next() {
   if (queue.empty()) return false;
   const WaitingFile file = std::move(queue.front());
   queue.pop_front();
+  waiting_bytes_ -= file.size_bytes();
   for (const std::string& path : paths_of(file.task, file.mapping)) add_file(path, file.mapping.path, file.need);
   return true;
 }
@@ -197,11 +218,12 @@ bool UnwindTables::read_ahead() {
 
 bool UnwindTables::add_missing(uint32_t pid, uint64_t pc, const UnwindFileKey& key) {
   if (knows(key)) return true;
-  const auto mappings = symbols::read_mappings(pid);
-  if (!mappings) return false;
-  const auto mapping = std::ranges::find_if(
-      *mappings, [&](const Mapping& each) { return each.start <= pc && pc < each.end && each.executable; });
-  if (mapping == mappings->end()) return false;
+  std::optional<Mapping> mapping;
+  visit_code(pid, [&](const Mapping& each) {
+    if (each.start <= pc && pc < each.end) mapping = each;
+    return each.end <= pc;
+  });
+  if (!mapping) return false;
   const auto paths = paths_of(symbols::task_with_memory(pid), *mapping);
   if (std::ranges::none_of(paths,
                            [&](const std::string& path) { return read(path, mapping->path, Need::kCertain, key); }))

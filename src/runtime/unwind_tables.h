@@ -8,6 +8,7 @@
 // therefore published under the key of the opened file that it was read from, which the kernel tells (FileKeys).
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/untrusted_file.h"
 #include "load/machine.h"
 #include "program/program.h"
 #include "program/unwind.h"
@@ -62,22 +64,19 @@ class UnwindTables {
     uint32_t task = 0;
     symbols::Mapping mapping;
     Need need = Need::kCertain;
+    uint64_t size_bytes() const { return sizeof(*this) + mapping.path.size(); }
   };
 
-  // What stat(2) tells of a regular file.
-  struct FileStatus {
-    uint64_t device = 0, inode = 0, size_bytes = 0, modified_ns = 0;
-    auto operator<=>(const FileStatus&) const = default;
-  };
   struct KnownFile {
-    std::string path;
-    FileStatus status;
+    std::string path;  // "": not kept
+    FileIdentity identity;
   };
 
-  static std::optional<FileStatus> status_of(const std::string& path);
   static std::string mapped_path(const std::string& path);
   static bool is_large(const std::string& path);
   void queue_process(uint32_t pid, Need need);
+  // Reads the mappings of a process as far as the limits allow.
+  void visit_code(uint32_t pid, const std::function<bool(const symbols::Mapping& mapping)>& visit);
   bool read_next();
   // Reads files that wait, until `is_late` returns true. False if none is left.
   bool read_until(const std::function<bool()>& is_late);
@@ -93,11 +92,15 @@ class UnwindTables {
   FileKeys keys_;
   std::optional<UnwindCells> cells_;
   std::map<program::UnwindFileKey, KnownFile> known_;
-  std::set<FileStatus> seen_;  // of files that are known, to spare opening them again
+  std::set<FileIdentity> seen_;  // of files that are known, to spare opening them again
   // Files that wait, and processes whose files wait; large files of these come last.
   std::deque<WaitingFile> files_;
   std::deque<uint32_t> processes_;
   std::deque<WaitingFile> large_files_;
+  uint64_t waiting_bytes_ = 0;     // of these files
+  uint64_t known_path_bytes_ = 0;  // of the files in known_
+  uint64_t long_text_bytes_ = 0;   // of processes, beyond what is read of each in any case
+  std::chrono::steady_clock::time_point long_text_counted_at_ = std::chrono::steady_clock::now();
   uint64_t refused_files_ = 0;
 };
 

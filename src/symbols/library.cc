@@ -45,13 +45,14 @@ std::string reachable_path(uint32_t pid, const std::string& path, uint64_t inode
 }
 
 std::optional<std::string> find_mapped(std::string_view name, uint32_t pid) {
-  const Result<std::vector<Mapping>> mappings = read_mappings(pid);
-  if (!mappings) return std::nullopt;
-  for (const Mapping& mapping : *mappings) {
-    if (!mapping.executable || mapping.deleted || !mapping.path.starts_with('/')) continue;
-    if (matches_library(base_name(mapping.path), name)) return reachable_path(pid, mapping.path, mapping.inode);
-  }
-  return std::nullopt;
+  std::optional<std::string> out;
+  (void)visit_mapped_code(pid, kMaxTextBytes, [&](const Mapping& mapping) {
+    const bool is_found =
+        !mapping.deleted && mapping.path.starts_with('/') && matches_library(base_name(mapping.path), name);
+    if (is_found) out = reachable_path(pid, mapping.path, mapping.inode);
+    return !is_found;
+  });
+  return out;
 }
 
 std::optional<std::string> find_cached_library(const kernel::Arch& arch, std::string_view name) {
@@ -132,18 +133,17 @@ std::vector<std::string> find_libraries(const std::string& pattern, std::optiona
     return out;
   }
   for (const uint32_t process : pid ? std::vector{*pid} : numbered_entries("/proc")) {
-    const Result<std::vector<Mapping>> mappings = read_mappings(process);
-    if (!mappings) continue;
-    for (const Mapping& mapping : *mappings) {
-      if (!mapping.executable || mapping.deleted || !mapping.path.starts_with('/')) continue;
-      if (!glob_match(pattern, base_name(mapping.path))) continue;
+    (void)visit_mapped_code(process, kMaxTextBytes, [&](const Mapping& mapping) {
+      if (mapping.deleted || !mapping.path.starts_with('/')) return true;
+      if (!glob_match(pattern, base_name(mapping.path))) return true;
       const std::pair<uint64_t, uint64_t> key(mapping.device, mapping.inode);
-      if (seen.contains(key)) continue;
+      if (seen.contains(key)) return true;
       std::string path = reachable_path(process, mapping.path, mapping.inode);
-      if (!is_elf(path)) continue;  // or the process has exited; another may map the file
+      if (!is_elf(path)) return true;  // or the process has exited; another may map the file
       seen.insert(key);
       out.push_back(std::move(path));
-    }
+      return true;
+    });
   }
   return out;
 }

@@ -77,38 +77,49 @@ std::vector<Mapping> parse_mappings(std::string_view text) {
 
 namespace {
 
-// Returns how many bytes there were.
-Result<uint64_t> visit_lines(const std::string& path, const std::function<void(std::string_view line)>& visit) {
+// Calls `visit` with each line until it returns false. Stops, and fails with kRefusedFile, behind `most_bytes`. `bytes`
+// receives how many there were.
+Status visit_lines(const std::string& path, uint64_t most_bytes, uint64_t& bytes,
+                   const std::function<bool(std::string_view line)>& visit) {
   const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fail_errno("cannot open " + path, errno);
-  uint64_t bytes = 0;
   std::string part;  // begins with the start of a line that the part before has cut
   std::array<char, 64 << 10> more;
   for (;;) {
     const ssize_t got = ::read(fd.get(), more.data(), more.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_errno("cannot read " + path, errno);
-    if (got == 0) return bytes;
+    if (got == 0) return {};
     bytes += static_cast<uint64_t>(got);
-    if (bytes > kMaxTextBytes)
-      return fail(fmt::format("{} is too large: at most {} MiB are read", path, kMaxTextBytes >> 20), kRefusedFile);
+    if (bytes > most_bytes)
+      return fail(fmt::format("{} is too large: at most {} MiB are read", path, most_bytes >> 20), kRefusedFile);
     part.append(more.data(), static_cast<size_t>(got));
     size_t begin = 0;
     for (size_t end = part.find('\n'); end != part.npos; end = part.find('\n', begin)) {
-      visit(std::string_view(part).substr(begin, end - begin));
+      if (!visit(std::string_view(part).substr(begin, end - begin))) return {};
       begin = end + 1;
     }
     part.erase(0, begin);
   }
 }
 
+Status visit_maps(uint32_t pid, uint64_t most_bytes, uint64_t& bytes,
+                  const std::function<bool(std::string_view line)>& visit) {
+  bytes = 0;
+  TRY_STATUS(visit_lines(kernel::proc_path(pid, "maps"), most_bytes, bytes, visit));
+  if (bytes > 0) return {};
+  return visit_lines(kernel::proc_path(task_with_memory(pid), "maps"), most_bytes, bytes, visit);
+}
+
 }  // namespace
 
 // A process can have 65,530 mappings with paths of 4 KB each, of which the kernel makes 256 MB of text in seconds.
 Status visit_mappings(uint32_t pid, const std::function<void(std::string_view line)>& visit) {
-  if (TRY(visit_lines(kernel::proc_path(pid, "maps"), visit)) > 0) return {};
-  TRY(visit_lines(kernel::proc_path(task_with_memory(pid), "maps"), visit));
-  return {};
+  uint64_t bytes = 0;
+  return visit_maps(pid, kMaxTextBytes, bytes, [&](std::string_view line) {
+    visit(line);
+    return true;
+  });
 }
 
 // Without those that are behind the largest text that is read.
@@ -117,6 +128,18 @@ Result<std::vector<Mapping>> read_mappings(uint32_t pid) {
   const Status status = visit_mappings(pid, [&](std::string_view line) { parse_mapping(line, out.emplace_back()); });
   if (!status && status.error().code != kRefusedFile) return tl::unexpected(status.error());
   return out;
+}
+
+Result<uint64_t> visit_mapped_code(uint32_t pid, uint64_t most_bytes,
+                                   const std::function<bool(const Mapping& mapping)>& visit) {
+  uint64_t bytes = 0;
+  Mapping mapping;
+  const Status status = visit_maps(pid, std::min(most_bytes, kMaxTextBytes), bytes, [&](std::string_view line) {
+    parse_mapping(line, mapping);
+    return !mapping.executable || mapping.inode == 0 || visit(mapping);
+  });
+  if (!status && status.error().code != kRefusedFile) return tl::unexpected(status.error());
+  return bytes;
 }
 
 std::string map_files_path(uint32_t pid, uint64_t start, uint64_t end) {

@@ -45,6 +45,12 @@ uint32_t task_with_memory(uint32_t pid);
 // Returns the mappings of a live process in order of address.
 Result<std::vector<Mapping>> read_mappings(uint32_t pid);
 
+// Calls `visit` with each executable mapping of a file in a live process, in order of address, until it returns false.
+// Reads at most `most_bytes` of the text that describes all mappings: a process can make this text long, with 4 KB for
+// each of 65,530 mappings. Returns how many bytes it has read.
+Result<uint64_t> visit_mapped_code(uint32_t pid, uint64_t most_bytes,
+                                   const std::function<bool(const Mapping& mapping)>& visit);
+
 // Returns the path of the link in /proc/PID/map_files that opens the file mapped at [start, end), also when it is
 // deleted or in another mount namespace. Opening it requires CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
 std::string map_files_path(uint32_t pid, uint64_t start, uint64_t end);

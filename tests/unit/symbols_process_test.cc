@@ -72,6 +72,21 @@ TEST(Mappings, OurOwn) {
   EXPECT_TRUE(std::ranges::any_of(*mappings, [](const Mapping& m) { return m.path == "[stack]" && !m.executable; }));
 }
 
+TEST(Mappings, CodeIsVisitedUpToALimit) {
+  const auto count = [](uint64_t most_bytes, size_t most_visits) {
+    size_t out = 0;
+    EXPECT_TRUE(visit_mapped_code(kOurPid, most_bytes, [&](const Mapping& mapping) {
+      EXPECT_TRUE(mapping.executable && mapping.inode != 0);
+      return ++out < most_visits;
+    }));
+    return out;
+  };
+  EXPECT_GT(count(UINT64_MAX, SIZE_MAX), 2U);
+  EXPECT_EQ(count(UINT64_MAX, 2), 2U);
+  EXPECT_EQ(count(1, SIZE_MAX), 0U);
+  EXPECT_FALSE(visit_mapped_code(0x7fffffff, UINT64_MAX, [](const Mapping&) { return true; }));
+}
+
 TEST(Mappings, NoProcess) {
   const auto mappings = read_mappings(0x7fffffff);
   ASSERT_FALSE(mappings);
