@@ -173,8 +173,10 @@ class Interpreter {
     using Kind = RegisterRule::Kind;
     const auto expression = [&] { return code.take_bytes(code.take_uleb128()); };
     switch (op) {
-      case 0x0a: remembered_.push_back(rules_); return true;  // remember_state
-      case 0x0b:                                              // restore_state
+      case 0x0a:  // remember_state
+        remembered_.push_back(rules_);
+        return remembered_.size() <= kMostRemembered;
+      case 0x0b:  // restore_state
         if (remembered_.empty()) return false;
         rules_ = remembered_.back();
         remembered_.pop_back();
@@ -229,6 +231,9 @@ class Interpreter {
     const CfiRules& initial = common_.initial;
     return set(reg, reg == registers_.frame_pointer ? initial.frame_pointer : initial.return_address);
   }
+
+  // Compilers remember one state or two. Each takes a hundred bytes, and one byte of a file.
+  static constexpr size_t kMostRemembered = 64;
 
   const kernel::UnwindConvention& registers_;
   const CommonEntry& common_;

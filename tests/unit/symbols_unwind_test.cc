@@ -174,6 +174,38 @@ work:
       *rows, [](const UnwindRow& row) { return row.rule.frame_pointer() == FrameRule::kUnrecoverable; }));
 }
 
+// Returns the offsets below the stack pointer that the rows of a function have: 16, and 32 behind as many remembered
+// states.
+std::vector<int> offsets_behind(int remembered) {
+  const testing::TempDir dir;
+  const auto rows = read_unwind_rows(dir.build("nested", R"(asm(R"X(
+  .globl work
+  .type work, @function
+work:
+  .cfi_startproc
+  .cfi_escape 0x0e, 16
+  nop
+  .rept )" + std::to_string(remembered) + R"(
+  .cfi_escape 0x0a
+  .endr
+  .cfi_escape 0x0e, 32
+  nop
+  .cfi_endproc
+  .size work, . - work
+)X"); int main(void) { return 0; })",
+                                               "-fno-asynchronous-unwind-tables"));
+  std::vector<int> out;
+  for (const UnwindRow& row : rows.value_or(std::vector<UnwindRow>()))
+    if (row.rule.offset_bytes() == 16 || row.rule.offset_bytes() == 32) out.push_back(row.rule.offset_bytes());
+  return out;
+}
+
+// Each is a byte in the file, and a hundred in memory.
+TEST(Unwind, FewStatesAreRemembered) {
+  EXPECT_EQ(std::ranges::count(offsets_behind(64), 32), std::ranges::count(offsets_behind(65), 32) + 1);
+  EXPECT_EQ(std::ranges::count(offsets_behind(65), 16), std::ranges::count(offsets_behind(64), 16));
+}
+
 TEST(Unwind, RulesKeepTheirParts) {
   const FrameRule rule = FrameRule::make(FrameBase::kLoadFromFramePointer, -8, FrameRule::kAtFramePointer);
   EXPECT_EQ(rule.base(), FrameBase::kLoadFromFramePointer);
