@@ -14,25 +14,34 @@ extern "C" int __gcclibcxx_demangle_callback(const char* mangled, void (*take)(c
 namespace espy::symbols {
 namespace {
 
-// Demangles a name of C++; "" if it is malformed or longer than kMaxDemangledBytes. A name of 200 bytes can stand for
+// Demangles a name of C++; "" if it is malformed or becomes too long (LongNames). A name of 200 bytes can stand for
 // gigabytes, as each substitution may double what the one before it stands for, so the demangler is left in the middle.
 class CppDemangler {
  public:
   std::string demangle(const std::string& mangled) {
+    most_bytes_ = LongNames::most_bytes(mangled.size());
+    std::string out = run(mangled);
+    LongNames::count(mangled.size(), made_bytes_);
+    return out;
+  }
+
+ private:
+  std::string run(const std::string& mangled) {
     // Below this frame are only functions of C and `take`, none of which has anything to destroy.
     if (setjmp(too_long_) != 0) return "";
     if (__gcclibcxx_demangle_callback(mangled.c_str(), take, this) != 0) return "";
     return std::move(text_);
   }
 
- private:
   static void take(const char* piece, size_t size_bytes, void* self) {
     auto* demangler = static_cast<CppDemangler*>(self);
-    if (size_bytes > kMaxDemangledBytes - demangler->text_.size()) std::longjmp(demangler->too_long_, 1);
+    demangler->made_bytes_ += size_bytes;
+    if (demangler->made_bytes_ > demangler->most_bytes_) std::longjmp(demangler->too_long_, 1);
     demangler->text_.append(piece, size_bytes);
   }
 
   std::string text_;
+  size_t made_bytes_ = 0, most_bytes_ = 0;
   std::jmp_buf too_long_ = {};
 };
 

@@ -14,7 +14,7 @@ namespace espy::symbols {
 namespace {
 
 constexpr int kMaxDepth = 256;
-constexpr int kMaxNodes = 64 * 1024;
+constexpr size_t kMaxNodes = 64 * 1024;
 constexpr size_t kMaxPunycodeBytes = 256;  // decoding takes quadratic time
 
 // Punycode (RFC 3492) as Rust writes it, with `_` between the ASCII characters and the insertions. nullopt if malformed
@@ -207,9 +207,17 @@ std::string read_character(V0Cursor& in) {
 // The grammar: reads and prints in one pass. After an error nothing is printed, and loops end.
 class V0Printer {
  public:
-  explicit V0Printer(std::string_view text) : in_(text) {}
+  explicit V0Printer(std::string_view text)
+      : in_(text), mangled_bytes_(text.size()), most_bytes_(LongNames::most_bytes(mangled_bytes_)) {}
 
   std::string run() {
+    std::string out = print_all();
+    LongNames::count(mangled_bytes_, std::max(out_.size(), nodes_));
+    return out;
+  }
+
+ private:
+  std::string print_all() {
     path(true);
     // The crate that instantiated it is not shown.
     if (!in_.failed() && is_upper(in_.peek())) silent([&] { path(false); });
@@ -219,11 +227,10 @@ class V0Printer {
     return out_ + std::string(visible_suffix(suffix));
   }
 
- private:
   void print(std::string_view piece) {
     if (in_.failed() || silent_) return;
     out_ += piece;
-    if (out_.size() > kMaxDemangledBytes) in_.fail();
+    if (out_.size() > most_bytes_) in_.fail();
   }
   template <class Read>
   void silent(Read read) {
@@ -235,7 +242,7 @@ class V0Printer {
   // Runs `read` for one node of the grammar, unless a limit is reached.
   template <class Read>
   void nested(Read read) {
-    if (++depth_ > kMaxDepth || ++nodes_ > kMaxNodes) in_.fail();
+    if (++depth_ > kMaxDepth || ++nodes_ > std::min(kMaxNodes, most_bytes_)) in_.fail();
     if (!in_.failed()) read();
     --depth_;
   }
@@ -312,7 +319,7 @@ class V0Printer {
   size_t list(Read read, std::string_view separator = ", ") {
     size_t count = 0;
     for (; !in_.failed() && !in_.eat('E'); ++count) {
-      if (++nodes_ > kMaxNodes) in_.fail();
+      if (++nodes_ > std::min(kMaxNodes, most_bytes_)) in_.fail();
       if (count > 0) print(separator);
       read();
     }
@@ -495,10 +502,11 @@ class V0Printer {
     });
   }
   V0Cursor in_;
+  size_t mangled_bytes_, most_bytes_;
   std::string out_;
   uint64_t bound_lifetimes_ = 0;
   int depth_ = 0;
-  int nodes_ = 0;
+  size_t nodes_ = 0;
   bool silent_ = false;
 };
 

@@ -1,6 +1,8 @@
 // The two mangling schemes of Rust, and what they share. Internal to symbols/; others use demangle.h.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +14,25 @@ std::string demangle_rust_legacy(std::string_view rest);
 std::string demangle_rust_v0(std::string_view rest);
 
 constexpr size_t kMaxDemangledBytes = 64 * 1024;
+
+// Bounds what the long readable forms of short names take all together: a file can have thousands of names of 100 bytes
+// that stand for 50 KB each, and a stack has a hundred functions. One for each thread.
+class LongNames {
+ public:
+  // Returns how long the readable form of a name may be.
+  static size_t most_bytes(size_t mangled_bytes) {
+    return left_bytes_ > 0 ? kMaxDemangledBytes : std::min(kMaxDemangledBytes, mangled_bytes * kOrdinaryTimes);
+  }
+  // Counts a readable form that was made, even if it is not used.
+  static void count(size_t mangled_bytes, size_t made_bytes) {
+    const size_t ordinary_bytes = mangled_bytes * kOrdinaryTimes;
+    if (made_bytes > ordinary_bytes) left_bytes_ -= std::min(left_bytes_, made_bytes - ordinary_bytes);
+  }
+
+ private:
+  static constexpr size_t kOrdinaryTimes = 16;  // as long as the name: compilers' names stay below it
+  static inline thread_local size_t left_bytes_ = 128 << 20;
+};
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_lower(char c) { return c >= 'a' && c <= 'z'; }

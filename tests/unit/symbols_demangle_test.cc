@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <string>
+#include <thread>
+
 #include "symbols/demangle.h"
 
 namespace espy::symbols {
@@ -50,6 +53,28 @@ TEST(Demangle, CppConversionToTemplate) {
   std::string deep = "_ZN1Acv";
   for (int i = 0; i < 60; ++i) deep += "T_Ih";
   EXPECT_EQ(demangle(deep + "EUv"), deep + "EUv");
+}
+
+// As in a file with thousands of them, of which stacks have a hundred each.
+TEST(Demangle, ShortNamesThatBecomeLongAreFew) {
+  // f(a<int, int>, b<a<int, int>, a<int, int> >, ...): each type is twice as long as the one before.
+  const std::string doubling =
+      "_Z1f1aIiiE1bIS0_S0_E1bIS2_S2_E1bIS4_S4_E1bIS6_S6_E1bIS8_S8_E1bISA_SA_E1bISC_SC_E1bISE_SE_E1bISG_SG_E1bISI_SI_E";
+  const std::string rust = "_RNvC1a1b", cpp = "_ZN2ns1fEi";
+  std::thread([&] {  // which has a limit of its own
+    size_t sum = 0;
+    for (int i = 0; i < 10'000; ++i) {
+      const std::string text = demangle(doubling);
+      if (text == doubling) break;
+      sum += text.size();
+    }
+    EXPECT_GT(sum, 64U << 20);
+    EXPECT_LT(sum, 256U << 20);
+    EXPECT_EQ(demangle(rust), "a::b");
+    EXPECT_EQ(demangle(cpp), "ns::f(int)");
+  })
+      .join();
+  EXPECT_NE(demangle(doubling), doubling);
 }
 
 TEST(Demangle, RustLegacy) {
