@@ -52,6 +52,26 @@ constexpr char kLayoutBegin = '\n';                 // separates the path from t
 constexpr std::string_view kAnyPointer = "void *";  // instead of a layout: of functions that return pointers
 constexpr size_t kMostResultTypes = 16;             // of the functions of a wildcard, each with a program of its own
 
+constexpr uint64_t kStackCheckBytes = 256;  // at the start of a Go function: have its stack check, if any
+constexpr size_t kMostReturns = 1 << 20;    // of a Go binary: more than may be probed
+
+// The Go functions that are read for their return instructions. Those of a malformed file can all reach to its end.
+struct GoCode {
+  uint64_t begin = UINT64_MAX, end = 0;  // of all
+  uint64_t size_bytes = 0;               // of each, summed up
+  bool is_refused = false;
+
+  // False if the sum is much more than their code: parts of assembly code can overlap, compiled functions do not.
+  bool add(const symbols::ElfSymbol& symbol) {
+    constexpr uint64_t kMostOfOne = 64 << 20, kAnyBytes = 1 << 20, kMostBytes = 512 << 20, kMostTimes = 4;
+    if (symbol.size > kMostOfOne) return false;
+    begin = std::min(begin, symbol.file_offset);
+    end = std::max(end, symbol.file_offset + symbol.size);
+    size_bytes += symbol.size;
+    return size_bytes <= kAnyBytes + std::min((end - begin) * kMostTimes, kMostBytes);
+  }
+};
+
 template <const spec::Provider& kRow>
 class Binder {
  public:
@@ -96,6 +116,7 @@ class Binder {
 
   std::vector<spec::BoundProbe> in_file(const std::string& path, std::span<const std::string> place) {
     out_.clear();
+    go_code_ = {};
     const auto file = open_to_probe(request_, path);
     if (!file && has_file_wildcard_) return {};
     if (!file) return without_symbols(path, place.back(), file.error());
@@ -223,13 +244,26 @@ class Binder {
     const std::string& name = symbol.name;
     if (!file.go_binary()) return add(name, symbol.file_offset, 0);
     const kernel::Arch& arch = request_.kernel.arch();
-    const std::string bytes = file.bytes_at(symbol.file_offset, symbol.size);
+    if (&kRow == &kUretprobe && !go_code_.add(symbol)) return refuse_overlapping_code();
+    const uint64_t most = &kRow == &kUretprobe ? symbol.size : std::min(symbol.size, kStackCheckBytes);
+    const std::string bytes = file.bytes_at(symbol.file_offset, most);
     const std::span code(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
     if (&kRow != &kUretprobe) return add(name, symbol.file_offset + symbols::after_stack_check(arch, code), 0);
     for (const uint64_t at : symbols::return_instructions(arch, code)) {
+      if (out_.size() >= kMostReturns) return refuse_overlapping_code();
       add(name, symbol.file_offset + at, 0);
       out_.back().probe.number = kAtReturnInstruction;
     }
+  }
+
+  // Of files by a wildcard, this one is skipped.
+  void refuse_overlapping_code() {
+    if (!go_code_.is_refused && !has_file_wildcard_)
+      request_.diagnostics.error(
+          "bad-target", request_.point.span,
+          path_ + " has functions that overlap, or too much code to look for the return instructions of all");
+    go_code_.is_refused = true;
+    out_.clear();
   }
 
   // Without a size nothing tells that code begins there: a breakpoint in data corrupts it.
@@ -242,19 +276,30 @@ class Binder {
         "--unsafe attaches there; a probe that hits no instruction breaks the program");
   }
 
+  // A symbol may be in memory that no byte of the file is loaded to.
+  static bool is_in_file(const symbols::ElfSymbol& symbol) { return symbol.file_offset != 0; }
+
+  void refuse_no_code(const std::string& name) {
+    request_.diagnostics.error("no-code", request_.point.span,
+                               fmt::format("`{}` is no function: {} has no code there", name, path_));
+  }
+
   void add_all(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& found) {
     if (found.size() == 1 && !has_wildcard(pattern_.text)) return add_one(file, found.front());
     std::set<uint64_t> seen;
     for (const symbols::ElfSymbol& symbol : found) {
       if (symbol.is_ifunc || is_cold_part(symbol.name) || has_no_return(symbol.name) || may_be_data(symbol)) continue;
+      if (!is_in_file(symbol)) continue;
       if (!seen.insert(symbol.file_offset).second) continue;
       const size_t before = out_.size();
       add_boundary(file, symbol);
+      if (go_code_.is_refused) return;
       for (size_t i = before; i < out_.size(); ++i) out_[i].probe.is_optional = true;
     }
   }
 
   void add_one(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol) {
+    if (!is_in_file(symbol)) return refuse_no_code(symbol.name);
     if (may_be_data(symbol)) return refuse_unknown_size(symbol.name);
     if (!has_no_return(symbol.name)) return add_boundary(file, symbol);
     request_.diagnostics.error("no-return", request_.point.span,
@@ -273,7 +318,12 @@ class Binder {
       pattern_ = whole;
     }
     if (!found.empty()) return add_all(file, found);
-    if (has_file_wildcard_ || has_wildcard(pattern_.text)) return;
+    if (has_file_wildcard_) return;
+    if (const std::string why = why_cut_off(file); !why.empty()) {
+      report_unavailable(request_, "bad-target", why);
+      return;
+    }
+    if (has_wildcard(pattern_.text)) return;
     if (place.offset == 0 && add_inlined_copies(file, pattern_.text)) return;
     suggest(file);
   }
@@ -291,6 +341,7 @@ class Binder {
           fmt::format("name it with its parameters: {}", function_in_probe_name(pattern_, symbol.name, {})));
     if (&kRow == &kUretprobe)
       return error("offset-on-return", "a uretprobe fires at the return of a function and takes no offset");
+    if (!is_in_file(symbol)) return refuse_no_code(place.function);
     if (may_be_data(symbol)) return refuse_unknown_size(place.function);
     if (symbol.size > 0 && place.offset >= symbol.size)
       return error("offset-outside", fmt::format("`{}` is {} bytes long: offset {} is outside it", place.function,
@@ -301,7 +352,8 @@ class Binder {
 
   bool is_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol, const std::string& name,
                    uint64_t offset) {
-    return is_boundary(file, file.bytes_at(symbol.file_offset, symbol.size), name, offset);
+    const uint64_t most = offset + request_.kernel.arch().max_instruction_bytes;
+    return is_boundary(file, file.bytes_at(symbol.file_offset, std::min(symbol.size, most)), name, offset);
   }
 
   // Returns false, and reports an error, if the offset in `code`, which begins at `name`, is inside an instruction,
@@ -415,6 +467,7 @@ class Binder {
   std::string shared_path_;  // of `share`: "*" if files share a program
   FunctionPattern pattern_;
   bool has_file_wildcard_ = false;
+  GoCode go_code_;
   std::vector<spec::BoundProbe> out_;
 };
 
@@ -510,6 +563,7 @@ extern const spec::Provider kUprobe = {
     .context = context<false>,
     .attach = attach<false>,
     .list = list_uprobes,
+    .tell_similar = tell_why_unreadable,
     .find_type = find_program_type,
     .return_provider = &kUretprobe,
     .needs_target_to_list = true,
@@ -524,6 +578,7 @@ extern const spec::Provider kUretprobe = {
     .context = context<true>,
     .attach = attach<true>,
     .list = list_uretprobes,
+    .tell_similar = tell_why_unreadable,
     .find_type = find_program_type,
     .needs_target_to_list = true,
     .example = "uretprobe:/bin/bash:readline { printf(\"%s\\n\", str(retval)); }"};

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/untrusted_file.h"
@@ -43,30 +46,52 @@ load::UprobeMulti slice(const load::UprobeMulti& whole, size_t begin, size_t end
 
 ProbeId probe_of(uint64_t cookie) { return ProbeId{static_cast<uint32_t>(cookie)}; }
 
-// Attaches to as many offsets as possible, and adds the others to `refused`. If the kernel cannot single-step one of
-// the instructions, it refuses all offsets and does not say which, so this retries with each half.
+// Whether the kernel fails so because of one offset, or of its reference counter; other errors are of all.
+bool may_be_of_one(int code) {
+  switch (code) {
+    case kNotSupported:  // an instruction that cannot be single-stepped
+    case ENOEXEC:        // no instruction
+    case EINVAL:         // outside of the file, or another tool's probe is there with another counter
+    case EIO:            // the file cannot be read there
+    case EFAULT:
+    case EBUSY: return true;  // the counter is in no memory
+    default: return false;
+  }
+}
+
+std::string why_refused_there(const Error& error) {
+  const bool is_for_instruction = error.code == kNotSupported || error.code == ENOEXEC;
+  return is_for_instruction ? "the kernel refuses the instruction there"
+                            : fmt::format("the kernel refuses the place: {}", std::strerror(error.code));
+}
+
+// Attaches to as many offsets as possible, and adds the others to `refused`. Because of one that the kernel refuses, it
+// refuses all offsets and does not say which, so this retries with each half.
 void attach_with_bisection(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes,
                            std::vector<RefusedProbe>& refused) {
   const Status status = machine.attach_uprobe_multi(program, probes);
   if (status) return;
   const size_t count = probes.offsets.size();
-  if (status.error().code != kNotSupported) {
+  if (!may_be_of_one(status.error().code)) {
     for (const uint64_t cookie : probes.cookies) refused.push_back({probe_of(cookie), status.error()});
   } else if (count == 1) {
-    refused.push_back({probe_of(probes.cookies[0]), {"the kernel refuses the instruction there", kNotSupported}});
+    refused.push_back({probe_of(probes.cookies[0]), {why_refused_there(status.error()), status.error().code}});
   } else {
     attach_with_bisection(machine, program, slice(probes, 0, count / 2), refused);
     attach_with_bisection(machine, program, slice(probes, count / 2, count), refused);
   }
 }
 
-bool can_be_stepped(const kernel::Arch& arch, int file, uint64_t offset) {
+// Returns why there cannot be a probe at an offset of the file; "" if nothing is known that forbids it.
+std::string_view why_impossible(const kernel::Arch& arch, int file, uint64_t offset) {
   const uint64_t before_bytes = std::min<uint64_t>(arch.step_context_bytes, offset);
   std::vector<std::byte> bytes(before_bytes + arch.max_instruction_bytes);
   const auto got = ::pread(file, bytes.data(), bytes.size(), static_cast<off_t>(offset - before_bytes));
-  if (got <= static_cast<ssize_t>(before_bytes)) return true;
+  if (got < 0) return "";
+  if (got <= static_cast<ssize_t>(before_bytes)) return "it is beyond the end of the file";
   const auto read = std::span<const std::byte>(bytes).first(static_cast<size_t>(got));
-  return arch.can_be_stepped(read.first(before_bytes), read.subspan(before_bytes));
+  const bool can_be_stepped = arch.can_be_stepped(read.first(before_bytes), read.subspan(before_bytes));
+  return can_be_stepped ? "" : "the kernel cannot step over the instruction there";
 }
 
 // Returns the probes at instructions that can be single-stepped, and adds the others to `refused`. Some of these the
@@ -77,10 +102,12 @@ std::vector<ProbeId> possible_probes(const spec::AttachRequest& request, const I
   std::vector<ProbeId> out;
   for (const ProbeId id : in_file.probes) {
     const uint64_t offset = in_file.place.offset + request.program.probes[id].address;
-    if (in_file.descriptor < 0 || can_be_stepped(*request.program.arch, in_file.descriptor, offset))
+    const std::string_view why =
+        in_file.descriptor < 0 ? "" : why_impossible(*request.program.arch, in_file.descriptor, offset);
+    if (why.empty())
       out.push_back(id);
     else
-      refused.push_back({id, {"the kernel cannot step over the instruction there", kNotSupported}});
+      refused.push_back({id, {std::string(why), kNotSupported}});
   }
   return out;
 }

@@ -19,8 +19,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <unordered_map>
 
 #include "base/strings.h"
 #include "load/machine.h"
@@ -126,7 +126,10 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     const auto file = open_to_probe(request, found.path);
     if (!file && has_file_wildcard) continue;
     if (!file) return bad_target(file.error());
+    const std::string why = found.locations.empty() ? why_cut_off(**file) : "";
+    if (!why.empty()) return report_unavailable(request, "bad-target", why);
     for (const UsdtLocation& location : found.locations) {
+      if (location.file_offset == 0) continue;  // no byte of the file is loaded there
       spec::BoundProbe bound;
       bound.probe.provider = kUsdt.name;
       bound.probe.target = found.path;
@@ -221,15 +224,15 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   if (!files) return {};
   std::vector<spec::ListedProbe> out;
   for (const Found& found : *files) {
-    const size_t first = out.size();
+    std::unordered_map<std::string, size_t> places;  // in `out`
     for (const UsdtLocation& location : found.locations) {
       const std::string name = fmt::format("usdt:{}:{}:{}", found.path, location.provider, location.name);
-      auto listed = std::find_if(out.begin() + static_cast<long>(first), out.end(),
-                                 [&](const spec::ListedProbe& each) { return each.name == name; });
-      if (listed == out.end()) listed = out.insert(out.end(), {name, {}});
+      const auto [place, is_new] = places.try_emplace(name, out.size());
+      if (is_new) out.push_back({name, {}});
       if (!request.verbose) continue;
       const std::string counter = location.semaphore_file_offset == 0 ? "" : " with a semaphore";
-      listed->arguments.push_back(fmt::format("at {:#x}{}: {}", location.address, counter, location.arguments));
+      out[place->second].arguments.push_back(
+          fmt::format("at {:#x}{}: {}", location.address, counter, location.arguments));
     }
   }
   return out;
@@ -249,6 +252,7 @@ extern const spec::Provider kUsdt = {
     .context = context,
     .attach = attach,
     .list = list,
+    .tell_similar = tell_why_unreadable,
     .find_type = find_program_type,
     .needs_target_to_list = true,
     .example = "usdt:libc:setjmp { @[comm] = count(); }"};

@@ -1,8 +1,11 @@
 #include "probes/user_function.h"
 
+#include <elf.h>
 #include <fmt/format.h>
 
+#include "base/byte_reader.h"
 #include "base/strings.h"
+#include "probes/uprobe_debug.h"
 #include "symbols/demangle.h"
 #include "symbols/symbols.h"
 
@@ -14,6 +17,12 @@ constexpr std::string_view kRust = "rust";
 
 bool is_rust(const std::string& symbol) { return !symbols::demangle_rust(symbol).empty(); }
 
+template <class FileHeader, class SectionHeader>
+bool ends_before_sections(const symbols::ElfFile& file) {
+  const auto header = load_struct<FileHeader>(file.bytes_at(0, sizeof(FileHeader)), 0);
+  return header && header->e_shoff != 0 && file.bytes_at(header->e_shoff, sizeof(SectionHeader)).empty();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRequest& request,
@@ -24,6 +33,23 @@ Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRe
   if (its != nullptr && its != &arch)
     return fail(fmt::format("{} is for {}, and this kernel runs on {}", path, its->name, arch.name));
   return file;
+}
+
+std::string why_cut_off(const symbols::ElfFile& file) {
+  const bool is_cut_off = file.is_64bit() ? ends_before_sections<Elf64_Ehdr, Elf64_Shdr>(file)
+                                          : ends_before_sections<Elf32_Ehdr, Elf32_Shdr>(file);
+  return is_cut_off ? file.path() + " is truncated: it ends before its section headers" : "";
+}
+
+std::string tell_why_unreadable(spec::ListRequest& request) {
+  const auto& pid = request.config.pid;
+  const auto place = parse_line_target(request.parts);
+  std::string target = place ? place->binary : request.parts.empty() ? "" : request.parts[0];
+  if (target.empty() && pid) target = fmt::format("/proc/{}/exe", *pid);
+  if (target.empty() || has_wildcard(target) || request.symbols == nullptr) return "";
+  const auto path = symbols::resolve_library(target, pid, request.kernel.arch());
+  const auto file = path ? request.symbols->elf_file(*path) : tl::unexpected(path.error());
+  return file ? why_cut_off(**file) : file.error().message;
 }
 
 std::optional<FunctionPattern> parse_function_pattern(std::span<const std::string> parts) {

@@ -28,6 +28,11 @@ struct FunctionPattern {
 Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRequest& request,
                                                               const std::string& path);
 
+// Returns why nothing is found in a file that was opened: it ends before its section headers; "" if it does not.
+std::string why_cut_off(const symbols::ElfFile& file);
+// Returns why a listing finds nothing in the file of the request: it cannot be read, or is cut off; "" if it is whole.
+std::string tell_why_unreadable(spec::ListRequest& request);
+
 // Returns nullopt if the parts do not name a function. `parts`: those after BINARY.
 std::optional<FunctionPattern> parse_function_pattern(std::span<const std::string> parts);
 

@@ -24,15 +24,16 @@ std::string_view take_field(ByteReader& notes, uint64_t size_bytes) {
   return notes.take_bytes(std::min<uint64_t>(padded_bytes, notes.remaining_bytes())).substr(0, size_bytes);
 }
 
-// Returns nullopt if the description is truncated.
-std::optional<UsdtLocation> read_note(const ElfImage& image, std::string_view description) {
+// Returns nullopt if the description is truncated. `base`: the address of .stapsdt.base.
+std::optional<UsdtLocation> read_note(const ElfImage& image, std::optional<uint64_t> base,
+                                      std::string_view description) {
   const size_t word_bytes = image.is_64bit() ? 8 : 4;
   ByteReader reader(description);
   UsdtLocation out;
   out.address = reader.take_le(word_bytes);
   const uint64_t linked_base = reader.take_le(word_bytes);
   uint64_t semaphore = reader.take_le(word_bytes);
-  if (const auto base = image.section_address(".stapsdt.base"); base && linked_base != 0) {
+  if (base && linked_base != 0) {
     out.address += *base - linked_base;
     if (semaphore != 0) semaphore += *base - linked_base;
   }
@@ -54,6 +55,7 @@ bool is_size(std::string_view text) {
 
 Result<std::vector<UsdtLocation>> read_usdt(const std::string& path) {
   const ElfImage image = TRY(ElfImage::open(path));
+  const std::optional<uint64_t> base = image.section_address(".stapsdt.base");
   std::vector<UsdtLocation> out;
   ByteReader notes(image.section_bytes(".note.stapsdt"));
   while (!notes.at_end()) {
@@ -63,7 +65,7 @@ Result<std::vector<UsdtLocation>> read_usdt(const std::string& path) {
     const std::string_view owner = take_field(notes, owner_bytes);
     const std::string_view description = take_field(notes, description_bytes);
     if (type != kNoteType || owner != kOwner) continue;
-    if (auto location = read_note(image, description)) out.push_back(std::move(*location));
+    if (auto location = read_note(image, base, description)) out.push_back(std::move(*location));
   }
   return out;
 }

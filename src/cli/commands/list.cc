@@ -83,6 +83,20 @@ size_t list_pattern(const std::string& pattern, Environment& e, const Options& o
   return count;
 }
 
+// Why nothing is found in the file that a pattern names; "" if it names none, or has nothing of that name.
+std::string why_unreadable(const std::string& pattern, Environment& e) {
+  const std::vector<std::string> words = split_attach_point(pattern);
+  const std::span parts = std::span(words).subspan(1);
+  const spec::Provider* named = e.registry.find_provider(words[0]);
+  for (const spec::Provider* provider : e.registry.providers()) {
+    const bool is_wanted = named != nullptr ? provider == named : names_a_file(parts);
+    if (!is_wanted || !provider->needs_target_to_list || !provider->tell_similar) continue;
+    spec::ListRequest request{parts, false, *e.kernel, e.types, &e.symbols, e.config};
+    return provider->tell_similar(request);
+  }
+  return "";
+}
+
 int list_program(const Options& options, Environment& e) {
   const auto script = read_script(options, e.sources);
   if (!script) return complain(script.error());
@@ -127,7 +141,7 @@ int list_probes(const Options& options, const Host& host) {
                    is_file_name ? "there is no such file either"
                    : may_be_tracepoint && !can_read_tracefs()
                        ? "tracepoints cannot be looked up: " + kernel::why_unreadable(*e.kernel)
-                       : ""});
+                       : why_unreadable(options.argument, e)});
 }
 
 constexpr std::string_view kUsage[] = {"-l [PATTERN]"};
