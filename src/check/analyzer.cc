@@ -126,8 +126,8 @@ void check_units(Parts& parts, size_t count) {
   }
 }
 
-void refuse_large_copies(Parts& parts, const Checked& checked) {
-  if (!parts.copied_values.may_be_large()) return;
+void refuse_copies(Parts& parts, const Checked& checked) {
+  if (!parts.copied_values.may_be_refused()) return;
   const size_t errors = parts.reporter.error_count();
   for (size_t i = 0; i < checked.units.size(); ++i) {
     parts.facts.enter_unit(i);
@@ -163,7 +163,7 @@ void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
   check_units(parts, checked.units.size());
   parts.maps.warn_of_unused();
   parts.maps.finish(checked.config.max_map_keys, request.kernel);
-  refuse_large_copies(parts, checked);
+  refuse_copies(parts, checked);
   if (!request.diagnostics.has_errors()) find_thread_maps(checked, request.registry, request.types, request.kernel);
   refuse_unknown_options(checked, request.diagnostics);
 }

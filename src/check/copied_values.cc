@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "check/members.h"
 #include "check/signature.h"
 #include "check/walk.h"
 #include "program/ring.h"
@@ -39,10 +40,20 @@ bool takes_address(const spec::Builtin& builtin, const Parameter& parameter) {
 
 }  // namespace
 
+void CopiedValues::complete(TypeId id) {
+  if (facts_.type_of(id).kind == Kind::kStruct && !facts_.type_of(id).complete) kernel_.complete(facts_.types(), id);
+}
+
+bool CopiedValues::is_incomplete(TypeId id) {
+  if (!id) return false;
+  complete(id);
+  return facts_.type_of(id).kind == Kind::kStruct && !facts_.type_of(id).complete;
+}
+
 // Strings of the script that max_strlen allows do not count: the script sets it.
 uint64_t CopiedValues::bytes_of(TypeId id) {
   if (!id) return 0;
-  if (facts_.type_of(id).kind == Kind::kStruct && !facts_.type_of(id).complete) kernel_.complete(facts_.types(), id);
+  complete(id);
   const types::Type& type = facts_.type_of(id);
   if (types::is_aggregation(type)) return 0;
   if (type.kind == Kind::kString || type.kind == Kind::kBuffer)
@@ -68,6 +79,12 @@ bool CopiedValues::refuse_if_large(TypeId type, Span span) {
   return true;
 }
 
+bool CopiedValues::refuse_if_incomplete(TypeId type, Span span) {
+  if (!is_incomplete(type)) return false;
+  refuse_incomplete(facts_, reporter_, kernel_, type, span);
+  return true;
+}
+
 bool CopiedValues::refuse_if_many(ExprId id) {
   const auto* word = facts_.ast().get<Name>(id);
   const TypeId type = facts_.type(id);
@@ -81,11 +98,12 @@ bool CopiedValues::refuse_if_many(ExprId id) {
   return true;
 }
 
-bool CopiedValues::may_be_large() const {
+bool CopiedValues::may_be_refused() const {
   const types::Types& types = facts_.types();
   for (uint32_t i = 0; i < types.size(); ++i) {
     const types::Type& type = types[TypeId{i}];
     if (type.size_bytes > kMostBytes || (type.kind == Kind::kRecord && type.members.size() > kMostFields)) return true;
+    if (type.kind == Kind::kStruct && !type.complete) return true;
   }
   return false;
 }
@@ -110,8 +128,10 @@ bool CopiedValues::is_cast_in_place(const Cast& cast, TypeId to) const {
 }
 
 void CopiedValues::note_arguments(const Call& call, const spec::Builtin& builtin) {
-  const auto is_large = [&](ExprId argument) { return bytes_of(facts_.type(argument)) > kMostBytes; };
-  if (std::ranges::none_of(call.arguments, is_large)) return;
+  const auto is_refused = [&](ExprId argument) {
+    return bytes_of(facts_.type(argument)) > kMostBytes || is_incomplete(facts_.type(argument));
+  };
+  if (std::ranges::none_of(call.arguments, is_refused)) return;
   const Signature signature = parse_signature(builtin.sig);
   for (size_t i = 0; i < std::min(call.arguments.size(), signature.parameters.size()); ++i)
     if (takes_address(builtin, signature.parameters[i])) in_place_.insert(call.arguments[i]);
@@ -133,8 +153,9 @@ void CopiedValues::note_operands(ExprId id) {
 void CopiedValues::check_expr(ExprId id) {
   if (skipped_.contains(id)) return;
   if (facts_.is_constant(id)) return skip_below(id);
-  const bool is_refused =
-      !is_read_in_place(id) && (refuse_if_many(id) || refuse_if_large(facts_.type(id), facts_.span(id)));
+  const TypeId type = facts_.type(id);
+  const bool is_refused = !is_read_in_place(id) && (refuse_if_many(id) || refuse_if_large(type, facts_.span(id)) ||
+                                                    refuse_if_incomplete(type, facts_.span(id)));
   if (is_refused) return skip_below(id);
   note_operands(id);
   // The name of a #define is reported in its place.

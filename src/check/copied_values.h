@@ -1,4 +1,4 @@
-// Refuses values that are too large to be copied.
+// Refuses values that are too large to be copied, and structs that nothing is known of.
 //
 // Variables, map elements, tuples, records and function arguments are copies in per-CPU memory, which is allocated
 // before the script runs. The size of a struct or an array comes from the traced program, which is untrusted. Reading a
@@ -21,8 +21,8 @@ class CopiedValues {
   CopiedValues(Facts& facts, Reporter& reporter, kernel::Kernel& kernel, const spec::Config& config)
       : facts_(facts), reporter_(reporter), kernel_(kernel), config_(config) {}
 
-  // False if no type is too large; there is nothing to look for then.
-  bool may_be_large() const;
+  // False if no type is to be refused; there is nothing to look for then.
+  bool may_be_refused() const;
   // Reports the values of the unit that `facts` has entered.
   void check_unit();
   void check_map(const CheckedMap& map);
@@ -37,7 +37,10 @@ class CopiedValues {
   bool is_read_in_place(ExprId id) const;
   bool is_cast_in_place(const syntax::Cast& cast, TypeId to) const;
   bool refuse_if_large(TypeId type, Span span);
+  bool refuse_if_incomplete(TypeId type, Span span);
   bool refuse_if_many(ExprId id);
+  void complete(TypeId type);
+  bool is_incomplete(TypeId type);
   uint64_t bytes_of(TypeId type);
 
   Facts& facts_;

@@ -12,6 +12,15 @@ namespace espy::check {
 using types::Kind;
 using namespace syntax;
 
+void refuse_incomplete(const Facts& facts, Reporter& reporter, const kernel::Kernel& kernel, TypeId type, Span span) {
+  if (kernel.recording() != nullptr)
+    reporter.error("not-recorded", span, "the members of " + facts.show(type) + " were not recorded",
+                   "`espy record --depth N` records structs behind N pointers");
+  else
+    reporter.error("incomplete-type", span, "the members of " + facts.show(type) + " are not known",
+                   "it has no definition here that can be read; its address can be used");
+}
+
 TypeId Members::access(ExprId id, const Access& node) {
   if (context_fields_.use_readable_part(node.base, node.name))
     return member(facts_.fact(node.base).type, node.name, node.name_span);
@@ -41,9 +50,8 @@ TypeId Members::member(TypeId base, const std::string& name, Span name_span) {
   }
   complete(holder);
   const auto found = types::find_member(facts_.types(), holder, name);
-  if (!found && kernel_.recording() != nullptr && !facts_.type_of(holder).complete) {
-    reporter_.error("not-recorded", name_span, "the members of " + facts_.show(holder) + " were not recorded",
-                    "`espy record --depth N` records structs behind N pointers");
+  if (!found && facts_.type_of(holder).kind == Kind::kStruct && !facts_.type_of(holder).complete) {
+    refuse_incomplete(facts_, reporter_, kernel_, holder, name_span);
     return {};
   }
   if (!found) {

@@ -12,6 +12,9 @@
 
 namespace espy::check {
 
+// Reports that nothing is known of what a struct holds, and why.
+void refuse_incomplete(const Facts& facts, Reporter& reporter, const kernel::Kernel& kernel, TypeId type, Span span);
+
 class Members {
  public:
   Members(Facts& facts, Reporter& reporter, const Round& round, Expressions& expressions, ContextFields& context_fields,
