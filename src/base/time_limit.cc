@@ -17,7 +17,6 @@ std::chrono::nanoseconds thread_cpu_time() {
 }
 
 thread_local TimeLimit* TimeLimit::current_ = nullptr;
-thread_local int TimeLimit::calls_left_ = 0;
 
 TimeLimit::TimeLimit(Duration most)
     : outer_(current_), end_(thread_cpu_time() + most), look_at_(std::chrono::steady_clock::now() + most) {
@@ -26,7 +25,6 @@ TimeLimit::TimeLimit(Duration most)
     look_at_ = outer_->look_at_;
   }
   current_ = this;
-  calls_left_ = 0;
 }
 
 TimeLimit::~TimeLimit() { current_ = outer_; }

@@ -26,15 +26,15 @@ class TimeLimit {
   // Throws TookTooLong if more was taken than a TimeLimit allows. Takes a nanosecond, as it looks at a clock on some of
   // the calls only. Must not be called by functions that are called by C code.
   static void check() {
-    if (current_ != nullptr && --calls_left_ <= 0) current_->look();
+    if (current_ != nullptr && --current_->calls_left_ <= 0) current_->look();
   }
 
  private:
   void look();
 
   static thread_local TimeLimit* current_;
-  static thread_local int calls_left_;
   TimeLimit* outer_;
+  int calls_left_ = 0;                             // until it looks at a clock
   Duration end_;                                   // as a thread_cpu_time()
   std::chrono::steady_clock::time_point look_at_;  // earlier the CPU time cannot have passed
 };

@@ -21,17 +21,20 @@ class LongNames {
  public:
   // Returns how long the readable form of a name may be.
   static size_t most_bytes(size_t mangled_bytes) {
-    return left_bytes_ > 0 ? kMaxDemangledBytes : std::min(kMaxDemangledBytes, mangled_bytes * kOrdinaryTimes);
+    return left_bytes() > 0 ? kMaxDemangledBytes : std::min(kMaxDemangledBytes, mangled_bytes * kOrdinaryTimes);
   }
   // Counts a readable form that was made, even if it is not used.
   static void count(size_t mangled_bytes, size_t made_bytes) {
     const size_t ordinary_bytes = mangled_bytes * kOrdinaryTimes;
-    if (made_bytes > ordinary_bytes) left_bytes_ -= std::min(left_bytes_, made_bytes - ordinary_bytes);
+    if (made_bytes > ordinary_bytes) left_bytes() -= std::min(left_bytes(), made_bytes - ordinary_bytes);
   }
 
  private:
   static constexpr size_t kOrdinaryTimes = 16;  // as long as the name: compilers' names stay below it
-  static inline thread_local size_t left_bytes_ = 128 << 20;
+  static size_t& left_bytes() {
+    static thread_local size_t out = 128 << 20;
+    return out;
+  }
 };
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
