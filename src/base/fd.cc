@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/end_request.h"
+#include "base/foreign_file.h"
 #include "base/read_to_end.h"
 
 namespace espy {
@@ -19,6 +20,7 @@ void OwnedFd::reset() {
 }
 
 bool is_file(const std::string& path) {
+  if (is_behind_foreign_mount(path)) return identity_of(path).has_value();
   struct stat status = {};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/foreign_file.h"
 #include "base/read_to_end.h"
 
 namespace espy {
@@ -144,13 +145,9 @@ tl::unexpected<Error> cannot_open(const std::string& path, int code) {
   return fail_errno("cannot open " + path, code, is_of_process ? "files of other processes need CAP_SYS_PTRACE" : "");
 }
 
-std::optional<FileIdentity> identity_of(const std::string& path) {
-  struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return identity_by(status);
-}
+namespace {
 
-Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {
+Result<UntrustedFile> open_directly(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {
   const Entry entry = owner ? open_entry(path) : Entry{OwnedFd(open_handle(path))};
   const OwnedFd& handle = entry.handle;
   struct stat status = {};
@@ -168,6 +165,21 @@ Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_byt
   out.modified_ns = identity.modified_ns;
   if (out.size_bytes > limit_bytes) return too_large(path, limit_bytes);
   return out;
+}
+
+}  // namespace
+
+std::optional<FileIdentity> identity_of(const std::string& path) {
+  if (is_behind_foreign_mount(path))
+    return identity_in_child(path, [&] { return open_directly(path, UINT64_MAX, std::nullopt); });
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return identity_by(status);
+}
+
+Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {
+  const auto open = [&] { return open_directly(path, limit_bytes, owner); };
+  return is_behind_foreign_mount(path) ? open_in_child(path, open) : open();
 }
 
 Result<std::string> read_stream(const std::string& path, uint64_t limit_bytes) {

@@ -1,0 +1,300 @@
+#include "base/foreign_file.h"
+
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/end_request.h"
+#include "base/strings.h"
+
+namespace espy {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// ---- Mounts
+
+// The mounts of this mount namespace, without those of FUSE (proc_pid_mountinfo(5)).
+class OwnMounts {
+ public:
+  bool has(uint64_t mount, uint64_t device) {
+    constexpr milliseconds kPause(100);
+    if (find(mount, device)) return true;
+    if (read_at_ != Clock::time_point() && Clock::now() < read_at_ + kPause) return false;
+    read();
+    return find(mount, device);
+  }
+
+ private:
+  bool find(uint64_t mount, uint64_t device) const { return mounts_.contains(mount) || devices_.contains(device); }
+
+  void read() {
+    mounts_.clear();
+    devices_.clear();
+    read_at_ = Clock::now();
+    const Result<std::string> text = read_file("/proc/self/mountinfo");
+    if (!text) return;
+    for (const std::string_view line : split(*text, '\n')) add(line);
+  }
+
+  // "ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS] - TYPE SOURCE OPTIONS"
+  void add(std::string_view line) {
+    unsigned long mount = 0;
+    unsigned int major = 0, minor = 0;
+    const size_t type_at = line.find(" - ");
+    if (type_at == line.npos || line.substr(type_at + 3).starts_with("fuse")) return;
+    if (std::sscanf(std::string(line).c_str(), "%lu %*u %u:%u", &mount, &major, &minor) != 3) return;
+    mounts_.insert(mount);
+    devices_.insert(makedev(major, minor));
+  }
+
+  std::set<uint64_t> mounts_, devices_;
+  Clock::time_point read_at_;
+};
+
+std::string link_text(const std::string& path) {
+  std::array<char, 64> out;
+  const ssize_t got = ::readlink(path.c_str(), out.data(), out.size());
+  return std::string(out.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
+}
+
+// Whether a mount namespace belongs to another user namespace than that of espy (ioctl_nsfs(2)).
+bool belongs_to_others(const std::string& namespace_path) {
+  const OwnedFd mounts(::open(namespace_path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!mounts.valid()) return false;  // the process has ended
+  const OwnedFd owner(::ioctl(mounts.get(), NS_GET_USERNS));
+  struct stat theirs = {}, ours = {};
+  if (!owner.valid() || ::fstat(owner.get(), &theirs) != 0 || ::stat("/proc/self/ns/user", &ours) != 0) return true;
+  return theirs.st_ino != ours.st_ino;
+}
+
+// `process`: "/proc/PID".
+bool has_foreign_mounts(const std::string& process) {
+  constexpr size_t kMaxKnown = 1000;
+  static const std::string ours = link_text("/proc/self/ns/mnt");
+  static std::map<std::string, bool> known;
+  const std::string theirs = link_text(process + "/ns/mnt");
+  if (theirs == ours || theirs.empty()) return false;
+  if (known.size() >= kMaxKnown) known.clear();
+  const auto [found, is_new] = known.try_emplace(theirs, true);
+  if (is_new) found->second = belongs_to_others(process + "/ns/mnt");
+  return found->second;
+}
+
+bool leads_to_foreign_mount(const std::string& link) {
+  static OwnMounts own;
+  struct statx status = {};
+  if (::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_MNT_ID, &status) != 0) return false;
+  const uint64_t mount = (status.stx_mask & STATX_MNT_ID) != 0 ? status.stx_mnt_id : 0;
+  return !own.has(mount, makedev(status.stx_dev_major, status.stx_dev_minor));
+}
+
+// ---- The child
+
+struct Answer {
+  bool is_open = false;
+  int code = 0;
+  FileIdentity identity;
+  std::array<char, 512> message;  // to a NUL
+};
+
+// How long the children of a run may still take.
+class Patience {
+ public:
+  milliseconds left() {
+    const auto now = Clock::now();
+    left_ = std::min<Clock::duration>(left_ + (now - counted_at_) / kPartOfTime, kMost);
+    counted_at_ = now;
+    if (is_end_requested() && !std::exchange(is_at_end_, true)) left_ = std::min<Clock::duration>(left_, kMostAtEnd);
+    return std::max(std::chrono::duration_cast<milliseconds>(left_), milliseconds(0));
+  }
+  void take(Clock::duration time) { left_ -= time; }
+
+ private:
+  static constexpr std::chrono::seconds kMost{2}, kMostAtEnd{1};
+  static constexpr int kPartOfTime = 10;
+
+  Clock::duration left_ = kMost;
+  Clock::time_point counted_at_ = Clock::now();
+  bool is_at_end_ = false;
+};
+
+bool write_whole(int fd, const char* bytes, size_t size) {
+  while (size > 0) {
+    const ssize_t done = ::write(fd, bytes, size);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    bytes += done;
+    size -= static_cast<size_t>(done);
+  }
+  return true;
+}
+
+bool copy_file(const UntrustedFile& file, int copy) {
+  constexpr uint64_t kChunkBytes = 1 << 20;
+  for (uint64_t at = 0; at < file.size_bytes;) {
+    const Result<std::string> bytes = file.read_at(at, std::min(kChunkBytes, file.size_bytes - at));
+    if (!bytes || bytes->empty()) return bytes.has_value();
+    if (!write_whole(copy, bytes->data(), bytes->size())) return false;
+    at += bytes->size();
+  }
+  return true;
+}
+
+// Answers with what the file is, waits for a byte that asks for its content, copies that and answers again. Keeps no
+// descriptor of espy: the end of its probes, and of its output, must not wait for this process.
+[[noreturn]] void answer(int socket, int copy, const std::function<Result<UntrustedFile>()>& open) {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
+  constexpr int kSocket = 3, kCopy = 4;
+  const OwnedFd moved_socket(::fcntl(socket, F_DUPFD_CLOEXEC, kCopy + 1));
+  const OwnedFd moved_copy(::fcntl(copy, F_DUPFD_CLOEXEC, kCopy + 1));
+  ::dup2(moved_socket.get(), kSocket);
+  ::dup2(moved_copy.get(), kCopy);
+  ::syscall(SYS_close_range, kCopy + 1, ~0U, 0);
+  Answer out = {};
+  const Result<UntrustedFile> file = open();
+  out.is_open = file.has_value();
+  if (file) out.identity = file->identity();
+  if (!file) {
+    out.code = file.error().code;
+    ::strncpy(out.message.data(), file.error().message.c_str(), out.message.size() - 1);
+  }
+  char asked = 0;
+  if (::send(kSocket, &out, sizeof(out), MSG_NOSIGNAL) < 0 || !file || ::recv(kSocket, &asked, 1, 0) != 1) ::_exit(0);
+  if (copy_file(*file, kCopy)) ::send(kSocket, &out, sizeof(out), MSG_NOSIGNAL);
+  ::_exit(0);
+}
+
+// A child of init, which nothing waits for. `socket` has its answers.
+struct Child {
+  OwnedFd socket;
+  OwnedFd copy;
+};
+
+Result<Child> start_child(const std::function<Result<UntrustedFile>()>& open) {
+  int sockets[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
+    return fail_errno("cannot make a socket", errno);
+  Child out{OwnedFd(sockets[0]), OwnedFd(::memfd_create("espy", MFD_CLOEXEC))};
+  const OwnedFd theirs(sockets[1]);
+  if (!out.copy.valid()) return fail_errno("cannot make a file in memory", errno);
+  const pid_t child = ::fork();
+  if (child < 0) return fail_errno("cannot start a process", errno);
+  if (child == 0) {
+    if (::fork() == 0) answer(theirs.get(), out.copy.get(), open);
+    ::_exit(0);
+  }
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return out;
+}
+
+Patience& patience() {
+  static Patience out;
+  return out;
+}
+
+tl::unexpected<Error> takes_too_long(const std::string& path) {
+  return fail(path + " is behind a mount of another user, and takes too long to be read", kRefusedFile);
+}
+
+// Returns what the child sends; fails if that takes too long.
+Result<Answer> wait_for_answer(const std::string& path, const Child& child) {
+  const auto began = Clock::now();
+  Answer out = {};
+  ssize_t got = -1;
+  for (milliseconds left; (left = patience().left()) > milliseconds(0);) {
+    pollfd waited = {child.socket.get(), POLLIN, 0};
+    const int ready = ::poll(&waited, 1, static_cast<int>(std::min(left, milliseconds(100)).count()));
+    if (ready > 0) got = ::recv(child.socket.get(), &out, sizeof(out), MSG_DONTWAIT);
+    if (ready > 0 || Clock::now() - began >= left) break;
+  }
+  patience().take(Clock::now() - began);
+  if (got != sizeof(out)) return takes_too_long(path);
+  out.message.back() = '\0';
+  return out;
+}
+
+Result<Answer> ask(const std::string& path, const Child& child) {
+  Answer out = TRY(wait_for_answer(path, child));
+  if (!out.is_open) return fail(out.message.data(), out.code);
+  return out;
+}
+
+// The files that were copied in this run.
+class Copies {
+ public:
+  Result<OwnedFd> get(const std::string& path, const FileIdentity& identity, Child& child) {
+    constexpr uint64_t kMostBytes = 512 << 20;
+    if (const auto known = files_.find(identity); known != files_.end()) return duplicate(known->second);
+    if (identity.size_bytes > kMostBytes - bytes_) return takes_too_much_memory("a copy of " + path);
+    bytes_ += identity.size_bytes;
+    const char please = 1;
+    if (::send(child.socket.get(), &please, sizeof(please), MSG_NOSIGNAL) < 0) return takes_too_long(path);
+    TRY(wait_for_answer(path, child));
+    return duplicate(files_.emplace(identity, std::move(child.copy)).first->second);
+  }
+
+ private:
+  static Result<OwnedFd> duplicate(const OwnedFd& fd) {
+    OwnedFd out(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+    if (!out.valid()) return fail_errno("cannot duplicate a descriptor", errno);
+    return out;
+  }
+
+  std::map<FileIdentity, OwnedFd> files_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+bool is_behind_foreign_mount(const std::string& path) {
+  constexpr std::string_view kProc = "/proc/", kRoot = "/root";
+  if (!path.starts_with(kProc)) return false;
+  const size_t end = path.find_first_not_of("0123456789", kProc.size());
+  if (end == std::string::npos || end == kProc.size() || path[end] != '/') return false;
+  const std::string_view inside = std::string_view(path).substr(end);
+  if (inside.starts_with(kRoot) || inside.starts_with("/cwd")) return has_foreign_mounts(path.substr(0, end));
+  const bool is_link = inside == "/exe" || inside.starts_with("/map_files/") || inside.starts_with("/fd/");
+  return is_link && leads_to_foreign_mount(path);
+}
+
+Result<UntrustedFile> open_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open) {
+  static Copies copies;
+  if (patience().left() <= milliseconds(0)) return takes_too_long(path);
+  Child child = TRY(start_child(open));
+  const Answer answer = TRY(ask(path, child));
+  const FileIdentity& is = answer.identity;
+  return UntrustedFile{TRY(copies.get(path, is, child)), path, is.device, is.inode, is.size_bytes, is.modified_ns};
+}
+
+std::optional<FileIdentity> identity_in_child(const std::string& path,
+                                              const std::function<Result<UntrustedFile>()>& open) {
+  if (patience().left() <= milliseconds(0)) return std::nullopt;
+  const auto child = start_child(open);
+  const auto answer = child ? ask(path, *child) : tl::unexpected(child.error());
+  return answer ? std::optional(answer->identity) : std::nullopt;
+}
+
+}  // namespace espy

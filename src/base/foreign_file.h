@@ -1,0 +1,29 @@
+// Files behind mounts that another user has made. An overlay in a user namespace can have a FUSE server of its owner
+// below it, which root reaches through /proc/PID; whoever waits for its answer cannot even be killed.
+//
+// So a child opens and copies such files, and is left alone if it takes long.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "base/untrusted_file.h"
+
+namespace espy {
+
+// Whether the path leads, through /proc/PID/root or through a link to an open or mapped file, behind a mount that is
+// not of this mount namespace, nor of one that belongs to the user namespace of espy; or to a FUSE of this one. Asks no
+// server.
+bool is_behind_foreign_mount(const std::string& path);
+
+// Returns the file that `open` returns in a child. `fd` is a copy in memory; the copies of a run are kept, up to 512
+// MiB. Fails (kRefusedFile) for what is larger, and once all children together have taken too long: two seconds, and
+// a tenth of the time that passes; one second after the end was requested.
+Result<UntrustedFile> open_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open);
+
+// The same without a copy: only its identity.
+std::optional<FileIdentity> identity_in_child(const std::string& path,
+                                              const std::function<Result<UntrustedFile>()>& open);
+
+}  // namespace espy
