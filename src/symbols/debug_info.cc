@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/end_request.h"
 #include "base/memory_limit.h"
 #include "base/time_limit.h"
 #include "symbols/demangle.h"
@@ -98,7 +99,7 @@ bool is_inlined(const Dwarf_Die& scope) { return dwarf::tag(scope) == DW_TAG_inl
 }  // namespace
 
 struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
-  explicit State(const kernel::Arch& of_file) : arch(of_file), time(spare_time()) {}
+  explicit State(const kernel::Arch& of_file) : arch(of_file), time(spare_time(), is_end_requested) {}
 
   std::string path;                   // of the program
   std::unique_ptr<dwarf::File> file;  // null after give_up()
@@ -206,16 +207,18 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     return scopes.try_emplace(function.addr, function).first->second;
   }
 
-  // Whether the function with code at the address was read: then what frames_at() takes in addition is little.
+  // Whether the function with code at the address, and the blocks in it, were read: then what frames_at() takes in
+  // addition is little.
   bool has_read(uint64_t address) {
     const auto function = file ? file->known_function_at(address) : std::nullopt;
-    return function && scopes.contains(function->die.addr);
+    const auto known = function ? scopes.find(function->die.addr) : scopes.end();
+    return known != scopes.end() && known->second.has_read(address);
   }
 
   const std::vector<Row>& breakpoint_rows(const Site& site) {
-    const auto [known, is_new] = breakpoints.try_emplace(site.function.addr);
-    if (!is_new) return known->second;
-    return known->second = dwarf::breakpoint_rows(scopes_of(site.function), dwarf::statement_rows_in(*file, site));
+    if (const auto known = breakpoints.find(site.function.addr); known != breakpoints.end()) return known->second;
+    std::vector<Row> rows = dwarf::breakpoint_rows(scopes_of(site.function), dwarf::statement_rows_in(*file, site));
+    return breakpoints.emplace(site.function.addr, std::move(rows)).first->second;
   }
 
   // Calls `visit` with the rows of each line table.
@@ -231,13 +234,13 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   // Cached: expensive, and the same for all addresses in a function.
   const ReadableLines& readable_lines(const Site& site, const VisibleVariable& variable) {
     const uint64_t scope = variable.scope->empty() ? 0 : variable.scope->lowest();
-    const auto [known, is_new] = readable.try_emplace({site.entry, scope, variable.die.addr});
-    if (!is_new) return known->second;
+    const auto key = std::tuple(site.entry, scope, static_cast<const void*>(variable.die.addr));
+    if (const auto known = readable.find(key); known != readable.end()) return known->second;
     const std::vector<Row>& rows = breakpoint_rows(site);
     readable_rows += rows.size();
-    if (readable_rows <= kMaxReadableRows)
-      known->second = dwarf::readable_lines(*file, arch, site, variable, rows, hint_limit);
-    return known->second;
+    ReadableLines out;
+    if (readable_rows <= kMaxReadableRows) out = dwarf::readable_lines(*file, arch, site, variable, rows, hint_limit);
+    return readable.emplace(key, std::move(out)).first->second;
   }
 
   // Replaces a reference to a std::string by the string.
@@ -660,7 +663,11 @@ std::string DebugInfo::missing_part(uint64_t address) const {
 
 std::vector<SourceFrame> DebugInfo::frames_at(uint64_t address) {
   if (state_->has_read(address)) return state_->frames_at(address);
-  return state_->limited([&] { return state_->within_time([&] { return state_->frames_at(address); }); });
+  return state_->limited([&] {
+    // Alone, as it can read a .dwo file, whose size explains more time than that of the program.
+    state_->within_time([&] { return state_->file->unit_at(address); });
+    return state_->within_time([&] { return state_->frames_at(address); });
+  });
 }
 
 std::vector<DebugVariable> DebugInfo::arguments(types::Types& types, uint64_t address, std::string_view inlined) {

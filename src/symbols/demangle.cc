@@ -1,9 +1,14 @@
 #include "symbols/demangle.h"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <csetjmp>
 
+#include "base/time_limit.h"
+#include "symbols/cpu_alarm.h"
 #include "symbols/rust_names.h"
+#include "symbols/spare_time.h"
 
 // Of libstdc++ (libsupc++, cp-demangle.c): passes the demangled text piece by piece and allocates no memory. 0:
 // success.
@@ -14,50 +19,79 @@ extern "C" int __gcclibcxx_demangle_callback(const char* mangled, void (*take)(c
 namespace espy::symbols {
 namespace {
 
-// Demangles a name of C++; "" if it is malformed or becomes too long (LongNames). A name of 200 bytes can stand for
-// gigabytes, as each substitution may double what the one before it stands for, so the demangler is left in the middle.
+// References to what precedes them: `S_`, `S1A_`, `T0_`. Parts of identifiers can look the same.
+size_t count_references(std::string_view mangled) {
+  size_t out = 0;
+  bool is_open = false;
+  for (const char c : mangled) {
+    if (c == '_') out += is_open ? 1 : 0;
+    is_open = c == 'S' || c == 'T' || (is_open && (is_digit(c) || is_upper(c)));
+  }
+  return out;
+}
+
+// Demangles a name of C++; "" if it is malformed, becomes too long (LongNames) or takes too long. A name of 200 bytes
+// can stand for gigabytes, as each substitution may double what the one before it stands for, and the demangler can
+// walk through all of that before it has made any text: so it is left in the middle. Without references it cannot.
 class CppDemangler {
  public:
   std::string demangle(const std::string& mangled) {
-    most_bytes_ = LongNames::most_bytes(mangled.size());
-    std::string out = run(mangled);
-    LongNames::count(mangled.size(), made_bytes_);
+    constexpr size_t kFewReferences = 16;  // twice the time for each: at most milliseconds
+    most_bytes_ = LongNames::of_thread().most_bytes(mangled.size());
+    std::string out = count_references(mangled) > kFewReferences ? run_in_time(mangled) : run(mangled);
+    LongNames::of_thread().count(mangled.size(), made_bytes_);
     return out;
   }
 
  private:
+  // Compilers' names take less than a tenth of a millisecond. All that take longer share the spare time.
+  std::string run_in_time(const std::string& mangled) {
+    constexpr std::chrono::milliseconds kMostTime(5);
+    constexpr std::chrono::milliseconds kLongTime(1);
+    static thread_local SpareTime spare;
+    if (spare.left(SpareTime::Moment::clock::now()) < kMostTime) return "";
+    const auto begin = thread_cpu_time();
+    std::string out;
+    if (const CpuAlarm alarm(kMostTime, leave); alarm.is_set()) out = run(mangled);
+    const auto taken = thread_cpu_time() - begin;
+    if (taken > kLongTime) spare.take(taken, SpareTime::Moment::clock::now());
+    return out;
+  }
+
   std::string run(const std::string& mangled) {
     // Below this frame are only functions of C and `take`, none of which has anything to destroy.
-    if (setjmp(too_long_) != 0) return "";
-    if (__gcclibcxx_demangle_callback(mangled.c_str(), take, this) != 0) return "";
-    return std::move(text_);
+    const bool is_left = setjmp(too_long_) != 0;
+    running_ = is_left ? nullptr : this;
+    if (is_left) return "";
+    const int error = __gcclibcxx_demangle_callback(mangled.c_str(), take, this);
+    running_ = nullptr;
+    return error == 0 ? std::move(text_) : "";
   }
 
   static void take(const char* piece, size_t size_bytes, void* self) {
     auto* demangler = static_cast<CppDemangler*>(self);
     demangler->made_bytes_ += size_bytes;
     if (demangler->made_bytes_ > demangler->most_bytes_) std::longjmp(demangler->too_long_, 1);
+    demangler->is_taking_ = true;
     demangler->text_.append(piece, size_bytes);
+    demangler->is_taking_ = false;
+    if (demangler->is_late_) std::longjmp(demangler->too_long_, 1);
   }
 
+  // Called by a signal handler, perhaps while `take` changes the text.
+  static void leave() {
+    CppDemangler* demangler = running_;
+    if (demangler == nullptr) return;
+    if (!demangler->is_taking_) std::longjmp(demangler->too_long_, 1);
+    demangler->is_late_ = true;
+  }
+
+  static inline thread_local std::atomic<CppDemangler*> running_ = nullptr;
   std::string text_;
   size_t made_bytes_ = 0, most_bytes_ = 0;
+  std::atomic<bool> is_taking_ = false, is_late_ = false;
   std::jmp_buf too_long_ = {};
 };
-
-// Whether the demangler of GCC could take longer than anybody waits: in a conversion operator (`cv`) it reads what
-// follows a template parameter that takes arguments (`T_I`) twice, and so what is n deep 2^n times.
-bool takes_too_long(std::string_view mangled) {
-  constexpr int kMostDepth = 10;
-  const size_t conversion = mangled.find("cv");
-  if (conversion == mangled.npos) return false;
-  int depth = 0;
-  for (size_t i = mangled.find("_I", conversion); i != mangled.npos; i = mangled.find("_I", i + 2)) {
-    const size_t begin = mangled.find_last_not_of("0123456789", i - 1);
-    if (begin != mangled.npos && mangled[begin] == 'T' && ++depth > kMostDepth) return true;
-  }
-  return false;
-}
 
 // Returns the index of the `(` that matches the `)` at text[close]; npos if there is none.
 size_t opening_of(std::string_view text, size_t close) {
@@ -127,7 +161,6 @@ std::string demangle(std::string_view mangled, DemangleStyle style) {
   // Names of the legacy scheme of Rust are also valid names of C++, so Rust is tried first.
   if (std::string rust = demangle_rust(mangled); !rust.empty()) return rust;
   if (!maybe_cpp) return std::string(mangled);
-  if (takes_too_long(mangled)) return std::string(mangled);
   std::string text = CppDemangler().demangle(std::string(mangled));
   if (text.empty()) return std::string(mangled);
   if (style == DemangleStyle::kSignature) return text;

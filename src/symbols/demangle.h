@@ -13,8 +13,8 @@ enum class DemangleStyle {
 };
 
 // Returns the readable form of a symbol name. A name that is not mangled, malformed, longer than 64 KiB in its
-// readable form, or made to take long is returned unchanged. So is, once names whose readable form is more than 16
-// times as long have taken 128 MiB, any such name.
+// readable form, or takes more than milliseconds is returned unchanged. While a thread has had too many that became
+// long or took long, so are names whose readable form is more than 32 times as long, or that might take long.
 std::string demangle(std::string_view mangled, DemangleStyle style = DemangleStyle::kSignature);
 
 // Returns the name of a demangled signature: `ns::f<int>` of `void ns::f<int>(int) const`. Text without a parameter

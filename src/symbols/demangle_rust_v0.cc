@@ -16,6 +16,9 @@ namespace {
 constexpr int kMaxDepth = 256;
 constexpr size_t kMaxNodes = 64 * 1024;
 constexpr size_t kMaxPunycodeBytes = 256;  // decoding takes quadratic time
+// Of identifiers, also those that are read again by back references. Decoding takes a hundred times as long.
+constexpr size_t kMaxIdentifierBytes = 4 << 20;
+constexpr size_t kPunycodeTimes = 100;
 
 // Punycode (RFC 3492) as Rust writes it, with `_` between the ASCII characters and the insertions. nullopt if malformed
 // or too long.
@@ -146,6 +149,11 @@ class V0Cursor {
     }
     const std::string_view bytes = text_.substr(at_, length);
     at_ += length;
+    identifier_bytes_ += punycode ? length * kPunycodeTimes : length;
+    if (identifier_bytes_ > kMaxIdentifierBytes) {
+      failed_ = true;
+      return {};
+    }
     if (!punycode) return std::string(bytes);
     std::optional<std::string> decoded = decode_punycode(bytes);
     if (!decoded) failed_ = true;
@@ -167,6 +175,7 @@ class V0Cursor {
  private:
   std::string_view text_;
   size_t at_ = 0;
+  size_t identifier_bytes_ = 0;
   bool failed_ = false;
 };
 
@@ -208,11 +217,11 @@ std::string read_character(V0Cursor& in) {
 class V0Printer {
  public:
   explicit V0Printer(std::string_view text)
-      : in_(text), mangled_bytes_(text.size()), most_bytes_(LongNames::most_bytes(mangled_bytes_)) {}
+      : in_(text), mangled_bytes_(text.size()), most_bytes_(LongNames::of_thread().most_bytes(mangled_bytes_)) {}
 
   std::string run() {
     std::string out = print_all();
-    LongNames::count(mangled_bytes_, std::max(out_.size(), nodes_));
+    LongNames::of_thread().count(mangled_bytes_, std::max(out_.size(), nodes_));
     return out;
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,25 +17,46 @@ std::string demangle_rust_v0(std::string_view rest);
 constexpr size_t kMaxDemangledBytes = 64 * 1024;
 
 // Bounds what the long readable forms of short names take all together: a file can have thousands of names of 100 bytes
-// that stand for 50 KB each, and a stack has a hundred functions. One for each thread.
+// that stand for 50 KB each, and a stack has a hundred functions. It grows again with time: a trace may meet one of
+// them each second for weeks.
 class LongNames {
  public:
+  using Moment = std::chrono::steady_clock::time_point;
+
+  // One for each thread.
+  static LongNames& of_thread() {
+    static thread_local LongNames out;
+    if (out.left_bytes_ < kMostBytes) out.grow(Moment::clock::now());
+    return out;
+  }
   // Returns how long the readable form of a name may be.
-  static size_t most_bytes(size_t mangled_bytes) {
-    return left_bytes() > 0 ? kMaxDemangledBytes : std::min(kMaxDemangledBytes, mangled_bytes * kOrdinaryTimes);
+  size_t most_bytes(size_t mangled_bytes) const {
+    return left_bytes_ > 0 ? kMaxDemangledBytes : std::min(kMaxDemangledBytes, mangled_bytes * kOrdinaryTimes);
   }
   // Counts a readable form that was made, even if it is not used.
-  static void count(size_t mangled_bytes, size_t made_bytes) {
+  void count(size_t mangled_bytes, size_t made_bytes) {
     const size_t ordinary_bytes = mangled_bytes * kOrdinaryTimes;
-    if (made_bytes > ordinary_bytes) left_bytes() -= std::min(left_bytes(), made_bytes - ordinary_bytes);
+    if (made_bytes > ordinary_bytes) left_bytes_ -= static_cast<int64_t>(made_bytes - ordinary_bytes);
+  }
+  // The time is that since the first call after something was counted.
+  void grow(Moment now) {
+    if (left_bytes_ >= kMostBytes) return;
+    if (grown_at_ == Moment{}) grown_at_ = now;
+    const auto longest = std::chrono::microseconds(std::chrono::hours(1));
+    const auto elapsed = std::chrono::duration_cast<std::chrono::microseconds>(now - grown_at_);
+    const int64_t more = std::min(elapsed, longest).count() * kBytesPerSecond / 1'000'000;
+    if (more > 0) grown_at_ = now;
+    left_bytes_ = std::min(left_bytes_ + more, kMostBytes);
+    if (left_bytes_ == kMostBytes) grown_at_ = {};
   }
 
  private:
-  static constexpr size_t kOrdinaryTimes = 16;  // as long as the name: compilers' names stay below it
-  static size_t& left_bytes() {
-    static thread_local size_t out = 128 << 20;
-    return out;
-  }
+  static constexpr size_t kOrdinaryTimes = 32;  // as long as the name: compilers' names stay below it
+  static constexpr int64_t kMostBytes = 128 << 20;
+  static constexpr int64_t kBytesPerSecond = 1 << 20;
+
+  int64_t left_bytes_ = kMostBytes;
+  Moment grown_at_ = {};  // none while nothing is counted
 };
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -24,13 +24,15 @@ SpareTime::Duration SpareTime::left(Moment now) {
   return left_;
 }
 
-void SpareTime::take(Duration time, Moment now) { left_ = left(now) - time; }
+void SpareTime::take(Duration time, Moment now) { left_ = std::max(left(now) - time, Duration::zero()); }
 
 DebugTime::Duration DebugTime::left(uint64_t disk_bytes, Moment now) const {
-  return explained_by(disk_bytes) - taken_ + from_spare_ + spare_.left(now);
+  const Duration most = explained_by(disk_bytes) - taken_ + from_spare_ + spare_.left(now);
+  return is_at_end_() ? std::min(most, spare_.left_at_end()) : most;
 }
 
 void DebugTime::take(Duration time, uint64_t disk_bytes, Moment now) {
+  if (is_at_end_()) spare_.take_at_end(time);
   taken_ += time;
   const Duration more = taken_ - explained_by(disk_bytes) - from_spare_;
   if (more <= Duration::zero()) return;

@@ -7,21 +7,24 @@
 namespace espy::symbols {
 
 // The CPU time that all files together may take beyond what their sizes explain. Any user can run programs whose debug
-// information takes long, and more of them; the end of a run waits for their source lines. It grows again with time.
+// information takes long, and more of them. It grows again with time. The end of a run waits for source lines, so after
+// it was requested there is a limit for all that they take.
 class SpareTime {
  public:
   using Duration = std::chrono::nanoseconds;
   using Moment = std::chrono::steady_clock::time_point;
 
-  // Negative if more was taken than there was.
   Duration left(Moment now);
   void take(Duration time, Moment now);
+  Duration left_at_end() const { return left_at_end_; }
+  void take_at_end(Duration time) { left_at_end_ -= time; }
 
  private:
   static constexpr Duration kMost = std::chrono::seconds(1);
 
   Duration left_ = kMost;
   Moment counted_at_ = {};
+  Duration left_at_end_ = std::chrono::seconds(5);
 };
 
 // The same for one file: what its size explains, and then of the spare time.
@@ -30,7 +33,8 @@ class DebugTime {
   using Duration = SpareTime::Duration;
   using Moment = SpareTime::Moment;
 
-  explicit DebugTime(SpareTime& spare) : spare_(spare) {}
+  // `is_at_end`: whether the end was requested.
+  DebugTime(SpareTime& spare, bool (*is_at_end)()) : spare_(spare), is_at_end_(is_at_end) {}
 
   // Returns how long the debug information may be read now; `disk_bytes` are the sizes of its files, without holes.
   // Not positive: it should not be read.
@@ -39,6 +43,7 @@ class DebugTime {
 
  private:
   SpareTime& spare_;
+  bool (*is_at_end_)();
   Duration taken_ = {};
   Duration from_spare_ = {};  // of `taken_`
 };

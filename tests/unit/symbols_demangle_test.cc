@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <thread>
 
+#include "base/time_limit.h"
 #include "symbols/demangle.h"
+#include "symbols/rust_names.h"
 
 namespace espy::symbols {
 namespace {
@@ -47,12 +50,45 @@ TEST(Demangle, CppOverloadHasNoReturnType) {
   EXPECT_EQ(overload("main"), "main");
 }
 
-TEST(Demangle, CppConversionToTemplate) {
-  EXPECT_EQ(demangle("_ZN1AcvT_IiEI1VEEv"), "A::operator V<int><V>()");
-  // Each level doubles the time of GCC's demangler.
-  std::string deep = "_ZN1Acv";
-  for (int i = 0; i < 60; ++i) deep += "T_Ih";
-  EXPECT_EQ(demangle(deep + "EUv"), deep + "EUv");
+TEST(Demangle, CppConversionToTemplate) { EXPECT_EQ(demangle("_ZN1AcvT_IiEI1VEEv"), "A::operator V<int><V>()"); }
+
+// Returns the number of a substitution: "S_", "S0_", "S1_" ...
+std::string substitution(int index) {
+  constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  std::string digits;
+  for (int rest = index - 1; index > 0 && (rest > 0 || digits.empty()); rest /= 36)
+    digits.insert(0, 1, kDigits[static_cast<size_t>(rest % 36)]);
+  return "S" + digits + "_";
+}
+
+// A pointer to a member of C that is a C, to a member of that that is that ...
+std::string doubling_type(int steps) {
+  std::string out = std::string(static_cast<size_t>(steps), 'M') + "1C";
+  for (int i = 1; i <= steps; ++i) out += substitution(i);
+  return out;
+}
+
+// Each level doubles the time of GCC's demangler, before it has made any text.
+TEST(Demangle, NamesMayTakeLong) {
+  const std::string type = doubling_type(60);
+  std::string conversion = "_ZN1Acv";
+  for (int i = 0; i < 60; ++i) conversion += "T_Ih";
+  for (const std::string& hostile :
+       {"_Z1fIiEvDp" + type, "_Z1fIiEvDTspst" + type + "E", "_Z1fIiEvDTsZst" + type + "E", conversion + "EUv"})
+    EXPECT_EQ(demangle(hostile), hostile) << hostile;
+  EXPECT_EQ(demangle("_Z1fIiEvDp" + doubling_type(2)), "void f<int>((C C::* C C::*::*)...)");
+}
+
+// Stacks can have thousands of them.
+TEST(Demangle, ManyNamesMayTakeLong) {
+  constexpr std::chrono::seconds kMany(8);  // half of what they take without a limit for all
+  std::thread([&] {                         // which has a limit of its own
+    const std::string hostile = "_Z1fIiEvDp" + doubling_type(60);
+    for (int i = 0; i < 3'000; ++i) EXPECT_EQ(demangle(hostile), hostile);
+    EXPECT_LT(thread_cpu_time(), kMany);
+    EXPECT_EQ(demangle("_ZN2ns1fEi"), "ns::f(int)");
+  })
+      .join();
 }
 
 // As in a file with thousands of them, of which stacks have a hundred each.
@@ -75,6 +111,27 @@ TEST(Demangle, ShortNamesThatBecomeLongAreFew) {
   })
       .join();
   EXPECT_NE(demangle(doubling), doubling);
+}
+
+TEST(Demangle, LongNamesAreAllowedAgainLater) {
+  constexpr LongNames::Moment kBegin{std::chrono::hours(1)};
+  constexpr size_t kNameBytes = 100, kOrdinaryBytes = 29 * kNameBytes;
+  LongNames names;
+  EXPECT_EQ(names.most_bytes(kNameBytes), kMaxDemangledBytes);
+  for (int i = 0; i < 1000; ++i) names.count(kNameBytes, 1 << 18);
+  names.grow(kBegin);
+  EXPECT_LT(names.most_bytes(kNameBytes), kMaxDemangledBytes);
+  EXPECT_GE(names.most_bytes(kNameBytes), kOrdinaryBytes);
+  names.grow(kBegin + std::chrono::seconds(100));
+  EXPECT_LT(names.most_bytes(kNameBytes), kMaxDemangledBytes) << "twice the limit was taken";
+  names.grow(kBegin + std::chrono::seconds(150));
+  EXPECT_EQ(names.most_bytes(kNameBytes), kMaxDemangledBytes);
+  // One each second, for a week.
+  for (int i = 150; i < 7 * 24 * 3600; ++i) {
+    names.grow(kBegin + std::chrono::seconds(i));
+    names.count(kNameBytes, kMaxDemangledBytes);
+  }
+  EXPECT_EQ(names.most_bytes(kNameBytes), kMaxDemangledBytes);
 }
 
 TEST(Demangle, RustLegacy) {
@@ -127,6 +184,16 @@ std::string doubling_tuples(int steps) {
     last = here;
   }
   return "_R" + out + "E";
+}
+
+// In paths that are not printed.
+TEST(Demangle, RustIdentifiersMayBeReadAgainAndAgain) {
+  for (const std::string& identifier : {"u256_" + std::string(256, 'a'), "30000_" + std::string(30'000, 'a')}) {
+    std::string name = "_RINvC1a1fMC" + identifier + "u";
+    EXPECT_EQ(demangle(name + "E"), "a::f::<<()>>");
+    for (int i = 0; i < 8000; ++i) name += back_reference(8);
+    EXPECT_EQ(demangle(name + "E"), name + "E") << identifier.substr(0, 40);
+  }
 }
 
 TEST(Demangle, HostileRustIsRefusedQuickly) {

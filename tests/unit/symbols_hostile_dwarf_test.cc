@@ -11,7 +11,12 @@
 #include <utility>
 
 #include "base/memory_limit.h"
+#include "base/time_limit.h"
 #include "symbols/debug_info.h"
+#include "symbols/dwarf/calls.h"
+#include "symbols/dwarf/file.h"
+#include "symbols/dwarf/scopes.h"
+#include "symbols/dwarf/split_file.h"
 #include "symbols/elf_file.h"
 #include "symbols_debug_info_support.h"
 #include "symbols_support.h"
@@ -65,6 +70,8 @@ std::string program_with(std::string_view dies) {
                     R"(  .uleb128 1; .string "program.c"; .quad work, 64
 )" + std::string(dies));
 }
+
+using dwarf::Scopes;
 
 class HostileDwarf : public DebugInfoTest {
  protected:
@@ -187,6 +194,35 @@ TEST_F(HostileDwarf, FunctionsMayShareAListOfRanges) {
                       "-no-pie -fno-pie");
   EXPECT_TRUE(debug_->knows(work_));
   EXPECT_FALSE(debug_->knows(work_ + 32));
+}
+
+// The blocks of a function are read when an address in them is first asked for: in the second half 20,000 with a list
+// of ranges that has 200,000 base addresses.
+TEST_F(HostileDwarf, ABlockOfAKnownFunctionMayTakeLong) {
+  const std::string program = program_of(R"(  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 2, 0x2e; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 3, 0xb; .byte 1; .uleb128 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 4, 0xb; .byte 0; .uleb128 0x55, 0x17, 0, 0)",
+                                         R"(  .uleb128 1; .string "program.c"; .quad work, 64
+  .uleb128 2; .string "work"; .quad work, 64
+  .uleb128 3; .quad work + 32, 32
+  .rept 20000
+  .uleb128 4; .long 0
+  .endr
+  .uleb128 0, 0)",
+                                         R"(  .pushsection .debug_ranges, "", @progbits
+  .rept 200000
+  .quad -1, 0
+  .endr
+  .quad 0, 0
+  .popsection
+)");
+  DebugInfoTest::open(program, "-no-pie -fno-pie");
+  EXPECT_EQ(debug_->frames_at(work_).size(), 1u);
+  EXPECT_TRUE(debug_->status());
+  const TimeLimit limit(std::chrono::milliseconds(100));
+  EXPECT_TRUE(debug_->frames_at(work_ + 32).empty());
+  EXPECT_FALSE(debug_->status());
 }
 
 double cpu_seconds() {
@@ -312,6 +348,65 @@ fde_end:
   EXPECT_LT(cpu_seconds() - began, kManySeconds);
 }
 
+// A variable whose place asks for six registers in each of 60 frames of a caller's caller, while the call frame
+// information has 100,000 instructions. Only that place is not found.
+TEST_F(HostileDwarf, APlaceMayTakeTooLong) {
+  const std::string program = program_of(R"(  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
+  .uleb128 2, 0x2e; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0x7a, 0x19, 0, 0
+  .uleb128 3, 0x5;  .byte 0; .uleb128 0x3, 0x8, 0x49, 0x13, 0x2, 0x18, 0, 0
+  .uleb128 4, 0x24; .byte 0; .uleb128 0x3, 0x8, 0xb, 0xb, 0x3e, 0xb, 0, 0
+  .uleb128 5, 0x48; .byte 1; .uleb128 0x7d, 0x1, 0x7f, 0x13, 0, 0
+  .uleb128 6, 0x49; .byte 0; .uleb128 0x2, 0x18, 0x7e, 0x18, 0, 0)",
+                                         R"(  .uleb128 1; .string "program.c"; .quad work, 192
+  type: .uleb128 4; .string "char"; .byte 1, 6
+  work_die: .uleb128 2; .string "work"; .quad work, 64
+  .uleb128 3; .string "x"; .long type - unit; .byte 4, 0xa3, 1, 0x55, 0x9f
+  .uleb128 3; .string "y"; .long type - unit; .byte 1, 0x53
+  .uleb128 0
+  caller_die: .uleb128 2; .string "caller"; .quad work + 64, 64
+  .set n, 0
+  .rept 60
+  .uleb128 5; .quad work + 66 + n; .long work_die - unit
+  .uleb128 6; .byte 1, 0x55, 3, 0xa3, 1, 0x55
+  .uleb128 0
+  .set n, n + 1
+  .endr
+  .uleb128 0
+  .uleb128 2; .string "outer"; .quad work + 128, 64
+  .uleb128 5; .quad work + 130; .long caller_die - unit
+  .uleb128 6; .byte 1, 0x55, 17, 0x73, 0, 0x76, 0, 0x22, 0x7c, 0, 0x22, 0x7d, 0, 0x22, 0x7e, 0, 0x22, 0x7f, 0, 0x22
+  .uleb128 0
+  .uleb128 0)",
+                                         R"(  .pushsection .debug_frame, "", @progbits
+  .long cie_end - cie
+cie: .long 0xffffffff; .byte 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0x83, 2, 0x86, 3, 0x8c, 4, 0x8d, 5, 0x8e, 6, 0x8f, 7
+  .balign 8
+cie_end: .long fde_end - fde
+fde: .long 0; .quad work, 192; .fill 100000, 2, 0x100e
+fde_end:
+  .popsection
+)",
+                                         192);
+  DebugInfoTest::open(program, "-no-pie -fno-pie");
+  const auto image = ElfImage::open(directory_.path("program"));
+  const auto file = dwarf::File::open(*image, {});
+  ASSERT_TRUE(file);
+  const auto site = dwarf::site_at(**file, work_ + 1);
+  ASSERT_TRUE(site);
+  const auto variables = dwarf::variables_of(site->function);
+  ASSERT_EQ(variables.size(), 2u);
+  const auto locate = [&](int variable) {
+    return dwarf::locate(**file, kernel::host_arch(), variables[static_cast<size_t>(variable)].die, *site);
+  };
+  EXPECT_TRUE(locate(0).place);
+  (*file)->slow_places() = 20;  // little time is left
+  EXPECT_FALSE(locate(0).place);
+  EXPECT_EQ((*file)->slow_places(), 21);
+  EXPECT_TRUE(locate(1).place);
+  const TimeLimit limit{std::chrono::nanoseconds(0)};
+  EXPECT_THROW(locate(0), TookTooLong);
+}
+
 // Takes what is left of the memory, but for blocks of some hundred bytes.
 class LargeMemory {
  public:
@@ -387,6 +482,90 @@ TEST_F(HostileDwarf, UnitsMayTakeTooMuchMemory) {
   EXPECT_FALSE(debug_->status());
   EXPECT_TRUE(debug_->frames_at(work_).empty());
   EXPECT_TRUE(debug_->arguments(types_, work_, "").empty());
+}
+
+// Calls `read` while there is no time left.
+template <class Read>
+void read_too_long(Read read) {
+  const TimeLimit limit{std::chrono::nanoseconds(0)};
+  EXPECT_THROW(read(), TookTooLong);
+}
+
+// What takes too long within the time for hints is read again for values.
+TEST_F(HostileDwarf, WhatTookTooLongIsReadAgain) {
+  const std::string path = directory_.build("program", R"(
+__attribute__((noinline)) static int work(int x) { { int y = x; asm volatile("" : "+r"(y)); x += y; } return x; }
+int main(int n, char **) { return work(n) + work(n + 1) + 1; }
+)",
+                                            "-g -O1 -no-pie");
+  const auto image = ElfImage::open(path);
+  ASSERT_TRUE(image);
+  const uint64_t work = ElfFile::open(path)->find_function("work")->address;
+  const auto file = dwarf::File::open(*image, {});
+  ASSERT_TRUE(file);
+  read_too_long([&] { (*file)->units(); });
+  ASSERT_GE((*file)->units().size(), 1u);
+  read_too_long([&] { (*file)->function_at(work); });
+  const auto function = (*file)->function_at(work);
+  ASSERT_TRUE(function);
+  const Dwarf_Die unit = (*file)->unit_at(work)->die;
+  read_too_long([&] { (*file)->has_bounded_lines(unit); });
+  EXPECT_TRUE((*file)->has_bounded_lines(unit));
+  read_too_long([&] { (*file)->calls().calls_to(function->die); });
+  const std::vector<dwarf::Call>* calls = (*file)->calls().calls_to(function->die);
+  ASSERT_NE(calls, nullptr);
+  EXPECT_EQ(calls->size(), 2u);
+}
+
+TEST_F(HostileDwarf, BlocksThatTookTooLongAreReadAgain) {
+  open(std::string(kWork) + R"(
+    .uleb128 7; .long behind - unit; .quad work, 32
+    behind: .skip 3)");
+  const auto image = ElfImage::open(directory_.path("program"));
+  const auto file = dwarf::File::open(*image, {});
+  ASSERT_TRUE(file);
+  Scopes scopes((*file)->function_at(work_)->die);
+  EXPECT_FALSE(scopes.has_read(work_));
+  read_too_long([&] { scopes.at(work_); });
+  EXPECT_FALSE(scopes.has_read(work_));
+  EXPECT_EQ(scopes.at(work_).size(), 2u);
+  EXPECT_TRUE(scopes.has_read(work_));
+  EXPECT_EQ(scopes.at(work_ + 32).size(), 1u);
+}
+
+// Programs can name any file as one that has a part of their debug information.
+TEST_F(HostileDwarf, OnlyDebugInformationInOtherFilesCounts) {
+  if (!has_tool("objcopy")) GTEST_SKIP() << "needs objcopy";
+  const std::string large = "char large[1 << 20] = {1};\nint main(void) { return large[0]; }";
+  const std::string flags = " -no-pie -Wl,--build-id=0x0101010101010101010101010101010101010101";
+  const std::string program = directory_.build("program", "int main(void) { return 0; }", "-g -no-pie");
+  const auto counted = [&](const std::string& other) {
+    directory_.write("link", std::string(other) + '\0' + std::string(20, '\1'));
+    EXPECT_TRUE(run("objcopy --remove-section .gnu_debugaltlink " + program));
+    EXPECT_TRUE(run("objcopy --add-section .gnu_debugaltlink=" + directory_.path("link") + " " + program));
+    const auto image = ElfImage::open(program);
+    const auto file = dwarf::File::open(*image, {});
+    return (*file)->disk_bytes() - dwarf::disk_bytes_of(image->file());
+  };
+  directory_.build("without", large, flags);
+  EXPECT_EQ(counted("without"), 0u);
+  directory_.build("with", large, "-g" + flags);
+  EXPECT_GT(counted("with"), 100u);
+  EXPECT_LT(counted("with"), 100'000u);
+}
+
+// Looking up the unit is enough to know how long the rest may take.
+TEST_F(HostileDwarf, APartCountsOnceItIsFound) {
+  DebugInfoTest::open("int work(int x) { return x; } int main(void) { return 0; }", "-g -gsplit-dwarf -no-pie");
+  const auto image = ElfImage::open(directory_.path("program"));
+  const auto file = dwarf::File::open(*image, {});
+  ASSERT_TRUE(file);
+  const uint64_t before = (*file)->disk_bytes();
+  EXPECT_EQ(before, dwarf::disk_bytes_of(image->file()));
+  const dwarf::Unit* unit = (*file)->unit_at(work_);
+  ASSERT_NE(unit, nullptr);
+  if (!unit->missing_part.empty()) GTEST_SKIP() << "needs the capability CAP_SYS_CHROOT";
+  EXPECT_GT((*file)->disk_bytes(), before);
 }
 
 // libdw would open the file by itself, and wait for its other end.

@@ -9,11 +9,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr uint64_t kLargeBytes = 1 << 30;
+bool before_the_end() { return false; }
+bool at_the_end() { return true; }
+
 constexpr SpareTime::Moment kBegin{std::chrono::hours(1)};
 
 TEST(SpareTime, TheSizeOfAFileExplainsItsTime) {
   SpareTime spare;
-  DebugTime time(spare);
+  DebugTime time(spare, before_the_end);
   time.take(seconds(60), kLargeBytes, kBegin);
   EXPECT_EQ(spare.left(kBegin), seconds(1));
   EXPECT_GT(time.left(kLargeBytes, kBegin), seconds(1));
@@ -21,7 +24,7 @@ TEST(SpareTime, TheSizeOfAFileExplainsItsTime) {
 
 TEST(SpareTime, SmallFilesShareASecond) {
   SpareTime spare;
-  DebugTime first(spare), second(spare);
+  DebugTime first(spare, before_the_end), second(spare, before_the_end);
   EXPECT_GT(first.left(0, kBegin), seconds(1));
   first.take(milliseconds(700), 0, kBegin);
   EXPECT_LT(first.left(0, kBegin), milliseconds(310));
@@ -29,14 +32,14 @@ TEST(SpareTime, SmallFilesShareASecond) {
   second.take(milliseconds(400), 0, kBegin);
   EXPECT_LE(first.left(0, kBegin), milliseconds(0));
   EXPECT_LE(second.left(0, kBegin), milliseconds(0));
-  DebugTime large(spare);
+  DebugTime large(spare, before_the_end);
   EXPECT_GT(large.left(kLargeBytes, kBegin), seconds(60));
 }
 
 // What a file has taken of the spare time is not taken again.
 TEST(SpareTime, IsTakenOnce) {
   SpareTime spare;
-  DebugTime time(spare);
+  DebugTime time(spare, before_the_end);
   for (int i = 0; i < 5; ++i) time.take(milliseconds(100), 0, kBegin);
   EXPECT_GT(spare.left(kBegin), milliseconds(499));
   EXPECT_LT(spare.left(kBegin), milliseconds(503));
@@ -45,9 +48,19 @@ TEST(SpareTime, IsTakenOnce) {
 TEST(SpareTime, GrowsWithTimeUpToASecond) {
   SpareTime spare;
   spare.take(seconds(2), kBegin);
-  EXPECT_EQ(spare.left(kBegin), seconds(-1));
-  EXPECT_EQ(spare.left(kBegin + seconds(5)), milliseconds(-500));
+  EXPECT_EQ(spare.left(kBegin), seconds(0));
+  EXPECT_EQ(spare.left(kBegin + seconds(5)), milliseconds(500));
   EXPECT_EQ(spare.left(kBegin + seconds(100)), seconds(1));
+}
+
+TEST(SpareTime, TheEndDoesNotWaitForAll) {
+  SpareTime spare;
+  DebugTime first(spare, at_the_end), second(spare, at_the_end);
+  EXPECT_EQ(first.left(kLargeBytes, kBegin), seconds(5));
+  first.take(seconds(4), kLargeBytes, kBegin);
+  EXPECT_EQ(second.left(kLargeBytes, kBegin), seconds(1));
+  second.take(seconds(1), kLargeBytes, kBegin);
+  EXPECT_EQ(second.left(kLargeBytes, kBegin), seconds(0));
 }
 
 }  // namespace

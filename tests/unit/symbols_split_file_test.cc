@@ -126,6 +126,15 @@ TEST_F(SplitFilesTest, AFileOfSeveralUnitsIsCopiedOnce) {
   EXPECT_TRUE(is_empty());
 }
 
+TEST_F(SplitFilesTest, OnlyDebugInformationThatIsWantedCounts) {
+  const std::string path = directory_.write("units", file_with_units(2) + std::string(100'000, 'x'));
+  EXPECT_EQ(files_->find(path, 3), nullptr);
+  EXPECT_EQ(files_->debug_bytes(), 0u);
+  for (int i = 0; i < 2; ++i) EXPECT_NE(files_->find(path, 1), nullptr);
+  EXPECT_NE(files_->find(path, 2), nullptr);
+  EXPECT_EQ(files_->debug_bytes(), 2u * 22 + 6);
+}
+
 TEST_F(SplitFilesTest, AFileOfOneUnitIsCopiedAgain) {
   const std::string path = directory_.write("unit", file_with_units(1));
   for (const char* name : {"a.dwo", "b/a.dwo"}) {

@@ -96,11 +96,13 @@ void Calls::read_function(const FunctionCode& code) {
 
 void Calls::read_all() {
   if (has_read_) return;
-  has_read_ = true;
+  // Of what took too long earlier.
+  functions_.clear();
   std::set<const void*> seen;  // a function may have code in several places
   for (Unit& unit : file_.units())
     for (const FunctionCode& code : file_.functions(unit))
       if (seen.insert(code.die.addr).second) read_function(code);
+  has_read_ = true;
 }
 
 // Whether a call of the function can enter it again through tail calls only, with other arguments.

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <span>
+#include <utility>
 
 #include "base/strings.h"
 #include "base/time_limit.h"
@@ -325,7 +326,7 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
     if (!separate || !has_debug_info(*separate)) return no_debug_info(image);
     file->path_ = separate->path();
     file->debug_ = open_elf(*separate);
-    file->disk_bytes_ += disk_bytes_of(separate->file());
+    file->disk_bytes_ += debug_bytes_of(separate->file());
   }
   if (image.offset_in_archive() != 0) return fail("debug information of files in archives is not read");
   file->code_ = open_elf(image);
@@ -333,6 +334,7 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   file->has_unread_eh_frame_ = file->code_.elf != nullptr && image.has_section(".eh_frame");
   Elf* elf = file->debug_.elf != nullptr ? file->debug_.elf : file->code_.elf;
   file->package_ = find_package(image, file->path_, debug_directories);
+  if (file->package_) file->package_bytes_ = debug_bytes_of(file->package_->file());
   // Skeleton units refer to addresses by their index in this section.
   if ((separate ? *separate : image).has_section(".debug_addr"))
     if (auto files = SplitFiles::make()) file->split_files_ = std::make_unique<SplitFiles>(std::move(*files));
@@ -358,7 +360,7 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
   return file;
 }
 
-uint64_t File::disk_bytes() const { return split_files_ ? split_files_->disk_bytes() : disk_bytes_; }
+uint64_t File::disk_bytes() const { return disk_bytes_ + (split_files_ ? split_files_->debug_bytes() : 0); }
 
 // libdw searches .dwo files in the directory that the descriptor of the ELF file leads to. Once the sections are in
 // memory, a file in a directory of espy's own can have the descriptor for the moment.
@@ -398,11 +400,11 @@ void File::add_supplement(const std::vector<std::string>& debug_directories) {
       paths.push_back(directory + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug");
   for (const std::string& path : paths) {
     const Result<ElfImage> image = ElfImage::open(path);
-    if (!image || image->build_id() != build_id) continue;
+    if (!image || image->build_id() != build_id || !has_debug_info(*image)) continue;
     supplement_ = open_elf(*image);
-    disk_bytes_ += disk_bytes_of(image->file());
     max_bytes_ = std::min(max_binary_bytes(), max_bytes_ + max_bytes_of(*image));
     supplement_dwarf_ = begin_dwarf(supplement_.elf);
+    if (supplement_dwarf_ != nullptr) disk_bytes_ += debug_bytes_of(image->file());
     break;
   }
   if (supplement_dwarf_ == nullptr) {
@@ -418,7 +420,10 @@ void File::add_supplement(const std::vector<std::string>& debug_directories) {
 
 std::vector<Unit>& File::units() {
   if (has_read_units_) return units_;
-  has_read_units_ = true;
+  std::vector<Unit> found;
+  std::vector<UnitCode> found_code;
+  bool has_split = false;
+  size_t steps_left = range_steps_left_;
   Dwarf_CU* unit = nullptr;
   Dwarf_Die die;
   uint8_t type = 0;
@@ -426,24 +431,26 @@ std::vector<Unit>& File::units() {
     if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
     // For an attribute that a skeleton lacks, libdw opens the .dwo file by itself.
     if (type == DW_UT_skeleton && (!split_files_ || !own_attribute(die, DW_AT_comp_dir))) continue;
-    has_split_units_ |= type == DW_UT_skeleton;
-    const size_t left = range_steps_left_;
-    RangeList code = read_ranges(die, {.ranges = std::min(kMaxRanges, left), .discarded = left});
-    range_steps_left_ -= code.steps;
-    units_.push_back({die, std::move(code.ranges), type == DW_UT_skeleton});
-    for (const Range& range : units_.back().ranges) unit_code_.push_back({range, units_.size() - 1});
+    has_split |= type == DW_UT_skeleton;
+    RangeList code = read_ranges(die, {.ranges = std::min(kMaxRanges, steps_left), .discarded = steps_left});
+    steps_left -= std::min(code.steps, steps_left);
+    for (const Range& range : code.ranges) found_code.push_back({range, found.size()});
+    found.push_back({die, std::move(code.ranges), type == DW_UT_skeleton});
   }
-  std::ranges::stable_sort(unit_code_, {}, [](const UnitCode& code) { return code.range.low; });
+  std::ranges::stable_sort(found_code, {}, [](const UnitCode& code) { return code.range.low; });
   uint64_t highest = 0;
-  for (UnitCode& code : unit_code_) code.highest = highest = std::max(highest, code.range.high);
+  for (UnitCode& code : found_code) code.highest = highest = std::max(highest, code.range.high);
+  units_ = std::move(found);
+  unit_code_ = std::move(found_code);
+  has_split_units_ = has_split;
+  range_steps_left_ = steps_left;
+  has_read_units_ = true;
   return units_;
 }
 
-// Returns the .dwo file with the unit of that id; null if it is not found.
-SplitFile* File::find_split_file(const Unit& unit, uint64_t id) {
-  const std::string compiled = path_of_split(unit.die);
-  for (const std::string& path :
-       {named_by(path_, name_of_split(unit.die)), root_of(path_).empty() ? compiled : named_by(path_, compiled)})
+// Returns the .dwo file with the unit of that id; null if it is not found. `compiled`: its path, as compiled.
+SplitFile* File::find_split_file(const std::string& name, const std::string& compiled, uint64_t id) {
+  for (const std::string& path : {named_by(path_, name), root_of(path_).empty() ? compiled : named_by(path_, compiled)})
     if (SplitFile* found = split_files_->find(path, id)) return found;
   return nullptr;
 }
@@ -452,6 +459,8 @@ bool File::has_refused_parts() const { return has_met_large_lines_ || (split_fil
 
 void File::complete(Unit& unit) {
   if (!unit.is_skeleton) return;
+  // Reading these can take too long; what follows is not interrupted.
+  const std::string name = name_of_split(unit.die), path = path_of_split(unit.die);
   unit.is_skeleton = false;
   uint64_t id = 0;
   Dwarf_Die split = {};
@@ -462,19 +471,20 @@ void File::complete(Unit& unit) {
   SplitFile* file = nullptr;
   if (split_files_ && read(nullptr)) {
     if (package_) packed = split_files_->add(id, [&] { return package_->unit(id); });
-    file = packed ? &*packed : find_split_file(unit, id);
+    if (packed) disk_bytes_ += std::exchange(package_bytes_, 0);
+    file = packed ? &*packed : find_split_file(name, path, id);
   }
   const auto read_part = [&] {
     return read(&split) && dwarf_tag(&split) != DW_TAG_invalid &&
            has_terminated_strings(dwarf_getelf(dwarf_cu_getdwarf(split.cu)));
   };
-  if (file != nullptr && split_files_->show(*file, name_of_split(unit.die), read_part)) {
+  if (file != nullptr && split_files_->show(*file, name, read_part)) {
     throw_if_out_of_memory(dwarf_cu_getdwarf(split.cu));
     skeletons_.emplace(split.cu, unit.die);
     unit.die = split;
     return;
   }
-  if (!has_refused_parts()) unit.missing_part = path_of_split(unit.die);
+  if (!has_refused_parts()) unit.missing_part = path;
   if (split_files_) split_files_->hide(read_part);
 }
 
@@ -495,9 +505,8 @@ Unit* File::known_unit_at(uint64_t address) {
 }
 
 bool File::has_bounded_lines(const Dwarf_Die& unit) {
-  const auto [known, is_new] = bounded_lines_.try_emplace(unit.cu, false);
-  if (is_new) known->second = has_bounded_table(unit);
-  return known->second;
+  if (const auto known = bounded_lines_.find(unit.cu); known != bounded_lines_.end()) return known->second;
+  return bounded_lines_[unit.cu] = has_bounded_table(unit);
 }
 
 // Tables of malformed debug information overlap, so their bytes are counted.
@@ -530,22 +539,22 @@ bool File::has_bounded_table(const Dwarf_Die& unit) {
   return is_bounded(line_section(dwarf_getelf(dwarf_cu_getdwarf(owner.cu))), offset);
 }
 
-void File::add_function(const Dwarf_Die& die, Unit& unit) {
-  if (range_steps_left_ == 0) return;
+void File::add_function(const Dwarf_Die& die, Functions& out) {
+  if (out.range_steps_left == 0) return;
   const RangeList code = range_list_of(die);
-  range_steps_left_ -= std::min(code.steps, range_steps_left_);
-  for (const Range& range : code.ranges) unit.functions.push_back({range, die});
+  out.range_steps_left -= std::min(code.steps, out.range_steps_left);
+  for (const Range& range : code.ranges) out.code.push_back({range, die});
 }
 
 // Functions are children of the unit, of namespaces, of classes, and, for closures, of other functions.
-void File::add_functions(const Subtree& parent, Unit& unit, int depth) {
+void File::add_functions(const Subtree& parent, Functions& out, int depth) {
   if (depth > kMaxDepth) return;
   for (const Subtree& child : child_subtrees(parent)) {
     switch (tag(child.die)) {
       case DW_TAG_subprogram:
         if (own_attribute(child.die, DW_AT_declaration)) break;
-        add_function(child.die, unit);
-        add_functions(child, unit, depth + 1);
+        add_function(child.die, out);
+        add_functions(child, out, depth + 1);
         break;
       case DW_TAG_namespace:
       case DW_TAG_module:
@@ -553,7 +562,7 @@ void File::add_functions(const Subtree& parent, Unit& unit, int depth) {
       case DW_TAG_class_type:
       case DW_TAG_union_type:
       case DW_TAG_enumeration_type:
-      case DW_TAG_lexical_block: add_functions(child, unit, depth + 1); break;
+      case DW_TAG_lexical_block: add_functions(child, out, depth + 1); break;
       default: break;
     }
   }
@@ -561,10 +570,13 @@ void File::add_functions(const Subtree& parent, Unit& unit, int depth) {
 
 void File::index_functions(Unit& unit) {
   if (unit.is_indexed) return;
-  unit.is_indexed = true;
   complete(unit);
-  add_functions({unit.die}, unit, 0);
-  std::ranges::sort(unit.functions, {}, [](const FunctionCode& each) { return each.range.low; });
+  Functions found{{}, range_steps_left_};
+  add_functions({unit.die}, found, 0);
+  std::ranges::sort(found.code, {}, [](const FunctionCode& each) { return each.range.low; });
+  unit.functions = std::move(found.code);
+  range_steps_left_ = found.range_steps_left;
+  unit.is_indexed = true;
 }
 
 const std::vector<FunctionCode>& File::functions(Unit& unit) {

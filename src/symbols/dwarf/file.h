@@ -94,6 +94,8 @@ class Package;
 struct SplitFile;
 class SplitFiles;
 
+// What a function reads is there as a whole afterwards, or, if it throws TookTooLong, not at all: the next call reads
+// it anew.
 class File {
  public:
   // Opens the DWARF of a binary or of its separate debug file. An error has a hint how to get debug information.
@@ -106,7 +108,8 @@ class File {
   uint64_t memory_bytes() const { return memory_bytes_; }
   // Returns how much memory the sections, and all that is made of them, may take.
   uint64_t max_bytes() const { return max_bytes_; }
-  // Returns how much of the disk the files take that it was read from.
+  // Returns how much of the disk the program takes, and the debug information that was found in other files so far. Any
+  // file can have the name of one of them.
   uint64_t disk_bytes() const;
   const std::string& path() const { return path_; }  // of the file that has the DWARF
   bool is_position_independent() const { return is_position_independent_; }
@@ -135,6 +138,8 @@ class File {
   // Returns the PT_TLS segment; nullopt if there is none.
   std::optional<GElf_Phdr> thread_local_segment();
   Calls& calls();  // the call sites of its functions
+  // Returns how many places took too long to locate.
+  int& slow_places() { return slow_places_; }
   // Returns false if no type, variable or function of the file can have this name.
   bool mentions(std::string_view name);
   // Returns false if the line table of a unit, which has its source files too, is missing, malformed or too large to be
@@ -154,18 +159,23 @@ class File {
   std::vector<std::shared_ptr<Dwarf_Frame>> frames_at(uint64_t address);
   Dwarf* begin(const Opened& opened) const;
   void add_supplement(const std::vector<std::string>& debug_directories);
-  SplitFile* find_split_file(const Unit& unit, uint64_t id);
+  SplitFile* find_split_file(const std::string& name, const std::string& compiled, uint64_t id);
   void index_functions(Unit& unit);
   Unit* known_unit_at(uint64_t address);
   bool has_bounded_table(const Dwarf_Die& unit);
   bool is_bounded(std::string_view line_section, uint64_t offset);
-  void add_function(const Dwarf_Die& die, Unit& unit);
-  void add_functions(const Subtree& parent, Unit& unit, int depth);
+  struct Functions {
+    std::vector<FunctionCode> code;
+    size_t range_steps_left = 0;
+  };
+  static void add_function(const Dwarf_Die& die, Functions& out);
+  static void add_functions(const Subtree& parent, Functions& out, int depth);
 
   std::string path_;
   uint64_t memory_bytes_ = 0;
   uint64_t max_bytes_ = 0;
-  uint64_t disk_bytes_ = 0;  // without split_files_, which counts all files
+  uint64_t disk_bytes_ = 0;     // without .dwo files
+  uint64_t package_bytes_ = 0;  // of package_, until they are counted
   bool is_position_independent_ = false;
   Opened code_;                       // the binary: has .eh_frame
   Opened debug_;                      // the separate debug file, if any
@@ -178,6 +188,7 @@ class File {
   bool has_unread_eh_frame_ = false;
   Dwarf_CFI* eh_frame_ = nullptr;
   std::unique_ptr<Calls> calls_;
+  int slow_places_ = 0;
   bool has_read_units_ = false;
   bool has_split_units_ = false;  // parts are in .dwo files
   std::vector<Unit> units_;

@@ -45,7 +45,8 @@ constexpr size_t kMaxCallSites = 64;        // of one function: a comparison eac
 constexpr size_t kOperationsPerLookUp = 4;  // of call frame information, as part of kMaxOperations
 // Call frame information of a malformed file can take milliseconds for one address. As many look-ups are not timed.
 constexpr size_t kFewLookUps = 64;
-constexpr std::chrono::seconds kMaxLookUpTime(1);
+constexpr std::chrono::seconds kMaxLookUpTime(1);  // halved for each place of the file that took longer
+constexpr int kMaxSlowPlaces = 20;
 
 // Remembers what is looked up in the call frame information: libdw runs that of a function anew each time.
 class FrameRules {
@@ -62,6 +63,8 @@ class FrameRules {
     return look_up(address, number, [&] { return file_.callers_register(address, number); });
   }
   size_t look_ups() const { return known_.size(); }
+  // Whether the time of this object has passed, not only that of a TimeLimit around it.
+  bool took_too_long() const { return limit_ && thread_cpu_time() >= end_; }
 
  private:
   static constexpr int kFrameAddress = -1;
@@ -70,14 +73,22 @@ class FrameRules {
   const Expression& look_up(uint64_t address, int what, Find find) {
     const auto [known, is_new] = known_.try_emplace({address, what});
     if (!is_new) return known->second;
-    if (known_.size() > kFewLookUps && !limit_) limit_.emplace(kMaxLookUpTime);
+    if (known_.size() > kFewLookUps && !limit_) begin_limit();
     TimeLimit::check();
     return known->second = find();
+  }
+
+  void begin_limit() {
+    const std::chrono::nanoseconds most = kMaxLookUpTime;
+    const auto left = most / (1 << std::min(file_.slow_places(), kMaxSlowPlaces));
+    end_ = thread_cpu_time() + left;
+    limit_.emplace(left);
   }
 
   File& file_;
   std::map<std::pair<uint64_t, int>, Expression> known_;
   std::optional<TimeLimit> limit_;
+  std::chrono::nanoseconds end_ = {};  // as a thread_cpu_time()
 };
 
 class LocationTranslator {
@@ -86,6 +97,7 @@ class LocationTranslator {
       : file_(file), rules_(file), arch_(arch), site_(site), probed_{site.address, site.function} {}
 
   size_t steps() const { return operations_ + rules_.look_ups() * kOperationsPerLookUp; }
+  bool took_too_long() const { return rules_.took_too_long(); }
 
   LocateResult translate(Dwarf_Attribute* attribute, const Dwarf_Op* ops, size_t count) {
     attribute_ = attribute;
@@ -490,7 +502,14 @@ LocateResult locate(File& file, const kernel::Arch& arch, const Dwarf_Die& varia
   if (dwarf_getlocation_addr(&*location, site.address, &ops, &count, 1) != 1 || count == 0)
     return {std::nullopt, from_list ? "is not kept here" : kOptimisedOut, from_list};
   LocationTranslator translator(file, arch, site);
-  LocateResult out = translator.translate(&*location, ops, count);
+  LocateResult out;
+  try {
+    out = translator.translate(&*location, ops, count);
+  } catch (const TookTooLong&) {
+    if (!translator.took_too_long()) throw;
+    ++file.slow_places();
+    out = {std::nullopt, kMalformed};
+  }
   out.is_list = from_list;
   out.steps = translator.steps();
   return out;

@@ -42,39 +42,60 @@ std::string_view file_name(const char* path) {
 
 void Scopes::read(size_t block) {
   if (blocks_[block].is_read) return;
-  blocks_[block].is_read = true;
   std::vector<Code> inner;
+  std::vector<Block> found;
+  size_t range_count = range_count_;
   for (const Dwarf_Die& child : children(blocks_[block].die)) {
-    if (!is_block(child) || range_count_ > kMaxRanges) continue;
+    if (!is_block(child) || range_count > kMaxRanges) continue;
     const RangeList code = range_list_of(child);
-    for (const Range& range : code.ranges) inner.push_back({range, blocks_.size()});
-    range_count_ += code.steps + 1;
-    blocks_.push_back({child});
+    for (const Range& range : code.ranges) inner.push_back({range, blocks_.size() + found.size()});
+    range_count += code.steps + 1;
+    found.push_back({child});
   }
   std::ranges::stable_sort(inner, {}, [](const Code& code) { return code.range.low; });
+  blocks_.insert(blocks_.end(), found.begin(), found.end());
+  range_count_ = range_count;
   blocks_[block].inner = std::move(inner);
+  blocks_[block].is_read = true;
+}
+
+std::vector<Scopes::Code>::const_iterator Scopes::first_behind(const Block& block, uint64_t address) {
+  return std::ranges::upper_bound(block.inner, address, {}, [](const Code& code) { return code.range.low; });
+}
+
+bool Scopes::has_read(uint64_t address) const {
+  size_t block = 0;
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    if (!blocks_[block].is_read) return false;
+    const auto after = first_behind(blocks_[block], address);
+    if (after == blocks_[block].inner.begin() || !std::prev(after)->range.contains(address)) break;
+    block = std::prev(after)->block;
+  }
+  return true;
 }
 
 // Line tables have many rows for one block.
 const std::vector<Dwarf_Die>& Scopes::at(uint64_t address) {
   if (found_for_.contains(address)) return found_;
-  found_ = {blocks_[0].die};
-  found_for_ = {0, UINT64_MAX};
+  std::vector<Dwarf_Die> found = {blocks_[0].die};
+  Range found_for = {0, UINT64_MAX};
   size_t block = 0;
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     read(block);
     const std::vector<Code>& inner = blocks_[block].inner;
-    const auto after = std::ranges::upper_bound(inner, address, {}, [](const Code& code) { return code.range.low; });
-    if (after != inner.end()) found_for_.high = std::min(found_for_.high, after->range.low);
+    const auto after = first_behind(blocks_[block], address);
+    if (after != inner.end()) found_for.high = std::min(found_for.high, after->range.low);
     if (after == inner.begin()) break;
     const Range& before = std::prev(after)->range;
     const bool is_inside = before.contains(address);
-    found_for_.low = std::max(found_for_.low, is_inside ? before.low : before.high);
+    found_for.low = std::max(found_for.low, is_inside ? before.low : before.high);
     if (!is_inside) break;
-    found_for_.high = std::min(found_for_.high, before.high);
+    found_for.high = std::min(found_for.high, before.high);
     block = std::prev(after)->block;
-    found_.push_back(blocks_[block].die);
+    found.push_back(blocks_[block].die);
   }
+  found_ = std::move(found);
+  found_for_ = found_for;
   return found_;
 }
 

@@ -24,6 +24,8 @@ class Scopes {
   // Returns the function and the blocks and inlined instances in it that contain the address, outermost first. Valid
   // until the next call.
   const std::vector<Dwarf_Die>& at(uint64_t address);
+  // Whether at() reads nothing for the address.
+  bool has_read(uint64_t address) const;
   // Returns how much has been read, in blocks and ranges of code.
   size_t size() const { return blocks_.size() + range_count_; }
 
@@ -38,6 +40,7 @@ class Scopes {
     std::vector<Code> inner;  // sorted by address
   };
   void read(size_t block);
+  static std::vector<Code>::const_iterator first_behind(const Block& block, uint64_t address);
 
   std::vector<Block> blocks_;
   size_t range_count_ = 0;

@@ -116,6 +116,22 @@ uint64_t disk_bytes_of(const UntrustedFile& file) {
   return std::min(file.size_bytes, static_cast<uint64_t>(status.st_blocks) * kBlockBytes);
 }
 
+uint64_t debug_bytes_of(const UntrustedFile& file) {
+  const std::unique_ptr<Elf, decltype(&elf_end)> elf(elf_begin(file.fd.get(), ELF_C_READ, nullptr), &elf_end);
+  size_t names = 0;
+  if (!elf || elf_getshdrstrndx(elf.get(), &names) != 0) return 0;
+  uint64_t out = 0;
+  Elf_Scn* section = nullptr;
+  while ((section = elf_nextscn(elf.get(), section)) != nullptr) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
+    const char* name = elf_strptr(elf.get(), names, header.sh_name);
+    if (name != nullptr && std::string_view(name).find("debug") != std::string_view::npos)
+      out += std::min(header.sh_size, file.size_bytes);
+  }
+  return std::min(out, disk_bytes_of(file));
+}
+
 std::vector<uint64_t> split_units(std::string& elf) {
   std::vector<uint64_t> out;
   const std::unique_ptr<Elf, decltype(&elf_end)> image(elf_memory(elf.data(), elf.size()), &elf_end);
@@ -136,14 +152,15 @@ std::vector<uint64_t> split_units(std::string& elf) {
 
 namespace {
 
-// Returns the sections of a .dwo file as an ELF file; "" if it cannot be read.
-std::string read_split_file(UntrustedFile file) {
+// Returns the sections of a .dwo file as an ELF file; "" if it cannot be read. Sets the debug_bytes_of() the file.
+std::string read_split_file(UntrustedFile file, uint64_t& debug_bytes) {
   std::vector<std::pair<std::string, std::string>> sections;
   uint16_t machine = EM_NONE;
   {
     const Result<ElfImage> image = ElfImage::open(std::move(file));
     if (!image) return "";
     machine = image->machine();
+    debug_bytes = debug_bytes_of(image->file());
     for (const std::string_view name : kSections)
       if (image->has_section(name)) sections.emplace_back(name, image->unpacked_section(name));
   }
@@ -204,9 +221,13 @@ SplitFile* SplitFiles::find(const std::string& path, uint64_t unit_id) {
   if (is_new) allow_for(*file);
   if (is_new || (has_unit(known, unit_id) && known.copy.empty())) {
     const uint64_t file_bytes = file->size_bytes;
-    known = copy_of(file_bytes, [&] { return read_split_file(std::move(*file)); });
+    uint64_t debug_bytes = 0;
+    known = copy_of(file_bytes, [&] { return read_split_file(std::move(*file), debug_bytes); });
+    if (is_new) known.debug_bytes = debug_bytes;
   }
-  return has_unit(known, unit_id) ? &known : nullptr;
+  if (!has_unit(known, unit_id)) return nullptr;
+  debug_bytes_ += std::exchange(known.debug_bytes, 0);
+  return &known;
 }
 
 std::optional<SplitFile> SplitFiles::add(uint64_t unit_id, const std::function<std::string()>& make) {

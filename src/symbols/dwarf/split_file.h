@@ -23,6 +23,8 @@ std::string make_elf(const std::vector<std::pair<std::string, std::string>>& sec
 
 // Returns how much of the disk a file takes: less than its size if it has holes.
 uint64_t disk_bytes_of(const UntrustedFile& file);
+// Returns how much of that the sections of debug information of an ELF file take, at most.
+uint64_t debug_bytes_of(const UntrustedFile& file);
 
 // Returns the ids of the split units of an ELF file in memory, sorted.
 std::vector<uint64_t> split_units(std::string& elf);
@@ -31,6 +33,7 @@ std::vector<uint64_t> split_units(std::string& elf);
 struct SplitFile {
   std::vector<uint64_t> units = {};  // their ids, sorted
   std::string copy = {};             // a path; "" if there is none, or not any more
+  uint64_t debug_bytes = 0;          // debug_bytes_of() it, until they are counted
 };
 
 // The .dwo files of a program, and the directory in which libdw finds one for the time of a call.
@@ -54,8 +57,8 @@ class SplitFiles {
   // Calls `read` while libdw finds no .dwo file; it does not search for that of the same unit again. Requires
   // CAP_SYS_CHROOT; otherwise does nothing.
   void hide(const std::function<bool()>& read) const;
-  uint64_t disk_bytes() const { return disk_bytes_; }  // of all files
-  bool has_refused() const { return has_refused_; }    // a file, since it would take too much
+  uint64_t debug_bytes() const { return debug_bytes_; }  // of all files that find() has returned
+  bool has_refused() const { return has_refused_; }      // a file, since it would take too much
 
  private:
   explicit SplitFiles(ScratchDirectory scratch);
@@ -66,6 +69,7 @@ class SplitFiles {
   std::string directory_;                                          // searched by libdw; a subdirectory of `scratch_`
   std::map<std::pair<uint64_t, uint64_t>, SplitFile> known_ = {};  // by device and inode
   size_t copies_ = 0;
+  uint64_t debug_bytes_ = 0;
   uint64_t disk_bytes_ = 0;
   uint64_t allowed_bytes_ = 0;
   uint64_t taken_bytes_ = 0;
