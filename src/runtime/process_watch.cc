@@ -23,7 +23,7 @@ void ProcessWatch::drain() {
   if (!events_) return;
   events_->drain([&](const load::ProcessEvent& event) {
     switch (event.kind) {
-      case Kind::kStart: symbols_.process_started(event.pid, event.parent); break;
+      case Kind::kStart: symbols_.process_started(event.pid, event.parent, event.time_ns); break;
       case Kind::kExecute: symbols_.process_executed(event.pid); break;
       case Kind::kEnd: symbols_.process_ended(event.pid); break;
       case Kind::kMap:

@@ -63,6 +63,14 @@ output::Frame user_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t ad
   return frame;
 }
 
+// Whether the signal trampoline of the C library begins at `address`. It is in a file, or in the vdso; a name of code
+// that was made at run time may have to be searched for.
+bool is_signal_trampoline(symbols::Symbolizer& symbols, std::string_view trampoline, uint32_t pid, uint64_t address) {
+  if (!symbols.user_module(pid, address)) return false;
+  const auto symbol = symbols.user(pid, address);
+  return symbol && symbol->name == trampoline;
+}
+
 output::Frame file_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address) {
   output::Frame frame{address, {}, 0, {}, {}};
   if (const auto place = symbols.build_id_offset(pid, address)) {
@@ -84,7 +92,7 @@ std::shared_ptr<const output::CodeFile> code_file(symbols::Symbolizer& symbols, 
 // returns to did not make a call.
 std::vector<output::Frame> stack_frames(symbols::Symbolizer& symbols, std::string_view signal_trampoline, uint32_t pid,
                                         uint64_t address, bool is_caller, StackDetail detail) {
-  const bool is_trampoline = is_caller && user_frame(symbols, pid, address).symbol == signal_trampoline;
+  const bool is_trampoline = is_caller && is_signal_trampoline(symbols, signal_trampoline, pid, address);
   const uint64_t code = address - (is_caller && !is_trampoline ? 1 : 0);
   output::Frame frame = user_frame(symbols, pid, code);
   frame.address = address;
@@ -167,7 +175,8 @@ std::string cgroup_path(uint64_t id) {
   char path[PATH_MAX];
   const std::string link = "/proc/self/fd/" + std::to_string(found.get());
   const ssize_t length = ::readlink(link.c_str(), path, sizeof(path));
-  std::string_view text(path, length > 0 ? static_cast<size_t>(length) : 0);
+  if (length <= 0) return std::to_string(id);  // longer than a path can be
+  std::string_view text(path, static_cast<size_t>(length));
   if (text.starts_with(kRoot)) text.remove_prefix(kRoot.size());
   return "unified:" + (text.empty() ? "/" : std::string(text));
 }

@@ -22,9 +22,9 @@ using symbols::Mapping;
 
 // For how long files are read while nothing else is done: a time on the CPU, as the machine may be busy, and five times
 // that if it is busy or the files come from a slow disk.
-class TimeLimit {
+class ReadingTime {
  public:
-  explicit TimeLimit(std::chrono::milliseconds cpu)
+  explicit ReadingTime(std::chrono::milliseconds cpu)
       : cpu_end_(now(CLOCK_THREAD_CPUTIME_ID) + cpu), end_(now(CLOCK_MONOTONIC) + cpu * 5) {}
   bool is_over() const { return now(CLOCK_THREAD_CPUTIME_ID) >= cpu_end_ || now(CLOCK_MONOTONIC) >= end_; }
 
@@ -42,14 +42,15 @@ constexpr auto kOfRunning = std::chrono::milliseconds(5);    // for those of all
 constexpr auto kAhead = std::chrono::milliseconds(2);        // between records
 
 // A process can map one file, or thousands, 65,530 times, with paths of 4 KB: its text takes the kernel a second. What
-// is left out has a table once a program reports it as missing.
-constexpr uint64_t kMostTextBytes = 16 << 20;      // of a process: 100,000 mappings of a data base
-constexpr uint64_t kAnyTextBytes = 1 << 20;        // of any process,
-constexpr uint64_t kLongTextBytes = 256 << 20;     // and beyond it of all together,
-constexpr uint64_t kLongTextPerSecond = 4 << 20;   // which is forgotten with time
-constexpr uint64_t kProcessFileBytes = 1 << 20;    // the files of a process that wait,
-constexpr uint64_t kWaitingFileBytes = 16 << 20;   // of all processes
-constexpr uint64_t kMostKnownPathBytes = 8 << 20;  // paths of files that are known
+// is left out has a table once a program reports it as missing, before Linux 6.11 if it is within these limits then.
+constexpr uint64_t kMostTextBytes = 16 << 20;     // of a process: 100,000 mappings of a data base
+constexpr uint64_t kAnyTextBytes = 1 << 20;       // of any process,
+constexpr uint64_t kLongTextBytes = 256 << 20;    // and beyond it of all together,
+constexpr uint64_t kLongTextPerSecond = 4 << 20;  // which is forgotten with time
+constexpr uint64_t kProcessFileBytes = 1 << 20;   // the files of a process that wait,
+constexpr uint64_t kWaitingFileBytes = 16 << 20;  // of all processes
+constexpr uint64_t kLongPathBytes = 256;          // of files that are known: such paths
+constexpr uint64_t kMostLongPathBytes = 8 << 20;  // all together
 
 // Names for the mapped file of a process (see task_with_memory), also if it was deleted or is in another mount
 // namespace.
@@ -86,8 +87,10 @@ void UnwindTables::begin() {
 }
 
 void UnwindTables::publish(const UnwindFileKey& key, const std::vector<symbols::UnwindRow>& rows, KnownFile known) {
-  if (known_path_bytes_ + known.path.size() > kMostKnownPathBytes) known.path.clear();
-  known_path_bytes_ += known.path.size();
+  if (known.path.size() > kLongPathBytes) {
+    if (long_path_bytes_ + known.path.size() > kMostLongPathBytes) known.path.clear();
+    long_path_bytes_ += known.path.size();
+  }
   known_.emplace(key, std::move(known));
   program::UnwindFile file;
   bool is_refused = false;
@@ -156,6 +159,17 @@ void UnwindTables::visit_code(uint32_t pid, const std::function<bool(const Mappi
     long_text_bytes_ = std::min(kLongTextBytes, long_text_bytes_ + (*bytes - kAnyTextBytes));
 }
 
+std::optional<Mapping> UnwindTables::find_code(uint32_t pid, uint64_t pc) {
+  if (auto found = symbols::query_mapped_code(pid, pc); found || found.error().code != ENOTTY)
+    return found ? std::optional(std::move(*found)) : std::nullopt;
+  std::optional<Mapping> out;
+  visit_code(pid, [&](const Mapping& each) {
+    if (each.start <= pc && pc < each.end) out = each;
+    return each.end <= pc;
+  });
+  return out;
+}
+
 // Each file once: of two on one device with one inode number, as some file systems have them, the first.
 void UnwindTables::queue_process(uint32_t pid, Need need) {
   const uint32_t task = symbols::task_with_memory(pid);
@@ -201,28 +215,24 @@ bool UnwindTables::read_until(const std::function<bool()>& is_late) {
 
 void UnwindTables::add_process(uint32_t pid) {
   queue_process(pid, Need::kCertain);
-  const TimeLimit limit(kOfProcess);
+  const ReadingTime limit(kOfProcess);
   while (!limit.is_over() && !files_.empty() && files_.front().need == Need::kCertain) read_next();
 }
 
 void UnwindTables::add_running_processes() {
-  const TimeLimit limit(kOfRunning), half(kOfRunning / 2);
+  const ReadingTime limit(kOfRunning), half(kOfRunning / 2);
   for (const uint32_t pid : kernel::busiest_processes([&] { return half.is_over(); })) processes_.push_back(pid);
   read_until([&] { return limit.is_over(); });
 }
 
 bool UnwindTables::read_ahead() {
   if (files_.empty() && processes_.empty() && large_files_.empty()) return false;
-  return read_until([limit = TimeLimit(kAhead)] { return limit.is_over(); });
+  return read_until([limit = ReadingTime(kAhead)] { return limit.is_over(); });
 }
 
 bool UnwindTables::add_missing(uint32_t pid, uint64_t pc, const UnwindFileKey& key) {
   if (knows(key)) return true;
-  std::optional<Mapping> mapping;
-  visit_code(pid, [&](const Mapping& each) {
-    if (each.start <= pc && pc < each.end) mapping = each;
-    return each.end <= pc;
-  });
+  const auto mapping = find_code(pid, pc);
   if (!mapping) return false;
   const auto paths = paths_of(symbols::task_with_memory(pid), *mapping);
   if (std::ranges::none_of(paths,

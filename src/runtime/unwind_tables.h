@@ -77,6 +77,8 @@ class UnwindTables {
   void queue_process(uint32_t pid, Need need);
   // Reads the mappings of a process as far as the limits allow.
   void visit_code(uint32_t pid, const std::function<bool(const symbols::Mapping& mapping)>& visit);
+  // Returns the executable mapping of a file that contains the address.
+  std::optional<symbols::Mapping> find_code(uint32_t pid, uint64_t pc);
   bool read_next();
   // Reads files that wait, until `is_late` returns true. False if none is left.
   bool read_until(const std::function<bool()>& is_late);
@@ -97,9 +99,9 @@ class UnwindTables {
   std::deque<WaitingFile> files_;
   std::deque<uint32_t> processes_;
   std::deque<WaitingFile> large_files_;
-  uint64_t waiting_bytes_ = 0;     // of these files
-  uint64_t known_path_bytes_ = 0;  // of the files in known_
-  uint64_t long_text_bytes_ = 0;   // of processes, beyond what is read of each in any case
+  uint64_t waiting_bytes_ = 0;    // of these files
+  uint64_t long_path_bytes_ = 0;  // of the files in known_
+  uint64_t long_text_bytes_ = 0;  // of processes, beyond what is read of each in any case
   std::chrono::steady_clock::time_point long_text_counted_at_ = std::chrono::steady_clock::now();
   uint64_t refused_files_ = 0;
 };

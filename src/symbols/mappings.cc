@@ -1,12 +1,14 @@
 // Parser of /proc/PID/maps (proc_pid_maps(5)).
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 
 #include "base/fd.h"
 #include "base/process.h"
@@ -36,6 +38,13 @@ void unescape_path(std::string_view path, std::string& out) {
   out += path;
 }
 
+void set_path(std::string_view path, Mapping& out) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  out.deleted = out.inode != 0 && path.ends_with(kDeleted);
+  if (out.deleted) path.remove_suffix(kDeleted.size());
+  unescape_path(path, out.path);
+}
+
 }  // namespace
 
 // "START-END PERMS OFFSET MAJOR:MINOR INODE      PATH"
@@ -49,11 +58,7 @@ void parse_mapping(std::string_view line, Mapping& out) {
   const auto minor_number = static_cast<unsigned>(take_field(line, 16, ' '));
   out.device = makedev(major_number, minor_number);
   out.inode = take_field(line, 10, ' ');
-  std::string_view path = line.substr(std::min(line.find_first_not_of(' '), line.size()));
-  constexpr std::string_view kDeleted = " (deleted)";
-  out.deleted = out.inode != 0 && path.ends_with(kDeleted);
-  if (out.deleted) path.remove_suffix(kDeleted.size());
-  unescape_path(path, out.path);
+  set_path(line.substr(std::min(line.find_first_not_of(' '), line.size())), out);
 }
 
 uint32_t task_with_memory(uint32_t pid) {
@@ -140,6 +145,52 @@ Result<uint64_t> visit_mapped_code(uint32_t pid, uint64_t most_bytes,
   });
   if (!status && status.error().code != kRefusedFile) return tl::unexpected(status.error());
   return bytes;
+}
+
+namespace {
+
+// struct procmap_query of linux/fs.h, and its ioctl (kernel commit ed5d583a88a9).
+struct MappingQuery {
+  uint64_t struct_bytes = sizeof(MappingQuery);
+  uint64_t wanted_flags = 0;
+  uint64_t address = 0;
+  uint64_t start = 0, end = 0;
+  uint64_t flags = 0;
+  uint64_t page_bytes = 0;
+  uint64_t file_offset = 0;
+  uint64_t inode = 0;
+  uint32_t device_major = 0, device_minor = 0;
+  uint32_t name_bytes = 0;  // of the buffer, then of the name with its NUL
+  uint32_t build_id_bytes = 0;
+  uint64_t name = 0;  // the address of the buffer
+  uint64_t build_id = 0;
+};
+constexpr unsigned long kQueryMapping = _IOWR('f', 17, MappingQuery);
+constexpr uint64_t kExecutable = 4;
+
+}  // namespace
+
+Result<Mapping> query_mapped_code(uint32_t pid, uint64_t address) {
+  const std::string path = kernel::proc_path(task_with_memory(pid), "maps");
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("cannot open " + path, errno);
+  std::array<char, PATH_MAX + 16> name = {};
+  MappingQuery query;
+  query.wanted_flags = kExecutable;
+  query.address = address;
+  query.name_bytes = name.size();
+  query.name = reinterpret_cast<uintptr_t>(name.data());
+  if (::ioctl(fd.get(), kQueryMapping, &query) != 0) return fail_errno("cannot query " + path, errno);
+  if (query.inode == 0) return fail_errno("cannot query " + path, ENOENT);
+  Mapping out;
+  out.start = query.start;
+  out.end = query.end;
+  out.executable = true;
+  out.file_offset = query.file_offset;
+  out.device = makedev(query.device_major, query.device_minor);
+  out.inode = query.inode;
+  set_path(std::string_view(name.data()), out);
+  return out;
 }
 
 std::string map_files_path(uint32_t pid, uint64_t start, uint64_t end) {

@@ -1,7 +1,10 @@
 #include "symbols/process.h"
 
+#include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,15 +16,13 @@
 #include "kernel/proc_path.h"
 
 namespace espy::symbols {
-namespace {
 
-std::optional<struct stat> stat_of(const std::string& path) {
-  struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+std::optional<struct statx> status_of(const std::string& path) {
+  struct statx status = {};
+  constexpr int kFlags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
+  if (::statx(AT_FDCWD, path.c_str(), kFlags, STATX_INO | STATX_UID, &status) != 0) return std::nullopt;
   return status;
 }
-
-}  // namespace
 
 std::shared_ptr<const CodeImage> CodeImages::share(const Mapping& mapping) {
   if (images_.size() >= next_purge_ || path_bytes_ >= next_purge_bytes_) purge();
@@ -51,6 +52,20 @@ void CodeImages::purge() {
 
 void AddressSpace::add(CodeMapping mapping) {
   code.insert(std::ranges::upper_bound(code, mapping.start, {}, &CodeMapping::start), std::move(mapping));
+}
+
+bool is_same_code(const CodeMapping& a, const CodeMapping& b) {
+  const CodeImage &x = *a.image, &y = *b.image;
+  const bool is_same_device = x.device == y.device || x.device == 0 || y.device == 0;  // of `remember_mapping`: 0
+  return x.is_file() && is_same_device && x.inode == y.inode && x.shared_path == y.shared_path &&
+         x.file_offset - a.start == y.file_offset - b.start;
+}
+
+uint64_t thread_cpu_ns() {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  timespec now = {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
 }
 
 CodeMapping* AddressSpace::find(uint64_t address) {
@@ -89,9 +104,9 @@ std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& image
 }
 
 uint32_t read_namespace_pid(uint32_t pid) {
-  const auto ours = stat_of("/proc/self/ns/pid");
-  const auto theirs = stat_of(kernel::proc_path(pid, "ns/pid"));
-  if (!ours || !theirs || ours->st_ino == theirs->st_ino) return pid;
+  const auto ours = status_of("/proc/self/ns/pid");
+  const auto theirs = status_of(kernel::proc_path(pid, "ns/pid"));
+  if (!ours || !theirs || ours->stx_ino == theirs->stx_ino) return pid;
   const Result<std::string> status = read_file(kernel::proc_path(pid, "status"));
   if (!status) return pid;
   // "NSpid:\t1234\t7": the pid in each namespace, the innermost last.
@@ -102,10 +117,21 @@ uint32_t read_namespace_pid(uint32_t pid) {
   return pid;
 }
 
+// "PID (NAME) STATE ...": the name may contain anything, what follows are numbers, of which this is the 20th.
+std::optional<uint64_t> read_start_time(uint32_t pid) {
+  constexpr size_t kAt = 20;
+  const Result<std::string> text = read_file(kernel::proc_path(pid, "stat"));
+  const size_t name_end = text ? text->rfind(')') : std::string::npos;
+  if (name_end == std::string::npos) return std::nullopt;
+  const auto fields = split(std::string_view(*text).substr(name_end), ' ');
+  const auto time = fields.size() > kAt ? parse_int(fields[kAt]) : std::nullopt;
+  return time ? std::optional(static_cast<uint64_t>(*time)) : std::nullopt;
+}
+
 std::optional<std::pair<dev_t, ino_t>> read_executable(uint32_t pid) {
-  const auto exe = stat_of(kernel::proc_path(pid, "exe"));
+  const auto exe = status_of(kernel::proc_path(pid, "exe"));
   if (!exe) return std::nullopt;
-  return std::pair{exe->st_dev, exe->st_ino};
+  return std::pair{makedev(exe->stx_dev_major, exe->stx_dev_minor), ino_t{exe->stx_ino}};
 }
 
 namespace {
@@ -127,17 +153,18 @@ std::optional<uint32_t> read_user(uint32_t pid) {
 
 // /proc/PID belongs to the effective user, or to root if the process must not be dumped (proc(5)).
 std::optional<uint32_t> read_owner(uint32_t pid) {
-  const auto status = stat_of(kernel::proc_path(pid, ""));
-  return status ? std::optional(status->st_uid) : std::nullopt;
+  const auto status = status_of(kernel::proc_path(pid, ""));
+  return status ? std::optional(uint32_t{status->stx_uid}) : std::nullopt;
 }
 
 std::string read_root(uint32_t pid) {
-  const auto our_namespace = stat_of("/proc/self/ns/mnt"), our_root = stat_of("/");
-  const auto their_namespace = stat_of(kernel::proc_path(pid, "ns/mnt")),
-             their_root = stat_of(kernel::proc_path(pid, "root"));
+  const auto our_namespace = status_of("/proc/self/ns/mnt"), our_root = status_of("/");
+  const auto their_namespace = status_of(kernel::proc_path(pid, "ns/mnt")),
+             their_root = status_of(kernel::proc_path(pid, "root"));
   if (!our_namespace || !our_root || !their_namespace || !their_root) return "";
-  const bool is_same = our_namespace->st_ino == their_namespace->st_ino && our_root->st_dev == their_root->st_dev &&
-                       our_root->st_ino == their_root->st_ino;
+  const bool is_same = our_namespace->stx_ino == their_namespace->stx_ino &&
+                       our_root->stx_dev_major == their_root->stx_dev_major &&
+                       our_root->stx_dev_minor == their_root->stx_dev_minor && our_root->stx_ino == their_root->stx_ino;
   return is_same ? "" : kernel::proc_path(pid, "root");
 }
 
@@ -206,13 +233,19 @@ bool refresh_perf_map(Process& process, SkippedFiles& refused) {
   if (std::chrono::steady_clock::now() < process.next_map_load) return false;
   std::optional<OpenPerfMap> opened = open_perf_map(process, refused);
   if (!opened && process.held_perf_map != nullptr) opened = reopen(*process.held_perf_map);
-  return opened && load_perf_map(process, *opened);
+  // Looked at last: the map was opened before.
+  return opened && !is_another_process(process) && load_perf_map(process, *opened);
+}
+
+bool is_another_process(const Process& process) {
+  if (process.has_successor || process.start_time == 0) return process.has_successor;
+  return read_start_time(process.pid).value_or(process.start_time) != process.start_time;
 }
 
 bool keep_perf_map(Process& process, SkippedFiles& refused) {
   constexpr uint64_t kHeldBytes = 1 << 20;
   std::optional<OpenPerfMap> opened = open_perf_map(process, refused);
-  if (!opened) return false;
+  if (!opened || is_another_process(process)) return false;
   if (opened->file.size_bytes < kHeldBytes) return load_perf_map(process, *opened);
   const bool is_first = process.held_perf_map == nullptr;
   process.held_perf_map.reset(new OpenPerfMap(std::move(*opened)));

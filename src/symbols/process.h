@@ -1,6 +1,7 @@
 // Snapshots of processes for the symbolization of their addresses. Internal to symbols/.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -69,6 +70,9 @@ struct CodeMapping {
   uint64_t end() const { return start + image->size_bytes; }
 };
 
+// Whether both map a file, and the same place of one file at each address of both.
+bool is_same_code(const CodeMapping& a, const CodeMapping& b);
+
 // The executable mappings of a process, or of all processes of a program, sorted by address.
 struct AddressSpace {
   std::vector<CodeMapping> code;
@@ -97,7 +101,10 @@ struct OpenPerfMap {
 struct Process {
   uint32_t pid = 0;
   uint64_t used_at = 0;          // counts lookups
-  uint32_t task = 0;             // see task_with_memory
+  uint32_t task = 0;             // see task_with_memory; 0 if its id is another process's now
+  uint64_t start_time = 0;       // which tells it from another process with its id; 0 if it is not known
+  uint64_t seen_ns = 0;          // when the snapshot was taken, in CLOCK_MONOTONIC
+  bool has_successor = false;    // an event has told that its id is another process's now
   uint32_t namespace_pid = 0;    // in its own pid namespace, as in the names of files it writes
   std::optional<uint32_t> user;  // effective user id; nullopt if the process had ended
   std::string root;              // prefix that makes its paths valid for the tracer: "", or "/proc/PID/root"
@@ -109,10 +116,16 @@ struct Process {
   std::unique_ptr<LoadedPerfMap> perf_map;
   std::unique_ptr<const OpenPerfMap> held_perf_map;  // that only the process leads to
   bool has_searched_perf_map = false;
+  bool has_searched_at_end = false;                          // for the map, after the end of the run was requested
   bool has_lost_perf_map = false;                            // for its size
   std::chrono::steady_clock::time_point next_map_load = {};  // the earliest: limits the time spent on a map that grows
-  std::chrono::steady_clock::time_point next_refresh = {};   // the earliest, after one without success
+  std::chrono::steady_clock::time_point next_map_search = {};  // the earliest, after one without success
+  std::chrono::steady_clock::time_point next_refresh = {};     // the earliest, after one without success
 };
+
+// Returns the device, inode and owner of what a path leads to; nullopt with errno if there is none. Asks no file
+// server: /proc/PID/exe may be in a file system of FUSE whose user never answers.
+std::optional<struct statx> status_of(const std::string& path);
 
 // Parses the text of /proc/PID/maps (proc_pid_maps(5)). What a malformed line lacks is 0 or empty.
 std::vector<Mapping> parse_mappings(std::string_view text);
@@ -125,6 +138,10 @@ uint32_t read_namespace_pid(uint32_t pid);
 std::optional<uint32_t> read_owner(uint32_t pid);
 // Returns "/proc/PID/root" for a process in another mount namespace or a chroot, otherwise "".
 std::string read_root(uint32_t pid);
+// Returns the time that this thread has had a CPU.
+uint64_t thread_cpu_ns();
+// Returns when a process was started, in ticks of the kernel; nullopt if it has ended.
+std::optional<uint64_t> read_start_time(uint32_t pid);
 // Returns the device and inode of the executable of a process.
 std::optional<std::pair<dev_t, ino_t>> read_executable(uint32_t pid);
 
@@ -137,6 +154,9 @@ std::string perf_map_path(uint32_t pid);
 // Calls `visit` with each line of /proc/PID/maps; fails at the size of a text that is refused (base/untrusted_file.h).
 Status visit_mappings(uint32_t pid, const std::function<void(std::string_view line)>& visit);
 void parse_mapping(std::string_view line, Mapping& out);
+
+// Returns whether the id is another process's now, as far as that can be seen: not if both have ended.
+bool is_another_process(const Process& process);
 
 // Loads the perf map of the process, or reloads it if its file has changed. Returns whether it was loaded. As in perf,
 // the file must belong to root or to the user of the process: another user could give false names. It must be no link:

@@ -7,7 +7,9 @@
 // address that is in no mapping (garbage, a broken frame pointer) must not cost a read of /proc each time, so a refresh
 // without success is followed by a pause. After exec an old mapping can contain addresses of the new program, so the
 // executable is also compared, at most once per pause rather than for each frame of a stack. The old mappings are kept
-// for the stacks taken before the exec.
+// for the stacks taken before the exec. With it the time of the start is compared: a process that has ended may have
+// left its id to another one. Stacks of both can be still to be shown, and do not tell whose they are, so an address is
+// named only if all that had the id agree on it.
 //
 // What no snapshot has, events of the kernel may have reported (watched.h): the mappings of a process that has ended
 // before the first snapshot, of each program that it executed, and which process it is a copy of. Without a process to
@@ -19,7 +21,6 @@
 // size, at no cost. Keeping the namespace open instead would keep the file systems of every container busy.
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -31,6 +32,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/end_request.h"
 #include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
 #include "symbols/archive.h"
@@ -45,7 +47,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kRefreshPause = std::chrono::milliseconds(100);
-constexpr int kPauseFactor = 10;  // of a snapshot that takes long
+constexpr int kPauseFactor = 10;  // of a snapshot, or a search for a perf map, that takes long
 constexpr auto kExecutableCheckPause = std::chrono::milliseconds(10);
 constexpr size_t kMaxEarlierSpaces = 8;
 constexpr int kMaxAncestors = 64;
@@ -53,6 +55,12 @@ constexpr int kMaxAncestors = 64;
 constexpr size_t kMaxSources = 1 << 16;
 constexpr size_t kMaxMappings = 2 << 20;  // of all processes
 constexpr uint64_t kMuchPathBytes = 16 << 20;
+
+// After what began at `started` and had no success.
+Clock::time_point end_of_pause(Clock::time_point started) {
+  const auto ended = Clock::now();
+  return ended + std::max<Clock::duration>(kRefreshPause, (ended - started) * kPauseFactor);
+}
 
 std::shared_ptr<CachedFile> read_vdso() {
   Result<ElfFile> elf = ElfFile::from_image(read_vdso_image(), "[vdso]");
@@ -71,6 +79,8 @@ struct Symbolizer::State {
   KernelSymbols kernel_symbols;
   CodeImages images;
   std::unordered_map<uint32_t, Process> processes;
+  std::unordered_map<uint32_t, std::vector<Process>> former_processes;  // by the id that others have now, oldest first
+  Process former_owner;                                                 // see `former_code`
   std::map<std::pair<dev_t, ino_t>, std::shared_ptr<AddressSpace>> spaces_by_executable;  // kPerProgram only
   ElfCache files;
   std::shared_ptr<CachedFile> vdso;
@@ -81,6 +91,7 @@ struct Symbolizer::State {
   std::map<std::pair<std::shared_ptr<const ElfFile>, uint64_t>, std::vector<SourceFrame>> sources;  // linked addresses
 
   SkippedFiles skipped_files;
+  uint64_t waited_at_end_ns = 0;    // for mappings, since the end of the run was requested
   size_t mapping_count = 0;         // of the address spaces read since the last count
   uint64_t counted_path_bytes = 0;  // by the last `shrink`
   bool is_to_shrink = false;
@@ -91,6 +102,7 @@ struct Symbolizer::State {
   std::set<uint32_t> closed_processes;
 
   Process* snapshot(uint32_t pid, bool may_share);
+  std::shared_ptr<AddressSpace> read_space(uint32_t pid, uint32_t task);
   void hold_files(Process& process);
   Process& add_process(uint32_t pid);
   void note_if_closed(uint32_t pid, uint32_t task);
@@ -103,7 +115,9 @@ struct Symbolizer::State {
   void shrink();
   void note_missing_names();
   Process* find_process(uint32_t pid, uint64_t address);
-  static bool runs_another_executable(Process& process);
+  static bool runs_another_program(Process& process);
+  void retire(uint32_t pid);
+  bool has_former(uint32_t pid) const { return former_processes.contains(pid) || watched.has_former(pid); }
   Process* process_for(uint32_t pid, uint64_t address);
   Result<std::shared_ptr<const ElfFile>> open_file(const std::string& path);
   // Calls `open` with the paths that lead to the file of a mapping, and the inode that it must have unless it is 0,
@@ -120,7 +134,9 @@ struct Symbolizer::State {
     explicit operator bool() const { return mapping != nullptr; }
   };
   static Code find_in_snapshots(Process& process, uint64_t address);
+  std::vector<Code> former_code(const Process& process, uint64_t address);
   Code find_code(Process& process, uint64_t address);
+  Code find_own_code(Process& process, uint64_t address);
   Code find_watched(Process& process, uint64_t address);
   Process* ended_process(uint32_t pid);
   void note_unnamed(Process& process, uint64_t address);
@@ -132,13 +148,36 @@ struct Symbolizer::State {
   };
   std::optional<FileAddress> find_in_file(Process& process, uint64_t address);
   std::optional<Symbol> find_in_elf(const FileAddress& place, uint64_t address) const;
+  bool may_use_perf_map(Process& process, uint64_t address);
+  static bool is_map_search_due(Process& process);
   std::optional<Symbol> find_in_perf_map(Process& process, uint64_t address);
   std::string shown_name(const std::string& name) const { return options.demangle_cpp ? demangle(name) : name; }
 };
 
+// The kernel lets a reader of /proc/PID/maps wait as long as the process changes its mappings, which it can do all the
+// time.
+std::shared_ptr<AddressSpace> Symbolizer::State::read_space(uint32_t pid, uint32_t task) {
+  if (is_end_requested() && waited_at_end_ns >= options.max_wait_at_end_ns) {
+    skipped_files.add(
+        {kernel::proc_path(pid, "maps") + " was not read, as those before it took too long", kRefusedFile});
+    return nullptr;
+  }
+  const uint64_t started = monotonic_ns(), cpu_started = thread_cpu_ns();
+  auto space = read_address_space(task, images, skipped_files);
+  const uint64_t took = monotonic_ns() - started, cpu_took = thread_cpu_ns() - cpu_started;
+  waited_at_end_ns += std::min(took - std::min(took, cpu_took), ns_since_end_request());
+  return space;
+}
+
 // Reads the mappings of a process, replacing older ones. null if it has exited and has no snapshot.
 Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
-  const auto known = processes.find(pid);
+  const uint64_t seen_ns = monotonic_ns();
+  const uint64_t start_time = read_start_time(pid).value_or(0);
+  auto known = processes.find(pid);
+  if (known != processes.end() && is_another_process(known->second)) {
+    retire(pid);
+    known = processes.end();
+  }
   const bool shares_spaces = options.cache == CachePolicy::kPerProgram;
   const uint32_t task = task_with_memory(pid);
   const auto executable = read_executable(task);
@@ -148,7 +187,7 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
       space = shared->second;
   }
   const bool is_new = space == nullptr;
-  if (is_new) space = read_address_space(task, images, skipped_files);
+  if (is_new) space = read_space(pid, task);
   if (is_new && space != nullptr && (mapping_count += space->code.size()) > kMaxMappings) is_to_shrink = true;
   if (images.path_bytes() > counted_path_bytes + kMuchPathBytes) is_to_shrink = true;
   if (!executable) note_if_closed(pid, task);
@@ -157,6 +196,8 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   Process& process = add_process(pid);
   process.pid = pid;
   process.task = task;
+  process.start_time = start_time;
+  process.seen_ns = seen_ns;
   process.namespace_pid = read_namespace_pid(pid);
   process.root = read_root(task);
   process.user = read_owner(task);
@@ -165,6 +206,9 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
     if (process.earlier_spaces.size() >= kMaxEarlierSpaces)
       process.earlier_spaces.erase(process.earlier_spaces.begin());
     process.earlier_spaces.push_back(process.space);
+    process.perf_map = nullptr;
+    process.held_perf_map = nullptr;
+    process.has_searched_perf_map = false;
   }
   process.is_root_known = true;
   process.space = space;
@@ -223,8 +267,7 @@ void Symbolizer::State::hold_files(Process& process) {
 void Symbolizer::State::note_if_closed(uint32_t pid, uint32_t task) {
   constexpr size_t kMost = 1000;
   if (closed_processes.size() >= kMost) return;
-  struct stat status = {};
-  if (::stat(kernel::proc_path(task, "exe").c_str(), &status) != 0 && errno == EACCES) closed_processes.insert(pid);
+  if (!status_of(kernel::proc_path(task, "exe")) && errno == EACCES) closed_processes.insert(pid);
 }
 
 // Returns the snapshot of a process, a new one if there is none.
@@ -252,6 +295,9 @@ void Symbolizer::State::drop_oldest_processes() {
     note_dropped(entry.first);
     return true;
   });
+  for (auto& [pid, former] : former_processes)
+    std::erase_if(former, [&](const Process& process) { return process.used_at <= *quarter; });
+  std::erase_if(former_processes, [](const auto& entry) { return entry.second.empty(); });
   note_missing_names();
   sources.clear();
   std::erase_if(spaces_by_executable, [](const auto& entry) { return entry.second.use_count() == 1; });
@@ -259,6 +305,8 @@ void Symbolizer::State::drop_oldest_processes() {
   images.purge();
   mapping_count = 0;
   for (const auto& [pid, process] : processes) mapping_count += process.space->code.size();
+  for (const auto& [pid, former] : former_processes)
+    for (const Process& process : former) mapping_count += process.space->code.size();
 }
 
 void Symbolizer::State::note_missing_names() {
@@ -328,23 +376,46 @@ void Symbolizer::State::shrink() {
   while (is_too_large() && !processes.empty()) drop_oldest_processes();
   if (is_too_large()) {
     watched.clear();
+    former_processes.clear();
     images.purge();
   }
   counted_path_bytes = images.path_bytes();
 }
 
-bool Symbolizer::State::runs_another_executable(Process& process) {
+bool Symbolizer::State::runs_another_program(Process& process) {
+  if (process.has_successor) return true;
   if (Clock::now() < process.executable_read_at + kExecutableCheckPause) return false;
   process.executable_read_at = Clock::now();
+  if (is_another_process(process)) return true;
   const auto executable = read_executable(process.task);
   return executable && executable != process.executable;
+}
+
+// The process with this id is not what it was. What is known of its mappings is kept for the stacks that it left; its
+// perf map would name any address.
+void Symbolizer::State::retire(uint32_t pid) {
+  constexpr size_t kMost = 8;
+  auto known = processes.extract(pid);
+  if (known.empty()) return;
+  Process& process = known.mapped();
+  process.task = 0;
+  process.is_root_known = process.root.empty();  // /proc/PID/root is another one's
+  process.perf_map = nullptr;
+  process.held_perf_map = nullptr;
+  std::vector<Process>& former = former_processes[pid];
+  if (former.size() >= kMost) former.erase(former.begin());
+  former.push_back(std::move(process));
 }
 
 // Returns a process that has ended before a snapshot was taken, but of which events were seen; otherwise null.
 Process* Symbolizer::State::ended_process(uint32_t pid) {
   if (!watched.knows(pid) && read_events) read_events();
   if (!watched.knows(pid)) return nullptr;
-  Process process{.pid = pid, .namespace_pid = pid, .is_root_known = false, .space = std::make_shared<AddressSpace>()};
+  Process process{.pid = pid,
+                  .seen_ns = monotonic_ns(),
+                  .namespace_pid = pid,
+                  .is_root_known = false,
+                  .space = std::make_shared<AddressSpace>()};
   // It probably had the root of the process that has started it.
   uint32_t ancestor = watched.parent_of(pid);
   for (int i = 0; i < kMaxAncestors && ancestor != 0 && !process.is_root_known; ++i) {
@@ -372,19 +443,18 @@ Process* Symbolizer::State::process_for(uint32_t pid, uint64_t address) {
 
 Process* Symbolizer::State::find_process(uint32_t pid, uint64_t address) {
   const auto known = processes.find(pid);
-  Process* process = known == processes.end() || options.cache == CachePolicy::kNone
-                         ? snapshot(pid, options.cache != CachePolicy::kNone)
-                         : &known->second;
+  const bool is_cached = options.cache != CachePolicy::kNone;
+  const bool is_valid = known != processes.end() && is_cached && !runs_another_program(known->second);
+  Process* process = is_valid ? &known->second : snapshot(pid, is_cached);
   if (process == nullptr) process = ended_process(pid);
-  if (process == nullptr || options.cache == CachePolicy::kNone) return process;
-  if (runs_another_executable(*process)) process = snapshot(pid, true);
+  if (process == nullptr || !is_cached) return process;
   if (process->space->find(address) != nullptr) return process;
   if (Clock::now() < process->next_refresh) return process;
   const auto started = Clock::now();
   process = snapshot(pid, false);
-  const auto ended = Clock::now();
-  if (process->space->find(address) == nullptr)
-    process->next_refresh = ended + std::max<Clock::duration>(kRefreshPause, (ended - started) * kPauseFactor);
+  if (process == nullptr) process = ended_process(pid);
+  if (process == nullptr) return nullptr;
+  if (process->space->find(address) == nullptr) process->next_refresh = end_of_pause(started);
   return process;
 }
 
@@ -458,7 +528,31 @@ Symbolizer::State::Code Symbolizer::State::find_watched(Process& process, uint64
   return {};
 }
 
+// Returns what is known to have been at an address in processes that had the id before, newest first.
+std::vector<Symbolizer::State::Code> Symbolizer::State::former_code(const Process& process, uint64_t address) {
+  std::vector<Code> out;
+  if (const auto former = former_processes.find(process.pid); former != former_processes.end())
+    for (auto each = former->second.rbegin(); each != former->second.rend(); ++each)
+      if (const Code code = find_in_snapshots(*each, address)) out.push_back(code);
+  former_owner = {.pid = process.pid, .is_root_known = process.root.empty()};
+  former_owner.root = process.root;  // probably
+  for (CodeMapping* code : watched.find_former(process.pid, address)) out.push_back({&former_owner, code});
+  return out;
+}
+
+// A stack does not tell which of the processes that had its id has left it: with more than one, an address has a
+// meaning only if it can have no other.
 Symbolizer::State::Code Symbolizer::State::find_code(Process& process, uint64_t address) {
+  Code out = find_own_code(process, address);
+  if (!has_former(process.pid)) return out;
+  for (const Code& code : former_code(process, address)) {
+    if (!out) out = code;
+    if (!is_same_code(*out.mapping, *code.mapping)) return {};
+  }
+  return out;
+}
+
+Symbolizer::State::Code Symbolizer::State::find_own_code(Process& process, uint64_t address) {
   if (const Code code = find_in_snapshots(process, address)) return code;
   if (!read_events) return {};
   if (const Code code = find_watched(process, address)) return code;
@@ -484,13 +578,31 @@ std::optional<Symbol> Symbolizer::State::find_in_elf(const FileAddress& place, u
   return Symbol{shown_name(function->name), offset, place.code->image->path(), address - offset};
 }
 
+// A map can name any address, so with former processes only what can be code of this one.
+bool Symbolizer::State::may_use_perf_map(Process& process, uint64_t address) {
+  if (process.has_successor) return false;
+  if (!has_former(process.pid)) return true;
+  return process.space->find(address) != nullptr && former_code(process, address).empty();
+}
+
+// The pause does not hide what a JIT has written just before the end of the run.
+bool Symbolizer::State::is_map_search_due(Process& process) {
+  if (Clock::now() >= process.next_map_search) return true;
+  return is_end_requested() && !std::exchange(process.has_searched_at_end, true);
+}
+
 std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint64_t address) {
   const auto find = [&] { return process.perf_map == nullptr ? std::nullopt : process.perf_map->map.at(address); };
   std::optional<PerfMap::Entry> entry = find();
-  // A JIT writes the line after the code, so the map may have changed since it was read.
-  if (!entry && refresh_perf_map(process, skipped_files)) {
-    entry = find();
-    is_to_shrink = true;
+  // A JIT writes the line after the code, so the map may have changed since it was read. To look costs 40 us, and a
+  // stack can consist of addresses that are in no map.
+  if (!entry && is_map_search_due(process)) {
+    const auto started = Clock::now();
+    if (refresh_perf_map(process, skipped_files)) {
+      entry = find();
+      is_to_shrink = true;
+    }
+    if (!entry) process.next_map_search = end_of_pause(started);
   }
   if (!entry && process.has_lost_perf_map)
     skipped_files.add(
@@ -546,6 +658,7 @@ std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
   if (auto found = place ? state_->find_in_elf(*place, address) : std::nullopt) return found;
   // For code in a file, search for a map only once: it costs a system call.
   if (place && process->perf_map == nullptr && std::exchange(process->has_searched_perf_map, true)) return std::nullopt;
+  if (!state_->may_use_perf_map(*process, address)) return std::nullopt;
   auto found = state_->find_in_perf_map(*process, address);
   if (!found) state_->note_unnamed(*process, address);
   return found;
@@ -624,7 +737,11 @@ void Symbolizer::remember(uint32_t pid) {
   if (!is_known && parent != 0 && !state.processes.contains(parent)) state.snapshot(parent, true);
 }
 
-void Symbolizer::process_started(uint32_t pid, uint32_t parent) { state_->watched.start(pid, parent); }
+void Symbolizer::process_started(uint32_t pid, uint32_t parent, uint64_t time_ns) {
+  state_->watched.start(pid, parent);
+  const auto known = state_->processes.find(pid);
+  if (known != state_->processes.end() && known->second.seen_ns < time_ns) known->second.has_successor = true;
+}
 void Symbolizer::process_executed(uint32_t pid) { state_->watched.execute(pid); }
 void Symbolizer::process_ended(uint32_t pid) { state_->watched.end(pid); }
 void Symbolizer::forget_ended_processes() { state_->watched.forget_ended(); }
@@ -644,15 +761,19 @@ void Symbolizer::process_mapped(uint32_t pid, Mapping mapping) {
 
 // Changes a copy: other processes of the program may share the address space and have other mappings.
 void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
+  if (const auto known = state_->processes.find(pid);
+      known != state_->processes.end() && is_another_process(known->second))
+    state_->retire(pid);
   Process& process = state_->add_process(pid);
   if (process.space == nullptr) {
     process.pid = process.task = process.namespace_pid = pid;
+    process.start_time = read_start_time(pid).value_or(0);
+    process.seen_ns = monotonic_ns();
     process.space = std::make_shared<AddressSpace>();
   } else if (process.space->find(mapping.start) != nullptr) {
     return;
   }
-  struct stat status = {};
-  if (::stat(mapping.path.c_str(), &status) == 0) mapping.inode = status.st_ino;
+  if (const auto status = status_of(mapping.path)) mapping.inode = status->stx_ino;
   process.space = std::make_shared<AddressSpace>(*process.space);
   const uint64_t start = mapping.start;
   process.space->add({.start = start, .image = state_->images.share(mapping)});

@@ -51,6 +51,10 @@ Result<std::vector<Mapping>> read_mappings(uint32_t pid);
 Result<uint64_t> visit_mapped_code(uint32_t pid, uint64_t most_bytes,
                                    const std::function<bool(const Mapping& mapping)>& visit);
 
+// Returns the executable mapping of a file that contains the address, without reading the text of the others. Fails
+// with ENOTTY before Linux 6.11, with ENOENT if there is none.
+Result<Mapping> query_mapped_code(uint32_t pid, uint64_t address);
+
 // Returns the path of the link in /proc/PID/map_files that opens the file mapped at [start, end), also when it is
 // deleted or in another mount namespace. Opening it requires CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
 std::string map_files_path(uint32_t pid, uint64_t start, uint64_t end);
@@ -95,6 +99,9 @@ class Symbolizer {
     size_t max_files = 512;
     // Beyond it large files and perf maps that were not used for longest are dropped, then processes.
     uint64_t max_memory_bytes = max_binary_bytes();
+    // After the end of the run was requested (base/end_request.h), mappings are not read once it was waited so long for
+    // those of all processes together; the time of the CPU does not count.
+    uint64_t max_wait_at_end_ns = 1'000'000'000;
     std::string kernel_symbols = "/proc/kallsyms";                    // or a file of that format
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};  // of separate debug files
   };
@@ -159,7 +166,7 @@ class Symbolizer {
   void remember_mapping(uint32_t pid, Mapping mapping);
   // Events of processes, in their order: a process has started as a copy of another one, has executed a program, has
   // mapped code, has ended. What they tell is used where /proc has no answer any more.
-  void process_started(uint32_t pid, uint32_t parent);
+  void process_started(uint32_t pid, uint32_t parent, uint64_t time_ns = 0);  // in CLOCK_MONOTONIC; 0: not known
   void process_executed(uint32_t pid);
   void process_mapped(uint32_t pid, Mapping mapping);
   void process_ended(uint32_t pid);

@@ -62,14 +62,18 @@ WatchedProcesses::Watched& WatchedProcesses::find_or_add(uint32_t pid) {
 void WatchedProcesses::start(uint32_t pid, uint32_t parent) {
   // The id may have been that of another process, whose stacks are still to be shown.
   if (processes_.contains(pid)) execute(pid);
-  find_or_add(pid).parent = parent;
+  Watched& process = find_or_add(pid);
+  process.parent = parent;
+  process.former_spaces = process.spaces.empty() ? 0 : process.spaces.size() - 1;
 }
 
 void WatchedProcesses::execute(uint32_t pid) {
-  std::vector<AddressSpace>& spaces = find_or_add(pid).spaces;
+  Watched& process = find_or_add(pid);
+  std::vector<AddressSpace>& spaces = process.spaces;
   if (spaces.size() >= kMaxPrograms) {
     weight_ -= weight_of(spaces.front());
     spaces.erase(spaces.begin());
+    if (process.former_spaces > 0) --process.former_spaces;
   }
   spaces.emplace_back();
 }
@@ -118,9 +122,23 @@ CodeMapping* WatchedProcesses::find(uint32_t pid, uint64_t address) {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return nullptr;
   std::vector<AddressSpace>& spaces = found->second.spaces;
-  for (auto space = spaces.rbegin(); space != spaces.rend(); ++space)
-    if (CodeMapping* code = space->find(address)) return code;
+  for (size_t i = spaces.size(); i > found->second.former_spaces; --i)
+    if (CodeMapping* code = spaces[i - 1].find(address)) return code;
   return nullptr;
+}
+
+std::vector<CodeMapping*> WatchedProcesses::find_former(uint32_t pid, uint64_t address) {
+  std::vector<CodeMapping*> out;
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return out;
+  for (size_t i = found->second.former_spaces; i > 0; --i)
+    if (CodeMapping* code = found->second.spaces[i - 1].find(address)) out.push_back(code);
+  return out;
+}
+
+bool WatchedProcesses::has_former(uint32_t pid) const {
+  const auto found = processes_.find(pid);
+  return found != processes_.end() && found->second.former_spaces > 0;
 }
 
 uint32_t WatchedProcesses::parent_of(uint32_t pid) const {

@@ -36,6 +36,9 @@ class WatchedProcesses {
   // Returns the newest mapping of the process at an address, by the programs that it has executed; null if none is
   // known. The pointer is valid until the next change.
   CodeMapping* find(uint32_t pid, uint64_t address);
+  // Returns the mappings at an address of the processes that had the id before, newest first.
+  std::vector<CodeMapping*> find_former(uint32_t pid, uint64_t address);
+  bool has_former(uint32_t pid) const;
   // Returns the process that it is a copy of; 0 if that is not known.
   uint32_t parent_of(uint32_t pid) const;
 
@@ -45,6 +48,7 @@ class WatchedProcesses {
     uint32_t parent = 0;
     bool is_kept = false;
     std::vector<AddressSpace> spaces;  // one for each program, the last one is current
+    size_t former_spaces = 0;          // so many of them, at the front, are of processes that had the id before
   };
   using Processes = std::unordered_map<uint32_t, Watched>;
   Watched& find_or_add(uint32_t pid);

@@ -2,16 +2,22 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/sched.h>
 #include <malloc.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <memory>
 
+#include "base/end_request.h"
 #include "symbols/symbols.h"
 #include "symbols_support.h"
 
@@ -25,11 +31,14 @@ namespace espy::symbols {
 namespace {
 
 using testing::Child;
+using ::testing::ElementsAre;
 using testing::has_tool;
 using ::testing::HasSubstr;
 using testing::run;
 using ::testing::StartsWith;
 using testing::TempDir;
+
+using Clock = std::chrono::steady_clock;
 
 const auto kOurPid = static_cast<uint32_t>(::getpid());
 
@@ -56,6 +65,11 @@ constexpr std::string_view kWaiting = R"(
     while (read(0, &c, 1) > 0) {}
     return visible(argc) == 0;
   })";
+
+std::string name_at(Symbolizer& symbols, uint32_t pid, uint64_t address) {
+  const auto found = symbols.user(pid, address);
+  return found ? found->name : "";
+}
 
 TEST(Mappings, OurOwn) {
   const auto mappings = read_mappings(kOurPid);
@@ -85,6 +99,24 @@ TEST(Mappings, CodeIsVisitedUpToALimit) {
   EXPECT_EQ(count(UINT64_MAX, 2), 2U);
   EXPECT_EQ(count(1, SIZE_MAX), 0U);
   EXPECT_FALSE(visit_mapped_code(0x7fffffff, UINT64_MAX, [](const Mapping&) { return true; }));
+}
+
+TEST(Mappings, CodeIsFoundByItsAddress) {
+  const auto address = reinterpret_cast<uintptr_t>(&read_mappings);
+  const auto found = query_mapped_code(kOurPid, address);
+  if (!found && found.error().code == ENOTTY) GTEST_SKIP() << "before Linux 6.11";
+  ASSERT_TRUE(found);
+  const auto all = read_mappings(kOurPid);
+  const auto same = std::ranges::find_if(*all, [&](const Mapping& m) { return m.start <= address && address < m.end; });
+  EXPECT_EQ(found->start, same->start);
+  EXPECT_EQ(found->end, same->end);
+  EXPECT_EQ(found->file_offset, same->file_offset);
+  EXPECT_EQ(found->device, same->device);
+  EXPECT_EQ(found->inode, same->inode);
+  EXPECT_EQ(found->path, same->path);
+  EXPECT_FALSE(found->deleted);
+  const int on_stack = 0;
+  EXPECT_FALSE(query_mapped_code(kOurPid, reinterpret_cast<uintptr_t>(&on_stack)));
 }
 
 TEST(Mappings, NoProcess) {
@@ -233,6 +265,20 @@ TEST(User, DeletedProgramAfterItsEnd) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->name, "visible");
   EXPECT_EQ(found->module, path);
+}
+
+TEST(User, MappingsAreNotWaitedForAtTheEnd) {
+  const uint64_t here = address_of(&espy_symbols_test_function);
+  Symbolizer symbols({.max_wait_at_end_ns = 0});
+  request_end();
+  EXPECT_FALSE(symbols.user(kOurPid, here));
+  reset_end_request();
+  EXPECT_THAT(symbols.skipped_files().reasons,
+              ElementsAre(StartsWith("/proc/" + std::to_string(kOurPid) + "/maps was not read")));
+  EXPECT_EQ(name_at(symbols, kOurPid, here), "espy_symbols_test_function");
+  request_end();
+  EXPECT_EQ(name_at(symbols, kOurPid, here), "espy_symbols_test_function");
+  reset_end_request();
 }
 
 TEST(User, LibraryLoadedAfterTheSnapshot) {
@@ -467,12 +513,19 @@ TEST(User, PerfMap) {
   EXPECT_EQ(symbols.unnamed_jit()->perf_map_path, path);
   std::ofstream map(path);
   map << std::hex << start + 0x40 << " 20 old code\n" << start << " 10 Module::first(int)\nbroken line\n" << std::flush;
-  EXPECT_EQ(symbols.user(kOurPid, start + 0x41)->name, "old code");
+  // A map is not searched for at each address.
+  const auto is_named = [&](uint64_t address, std::string_view name) {
+    return eventually([&] {
+      const auto found = symbols.user(kOurPid, address);
+      return found && found->name == name;
+    });
+  };
+  EXPECT_TRUE(is_named(start + 0x41, "old code"));
   map << "0x" << start + 0x90 << " 0x10 int Shop.of(int, boolean)\n" << std::flush;  // as the JVM writes it
-  EXPECT_EQ(symbols.user(kOurPid, start + 0x9f)->name, "int Shop.of(int, boolean)");
+  EXPECT_TRUE(is_named(start + 0x9f, "int Shop.of(int, boolean)"));
   map << std::hex << start + 0x80 << " 10 later\n" << start + 0x40 << " 10 new code\n" << std::flush;
+  ASSERT_TRUE(is_named(start + 0x84, "later"));
   const auto later = symbols.user(kOurPid, start + 0x84);
-  ASSERT_TRUE(later);
   EXPECT_EQ(later->name, "later");
   EXPECT_EQ(later->offset, 4u);
   EXPECT_EQ(later->address, start + 0x80);
@@ -482,6 +535,139 @@ TEST(User, PerfMap) {
   EXPECT_FALSE(symbols.user(kOurPid, start + 0x10));
   std::filesystem::remove(path);
   ::munmap(code, 4096);
+}
+
+TEST(User, AddressesWithoutNamesDoNotReadFilesEachTime) {
+  constexpr size_t kSize = 1 << 20, kLookups = 2000;
+  if (testing::read_bytes() == 0) GTEST_SKIP() << "the kernel does not count what is read";
+  void* code = ::mmap(nullptr, kSize, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(code, MAP_FAILED);
+  Symbolizer symbols;
+  EXPECT_FALSE(symbols.user(kOurPid, address_of(code)));
+  const uint64_t before = testing::read_bytes();
+  for (size_t i = 0; i < kLookups; ++i) EXPECT_FALSE(symbols.user(kOurPid, address_of(code) + i));
+  EXPECT_LT(testing::read_bytes() - before, kLookups * 500);  // /proc/PID/status has 1,400
+  ::munmap(code, kSize);
+}
+
+// A copy of this process that only maps code; with a certain id, if one is given.
+class Forked {
+ public:
+  struct Code {
+    uint64_t address = 0;
+    std::string path;  // "": anonymous
+  };
+
+  explicit Forked(const std::vector<Code>& code, pid_t id = 0) {
+    int ready[2];
+    if (::pipe2(ready, O_CLOEXEC) != 0) return;
+    clone_args arguments = {};
+    arguments.exit_signal = SIGCHLD;
+    arguments.set_tid = id == 0 ? 0 : reinterpret_cast<uint64_t>(&id);
+    arguments.set_tid_size = id == 0 ? 0 : 1;
+    pid_ = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof(arguments)));
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (const Code& each : code) map(each);
+      while (::write(ready[1], "", 1) == 1) ::pause();
+      ::_exit(0);
+    }
+    ::close(ready[1]);
+    char byte;
+    if (::read(ready[0], &byte, 1) != 1) finish();
+    ::close(ready[0]);
+  }
+  ~Forked() { finish(); }
+
+  bool is_running() const { return pid_ > 0; }
+  uint32_t pid() const { return static_cast<uint32_t>(pid_); }
+  void finish() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  static void map(const Code& code) {
+    const int fd = code.path.empty() ? -1 : ::open(code.path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int flags = MAP_PRIVATE | MAP_FIXED | (fd < 0 ? MAP_ANONYMOUS : 0);
+    ::mmap(reinterpret_cast<void*>(code.address), 1 << 16, PROT_READ | PROT_EXEC, flags, fd, 0);
+  }
+
+  pid_t pid_ = -1;
+};
+
+constexpr uint64_t kMadeCode = 0x10000000000, kCommonPlace = 0x10001000000, kFirstPlace = 0x10002000000,
+                   kSecondPlace = 0x10003000000;
+
+// The perf map of a process, that names all its code.
+class NamedCode {
+ public:
+  explicit NamedCode(uint32_t pid) : path_("/tmp/perf-" + std::to_string(pid) + ".map") {
+    std::ofstream(path_) << "1 7fffffffffff of_the_map\n";
+  }
+  ~NamedCode() { std::filesystem::remove(path_); }
+
+ private:
+  std::string path_;
+};
+
+TEST(User, AnotherProcessWithTheSameId) {
+  const TempDir dir;
+  const std::string a = dir.build("a.so", "int in_a(void) { return 1; }", "-shared -fPIC");
+  const std::string b = dir.build("b.so", "int in_b(void) { return 2; }", "-shared -fPIC");
+  const uint64_t in_a = ElfFile::open(a)->find_function("in_a")->file_offset;
+  const uint64_t in_b = ElfFile::open(b)->find_function("in_b")->file_offset;
+  ASSERT_EQ(in_a, in_b);
+  Symbolizer symbols;
+  Forked first({{kMadeCode, ""}, {kCommonPlace, a}, {kFirstPlace, a}});
+  ASSERT_TRUE(first.is_running());
+  const uint32_t pid = first.pid();
+  {
+    const NamedCode names(pid);
+    EXPECT_EQ(name_at(symbols, pid, kMadeCode), "of_the_map");
+  }
+  EXPECT_EQ(name_at(symbols, pid, kCommonPlace + in_a), "in_a");
+  const auto first_snapshot = Clock::now();
+  first.finish();
+  while (Clock::now() < first_snapshot + std::chrono::milliseconds(30)) ::usleep(1000);  // times of starts have 10 ms
+  Forked second({{kMadeCode, ""}, {kCommonPlace, b}, {kSecondPlace, b}}, static_cast<pid_t>(pid));
+  if (!second.is_running()) GTEST_SKIP() << "cannot choose the id of a process";
+  // What may be of the one or of the other has no name.
+  EXPECT_TRUE(eventually([&] { return name_at(symbols, pid, kMadeCode).empty(); }));
+  EXPECT_EQ(name_at(symbols, pid, kCommonPlace + in_a), "");
+  EXPECT_EQ(name_at(symbols, pid, kFirstPlace + in_a), "in_a");
+  EXPECT_EQ(name_at(symbols, pid, kSecondPlace + in_b), "in_b");
+  // What this process has mapped in all of its copies is the same code in both.
+  EXPECT_EQ(name_at(symbols, pid, address_of(&espy_symbols_test_function)), "espy_symbols_test_function");
+  const NamedCode names(pid);
+  for (int tries = 0; tries < 30; ++tries, ::usleep(10'000)) ASSERT_EQ(name_at(symbols, pid, kMadeCode), "");
+}
+
+TEST(User, EventsTellOfAnotherProcessWithTheSameId) {
+  const TempDir dir;
+  const std::string a = dir.build("a.so", "int in_a(void) { return 1; }", "-shared -fPIC");
+  const uint64_t in_a = ElfFile::open(a)->find_function("in_a")->file_offset;
+  Symbolizer symbols;
+  symbols.on_unknown([] {});
+  Forked first({{kMadeCode, ""}, {kFirstPlace, a}});
+  ASSERT_TRUE(first.is_running());
+  const uint32_t pid = first.pid();
+  const NamedCode names(pid);
+  EXPECT_EQ(name_at(symbols, pid, kMadeCode), "of_the_map");
+  EXPECT_EQ(name_at(symbols, pid, kSecondPlace), "of_the_map");
+  first.finish();
+  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch());
+  symbols.process_started(pid, kOurPid, static_cast<uint64_t>(now.count()));
+  Mapping other = own_mapping(address_of(&espy_symbols_test_function));
+  other.end += kSecondPlace - other.start;
+  other.start = kSecondPlace;
+  symbols.process_mapped(pid, other);
+  symbols.process_ended(pid);
+  EXPECT_EQ(name_at(symbols, pid, kMadeCode), "");
+  EXPECT_EQ(name_at(symbols, pid, kFirstPlace + in_a), "in_a");
+  EXPECT_EQ(symbols.user_module(pid, kSecondPlace)->path, other.path);
 }
 
 TEST(User, OtherMountAndPidNamespace) {
