@@ -66,19 +66,22 @@ std::string why_refused_there(const Error& error) {
 }
 
 // Attaches to as many offsets as possible, and adds the others to `refused`. Because of one that the kernel refuses, it
-// refuses all offsets and does not say which, so this retries with each half.
+// refuses all offsets and does not say which, so this retries with each half; not without end if it refuses one by one.
 void attach_with_bisection(load::Machine& machine, program::ProgramId program, const load::UprobeMulti& probes,
-                           std::vector<RefusedProbe>& refused) {
+                           std::vector<RefusedProbe>& refused, size_t& refused_in_a_row) {
+  constexpr size_t kMostInARow = 256;
   const Status status = machine.attach_uprobe_multi(program, probes);
+  if (status) refused_in_a_row = 0;
   if (status) return;
   const size_t count = probes.offsets.size();
-  if (!may_be_of_one(status.error().code)) {
+  if (!may_be_of_one(status.error().code) || refused_in_a_row >= kMostInARow) {
     for (const uint64_t cookie : probes.cookies) refused.push_back({probe_of(cookie), status.error()});
   } else if (count == 1) {
+    ++refused_in_a_row;
     refused.push_back({probe_of(probes.cookies[0]), {why_refused_there(status.error()), status.error().code}});
   } else {
-    attach_with_bisection(machine, program, slice(probes, 0, count / 2), refused);
-    attach_with_bisection(machine, program, slice(probes, count / 2, count), refused);
+    attach_with_bisection(machine, program, slice(probes, 0, count / 2), refused, refused_in_a_row);
+    attach_with_bisection(machine, program, slice(probes, count / 2, count), refused, refused_in_a_row);
   }
 }
 
@@ -142,7 +145,9 @@ void attach_at_once(const spec::AttachRequest& request, const InFile& in_file, b
     has_counters |= is_counted;
   }
   if (!has_counters) multi.reference_counters.clear();
-  if (!multi.offsets.empty()) attach_with_bisection(request.machine, request.program_id, multi, refused);
+  size_t refused_in_a_row = 0;
+  if (!multi.offsets.empty())
+    attach_with_bisection(request.machine, request.program_id, multi, refused, refused_in_a_row);
 }
 
 // Groups the probes by file, in their order.
