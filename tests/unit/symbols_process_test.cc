@@ -592,7 +592,8 @@ class Forked {
   static void map(const Code& code) {
     const int fd = code.path.empty() ? -1 : ::open(code.path.c_str(), O_RDONLY | O_CLOEXEC);
     const int flags = MAP_PRIVATE | MAP_FIXED | (fd < 0 ? MAP_ANONYMOUS : 0);
-    ::mmap(reinterpret_cast<void*>(code.address), 1 << 16, PROT_READ | PROT_EXEC, flags, fd, 0);
+    void* const place = reinterpret_cast<void*>(code.address);
+    if (::mmap(place, 1 << 16, PROT_READ | PROT_EXEC, flags, fd, 0) != place) ::_exit(1);
   }
 
   pid_t pid_ = -1;
