@@ -169,6 +169,8 @@ Result<UntrustedFile> open_directly(const std::string& path, uint64_t limit_byte
 
 }  // namespace
 
+Result<UntrustedFile> open_itself(const std::string& path) { return open_directly(path, UINT64_MAX, std::nullopt); }
+
 std::optional<FileIdentity> identity_of(const std::string& path) {
   if (is_behind_foreign_mount(path))
     return identity_in_child(path, [&] { return open_directly(path, UINT64_MAX, std::nullopt); });

@@ -65,6 +65,10 @@ tl::unexpected<Error> cannot_open(const std::string& path, int code);
 Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes,
                                      std::optional<uid_t> owner = std::nullopt);
 
+// Opens the file itself, to attach to it: open_untrusted() opens a copy of a file that is behind another user's mount
+// (base/foreign_file.h). This may wait as long as a server there does.
+Result<UntrustedFile> open_itself(const std::string& path);
+
 // Returns the content of such a file. Fails if it grows beyond the limit while it is read.
 Result<std::string> read_untrusted(const std::string& path, uint64_t limit_bytes,
                                    std::optional<uid_t> owner = std::nullopt);

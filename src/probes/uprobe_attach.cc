@@ -59,9 +59,10 @@ bool may_be_of_one(int code) {
   }
 }
 
+bool is_for_instruction(int code) { return code == kNotSupported || code == ENOEXEC; }
+
 std::string why_refused_there(const Error& error) {
-  const bool is_for_instruction = error.code == kNotSupported || error.code == ENOEXEC;
-  return is_for_instruction ? "the kernel refuses the instruction there"
+  return is_for_instruction(error.code) ? "the kernel refuses the instruction there"
                             : fmt::format("the kernel refuses the place: {}", std::strerror(error.code));
 }
 
@@ -124,8 +125,10 @@ void attach_each(const spec::AttachRequest& request, const InFile& in_file, bool
         request.machine.attach_uprobe(request.program_id, in_file.place.path, in_file.place.offset + probe.address,
                                       counter == 0 ? 0 : in_file.place.offset + counter, is_return,
                                       request.config.only_process_for_kernel(), id.index);
-    if (!status) refused.push_back({id, status.error()});
-    if (!status && status.error().code == ECANCELED) return;
+    if (status) continue;
+    const Error& error = status.error();
+    refused.push_back({id, is_for_instruction(error.code) ? Error{why_refused_there(error), error.code} : error});
+    if (error.code == ECANCELED) return;
   }
 }
 
@@ -194,7 +197,7 @@ Status attach_uprobes(const spec::AttachRequest& request, std::span<const progra
     }
     // The kernel resolves a path in the root of espy, which need not be that of the process, so it is given the file
     // that is open.
-    const Result<UntrustedFile> file = open_untrusted(place->path, UINT64_MAX);
+    const Result<UntrustedFile> file = open_itself(place->path);
     const std::string path = place->path;
     if (file) place->path = descriptor_path(file->fd);
     const size_t already_refused = refused.size();

@@ -5,7 +5,7 @@
 #define FUNCTION(name, bytes, section)                                                                         \
   asm(".pushsection " section "\n.globl " #name "\n.type " #name ", @function\n.size " #name ", 16\n" #name ": " \
       bytes "\n.popsection");
-FUNCTION(bad_trap, ".fill 16, 1, 0xcc", ".text")
+FUNCTION(bad_int, ".fill 16, 1, 0xcc", ".text")
 FUNCTION(bad_opcode, ".byte 0x0e\n.fill 15, 1, 0x90", ".text")
 FUNCTION(bad_prefixes, ".fill 16, 1, 0x66", ".text")
 FUNCTION(bad_memory, ".zero 16", ".bss")
