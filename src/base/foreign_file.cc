@@ -34,25 +34,26 @@ using std::chrono::milliseconds;
 
 // ---- Mounts
 
-// The mounts of this mount namespace, without those of FUSE (proc_pid_mountinfo(5)).
-class OwnMounts {
+// The mounts of a mount namespace, without those of FUSE (proc_pid_mountinfo(5)).
+class Mounts {
  public:
-  bool has(uint64_t mount, uint64_t device) {
+  // `process`: "/proc/PID", in that namespace.
+  bool has(uint64_t mount, uint64_t device, const std::string& process) {
     constexpr milliseconds kPause(100);
     if (find(mount, device)) return true;
     if (read_at_ != Clock::time_point() && Clock::now() < read_at_ + kPause) return false;
-    read();
+    read(process + "/mountinfo");
     return find(mount, device);
   }
 
  private:
   bool find(uint64_t mount, uint64_t device) const { return mounts_.contains(mount) || devices_.contains(device); }
 
-  void read() {
+  void read(const std::string& path) {
     mounts_.clear();
     devices_.clear();
     read_at_ = Clock::now();
-    const Result<std::string> text = read_file("/proc/self/mountinfo");
+    const Result<std::string> text = read_file(path);
     if (!text) return;
     for (const std::string_view line : split(*text, '\n')) add(line);
   }
@@ -88,25 +89,33 @@ bool belongs_to_others(const std::string& namespace_path) {
   return theirs.st_ino != ours.st_ino;
 }
 
-// `process`: "/proc/PID".
-bool has_foreign_mounts(const std::string& process) {
+constexpr std::string_view kOwn = "/proc/self";
+
+struct MountNamespace {
+  bool is_foreign = false;
+  Mounts mounts;
+};
+
+// `process`: "/proc/PID". Valid until the next call. One of a process that has ended has no mounts.
+MountNamespace& namespace_of(const std::string& process) {
   constexpr size_t kMaxKnown = 1000;
-  static const std::string ours = link_text("/proc/self/ns/mnt");
-  static std::map<std::string, bool> known;
-  const std::string theirs = link_text(process + "/ns/mnt");
-  if (theirs == ours || theirs.empty()) return false;
+  static const std::string ours = link_text(std::string(kOwn) + "/ns/mnt");
+  static std::map<std::string, MountNamespace> known;
   if (known.size() >= kMaxKnown) known.clear();
-  const auto [found, is_new] = known.try_emplace(theirs, true);
-  if (is_new) found->second = belongs_to_others(process + "/ns/mnt");
+  const auto [found, is_new] = known.try_emplace(link_text(process + "/ns/mnt"));
+  if (is_new) found->second.is_foreign = found->first != ours && belongs_to_others(process + "/ns/mnt");
   return found->second;
 }
 
-bool leads_to_foreign_mount(const std::string& link) {
-  static OwnMounts own;
+// Espy may be in a container itself, where it does not see the mounts of the host.
+bool leads_to_foreign_mount(const std::string& link, const std::string& process) {
   struct statx status = {};
   if (::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_MNT_ID, &status) != 0) return false;
   const uint64_t mount = (status.stx_mask & STATX_MNT_ID) != 0 ? status.stx_mnt_id : 0;
-  return !own.has(mount, makedev(status.stx_dev_major, status.stx_dev_minor));
+  const uint64_t device = makedev(status.stx_dev_major, status.stx_dev_minor);
+  if (namespace_of(std::string(kOwn)).mounts.has(mount, device, std::string(kOwn))) return false;
+  MountNamespace& theirs = namespace_of(process);
+  return theirs.is_foreign || !theirs.mounts.has(mount, device, process);
 }
 
 // ---- The child
@@ -275,9 +284,10 @@ bool is_behind_foreign_mount(const std::string& path) {
   const size_t end = path.find_first_not_of("0123456789", kProc.size());
   if (end == std::string::npos || end == kProc.size() || path[end] != '/') return false;
   const std::string_view inside = std::string_view(path).substr(end);
-  if (inside.starts_with(kRoot) || inside.starts_with("/cwd")) return has_foreign_mounts(path.substr(0, end));
+  const std::string process = path.substr(0, end);
+  if (inside.starts_with(kRoot) || inside.starts_with("/cwd")) return namespace_of(process).is_foreign;
   const bool is_link = inside == "/exe" || inside.starts_with("/map_files/") || inside.starts_with("/fd/");
-  return is_link && leads_to_foreign_mount(path);
+  return is_link && leads_to_foreign_mount(path, process);
 }
 
 Result<UntrustedFile> open_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open) {

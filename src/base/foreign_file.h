@@ -13,8 +13,8 @@
 namespace espy {
 
 // Whether the path leads, through /proc/PID/root or through a link to an open or mapped file, behind a mount that is
-// not of this mount namespace, nor of one that belongs to the user namespace of espy; or to a FUSE of this one. Asks no
-// server.
+// neither of the mount namespace of espy nor of that of the process, if that belongs to the user namespace of espy; or
+// to a FUSE of these. Asks no server.
 bool is_behind_foreign_mount(const std::string& path);
 
 // Returns the file that `open` returns in a child. `fd` is a copy in memory; the copies of a run are kept, up to 512

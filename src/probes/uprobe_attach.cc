@@ -63,7 +63,7 @@ bool is_for_instruction(int code) { return code == kNotSupported || code == ENOE
 
 std::string why_refused_there(const Error& error) {
   return is_for_instruction(error.code) ? "the kernel refuses the instruction there"
-                            : fmt::format("the kernel refuses the place: {}", std::strerror(error.code));
+                                        : fmt::format("the kernel refuses the place: {}", std::strerror(error.code));
 }
 
 // Attaches to as many offsets as possible, and adds the others to `refused`. Because of one that the kernel refuses, it
