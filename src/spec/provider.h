@@ -228,7 +228,8 @@ struct Provider {
   Status (*attach)(AttachRequest&) = nullptr;  // null: run by the session at `phase`
   enum class Phase : uint8_t { kAttached, kBegin, kEnd, kTest, kBench } phase = Phase::kAttached;
   std::vector<ListedProbe> (*list)(ListRequest&) = nullptr;  // null: not listed
-  // Returns what there is instead of the attach point of the request, which matches nothing, for the hint of the error.
+  // Returns what there is instead of the attach point of the request, which matches nothing, or why its file cannot be
+  // read, for the hint of the error.
   std::string (*tell_similar)(ListRequest&) = nullptr;
   // Finds a type of the program that is traced. null: the probes are not in programs.
   ProgramType (*find_type)(ProgramTypeRequest&) = nullptr;
