@@ -1,11 +1,11 @@
 #include "serve/snapshots.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 
 #include "base/end_request.h"
+#include "base/time_limit.h"
 #include "output/json.h"
 #include "serve/cost.h"
 #include "serve/map_json.h"
@@ -19,12 +19,6 @@ constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kLeastPauseNs = 95'000'000;  // ticks come every 100 ms
 constexpr uint64_t kLongestPauseNs = 3 * kSecond;
 constexpr uint64_t kPauseFactor = 50;  // of the time that it took to read a map: 2 % of a CPU
-
-uint64_t thread_cpu_ns() {
-  timespec time = {};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<uint64_t>(time.tv_sec) * kSecond + static_cast<uint64_t>(time.tv_nsec);
-}
 
 }  // namespace
 
@@ -55,10 +49,10 @@ void Snapshots::take_last(runtime::LiveRun& run) {
 
 void Snapshots::read_map(runtime::LiveRun& run, size_t index) {
   MapState& state = states_[index];
-  const uint64_t begin_ns = thread_cpu_ns();
+  const auto begin = thread_cpu_time();
   const auto view = run.read_map(maps_[index].id);
   std::string json = view ? map_json(maps_[index], *view, style_) : state.json;
-  const uint64_t pause_ns = (thread_cpu_ns() - begin_ns) * kPauseFactor;
+  const auto pause_ns = static_cast<uint64_t>((thread_cpu_time() - begin).count()) * kPauseFactor;
   state.next_ns = monotonic_ns() + std::clamp(pause_ns, kLeastPauseNs, kLongestPauseNs);
   if (json == state.json) return;
   state.json = std::move(json);

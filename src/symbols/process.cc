@@ -4,7 +4,6 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,13 +58,6 @@ bool is_same_code(const CodeMapping& a, const CodeMapping& b) {
   const bool is_same_device = x.device == y.device || x.device == 0 || y.device == 0;  // of `remember_mapping`: 0
   return x.is_file() && is_same_device && x.inode == y.inode && x.shared_path == y.shared_path &&
          x.file_offset - a.start == y.file_offset - b.start;
-}
-
-uint64_t thread_cpu_ns() {
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
-  timespec now = {};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
 }
 
 CodeMapping* AddressSpace::find(uint64_t address) {

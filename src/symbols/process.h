@@ -138,8 +138,6 @@ uint32_t read_namespace_pid(uint32_t pid);
 std::optional<uint32_t> read_owner(uint32_t pid);
 // Returns "/proc/PID/root" for a process in another mount namespace or a chroot, otherwise "".
 std::string read_root(uint32_t pid);
-// Returns the time that this thread has had a CPU.
-uint64_t thread_cpu_ns();
 // Returns when a process was started, in ticks of the kernel; nullopt if it has ended.
 std::optional<uint64_t> read_start_time(uint32_t pid);
 // Returns the device and inode of the executable of a process.

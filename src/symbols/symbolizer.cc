@@ -33,6 +33,7 @@
 #include <utility>
 
 #include "base/end_request.h"
+#include "base/time_limit.h"
 #include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
 #include "symbols/archive.h"
@@ -162,9 +163,11 @@ std::shared_ptr<AddressSpace> Symbolizer::State::read_space(uint32_t pid, uint32
         {kernel::proc_path(pid, "maps") + " was not read, as those before it took too long", kRefusedFile});
     return nullptr;
   }
-  const uint64_t started = monotonic_ns(), cpu_started = thread_cpu_ns();
+  const uint64_t started = monotonic_ns();
+  const auto cpu_started = thread_cpu_time();
   auto space = read_address_space(task, images, skipped_files);
-  const uint64_t took = monotonic_ns() - started, cpu_took = thread_cpu_ns() - cpu_started;
+  const uint64_t took = monotonic_ns() - started;
+  const auto cpu_took = static_cast<uint64_t>((thread_cpu_time() - cpu_started).count());
   waited_at_end_ns += std::min(took - std::min(took, cpu_took), ns_since_end_request());
   return space;
 }
