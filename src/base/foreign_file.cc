@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -17,6 +16,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <set>
@@ -148,23 +148,12 @@ class Patience {
   bool is_at_end_ = false;
 };
 
-bool write_whole(int fd, const char* bytes, size_t size) {
-  while (size > 0) {
-    const ssize_t done = ::write(fd, bytes, size);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    bytes += done;
-    size -= static_cast<size_t>(done);
-  }
-  return true;
-}
-
 bool copy_file(const UntrustedFile& file, int copy) {
   constexpr uint64_t kChunkBytes = 1 << 20;
   for (uint64_t at = 0; at < file.size_bytes;) {
     const Result<std::string> bytes = file.read_at(at, std::min(kChunkBytes, file.size_bytes - at));
     if (!bytes || bytes->empty()) return bytes.has_value();
-    if (!write_whole(copy, bytes->data(), bytes->size())) return false;
+    if (!write_all(copy, *bytes)) return false;
     at += bytes->size();
   }
   return true;

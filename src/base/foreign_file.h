@@ -1,5 +1,6 @@
-// Files behind mounts that another user has made. An overlay in a user namespace can have a FUSE server of its owner
-// below it, which root reaches through /proc/PID; whoever waits for its answer cannot even be killed.
+// Files behind mounts that another user has made. An overlay in a user namespace can have a FUSE server of its owner as
+// a lower layer, and an access through /proc/PID sends requests to that server. A process that waits for a reply is in
+// uninterruptible sleep: SIGKILL does not end it.
 //
 // So a child opens and copies such files, and is left alone if it takes long.
 #pragma once

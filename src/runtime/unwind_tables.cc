@@ -1,12 +1,11 @@
 #include "runtime/unwind_tables.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
 
+#include "base/time_limit.h"
 #include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
 #include "kernel/processes.h"
@@ -19,22 +18,19 @@ namespace {
 
 using program::UnwindFileKey;
 using symbols::Mapping;
+using Clock = std::chrono::steady_clock;
 
 // For how long files are read while nothing else is done: a time on the CPU, as the machine may be busy, and five times
 // that if it is busy or the files come from a slow disk.
 class ReadingTime {
  public:
   explicit ReadingTime(std::chrono::milliseconds cpu)
-      : cpu_end_(now(CLOCK_THREAD_CPUTIME_ID) + cpu), end_(now(CLOCK_MONOTONIC) + cpu * 5) {}
-  bool is_over() const { return now(CLOCK_THREAD_CPUTIME_ID) >= cpu_end_ || now(CLOCK_MONOTONIC) >= end_; }
+      : cpu_end_(thread_cpu_time() + cpu), end_(Clock::now() + cpu * 5) {}
+  bool is_over() const { return thread_cpu_time() >= cpu_end_ || Clock::now() >= end_; }
 
  private:
-  static std::chrono::nanoseconds now(clockid_t clock) {
-    timespec time = {};
-    ::clock_gettime(clock, &time);
-    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-  }
-  std::chrono::nanoseconds cpu_end_, end_;
+  std::chrono::nanoseconds cpu_end_;
+  Clock::time_point end_;
 };
 
 constexpr auto kOfProcess = std::chrono::milliseconds(100);  // for the files of one process
@@ -149,7 +145,7 @@ void UnwindTables::add_program(const std::string& name) {
 }
 
 void UnwindTables::visit_code(uint32_t pid, const std::function<bool(const Mapping& mapping)>& visit) {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = Clock::now();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - long_text_counted_at_);
   long_text_bytes_ -= std::min(long_text_bytes_, static_cast<uint64_t>(seconds.count()) * kLongTextPerSecond);
   long_text_counted_at_ += seconds;

@@ -104,7 +104,7 @@ struct Process {
   uint32_t task = 0;             // see task_with_memory; 0 if its id is another process's now
   uint64_t start_time = 0;       // which tells it from another process with its id; 0 if it is not known
   uint64_t seen_ns = 0;          // when the snapshot was taken, in CLOCK_MONOTONIC
-  bool has_successor = false;    // an event has told that its id is another process's now
+  bool has_successor = false;    // a fork event shows that another process has the id
   uint32_t namespace_pid = 0;    // in its own pid namespace, as in the names of files it writes
   std::optional<uint32_t> user;  // effective user id; nullopt if the process had ended
   std::string root;              // prefix that makes its paths valid for the tracer: "", or "/proc/PID/root"

@@ -124,19 +124,16 @@ TEST_F(HostileDwarf, BlocksMayBeSiblingsOfTheirChildren) {
   EXPECT_EQ(debug_->arguments(types_, work_, "").size(), 0u);
 }
 
-// A function `work` with 20,000 ranges and 80,000 rows in the line table. `rows`: assembly of the line program.
-std::string program_with_ranges_and_rows(std::string_view rows) {
+// A unit with these functions (abbreviation 2: a name and a list of ranges), ranges, and rows in its line table.
+// `rows`: assembly of the line program.
+std::string program_with_ranges_and_rows(std::string_view functions, std::string_view ranges, std::string_view rows) {
   return program_of(R"(  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x10, 0x17, 0x11, 0x1, 0x12, 0x7, 0, 0
   .uleb128 2, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x55, 0x17, 0, 0)",
                     R"(  .uleb128 1; .string "program.c"; .long 0; .quad work, 100000
-  .uleb128 2; .string "work"; .long 0)",
+)" + std::string(functions),
                     R"(  .pushsection .debug_ranges, "", @progbits
-  .set n, 0
-  .rept 20000
-  .quad 4 * n, 4 * n + 3
-  .set n, n + 1
-  .endr
-  .quad 0, 0
+)" + std::string(ranges) +
+                        R"(
   .popsection
   .pushsection .debug_line, "", @progbits
   .long lines_end - lines
@@ -150,6 +147,17 @@ lines_end:
   .popsection
 )",
                     100'000);
+}
+
+// The same with a function `work` that has 20,000 ranges.
+std::string program_with_ranges_and_rows(std::string_view rows) {
+  return program_with_ranges_and_rows(R"(  .uleb128 2; .string "work"; .long 0)", R"(  .set n, 0
+  .rept 20000
+  .quad 4 * n, 4 * n + 3
+  .set n, n + 1
+  .endr
+  .quad 0, 0)",
+                                      rows);
 }
 
 // A program with a function `work` and these DIEs behind its own, in a unit of 64 bytes. They can have the lists of
@@ -250,14 +258,9 @@ TEST_F(HostileDwarf, AllRowsMayBeOfTheEntry) {
 
 // Two functions with 20,000 ranges each, and as many rows, of which each belongs to the other function than the last.
 TEST_F(HostileDwarf, RowsMayAlternateBetweenFunctions) {
-  const std::string program = program_of(R"(  .uleb128 1, 0x11; .byte 1
-  .uleb128 0x3, 0x8, 0x10, 0x17, 0x11, 0x1, 0x12, 0x7, 0, 0
-  .uleb128 2, 0x2e; .byte 0; .uleb128 0x3, 0x8, 0x55, 0x17, 0, 0)",
-                                         R"(  .uleb128 1; .string "program.c"; .long 0; .quad work, 100000
-  .uleb128 2; .string "work"; .long of_work - of_work
+  const std::string program = program_with_ranges_and_rows(R"(  .uleb128 2; .string "work"; .long of_work - of_work
   .uleb128 2; .string "other"; .long of_other - of_work)",
-                                         R"(  .pushsection .debug_ranges, "", @progbits
-of_work: .set n, 0
+                                                           R"(of_work: .set n, 0
   .rept 20000
   .quad 2 * n, 2 * n + 1
   .set n, n + 1
@@ -268,20 +271,8 @@ of_other: .set n, 0
   .quad 2 * n + 1, 2 * n + 2
   .set n, n + 1
   .endr
-  .quad 0, 0
-  .popsection
-  .pushsection .debug_line, "", @progbits
-  .long lines_end - lines
-lines: .short 4; .long program - files
-files: .byte 1, 1, 1, -5, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0
-  .string "x.c"; .byte 0, 0, 0, 0
-program: .byte 0, 9, 2; .quad work
-  .fill 39999, 1, 0x20
-  .byte 0, 1, 1
-lines_end:
-  .popsection
-)",
-                                         100'000);
+  .quad 0, 0)",
+                                                           ".fill 39999, 1, 0x20");
   DebugInfoTest::open(program, "-no-pie -fno-pie");
   const double began = cpu_seconds();
   EXPECT_GT(debug_->statements("x.c", 1, 0).size(), 39000U);
