@@ -25,6 +25,7 @@
 
 #include "base/end_request.h"
 #include "base/strings.h"
+#include "base/time_budget.h"
 
 namespace espy {
 namespace {
@@ -131,21 +132,14 @@ struct Answer {
 class Patience {
  public:
   milliseconds left() {
-    const auto now = Clock::now();
-    left_ = std::min<Clock::duration>(left_ + (now - counted_at_) / kPartOfTime, kMost);
-    counted_at_ = now;
-    if (is_end_requested() && !std::exchange(is_at_end_, true)) left_ = std::min<Clock::duration>(left_, kMostAtEnd);
-    return std::max(std::chrono::duration_cast<milliseconds>(left_), milliseconds(0));
+    constexpr std::chrono::seconds kMostAtEnd(1);
+    if (is_end_requested()) budget_.lower(kMostAtEnd);
+    return std::chrono::duration_cast<milliseconds>(budget_.left(Clock::now()));
   }
-  void take(Clock::duration time) { left_ -= time; }
+  void take(Clock::duration time) { budget_.take(time, Clock::now()); }
 
  private:
-  static constexpr std::chrono::seconds kMost{2}, kMostAtEnd{1};
-  static constexpr int kPartOfTime = 10;
-
-  Clock::duration left_ = kMost;
-  Clock::time_point counted_at_ = Clock::now();
-  bool is_at_end_ = false;
+  TimeBudget budget_{std::chrono::seconds(2)};
 };
 
 bool copy_file(const UntrustedFile& file, int copy) {

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <csetjmp>
 
+#include "base/time_budget.h"
 #include "base/time_limit.h"
 #include "symbols/cpu_alarm.h"
 #include "symbols/rust_names.h"
-#include "symbols/spare_time.h"
 
 // Of libstdc++ (libsupc++, cp-demangle.c): passes the demangled text piece by piece and allocates no memory. 0:
 // success.
@@ -48,13 +48,13 @@ class CppDemangler {
   std::string run_in_time(const std::string& mangled) {
     constexpr std::chrono::milliseconds kMostTime(5);
     constexpr std::chrono::milliseconds kLongTime(1);
-    static thread_local SpareTime spare;
-    if (spare.left(SpareTime::Moment::clock::now()) < kMostTime) return "";
+    static thread_local TimeBudget spare{std::chrono::seconds(1)};
+    if (spare.left(TimeBudget::Moment::clock::now()) < kMostTime) return "";
     const auto begin = thread_cpu_time();
     std::string out;
     if (const CpuAlarm alarm(kMostTime, leave); alarm.is_set()) out = run(mangled);
     const auto taken = thread_cpu_time() - begin;
-    if (taken > kLongTime) spare.take(taken, SpareTime::Moment::clock::now());
+    if (taken > kLongTime) spare.take(taken, TimeBudget::Moment::clock::now());
     return out;
   }
 
