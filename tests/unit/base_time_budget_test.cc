@@ -1,6 +1,6 @@
-#include "base/time_budget.h"
-
 #include <gtest/gtest.h>
+
+#include "base/time_budget.h"
 
 namespace espy {
 namespace {
