@@ -70,6 +70,7 @@ void run_ld_cache(std::string_view bytes);
 void run_perf_map(std::string_view bytes);
 void run_proc_text(std::string_view bytes);
 void run_recording(std::string_view bytes);
+void run_records(std::string_view bytes);
 void run_lsp(std::string_view bytes);
 void run_tar(std::string_view bytes);
 void run_text(std::string_view bytes);

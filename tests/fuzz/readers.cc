@@ -1,4 +1,4 @@
-// The readers of files that espy finds: programs, the kernel's tables, maps of processes.
+// The readers of files that espy finds (programs, the kernel's tables, maps of processes), and of records.
 #include "reader.h"
 
 namespace espy::fuzz {
@@ -21,6 +21,7 @@ std::span<const Reader> readers() {
                                         {"perf_map", run_perf_map},
                                         {"proc_text", run_proc_text},
                                         {"recording", run_recording},
+                                        {"records", run_records},
                                         {"tar", run_tar},
                                         {"text", run_text},
                                         {"tool", run_tool},
