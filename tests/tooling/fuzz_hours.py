@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """scripts/fuzz-hours: a change counts for a target if it is in a function that the target reaches, or just below it."""
 
-import importlib.machinery
-import importlib.util
 import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.dont_write_bytecode = True
-loader = importlib.machinery.SourceFileLoader("fuzz_hours", str(ROOT / "scripts/fuzz-hours"))
-fuzz_hours = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-loader.exec_module(fuzz_hours)
+sys.path.insert(0, str(ROOT / "scripts"))
+from script_module import load_script  # noqa: E402
+
+fuzz_hours = load_script("fuzz-hours")
 
 code = fuzz_hours.Code(f"""COVERED_FUNC: hits: 2 edges: 1/3 espy::first(int) {ROOT}/src/a.cc:10
 UNCOVERED_FUNC: hits: 0 edges: 0/3 espy::second() {ROOT}/src/a.cc:20
