@@ -31,6 +31,10 @@ constexpr uint64_t kSigned = 1, kUnion = 2, kComplete = 4, kIsText = 8, kUserSpa
 constexpr uint64_t kKernelNames = 32, kUserNames = 64;
 constexpr uint64_t kInlined = 1, kHasModuleAddress = 2;
 
+// A few bytes can describe much: a recording with more than these is damaged.
+constexpr uint64_t kMaxItemBytes = 4 << 20;
+constexpr uint64_t kMaxMemoryBytes = 256 << 20;  // of a description, without its texts
+
 void append_item(std::string& out, Tag tag, std::string_view item) {
   append_uleb128(out, static_cast<uint64_t>(tag));
   append_text(out, item);
@@ -213,6 +217,22 @@ bool is_valid(const Description& description) {
                              [&](const Probe& each) { return each.layout < description.layouts.size(); });
 }
 
+uint64_t memory_of(const Type& type) {
+  return sizeof(Type) + type.members.size() * sizeof(Member) + type.enumerators.size() * sizeof(Enumerator);
+}
+uint64_t memory_of(const Layout& layout) { return sizeof(Layout) + layout.fields.size() * sizeof(Field); }
+uint64_t memory_of(const Probe& probe) { return sizeof(Probe) + probe.parts.size() * sizeof(std::string); }
+
+// Of the item of that tag that was added last.
+uint64_t memory_of_last(Tag tag, const Description& description) {
+  switch (tag) {
+    case Tag::kType: return memory_of(description.types.back());
+    case Tag::kLayout: return memory_of(description.layouts.back());
+    case Tag::kProbe: return memory_of(description.probes.back());
+    default: return 0;
+  }
+}
+
 }  // namespace
 
 void append_uleb128(std::string& out, uint64_t value) {
@@ -255,12 +275,16 @@ std::string encode(const Description& description) {
 std::optional<Description> decode_description(std::string_view bytes) {
   Description out;
   ByteReader reader(bytes);
+  uint64_t memory_bytes = 0;
   while (!reader.at_end()) {
-    const uint64_t tag = reader.take_uleb128();
+    const uint64_t number = reader.take_uleb128();
     const std::string_view item = take_text(reader);
     if (!reader.ok()) return std::nullopt;
-    const bool is_known = tag >= static_cast<uint64_t>(Tag::kVersion) && tag <= static_cast<uint64_t>(Tag::kChild);
-    if (is_known && !decode_item(static_cast<Tag>(tag), item, out)) return std::nullopt;
+    if (number < static_cast<uint64_t>(Tag::kVersion) || number > static_cast<uint64_t>(Tag::kChild)) continue;
+    const auto tag = static_cast<Tag>(number);
+    if (item.size() > kMaxItemBytes || !decode_item(tag, item, out)) return std::nullopt;
+    memory_bytes += memory_of_last(tag, out);
+    if (memory_bytes > kMaxMemoryBytes) return std::nullopt;
   }
   return is_valid(out) ? std::optional(std::move(out)) : std::nullopt;
 }

@@ -20,6 +20,24 @@ constexpr size_t kMaxDamages = 100;  // that are described one by one
 constexpr uint32_t kMaxCpus = 8192;
 constexpr uint32_t kMaxPageBytes = 1 << 20;
 
+// From the begin of a recording to its last event.
+constexpr uint64_t kMaxLengthNs = 10 * 366ULL * 24 * 3600 * 1'000'000'000;
+
+// Payloads of zeros are 255 times as large as they are stored, and have items that take 20 times their size in memory.
+// A writer's blocks, of 256 KiB, remain far below.
+constexpr uint64_t kMaxTakenBytes = 64 << 20;  // by the items of a block
+// By the names of addresses, which are kept to the end: those of processes that come and go take 11 times the size of
+// the file.
+constexpr uint64_t kMaxNamesBytes = 256 << 20;
+constexpr uint64_t kNamesBytesPerStored = 32;
+
+uint64_t memory_of(const std::vector<Frame>& frames) {
+  constexpr uint64_t kNodeBytes = sizeof(FrameNames::value_type) + 2 * sizeof(void*);
+  uint64_t out = kNodeBytes + frames.size() * sizeof(Frame);
+  for (const Frame& frame : frames) out += frame.symbol.size() + frame.module.size() + frame.file.size();
+  return out;
+}
+
 Status check(const Description& description, const std::string& path) {
   const auto refuse = [&](std::string_view what) {
     return fail(fmt::format("{} is damaged: {}", path, what), kRefusedFile);
@@ -220,6 +238,11 @@ bool Reader::next_block() {
 bool Reader::next_block_of_file() {
   while (const auto header = next_header()) {
     if (header->kind == BlockKind::kEnd) has_end_ = true;
+    events_left_ = header->event_count;
+    if (!is_possible(header->last_ns)) {
+      give_up_block("its time makes no sense");
+      continue;
+    }
     last_ns_ = std::max(last_ns_, header->last_ns);
     if (header->kind != BlockKind::kEvents) continue;
     const bool is_wanted = header->event_count == 0 || (header->last_ns >= from_ns_ && header->first_ns <= to_ns_);
@@ -228,9 +251,10 @@ bool Reader::next_block_of_file() {
     tasks_.clear();
     places_.clear();
     stacks_.clear();
+    taken_bytes_ = 0;
     time_ns_ = 0;
     if (header->raw_bytes == 0 && tells_times_) told_ns_ = header->last_ns;
-    events_left_ = header->event_count;
+    stored_bytes_ += header->stored_bytes;
     const auto stored = file_.read_at(block_offset_ + kBlockHeaderBytes, header->stored_bytes);
     auto raw = stored ? decompress(*stored, *header) : Result<std::string>(fail("it cannot be read"));
     if (!raw) {
@@ -242,6 +266,10 @@ bool Reader::next_block_of_file() {
     return true;
   }
   return false;
+}
+
+bool Reader::is_possible(uint64_t time_ns) const {
+  return time_ns <= description_.started_ns || time_ns - description_.started_ns <= kMaxLengthNs;
 }
 
 void Reader::give_up_block(const std::string& why) {
@@ -292,6 +320,12 @@ bool Reader::read_item(Event& event) {
   return is_event;
 }
 
+// For an item of the block.
+void Reader::take_memory(uint64_t bytes) {
+  taken_bytes_ += bytes;
+  if (taken_bytes_ > kMaxTakenBytes) cursor_.fail();
+}
+
 void Reader::read_task() {
   Task task;
   for (uint32_t* number : {&task.pid, &task.tid, &task.uid, &task.gid})
@@ -300,6 +334,7 @@ void Reader::read_task() {
   task.comm = take_text(cursor_);
   const uint64_t parents = cursor_.take_uleb128();
   if (parents > kMaxParents) return cursor_.fail();
+  take_memory(sizeof(Task) + parents * sizeof(Parent));
   for (uint64_t left = parents; left > 0 && cursor_.ok(); --left) {
     Parent& parent = task.parents.emplace_back();
     parent.pid = static_cast<uint32_t>(cursor_.take_uleb128());
@@ -313,15 +348,40 @@ void Reader::read_place() {
   place.pid = static_cast<uint32_t>(cursor_.take_uleb128());
   place.is_caller = cursor_.take_uleb128() != 0;
   place.address = cursor_.take_uleb128();
+  const uint64_t count = cursor_.take_uleb128();
+  if (count > kMaxFrames) return cursor_.fail();
+  take_memory(sizeof(place.address));
   std::vector<Frame> frames;
-  for (uint64_t left = cursor_.take_uleb128(); left > 0 && cursor_.ok(); --left) frames.push_back(take_frame(cursor_));
+  frames.reserve(count);
+  for (uint64_t left = count; left > 0 && cursor_.ok(); --left) frames.push_back(take_frame(cursor_));
   places_.push_back(place.address);
-  if (cursor_.ok()) names_.insert_or_assign(place, std::move(frames));
+  if (cursor_.ok()) keep_names(place, std::move(frames));
+}
+
+// Without their names, addresses are shown as numbers.
+void Reader::keep_names(const Place& place, std::vector<Frame> frames) {
+  const uint64_t more = memory_of(frames);
+  const auto known = names_.find(place);
+  const uint64_t less = known != names_.end() ? memory_of(known->second) : 0;
+  if (names_bytes_ - less + more > kMaxNamesBytes + kNamesBytesPerStored * stored_bytes_) {
+    if (!std::exchange(has_left_out_names_, true))
+      damages_.push_back(
+          fmt::format("{}: the names of its addresses take too much memory; those from the block at byte {} on are "
+                      "left out",
+                      file_.path, block_offset_));
+    return;
+  }
+  names_bytes_ += more - less;
+  names_.insert_or_assign(place, std::move(frames));
 }
 
 void Reader::read_stack() {
   std::vector<uint64_t> stack;
-  for (uint64_t left = cursor_.take_uleb128(); left > 0 && cursor_.ok(); --left) {
+  const uint64_t count = cursor_.take_uleb128();
+  if (count > cursor_.remaining_bytes()) return cursor_.fail();
+  take_memory(sizeof(std::vector<uint64_t>) + count * sizeof(uint64_t));
+  stack.reserve(cursor_.ok() ? count : 0);
+  for (uint64_t left = count; left > 0 && cursor_.ok(); --left) {
     const uint64_t place = cursor_.take_uleb128();
     if (place >= places_.size()) return cursor_.fail();
     stack.push_back(places_[place]);
@@ -334,6 +394,7 @@ bool Reader::read_event(uint64_t probe, Event& event) {
   event.probe = static_cast<uint32_t>(probe);
   time_ns_ += static_cast<uint64_t>(cursor_.take_sleb128());
   event.time_ns = time_ns_;
+  if (!is_possible(time_ns_)) return false;
   const uint64_t cpu = cursor_.take_uleb128();
   const uint64_t task = cursor_.take_uleb128();
   if (cpu >= description_.cpu_count || task >= tasks_.size()) return false;

@@ -61,7 +61,7 @@ class Reader {
   // Once `next` has returned false:
   uint64_t last_ns() const { return std::min(last_ns_, to_ns_); }  // the end, or the time of the latest event
   bool is_complete() const { return has_end_; }                    // the recording was finished
-  // The names of the addresses in the stacks so far.
+  // The names of the addresses in the stacks so far; those that fit in memory.
   const FrameNames& names() const { return names_; }
   // What could not be read so far, a sentence each.
   const std::vector<std::string>& damages() const { return damages_; }
@@ -82,7 +82,10 @@ class Reader {
   void read_place();
   void read_stack();
   bool read_value(const Field& field, Value& value);
+  bool is_possible(uint64_t time_ns) const;
+  void take_memory(uint64_t bytes);
   void give_up_block(const std::string& why);
+  void keep_names(const Place& place, std::vector<Frame> frames);
 
   UntrustedFile file_;
   Description description_;
@@ -107,7 +110,11 @@ class Reader {
   std::vector<Task> tasks_;
   std::vector<uint64_t> places_;  // addresses
   std::vector<std::vector<uint64_t>> stacks_;
+  uint64_t taken_bytes_ = 0;  // of memory, by the tasks, places and stacks of the block
   FrameNames names_;
+  uint64_t names_bytes_ = 0;   // of memory
+  uint64_t stored_bytes_ = 0;  // of the payloads that were read
+  bool has_left_out_names_ = false;
 
   uint64_t lost_count_ = 0;
   uint64_t last_ns_ = 0;

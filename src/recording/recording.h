@@ -14,7 +14,9 @@ namespace espy::recording {
 // ---- Types of values. Indexes lead into Description::types.
 
 constexpr uint32_t kNoType = UINT32_MAX;
-constexpr size_t kMaxParents = 64;  // of a task; a recording with more is damaged
+// A recording with more is damaged.
+constexpr size_t kMaxParents = 64;  // of a task
+constexpr size_t kMaxFrames = 65;   // of an address: its function, and as many inlined ones as `symbols` finds
 
 struct Member {
   std::string name;

@@ -80,6 +80,29 @@ class RecordingTest : public testing::Test {
     ASSERT_TRUE(write_all(file.get(), bytes));
   }
 
+  struct Block {
+    BlockHeader header;
+    std::string payload;
+  };
+  // A file with these blocks behind its description.
+  void set_blocks(const std::vector<Block>& blocks) {
+    ASSERT_TRUE(Writer::create(path_, description()));
+    std::string bytes = content();
+    for (auto [header, payload] : blocks) {
+      const std::string stored = compress(payload, header);
+      const auto head = encode(header);
+      bytes += std::string(head.data(), head.size()) + stored;
+    }
+    set_content(bytes);
+  }
+  // An address with frames that have no names.
+  static std::string place(uint64_t address, size_t frames) {
+    std::string out;
+    for (const uint64_t number : {kPlaceTag, uint64_t{7}, uint64_t{0}, address, uint64_t{frames}})
+      append_uleb128(out, number);
+    return out + std::string(7 * frames, '\0');
+  }
+
   static size_t count_events(Reader& reader) {
     Event event;
     size_t out = 0;
@@ -178,6 +201,23 @@ TEST_F(RecordingTest, RefusesDescriptionsThatMakeNoSense) {
   EXPECT_TRUE(is_refused([](Description& d) { d.layouts[1].fields[0].kind = FieldKind::kNumber; }));
 }
 
+// Bytes that compress well, and take many times their size in memory.
+TEST_F(RecordingTest, LimitsTheMemoryOfADescription) {
+  const auto is_refused = [](size_t enums, size_t enumerators) {
+    std::string item("\4\0\4\1\0\0\0\0", 8), bytes = encode(description());
+    item += std::string(2 * enumerators, '\0');
+    for (size_t i = 0; i < enums; ++i) {
+      append_uleb128(bytes, 10);
+      append_text(bytes, item);
+    }
+    return !decode_description(bytes).has_value();
+  };
+  EXPECT_FALSE(is_refused(1'000, 100));
+  EXPECT_FALSE(is_refused(1, 1'000'000));
+  EXPECT_TRUE(is_refused(1, 3'000'000));
+  EXPECT_TRUE(is_refused(100, 100'000));
+}
+
 TEST_F(RecordingTest, ReadsEveryEventOfManyBlocks) {
   auto writer = Writer::create(path_, description());
   write_events(*writer, 100'000);
@@ -256,15 +296,10 @@ TEST_F(RecordingTest, LeavesOutADamagedBlock) {
   EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("nothing behind it was read")));
 }
 
-// A payload with a right checksum, as a hostile file has it.
+// Payloads with right checksums, as a hostile file has them.
 TEST_F(RecordingTest, RefusesContentThatMakesNoSense) {
   const auto read = [&](const std::string& payload) {
-    auto writer = Writer::create(path_, description());
-    std::string bytes = content();
-    BlockHeader header{.event_count = 3};
-    const std::string stored = compress(payload, header);
-    const auto head = encode(header);
-    set_content(bytes + std::string(head.data(), head.size()) + stored);
+    set_blocks({{{.event_count = 3}, payload}});
     auto reader = Reader::open(path_);
     EXPECT_EQ(count_events(*reader), 0U);
     return reader->damages();
@@ -277,9 +312,85 @@ TEST_F(RecordingTest, RefusesContentThatMakesNoSense) {
   no_such_place += std::string("\1\0", 2);
   long_text = std::string("\0\1\1\1\1\1", 6) + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1";
   const std::string many_parents = std::string("\0\1\1\1\1\1\1a\x41", 9) + std::string(2 * 65, '\0');
-  for (const std::string& payload :
-       {no_such_probe, no_such_task, no_such_place, long_text, many_parents, std::string("\xff")})
+  const std::string many_frames = place(1, kMaxFrames + 1);
+  // Each takes little in the file, and many times its size in memory.
+  std::string stacks, tasks;
+  append_uleb128(stacks, kStackTag);
+  append_uleb128(stacks, 12 << 20);
+  stacks = place(1, 0) + stacks + std::string(12 << 20, '\0');
+  for (int i = 0; i < 100'000; ++i) tasks += std::string("\0\1\1\1\1\1\1a\x40", 9) + std::string(2 * 64, '\0');
+  for (const std::string& payload : {no_such_probe, no_such_task, no_such_place, long_text, many_parents, many_frames,
+                                     stacks, tasks, std::string("\xff")})
     EXPECT_THAT(read(payload), ElementsAre(HasSubstr("its content makes no sense; events left out: 3")));
+}
+
+TEST_F(RecordingTest, TakesTheMostFramesThatAPlaceCanHave) {
+  set_blocks({{{}, place(1, kMaxFrames)}, {{.kind = BlockKind::kEnd}, ""}});
+  auto reader = Reader::open(path_);
+  EXPECT_EQ(count_events(*reader), 0U);
+  EXPECT_EQ(reader->names().at({7, false, 1}).size(), kMaxFrames);
+  EXPECT_THAT(reader->damages(), ElementsAre());
+}
+
+// A file of a few hundred KiB, whose names would take a GiB.
+TEST_F(RecordingTest, LimitsTheMemoryOfNames) {
+  std::string names;
+  for (uint64_t i = 0; i < 120'000; ++i) names += place(i, kMaxFrames);
+  auto writer = Writer::create(path_, description());
+  const uint64_t description_end = writer->file_bytes();
+  write_events(*writer, 5);
+  ASSERT_TRUE(writer->flush());
+  const std::string events = content().substr(description_end);
+  set_blocks({{{}, names}});
+  ASSERT_LT(content().size(), 1'000'000U);
+  set_content(content() + events);
+  auto reader = Reader::open(path_);
+  EXPECT_EQ(count_events(*reader), 5U);
+  EXPECT_GT(reader->names().size(), 10'000U);
+  EXPECT_LT(reader->names().size(), 60'000U);
+  EXPECT_TRUE(reader->names().contains({7, false, 0}));
+  EXPECT_FALSE(reader->names().contains({7, false, 119'999}));
+  EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("the names of its addresses take too much memory")));
+}
+
+// Each block has the names of its addresses again: they count once.
+TEST_F(RecordingTest, TakesEqualNamesAnyNumberOfTimes) {
+  std::string names;
+  for (uint64_t i = 0; i < 2'000; ++i) names += place(i, kMaxFrames);
+  set_blocks(std::vector<Block>(40, {{}, names}));
+  auto reader = Reader::open(path_);
+  EXPECT_EQ(count_events(*reader), 0U);
+  EXPECT_EQ(reader->names().size(), 2'000U);
+  EXPECT_THAT(reader->damages(), ElementsAre());
+}
+
+// Timers of a script would expire for centuries.
+TEST_F(RecordingTest, RefusesTimesThatAreTooFarAway) {
+  constexpr uint64_t kYear = 365ULL * 24 * 3600 * 1'000'000'000;
+  const auto event_at = [](uint64_t time_ns) {
+    std::string out("\0\1\1\1\1\1\1a\0\4", 10);
+    append_sleb128(out, static_cast<int64_t>(time_ns));
+    return out + std::string("\0\0\1\0", 4);
+  };
+  for (const uint64_t time_ns : {11 * kYear, uint64_t{1} << 63, UINT64_MAX}) {
+    set_blocks({{{.event_count = 1}, event_at(5'000)},
+                {{.event_count = 1}, event_at(time_ns)},
+                {{.last_ns = time_ns}, ""},
+                {{.kind = BlockKind::kEnd, .last_ns = time_ns}, ""}});
+    auto reader = Reader::open(path_);
+    reader->tell_times();
+    EXPECT_EQ(count_events(*reader), 1U);
+    EXPECT_LT(reader->last_ns(), kYear);
+    EXPECT_TRUE(reader->is_complete());
+    EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("its content makes no sense; events left out: 1"),
+                                               HasSubstr("its time makes no sense; events left out: 0"),
+                                               HasSubstr("its time makes no sense; events left out: 0")));
+  }
+  set_blocks({{{.event_count = 1}, event_at(9 * kYear)}, {{.kind = BlockKind::kEnd, .last_ns = 9 * kYear}, ""}});
+  auto reader = Reader::open(path_);
+  EXPECT_EQ(count_events(*reader), 1U);
+  EXPECT_EQ(reader->last_ns(), 9 * kYear);
+  EXPECT_THAT(reader->damages(), ElementsAre());
 }
 
 // A reader waits at the end of what was written, and gets the times that the writer marks.

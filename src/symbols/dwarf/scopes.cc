@@ -15,7 +15,7 @@ namespace espy::symbols::dwarf {
 
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxDepth = 64;  // recordings have as many inlined functions of an address (recording::kMaxFrames)
 constexpr size_t kMaxRanges = 1 << 18;  // of all blocks of a function, which can share them
 constexpr size_t kMaxShownRanges = 6;
 
