@@ -136,12 +136,13 @@ void SimMap::set_all_cpus(std::span<const std::byte> key, std::span<const std::b
   std::memcpy(first, value.data(), is_per_cpu() ? size_t{stride()} * cpu_count_ : shape_.value_size);
 }
 
-// As the kernel keeps them: one stack in the place of a hash.
+// As the kernel keeps them: one stack in the place of a hash of its frames, of which it takes as many as a value holds.
 int64_t SimMap::stack_id(std::span<const uint64_t> stack) {
+  const auto kept_frames = stack.first(std::min<size_t>(stack.size(), shape_.value_size / sizeof(uint64_t)));
   std::vector<std::byte> value(shape_.value_size);
-  std::memcpy(value.data(), stack.data(), std::min(value.size(), stack.size_bytes()));
+  std::memcpy(value.data(), kept_frames.data(), kept_frames.size_bytes());
   uint64_t hash = 0;
-  for (const uint64_t address : stack) hash = std::rotl(hash ^ address, 7) * 0x9e3779b97f4a7c15;
+  for (const uint64_t address : kept_frames) hash = std::rotl(hash ^ address, 7) * 0x9e3779b97f4a7c15;
   const auto place = static_cast<uint32_t>((hash >> 32) % std::bit_ceil(shape_.max_entries));
   const std::byte* kept = lookup(bytes_of_number(place), 0);
   if (kept == nullptr) update(bytes_of_number(place), value, 0, 0);
