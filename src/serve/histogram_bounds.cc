@@ -10,7 +10,7 @@ namespace espy::serve {
 
 namespace {
 
-constexpr size_t kMostBounds = 128;  // of a map; a hist() of one bit has 127
+constexpr size_t kMostBounds = 128;  // of a map; a hist() of one bit has 127, that of negative values among them
 constexpr uint8_t kMostBits = 1;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
@@ -52,14 +52,16 @@ std::optional<double> Histogram::estimated_sum() const {
 
 namespace {
 
-// The buckets with the bounds of a hist() of at most one bit: each bound of fewer bits is one of more.
+// The buckets with the bounds of a hist() of at most one bit: each bound of fewer bits is one of more. Unsigned values
+// from 2^63 on are above all bounds.
 std::vector<size_t> hist_bounds(uint8_t bits, bool has_negative) {
   const uint8_t shown_bits = std::min(bits, kMostBits);
   std::vector<size_t> out;
   if (has_negative) out.push_back(0);
   for (uint32_t i = 1; i + 1 < program::hist_bucket_count(shown_bits); ++i) {
-    const uint64_t end = program::hist_bucket_start(i + 1, shown_bits);
-    out.push_back(program::hist_bucket(static_cast<int64_t>(end - 1), bits));
+    const uint64_t last = program::hist_bucket_start(i + 1, shown_bits) - 1;
+    if (last > INT64_MAX) break;
+    out.push_back(program::hist_bucket(static_cast<int64_t>(last), bits));
   }
   return out;
 }
