@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/tool_options.h"
@@ -203,6 +205,44 @@ class Parser {
   Options options_;
 };
 
+bool is_one_file(const std::string& one, const std::string& other) {
+  const auto first = identity_of(one), second = identity_of(other);
+  if (first && second) return first->device == second->device && first->inode == second->inode;
+  if (first || second) return false;
+  std::error_code failed;
+  const auto path = std::filesystem::weakly_canonical(one, failed);
+  return !failed && path == std::filesystem::weakly_canonical(other, failed);
+}
+
+// `name`: a file, or the name of a ring of files.
+bool is_of_recording(const std::string& file, const std::string& name) {
+  if (is_one_file(file, name)) return true;
+  return std::ranges::any_of(recording::find_ring_files(name),
+                             [&](const recording::RingFile& each) { return is_one_file(file, each.path); });
+}
+
+// -o empties its file before anything is read.
+Status check_output(const Options& options) {
+  if (!options.output_file) return {};
+  const std::string& file = *options.output_file;
+  if (std::ranges::any_of(options.recordings, [&](const std::string& name) { return is_of_recording(file, name); }))
+    return fail(fmt::format("-o {} would overwrite the recording that -i reads", file), 0, "name another file with -o");
+  if (options.record_file && is_of_recording(file, *options.record_file))
+    return fail(fmt::format("-o {} would overwrite the recording that --record writes", file), 0,
+                "name another file with -o");
+  return {};
+}
+
+Status check_recordings(const Options& options) {
+  const bool has_part = options.from_ns > 0 || options.to_ns < UINT64_MAX;
+  if (has_part && options.recordings.empty() && !options.record_file)
+    return fail("--from and --to choose a part of a recording, and there is none", 0, "-i FILE");
+  const bool has_cost = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost;
+  if (has_cost && !options.recordings.empty())
+    return fail("-i runs nothing in the kernel: --cost, --budget and --check-cost have no meaning there");
+  return check_output(options);
+}
+
 Status check_combination(const Options& options) {
   if (options.config.pid && options.child_command) return fail("-p and -c cannot be used together");
   if (options.config.follows && !options.config.pid && !options.child_command)
@@ -218,6 +258,7 @@ Status check_combination(const Options& options) {
                 "the command would run in the group of espy: start it in the other one yourself");
   if (!options.user.empty() && (options.config.runs_tests || options.config.runs_benchmarks))
     return fail("--user cannot be used with --test or --bench");
+  TRY_STATUS(check_recordings(options));
   const Operands operands = options.command->operands;
   const bool replaces_names = options.own && options.own->replaces_names();
   if (operands == Operands::kNames && options.names.empty() && !replaces_names)

@@ -1,7 +1,10 @@
 // The command line: which command runs, what the rows set, and where words go.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "cli/command.h"
@@ -102,6 +105,63 @@ TEST(CliOptions, WhatIsMissingIsReported) {
   EXPECT_EQ(error_of({"trace"}), "there is nothing to look at");
   EXPECT_EQ(error_of({"--follow", "x.bt"}), "--follow needs a process to follow");
   EXPECT_EQ(error_of({"-f", "jsn", "x.bt"}), "Invalid output format \"jsn\"");
+}
+
+TEST(CliOptions, AReplayHasNoCostInTheKernel) {
+  for (const std::string option : {"--cost", "--cost=5s", "--budget=2%", "--check-cost"}) {
+    EXPECT_EQ(error_of({option, "-i", "r", "x.bt"}),
+              "-i runs nothing in the kernel: --cost, --budget and --check-cost have no meaning there");
+    EXPECT_EQ(error_of({option, "x.bt"}), "");
+  }
+  EXPECT_EQ(error_of({"-v", "-i", "r", "x.bt"}), "");
+}
+
+TEST(CliOptions, PartsAreOfARecording) {
+  for (const std::string option : {"--from", "--to"}) {
+    EXPECT_EQ(error_of({option, "1s", "x.bt"}), "--from and --to choose a part of a recording, and there is none");
+    EXPECT_EQ(error_of({option, "1s", "-i", "r", "x.bt"}), "");
+    EXPECT_EQ(error_of({option, "1s", "--record", "r", "x.bt"}), "");
+  }
+}
+
+class RecordingAndOutput : public testing::Test {
+ protected:
+  RecordingAndOutput() {
+    char path[] = "/tmp/options.XXXXXX";
+    directory_ = ::mkdtemp(path);
+  }
+  ~RecordingAndOutput() override { std::filesystem::remove_all(directory_); }
+  std::string file(const std::string& name) const { return directory_ + "/" + name; }
+  std::string made(const std::string& name) const {
+    std::ofstream(file(name)) << "precious";
+    return file(name);
+  }
+
+  std::string directory_;
+};
+
+TEST_F(RecordingAndOutput, AreDifferentFilesOfAReplay) {
+  const std::string recording = made("r"), other = made("other"), in_ring = made("ring.000002");
+  std::filesystem::create_hard_link(recording, file("linked"));
+  std::filesystem::create_symlink(recording, file("symbolic"));
+  for (const std::string& output : {recording, directory_ + "/./r", file("linked"), file("symbolic")})
+    EXPECT_EQ(error_of({"-i", recording, "-o", output, "x.bt"}),
+              "-o " + output + " would overwrite the recording that -i reads");
+  EXPECT_EQ(error_of({"-i", file("ring"), "-o", in_ring, "x.bt"}),
+            "-o " + in_ring + " would overwrite the recording that -i reads");
+  for (const std::string& output : {other, file("new"), std::string("/dev/null")})
+    EXPECT_EQ(error_of({"-i", recording, "-i", file("ring"), "-o", output, "x.bt"}), "");
+}
+
+// Also where neither is there yet.
+TEST_F(RecordingAndOutput, AreDifferentFilesOfARunThatIsRecorded) {
+  const std::string recording = made("r");
+  for (const std::string& output : {recording, file("new"), directory_ + "/../" + directory_.substr(5) + "/new"})
+    EXPECT_EQ(error_of({"--record", output.ends_with("new") ? file("new") : recording, "-o", output, "x.bt"}),
+              "-o " + output + " would overwrite the recording that --record writes");
+  EXPECT_EQ(error_of({"--record", file("new"), "-o", recording, "x.bt"}), "");
+  EXPECT_EQ(error_of({"--record", file("new"), "-o", file("output"), "x.bt"}), "");
+  EXPECT_EQ(error_of({"record", "-o", recording, "t:a:b"}), "");
 }
 
 // ---- Tools
