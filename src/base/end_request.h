@@ -15,7 +15,8 @@ void request_end();
 void reset_end_request();
 bool is_end_requested();
 
-// How long ago the end was requested, in CLOCK_MONOTONIC; 0 if it was not.
+// When the end was requested, and how long ago, in CLOCK_MONOTONIC; 0 if it was not.
+uint64_t end_requested_at_ns();
 uint64_t ns_since_end_request();
 
 // Reads CLOCK_MONOTONIC; async-signal-safe.

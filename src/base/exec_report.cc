@@ -1,6 +1,7 @@
 #include "base/exec_report.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,7 +19,11 @@ void ExecReport::exit_with(int code) {
   ::_exit(127);
 }
 
-int ExecReport::wait() {
+std::optional<int> ExecReport::wait(bool (*is_over)()) {
+  constexpr int kLongestWaitMs = 100;  // a signal may come right before poll()
+  pollfd waited = {reading_.get(), POLLIN, 0};
+  while (::poll(&waited, 1, kLongestWaitMs) <= 0)
+    if (is_over()) return std::nullopt;
   int code = 0;
   ssize_t got = 0;
   while ((got = ::read(reading_.get(), &code, sizeof(code))) < 0 && errno == EINTR) {

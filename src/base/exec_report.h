@@ -1,6 +1,8 @@
 // ExecReport: by which a forked child tells its parent that it could not execute a program.
 #pragma once
 
+#include <optional>
+
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -17,8 +19,8 @@ class ExecReport {
   // In the parent: to be called after the fork, before `wait`.
   void close_writing_end() { writing_.reset(); }
   // In the parent: waits until the child has executed its program, or ended. Returns the errno that it reported; 0 if
-  // none.
-  int wait();
+  // none; nullopt if `is_over` became true before.
+  std::optional<int> wait(bool (*is_over)());
 
  private:
   ExecReport(int reading, int writing) : reading_(reading), writing_(writing) {}

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 
 #include "base/end_request.h"
@@ -48,7 +49,12 @@ Result<std::string> read_start_of_file(const std::string& path, size_t max_bytes
 
 namespace {
 
-constexpr uint64_t kPatienceNs = 1'000'000'000;
+// For a reader that does not read, once the end of the run is requested; and for the next ones, such as that of stderr
+// behind that of stdout.
+constexpr uint64_t kPatienceNs = 1'000'000'000, kNextPatienceNs = 100'000'000;
+
+// The request after which a reader was waited for in vain, as end_requested_at_ns().
+std::atomic<uint64_t> given_up_request_ns = 0;
 
 void wait_until_writable(int fd) {
   pollfd waited = {fd, POLLOUT, 0};
@@ -75,9 +81,11 @@ Status write_all(int fd, std::string_view bytes) {
     if (!is_end_requested()) continue;
     const uint64_t now_ns = monotonic_ns();
     if (waited_since_ns == 0) waited_since_ns = now_ns;
-    if (now_ns - waited_since_ns >= kPatienceNs)
-      return fail("cannot write: nobody has read for a second after the signal", ETIMEDOUT,
-                  "what was still to be written was dropped");
+    const bool has_given_up = given_up_request_ns == end_requested_at_ns();
+    if (now_ns - waited_since_ns < (has_given_up ? kNextPatienceNs : kPatienceNs)) continue;
+    given_up_request_ns = end_requested_at_ns();
+    return fail("cannot write: nobody has read for a second after the signal", ETIMEDOUT,
+                "what was still to be written was dropped");
   }
   return {};
 }

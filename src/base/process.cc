@@ -126,7 +126,7 @@ Result<pid_t> spawn(std::vector<std::string> words, const std::string& scratch,
   if (child < 0) return fail_errno("cannot run " + words[0], errno);
   if (child == 0) report.exit_with(execute(pointers(words), pointers(environment), redirections, mask, limits));
   report.close_writing_end();
-  const int code = report.wait();
+  const int code = report.wait([] { return false; }).value_or(0);
   if (code == 0) return child;
   ::waitpid(child, nullptr, 0);
   return fail_errno("cannot run " + words[0], code);

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <span>
 
 #include "base/out_of_memory.h"
+#include "base/raised_limits.h"
 #include "cli/command.h"
 #include "cli/replay_host.h"
 #include "cli/tool_options.h"
@@ -29,10 +31,9 @@ constexpr rlim_t kLeastStackBytes = 2 << 20;
 
 // The kernel looks at the limit whenever the stack grows.
 espy::Status raise_stack_limit() {
+  if (espy::raise_limit(RLIMIT_STACK, kLeastStackBytes)) return {};
   rlimit limit = {};
-  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStackBytes) return {};
-  const rlimit wanted = {kLeastStackBytes, std::max(kLeastStackBytes, limit.rlim_max)};
-  if (::setrlimit(RLIMIT_STACK, &wanted) == 0) return {};
+  ::getrlimit(RLIMIT_STACK, &limit);
   return espy::fail(
       fmt::format("the stack is limited to {} KB, espy needs {}", limit.rlim_cur >> 10, kLeastStackBytes >> 10), 0,
       "`ulimit -s` shows the limit");
@@ -55,6 +56,7 @@ espy::Status check_ring(const espy::cli::Options& options) {
 
 int run(int argc, char** argv) {
   using namespace espy::cli;
+  ::signal(SIGCHLD, SIG_DFL);  // ignored, as the caller may have it, it leaves no status of children
   if (const espy::Status raised = raise_stack_limit(); !raised) return complain(raised.error());
   auto options = parse({argv + std::min(argc, 1), static_cast<size_t>(std::max(argc - 1, 0))});
   if (!options) return complain(options.error());

@@ -28,6 +28,9 @@ namespace {
 // each block; the process that shows sends kGo once the script is checked against the recording.
 constexpr char kAttached = 'a', kWritten = 'w', kGo = 'g';
 
+// Ends the recorder. A run takes it also if the caller of espy ignores it, as runtime::Signals says.
+constexpr int kEndSignal = SIGINT;
+
 // An end of a socket between the two.
 class Link {
  public:
@@ -36,11 +39,11 @@ class Link {
   // Does not block. A message that does not fit is dropped: the peer has unread ones, which wake it up.
   void tell(char word) const { ::send(socket_.get(), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
 
-  // Waits for a word, and takes all that are there. False if the other process has ended. `on_end_request` is called
-  // once the end of the run is requested, at least once.
-  bool wait_for(char word, const std::function<void()>& on_end_request) const {
+  // Waits for a word, and takes all that are there. False if the other process has ended, or if `on_end_request`, which
+  // is called once the end of the run is requested, at least once, says that it is waited no longer.
+  bool wait_for(char word, const std::function<bool()>& on_end_request) const {
     for (;;) {
-      if (is_end_requested()) on_end_request();
+      if (is_end_requested() && on_end_request()) return false;
       pollfd polled = {socket_.get(), POLLIN, 0};
       if (::poll(&polled, 1, kLongestWaitMs) <= 0) continue;
       char words[256];
@@ -90,7 +93,9 @@ int record(const Options& options, const Host& host, const Link& link) {
   reader.needs_time = wishes.reads->has_timers;
   reader.on_ready = [&]() -> Status {
     link.tell(kAttached);
-    if (!link.wait_for(kGo, [] { ::_exit(EXIT_FAILURE); })) ::_exit(EXIT_FAILURE);
+    // The end may be requested before the word is read: after exit() in begin. Then the recording is empty.
+    bool is_ending = false;
+    if (!link.wait_for(kGo, [&] { return is_ending = true; }) && !is_ending) ::_exit(EXIT_FAILURE);
     return {};
   };
   reader.on_written = [&] { link.tell(kWritten); };
@@ -99,8 +104,8 @@ int record(const Options& options, const Host& host, const Link& link) {
 }
 
 [[noreturn]] void run_as_recorder(Options options, const Host& host, const Link& link, pid_t parent) {
-  ::signal(SIGTERM, [](int) {});  // outside of the run; then the socket tells the end of the other process
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  ::signal(kEndSignal, [](int) {});  // outside of the run; then the socket tells the end of the other process
+  ::prctl(PR_SET_PDEATHSIG, kEndSignal);
   if (::getppid() != parent) ::_exit(EXIT_FAILURE);
   options.quiet = true;
   const int status = record(options, host, link);
@@ -128,8 +133,9 @@ Options options_of_replay(const Options& options) {
 int show(const Options& options, const Link& link, pid_t recorder) {
   bool is_ended = false;
   // By one signal: a second one would end it at once. It may have had that of the terminal.
-  const std::function<void()> end_recorder = [&] {
-    if (!std::exchange(is_ended, true)) ::kill(recorder, SIGTERM);
+  const std::function<bool()> end_recorder = [&] {
+    if (!std::exchange(is_ended, true)) ::kill(recorder, kEndSignal);
+    return false;  // it is waited for the rest
   };
   if (!link.wait_for(kAttached, end_recorder)) return EXIT_FAILURE;  // it has said why
   Following following;
@@ -148,9 +154,10 @@ int show(const Options& options, const Link& link, pid_t recorder) {
 
 int status_of(pid_t process) {
   int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  pid_t ended = 0;
+  while ((ended = ::waitpid(process, &status, 0)) < 0 && errno == EINTR) {
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+  return ended == process && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/byte_reader.h"
 #include "cli/record_script.h"
@@ -271,6 +272,7 @@ Status Recorder::batch_end() {
 }
 
 Status Recorder::finish() {
+  if (std::exchange(is_finished_, true)) return status_;
   if (ring_ != nullptr) turn_ring();
   keep_error(writer_.finish(clock_ns(CLOCK_BOOTTIME)));
   if (on_written_) on_written_();

@@ -43,7 +43,8 @@ class Recorder final : public runtime::RecordTap {
   void lost(uint64_t count) override { writer_.note_lost(count); }
   Status batch_end() override;
 
-  Status finish();
+  // Writes what a recording ends with. Later calls return what the first one did.
+  Status finish() override;
   const recording::Writer& writer() const { return writer_; }
 
  private:
@@ -102,6 +103,7 @@ class Recorder final : public runtime::RecordTap {
   std::vector<uint64_t> noted_stacks_;  // of the event
   recording::Task task_;
   uint64_t last_flush_ns_ = 0, last_turn_ns_ = 0;
+  bool is_finished_ = false;
   Status status_;
 };
 

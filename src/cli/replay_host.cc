@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/end_request.h"
 #include "base/printable.h"
 #include "kernel/described_kernel.h"
 #include "recording/reader.h"
@@ -49,16 +50,15 @@ struct Replay {
   bool is_at_end = false;  // all events of the recording were played
 };
 
-void warn(const std::string& text) { std::fputs(printable("WARNING: " + text + "\n").c_str(), stderr); }
-
-// Warns of what is missing in the part that was read, which is the whole if `is_at_end`. Returns whether anything is.
-bool warn_of_gaps(const recording::Reader& reader, bool is_at_end) {
-  const bool is_cut_off = is_at_end && !reader.is_complete();
+// What is missing in the part that was read, which is the whole if `is_at_end`.
+output::RecordingGaps gaps_of(const recording::Reader& reader, bool is_at_end) {
+  output::RecordingGaps gaps{reader.lost_count(), {}};
   if (reader.lost_count() > 0)
-    warn(fmt::format("events that were lost while they were recorded: {}", reader.lost_count()));
-  for (const std::string& damage : reader.damages()) warn(damage);
-  if (is_cut_off) warn("the recording was cut off: its last events may be missing");
-  return reader.lost_count() > 0 || !reader.damages().empty() || is_cut_off;
+    gaps.sentences.push_back(fmt::format("events that were lost while they were recorded: {}", reader.lost_count()));
+  gaps.sentences.insert(gaps.sentences.end(), reader.damages().begin(), reader.damages().end());
+  if (is_at_end && !reader.is_complete())
+    gaps.sentences.emplace_back("the recording was cut off: its last events may be missing");
+  return gaps;
 }
 
 Status check_options(const Options& options) {
@@ -136,10 +136,13 @@ Host following_host(const Following& following) {
       if (more && !*more && following.on_end) following.on_end();
       return more;
     };
-    session.on_played = [replay, shown]() -> Status {
-      const bool has_gaps = warn_of_gaps(*replay->reader, replay->is_at_end);
-      if (!has_gaps || !shown->session.is_strict) return {};
-      return fail("not all that was shown is exact: the recording has gaps");
+    session.on_played = [replay, shown, is_live = bool{following.wait}] {
+      replay->player->leave();
+      output::RecordingGaps gaps = gaps_of(*replay->reader, replay->is_at_end);
+      if (is_live && is_end_requested() && !replay->is_at_end)
+        gaps.sentences.push_back(fmt::format(
+            "events that were recorded before the end are not shown: `espy -i {}` shows all", shown->recordings[0]));
+      return gaps;
     };
     if (!following.wait) return;
     session.is_waiting = [replay] { return replay->reader->is_paused(); };
@@ -178,7 +181,8 @@ Status show_recording(const std::vector<std::string>& paths) {
   for (size_t i = 0; i < counts.size(); ++i)
     if (counts[i] > 0) out += fmt::format("{:>12} {}\n", counts[i], description.probes[i].name);
   std::fputs(printable(out).c_str(), stdout);
-  warn_of_gaps(reader, true);
+  for (const std::string& gap : gaps_of(reader, true).sentences)
+    std::fputs(printable("WARNING: " + gap + "\n").c_str(), stderr);
   return {};
 }
 

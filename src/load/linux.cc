@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <linux/bpf.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/raised_limits.h"
 #include "base/strings.h"
 #include "kernel/cpu_list.h"
 #include "load/loaded_programs.h"
@@ -70,21 +70,13 @@ uint64_t LinuxMachine::now_ns() {
 namespace {
 
 // A perf event takes two descriptors, and a wildcard may match thousands of functions.
-void raise_descriptor_limit() {
-  constexpr rlim_t kEnough = 1 << 20;
-  rlimit limit = {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kEnough) return;
-  const rlimit wanted = {kEnough, std::max(kEnough, limit.rlim_max)};
-  if (::setrlimit(RLIMIT_NOFILE, &wanted) == 0) return;
-  limit.rlim_cur = limit.rlim_max;  // not root
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
+constexpr rlim_t kEnoughDescriptors = 1 << 20;
 
 }  // namespace
 
 Status LinuxMachine::load(const program::Program& program, const types::Types& /*types*/,
                           const source::Sources& sources) {
-  raise_descriptor_limit();
+  raise_limit(RLIMIT_NOFILE, kEnoughDescriptors);
   maps_ = {};
   added_arrays_.clear();
   programs_ = {};

@@ -161,6 +161,7 @@ std::string stats(const StatsValue& value) {
 std::string tseries(const TseriesValue& series) {
   constexpr uint64_t kNsPerSecond = 1'000'000'000;
   std::string out = "[";
+  const auto amount = [&](int64_t n) { return series.is_signed ? number(n) : number(static_cast<uint64_t>(n)); };
   for (const TseriesPoint& point : series.points) {
     const auto seconds = static_cast<time_t>(point.start_ns / kNsPerSecond);
     tm local = {};
@@ -168,7 +169,7 @@ std::string tseries(const TseriesValue& series) {
     char date[32] = "";
     ::strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &local);
     out += fmt::format("{}{{\"interval_start\":\"{}.{:09}\",\"value\":{}}}", out.size() > 1 ? ", " : "", date,
-                       point.start_ns % kNsPerSecond, point.value ? number(*point.value) : "null");
+                       point.start_ns % kNsPerSecond, point.value ? amount(*point.value) : "null");
   }
   return out + "]";
 }
@@ -289,9 +290,12 @@ std::string loss_report_json(const LossReport& loss_report) {
     trees =
         fmt::format(", \"trees\": {{\"begun\": {}, \"shown\": {}, \"dropped\": {}, \"left\": {}, \"in_progress\": {}}}",
                     counts->begun, counts->shown, counts->dropped, counts->left, in_progress(*counts));
-  return fmt::format("{{\"exact\": {}{}, \"actions\": [{}]{}, \"left_out\": [{}]}}",
+  std::string gaps;
+  for (const std::string& gap : loss_report.gaps) gaps += fmt::format("{}{}", gaps.empty() ? "" : ", ", quoted(gap));
+  if (!gaps.empty()) gaps = fmt::format(", \"recording\": [{}]", gaps);
+  return fmt::format("{{\"exact\": {}{}, \"actions\": [{}]{}, \"left_out\": [{}]{}}}",
                      loss_report.inexact().empty() ? "true" : "false", losses_json(loss_report.totals, true), actions,
-                     trees, skipped_probes);
+                     trees, skipped_probes, gaps);
 }
 
 std::string number_or_null(const std::optional<double>& number) {

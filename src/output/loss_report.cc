@@ -114,6 +114,7 @@ std::string LossReport::inexact() const {
     return fmt::format("{} {}{}", totals[i], kNames[i].sentence,
                        has_place ? fmt::format(", {} by {}", worst->losses[i], worst->probes.front().name) : "");
   }
+  if (!gaps.empty()) return gaps.front();
   if (skipped_probes.empty()) return "";
   return fmt::format("{} functions that a wildcard matches could not be probed, among them {}", skipped_probes.size(),
                      skipped_probes.front().name);
@@ -144,6 +145,7 @@ std::string to_text(const LossReport& loss_report) {
                        trees->begun, trees->shown, trees->dropped, trees->left, in_progress(*trees));
   for (const SkippedProbe& each : loss_report.skipped_probes)
     out += fmt::format("left out: {} ({})\n", each.name, each.reason);
+  for (const std::string& gap : loss_report.gaps) out += "recording: " + gap + "\n";
   return out;
 }
 

@@ -55,11 +55,18 @@ struct TreeCounts {
 
 uint64_t in_progress(const TreeCounts& trees);
 
+// What the recording lacks that a run has played.
+struct RecordingGaps {
+  uint64_t lost_records = 0;           // while it was made
+  std::vector<std::string> sentences;  // about these, and about what is damaged or missing
+};
+
 struct LossReport {
   std::vector<ActionReport> actions;
   std::optional<TreeCounts> trees;
   std::vector<SkippedProbe> skipped_probes;
-  Losses totals = {};  // of the actions, and of no action, as the truncated strings of maps
+  std::vector<std::string> gaps;  // RecordingGaps::sentences
+  Losses totals = {};             // of the actions, and of no action, as the truncated strings of maps
   // Returns "" if everything that was shown is exact, otherwise a sentence with the first reason why not.
   std::string inexact() const;
   // Returns "" if the kernel counts all runs that it skips, otherwise a sentence that names probes of which it does

@@ -92,6 +92,7 @@ struct TseriesPoint {
 struct TseriesValue {
   uint64_t interval_ns = 0;
   std::vector<TseriesPoint> points;  // oldest first
+  bool is_signed = true;             // otherwise the values are the bits of a uint64
 };
 struct RecentValue {
   std::vector<Value> items;  // oldest first

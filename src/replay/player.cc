@@ -288,9 +288,18 @@ Result<bool> Player::fire_timer(uint64_t until_ns) {
   constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
   next->due_ns = next->period_ns > kNever - next->due_ns ? kNever : next->due_ns + next->period_ns;
   TRY_STATUS(fire(next->attachment, timer_context_));
-  world.has_task = true;  // in `end`
-  world.task = {.comm = "espy", .pid = 0, .tid = 0, .cgroup = 0};
   return true;
+}
+
+void Player::leave() {
+  simulator::World& world = machine_.world();
+  world.has_task = true;
+  world.task = {.comm = "espy", .pid = 0, .tid = 0, .cgroup = 0};
+  world.has_kernel_stack = world.has_user_stack = false;
+  world.current_task = 0;
+  world.memory.lend({});
+  lent_.clear();
+  if (has_ended_ && !has_event_) world.now_ns = std::max(world.now_ns, reader_.last_ns());
 }
 
 std::string Player::hint_for(const simulator::Unrecorded& place) const {

@@ -41,6 +41,8 @@ class Player {
   // Whether the script can be run over a recording, as far as that is known before its first event. `is_live`: while it
   // is made, so that actions on other processes would be expected to happen.
   Status check(bool is_live);
+  // Makes the world that of espy, as it is for `end`, at the time of what was played: of the recording if that is over.
+  void leave();
   // Set once `next` has failed because of it.
   const std::optional<Missing>& missing() const { return missing_; }
 

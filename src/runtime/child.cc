@@ -12,6 +12,7 @@
 
 #include "base/end_request.h"
 #include "base/process.h"
+#include "base/raised_limits.h"
 #include "base/strings.h"
 #include "runtime/signals.h"
 
@@ -68,6 +69,7 @@ constexpr uint64_t kPatienceNs = 1'000'000'000;
   if (user != nullptr)
     if (const int code = become(*user); code != 0) report.exit_with(code);
   unblock_signals();
+  restore_limits();
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -115,7 +117,10 @@ bool ends_within(pid_t pid, uint64_t patience_ns) {
 Status Child::let_go() {
   if (!write_all(gate_.get(), "g")) return fail("the command has ended before it could run");
   gate_.reset();
-  if (const int code = report_.wait(); code != 0) return fail_errno("cannot run the command", code);
+  const std::optional<int> code = report_.wait(is_end_requested);
+  if (!code) return fail("the command has not begun to run", ECANCELED);
+  has_begun_ = true;
+  if (*code != 0) return fail_errno("cannot run the command", *code);
   return {};
 }
 
@@ -128,7 +133,7 @@ Status Child::end() {
   } else if (::waitpid(pid, &status, WNOHANG) != 0) {
     return {};
   } else {
-    ::kill(pid, SIGTERM);
+    ::kill(pid, has_begun_ ? SIGTERM : SIGKILL);  // one that was stopped before it began is not ended by SIGTERM
     if (!ends_within(pid, kPatienceNs))
       return fail(
           fmt::format("the command of -c runs on, as process {}: SIGTERM has not ended it within a second", pid),

@@ -24,7 +24,8 @@ class Child {
   ~Child() { static_cast<void>(end()); }
 
   uint32_t pid() const { return static_cast<uint32_t>(pid_.value); }
-  Status let_go();  // starts the program; fails if exec(3) does
+  // Starts the program. Fails if exec(3) does, or if it has not been executed when the end of the run is requested.
+  Status let_go();
   // Ends a child that was not let go; sends SIGTERM to one that runs, and waits for its end, a second at most. Fails
   // with ETIMEDOUT if it runs on. Later calls have no effect.
   Status end();
@@ -45,6 +46,7 @@ class Child {
   Pid pid_;
   OwnedFd gate_;  // a byte starts the program; closed without one, the child exits
   ExecReport report_;
+  bool has_begun_ = false;  // the program
 };
 
 // Splits a command line into words at blanks; quotes ('...', "...") and backslashes work as in a shell, expansions do

@@ -140,9 +140,10 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
     for (size_t kind = 0; kind < output::kLossKinds; ++kind) loss_report.totals[kind] += action.losses[kind];
   // Programs without probes are internal.
   std::erase_if(loss_report.actions, [](const output::ActionReport& action) { return action.probes.empty(); });
-  of_kind(loss_report.totals, LossKind::kRecord) = losses.lost_records + losses.unfinished_records +
-                                                   sum_of(losses.unfinished_by_program) +
-                                                   sum_of(losses.dropped_by_program) + unhandled_records(losses);
+  of_kind(loss_report.totals, LossKind::kRecord) =
+      losses.lost_records + losses.unfinished_records + sum_of(losses.unfinished_by_program) +
+      sum_of(losses.dropped_by_program) + unhandled_records(losses) + losses.gaps.lost_records;
+  loss_report.gaps = losses.gaps.sentences;
   of_kind(loss_report.totals, LossKind::kString) = losses.truncated_strings.count;
   loss_report.trees = count_trees(machine, program);
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())

@@ -20,6 +20,8 @@ class RecordTap {
   virtual void lost(uint64_t count) = 0;
   // Called whenever the rings were read. An error ends the run.
   virtual Status batch_end() = 0;
+  // Called once there are no more.
+  virtual Status finish() = 0;
 };
 
 }  // namespace espy::runtime

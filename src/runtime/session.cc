@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "base/end_request.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
+#include "base/time_limit.h"
 #include "kernel/functions.h"
 #include "runtime/cost_check.h"
 #include "runtime/loss_report.h"
@@ -31,6 +33,8 @@ using Phase = spec::Provider::Phase;
 // hold what a burst writes in the longest: five million records a second of 50 bytes are 2.5 MB in 10 ms.
 constexpr int kShortestPollMs = 1;
 constexpr int kLongestPollMs = 10;
+// What may be played of a recording that is made, after a signal: more of it may wait than can be shown at once.
+constexpr std::chrono::milliseconds kMostPlayingAtEnd{500};
 
 // A print of a map each second needs as much memory each time. Given back and taken again, it costs a fifth of the
 // print. See mallopt(3).
@@ -108,7 +112,7 @@ Result<int> Session::run_tests() {
 }
 
 Result<int> Session::run_script() {
-  Signals signals(probes_.has_signal_probes());
+  signals_.emplace(probes_.has_signal_probes());
   control_.start_clock();
   const bool is_simulated = options_.next_event != nullptr;  // without processes
   if (!is_simulated) processes_.start(program_, config_);
@@ -130,10 +134,11 @@ Result<int> Session::run_script() {
     return tl::unexpected<Error>(attached.error());
   }
   if (attaches) keep_freed_memory();
-  const Status handled = attaches ? catch_out_of_memory([&] { return handle_events(signals); }) : Status();
+  const Status handled = attaches ? catch_out_of_memory([&] { return handle_events(); }) : Status();
   notify_manager("STOPPING=1");
   for (RunServer* server : options_.servers) server->stop();
   const Status finished = finish();
+  const Status recorded = options_.tap != nullptr ? options_.tap->finish() : Status();
   for (RunServer* server : options_.servers) server->end(*this);
   bool is_good = false;
   const Status reported = catch_out_of_memory([&]() -> Status {
@@ -142,7 +147,7 @@ Result<int> Session::run_script() {
     return {};
   });
   out_.flush();
-  for (const Status& part : {handled, finished, reported}) TRY_STATUS(part);
+  for (const Status& part : {handled, finished, recorded, reported}) TRY_STATUS(part);
   TRY_STATUS(out_.status());
   const int status = control_.exit_status() & 0xff;  // of exit(256), too
   return is_good || status != 0 ? status : EXIT_FAILURE;
@@ -236,7 +241,7 @@ void Session::warn_of_missing_probes() {
       sink_.message("runtime_error", fmt::format("cannot attach to {}: {}", each.name, each.reason), "", 0, 0, 0);
 }
 
-Status Session::handle_events(Signals& signals) {
+Status Session::handle_events() {
   end_batch();
   if (options_.is_dry_run) return {};
   if (options_.next_event == nullptr) costs_.start();
@@ -244,7 +249,7 @@ Status Session::handle_events(Signals& signals) {
   if (options_.on_attached && !is_end_requested())
     if (const Status started = options_.on_attached(); !started && !is_end_requested()) return started;
   if (options_.next_event) return play_events();
-  return drain_until_over(signals);
+  return drain_until_over();
 }
 
 Status Session::play_events() {
@@ -253,9 +258,15 @@ Status Session::play_events() {
   uint64_t count = 0;
   if (progress != nullptr) progress->begin([&count] { return fmt::format("replaying: {} events", count); });
   Status played;
-  const auto is_over = [&] {
-    return control_.is_exit_requested() || !out_.status() || (is_end_requested() && !options_.is_waiting);
+  // CPU time, so that a busy machine does not cut off what the recorder has still to write.
+  std::optional<std::chrono::nanoseconds> end_request_cpu;
+  const auto is_ended = [&] {
+    if (!is_end_requested()) return false;
+    if (!options_.is_waiting) return true;
+    if (!end_request_cpu) end_request_cpu = thread_cpu_time();
+    return thread_cpu_time() - *end_request_cpu >= kMostPlayingAtEnd;
   };
+  const auto is_over = [&] { return control_.is_exit_requested() || !out_.status() || is_ended(); };
   while (!is_over()) {
     const Result<bool> has_played = options_.next_event();
     if (!has_played) played = tl::unexpected<Error>(has_played.error());
@@ -266,12 +277,12 @@ Status Session::play_events() {
     if (progress != nullptr) progress->tick();
   }
   if (progress != nullptr) progress->end();
-  if (options_.on_played && played) return options_.on_played();
+  if (options_.on_played) gaps_ = options_.on_played();
   return played;
 }
 
-Status Session::drain_until_over(Signals& signals) {
-  RunMonitor monitor(machine_, program_, probes_, signals);
+Status Session::drain_until_over() {
+  RunMonitor monitor(machine_, program_, probes_, *signals_);
   std::vector<uint32_t> pids;
   if (options_.child_pid != 0) pids.push_back(options_.child_pid);
   if (options_.watched_pid) pids.push_back(*options_.watched_pid);
@@ -280,6 +291,7 @@ Status Session::drain_until_over(Signals& signals) {
   for (RunServer* server : options_.servers) TRY_STATUS(monitor.serve(*server, *this));
   if (monitor.is_over()) return {};
   int poll_ms = kShortestPollMs;
+  uint64_t next_look_ns = 0;  // for followed processes, also while records come all the time
   bool reads_symbols_ahead = takes_kernel_stacks();
   while ((!control_.is_exit_requested() || monitor.runs_iterator()) && out_.status()) {
     const bool polls = program_.ring.valid() || monitor.polls_followed_processes() || reads_symbols_ahead;
@@ -292,13 +304,16 @@ Status Session::drain_until_over(Signals& signals) {
     if (events_.is_out_of_memory()) return fail_out_of_memory();
     if (monitor.is_over()) break;
     if (!events_.has_more()) TRY_STATUS(unwound_stacks_.collect(machine_.now_ns()));
+    if (count == 0 || monotonic_ns() >= next_look_ns) {
+      if (monitor.polls_followed_processes() && !monitor.has_followed_process()) break;
+      next_look_ns = monotonic_ns() + kLongestPollMs * uint64_t{1'000'000};
+    }
     if (count > 0) {
       poll_ms = kShortestPollMs;
       continue;
     }
     processes_.forget_ended();
     if (control_.has_exit_flag() && !monitor.runs_iterator()) break;
-    if (monitor.polls_followed_processes() && !monitor.has_followed_process()) break;
     poll_ms = unwind_tables_.read_ahead() ? kShortestPollMs : std::min(poll_ms * 2, kLongestPollMs);
     // The kernel's symbols take tens of milliseconds: read them while idle, not while the user waits for the end.
     if (reads_symbols_ahead) reads_symbols_ahead = context_.symbols().read_kernel_ahead();
@@ -365,7 +380,8 @@ UserLosses Session::user_losses() {
           events_.unhandled_by_program(),
           context_.decoder().truncated_strings(),
           events_.truncated_by_program(),
-          [this](program::ProgramId id) { return costs_.skipped(id); }};
+          [this](program::ProgramId id) { return costs_.skipped(id); },
+          gaps_};
 }
 
 // Reports what was lost. False if --strict makes the run fail for it.
@@ -374,6 +390,7 @@ bool Session::report_losses() {
   const UserLosses losses = user_losses();
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
   espy::runtime::report_losses(machine_, program_, losses, loss_report, context_.sources(), config_, sink_);
+  for (const std::string& gap : gaps_.sentences) send("runtime_error", gap);
   if (const uint64_t cut = context_.cut_files(); cut > 0)
     send("runtime_error", fmt::format("files of which cat() showed the first bytes only (raise max_cat_bytes = {}): {}",
                                       config_.max_cat_bytes, cut));

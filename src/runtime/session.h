@@ -59,8 +59,8 @@ struct SessionOptions {
   std::function<Result<bool>()> next_event;
   // If set, next_event ends the run at a signal, too. True while its next call waits.
   std::function<bool()> is_waiting;
-  // Called when no more events are taken, whatever the reason, unless next_event has failed.
-  std::function<Status()> on_played;
+  // Called when no more events are taken, whatever the reason, before `end`. Returns what the recording lacks.
+  std::function<output::RecordingGaps()> on_played;
 };
 
 class Session : private LiveRun {
@@ -91,8 +91,8 @@ class Session : private LiveRun {
   output::RunInfo run_info();
   void end_batch();
   // Handles records until the run is over.
-  Status handle_events(Signals& signals);
-  Status drain_until_over(Signals& signals);
+  Status handle_events();
+  Status drain_until_over();
   Status play_events();
   bool takes_kernel_stacks();
   // True if stacks may be of other processes than those that -p, or the target of a probe, tells.
@@ -116,6 +116,8 @@ class Session : private LiveRun {
   EventDispatcher events_;
   ProbeRunner probes_;
   CostWatch costs_;
+  output::RecordingGaps gaps_;
+  std::optional<Signals> signals_;  // from the begin of a run on; what follows it, such as the end of -c, is protected
 };
 
 }  // namespace espy::runtime

@@ -14,6 +14,7 @@
 
 #include "base/end_request.h"
 #include "base/fd.h"
+#include "base/raised_limits.h"
 #include "runtime/signals.h"
 
 namespace espy::runtime {
@@ -39,6 +40,7 @@ Result<pid_t> start_shell(const std::string& command, int output) {
   std::string shell = "sh", option = "-c", text = command;
   char* arguments[] = {shell.data(), option.data(), text.data(), nullptr};
   pid_t pid = 0;
+  const RestoredLimits limits;
   const int code = ::posix_spawn(&pid, "/bin/sh", &actions, &attributes, arguments, environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);

@@ -216,6 +216,23 @@ TEST(Signals, AnEndingSignalEndsAWriteThatWaits) {
   }
 }
 
+// Behind the first reader that does not read, there may be others, such as that of stderr.
+TEST(Signals, TheNextWriteThatWaitsEndsSooner) {
+  const int status = status_of_child([] {
+    int ends[2];
+    if (::pipe2(ends, O_NONBLOCK) != 0) return 1;
+    Signals signals(false);
+    ::raise(SIGTERM);
+    const std::string text(1024 * 1024, 'x');
+    const Status first = write_all(ends[1], text);
+    const uint64_t first_ns = ns_since_end_request();
+    const Status second = write_all(ends[1], text);
+    if (first || second) return 2;
+    return ns_since_end_request() - first_ns < first_ns / 2 ? 0 : 3;
+  });
+  EXPECT_TRUE(has_exited_with(status, 0)) << status;
+}
+
 TEST(Signals, UnblocksThemForAChild) {
   const int status = status_of_child([] {
     Signals signals(true);
