@@ -63,7 +63,7 @@ template <bool kIsMax>
 void update_extreme(Lowering& lowering, const CallSite& call, ValueId address, bool) {
   ir::Builder& ir = lowering.ir();
   const ValueId value = lowering.opaque_copy(lowering.scalar(call.arguments[0]));
-  const bool is_signed = lowering.types()[lowering.type(call.arguments[0])].is_signed;
+  const bool is_signed = lowering.types()[lowering.type(call.expr)].is_signed;
   const Condition better =
       kIsMax ? (is_signed ? Condition::sgt : Condition::ugt) : (is_signed ? Condition::slt : Condition::ult);
   const auto store_value = [&] {
@@ -269,8 +269,9 @@ TypeId check_tseries(check::Checker& checker, const CallSite& call) {
   return checker.types().tseries(params, checker.types()[checker.type(call.arguments[0])].is_signed);
 }
 
-// Emits the update of a slot that already has a value of the current interval.
-void update_slot(Lowering& lowering, ValueId slot, ValueId value, const types::Type& type, Kind kind, bool is_atomic) {
+// Emits the update of a slot that already has a value of the current interval. `now`: the time.
+void update_slot(Lowering& lowering, ValueId slot, ValueId value, ValueId now, const types::Type& type, Kind kind,
+                 bool is_atomic) {
   ir::Builder& ir = lowering.ir();
   const auto replace = [&] { ir.store(8, slot, value, kSlotValue); };
   switch (kind) {
@@ -282,7 +283,7 @@ void update_slot(Lowering& lowering, ValueId slot, ValueId value, const types::T
     case Kind::kMax:
       lowering.when(type.is_signed ? Condition::sgt : Condition::ugt, value, ir.load(8, slot, kSlotValue), replace);
       break;
-    default: replace();
+    default: replace(); return ir.store(8, slot, now, kSlotCount);
   }
   add_to(lowering, slot, kSlotCount, ir.constant(1), is_atomic);
 }
@@ -305,11 +306,11 @@ void update_tseries(Lowering& lowering, const CallSite& call, ValueId address, b
     const ValueId slot = ir.binary(Op::k_add, address, ir.binary(Op::k_mul, index, kSlotBytes));
     lowering.when(
         Condition::eq, ir.load(8, slot), epoch,
-        [&] { update_slot(lowering, slot, value, type, params.aggregation, is_atomic); },
+        [&] { update_slot(lowering, slot, value, now, type, params.aggregation, is_atomic); },
         [&] {
           ir.store(8, slot, epoch);
           ir.store(8, slot, value, kSlotValue);
-          ir.store(8, slot, ir.constant(1), kSlotCount);
+          ir.store(8, slot, params.aggregation == Kind::kVoid ? now : ir.constant(1), kSlotCount);
         });
   });
 }

@@ -82,6 +82,8 @@ void Assignments::to_map(ExprId target, const Assign& node) {
     maps_.add_type(*state, result, {}, false, span);
   } else {
     maps_.add_value(*state, node.value, span);
+    // An aggregation has the sign of the map's values, which other assignments decide as well.
+    if (is_aggregation) facts_.fact(node.value).type = state->value.type;
   }
   facts_.fact(target).type = state->value.type;
 }

@@ -5,7 +5,7 @@
 namespace espy::lower {
 namespace {
 
-constexpr int64_t kIntervalBytes = 24;  // of a time series: epoch, value, count
+constexpr int64_t kIntervalBytes = 24;  // of a time series: epoch, value, count or time
 
 Condition is_better(bool is_max, bool is_signed) {
   if (is_max) return is_signed ? Condition::sgt : Condition::ugt;
@@ -78,6 +78,11 @@ void Aggregations::merge_tseries(TypeId type, ValueId destination, ValueId sourc
 // Intervals of the same epoch.
 void Aggregations::merge_interval(TypeId type, ValueId destination, ValueId source) {
   const Kind aggregation = types().tseries_params(type).aggregation;
+  if (aggregation == Kind::kVoid) {  // the last one, by its time
+    when(Condition::ugt, ir().load(8, source, 16), ir().load(8, destination, 16),
+         [&] { ir().copy(destination, source, kIntervalBytes); });
+    return;
+  }
   const ValueId mine = ir().load(8, destination, 8);
   const ValueId other = ir().load(8, source, 8);
   ValueId both = ir().binary(Op::k_add, mine, other);
@@ -85,8 +90,6 @@ void Aggregations::merge_interval(TypeId type, ValueId destination, ValueId sour
     both = select(
         is_better(aggregation == Kind::kMax, types()[type].is_signed), other, mine, [&] { return other; },
         [&] { return mine; });
-  } else if (aggregation == Kind::kVoid) {
-    both = other;
   }
   ir().store(8, destination, both, 8);
   ir().store(8, destination, ir().binary(Op::k_add, ir().load(8, destination, 16), ir().load(8, source, 16)), 16);

@@ -19,9 +19,14 @@ MapEntry ShownEntries::at(size_t index) const {
   return map_.entries.empty() ? map_.compact.at(first_ + index) : map_.entries[first_ + index];
 }
 
+namespace {
+
+// Rounds toward zero; 0 if the divisor is above INT64_MAX. Requires that it is not 0.
 int64_t quotient(int64_t value, uint64_t divisor) {
   return divisor > INT64_MAX ? 0 : value / static_cast<int64_t>(divisor);
 }
+
+}  // namespace
 
 int64_t average(const StatsValue& stats) {
   if (stats.count == 0) return 0;

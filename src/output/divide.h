@@ -41,9 +41,6 @@ class ShownEntries {
 };
 inline ShownEntries shown_entries(const MapView& map) { return ShownEntries(map); }
 
-// Rounds toward zero; 0 if the divisor is above INT64_MAX. Requires that it is not 0.
-int64_t quotient(int64_t value, uint64_t divisor);
-
 // Returns 0 if the count is 0. For an unsigned total, the bits of a uint64.
 int64_t average(const StatsValue& stats);
 

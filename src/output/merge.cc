@@ -77,18 +77,28 @@ Value extreme(const Type& type, const CpuWords& words) {
   return number(type, best);
 }
 
-void merge_slot(program::TseriesSlot& into, const program::TseriesSlot& slot, Kind aggregation) {
-  const bool is_first = into.count == 0;
+bool is_less(int64_t a, int64_t b, bool is_signed) {
+  return is_signed ? a < b : static_cast<uint64_t>(a) < static_cast<uint64_t>(b);
+}
+
+void merge_slot(program::TseriesSlot& into, const program::TseriesSlot& slot, Kind aggregation, bool is_signed) {
+  const bool is_first = into.epoch == 0;
   into.epoch = slot.epoch;
-  into.count += slot.count;
   switch (aggregation) {
     case Kind::kSum:
     case Kind::kAvg:  // wraps around, as in the BPF program
       into.value = static_cast<int64_t>(static_cast<uint64_t>(into.value) + static_cast<uint64_t>(slot.value));
+      into.count += slot.count;
       break;
-    case Kind::kMin: into.value = is_first ? slot.value : std::min(into.value, slot.value); break;
-    case Kind::kMax: into.value = is_first ? slot.value : std::max(into.value, slot.value); break;
-    default: into.value = slot.value; break;
+    case Kind::kMin:
+      if (is_first || is_less(slot.value, into.value, is_signed)) into.value = slot.value;
+      break;
+    case Kind::kMax:
+      if (is_first || is_less(into.value, slot.value, is_signed)) into.value = slot.value;
+      break;
+    default:
+      if (is_first || slot.count >= into.count) into = slot;
+      break;
   }
 }
 
@@ -108,6 +118,7 @@ Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& wo
   }
   TseriesValue out;
   out.interval_ns = params.interval_ns;
+  out.is_signed = context.types[id].is_signed;
   if (last == 0) return {std::move(out)};
   if (last >= params.intervals) first = std::max(first, last - params.intervals + 1);
   out.points.reserve(last - first + 1);
@@ -117,12 +128,13 @@ Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& wo
     for (uint32_t cpu = 0; cpu < words.cpus(); ++cpu) {
       if (words.at(cpu, word) != epoch) continue;
       merge_slot(merged, {epoch, static_cast<int64_t>(words.at(cpu, word + 1)), words.at(cpu, word + 2)},
-                 params.aggregation);
+                 params.aggregation, out.is_signed);
     }
     TseriesPoint point{epoch * params.interval_ns, std::nullopt};
     if (merged.epoch != 0) {
       const bool is_average = params.aggregation == Kind::kAvg && merged.count > 0;
-      point.value = is_average ? quotient(merged.value, merged.count) : merged.value;
+      const StatsValue all{.count = merged.count, .is_signed = out.is_signed, .total = merged.value};
+      point.value = is_average ? average(all) : merged.value;
     }
     out.points.push_back(point);
   }

@@ -137,7 +137,8 @@ std::string otlp_metric(const MapView& map, uint64_t start_ns, uint64_t now_ns, 
       for (const TseriesPoint& point : series->points)
         if (point.value)
           points.add(
-              data_point(attributes, point.start_ns, point.start_ns + series->interval_ns, ToPoint()(*point.value)));
+              data_point(attributes, point.start_ns, point.start_ns + series->interval_ns,
+                         series->is_signed ? ToPoint()(*point.value) : ToPoint()(static_cast<uint64_t>(*point.value))));
       continue;
     }
     const std::string point = std::visit(ToPoint(), divided(entry.value, map.divisor).node);

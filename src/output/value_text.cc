@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/printable.h"
 #include "base/strings.h"
@@ -122,35 +123,37 @@ void append_clock(std::string& out, uint64_t ns, const ClockFormat& format, Loca
 constexpr size_t kGraphWidth = 51;
 
 // The column of a value between the minimum, at the left edge, and the maximum.
-size_t graph_place(int64_t value, int64_t min, int64_t max) {
-  // Unsigned: the difference of two int64 may not fit int64.
-  const auto above_min = [&](int64_t of) {
-    return static_cast<double>(static_cast<uint64_t>(of) - static_cast<uint64_t>(min));
-  };
-  return static_cast<size_t>(above_min(value) / above_min(max) * (kGraphWidth - 1));
+size_t graph_place(uint64_t value, uint64_t min, uint64_t max) {
+  return static_cast<size_t>(static_cast<double>(value - min) / static_cast<double>(max - min) * (kGraphWidth - 1));
 }
 
 // A row for each interval, with a star at the value's position between minimum and maximum.
 void append_tseries(std::string& out, const TseriesValue& series) {
-  int64_t min = INT64_MAX, max = INT64_MIN;
+  // Signed values are counted from the smallest one, which keeps their order.
+  const uint64_t zero = series.is_signed ? uint64_t{1} << 63 : 0;
+  const auto position = [&](int64_t value) { return static_cast<uint64_t>(value) + zero; };
+  const auto append = [&](uint64_t value) {
+    series.is_signed ? append_decimal(out, static_cast<int64_t>(value - zero)) : append_decimal(out, value);
+  };
+  uint64_t min = UINT64_MAX, max = 0;
   for (const TseriesPoint& point : series.points) {
     if (!point.value) continue;
-    min = std::min(min, *point.value);
-    max = std::max(max, *point.value);
+    min = std::min(min, position(*point.value));
+    max = std::max(max, position(*point.value));
   }
   if (min > max) return;
   if (min == max) {
-    if (min > INT64_MIN) --min;
-    if (max < INT64_MAX) ++max;
+    if (min > 0) --min;
+    if (max < UINT64_MAX) ++max;
   }
   const ClockFormat format = clock_format(series.interval_ns);
   const size_t margin = format.digits == 0 ? 9 : format.digits + 10;
   const auto append_scale = [&] {
     out.append(margin, ' ');
     const size_t start = out.size();
-    append_decimal(out, min);
+    append(min);
     fill_up(out, start, kGraphWidth + 1);
-    append_decimal(out, max);
+    append(max);
     out += '\n';
   };
   append_scale();
@@ -164,8 +167,8 @@ void append_tseries(std::string& out, const TseriesValue& series) {
     out += " |";
     const size_t graph = out.size();
     out.append(kGraphWidth, ' ').append("| ");
-    if (point.value) out[graph + graph_place(*point.value, min, max)] = '*';
-    point.value ? append_decimal(out, *point.value) : void(out += '-');
+    if (point.value) out[graph + graph_place(position(*point.value), min, max)] = '*';
+    point.value ? append(position(*point.value)) : void(out += '-');
     out += '\n';
   }
   out.append(margin, ' ').append("v").append(kGraphWidth, '_').append("v\n");
@@ -358,11 +361,11 @@ struct IsZero {
 }  // namespace
 
 std::string shown_name(std::string name, const TextStyle& style) {
-  return is_shown_as_is(name, style) ? name : printable_line(name);
+  return is_shown_as_is(name, style) ? std::move(name) : printable_line(name);
 }
 
 std::string shown_memory(std::string text, const TextStyle& style) {
-  return is_shown_as_is(text, style) ? text : printable(text);
+  return is_shown_as_is(text, style) ? std::move(text) : printable(text);
 }
 
 bool is_zero(const Value& value) { return std::visit(IsZero(), value.node); }

@@ -69,7 +69,7 @@ constexpr uint64_t kRecentBusy = UINT64_MAX;
 struct TseriesSlot {
   uint64_t epoch;  // nanoseconds since 1970 / interval; 0: empty
   int64_t value;   // last, sum, min or max; for avg the sum
-  uint64_t count;
+  uint64_t count;  // of values; of last the time of the value, in nanoseconds since 1970
 };
 
 }  // namespace espy::program

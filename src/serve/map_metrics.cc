@@ -16,8 +16,8 @@ namespace {
 using output::Value;
 using types::Kind;
 
-std::string signed_text(const output::StatsValue& stats, int64_t number) {
-  return stats.is_signed ? std::to_string(number) : std::to_string(static_cast<uint64_t>(number));
+std::string signed_text(bool is_signed, int64_t number) {
+  return is_signed ? std::to_string(number) : std::to_string(static_cast<uint64_t>(number));
 }
 
 // A value as one number; "" if it is none.
@@ -27,11 +27,13 @@ struct NumberText {
   std::string operator()(uint64_t value) const { return std::to_string(value); }
   std::string operator()(const output::EnumValue& value) const { return std::to_string(value.number); }
   std::string operator()(const output::PointerValue& value) const { return std::to_string(value.address); }
-  std::string operator()(const output::StatsValue& value) const { return signed_text(value, output::average(value)); }
+  std::string operator()(const output::StatsValue& value) const {
+    return signed_text(value.is_signed, output::average(value));
+  }
   std::string operator()(const output::TseriesValue& value) const {
     const auto last = std::find_if(value.points.rbegin(), value.points.rend(),
                                    [](const output::TseriesPoint& point) { return point.value.has_value(); });
-    return last == value.points.rend() ? "" : std::to_string(*last->value);
+    return last == value.points.rend() ? "" : signed_text(value.is_signed, *last->value);
   }
   template <class Other>
   std::string operator()(const Other&) const {
@@ -74,7 +76,7 @@ void write_histogram(const std::string& labels, const Histogram& histogram, cons
 void write_summary(const std::string& labels, const output::StatsValue& stats, Exposition& out) {
   out.sample("_count", labels, stats.count);
   // A sum of a summary must not be negative.
-  if (!stats.is_signed || stats.total >= 0) out.sample("_sum", labels, signed_text(stats, stats.total));
+  if (!stats.is_signed || stats.total >= 0) out.sample("_sum", labels, signed_text(stats.is_signed, stats.total));
 }
 
 }  // namespace

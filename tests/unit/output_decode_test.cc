@@ -280,6 +280,31 @@ TEST(Merge, TimeSeriesMeetInTheirEpochs) {
   EXPECT_THAT(points(Kind::kMax), ElementsAre(1, std::nullopt, 6));
 }
 
+TEST(Merge, TheLastOfATimeSeriesIsThatOfTheLastTime) {
+  World world;
+  const TypeId type = world.types.tseries({1000, 1, Kind::kVoid}, true);
+  using Slot = program::TseriesSlot;
+  const Value merged = world.merge(type, bytes_of(Slot{9, 6, 9500}) + bytes_of(Slot{9, 3, 9400}), 2);
+  EXPECT_EQ(std::get<TseriesValue>(merged.node).points[0].value, 6);
+}
+
+TEST(Merge, TimeSeriesKeepTheirSign) {
+  World world;
+  const auto merged = [&](Kind aggregation, bool is_signed) {
+    const TypeId type = world.types.tseries({1000, 1, aggregation}, is_signed);
+    using Slot = program::TseriesSlot;
+    const Value out = world.merge(type, bytes_of(Slot{9, -8, 1}) + bytes_of(Slot{9, 4, 1}), 2);
+    EXPECT_EQ(std::get<TseriesValue>(out.node).is_signed, is_signed);
+    return std::get<TseriesValue>(out.node).points[0].value;
+  };
+  EXPECT_EQ(merged(Kind::kMax, true), 4);
+  EXPECT_EQ(merged(Kind::kMin, true), -8);
+  EXPECT_EQ(merged(Kind::kAvg, true), -2);
+  EXPECT_EQ(merged(Kind::kMax, false), -8);
+  EXPECT_EQ(merged(Kind::kMin, false), 4);
+  EXPECT_EQ(merged(Kind::kAvg, false), INT64_MAX - 1);
+}
+
 TEST(Merge, TimeSeriesMayReachTheLastEpoch) {
   World world;
   const TypeId type = world.types.tseries({1000, 2, Kind::kSum}, true);

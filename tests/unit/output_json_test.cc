@@ -109,6 +109,8 @@ TEST(Json, Stats) {
 TEST(Json, TimeSeries) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
+  const std::string of_unsigned = map_line(scalar("@u", {TseriesValue{500'000'000, {{500'000'000, -1}}, false}}));
+  EXPECT_NE(of_unsigned.find("\"value\":\"18446744073709551615\"}"), std::string::npos) << of_unsigned;
   EXPECT_EQ(map_line(scalar("@a", {TseriesValue{500'000'000, {{500'000'000, 9}}}})),
             "{\"type\": \"tseries\", \"data\": {\"@a\": [{\"interval_start\":\"1970-01-01 "
             "00:00:00.500000000\",\"value\":9}]}}\n");

@@ -275,6 +275,9 @@ TEST_F(TextInUtc, TheWholeRangeOfNumbersHasItsPlace) {
   EXPECT_NE(text.find("|" + std::string(50, ' ') + "*| 9223372036854775807\n"), std::string::npos) << text;
   to_text({TseriesValue{1, {{0, INT64_MAX}}}}, {});
   to_text({TseriesValue{1, {{0, INT64_MIN}}}}, {});
+  const std::string of_unsigned = to_text({TseriesValue{1, {{0, -1}, {1, 0}}, false}}, {});
+  EXPECT_NE(of_unsigned.find(" 0" + std::string(50, ' ') + " 18446744073709551615\n"), std::string::npos)
+      << of_unsigned;
   EXPECT_EQ(to_text({TseriesValue{1, {}}}, {}), "");
 }
 

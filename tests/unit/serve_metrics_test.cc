@@ -1,6 +1,8 @@
 // Maps as families of metrics.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "output/recent_lines.h"
 #include "output_support.h"
 #include "program/layout.h"
@@ -99,6 +101,21 @@ TEST(Metrics, BoundsDoNotDependOnValues) {
     };
     EXPECT_EQ(of({0}), of({1'000'000, INT64_MAX})) << int{bits};
     EXPECT_LE(of({0}).size(), 128u) << int{bits};
+  }
+}
+
+// The last one is INT64_MAX.
+TEST(Metrics, BoundsAscend) {
+  for (const uint8_t bits : {0, 1, 3, 5}) {
+    const std::string text = exposed(described("@x", Kind::kHist), scalar("@x", {hist({-7, 7, INT64_MAX}, bits)}));
+    std::vector<std::string> shown = bounds(text);
+    ASSERT_GE(shown.size(), 65u) << int{bits};
+    EXPECT_EQ(shown.back(), "+Inf");
+    shown.pop_back();
+    EXPECT_EQ(shown.front(), "-1.0");
+    EXPECT_EQ(std::stod(shown.back()), std::ldexp(1.0, 63)) << text;
+    for (size_t i = 1; i < shown.size(); ++i) EXPECT_LT(std::stod(shown[i - 1]), std::stod(shown[i])) << int{bits};
+    EXPECT_NE(text.find("x_bucket{le=\"" + shown.back() + "\"} 3\n"), text.npos) << text;
   }
 }
 
