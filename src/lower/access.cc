@@ -1,6 +1,7 @@
 #include "lower/access.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "lower/expressions.h"
 #include "lower/maps.h"
@@ -19,20 +20,32 @@ AddressSpace Access::space_of(Operand base) {
 ValueId Access::bit_field(ValueId base, const types::FoundMember& found, AddressSpace space) {
   const uint32_t first = found.offset_bits;
   const uint32_t last = first + found.bit_size - 1;
+  const auto read = [&](uint32_t start, uint32_t width) {
+    return reads_.read_scalar(base, start, static_cast<uint8_t>(width), false, space, {});
+  };
   uint32_t width = 1;
   while (width < 8 && first / (width * 8) != last / (width * 8)) width *= 2;
-  uint32_t start = first / (width * 8) * width;
-  if (first / (width * 8) != last / (width * 8)) start = first / 8;  // it crosses words
+  const uint32_t start = first / (width * 8) * width;
   const uint32_t shift = first - start * 8;
-  const ValueId word = reads_.read_scalar(base, start, static_cast<uint8_t>(width), false, space, {});
-  const ValueId high = ir().binary(Op::k_shl, word, 64 - shift - found.bit_size);
-  return ir().binary(types()[found.type].is_signed ? Op::k_sar : Op::k_shr, high, 64 - found.bit_size);
+  const uint32_t unused = 64 - found.bit_size;
+  ValueId high;
+  if (last < (start + width) * 8) {
+    high = ir().binary(Op::k_shl, read(start, width), unused - shift);
+  } else {  // it crosses words
+    const uint32_t next = start + width;
+    const ValueId low = ir().binary(Op::k_shr, read(start, width), shift);
+    const ValueId rest = ir().binary(Op::k_shl, read(next, std::bit_ceil(last / 8 + 1 - next)), 64 - shift);
+    high = ir().binary(Op::k_shl, ir().binary(Op::k_or, low, rest), unused);
+  }
+  return ir().binary(types()[found.type].is_signed ? Op::k_sar : Op::k_shr, high, unused);
 }
 
 Operand Access::member_of(Operand base, TypeId struct_type, const types::FoundMember& found) {
   const AddressSpace space = space_of(base);
-  if (found.bit_size) return {found.type, bit_field(base.value, found, space)};
-  return reads_.typed(base.value, found.offset_bits / 8, found.type, space, struct_type);
+  return reads_.through(base, found.type, [&](ValueId address) {
+    if (found.bit_size) return Operand{found.type, bit_field(address, found, space)};
+    return reads_.typed(address, found.offset_bits / 8, found.type, space, struct_type);
+  });
 }
 
 Operand Access::member(ExprId expr, const syntax::Access& node) {
@@ -74,18 +87,19 @@ Operand Access::element_at(Operand base, TypeId element, ValueId index, uint32_t
   const bool is_pointer = !base.is_address && types()[base.type].kind == Kind::kPointer;
   const AddressSpace space = is_pointer ? types()[base.type].space : base.space;
   const uint32_t size = std::max(layout.size_bytes, 1u);
-  const auto inside = [&] {
+  const auto inside = [&](ValueId first) {
     const ValueId distance = size == 1 ? index : ir().binary(Op::k_mul, index, ir().constant(size));
-    return reads_.typed(ir().binary(Op::k_add, base.value, distance), 0, element, space);
+    return reads_.typed(ir().binary(Op::k_add, first, distance), 0, element, space);
   };
   const ir::Instruction& known = functions_.function().values[index];
-  if (count == 0) return inside();
+  if (count == 0) return reads_.through(base, element, inside);
   if (known.op == Op::k_konst && known.imm >= 0 && known.imm < count)
     return reads_.typed(base.value, known.imm * size, element, space);
   const bool is_reference = types::is_by_reference(layout);
-  if (is_reference && space != AddressSpace::kBpf) return inside();  // its bytes are read later, with faults caught
+  if (is_reference && space != AddressSpace::kBpf)
+    return inside(base.value);  // its bytes are read later, with faults caught
   const ValueId out = select(
-      Condition::ult, index, ir().constant(count), [&] { return inside().value; },
+      Condition::ult, index, ir().constant(count), [&] { return conversions_.aligned(inside(base.value)).value; },
       [&] {
         count_loss_here(program::LossKind::kValue, "indexed outside of the array, which gave 0");
         return is_reference ? memory_.zeros(static_cast<uint32_t>(round_up(size, 8))) : ir().constant(0);
@@ -152,7 +166,7 @@ Operand Access::member_location(ExprId base_expr, const std::string& name) {
   }
   const auto found = types::find_member(types(), module_.complete(outer), name);
   if (!found || !base.value.valid()) return {};
-  return {found->type, offset(base.value, found->offset_bits / 8), true, space};
+  return {found->type, offset(reads_.readable(base), found->offset_bits / 8), true, space};
 }
 
 Operand Access::element_location(ExprId expr, const syntax::Index& node) {

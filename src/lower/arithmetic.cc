@@ -13,7 +13,7 @@ constexpr uint32_t kInlineCompareBytes = 64;
 
 }  // namespace
 
-ValueId Arithmetic::calculate(BinaryOp op, Operand left, Operand right, TypeId result, bool is_unsigned) {
+ValueId Arithmetic::calculate(BinaryOp op, Operand left, Operand right, TypeId result) {
   const types::Type type = types()[result];
   const auto apply = [&](Op code) { return ir().binary(code, left.value, right.value); };
   const auto scaled = [&](Operand amount) {
@@ -32,8 +32,8 @@ ValueId Arithmetic::calculate(BinaryOp op, Operand left, Operand right, TypeId r
     case BinaryOp::kAdd: out = ir().binary(Op::k_add, scaled(left), scaled(right)); break;
     case BinaryOp::kSubtract: out = ir().binary(Op::k_sub, left.value, scaled(right)); break;
     case BinaryOp::kMultiply: out = apply(Op::k_mul); break;
-    case BinaryOp::kDivide: out = divide(is_unsigned ? Op::k_udiv : Op::k_sdiv, left.value, right.value); break;
-    case BinaryOp::kModulo: out = divide(is_unsigned ? Op::k_umod : Op::k_smod, left.value, right.value); break;
+    case BinaryOp::kDivide: out = divide(type.is_signed ? Op::k_sdiv : Op::k_udiv, left.value, right.value); break;
+    case BinaryOp::kModulo: out = divide(type.is_signed ? Op::k_smod : Op::k_umod, left.value, right.value); break;
     case BinaryOp::kBitAnd: out = apply(Op::k_and); break;
     case BinaryOp::kBitOr: out = apply(Op::k_or); break;
     case BinaryOp::kBitXor: out = apply(Op::k_xor); break;

@@ -15,8 +15,9 @@ class Arithmetic : Emitter {
              Laundering& laundering)
       : Emitter(module, functions), memory_(memory), conversions_(conversions), laundering_(laundering) {}
 
-  // `left` OP `right` for arithmetic operators, as a value of type `result`. Pointers count elements.
-  ValueId calculate(syntax::BinaryOp op, Operand left, Operand right, TypeId result, bool is_unsigned);
+  // `left` OP `right` for arithmetic operators, as a value of type `result`, by whose sign it divides: the checker
+  // gives a signed one if an operand is signed. Pointers count elements.
+  ValueId calculate(syntax::BinaryOp op, Operand left, Operand right, TypeId result);
   // 1 or 0, for comparisons of scalars.
   ValueId compare(syntax::BinaryOp op, Operand left, Operand right, bool is_unsigned);
   // 1 if two strings, buffers, tuples or structs are equal, else 0.

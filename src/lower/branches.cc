@@ -54,7 +54,7 @@ void Branches::assign_result(ir::SlotId result, TypeId type, ExprId expr) {
   if (!type.valid() || types()[type].kind == Kind::kVoid) return statements_.discard(expr);
   Operand operand = expressions_.value(expr);
   if (!operand.value.valid()) return write_slot(result, ir().constant(0));
-  if (!is_scalar(type)) operand = conversions_.in_our_memory(operand);
+  if (!is_scalar(type)) operand = conversions_.aligned(operand);
   write_slot(result, conversions_.convert(operand, type).value);
 }
 
@@ -89,7 +89,7 @@ Operand Branches::ternary(ExprId expr, const syntax::Ternary& node) {
   const ir::SlotId result = new_slot("value");
   when(
       Condition::ne, truth(first), ir().constant(0),
-      [&] { write_slot(result, conversions_.convert(conversions_.in_our_memory(first), type).value); },
+      [&] { write_slot(result, conversions_.convert(conversions_.aligned(first), type).value); },
       [&] { assign_result(result, type, node.else_value); });
   return {type, merged_value(type, result), !is_scalar(type)};
 }

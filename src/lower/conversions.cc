@@ -18,6 +18,16 @@ Operand Conversions::in_our_memory(Operand operand) {
   return out;
 }
 
+Operand Conversions::aligned(Operand operand) {
+  operand = in_our_memory(operand);
+  if (!operand.is_address || memory_.alignment_of(operand.value) == 8) return operand;
+  const uint32_t size = types()[operand.type].size_bytes;
+  const ValueId copy = memory_.allocate(size, "aligned");
+  memory_.copy(copy, operand.value, size);
+  operand.value = copy;
+  return operand;
+}
+
 void Conversions::store_scalar(ValueId address, ValueId value, uint32_t size_bytes) {
   CHECK(std::has_single_bit(size_bytes) && size_bytes <= 8);
   if (memory_.alignment_of(address) >= size_bytes) return ir().store(static_cast<uint8_t>(size_bytes), address, value);
@@ -120,9 +130,14 @@ Operand Conversions::bytes_as_scalar(Operand operand, TypeId to) {
   const types::Type from = types()[operand.type];
   const types::Type target = types()[to];
   if (target.kind == Kind::kPointer) return {to, operand.value};
-  operand = in_our_memory(operand);
-  const auto width = static_cast<uint8_t>(std::bit_floor(std::min(from.size_bytes, target.size_bytes)));
-  return {to, ir().load(width, operand.value, 0, target.is_signed)};
+  const ValueId bytes = in_our_memory(operand).value;
+  const uint32_t size = std::min(from.size_bytes, target.size_bytes);
+  if (std::has_single_bit(size))
+    return {to, normalize(memory_.load_scalar(bytes, 0, static_cast<uint8_t>(size), false), to)};
+  const ValueId number = memory_.allocate(8, "number");
+  ir().store(8, number, ir().constant(0));
+  memory_.copy(number, bytes, size);
+  return {to, normalize(ir().load(8, number), to)};
 }
 
 Operand Conversions::convert(Operand operand, TypeId to) {

@@ -15,6 +15,8 @@ class Conversions : Emitter {
   // See Lowering for these.
   Operand convert(Operand operand, TypeId to);
   Operand in_our_memory(Operand operand);
+  // The same with bytes that are aligned to 8, for a value that is at one of several addresses.
+  Operand aligned(Operand operand);
   void store(ValueId address, Operand operand);
 
   // Stores the operand as a value of type `to`.

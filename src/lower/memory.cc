@@ -22,19 +22,25 @@ ValueId Memory::allocate(uint32_t size_bytes, std::string_view name) {
 }
 
 // An address of unknown origin is that of a whole object, which is aligned to 8.
-uint32_t Memory::alignment_of(ValueId address) {
-  int64_t total = 0;
+uint32_t Memory::alignment_of(ValueId address, int64_t offset_bytes) {
+  const auto& values = functions_.function().values;
+  int64_t total = offset_bytes;
+  uint64_t steps = 8;  // the sizes of elements that are not the first
   for (;;) {
-    const ir::Instruction& instruction = functions_.function().values[address];
+    const ir::Instruction& instruction = values[address];
     // The scratch base has no operands yet (Scratch::write_setup).
     if (instruction.op != Op::k_add || instruction.operands.empty()) break;
-    const ir::Instruction& right = functions_.function().values[instruction.operands[1]];
-    if (right.op != Op::k_konst) break;
-    total += right.imm;
+    const ir::Instruction& right = values[instruction.operands[1]];
+    if (right.op == Op::k_konst) {
+      total += right.imm;
+    } else if (right.op == Op::k_mul && values[right.operands[1]].op == Op::k_konst) {
+      steps |= static_cast<uint64_t>(values[right.operands[1]].imm);
+    } else {
+      break;
+    }
     address = instruction.operands[0];
   }
-  if (total == 0) return 8;
-  return static_cast<uint32_t>(std::min<uint64_t>(8, uint64_t{1} << std::countr_zero(uint64_t(total))));
+  return uint32_t{1} << std::countr_zero(static_cast<uint64_t>(total) | steps);
 }
 
 void Memory::zero(ValueId address, uint32_t size_bytes) {
@@ -118,7 +124,18 @@ Operand Memory::load(ValueId address, TypeId type_id) {
   const types::Type& type = types()[type_id];
   if (types::is_by_reference(type)) return {type_id, address, true};
   if (type.kind == Kind::kVoid) return {type_id, ir().constant(0)};
-  return {type_id, ir().load(static_cast<uint8_t>(type.size_bytes), address, 0, type.is_signed)};
+  return {type_id, load_scalar(address, 0, static_cast<uint8_t>(type.size_bytes), type.is_signed)};
+}
+
+ValueId Memory::load_scalar(ValueId address, int64_t offset_bytes, uint8_t size_bytes, bool is_signed) {
+  const auto width = static_cast<uint8_t>(std::min<uint32_t>(alignment_of(address, offset_bytes), size_bytes));
+  if (width == size_bytes) return ir().load(size_bytes, address, offset_bytes, is_signed);
+  ValueId out = ir().load(width, address, offset_bytes);
+  for (int64_t at = width; at < size_bytes; at += width) {
+    const ValueId part = ir().binary(Op::k_shl, ir().load(width, address, offset_bytes + at), at * 8);
+    out = ir().binary(Op::k_or, out, part);
+  }
+  return is_signed ? extend(out, size_bytes, true) : out;
 }
 
 }  // namespace espy::lower

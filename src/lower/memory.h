@@ -16,14 +16,17 @@ class Memory : Emitter {
   void zero(ValueId address, uint32_t size_bytes);
   void copy(ValueId destination, ValueId source, uint32_t size_bytes);
   Operand load(ValueId address, TypeId type);
+  // The scalar at `address` + offset, by several loads if it is not aligned to its size.
+  ValueId load_scalar(ValueId address, int64_t offset_bytes, uint8_t size_bytes, bool is_signed);
   ValueId constant_bytes(std::string_view bytes);
 
   // The address of `size_bytes` constant zeros.
   ValueId zeros(uint32_t size_bytes) { return constant_bytes(std::string(size_bytes, '\0')); }
   // Copies a zero-padded string without a helper; returns its length.
   ValueId copy_text(ValueId destination, ValueId source, uint32_t capacity_bytes);
-  // The largest power of two up to 8 by which `address` is known to be aligned. Stack accesses must be aligned.
-  uint32_t alignment_of(ValueId address);
+  // The largest power of two up to 8 by which `address` + offset is known to be aligned. Stack accesses must be
+  // aligned.
+  uint32_t alignment_of(ValueId address, int64_t offset_bytes = 0);
   // False under lockdown=confidentiality, which disables the helper that reads kernel memory.
   bool may_copy_from_kernel() const { return kernel().has(kernel::Feature::kProbeReadKernel); }
 

@@ -22,10 +22,11 @@ constexpr uint32_t kLargeRingBytes = 4 * 1024 * 1024;
 constexpr uint64_t kLeastRingBytes = 128 * 1024;  // of those that perf_rb_pages asks for
 constexpr uint64_t kMostRingBytes = 256 * 1024 * 1024;
 constexpr uint64_t kAllRingsBytes = 256 * 1024 * 1024;
-constexpr uint32_t kStacks = 8192;                        // of a type, in all its maps
-constexpr uint32_t kSlotBytes = 2048;                     // of an element with a slot for each CPU
-constexpr uint64_t kSlotMapBytes = 256 * 1024 * 1024;     // of all elements with slots
-constexpr uint64_t kPreallocatedBytes = 8 * 1024 * 1024;  // of a map; takes some milliseconds to create
+constexpr uint32_t kStacks = 8192;                     // of a type, in all its maps
+constexpr uint32_t kSlotBytes = 2048;                  // of an element with a slot for each CPU
+constexpr uint64_t kSlotMapBytes = 256 * 1024 * 1024;  // of all elements with slots
+// Of a map, keys and values: those that two strings of 1024 bytes make are 8.4 MB. Takes 8 ms to create.
+constexpr uint64_t kPreallocatedBytes = 16 * 1024 * 1024;
 // Where a script asks for many keys, new ones take half as long if the map is preallocated: 100,000 of count() 0.5 us
 // each, not 1.0. The map is then created in 1 ms for each 2 MB.
 constexpr uint64_t kManyKeys = 16 * 1024;
@@ -288,11 +289,13 @@ void ModuleContext::add_hash(const check::CheckedMap& map, bool has_irq_off, pro
   }
   const bool is_lru = kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash;
   if (is_recent && is_lru) out.keys_offset = add_global(8, kCacheLineBytes);
-  const uint64_t total_bytes = entries * size * (is_per_cpu(kind) ? program.cpu_count : 1);
+  const uint32_t key_size = std::max(types[map.key].size_bytes, 1u);
+  const uint64_t values_bytes = uint64_t{size} * (is_per_cpu(kind) ? program.cpu_count : 1);
+  const uint64_t total_bytes = entries * (round_up(key_size, 8) + values_bytes);
   const bool is_preallocated = is_lru || wants_preallocation(entries, total_bytes, has_irq_off);
   out.map = program.maps.add({.name = map.name,
                               .kind = kind,
-                              .key_size = std::max(types[map.key].size_bytes, 1u),
+                              .key_size = key_size,
                               .value_size = size,
                               .max_entries = static_cast<uint32_t>(std::min<uint64_t>(entries, UINT32_MAX)),
                               .is_preallocated = is_preallocated});

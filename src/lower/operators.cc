@@ -18,8 +18,8 @@ bool is_comparison(BinaryOp op) { return op >= BinaryOp::kEqual && op <= BinaryO
 
 }  // namespace
 
-// C's rule for 64 bits: unsigned if either side is an unsigned 64-bit value. Narrower unsigned values are positive in
-// 64 bits, where signed and unsigned operations agree.
+// C's rule for comparisons of 64 bits: unsigned if either side is an unsigned 64-bit value. Narrower unsigned values
+// are positive in 64 bits, where signed and unsigned comparisons agree.
 bool Operators::is_unsigned_pair(ExprId left, ExprId right) {
   const auto is_unsigned_word = [&](ExprId expr) {
     const types::Type& type = types()[scope_.type(expr)];
@@ -74,13 +74,12 @@ ValueId Operators::binary_scalar(const syntax::Binary& node, TypeId result) {
   Operand right{scope_.type(node.right), expressions_.scalar(node.right)};
   // A division compares its divisor with zero.
   if (node.op == BinaryOp::kDivide || node.op == BinaryOp::kModulo) right = laundering_.opaque_copy(right);
-  const bool is_unsigned = is_unsigned_pair(node.left, node.right);
   if (is_comparison(node.op) && laundering_.has_many_branches()) {
     if (!scope_.is_constant(node.left)) left = laundering_.opaque_copy(left);
     if (!scope_.is_constant(node.right)) right = laundering_.opaque_copy(right);
   }
-  if (is_comparison(node.op)) return arithmetic_.compare(node.op, left, right, is_unsigned);
-  const ValueId out = arithmetic_.calculate(node.op, left, right, result, is_unsigned);
+  if (is_comparison(node.op)) return arithmetic_.compare(node.op, left, right, is_unsigned_pair(node.left, node.right));
+  const ValueId out = arithmetic_.calculate(node.op, left, right, result);
   const bool are_pointers = types()[left.type].kind == Kind::kPointer && types()[right.type].kind == Kind::kPointer;
   if (node.op != BinaryOp::kSubtract || !are_pointers) return out;
   const uint32_t size = std::max(types()[module_.complete(types()[left.type].element)].size_bytes, 1u);
@@ -107,7 +106,6 @@ Operand Operators::step(ExprId expr, const syntax::Unary& node, bool is_used) {
   const bool is_up = node.op == UnaryOp::kPreIncrement || node.op == UnaryOp::kPostIncrement;
   const Update change{.op = is_up ? BinaryOp::kAdd : BinaryOp::kSubtract,
                       .type = scope_.type(node.operand),
-                      .is_unsigned = true,
                       .gives_old = node.op == UnaryOp::kPostIncrement || node.op == UnaryOp::kPostDecrement,
                       .is_used = is_used};
   const Operand out = update(node.operand, {types().int_type(1, true), ir().constant(1)}, change);
@@ -115,13 +113,11 @@ Operand Operators::step(ExprId expr, const syntax::Unary& node, bool is_used) {
 }
 
 void Operators::assign(const syntax::Assign& node) {
-  const Update change{
-      .op = *node.op, .type = scope_.type(node.target), .is_unsigned = is_unsigned_pair(node.target, node.value)};
-  update(node.target, expressions_.value(node.value), change);
+  update(node.target, expressions_.value(node.value), {.op = *node.op, .type = scope_.type(node.target)});
 }
 
 ValueId Operators::changed(const Update& change, Operand old, Operand amount) {
-  return arithmetic_.calculate(change.op, old, amount, old.type.valid() ? old.type : change.type, change.is_unsigned);
+  return arithmetic_.calculate(change.op, old, amount, old.type.valid() ? old.type : change.type);
 }
 
 // target = target OP amount. Returns the old or the new value.

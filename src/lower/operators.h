@@ -52,7 +52,6 @@ class Operators : Emitter {
   struct Update {
     syntax::BinaryOp op;
     TypeId type;  // of the result, if the target has none yet
-    bool is_unsigned = false;
     bool gives_old = false;
     bool is_used = false;
   };

@@ -39,6 +39,8 @@
 // kernel_read() alone decides which form is used.
 #include "lower/reads.h"
 
+#include <algorithm>
+
 namespace espy::lower {
 namespace {
 
@@ -83,8 +85,9 @@ Reads::KernelRead Reads::kernel_read(TypeId struct_type, int64_t offset_bytes, u
 
 ValueId Reads::read_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed, AddressSpace space,
                            TypeId struct_type) {
+  if (space == AddressSpace::kBpf) return memory_.load_scalar(base, offset_bytes, size_bytes, is_signed);
   // Loads through an iterator's typed context are allowed under lockdown as well.
-  if (space == AddressSpace::kBpf || (is_iterator_context(base) && !memory_.may_copy_from_kernel()))
+  if (is_iterator_context(base) && !memory_.may_copy_from_kernel())
     return ir().load(size_bytes, base, offset_bytes, is_signed);
   const bool is_far = offset_bytes < -kLargestOffset || offset_bytes > kLargestOffset;
   const KernelRead kind = space == AddressSpace::kUser
@@ -230,7 +233,31 @@ Operand Reads::typed(ValueId address, int64_t offset_bytes, TypeId type, Address
 Operand Reads::dereference(Operand pointer, TypeId type) {
   const types::Type from = types()[pointer.type];
   const AddressSpace space = from.kind == Kind::kPointer ? from.space : AddressSpace::kKernel;
-  return typed(pointer.value, 0, type, pointer.is_address ? pointer.space : space);
+  return through(pointer, type,
+                 [&](ValueId address) { return typed(address, 0, type, pointer.is_address ? pointer.space : space); });
+}
+
+bool Reads::may_be_null(Operand pointer) {
+  const types::Type& type = types()[pointer.type];
+  if (pointer.is_address || type.kind != Kind::kPointer || type.space != AddressSpace::kBpf) return false;
+  const types::Type& target = types()[type.element];
+  return target.kind != Kind::kStruct || target.name != context_.context_struct;
+}
+
+// A scalar is loaded in a branch: the verifier refuses loads from an address that is the context's in one branch only.
+Operand Reads::through(Operand pointer, TypeId type, const std::function<Operand(ValueId)>& read) {
+  if (types::is_by_reference(types()[module_.complete(type)]) || !may_be_null(pointer)) return read(readable(pointer));
+  return {type, select(
+                    Condition::ne, pointer.value, ir().constant(0), [&] { return read(pointer.value).value; },
+                    [&] { return ir().constant(0); })};
+}
+
+ValueId Reads::readable(Operand pointer) {
+  if (!may_be_null(pointer)) return pointer.value;
+  const uint32_t size = std::max(types()[module_.complete(types()[pointer.type].element)].size_bytes, 1u);
+  return select(
+      Condition::ne, pointer.value, ir().constant(0), [&] { return pointer.value; },
+      [&] { return memory_.zeros(static_cast<uint32_t>(round_up(size, 8))); });
 }
 
 }  // namespace espy::lower

@@ -1,6 +1,7 @@
 // Reads memory of the kernel and of user programs.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 
 #include "lower/emitter.h"
@@ -35,6 +36,10 @@ class Reads : Emitter {
   ValueId copied_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed, AddressSpace space);
   // The object of this type that `pointer` points to.
   Operand dereference(Operand pointer, TypeId type);
+  // The address in `pointer`, but that of zeros if it is the null of an absent map element.
+  ValueId readable(Operand pointer);
+  // An object of this type, which `read` reads at a place of what `pointer` points to; zeros if the pointer is null.
+  Operand through(Operand pointer, TypeId type, const std::function<Operand(ValueId address)>& read);
 
   // True if a read of user memory may sleep in the current function. Callbacks that iterate over a map hold a lock.
   bool may_sleep_here() const { return may_sleep_ && !functions_.is_in_callback(); }
@@ -46,6 +51,8 @@ class Reads : Emitter {
   KernelRead kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
   bool is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
   bool is_iterator_context(ValueId base);
+  // That of a map element, and what cannot be told from one.
+  bool may_be_null(Operand pointer);
   ValueId fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
 
   const spec::ProbeContext& context_;

@@ -165,8 +165,10 @@ class Decoder {
   Value member(const types::Member& member, Bytes bytes) {
     const Type& type = context_.types[member.type];
     if (member.bit_size == 0) return decode(member.type, part(bytes, member.offset_bytes(), type.size_bytes));
-    // A bit-field may start within a byte; it is within eight bytes from there.
-    const uint64_t raw = load_le(bytes, member.offset_bytes()) >> (member.offset_bits % 8);
+    // A bit-field may start within a byte, and one that is packed reach into a ninth.
+    const uint32_t shift = member.offset_bits % 8;
+    uint64_t raw = load_le(bytes, member.offset_bytes()) >> shift;
+    if (shift + member.bit_size > 64) raw |= load_le(bytes, member.offset_bytes() + 8, 1) << (64 - shift);
     const uint64_t bits = member.bit_size >= 64 ? raw : raw & ((uint64_t{1} << member.bit_size) - 1);
     if (type.kind == Kind::kEnum) return enumerated(type, bits, member.bit_size);
     if (type.kind == Kind::kBool) return {bits != 0};

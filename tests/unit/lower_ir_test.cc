@@ -89,6 +89,19 @@ TEST_F(LowerIr, TheTableOfNumbersHasWiderEntriesForMoreProbesThan16BitsCount) {
   EXPECT_EQ(last, kManyProbes);
 }
 
+TEST_F(LowerIr, KeysCountForWhatIsAllocatedAtTheStart) {
+  const auto is_preallocated = [&](const std::string& text) {
+    const Script script(text, kernel_);
+    const program::Program& program = script.lowered.program;
+    return program.maps[program.script_maps[program::ScriptMapId{0}].map].is_preallocated;
+  };
+  EXPECT_TRUE(is_preallocated("raw { @[arg0] = arg1; }"));
+  EXPECT_TRUE(is_preallocated("let @ = hash(16000); raw { @[str(arg0), str(arg1)] = 1; }"));
+  EXPECT_FALSE(is_preallocated("let @ = hash(16000); raw { @[str(0), str(1), str(2), str(3), str(4)] = 1; }"));
+  EXPECT_TRUE(is_preallocated("let @ = hash(1000000); begin { @[pid] = 1; }"));
+  EXPECT_FALSE(is_preallocated("let @ = hash(2000000); begin { @[str(0)] = 1; }"));
+}
+
 TEST_F(LowerIr, WithoutEventsThereIsNoRing) {
   Script script("raw { @ = count(); }", kernel_);
   EXPECT_FALSE(script.lowered.program.ring.valid());

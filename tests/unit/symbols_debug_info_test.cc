@@ -114,6 +114,16 @@ TEST_F(DebugInfoTest, CharacterHasTheSignThatItWasCompiledWith) {
   }
 }
 
+TEST_F(DebugInfoTest, BitFieldsCountForTheAlignment) {
+  open(
+      "struct flags { unsigned long a : 3, b : 61; }; unsigned long work(struct flags *of) { return of->b; }"
+      "int main(void) { struct flags of = {1, 2}; return work(&of); }",
+      "-g -O1");
+  const types::TypeId flags = types_[debug_->arguments(types_, work_, "").at(0).type].element;
+  ASSERT_TRUE(types_.complete_by_origin(flags));
+  EXPECT_EQ(types_[flags].align_bytes, 8u);
+}
+
 TEST(DebugInfo, SaysHowToGetIt) {
   if (!has_tool("cc")) GTEST_SKIP() << "there is no C compiler";
   const TempDir directory;

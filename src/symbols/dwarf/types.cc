@@ -427,7 +427,7 @@ void TypeReader::complete(TypeId struct_type) {
   for (const Member& member : members) {
     complete_parts(member.type);
     const uint32_t needed = types_[member.type].align_bytes;
-    if (member.bit_size == 0 && needed > 0 && member.offset_bits % (needed * 8) == 0) align = std::max(align, needed);
+    if (needed > 0 && (member.bit_size > 0 || member.offset_bits % (needed * 8) == 0)) align = std::max(align, needed);
   }
   const uint32_t size = size_in_u32(die);
   if (size % align != 0) align = 1;
