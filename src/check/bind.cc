@@ -417,7 +417,15 @@ class Binder {
                                  request_.symbols, uses.locals, uses.retval,     &provider};
     spec::ProbeContext out = provider.context(context);
     out.fires_rarely = provider.fires_rarely;
+    set_capacities(out.args);
     return out;
+  }
+
+  // Of the strings whose length is in the record.
+  void set_capacities(std::vector<spec::ContextField>& fields) {
+    const types::TypeId text = request_.types.string(static_cast<uint32_t>(checked_.config.max_strlen), true);
+    for (spec::ContextField& field : fields)
+      if (field.type && request_.types[field.type].may_be_cut) field.type = text;
   }
 
   // The optional probes of programs are those of wildcards, and of names that several functions have.

@@ -43,11 +43,13 @@ class FieldWriter {
       : e_(environment), describer_(describer), wishes_(wishes), reads_(reads), out_(out) {}
 
   void add(const spec::ContextField& field, FieldRole role, const std::string& expression) {
+    const bool has_own_length = e_.types[field.type].may_be_cut && role == FieldRole::kArgs;
+    const types::TypeId type_id = has_own_length ? e_.types.string(wishes_.max_text_bytes) : field.type;
     Field added{.role = role,
                 .name = field.name,
-                .type = describer_.add(field.type, described_depth(field.type, role)),
+                .type = describer_.add(type_id, described_depth(type_id, role)),
                 .shown = shown(field, role)};
-    const types::Type& type = e_.types[field.type];
+    const types::Type& type = e_.types[type_id];
     const bool is_readable = field.unreadable.empty() && is_wanted(field, role);
     if (is_readable && types::is_integer(type)) {
       append(added, FieldKind::kNumber, "%d", number(type, expression));

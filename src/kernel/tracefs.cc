@@ -24,7 +24,7 @@ using types::AddressSpace;
 using types::TypeId;
 using types::Types;
 
-// `__data_loc char[]` has its length in the record; as a value it needs a capacity. Longer ones are truncated.
+// `__data_loc char[]` has its length in the record; as a value it needs a capacity, which the checker sets.
 constexpr uint32_t kDynamicStringBytes = 256;
 
 // The parsed C declaration of a field.
@@ -138,7 +138,7 @@ class FieldTyper {
 
   void set_type(TracepointField& field, const Declaration& declaration) {
     if (field.is_data_loc || field.is_relative_loc) {
-      field.type = declaration.base == "char" ? types_.string(kDynamicStringBytes)
+      field.type = declaration.base == "char" ? types_.string(kDynamicStringBytes, true)
                                               : types_.pointer(named(declaration.base), AddressSpace::kKernel);
     } else if (declaration.is_array) {
       field.type = array(field, declaration);
@@ -179,6 +179,8 @@ class FieldTyper {
       return types_.int_type(known->size_bytes, known->is_signed);
     }
     const uint32_t size = field.size_bytes;
+    if (const TypeId type = named(base); types_[type].kind == types::Kind::kInt && types_[type].size_bytes <= size)
+      return type;
     if (size == 1 || size == 2 || size == 4 || size == 8) return types_.int_type(size, field.is_signed);
     return types_.array(types_.int_type(1, false), size);
   }

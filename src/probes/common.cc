@@ -27,7 +27,8 @@ constexpr Unit kUnits[] = {{"ns", 1},
                            {"ms", 1'000'000},
                            {"s", kNsPerSecond},
                            {"m", 60 * kNsPerSecond},
-                           {"h", 3600 * kNsPerSecond}};
+                           {"h", 3600 * kNsPerSecond},
+                           {"d", 24 * 3600 * kNsPerSecond}};
 
 std::optional<uint64_t> unit_ns(std::string_view name) {
   for (const Unit& unit : kUnits)

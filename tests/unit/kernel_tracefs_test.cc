@@ -34,6 +34,7 @@ format:
 	field:bool on;	offset:128;	size:1;	signed:0;
 	field:char plain;	offset:129;	size:1;	signed:0;
 	field:char minus;	offset:130;	size:1;	signed:1;
+	field:known_t ringid;	offset:136;	size:8;	signed:0;
 
 print fmt: "field:%d", REC->odd
 )";
@@ -62,7 +63,7 @@ class TracepointTest : public testing::Test {
 TEST_F(TracepointTest, HasTypedFields) {
   parse("sched");
   EXPECT_EQ(tracepoint_.id, 372u);
-  EXPECT_EQ(tracepoint_.fields.size(), 13u) << "without the common ones";
+  EXPECT_EQ(tracepoint_.fields.size(), 14u) << "without the common ones";
   EXPECT_EQ(type("prev_comm"), "string[16]");
   EXPECT_EQ(field("plain").type, types_.char_type(false));
   EXPECT_EQ(field("minus").type, types_.char_type(true));
@@ -70,6 +71,7 @@ TEST_F(TracepointTest, HasTypedFields) {
   EXPECT_EQ(type("prev_pid"), "int32");
   EXPECT_EQ(type("odd"), "int32") << "an unknown typedef has its size and sign";
   EXPECT_EQ(type("path"), "string[256]");
+  EXPECT_TRUE(types_[field("path").type].may_be_cut);
   EXPECT_TRUE(field("path").is_data_loc);
   EXPECT_EQ(field("path").c_type, "__data_loc char[]");
   EXPECT_TRUE(field("bytes").is_relative_loc);
@@ -85,6 +87,10 @@ TEST_F(TracepointTest, OfASyscallHasUserPointersAndCTypes) {
   EXPECT_EQ(field("filename").type, types_.pointer(types_.char_type(), AddressSpace::kUser));
   EXPECT_EQ(field("filename").c_type, "const char *");
   EXPECT_EQ(type("dfd"), "int32") << "though it takes a word of the record";
+  EXPECT_EQ(type("ringid"), "uint64") << "an unknown typedef";
+  types_.define_alias("known_t", types_.int_type(4, true));
+  parse("syscalls");
+  EXPECT_EQ(type("ringid"), "int32");
 }
 
 TEST_F(TracepointTest, ThatMakesNoSenseIsAnError) {
