@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "builtins/common.h"
+#include "check/type_rules.h"
 #include "output/format.h"
 #include "runtime/handler_context.h"
 #include "runtime/resolver.h"
@@ -121,8 +122,9 @@ Operand lower_print(Lowering& lowering, const CallSite& call) {
                         {constant_or(lowering, call, 1, 0), constant_or(lowering, call, 2, 0)}, map);
   } else if (is_composite_element(lowering, what)) {
     const Lowering::MapElement element = lowering.element(what);
-    const Operand key = lowering.load(element.key, lowering.checked().maps[element.map].key);
-    lowering.emit_event("print", {{{}, key}}, call.span, {}, {}, element.map);
+    const TypeId key = lowering.checked().maps[element.map].key;
+    const TypeId bytes = lowering.types().array(lowering.types().int_type(1, false), lowering.types()[key].size_bytes);
+    lowering.emit_event("print", {{{}, Operand{bytes, element.key, true}}}, call.span, {}, {}, element.map);
   } else {
     lowering.emit_event("print", {{what, {}}}, call.span);
   }
@@ -137,7 +139,7 @@ void handle_print(EventRecord& event) {
     event.context().print_map(schema.map, static_cast<uint64_t>(schema.numbers[0]),
                               static_cast<uint64_t>(schema.numbers[1]), until);
   } else if (schema.map.valid()) {
-    event.context().print_element(schema.map, event.field(0));
+    event.context().print_element(schema.map, event.bytes_from(0));
   } else {
     event.context().sink().value(event.field(0));
   }
@@ -227,9 +229,19 @@ void handle_join(EventRecord& event) {
 
 // ---- assert
 
+TypeId check_assert(Checker& checker, const CallSite& call) {
+  const TypeId condition = checker.type(call.arguments[0]);
+  if (condition && !check::is_truthy(checker.types()[condition])) {
+    const std::string given = "`" + to_string(checker.types(), condition) + "`";
+    checker.error("not-a-condition", checker.ast()[call.arguments[0]].span,
+                  "a condition must be an integer, a pointer or a string, not " + given);
+  }
+  return checker.types().void_type();
+}
+
 Operand lower_assert(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
-  const ir::ValueId condition = lowering.scalar(call.arguments[0]);
+  const ir::ValueId condition = lowering.truth(call.arguments[0]);
   lowering.when(ir::Condition::eq, condition, ir.constant(0), [&] {
     lowering.emit_event("assert", {}, call.span, {lowering.text(call.arguments[1]).value_or("assertion failed")});
     lowering.set_exit_flag(ir.constant(1));
@@ -364,6 +376,7 @@ constexpr spec::Builtin kRows[] = {
      .example = "tracepoint:syscalls:sys_enter_execve { join(args.argv); }"},
     {.sig = "void assert(any condition, literal string message)",
      .doc = "If the condition is false, prints the message as an error and ends the run with exit status 1.",
+     .check = check_assert,
      .lower = lower_assert,
      .handle = handle_assert,
      .example = "begin { assert(1 < 2, \"numbers are broken\"); }"},

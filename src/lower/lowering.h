@@ -66,6 +66,8 @@ class Lowering {
   virtual Operand value(ExprId expr) = 0;
   // The value of an integer, pointer or the like, extended to 64 bits by the sign of its type.
   virtual ValueId scalar(ExprId expr) = 0;
+  // Not 0 if the value is true, as a condition.
+  virtual ValueId truth(ExprId expr) = 0;
   // Returns, inside loops and in actions with many `if`s, a copy of `number` that the verifier cannot relate to it: the
   // bounds that a comparison gives the copy do not keep the states of the loop from converging.
   virtual ValueId opaque_copy(ValueId number) = 0;

@@ -69,6 +69,7 @@ class UnitLowering final : public Lowering {
 
   Operand value(ExprId expr) override { return expressions_.value(expr); }
   ValueId scalar(ExprId expr) override { return expressions_.scalar(expr); }
+  ValueId truth(ExprId expr) override { return branches_.truth(expressions_.value(expr)); }
   ValueId opaque_copy(ValueId number) override { return laundering_.opaque_copy(number); }
   Operand convert(Operand operand, TypeId to) override { return conversions_.convert(operand, to); }
 

@@ -47,16 +47,13 @@ void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t 
 }
 
 // Of a map of aggregations: a histogram with its name, other values alone.
-void HandlerContext::print_element(program::ScriptMapId map, const output::Value& key) {
-  auto view = read_map(map);
-  if (!view) return report(view.error());
-  const std::string text = output::to_text(key, text_style(config_));
-  std::erase_if(view->entries,
-                [&](const output::MapEntry& entry) { return output::to_text(entry.key, text_style(config_)) != text; });
-  if (view->entries.size() == 1 && std::holds_alternative<output::StatsValue>(view->entries[0].value.node))
-    sink_->value(view->entries[0].value);
+void HandlerContext::print_element(program::ScriptMapId map, std::span<const std::byte> key) {
+  output::MapView view = maps_.read_element(map, key);
+  view.seen_share = seen_share_(map);
+  if (!view.entries.empty() && std::holds_alternative<output::StatsValue>(view.entries[0].value.node))
+    sink_->value(view.entries[0].value);
   else
-    sink_->map(*view);
+    sink_->map(view);
 }
 
 void HandlerContext::clear_map(program::ScriptMapId map) {

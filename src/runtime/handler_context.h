@@ -2,6 +2,7 @@
 // services that it may use.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -52,9 +53,10 @@ class HandlerContext {
   // These report failures to the sink as "runtime_error".
   // `top`, `divisor`: see MapView. `until_ns`: as above.
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns = UINT64_MAX);
-  void print_element(program::ScriptMapId map, const output::Value& key);  // nothing if the key is absent
-  void clear_map(program::ScriptMapId map);                                // removes all keys; unsets a scalar
-  void zero_map(program::ScriptMapId map);                                 // keeps the keys, zeroes the values
+  // `key` starts with the bytes of the key; nothing if it is absent.
+  void print_element(program::ScriptMapId map, std::span<const std::byte> key);
+  void clear_map(program::ScriptMapId map);  // removes all keys; unsets a scalar
+  void zero_map(program::ScriptMapId map);   // keeps the keys, zeroes the values
   // Sets what tells the share of the events that a map has seen.
   void tell_seen_share(std::function<double(program::ScriptMapId)> share) { seen_share_ = std::move(share); }
   // Runs `command` by sh -c and gives its output to the sink as "syscall" text. Calls what `before_commands` has set
@@ -114,6 +116,10 @@ class EventRecord {
   output::Value field(size_t index) const { return context_.decoder().value(schema_.fields[index], bytes_); }
   // Of an integer field of up to 8 bytes.
   int64_t integer(size_t index) const { return context_.decoder().integer(schema_.fields[index], bytes_); }
+  // The bytes from a field that is not in the tail to the end of the record.
+  std::span<const std::byte> bytes_from(size_t index) const {
+    return bytes_.subspan(std::min<size_t>(schema_.fields[index].offset_bytes, bytes_.size()));
+  }
   // The bytes of a string or buffer in the record's tail; none if they are not within the record.
   std::span<const std::byte> tail(size_t index) const;
   // The fields from `first_field` on, by the format that is the schema's literal `literal_index`; good until the next

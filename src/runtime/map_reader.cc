@@ -46,8 +46,7 @@ bool is_scalar(const ScriptMap& map) {
 
 }  // namespace
 
-Result<output::MapView> MapReader::read(program::ScriptMapId id, uint64_t until_ns, bool is_compact) {
-  const ScriptMap& map = program_.script_maps[id];
+output::MapView MapReader::empty_view(const ScriptMap& map) const {
   output::MapView view;
   view.name = map.name;
   view.is_scalar = is_scalar(map);
@@ -55,6 +54,12 @@ Result<output::MapView> MapReader::read(program::ScriptMapId id, uint64_t until_
   view.is_signed = context_.types[map.value].is_signed;
   view.key_names = map.key_names;
   view.sampled = map.sampled.value_or(program::SamplePeriod{});
+  return view;
+}
+
+Result<output::MapView> MapReader::read(program::ScriptMapId id, uint64_t until_ns, bool is_compact) {
+  const ScriptMap& map = program_.script_maps[id];
+  output::MapView view = empty_view(map);
   if (view.is_scalar) {
     read_scalar(map, until_ns, view);
   } else if (map.storage != Storage::kThread) {  // of which nothing is shown
@@ -62,6 +67,17 @@ Result<output::MapView> MapReader::read(program::ScriptMapId id, uint64_t until_
     TRY_STATUS(is_recent ? read_recent(map, view) : read_hash(map, view, is_compact));
     output::sort_for_display(view.entries);
   }
+  return view;
+}
+
+output::MapView MapReader::read_element(program::ScriptMapId id, std::span<const std::byte> key) {
+  const ScriptMap& map = program_.script_maps[id];
+  output::MapView view = empty_view(map);
+  const uint32_t key_bytes = program_.maps[map.map].key_size;
+  if (key.size() < key_bytes) return view;
+  if (const auto value = machine_.lookup(map.map, key.first(key_bytes)))
+    view.entries.push_back(
+        {output::decode(context_, map.key, key.first(key_bytes)), hash_value(context_, map, *value)});
   return view;
 }
 
@@ -89,19 +105,21 @@ void MapReader::read_scalar(const ScriptMap& map, uint64_t until_ns, output::Map
   view.entries.push_back({{}, output::decode_per_cpu(context_, map.value, values, cpus)});
 }
 
+output::Value MapReader::hash_value(const output::DecodeContext& context, const ScriptMap& map,
+                                    std::span<const std::byte> bytes) const {
+  switch (map.storage) {
+    case Storage::kPercpuHash: return output::decode_per_cpu(context, map.value, bytes, program_.cpu_count);
+    case Storage::kSlotHash:
+      return output::decode_per_cpu(context, map.value, bytes, program_.cpu_count, map.stride_bytes);
+    default: return output::decode(context, map.value, bytes);
+  }
+}
+
 Status MapReader::read_hash(const ScriptMap& map, output::MapView& view, bool is_compact) {
-  const auto value_of = [&](const output::DecodeContext& context, std::span<const std::byte> value) {
-    switch (map.storage) {
-      case Storage::kPercpuHash: return output::decode_per_cpu(context, map.value, value, program_.cpu_count);
-      case Storage::kSlotHash:
-        return output::decode_per_cpu(context, map.value, value, program_.cpu_count, map.stride_bytes);
-      default: return output::decode(context, map.value, value);
-    }
-  };
   if (is_compact && output::CompactEntries::fits(context_.types, map.key, map.value)) {
     view.compact = output::CompactEntries(context_, map.key);
     TRY_STATUS(machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
-      view.compact.add(key, value_of(context_, value));
+      view.compact.add(key, hash_value(context_, map, value));
     }));
     view.compact.sort();
     return {};
@@ -110,7 +128,7 @@ Status MapReader::read_hash(const ScriptMap& map, output::MapView& view, bool is
   output::DecodeContext context = context_;
   context.frames = &frames;
   return machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
-    view.entries.push_back({output::decode(context, map.key, key), value_of(context, value)});
+    view.entries.push_back({output::decode(context, map.key, key), hash_value(context, map, value)});
   });
 }
 
