@@ -20,6 +20,24 @@ using types::AddressSpace;
 using types::Kind;
 using types::TypeId;
 
+namespace {
+
+constexpr int64_t kBufferHeaderBytes = 4;  // the length
+
+}  // namespace
+
+std::optional<uint32_t> own_bytes(const types::Type& type) {
+  switch (type.kind) {
+    case Kind::kBuffer: return type.count;
+    case Kind::kString:
+    case Kind::kArray:
+    case Kind::kTuple:
+    case Kind::kRecord: return type.size_bytes;
+    case Kind::kStruct: return type.complete ? std::optional(type.size_bytes) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
 ValueId bounded(Lowering& lowering, ValueId value, uint32_t limit) {
   ir::Builder& ir = lowering.ir();
   return lowering.select(
@@ -28,8 +46,10 @@ ValueId bounded(Lowering& lowering, ValueId value, uint32_t limit) {
 
 MemoryRef referenced_memory(Lowering& lowering, syntax::ExprId expr) {
   const Operand operand = lowering.value(expr);
-  if (operand.is_address) return {operand.value, operand.space};
   const types::Type& type = lowering.types()[operand.type];
+  if (operand.is_address && type.kind == Kind::kBuffer)
+    return {lowering.ir().binary(Op::k_add, operand.value, kBufferHeaderBytes), operand.space};
+  if (operand.is_address) return {operand.value, operand.space};
   if (type.kind == Kind::kPointer) return {operand.value, type.space};
   return {operand.value, lowering.unit().context.pointers};
 }
@@ -164,26 +184,27 @@ ValueId frame_count(Lowering& lowering, types::Type type) {
 
 namespace {
 
-// Reports an error if an integer conversion gets a value that is not a number.
+// Reports an error if an integer conversion gets a value that is not a number: also names that are kept as one.
 void check_conversion(check::Checker& checker, const output::Conversion& conversion, syntax::ExprId argument) {
   const TypeId type = checker.type(argument);
   if (!type || conversion.conversion.find_first_of("diuoxXc") != 0) return;
   switch (checker.types()[type].kind) {
-    case types::Kind::kString:
-    case types::Kind::kBuffer:
-    case types::Kind::kTuple:
-    case types::Kind::kRecord:
-    case types::Kind::kStruct:
-    case types::Kind::kArray:
-    case types::Kind::kKernelStack:
-    case types::Kind::kUserStack:
-      checker.error("format-type", checker.ast()[argument].span,
-                    "`%" + conversion.conversion + "` needs an integer, but this is `" +
-                        types::to_string(checker.types(), type) + "`",
-                    "use `%s`, which prints any value");
-      break;
+    case Kind::kVoid:  // reported where it is used
+    case Kind::kBool:
+    case Kind::kInt:
+    case Kind::kEnum:
+    case Kind::kPointer:
+    case Kind::kCount:
+    case Kind::kSum:
+    case Kind::kMin:
+    case Kind::kMax:
+    case Kind::kAvg: return;
     default: break;
   }
+  checker.error("format-type", checker.ast()[argument].span,
+                "`%" + conversion.conversion + "` needs an integer, but this is `" +
+                    types::to_string(checker.types(), type) + "`",
+                "use `%s`, which prints any value");
 }
 
 TypeId check_format_values(check::Checker& checker, const spec::CallSite& call, bool allows_extra) {

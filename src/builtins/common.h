@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,13 @@ namespace espy::builtins {
 // Emits the unsigned minimum of `value` and `limit`. The verifier knows the result to be at most `limit`.
 ir::ValueId bounded(lower::Lowering& lowering, ir::ValueId value, uint32_t limit);
 
+// The bytes of a value that is a string, a buffer, an array or the like; nullopt for types that refer to memory, and
+// for structs that are not complete.
+std::optional<uint32_t> own_bytes(const types::Type& type);
+
 // The memory that an expression refers to: the value of a pointer or integer, the address of an array, string or
-// struct. An integer is taken as an address in the address space that the probe's own pointers have.
+// struct, or of the bytes of a buffer. An integer is taken as an address in the address space that the probe's own
+// pointers have.
 struct MemoryRef {
   ir::ValueId address;
   types::AddressSpace space = types::AddressSpace::kKernel;

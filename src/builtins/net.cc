@@ -54,8 +54,7 @@ Operand lower_ntop(Lowering& lowering, const CallSite& call) {
   if (types::is_integer(type)) {
     ir.store(4, bytes_out, lowering.scalar(given));
   } else {
-    MemoryRef source = referenced_memory(lowering, given);
-    if (type.kind == Kind::kBuffer) source.address = ir.binary(ir::Op::k_add, source.address, 4);
+    const MemoryRef source = referenced_memory(lowering, given);
     const uint32_t size_bytes = type.kind == Kind::kBuffer ? type.count : type.size_bytes;
     const bool is_v6 = type.kind != Kind::kPointer && size_bytes >= kV6Bytes;
     const bool is_v6_behind_pointer =
@@ -125,6 +124,18 @@ Operand lower_cookie(Lowering& lowering, const CallSite& call) {
   return lowering.scalar_operand(result, found.value);
 }
 
+TypeId check_macaddr(Checker& checker, const CallSite& call) {
+  const TypeId given = checker.type(call.arguments[0]);
+  if (checker.types()[given].kind == Kind::kStruct) checker.kernel().complete(checker.types(), given);
+  const types::Type& type = checker.types()[given];
+  const bool is_address = types::is_integer(type) || type.kind == Kind::kPointer;
+  if (!is_address && own_bytes(type).value_or(0) < kMacBytes)
+    checker.error("wrong-argument", checker.ast()[call.arguments[0]].span,
+                  "a hardware address must be at a pointer, or in at least 6 bytes, not `" +
+                      to_string(checker.types(), given) + "`");
+  return checker.types().simple(Kind::kMac);
+}
+
 Operand lower_macaddr(Lowering& lowering, const CallSite& call) {
   const MemoryRef source = referenced_memory(lowering, call.arguments[0]);
   Operand out{lowering.types().simple(Kind::kMac), lowering.memory(kMacBytes, "mac"), true};
@@ -146,6 +157,7 @@ constexpr spec::Builtin kRows[] = {
      .example = "begin { print(pton(\"127.0.0.1\")); }"},
     {.sig = "macaddr macaddr(any p)",
      .doc = "The hardware address in the 6 bytes at `p`.",
+     .check = check_macaddr,
      .lower = lower_macaddr,
      .example = "begin { print(macaddr(\"abcdef\")); }"},
     {.sig = "any socket_cookie(pointer socket)",

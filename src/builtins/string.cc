@@ -130,13 +130,17 @@ TypeId check_buf(Checker& checker, const CallSite& call) {
   return checker.types().buffer(static_cast<uint32_t>(std::max<uint64_t>(capacity, 1)));
 }
 
+// At most the bytes of a value in our memory, behind which are others. What follows an array of the kernel may belong
+// to it.
 ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
   ir::Builder& ir = lowering.ir();
-  MemoryRef source = referenced_memory(lowering, call.arguments[0]);
-  if (lowering.types()[lowering.type(call.arguments[0])].kind == Kind::kBuffer)
-    source.address = ir.binary(Op::k_add, source.address, 4);
-  const uint32_t capacity = std::min(capacity_bytes, lowering.types()[lowering.type(call.expr)].count);
-  const bool is_computed = call.arguments.size() > 1 && !lowering.integer(call.arguments[1]);
+  const auto length = call.arguments.size() > 1 ? lowering.integer(call.arguments[1]) : std::nullopt;
+  const MemoryRef source = referenced_memory(lowering, call.arguments[0]);
+  const auto own = own_bytes(lowering.types()[lowering.type(call.arguments[0])]);
+  uint32_t capacity = std::min(capacity_bytes, lowering.types()[lowering.type(call.expr)].count);
+  if (own && source.space == AddressSpace::kBpf) capacity = std::min(capacity, *own);
+  if (capacity == 0 || length == 0) return ir.constant(0);
+  const bool is_computed = call.arguments.size() > 1 && !length;
   if (!is_computed) {
     lowering.read(destination, capacity, source.address, source.space);
     return ir.constant(capacity);
@@ -196,10 +200,8 @@ ValueId copy_of_bytes(Lowering& lowering, ExprId expr, uint32_t size_bytes) {
   const MemoryRef source = referenced_memory(lowering, expr);
   const ValueId copy = lowering.memory(size_bytes, "bytes");
   lowering.zero(copy, size_bytes);
-  const types::Type& type = lowering.types()[lowering.type(expr)];
-  const bool is_value = type.kind == Kind::kString || type.kind == Kind::kArray;
-  const uint32_t available_bytes = is_value ? std::min(size_bytes, type.size_bytes) : size_bytes;
-  lowering.read(copy, available_bytes, source.address, source.space);
+  const uint32_t available_bytes = own_bytes(lowering.types()[lowering.type(expr)]).value_or(size_bytes);
+  lowering.read(copy, std::min(size_bytes, available_bytes), source.address, source.space);
   return copy;
 }
 

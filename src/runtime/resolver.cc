@@ -212,10 +212,12 @@ int64_t wall_clock_offset_ns(uint32_t clock) {
 
 std::string format_time(std::string_view format, uint64_t ns, uint32_t clock) {
   if (clock != CLOCK_REALTIME) ns += static_cast<uint64_t>(wall_clock_offset_ns(clock));
-  std::string with_micros(format);
-  const std::string micros = fmt::format("{:06}", ns % kNsPerSecond / 1000);
-  for (size_t at = with_micros.find("%f"); at != std::string::npos; at = with_micros.find("%f", at + micros.size()))
-    with_micros.replace(at, 2, micros);
+  std::string with_micros;
+  for (size_t at = 0; at < format.size();) {
+    const std::string_view conversion = format.substr(at, format[at] == '%' ? 2 : 1);
+    with_micros += conversion == "%f" ? fmt::format("{:06}", ns % kNsPerSecond / 1000) : std::string(conversion);
+    at += conversion.size();
+  }
   const auto seconds = static_cast<time_t>(ns / kNsPerSecond);
   tm local = {};
   ::localtime_r(&seconds, &local);
