@@ -230,6 +230,8 @@ Status check_output(const Options& options) {
   if (options.record_file && is_of_recording(file, *options.record_file))
     return fail(fmt::format("-o {} would overwrite the recording that --record writes", file), 0,
                 "name another file with -o");
+  if (options.file && *options.file != "-" && is_one_file(file, *options.file))
+    return fail(fmt::format("-o {} would overwrite the script", file), 0, "name another file with -o");
   return {};
 }
 

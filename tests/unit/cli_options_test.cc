@@ -124,13 +124,13 @@ TEST(CliOptions, PartsAreOfARecording) {
   }
 }
 
-class RecordingAndOutput : public testing::Test {
+class OutputFiles : public testing::Test {
  protected:
-  RecordingAndOutput() {
+  OutputFiles() {
     char path[] = "/tmp/options.XXXXXX";
     directory_ = ::mkdtemp(path);
   }
-  ~RecordingAndOutput() override { std::filesystem::remove_all(directory_); }
+  ~OutputFiles() override { std::filesystem::remove_all(directory_); }
   std::string file(const std::string& name) const { return directory_ + "/" + name; }
   std::string made(const std::string& name) const {
     std::ofstream(file(name)) << "precious";
@@ -140,7 +140,7 @@ class RecordingAndOutput : public testing::Test {
   std::string directory_;
 };
 
-TEST_F(RecordingAndOutput, AreDifferentFilesOfAReplay) {
+TEST_F(OutputFiles, AreDifferentFilesOfAReplay) {
   const std::string recording = made("r"), other = made("other"), in_ring = made("ring.000002");
   std::filesystem::create_hard_link(recording, file("linked"));
   std::filesystem::create_symlink(recording, file("symbolic"));
@@ -154,7 +154,7 @@ TEST_F(RecordingAndOutput, AreDifferentFilesOfAReplay) {
 }
 
 // Also where neither is there yet.
-TEST_F(RecordingAndOutput, AreDifferentFilesOfARunThatIsRecorded) {
+TEST_F(OutputFiles, AreDifferentFilesOfARunThatIsRecorded) {
   const std::string recording = made("r");
   for (const std::string& output : {recording, file("new"), directory_ + "/../" + directory_.substr(5) + "/new"})
     EXPECT_EQ(error_of({"--record", output.ends_with("new") ? file("new") : recording, "-o", output, "x.bt"}),
@@ -162,6 +162,12 @@ TEST_F(RecordingAndOutput, AreDifferentFilesOfARunThatIsRecorded) {
   EXPECT_EQ(error_of({"--record", file("new"), "-o", recording, "x.bt"}), "");
   EXPECT_EQ(error_of({"--record", file("new"), "-o", file("output"), "x.bt"}), "");
   EXPECT_EQ(error_of({"record", "-o", recording, "t:a:b"}), "");
+}
+
+TEST_F(OutputFiles, AreNotTheScript) {
+  const std::string script = made("s.bt");
+  EXPECT_EQ(error_of({"-o", script, script}), "-o " + script + " would overwrite the script");
+  EXPECT_EQ(error_of({"-o", file("new"), script}), "");
 }
 
 // ---- Tools
