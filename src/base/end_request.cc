@@ -26,10 +26,10 @@ void request_end() {
 
 void reset_end_request() { requested_at_ns = 0; }
 
-bool is_end_requested() { return end_requested_at_ns() != 0; }
-
-uint64_t end_requested_at_ns() { return requested_at_ns.load(std::memory_order_relaxed); }
+bool is_end_requested() { return requested_at_ns.load(std::memory_order_relaxed) != 0; }
 
 uint64_t ns_since_end_request() { return is_end_requested() ? monotonic_ns() - requested_at_ns : 0; }
+
+uint64_t end_requested_at_ns() { return requested_at_ns.load(std::memory_order_relaxed); }
 
 }  // namespace espy

@@ -15,9 +15,9 @@ void request_end();
 void reset_end_request();
 bool is_end_requested();
 
-// When the end was requested, and how long ago, in CLOCK_MONOTONIC; 0 if it was not.
-uint64_t end_requested_at_ns();
+// How long ago the end was requested, and when, in CLOCK_MONOTONIC; 0 if it was not.
 uint64_t ns_since_end_request();
+uint64_t end_requested_at_ns();
 
 // Reads CLOCK_MONOTONIC; async-signal-safe.
 uint64_t monotonic_ns();
