@@ -73,14 +73,18 @@ Status begin(const RecordPlan& plan, Environment& e, uint32_t parents, Recording
 
 }  // namespace
 
+Options options_of(const RecordScript& script, const Options& options) {
+  Options out = options;
+  out.program_text = script.text;
+  out.output_file = "/dev/null";
+  out.format = "text";
+  out.no_warnings = true;
+  return out;
+}
+
 int run_recorder(const Options& options, const Host& host, Environment& e, const RecordWishes& wishes,
                  const RecordScript& script, const RecordPlan& plan) {
   Recording recording;
-  Options with_script = options;
-  with_script.program_text = script.text;
-  with_script.output_file = "/dev/null";  // the script prints nothing; messages go to standard error
-  with_script.format = "text";
-  with_script.no_warnings = true;
   const auto prepare = [&](const program::Program& program, Environment& environment,
                            runtime::SessionOptions& session) {
     if (host.prepare) host.prepare(program, environment, session);
@@ -96,7 +100,7 @@ int run_recorder(const Options& options, const Host& host, Environment& e, const
       return plan.reader == nullptr ? Status() : plan.reader->on_ready();
     };
   };
-  const int status = run_script(with_script, e, prepare);
+  const int status = run_script(options_of(script, options), e, prepare);
   if (!options.dump.empty() || !recording.recorder) return status;
   if (const Status done = recording.recorder->finish(); !done) return status == 0 ? complain(done.error()) : status;
   if (plan.reader == nullptr && !options.quiet)

@@ -24,6 +24,9 @@ struct RecordPlan {
   const Reader* reader = nullptr;
 };
 
+// Returns the options of a run of the script, which prints nothing: messages go to standard error.
+Options options_of(const RecordScript& script, const Options& options);
+
 // Runs the script until it ends, and shows a summary. Returns the exit status; has printed all errors.
 int run_recorder(const Options& options, const Host& host, Environment& environment, const RecordWishes& wishes,
                  const RecordScript& script, const RecordPlan& plan);

@@ -62,23 +62,23 @@ Value number(const Type& type, uint64_t bits) {
   return {bits};
 }
 
+bool is_less(int64_t a, int64_t b, bool is_signed) {
+  return is_signed ? a < b : static_cast<uint64_t>(a) < static_cast<uint64_t>(b);
+}
+
 // min() and max(). Word 0 is the value, word 1 is not 0 if the CPU has one.
 Value extreme(const Type& type, const CpuWords& words) {
   const bool wants_max = type.kind == Kind::kMax;
   bool is_set = false;
-  uint64_t best = 0;
+  int64_t best = 0;
   for (uint32_t cpu = 0; cpu < words.cpus(); ++cpu) {
     if (words.at(cpu, 1) == 0) continue;
-    const uint64_t value = words.at(cpu, 0);
-    const bool is_less = type.is_signed ? static_cast<int64_t>(value) < static_cast<int64_t>(best) : value < best;
-    if (!is_set || (value != best && is_less != wants_max)) best = value;
+    const auto value = static_cast<int64_t>(words.at(cpu, 0));
+    if (!is_set || (wants_max ? is_less(best, value, type.is_signed) : is_less(value, best, type.is_signed)))
+      best = value;
     is_set = true;
   }
-  return number(type, best);
-}
-
-bool is_less(int64_t a, int64_t b, bool is_signed) {
-  return is_signed ? a < b : static_cast<uint64_t>(a) < static_cast<uint64_t>(b);
+  return number(type, static_cast<uint64_t>(best));
 }
 
 void merge_slot(program::TseriesSlot& into, const program::TseriesSlot& slot, Kind aggregation, bool is_signed) {

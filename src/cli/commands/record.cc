@@ -94,16 +94,6 @@ std::string command_line(const Options& options) {
   return out;
 }
 
-// Of --dry-run: the probes are attached, and nothing is written.
-int try_out(const Options& options, const Host& host, Environment& e, const RecordScript& script) {
-  Options with_script = options;
-  with_script.program_text = script.text;
-  with_script.output_file = "/dev/null";
-  with_script.format = "text";
-  with_script.no_warnings = true;
-  return run_script(with_script, e, host.prepare);
-}
-
 int record(const Options& options, const Host& host) {
   if (!options.output_file)
     return complain({"espy record needs a file to write to", 0, "espy record -o FILE PROBE..."});
@@ -120,7 +110,8 @@ int record(const Options& options, const Host& host) {
   if (const Status added = add_scripts(options, e, wishes); !added) return complain(added.error());
   const auto script = write_record_script(options.names, wishes, e);
   if (!script) return complain(script.error());
-  if (options.session.is_dry_run) return try_out(options, host, e, *script);
+  // The probes are attached, and nothing is written.
+  if (options.session.is_dry_run) return run_script(options_of(*script, options), e, host.prepare);
   return run_recorder(options, host, e, wishes, *script, {*options.output_file, command_line(options), options.ring});
 }
 
