@@ -51,7 +51,7 @@ class Reads : Emitter {
   KernelRead kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
   bool is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes);
   bool is_iterator_context(ValueId base);
-  // That of a map element, and what cannot be told from one.
+  // Returns true if the pointer may be the result of a map lookup, which is null for an absent key.
   bool may_be_null(Operand pointer);
   ValueId fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
 
