@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""scripts/fuzz-hours: a change counts for a target if it is in a function that the target reaches, or just below it."""
+"""scripts/fuzz-hours: a change counts for a target if it is in a function that the target reaches, or just below it;
+hours count between commits that have its code as it is now."""
 
 import pathlib
 import sys
@@ -23,3 +24,10 @@ assert code.changed_by({"src/b.h": [(900, 900)]}) == ["src/b.h"]
 assert code.changed_by({"src/c.cc": [(10, 10)]}) == []
 assert fuzz_hours.NO_CODE.match("+  // A comment.") and fuzz_hours.NO_CODE.match('-#include "base/fd.h"')
 assert fuzz_hours.NO_CODE.match("+") and not fuzz_hours.NO_CODE.match("+  return 1;  // one")
+
+hours = fuzz_hours.counted_seconds
+assert hours([10, 13, 18], [[], [], []]) == 8
+assert hours([10, 13, 18], [["src/a.cc"], [], []]) == 5
+assert hours([10, 13, 18], [[], [], ["src/a.cc"]]) == 3
+assert hours([10, 13, 18, 25], [[], ["src/a.cc"], [], []]) == 7
+assert hours([10], [[]]) == 0
