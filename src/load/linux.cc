@@ -169,6 +169,22 @@ tl::unexpected<Error> cannot_map(const program::BpfMap& shape) {
   return fail_errno("cannot map `" + shape.name + "` into memory", errno);
 }
 
+tl::unexpected<Error> cannot_write(const program::BpfMap& shape, long error) {
+  return fail_errno("cannot write to the map `" + shape.name + "`", static_cast<int>(-error));
+}
+
+constexpr uint64_t kExist = 2;  // BPF_EXIST
+
+long write_element(const OwnedFd& map, std::span<const std::byte> key, std::span<const std::byte> value,
+                   uint64_t flags) {
+  MapElementAttr attr;
+  attr.map_fd = static_cast<uint32_t>(map.get());
+  attr.key = address_of(key.data());
+  attr.value = address_of(value.data());
+  attr.flags = flags;
+  return bpf(Command::kMapUpdate, attr);
+}
+
 }  // namespace
 
 // Maps the first bytes of a value of an array at its reserved addresses. Values are whole pages.
@@ -242,8 +258,7 @@ Result<std::vector<std::span<std::byte>>> LinuxMachine::add_arrays(MapId map, ui
   attr.count = count;
   constexpr long kNotSupported = 524;  // ENOTSUPP of the kernel (include/linux/errno.h)
   const long result = bpf(Command::kMapUpdateBatch, attr);
-  if (result < 0 && result != -kNotSupported)
-    return fail_errno("cannot write to the map `" + maps_[map].shape.name + "`", static_cast<int>(-result));
+  if (result < 0 && result != -kNotSupported) return cannot_write(maps_[map].shape, result);
   for (uint32_t i = 0; i < count && result < 0; ++i)
     TRY_STATUS(update(map, std::as_bytes(std::span(&keys[i], 1)), std::as_bytes(std::span(&descriptors[i], 1))));
   added_arrays_.insert(added_arrays_.end(), std::move_iterator(added.begin()), std::move_iterator(added.end()));
@@ -322,23 +337,25 @@ bool LinuxMachine::refuses_maps() {
 }
 
 Status LinuxMachine::update(MapId id, std::span<const std::byte> key, std::span<const std::byte> value) {
-  MapElementAttr attr;
-  attr.map_fd = static_cast<uint32_t>(maps_[id].fd.get());
-  attr.key = address_of(key.data());
-  attr.value = address_of(value.data());
-  if (const long result = bpf(Command::kMapUpdate, attr); result < 0)
-    return fail_errno("cannot write to the map `" + maps_[id].shape.name + "`", static_cast<int>(-result));
+  if (const long result = write_element(maps_[id].fd, key, value, 0); result < 0)
+    return cannot_write(maps_[id].shape, result);
   return {};
 }
 
-Status LinuxMachine::remove(MapId id, std::span<const std::byte> key) {
+Result<bool> LinuxMachine::replace(MapId id, std::span<const std::byte> key, std::span<const std::byte> value) {
+  const long result = write_element(maps_[id].fd, key, value, kExist);
+  if (result < 0 && result != -ENOENT) return cannot_write(maps_[id].shape, result);
+  return result == 0;
+}
+
+Result<bool> LinuxMachine::remove(MapId id, std::span<const std::byte> key) {
   MapElementAttr attr;
   attr.map_fd = static_cast<uint32_t>(maps_[id].fd.get());
   attr.key = address_of(key.data());
   const long result = bpf(Command::kMapDelete, attr);
   if (result < 0 && result != -ENOENT)
     return fail_errno("cannot delete from the map `" + maps_[id].shape.name + "`", static_cast<int>(-result));
-  return {};
+  return result == 0;
 }
 
 // ---- Programs -----------------------------------------------------------------------------------------------------

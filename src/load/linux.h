@@ -56,7 +56,8 @@ class LinuxMachine final : public Machine {
                   const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) override;
   std::optional<std::vector<std::byte>> lookup(MapId map, std::span<const std::byte> key) override;
   Status update(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) override;
-  Status remove(MapId map, std::span<const std::byte> key) override;
+  Result<bool> replace(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) override;
+  Result<bool> remove(MapId map, std::span<const std::byte> key) override;
   bool refuses_maps() override;
 
   Status run(ProgramId program) override;

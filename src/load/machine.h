@@ -122,7 +122,10 @@ class Machine {
       const std::function<void(std::span<const std::byte> key, std::span<const std::byte> value)>& visit) = 0;
   virtual std::optional<std::vector<std::byte>> lookup(MapId map, std::span<const std::byte> key) = 0;
   virtual Status update(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) = 0;
-  virtual Status remove(MapId map, std::span<const std::byte> key) = 0;
+  // Writes the value of a key that exists; returns whether it does.
+  virtual Result<bool> replace(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) = 0;
+  // Returns whether the key existed.
+  virtual Result<bool> remove(MapId map, std::span<const std::byte> key) = 0;
   // Whether this process may not use maps that are open, as it lacks CAP_BPF. Some kernels ask for it each time.
   virtual bool refuses_maps() { return false; }
 

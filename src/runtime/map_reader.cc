@@ -173,8 +173,8 @@ Status MapReader::clear(program::ScriptMapId id) {
     return {};
   }
   for (const std::vector<std::byte>& key : TRY(keys(map))) {
-    TRY_STATUS(machine_.remove(map.map, key));
-    if (map.keys_offset) count_removed_key(map);
+    const bool was_there = TRY(machine_.remove(map.map, key));
+    if (was_there && map.keys_offset) count_removed_key(map);
   }
   return {};
 }
@@ -197,7 +197,7 @@ Status MapReader::zero(program::ScriptMapId id) {
   // The kernel reads value_size bytes, which may be more than the type has.
   const size_t stored = (program_.maps[map.map].value_size + 7) & ~7U;
   const std::vector<std::byte> zeros(stored * copies);
-  for (const std::vector<std::byte>& key : TRY(keys(map))) TRY_STATUS(machine_.update(map.map, key, zeros));
+  for (const std::vector<std::byte>& key : TRY(keys(map))) TRY(machine_.replace(map.map, key, zeros));
   return {};
 }
 

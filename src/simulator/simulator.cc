@@ -89,10 +89,16 @@ Status Simulator::update(MapId map, std::span<const std::byte> key, std::span<co
   return {};
 }
 
-Status Simulator::remove(MapId map, std::span<const std::byte> key) {
-  maps_[map.index].remove(key);
+Result<bool> Simulator::replace(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) {
+  if (maps_[map.index].lookup(key, 0) == nullptr) return false;
+  maps_[map.index].set_all_cpus(key, value);
+  return true;
+}
+
+Result<bool> Simulator::remove(MapId map, std::span<const std::byte> key) {
+  const int64_t result = maps_[map.index].remove(key);
   maps_[map.index].bury_removed();
-  return {};
+  return result == 0;
 }
 
 Status Simulator::attach_raw_tracepoint(ProgramId program, const std::string& name, uint64_t cookie) {

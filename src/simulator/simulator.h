@@ -53,7 +53,8 @@ class Simulator final : public load::Machine {
                   const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit) override;
   std::optional<std::vector<std::byte>> lookup(program::MapId map, std::span<const std::byte> key) override;
   Status update(program::MapId map, std::span<const std::byte> key, std::span<const std::byte> value) override;
-  Status remove(program::MapId map, std::span<const std::byte> key) override;
+  Result<bool> replace(program::MapId map, std::span<const std::byte> key, std::span<const std::byte> value) override;
+  Result<bool> remove(program::MapId map, std::span<const std::byte> key) override;
 
   Status run(program::ProgramId program) override;
   Result<Measured> measure(program::ProgramId program, uint64_t count) override;

@@ -24,7 +24,10 @@ class IdleMachine : public Machine {
   }
   std::optional<std::vector<std::byte>> lookup(program::MapId, std::span<const std::byte>) override { return {}; }
   Status update(program::MapId, std::span<const std::byte>, std::span<const std::byte>) override { return {}; }
-  Status remove(program::MapId, std::span<const std::byte>) override { return {}; }
+  Result<bool> replace(program::MapId, std::span<const std::byte>, std::span<const std::byte>) override {
+    return false;
+  }
+  Result<bool> remove(program::MapId, std::span<const std::byte>) override { return false; }
   Status run(program::ProgramId) override { return {}; }
   Result<Measured> measure(program::ProgramId, uint64_t) override { return Measured{}; }
   Status attach_raw_tracepoint(program::ProgramId, const std::string&, uint64_t) override { return {}; }
