@@ -1,6 +1,7 @@
 #include "runtime/notify.h"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include <cstddef>
@@ -21,6 +22,8 @@ void notify_manager(std::string_view state) {
   if (path[0] == '@') address.sun_path[0] = '\0';  // the abstract namespace
   const OwnedFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return;
+  const timeval limit = {1, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
   ::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), size);
 }
