@@ -111,8 +111,9 @@ void Conversions::store_converted(ValueId address, Operand operand, TypeId to) {
 // The operand's bytes in a copy that is as large as the type `to`, the rest zeros.
 Operand Conversions::padded_copy(Operand operand, TypeId to) {
   const uint32_t size = types()[to].size_bytes;
-  const ValueId address = memory_.allocate(size, {});
-  if (size > types()[operand.type].size_bytes) memory_.zero(address, size);
+  const uint32_t given = types()[operand.type].size_bytes;
+  const ValueId address = memory_.allocate(std::max(size, given), {});
+  if (size > given) memory_.zero(address, size);
   store(address, operand);
   return {to, address, true};
 }
@@ -120,7 +121,8 @@ Operand Conversions::padded_copy(Operand operand, TypeId to) {
 Operand Conversions::convert_scalar(Operand operand, TypeId to) {
   const types::Type from = types()[operand.type];
   const types::Type target = types()[to];
-  if (types::is_by_reference(target)) return padded_copy(operand, to);
+  // The bytes of a number are those of 64 bits, with its sign.
+  if (types::is_by_reference(target)) return padded_copy({types().int_type(8, from.is_signed), operand.value}, to);
   if (target.kind != Kind::kBool) return {to, normalize(operand.value, to)};
   return {to, from.kind == Kind::kBool ? operand.value : ir().binary(Op::k_ne, operand.value, ir().constant(0))};
 }
