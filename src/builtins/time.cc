@@ -80,12 +80,35 @@ Operand lower_jiffies(Lowering& lowering, const CallSite&) {
 
 // ---- strftime: a number with its format and clock, formatted when it is printed -------------------------------------
 
-// Returns the clock of an expression that is a call of nsecs(); CLOCK_BOOTTIME for any other.
-clockid_t clock_of(Lowering& lowering, syntax::ExprId expr) {
-  const auto* call = lowering.ast().get<syntax::Call>(expr);
-  const spec::Builtin* builtin = lowering.unit().fact(expr).builtin;
-  if (!call || call->arguments.empty() || !builtin || builtin->lower != lower_nsecs) return CLOCK_BOOTTIME;
-  return find_clock(*lowering.text(call->arguments[0]))->id;
+// Returns the name of a variable or of a map, also if `expr` is an element of it; "" if it is something else.
+std::string_view storage_name(const syntax::Ast& ast, syntax::ExprId expr) {
+  if (const auto* index = ast.get<syntax::Index>(expr)) return storage_name(ast, index->base);
+  if (const auto* variable = ast.get<syntax::Variable>(expr)) return variable->name;
+  const auto* map = ast.get<syntax::Map>(expr);
+  return map ? std::string_view(map->name) : "";
+}
+
+// Returns the clock of a call of nsecs() with the name of one; nullptr for any other expression.
+const Clock* clock_of_call(const syntax::Ast& ast, syntax::ExprId expr) {
+  const auto* call = ast.get<syntax::Call>(expr);
+  const bool is_nsecs = call && call->name == "nsecs" && call->arguments.size() == 1;
+  const auto* word = is_nsecs ? ast.get<syntax::Name>(call->arguments[0]) : nullptr;
+  return word ? find_clock(word->name) : nullptr;
+}
+
+// Returns the clock of nsecs(), or of the nsecs() that is assigned to a variable or a map; CLOCK_BOOTTIME for others.
+clockid_t clock_of(const syntax::Ast& ast, syntax::ExprId expr) {
+  if (const Clock* clock = clock_of_call(ast, expr)) return clock->id;
+  const std::string_view name = storage_name(ast, expr);
+  for (const syntax::StmtId id : ast.stmts.ids()) {
+    const auto* assign = ast.get<syntax::Assign>(id);
+    const auto* let = ast.get<syntax::Let>(id);
+    const bool assigns = !name.empty() && ((assign && !assign->op && storage_name(ast, assign->target) == name) ||
+                                           (let && let->name == name));
+    const Clock* clock = assigns ? clock_of_call(ast, assign ? assign->value : let->value) : nullptr;
+    if (clock) return clock->id;
+  }
+  return CLOCK_BOOTTIME;
 }
 
 Operand timestamp(Lowering& lowering, const CallSite& call, ir::ValueId ns) {
@@ -101,7 +124,7 @@ Operand timestamp(Lowering& lowering, const CallSite& call, ir::ValueId ns) {
   out.is_address = true;
   ir.store(8, out.value, ns);
   ir.store(4, out.value, ir.constant(index), 8);
-  ir.store(4, out.value, ir.constant(clock_of(lowering, call.arguments[1])), 12);
+  ir.store(4, out.value, ir.constant(clock_of(lowering.ast(), call.arguments[1])), 12);
   return out;
 }
 
@@ -123,7 +146,7 @@ std::vector<lower::EventArgument> values_from(Lowering& lowering, const CallSite
       out.push_back({argument, {}});
       continue;
     }
-    const auto [read, is_new] = now.try_emplace(clock_of(lowering, time));
+    const auto [read, is_new] = now.try_emplace(clock_of(lowering.ast(), time));
     if (is_new) read->second = lowering.scalar(time);
     const CallSite inner_call{argument, lowering.ast()[argument].span, inner->arguments};
     out.push_back({{}, timestamp(lowering, inner_call, read->second)});
