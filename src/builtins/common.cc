@@ -187,7 +187,7 @@ namespace {
 // Reports an error if an integer conversion gets a value that is not a number: also names that are kept as one.
 void check_conversion(check::Checker& checker, const output::Conversion& conversion, syntax::ExprId argument) {
   const TypeId type = checker.type(argument);
-  if (!type || conversion.conversion.find_first_of("diuoxXc") != 0) return;
+  if (!type || conversion.conversion.find_first_of("diuoxXcp") != 0) return;
   switch (checker.types()[type].kind) {
     case Kind::kVoid:  // reported where it is used
     case Kind::kBool:

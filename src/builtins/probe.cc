@@ -219,8 +219,9 @@ Operand lower_override(Lowering& lowering, const CallSite& call) {
 TypeId check_write_user(Checker& checker, const CallSite& call) {
   const auto length = checker.integer(call.arguments[2]);
   const types::Type& source = checker.types()[checker.type(call.arguments[1])];
-  const bool is_sized = source.kind == Kind::kString || source.kind == Kind::kArray || source.kind == Kind::kStruct;
-  const auto limit = is_sized ? source.size_bytes : static_cast<uint32_t>(checker.config().max_strlen);
+  uint32_t limit =
+      types::is_by_reference(source) ? source.size_bytes : static_cast<uint32_t>(checker.config().max_strlen);
+  if (source.kind == Kind::kBuffer) limit = source.count;  // without its header
   if (length && (*length < 1 || *length > limit))
     checker.error("write-length", checker.ast()[call.arguments[2]].span,
                   "the length must be from 1 to " + std::to_string(limit));
