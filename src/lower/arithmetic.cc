@@ -105,15 +105,46 @@ ValueId Arithmetic::equal_bytes_by_loop(ValueId left, ValueId right, uint32_t si
   return read_slot(result);
 }
 
-// Strings are zero-padded, so those that are equal within the smaller capacity are equal, if that has a NUL.
-ValueId Arithmetic::equal_values(Operand left, Operand right) {
-  left = conversions_.in_our_memory(left);
-  right = conversions_.in_our_memory(right);
+// The shorter one of two strings gets a NUL, if it may lack it.
+void Arithmetic::add_missing_nul(Operand& left, Operand& right) {
   for (const auto& [shorter, longer] : {std::pair{&left, &right}, std::pair{&right, &left}}) {
     const types::Type& type = types()[shorter->type];
     if (type.may_lack_nul && type.count < types()[longer->type].size_bytes)
       *shorter = conversions_.convert(*shorter, types().string(types::capacity_with_nul(type)));
   }
+}
+
+// The first bytes that differ decide. Without such within the smaller capacity, which has a NUL, the strings are equal.
+ValueId Arithmetic::compare_order(BinaryOp op, Operand left, Operand right) {
+  left = conversions_.in_our_memory(left);
+  right = conversions_.in_our_memory(right);
+  add_missing_nul(left, right);
+  const ir::SlotId result = new_slot("order");
+  write_slot(result, ir().constant(op == BinaryOp::kLessEqual || op == BinaryOp::kGreaterEqual));
+  const BlockId done = ir().add_block("done");
+  const uint32_t size = std::min(types()[left.type].size_bytes, types()[right.type].size_bytes);
+  ir().count_up(size, [&](ValueId index, BlockId) {
+    const ValueId a = ir().load(1, ir().binary(Op::k_add, left.value, index));
+    const ValueId b = ir().load(1, ir().binary(Op::k_add, right.value, index));
+    const BlockId differ = ir().add_block("differ");
+    const BlockId same = ir().add_block("same");
+    ir().branch(Condition::ne, a, b, differ, same);
+    ir().enter(differ);
+    const TypeId byte = types().int_type(1, false);
+    write_slot(result, compare(op, {byte, a}, {byte, b}, true));
+    ir().jump(done);
+    ir().enter(same);
+  });
+  ir().jump(done);
+  ir().enter(done);
+  return read_slot(result);
+}
+
+// Strings are zero-padded, so those that are equal within the smaller capacity are equal, if that has a NUL.
+ValueId Arithmetic::equal_values(Operand left, Operand right) {
+  left = conversions_.in_our_memory(left);
+  right = conversions_.in_our_memory(right);
+  add_missing_nul(left, right);
   const types::Type a = types()[left.type];
   const types::Type b = types()[right.type];
   if (types::is_struct_like(a) && types::is_struct_like(b) && left.type != right.type) {

@@ -59,6 +59,8 @@ std::optional<ValueId> Operators::equals_probe_name(const syntax::Binary& node) 
 ValueId Operators::compare_bytes(const syntax::Binary& node) {
   Operand left = expressions_.value(node.left);
   Operand right = expressions_.value(node.right);
+  if (node.op != BinaryOp::kEqual && node.op != BinaryOp::kNotEqual)
+    return arithmetic_.compare_order(node.op, left, right);
   for (const auto& [constant_side, other] : {std::pair{node.left, &right}, std::pair{node.right, &left}}) {
     const auto known = scope_.text(constant_side);
     if (!known || types()[other->type].kind != Kind::kString) continue;

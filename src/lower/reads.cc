@@ -197,6 +197,13 @@ ValueId Reads::read_text(ValueId destination, TypeId string, ValueId source, Add
       [&] { return length; });
 }
 
+// Strings are zero-padded, but a struct was copied with the bytes that its char arrays have behind their ends.
+Operand Reads::padded_text(ValueId address, TypeId string) {
+  const ValueId copy = memory_.allocate(types()[string].size_bytes, "text");
+  const ValueId length = read_text(copy, string, address, AddressSpace::kBpf, true);
+  return {string, copy, true, AddressSpace::kBpf, length};
+}
+
 ValueId Reads::current_task_field(std::span<const std::string_view> path) {
   ValueId base = ir().call(Helper::get_current_task, {});
   TypeId type = kernel().find_struct(types(), "task_struct");
@@ -224,6 +231,8 @@ ValueId Reads::current_task_field(std::span<const std::string_view> path) {
 Operand Reads::typed(ValueId address, int64_t offset_bytes, TypeId type, AddressSpace space, TypeId struct_type) {
   module_.complete(type);
   const types::Type& layout = types()[type];
+  if (layout.kind == Kind::kString && layout.may_lack_nul && space == AddressSpace::kBpf)
+    return padded_text(offset(address, offset_bytes), type);
   if (types::is_by_reference(layout)) return {type, offset(address, offset_bytes), true, space};
   if (layout.size_bytes == 0) return {type, ir().constant(0)};
   return {type, read_scalar(address, offset_bytes, static_cast<uint8_t>(layout.size_bytes), layout.is_signed, space,

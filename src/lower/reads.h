@@ -53,6 +53,7 @@ class Reads : Emitter {
   bool is_iterator_context(ValueId base);
   // Returns true if the pointer may be the result of a map lookup, which is null for an absent key.
   bool may_be_null(Operand pointer);
+  Operand padded_text(ValueId address, TypeId string);
   ValueId fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
 
   const spec::ProbeContext& context_;
