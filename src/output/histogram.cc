@@ -72,11 +72,10 @@ void append_label(std::string& out, const LhistValue& hist, size_t bucket, types
     append(hist.max);
     out += ", ...";
   } else {
-    const int64_t start = hist.min + static_cast<int64_t>(bucket - 1) * hist.step;
     out += '[';
-    append(start);
+    append(hist.end_of(bucket - 1));
     out += ", ";
-    append(start + hist.step);
+    append(hist.end_of(bucket));
   }
   out += ')';
 }
@@ -176,7 +175,7 @@ std::string percentiles_text(const HistValue& hist, types::Unit unit) {
 std::string percentiles_text(const LhistValue& hist, types::Unit unit) {
   return percentiles_of(hist.buckets, [&](size_t bucket) {
     if (bucket + 1 == hist.buckets.size()) return ">= " + quantity_text(hist.max, unit);
-    return "<= " + quantity_text(hist.min + static_cast<int64_t>(bucket) * hist.step - 1, unit);
+    return "<= " + quantity_text(hist.end_of(bucket) - 1, unit);
   });
 }
 

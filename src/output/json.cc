@@ -144,8 +144,8 @@ std::string buckets(const LhistValue& hist) {
     } else if (i + 1 == hist.buckets.size()) {
       out += fmt::format("{{\"min\": {}, \"count\": {}}}", hist.max, hist.buckets[i]);
     } else {
-      const int64_t start = hist.min + (static_cast<int64_t>(i) - 1) * hist.step;
-      out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", start, start + hist.step - 1, hist.buckets[i]);
+      out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", hist.end_of(i - 1), hist.end_of(i) - 1,
+                         hist.buckets[i]);
     }
   }
   return out + "]";

@@ -89,7 +89,7 @@ struct ToPoint {
   std::string operator()(const LhistValue& v) const {
     return buckets(v.buckets, [&](size_t i) -> std::optional<int64_t> {
       if (i + 1 == v.buckets.size()) return std::nullopt;
-      return std::min(v.max, v.min + static_cast<int64_t>(i) * v.step) - 1;
+      return v.end_of(i) - 1;
     });
   }
   template <class Other>

@@ -78,6 +78,8 @@ struct HistValue {
 struct LhistValue {
   int64_t min = 0, max = 0, step = 0;
   std::vector<uint64_t> buckets;
+  // Returns the first value above a bucket other than the last one. The last step may be shorter than the others.
+  int64_t end_of(size_t bucket) const { return std::min(max, min + static_cast<int64_t>(bucket) * step); }
 };
 struct StatsValue {
   uint64_t count = 0;
