@@ -52,13 +52,14 @@ class Definer {
   TypeId define(const CEnum& node) {
     if (!node.name.empty() && kernel_.find_enum(scratch_, node.name)) note_hidden(node.span, "enum " + node.name);
     std::vector<types::Enumerator> enumerators;
-    bool is_signed = false;
-    bool is_wide = false;
+    int64_t least = 0, most = 0;
     for (const auto& [name, value] : node.enumerators) {
       enumerators.push_back({name, value});
-      is_signed |= value < 0;
-      is_wide |= value > UINT32_MAX || value < INT32_MIN;
+      least = std::min(least, value);
+      most = std::max(most, value);
     }
+    const bool is_signed = least < 0;
+    const bool is_wide = least < INT32_MIN || most > (is_signed ? int64_t{INT32_MAX} : int64_t{UINT32_MAX});
     return types_.define_enum(node.name, std::move(enumerators), is_wide ? 8 : 4, is_signed, {});
   }
 
