@@ -82,9 +82,12 @@ bool is_whole_map(const check::Unit& unit, const syntax::Ast& ast, syntax::ExprI
 
 TypeId check_print(Checker& checker, const CallSite& call) {
   for (size_t i = 1; i < call.arguments.size(); ++i) {
-    if (!checker.integer(call.arguments[i]))
-      checker.error("not-constant", checker.ast()[call.arguments[i]].span,
-                    "the `top` and `div` of `print` must be constants");
+    const auto number = checker.integer(call.arguments[i]);
+    const source::Span span = checker.ast()[call.arguments[i]].span;
+    if (!number)
+      checker.error("not-constant", span, "the `top` and `div` of `print` must be constants");
+    else if (*number < 0)
+      checker.error("negative-count", span, "the `top` and `div` of `print` must not be negative");
   }
   if (call.arguments.size() > 1 && !is_whole_map(checker.unit(), checker.ast(), call.arguments[0]))
     checker.error("not-a-map", checker.ast()[call.arguments[0]].span,
