@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "kernel/control_groups.h"
 
 namespace espy::cli {
 
@@ -19,21 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the hierarchy of version 2 is mounted; "" if it is not.
-std::string find_mount() {
-  const auto mounts = read_file("/proc/self/mountinfo");
-  if (!mounts) return "";
-  for (const std::string_view line : split(*mounts, '\n')) {
-    const auto fields = split(line, ' ');
-    const auto end = std::ranges::find(fields, std::string_view("-"));
-    if (fields.size() > 4 && end != fields.end() && end + 1 != fields.end() && end[1] == "cgroup2")
-      return std::string(fields[4]);
-  }
-  return "";
-}
-
 Result<std::string> require_mount() {
-  std::string mount = find_mount();
+  std::string mount = kernel::control_group_mount();
   if (!mount.empty()) return mount;
   return fail("no control groups of version 2 are mounted here", 0,
               "`mount -t cgroup2 none /sys/fs/cgroup` mounts them");
@@ -61,7 +49,7 @@ Result<spec::ControlGroup> by_path(const std::string& path) {
   if (!fs::is_directory(directory, error)) return fail(fmt::format("{} is not a directory", path));
   if (!is_version_2(directory.string()))
     return fail(fmt::format("{} is not a control group of version 2", path), 0,
-                find_mount().empty() ? "" : fmt::format("those are below {}", find_mount()));
+                kernel::control_group_mount().empty() ? "" : fmt::format("those are below {}", kernel::control_group_mount()));
   return describe(directory);
 }
 

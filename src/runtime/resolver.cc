@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
+#include "kernel/control_groups.h"
 
 namespace espy::runtime {
 
@@ -160,14 +161,14 @@ std::map<uint32_t, std::string> read_users() {
 // A cgroup's id is the id of its kernfs node, which is a complete file handle (open_by_handle_at(2)).
 std::string cgroup_path(uint64_t id) {
   if (id == UINT64_MAX) return "";  // a hierarchy that the script does not show
-  constexpr std::string_view kRoot = "/sys/fs/cgroup";
+  static const std::string mount_path = kernel::control_group_mount();
   constexpr int kKernfsHandle = 0xfe;  // FILEID_KERNFS
   alignas(file_handle) std::byte memory[sizeof(file_handle) + sizeof(id)];
   auto* handle = new (memory) file_handle{};
   handle->handle_bytes = sizeof(id);
   handle->handle_type = kKernfsHandle;
   std::memcpy(memory + sizeof(file_handle), &id, sizeof(id));
-  const OwnedFd root(::open(kRoot.data(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const OwnedFd root(::open(mount_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return std::to_string(id);
   const OwnedFd mount(::openat(root.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const OwnedFd found(::open_by_handle_at(mount.get(), handle, O_PATH | O_CLOEXEC));
@@ -177,7 +178,7 @@ std::string cgroup_path(uint64_t id) {
   const ssize_t length = ::readlink(link.c_str(), path, sizeof(path));
   if (length <= 0) return std::to_string(id);  // longer than a path can be
   std::string_view text(path, static_cast<size_t>(length));
-  if (text.starts_with(kRoot)) text.remove_prefix(kRoot.size());
+  if (mount_path.size() > 1 && text.starts_with(mount_path)) text.remove_prefix(mount_path.size());
   return "unified:" + (text.empty() ? "/" : std::string(text));
 }
 
