@@ -19,9 +19,9 @@ class DebugInfoTest : public ::testing::Test {
   void SetUp() override {
     if (!testing::has_tool("cc")) GTEST_SKIP() << "there is no C compiler";
   }
-  // Compiles the C source, which defines the function `work`, and opens the program.
-  void open(const std::string& source, const std::string& flags) {
-    auto opened = ElfFile::open(directory_.build("program", source, flags));
+  // Compiles the source, which defines the function `work`, and opens the program. C++, too, by the compiler's name.
+  void open(const std::string& source, const std::string& flags, const std::string& compiler = "cc") {
+    auto opened = ElfFile::open(directory_.build("program", source, flags, compiler));
     ASSERT_TRUE(opened);
     file_.emplace(std::move(*opened));
     const auto debug = file_->debug_info();

@@ -60,7 +60,7 @@ class TempDir {
   // Compiles `source` (C or C++, by the compiler's name) to an executable; gives its path.
   std::string build(std::string_view name, std::string_view source, const std::string& flags,
                     const std::string& compiler = "cc") const {
-    const std::string file = write(std::string(name) + (compiler == "cc" ? ".c" : ".cc"), source);
+    const std::string file = write(std::string(name) + (compiler.ends_with("++") ? ".cc" : ".c"), source);
     EXPECT_TRUE(run(compiler + " " + flags + " -o " + path(name) + " " + file)) << compiler << " " << flags;
     return path(name);
   }

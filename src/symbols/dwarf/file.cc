@@ -200,6 +200,20 @@ std::optional<uint64_t> number(const Dwarf_Die& die, unsigned name) {
   return out;
 }
 
+bool is_signed(const Dwarf_Attribute& constant) {
+  const unsigned form = dwarf_whatform(const_cast<Dwarf_Attribute*>(&constant));
+  return form == DW_FORM_sdata || form == DW_FORM_implicit_const;
+}
+
+// GCC writes 200 as the byte 0xc8 of DW_FORM_data1, which dwarf_formsdata() takes for -56.
+std::optional<int64_t> integer(const Dwarf_Attribute& constant) {
+  Dwarf_Attribute value = constant;
+  Dwarf_Sword number = 0;
+  Dwarf_Word magnitude = 0;
+  if (is_signed(constant)) return dwarf_formsdata(&value, &number) == 0 ? std::optional(number) : std::nullopt;
+  return dwarf_formudata(&value, &magnitude) == 0 ? std::optional(static_cast<int64_t>(magnitude)) : std::nullopt;
+}
+
 bool flag(const Dwarf_Die& die, unsigned name) {
   std::optional<Dwarf_Attribute> found = attribute(die, name);
   bool out = false;

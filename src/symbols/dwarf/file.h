@@ -25,6 +25,10 @@ namespace espy::symbols::dwarf {
 std::optional<Dwarf_Attribute> attribute(const Dwarf_Die& die, unsigned name);
 std::optional<Dwarf_Attribute> own_attribute(const Dwarf_Die& die, unsigned name);
 std::optional<uint64_t> number(const Dwarf_Die& die, unsigned name);
+// Whether the form of a constant has a sign.
+bool is_signed(const Dwarf_Attribute& constant);
+// Returns the 64 bits of a constant, extended by that sign or with zeros.
+std::optional<int64_t> integer(const Dwarf_Attribute& constant);
 std::optional<Dwarf_Die> unit_of(const Dwarf_Die& die);
 bool flag(const Dwarf_Die& die, unsigned name);
 // Names are cut at 8 KiB; "" if there is none.

@@ -465,7 +465,6 @@ class LocationTranslator {
 LocateResult constant_location(Dwarf_Attribute& value) {
   LocationPiece piece;
   Dwarf_Block block;
-  Dwarf_Sword number = 0;
   if (const char* text = dwarf_whatform(&value) == DW_FORM_string || dwarf_whatform(&value) == DW_FORM_strp
                              ? dwarf_formstring(&value)
                              : nullptr) {
@@ -474,9 +473,9 @@ LocateResult constant_location(Dwarf_Attribute& value) {
   } else if (dwarf_formblock(&value, &block) == 0) {
     piece.kind = LocationPiece::Kind::kBytes;
     piece.bytes.assign(reinterpret_cast<const char*>(block.data), block.length);
-  } else if (dwarf_formsdata(&value, &number) == 0) {
+  } else if (const std::optional<int64_t> number = integer(value)) {
     piece.kind = LocationPiece::Kind::kValue;
-    piece.steps = {{Op::kConstant, number}};
+    piece.steps = {{Op::kConstant, *number}};
   } else {
     return {std::nullopt, kOptimisedOut};
   }

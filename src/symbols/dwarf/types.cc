@@ -317,19 +317,40 @@ TypeId TypeReader::convert_enum(const Dwarf_Die& type) {
   return known->second;
 }
 
+namespace {
+
+// Whether the type below an enum has a sign; nullopt if it has none, as before DWARF 3.
+std::optional<bool> is_signed_below(const Dwarf_Die& enum_type) {
+  const std::optional<Dwarf_Die> below = type_of(enum_type);
+  const Dwarf_Die plain = below ? peeled(*below) : enum_type;
+  const auto encoding = tag(plain) == DW_TAG_base_type ? number(plain, DW_AT_encoding) : std::nullopt;
+  if (!encoding) return std::nullopt;
+  return *encoding == DW_ATE_signed || *encoding == DW_ATE_signed_char;
+}
+
+int64_t cut_to(int64_t value, uint32_t size_bytes, bool is_signed) {
+  const uint32_t unused_bits = 64 - 8 * size_bytes;
+  const uint64_t shifted = static_cast<uint64_t>(value) << unused_bits;
+  return is_signed ? static_cast<int64_t>(shifted) >> unused_bits : static_cast<int64_t>(shifted >> unused_bits);
+}
+
+}  // namespace
+
 TypeId TypeReader::read_enum(const Dwarf_Die& type) {
   const auto size = static_cast<uint32_t>(size_of(type));
   if (size != 1 && size != 2 && size != 4 && size != 8) return types_.void_type();
   std::vector<types::Enumerator> enumerators;
-  bool is_signed = false;
+  bool has_negative = false;
   for (const Dwarf_Die& child : children(type)) {
-    std::optional<Dwarf_Attribute> value = attribute(child, DW_AT_const_value);
-    Dwarf_Sword found = 0;
-    if (tag(child) != DW_TAG_enumerator || !value || dwarf_formsdata(&*value, &found) != 0) continue;
-    is_signed |= found < 0;
-    enumerators.push_back({std::string(name_of(child)), found});
+    const auto constant = tag(child) == DW_TAG_enumerator ? attribute(child, DW_AT_const_value) : std::nullopt;
+    const std::optional<int64_t> value = constant ? integer(*constant) : std::nullopt;
+    if (!value) continue;
+    has_negative |= *value < 0 && is_signed(*constant);
+    enumerators.push_back({std::string(name_of(child)), *value});
   }
-  return types_.define_enum(std::string(name_of(type)), std::move(enumerators), size, is_signed, origin_of(type));
+  const bool has_sign = is_signed_below(type).value_or(has_negative);
+  for (types::Enumerator& each : enumerators) each.value = cut_to(each.value, size, has_sign);
+  return types_.define_enum(std::string(name_of(type)), std::move(enumerators), size, has_sign, origin_of(type));
 }
 
 std::optional<Member> TypeReader::convert_member(const Dwarf_Die& member) {

@@ -1,0 +1,111 @@
+// Constants in debug information: enumerators and variables without a place.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+
+#include "symbols_debug_info_support.h"
+
+namespace espy::symbols {
+namespace {
+
+using testing::has_tool;
+
+constexpr const char* kEnums =
+    R"(enum plain { P0, P127 = 127, P128, P255 = 255, P256, P40000 = 40000, P65535 = 65535, P65536 };
+enum high { H31 = 0x80000000u, H32 = 0xffffffffu };
+enum mixed { M1 = -1, M200 = 200, M_200 = -200, M40000 = 40000 };
+enum wide { W63 = 0x8000000000000000ull, W1 = 1 };
+enum __attribute__((packed)) byte { B200 = 200, B1 = 1 };
+enum __attribute__((packed)) small { S100 = 100, S_56 = -56 };
+__attribute__((noipa)) int work(enum plain plain, enum high high, enum mixed mixed, enum wide wide, enum byte byte,
+                                enum small small) {
+  return 1;
+}
+int main(void) { return work(P128, H31, M200, W63, B200, S_56); }
+)";
+
+// By the flags of the compiler, the first word of which is the compiler.
+class EnumeratorsOf : public DebugInfoTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(EnumeratorsOf, HaveTheValuesOfTheSource) {
+  const std::string flags = GetParam();
+  const std::string compiler = flags.substr(0, flags.find(' '));
+  if (!has_tool(compiler)) GTEST_SKIP() << "there is no " << compiler;
+  open(kEnums, flags.substr(compiler.size()), compiler);
+  std::map<std::string, std::map<std::string, int64_t>> found;
+  std::map<std::string, bool> is_signed;
+  for (const DebugVariable& each : debug_->arguments(types_, work_, "")) {
+    for (const types::Enumerator& one : types_[each.type].enumerators) found[each.name][one.name] = one.value;
+    is_signed[each.name] = types_[each.type].is_signed;
+  }
+  const auto lowest = std::numeric_limits<int64_t>::min();
+  EXPECT_THAT(found["plain"],
+              ::testing::ElementsAre(std::pair("P0", 0), std::pair("P127", 127), std::pair("P128", 128),
+                                     std::pair("P255", 255), std::pair("P256", 256), std::pair("P40000", 40000),
+                                     std::pair("P65535", 65535), std::pair("P65536", 65536)));
+  EXPECT_THAT(found["high"], ::testing::ElementsAre(std::pair("H31", 0x80000000), std::pair("H32", 0xffffffff)));
+  EXPECT_THAT(found["mixed"], ::testing::ElementsAre(std::pair("M1", -1), std::pair("M200", 200),
+                                                     std::pair("M40000", 40000), std::pair("M_200", -200)));
+  EXPECT_THAT(found["wide"], ::testing::ElementsAre(std::pair("W1", 1), std::pair("W63", lowest)));
+  EXPECT_THAT(found["byte"], ::testing::ElementsAre(std::pair("B1", 1), std::pair("B200", 200)));
+  EXPECT_THAT(found["small"], ::testing::ElementsAre(std::pair("S100", 100), std::pair("S_56", -56)));
+  EXPECT_THAT(is_signed,
+              ::testing::ElementsAre(std::pair("byte", false), std::pair("high", false), std::pair("mixed", true),
+                                     std::pair("plain", false), std::pair("small", true), std::pair("wide", false)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Compilers, EnumeratorsOf,
+                         ::testing::Values("gcc -O1 -g", "gcc -O1 -gdwarf-4", "gcc -O1 -gdwarf-2 -gstrict-dwarf",
+                                           "clang -O1 -g", "clang -O1 -gdwarf-2"));
+
+constexpr const char* kConstants = R"(
+__attribute__((noipa)) long use(long value) { return value; }
+__attribute__((noipa)) int work(int n) {
+  int two_hundred = 200;
+  int negative = -56;
+  signed char byte = -56;
+  unsigned char high_byte = 255;
+  short low = -300;
+  long medium = 40000;
+  long large = 0x90000000L;
+  unsigned high = 3000000000u;
+  n += use(n);
+  return n + use(n);
+}
+int main(void) { return work(1); }
+)";
+
+class ConstantsOf : public DebugInfoTest, public ::testing::WithParamInterface<const char*> {};
+
+// Returns the value of a variable that is a constant, as code that reads it has it.
+int64_t constant(const types::Types& types, const DebugVariable& variable) {
+  if (!variable.place || variable.place->pieces.size() != 1) return 0x5555;
+  const types::LocationPiece& piece = variable.place->pieces[0];
+  if (piece.kind != types::LocationPiece::Kind::kValue || piece.steps.size() != 1) return 0x5556;
+  const types::Type& type = types[variable.type];
+  const uint32_t unused_bits = 64 - type.size_bytes * 8;
+  const uint64_t shifted = static_cast<uint64_t>(piece.steps[0].operand) << unused_bits;
+  return type.is_signed ? static_cast<int64_t>(shifted) >> unused_bits : static_cast<int64_t>(shifted >> unused_bits);
+}
+
+TEST_P(ConstantsOf, HaveTheValuesOfTheSource) {
+  const std::string flags = GetParam();
+  const std::string compiler = flags.substr(0, flags.find(' '));
+  if (!has_tool(compiler)) GTEST_SKIP() << "there is no " << compiler;
+  open(kConstants, flags.substr(compiler.size()), compiler);
+  std::map<std::string, int64_t> found;
+  for (const DebugVariable& each : debug_->locals(types_, work_ + 1, "")) found[each.name] = constant(types_, each);
+  found.erase("n");
+  EXPECT_THAT(found,
+              ::testing::ElementsAre(std::pair("byte", -56), std::pair("high", 3000000000), std::pair("high_byte", 255),
+                                     std::pair("large", 0x90000000), std::pair("low", -300), std::pair("medium", 40000),
+                                     std::pair("negative", -56), std::pair("two_hundred", 200)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Compilers, ConstantsOf,
+                         ::testing::Values("gcc -O2 -g", "gcc -O2 -gdwarf-2 -gstrict-dwarf", "clang -O2 -g"));
+
+}  // namespace
+}  // namespace espy::symbols
