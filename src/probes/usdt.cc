@@ -10,7 +10,8 @@
 // maps with `probe` as a key, do not distinguish them (program::first_of_each_name).
 //
 // The operands are stored in `share`, with resolved symbols: `8@sym(%rip)` becomes the distance from the probe, because
-// only the instruction pointer relates the file to its load address when the probe fires.
+// only the instruction pointer relates the file to its load address when the probe fires. Operands name variables as
+// the compiler does: also `static` ones, which several source files may have, and which a stripped file does not name.
 //
 // Limits. Floating-point arguments in memory are read as integers. Arguments in vector registers, which the kernel does
 // not save for probes, or in segments (%fs:8) are an error if the script uses them. Kernels without reference counters
@@ -19,7 +20,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <functional>
+#include <map>
+#include <set>
 #include <unordered_map>
 
 #include "base/strings.h"
@@ -39,6 +44,7 @@ using symbols::UsdtLocation;
 using symbols::UsdtOperand;
 
 constexpr char kOperandsBegin = '\n';  // separates the path from the operands in `share`
+constexpr char kUnresolved = '!';      // begins an operand whose symbol is not known
 
 // The file and the patterns of usdt:FILE:NAME, usdt:FILE:PROVIDER:NAME and, with -p, usdt:NAME.
 struct Target {
@@ -89,23 +95,59 @@ Result<std::vector<Found>> find(const kernel::Arch& arch, const Target& target, 
   return out;
 }
 
-// Returns the operands with symbols replaced by numbers; relative to the probe if the base register is the instruction
-// pointer.
-std::string resolved_operands(const kernel::Arch& arch, const UsdtLocation& location, const symbols::ElfFile& file) {
-  std::string out;
-  for (const std::string& text : symbols::split_usdt_arguments(location.arguments)) {
-    const auto operand = symbols::parse_usdt_operand(arch, text);
-    std::string resolved = text;
-    if (operand && !operand->symbol.empty()) {
-      const auto symbol = file.find_object(operand->symbol);
-      const bool is_relative = arch.usdt.register_offset(arch, operand->base) == arch.instruction_pointer_offset;
-      const uint64_t origin = is_relative ? location.address : 0;
-      const auto distance = static_cast<int64_t>((symbol ? symbol->address : 0) - origin) + operand->displacement;
-      const size_t operand_at = text.find('@') + 1;
-      resolved = text.substr(0, operand_at) + arch.usdt.with_displacement(text.substr(operand_at), distance);
-    }
-    out += (out.empty() ? "" : " ") + resolved;
+// The variables that operands name. The notes of a file can name thousands: its symbols are read once.
+class Variables {
+ public:
+  Variables(const kernel::Arch& arch, const std::vector<UsdtLocation>& locations, const symbols::ElfFile& file)
+      : arch_(arch) {
+    std::set<std::string, std::less<>> names;
+    for (const UsdtLocation& location : locations)
+      for (const std::string& text : symbols::split_usdt_arguments(location.arguments))
+        if (const auto operand = symbols::parse_usdt_operand(arch, text); operand && !operand->symbol.empty())
+          names.insert(operand->symbol);
+    if (!names.empty()) addresses_ = file.object_addresses(names);
   }
+
+  // Returns an operand with a number in place of its symbol, relative to the probe if the base register is the
+  // instruction pointer; SIZE@!COUNT:SYMBOL if the file has no such variable, or several.
+  std::string resolved(const std::string& text, const UsdtLocation& location) const {
+    const auto operand = symbols::parse_usdt_operand(arch_, text);
+    if (!operand || operand->symbol.empty()) return text;
+    const auto found = addresses_.find(operand->symbol);
+    const size_t count = found == addresses_.end() ? 0 : found->second.size();
+    const size_t operand_at = text.find('@') + 1;
+    if (count != 1) return fmt::format("{}{}{}:{}", text.substr(0, operand_at), kUnresolved, count, operand->symbol);
+    const bool is_relative = arch_.usdt.register_offset(arch_, operand->base) == arch_.instruction_pointer_offset;
+    const uint64_t address = *found->second.begin() + static_cast<uint64_t>(operand->displacement);
+    const auto distance = static_cast<int64_t>(address - (is_relative ? location.address : 0));
+    return text.substr(0, operand_at) + arch_.usdt.with_displacement(text.substr(operand_at), distance);
+  }
+
+ private:
+  const kernel::Arch& arch_;
+  std::map<std::string, std::set<uint64_t>> addresses_;
+};
+
+// Why the operand SIZE@!COUNT:SYMBOL cannot be read, as a clause; "" for other operands.
+std::string why_unresolved(std::string_view operand) {
+  operand.remove_prefix(operand.find('@') + 1);
+  if (!operand.starts_with(kUnresolved)) return "";
+  const size_t colon = std::min(operand.find(':'), operand.size() - 1);
+  const std::string_view count = operand.substr(1, colon - 1), symbol = operand.substr(colon + 1);
+  if (count == "0") return fmt::format("the file has no symbol `{}`", symbol);
+  return fmt::format("{} variables of the file are named `{}`", count, symbol);
+}
+
+std::string_view hint_of(std::string_view why_unresolved) {
+  if (why_unresolved.find("`.L") != why_unresolved.npos) return "assemblers drop the names that begin with `.L`";
+  if (why_unresolved.starts_with("the")) return "a file that is not stripped, or its debug package, has it";
+  return "the operand of the probe does not tell which of them it means";
+}
+
+std::string resolved_operands(const Variables& variables, const UsdtLocation& location) {
+  std::string out;
+  for (const std::string& text : symbols::split_usdt_arguments(location.arguments))
+    out += (out.empty() ? "" : " ") + variables.resolved(text, location);
   return out;
 }
 
@@ -128,6 +170,8 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     if (!file) return bad_target(file.error());
     const std::string why = found.locations.empty() ? why_cut_off(**file) : "";
     if (!why.empty()) return report_unavailable(request, "bad-target", why);
+    std::optional<Variables> variables;
+    if (request.uses_context) variables.emplace(request.kernel.arch(), found.locations, **file);
     for (const UsdtLocation& location : found.locations) {
       if (location.file_offset == 0) continue;  // no byte of the file is loaded there
       spec::BoundProbe bound;
@@ -139,8 +183,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
       bound.probe.reference_counter = location.semaphore_file_offset;
       bound.probe.is_optional = has_file_wildcard;
       bound.probe.span = request.point.span;
-      const std::string operands =
-          request.uses_context ? resolved_operands(request.kernel.arch(), location, **file) : "";
+      const std::string operands = variables ? resolved_operands(*variables, location) : "";
       const std::string method = is_multi ? "multi/" + (has_file_wildcard && !request.uses_file ? "*" : found.path)
                                           : fmt::format("perf/{}/{:#x}", found.path, location.file_offset);
       bound.share = method + kOperandsBegin + operands;
@@ -201,11 +244,27 @@ spec::ProbeContext context(spec::ContextRequest& request) {
     const auto recipe = recipe_of(symbols::parse_usdt_operand(arch, text), arch);
     const types::TypeId type = recipe && recipe->is_signed ? request.types.int64() : request.types.uint64();
     spec::ContextField field{fmt::format("arg{}", out.arguments.size()), type, recipe.value_or(spec::Recipe{})};
-    if (!recipe) {
+    if (const std::string why = why_unresolved(text); !why.empty()) {
+      field.unreadable = fmt::format("`{}` cannot be read: {}", field.name, why);
+      field.hint = hint_of(why);
+    } else if (!recipe) {
       field.unreadable = fmt::format("`{}` is in `{}`, which probes cannot read", field.name, without_size(text));
       field.hint = "the kernel does not give probes access to vector registers and segments";
     }
     out.arguments.push_back(std::move(field));
+  }
+  return out;
+}
+
+// " (`arg0` cannot be read: ...)" for each operand whose symbol is not known.
+std::string unreadable_operands(const std::optional<Variables>& variables, const UsdtLocation& location) {
+  if (!variables) return "";
+  std::string out;
+  size_t index = 0;
+  for (const std::string& text : symbols::split_usdt_arguments(location.arguments)) {
+    if (const std::string why = why_unresolved(variables->resolved(text, location)); !why.empty())
+      out += fmt::format(" (`arg{}` cannot be read: {})", index, why);
+    ++index;
   }
   return out;
 }
@@ -225,14 +284,17 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   std::vector<spec::ListedProbe> out;
   for (const Found& found : *files) {
     std::unordered_map<std::string, size_t> places;  // in `out`
+    std::optional<Variables> variables;
+    const auto file = request.verbose && request.symbols != nullptr ? request.symbols->elf_file(found.path) : fail("");
+    if (file) variables.emplace(request.kernel.arch(), found.locations, **file);
     for (const UsdtLocation& location : found.locations) {
       const std::string name = fmt::format("usdt:{}:{}:{}", found.path, location.provider, location.name);
       const auto [place, is_new] = places.try_emplace(name, out.size());
       if (is_new) out.push_back({name, {}});
       if (!request.verbose) continue;
       const std::string counter = location.semaphore_file_offset == 0 ? "" : " with a semaphore";
-      out[place->second].arguments.push_back(
-          fmt::format("at {:#x}{}: {}", location.address, counter, location.arguments));
+      out[place->second].arguments.push_back(fmt::format("at {:#x}{}: {}{}", location.address, counter,
+                                                         location.arguments, unreadable_operands(variables, location)));
     }
   }
   return out;

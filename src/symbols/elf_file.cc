@@ -347,6 +347,16 @@ const std::optional<GoBinary>& ElfFile::go_binary() const {
 std::optional<ElfSymbol> ElfFile::find_function(std::string_view name) const { return state_->find(name, is_function); }
 std::optional<ElfSymbol> ElfFile::find_object(std::string_view name) const { return state_->find(name, is_object); }
 
+std::map<std::string, std::set<uint64_t>> ElfFile::object_addresses(
+    const std::set<std::string, std::less<>>& names) const {
+  std::map<std::string, std::set<uint64_t>> out;
+  state_->visit_tables(is_object, [&](const RawSymbol& symbol) {
+    if (const auto name = names.find(symbol.name); name != names.end()) out[*name].insert(symbol.address);
+    return false;
+  });
+  return out;
+}
+
 std::vector<ElfSymbol> ElfFile::functions(std::string_view glob) const {
   return state_->collect_functions([&](std::string_view name) { return glob_match(glob, name); });
 }

@@ -6,8 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,6 +80,9 @@ class ElfFile {
   std::optional<ElfSymbol> find_function(std::string_view name) const;
   // Returns the variable of that name. Thread-local variables are not found.
   std::optional<ElfSymbol> find_object(std::string_view name) const;
+  // Returns the addresses of the variables that have each of the names: several if source files have `static` ones of
+  // one name. Names without a variable are left out.
+  std::map<std::string, std::set<uint64_t>> object_addresses(const std::set<std::string, std::less<>>& names) const;
 
   // Returns all functions whose symbol name matches the glob, aliases included, sorted by name and without duplicates.
   std::vector<ElfSymbol> functions(std::string_view glob = "*") const;
