@@ -246,6 +246,14 @@ std::vector<Dwarf_Die> children(const Dwarf_Die& die) {
   return out;
 }
 
+std::vector<Dwarf_Die> first_children(const Dwarf_Die& die, size_t limit) {
+  std::vector<Dwarf_Die> out;
+  Dwarf_Die at = die;
+  int status = dwarf_child(&at, &at);
+  for (; status == 0 && out.size() < limit; status = dwarf_siblingof(&at, &at)) out.push_back(at);
+  return out;
+}
+
 std::vector<Subtree> child_subtrees(const Subtree& scope) {
   std::vector<Subtree> out;
   for (const Dwarf_Die& child : children(scope.die)) {

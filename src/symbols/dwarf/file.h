@@ -36,6 +36,8 @@ std::string_view name_of(const Dwarf_Die& die);
 std::string_view linkage_name(const Dwarf_Die& die);  // as in symbol tables
 std::optional<Dwarf_Die> reference(const Dwarf_Die& die, unsigned name);
 std::vector<Dwarf_Die> children(const Dwarf_Die& die);
+// Returns the first children, `limit` at most: a DIE can have a million, and many others can refer to it.
+std::vector<Dwarf_Die> first_children(const Dwarf_Die& die, size_t limit);
 // A DIE, and where its descendants end, in the memory of libdw; null: at the end of the section.
 struct Subtree {
   Dwarf_Die die;

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "symbols/dwarf/special_members.h"
 #include "types/variants.h"
 
 namespace espy::symbols::dwarf {
@@ -57,15 +58,6 @@ uint64_t size_of(const Dwarf_Die& type) {
 
 uint32_t size_in_u32(const Dwarf_Die& type) {
   return static_cast<uint32_t>(std::min<uint64_t>(size_of(type), UINT32_MAX));
-}
-
-// Returns the first children, `limit` at most: a DIE can have a million, and many others can refer to it.
-std::vector<Dwarf_Die> first_children(const Dwarf_Die& die, size_t limit) {
-  std::vector<Dwarf_Die> out;
-  Dwarf_Die at = die;
-  int status = dwarf_child(&at, &at);
-  for (; status == 0 && out.size() < limit; status = dwarf_siblingof(&at, &at)) out.push_back(at);
-  return out;
 }
 
 // Returns the number of elements in each dimension; 0 if it is not constant. Of an array with too many dimensions,
@@ -160,25 +152,38 @@ std::string c_name(const std::optional<Dwarf_Die>& type) { return c_name_at(type
 
 namespace {
 
-bool is_class_passed_by_reference(const Dwarf_Die& plain) {
-  if (const auto convention = number(plain, DW_AT_calling_convention)) return *convention == DW_CC_pass_by_reference;
-  if (is_standard_string(plain)) return true;
-  // DWARF 4 has no such attribute: look for a user-provided destructor.
-  for (const Dwarf_Die& child : children(plain))
-    if (tag(child) == DW_TAG_subprogram && name_of(child).starts_with('~') && !flag(child, DW_AT_artificial) &&
-        !own_attribute(child, DW_AT_defaulted))
-      return true;
-  return false;
+// Returns the class of a base, or of a member that is one or an array of them.
+std::optional<Dwarf_Die> class_of_part(const Dwarf_Die& child) {
+  const int kind = tag(child);
+  if (kind != DW_TAG_inheritance && (kind != DW_TAG_member || flag(child, DW_AT_external))) return std::nullopt;
+  std::optional<Dwarf_Die> type = type_of(child);
+  for (int i = 0; i < kMaxDepth && type; ++i) {
+    const Dwarf_Die plain = peeled(*type);
+    if (tag(plain) != DW_TAG_array_type) return is_class(tag(plain)) ? std::optional(plain) : std::nullopt;
+    type = type_of(plain);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
-bool TypeReader::is_passed_by_reference(const Dwarf_Die& type) {
+// Clang says it; for g++ it follows from the declarations. Each class is looked at once.
+bool TypeReader::is_passed_by_reference(const Dwarf_Die& type, int depth) {
   const Dwarf_Die plain = peeled(type);
-  if (!is_class(tag(plain))) return false;
-  const auto [known, is_new] = by_reference_.try_emplace(plain.addr);
-  if (is_new) known->second = is_class_passed_by_reference(plain);
-  return known->second;
+  if (!is_class(tag(plain)) || depth > kMaxDepth) return false;
+  if (const auto known = by_reference_.find(plain.addr); known != by_reference_.end()) return known->second;
+  bool& out = by_reference_[plain.addr];
+  if (flag(plain, DW_AT_declaration))
+    if (const auto definition = find_definition(plain)) return out = is_passed_by_reference(*definition, depth + 1);
+  if (const auto convention = number(plain, DW_AT_calling_convention))
+    return out = *convention == DW_CC_pass_by_reference;
+  out = is_standard_string(plain) || is_non_trivial_by_itself(plain);
+  const auto is_by_reference = [&](const Dwarf_Die& child) {
+    const auto part = class_of_part(child);
+    return part && is_passed_by_reference(*part, depth + 1);
+  };
+  out = out || std::ranges::any_of(children(plain), is_by_reference);
+  return out;
 }
 
 bool is_standard_string(const Dwarf_Die& type) {

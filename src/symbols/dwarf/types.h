@@ -35,10 +35,11 @@ class TypeReader {
   // Returns void for nullopt and for types that the language does not have.
   types::TypeId convert(const std::optional<Dwarf_Die>& type);
   void complete(types::TypeId struct_type);
-  // Whether it is a class that is passed and returned by address, since it is not trivially copyable.
-  bool is_passed_by_reference(const Dwarf_Die& type);
+  // Whether it is a class that is passed and returned by address, since it is not trivial for the purposes of calls.
+  bool is_passed_by_reference(const Dwarf_Die& type) { return is_passed_by_reference(type, 0); }
 
  private:
+  bool is_passed_by_reference(const Dwarf_Die& type, int depth);
   types::TypeId convert_base(Dwarf_Die& type);
   types::TypeId convert_array(const Dwarf_Die& type);
   types::TypeId convert_struct(const Dwarf_Die& type);
