@@ -140,9 +140,25 @@ std::string missing_helper(std::string_view sentence) {
                      row->name, row->release);
 }
 
+bool takes_addresses(const syntax::Ast& ast) {
+  return std::ranges::any_of(ast.exprs, [](const syntax::Expr& each) {
+    const auto* unary = std::get_if<syntax::Unary>(&each.node);
+    return unary && unary->op == syntax::UnaryOp::kAddressOf;
+  });
+}
+
+// True for what the verifier says of an access that is, or may be, outside of a variable or of an element of a map.
+bool is_outside(std::string_view sentence) {
+  constexpr std::string_view kReasons[] = {"invalid read from stack",         "invalid write to stack",
+                                           "invalid variable-offset",         "invalid access to map value",
+                                           "pointer arithmetic on map_value", "math between map_value pointer"};
+  return std::ranges::any_of(kReasons, [&](std::string_view each) { return sentence.find(each) != sentence.npos; });
+}
+
 // Reports a refusal by the verifier at its line of the script: as a bug of espy, except for programs that exceed the
-// verifier's limits and for what lockdown forbids.
-void explain_refusal(const load::Refusal& refusal, const program::Program& program, const source::Sources& sources) {
+// verifier's limits, for what lockdown forbids, and for pointers of the script that may lead anywhere.
+void explain_refusal(const load::Refusal& refusal, const program::Program& program, const syntax::Ast& ast,
+                     const source::Sources& sources) {
   // Before Linux 6.4 a log that is too long lacks its end, where the instruction would be: the first line stands for
   // it.
   const program::BpfProgram& code = program.programs[refusal.program];
@@ -163,6 +179,10 @@ void explain_refusal(const load::Refusal& refusal, const program::Program& progr
                       "arguments, the memory of processes, stacks, counting and printing work");
   else if (std::string missing = missing_helper(refusal.sentence); !missing.empty())
     diagnostics.error("kernel-lacks", span, std::move(missing));
+  else if (takes_addresses(ast) && is_outside(refusal.sentence))
+    diagnostics.error("pointer-outside", span,
+                      "this may be outside of the variable, or of the element of a map, whose address was taken",
+                      "`&` gives a pointer to one value: `*p` and `p->member` work");
   else
     diagnostics.error("verifier", span,
                       "the kernel's verifier refused what espy made of this: " +
@@ -303,7 +323,7 @@ Result<std::optional<program::Program>> compile_and_load(const check::Checked& c
     compiled = compile::compile(checked, e.types, *e.kernel, compile_options);
     loaded = load(compiled.program, e, options);
   }
-  if (!loaded && is_refused(e)) explain_refusal(*e.machine->refusal(), compiled.program, e.sources);
+  if (!loaded && is_refused(e)) explain_refusal(*e.machine->refusal(), compiled.program, checked.ast, e.sources);
   TRY_STATUS(loaded);
   clock.lap("load");
   return std::move(compiled.program);
