@@ -48,8 +48,9 @@ Result<spec::ControlGroup> by_path(const std::string& path) {
   }
   if (!fs::is_directory(directory, error)) return fail(fmt::format("{} is not a directory", path));
   if (!is_version_2(directory.string()))
-    return fail(fmt::format("{} is not a control group of version 2", path), 0,
-                kernel::control_group_mount().empty() ? "" : fmt::format("those are below {}", kernel::control_group_mount()));
+    return fail(
+        fmt::format("{} is not a control group of version 2", path), 0,
+        kernel::control_group_mount().empty() ? "" : fmt::format("those are below {}", kernel::control_group_mount()));
   return describe(directory);
 }
 

@@ -5,7 +5,7 @@
 
 namespace espy::kernel {
 
-// Returns the directory at which the hierarchy of version 2 is mounted, by /proc/self/mountinfo (proc_pid_mountinfo(5));
+// Returns the directory where the hierarchy of version 2 is mounted, by /proc/self/mountinfo (proc_pid_mountinfo(5));
 // "" if it is not.
 std::string control_group_mount();
 
