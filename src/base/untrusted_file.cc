@@ -108,9 +108,10 @@ tl::unexpected<Error> too_large(const std::string& path, uint64_t limit_bytes) {
   return fail(fmt::format("{} is too large: at most {} MiB are read", path, limit_bytes >> 20), kRefusedFile);
 }
 
+uint64_t ns_of(const timespec& time) { return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
+
 FileIdentity identity_by(const struct stat& status) {
-  return {status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
-          static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec};
+  return {status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size), ns_of(status.st_mtim)};
 }
 
 }  // namespace
@@ -163,6 +164,7 @@ Result<UntrustedFile> open_directly(const std::string& path, uint64_t limit_byte
   out.inode = identity.inode;
   out.size_bytes = identity.size_bytes;
   out.modified_ns = identity.modified_ns;
+  out.changed_ns = ns_of(status.st_ctim);
   if (out.size_bytes > limit_bytes) return too_large(path, limit_bytes);
   return out;
 }

@@ -46,6 +46,7 @@ struct UntrustedFile {
   uint64_t inode = 0;
   uint64_t size_bytes = 0;
   uint64_t modified_ns = 0;  // since 1970
+  uint64_t changed_ns = 0;   // the same for what it is and for its name (st_ctim); 0 if it is not known
 
   FileIdentity identity() const { return {device, inode, size_bytes, modified_ns}; }
   // Returns up to `size` bytes at `offset`: fewer at the end of the file.

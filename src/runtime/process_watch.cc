@@ -1,8 +1,11 @@
 #include "runtime/process_watch.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+
+#include "runtime/resolver.h"
 
 namespace espy::runtime {
 
@@ -21,6 +24,7 @@ void ProcessWatch::start(const program::Program& program, const spec::Config& co
 void ProcessWatch::drain() {
   using Kind = load::ProcessEvent::Kind;
   if (!events_) return;
+  const auto clock_offset_ns = static_cast<uint64_t>(wall_clock_offset_ns(CLOCK_MONOTONIC));
   events_->drain([&](const load::ProcessEvent& event) {
     switch (event.kind) {
       case Kind::kStart: symbols_.process_started(event.pid, event.parent, event.time_ns); break;
@@ -33,6 +37,7 @@ void ProcessWatch::drain() {
                                             .path = event.path,
                                             .device = event.device,
                                             .inode = event.inode,
+                                            .seen_ns = event.time_ns + clock_offset_ns,
                                             .executable = true});
         break;
     }

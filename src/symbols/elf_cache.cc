@@ -15,10 +15,15 @@ constexpr size_t kMaxFailures = 1 << 16;
 // Of directories of archives, which are read for each file in them, and of files in them that are no ELF files.
 constexpr uint64_t kMaxArchiveCostBytes = 1 << 30;
 
-// `inode`: 0 for any.
-Result<UntrustedFile> open_inode(const std::string& path, uint64_t inode) {
+// A new file can have the inode number of one that was deleted; it has changed when it got its name. For the kernel, a
+// file of overlayfs may have the number of the file below, which stat(2) marks in the highest bits ("xino"). Devices
+// are not compared: on btrfs and overlayfs, stat(2) has others than the kernel.
+Result<UntrustedFile> open_mapped(const std::string& path, const ElfCache::MappedFile& mapped) {
+  constexpr uint64_t kOwnBits = (uint64_t{1} << 48) - 1;
   UntrustedFile opened = TRY(open_untrusted(path, max_binary_bytes()));
-  if (inode != 0 && opened.inode != inode) return fail(path + " is another file", ENOENT);
+  const bool has_changed = mapped.seen_us != 0 && opened.changed_ns / 1000 > mapped.seen_us;
+  const bool is_another = mapped.inode != 0 && ((opened.inode ^ mapped.inode) & kOwnBits) != 0;
+  if (is_another || has_changed) return fail(path + " is another file", ENOENT);
   return opened;
 }
 
@@ -109,8 +114,9 @@ void ElfCache::forget_failures() {
   archive_bytes_ = 0;
 }
 
-Result<std::shared_ptr<CachedFile>> ElfCache::open_with_code(const std::string& path, uint64_t offset, uint64_t inode) {
-  return open_or_stored(TRY(open_inode(path, inode)), path, offset);
+Result<std::shared_ptr<CachedFile>> ElfCache::open_with_code(const std::string& path, uint64_t offset,
+                                                             const MappedFile& mapped) {
+  return open_or_stored(TRY(open_mapped(path, mapped)), path, offset);
 }
 
 // With a descriptor of its own, as the file that is read may be dropped before the held one.
@@ -121,8 +127,8 @@ Result<std::shared_ptr<CachedFile>> ElfCache::open_with_code(const UntrustedFile
   return open_or_stored(std::move(opened), path, offset);
 }
 
-Result<std::shared_ptr<const UntrustedFile>> ElfCache::hold(const std::string& path, uint64_t inode) {
-  UntrustedFile opened = TRY(open_inode(path, inode));
+Result<std::shared_ptr<const UntrustedFile>> ElfCache::hold(const std::string& path, const MappedFile& mapped) {
+  UntrustedFile opened = TRY(open_mapped(path, mapped));
   std::shared_ptr<const UntrustedFile>& out = held_[opened.identity()];
   if (out == nullptr) out = std::make_shared<const UntrustedFile>(std::move(opened));
   return out;

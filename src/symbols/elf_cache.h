@@ -25,14 +25,21 @@ class ElfCache {
  public:
   explicit ElfCache(std::vector<std::string> debug_directories) : debug_directories_(std::move(debug_directories)) {}
 
+  // What tells a file that was mapped from another one that has its path now.
+  struct MappedFile {
+    uint64_t inode = 0;    // 0: any
+    uint64_t seen_us = 0;  // since 1970; a file that was changed later is another one; 0: it may be
+  };
+
   // A path may lead into an archive.
   Result<std::shared_ptr<CachedFile>> get(const std::string& path);
-  // Opens the file, or, if it is an archive, the file stored at that offset. Requires that the file has that inode,
-  // unless it is 0.
-  Result<std::shared_ptr<CachedFile>> open_with_code(const std::string& path, uint64_t offset, uint64_t inode);
+  // Opens the file, or, if it is an archive, the file stored at that offset. Fails with ENOENT if it is another
+  // file than the one that was mapped.
+  Result<std::shared_ptr<CachedFile>> open_with_code(const std::string& path, uint64_t offset,
+                                                     const MappedFile& mapped);
   Result<std::shared_ptr<CachedFile>> open_with_code(const UntrustedFile& held, uint64_t offset);
   // Opens a file, to be read later, however many processes hold it.
-  Result<std::shared_ptr<const UntrustedFile>> hold(const std::string& path, uint64_t inode);
+  Result<std::shared_ptr<const UntrustedFile>> hold(const std::string& path, const MappedFile& mapped);
 
   size_t file_count() const { return files_.size(); }  // also those that were dropped and are in use
   size_t held_count() const { return held_.size(); }

@@ -4,6 +4,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,14 +81,22 @@ void AddressSpace::adopt_files(const AddressSpace& older) {
   }
 }
 
+static uint64_t wall_clock_ns() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
 std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& images, SkippedFiles& refused) {
   auto out = std::make_shared<AddressSpace>();
   bool has_mappings = false;
+  const uint64_t seen_ns = wall_clock_ns();
   Mapping mapping;  // one for all, as pieces of the heap between long paths could not be used for the next one
   const Status status = visit_mappings(pid, [&](std::string_view line) {
     has_mappings = true;
     parse_mapping(line, mapping);
-    if (mapping.executable) out->code.push_back({.start = mapping.start, .image = images.share(mapping)});
+    if (mapping.executable)
+      out->code.push_back({.start = mapping.start, .image = images.share(mapping), .seen_us = seen_ns / 1000});
   });
   if (!status) refused.add(status.error());
   if (!has_mappings) return nullptr;

@@ -64,8 +64,10 @@ struct CodeMapping {
   std::shared_ptr<const CodeImage> image;               // not null
   std::shared_ptr<const UntrustedFile> held = nullptr;  // a file that only the process leads to
   std::shared_ptr<CachedFile> file = nullptr;
-  bool has_tried_open = false;
-  bool is_not_held = false;  // though only the process leads to it: there were too many
+  // In one word, as there can be millions.
+  uint64_t seen_us : 56 = 0;  // see Mapping
+  bool has_tried_open : 1 = false;
+  bool is_not_held : 1 = false;  // though only the process leads to it: there were too many
 
   uint64_t end() const { return start + image->size_bytes; }
 };

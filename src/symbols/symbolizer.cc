@@ -121,8 +121,8 @@ struct Symbolizer::State {
   bool has_former(uint32_t pid) const { return former_processes.contains(pid) || watched.has_former(pid); }
   Process* process_for(uint32_t pid, uint64_t address);
   Result<std::shared_ptr<const ElfFile>> open_file(const std::string& path);
-  // Calls `open` with the paths that lead to the file of a mapping, and the inode that it must have unless it is 0,
-  // until one of them succeeds. Returns what that did; a null pointer if none does.
+  // Calls `open` with the paths that lead to the file of a mapping, and what tells it from others, until one of them
+  // succeeds. Returns what that did; a null pointer if none does.
   template <class Open>
   auto try_paths(const Process& process, const CodeMapping& code, Open open);
   std::shared_ptr<CachedFile> open_mapped(const Process& process, const CodeMapping& code);
@@ -230,18 +230,17 @@ template <class Open>
 auto Symbolizer::State::try_paths(const Process& process, const CodeMapping& code, Open open) {
   const CodeImage& image = *code.image;
   const std::string path = process.root + image.path();
-  std::vector<std::pair<std::string, uint64_t>> candidates;
-  if (!image.deleted) candidates.emplace_back(path, image.inode);
-  candidates.emplace_back(map_files_path(process.task, code.start, code.end()), 0);
-  // Some file systems (btrfs, older overlayfs) show other inodes in maps than stat does.
-  if (!image.deleted && process.is_root_known) candidates.emplace_back(path, 0);
-  if (!image.deleted) candidates.emplace_back(image.path(), image.inode);
-  for (const auto& [candidate, inode] : candidates) {
-    auto file = open(candidate, inode);
+  const ElfCache::MappedFile mapped{image.inode, code.seen_us};
+  std::vector<std::pair<std::string, ElfCache::MappedFile>> candidates;
+  if (!image.deleted) candidates.emplace_back(path, mapped);
+  candidates.emplace_back(map_files_path(process.task, code.start, code.end()), ElfCache::MappedFile());
+  if (!image.deleted) candidates.emplace_back(image.path(), mapped);
+  for (const auto& [candidate, wanted] : candidates) {
+    auto file = open(candidate, wanted);
     if (file) return std::move(*file);
     skipped_files.add(file.error());
   }
-  return typename decltype(open(path, 0))::value_type();
+  return typename decltype(open(path, mapped))::value_type();
 }
 
 // Opens the files that only the process leads to, so that they can be read after its end; not thousands, which would
@@ -260,8 +259,8 @@ void Symbolizer::State::hold_files(Process& process) {
     if (code.is_not_held) continue;
     const auto [known, is_new] = held.try_emplace(file, code.held);
     if (is_new && known->second == nullptr)
-      known->second =
-          try_paths(process, code, [&](const std::string& path, uint64_t inode) { return files.hold(path, inode); });
+      known->second = try_paths(process, code,
+                                [&](const std::string& path, const auto& mapped) { return files.hold(path, mapped); });
     code.held = known->second;
   }
   if (files.held_count() > max_files()) is_to_shrink = true;
@@ -476,8 +475,8 @@ std::shared_ptr<CachedFile> Symbolizer::State::open_mapped(const Process& proces
   }
   if (!image.is_file()) return nullptr;
   if (code.held == nullptr)
-    return try_paths(process, code, [&](const std::string& candidate, uint64_t inode) {
-      return files.open_with_code(candidate, image.file_offset, inode);
+    return try_paths(process, code, [&](const std::string& candidate, const auto& mapped) {
+      return files.open_with_code(candidate, image.file_offset, mapped);
     });
   const auto file = files.open_with_code(*code.held, image.file_offset);
   if (!file) skipped_files.add(file.error());

@@ -34,6 +34,7 @@ struct Mapping {
   std::string path;     // as the process sees it; "" for anonymous memory; or "[vdso]", "[heap]", ...
   uint64_t device = 0;  // as makedev(3) packs it
   uint64_t inode = 0;
+  uint64_t seen_ns = 0;  // when it was there, since 1970; 0: not known
   bool executable = false;
   bool deleted = false;  // the file has been unlinked
 };

@@ -90,7 +90,7 @@ void WatchedProcesses::map(uint32_t pid, Mapping mapping) {
   });
   if (space.code.size() >= kMaxMappings) return;
   const uint64_t start = mapping.start;
-  CodeMapping code = {.start = start, .image = images_.share(mapping)};
+  CodeMapping code = {.start = start, .image = images_.share(mapping), .seen_us = mapping.seen_ns / 1000};
   weight_ += weight_of(code);
   space.add(std::move(code));
 }

@@ -84,11 +84,11 @@ TEST(Archive, RefusesTheRest) {
 
 // Returns how much reading a file takes that was read before, by another path and for another offset.
 uint64_t read_again_bytes(const TempDir& dir, ElfCache& cache, uint64_t offset, bool is_found) {
-  EXPECT_EQ(cache.open_with_code(dir.path("z"), offset, 0).has_value(), is_found);
+  EXPECT_EQ(cache.open_with_code(dir.path("z"), offset, {}).has_value(), is_found);
   std::filesystem::create_hard_link(dir.path("z"), dir.path("link"));
   const uint64_t before = read_bytes();
-  EXPECT_EQ(cache.open_with_code(dir.path("link"), offset + 1, 0).has_value(), is_found);
-  const auto held = cache.hold(dir.path("z"), 0);
+  EXPECT_EQ(cache.open_with_code(dir.path("link"), offset + 1, {}).has_value(), is_found);
+  const auto held = cache.hold(dir.path("z"), {});
   EXPECT_EQ(cache.open_with_code(**held, offset + 2).has_value(), is_found);
   const uint64_t out = read_bytes() - before;
   std::filesystem::remove(dir.path("link"));
