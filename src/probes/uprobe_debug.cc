@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/strings.h"
 
@@ -47,6 +48,16 @@ void append_key(std::string& out, const spec::ContextField& field) {
   out += ';';
 }
 
+// Adds the arguments that no variable hides.
+std::vector<spec::ContextField> with_arguments(std::vector<spec::ContextField> variables,
+                                               const std::vector<spec::ContextField>& arguments) {
+  std::set<std::string> hidden;
+  for (const spec::ContextField& each : variables) hidden.insert(each.name);
+  for (const spec::ContextField& each : arguments)
+    if (!hidden.contains(each.name)) variables.push_back(each);
+  return variables;
+}
+
 }  // namespace
 
 Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types, const program::Probe& probe,
@@ -74,7 +85,7 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
   };
   UserFields out;
   if (wanted.args || wanted.locals) out.args = fields(debug->arguments(types, *address, inlined));
-  if (wanted.locals) out.locals = fields(debug->locals(types, *address, inlined));
+  if (wanted.locals) out.locals = with_arguments(fields(debug->locals(types, *address, inlined)), out.args);
   if (wanted.retval)
     if (auto result = debug->result(types, *address)) out.retval = field_of(std::move(*result), types, binary);
   TRY_STATUS(debug->status());
