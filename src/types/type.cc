@@ -102,6 +102,11 @@ TypeId Types::intern(Type type, const std::string& key) {
 
 TypeId Types::int_type(uint32_t size_bytes, bool is_signed) {
   CHECK(size_bytes == 1 || size_bytes == 2 || size_bytes == 4 || size_bytes == 8 || size_bytes == 16);
+  if (size_bytes == 16) {  // no value of the language, but parts of C structs
+    std::string name = is_signed ? "__int128" : "unsigned __int128";
+    return intern({.kind = Kind::kFloat, .is_signed = is_signed, .size_bytes = 16, .align_bytes = 16, .name = name},
+                  name);
+  }
   return intern({.kind = Kind::kInt, .is_signed = is_signed, .size_bytes = size_bytes, .align_bytes = size_bytes},
                 fmt::format("{}{}", is_signed ? "int" : "uint", size_bytes * 8));
 }
@@ -465,7 +470,9 @@ std::string to_string(const Types& types, TypeId id) {
     case Kind::kInt:
       if (type.char_like) return "char";
       return fmt::format("{}int{}", type.is_signed ? "" : "u", type.size_bytes * 8);
-    case Kind::kFloat: return type.size_bytes == 4 ? "float" : type.size_bytes == 8 ? "double" : "long double";
+    case Kind::kFloat:
+      if (!type.name.empty()) return type.name;
+      return type.size_bytes == 4 ? "float" : type.size_bytes == 8 ? "double" : "long double";
     case Kind::kEnum: return tagged("enum", type.name);
     case Kind::kStruct: return tagged(type.is_union ? "union" : "struct", type.name);
     case Kind::kPointer: return pointer_to_string(types, type.element);

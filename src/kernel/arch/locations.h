@@ -11,6 +11,9 @@
 
 namespace espy::kernel {
 
+// Whether a value is passed as floating-point numbers are. That of __int128, which has a name, is as two integers are.
+inline bool is_float(const types::Type& type) { return type.kind == types::Kind::kFloat && type.name.empty(); }
+
 // The scalars of a value, from their offset to their size in bytes. Variants of a Rust enum overlap.
 using Scalars = std::map<uint32_t, uint32_t>;
 

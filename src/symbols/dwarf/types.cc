@@ -377,6 +377,7 @@ std::optional<Member> TypeReader::convert_member(const Dwarf_Die& member) {
   if (const auto bits = number(member, DW_AT_bit_size)) {
     if (*bits == 0 || *bits > std::min<uint64_t>(types_[out.type].size_bytes, 8) * 8) return std::nullopt;
     out.bit_size = static_cast<uint32_t>(*bits);
+    if (types_[out.type].kind == Kind::kFloat) out.type = types_.int_type(8, types_[out.type].is_signed);  // __int128
     if (const auto at = number(member, DW_AT_data_bit_offset)) {
       offset_bits = *at;
     } else if (const auto from_top = number(member, DW_AT_bit_offset)) {

@@ -31,6 +31,7 @@ void add_floats(const types::Types& types, TypeId id, Floats& out) {
   const types::Type& type = types[id];
   switch (type.kind) {
     case Kind::kFloat:
+      out.are_all &= is_float(type);
       out.are_all &= out.size_bytes == 0 || out.size_bytes == type.size_bytes;
       out.size_bytes = type.size_bytes;
       ++out.count;

@@ -33,6 +33,11 @@ void merge(Class& into, Class with) {
 void classify(const types::Types& types, TypeId id, uint32_t offset_bytes, Classes& out) {
   const types::Type& type = types[id];
   if (offset_bytes + type.size_bytes > 2 * kWordBytes) return merge(out[0], Class::kMemory);
+  if (is_float(type)) {
+    // `long double` has class X87, which is passed in memory.
+    if (type.size_bytes > kWordBytes) return merge(out[0], Class::kMemory);
+    return merge(out[offset_bytes / kWordBytes], Class::kVector);
+  }
   switch (type.kind) {
     case Kind::kVoid:
     case Kind::kFunction: return;
@@ -45,10 +50,6 @@ void classify(const types::Types& types, TypeId id, uint32_t offset_bytes, Class
       for (uint32_t i = 0; i < type.count; ++i)
         classify(types, type.element, offset_bytes + i * types[type.element].size_bytes, out);
       return;
-    case Kind::kFloat:
-      // `long double` has class X87, which is passed in memory.
-      if (type.size_bytes > kWordBytes) return merge(out[0], Class::kMemory);
-      return merge(out[offset_bytes / kWordBytes], Class::kVector);
     default:
       for (uint32_t at = offset_bytes; at < offset_bytes + std::max(type.size_bytes, 1u); at += kWordBytes)
         merge(out[at / kWordBytes], Class::kInteger);
@@ -129,7 +130,7 @@ std::vector<std::optional<ValueLocation>> argument_locations(const types::Types&
 ResultPlace result_location(const types::Types& types, const Arch& arch, const PassedValue& result) {
   const Classes classes = classes_of(types, result);
   const types::Type& type = types[result.type];
-  if (type.kind == Kind::kFloat) return {std::nullopt, kInVectorRegister};
+  if (is_float(type)) return {std::nullopt, kInVectorRegister};
   if (result.is_by_reference || is_in_memory(classes)) return {at_register(arch.return_value_offset, 0)};
   if (std::ranges::count(classes, Class::kVector) > 0) return {std::nullopt, kInVectorRegister};
   if (classes[0] == Class::kNone) return {ValueLocation{{LocationPiece{}}}};
