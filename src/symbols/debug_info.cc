@@ -67,14 +67,6 @@ std::string function_name(const Dwarf_Die& function) {
 // The Go compiler describes results as parameters.
 bool is_result(const Dwarf_Die& parameter) { return dwarf::flag(parameter, DW_AT_variable_parameter); }
 
-// Returns the name of the compiler: "Go cmd/compile go1.19.8; regabi".
-std::string_view producer_of(const Dwarf_Die& function) {
-  const std::optional<Dwarf_Die> unit = dwarf::unit_of(function);
-  std::optional<Dwarf_Attribute> found = unit ? dwarf::own_attribute(*unit, DW_AT_producer) : std::nullopt;
-  const char* text = found ? dwarf_formstring(&*found) : nullptr;
-  return text == nullptr ? "" : text;
-}
-
 // Returns the path of a source file, made absolute with the compilation directory.
 std::string absolute_path(const Dwarf_Die& unit, std::string_view file) {
   std::optional<Dwarf_Attribute> found = dwarf::own_attribute(unit, DW_AT_comp_dir);
@@ -88,10 +80,10 @@ bool is_rust(const Dwarf_Die& type) {
   return unit && dwarf_srclang(&*unit) == DW_LANG_Rust;
 }
 
-bool is_go(const Dwarf_Die& function) { return producer_of(function).starts_with("Go "); }
+bool is_go(const Dwarf_Die& function) { return dwarf::producer_of(function).starts_with("Go "); }
 
 bool uses_go_registers(const Dwarf_Die& function) {
-  return is_go(function) && producer_of(function).find("regabi") != std::string_view::npos;
+  return is_go(function) && dwarf::producer_of(function).find("regabi") != std::string_view::npos;
 }
 
 bool is_inlined(const Dwarf_Die& scope) { return dwarf::tag(scope) == DW_TAG_inlined_subroutine; }

@@ -107,5 +107,28 @@ TEST_P(ConstantsOf, HaveTheValuesOfTheSource) {
 INSTANTIATE_TEST_SUITE_P(Compilers, ConstantsOf,
                          ::testing::Values("gcc -O2 -g", "gcc -O2 -gdwarf-2 -gstrict-dwarf", "clang -O2 -g"));
 
+constexpr const char* kDefaulted = R"(struct Copied { Copied(const Copied&) = default; Copied(int, int); long a; };
+struct Derived : Copied { int b; using Copied::Copied; };
+extern "C" __attribute__((noipa)) int work(Derived value, int after) { return value.b + after; }
+Copied::Copied(int one, int two) : a(one + two) {}
+int main() { return work(Derived(0, 0), 0); }
+)";
+
+class DefaultedCopiesOf : public DebugInfoTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(DefaultedCopiesOf, ArePassedInRegisters) {
+  if (!has_tool("g++")) GTEST_SKIP() << "there is no g++";
+  if (kernel::host_arch().name != "x86_64") GTEST_SKIP() << "for one calling convention";
+  open(kDefaulted, GetParam(), "g++");
+  const auto arguments = debug_->arguments(types_, work_, "");
+  ASSERT_EQ(arguments.size(), 2u);
+  const auto name = [](uint32_t offset) { return kernel::register_name(kernel::host_arch(), offset); };
+  ASSERT_TRUE(arguments[0].place && arguments[1].place);
+  EXPECT_EQ(types::to_string(*arguments[0].place, name), "8 bytes of di, 8 bytes of si");
+  EXPECT_EQ(types::to_string(*arguments[1].place, name), "dx");
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, DefaultedCopiesOf, ::testing::Values("-gdwarf-4 -gstrict-dwarf", "-gdwarf-4", "-g"));
+
 }  // namespace
 }  // namespace espy::symbols

@@ -225,6 +225,13 @@ std::string_view name_of(const Dwarf_Die& die) {
   return name == nullptr ? std::string_view() : std::string_view(name, ::strnlen(name, kMaxNameBytes));
 }
 
+std::string_view producer_of(const Dwarf_Die& die) {
+  const std::optional<Dwarf_Die> unit = unit_of(die);
+  std::optional<Dwarf_Attribute> found = unit ? own_attribute(*unit, DW_AT_producer) : std::nullopt;
+  const char* text = found ? dwarf_formstring(&*found) : nullptr;
+  return text == nullptr ? "" : text;
+}
+
 std::optional<Dwarf_Die> reference(const Dwarf_Die& die, unsigned name) {
   std::optional<Dwarf_Attribute> found = attribute(die, name);
   Dwarf_Die out;

@@ -34,6 +34,8 @@ bool flag(const Dwarf_Die& die, unsigned name);
 // Names are cut at 8 KiB; "" if there is none.
 std::string_view name_of(const Dwarf_Die& die);
 std::string_view linkage_name(const Dwarf_Die& die);  // as in symbol tables
+// Returns the compiler of a unit with its options: "Go cmd/compile go1.19.8; regabi".
+std::string_view producer_of(const Dwarf_Die& die);
 std::optional<Dwarf_Die> reference(const Dwarf_Die& die, unsigned name);
 std::vector<Dwarf_Die> children(const Dwarf_Die& die);
 // Returns the first children, `limit` at most: a DIE can have a million, and many others can refer to it.
