@@ -516,8 +516,7 @@ std::optional<uint32_t> DebugInfo::State::member_offset(std::string_view type, s
   const auto found = file->find_definition(DW_TAG_structure_type, type);
   if (!found) return std::nullopt;
   for (const Dwarf_Die& child : dwarf::children(*found))
-    if (dwarf::tag(child) == DW_TAG_member && dwarf::name_of(child) == member)
-      return dwarf::number(child, DW_AT_data_member_location);
+    if (dwarf::tag(child) == DW_TAG_member && dwarf::name_of(child) == member) return dwarf::offset_of(child);
   return std::nullopt;
 }
 

@@ -107,6 +107,38 @@ TEST_P(ConstantsOf, HaveTheValuesOfTheSource) {
 INSTANTIATE_TEST_SUITE_P(Compilers, ConstantsOf,
                          ::testing::Values("gcc -O2 -g", "gcc -O2 -gdwarf-2 -gstrict-dwarf", "clang -O2 -g"));
 
+constexpr const char* kBases = R"(struct First { int one; char two; };
+struct Second { long three; };
+struct Both : First, Second { int four; unsigned five : 3, six : 9; };
+extern "C" __attribute__((noipa)) int work(Both *both) { return both->four; }
+int main() { Both both; both.four = 0; return work(&both); }
+)";
+
+class MembersOf : public DebugInfoTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(MembersOf, HaveTheirOffsets) {
+  if (!has_tool("g++")) GTEST_SKIP() << "there is no g++";
+  open(kBases, GetParam(), "g++");
+  const auto arguments = debug_->arguments(types_, work_, "");
+  ASSERT_EQ(arguments.size(), 1u);
+  const types::TypeId both = types_[arguments[0].type].element;
+  ASSERT_TRUE(types_.complete_by_origin(both));
+  const auto offset_bits = [&](const char* name) {
+    const auto found = types::find_member(types_, both, name);
+    return found ? static_cast<int>(found->offset_bits) : -1;
+  };
+  EXPECT_EQ(offset_bits("one"), 0);
+  EXPECT_EQ(offset_bits("two"), 32);
+  EXPECT_EQ(offset_bits("three"), 64);
+  EXPECT_EQ(offset_bits("four"), 128);
+  EXPECT_EQ(offset_bits("five"), 160);
+  EXPECT_EQ(offset_bits("six"), 163);
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, MembersOf,
+                         ::testing::Values("-gdwarf-2 -gstrict-dwarf", "-gdwarf-3 -gstrict-dwarf",
+                                           "-gdwarf-4 -gstrict-dwarf", "-gdwarf-5"));
+
 constexpr const char* kDefaulted = R"(struct Copied { Copied(const Copied&) = default; Copied(int, int); long a; };
 struct Derived : Copied { int b; using Copied::Copied; };
 extern "C" __attribute__((noipa)) int work(Derived value, int after) { return value.b + after; }

@@ -113,6 +113,19 @@ Dwarf_Die peeled(const Dwarf_Die& type) {
   return out;
 }
 
+std::optional<uint64_t> offset_of(const Dwarf_Die& member) {
+  std::optional<Dwarf_Attribute> place = own_attribute(member, DW_AT_data_member_location);
+  if (!place) return 0;
+  Dwarf_Word constant = 0;
+  if (dwarf_formudata(&*place, &constant) == 0) return constant;
+  // DWARF 2: an expression that adds to the address of the struct.
+  Dwarf_Op* ops = nullptr;
+  size_t count = 0;
+  if (dwarf_getlocation(&*place, &ops, &count) != 0 || count != 1 || ops[0].atom != DW_OP_plus_uconst)
+    return std::nullopt;
+  return ops[0].number;
+}
+
 namespace {
 
 std::string c_name_at(const std::optional<Dwarf_Die>& type, int depth) {
@@ -204,7 +217,7 @@ struct Place {
 std::optional<Place> member_named(const Place& in, std::string_view name) {
   for (const Dwarf_Die& child : children(in.type)) {
     const auto type = tag(child) == DW_TAG_member && name_of(child) == name ? type_of(child) : std::nullopt;
-    const uint64_t offset = number(child, DW_AT_data_member_location).value_or(0);
+    const uint64_t offset = offset_of(child).value_or(0);
     if (type) return Place{peeled(*type), in.offset_bytes + offset};
   }
   return std::nullopt;
@@ -217,7 +230,7 @@ std::optional<Place> first_pointer(const Place& in, int& left, int depth = 0) {
   for (const Dwarf_Die& child : children(in.type)) {
     const auto type = tag(child) == DW_TAG_member ? type_of(child) : std::nullopt;
     if (!type) continue;
-    const uint64_t offset = number(child, DW_AT_data_member_location).value_or(0);
+    const uint64_t offset = offset_of(child).value_or(0);
     if (auto found = first_pointer({peeled(*type), in.offset_bytes + offset}, left, depth + 1)) return found;
   }
   return std::nullopt;
@@ -364,13 +377,9 @@ std::optional<Member> TypeReader::convert_member(const Dwarf_Die& member) {
   // Static members and the vtable pointer are not members of the value.
   if (flag(member, DW_AT_external) || flag(member, DW_AT_declaration) || flag(member, DW_AT_artificial))
     return std::nullopt;
-  uint64_t offset_bytes = 0;
-  if (own_attribute(member, DW_AT_data_member_location)) {
-    const auto offset = number(member, DW_AT_data_member_location);
-    if (!offset) return std::nullopt;  // a virtual base
-    offset_bytes = *offset;
-  }
-  if (offset_bytes > kMaxOffsetBytes) return std::nullopt;
+  const std::optional<uint64_t> place = offset_of(member);
+  if (!place || *place > kMaxOffsetBytes) return std::nullopt;
+  const uint64_t offset_bytes = *place;
   const auto type = type_of(member);
   Member out{.name = std::string(is_base ? "" : name_of(member)), .type = convert(type)};
   uint64_t offset_bits = offset_bytes * 8;
@@ -413,7 +422,7 @@ std::vector<Member> TypeReader::convert_variants(const Dwarf_Die& part) {
   if (size != 1 && size != 2 && size != 4 && size != 8) return out;
   const TypeId variants =
       types_.define_enum(std::string(types::kVariantsName), std::move(names), size, false, origin_of(part));
-  const auto offset = static_cast<uint32_t>(number(*which, DW_AT_data_member_location).value_or(0) * 8);
+  const auto offset = static_cast<uint32_t>(offset_of(*which).value_or(0) * 8);
   out.insert(out.begin(), Member{.name = std::string(types::kDiscriminant), .type = variants, .offset_bits = offset});
   return out;
 }
