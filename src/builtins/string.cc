@@ -88,14 +88,36 @@ ValueId read_sized(Lowering& lowering, ValueId destination, ValueId size, uint32
       [&] { return ir.constant(0); });
 }
 
+// A struct that describes a text, and its memory.
+struct DescribedText {
+  types::SizedText layout;
+  MemoryRef memory;
+};
+
+// The argument is the struct or, in programs, a pointer to one: a reference to a std::string.
+std::optional<DescribedText> described_text(Lowering& lowering, ExprId argument) {
+  types::Types& types = lowering.types();
+  if (const auto text = types::sized_text(types, lowering.type(argument))) {
+    const Operand whole = lowering.value(argument);
+    return DescribedText{*text, {whole.value, whole.space}};
+  }
+  const types::Type type = types[lowering.type(argument)];
+  if (type.kind != Kind::kPointer || type.space != AddressSpace::kUser) return std::nullopt;
+  types.complete_by_origin(type.element);
+  const auto text = types::sized_text(types, type.element);
+  if (!text) return std::nullopt;
+  return DescribedText{*text, {lowering.scalar(argument), AddressSpace::kUser}};
+}
+
 ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
   const uint32_t capacity = std::min(capacity_bytes, lowering.types()[lowering.type(call.expr)].count);
-  if (const auto text = types::sized_text(lowering.types(), lowering.type(call.arguments[0]))) {
-    const Operand whole = lowering.value(call.arguments[0]);
-    const auto word = [&](uint32_t at) { return lowering.read_scalar(whole.value, at, 8, false, whole.space); };
-    const ValueId length = bounded(lowering, word(text->length_offset_bytes), capacity - 1);
+  if (const auto text = described_text(lowering, call.arguments[0])) {
+    const auto word = [&](uint32_t at) {
+      return lowering.read_scalar(text->memory.address, at, 8, false, text->memory.space);
+    };
+    const ValueId length = bounded(lowering, word(text->layout.length_offset_bytes), capacity - 1);
     return read_sized(lowering, destination, lowering.ir().binary(Op::k_add, length, 1), capacity,
-                      {word(text->address_offset_bytes), AddressSpace::kUser});
+                      {word(text->layout.address_offset_bytes), AddressSpace::kUser});
   }
   ir::Builder& ir = lowering.ir();
   const MemoryRef source = referenced_memory(lowering, call.arguments[0]);

@@ -5,7 +5,8 @@
 //
 // - a reference is a pointer; `.` dereferences both;
 // - a base class is an unnamed member, so its members are found in the derived class;
-// - std::string of libstdc++ is a pointer to its text, its first word, so that str() accepts it;
+// - std::string of libstdc++ is a pointer to its text, its first word, so that str() accepts it; in an array and behind
+//   a pointer, where its size counts, it is an address and a length;
 // - a Rust enum whose variants have data is described in types/variants.h;
 // - a Rust String is an address and a length, so that str() accepts it.
 //
@@ -238,6 +239,13 @@ std::optional<Place> first_pointer(const Place& in, int& left, int depth = 0) {
 
 }  // namespace
 
+// What str() takes for a text (types/sized_text.h).
+std::vector<Member> TypeReader::text_members(uint32_t address_offset_bytes, uint32_t length_offset_bytes) {
+  const TypeId bytes = types_.pointer(types_.int_type(1, false), AddressSpace::kUser);
+  return {{.name = "data_ptr", .type = bytes, .offset_bits = address_offset_bytes * 8},
+          {.name = "length", .type = types_.uint64(), .offset_bits = length_offset_bytes * 8}};
+}
+
 // A String is a Vec<u8>, whose buffer is a pointer in wrappers that differ between versions of Rust.
 std::vector<Member> TypeReader::rust_string_members(const Dwarf_Die& type) {
   auto unit = name_of(type) == "String" ? unit_of(type) : std::nullopt;
@@ -249,10 +257,7 @@ std::vector<Member> TypeReader::rust_string_members(const Dwarf_Die& type) {
   const auto address = buffer ? first_pointer(*buffer, most) : std::nullopt;
   if (!length || !address || size_of(length->type) != 8) return {};
   if (std::max(length->offset_bytes, address->offset_bytes) > kMaxOffsetBytes) return {};
-  const TypeId bytes = types_.pointer(types_.int_type(1, false), AddressSpace::kUser);
-  const auto bits = [](const Place& place) { return static_cast<uint32_t>(place.offset_bytes * 8); };
-  return {{.name = "data_ptr", .type = bytes, .offset_bits = bits(*address)},
-          {.name = "length", .type = types_.uint64(), .offset_bits = bits(*length)}};
+  return text_members(static_cast<uint32_t>(address->offset_bytes), static_cast<uint32_t>(length->offset_bytes));
 }
 
 TypeReader::TypeReader(File& file, types::Types& types, types::Types::Completer completer, std::string name)
@@ -267,7 +272,9 @@ TypeId TypeReader::convert(const std::optional<Dwarf_Die>& type) {
     case DW_TAG_base_type: out = convert_base(plain); break;
     case DW_TAG_pointer_type:
     case DW_TAG_reference_type:
-    case DW_TAG_rvalue_reference_type: out = types_.pointer(convert(type_of(plain)), AddressSpace::kUser); break;
+    case DW_TAG_rvalue_reference_type:
+      out = types_.pointer(convert_element(type_of(plain)), AddressSpace::kUser);
+      break;
     case DW_TAG_array_type: out = convert_array(plain); break;
     case DW_TAG_structure_type:
     case DW_TAG_class_type:
@@ -306,10 +313,13 @@ TypeId TypeReader::convert_base(Dwarf_Die& type) {
   }
 }
 
+// What is in an array or behind a pointer has the size of the string, not of a pointer.
+TypeId TypeReader::convert_element(const std::optional<Dwarf_Die>& type) {
+  return type && is_standard_string(*type) ? convert_struct(peeled(*type)) : convert(type);
+}
+
 TypeId TypeReader::convert_array(const Dwarf_Die& type) {
-  const auto element = type_of(type);
-  // The elements of an array have the size of the string, not of a pointer.
-  TypeId out = element && is_standard_string(*element) ? convert_struct(peeled(*element)) : convert(element);
+  TypeId out = convert_element(type_of(type));
   const std::vector<uint32_t> counts = dimensions(type);
   for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
     complete_parts(out);
@@ -452,7 +462,7 @@ void TypeReader::complete(TypeId struct_type) {
     die = *definition;
   }
   if (!in_progress_.insert(struct_type).second) return;
-  std::vector<Member> members = rust_string_members(die);
+  std::vector<Member> members = is_standard_string(die) ? text_members(0, 8) : rust_string_members(die);
   const bool is_string = !members.empty();
   uint32_t align = 1;
   for (const Dwarf_Die& child : is_string ? std::vector<Dwarf_Die>() : children(die)) {

@@ -43,12 +43,14 @@ class TypeReader {
  private:
   bool is_passed_by_reference(const Dwarf_Die& type, int depth);
   types::TypeId convert_base(Dwarf_Die& type);
+  types::TypeId convert_element(const std::optional<Dwarf_Die>& type);
   types::TypeId convert_array(const Dwarf_Die& type);
   types::TypeId convert_struct(const Dwarf_Die& type);
   types::TypeId convert_enum(const Dwarf_Die& type);
   types::TypeId read_enum(const Dwarf_Die& type);
   std::optional<types::Member> convert_member(const Dwarf_Die& member);
   std::vector<types::Member> convert_variants(const Dwarf_Die& part);
+  std::vector<types::Member> text_members(uint32_t address_offset_bytes, uint32_t length_offset_bytes);
   std::vector<types::Member> rust_string_members(const Dwarf_Die& type);  // empty: it is no String
   void complete_parts(types::TypeId type);
   types::Origin origin_of(const Dwarf_Die& type);
