@@ -202,13 +202,15 @@ class Binder {
     std::vector<std::pair<size_t, std::string>> pointers;  // those that return one: the index, and what they may share
     std::set<std::string> layouts;
     std::optional<Error> problem;
+    LeftOut left_out;
     for (spec::BoundProbe& bound : out_) {
       const auto fields = user_fields(file, request_.types, bound.probe, wanted);
       if (!fields) problem = fields.error();
       // Functions of a wildcard without debug information or arguments are skipped.
-      if (!fields && !wanted.retval) continue;
-      const auto is_readable = [](const spec::ContextField& field) { return field.unreadable.empty(); };
-      if (fields && wanted.args && out_.size() > 1 && std::ranges::none_of(fields->args, is_readable)) continue;
+      const std::string why = fields ? why_nothing_to_read(fields->args, bound.probe) : fields.error().message;
+      const bool is_skipped = fields ? wanted.args && out_.size() > 1 && !why.empty() : !wanted.retval;
+      if (is_skipped) left_out.add(bound.probe.function, why);
+      if (is_skipped) continue;
       const std::string layout = fields ? layout_key(*fields) : "";
       layouts.insert(layout);
       if (fields && fields->retval && is_opaque_pointer(fields->retval->type))
@@ -221,7 +223,37 @@ class Binder {
     if (described.empty() && problem && !has_file_wildcard_) {
       request_.diagnostics.error("no-debug-info", request_.point.span, problem->message, problem->hint);
     }
+    if (!described.empty()) tell_left_out(left_out);
     return described;
+  }
+
+  // Functions of a wildcard that are skipped.
+  struct LeftOut {
+    size_t count = 0;
+    std::string names, first_reason;
+
+    void add(const std::string& function, const std::string& why) {
+      constexpr size_t kMostNames = 8;
+      if (++count <= kMostNames) names += (names.empty() ? "" : ", ") + function;
+      if (count == kMostNames + 1) names += ", ...";
+      if (count == 1) first_reason = why;
+    }
+  };
+
+  void tell_left_out(const LeftOut& left_out) {
+    if (left_out.count == 0 || request_.is_listing) return;
+    request_.diagnostics.warning(
+        "functions-left-out", request_.point.span,
+        fmt::format("{} of {} functions of {} are left out, as nothing of them can be read: {}", left_out.count,
+                    out_.size(), path_, left_out.names),
+        left_out.first_reason);
+  }
+
+  static std::string why_nothing_to_read(const std::vector<spec::ContextField>& arguments,
+                                         const program::Probe& probe) {
+    if (arguments.empty()) return fmt::format("`{}` has no arguments", probe.function);
+    const auto is_readable = [](const spec::ContextField& field) { return field.unreadable.empty(); };
+    return std::ranges::any_of(arguments, is_readable) ? "" : arguments.front().unreadable;
   }
 
   bool is_opaque_pointer(types::TypeId id) const {
