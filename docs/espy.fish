@@ -26,7 +26,7 @@ complete -c espy -l watch -x -d 'show the maps while the run goes on, at a termi
 complete -c espy -s v -l verbose -d 'show at the end how often each probe fired, and what it missed; with -l: its arguments'
 complete -c espy -l cost -d 'show at the end what the probes cost; with --cost=INTERVAL (5s) also while they run; with --info: what reaching a probe costs'
 complete -c espy -l budget -x -d 'let the probes take at most this share of a CPU (2%) or of all (2%/all): the dearest are off for a part of the time'
-complete -c espy -l check-cost -d 'count events for 20 ms first, and end if the probes will take more than a tenth of a CPU, or ask at a terminal'
+complete -c espy -l check-cost -d 'count events for 20 ms first, and end if the probes will take more than a tenth of a CPU, or ask at a terminal; the command of -c has not begun then'
 complete -c espy -l yes -d 'with --check-cost: go on in any case'
 complete -c espy -l strict -d 'fail with a reason if any number shown is not exact'
 complete -c espy -s q -l quiet -d 'do not say how many probes were attached'

@@ -36,7 +36,7 @@ local -a espy_options=(
   '*--verbose[show at the end how often each probe fired, and what it missed; with -l\: its arguments]'
   '*--cost[show at the end what the probes cost; with --cost=INTERVAL (5s) also while they run; with --info\: what reaching a probe costs]'
   '*--budget[let the probes take at most this share of a CPU (2%) or of all (2%/all)\: the dearest are off for a part of the time]:SHARE: '
-  '*--check-cost[count events for 20 ms first, and end if the probes will take more than a tenth of a CPU, or ask at a terminal]'
+  '*--check-cost[count events for 20 ms first, and end if the probes will take more than a tenth of a CPU, or ask at a terminal; the command of -c has not begun then]'
   '*--yes[with --check-cost\: go on in any case]'
   '*--strict[fail with a reason if any number shown is not exact]'
   '*-q[do not say how many probes were attached]'
