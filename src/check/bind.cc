@@ -421,11 +421,15 @@ class Binder {
     return out;
   }
 
-  // Of the strings whose length is in the record.
+  bool is_cut_shorter(types::TypeId type) const {
+    return request_.kernel.recording() != nullptr && request_.types[type].count < checked_.config.max_strlen;
+  }
+
+  // Of the strings whose length is in the record. Those of a recording are cut already.
   void set_capacities(std::vector<spec::ContextField>& fields) {
     const types::TypeId text = request_.types.string(static_cast<uint32_t>(checked_.config.max_strlen), true);
     for (spec::ContextField& field : fields)
-      if (field.type && request_.types[field.type].may_be_cut) field.type = text;
+      if (field.type && request_.types[field.type].may_be_cut && !is_cut_shorter(field.type)) field.type = text;
   }
 
   // The optional probes of programs are those of wildcards, and of names that several functions have.

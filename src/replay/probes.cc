@@ -32,11 +32,72 @@ bool is_file(std::string_view pattern, std::string_view path) {
   return path.find('/') != path.npos && (glob_match(wanted, name) || name.starts_with(std::string(wanted) + ".so"));
 }
 
+// The name of a function of C++ or Rust as scripts may write it, out of the whole one, which has the parameters and, of
+// a template, the type of the result: "shop::twice<int>" of "int shop::twice<int>(int)".
+std::string_view without_parameters(std::string_view name) {
+  const size_t close = name.rfind(')');
+  if (close == name.npos) return name;
+  size_t end = close;
+  for (int depth = 0; end > 0; --end) {
+    depth += name[end] == ')' ? 1 : name[end] == '(' ? -1 : 0;
+    if (depth == 0) break;
+  }
+  name = name.substr(0, end);
+  const size_t last = std::min(name.find("operator"), name.size());  // `operator new` has a blank
+  size_t begin = 0;
+  int depth = 0;
+  for (size_t i = 0; i < last; ++i) {
+    depth += name[i] == '<' || name[i] == '(' ? 1 : name[i] == '>' || name[i] == ')' ? -1 : 0;
+    if (name[i] == ' ' && depth == 0) begin = i + 1;
+  }
+  return name.substr(begin);
+}
+
+// Also of Rust: "next::<i32>".
+std::string_view without_template_arguments(std::string_view name) {
+  int depth = 0;
+  for (size_t i = name.ends_with('>') ? name.size() : 0; i-- > 0;) {
+    if (name[i] == '>') ++depth;
+    if (name[i] != '<' || --depth > 0) continue;
+    name = name.substr(0, i);
+    if (name.ends_with("::")) name.remove_suffix(2);
+    break;
+  }
+  return name;
+}
+
+// As it is in C++ or Rust; a name in the symbol table has neither.
+bool is_source_name(std::string_view name) { return name.find("::") != name.npos || name.ends_with(')'); }
+
+// `pattern` may name all overloads of a function, or all instances of a template.
+bool is_function(const std::string& pattern, const std::string& name) {
+  if (glob_match(pattern, name) || pattern == name) return true;
+  if (!is_source_name(name)) return false;
+  const std::string_view plain = without_parameters(name);
+  return glob_match(pattern, plain) || pattern == plain || pattern == without_template_arguments(plain);
+}
+
+// Without quotes, `shop::add` is three parts.
+std::vector<std::string> joined(std::span<const std::string> parts) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool is_torn = out.size() > 1 && parts[i].empty() && i + 1 < parts.size();
+    if (is_torn)
+      out.back() += "::" + parts[++i];
+    else
+      out.push_back(parts[i]);
+  }
+  return out;
+}
+
 // The last part is the event or function. Parts before it may be left out, as modules are.
-bool matches(const recording::Probe& probe, std::span<const std::string> parts) {
-  if (fmt::format("{}", fmt::join(parts, ":")) == probe.given) return true;
+bool matches(const recording::Probe& probe, std::span<const std::string> given) {
+  if (fmt::format("{}", fmt::join(given, ":")) == probe.given) return true;
+  const bool may_be_torn = !probe.parts.empty() && is_source_name(probe.parts.back());
+  const std::vector<std::string> parts =
+      may_be_torn ? joined(given) : std::vector<std::string>(given.begin(), given.end());
   if (parts.empty() || probe.parts.empty()) return parts.empty() && probe.parts.empty();
-  if (!glob_match(parts.back(), probe.parts.back())) return false;
+  if (!is_function(parts.back(), probe.parts.back())) return false;
   size_t at = 0;
   for (size_t i = 0; i + 1 < parts.size(); ++i) {
     while (at + 1 < probe.parts.size() && !is_file(parts[i], probe.parts[at])) ++at;
@@ -95,12 +156,14 @@ void add_field(spec::ProbeContext& out, const recording::Field& field, std::opti
                spec::ContextRequest& request) {
   types::TypeId type = request.kernel.recorded_type(request.types, field.type);
   if (!type.valid()) type = request.types.uint64();
+  if (field.kind == FieldKind::kText && request.types[type].kind == types::Kind::kString)
+    type = request.types.string(request.types[type].count, true);
   spec::ContextField added{field.name, type, recipe_of(field, offset_bytes.value_or(0), request.types[type])};
   if (!offset_bytes) {
     added.unreadable = fmt::format("`{}` was not recorded", field.name);
     added.hint =
         field.role == FieldRole::kValue
-            ? "of such expressions, numbers, pointers, texts and arrays are recorded: read members of the struct"
+            ? "of such expressions, numbers, pointers, texts, arrays and structs of at most 16 KiB are recorded"
             : "it could not be read there, or the recorder was to leave it out";
   }
   switch (field.role) {
