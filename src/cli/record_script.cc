@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -32,7 +33,10 @@ constexpr uint32_t kMaxStructBytes = 16 << 10;
 struct Group {
   recording::Layout layout;
   std::string format, values;
-  std::string points;  // attach points
+  std::string points;                      // attach points
+  uint32_t longest_bytes = 0;              // of its arrays and structs
+  std::vector<std::string> left_out = {};  // sentences
+  std::vector<std::string> refused = {};   // the same, of what a script reads
 };
 
 class FieldWriter {
@@ -43,6 +47,7 @@ class FieldWriter {
       : e_(environment), describer_(describer), wishes_(wishes), reads_(reads), out_(out) {}
 
   void add(const spec::ContextField& field, FieldRole role, const std::string& expression) {
+    if (e_.types[field.type].kind == Kind::kStruct) e_.kernel->complete(e_.types, field.type);
     const bool has_own_length = e_.types[field.type].may_be_cut && role == FieldRole::kArgs;
     const types::TypeId type_id = has_own_length ? e_.types.string(wishes_.max_text_bytes) : field.type;
     Field added{.role = role,
@@ -53,8 +58,10 @@ class FieldWriter {
     const bool is_readable = field.unreadable.empty() && is_wanted(field, role);
     if (is_readable && types::is_integer(type)) {
       append(added, FieldKind::kNumber, "%d", number(type, expression));
+      add_read_memory(field.name, role, expression);
     } else if (is_readable && type.kind == Kind::kPointer) {
       append(added, FieldKind::kNumber, "%d", number(type, expression));
+      if (e_.types[type.element].kind == Kind::kVoid) add_read_memory(field.name, role, expression);
       if (role == FieldRole::kValue && !is_read_through(field.type)) return;
       const bool may_be_written = !field.c_type.empty() && field.c_type.find("const") == field.c_type.npos;
       add_pointee(field.type, expression, 0, wishes_.depth, !may_be_written);
@@ -62,8 +69,11 @@ class FieldWriter {
       const bool has_place = field.recipe.kind == spec::Recipe::Kind::kContextAddress;
       append(added, has_place ? FieldKind::kChars : FieldKind::kText, "%s", expression);
     } else if (is_readable && is_bytes(type)) {
-      append(added, FieldKind::kBytes, "%r", fmt::format("buf({})", expression));
+      out_.longest_bytes = std::max(out_.longest_bytes, type.size_bytes);
+      append(added, FieldKind::kBytes, "%r", fmt::format("buf({}, {})", expression, type.size_bytes));
+      if (type.kind == Kind::kStruct) add_own_members(type_id, expression);
     } else {
+      if (is_readable) note_left_out(type_id, role, expression, added.shown);
       added.kind = FieldKind::kNothing;
       if (field.name == kSyscallNumber) added.shown.clear();
       out_.layout.fields.push_back(std::move(added));
@@ -120,8 +130,43 @@ class FieldWriter {
            wishes_.reads->members.contains({struct_name, member});
   }
 
+  // What a script reads is recorded whole.
+  uint32_t most_bytes() const { return reads_ != nullptr ? kMaxStructBytes : wishes_.max_text_bytes; }
+
   bool is_bytes(const types::Type& type) const {
-    return type.kind == Kind::kArray && type.size_bytes > 0 && type.size_bytes <= wishes_.max_text_bytes;
+    const bool is_whole = type.kind == Kind::kArray || (type.kind == Kind::kStruct && type.complete);
+    return is_whole && type.size_bytes > 0 && type.size_bytes <= most_bytes();
+  }
+
+  // Of a value that an event has, and the recording will not.
+  void note_left_out(types::TypeId id, FieldRole role, const std::string& expression, std::string& shown) {
+    const types::Type& type = e_.types[id];
+    const bool is_large = type.size_bytes > most_bytes();
+    const std::string why = is_large ? fmt::format("it has {} bytes", type.size_bytes)
+                                     : fmt::format("its type is `{}`", types::to_string(e_.types, id));
+    if (!shown.empty()) shown += fmt::format(" (not recorded: {})", why);
+    if (role == FieldRole::kValue || (type.kind == Kind::kStruct && !type.complete)) return;
+    const std::string sentence = fmt::format("`{}` is not recorded: {}", expression, why);
+    (reads_ != nullptr ? out_.refused : out_.left_out)
+        .push_back(is_large && reads_ == nullptr ? sentence + ", which is more than --size" : sentence);
+  }
+
+  // The texts and buffers that a script reads at an address that has no type: `str(arg1)`.
+  void add_read_memory(const std::string& name, FieldRole role, const std::string& expression) {
+    if (reads_ == nullptr || (role != FieldRole::kArgs && role != FieldRole::kArgument && role != FieldRole::kResult))
+      return;
+    const Field field{.role = FieldRole::kMemory, .pointer_in = static_cast<uint32_t>(out_.layout.fields.size() - 1)};
+    const uint32_t most = wishes_.max_text_bytes;
+    if (reads_->texts.contains(name))
+      append(field, FieldKind::kText, "%s", fmt::format("str({}, {})", expression, most));
+    if (reads_->buffers.contains(name))
+      append(field, FieldKind::kBytes, "%r", fmt::format("buf({}, {})", expression, most));
+  }
+
+  // What the pointers in a struct, which is the last field, lead to.
+  void add_own_members(types::TypeId id, const std::string& expression) {
+    add_members(id, expression + ".", 0, e_.types[id].size_bytes, wishes_.depth,
+                static_cast<uint32_t>(out_.layout.fields.size() - 1));
   }
 
   static std::string number(const types::Type& type, const std::string& expression) {
@@ -187,26 +232,34 @@ class ScriptWriter {
   ScriptWriter(Environment& environment, const RecordWishes& wishes)
       : e_(environment), wishes_(wishes), describer_(environment.types, *environment.kernel) {}
 
-  Status add(const std::vector<std::string>& parts) {
+  // `is_of_script`: it is an attach point of a script of --for.
+  Status add(const std::vector<std::string>& parts, bool is_of_script) {
     const std::string target = fmt::format("{}", fmt::join(parts, ":"));
     const spec::Provider* provider = e_.registry.find_provider(parts[0]);
     if (provider == nullptr || provider->attach == nullptr || provider->timer == spec::Timer::kOnOneCpu)
       return fail(fmt::format("`{}` cannot be recorded", target), 0,
                   provider != nullptr ? "begin, end and interval are there in any recording"
                                       : "espy -l lists probes: espy record -o FILE tracepoint:syscalls:sys_enter_*");
-    bool has_types = true;
     const std::vector<std::string> names(parts.begin() + 1, parts.end());
     source::Diagnostics diagnostics, ignored;
-    std::vector<spec::BoundProbe> bound = bind(*provider, names, has_types, diagnostics);
-    if (bound.empty()) bound = bind(*provider, names, has_types = false, ignored);
-    if (bound.empty()) return nothing_there(target, diagnostics);
+    const std::vector<spec::BoundProbe> bound = bind(*provider, names, true, reads_locals(), diagnostics);
+    // Functions without arguments, or without debug information, are probed only if those are not asked for.
+    const bool may_lack = provider->find_type != nullptr || bound.empty();
+    const std::vector<spec::BoundProbe> all =
+        may_lack ? bind(*provider, names, false, false, ignored) : std::vector<spec::BoundProbe>();
+    if (bound.empty() && all.empty()) return nothing_there(target, diagnostics);
+    const std::string given = fmt::format("{}", fmt::join(names, ":"));
     for (const spec::BoundProbe& each : bound)
-      add_probe(*provider, each, has_types, fmt::format("{}", fmt::join(names, ":")));
+      if (is_asked_for(each, is_of_script)) add_probe(*provider, each, true, given);
+    for (const spec::BoundProbe& each : all)
+      if (is_asked_for(each, is_of_script)) add_probe(*provider, each, false, given);
     return {};
   }
 
-  RecordScript finish() {
+  Result<RecordScript> finish() {
+    if (refused_) return tl::unexpected(*refused_);
     RecordScript out;
+    out.left_out = std::move(left_out_);
     // Each action may be a program of its own.
     out.text = fmt::format(
         "config = {{\n  max_strlen = {};\n  print_maps_on_exit = false;\n  max_probes = {};\n  max_bpf_progs = "
@@ -231,8 +284,13 @@ class ScriptWriter {
 
  private:
   std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
-                                     bool has_types, source::Diagnostics& diagnostics) {
-    return bind_probes(e_, e_.config, provider, parts, has_types, diagnostics, reads_locals());
+                                     bool has_types, bool has_locals, source::Diagnostics& diagnostics) {
+    return bind_probes(e_, e_.config, provider, parts, has_types, diagnostics, has_locals);
+  }
+
+  // A wildcard of a script stands for the probes that it has live.
+  bool is_asked_for(const spec::BoundProbe& bound, bool is_of_script) const {
+    return !is_of_script || wishes_.reads->probes.contains(bound.probe.name);
   }
 
   void add_probe(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,
@@ -240,7 +298,8 @@ class ScriptWriter {
     if (!names_.insert(bound.probe.name).second) return;
     const ProbeReads* reads = reads_of(bound.probe);
     const std::string of_script = reads != nullptr ? bound.probe.name : "";
-    const std::string key = fmt::format("{} {} {}", provider.name, bound.share, of_script);
+    const auto known_types = has_types ? "" : " untyped";
+    const std::string key = fmt::format("{} {} {}{}", provider.name, bound.share, of_script, known_types);
     auto known = by_share_.find(key);
     if (known == by_share_.end()) known = by_share_.emplace(key, group_of(provider, bound, has_types, reads)).first;
     Group& group = groups_[known->second];
@@ -276,7 +335,7 @@ class ScriptWriter {
   // The index of the group whose layout and values the probe has.
   size_t group_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,
                   const ProbeReads* reads) {
-    const spec::ProbeContext context = context_of(e_, provider, bound, has_types, reads_locals());
+    const spec::ProbeContext context = context_of(e_, provider, bound, has_types, has_types && reads_locals());
     Group group;
     group.layout.points_to_user_space = context.pointers == types::AddressSpace::kUser;
     group.layout.has_kernel_names = true;
@@ -292,6 +351,11 @@ class ScriptWriter {
     if (wishes_.kernel_stack || (reads && reads->kernel_stack)) fields.add_stack(FieldRole::kKernelStack, "kstack");
     const bool is_read = reads != nullptr && !reads->user_stack.empty();
     if (wishes_.user_stack || is_read) fields.add_stack(FieldRole::kUserStack, is_read ? reads->user_stack : "ustack");
+    longest_bytes_ = std::max(longest_bytes_, group.longest_bytes);
+    for (const std::string& each : group.left_out) left_out_.push_back(fmt::format("{}: {}", bound.probe.name, each));
+    for (const std::string& each : group.refused)
+      if (!refused_)
+        refused_ = Error{fmt::format("{}: {}", bound.probe.name, each), 0, "at most 16 KiB of a value are recorded"};
     const auto same = std::ranges::find_if(
         groups_, [&](const Group& each) { return each.layout == group.layout && each.values == group.values; });
     if (same != groups_.end()) return static_cast<size_t>(same - groups_.begin());
@@ -329,7 +393,7 @@ class ScriptWriter {
 
   // Of texts and, as far as scripts read them, structs.
   uint32_t longest_read_bytes() const {
-    uint32_t out = wishes_.max_text_bytes;
+    uint32_t out = std::max(wishes_.max_text_bytes, longest_bytes_);
     if (!wishes_.reads) return out;
     for (const auto& [name, bytes] : wishes_.reads->struct_bytes) out = std::max(out, std::min(bytes, kMaxStructBytes));
     for (const auto& [name, reads] : wishes_.reads->probes)
@@ -354,6 +418,9 @@ class ScriptWriter {
   std::map<std::string, size_t> by_share_;  // indexes in `groups_`
   std::vector<recording::Probe> probes_;
   std::set<std::string> names_;
+  uint32_t longest_bytes_ = 0;  // of the arrays and structs of all groups
+  std::vector<std::string> left_out_;
+  std::optional<Error> refused_;
 };
 
 }  // namespace
@@ -362,8 +429,8 @@ Result<RecordScript> write_record_script(std::span<const std::string> targets, c
                                          Environment& environment) {
   ScriptWriter writer(environment, wishes);
   if (wishes.reads)
-    for (const std::vector<std::string>& target : wishes.reads->targets) TRY_STATUS(writer.add(target));
-  for (const std::string& target : targets) TRY_STATUS(writer.add(split_attach_point(target)));
+    for (const std::vector<std::string>& target : wishes.reads->targets) TRY_STATUS(writer.add(target, true));
+  for (const std::string& target : targets) TRY_STATUS(writer.add(split_attach_point(target), false));
   return writer.finish();
 }
 

@@ -33,6 +33,7 @@ class ReadsFinder {
     if (is_in_value_.contains(id)) return;
     if (fact.type.valid() && is_kept(id)) return add_value(id, fact.type);
     if (fact.field != nullptr) (is_local(id) ? reads_.locals : reads_.fields).insert(fact.field->name);
+    if (const auto* call = ast_.get<syntax::Call>(id)) add_memory(fact, *call);
     if (!fact.type.valid()) return;
     const types::Type& type = types_[fact.type];
     if (type.kind == Kind::kKernelStack) reads_.kernel_stack = true;
@@ -43,6 +44,17 @@ class ReadsFinder {
     if (name != nullptr && type.kind == Kind::kRecord && !bases_.contains(id))
       (name->name == kLocals ? reads_.all_locals : reads_.all_arguments) = true;
     if (const auto* access = ast_.get<syntax::Access>(id)) add_member(id, *access);
+  }
+
+  // What str() or buf() reads at an argument, also at one with a cast.
+  void add_memory(const check::ExprFact& fact, const syntax::Call& call) {
+    const bool is_text = fact.builtin != nullptr && fact.builtin->reads_text_at;
+    const bool is_buffer = fact.type.valid() && types_[fact.type].kind == Kind::kBuffer;
+    if (call.arguments.empty() || (!is_text && !is_buffer)) return;
+    syntax::ExprId address = call.arguments[0];
+    while (const auto* cast = ast_.get<syntax::Cast>(address)) address = cast->operand;
+    const spec::ContextField* field = unit_.fact(address).field;
+    if (field != nullptr && !is_local(address)) (is_text ? reads_.texts : reads_.buffers).insert(field->name);
   }
 
   bool is_local(syntax::ExprId id) const {
@@ -119,6 +131,8 @@ class ReadsFinder {
 void merge(ProbeReads& into, const ProbeReads& from) {
   into.all_arguments |= from.all_arguments;
   into.fields.insert(from.fields.begin(), from.fields.end());
+  into.texts.insert(from.texts.begin(), from.texts.end());
+  into.buffers.insert(from.buffers.begin(), from.buffers.end());
   into.locals.insert(from.locals.begin(), from.locals.end());
   into.all_locals |= from.all_locals;
   into.values.insert(from.values.begin(), from.values.end());

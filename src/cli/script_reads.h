@@ -13,8 +13,10 @@ namespace espy::cli {
 
 struct ProbeReads {
   bool all_arguments = false;
-  std::set<std::string> fields;  // "filename" of args.filename, "arg0", "retval"
-  std::set<std::string> locals;  // "count" of locals.count
+  std::set<std::string> fields;   // "filename" of args.filename, "arg0", "retval"
+  std::set<std::string> texts;    // of those, the addresses of texts: str(arg0)
+  std::set<std::string> buffers;  // the same for buf()
+  std::set<std::string> locals;   // "count" of locals.count
   bool all_locals = false;
   std::map<std::string, types::TypeId> values;  // of expressions, as syntax::format() has them
   std::set<std::string> symbols;                // the same, of ksym() and usym()
