@@ -302,11 +302,28 @@ void Player::leave() {
   if (has_ended_ && !has_event_) world.now_ns = std::max(world.now_ns, reader_.last_ns());
 }
 
+// Whether it is a value of the event at which no memory was recorded.
+bool Player::is_unread_number(uint64_t address) const {
+  if (!machine_.world().has_task || event_.task == nullptr) return false;
+  const std::vector<recording::Field>& fields = reader_.description().layout_of(event_.probe).fields;
+  for (uint32_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].kind != FieldKind::kNumber || static_cast<uint64_t>(event_.values[i].number) != address) continue;
+    const auto leads_on = [&](const recording::Field& each) {
+      return each.role == FieldRole::kMemory && each.pointer_in == i;
+    };
+    const types::TypeId type = kernel_.recorded_type(types_, fields[i].type);
+    const bool is_pointer = type.valid() && types_[type].kind == types::Kind::kPointer;
+    if (!is_pointer && std::ranges::none_of(fields, leads_on)) return true;
+  }
+  return false;
+}
+
 std::string Player::hint_for(const simulator::Unrecorded& place) const {
   if (!place.hint.empty()) return place.hint;
   if (!place.is_memory) return "";
   if (place.address >= kTaskAddress && place.address < kUnknownAddress + kParentDistance)
     return "`espy record --for SCRIPT` records what a script reads of its task, `--parents N` N parents";
+  if (is_unread_number(place.address)) return "`espy record --for SCRIPT` records what a script reads at this number";
   // It was cut off if it begins where memory was recorded; else it is further away.
   const bool is_cut = std::ranges::any_of(lent_, [&](const simulator::Memory::Lent& piece) {
     return place.address >= piece.address && place.address - piece.address <= piece.bytes.size();

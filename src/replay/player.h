@@ -74,6 +74,7 @@ class Player {
   void lend_task(const recording::Task& task);
   Result<bool> fire_timer(uint64_t until_ns);
   Status fire(const simulator::Attachment& attachment, std::span<std::byte> context);
+  bool is_unread_number(uint64_t address) const;
   std::string hint_for(const simulator::Unrecorded& place) const;
 
   recording::Reader& reader_;
