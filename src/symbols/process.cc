@@ -81,7 +81,7 @@ void AddressSpace::adopt_files(const AddressSpace& older) {
   }
 }
 
-static uint64_t wall_clock_ns() {
+uint64_t wall_clock_ns() {
   timespec now = {};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);

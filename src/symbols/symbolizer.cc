@@ -778,7 +778,7 @@ void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
   if (const auto status = status_of(mapping.path)) mapping.inode = status->stx_ino;
   process.space = std::make_shared<AddressSpace>(*process.space);
   const uint64_t start = mapping.start;
-  process.space->add({.start = start, .image = state_->images.share(mapping)});
+  process.space->add({.start = start, .image = state_->images.share(mapping), .seen_us = wall_clock_ns() / 1000});
 }
 
 const SkippedFiles& Symbolizer::skipped_files() const {
