@@ -95,6 +95,22 @@ uint64_t read_again_bytes(const TempDir& dir, ElfCache& cache, uint64_t offset, 
   return out;
 }
 
+// The file at the path of a mapping: by its number, without the highest bits, and by when it has changed.
+TEST(ElfCache, AnotherFileIsRefused) {
+  const TempDir dir;
+  ElfCache cache({});
+  const auto file = open_untrusted(dir.write("f", "text"), 100);
+  ASSERT_TRUE(file);
+  const uint64_t changed_us = file->changed_ns / 1000;
+  const auto holds = [&](const ElfCache::MappedFile& mapped) { return cache.hold(dir.path("f"), mapped).has_value(); };
+  EXPECT_TRUE(holds({}));
+  EXPECT_TRUE(holds({file->inode}));
+  EXPECT_TRUE(holds({file->inode, changed_us}));
+  EXPECT_TRUE(holds({file->inode | uint64_t{1} << 63, changed_us + 1}));
+  EXPECT_FALSE(holds({file->inode + 1}));
+  EXPECT_FALSE(holds({file->inode, changed_us - 1}));
+}
+
 // A process can map a file as often as it likes.
 TEST(Archive, DirectoriesAreReadOnce) {
   if (read_bytes() == 0) GTEST_SKIP() << "the kernel does not count what is read";
