@@ -42,6 +42,9 @@ constexpr std::chrono::milliseconds kLongPart(1);
 constexpr size_t kMaxScopes = 64;
 constexpr size_t kMaxScopesSize = 1 << 19;
 
+constexpr const char* kBehindUnknown =
+    "is passed as, or behind, a class without a definition here (perhaps -fstandalone-debug adds it)";
+
 std::string description_of(const std::string& path) { return "the debug information of " + path; }
 
 tl::unexpected<Error> takes_too_long(const std::string& path) {
@@ -243,7 +246,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     const bool is_reference = tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type;
     const auto target = is_reference ? dwarf::type_of(plain) : std::nullopt;
     auto& pieces = variable.place->pieces;
-    if (!target || !dwarf::is_standard_string(*target) || pieces.size() != 1) return;
+    if (!target || !reader_for(types).is_standard_string(*target) || pieces.size() != 1) return;
     // The reference holds the address of the object, whose first word is the address of the text.
     variable.type = reader_for(types).convert(target);
     types::LocationPiece& piece = pieces[0];
@@ -261,6 +264,7 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   std::vector<DebugVariable> entry_arguments(types::Types& types, const Site& site);
   std::vector<std::optional<types::ValueLocation>> conventional_locations(
       types::Types& types, const Site& site, const std::vector<kernel::PassedValue>& values);
+  size_t count_known(types::Types& types, const Site& site, const std::vector<kernel::PassedValue>& values);
   std::vector<VisibleVariable> go_results(const Site& site) const;
   std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
   kernel::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
@@ -312,6 +316,17 @@ std::vector<std::optional<types::ValueLocation>> DebugInfo::State::conventional_
   return go_locations(types, arch, plain);
 }
 
+// Returns how many arguments are before a class of which nothing is known: that one and those behind it may be
+// anywhere.
+size_t DebugInfo::State::count_known(types::Types& types, const Site& site,
+                                     const std::vector<kernel::PassedValue>& values) {
+  const auto is_known = [&](const kernel::PassedValue& each) {
+    return each.is_by_reference || types[each.type].complete;
+  };
+  if (!is_known(passed(types, dwarf::type_of(site.function)))) return 0;
+  return static_cast<size_t>(std::ranges::find_if_not(values, is_known) - values.begin());
+}
+
 // At the entry of a function, a location list gives the locations of arguments. A single location is only valid after
 // the prologue, so the calling convention gives them.
 std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types, const Site& site) {
@@ -320,6 +335,7 @@ std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types
   std::vector<kernel::PassedValue> values;
   for (const VisibleVariable& each : parameters) values.push_back(passed(types, dwarf::type_of(each.die)));
   const auto conventional = conventional_locations(types, site, values);
+  const size_t known = count_known(types, site, values);
   const bool is_always_conventional = uses_go_registers(site.function);  // location lists of Go are incomplete
   std::vector<DebugVariable> out;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -331,7 +347,9 @@ std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types
         is_always_conventional || (!found.is_list && (found.is_frame || !found.place) &&
                                    dwarf::attribute(parameters[i].die, DW_AT_location).has_value());
     argument.place = is_stored_later ? conventional[i] : found.place;
-    if (!argument.place || !is_stored_later) argument.why = is_stored_later ? kInVectorRegister : found.why;
+    if (is_stored_later && i >= known) argument.place.reset();
+    const char* no_place = i < known ? kInVectorRegister : kBehindUnknown;
+    if (!argument.place || !is_stored_later) argument.why = is_stored_later ? no_place : found.why;
     finish(types, argument, type);
     if (!argument.place) argument.readable = readable_lines(site, parameters[i]);
     out.push_back(std::move(argument));

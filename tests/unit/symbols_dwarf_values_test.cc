@@ -162,5 +162,23 @@ TEST_P(DefaultedCopiesOf, ArePassedInRegisters) {
 
 INSTANTIATE_TEST_SUITE_P(Versions, DefaultedCopiesOf, ::testing::Values("-gdwarf-4 -gstrict-dwarf", "-gdwarf-4", "-g"));
 
+constexpr const char* kUndefined = R"(#include <string>
+extern "C" __attribute__((noinline)) int work(int before, std::wstring value, int after) { return before + after; }
+int main() { return work(0, L"", 0); }
+)";
+
+// Clang only declares classes that are compiled elsewhere.
+TEST_F(DebugInfoTest, WhatIsBehindAClassWithoutADefinitionIsNotKnown) {
+  if (!has_tool("clang++")) GTEST_SKIP() << "there is no clang++";
+  open(kUndefined, "-g -O0", "clang++");
+  const auto arguments = debug_->arguments(types_, work_, "");
+  ASSERT_EQ(arguments.size(), 3u);
+  if (types_[arguments[1].type].complete) GTEST_SKIP() << "this compiler defines it";
+  EXPECT_TRUE(arguments[0].place);
+  EXPECT_FALSE(arguments[1].place);
+  EXPECT_FALSE(arguments[2].place);
+  EXPECT_THAT(arguments[2].why, ::testing::HasSubstr("behind, a class without a definition here"));
+}
+
 }  // namespace
 }  // namespace espy::symbols

@@ -187,7 +187,7 @@ bool TypeReader::is_passed_by_reference(const Dwarf_Die& type, int depth) {
   if (!is_class(tag(plain)) || depth > kMaxDepth) return false;
   if (const auto known = by_reference_.find(plain.addr); known != by_reference_.end()) return known->second;
   bool& out = by_reference_[plain.addr];
-  if (flag(plain, DW_AT_declaration))
+  if (flag(plain, DW_AT_declaration) && !is_standard_string(plain))
     if (const auto definition = find_definition(plain)) return out = is_passed_by_reference(*definition, depth + 1);
   if (const auto convention = number(plain, DW_AT_calling_convention))
     return out = *convention == DW_CC_pass_by_reference;
@@ -200,11 +200,38 @@ bool TypeReader::is_passed_by_reference(const Dwarf_Die& type, int depth) {
   return out;
 }
 
-bool is_standard_string(const Dwarf_Die& type) {
+namespace {
+
+constexpr uint32_t kStringBytes = 32;  // of std::string of libstdc++
+
+bool is_named_as_string(const Dwarf_Die& plain) {
+  return is_class(tag(plain)) && name_of(plain).starts_with("basic_string<char, std::char_traits<char>");
+}
+
+std::vector<Dwarf_Die> namespaces(const std::vector<Dwarf_Die>& scopes, std::string_view name) {
+  std::vector<Dwarf_Die> out;
+  for (const Dwarf_Die& scope : scopes)
+    for (const Dwarf_Die& child : children(scope))
+      if (tag(child) == DW_TAG_namespace && name_of(child) == name) out.push_back(child);
+  return out;
+}
+
+}  // namespace
+
+bool TypeReader::is_standard_string(const Dwarf_Die& type) {
   const Dwarf_Die plain = peeled(type);
-  constexpr uint64_t kStringBytes = 32;
-  return is_class(tag(plain)) && name_of(plain).starts_with("basic_string<char, std::char_traits<char>") &&
-         size_of(plain) == kStringBytes;
+  if (!is_named_as_string(plain)) return false;
+  return flag(plain, DW_AT_declaration) ? is_declared_string(plain) : size_of(plain) == kStringBytes;
+}
+
+// Clang only declares it, as the library has its code. It is that of libstdc++ if it is in this namespace.
+bool TypeReader::is_declared_string(const Dwarf_Die& plain) {
+  const std::optional<Dwarf_Die> unit = unit_of(plain);
+  if (unit && units_with_strings_.insert(unit->addr).second)
+    for (const Dwarf_Die& scope : namespaces(namespaces({*unit}, "std"), "__cxx11"))
+      for (const Dwarf_Die& child : children(scope))
+        if (is_named_as_string(child)) declared_strings_.insert(child.addr);
+  return declared_strings_.contains(plain.addr);
 }
 
 namespace {
@@ -456,13 +483,14 @@ void TypeReader::complete(TypeId struct_type) {
   if (now.complete || now.origin.btf_id == 0 || now.origin.btf_id > origins_.size()) return;
   if (parts_.is_refused(struct_type)) return;
   Dwarf_Die die = origins_[now.origin.btf_id - 1];
-  if (flag(die, DW_AT_declaration)) {
+  const bool is_standard = is_standard_string(die);
+  if (!is_standard && flag(die, DW_AT_declaration)) {
     const auto definition = find_definition(die);
     if (!definition) return;
     die = *definition;
   }
   if (!in_progress_.insert(struct_type).second) return;
-  std::vector<Member> members = is_standard_string(die) ? text_members(0, 8) : rust_string_members(die);
+  std::vector<Member> members = is_standard ? text_members(0, 8) : rust_string_members(die);
   const bool is_string = !members.empty();
   uint32_t align = 1;
   for (const Dwarf_Die& child : is_string ? std::vector<Dwarf_Die>() : children(die)) {
@@ -475,7 +503,7 @@ void TypeReader::complete(TypeId struct_type) {
     const uint32_t needed = types_[member.type].align_bytes;
     if (needed > 0 && (member.bit_size > 0 || member.offset_bits % (needed * 8) == 0)) align = std::max(align, needed);
   }
-  const uint32_t size = size_in_u32(die);
+  const uint32_t size = is_standard ? kStringBytes : size_in_u32(die);
   if (size % align != 0) align = 1;
   if (parts_.may_define(types_, struct_type, members))
     types_.define_struct(struct_type, std::move(members), size, align);

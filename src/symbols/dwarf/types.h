@@ -25,9 +25,6 @@ std::optional<uint64_t> offset_of(const Dwarf_Die& member);
 // Returns a type in the syntax of C: "const char *", "struct node *", "size_t", "int[4]".
 std::string c_name(const std::optional<Dwarf_Die>& type);
 
-// Whether a type is std::string of libstdc++, whose first word points to its text.
-bool is_standard_string(const Dwarf_Die& type);
-
 class TypeReader {
  public:
   // Requires a `completer` that calls `complete`. `name` is that of the program.
@@ -37,11 +34,14 @@ class TypeReader {
   // Returns void for nullopt and for types that the language does not have.
   types::TypeId convert(const std::optional<Dwarf_Die>& type);
   void complete(types::TypeId struct_type);
+  // Whether a type is std::string of libstdc++, whose first word points to its text.
+  bool is_standard_string(const Dwarf_Die& type);
   // Whether it is a class that is passed and returned by address, since it is not trivial for the purposes of calls.
   bool is_passed_by_reference(const Dwarf_Die& type) { return is_passed_by_reference(type, 0); }
 
  private:
   bool is_passed_by_reference(const Dwarf_Die& type, int depth);
+  bool is_declared_string(const Dwarf_Die& plain);
   types::TypeId convert_base(Dwarf_Die& type);
   types::TypeId convert_element(const std::optional<Dwarf_Die>& type);
   types::TypeId convert_array(const Dwarf_Die& type);
@@ -64,6 +64,8 @@ class TypeReader {
   std::map<const void*, uint32_t> known_;  // btf_id by address of the DIE, as the key of the next two
   std::map<const void*, types::TypeId> enums_;
   std::map<const void*, bool> by_reference_;
+  std::set<const void*> units_with_strings_;  // those whose declarations are in the next one
+  std::set<const void*> declared_strings_;
   std::map<std::pair<int, std::string_view>, Dwarf_Die> defined_;  // by tag and name, of the units before next_unit_
   size_t next_unit_ = 0;
   std::set<types::TypeId> in_progress_;

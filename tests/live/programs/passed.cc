@@ -92,6 +92,10 @@ __attribute__((noinline)) int pair(std::pair<std::string, int> value, int after)
   asm volatile("" ::"r"(&value) : "memory");
   return value.second + after;
 }
+__attribute__((noinline)) int text(std::string value, int after) {
+  asm volatile("" ::"r"(&value) : "memory");
+  return static_cast<int>(value.size()) + after;
+}
 __attribute__((noinline)) int numbers(std::pair<int, int> value, int after) {
   asm volatile("" ::"r"(&value) : "memory");
   return value.second + after;
@@ -120,7 +124,8 @@ int main() {
             take(5, Named{"name", 15}, 105) + take(6, List{{1, 2}, 16}, 106) + take(7, Moved(17), 107) +
             take(8, Kept(18), 108) + take(9, Late(19), 109) + take(10, Virtual(), 110) +
             take(11, Defaulted(1, 21), 111) + take(12, Converted(22), 112);
-  sum += shared(five, 201) + weak(five, 202) + pair({"first", 77}, 203) + numbers({88, 89}, 204);
+  sum +=
+      shared(five, 201) + weak(five, 202) + pair({"first", 77}, 203) + numbers({88, 89}, 204) + text("by value", 205);
   sum += give(&count, 301).tag + give_named(302).tag + *give_shared(303);
   return sum == 0;
 }
