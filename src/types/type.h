@@ -22,7 +22,7 @@ enum class Kind : uint8_t {
   kVoid,
   kBool,
   kInt,       // width in `size_bytes` (1, 2, 4, 8; 16 only as seen in C structs), `is_signed`
-  kFloat,     // members of C structs only: copied, never computed with
+  kFloat,     // parts of C structs: copied, never computed with; with a name, integers of 16 bytes
   kEnum,      // `name`, `enumerators`; stored as an int of `size_bytes`, `is_signed`
   kPointer,   // `element`, `space`
   kArray,     // `element`, `count`
@@ -121,7 +121,7 @@ class Types {
 
   TypeId void_type() const;
   TypeId bool_type() const;
-  TypeId int_type(uint32_t size_bytes, bool is_signed);  // 1, 2, 4, 8 (16 for C layout)
+  TypeId int_type(uint32_t size_bytes, bool is_signed);  // 1, 2, 4, 8; of 16, a kFloat with a name
   TypeId int64() { return int_type(8, true); }
   TypeId uint64() { return int_type(8, false); }
   // C's char, whose sign is up to the CPU and to -funsigned-char: an array of it is a string that may lack a NUL.
