@@ -100,12 +100,13 @@ const Clock* clock_of_call(const syntax::Ast& ast, syntax::ExprId expr) {
 clockid_t clock_of(const syntax::Ast& ast, syntax::ExprId expr) {
   if (const Clock* clock = clock_of_call(ast, expr)) return clock->id;
   const std::string_view name = storage_name(ast, expr);
-  for (const syntax::StmtId id : ast.stmts.ids()) {
-    const auto* assign = ast.get<syntax::Assign>(id);
-    const auto* let = ast.get<syntax::Let>(id);
-    const bool assigns = !name.empty() && ((assign && !assign->op && storage_name(ast, assign->target) == name) ||
-                                           (let && let->name == name));
-    const Clock* clock = assigns ? clock_of_call(ast, assign ? assign->value : let->value) : nullptr;
+  if (name.empty()) return CLOCK_BOOTTIME;
+  for (const syntax::Stmt& each : ast.stmts) {
+    const auto* assign = std::get_if<syntax::Assign>(&each.node);
+    const auto* let = std::get_if<syntax::Let>(&each.node);
+    const Clock* clock = nullptr;
+    if (assign && !assign->op && storage_name(ast, assign->target) == name) clock = clock_of_call(ast, assign->value);
+    if (let && let->name == name) clock = clock_of_call(ast, let->value);
     if (clock) return clock->id;
   }
   return CLOCK_BOOTTIME;

@@ -47,11 +47,10 @@ Result<spec::ControlGroup> by_path(const std::string& path) {
                   fmt::format("it is the path of a directory below {}", mount.string()));
   }
   if (!fs::is_directory(directory, error)) return fail(fmt::format("{} is not a directory", path));
-  if (!is_version_2(directory.string()))
-    return fail(
-        fmt::format("{} is not a control group of version 2", path), 0,
-        kernel::control_group_mount().empty() ? "" : fmt::format("those are below {}", kernel::control_group_mount()));
-  return describe(directory);
+  if (is_version_2(directory.string())) return describe(directory);
+  const std::string mount = kernel::control_group_mount();
+  return fail(fmt::format("{} is not a control group of version 2", path), 0,
+              mount.empty() ? "" : fmt::format("those are below {}", mount));
 }
 
 // ---- Containers

@@ -314,8 +314,7 @@ constexpr OptionRow kRows[] = {
      set_budget},
     {0, "check-cost", "",
      "count events for 20 ms first, and end if the probes will take more than a tenth of a CPU, or ask at a terminal; "
-     "the "
-     "command of -c has not begun then",
+     "the command of -c has not begun then",
      set_check_cost},
     {0, "yes", "", "with --check-cost: go on in any case", set_flag<&Options::config, &Config::accepts_cost>},
     {0, "strict", "", "fail with a reason if any number shown is not exact", set_strict},

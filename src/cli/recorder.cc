@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/byte_reader.h"
+#include "base/clock.h"
 #include "cli/record_script.h"
 
 namespace espy::cli {
@@ -19,12 +20,6 @@ constexpr size_t kMaxKnownStacks = 100'000;
 constexpr size_t kMaxKnownNames = 100'000;
 constexpr uint64_t kFirstOfKernel = uint64_t{1} << 63, kFirstNegative = -uint64_t{4095};  // -1 and the like follow
 }  // namespace
-
-uint64_t clock_ns(clockid_t clock) {
-  timespec now = {};
-  ::clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 void Recorder::use(const program::Program& program) {
   for (const recording::Layout& layout : description_.layouts)

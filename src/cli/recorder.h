@@ -16,8 +16,6 @@
 
 namespace espy::cli {
 
-uint64_t clock_ns(clockid_t clock);
-
 class Recorder final : public runtime::RecordTap {
  public:
   // The references must outlive the recorder. `parents`: how many parents of a task the records have.

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "cli/recorder.h"
 #include "cli/run_script.h"

@@ -8,6 +8,7 @@
 #include "load/machine.h"
 #include "recording/recording.h"
 #include "replay/context.h"
+#include "symbols/demangle.h"
 
 namespace espy::replay {
 
@@ -32,40 +33,6 @@ bool is_file(std::string_view pattern, std::string_view path) {
   return path.find('/') != path.npos && (glob_match(wanted, name) || name.starts_with(std::string(wanted) + ".so"));
 }
 
-// The name of a function of C++ or Rust as scripts may write it, out of the whole one, which has the parameters and, of
-// a template, the type of the result: "shop::twice<int>" of "int shop::twice<int>(int)".
-std::string_view without_parameters(std::string_view name) {
-  const size_t close = name.rfind(')');
-  if (close == name.npos) return name;
-  size_t end = close;
-  for (int depth = 0; end > 0; --end) {
-    depth += name[end] == ')' ? 1 : name[end] == '(' ? -1 : 0;
-    if (depth == 0) break;
-  }
-  name = name.substr(0, end);
-  const size_t last = std::min(name.find("operator"), name.size());  // `operator new` has a blank
-  size_t begin = 0;
-  int depth = 0;
-  for (size_t i = 0; i < last; ++i) {
-    depth += name[i] == '<' || name[i] == '(' ? 1 : name[i] == '>' || name[i] == ')' ? -1 : 0;
-    if (name[i] == ' ' && depth == 0) begin = i + 1;
-  }
-  return name.substr(begin);
-}
-
-// Also of Rust: "next::<i32>".
-std::string_view without_template_arguments(std::string_view name) {
-  int depth = 0;
-  for (size_t i = name.ends_with('>') ? name.size() : 0; i-- > 0;) {
-    if (name[i] == '>') ++depth;
-    if (name[i] != '<' || --depth > 0) continue;
-    name = name.substr(0, i);
-    if (name.ends_with("::")) name.remove_suffix(2);
-    break;
-  }
-  return name;
-}
-
 // As it is in C++ or Rust; a name in the symbol table has neither.
 bool is_source_name(std::string_view name) { return name.find("::") != name.npos || name.ends_with(')'); }
 
@@ -73,8 +40,8 @@ bool is_source_name(std::string_view name) { return name.find("::") != name.npos
 bool is_function(const std::string& pattern, const std::string& name) {
   if (glob_match(pattern, name) || pattern == name) return true;
   if (!is_source_name(name)) return false;
-  const std::string_view plain = without_parameters(name);
-  return glob_match(pattern, plain) || pattern == plain || pattern == without_template_arguments(plain);
+  const std::string_view plain = symbols::name_of_signature(name);
+  return glob_match(pattern, plain) || pattern == plain || pattern == symbols::without_template_arguments(plain);
 }
 
 // Without quotes, `shop::add` is three parts.

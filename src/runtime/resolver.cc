@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
@@ -21,12 +22,6 @@ namespace espy::runtime {
 namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
-
-int64_t read_clock_ns(clockid_t clock) {
-  timespec now = {};
-  ::clock_gettime(clock, &now);
-  return now.tv_sec * static_cast<int64_t>(kNsPerSecond) + now.tv_nsec;
-}
 
 std::vector<uint64_t> stack_addresses(load::Machine& machine, const program::Program& program, types::TypeId type,
                                       int64_t reference) {
@@ -186,9 +181,9 @@ std::string cgroup_path(uint64_t id) {
 int64_t measure_wall_clock_offset_ns(clockid_t clock, int times) {
   int64_t shortest = INT64_MAX, offset = 0;
   for (int i = 0; i < times; ++i) {
-    const int64_t before = read_clock_ns(clock);
-    const int64_t wall = read_clock_ns(CLOCK_REALTIME);
-    const int64_t after = read_clock_ns(clock);
+    const auto before = static_cast<int64_t>(clock_ns(clock));
+    const auto wall = static_cast<int64_t>(clock_ns(CLOCK_REALTIME));
+    const auto after = static_cast<int64_t>(clock_ns(clock));
     if (after - before >= shortest) continue;
     shortest = after - before;
     offset = wall - (before + after) / 2;

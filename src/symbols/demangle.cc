@@ -155,6 +155,18 @@ std::string_view name_of_signature(std::string_view signature) {
   return part_of_signature(signature, DemangleStyle::kName);
 }
 
+std::string_view without_template_arguments(std::string_view name) {
+  int depth = 0;
+  for (size_t i = name.ends_with('>') ? name.size() : 0; i-- > 0;) {
+    if (name[i] == '>') ++depth;
+    if (name[i] != '<' || --depth > 0) continue;
+    name = name.substr(0, i);
+    if (name.ends_with("::")) name.remove_suffix(2);
+    break;
+  }
+  return name;
+}
+
 std::string demangle(std::string_view mangled, DemangleStyle style) {
   const bool maybe_cpp = mangled.starts_with("_Z");
   if (!maybe_cpp && !mangled.starts_with("_R")) return std::string(mangled);

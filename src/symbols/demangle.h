@@ -21,6 +21,9 @@ std::string demangle(std::string_view mangled, DemangleStyle style = DemangleSty
 // list (data, Rust) is returned unchanged.
 std::string_view name_of_signature(std::string_view signature);
 
+// Returns `ns::f` of `ns::f<int>` and, in Rust, of `ns::f::<i32>`. Other names are returned unchanged.
+std::string_view without_template_arguments(std::string_view name);
+
 // The same as `demangle` for names of Rust; "" for others. Hashes of crates and of instantiations are omitted. Output
 // and time are bounded for any name.
 std::string demangle_rust(std::string_view mangled);

@@ -87,19 +87,6 @@ std::string without_blanks(std::string_view text) {
   return out;
 }
 
-// `ns::f<int>` or, in Rust, `ns::f::<i32>` -> `ns::f`; other names are returned unchanged.
-std::string_view without_template_arguments(std::string_view name) {
-  int depth = 0;
-  for (size_t i = name.ends_with('>') ? name.size() : 0; i-- > 0;) {
-    if (name[i] == '>') ++depth;
-    if (name[i] != '<' || --depth > 0) continue;
-    name = name.substr(0, i);
-    if (name.ends_with("::")) name.remove_suffix(2);
-    break;
-  }
-  return name;
-}
-
 // Whether `glob` is the demangled name of a symbol: with parameters, or, as one of its overloads, without them; of an
 // instance of a template also without its arguments. `wanted` is the glob without blanks.
 bool matches_demangled(std::string_view symbol, std::string_view glob, const std::string& wanted) {

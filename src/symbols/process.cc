@@ -4,12 +4,12 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
@@ -81,16 +81,10 @@ void AddressSpace::adopt_files(const AddressSpace& older) {
   }
 }
 
-uint64_t wall_clock_ns() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
 std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& images, SkippedFiles& refused) {
   auto out = std::make_shared<AddressSpace>();
   bool has_mappings = false;
-  const uint64_t seen_ns = wall_clock_ns();
+  const uint64_t seen_ns = clock_ns(CLOCK_REALTIME);
   Mapping mapping;  // one for all, as pieces of the heap between long paths could not be used for the next one
   const Status status = visit_mappings(pid, [&](std::string_view line) {
     has_mappings = true;

@@ -129,9 +129,6 @@ struct Process {
 // server: /proc/PID/exe may be in a file system of FUSE whose user never answers.
 std::optional<struct statx> status_of(const std::string& path);
 
-// Returns the time since 1970, as that of files.
-uint64_t wall_clock_ns();
-
 // Parses the text of /proc/PID/maps (proc_pid_maps(5)). What a malformed line lacks is 0 or empty.
 std::vector<Mapping> parse_mappings(std::string_view text);
 // null if the process has exited, is a kernel thread, or must not be read. `refused` receives a sentence if there is

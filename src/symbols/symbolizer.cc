@@ -32,6 +32,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/end_request.h"
 #include "base/time_limit.h"
 #include "base/untrusted_file.h"
@@ -778,7 +779,8 @@ void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
   if (const auto status = status_of(mapping.path)) mapping.inode = status->stx_ino;
   process.space = std::make_shared<AddressSpace>(*process.space);
   const uint64_t start = mapping.start;
-  process.space->add({.start = start, .image = state_->images.share(mapping), .seen_us = wall_clock_ns() / 1000});
+  process.space->add(
+      {.start = start, .image = state_->images.share(mapping), .seen_us = clock_ns(CLOCK_REALTIME) / 1000});
 }
 
 const SkippedFiles& Symbolizer::skipped_files() const {

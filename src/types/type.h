@@ -21,7 +21,7 @@ using TypeId = Id<struct TypeTag>;
 enum class Kind : uint8_t {
   kVoid,
   kBool,
-  kInt,       // width in `size_bytes` (1, 2, 4, 8; 16 only as seen in C structs), `is_signed`
+  kInt,       // width in `size_bytes` (1, 2, 4, 8), `is_signed`
   kFloat,     // parts of C structs: copied, never computed with; with a name, integers of 16 bytes
   kEnum,      // `name`, `enumerators`; stored as an int of `size_bytes`, `is_signed`
   kPointer,   // `element`, `space`
