@@ -35,7 +35,8 @@ std::string symbol_text(const Frame& frame, uint8_t mode) {
   const std::string name = frame.symbol.empty() ? unnamed_text(frame, mode)
                            : frame.is_inlined   ? "[inlined] " + frame.symbol
                                                 : fmt::format("{}+{}", frame.symbol, frame.offset);
-  return frame.file.empty() ? name : fmt::format("{}@{}:{}", name, frame.file, frame.line);
+  const bool has_place = !frame.file.empty() && mode != kPerfMode;
+  return !has_place ? name : fmt::format("{}@{}:{}", name, frame.file, frame.line);
 }
 
 void append_frame(std::string& out, const Frame& frame, const StackValue& stack, const TextStyle& style) {
@@ -120,14 +121,17 @@ void append_clock(std::string& out, uint64_t ns, const ClockFormat& format, Loca
   append_decimal(out, ns % kNsPerSecond / format.unit_ns, format.digits);
 }
 
-constexpr size_t kGraphWidth = 51;
+constexpr size_t kGraphWidth = 53;  // with its two edges
 
-// The column of a value between the minimum, at the left edge, and the maximum.
+// The column of a value between the minimum, on the left edge, and the maximum, on the right one.
 size_t graph_place(uint64_t value, uint64_t min, uint64_t max) {
-  return static_cast<size_t>(static_cast<double>(value - min) / static_cast<double>(max - min) * (kGraphWidth - 1));
+  const uint64_t range = max - min;
+  const auto columns = static_cast<__uint128_t>(value - min) * (kGraphWidth - 1);
+  return static_cast<size_t>(columns / range);
 }
 
-// A row for each interval, with a star at the value's position between minimum and maximum.
+// A row for each interval, with a star at the value's position between minimum and maximum, and a dot at that of 0 if
+// it is between them.
 void append_tseries(std::string& out, const TseriesValue& series) {
   // Signed values are counted from the smallest one, which keeps their order.
   const uint64_t zero = series.is_signed ? uint64_t{1} << 63 : 0;
@@ -152,7 +156,7 @@ void append_tseries(std::string& out, const TseriesValue& series) {
     out.append(margin, ' ');
     const size_t start = out.size();
     append(min);
-    fill_up(out, start, kGraphWidth + 1);
+    fill_up(out, start, kGraphWidth - 1);
     append(max);
     out += '\n';
   };
@@ -160,18 +164,21 @@ void append_tseries(std::string& out, const TseriesValue& series) {
   const size_t heading = out.size();
   out += format.heading;
   fill_up(out, heading, margin);
-  out.append("|").append(kGraphWidth, '_').append("|\n");
+  out.append("|").append(kGraphWidth - 2, '_').append("|\n");
+  std::string row(kGraphWidth, ' ');
+  row.front() = row.back() = '|';
+  if (min < zero && zero < max) row[graph_place(zero, min, max)] = '.';
   LocalClock clock;
   for (const TseriesPoint& point : series.points) {
     append_clock(out, point.start_ns, format, clock);
-    out += " |";
+    out += ' ';
     const size_t graph = out.size();
-    out.append(kGraphWidth, ' ').append("| ");
+    out.append(row).append(" ");
     if (point.value) out[graph + graph_place(position(*point.value), min, max)] = '*';
     point.value ? append(position(*point.value)) : void(out += '-');
     out += '\n';
   }
-  out.append(margin, ' ').append("v").append(kGraphWidth, '_').append("v\n");
+  out.append(margin, ' ').append("v").append(kGraphWidth - 2, '_').append("v\n");
   append_scale();
 }
 

@@ -220,8 +220,7 @@ TEST(Text, StacksShowTheirSource) {
       {{0xabc0, "twice", 0, "a.out", "", "/src/a.c", 7, true}, {0xabc0, "main", 16, "a.out", "", "/src/a.c", 42}});
   EXPECT_EQ(value_text({source}), "\n        [inlined] twice@/src/a.c:7\n        main+16@/src/a.c:42\n\n");
   source.mode = static_cast<uint8_t>(types::StackMode::kPerf);
-  EXPECT_EQ(value_text({source}),
-            "\n\tabc0 [inlined] twice@/src/a.c:7 (a.out)\n\tabc0 main+16@/src/a.c:42 (a.out)\n\n");
+  EXPECT_EQ(value_text({source}), "\n\tabc0 [inlined] twice (a.out)\n\tabc0 main+16 (a.out)\n\n");
 }
 
 TEST(Text, StackModes) {
@@ -262,17 +261,40 @@ TEST_F(TextInUtc, TheTimeSeriesOfTheDescription) {
   }
 }
 
+// The graph has 53 columns, of which the first and the last are its edges.
+TEST_F(TextInUtc, TimeSeriesAreDrawnFromEdgeToEdgeWithADotAtZero) {
+  const auto row = [](size_t star, size_t dot, const std::string& value) {
+    std::string out = "|" + std::string(51, ' ') + "|";
+    if (dot > 0) out[dot] = '.';
+    out[star] = '*';
+    return "00:00:00 " + out + " " + value + "\n";
+  };
+  constexpr uint64_t kSecond = 1'000'000'000;
+  using Points = std::vector<TseriesPoint>;
+  const std::string both =
+      to_text({TseriesValue{kSecond, Points{{0, -5}, {0, -4}, {0, -3}, {0, 0}, {0, 1}, {0, 5}}}}, {});
+  for (const std::string& expected :
+       {row(0, 26, "-5"), row(5, 26, "-4"), row(10, 26, "-3"), row(26, 26, "0"), row(31, 26, "1"), row(52, 26, "5")})
+    EXPECT_NE(both.find(expected), std::string::npos) << expected << both;
+  const std::string positive = to_text({TseriesValue{kSecond, Points{{0, 0}, {0, 1}, {0, 2}}}}, {});
+  for (const std::string& expected : {row(0, 0, "0"), row(26, 0, "1"), row(52, 0, "2")})
+    EXPECT_NE(positive.find(expected), std::string::npos) << expected << positive;
+}
+
 TEST_F(TextInUtc, TimesWithoutDataHaveADash) {
   const std::string text = to_text({TseriesValue{1, {{0, -5}, {1, std::nullopt}, {2, 5}}}}, {});
-  EXPECT_NE(text.find("00:00:00.000000000 |*" + std::string(50, ' ') + "| -5\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("00:00:00.000000001 |" + std::string(51, ' ') + "| -\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("00:00:00.000000002 |" + std::string(50, ' ') + "*| 5\n"), std::string::npos) << text;
+  const std::string gap(25, ' ');
+  EXPECT_NE(text.find("00:00:00.000000000 *" + gap + "." + gap + "| -5\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("00:00:00.000000001 |" + gap + "." + gap + "| -\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("00:00:00.000000002 |" + gap + "." + gap + "* 5\n"), std::string::npos) << text;
 }
 
 TEST_F(TextInUtc, TheWholeRangeOfNumbersHasItsPlace) {
   const std::string text = to_text({TseriesValue{1, {{0, INT64_MIN}, {1, 0}, {2, INT64_MAX}}}}, {});
-  EXPECT_NE(text.find("|*" + std::string(50, ' ') + "| -9223372036854775808\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("|" + std::string(50, ' ') + "*| 9223372036854775807\n"), std::string::npos) << text;
+  const std::string gap(25, ' ');
+  EXPECT_NE(text.find(" *" + gap + "." + gap + "| -9223372036854775808\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" |" + gap + "*" + gap + "| 0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" |" + gap + "." + gap + "* 9223372036854775807\n"), std::string::npos) << text;
   to_text({TseriesValue{1, {{0, INT64_MAX}}}}, {});
   to_text({TseriesValue{1, {{0, INT64_MIN}}}}, {});
   const std::string of_unsigned = to_text({TseriesValue{1, {{0, -1}, {1, 0}}, false}}, {});
