@@ -1,6 +1,7 @@
 // All builtins and probe types. Created by cli/registry.cc.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,7 @@ class Registry {
         if (name_of(row) == name) return &row;
     return nullptr;
   }
-  // By name or alias, ignoring case. Null if there is none.
+  // By name or alias, ignoring case if there is none in that case: `u` is uprobe, `U` usdt. Null if there is none.
   const Provider* find_provider(std::string_view name) const;
 
   std::span<const BuiltinFamily> families() const { return families_; }
@@ -34,18 +35,16 @@ class Registry {
 };
 
 inline const Provider* Registry::find_provider(std::string_view name) const {
-  const auto equal = [](std::string_view a, std::string_view b) {
-    if (a.size() != b.size()) return false;
-    for (size_t i = 0; i < a.size(); ++i)
-      if ((a[i] | 0x20) != (b[i] | 0x20)) return false;
-    return true;
-  };
+  const Provider* in_other_case = nullptr;
+  const auto equal_but_case = [](char a, char b) { return (a | 0x20) == (b | 0x20); };
   for (const Provider* provider : providers_) {
-    if (equal(provider->name, name)) return provider;
-    for (const std::string_view alias : provider->aliases)
-      if (equal(alias, name)) return provider;
+    if (provider->name == name || std::ranges::find(provider->aliases, name) != provider->aliases.end())
+      return provider;
+    const auto is_named = [&](std::string_view own) { return std::ranges::equal(own, name, equal_but_case); };
+    if (!in_other_case && (is_named(provider->name) || std::ranges::any_of(provider->aliases, is_named)))
+      in_other_case = provider;
   }
-  return nullptr;
+  return in_other_case;
 }
 
 }  // namespace espy::spec
