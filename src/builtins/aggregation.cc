@@ -124,14 +124,9 @@ ValueId plain_bucket(Lowering& lowering, ValueId n) {
   return ir.binary(Op::k_add, ir.load(1, ir.binary(Op::k_add, table, byte)), shift);
 }
 
-// True for an unsigned integer of 64 bits, which is not negative whatever its highest bit.
-bool is_unsigned_word(Lowering& lowering, syntax::ExprId expr) {
-  const types::Type& type = lowering.types()[lowering.type(expr)];
-  return type.size_bytes == 8 && !type.is_signed && (type.kind == Kind::kInt || type.kind == Kind::kPointer);
-}
-
-// Emits program::hist_bucket(value, bits), or of a value that cannot be negative.
-ValueId hist_index(Lowering& lowering, ValueId value, uint8_t bits, bool is_unsigned) {
+// Emits program::hist_bucket(value, bits). Values of 64 bits are signed, whatever their type: `retval` and `arg0`,
+// which are registers, are negative when a function fails.
+ValueId hist_index(Lowering& lowering, ValueId value, uint8_t bits) {
   ir::Builder& ir = lowering.ir();
   const int64_t small = int64_t{1} << bits;
   const auto large = [&] {
@@ -146,7 +141,6 @@ ValueId hist_index(Lowering& lowering, ValueId value, uint8_t bits, bool is_unsi
     return lowering.select(
         Condition::ult, value, ir.constant(small), [&] { return ir.binary(Op::k_add, value, 1); }, large);
   };
-  if (is_unsigned) return bucket();
   return lowering.select(
       Condition::slt, value, ir.constant(0), [&] { return ir.constant(0); }, bucket);
 }
@@ -162,9 +156,7 @@ void count_bucket(Lowering& lowering, ValueId address, ValueId index, uint32_t b
 
 void update_hist(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
   const uint8_t bits = lowering.types()[lowering.type(call.expr)].hist_bits;
-  const syntax::ExprId number = call.arguments[0];
-  const ValueId value = lowering.opaque_copy(lowering.scalar(number));
-  const ValueId index = hist_index(lowering, value, bits, is_unsigned_word(lowering, number));
+  const ValueId index = hist_index(lowering, lowering.opaque_copy(lowering.scalar(call.arguments[0])), bits);
   count_bucket(lowering, address, index, program::hist_bucket_count(bits), is_atomic);
 }
 
@@ -212,20 +204,12 @@ void update_lhist(Lowering& lowering, const CallSite& call, ValueId address, boo
     const uint64_t range = static_cast<uint64_t>(type.lhist_max) - static_cast<uint64_t>(type.lhist_min);
     return ir.binary(Op::k_add, divide_below(lowering, above, range, type.lhist_step), 1);
   };
-  const auto signed_bucket = [&] {
-    return lowering.select(
-        Condition::slt, value, ir.constant(type.lhist_min), [&] { return ir.constant(0); },
-        [&] {
-          return lowering.select(
-              Condition::sge, value, ir.constant(type.lhist_max), [&] { return ir.constant(buckets - 1); }, step);
-        });
-  };
-  // Values from 2^63 on are above all bounds, which are signed.
-  const ValueId index =
-      !is_unsigned_word(lowering, call.arguments[0])
-          ? signed_bucket()
-          : lowering.select(
-                Condition::slt, value, ir.constant(0), [&] { return ir.constant(buckets - 1); }, signed_bucket);
+  const ValueId index = lowering.select(  // signed, as that of hist
+      Condition::slt, value, ir.constant(type.lhist_min), [&] { return ir.constant(0); },
+      [&] {
+        return lowering.select(
+            Condition::sge, value, ir.constant(type.lhist_max), [&] { return ir.constant(buckets - 1); }, step);
+      });
   count_bucket(lowering, address, index, buckets, is_atomic);
 }
 

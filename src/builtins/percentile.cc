@@ -61,23 +61,18 @@ class Buckets {
   uint32_t count_;
 };
 
-// Emits program::hist_bucket_start(bucket + 1, bits) - 1, but at most the largest signed number.
+// Emits program::hist_bucket_start(bucket + 1, bits) - 1.
 ValueId end_of_hist_bucket(Lowering& lowering, ValueId bucket, uint8_t bits) {
   ir::Builder& ir = lowering.ir();
   const int64_t parts = int64_t{1} << bits;
-  const int64_t first_beyond = program::hist_bucket_count(bits) - parts;  // of 2^63
-  const auto end = [&] {
-    const ValueId next = lowering.select(
-        Condition::ult, bucket, ir.constant(parts), [&] { return bucket; },
-        [&] {
-          const ValueId shift = ir.binary(Op::k_sub, ir.binary(Op::k_shr, bucket, bits), 1);
-          const ValueId part = ir.binary(Op::k_add, ir.binary(Op::k_and, bucket, parts - 1), parts);
-          return ir.binary(Op::k_shl, part, shift);
-        });
-    return ir.binary(Op::k_sub, next, 1);
-  };
-  return lowering.select(Condition::ult, bucket, ir.constant(first_beyond), end,
-                         [&] { return ir.constant(INT64_MAX); });
+  const ValueId next = lowering.select(
+      Condition::ult, bucket, ir.constant(parts), [&] { return bucket; },
+      [&] {
+        const ValueId shift = ir.binary(Op::k_sub, ir.binary(Op::k_shr, bucket, bits), 1);
+        const ValueId part = ir.binary(Op::k_add, ir.binary(Op::k_and, bucket, parts - 1), parts);
+        return ir.binary(Op::k_shl, part, shift);
+      });
+  return ir.binary(Op::k_sub, next, 1);
 }
 
 ValueId end_of_lhist_bucket(Lowering& lowering, ValueId bucket, const types::Type& type) {
