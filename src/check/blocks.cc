@@ -55,26 +55,27 @@ bool Blocks::leaves(ExprId id) {
   if (const auto* block = facts_.ast().get<Block>(id))
     return !block->statements.empty() && leaves(block->statements.back());
   const auto* branches = facts_.ast().get<If>(id);
-  return branches != nullptr && !branches->is_comptime && leaves(branches->then_branch) &&
+  return branches != nullptr && !facts_.fact(id).branch_taken && leaves(branches->then_branch) &&
          leaves(branches->else_branch);
 }
 
-// Only the branch that is taken is checked.
-TypeId Blocks::comptime_branch(ExprId id, const If& node) {
-  const auto known = facts_.integer(node.condition);
-  if (!known) {
+// Whether the condition is true, if that is known. Only the branch that is taken is checked then.
+std::optional<bool> Blocks::known_branch(ExprId id, ExprId condition) {
+  expressions_.condition(condition);
+  const auto known = facts_.integer(condition);
+  return facts_.fact(id).branch_taken = known ? std::optional(*known != 0) : std::nullopt;
+}
+
+TypeId Blocks::branch(ExprId id, const If& node) {
+  if (const auto known = known_branch(id, node.condition)) {
+    const ExprId taken = *known ? node.then_branch : node.else_branch;
+    return taken ? expressions_.expr(taken) : facts_.types().void_type();
+  }
+  if (node.is_comptime) {
     if (facts_.type(node.condition))
       reporter_.error("not-constant", facts_.span(node.condition), "this is not known at compile time");
     return {};
   }
-  facts_.fact(id).branch_taken = *known != 0;
-  const ExprId taken = *known != 0 ? node.then_branch : node.else_branch;
-  return taken ? expressions_.expr(taken) : facts_.types().void_type();
-}
-
-TypeId Blocks::branch(ExprId id, const If& node) {
-  expressions_.condition(node.condition);
-  if (node.is_comptime) return comptime_branch(id, node);
   const TypeId a = expressions_.expr(node.then_branch);
   const TypeId b = node.else_branch ? expressions_.expr(node.else_branch) : facts_.types().void_type();
   const TypeId void_type = facts_.types().void_type();
@@ -85,18 +86,22 @@ TypeId Blocks::branch(ExprId id, const If& node) {
 }
 
 TypeId Blocks::ternary(ExprId id, const Ternary& node) {
-  expressions_.condition(node.condition);
+  const auto known = known_branch(id, node.condition);
   const ExprId then_value = node.then_value ? node.then_value : node.condition;
-  if (node.then_value) {
-    expressions_.expr(node.then_value);
-    expressions_.read_aggregation(node.then_value);
+  const auto side = [&](ExprId value) {
+    if (value == node.condition) return;
+    expressions_.expr(value);
+    expressions_.read_aggregation(value);
+  };
+  if (known) {
+    const ExprId taken = *known ? then_value : node.else_value;
+    side(taken);
+    facts_.fact(id).constant = facts_.constant(taken);
+    return facts_.type(taken);
   }
-  expressions_.expr(node.else_value);
-  expressions_.read_aggregation(node.else_value);
-  const TypeId found = common_type(id, then_value, node.else_value);
-  if (const auto known = facts_.integer(node.condition); known && found)
-    facts_.fact(id).constant = facts_.constant(*known ? then_value : node.else_value);
-  return found;
+  side(then_value);
+  side(node.else_value);
+  return common_type(id, then_value, node.else_value);
 }
 
 TypeId Blocks::common_type(ExprId id, ExprId a, ExprId b) {

@@ -19,7 +19,7 @@ class Blocks {
  private:
   bool leaves(StmtId id);
   bool leaves(ExprId id);
-  TypeId comptime_branch(ExprId id, const syntax::If& node);
+  std::optional<bool> known_branch(ExprId id, ExprId condition);
   TypeId common_type(ExprId id, ExprId a, ExprId b);
 
   Facts& facts_;

@@ -38,7 +38,7 @@ std::optional<T> constant_as(const Constant& constant) {
 
 // What is known of an expression in one unit.
 struct ExprFact {
-  TypeId type;                                // of the value; invalid if it was never checked (a dead comptime branch)
+  TypeId type;                                // of the value; invalid if it was never checked (a branch not taken)
   Constant constant;                          // if known, the expression needs no evaluation
   const spec::Builtin* builtin = nullptr;     // Name, Call: the row
   const spec::ContextField* field = nullptr;  // args.x (on the Access), argN, retval: how to read it
@@ -47,7 +47,8 @@ struct ExprFact {
   int32_t function = -1;                      // Call of a script's `fn`: index into Ast::functions
   ExprId replacement;                         // Name of a #define: what it stands for
   bool is_reduced = false;                    // an aggregation read as a number: merged over CPUs
-  bool branch_taken = false;                  // `if comptime`: the branch that is kept; the other has no facts
+  bool is_statement = false;                  // the value is dropped, other than by `_ =`
+  std::optional<bool> branch_taken;           // of a known condition: the branch that is kept; the other has no facts
 };
 
 struct StmtFact {

@@ -82,8 +82,17 @@ ValueId Branches::merged_value(TypeId type, ir::SlotId result) {
   return laundering_.is_in_converging_loop() && types::is_integer(types()[type]) ? laundering_.launder(value) : value;
 }
 
+Operand Branches::value_of_branch(TypeId type, ExprId branch) {
+  if (!branch.valid()) return {};
+  const Operand value = expressions_.value(branch);
+  return value.value.valid() ? conversions_.convert(value, type) : Operand{};
+}
+
 Operand Branches::ternary(ExprId expr, const syntax::Ternary& node) {
   const TypeId type = scope_.type(expr);
+  const ExprId then_value = node.then_value.valid() ? node.then_value : node.condition;
+  if (const auto is_true = scope_.fact(expr).branch_taken)
+    return value_of_branch(type, *is_true ? then_value : node.else_value);
   if (node.then_value.valid()) return either(type, node.condition, node.then_value, node.else_value);
   const Operand first = expressions_.value(node.condition);  // a ?: b
   const ir::SlotId result = new_slot("value");
@@ -96,10 +105,9 @@ Operand Branches::ternary(ExprId expr, const syntax::Ternary& node) {
 
 Operand Branches::if_value(ExprId expr, const syntax::If& node) {
   const TypeId type = scope_.type(expr);
-  if (!node.is_comptime) return either(type, node.condition, node.then_branch, node.else_branch);
-  const ExprId taken = scope_.fact(expr).branch_taken ? node.then_branch : node.else_branch;
-  if (!taken.valid()) return {};
-  return conversions_.convert(expressions_.value(taken), type);
+  const auto is_true = scope_.fact(expr).branch_taken;
+  if (!is_true) return either(type, node.condition, node.then_branch, node.else_branch);
+  return value_of_branch(type, *is_true ? node.then_branch : node.else_branch);
 }
 
 }  // namespace espy::lower

@@ -35,6 +35,7 @@ class Branches : Emitter {
   Operand either(TypeId type, ExprId condition, ExprId if_true, ExprId if_false);
   void assign_result(ir::SlotId result, TypeId type, ExprId value);
   ValueId merged_value(TypeId type, ir::SlotId result);
+  Operand value_of_branch(TypeId type, ExprId branch);
 
   Scope& scope_;
   Conversions& conversions_;

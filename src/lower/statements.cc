@@ -49,8 +49,8 @@ void Statements::discard(ExprId expr) {
 }
 
 void Statements::discard_if(ExprId expr, const syntax::If& node) {
-  if (node.is_comptime) {
-    const ExprId taken = scope_.fact(expr).branch_taken ? node.then_branch : node.else_branch;
+  if (const auto is_true = scope_.fact(expr).branch_taken) {
+    const ExprId taken = *is_true ? node.then_branch : node.else_branch;
     if (taken.valid()) discard(taken);
     return;
   }

@@ -91,7 +91,6 @@ TEST(BuiltinChecks, RefuseWhatCannotBe) {
   EXPECT_EQ(complaints("begin { @ = lhist(1, 10, 0, 1); }"), "lhist-range");
   EXPECT_EQ(complaints("begin { @ = tseries(1, 1s, 1001); }"), "tseries-intervals");
   EXPECT_EQ(complaints("begin { @ = tseries(1, 1s, 5, \"mx\"); }"), "tseries-aggregation");
-  EXPECT_EQ(complaints("begin { print(cpid); }"), "no-child");
   EXPECT_EQ(complaints("begin { print(reg(\"ip\")); }"), "no-registers");
   EXPECT_EQ(complaints("begin { printf(\"%d\"); }"), "format-arguments");
   EXPECT_EQ(complaints("begin { fail(\"no\"); }"), "fail");
