@@ -37,7 +37,7 @@ void Assignments::to_variable(ExprId target, const Assign& node) {
     const TypeId old = variables_.type(id);
     variables_.add(id, old ? combine(node, old) : type, {}, false, span);
   } else {
-    variables_.add(id, type, facts_.constant(node.value), facts_.is_literal(node.value), span);
+    variables_.add(id, type, facts_.constant(node.value), facts_.is_literal(node.value), span, node.value);
   }
   variables_.state(id).is_assigned = true;
   facts_.fact(target).variable = id;

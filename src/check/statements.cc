@@ -15,6 +15,7 @@ void Statements::statement(StmtId id) {
 
 void Statements::visit(StmtId, const ExprStmt& node) {
   if (!node.value) return;
+  facts_.fact(node.value).is_statement = true;
   const TypeId type_id = expressions_.expr(node.value);
   const ExprNode& what = facts_.ast()[node.value].node;
   const bool is_call = std::holds_alternative<Call>(what);
@@ -58,7 +59,7 @@ void Statements::visit(StmtId id, const Let& node) {
   }
   if (node.value) {
     variables_.add(out.variable, facts_.type(node.value), facts_.constant(node.value), facts_.is_literal(node.value),
-                   facts_.span(node.value));
+                   facts_.span(node.value), node.value);
     variables_.state(out.variable).is_assigned = true;
   } else {
     // Values that are held by reference (arrays and the like) are initialized with zeros; only `let` can do so.

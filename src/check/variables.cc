@@ -101,10 +101,17 @@ void Variables::report_mismatch(const Variable& variable, TypeId held, TypeId gi
                             {}, {variable.span, "first seen here"});
 }
 
-void Variables::add(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span) {
+void Variables::add(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span, ExprId value) {
   if (!type) return;
   Variable& variable = facts_.unit().variables[id];
-  Slot& slot = state(id).slot;
+  VariableState& known = state(id);
+  Slot& slot = known.slot;
+  const auto is_pointer = [&](TypeId each) { return each && facts_.type_of(each).kind == types::Kind::kPointer; };
+  if (value && is_pointer(type)) {
+    if (!known.pointer) known.pointer = value;
+    // What `&$x` points to gets its type by later assignments to $x.
+    if (known.pointer == value && !slot.is_declared && slot.type != type && is_pointer(slot.type)) slot = {};
+  }
   const TypeId before = slot.type;
   if (becomes_symbol(facts_, before, type)) slot = {};
   if (!slot.add(facts_.types(), type, constant, is_literal)) {

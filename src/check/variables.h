@@ -17,6 +17,7 @@ namespace espy::check {
 
 struct VariableState {
   Slot slot;
+  ExprId pointer = {};                // the first that is assigned
   bool is_assigned = false;           // by a statement before the one being checked
   bool is_let = false;                // declared by a `let` without a value
   bool is_read_unset = false;         // read before it is assigned, which gives 0
@@ -64,7 +65,7 @@ class Variables {
   // Replaces the type.
   void set_type(VariableId id, TypeId type);
   // Widens the type so that it holds a value of `type`.
-  void add(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span);
+  void add(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span, ExprId value = {});
 
  private:
   void report_mismatch(const Variable& variable, TypeId held, TypeId given, Span span);
