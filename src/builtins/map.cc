@@ -30,7 +30,9 @@ Lowering::MapElement named_element(Lowering& lowering, const CallSite& call) {
 }
 
 Operand lower_delete(Lowering& lowering, const CallSite& call) {
-  return lowering.scalar_operand(lowering.types().bool_type(), lowering.remove(named_element(lowering, call)));
+  const bool is_statement = lowering.unit().fact(call.expr).is_statement;
+  const ir::ValueId was_there = lowering.remove(named_element(lowering, call), is_statement);
+  return lowering.scalar_operand(lowering.types().bool_type(), was_there);
 }
 
 Operand lower_has_key(Lowering& lowering, const CallSite& call) {

@@ -186,6 +186,7 @@ Status set_strict(Options& options, std::string_view) {
 
 Status set_no_warnings(Options& options, std::string_view) {
   options.no_warnings = options.session.hides_warnings = true;
+  options.config.warns = false;
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include "lower/failures.h"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace espy::lower {
 namespace {
@@ -14,7 +15,21 @@ bool reads_memory(Helper helper) {
 }  // namespace
 
 void Failures::emit(Helper helper, ValueId result) {
-  if (!config().warn_helper_errors) return;
+  if (config().warn_helper_errors) write(helper, result);
+}
+
+void Failures::emit_absent_key(bool is_statement) {
+  const ValueId result = ir().constant(-ENOENT);
+  if (config().warn_helper_errors) return write(Helper::map_delete_elem, result);
+  if (!is_statement || !config().warns) return;
+  const ValueId is_said = ir().map_value(module_.program.globals, module_.add_global(8, 8));
+  when(Condition::eq, ir().load(8, is_said), ir().constant(0), [&] {
+    ir().store(8, is_said, ir().constant(1));
+    write(Helper::map_delete_elem, result);
+  });
+}
+
+void Failures::write(Helper helper, ValueId result) {
   program::EventSchema schema{.literals = {std::string(ir::info(helper).name)}, .span = ir().span()};
   schema.fields.push_back({.type = types().int64()});
   const RecordWriter::Record record = writer_.begin(std::move(schema), 0);

@@ -15,8 +15,13 @@ class Failures : Emitter {
   void report(Helper helper, ValueId result);
   // Under -k: emits a record that `helper` failed with `result`.
   void emit(Helper helper, ValueId result);
+  // A key that delete() did not find: each time under -k; if nothing looks at what delete() returns, else the first
+  // time at this place.
+  void emit_absent_key(bool is_statement);
 
  private:
+  void write(Helper helper, ValueId result);
+
   RecordWriter& writer_;
 };
 

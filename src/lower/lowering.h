@@ -149,7 +149,7 @@ class Lowering {
   // If the key is present, assigns the value to a variable. Returns 1 if it is, else 0.
   virtual ValueId find_into(const MapElement& element, ExprId variable) = 0;
   // Returns whether the key was present.
-  virtual ValueId remove(const MapElement& element) = 0;
+  virtual ValueId remove(const MapElement& element, bool is_statement) = 0;
   // The number of values that an element of recent() has.
   virtual ValueId kept_count(const MapElement& element) = 0;
   // The number of keys.

@@ -222,7 +222,8 @@ void MapElements::fail_update(const program::ScriptMap& map, ValueId failed) {
   lose_update(map, failed);
 }
 
-ValueId MapElements::remove(const Element& element) {
+ValueId MapElements::remove(const Element& element, bool is_statement) {
+  const auto report = [&] { failures_.emit_absent_key(is_statement); };
   const program::ScriptMap map = module_.script_map(element.map);
   if (map.storage == Storage::kThread) {
     const ir::SlotId was = new_slot("was");
@@ -233,12 +234,12 @@ ValueId MapElements::remove(const Element& element) {
           write_slot(was, ir().constant(1));
           ir().store(8, word, ir().constant(0));
         },
-        [&] { failures_.emit(Helper::map_delete_elem, ir().constant(-ENOENT)); });
+        report);
     return read_slot(was);
   }
   if (!element.key.valid()) return clear(map);
   const ValueId failed = ir().call(Helper::map_delete_elem, {ir().map(map.map), element.key});
-  failures_.report(Helper::map_delete_elem, failed);
+  when(Condition::ne, failed, ir().constant(0), report);
   if (map.keys_offset) when(Condition::eq, failed, ir().constant(0), [&] { count_key(map, -1); });
   return ir().binary(Op::k_eq, failed, ir().constant(0));
 }

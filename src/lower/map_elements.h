@@ -20,7 +20,7 @@ class MapElements : Emitter {
   // See Lowering for these.
   void with_value(const Element& element, const std::function<void(ValueId)>& then,
                   const std::function<void()>& otherwise);
-  ValueId remove(const Element& element);
+  ValueId remove(const Element& element, bool is_statement);
   ValueId length(ScriptMapId map);
 
   // Like with_value(), but inserts an absent key first, with a zeroed value.

@@ -118,7 +118,9 @@ class UnitLowering final : public Lowering {
     elements_.with_value(element, then, otherwise);
   }
   ValueId find_into(const MapElement& element, ExprId variable) override { return maps_.find_into(element, variable); }
-  ValueId remove(const MapElement& element) override { return elements_.remove(element); }
+  ValueId remove(const MapElement& element, bool is_statement) override {
+    return elements_.remove(element, is_statement);
+  }
   ValueId kept_count(const MapElement& element) override { return recents_.kept_count(element); }
   ValueId length(ScriptMapId map) override { return elements_.length(map); }
 

@@ -85,6 +85,7 @@ struct Config {
   bool runs_tests = false;                                 // --test
   bool runs_benchmarks = false;                            // --bench
   bool allow_unsafe = false;
+  bool warns = true;                // not with --no-warnings
   bool warn_helper_errors = false;  // -k
   bool counts_losses = false;       // -v, --strict: hits and failed reads are counted
   bool counts_hits = false;         // how often probes fire; with counts_losses, too

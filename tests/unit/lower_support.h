@@ -54,7 +54,7 @@ inline void update_count(Lowering& lowering, const spec::CallSite&, ValueId addr
   ir.store(8, address, ir.binary(ir::Op::k_add, ir.load(8, address), 1));
 }
 inline Operand lower_delete(Lowering& lowering, const spec::CallSite& call) {
-  return {lowering.types().bool_type(), lowering.remove(lowering.element(call.arguments[0]))};
+  return {lowering.types().bool_type(), lowering.remove(lowering.element(call.arguments[0]), false)};
 }
 inline Operand lower_len(Lowering& lowering, const spec::CallSite& call) {
   return {lowering.types().int64(), lowering.length(lowering.unit().fact(call.arguments[0]).map)};
