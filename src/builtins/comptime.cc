@@ -39,11 +39,9 @@ TypeId check_type(Checker& checker, const CallSite& call) {
 }
 
 TypeId check_is_literal(Checker& checker, const CallSite& call) {
-  const syntax::Ast& ast = checker.ast();
   const syntax::ExprId what = call.arguments[0];
-  return fold_bool(checker, call,
-                   ast.get<syntax::IntegerLiteral>(what) || ast.get<syntax::StringLiteral>(what) ||
-                       ast.get<syntax::BoolLiteral>(what));
+  const bool is_known = checker.integer(what) || checker.text(what);
+  return fold_bool(checker, call, is_known && !checker.ast().get<syntax::Name>(what));
 }
 
 // ---- Queries about the kernel
@@ -255,7 +253,7 @@ TypeId check_getopt(Checker& checker, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any is_literal(any e)",
-     .doc = "True if the expression is a literal.",
+     .doc = "True if the expression is a literal, or is computed from literals.",
      .check = check_is_literal,
      .example = "begin { print(is_literal(1)); }"},
     {.sig = "any is_str(any e)",

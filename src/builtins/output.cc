@@ -199,6 +199,17 @@ constexpr uint64_t kJoinedBytes = 1024;  // of each string, with its NUL, also i
 
 // The strings are in the address space of the array: argv is in user memory, and so are its strings. The first field is
 // the number of strings.
+TypeId check_join(Checker& checker, const CallSite& call) {
+  const TypeId given = checker.type(call.arguments[0]);
+  const types::Type& type = checker.types()[given];
+  const bool has_pointers = type.kind == Kind::kArray && checker.types()[type.element].kind == Kind::kPointer;
+  if (given && (type.kind == Kind::kString || (type.kind == Kind::kArray && !has_pointers)))
+    checker.error(
+        "wrong-argument", checker.ast()[call.arguments[0]].span,
+        "`join`'s first argument must be an array of pointers, not `" + to_string(checker.types(), given) + "`");
+  return checker.types().void_type();
+}
+
 Operand lower_join(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const MemoryRef array = referenced_memory(lowering, call.arguments[0]);
@@ -374,6 +385,7 @@ constexpr spec::Builtin kRows[] = {
      .example = "begin { time(\"%Y\\n\"); }"},
     {.sig = "void join(pointer strings, literal string separator = \" \")",
      .doc = "Prints the strings of a NULL-terminated array of pointers, such as argv; at most 16.",
+     .check = check_join,
      .lower = lower_join,
      .handle = handle_join,
      .example = "tracepoint:syscalls:sys_enter_execve { join(args.argv); }"},

@@ -109,6 +109,16 @@ std::optional<DescribedText> described_text(Lowering& lowering, ExprId argument)
   return DescribedText{*text, {lowering.scalar(argument), AddressSpace::kUser}};
 }
 
+// Reads the text at `source`, all of an array of characters if there is room. Returns its length.
+ValueId read_to_end(Lowering& lowering, ValueId destination, uint32_t capacity, const MemoryRef& source,
+                    const types::Type& type) {
+  if (!is_whole(type) || capacity <= type.count)
+    return lowering.read_string(destination, capacity, source.address, source.space, false);
+  lowering.ir().store(1, destination, lowering.ir().constant(0), type.count);
+  const TypeId all = lowering.types().char_array(type.count);
+  return lowering.read_text(destination, {all, source.address, true, source.space, {}}, false);
+}
+
 ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
   const uint32_t capacity = std::min(capacity_bytes, lowering.types()[lowering.type(call.expr)].count);
   if (const auto text = described_text(lowering, call.arguments[0])) {
@@ -130,11 +140,7 @@ ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destina
         [&] { return ir.constant(1); });
     return read_sized(lowering, destination, size, capacity, source);
   }
-  if (!is_whole(type) || capacity <= type.count)
-    return lowering.read_string(destination, capacity, source.address, source.space, false);
-  ir.store(1, destination, ir.constant(0), type.count);
-  const TypeId all = lowering.types().char_array(type.count);
-  return lowering.read_text(destination, {all, source.address, true, source.space, {}}, false);
+  return read_to_end(lowering, destination, capacity, source, type);
 }
 
 // ---- buf(p, length) -------------------------------------------------------------------------------------------------
@@ -175,8 +181,20 @@ ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destina
 
 // ---- Lengths
 
+// Of a string, an array of characters, or the text at a pointer.
+uint32_t text_capacity(const types::Type& type, const spec::Config& config) {
+  return is_whole(type) ? whole_capacity(type) : max_string_bytes(config);
+}
+
 // The helper that copies strings finds their ends faster than instructions do.
 Operand lower_strlen(Lowering& lowering, const CallSite& call) {
+  const types::Type type = lowering.types()[lowering.type(call.arguments[0])];
+  if (type.kind != Kind::kString) {
+    const uint32_t capacity = text_capacity(type, lowering.config());
+    const ValueId copy = lowering.memory(capacity, "strlen");
+    const MemoryRef source = referenced_memory(lowering, call.arguments[0]);
+    return lowering.scalar_operand(lowering.types().uint64(), read_to_end(lowering, copy, capacity, source, type));
+  }
   const Operand text = lowering.value(call.arguments[0]);
   ValueId length = text.length;
   if (!length.valid()) {
@@ -187,7 +205,8 @@ Operand lower_strlen(Lowering& lowering, const CallSite& call) {
 }
 
 TypeId check_strcap(Checker& checker, const CallSite& call) {
-  checker.fold(call.expr, int64_t{checker.types()[checker.type(call.arguments[0])].count});
+  const types::Type& type = checker.types()[checker.type(call.arguments[0])];
+  checker.fold(call.expr, int64_t{is_whole(type) ? type.count : max_string_bytes(checker.config())});
   return checker.types().uint64();
 }
 
@@ -227,11 +246,42 @@ ValueId copy_of_bytes(Lowering& lowering, ExprId expr, uint32_t size_bytes) {
   return copy;
 }
 
+// The byte at `a` minus that at `b` where they first differ.
+ValueId first_difference(Lowering& lowering, ValueId a, ValueId b, uint32_t size_bytes) {
+  ir::Builder& ir = lowering.ir();
+  const ir::SlotId result = ir.add_variable("difference");
+  ir.store(8, ir.slot(result), ir.constant(0));
+  const ir::BlockId done = ir.add_block("done");
+  ir.count_up(size_bytes, [&](ValueId index, ir::BlockId) {
+    const ValueId left = ir.load(1, ir.binary(Op::k_add, a, index));
+    const ValueId right = ir.load(1, ir.binary(Op::k_add, b, index));
+    const ir::BlockId differ = ir.add_block("differ");
+    const ir::BlockId same = ir.add_block("same");
+    ir.branch(Condition::ne, left, right, differ, same);
+    ir.enter(differ);
+    ir.store(8, ir.slot(result), ir.binary(Op::k_sub, left, right));
+    ir.jump(done);
+    ir.enter(same);
+  });
+  ir.jump(done);
+  ir.enter(done);
+  return ir.load(8, ir.slot(result));
+}
+
+TypeId check_memcmp(Checker& checker, const CallSite& call) {
+  check_compare_size(checker, call);
+  return checker.types().int64();
+}
+
 Operand lower_memcmp(Lowering& lowering, const CallSite& call) {
   const auto size = static_cast<uint32_t>(lowering.integer(call.arguments[2]).value_or(0));
   const ValueId left = copy_of_bytes(lowering, call.arguments[0], size);
   const ValueId right = copy_of_bytes(lowering, call.arguments[1], size);
-  return lowering.scalar_operand(lowering.types().uint64(), bytes_differ(lowering, left, right, size));
+  const ValueId differ = bytes_differ(lowering, left, right, size);
+  const ValueId difference = lowering.select(
+      Condition::eq, differ, lowering.ir().constant(0), [&] { return lowering.ir().constant(0); },
+      [&] { return first_difference(lowering, left, right, size); });
+  return lowering.scalar_operand(lowering.types().int64(), difference);
 }
 
 // ---- Search, by a kfunc of the kernel if it has that
@@ -440,16 +490,18 @@ constexpr spec::Builtin kRows[] = {
      .check = check_buf,
      .lower_into = lower_buf_into,
      .example = "tracepoint:syscalls:sys_enter_write { printf(\"%r\\n\", buf(args.buf, 8)); exit(); }"},
-    {.sig = "uint64 strlen(string s)",
-     .doc = "The length of a string in bytes.",
+    {.sig = "uint64 strlen(text s)",
+     .doc = "The length in bytes of a string, of the text in an array of `int8`, or of that at a pointer to `int8`.",
      .lower = lower_strlen,
      .example = "begin { print(strlen(comm)); }"},
-    {.sig = "uint64 strcap(string s)",
-     .doc = "The capacity of a string in bytes, including its NUL.",
+    {.sig = "uint64 strcap(text s)",
+     .doc = "The capacity of a string in bytes, including its NUL; the size of an array of `int8`; `max_strlen` for a "
+            "pointer.",
      .check = check_strcap,
      .example = "begin { print(strcap(comm)); }"},
     {.sig = "uint64 default_str_length()",
      .doc = "The value of `max_strlen`.",
+     .kind = spec::BuiltinKind::kVariable,
      .check = check_default_length,
      .example = "begin { print(default_str_length()); }"},
     {.sig = "uint64 strncmp(string a, string b, literal int n)",
@@ -457,9 +509,11 @@ constexpr spec::Builtin kRows[] = {
      .check = check_compare_size,
      .lower = lower_strncmp,
      .example = "begin { if (strncmp(comm, \"es\", 2) == 0) { print(\"it is us\"); } }"},
-    {.sig = "uint64 memcmp(any a, any b, literal int n)",
-     .doc = "0 if the first `n` bytes at two addresses are equal, else nonzero.",
-     .check = check_compare_size,
+    {.sig = "int64 memcmp(any a, any b, literal int n)",
+     .doc =
+         "0 if the first `n` bytes at two addresses are equal; negative if the first byte that differs is less at `a`, "
+         "else positive.",
+     .check = check_memcmp,
      .lower = lower_memcmp,
      .example = "begin { print(memcmp(\"abc\", \"abd\", 2)); }"},
     {.sig = "int64 strstr(string haystack, string needle)",

@@ -19,13 +19,14 @@ namespace {
 // Types of parameters (spec/builtin.h). For `any or map`, a map's name alone means the whole map.
 constexpr std::string_view kAnyOrMap = "any or map";
 constexpr std::string_view kHistogram = "histogram";
+constexpr std::string_view kText = "text";  // a string, or characters in memory
 // Allows delete(@m[key]), the old form of delete(@m, key).
 constexpr std::string_view kMapOrElement = "map or element";
 
 std::string describe(std::string_view wanted) {
   if (wanted == "int") return "an integer";
   if (wanted == "pointer") return "a pointer";
-  if (wanted == "string") return "a string";
+  if (wanted == "string" || wanted == kText) return "a string";
   if (wanted == "buffer") return "a buffer";
   if (wanted == "map") return "a map";
   if (wanted == kHistogram) return "a histogram";
@@ -114,7 +115,7 @@ bool Arguments::is_mode(const Parameter& parameter, ExprId argument) const {
 }
 
 void Arguments::check_value(const Parameter& parameter, ExprId argument, const std::string& where) {
-  const bool is_text = parameter.type == "string";
+  const bool is_text = parameter.type == "string" || parameter.type == kText;
   const bool is_histogram = parameter.type == kHistogram;
   if (!expressions_.read_value(argument, is_histogram || parameter.type == kAnyOrMap)) return;
   if (is_histogram) facts_.fact(argument).is_reduced = false;
@@ -172,6 +173,11 @@ bool Arguments::matches(std::string_view wanted, TypeId found, ExprId argument) 
     return t.kind == Kind::kPointer || (t.kind == Kind::kInt && !t.char_like) || t.kind == Kind::kArray ||
            t.kind == Kind::kString || types::sized_text(facts_.types(), facts_.known(found));
   if (wanted == "string") return t.kind == Kind::kString;
+  if (wanted == kText) {
+    const bool has_elements = t.kind == Kind::kPointer || t.kind == Kind::kArray;
+    const types::Type& element = facts_.type_of(t.element);
+    return t.kind == Kind::kString || (has_elements && element.kind == Kind::kInt && element.size_bytes == 1);
+  }
   if (wanted == "buffer") return t.kind == Kind::kBuffer || t.kind == Kind::kString;
   if (wanted == kHistogram) return t.kind == Kind::kHist || t.kind == Kind::kLhist;
   if (wanted == "stack") return t.kind == Kind::kKernelStack || t.kind == Kind::kUserStack;
