@@ -86,7 +86,7 @@ struct FileHeader {
   uint16_t major = 2, minor = 4;
   uint32_t zone = 0, accuracy = 0;
   uint32_t max_packet_bytes = 65535;
-  uint32_t link_type = 1;  // Ethernet
+  uint32_t link_type = 101;  // LINKTYPE_RAW: packets of IP
 };
 static_assert(sizeof(FileHeader) == 24);
 
@@ -145,11 +145,12 @@ void handle_skboutput(EventRecord& event) {
 constexpr spec::Builtin kRows[] = {
     {.sig = "uint32 skboutput(literal string path, pointer packet, int length, int offset)",
      .doc = "Appends a packet, a `struct sk_buff *`, to a pcap file: at most `length` bytes, from `offset` of its "
-            "data. Only the packet's linear part is captured.",
+            "data, where its IP header begins: the file is one of packets without link layer headers. Only the "
+            "packet's linear part is captured.",
      .check = check_skboutput,
      .lower = lower_skboutput,
      .handle = handle_skboutput,
-     .example = "rawtracepoint:net_dev_queue { skboutput(\"packets.pcap\", args.skb, 1500, 0); }"},
+     .example = "rawtracepoint:net_dev_queue { skboutput(\"packets.pcap\", args.skb, 1500, 14); }"},
 };
 
 }  // namespace

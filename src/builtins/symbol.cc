@@ -84,10 +84,14 @@ Operand lower_percpu_kaddr(Lowering& lowering, const CallSite& call) {
   const auto base = static_cast<int64_t>(kernel.symbol_address(*lowering.text(call.arguments[0])).value_or(0));
   const auto offsets = static_cast<int64_t>(kernel.symbol_address(kRegionOffsets).value_or(0));
   const ValueId cpu = call.arguments.size() > 1 ? lowering.scalar(call.arguments[1]) : lowering.cpu();
-  const ValueId row = bounded(lowering, cpu, kernel.cpu_count() - 1);
-  const ValueId entry = ir.binary(Op::k_add, ir.binary(Op::k_shl, row, 3), offsets);
-  const ValueId region = lowering.read_scalar(entry, 0, 8, false, types::AddressSpace::kKernel);
-  return lowering.scalar_operand(lowering.types().uint64(), ir.binary(Op::k_add, region, base));
+  const auto address = [&] {
+    const ValueId entry = ir.binary(Op::k_add, ir.binary(Op::k_shl, cpu, 3), offsets);
+    const ValueId region = lowering.read_scalar(entry, 0, 8, false, types::AddressSpace::kKernel);
+    return ir.binary(Op::k_add, region, base);
+  };
+  const ValueId found = lowering.select(ir::Condition::ult, cpu, ir.constant(kernel.cpu_count()), address,
+                                        [&] { return ir.constant(0); });
+  return lowering.scalar_operand(lowering.types().uint64(), found);
 }
 
 // ---- uaddr: a symbol of the probed binary
