@@ -179,4 +179,6 @@ std::string print_prototype(const Btf& btf, const BtfRecord& function) {
   return Printer(btf).declaration(function.size_or_type, std::string(btf.name(function))) + ";";
 }
 
+std::string print_type(const Btf& btf, uint32_t id) { return Printer(btf).declaration(id, ""); }
+
 }  // namespace espy::kernel

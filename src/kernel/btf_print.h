@@ -17,4 +17,7 @@ std::string print_layout(const Btf& btf, const BtfRecord& record);
 // "ssize_t vfs_read(struct file *file, char *buf, size_t count, loff_t *pos);" of a function.
 std::string print_prototype(const Btf& btf, const BtfRecord& function);
 
+// "loff_t *", "enum restart (*)(struct alarm *, ktime_t)"; "void" of 0.
+std::string print_type(const Btf& btf, uint32_t id);
+
 }  // namespace espy::kernel

@@ -36,7 +36,24 @@ constexpr Row kLocks[] = {
     {"resilient_queued_spin_lock_slowpath"},
 };
 
+constexpr std::string_view kNoReturn[] = {
+    "__ia32_sys_exit",
+    "__ia32_sys_exit_group",
+    "__kunit_abort",
+    "kunit_try_catch_throw",
+    "__module_put_and_kthread_exit",
+    "__x64_sys_exit",
+    "__x64_sys_exit_group",
+    "do_exit",
+    "do_group_exit",
+    "kthread_complete_and_exit",
+    "kthread_exit",
+    "make_task_dead",
+};
+
 }  // namespace
+
+bool never_returns(std::string_view function) { return std::ranges::find(kNoReturn, function) != std::end(kNoReturn); }
 
 std::optional<std::string_view> why_dangerous(std::string_view function, bool is_return) {
   const auto* row = std::ranges::find(kLocks, function, &Row::function);

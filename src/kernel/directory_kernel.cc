@@ -143,6 +143,21 @@ std::optional<std::string> DirectoryKernel::c_prototype(std::string_view name, s
   return print_prototype(*btf_.object(place->module), place->record);
 }
 
+// Of a raw tracepoint, btf_trace_NAME is a typedef of a pointer to the function, which has a leading void *.
+std::optional<CTypes> DirectoryKernel::c_types(const FunctionPrototype& function) {
+  auto place = btf_.record(function.module_index, function.btf_id);
+  const bool is_tracepoint = place && place->record.is(kinds(BtfKind::kTypedef));
+  for (int depth = 0; place && depth < 3 && !place->record.is(kinds(BtfKind::kFuncProto)); ++depth)
+    place = btf_.record(place->module, place->record.size_or_type);
+  if (!place || !place->record.is(kinds(BtfKind::kFuncProto))) return std::nullopt;
+  const Btf& btf = *btf_.object(place->module);
+  CTypes out;
+  for (uint32_t i = is_tracepoint ? 1 : 0; i < place->record.count(); ++i)
+    out.parameters.push_back(print_type(btf, Btf::parameter(place->record, i).type));
+  out.result = print_type(btf, place->record.size_or_type);
+  return out;
+}
+
 std::optional<BtfPlace> DirectoryKernel::find_function_record(std::string_view name, std::string_view module) {
   if (module.empty()) return btf_.find(name, kinds(BtfKind::kFunc));
   const auto index = btf_.module_index(module);
@@ -368,7 +383,7 @@ Status DirectoryKernel::use_traceable_functions(const std::string& path) {
 }
 
 bool DirectoryKernel::is_kprobe_forbidden(std::string_view function) {
-  if (!kprobe_blacklist_) kprobe_blacklist_ = read_kprobe_blacklist(root_ + std::string(kForbiddenFunctions));
+  if (!kprobe_blacklist_) kprobe_blacklist_ = read_kprobe_blacklist(root_ + std::string(kKprobeBlacklist));
   return kprobe_blacklist_->contains(function);
 }
 

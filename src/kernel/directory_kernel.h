@@ -47,6 +47,7 @@ class DirectoryKernel : public Kernel {
   std::optional<std::string> c_definition(std::string_view name) override;
   std::optional<std::string> c_layout(std::string_view name) override;
   std::optional<std::string> c_prototype(std::string_view name, std::string_view module) override;
+  std::optional<CTypes> c_types(const FunctionPrototype& function) override;
 
   std::optional<FunctionPrototype> find_function(types::Types& types, std::string_view name,
                                                  std::string_view module) override;

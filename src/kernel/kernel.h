@@ -55,6 +55,12 @@ struct FunctionPrototype {
   types::TypeId result;
 };
 
+// The types of a function as C writes them, with the names of typedefs: "loff_t *", "int (*)(struct file *)".
+struct CTypes {
+  std::vector<std::string> parameters;
+  std::string result;
+};
+
 struct TypeLocation {  // a type's id in a BTF object, as kfuncs such as bpf_rdonly_cast take it
   uint32_t module_index = 0;
   uint32_t btf_id = 0;
@@ -102,6 +108,8 @@ class Kernel {
   virtual std::optional<std::string> c_prototype(std::string_view /*name*/, std::string_view /*module*/) {
     return std::nullopt;
   }
+  // nullopt where types are not known in this form.
+  virtual std::optional<CTypes> c_types(const FunctionPrototype& /*function*/) { return std::nullopt; }
 
   virtual std::optional<FunctionPrototype> find_function(types::Types& types, std::string_view name,
                                                          std::string_view module = {}) = 0;

@@ -131,15 +131,15 @@ class SnapshotWriter {
 
   // Without their addresses.
   Status write_forbidden_functions() {
-    const auto listed = read_file(std::string(kForbiddenFunctions));
+    const auto listed = read_file(std::string(kKprobeBlacklist));
     if (!listed) {
       set_unknown_list(Fact::kForbiddenFunctions, "the functions that must not be probed", listed.error());
       return {};
     }
     std::string lines;
-    for (const std::string& name : read_kprobe_blacklist(std::string(kForbiddenFunctions)))
+    for (const std::string& name : read_kprobe_blacklist(std::string(kKprobeBlacklist)))
       lines += fmt::format("\t{}\n", name);
-    return add(kForbiddenFunctions, lines);
+    return add(kKprobeBlacklist, lines);
   }
 
   Status write_functions() {

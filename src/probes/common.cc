@@ -235,6 +235,24 @@ std::string c_spelling(const types::Types& types, types::TypeId id) {
   }
 }
 
+std::vector<std::string> list_parameters(spec::ListRequest& request, const kernel::FunctionPrototype& function) {
+  const auto c_types = request.kernel.c_types(function);
+  std::vector<std::string> out;
+  for (size_t i = 0; i < function.parameters.size(); ++i) {
+    const types::Member& parameter = function.parameters[i];
+    const bool is_known = c_types && i < c_types->parameters.size();
+    out.push_back((is_known ? c_types->parameters[i] : c_spelling(request.types, parameter.type)) + " " +
+                  parameter.name);
+  }
+  return out;
+}
+
+std::vector<std::string> list_result(spec::ListRequest& request, const kernel::FunctionPrototype& function) {
+  if (request.types[function.result].kind == types::Kind::kVoid) return {};
+  const auto c_types = request.kernel.c_types(function);
+  return {(c_types ? c_types->result : c_spelling(request.types, function.result)) + " retval"};
+}
+
 std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, const spec::Provider& provider) {
   std::vector<program::ProbeId> out;
   for (const program::ProbeId id : request.probes)

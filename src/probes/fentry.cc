@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "kernel/dangerous_functions.h"
 #include "load/loaded_programs.h"
 #include "load/machine.h"
 #include "probes/common.h"
@@ -145,9 +146,12 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     report_refused(request, name, *why);
     return {};
   }
+  if (kIsExit && kernel::never_returns(name))
+    return report_unavailable(request, "no-fentry", fmt::format("`{}` never returns", name),
+                              fmt::format("use fentry:{}", name));
   if (has_wildcard(name) || has_wildcard(module)) {
     for (const auto& function : request.kernel.find_functions(nullptr, name, module.empty() ? "*" : module))
-      if (!why_refused(request, function.name, kIsExit, false) &&
+      if (!why_refused(request, function.name, kIsExit, false) && !(kIsExit && kernel::never_returns(function.name)) &&
           (function.name != kCalledByGuard || request.kernel.has(kernel::Feature::kRecursionGuard)))
         out.push_back(make_probe<kRow>(request, function));
   } else if (const auto function = request.kernel.find_function(request.types, name, module)) {
@@ -228,11 +232,9 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   std::vector<spec::ListedProbe> out;
   for (const auto& function : request.kernel.find_functions(request.verbose ? &request.types : nullptr, name, module)) {
     spec::ListedProbe listed{fmt::format("{}:{}:{}", kRow.name, function.module, function.name), {}};
-    for (const types::Member& parameter : function.parameters)
-      listed.arguments.push_back(c_spelling(request.types, parameter.type) + " " + parameter.name);
-    const bool shows_result = request.verbose && &kRow == &kFexit;
-    if (shows_result && request.types[function.result].kind != types::Kind::kVoid)
-      listed.arguments.push_back(c_spelling(request.types, function.result) + " retval");
+    if (request.verbose) listed.arguments = list_parameters(request, function);
+    if (request.verbose && &kRow == &kFexit)
+      for (std::string& result : list_result(request, function)) listed.arguments.push_back(std::move(result));
     out.push_back(std::move(listed));
   }
   if (request.parts.size() < 2 || glob_match(request.parts[0], kPrograms))

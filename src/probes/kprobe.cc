@@ -261,14 +261,9 @@ Status attach(spec::AttachRequest& request) {
 // What BTF says of a function, for -lv.
 template <const spec::Provider& kRow>
 std::vector<std::string> describe(spec::ListRequest& request, const KernelFunction& function) {
-  std::vector<std::string> out;
   const auto prototype = request.kernel.find_function(request.types, function.name, function.module);
-  if (!prototype) return out;
-  for (const types::Member& parameter : prototype->parameters)
-    if (&kRow == &kKprobe) out.push_back(c_spelling(request.types, parameter.type) + " " + parameter.name);
-  const bool has_result = request.types[prototype->result].kind != types::Kind::kVoid;
-  if (&kRow == &kKretprobe && has_result) out.push_back(c_spelling(request.types, prototype->result) + " retval");
-  return out;
+  if (!prototype) return {};
+  return &kRow == &kKprobe ? list_parameters(request, *prototype) : list_result(request, *prototype);
 }
 
 template <const spec::Provider& kRow>

@@ -80,10 +80,8 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
     if (module.empty()) continue;
     spec::ListedProbe listed{fmt::format("rawtracepoint:{}:{}", module, event), {}};
     if (request.verbose) {
-      if (const auto prototype = request.kernel.find_raw_tracepoint(request.types, event)) {
-        for (const types::Member& parameter : prototype->parameters)
-          listed.arguments.push_back(c_spelling(request.types, parameter.type) + " " + parameter.name);
-      }
+      if (const auto prototype = request.kernel.find_raw_tracepoint(request.types, event))
+        listed.arguments = list_parameters(request, *prototype);
     }
     out.push_back(std::move(listed));
   }

@@ -291,6 +291,13 @@ Status attach(spec::AttachRequest& request) {
   return attach_each_probe(request, attach_one);
 }
 
+// "char prev_comm[16]", "__data_loc char[] filename".
+std::string as_in_format(const kernel::TracepointField& field) {
+  const size_t bracket = field.is_data_loc || field.is_relative_loc ? std::string::npos : field.c_type.find('[');
+  const std::string of_name = bracket == std::string::npos ? "" : field.c_type.substr(bracket);
+  return field.c_type.substr(0, bracket) + " " + field.name + of_name;
+}
+
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   // A single part is an event of any category: `-l 'sched_*'`.
   const std::string category = request.parts.size() < 2 ? "*" : request.parts[0];
@@ -302,8 +309,7 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
     if (request.verbose) {
       const auto tracepoint = request.kernel.tracepoint(request.types, name.substr(0, colon), name.substr(colon + 1));
       if (tracepoint)
-        for (const kernel::TracepointField& field : tracepoint->fields)
-          listed.arguments.push_back(field.c_type + " " + field.name);
+        for (const kernel::TracepointField& field : tracepoint->fields) listed.arguments.push_back(as_in_format(field));
     }
     out.push_back(std::move(listed));
   }

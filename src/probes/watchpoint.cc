@@ -88,10 +88,13 @@ Status attach(spec::AttachRequest& request) { return attach_each_probe(request, 
 // Lists the modes, since any address can be watched.
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   constexpr std::string_view kModes[] = {"w", "rw", "x"};
+  // A pattern with all parts may have an address and a length.
+  const auto& parts = request.parts;
+  if (parts.size() < 3 && !parts.empty() && !glob_match(parts[0], "ADDRESS")) return {};
+  if (parts.size() == 2 && !glob_match(parts[1], "LENGTH")) return {};
   std::vector<spec::ListedProbe> out;
   for (const std::string_view mode : kModes) {
-    if (request.parts.size() == 1 && !glob_match(request.parts[0], "ADDRESS")) continue;
-    if (request.parts.size() == 3 && !glob_match(request.parts[2], mode)) continue;
+    if (parts.size() == 3 && !glob_match(parts[2], mode)) continue;
     spec::ListedProbe listed{fmt::format("watchpoint:ADDRESS:LENGTH:{}", mode), {}};
     if (request.verbose) listed.arguments.emplace_back("LENGTH 1, 2, 4 or 8");
     out.push_back(std::move(listed));

@@ -298,6 +298,28 @@ TEST(KernelTypes, ListAsC) {
   EXPECT_EQ(directory.open()->c_definition("union mix"), std::nullopt);
 }
 
+TEST(KernelTypes, OfFunctionsKeepTheNamesOfTypedefs) {
+  BtfWriter writer;
+  const uint32_t integer = writer.integer("int", 4, kSigned);
+  const uint32_t offset = writer.add(BtfKind::kTypedef, "loff_t", integer);
+  const uint32_t callback = writer.pointer(writer.prototype(integer, {{"", offset}}));
+  const uint32_t proto = writer.prototype(offset, {{"pos", writer.pointer(offset)}, {"call", callback}});
+  writer.add(BtfKind::kFunc, "do_thing", proto);
+  const uint32_t data = writer.pointer(0);
+  const uint32_t traced = writer.prototype(0, {{"__data", data}, {"at", offset}});
+  writer.add(BtfKind::kTypedef, "btf_trace_thing", writer.pointer(traced));
+  TemporaryKernel directory(writer.bytes());
+  const auto kernel = directory.open();
+  Types types;
+  const auto function = kernel->c_types(*kernel->find_function(types, "do_thing"));
+  ASSERT_TRUE(function.has_value());
+  EXPECT_THAT(function->parameters, testing::ElementsAre("loff_t *", "int (*)(loff_t)"));
+  EXPECT_EQ(function->result, "loff_t");
+  const auto event = kernel->c_types(*kernel->find_raw_tracepoint(types, "thing"));
+  ASSERT_TRUE(event.has_value());
+  EXPECT_THAT(event->parameters, testing::ElementsAre("loff_t"));
+}
+
 TEST(Kernel, TriesAFeatureOnce) {
   TemporaryKernel directory(Sample().writer.bytes());
   int tries = 0;

@@ -16,6 +16,12 @@ TEST(DangerousFunctions, KnowsThoseOfLocks) {
   EXPECT_FALSE(why_dangerous("vfs_read", true).has_value());
 }
 
+TEST(DangerousFunctions, KnowsThoseThatNeverReturn) {
+  EXPECT_TRUE(never_returns("do_exit"));
+  EXPECT_TRUE(never_returns("__x64_sys_exit_group"));
+  EXPECT_FALSE(never_returns("vfs_read"));
+}
+
 TEST(DangerousFunctions, ReadsTheListOfTheKernel) {
   char path[] = "/tmp/espy-blacklist-XXXXXX";
   const int fd = ::mkstemp(path);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <set>
 
 #include "base/printable.h"
 #include "base/strings.h"
@@ -105,7 +106,15 @@ int list_program(const Options& options, Environment& e) {
   syntax::Ast ast = parse_script(*script, request);
   const check::Checked checked = check::check(std::move(ast), request);
   if (report(e.diagnostics, e.sources, options)) return EXIT_FAILURE;
-  for (const program::Probe& probe : checked.probes) std::puts(printable_line(probe.name).c_str());
+  std::set<std::string> shown;  // a mark may be at several places
+  for (const program::Probe& probe : checked.probes) {
+    if (!shown.insert(probe.name).second) continue;
+    const spec::Provider* provider = e.registry.find_provider(probe.provider);
+    const std::vector<std::string> words = split_attach_point(probe.name);
+    const bool is_listed =
+        options.verbose && provider != nullptr && list_provider(*provider, std::span(words).subspan(1), e, options) > 0;
+    if (!is_listed) std::puts(printable_line(probe.name).c_str());
+  }
   return EXIT_SUCCESS;
 }
 

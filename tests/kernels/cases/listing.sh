@@ -1,8 +1,8 @@
 # -lv of kernel functions has their arguments.
 # kernels: 6.12
 expect '^    struct file \* file$' "$ESPY" -lv kprobe:vfs_read
-expect '^    size_t count$|^    unsigned long count$' "$ESPY" -lv kprobe:vfs_read
-expect '^    (ssize_t|long) retval$' "$ESPY" -lv kretprobe:vfs_read
+expect '^    size_t count$' "$ESPY" -lv kprobe:vfs_read
+expect '^    ssize_t retval$' "$ESPY" -lv kretprobe:vfs_read
 # Only functions that the file of --traceable-functions has.
 echo vfs_write >functions
 "$ESPY" --traceable-functions functions --dry-run -e 'kprobe:vfs_write { }'
