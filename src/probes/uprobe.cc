@@ -439,7 +439,9 @@ class Binder {
     const bool is_good =
         symbol ? is_boundary(file, *symbol, symbol->name, address - symbol->address) : is_boundary(file, *offset, text);
     if (!is_good) return;
-    add_at(text, *offset);
+    if (!symbol) return add_at(text, *offset);
+    add(symbol->name, *offset - (address - symbol->address), address - symbol->address);
+    out_.back().probe.name = fmt::format("{}:{}:{}", kRow.name, path_, text);
   }
 
   // Adds probes at the inlined copies of a function that has no other code. Returns false if there are none.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -121,15 +122,16 @@ std::vector<std::string> paths_by_glob(const std::string& pattern) {
 std::vector<std::string> find_libraries(const std::string& pattern, std::optional<uint32_t> pid) {
   std::vector<std::string> out;
   std::set<std::pair<uint64_t, uint64_t>> seen;  // device, inode
+  const auto add = [&](const std::string& path) {
+    struct stat status = {};
+    const bool is_new = ::stat(path.c_str(), &status) == 0 && seen.emplace(status.st_dev, status.st_ino).second;
+    if (is_new && is_elf(path)) out.push_back(path);
+  };
   if (pattern.find('/') != pattern.npos) {
     // In the mount namespace of the process, as for a path without wildcards.
     const std::string root = pid && pattern.starts_with('/') ? kernel::proc_path(*pid, "root") : "";
-    for (const std::string& found : paths_by_glob(root + pattern)) {
-      const std::string path = check_path(found.substr(root.size()), pid).value_or(found);
-      struct stat status = {};
-      const bool is_new = ::stat(path.c_str(), &status) == 0 && seen.emplace(status.st_dev, status.st_ino).second;
-      if (is_new && is_elf(path)) out.push_back(path);
-    }
+    for (const std::string& found : paths_by_glob(root + pattern))
+      add(check_path(found.substr(root.size()), pid).value_or(found));
     return out;
   }
   for (const uint32_t process : pid ? std::vector{*pid} : numbered_entries("/proc")) {
@@ -145,6 +147,11 @@ std::vector<std::string> find_libraries(const std::string& pattern, std::optiona
       return true;
     });
   }
+  const char* directories = pid ? nullptr : ::getenv("PATH");
+  const bool names_something = pattern.find_first_not_of("*?[]") != pattern.npos;  // not all commands of the machine
+  if (directories != nullptr && names_something)
+    for (const std::string_view directory : split(directories, ':'))
+      for (const std::string& path : paths_by_glob(std::string(directory) + "/" + pattern)) add(path);
   return out;
 }
 

@@ -68,7 +68,7 @@ Result<std::string> resolve_library(std::string_view name_or_path, std::optional
                                     const kernel::Arch& arch = kernel::host_arch());
 
 // Expands a target with wildcards to files, each once. A path is matched against the file system, a name against the
-// files that are mapped as code by the process, or by any process without a pid.
+// files that are mapped as code by the process or, without a pid, by any process, and against those in $PATH.
 std::vector<std::string> find_libraries(const std::string& pattern, std::optional<uint32_t> pid);
 
 // Files that would have given names to addresses, but were refused (base/untrusted_file.h), such as a perf map that
