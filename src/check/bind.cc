@@ -126,7 +126,7 @@ class Binder {
   bool finish() {
     const bool is_testing = checked_.config.runs_tests || checked_.config.runs_benchmarks;
     report_left_out();
-    if ((is_testing || has_skipped_) && !has_work_) no_probe_left();
+    if (is_testing ? !has_work_ : has_skipped_ && (filter_ ? !has_work_ : checked_.probes.empty())) no_probe_left();
     const bool too_many_programs = checked_.units.size() > checked_.config.max_bpf_progs;
     if (too_many_programs)
       request_.diagnostics.error("too-many-programs", checked_.units.back().action->span,

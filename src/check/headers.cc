@@ -37,6 +37,12 @@ bool is_kernel_header(const CInclude& include) {
   return std::ranges::find(kKernelDirectories, include.path.substr(0, slash)) != std::end(kKernelDirectories);
 }
 
+// --include takes a file, or a header of the kernel or the system.
+CInclude forced_include(const std::string& file) {
+  const CInclude as_system{.span = {}, .path = file, .is_system = true};
+  return is_kernel_header(as_system) ? as_system : CInclude{.span = {}, .path = file};
+}
+
 // All words of `text`, including those in comments: a superset of the names that the script uses.
 std::set<std::string, std::less<>> words_of(std::string_view text) {
   std::set<std::string, std::less<>> out;
@@ -97,7 +103,7 @@ class HeaderReader {
     read_config(draft_, config, ignored);
     max_compile_seconds_ = config.max_compile_seconds;
     if (is_script)
-      for (const std::string& file : forced) user_.add_line(fmt::format("#include \"{}\"", file), file, {});
+      for (const std::string& file : forced) add(forced_include(file));
     for (const syntax::CDefinition& definition : draft_.c_definitions) add(definition);
     if (!user_.is_empty) compile_user();
     if (!kernel_.is_empty && (!prelude_.has_btf || misses_something())) compile_kernel();

@@ -280,6 +280,10 @@ Result<uint64_t> parse_count(std::string_view option, std::string_view text) {
 
 Result<Options> parse_options(std::span<char* const> arguments) {
   Options options = TRY(Parser(arguments).parse());
+  // The words before -e are positional arguments as well.
+  if (options.program_text && options.file) {
+    options.config.positional.insert(options.config.positional.begin(), *std::exchange(options.file, {}));
+  }
   TRY_STATUS(check_combination(options));
   return options;
 }

@@ -52,6 +52,13 @@ TEST(CliOptions, CommandsFollowAnExistingOption) {
   }
 }
 
+TEST(CliOptions, WordsBeforeAProgramAreItsArguments) {
+  const auto options = parse({"2", "four", "-e", "begin { }", "6"});
+  ASSERT_TRUE(options.has_value());
+  EXPECT_FALSE(options->file.has_value());
+  EXPECT_EQ(options->config.positional, (std::vector<std::string>{"2", "four", "6"}));
+}
+
 TEST(CliOptions, WatchTakesAnIntervalAndText) {
   EXPECT_EQ(parse({"--watch", "1.5s", "x.bt"})->watch_interval_ns, 1'500'000'000u);
   EXPECT_EQ(error_of({"--watch", "1ms", "x.bt"}), "--watch 1ms is too often: 100ms is the shortest interval");
