@@ -49,6 +49,11 @@ uint32_t whole_capacity(const types::Type& type) {
   return type.kind == Kind::kArray ? type.count + 1 : std::max(types::capacity_with_nul(type), 1u);
 }
 
+// Returns that of a string, an array of characters, or the text at a pointer.
+uint32_t text_capacity(const types::Type& type, const spec::Config& config) {
+  return is_whole(type) ? whole_capacity(type) : max_string_bytes(config);
+}
+
 // The length argument if it is a constant, at most max_strlen.
 std::optional<uint32_t> constant_length(Checker& checker, const CallSite& call) {
   const auto length = call.arguments.size() > 1 ? checker.integer(call.arguments[1]) : std::nullopt;
@@ -69,7 +74,7 @@ std::optional<uint32_t> constant_length(Checker& checker, const CallSite& call) 
 TypeId check_str(Checker& checker, const CallSite& call) {
   const types::Type type = checker.types()[checker.type(call.arguments[0])];
   const uint32_t limit = max_string_bytes(checker.config());
-  uint32_t capacity = is_whole(type) ? whole_capacity(type) : limit;
+  uint32_t capacity = text_capacity(type, checker.config());
   if (const auto length = constant_length(checker, call))
     capacity = std::max(is_whole(type) ? std::min(*length, capacity) : *length, 1u);
   const bool may_be_cut = is_whole(type) ? type.may_be_cut && capacity == type.count : capacity == limit;
@@ -181,11 +186,6 @@ ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destina
 
 // ---- Lengths
 
-// Of a string, an array of characters, or the text at a pointer.
-uint32_t text_capacity(const types::Type& type, const spec::Config& config) {
-  return is_whole(type) ? whole_capacity(type) : max_string_bytes(config);
-}
-
 // The helper that copies strings finds their ends faster than instructions do.
 Operand lower_strlen(Lowering& lowering, const CallSite& call) {
   const types::Type type = lowering.types()[lowering.type(call.arguments[0])];
@@ -246,28 +246,6 @@ ValueId copy_of_bytes(Lowering& lowering, ExprId expr, uint32_t size_bytes) {
   return copy;
 }
 
-// The byte at `a` minus that at `b` where they first differ.
-ValueId first_difference(Lowering& lowering, ValueId a, ValueId b, uint32_t size_bytes) {
-  ir::Builder& ir = lowering.ir();
-  const ir::SlotId result = ir.add_variable("difference");
-  ir.store(8, ir.slot(result), ir.constant(0));
-  const ir::BlockId done = ir.add_block("done");
-  ir.count_up(size_bytes, [&](ValueId index, ir::BlockId) {
-    const ValueId left = ir.load(1, ir.binary(Op::k_add, a, index));
-    const ValueId right = ir.load(1, ir.binary(Op::k_add, b, index));
-    const ir::BlockId differ = ir.add_block("differ");
-    const ir::BlockId same = ir.add_block("same");
-    ir.branch(Condition::ne, left, right, differ, same);
-    ir.enter(differ);
-    ir.store(8, ir.slot(result), ir.binary(Op::k_sub, left, right));
-    ir.jump(done);
-    ir.enter(same);
-  });
-  ir.jump(done);
-  ir.enter(done);
-  return ir.load(8, ir.slot(result));
-}
-
 TypeId check_memcmp(Checker& checker, const CallSite& call) {
   check_compare_size(checker, call);
   return checker.types().int64();
@@ -277,10 +255,11 @@ Operand lower_memcmp(Lowering& lowering, const CallSite& call) {
   const auto size = static_cast<uint32_t>(lowering.integer(call.arguments[2]).value_or(0));
   const ValueId left = copy_of_bytes(lowering, call.arguments[0], size);
   const ValueId right = copy_of_bytes(lowering, call.arguments[1], size);
-  const ValueId differ = bytes_differ(lowering, left, right, size);
+  ir::Builder& ir = lowering.ir();
+  if (size == 0) return lowering.scalar_operand(lowering.types().int64(), ir.constant(0));
   const ValueId difference = lowering.select(
-      Condition::eq, differ, lowering.ir().constant(0), [&] { return lowering.ir().constant(0); },
-      [&] { return first_difference(lowering, left, right, size); });
+      Condition::eq, bytes_differ(lowering, left, right, size), ir.constant(0), [&] { return ir.constant(0); },
+      [&] { return lower::first_difference(ir, left, right, size); });
   return lowering.scalar_operand(lowering.types().int64(), difference);
 }
 

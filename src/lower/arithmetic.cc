@@ -119,25 +119,9 @@ ValueId Arithmetic::compare_order(BinaryOp op, Operand left, Operand right) {
   left = conversions_.in_our_memory(left);
   right = conversions_.in_our_memory(right);
   add_missing_nul(left, right);
-  const ir::SlotId result = new_slot("order");
-  write_slot(result, ir().constant(op == BinaryOp::kLessEqual || op == BinaryOp::kGreaterEqual));
-  const BlockId done = ir().add_block("done");
   const uint32_t size = std::min(types()[left.type].size_bytes, types()[right.type].size_bytes);
-  ir().count_up(size, [&](ValueId index, BlockId) {
-    const ValueId a = ir().load(1, ir().binary(Op::k_add, left.value, index));
-    const ValueId b = ir().load(1, ir().binary(Op::k_add, right.value, index));
-    const BlockId differ = ir().add_block("differ");
-    const BlockId same = ir().add_block("same");
-    ir().branch(Condition::ne, a, b, differ, same);
-    ir().enter(differ);
-    const TypeId byte = types().int_type(1, false);
-    write_slot(result, compare(op, {byte, a}, {byte, b}, true));
-    ir().jump(done);
-    ir().enter(same);
-  });
-  ir().jump(done);
-  ir().enter(done);
-  return read_slot(result);
+  const ValueId difference = first_difference(ir(), left.value, right.value, size);
+  return compare(op, {types().int64(), difference}, {types().int64(), ir().constant(0)}, false);
 }
 
 // Strings are zero-padded, so those that are equal within the smaller capacity are equal, if that has a NUL.

@@ -52,4 +52,18 @@ void end_program_in(ir::Builder& ir, BlockId leave, BlockId stay) {
   ir.enter(stay);
 }
 
+ValueId first_difference(ir::Builder& ir, ValueId a, ValueId b, uint32_t size_bytes) {
+  const ir::SlotId found = ir.add_variable("difference");
+  ir.count_up(size_bytes, [&](ValueId index, BlockId done) {
+    const ValueId left = ir.load(1, ir.binary(ir::Op::k_add, a, index));
+    const ValueId right = ir.load(1, ir.binary(ir::Op::k_add, b, index));
+    const ValueId difference = ir.binary(ir::Op::k_sub, left, right);
+    ir.store(8, ir.slot(found), difference);
+    const BlockId next = ir.add_block("next");
+    ir.branch(ir::Condition::ne, difference, ir.constant(0), done, next);
+    ir.enter(next);
+  });
+  return ir.load(8, ir.slot(found));
+}
+
 }  // namespace espy::lower

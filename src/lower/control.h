@@ -1,4 +1,4 @@
-// Structured control flow over a Builder.
+// Structured control flow over a Builder, and a loop over bytes.
 #pragma once
 
 #include <functional>
@@ -22,5 +22,8 @@ inline void end_program_if(ir::Builder& ir, ir::Condition condition, ir::ValueId
 }
 // Makes `leave` return 0 from the program and continues in `stay`.
 void end_program_in(ir::Builder& ir, ir::BlockId leave, ir::BlockId stay);
+
+// Returns the byte at `a` minus that at `b` where they first differ, else 0. Requires size_bytes >= 1.
+ir::ValueId first_difference(ir::Builder& ir, ir::ValueId a, ir::ValueId b, uint32_t size_bytes);
 
 }  // namespace espy::lower
