@@ -1,9 +1,8 @@
 // Output and the end of the run. These builtins are asynchronous: the program emits a record, and `handle` acts on it
 // in user space.
-#include <time.h>
-
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "builtins/common.h"
 #include "check/type_rules.h"
@@ -186,10 +185,8 @@ Operand lower_time(Lowering& lowering, const CallSite& call) {
 }
 
 void handle_time(EventRecord& event) {
-  timespec now = {};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  const uint64_t ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-  event.context().sink().text("time", runtime::format_time(event.schema().literals[0], ns, CLOCK_REALTIME));
+  const std::string& format = event.schema().literals[0];
+  event.context().sink().text("time", runtime::format_time(format, clock_ns(CLOCK_REALTIME), CLOCK_REALTIME));
 }
 
 // ---- join: the strings of a NULL-terminated array of pointers -------------------------------------------------------
@@ -197,8 +194,6 @@ void handle_time(EventRecord& event) {
 constexpr int kJoinedStrings = 16;
 constexpr uint64_t kJoinedBytes = 1024;  // of each string, with its NUL, also if max_strlen is smaller
 
-// The strings are in the address space of the array: argv is in user memory, and so are its strings. The first field is
-// the number of strings.
 TypeId check_join(Checker& checker, const CallSite& call) {
   const TypeId given = checker.type(call.arguments[0]);
   const types::Type& type = checker.types()[given];
@@ -210,6 +205,8 @@ TypeId check_join(Checker& checker, const CallSite& call) {
   return checker.types().void_type();
 }
 
+// The strings are in the address space of the array: argv is in user memory, and so are its strings. The first field is
+// the number of strings.
 Operand lower_join(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const MemoryRef array = referenced_memory(lowering, call.arguments[0]);

@@ -3,13 +3,13 @@
 // The format is pcap with nanoseconds: a file header of 24 bytes; for each packet, a header of 16 bytes and the
 // captured bytes.
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "builtins/common.h"
 #include "runtime/handler_context.h"
@@ -95,12 +95,6 @@ struct PacketHeader {
   uint32_t captured_bytes = 0, original_bytes = 0;
 };
 
-int64_t read_clock_ns(clockid_t clock) {
-  timespec now = {};
-  ::clock_gettime(clock, &now);
-  return int64_t{now.tv_sec} * kNsPerSecond + now.tv_nsec;
-}
-
 std::string_view bytes_of(const EventRecord& event, size_t index) {
   const program::EventField& field = event.schema().fields[index];
   const auto* record = reinterpret_cast<const char*>(event.bytes().data());
@@ -131,7 +125,8 @@ int append_packet(const std::string& path, std::string_view packet) {
 // Appends to an existing file.
 void handle_skboutput(EventRecord& event) {
   const std::string& path = event.schema().literals[0];
-  const int64_t since_1970 = event.integer(0) + read_clock_ns(CLOCK_REALTIME) - read_clock_ns(CLOCK_BOOTTIME);
+  const int64_t since_1970 =
+      event.integer(0) + static_cast<int64_t>(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME));
   const std::string_view bytes = bytes_of(event, 2);
   const PacketHeader header{static_cast<uint32_t>(since_1970 / kNsPerSecond),
                             static_cast<uint32_t>(since_1970 % kNsPerSecond), static_cast<uint32_t>(bytes.size()),

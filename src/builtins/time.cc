@@ -1,9 +1,8 @@
 // Clocks and timestamps.
-#include <time.h>
-
 #include <algorithm>
 #include <map>
 
+#include "base/clock.h"
 #include "base/strings.h"
 #include "builtins/common.h"
 
@@ -40,12 +39,6 @@ const Clock* find_clock(std::string_view word) {
   return found == std::end(kClocks) ? nullptr : &*found;
 }
 
-int64_t now_ns(clockid_t clock) {
-  timespec now = {};
-  ::clock_gettime(clock, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 TypeId check_nsecs(Checker& checker, const CallSite& call) {
   const TypeId result = checker.types().uint64();
   if (call.arguments.empty()) return result;
@@ -62,7 +55,8 @@ Operand lower_nsecs(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const Clock& clock = call.arguments.empty() ? kClocks[0] : *find_clock(*lowering.text(call.arguments[0]));
   ir::ValueId now = ir.call(clock.helper, {});
-  if (clock.word == "sw_tai") now = ir.binary(Op::k_add, now, now_ns(CLOCK_TAI) - now_ns(CLOCK_BOOTTIME));
+  if (clock.word == "sw_tai")
+    now = ir.binary(Op::k_add, now, static_cast<int64_t>(clock_ns(CLOCK_TAI) - clock_ns(CLOCK_BOOTTIME)));
   return lowering.scalar_operand(lowering.types().uint64(), now);
 }
 

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <linux/bpf.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/raised_limits.h"
 #include "base/strings.h"
 #include "kernel/cpu_list.h"
@@ -61,11 +61,7 @@ Mapping::~Mapping() {
 
 std::unique_ptr<Machine> open_linux() { return std::make_unique<LinuxMachine>(); }
 
-uint64_t LinuxMachine::now_ns() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
+uint64_t LinuxMachine::now_ns() { return clock_ns(CLOCK_BOOTTIME); }
 
 namespace {
 
