@@ -80,12 +80,12 @@ void add_frame(spec::ProbeContext& context, const kernel::Arch& arch, bool is_re
 // They have programs of their own, so that what these cost is known.
 bool is_at_all_system_calls(std::string_view raw_tracepoint);
 
-// Returns the C spelling of a type, for listings: "unsigned long", "struct file *".
 // For -lv: the parameters of a kernel function as "loff_t * pos", and its result, unless it is void, as "ssize_t
 // retval".
 std::vector<std::string> list_parameters(spec::ListRequest& request, const kernel::FunctionPrototype& function);
 std::vector<std::string> list_result(spec::ListRequest& request, const kernel::FunctionPrototype& function);
 
+// Returns the C spelling of a type, for listings: "unsigned long", "struct file *".
 std::string c_spelling(const types::Types& types, types::TypeId type);
 
 // Splits "function+0x10". If the offset is not a number, the whole text is the function name.
