@@ -139,7 +139,8 @@ class Picture {
     const std::string hint = "click a frame to go into it, / to search, Escape to go back";
     std::string note =
         fmt::format("{} in {} frames, {} deep", with_commas(all_.total), with_commas(boxes_), levels_ - 1);
-    if (too_narrow_ > 0) note += fmt::format(" ({} more are too narrow to be seen)", with_commas(too_narrow_));
+    if (all_.total > 0 && too_narrow_ > 0)
+      note += fmt::format(" ({} more are too narrow to be seen)", with_commas(too_narrow_));
     return fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%\" height=\"{}\" style=\"min-width:640px\" "

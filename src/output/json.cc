@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <type_traits>
+#include <unordered_set>
 
 #include "base/printable.h"
 #include "output/divide.h"
@@ -39,7 +41,7 @@ size_t plain_length(std::string_view text) {
 }
 
 // Appends the first character of `text`; returns how many bytes it has. JSON is UTF-8: bytes that are not are written
-// as `\xNN`, so that different texts stay different.
+// as `\xNN`.
 size_t append_escaped(std::string& out, std::string_view text) {
   switch (text[0]) {
     case '\n': out += "\\n"; return 1;
@@ -127,8 +129,9 @@ std::string buckets(const HistValue& hist) {
     if (i == 0) {
       out += fmt::format("{{\"max\": -1, \"count\": {}}}", hist.buckets[i]);
     } else {
-      out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", program::hist_bucket_start(index, hist.bits),
-                         last_of(index, hist.bits), hist.buckets[i]);
+      out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}",
+                         number(program::hist_bucket_start(index, hist.bits)), number(last_of(index, hist.bits)),
+                         hist.buckets[i]);
     }
   }
   return out + "]";
@@ -140,12 +143,12 @@ std::string buckets(const LhistValue& hist) {
   for (size_t i = range.first; i <= range.last; ++i) {
     if (i > range.first) out += ", ";
     if (i == 0) {
-      out += fmt::format("{{\"max\": {}, \"count\": {}}}", hist.min - 1, hist.buckets[i]);
+      out += fmt::format("{{\"max\": {}, \"count\": {}}}", number(hist.min - 1), hist.buckets[i]);
     } else if (i + 1 == hist.buckets.size()) {
-      out += fmt::format("{{\"min\": {}, \"count\": {}}}", hist.max, hist.buckets[i]);
+      out += fmt::format("{{\"min\": {}, \"count\": {}}}", number(hist.max), hist.buckets[i]);
     } else {
-      out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", hist.end_of(i - 1), hist.end_of(i) - 1,
-                         hist.buckets[i]);
+      out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", number(hist.end_of(i - 1)),
+                         number(hist.end_of(i) - 1), hist.buckets[i]);
     }
   }
   return out + "]";
@@ -215,11 +218,94 @@ std::string json(const Value& value, const TextStyle& style, uint32_t depth) {
 
 namespace {
 
-// The key's text without blanks and parentheses, including those of its strings: "a,1".
-std::string key(const Value& value, const TextStyle& style) {
+// The key's text without blanks and parentheses, including those of its texts: "a,1". As in bpftrace.
+std::string compact_key(const Value& value, const TextStyle& style) {
   std::string out = to_text(value, style);
   std::erase_if(out, [](char c) { return c == ' ' || c == '(' || c == ')'; });
   return out;
+}
+
+// The key's text without the blanks and parentheses that show its structure. Texts stay as they are; those of a key of
+// several parts have a backslash before commas and backslashes. Different keys are different.
+class ExactKeyWriter {
+ public:
+  ExactKeyWriter(std::string& out, const TextStyle& style) : out_(out), style_(style) {}
+
+  void operator()(const TupleValue& v) { list("", v.items, ""); }
+  void operator()(const ListValue& v) { list("[", v.items, "]"); }
+  void operator()(const RecordValue& v) {
+    ++depth_;
+    out_ += '{';
+    for (size_t i = 0; i < v.items.size(); ++i) {
+      out_.append(i > 0 ? "," : "").append(".").append(v.names->members[i]).append("=");
+      std::visit(*this, v.items[i].node);
+    }
+    out_ += '}';
+    --depth_;
+  }
+  void operator()(const StringValue& v) {
+    for (const char c : to_text({v}, style_)) {
+      if (depth_ > 0 && (c == ',' || c == '\\')) out_ += '\\';
+      out_ += c;
+    }
+  }
+  template <class Other>
+  void operator()(const Other& v) {
+    out_ += to_text({v}, style_);
+  }
+
+ private:
+  void list(std::string_view begin, const std::vector<Value>& items, std::string_view end) {
+    ++depth_;
+    out_ += begin;
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) out_ += ',';
+      std::visit(*this, items[i].node);
+    }
+    out_ += end;
+    --depth_;
+  }
+
+  std::string& out_;
+  const TextStyle& style_;
+  uint32_t depth_ = 0;  // how many values enclose the one that is written
+};
+
+std::string exact_key(const Value& value, const TextStyle& style) {
+  std::string out;
+  std::visit(ExactKeyWriter(out, style), value.node);
+  return out;
+}
+
+// Whether the compact key lacks something of a text, or has a comma of one.
+struct HasLoss {
+  bool operator()(const TupleValue& v) const { return any(v.items); }
+  bool operator()(const ListValue& v) const { return any(v.items); }
+  bool operator()(const RecordValue& v) const { return any(v.items); }
+  bool operator()(const StringValue& v) const { return is_lossy(v.text); }
+  bool operator()(const TextValue& v) const { return is_lossy(v.text); }
+  template <class Other>
+  bool operator()(const Other&) const {
+    return false;
+  }
+
+ private:
+  static bool is_lossy(std::string_view text) { return text.find_first_of(" (),") != text.npos; }
+  static bool any(const std::vector<Value>& items) {
+    return std::ranges::any_of(items, [](const Value& item) { return std::visit(HasLoss(), item.node); });
+  }
+};
+
+// Whether the compact keys of two entries are equal: a reader of JSON would keep one of them. May be true also if only
+// their hashes are.
+bool are_compact_keys_equal(const ShownEntries& entries, const TextStyle& style) {
+  bool has_loss = false;
+  for (const MapEntry& entry : entries) has_loss |= std::visit(HasLoss(), entry.key.node);
+  if (!has_loss) return false;
+  std::unordered_set<size_t> seen;
+  for (const MapEntry& entry : entries)
+    if (!seen.insert(std::hash<std::string>()(compact_key(entry.key, style))).second) return true;
+  return false;
 }
 
 }  // namespace
@@ -359,10 +445,11 @@ class JsonSink final : public Sink {
     if (map.is_scalar) {
       line_ += value_of(entries.at(0));
     } else {
+      const auto key_of = are_compact_keys_equal(entries, style_) ? exact_key : compact_key;
       std::string_view separator = "{";
       for (const MapEntry& entry : entries) {
         line_ += separator;
-        append_quoted(line_, key(entry.key, style_));
+        append_quoted(line_, key_of(entry.key, style_));
         line_.append(": ").append(value_of(entry));
         separator = ", ";
         if (line_.size() >= kMostLineBytes) write_line();

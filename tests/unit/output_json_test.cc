@@ -87,6 +87,29 @@ TEST(Json, KeyedMaps) {
             "{\"type\": \"hist\", \"data\": {\"@\": {\"key\": [{\"min\": 4, \"max\": 7, \"count\": 1}]}}}\n");
 }
 
+std::string line_of_keys(std::vector<Value> keys) {
+  std::vector<MapEntry> entries;
+  for (Value& key : keys) entries.push_back({std::move(key), number(1)});
+  return map_line(keyed("@", std::move(entries)));
+}
+
+TEST(Json, KeysThatWouldBecomeEqualKeepTheirTexts) {
+  EXPECT_EQ(line_of_keys({string("x, y"), string("(sd-pam)")}),
+            "{\"type\": \"map\", \"data\": {\"@\": {\"sd-pam\": 1, \"x,y\": 1}}}\n");
+  EXPECT_EQ(line_of_keys({string("(a)"), string("a")}),
+            "{\"type\": \"map\", \"data\": {\"@\": {\"(a)\": 1, \"a\": 1}}}\n");
+  EXPECT_EQ(line_of_keys({string("a b"), string("ab")}),
+            "{\"type\": \"map\", \"data\": {\"@\": {\"a b\": 1, \"ab\": 1}}}\n");
+  EXPECT_EQ(line_of_keys({tuple({string("a"), string("b,c")}), tuple({string("a,b"), string("c")})}),
+            "{\"type\": \"map\", \"data\": {\"@\": {\"a,b\\\\,c\": 1, \"a\\\\,b,c\": 1}}}\n");
+  const auto names = std::make_shared<const RecordNames>(RecordNames{{"a", "b"}});
+  const auto key = [&](const char* text) {
+    return tuple({Value{RecordValue{names, {number(1), string(text)}}}, Value{ListValue{{number(2), number(3)}}}});
+  };
+  EXPECT_EQ(line_of_keys({key("x y"), key("xy")}),
+            "{\"type\": \"map\", \"data\": {\"@\": {\"{.a=1,.b=x y},[2,3]\": 1, \"{.a=1,.b=xy},[2,3]\": 1}}}\n");
+}
+
 TEST(Json, Histograms) {
   EXPECT_EQ(json({hist({-3, 0, 2})}),
             R"([{"max": -1, "count": 1}, {"min": 0, "max": 0, "count": 1}, {"min": 1, "max": 1, "count": 0}, )"
@@ -95,6 +118,9 @@ TEST(Json, Histograms) {
   EXPECT_EQ(json({LhistValue{0, 10, 5, {1, 1, 0, 1}}}),
             R"([{"max": -1, "count": 1}, {"min": 0, "max": 4, "count": 1}, {"min": 5, "max": 9, "count": 0}, )"
             R"({"min": 10, "count": 1}])");
+  EXPECT_EQ(json({hist({INT64_MAX})}), R"([{"min": 4611686018427387904, "max": "9223372036854775807", "count": 1}])");
+  EXPECT_EQ(json({LhistValue{9007199254740993, 9007199254740995, 1, {0, 1, 0, 0}}}),
+            R"([{"min": "9007199254740993", "max": "9007199254740993", "count": 1}])");
   MapView view = scalar("@h", {hist({5, 5})});
   view.divisor = 2;
   EXPECT_EQ(map_line(view), "{\"type\": \"hist\", \"data\": {\"@h\": [{\"min\": 4, \"max\": 7, \"count\": 1}]}}\n");
