@@ -126,6 +126,9 @@ Result<Options> parse_options(std::span<char* const> arguments);
 // The same for the command line of a tool.
 Result<Options> parse_tool_options(std::shared_ptr<const tool::Tool> tool, std::span<char* const> arguments);
 
+// Fails if the file that `option` writes is the script. Scripts named "-" are read from standard input.
+Status check_script_is_kept(std::string_view option, const std::string& file, const std::string& script);
+
 // "-p, --pid PID"
 std::string option_names(const OptionRow& row);
 std::string option_doc(const OptionRow& row);

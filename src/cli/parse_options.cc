@@ -214,6 +214,16 @@ bool is_one_file(const std::string& one, const std::string& other) {
   return !failed && path == std::filesystem::weakly_canonical(other, failed);
 }
 
+}  // namespace
+
+Status check_script_is_kept(std::string_view option, const std::string& file, const std::string& script) {
+  if (script == "-" || !is_one_file(file, script)) return {};
+  return fail(fmt::format("{} {} would overwrite the script", option, file), 0,
+              fmt::format("name another file with {}", option));
+}
+
+namespace {
+
 // `name`: a file, or the name of a ring of files.
 bool is_of_recording(const std::string& file, const std::string& name) {
   if (is_one_file(file, name)) return true;
@@ -230,9 +240,7 @@ Status check_output(const Options& options) {
   if (options.record_file && is_of_recording(file, *options.record_file))
     return fail(fmt::format("-o {} would overwrite the recording that --record writes", file), 0,
                 "name another file with -o");
-  if (options.file && *options.file != "-" && is_one_file(file, *options.file))
-    return fail(fmt::format("-o {} would overwrite the script", file), 0, "name another file with -o");
-  return {};
+  return options.file ? check_script_is_kept("-o", file, *options.file) : Status();
 }
 
 Status check_recordings(const Options& options) {
@@ -242,6 +250,8 @@ Status check_recordings(const Options& options) {
   const bool has_cost = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost;
   if (has_cost && !options.recordings.empty())
     return fail("-i runs nothing in the kernel: --cost, --budget and --check-cost have no meaning there");
+  if (options.record_file && options.file)
+    TRY_STATUS(check_script_is_kept("--record", *options.record_file, *options.file));
   return check_output(options);
 }
 

@@ -223,8 +223,9 @@ Result<Output> open_output(const Options& options, const check::Checked& checked
     return fail(fmt::format("-f {} writes a binary file, not for a terminal", format.name), 0,
                 "name a file with -o, or redirect the output");
   if (options.output_file) {
-    out.file = OwnedFd(::open(options.output_file->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!out.file.valid()) return fail_errno("cannot write to " + *options.output_file, errno);
+    const std::string file = options.session.is_dry_run ? "/dev/null" : *options.output_file;
+    out.file = OwnedFd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!out.file.valid()) return fail_errno("cannot write to " + file, errno);
     fd = out.file.get();
   }
   out.writer = std::make_unique<output::Writer>(fd, options.buffering);
@@ -338,7 +339,7 @@ runtime::SessionOptions session_options_of(const Options& options, const check::
   if (checked.config.cgroup && !checked.config.cgroup->is_root) out.watched_directory = checked.config.cgroup->path;
   if (child) {
     out.child_pid = child->pid();
-    out.child_program = runtime::split_command(*options.child_command).front();
+    out.child_program = runtime::split_command(*options.child_command)->front();
     out.on_attached = [child] { return child->let_go(); };
   }
   return out;

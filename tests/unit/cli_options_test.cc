@@ -175,6 +175,8 @@ TEST_F(OutputFiles, AreNotTheScript) {
   const std::string script = made("s.bt");
   EXPECT_EQ(error_of({"-o", script, script}), "-o " + script + " would overwrite the script");
   EXPECT_EQ(error_of({"-o", file("new"), script}), "");
+  EXPECT_EQ(error_of({"--record", script, script}), "--record " + script + " would overwrite the script");
+  EXPECT_EQ(error_of({"--record", file("new"), script}), "");
 }
 
 // ---- Tools

@@ -170,6 +170,7 @@ Result<int> build_tool(const Options& given, const Host& host) {
   if (given.names.size() + (given.program_text ? 1 : 0) != 1)
     return fail("espy build takes one script", 0, "espy build FILE -o TOOL");
   const std::string path = TRY(output_path(given));
+  if (!given.names.empty()) TRY_STATUS(check_script_is_kept("-o", path, given.names.front()));
   tool::Tool tool;
   tool.name = fs::path(path).filename().string();
   tool.arguments = TRY(built_in_arguments(given, kRows));

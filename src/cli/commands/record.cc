@@ -115,6 +115,9 @@ int record(const Options& options, const Host& host) {
     return complain({"espy record takes its events from this machine, not from a recording"});
   if (options.listen || options.watch_interval_ns > 0)
     return complain({"espy record has no maps to show", 0, "--listen and --watch go with a script"});
+  for (const std::string& script : static_cast<const RecordOptions&>(*options.own).scripts)
+    if (const Status kept = check_script_is_kept("-o", *options.output_file, script); !kept)
+      return complain(kept.error());
   if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
