@@ -18,15 +18,26 @@
 
 namespace espy::runtime {
 
-std::vector<std::string> split_command(const std::string& command) {
+namespace {
+
+// Whether a backslash before `c` is removed, in quotes of the kind `quote`; 0: outside.
+bool is_escaped(char c, char quote) {
+  if (quote == '"') return c == '\\' || c == '"' || c == '$' || c == '`' || c == '\n';
+  return quote == 0;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> split_command(const std::string& command) {
   std::vector<std::string> words;
   std::string word;
   bool in_word = false;
   char quote = 0;
   for (size_t i = 0; i < command.size(); ++i) {
     const char c = command[i];
-    if (c == '\\' && quote != '\'' && i + 1 < command.size()) {
-      word += command[++i];
+    if (c == '\\' && i + 1 < command.size() && is_escaped(command[i + 1], quote)) {
+      if (command[++i] == '\n') continue;
+      word += command[i];
       in_word = true;
     } else if (quote != 0) {
       if (c == quote)
@@ -45,6 +56,7 @@ std::vector<std::string> split_command(const std::string& command) {
       in_word = true;
     }
   }
+  if (quote != 0) return fail(fmt::format("the command of -c has a {} without its end", quote));
   if (in_word) words.push_back(std::move(word));
   return words;
 }
@@ -80,7 +92,7 @@ constexpr uint64_t kPatienceNs = 1'000'000'000;
 }  // namespace
 
 Result<Child> Child::start(const std::string& command, const Identity* user) {
-  std::vector<std::string> words = split_command(command);
+  std::vector<std::string> words = TRY(split_command(command));
   if (words.empty()) return fail("the command of -c is empty");
   const std::string program = TRY(path_of_program(words[0]));
   int gate[2];

@@ -50,7 +50,7 @@ class Child {
 };
 
 // Splits a command line into words at blanks; quotes ('...', "...") and backslashes work as in a shell, expansions do
-// not.
-std::vector<std::string> split_command(const std::string& command);
+// not. Fails if a quote has no end.
+Result<std::vector<std::string>> split_command(const std::string& command);
 
 }  // namespace espy::runtime

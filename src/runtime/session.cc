@@ -121,7 +121,8 @@ Result<int> Session::run_script() {
     control_.stop_programs();
   else
     TRY_STATUS(probes_.run_phase(Phase::kBegin));
-  const bool attaches = probes_.has_attached_probes() && (options_.is_dry_run || !control_.has_exit_flag());
+  const bool has_events = probes_.has_attached_probes() || options_.on_attached;
+  const bool attaches = has_events && (options_.is_dry_run || !control_.has_exit_flag());
   const uint64_t attach_begin_ns = machine_.now_ns();
   const Status attached = attaches ? attach_probes() : Status();
   if (attached && options_.on_set_up) TRY_STATUS(options_.on_set_up());

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,6 +10,19 @@
 
 namespace espy::runtime {
 namespace {
+
+using ::testing::ElementsAre;
+
+TEST(Child, WordsAreThoseOfAShell) {
+  const auto words = [](const std::string& command) { return split_command(command).value(); };
+  EXPECT_THAT(words("a  b\tc\nd"), ElementsAre("a", "b", "c", "d"));
+  EXPECT_THAT(words(R"(grep 'two words' "a b"c '' "" \'x\ y\")"),
+              ElementsAre("grep", "two words", "a bc", "", "", "'x y\""));
+  EXPECT_THAT(words(R"("a\nb" "100\%" "C:\d\\" "\"\$\`" 'a\nb' '\')"),
+              ElementsAre("a\\nb", "100\\%", "C:\\d\\", "\"$`", "a\\nb", "\\"));
+  EXPECT_THAT(words("a\\\nb c\\"), ElementsAre("ab", "c\\"));
+  for (const char* unended : {"a \"b", "a 'b", R"("a\")"}) EXPECT_FALSE(split_command(unended)) << unended;
+}
 
 TEST(Child, OneThatIsStoppedBeforeItBeginsDoesNotHoldTheEnd) {
   auto child = Child::start("sleep 60");
