@@ -206,7 +206,9 @@ output::ProgramCost CostMeter::cost_of(ProgramId id, const Counts& from, const C
   const auto window_ns = static_cast<double>(to.runs[id.index].ns - from.runs[id.index].ns);
   const double window_seconds = static_cast<double>(to.window_ns - from.window_ns) / kSecond;
   out.events = static_cast<double>(hits) / seconds;
-  out.runs = std::max(out.events, window_seconds > 0 ? window_runs / window_seconds : 0);
+  // Each event is a run; how many runs are none is known of the windows only.
+  const double other_runs = std::max(window_runs - static_cast<double>(window_hits), 0.0);
+  out.runs = out.events + (window_seconds > 0 ? other_runs / window_seconds : 0);
   if (window_hits >= kEnoughHits) out.runs = out.events * window_runs / static_cast<double>(window_hits);
   out.timed_runs = to.runs[id.index].count - from.runs[id.index].count;
   out.timed_ns = to.runs[id.index].ns - from.runs[id.index].ns;
