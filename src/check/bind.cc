@@ -315,6 +315,7 @@ class Binder {
     }
     has_work_ |= !is_run_by_session(provider);
     has_attached_ |= provider.attach != nullptr;
+    has_events_ |= provider.attach != nullptr && provider.timer != spec::Timer::kOnOneCpu;
     if (checked_.probes.size() >= checked_.config.max_probes) {
       if (!too_many_)
         request_.diagnostics.error("too-many-probes", point.span,
@@ -391,14 +392,16 @@ class Binder {
     return out;
   }
 
-  // Attach points that match nothing are warnings or not reported, unless nothing else is left to attach.
+  // Attach points that match nothing are warnings or not reported, unless nothing else is left to attach, or only
+  // intervals, which would show that nothing happened.
   void report_left_out() {
     const bool is_testing = checked_.config.runs_tests || checked_.config.runs_benchmarks;
     const bool is_needed = !has_attached_ && !is_testing && !has_skipped_ && !request_.diagnostics.has_errors();
+    const bool has_only_intervals = has_attached_ && !has_events_ && !has_skipped_;
     for (auto& [said, is_shown] : left_out_) {
       if (is_needed) said.hint += (said.hint.empty() ? "" : "; ") + std::string("nothing else is left to attach");
       said.severity = is_needed ? source::Severity::kError : source::Severity::kWarning;
-      if (is_needed || is_shown) request_.diagnostics.add(std::move(said));
+      if (is_needed || is_shown || has_only_intervals) request_.diagnostics.add(std::move(said));
     }
   }
 
@@ -469,6 +472,7 @@ class Binder {
   bool has_skipped_ = false;
   bool has_work_ = false;                                      // more than begin and end
   bool has_attached_ = false;                                  // a probe of the kernel
+  bool has_events_ = false;                                    // one besides intervals
   std::vector<std::pair<source::Diagnostic, bool>> left_out_;  // as config.missing_probes allows; whether as a warning
   bool too_many_ = false;
 };

@@ -144,7 +144,8 @@ void Maps::add_type(MapState& map, TypeId type, const Constant& constant, bool i
   if (becomes_symbol(facts_, map.value.type, type)) map.value = {};
   if (!map.value.add(facts_.types(), type, constant, is_literal)) {
     const auto [now, other] = facts_.show_both(before, type);
-    reporter_.error_with_note("type-mismatch", span, "`" + name(map) + "` holds " + now + ", and cannot hold " + other,
+    const std::string what = now == other ? "one with other arguments" : other;
+    reporter_.error_with_note("type-mismatch", span, "`" + name(map) + "` holds " + now + ", and cannot hold " + what,
                               {}, {map.value_span, "first assigned here"});
     return;
   }
