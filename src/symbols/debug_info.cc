@@ -44,6 +44,7 @@ constexpr size_t kMaxScopesSize = 1 << 19;
 
 constexpr const char* kBehindUnknown =
     "is passed as, or behind, a class without a definition here (perhaps -fstandalone-debug adds it)";
+constexpr const char* kBehindRemoved = "is behind an argument that the compiler may have removed";
 
 std::string description_of(const std::string& path) { return "the debug information of " + path; }
 
@@ -327,6 +328,12 @@ size_t DebugInfo::State::count_known(types::Types& types, const Site& site,
   return static_cast<size_t>(std::ranges::find_if_not(values, is_known) - values.begin());
 }
 
+// Whether a compiler may have taken an argument out of the calls, as all of them pass the same, or it is not used. The
+// others have moved up then.
+bool is_removed_argument(const VisibleVariable& parameter, const LocateResult& found) {
+  return !dwarf::attribute(parameter.die, DW_AT_location) || found.why == dwarf::kPointsToNothing;
+}
+
 // At the entry of a function, a location list gives the locations of arguments. A single location is only valid after
 // the prologue, so the calling convention gives them.
 std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types, const Site& site) {
@@ -337,18 +344,20 @@ std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types
   const auto conventional = conventional_locations(types, site, values);
   const size_t known = count_known(types, site, values);
   const bool is_always_conventional = uses_go_registers(site.function);  // location lists of Go are incomplete
+  const char* no_convention = nullptr;  // why arguments are not where the convention has them
   std::vector<DebugVariable> out;
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].name.empty()) continue;
     const std::optional<Dwarf_Die> type = dwarf::type_of(parameters[i].die);
     DebugVariable argument{parameters[i].name, dwarf::c_name(type), values[i].type};
     LocateResult found = dwarf::locate(*file, arch, parameters[i].die, site);
+    const bool is_removed = !is_always_conventional && is_removed_argument(parameters[i], found);
     const bool is_stored_later =
-        is_always_conventional || (!found.is_list && (found.is_frame || !found.place) &&
-                                   dwarf::attribute(parameters[i].die, DW_AT_location).has_value());
-    argument.place = is_stored_later ? conventional[i] : found.place;
-    if (is_stored_later && i >= known) argument.place.reset();
-    const char* no_place = i < known ? kInVectorRegister : kBehindUnknown;
+        is_always_conventional || (!is_removed && !found.is_list && (found.is_frame || !found.place));
+    if (is_removed) no_convention = kBehindRemoved;
+    if (i >= known) no_convention = kBehindUnknown;
+    argument.place = !is_stored_later ? found.place : no_convention == nullptr ? conventional[i] : std::nullopt;
+    const char* no_place = no_convention == nullptr ? kInVectorRegister : no_convention;
     if (!argument.place || !is_stored_later) argument.why = is_stored_later ? no_place : found.why;
     finish(types, argument, type);
     if (!argument.place) argument.readable = readable_lines(site, parameters[i]);

@@ -180,5 +180,51 @@ TEST_F(DebugInfoTest, WhatIsBehindAClassWithoutADefinitionIsNotKnown) {
   EXPECT_THAT(arguments[2].why, ::testing::HasSubstr("behind, a class without a definition here"));
 }
 
+// Pieces that end before the struct does leave out its last members, but for the padding.
+TEST_F(DebugInfoTest, WhatPiecesLeaveOutAtTheEndIsOptimisedOut) {
+  if (!has_tool("clang")) GTEST_SKIP() << "there is no clang";
+  open(R"(
+struct pair { int x, y; };
+__attribute__((noinline)) int work(struct pair pair, int n) { asm volatile("" ::: "memory"); return pair.y + n; }
+int main(int n, char **v) { struct pair pair = {n + 6, n + 7}; return work(pair, 2); }
+)",
+       "-O2 -g", "clang");
+  EXPECT_EQ(debug_->arguments(types_, work_, "").at(0).why, "is partly optimised out here");
+  open(R"(
+struct padded { long p; int q; };
+__attribute__((noinline)) int work(struct padded padded) { asm volatile("" ::: "memory"); return padded.p + padded.q; }
+int main(int n, char **v) { struct padded padded = {n + 100, n + 200}; return work(padded); }
+)",
+       "-O2 -g", "clang");
+  EXPECT_EQ(debug_->arguments(types_, work_, "").at(0).why, "");
+  EXPECT_TRUE(debug_->arguments(types_, work_, "").at(0).place);
+}
+
+// Arguments that are the same in all calls are not passed, so those behind them are not where the convention has them.
+TEST_F(DebugInfoTest, BehindARemovedArgumentNothingIsByConvention) {
+  if (!has_tool("clang")) GTEST_SKIP() << "there is no clang";
+  constexpr const char* kSource = R"(
+__attribute__((noinline)) static long use(long value) { asm volatile(""); return value; }
+__attribute__((noinline)) static long work(int k, long a, long b, long c, long d, long e, long f, long g, long h) {
+  long r = use(k) + use(a);
+  r += use(b) + c + d + e + f;
+  r += use(g) * 2;
+  return r + use(h) * 3;
+}
+int main(int n, char **v) {
+  long r = 0;
+  for (int i = 0; i < 2; i++) r += work(5, 1 + i, 2, 3 + n, 4 + n, 5 + n, 6 + n, 7 + n, 8 + n);
+  return r & 1;
+}
+)";
+  open(kSource, "-O2 -g", "clang");
+  std::map<std::string, std::string> why;
+  for (const DebugVariable& each : debug_->arguments(types_, work_, "")) why[each.name] = each.why;
+  EXPECT_EQ(why["k"], "");
+  EXPECT_EQ(why["a"], "");
+  EXPECT_EQ(why["g"], "");
+  EXPECT_EQ(why["h"], "is behind an argument that the compiler may have removed");
+}
+
 }  // namespace
 }  // namespace espy::symbols

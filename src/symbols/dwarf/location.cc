@@ -99,7 +99,8 @@ class LocationTranslator {
   size_t steps() const { return operations_ + rules_.look_ups() * kOperationsPerLookUp; }
   bool took_too_long() const { return rules_.took_too_long(); }
 
-  LocateResult translate(Dwarf_Attribute* attribute, const Dwarf_Op* ops, size_t count) {
+  // `size_bytes`: of the variable, without padding; 0 if unknown.
+  LocateResult translate(Dwarf_Attribute* attribute, const Dwarf_Op* ops, size_t count, uint64_t size_bytes) {
     attribute_ = attribute;
     operations_ = count;
     if (steps() > kMaxOperations) out_.fail(kMalformed);
@@ -113,7 +114,10 @@ class LocationTranslator {
       }
     }
     if (!out_.why().empty()) return {std::nullopt, out_.why()};
-    if (out_.place().pieces.empty()) out_.finish_piece(0);
+    if (out_.place().pieces.empty())
+      out_.finish_piece(0);
+    else
+      add_missing_end(size_bytes);
     size_t unknown = 0;
     for (const LocationPiece& piece : out_.place().pieces) unknown += piece.kind == LocationPiece::Kind::kNothing;
     if (unknown == out_.place().pieces.size()) return {std::nullopt, kOptimisedOut};
@@ -123,6 +127,14 @@ class LocationTranslator {
   }
 
  private:
+  // Pieces do not say what they leave out at the end of the variable.
+  void add_missing_end(uint64_t size_bytes) {
+    uint64_t described = 0;
+    for (const LocationPiece& piece : out_.place().pieces) described += piece.size_bytes;
+    if (described < size_bytes && size_bytes <= UINT32_MAX)
+      out_.finish_piece(static_cast<uint32_t>(size_bytes - described));
+  }
+
   // Whether a piece is relative to a register and not an argument that the caller put on the stack.
   bool is_in_frame(const LocationPiece& piece) const {
     const auto is_register = [](const LocationOp& step) { return step.op == Op::kRegister; };
@@ -372,7 +384,7 @@ class LocationTranslator {
       case DW_OP_GNU_parameter_ref:
         return out_.fail("is optimised out: the function is a copy made for certain callers");
       case DW_OP_implicit_pointer:
-      case DW_OP_GNU_implicit_pointer: return out_.fail("points to a value that is nowhere in memory");
+      case DW_OP_GNU_implicit_pointer: return out_.fail(kPointsToNothing);
       case DW_OP_form_tls_address:
       case DW_OP_GNU_push_tls_address: return thread_local_address();
       case DW_OP_const1u:
@@ -503,7 +515,8 @@ LocateResult locate(File& file, const kernel::Arch& arch, const Dwarf_Die& varia
   LocationTranslator translator(file, arch, site);
   LocateResult out;
   try {
-    out = translator.translate(&*location, ops, count);
+    const std::optional<Dwarf_Die> type = type_of(variable);
+    out = translator.translate(&*location, ops, count, type ? size_of_members(*type) : 0);
   } catch (const TookTooLong&) {
     if (!translator.took_too_long()) throw;
     ++file.slow_places();

@@ -21,6 +21,9 @@ struct Site {
 
 using kernel::kInVectorRegister;
 
+// Of a pointer that the compiler has removed, and of whose target only the value is known.
+constexpr const char* kPointsToNothing = "points to a value that is nowhere in memory";
+
 // A place, or the reason why there is none, such as "is optimised out here". Both if only some pieces have a location.
 struct LocateResult {
   std::optional<types::ValueLocation> place;

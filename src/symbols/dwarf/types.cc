@@ -129,6 +129,35 @@ std::optional<uint64_t> offset_of(const Dwarf_Die& member) {
 
 namespace {
 
+// Of a hostile type only so many members are looked at.
+uint64_t size_of_members(const Dwarf_Die& type, size_t& left, int depth) {
+  const Dwarf_Die inner = peeled(type);
+  const uint64_t size = size_of(inner);
+  if (!is_class(tag(inner)) || depth == kMaxDepth) return size;
+  uint64_t end = 0;
+  for (const Dwarf_Die& child : first_children(inner, left)) {
+    if (left-- == 0) return size;
+    const bool is_member = tag(child) == DW_TAG_member || tag(child) == DW_TAG_inheritance;
+    if (!is_member || flag(child, DW_AT_external) || flag(child, DW_AT_declaration)) continue;
+    const std::optional<Dwarf_Die> member = type_of(child);
+    const std::optional<uint64_t> offset = offset_of(child);
+    if (!member || !offset || *offset > size || number(child, DW_AT_bit_size)) return size;
+    end = std::max(end, *offset + size_of_members(*member, left, depth + 1));
+    if (left == 0) return size;
+  }
+  return std::min(end, size);
+}
+
+}  // namespace
+
+uint64_t size_of_members(const Dwarf_Die& type) {
+  constexpr size_t kMaxMembers = 1000;
+  size_t left = kMaxMembers;
+  return size_of_members(type, left, 0);
+}
+
+namespace {
+
 std::string c_name_at(const std::optional<Dwarf_Die>& type, int depth) {
   if (!type) return "void";
   if (depth > kMaxDepth) return "...";

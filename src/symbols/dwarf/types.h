@@ -20,6 +20,8 @@ namespace espy::symbols::dwarf {
 std::optional<Dwarf_Die> type_of(const Dwarf_Die& die);
 // Strips typedefs, const and other modifiers.
 Dwarf_Die peeled(const Dwarf_Die& type);
+// Returns the size of a type in bytes without the padding behind its last member; 0 if it is unknown.
+uint64_t size_of_members(const Dwarf_Die& type);
 // Returns the offset of a member or a base in its struct, in bytes; nullopt if only values tell it: of a virtual base.
 std::optional<uint64_t> offset_of(const Dwarf_Die& member);
 // Returns a type in the syntax of C: "const char *", "struct node *", "size_t", "int[4]".
