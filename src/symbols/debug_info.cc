@@ -329,9 +329,10 @@ size_t DebugInfo::State::count_known(types::Types& types, const Site& site,
 }
 
 // Whether a compiler may have taken an argument out of the calls, as all of them pass the same, or it is not used. The
-// others have moved up then.
-bool is_removed_argument(const VisibleVariable& parameter, const LocateResult& found) {
-  return !dwarf::attribute(parameter.die, DW_AT_location) || found.why == dwarf::kPointsToNothing;
+// others have moved up then. All calls are known only of a function that other files do not see, or of a copy of it.
+bool is_removed_argument(const Dwarf_Die& function, const VisibleVariable& parameter, const LocateResult& found) {
+  if (found.why == dwarf::kPointsToNothing || dwarf::attribute(parameter.die, DW_AT_const_value)) return true;
+  return !dwarf::attribute(parameter.die, DW_AT_location) && !dwarf::flag(function, DW_AT_external);
 }
 
 // At the entry of a function, a location list gives the locations of arguments. A single location is only valid after
@@ -351,9 +352,10 @@ std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types
     const std::optional<Dwarf_Die> type = dwarf::type_of(parameters[i].die);
     DebugVariable argument{parameters[i].name, dwarf::c_name(type), values[i].type};
     LocateResult found = dwarf::locate(*file, arch, parameters[i].die, site);
-    const bool is_removed = !is_always_conventional && is_removed_argument(parameters[i], found);
+    const bool is_removed = !is_always_conventional && is_removed_argument(site.function, parameters[i], found);
     const bool is_stored_later =
-        is_always_conventional || (!is_removed && !found.is_list && (found.is_frame || !found.place));
+        is_always_conventional || (!is_removed && !found.is_list && (found.is_frame || !found.place) &&
+                                   dwarf::attribute(parameters[i].die, DW_AT_location).has_value());
     if (is_removed) no_convention = kBehindRemoved;
     if (i >= known) no_convention = kBehindUnknown;
     argument.place = !is_stored_later ? found.place : no_convention == nullptr ? conventional[i] : std::nullopt;
