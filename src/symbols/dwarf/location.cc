@@ -99,8 +99,7 @@ class LocationTranslator {
   size_t steps() const { return operations_ + rules_.look_ups() * kOperationsPerLookUp; }
   bool took_too_long() const { return rules_.took_too_long(); }
 
-  // `size_bytes`: of the variable, without padding; 0 if unknown.
-  LocateResult translate(Dwarf_Attribute* attribute, const Dwarf_Op* ops, size_t count, uint64_t size_bytes) {
+  LocateResult translate(const Dwarf_Die& variable, Dwarf_Attribute* attribute, const Dwarf_Op* ops, size_t count) {
     attribute_ = attribute;
     operations_ = count;
     if (steps() > kMaxOperations) out_.fail(kMalformed);
@@ -117,7 +116,7 @@ class LocationTranslator {
     if (out_.place().pieces.empty())
       out_.finish_piece(0);
     else
-      add_missing_end(size_bytes);
+      add_missing_end(variable);
     size_t unknown = 0;
     for (const LocationPiece& piece : out_.place().pieces) unknown += piece.kind == LocationPiece::Kind::kNothing;
     if (unknown == out_.place().pieces.size()) return {std::nullopt, kOptimisedOut};
@@ -128,7 +127,9 @@ class LocationTranslator {
 
  private:
   // Pieces do not say what they leave out at the end of the variable.
-  void add_missing_end(uint64_t size_bytes) {
+  void add_missing_end(const Dwarf_Die& variable) {
+    const std::optional<Dwarf_Die> type = type_of(variable);
+    const uint64_t size_bytes = type ? size_of_members(*type) : 0;
     uint64_t described = 0;
     for (const LocationPiece& piece : out_.place().pieces) described += piece.size_bytes;
     if (described < size_bytes && size_bytes <= UINT32_MAX)
@@ -515,8 +516,7 @@ LocateResult locate(File& file, const kernel::Arch& arch, const Dwarf_Die& varia
   LocationTranslator translator(file, arch, site);
   LocateResult out;
   try {
-    const std::optional<Dwarf_Die> type = type_of(variable);
-    out = translator.translate(&*location, ops, count, type ? size_of_members(*type) : 0);
+    out = translator.translate(variable, &*location, ops, count);
   } catch (const TookTooLong&) {
     if (!translator.took_too_long()) throw;
     ++file.slow_places();

@@ -136,14 +136,14 @@ uint64_t size_of_members(const Dwarf_Die& type, size_t& left, int depth) {
   if (!is_class(tag(inner)) || depth == kMaxDepth) return size;
   uint64_t end = 0;
   for (const Dwarf_Die& child : first_children(inner, left)) {
-    if (left-- == 0) return size;
+    if (left == 0) return size;
+    --left;
     const bool is_member = tag(child) == DW_TAG_member || tag(child) == DW_TAG_inheritance;
     if (!is_member || flag(child, DW_AT_external) || flag(child, DW_AT_declaration)) continue;
     const std::optional<Dwarf_Die> member = type_of(child);
     const std::optional<uint64_t> offset = offset_of(child);
     if (!member || !offset || *offset > size || number(child, DW_AT_bit_size)) return size;
     end = std::max(end, *offset + size_of_members(*member, left, depth + 1));
-    if (left == 0) return size;
   }
   return std::min(end, size);
 }
