@@ -76,6 +76,14 @@ void connect_btf(Environment& environment) {
                          const types::TypeId type = e->kernel->find_struct(e->types, tag);
                          const auto location = type ? e->kernel->btf_location(e->types, type) : std::nullopt;
                          return location ? std::optional(location->btf_id) : std::nullopt;
+                       },
+                       [e](std::string_view tag, std::string_view member) {
+                         types::Types types;
+                         const types::TypeId type = e->kernel->find_struct(types, tag);
+                         if (!type) return false;
+                         e->kernel->complete(types, type);
+                         const auto& members = types[type].members;
+                         return std::ranges::find(members, member, &types::Member::name) != members.end();
                        }});
 }
 

@@ -180,13 +180,13 @@ std::optional<FunctionPrototype> DirectoryKernel::find_function(Types& types, st
                            .result = prototype.result};
 }
 
-// Whether a trampoline can pass the function's arguments: twelve words at most, no `...`, and no struct of more than
-// two words (MAX_BPF_FUNC_ARGS and btf_distill_func_proto of the kernel).
-bool DirectoryKernel::is_passable(const BtfPlace& function) {
+// The limits are MAX_BPF_FUNC_ARGS and those of btf_distill_func_proto() in kernel/bpf/btf.c, and where the kernel
+// lacks a feature, those of its architecture's trampolines.
+std::optional<std::string> DirectoryKernel::why_not_passable(const BtfPlace& function) {
   constexpr size_t kMaxWords = 12;
-  constexpr uint32_t kMaxStructBytes = 16;
+  constexpr uint32_t kWordBytes = 8;
   const auto prototype = btf_.record(function.module, function.record.size_or_type);
-  if (!prototype || prototype->record.kind() != BtfKind::kFuncProto) return false;
+  if (!prototype || prototype->record.kind() != BtfKind::kFuncProto) return "has no prototype in BTF";
   const auto skip =
       kinds(BtfKind::kTypedef, BtfKind::kConst, BtfKind::kVolatile, BtfKind::kRestrict, BtfKind::kTypeTag);
   const auto strip = [&](uint32_t id) {
@@ -198,14 +198,24 @@ bool DirectoryKernel::is_passable(const BtfPlace& function) {
   for (uint32_t i = 0; i < prototype->record.count(); ++i) {
     const uint32_t id = Btf::parameter(prototype->record, i).type;
     const auto type = strip(id);
-    if (id == 0 || !type) return false;
-    const bool is_struct = type->record.is(kStructs);
-    if (type->record.kind() == BtfKind::kUnion || type->record.kind() == BtfKind::kFloat) return false;
-    if (is_struct && type->record.size_or_type > kMaxStructBytes) return false;
-    words += is_struct && type->record.size_or_type > 8 ? 2 : 1;
+    if (id == 0) return "has variable arguments";
+    if (!type || type->record.is(kinds(BtfKind::kUnion, BtfKind::kFloat))) return "takes a union or a float";
+    const uint32_t size_bytes = type->record.is(kStructs) ? type->record.size_or_type : kWordBytes;
+    if (type->record.is(kStructs) && !has(Feature::kStructArguments)) return "takes a struct by value";
+    if (size_bytes > 2 * kWordBytes) return "takes a struct of more than two words by value";
+    words += size_bytes > kWordBytes ? 2 : 1;
   }
   const auto result = strip(prototype->record.size_or_type);
-  return words <= kMaxWords && (!result || !result->record.is(kStructs | kinds(BtfKind::kFloat)));
+  if (result && result->record.is(kStructs | kinds(BtfKind::kFloat))) return "returns a struct or a float";
+  const size_t in_registers = machine_.arch.argument_offsets.size();
+  if (words > kMaxWords || (words > in_registers && !has(Feature::kStackArguments)))
+    return fmt::format("has {} words of arguments", words);
+  return std::nullopt;
+}
+
+std::optional<std::string> DirectoryKernel::why_not_passable(const FunctionPrototype& function) {
+  const auto place = btf_.record(function.module_index, function.btf_id);
+  return place ? why_not_passable(*place) : std::nullopt;
 }
 
 std::vector<FunctionPrototype> DirectoryKernel::find_functions(Types* types, std::string_view glob,
@@ -222,7 +232,7 @@ std::vector<FunctionPrototype> DirectoryKernel::find_functions(Types* types, std
       const std::string_view name = btf->name(record);
       if (record.kind() != BtfKind::kFunc || !glob_match(glob, name)) return true;
       const std::string full = module == 0 ? std::string(name) : fmt::format("{} [{}]", name, module_name);
-      if (!may_be_probed.contains(full) || !is_passable({module, record})) return true;
+      if (!may_be_probed.contains(full) || why_not_passable(BtfPlace{module, record})) return true;
       FunctionPrototype function{
           .name = std::string(name), .module = module_name, .btf_id = record.id, .module_index = module};
       if (types) {

@@ -53,6 +53,7 @@ class DirectoryKernel : public Kernel {
                                                  std::string_view module) override;
   std::vector<FunctionPrototype> find_functions(types::Types* types, std::string_view glob,
                                                 std::string_view module_glob) override;
+  std::optional<std::string> why_not_passable(const FunctionPrototype& function) override;
   std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) override;
   std::vector<std::string> raw_tracepoints(std::string_view glob) override;
   std::string raw_tracepoint_module(std::string_view name) override;
@@ -78,7 +79,7 @@ class DirectoryKernel : public Kernel {
   const std::string& tracing();  // where tracefs is mounted; "" if it is not
   std::optional<BtfPlace> find_tracepoint_function(std::string_view name);
   const std::map<std::string, std::string, std::less<>>& all_raw_tracepoints();
-  bool is_passable(const BtfPlace& function);
+  std::optional<std::string> why_not_passable(const BtfPlace& function);
 
   std::string root_;
   Machine machine_;

@@ -21,7 +21,9 @@ enum class Feature : uint8_t {
   kTpBtf,
   kIntPointerArguments,  // fentry and fexit programs load arguments that point to integers (5.17)
   kFentry,
-  kRecursionGuard,  // a program that calls the function it is attached to by fentry is not run again (5.12)
+  kStructArguments,  // fentry and fexit on functions that take structs by value (6.1)
+  kStackArguments,   // and on those with more arguments than the registers of calls hold (6.6; arm64: 6.16)
+  kRecursionGuard,   // a program that calls the function it is attached to by fentry is not run again (5.12)
   kKprobe,
   kKprobeMulti,
   kKprobeSession,

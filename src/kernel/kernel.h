@@ -119,6 +119,9 @@ class Kernel {
                                                         std::string_view /*module_glob*/) {
     return {};
   }
+  // What keeps a trampoline from passing the function's arguments or result, as the predicate of a sentence: "has
+  // variable arguments". nullopt if nothing does.
+  virtual std::optional<std::string> why_not_passable(const FunctionPrototype& /*function*/) { return std::nullopt; }
   // Parameters of btf_trace_NAME, without its leading void *.
   virtual std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) = 0;
   virtual std::vector<std::string> raw_tracepoints(std::string_view glob) = 0;  // "sched_switch"

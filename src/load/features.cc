@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "kernel/arch/arch.h"
 #include "load/linux.h"
 
 namespace espy::load {
@@ -164,6 +165,15 @@ bool has_int_pointer_arguments(uint32_t function_btf_id) {
                          .expected_attach_type = kAttachTraceFentry,
                          .attach_btf_id = function_btf_id})
       .valid();
+}
+
+// Not every kernel has a function to try it on, so this looks for what came with it: where registers hold six
+// arguments, a function of the kernel's tests with seven (commit 5e9cf77d81f9), else a struct of arm64's compiler of
+// BPF (commit 9014cf56f13d).
+bool has_stack_arguments(const Machine::BtfLookup& btf) {
+  if (kernel::host_arch().argument_offsets.size() < 7)
+    return btf.kfunc && btf.kfunc("bpf_modify_return_test2").has_value();
+  return btf.struct_tag && btf.struct_tag("arg_aux").has_value();
 }
 
 // The release that skips programs which call themselves also counts what it skips, at the end of a longer struct.
@@ -335,6 +345,8 @@ bool LinuxMachine::try_feature(Feature feature) {
       const auto function = btf_.kfunc ? btf_.kfunc("bpf_fentry_test1") : std::nullopt;
       return function && has_fentry(*function);
     }
+    case Feature::kStructArguments: return btf_.has_member && btf_.has_member("btf_func_model", "arg_flags");
+    case Feature::kStackArguments: return has_stack_arguments(btf_);
     case Feature::kFirstFrameOnce: return has_first_frame_once();
     case Feature::kCount: break;
   }

@@ -95,6 +95,7 @@ class Machine {
   struct BtfLookup {
     std::function<std::optional<uint32_t>(std::string_view)> kfunc;
     std::function<std::optional<uint32_t>(std::string_view)> struct_tag;
+    std::function<bool(std::string_view tag, std::string_view member)> has_member;
   };
   virtual void use_btf(BtfLookup lookup) = 0;
 

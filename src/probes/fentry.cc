@@ -6,7 +6,8 @@
 //
 // Limits. The verifier checks a program against the prototype of its function, so a wildcard costs a program per
 // function. Functions that a trampoline does not support are excluded beforehand: those that ftrace does not list,
-// variadic functions, and those with more than twelve words of arguments or a struct by value of more than two words.
+// variadic functions, those with more than twelve words of arguments or a struct by value of more than two words, and
+// on kernels that lack `struct_arguments` or `stack_arguments` any struct, or more words than registers.
 //
 // BPF programs can be probed as well, by fentry:bpf:NAME or fentry:bpf:ID:NAME. They are identified by their own BTF,
 // and their arguments are not available.
@@ -155,6 +156,10 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
           (function.name != kCalledByGuard || request.kernel.has(kernel::Feature::kRecursionGuard)))
         out.push_back(make_probe<kRow>(request, function));
   } else if (const auto function = request.kernel.find_function(request.types, name, module)) {
+    if (const auto why = request.kernel.why_not_passable(*function))
+      return report_unavailable(request, "no-fentry",
+                                fmt::format("`{}` {}, which {} cannot pass on this kernel", name, *why, kRow.name),
+                                fmt::format("{}:{} does without", kIsExit ? "kretprobe" : "kprobe", name));
     if (request.is_foretold) foretell<kRow>(request, *function);
     out.push_back(make_probe<kRow>(request, *function));
   } else {
