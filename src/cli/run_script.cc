@@ -424,6 +424,7 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   const auto program = TRY(compile_and_load(checked, *e, options, clock));
   if (!program) return EXIT_FAILURE;
   if (!options.dump.empty()) return EXIT_SUCCESS;
+  if (child) child->wait_until_ready();
 
   Progress progress(STDERR_FILENO, !options.quiet);  // outlives the writer, which hides it
   const Output out = TRY(open_output(options, checked));

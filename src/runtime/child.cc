@@ -11,9 +11,11 @@
 #include <cerrno>
 
 #include "base/end_request.h"
+#include "base/fd.h"
 #include "base/process.h"
 #include "base/raised_limits.h"
 #include "base/strings.h"
+#include "kernel/proc_path.h"
 #include "runtime/signals.h"
 
 namespace espy::runtime {
@@ -125,6 +127,18 @@ bool ends_within(pid_t pid, uint64_t patience_ns) {
 }
 
 }  // namespace
+
+void Child::wait_until_ready() const {
+  constexpr useconds_t kPauseUs = 100;
+  const std::string path = kernel::proc_path(pid(), "stat");
+  for (const uint64_t end_ns = monotonic_ns() + kPatienceNs; monotonic_ns() < end_ns; ::usleep(kPauseUs)) {
+    const auto stat = read_file(path);
+    const size_t name_end = stat ? stat->rfind(')') : std::string::npos;
+    if (name_end == std::string::npos || name_end + 2 >= stat->size()) return;
+    const char state = (*stat)[name_end + 2];  // proc_pid_stat(5)
+    if (state != 'R' && state != 'D') return;
+  }
+}
 
 Status Child::let_go() {
   if (!write_all(gate_.get(), "g")) return fail("the command has ended before it could run");

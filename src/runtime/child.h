@@ -24,6 +24,9 @@ class Child {
   ~Child() { static_cast<void>(end()); }
 
   uint32_t pid() const { return static_cast<uint32_t>(pid_.value); }
+  // Waits until the child does, a second at most: what it calls before that is not the program's, and no probe that is
+  // attached later sees it.
+  void wait_until_ready() const;
   // Starts the program. Fails if exec(3) does, or if it has not been executed when the end of the run is requested.
   Status let_go();
   // Ends a child that was not let go; sends SIGTERM to one that runs, and waits for its end, a second at most. Fails
