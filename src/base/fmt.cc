@@ -1,10 +1,11 @@
 // Compiles the {fmt} library from its headers.
 //
 // In header-only mode each file that formats takes two seconds longer to compile. Debian ships the library only as a
-// shared object, which a static binary cannot link, so this file has the explicit instantiations that the headers
-// declare extern. CMakeLists.txt selects header-only mode for versions with other instantiations.
+// shared object, which a static binary cannot link. So this file instantiates the templates that the headers declare
+// extern. CMakeLists.txt selects header-only mode for versions whose templates are not known here.
 //
-// The locales of C++, which no format here asks for, would be 400 KB of the binary.
+// FMT_STATIC_THOUSANDS_SEPARATOR leaves out the locales of C++: no format here uses them, and they are 400 KB of the
+// binary.
 #ifndef FMT_HEADER_ONLY
 
 #define FMT_STATIC_THOUSANDS_SEPARATOR ','
@@ -20,7 +21,11 @@ template FMT_API thousands_sep_result<char> thousands_sep_impl(locale_ref);
 template FMT_API char decimal_point_impl(locale_ref);
 
 template FMT_API void buffer<char>::append(const char*, const char*);
+#if FMT_VERSION < 100000
 template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>, locale_ref);
+#elif FMT_VERSION < 110000
+template FMT_API void vformat_to(buffer<char>&, string_view, vformat_args<>::type, locale_ref);
+#endif
 
 }  // namespace detail
 FMT_END_NAMESPACE

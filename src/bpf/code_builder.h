@@ -1,6 +1,7 @@
 // Machine code under construction, and where it finds the values of IR: internal to the instruction selector.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <tuple>

@@ -1,8 +1,10 @@
 // Disassembler, in the notation of the kernel verifier's log.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "program/program.h"
 

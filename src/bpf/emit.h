@@ -6,6 +6,7 @@
 // scripts and of the kernel's maps; `load` inserts map descriptors.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "ir/ir.h"

@@ -2,6 +2,7 @@
 // values that are cheaper to rematerialize than to keep, and unused values.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "ir/ir.h"

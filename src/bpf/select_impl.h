@@ -1,6 +1,7 @@
 // The parts of the instruction selector: arithmetic, memory and calls, control flow.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "bpf/code_builder.h"

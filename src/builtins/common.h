@@ -1,6 +1,7 @@
 // Helpers that several families of builtins share.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>

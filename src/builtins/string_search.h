@@ -1,6 +1,7 @@
 // Search for a string in another one by BPF instructions, for kernels without bpf_strstr().
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "lower/lowering.h"

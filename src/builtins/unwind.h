@@ -1,6 +1,9 @@
 // Unwinding of user stacks in BPF, by tables instead of frame pointers.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "lower/lowering.h"
 
 namespace espy::builtins {

@@ -1,6 +1,8 @@
 // One step of unwinding a user stack: a function that is called for each frame. For an overview, see unwind.cc.
 #pragma once
 
+#include <cstdint>
+
 #include "lower/lowering.h"
 #include "lower/mappings.h"
 

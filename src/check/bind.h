@@ -1,6 +1,8 @@
 // Binds attach points to probes, and groups the probes of an action into units, one for each program.
 #pragma once
 
+#include <cstdint>
+
 #include "check/check.h"
 
 namespace espy::check {

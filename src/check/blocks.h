@@ -1,6 +1,8 @@
 // Blocks and choices between them: `{ }`, `if`, `a ? b : c`.
 #pragma once
 
+#include <optional>
+
 #include "check/expressions.h"
 #include "check/statements.h"
 #include "check/variables.h"

@@ -1,6 +1,8 @@
 // The script's C definitions, laid out as a C compiler for the same machine does.
 #pragma once
 
+#include <string_view>
+
 #include "kernel/kernel.h"
 #include "source/diagnostic.h"
 #include "syntax/ast.h"

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "check/builtin_calls.h"

@@ -4,6 +4,7 @@
 // there are no errors, lowering cannot fail.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 

@@ -1,8 +1,10 @@
 // The interface of the checker for builtins' `check` functions.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "check/checked.h"

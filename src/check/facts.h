@@ -1,6 +1,7 @@
 // The side tables of the unit being checked: what is known of each expression.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>

@@ -1,6 +1,7 @@
 // Arithmetic on constants: exact for literals, which must fit 64 bits.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "check/checked.h"

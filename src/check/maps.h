@@ -1,6 +1,7 @@
 // The types of the keys and values of maps, each wide enough for all uses in all units.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
 // Names: words of the probe's context, #defines, builtins without parentheses, enumerators.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -2,11 +2,13 @@
 // that neither the script nor the language defines.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "check/facts.h"

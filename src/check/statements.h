@@ -1,6 +1,8 @@
 // Statements other than assignments.
 #pragma once
 
+#include <cstdint>
+
 #include "check/assignments.h"
 #include "check/expressions.h"
 #include "check/map_expressions.h"

@@ -1,7 +1,9 @@
 // Types as the script writes them: `struct foo *[4]`, `uint8`, `typeof($x)`.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "check/expressions.h"

@@ -1,6 +1,8 @@
 // Visits a root and all expressions below it, parents first.
 #pragma once
 
+#include <functional>
+
 #include "syntax/ast.h"
 
 namespace espy::check {

@@ -1,5 +1,7 @@
 #include "cli/attach_text.h"
 
+#include <utility>
+
 namespace espy::cli {
 
 size_t find_unquoted(std::string_view text, char wanted, size_t from) {

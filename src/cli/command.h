@@ -1,10 +1,13 @@
 // Command: what espy can be asked to do. A command is one file in cli/commands and one line in commands/all.cc.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/environment.h"
 #include "cli/options.h"

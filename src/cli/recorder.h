@@ -1,12 +1,16 @@
 // Recorder: the records of the script of write_record_script(), as events of a recording.
 #pragma once
 
+#include <cstdint>
 #include <ctime>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cli/record_script.h"

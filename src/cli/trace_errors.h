@@ -1,6 +1,8 @@
 // Errors in the script of `espy trace`, at the places of the targets that the user typed.
 #pragma once
 
+#include <vector>
+
 #include "cli/trace_script.h"
 #include "source/diagnostic.h"
 

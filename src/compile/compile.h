@@ -4,6 +4,7 @@
 // emit. Deterministic: the same script, kernel features and options give the same program. Does not load anything.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "check/checked.h"

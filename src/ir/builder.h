@@ -1,6 +1,7 @@
 // Builds a function of IR by appending instructions to a current block.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <string>

@@ -1,6 +1,7 @@
 // Alias analysis by the rules of docs/ir.md, for passes that move or remove memory accesses.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "ir/ir.h"

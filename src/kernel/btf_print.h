@@ -1,6 +1,7 @@
 // BTF as C text, for listing the definitions of structs, unions and enums.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "kernel/btf.h"

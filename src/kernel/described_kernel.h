@@ -1,6 +1,7 @@
 // A kernel that is known from a recording alone.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "kernel/kernel.h"

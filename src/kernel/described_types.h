@@ -1,9 +1,11 @@
 // The types of a recording: of a run's types, and back.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernel/kernel.h"

@@ -1,12 +1,15 @@
 // The implementation of Kernel: it reads files below a directory, which is "/" for the running kernel.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "kernel/btf_types.h"
 #include "kernel/kernel.h"

@@ -6,6 +6,7 @@
 // Addresses are numbered, and tell nothing of the machine's.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>

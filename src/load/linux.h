@@ -2,8 +2,16 @@
 // the kernel counts; features.cc: features.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/janitor.h"

@@ -2,6 +2,7 @@
 
 #include <linux/btf.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 

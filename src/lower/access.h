@@ -1,6 +1,9 @@
 // Members, elements, and the memory that an expression designates.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "lower/context_fields.h"
 #include "lower/conversions.h"
 #include "lower/emitter.h"

@@ -2,6 +2,9 @@
 // (program/layout.h).
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include "lower/emitter.h"
 #include "lower/map_elements.h"
 #include "lower/memory.h"

@@ -2,6 +2,9 @@
 // each result is normalized to the width of its type.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "lower/conversions.h"
 #include "lower/emitter.h"
 #include "lower/laundering.h"

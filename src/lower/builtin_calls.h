@@ -1,6 +1,7 @@
 // Calls of builtins. The only part that passes the Lowering interface to them.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "lower/emitter.h"

@@ -1,6 +1,8 @@
 // The fields of a probe's context: arguments, return values, registers.
 #pragma once
 
+#include <cstdint>
+
 #include "lower/emitter.h"
 #include "lower/reads.h"
 #include "lower/value_locations.h"

@@ -1,6 +1,7 @@
 // Structured control flow over a Builder, and a loop over bytes.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "ir/builder.h"

@@ -1,6 +1,8 @@
 // Operands between types and places: into our memory, into another type, into the bytes of a larger object.
 #pragma once
 
+#include <cstdint>
+
 #include "lower/emitter.h"
 #include "lower/memory.h"
 #include "lower/reads.h"

@@ -1,9 +1,11 @@
 // Base of the parts of UnitLowering: writes instructions at the current position of the current function.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lower/functions.h"
 #include "lower/lowering.h"

@@ -8,6 +8,9 @@
 // needs there: the record is reserved for the largest, and the rest given back (RecordWriter::finish).
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "lower/builtin_calls.h"
 #include "lower/conversions.h"
 #include "lower/emitter.h"

@@ -1,6 +1,8 @@
 // Leaves the action, a function of the script, or the program.
 #pragma once
 
+#include <cstdint>
+
 #include "lower/emitter.h"
 #include "lower/frame.h"
 #include "lower/scope.h"

@@ -1,6 +1,8 @@
 // Values of expressions: the recursion over the tree. Each kind of node is lowered by the part that it concerns.
 #pragma once
 
+#include <string_view>
+
 #include "lower/context_fields.h"
 #include "lower/conversions.h"
 #include "lower/emitter.h"

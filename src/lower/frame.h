@@ -2,6 +2,7 @@
 // address to each callback.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "lower/emitter.h"

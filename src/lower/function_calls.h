@@ -2,6 +2,8 @@
 // optimizer sees through them.
 #pragma once
 
+#include <vector>
+
 #include "lower/emitter.h"
 #include "lower/frame.h"
 #include "lower/memory.h"

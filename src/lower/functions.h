@@ -2,6 +2,7 @@
 // bpf_for_each_map_elem call, and global functions, which the main function calls itself.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>

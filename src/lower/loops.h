@@ -4,6 +4,9 @@
 // code around it is in the frame (frame.h).
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "lower/aggregations.h"
 #include "lower/conversions.h"
 #include "lower/emitter.h"

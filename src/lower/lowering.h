@@ -5,8 +5,10 @@
 // per-CPU scratch, map values), or, for objects that were not copied yet, in kernel or user memory.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -7,6 +7,9 @@
 //   exit      releases the scratch region, returns
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include "lower/dispatch.h"
 #include "lower/emitter.h"
 #include "lower/exits.h"

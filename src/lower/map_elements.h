@@ -3,6 +3,9 @@
 // storage of the current thread.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include "lower/conversions.h"
 #include "lower/emitter.h"
 #include "lower/failures.h"

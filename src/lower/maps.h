@@ -1,6 +1,8 @@
 // Expressions and assignments that concern the script's maps.
 #pragma once
 
+#include <vector>
+
 #include "lower/aggregations.h"
 #include "lower/builtin_calls.h"
 #include "lower/conversions.h"

@@ -1,6 +1,10 @@
 // Memory of the program itself ("our memory"): small objects on the stack, larger ones in per-CPU scratch; constants.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+
 #include "lower/emitter.h"
 #include "lower/scratch.h"
 

@@ -27,6 +27,7 @@
 // session attach" (6.13).
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "lower/module_context.h"

@@ -1,6 +1,7 @@
 // What the programs of one script share while they are lowered: the IR module, the program, its maps and constants.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>

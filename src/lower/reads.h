@@ -1,8 +1,11 @@
 // Reads memory of the kernel and of user programs.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <span>
+#include <string_view>
 
 #include "lower/emitter.h"
 #include "lower/failures.h"

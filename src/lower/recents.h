@@ -2,6 +2,7 @@
 // program/layout.h describes its parts, and how they are used by several CPUs at a time.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "lower/builtin_calls.h"

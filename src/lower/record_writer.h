@@ -1,6 +1,8 @@
 // Reserves and completes records in this CPU's ring by the protocol of program/ring.h.
 #pragma once
 
+#include <cstdint>
+
 #include "lower/emitter.h"
 #include "lower/memory.h"
 

@@ -1,10 +1,12 @@
 // The action or inlined function that is being lowered, with its variables and loops.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "check/checked.h"

@@ -4,6 +4,7 @@
 // of its CPU by an atomic operation on a bit mask, and releases it at the end.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>

@@ -1,6 +1,8 @@
 // Statements.
 #pragma once
 
+#include <vector>
+
 #include "lower/conversions.h"
 #include "lower/emitter.h"
 #include "lower/exits.h"

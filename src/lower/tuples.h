@@ -1,6 +1,10 @@
 // Tuples, records and map keys: values that are assembled member by member.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
 #include "lower/builtin_calls.h"
 #include "lower/context_fields.h"
 #include "lower/conversions.h"

@@ -7,8 +7,14 @@
 // parts that they refer to recurse over the tree. MainFunction writes what surrounds the action.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "lower/access.h"
 #include "lower/aggregations.h"

@@ -5,7 +5,9 @@
 // pieces is assembled in our memory.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "lower/emitter.h"
 #include "lower/memory.h"

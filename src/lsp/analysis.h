@@ -1,10 +1,12 @@
 // What is known of a document: its tree, its facts and what is wrong with it; and questions for what is at a place.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "check/checked.h"

@@ -1,6 +1,8 @@
 // Completion: probes where an attach point is written, members behind a dot, maps, variables, builtins and keywords.
 #pragma once
 
+#include <cstdint>
+
 #include "lsp/document.h"
 #include "lsp/json.h"
 #include "lsp/probe_names.h"

@@ -1,8 +1,10 @@
 // A document that the editor has open.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "lsp/analysis.h"
 #include "lsp/text.h"

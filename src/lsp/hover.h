@@ -1,6 +1,8 @@
 // Hover and signature help.
 #pragma once
 
+#include <cstdint>
+
 #include "lsp/document.h"
 #include "lsp/json.h"
 

@@ -1,6 +1,7 @@
 // JSON as the protocol has it. What a client sends may have any shape: these read it without exceptions.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>

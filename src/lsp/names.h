@@ -1,6 +1,10 @@
 // Where the names of a script are defined and used: definition, references, renaming, symbols, types of variables.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+
 #include "base/result.h"
 #include "lsp/document.h"
 #include "lsp/json.h"

@@ -1,6 +1,7 @@
 #include "lsp/text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace espy::lsp {
 namespace {

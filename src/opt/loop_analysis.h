@@ -1,6 +1,7 @@
 // Loops of a function, and the values that cross the border of a loop: the analysis for outline_loops.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>

@@ -6,6 +6,7 @@
 // that guards them; pointer arithmetic stays `add pointer, scalar`.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>

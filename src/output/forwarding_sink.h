@@ -1,6 +1,10 @@
 // ForwardingSink: a sink that passes all on to another one. Sinks that change some of it derive from it.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
 #include "output/sink.h"
 
 namespace espy::output {

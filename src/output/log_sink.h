@@ -2,6 +2,10 @@
 // shown by their values, not by their prints, which are not kept.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
 #include "output/forwarding_sink.h"
 #include "output/recent_lines.h"
 #include "output/span_text.h"

@@ -4,7 +4,10 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/printable.h"
 #include "output/forwarding_sink.h"

@@ -2,6 +2,7 @@
 // format. Names are resolved: a stack has frames with symbols, an enum has its enumerator.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -2,8 +2,11 @@
 // source lines.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "spec/provider.h"

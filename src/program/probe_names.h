@@ -2,6 +2,7 @@
 // names. Probes with the same name use the index of the first of them, so that equal names are equal map keys.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 #include "recording/encoding.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace espy::recording {
 

@@ -1,6 +1,7 @@
 // Writer: events to a file, in blocks that are written once they are full or flushed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>

@@ -1,8 +1,11 @@
 // A sink that keeps the output of a test as text, for the report of its result.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/fd.h"
 #include "output/sink.h"

@@ -1,6 +1,10 @@
 // MapReader: reads, clears and zeroes the maps of a script.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "load/machine.h"
 #include "output/sink.h"
 #include "program/program.h"

@@ -1,6 +1,7 @@
 // ProbeRunner: attaches the probes of a program, and runs those that no event of the kernel fires.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 

@@ -2,6 +2,7 @@
 // ended before it looks. Runs only for programs that take user stacks or symbols.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 

@@ -1,6 +1,10 @@
 // The functions of output::Resolver: stacks from their maps, names from the symbolizer, users, cgroups, times.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+
 #include "load/machine.h"
 #include "output/decode.h"
 #include "program/program.h"

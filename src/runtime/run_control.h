@@ -1,6 +1,8 @@
 // Whether the run goes on: the exit that was requested, and the words of `globals` by which programs learn of it.
 #pragma once
 
+#include <cstdint>
+
 #include "load/machine.h"
 #include "program/program.h"
 

@@ -9,6 +9,7 @@
 // loopback address the Host must be a name of it; elsewhere, or if the environment sets one, a token is required.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>

@@ -1,6 +1,7 @@
 // The kernel's helpers, as far as compiled programs call them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 

@@ -5,8 +5,12 @@
 // memory it was not given fails the run.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "load/machine.h"

@@ -3,8 +3,10 @@
 // Every stage adds to one `Diagnostics` and prints nothing; `render` turns them into text.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "source/source.h"

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <csetjmp>
+#include <utility>
 
 #include "base/time_budget.h"
 #include "base/time_limit.h"

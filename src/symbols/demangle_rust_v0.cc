@@ -6,6 +6,7 @@
 // limited. Lifetimes bound by `for<...>` are numbered from the innermost binder (de Bruijn). Structured constants
 // (`&[1, 2]` and ADTs as const generics) are not read; stable Rust cannot produce them.
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "symbols/rust_names.h"

@@ -5,10 +5,12 @@
 #include <gelf.h>
 #include <libelf.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "syntax/lexer.h"
 #include "syntax/literal.h"

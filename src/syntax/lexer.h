@@ -5,6 +5,7 @@
 // the lexer past them.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 

@@ -1,6 +1,13 @@
 // Parses the C definitions of a script: #include, #define, struct, union, enum, typedef.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "syntax/ast.h"
 #include "syntax/c_constant.h"
 #include "syntax/token_stream.h"

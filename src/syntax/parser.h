@@ -4,6 +4,8 @@
 // `ErrorExpr`; parsing continues at the next statement or action.
 #pragma once
 
+#include <vector>
+
 #include "source/diagnostic.h"
 #include "syntax/ast.h"
 #include "syntax/c_constant.h"

@@ -5,8 +5,10 @@
 // and actions recover.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "syntax/ast.h"

@@ -5,6 +5,7 @@
 // the lexer. Active `#include` and `#define` lines stay visible: they are definitions of the script.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>

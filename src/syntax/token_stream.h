@@ -4,8 +4,10 @@
 // continue and calls `calm`. So each mistake gives one diagnostic.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "source/diagnostic.h"
 #include "syntax/lexer.h"

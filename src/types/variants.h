@@ -2,6 +2,7 @@
 // variant with data; these overlap.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -1,8 +1,12 @@
 // HeldSink: keeps the output of a run while a screen hides where it would go, and passes it on afterwards.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "output/forwarding_sink.h"
 #include "output/span_text.h"

@@ -1,6 +1,8 @@
 // A descriptor that is readable at each interval.
 #pragma once
 
+#include <cstdint>
+
 #include "base/fd.h"
 #include "base/result.h"
 

@@ -1,6 +1,12 @@
 // Printer: --watch where there is no terminal: after each interval the time, and the maps as print() shows them.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/fd.h"
 #include "watch/watch.h"
 

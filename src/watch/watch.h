@@ -1,6 +1,7 @@
 // --watch: shows the maps of a run while it goes on, on a terminal in place, elsewhere as text after each interval.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

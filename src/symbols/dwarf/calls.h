@@ -7,6 +7,7 @@
 // function of the same name in another file was called. If either is possible, no call sites are returned.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>

@@ -4,6 +4,7 @@
 // `why` is the reason and the place is meaningless.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>

@@ -1,6 +1,7 @@
 // Translation of DWARF location descriptions to places (types/value_location.h). Internal to dwarf/.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,13 @@
 // Internal to the folder: aarch64's registers and functions.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "kernel/arch/arch.h"
 
 namespace espy::kernel {
