@@ -8,59 +8,61 @@ else
 BUILD  ?= build-$(ARCH)
 cross_options = -DCMAKE_TOOLCHAIN_FILE=cmake/$(ARCH).cmake
 endif
-JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
 # What installs missing packages; DEPS=true takes them as given.
 DEPS   ?= scripts/install-deps
 
-# $(call cmake_build,DIRECTORY,CONFIGURE-OPTIONS,BUILD-OPTIONS): if packages are missing, says only which command installs
-# them.
-cmake_build = cmake -S . -B $(1) -G Ninja $(cross_options) $(2) >$(1)/configure.log 2>&1 || \
-	{ $(DEPS) --check $(packages) && cat $(1)/configure.log; exit 1; }; \
-	cmake --build $(1) -j $(JOBS) $(3) || { $(DEPS) --check $(packages); exit 1; }
+# STATIC=no links shared libraries, for distributions without static ones.
+STATIC ?= yes
+export STATIC
 packages = build $(if $(cross_options),$(ARCH))
+static_options = $(if $(filter no,$(STATIC)),-DESPY_STATIC=OFF,-DESPY_STATIC=ON)
+cmake_build = DEPS="$(DEPS)" PACKAGES="$(packages)" JOBS="$(JOBS)" scripts/build "$(1)" $(cross_options) $(static_options) $(2) -- $(3)
 debug_options = -DCMAKE_BUILD_TYPE=Debug -DESPY_TESTS=ON
 
-.PHONY: all try test test-debug matrix bless bench fuzz lint fmt docs debug install uninstall dist clean help
+.PHONY: all try test test-debug matrix nightly bless bench fuzz lint fmt docs debug install uninstall dist clean help
 
 all:  ## Build build/espy, one static, stripped binary; ARCH=aarch64 builds build-aarch64/espy
-	@mkdir -p $(BUILD)
 	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release,--target espy)
 
 try:  ## Install what is missing, build, and show a tour of ten seconds (sudo)
 	@echo "[1/3] packages for the build"
 	@$(DEPS) build
-	@echo "[2/3] build of $(BUILD)/espy"
+	@echo "[2/3] build of $(BUILD)/espy (the first takes some ten minutes on two CPUs)"
 	@$(MAKE) --no-print-directory all
 	@echo "[3/3] a tour"
-	@ESPY=$(BUILD)/espy scripts/try
+	@ESPY="$(BUILD)/espy" scripts/try
 
-test:  ## Install what is missing, build, run all tests (sudo)
+# KERNELS=no leaves out the test kernels, which are booted in an emulator.
+test:  ## Install what is missing, build, run all tests (sudo); KERNELS=no: on this kernel only
 	@echo "[1/3] packages for the build and the tests"
 	@$(DEPS) test
-	@echo "[2/3] build of espy and its tests"
-	@mkdir -p $(BUILD)
+	@echo "[2/3] build of espy and its tests (the first takes some fifteen minutes on two CPUs)"
 	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_TESTS=ON)
-	@echo "[3/3] tests"
-	@scripts/run-tests $(BUILD)
+	@echo "[3/3] tests (some twenty minutes)"
+	@scripts/run-tests $(if $(filter no,$(KERNELS)),--no-kernels) "$(BUILD)"; status=$$?; scripts/build --give-back "$(BUILD)"; exit $$status
 
 test-debug:  ## Run the unit tests and the goldens on the simulator with address and undefined sanitizers
 	@echo "[1/3] packages for the build and the tests"
 	@$(DEPS) test
 	@echo "[2/3] build with sanitizers"
-	@mkdir -p build-debug
 	@$(call cmake_build,build-debug,$(debug_options),--target simulated_tests)
 	@echo "[3/3] tests"
 	@scripts/run-tests --simulated build-debug
 
 # ARCH=aarch64 has the test kernels of that CPU.
 matrix:  ## Build, run the live suite on each test kernel, and write docs/kernels.md (sudo, hours; it goes on where it was)
-	@mkdir -p $(BUILD)
 	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_TESTS=ON,--target live_suite)
 	@scripts/live-matrix $(BUILD)
 
+# What takes too long for each change.
+nightly:  ## Try both commands on new machines: Debian 12, 13 and sid, and odd ones (sudo, hours)
+	@scripts/install-deps fresh
+	@status=0; for debian in 12 13 sid; do scripts/fresh-machine $$debian || status=1; done; \
+	for world in odd offline small no-tracefs no-bpf; do scripts/fresh-machine --world $$world 13 || status=1; done; \
+	[ $$status = 0 ] && echo "nightly: passed" || { echo "nightly: failed"; exit 1; }
+
 bless:  ## Rewrite the expectations of the golden tests with what espy gives now
-	@mkdir -p $(BUILD)
 	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DESPY_TESTS=ON)
 	@$(BUILD)/tests/golden_runner --bless
 
@@ -82,7 +84,6 @@ fuzzers = build-debug/libfuzzer
 fuzz_options = -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DESPY_LIBFUZZER=ON
 endif
 fuzz:  ## Try random scripts, records and files with sanitizers for SECONDS (180) in all
-	@mkdir -p $(fuzzers)
 	@$(call cmake_build,$(fuzzers),$(debug_options) $(fuzz_options),--target fuzzers)
 	@scripts/run-fuzzers $(fuzzers) $(SECONDS)
 
@@ -96,7 +97,6 @@ docs: all  ## Rewrite what is generated in docs/ and tools/README.md
 	@scripts/make-docs $(BUILD)/espy
 
 debug:  ## Build build-debug/espy with sanitizers and internal checks
-	@mkdir -p build-debug
 	@$(call cmake_build,build-debug,$(debug_options))
 
 # With BPFTRACE_ALIAS=1 also installs a `bpftrace` link, for scripts that begin with `#!/usr/bin/env bpftrace`.
