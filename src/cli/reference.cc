@@ -1,6 +1,7 @@
 #include "cli/reference.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

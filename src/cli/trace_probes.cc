@@ -3,6 +3,7 @@
 #include "cli/trace_probes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

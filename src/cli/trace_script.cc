@@ -2,6 +2,7 @@
 #include "cli/trace_script.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

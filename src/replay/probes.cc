@@ -1,6 +1,7 @@
 #include "replay/probes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

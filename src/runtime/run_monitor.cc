@@ -83,10 +83,11 @@ Status RunMonitor::watch_iterator(int fd) {
 
 bool RunMonitor::has_followed_process() const {
   bool is_one_alive = false;
-  machine_.for_each(program_.following.processes, [&](std::span<const std::byte>, std::span<const std::byte> value) {
-    is_one_alive |= std::ranges::any_of(value, [](std::byte b) { return b != std::byte{}; });
-  });
-  return is_one_alive;
+  const Status read = machine_.for_each(
+      program_.following.processes, [&](std::span<const std::byte>, std::span<const std::byte> value) {
+        is_one_alive |= std::ranges::any_of(value, [](std::byte b) { return b != std::byte{}; });
+      });
+  return is_one_alive || !read.has_value();  // a map that cannot be read does not end the run
 }
 
 }  // namespace espy::runtime
