@@ -14,7 +14,14 @@
 
 namespace espy::lower {
 
+void Expressions::with_scalar(ExprId expr, const std::function<void()>& body) {
+  scalars_[expr] = scalar(expr);
+  body();
+  scalars_.erase(expr);
+}
+
 ValueId Expressions::scalar(ExprId expr) {
+  if (const auto known = scalars_.find(expr); known != scalars_.end()) return known->second;
   const Operand operand = value(expr);
   if (!operand.value.valid()) return ir().constant(0);
   if (operand.is_address && types::is_aggregation(types()[operand.type]))

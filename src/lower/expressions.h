@@ -1,6 +1,8 @@
 // Values of expressions: the recursion over the tree. Each kind of node is lowered by the part that it concerns.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string_view>
 
 #include "lower/context_fields.h"
@@ -45,6 +47,8 @@ class Expressions : Emitter {
   // See Lowering for these.
   Operand value(ExprId expr);
   ValueId scalar(ExprId expr);
+  // Evaluates `expr`; scalar() gives this value for it within `body`.
+  void with_scalar(ExprId expr, const std::function<void()>& body);
 
  private:
   Operand value_of_node(ExprId expr);
@@ -67,6 +71,7 @@ class Expressions : Emitter {
   BuiltinCalls& builtins_;
   FunctionCalls& function_calls_;
   Statements& statements_;
+  std::map<ExprId, ValueId> scalars_;  // see with_scalar()
 };
 
 }  // namespace espy::lower

@@ -56,14 +56,28 @@ void Maps::note_sampling(ScriptMapId id) {
   map.sampled = map.sampled.value_or(sampled) == sampled ? sampled : program::SamplePeriod{};
 }
 
+// While the program waits for a page, another thread may assign another value, or remove the key, whose element the
+// kernel then gives to another one.
+Operand Maps::copied(Operand value) {
+  const auto size = static_cast<uint32_t>(round_up(types()[value.type].size_bytes, 8));
+  const ValueId copy = memory_.allocate(size, "element");
+  memory_.copy(copy, value.value, size);
+  value.value = copy;
+  return value;
+}
+
 Operand Maps::read(const Element& element) {
   const program::ScriptMap map = module_.script_map(element.map);
   if (types::is_aggregation(types()[map.value])) return aggregations_.merged(element);
   const bool is_reference = !is_scalar(map.value);
-  if (!map.map.valid()) return memory_.load(elements_.lookup(element), map.value);  // zeros until it is assigned
+  const auto load = [&](ValueId address) {
+    const Operand value = memory_.load(address, map.value);
+    return is_reference && scope_.unit().context.may_sleep ? copied(value) : value;
+  };
+  if (!map.map.valid()) return load(elements_.lookup(element));  // zeros until it is assigned
   const ir::SlotId result = new_slot("element");
   elements_.with_value(
-      element, [&](ValueId address) { write_slot(result, memory_.load(address, map.value).value); },
+      element, [&](ValueId address) { write_slot(result, load(address).value); },
       [&] {
         const uint32_t size = module_.program.maps[map.map].value_size;
         write_slot(result, is_reference ? memory_.zeros(size) : ir().constant(0));
@@ -107,7 +121,18 @@ void Maps::assign(ExprId target, ExprId value) {
   if (types()[module_.script_map(element.map).value].kind == Kind::kRecent)
     return recents_.add(element, call->arguments[1]);
   const bool is_atomic = scope_.unit().context.is_preemptible || module_.is_interrupted(element.map);
-  elements_.with_new_value(element, [&](ValueId address) { builtins_.update(value, *builtin, address, is_atomic); });
+  const auto update = [&] {
+    elements_.with_new_value(element, [&](ValueId address) { builtins_.update(value, *builtin, address, is_atomic); });
+  };
+  if (call->arguments.empty() || !element.key.valid() || !may_wait_for(call->arguments[0])) return update();
+  expressions_.with_scalar(call->arguments[0], update);
+}
+
+// Whether a program may wait for a page while it evaluates an argument. It must not have looked up an element then: if
+// another thread removes the key meanwhile, the kernel gives the element to another key.
+bool Maps::may_wait_for(ExprId argument) const {
+  const bool is_plain = ast().get<syntax::Name>(argument) || ast().get<syntax::Variable>(argument);
+  return scope_.unit().context.may_sleep && !is_plain && !scope_.is_constant(argument);
 }
 
 }  // namespace espy::lower

@@ -50,6 +50,8 @@ class Maps : Emitter {
 
  private:
   bool is_of_thread(ScriptMapId map) const;
+  bool may_wait_for(ExprId argument) const;
+  Operand copied(Operand value);
   void note_key_names(ScriptMapId map, const std::vector<ExprId>& indices);
   void note_sampling(ScriptMapId map);
 
