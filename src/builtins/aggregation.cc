@@ -5,7 +5,8 @@
 // map, so that no CPU overwrites what another one counted.
 //
 // Two threads can still update the same value if a program can be preempted, as in uprobes. `is_atomic` tells
-// `lower_update` so; sums and counts are then added atomically. min and max are not (see update_extreme).
+// `lower_update` so. Sums and counts are then added atomically. A minimum or maximum is exchanged, and what is to be
+// set as a whole is marked as being set meanwhile; a thread that comes then is counted as lost.
 //
 // Limits: all values are 64 bits wide and wrap around; a histogram counts each value in one bucket, whose bounds are
 // fixed when the script is compiled. How values are merged: output/merge.cc.
@@ -57,15 +58,72 @@ void update_stats(Lowering& lowering, const CallSite& call, ValueId address, boo
   add_to(lowering, address, kSecondWord, lowering.ir().constant(1), is_atomic);
 }
 
+// A thread may come in between two instructions of another. Before Linux 5.12 there is no exchange, and no program that
+// is preempted.
+bool may_exchange(Lowering& lowering) { return lowering.kernel().has(kernel::Feature::kAtomicFetch); }
+
+void lose_to_other_thread(Lowering& lowering) {
+  lowering.count_loss(program::LossKind::kUpdate,
+                      "values of min(), max() and tseries() came while another thread stored one there; updates lost");
+}
+
+Condition better_extreme(bool is_max, bool is_signed) {
+  if (is_max) return is_signed ? Condition::sgt : Condition::ugt;
+  return is_signed ? Condition::slt : Condition::ult;
+}
+
+// Emits word = value if the value is better, whatever other threads store meanwhile.
+void exchange_extreme(Lowering& lowering, ValueId address, int64_t offset, ValueId value, Condition better) {
+  constexpr int kTries = 4;  // each but the last was preempted by a thread with a better value than those before
+  ir::Builder& ir = lowering.ir();
+  const ir::BlockId done = ir.add_block("extreme");
+  ValueId old = ir.load(8, address, offset);
+  for (int i = 0; i < kTries; ++i) {
+    const ir::BlockId exchange = ir.add_block("exchange");
+    const ir::BlockId again = ir.add_block("again");
+    ir.branch(better, value, old, exchange, done);
+    ir.enter(exchange);
+    const ValueId seen = ir.atomic(Op::k_atomic_cmpxchg, 8, address, {old, value}, offset);
+    ir.branch(Condition::eq, seen, old, done, again);
+    ir.enter(again);
+    old = seen;
+  }
+  lose_to_other_thread(lowering);
+  ir.jump(done);
+  ir.enter(done);
+}
+
+// Emits what update_extreme() does where threads preempt one another: the first one marks the value as being set.
+void exchange_or_set_extreme(Lowering& lowering, ValueId address, ValueId value, Condition better) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId busy = ir.constant(static_cast<int64_t>(program::kExtremeBusy));
+  const ValueId set = ir.load(8, address, kSecondWord);
+  const ValueId before = lowering.select(
+      Condition::eq, set, ir.constant(0),
+      [&] {
+        return ir.atomic(Op::k_atomic_cmpxchg, 8, address, {ir.constant(0), busy}, kSecondWord);
+      },
+      [&] { return set; });
+  lowering.when(
+      Condition::eq, before, ir.constant(0),
+      [&] {
+        ir.store(8, address, value);
+        ir.store_release(8, address, ir.constant(1), kSecondWord);
+      },
+      [&] {
+        lowering.when(
+            Condition::eq, before, busy, [&] { lose_to_other_thread(lowering); },
+            [&] { exchange_extreme(lowering, address, 0, value, better); });
+      });
+}
+
 // The first value is always stored, since min and max have no neutral value; the second word says whether there is one.
-// The update is not atomic: a thread that preempts it may lose its value, but what is kept is a value that did occur.
 template <bool kIsMax>
-void update_extreme(Lowering& lowering, const CallSite& call, ValueId address, bool) {
+void update_extreme(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
   ir::Builder& ir = lowering.ir();
   const ValueId value = lowering.opaque_copy(lowering.scalar(call.arguments[0]));
-  const bool is_signed = lowering.types()[lowering.type(call.expr)].is_signed;
-  const Condition better =
-      kIsMax ? (is_signed ? Condition::sgt : Condition::ugt) : (is_signed ? Condition::slt : Condition::ult);
+  const Condition better = better_extreme(kIsMax, lowering.types()[lowering.type(call.expr)].is_signed);
+  if (is_atomic && may_exchange(lowering)) return exchange_or_set_extreme(lowering, address, value, better);
   const auto store_value = [&] {
     ir.store(8, address, value);
     ir.store(8, address, ir.constant(1), kSecondWord);
@@ -258,18 +316,42 @@ void update_slot(Lowering& lowering, ValueId slot, ValueId value, ValueId now, c
                  bool is_atomic) {
   ir::Builder& ir = lowering.ir();
   const auto replace = [&] { ir.store(8, slot, value, kSlotValue); };
+  const Condition better = better_extreme(kind == Kind::kMax, type.is_signed);
   switch (kind) {
     case Kind::kSum:
     case Kind::kAvg: add_to(lowering, slot, kSlotValue, value, is_atomic); break;
     case Kind::kMin:
-      lowering.when(type.is_signed ? Condition::slt : Condition::ult, value, ir.load(8, slot, kSlotValue), replace);
-      break;
     case Kind::kMax:
-      lowering.when(type.is_signed ? Condition::sgt : Condition::ugt, value, ir.load(8, slot, kSlotValue), replace);
+      if (is_atomic && may_exchange(lowering))
+        exchange_extreme(lowering, slot, kSlotValue, value, better);
+      else
+        lowering.when(better, value, ir.load(8, slot, kSlotValue), replace);
       break;
     default: replace(); return ir.store(8, slot, now, kSlotCount);
   }
   add_to(lowering, slot, kSlotCount, ir.constant(1), is_atomic);
+}
+
+// Emits the first value of an interval. With `is_atomic` the slot is marked as being set, unless another thread has it
+// by now, or has set it to a later interval.
+void set_slot(Lowering& lowering, ValueId slot, ValueId epoch, bool is_atomic, const std::function<void()>& store) {
+  ir::Builder& ir = lowering.ir();
+  if (!is_atomic || !may_exchange(lowering)) {
+    ir.store(8, slot, epoch);
+    return store();
+  }
+  const ValueId old = ir.load(8, slot);
+  const ValueId busy = ir.constant(static_cast<int64_t>(program::kTseriesBusy));
+  const auto lose = [&] { lose_to_other_thread(lowering); };
+  const auto exchange = [&] {
+    const ValueId seen = ir.atomic(Op::k_atomic_cmpxchg, 8, slot, {old, busy});
+    const auto set = [&] {
+      store();
+      ir.store_release(8, slot, epoch);
+    };
+    lowering.when(Condition::eq, seen, old, set, lose);
+  };
+  lowering.when(Condition::ult, old, epoch, exchange, lose);
 }
 
 void update_tseries(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
@@ -292,9 +374,10 @@ void update_tseries(Lowering& lowering, const CallSite& call, ValueId address, b
         Condition::eq, ir.load(8, slot), epoch,
         [&] { update_slot(lowering, slot, value, now, type, params.aggregation, is_atomic); },
         [&] {
-          ir.store(8, slot, epoch);
-          ir.store(8, slot, value, kSlotValue);
-          ir.store(8, slot, params.aggregation == Kind::kVoid ? now : ir.constant(1), kSlotCount);
+          set_slot(lowering, slot, epoch, is_atomic, [&] {
+            ir.store(8, slot, value, kSlotValue);
+            ir.store(8, slot, params.aggregation == Kind::kVoid ? now : ir.constant(1), kSlotCount);
+          });
         });
   });
 }

@@ -1,5 +1,6 @@
 #include "lower/aggregations.h"
 
+#include "program/layout.h"
 #include "types/recent_layout.h"
 
 namespace espy::lower {
@@ -46,7 +47,7 @@ void Aggregations::merge_words(ValueId destination, ValueId source, uint32_t wor
 
 // A minimum or maximum, and whether there is one.
 void Aggregations::merge_extreme(bool is_max, bool is_signed, ValueId destination, ValueId source) {
-  when(Condition::ne, ir().load(8, source, 8), ir().constant(0), [&] {
+  when(Condition::eq, ir().load(8, source, 8), ir().constant(1), [&] {
     const ValueId other = ir().load(8, source);
     const ValueId mine = ir().load(8, destination);
     const BlockId take = ir().add_block("take");
@@ -68,7 +69,10 @@ void Aggregations::merge_tseries(TypeId type, ValueId destination, ValueId sourc
     const ValueId at = ir().binary(Op::k_mul, index, ir().constant(kIntervalBytes));
     const ValueId to = ir().binary(Op::k_add, destination, at);
     const ValueId from = ir().binary(Op::k_add, source, at);
-    const ValueId epoch = ir().load(8, from);
+    const ValueId stored = ir().load(8, from);
+    const ValueId epoch = select(
+        Condition::eq, stored, ir().constant(static_cast<int64_t>(program::kTseriesBusy)),
+        [&] { return ir().constant(0); }, [&] { return stored; });
     when(
         Condition::ugt, epoch, ir().load(8, to), [&] { ir().copy(to, from, kIntervalBytes); },
         [&] { when(Condition::eq, epoch, ir().load(8, to), [&] { merge_interval(type, to, from); }); });

@@ -66,13 +66,13 @@ bool is_less(int64_t a, int64_t b, bool is_signed) {
   return is_signed ? a < b : static_cast<uint64_t>(a) < static_cast<uint64_t>(b);
 }
 
-// min() and max(). Word 0 is the value, word 1 is not 0 if the CPU has one.
+// min() and max(). Word 0 is the value, word 1 is 1 if the CPU has one.
 Value extreme(const Type& type, const CpuWords& words) {
   const bool wants_max = type.kind == Kind::kMax;
   bool is_set = false;
   int64_t best = 0;
   for (uint32_t cpu = 0; cpu < words.cpus(); ++cpu) {
-    if (words.at(cpu, 1) == 0) continue;
+    if (words.at(cpu, 1) != 1) continue;
     const auto value = static_cast<int64_t>(words.at(cpu, 0));
     if (!is_set || (wants_max ? is_less(best, value, type.is_signed) : is_less(value, best, type.is_signed)))
       best = value;
@@ -111,7 +111,7 @@ Value tseries(const DecodeContext& context, types::TypeId id, const CpuWords& wo
   for (uint32_t cpu = 0; cpu < words.cpus(); ++cpu) {
     for (uint32_t i = 0; i + kWords <= words.words(); i += kWords) {
       const uint64_t epoch = words.at(cpu, i);
-      if (epoch == 0) continue;
+      if (epoch == 0 || epoch == program::kTseriesBusy) continue;
       first = std::min(first, epoch);
       last = std::max(last, epoch);
     }

@@ -3,7 +3,7 @@
 //
 //   count      u64
 //   sum        i64 or u64
-//   min, max   i64 or u64 value, u64 set (0 until the first value)
+//   min, max   i64 or u64 value, u64 set (1; 0 until the first value, kExtremeBusy while it is stored)
 //   avg,stats  i64 or u64 total, u64 count
 //   hist       u64 buckets[hist_bucket_count(bits)]
 //   lhist      u64 buckets[lhist_bucket_count(...)]: below min, steps, max and above
@@ -65,6 +65,9 @@ constexpr uint64_t lhist_bucket_count(int64_t min, int64_t max, int64_t step) {
 // complete in a copy if its stamp was copied before it, and afterwards either is the same still or, with keys, `taken`
 // does not exceed number + slots. A copy in a record has `taken` as it was afterwards.
 constexpr uint64_t kRecentBusy = UINT64_MAX;
+
+constexpr uint64_t kExtremeBusy = 2;           // of min and max: the first value is being stored
+constexpr uint64_t kTseriesBusy = UINT64_MAX;  // the epoch of a slot whose first value is being stored
 
 struct TseriesSlot {
   uint64_t epoch;  // nanoseconds since 1970 / interval; 0: empty

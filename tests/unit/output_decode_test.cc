@@ -309,8 +309,19 @@ TEST(Merge, TimeSeriesMayReachTheLastEpoch) {
   World world;
   const TypeId type = world.types.tseries({1000, 2, Kind::kSum}, true);
   using Slot = program::TseriesSlot;
-  const Value merged = world.merge(type, bytes_of(Slot{UINT64_MAX, 6, 1}, Slot{1, 1, 1}), 1);
+  const Value merged = world.merge(type, bytes_of(Slot{UINT64_MAX - 1, 6, 1}, Slot{1, 1, 1}), 1);
   EXPECT_EQ(std::get<TseriesValue>(merged.node).points.size(), 2u);
+}
+
+TEST(Merge, WhatAThreadIsJustSettingIsNotThereYet) {
+  World world;
+  const TypeId series = world.types.tseries({1000, 2, Kind::kSum}, true);
+  using Slot = program::TseriesSlot;
+  const Value merged = world.merge(series, bytes_of(Slot{4, 6, 1}, Slot{program::kTseriesBusy, 9, 1}), 1);
+  EXPECT_EQ(std::get<TseriesValue>(merged.node).points.size(), 1u);
+  const TypeId least = world.types.simple(Kind::kMin, true);
+  const Bytes of_two_cpus = bytes_of(int64_t{-7}, program::kExtremeBusy, int64_t{5}, uint64_t{1});
+  EXPECT_EQ(to_text(world.merge(least, of_two_cpus, 2), {}), "5");
 }
 
 TEST(Merge, AnAverageOverMoreThanHalfOfAllNumbersIsNothing) {
