@@ -60,6 +60,9 @@ constexpr FeatureRow kRows[] = {
     {Feature::kPerfEventHardware, "perf_event_hardware", "event", "counts hardware events", "2.6.31", true},
     {Feature::kRunStatistics, "run_statistics", "program", "counts the runs of programs, and their time", "5.8", true},
     {Feature::kFirstFrameOnce, "first_frame_once", "program", "does not double the first frame of stacks", "6.1"},
+    {Feature::kPrivateStack, "private_stack", "program", "keeps large frames of programs in memory of the CPU", "6.13"},
+    {Feature::kTailCallStack, "tail_call_stack", "program",
+     "keeps the frames of programs with tail calls on the thread's stack", "4.16"},
 };
 
 static_assert(std::size(kRows) == static_cast<size_t>(Feature::kCount), "a row for each feature");

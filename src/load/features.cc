@@ -213,6 +213,19 @@ bool has_first_frame_once() {
   return !is_doubled;
 }
 
+// Whether the verifier accepts a main program and a function with the largest frames, of which a stack has room for
+// one. It does where each frame has memory of its own (check_max_stack_depth in kernel/bpf/verifier.c). If
+// `has_tail_call`, the program has one, which is never reached.
+bool may_have_two_frames(bool has_tail_call) {
+  constexpr uint8_t kFrameRegister = 10;
+  constexpr BpfInsn kFillFrame = {BPF_ST | BPF_MEM | BPF_DW, kFrameRegister, -512, 0};
+  std::vector<BpfInsn> code;
+  if (has_tail_call) code = {mov(0, 0), {BPF_JMP | BPF_JEQ, 0, 1, 0}, call(BPF_FUNC_tail_call)};
+  code.insert(code.end(),
+              {kFillFrame, {BPF_JMP | BPF_CALL, BPF_PSEUDO_CALL << 4, 0, 1}, kExit, kFillFrame, mov(0, 0), kExit});
+  return try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE}).valid();
+}
+
 bool has_hardware_counters() {
   perf_event_attr attr = {};
   attr.size = sizeof(attr);
@@ -348,6 +361,8 @@ bool LinuxMachine::try_feature(Feature feature) {
     case Feature::kStructArguments: return btf_.has_member && btf_.has_member("btf_func_model", "arg_flags");
     case Feature::kStackArguments: return has_stack_arguments(btf_);
     case Feature::kFirstFrameOnce: return has_first_frame_once();
+    case Feature::kPrivateStack: return may_have_two_frames(false);
+    case Feature::kTailCallStack: return !may_have_two_frames(true);
     case Feature::kCount: break;
   }
   UNREACHABLE("feature");

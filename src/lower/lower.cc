@@ -33,6 +33,15 @@ Hook hook_of(const spec::ProbeContext& context) {
   return Hook::kOther;
 }
 
+// Programs of user probes have the type of kprobes. Kprobes are not preempted, and skipped within one another, so the
+// kernel gives their type a stack of the CPU (bpf_enable_priv_stack() in kernel/bpf/verifier.c). User probes sleep, are
+// preempted, and are not skipped: there, two threads would write to one frame. All other programs with such a stack
+// are skipped while their CPU runs them (bpf_prog_active, bpf_prog::active); iterators and programs that are run by
+// bpf(2) have none, or are not preempted.
+bool needs_thread_stack(const ModuleContext& module, const spec::ProbeContext& context) {
+  return hook_of(context) == Hook::kUserFunction && module.kernel.has(kernel::Feature::kPrivateStack);
+}
+
 ProgramId add_program(ModuleContext& module, const Group& group) {
   const spec::ProbeContext& context = group.units.front()->context;
   const ProgramId id = module.program.programs.next_id();
@@ -42,6 +51,7 @@ ProgramId add_program(ModuleContext& module, const Group& group) {
        .kind = context.kind,
        .hook = hook_of(context),
        .sees_returns = is_session || context.boundary == spec::CallBoundary::kReturn,
+       .keeps_thread_stack = needs_thread_stack(module, context),
        .expected_attach_type = is_session ? context.session_attach_type : context.expected_attach_type,
        .attach_btf_id = context.attach_btf_id,
        .attach_btf_module = context.attach_btf_module,

@@ -76,6 +76,15 @@ std::vector<spec::BoundProbe> report_unavailable(spec::BindRequest& request, std
   return {};
 }
 
+bool report_shared_frames(spec::BindRequest& request) {
+  using kernel::Feature;
+  if (!request.kernel.has(Feature::kPrivateStack) || request.kernel.has(Feature::kTailCallStack)) return false;
+  report_unavailable(request, "kernel-lacks",
+                     "this kernel runs the programs of user probes on a stack of the CPU, where threads overwrite one "
+                     "another's variables");
+  return true;
+}
+
 std::optional<std::string> why_refused(const spec::BindRequest& request, std::string_view function, bool is_return,
                                        bool is_kprobe) {
   if (request.config.allow_unsafe) return std::nullopt;

@@ -104,6 +104,10 @@ struct KernelFunction {
 };
 KernelFunction split_module(std::string_view listed);
 
+// Reports a kernel where threads would overwrite the frames of one another's user probes (needs_thread_stack() in
+// lower/lower.cc), and returns whether it is one. None is known: Linux 6.13 and later do without a tail call only.
+bool report_shared_frames(spec::BindRequest& request);
+
 // The context and the attaching of uprobe, uretprobe and usdt. Probes whose `share` starts with "multi/" attach by one
 // link per file. `probes`: all of the request, or the entries of a session.
 spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return);

@@ -79,6 +79,7 @@ class Binder {
 
   std::vector<spec::BoundProbe> bind() {
     const auto parts = request_.parts;
+    if (!request_.is_listing && report_shared_frames(request_)) return {};
     if (const auto place = parse_line_target(parts)) return at_line(*place);
     if (parts.size() == 1 && request_.config.pid)
       return in_file(fmt::format("/proc/{}/exe", *request_.config.pid), parts);

@@ -161,6 +161,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   };
   const auto files = find(request.kernel.arch(), *target, request.config.pid);
   if (!files) return bad_target(files.error());
+  if (!request.is_listing && report_shared_frames(request)) return {};
   const bool is_multi = request.kernel.has(kernel::Feature::kUprobeMulti);
   const bool has_file_wildcard = has_wildcard(target->file);
   std::vector<spec::BoundProbe> out;

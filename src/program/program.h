@@ -179,6 +179,7 @@ struct BpfProgram {
   Hook hook = Hook::kOther;
   bool sees_returns = false;  // of functions: it is attached to their returns, alone or, in a session, also
   bool is_sleepable = false;
+  bool keeps_thread_stack = false;  // its frames must not be in memory of the CPU (bpf/encode.cc)
   uint32_t waiting_offset = 0;  // if it is: in `globals`, a u64, how many of its runs wait for memory of their process
   uint32_t expected_attach_type = 0;    // BPF_TRACE_UPROBE_MULTI and the like; 0 for none
   uint32_t attach_btf_id = 0;           // kTracingRawTracepoint, kFentry, kFexit, kIter

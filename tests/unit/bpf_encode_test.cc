@@ -48,5 +48,24 @@ TEST(EncodeDeathTest, RefusesLongerImmediates) {
                "internal error in .*encode.cc");
 }
 
+// Only the main function; calls of others are as far as before.
+TEST(Encode, KeepsFramesOnTheThreadsStackByATailCallThatIsPassedOver) {
+  const ir::Function source;
+  CodedFunction main{ir::FunctionId{0}, &source, {}}, callee{ir::FunctionId{1}, &source, {}};
+  main.machine.blocks.push_back(
+      {{{.code = kJmp | kCall, .pseudo = kCallFunction, .function = callee.id}, {.code = kJmp | kExit}}});
+  callee.machine.blocks.push_back({{{.code = kJmp | kExit}}});
+  program::BpfProgram out;
+  out.keeps_thread_stack = true;
+  EXPECT_TRUE(encode({main, callee}, {}, out).empty());
+  ASSERT_EQ(out.code.size(), 6u);
+  EXPECT_EQ(out.code[0], (program::BpfInsn{.code = kAlu64 | kMov | kImm}));
+  EXPECT_EQ(out.code[1], (program::BpfInsn{.code = kJmp | kJeq, .offset = 1}));
+  EXPECT_EQ(out.code[2], (program::BpfInsn{.code = kJmp | kCall, .imm = 12}));
+  EXPECT_EQ(out.code[3].imm, 1);
+  EXPECT_EQ(out.functions[0].insn, 0u);
+  EXPECT_EQ(out.functions[1].insn, 5u);
+}
+
 }  // namespace
 }  // namespace espy::bpf
