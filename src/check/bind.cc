@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/check.h"
 #include "base/regex.h"
 #include "base/strings.h"
 #include "check/c_types.h"
@@ -143,11 +144,16 @@ class Binder {
     unmatched_.clear();
     seen_.clear();
     known_groups_.clear();
-    has_several_points_ = action.attach_points.size() > 1;
-    for (const syntax::AttachPoint& point : action.attach_points) {
-      bind_point(point, uses, groups);
-      if (too_many_) return;
+    const std::span<const spec::BoundProbe> bound = bound_already(action);
+    has_several_points_ = bound.empty() && action.attach_points.size() > 1;
+    for (size_t i = 0; i < action.attach_points.size() && !too_many_; ++i) {
+      const syntax::AttachPoint& point = action.attach_points[i];
+      if (bound.empty())
+        bind_point(point, uses, groups);
+      else
+        add(*request_.registry.find_provider(bound[i].probe.provider), point, bound[i], groups);
     }
+    if (too_many_) return;
     for (const Unmatched& point : unmatched_) missing(point, !groups.empty());
     for (Group& group : groups) {
       Unit unit;
@@ -158,7 +164,7 @@ class Binder {
       }
       unit.probes = std::move(group.probes);
       unit.context = context_of(group.share, unit.probes, uses);
-      if (results_ == ResultTypes::kNumbersInWildcards) use_plain_result(unit, group.share, uses);
+      if (results_ == ResultTypes::kNumbersInWildcards && bound.empty()) use_plain_result(unit, group.share, uses);
       checked_.units.push_back(std::move(unit));
     }
   }
@@ -175,6 +181,13 @@ class Binder {
     std::vector<std::string> parts;
     std::vector<source::Diagnostic> reasons = {};  // of the provider
   };
+
+  std::span<const spec::BoundProbe> bound_already(const syntax::Action& action) const {
+    const auto index = static_cast<size_t>(&action - checked_.ast.actions.data());
+    if (index >= request_.bound.size() || request_.bound[index].empty()) return {};
+    CHECK(request_.bound[index].size() == action.attach_points.size());
+    return request_.bound[index];
+  }
 
   const spec::Provider* find(const syntax::AttachPoint& point, const std::string& word) {
     if (const spec::Provider* provider = request_.registry.find_provider(word)) return provider;

@@ -96,6 +96,7 @@ struct Attempt {
   Attempt(Checked& checked, const Defines& defines, CheckRequest& request, ResultTypes results) {
     CheckRequest own{request.sources, request.registry, request.kernel,     request.types,      request.symbols,
                      request.config,  diagnostics,      request.is_listing, request.is_foretold};
+    own.bound = request.bound;
     // Facts point into units and the tree. Neither grows from here on, and moving `checked` leaves their elements in
     // place.
     const BindResult bound = bind_probes(checked, own, results);

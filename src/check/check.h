@@ -7,10 +7,12 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "check/checked.h"
 #include "check/script_files.h"
 #include "source/diagnostic.h"
+#include "spec/provider.h"
 #include "spec/registry.h"
 
 namespace espy::check {
@@ -27,6 +29,9 @@ struct CheckRequest {
   bool is_foretold = false;            // predicts whether the script runs, without loading it
   const ScriptFiles* files = nullptr;  // taken instead of the machine's files and compiler; null: these are used
   ScriptFiles* recorded = nullptr;     // filled with what was used of the machine; may be null
+  // Of a script that a command has built: the probes of each action, as many as it has attach points. Where there are
+  // none, the probes are those that the attach points stand for.
+  std::span<const std::vector<spec::BoundProbe>> bound = {};
 };
 
 Checked check(syntax::Ast ast, CheckRequest& request);

@@ -228,7 +228,7 @@ constexpr std::array kKeys = {
     Key{"span_count", "", set_number<&Config::span_count, 0, INT64_MAX>,
         "The number of spans and instants after which the run ends. 0: unlimited.", show_number<&Config::span_count>},
     Key{"span_order", "", set_text<&Config::span_order>,
-        "Names separated by spaces: only spans that are nested in this order are shown.",
+        "Names separated by spaces: only spans that are nested in this order are shown. A space in a name is `\\ `.",
         show_text<&Config::span_order>},
     Key{"span_before", "", set_number<&Config::span_before, 0, 1000>,
         "How many of the thread's last calls before `span_hold()` are shown before its tree.",

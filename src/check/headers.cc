@@ -99,15 +99,21 @@ class HeaderReader {
     directory_ = std::filesystem::path(text.name).parent_path().string();
     source::Diagnostics ignored;  // the parser proper reports them
     draft_ = syntax::parse(request_.sources, source, ignored, prelude_);
-    spec::Config config = request_.config;
-    read_config(draft_, config, ignored);
-    max_compile_seconds_ = config.max_compile_seconds;
-    if (is_script)
-      for (const std::string& file : forced) add(forced_include(file));
-    for (const syntax::CDefinition& definition : draft_.c_definitions) add(definition);
-    if (!user_.is_empty) compile_user();
-    if (!kernel_.is_empty && (!prelude_.has_btf || misses_something())) compile_kernel();
+    compile(is_script);
     record(text.name);
+    return std::move(prelude_);
+  }
+
+  syntax::Prelude read(const syntax::Ast& built) {
+    if (request_.config.include_files.empty()) return std::move(prelude_);
+    prelude_.has_btf = request_.kernel.has_btf();
+    words_.emplace();
+    for (const syntax::Expr& each : built.exprs) {
+      if (const auto* name = std::get_if<syntax::Name>(&each.node)) words_->insert(name->name);
+      if (const auto* call = std::get_if<syntax::Call>(&each.node)) words_->insert(call->name);
+    }
+    draft_ = built;
+    compile(true);
     return std::move(prelude_);
   }
 
@@ -125,6 +131,19 @@ class HeaderReader {
   }
 
  private:
+  // Compiles the headers of `draft_`.
+  void compile(bool is_script) {
+    source::Diagnostics ignored;
+    spec::Config config = request_.config;
+    read_config(draft_, config, ignored);
+    max_compile_seconds_ = config.max_compile_seconds;
+    if (is_script)
+      for (const std::string& file : request_.config.include_files) add(forced_include(file));
+    for (const syntax::CDefinition& definition : draft_.c_definitions) add(definition);
+    if (!user_.is_empty) compile_user();
+    if (!kernel_.is_empty && (!prelude_.has_btf || misses_something())) compile_kernel();
+  }
+
   // What a compiler made of the headers of the file with this name, where the script was checked before.
   syntax::Prelude recorded(const std::string& name) {
     const auto found = request_.files->headers.find(name);
@@ -343,6 +362,10 @@ class HeaderReader {
 
 syntax::Prelude read_headers(SourceId source, bool is_script, CheckRequest& request) {
   return HeaderReader(request).read(source, is_script);
+}
+
+syntax::Prelude read_headers(const syntax::Ast& built, CheckRequest& request) {
+  return HeaderReader(request).read(built);
 }
 
 syntax::Prelude compile_header(const std::string& path, Span at, CheckRequest& request) {

@@ -19,6 +19,9 @@ namespace espy::check {
 // request.diagnostics.
 syntax::Prelude read_headers(source::SourceId source, bool is_script, CheckRequest& request);
 
+// The same for a script that a command has built, which has no text: the files of --include.
+syntax::Prelude read_headers(const syntax::Ast& built, CheckRequest& request);
+
 // The same for an imported header that only a C compiler can read. `at` is the span of the import.
 syntax::Prelude compile_header(const std::string& path, source::Span at, CheckRequest& request);
 

@@ -1,4 +1,4 @@
-// The script that `espy record` runs; `--dump=script` shows it.
+// The script that `espy record` runs, a tree; `--dump=script` shows it.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/environment.h"
+#include "cli/run_script.h"
 #include "cli/script_reads.h"
 #include "recording/recording.h"
 
@@ -28,7 +29,7 @@ struct RecordWishes {
 struct RecordScript {
   // Each action emits one printf(), whose format begins with kRecordMark and the index of a layout. Its values are
   // those of kEventFields, the ids and names of parents, then those of the fields of the layout that have values.
-  std::string text;
+  BuiltScript script;
   std::vector<recording::Type> types;
   std::vector<recording::Layout> layouts;
   std::vector<recording::Probe> probes;
@@ -40,7 +41,7 @@ constexpr std::string_view kRecordMark = "espy record ";
 // probe, nsecs, cpu, pid, tid, uid, gid, cgroup, comm.
 constexpr size_t kEventFields = 9;
 
-// `targets`: attach points, which may have wildcards.
+// `targets`: attach points, which may have wildcards. The sources of `environment` get them.
 Result<RecordScript> write_record_script(std::span<const std::string> targets, const RecordWishes& wishes,
                                          Environment& environment);
 

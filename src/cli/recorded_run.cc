@@ -87,8 +87,9 @@ int record(const Options& options, const Host& host, const Link& link) {
   wishes.depth = std::min(kMaxRecordDepth, wishes.reads->depth);
   if (wishes.reads->targets.empty())
     return complain({"the script has no events to record", 0, "begin, end and interval are there in any recording"});
-  const auto script = write_record_script({}, wishes, e);
+  auto script = write_record_script({}, wishes, e);
   if (!script) return complain(script.error());
+  if (!options.no_warnings) warn_left_out(*script);
   RecordPlan::Reader reader;
   reader.needs_time = wishes.reads->has_timers;
   reader.on_ready = [&]() -> Status {
@@ -100,7 +101,8 @@ int record(const Options& options, const Host& host, const Link& link) {
   };
   reader.on_written = [&] { link.tell(kWritten); };
   const std::string command = fmt::format("espy --record {} {}", *options.record_file, options.file.value_or("-e ..."));
-  return run_recorder(options, host, e, wishes, *script, {*options.record_file, command, options.ring, &reader});
+  return run_recorder(options, host, e, wishes, std::move(*script),
+                      {*options.record_file, command, options.ring, &reader});
 }
 
 [[noreturn]] void run_as_recorder(Options options, const Host& host, const Link& link, pid_t parent) {

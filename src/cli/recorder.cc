@@ -24,10 +24,9 @@ constexpr uint64_t kFirstOfKernel = uint64_t{1} << 63, kFirstNegative = -uint64_
 void Recorder::use(const program::Program& program) {
   for (const recording::Layout& layout : description_.layouts)
     named_fields_.push_back(named_fields(description_, layout));
-  for (const program::Probe& probe : program.probes) {
-    const auto found = std::ranges::find(description_.probes, probe.name, &recording::Probe::name);
-    probes_.push_back(static_cast<uint32_t>(found - description_.probes.begin()));
-  }
+  std::unordered_map<std::string_view, std::vector<uint32_t>> by_name;
+  for (uint32_t i = 0; i < description_.probes.size(); ++i) by_name[description_.probes[i].name].push_back(i);
+  for (const program::Probe& probe : program.probes) probes_.push_back(by_name[probe.name]);
 }
 
 bool Recorder::take(const program::EventSchema& schema, std::span<const std::byte> record,
@@ -36,8 +35,12 @@ bool Recorder::take(const program::EventSchema& schema, std::span<const std::byt
   if (layout == kNoLayout) return false;
   const auto header = [&](size_t index) { return number(schema.fields[index], record); };
   const auto probe_index = static_cast<uint64_t>(header(0));
-  const uint32_t probe = probe_index < probes_.size() ? probes_[probe_index] : kNoLayout;
-  if (probe >= description_.probes.size() || description_.probes[probe].layout != layout) return false;
+  if (probe_index >= probes_.size()) return false;
+  const std::vector<uint32_t>& named = probes_[probe_index];
+  const auto found =
+      std::ranges::find(named, layout, [&](uint32_t index) { return description_.probes[index].layout; });
+  if (found == named.end()) return false;
+  const uint32_t probe = *found;
   note_task(schema, record);
   note_names(schema, layout, record, decoder);
   note_stacks(schema, layout, record, decoder);

@@ -99,7 +99,8 @@ class Recorder final : public runtime::RecordTap {
   uint32_t parents_ = 0;
   std::unordered_map<recording::Place, std::string, recording::HashPlace> names_;  // of addresses in values; a cache
   std::vector<std::vector<bool>> named_fields_;                                    // of each layout
-  std::vector<uint32_t> probes_;  // indexes in the description, by those in the program
+  // By the index of a probe in the program, those in the description that have its name: one for each layout.
+  std::vector<std::vector<uint32_t>> probes_;
   std::unordered_map<const program::EventSchema*, uint32_t> layouts_;
   std::map<StackKey, KnownStack> stacks_;
   std::vector<uint64_t> noted_stacks_;  // of the event

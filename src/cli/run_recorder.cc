@@ -4,8 +4,10 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -74,17 +76,28 @@ Status begin(const RecordPlan& plan, Environment& e, uint32_t parents, Recording
 
 }  // namespace
 
-Options options_of(const RecordScript& script, const Options& options) {
+Options options_of_recorder(const Options& options) {
   Options out = options;
-  out.program_text = script.text;
   out.output_file = "/dev/null";
   out.format = "text";
   out.no_warnings = true;
   return out;
 }
 
+void warn_left_out(const RecordScript& script) {
+  constexpr size_t kMost = 10;
+  const std::vector<std::string>& sentences = script.left_out;
+  for (size_t i = 0; i < std::min(sentences.size(), kMost); ++i)
+    std::fputs(fmt::format("WARNING: {}\n", printable_line(sentences[i])).c_str(), stderr);
+  if (sentences.size() > kMost)
+    std::fputs(
+        fmt::format("WARNING: {} more values are not recorded; espy -i FILE -lv names them\n", sentences.size() - kMost)
+            .c_str(),
+        stderr);
+}
+
 int run_recorder(const Options& options, const Host& host, Environment& e, const RecordWishes& wishes,
-                 const RecordScript& script, const RecordPlan& plan) {
+                 RecordScript script, const RecordPlan& plan) {
   Recording recording;
   const auto prepare = [&](const program::Program& program, Environment& environment,
                            runtime::SessionOptions& session) {
@@ -101,7 +114,7 @@ int run_recorder(const Options& options, const Host& host, Environment& e, const
       return plan.reader == nullptr ? Status() : plan.reader->on_ready();
     };
   };
-  const int status = run_script(options_of(script, options), e, prepare);
+  const int status = run_script(std::move(script.script), options_of_recorder(options), e, prepare);
   if (!options.dump.empty() || !recording.recorder) return status;
   if (const Status done = recording.recorder->finish(); !done) return status == 0 ? complain(done.error()) : status;
   if (plan.reader == nullptr && !options.quiet)

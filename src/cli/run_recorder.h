@@ -25,10 +25,13 @@ struct RecordPlan {
 };
 
 // Returns the options of a run of the script, which prints nothing: messages go to standard error.
-Options options_of(const RecordScript& script, const Options& options);
+Options options_of_recorder(const Options& options);
+
+// Says on standard error what of the events the recording will not have.
+void warn_left_out(const RecordScript& script);
 
 // Runs the script until it ends, and shows a summary. Returns the exit status; has printed all errors.
 int run_recorder(const Options& options, const Host& host, Environment& environment, const RecordWishes& wishes,
-                 const RecordScript& script, const RecordPlan& plan);
+                 RecordScript script, const RecordPlan& plan);
 
 }  // namespace espy::cli

@@ -24,6 +24,7 @@
 #include "bpf/disassemble.h"
 #include "check/capabilities.h"
 #include "check/check.h"
+#include "check/headers.h"
 #include "cli/dump.h"
 #include "cli/environment.h"
 #include "cli/give_up_rights.h"
@@ -207,15 +208,18 @@ std::set<std::string> own_texts(const syntax::Ast& ast) {
   return out;
 }
 
-runtime::TerminalText terminal_of(const output::SinkRow& format, const output::Writer& writer, const syntax::Ast& ast) {
+// The texts of a script that was built are names of files, and no own texts.
+runtime::TerminalText terminal_of(const output::SinkRow& format, const output::Writer& writer, const syntax::Ast& ast,
+                                  bool is_built) {
   runtime::TerminalText out;
   out.is_output = format.has_text && writer.is_terminal();
   out.is_messages = format.has_text && ::isatty(STDERR_FILENO) == 1;
-  if (out.is_output || out.is_messages) out.own_texts = std::make_shared<const std::set<std::string>>(own_texts(ast));
+  if (out.is_output || out.is_messages)
+    out.own_texts = std::make_shared<const std::set<std::string>>(is_built ? std::set<std::string>() : own_texts(ast));
   return out;
 }
 
-Result<Output> open_output(const Options& options, const check::Checked& checked) {
+Result<Output> open_output(const Options& options, const check::Checked& checked, bool is_built) {
   Output out;
   int fd = STDOUT_FILENO;
   const output::SinkRow& format = *output::find_sink(options.format);
@@ -232,7 +236,7 @@ Result<Output> open_output(const Options& options, const check::Checked& checked
   const bool is_binary =
       !format.binary_suffix.empty() && options.output_file && options.output_file->ends_with(format.binary_suffix);
   output::TextStyle style = runtime::text_style(checked.config);
-  out.terminal = terminal_of(format, *out.writer, checked.ast);
+  out.terminal = terminal_of(format, *out.writer, checked.ast, is_built);
   style.own_texts = out.terminal.own_texts;
   out.sink = (is_binary ? format.create_binary : format.create)(*out.writer, std::move(style), options.quiet);
   return out;
@@ -380,10 +384,28 @@ Status refuse_iterators_of_group(const check::Checked& checked) {
               "without --cgroup and --container it runs");
 }
 
-Result<int> compile_and_run(const Options& options, Environment* e, const PrepareSession& prepare) {
+// The tree of a script that is text.
+syntax::Ast parse(source::SourceId script, check::CheckRequest& request, const Options& options) {
+  syntax::Ast out = parse_script(script, request);
+  dump(options, "script", [&] { return request.sources[script].text; });
+  dump(options, "tokens", [&] { return dump_tokens(request.sources, script); });
+  return out;
+}
+
+// The tree of a script that was built, whose probes must outlive the request, with what the headers of --include define.
+syntax::Ast take(BuiltScript& script, check::CheckRequest& request, const Options& options) {
+  request.bound = script.probes;
+  syntax::Prelude prelude = check::read_headers(script.ast, request);
+  script.ast.c_definitions = std::move(prelude.definitions);
+  dump(options, "script", [&] { return printable(syntax::format(script.ast)); });
+  return std::move(script.ast);
+}
+
+// `built`: the script; null: that of the options.
+Result<int> compile_and_run(const Options& options, Environment* e, const PrepareSession& prepare, BuiltScript* built) {
   StageClock clock(options.time_stages, options.started_at);
   clock.lap("start");
-  const source::SourceId script = TRY(read_script(options, e->sources));
+  const source::SourceId script = built == nullptr ? TRY(read_script(options, e->sources)) : source::SourceId();
   const std::optional<runtime::Identity> user =
       options.user.empty() ? std::nullopt : std::optional(TRY(runtime::find_identity(options.user)));
   auto child = TRY(start_child(options, user ? &*user : nullptr, e->config));
@@ -394,10 +416,8 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
     return fail("how many CPUs there may be is unknown: cannot read /sys/devices/system/cpu/possible", 0,
                 "`mount -t sysfs sysfs /sys` mounts it");
   check::CheckRequest request = e->check_request();
-  syntax::Ast ast = parse_script(script, request);
+  syntax::Ast ast = built == nullptr ? parse(script, request, options) : take(*built, request, options);
   clock.lap("parse");
-  dump(options, "script", [&] { return e->sources[script].text; });
-  dump(options, "tokens", [&] { return dump_tokens(e->sources, script); });
   dump(options, "ast", [&] { return syntax::dump(ast, e->sources); });
   if (e->diagnostics.has_errors()) {
     report(e->diagnostics, e->sources, options);
@@ -412,7 +432,7 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   if (report(e->diagnostics, e->sources, options)) return refuse_tool(options, e->diagnostics);
   if (options.tool) TRY_STATUS(refuse_unknown_options(*options.tool, checked));
   dump(options, "types", [&] { return dump_types(checked, e->types); });
-  if (asks_for_help(checked)) {
+  if (built == nullptr && asks_for_help(checked)) {
     std::fputs(script_help(checked, e->sources[script].name).c_str(), stdout);
     return EXIT_FAILURE;  // as in bpftrace: the script did not run
   }
@@ -427,7 +447,7 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   if (child) child->wait_until_ready();
 
   Progress progress(STDERR_FILENO, !options.quiet);  // outlives the writer, which hides it
-  const Output out = TRY(open_output(options, checked));
+  const Output out = TRY(open_output(options, checked, built != nullptr));
   runtime::SessionOptions session_options = session_options_of(options, checked, child ? &*child : nullptr);
   session_options.terminal = out.terminal;
   if (progress.is_shown()) {
@@ -460,11 +480,23 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
 
 bool ends_before_load(const Options& options) { return !options.dump.empty() && !wants(options, "verifier"); }
 
-int run_script(const Options& options, Environment& environment, const PrepareSession& prepare) {
-  const auto status = compile_and_run(options, &environment, prepare);
+namespace {
+
+int run(const Options& options, Environment& environment, const PrepareSession& prepare, BuiltScript* built) {
+  const auto status = compile_and_run(options, &environment, prepare, built);
   if (status) return *status;
   if (status.error().code == EPIPE) ::raise(SIGPIPE);  // the reader has gone: ends silently, as other programs do
   return complain(status.error());
+}
+
+}  // namespace
+
+int run_script(const Options& options, Environment& environment, const PrepareSession& prepare) {
+  return run(options, environment, prepare, nullptr);
+}
+
+int run_script(BuiltScript script, const Options& options, Environment& environment, const PrepareSession& prepare) {
+  return run(options, environment, prepare, &script);
 }
 
 }  // namespace espy::cli

@@ -17,8 +17,9 @@ constexpr std::string_view kLocals = "locals";
 
 class ReadsFinder {
  public:
-  ReadsFinder(const check::Checked& checked, const check::Unit& unit, const types::Types& types, ScriptReads& out)
-      : ast_(checked.ast), unit_(unit), types_(types), out_(out) {}
+  ReadsFinder(std::shared_ptr<const syntax::Ast> ast, const check::Unit& unit, const types::Types& types,
+              ScriptReads& out)
+      : shared_ast_(std::move(ast)), ast_(*shared_ast_), unit_(unit), types_(types), out_(out) {}
 
   ProbeReads find() {
     const auto visit = [&](syntax::ExprId id) { add(id); };
@@ -39,7 +40,8 @@ class ReadsFinder {
     if (type.kind == Kind::kKernelStack) reads_.kernel_stack = true;
     if (type.kind == Kind::kUserStack && fact.builtin != nullptr) reads_.user_stack = spec::name_of(*fact.builtin);
     const bool is_symbol = type.kind == Kind::kKernelSymbol || type.kind == Kind::kUserSymbol;
-    if (is_symbol && ast_.get<syntax::Call>(id) != nullptr && is_of_event(id)) reads_.symbols.insert(format(ast_, id));
+    if (is_symbol && ast_.get<syntax::Call>(id) != nullptr && is_of_event(id))
+      reads_.symbols.emplace(format(ast_, id), ReadExpression{fact.type, shared_ast_, id});
     const auto* name = ast_.get<syntax::Name>(id);
     if (name != nullptr && type.kind == Kind::kRecord && !bases_.contains(id))
       (name->name == kLocals ? reads_.all_locals : reads_.all_arguments) = true;
@@ -88,7 +90,7 @@ class ReadsFinder {
   }
 
   void add_value(syntax::ExprId id, types::TypeId type) {
-    reads_.values.emplace(format(ast_, id), type);
+    reads_.values.emplace(format(ast_, id), ReadExpression{type, shared_ast_, id});
     check::walk(ast_, id, [&](syntax::ExprId part) { is_in_value_.insert(part); });
   }
 
@@ -119,6 +121,7 @@ class ReadsFinder {
     return pointers_in(access->base) + (is_pointer ? 1 : 0);
   }
 
+  const std::shared_ptr<const syntax::Ast> shared_ast_;
   const syntax::Ast& ast_;
   const check::Unit& unit_;
   const types::Types& types_;
@@ -150,7 +153,8 @@ void add_targets(const syntax::Action& action, const spec::Registry& registry, S
     if (provider->attach == nullptr || provider->timer == spec::Timer::kOnOneCpu) continue;
     std::vector<std::string> target = {std::string(provider->name)};
     for (const syntax::AttachPart& part : point.parts) target.push_back(part.text);
-    if (std::ranges::find(out.targets, target) == out.targets.end()) out.targets.push_back(std::move(target));
+    if (std::ranges::find(out.targets, target, &ScriptReads::Target::parts) == out.targets.end())
+      out.targets.push_back({std::move(target), point.span});
   }
 }
 
@@ -160,13 +164,15 @@ Status add_reads(const Options& options, Environment& environment, ScriptReads& 
   const source::SourceId script = TRY(read_script(options, environment.sources));
   check::CheckRequest request = environment.check_request();
   syntax::Ast ast = parse_script(script, request);
-  const check::Checked checked = check::check(std::move(ast), request);
+  const auto whole = std::make_shared<check::Checked>(check::check(std::move(ast), request));
+  const check::Checked& checked = *whole;
   if (report(environment.diagnostics, environment.sources, options))
     return fail(fmt::format("{} cannot be run, and so not be recorded for", options.file.value_or("the script")));
   for (const syntax::Action& action : checked.ast.actions) add_targets(action, environment.registry, out);
   for (const check::Unit& unit : checked.units) {
     if (unit.action == nullptr) continue;
-    const ProbeReads reads = ReadsFinder(checked, unit, environment.types, out).find();
+    const std::shared_ptr<const syntax::Ast> tree(whole, &whole->ast);
+    const ProbeReads reads = ReadsFinder(tree, unit, environment.types, out).find();
     out.has_locals |= reads.all_locals || !reads.locals.empty();
     for (const program::ProbeId id : unit.probes) merge(out.probes[checked.probes[id].name], reads);
   }

@@ -3,14 +3,23 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/environment.h"
+#include "syntax/ast.h"
 
 namespace espy::cli {
+
+// An expression of a script, of literals, names, members and calls.
+struct ReadExpression {
+  types::TypeId type;
+  std::shared_ptr<const syntax::Ast> ast;
+  syntax::ExprId id;
+};
 
 struct ProbeReads {
   bool all_arguments = false;
@@ -19,14 +28,18 @@ struct ProbeReads {
   std::set<std::string> buffers;  // the same for buf()
   std::set<std::string> locals;   // "count" of locals.count
   bool all_locals = false;
-  std::map<std::string, types::TypeId> values;  // of expressions, as syntax::format() has them
-  std::set<std::string> symbols;                // the same, of ksym() and usym()
+  std::map<std::string, ReadExpression> values;   // as syntax::format() has them
+  std::map<std::string, ReadExpression> symbols;  // the same, of ksym() and usym()
   bool kernel_stack = false;
   std::string user_stack;  // the builtin that gives it; empty: none is read
 };
 
 struct ScriptReads {
-  std::vector<std::vector<std::string>> targets;          // attach points: the provider, and the other parts
+  struct Target {
+    std::vector<std::string> parts;  // the provider, and the other parts
+    source::Span span;               // of the attach point
+  };
+  std::vector<Target> targets;
   std::map<std::string, ProbeReads> probes;               // by name
   std::map<std::string, uint32_t> struct_bytes;           // by the name of a struct: up to the last member that is read
   std::set<std::pair<std::string, std::string>> members;  // of structs, by their names

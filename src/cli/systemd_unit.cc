@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace espy::cli {
 
 namespace {
@@ -48,7 +50,18 @@ bool has(const std::vector<std::string_view>& names, std::string_view name) {
 
 }  // namespace
 
+bool is_unit_name(std::string_view tool) {
+  constexpr size_t kMostBytes = 255 - std::string_view(".service").size();  // UNIT_NAME_MAX
+  constexpr std::string_view kMarks = ":-_.";
+  const auto is_good = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || kMarks.find(c) != kMarks.npos;
+  };
+  return !tool.empty() && tool.size() <= kMostBytes && tool[0] != '-' && tool[0] != '.' &&
+         std::ranges::all_of(tool, is_good);
+}
+
 std::string systemd_unit(const UnitRequest& request) {
+  CHECK(is_unit_name(request.tool));
   const std::string capabilities = fmt::format("{}", fmt::join(request.capabilities, " "));
   // It takes CAP_SYSLOG away.
   const std::string_view logs = has(request.capabilities, "CAP_SYSLOG") ? "" : "ProtectKernelLogs=yes\n";
@@ -90,7 +103,7 @@ LimitMEMLOCK=infinity
 [Install]
 WantedBy=multi-user.target
 )",
-      escape(request.tool), escape(request.description), capabilities, kSandbox, logs,
+      request.tool, escape(request.description), capabilities, kSandbox, logs,
       request.has_budget ? "" : " --budget=2%%");
 }
 

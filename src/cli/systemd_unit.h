@@ -7,8 +7,12 @@
 
 namespace espy::cli {
 
+// Whether a tool of this name can be a unit: systemd takes ASCII letters, digits and `:-_.` (systemd.unit(5)), 255 bytes
+// with the suffix, and a name that begins with `-` is no operand of a command. Such a name needs no quotes in a unit.
+bool is_unit_name(std::string_view tool);
+
 struct UnitRequest {
-  std::string tool;                            // its name
+  std::string tool;                            // its name, for which is_unit_name() holds
   std::string description;                     // one line
   std::vector<std::string_view> capabilities;  // that it needs, CAP_BPF and CAP_PERFMON among them
   bool has_budget = false;                     // the tool keeps one; else the unit gives it one of 2 %

@@ -1,4 +1,4 @@
-// Errors in the script of `espy trace`, at the places of the targets that the user typed.
+// Errors in the script of `espy trace`.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,8 @@
 
 namespace espy::cli {
 
-// `targets`: the sources that hold the texts of the parts of `script`, in order; `conditions`: those of --when.
-// Diagnostics about other texts are returned as they are.
-source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script,
-                             const std::vector<source::SourceId>& targets,
-                             const std::vector<source::SourceId>& conditions, const source::Sources& sources);
+// The diagnostic as it is shown, which is about what the user typed. One about an unknown name gets the names that there
+// are.
+source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script, const source::Sources& sources);
 
 }  // namespace espy::cli

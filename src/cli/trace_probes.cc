@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/strings.h"
@@ -14,6 +15,8 @@
 #include "cli/bind_probes.h"
 #include "symbols/debug_info.h"
 #include "symbols/demangle.h"
+#include "syntax/build.h"
+#include "syntax/format.h"
 
 namespace espy::cli {
 
@@ -42,11 +45,11 @@ class Finder {
   // ---- The kernel's functions: by trampolines, or by kprobes with the types that BTF has for them
   Result<std::vector<TraceProbes>> kernel_function(const std::string& name, const std::string& module) {
     const bool is_wildcard = has_wildcard(name);
-    const std::string place = module.empty() ? name : module + ":" + name;
+    const std::vector<std::string> place = module.empty() ? std::vector{name} : std::vector{module, name};
     if (is_wildcard) {
       const bool by_kprobe = e_.kernel->has(kernel::Feature::kKprobe);
-      return std::vector{TraceProbes{.entry = (by_kprobe ? "kprobe:" : "fentry:") + place,
-                                     .leave = (by_kprobe ? "kretprobe:" : "fexit:") + place}};
+      return std::vector{TraceProbes{.entry = typed_place(by_kprobe ? "kprobe" : "fentry", place),
+                                     .leave = typed_place(by_kprobe ? "kretprobe" : "fexit", place)}};
     }
     const auto prototype = e_.kernel->find_function(e_.types, name, module);
     const bool is_traced = !e_.kernel->functions(name).empty();
@@ -54,7 +57,8 @@ class Finder {
     const bool by_trampoline = prototype && e_.kernel->has(kernel::Feature::kFentry) &&
                                !e_.kernel->find_functions(nullptr, name, prototype->module).empty();
     if (by_trampoline) return from_provider(*e_.registry.find_provider("fentry"), {prototype->module, name});
-    TraceProbes out{.entry = "kprobe:" + place, .leave = "kretprobe:" + place, .name = name, .function = name};
+    TraceProbes out{
+        .entry = typed_place("kprobe", place), .leave = typed_place("kretprobe", place), .name = name, .function = name};
     if (prototype) add_typed_words(out, *prototype);
     return std::vector{std::move(out)};
   }
@@ -64,20 +68,12 @@ class Finder {
     size_t index = 0;
     for (const types::Member& parameter : prototype.parameters) {
       if (index == in_registers || e_.types[parameter.type].size_bytes > 8) break;  // what follows lies elsewhere
-      const std::string word = fmt::format("arg{}", index++);
-      const bool has_name = is_nameable(parameter.type);
-      out.arguments.push_back(
-          {parameter.name, has_name ? cast(parameter.type, word) : word, has_name ? parameter.type : types::TypeId{}});
+      const types::TypeId type = is_nameable(parameter.type) ? parameter.type : types::TypeId{};
+      out.arguments.push_back({parameter.name, {fmt::format("arg{}", index++), "", type}, type});
     }
     if (e_.types[prototype.result].kind != types::Kind::kVoid)
-      out.result = is_nameable(prototype.result) ? cast(prototype.result, "retval") : "retval";
+      out.result = {"retval", "", is_nameable(prototype.result) ? prototype.result : types::TypeId{}};
     out.prototype = e_.kernel->c_prototype(prototype.name, prototype.module).value_or("");
-  }
-
-  std::string cast(types::TypeId type, const std::string& word) {
-    const bool is_unsigned_char = e_.types[type].char_like && !e_.types[type].is_signed;
-    const std::string name = is_unsigned_char ? "uint8" : types::to_string(e_.types, type);
-    return name == "uint64" ? word : fmt::format("({}){}", name, word);
   }
 
   // Whether a cast can be written: numbers, and pointers to what has a name.
@@ -102,7 +98,7 @@ class Finder {
   // ---- All other probes
   Result<std::vector<TraceProbes>> from_provider(const spec::Provider& provider,
                                                  const std::vector<std::string>& parts) {
-    TraceProbes out{.entry = attach_point(provider, parts)};
+    TraceProbes out{.entry = typed_place(provider.name, parts)};
     source::Diagnostics diagnostics;
     bool has_types = true;  // a program may have no debug information
     std::vector<spec::BoundProbe> bound = bind(provider, parts, has_types, diagnostics);
@@ -111,91 +107,124 @@ class Finder {
       has_types = false;
       bound = bind(provider, parts, has_types, ignored);
     }
-    if (bound.empty()) return nothing_there(out.entry, diagnostics);
+    if (bound.empty()) return nothing_there(format(out.entry.points.front()), diagnostics);
     const std::string& function = bound[0].probe.function;
     const auto is_other = [&](const spec::BoundProbe& each) { return each.probe.function != function; };
     const bool is_wildcard = has_wildcard(parts.back()) || std::ranges::any_of(bound, is_other);
     if (is_wildcard && provider.find_type != nullptr && provider.return_provider != nullptr)
-      if (auto groups = by_signature(provider, parts, bound); !groups.empty()) return groups;
+      if (auto groups = by_signature(provider, parts); !groups.empty()) return groups;
     if (!is_wildcard) {
-      out.function = function;
+      // As `func` will be: probes are bound with the names that the configuration asks for.
+      out.function = provider.find_type != nullptr && e_.config.cpp_demangle ? symbols::demangle(function) : function;
       out.name = function.empty() ? parts.back() : symbols::demangle(function, symbols::DemangleStyle::kName);
     }
     const spec::ProbeContext context = context_of(provider, bound[0], has_types);
     if (context.boundary == spec::CallBoundary::kEntry) add_return(out, bound[0], parts, has_types);
     if (is_wildcard) {
-      out.result.clear();
+      out.result = {};
       return std::vector{std::move(out)};
     }
     add_arguments(out, context);
     const bool is_of_kernel = context.pointers == types::AddressSpace::kKernel;
-    if (context.args.empty() && !out.leave.empty() && is_of_kernel)
+    if (context.args.empty() && !out.leave.points.empty() && is_of_kernel)
       if (const auto prototype = e_.kernel->find_function(e_.types, function)) add_typed_words(out, *prototype);
     const bool has_operands = context.args.empty() && context.boundary == spec::CallBoundary::kNone;
     for (const spec::ContextField& field : context.arguments)
-      if (has_operands) out.arguments.push_back({field.name, field.name, field.type});
+      if (has_operands) out.arguments.push_back({field.name, {field.name}, field.type});
     out.prototype = e_.kernel->c_prototype(function, bound[0].probe.target).value_or("");
     return std::vector{std::move(out)};
   }
 
+  // Of arguments with one name, `args` has the first; a file can give several that name.
   static void add_arguments(TraceProbes& out, const spec::ProbeContext& context) {
-    for (const spec::ContextField& field : context.args)
-      out.arguments.push_back({field.name, "args." + field.name, field.type, field.unreadable.empty()});
+    for (const spec::ContextField& field : context.args) {
+      const bool is_hidden = std::ranges::find(out.arguments, field.name, &TraceArgument::name) != out.arguments.end();
+      if (is_hidden || field.name.empty())
+        out.hidden.insert(field.name);
+      else
+        out.arguments.push_back({field.name, {"args", field.name}, field.type, field.unreadable.empty()});
+    }
   }
 
-  static std::string attach_point(const spec::Provider& provider, const std::vector<std::string>& parts) {
-    return fmt::format("{}:{}", provider.name, fmt::join(quoted_parts(parts), ":"));
+  // Spans are those of the action, which come later.
+  static syntax::AttachPoint attach_point(std::string_view provider, const std::vector<std::string>& parts) {
+    syntax::Ast none;
+    return syntax::Build{none, {}}.attach_point(provider, parts);
+  }
+
+  static TracePlace typed_place(std::string_view provider, const std::vector<std::string>& parts) {
+    return {.points = {attach_point(provider, parts)}, .typed = {}, .plain = {}};
   }
 
   // ---- Functions of programs that a wildcard matches
 
-  using ByFunction = std::map<std::pair<std::string, std::string>, spec::BoundProbe>;  // by file and name
-  static ByFunction by_function(const std::vector<spec::BoundProbe>& bound) {
-    ByFunction out;
-    for (const spec::BoundProbe& each : bound) out.try_emplace({each.probe.target, each.probe.function}, each);
-    return out;
+  // By file, name and address: a file may have several functions of one name.
+  using Function = std::tuple<std::string, std::string, uint64_t>;
+  static Function function_of(const spec::BoundProbe& bound) {
+    return {bound.probe.target, bound.probe.function, bound.probe.address};
   }
 
   // Functions with the same arguments and result share an action. None if there are too many kinds of functions.
-  // `typed`: those with debug information that have arguments.
-  std::vector<TraceProbes> by_signature(const spec::Provider& provider, const std::vector<std::string>& parts,
-                                        const std::vector<spec::BoundProbe>& typed) {
+  std::vector<TraceProbes> by_signature(const spec::Provider& provider, const std::vector<std::string>& parts) {
     constexpr size_t kMostSignatures = 64;
     source::Diagnostics ignored;
+    const auto bind_all = [&](const spec::Provider& row, bool has_types) {
+      return bind_probes(e_, e_.config, row, parts, has_types, ignored);
+    };
     const spec::Provider& returns = *provider.return_provider;
-    const ByFunction entries = by_function(typed), leaves = by_function(bind(returns, parts, true, ignored));
+    std::map<Function, spec::BoundProbe> entries;  // those with debug information that have arguments
+    for (spec::BoundProbe& each : bind_all(provider, true)) entries.try_emplace(function_of(each), std::move(each));
+    std::multimap<std::pair<std::string, std::string>, spec::BoundProbe> leaves;
+    for (spec::BoundProbe& each : bind_all(returns, true))
+      leaves.emplace(std::pair(each.probe.target, each.probe.function), std::move(each));
     std::map<std::string, TraceProbes> groups;
-    for (const auto& [function, bound] : by_function(bind(provider, parts, false, ignored))) {
-      const std::vector<std::string> place = {function.first, function.second};
-      const auto entry = entries.find(function), leave = leaves.find(function);
+    for (const spec::BoundProbe& plain : bind_all(provider, false)) {
+      const auto entry = entries.find(function_of(plain));
+      const std::vector<spec::BoundProbe> leave = leaves_of(plain, leaves);
       TraceProbes one;
       if (entry != entries.end()) add_arguments(one, context_of(provider, entry->second, true));
-      if (leave != leaves.end()) one.result = result_of(returns, leave->second, true);
-      TraceProbes& group = groups.try_emplace(signature(one, leave != leaves.end()), one).first->second;
+      if (!leave.empty()) one.result = result_of(returns, leave.front(), true);
+      TraceProbes& group = groups.try_emplace(signature(one, !leave.empty()), one).first->second;
       if (groups.size() > kMostSignatures) return {};
-      const auto append = [](std::string& list, const std::string& point) {
-        list += (list.empty() ? "" : ",\n") + point;
-      };
-      append(group.entry, attach_point(provider, place));
-      if (leave != leaves.end()) append(group.leave, attach_point(returns, place));
+      append(group.entry, plain, entry != entries.end() ? entry->second : plain);
+      for (const spec::BoundProbe& each : leave) append(group.leave, each, each);
     }
     std::vector<TraceProbes> out;
     for (auto& [key, group] : groups) out.push_back(std::move(group));
     return out;
   }
 
-  std::string signature(const TraceProbes& probes, bool has_leave) {
-    std::string out = fmt::format("{} {}", has_leave, probes.result);
-    for (const TraceArgument& each : probes.arguments)
-      out += fmt::format(",{} {} {}", types::to_string(e_.types, each.type), each.name, each.is_readable);
+  // Takes them out of `leaves`. Most functions return to where they were called from, and the probe has their address;
+  // those of Go have one at each return instruction.
+  static std::vector<spec::BoundProbe> leaves_of(
+      const spec::BoundProbe& entry, std::multimap<std::pair<std::string, std::string>, spec::BoundProbe>& leaves) {
+    const auto [begin, end] = leaves.equal_range(std::pair(entry.probe.target, entry.probe.function));
+    const auto same = std::find_if(
+        begin, end, [&](const auto& each) { return each.second.probe.address == entry.probe.address; });
+    std::vector<spec::BoundProbe> out;
+    if (same != end) {
+      out.push_back(std::move(same->second));
+      leaves.erase(same);
+      return out;
+    }
+    for (auto each = begin; each != end; ++each) out.push_back(std::move(each->second));
+    leaves.erase(begin, end);
     return out;
   }
 
-  // Names with colons or blanks in them stay one part.
-  static std::vector<std::string> quoted_parts(const std::vector<std::string>& parts) {
-    std::vector<std::string> out;
-    for (const std::string& part : parts)
-      out.push_back(part.find_first_of(" :,{\"") == std::string::npos ? part : literal(part));
+  static void append(TracePlace& place, const spec::BoundProbe& plain, const spec::BoundProbe& typed) {
+    place.points.push_back(attach_point(plain.probe.provider, {plain.probe.target, plain.probe.function}));
+    place.plain.push_back(plain);
+    place.typed.push_back(typed);
+  }
+
+  // Texts of a file one behind the other, so that no two lists are equal.
+  static std::string sized(const std::string& text) { return fmt::format("{}:{}", text.size(), text); }
+
+  std::string signature(const TraceProbes& probes, bool has_leave) {
+    std::string out = fmt::format("{} {}", has_leave, probes.result.is_there());
+    for (const TraceArgument& each : probes.arguments)
+      out += fmt::format(",{} {} {}", sized(types::to_string(e_.types, each.type)), sized(each.name), each.is_readable);
     return out;
   }
 
@@ -208,13 +237,13 @@ class Finder {
     return cli::context_of(e_, provider, bound, has_types);
   }
 
-  // "retval"; "" if probes cannot read the result, or if the function returns nothing, as its debug information tells:
+  // `retval`; none if probes cannot read the result, or if the function returns nothing, as its debug information tells:
   // the type of a result comes from there.
-  std::string result_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
+  TraceValue result_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
     const auto result = context_of(provider, bound, has_types).retval;
-    if (!result || !result->unreadable.empty()) return "";
+    if (!result || !result->unreadable.empty()) return {};
     const bool is_typed = result->recipe.kind == spec::Recipe::Kind::kLocation;
-    return !is_typed && provider.find_type != nullptr && has_debug_info(bound.probe) ? "" : "retval";
+    return !is_typed && provider.find_type != nullptr && has_debug_info(bound.probe) ? TraceValue() : TraceValue{"retval"};
   }
 
   bool has_debug_info(const program::Probe& probe) {
@@ -233,7 +262,7 @@ class Finder {
     source::Diagnostics ignored;
     const std::vector<spec::BoundProbe> bound = bind(*provider, parts, has_types, ignored);
     if (bound.empty()) return;
-    out.leave = std::string(provider->name) + out.entry.substr(out.entry.find(':'));
+    out.leave = typed_place(provider->name, parts);
     out.result = result_of(*provider, bound[0], has_types);
   }
 
@@ -248,8 +277,6 @@ class Finder {
 };
 
 }  // namespace
-
-std::string literal(std::string_view text) { return '"' + escape(text) + '"'; }
 
 Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, Environment& environment) {
   return Finder(environment).find(target);

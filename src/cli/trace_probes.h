@@ -1,38 +1,55 @@
 // From the targets of `espy trace` to probes with typed arguments.
 #pragma once
 
+#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/environment.h"
 #include "cli/trace_target.h"
+#include "spec/provider.h"
+#include "syntax/ast.h"
 
 namespace espy::cli {
 
+// An expression of a script: `args.skb`, `(struct sk_buff *)arg0`, `retval`.
+struct TraceValue {
+  std::string word;         // "args", "arg0", "retval"; empty: there is no value
+  std::string member;       // of args, as the file names it; else empty
+  types::TypeId cast = {};  // invalid: without a cast
+
+  bool is_there() const { return !word.empty(); }
+};
+
 struct TraceArgument {
   std::string name;
-  std::string source;  // `args.skb`, `(struct sk_buff *)arg0`
+  TraceValue value;
   types::TypeId type;  // invalid: unknown
   bool is_readable = true;
 };
 
+// Where the probes of an action are.
+struct TracePlace {
+  std::vector<syntax::AttachPoint> points;  // empty: there is none
+  // Of functions that a wildcard matched, the probe of each point: with the types of arguments, and without. Else empty:
+  // the user has typed the point.
+  std::vector<spec::BoundProbe> typed, plain;
+};
+
 // The probes of a target, and what they show.
 struct TraceProbes {
-  std::string entry;     // "fentry:vmlinux:vfs_read"
-  std::string leave;     // "fexit:vmlinux:vfs_read"; empty: an event, which has no end
-  std::string name;      // as it is shown, a literal; empty: of a wildcard, shown as `func`
+  TracePlace entry;
+  TracePlace leave;      // empty: an event, which has no end
+  std::string name;      // as it is shown; empty: of a wildcard, shown as `func`
   std::string function;  // the value of `func`; empty: of a wildcard
   std::vector<TraceArgument> arguments;
-  std::string result;     // "retval", "(int32)retval"; empty: it returns nothing
+  std::set<std::string> hidden = {};  // names of arguments that cannot be named: those of others, and ""
+  TraceValue result;      // not there: it returns nothing
   std::string prototype;  // in C; empty: unknown
 };
 
 // One element, or, for a wildcard in a program, one for each list of arguments that its functions have. The error names
 // what is not found, and the nearest name that is.
 Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, Environment& environment);
-
-// The text as a string literal of the language.
-std::string literal(std::string_view text);
 
 }  // namespace espy::cli

@@ -1,25 +1,48 @@
-// Each argument of a probe becomes a variable, so that `skb->len` of a target is `$skb->len` in the script.
+// Each argument of a probe becomes a variable, so that `skb->len` of a target is `$skb->len` in the script. What the user
+// typed is parsed, an expression at a time; names of files are only compared with it.
 #include "cli/trace_script.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "base/strings.h"
+#include "check/walk.h"
 #include "cli/trace_probes.h"
 #include "cli/trace_target.h"
+#include "syntax/build.h"
+#include "syntax/parser.h"
 
 namespace espy::cli {
 
 namespace {
 
-constexpr uint32_t kMaxStructBytes = 12 * 1024;  // of a struct that is shown behind a pointer
+using syntax::BinaryOp;
+using syntax::Build;
+using syntax::ExprId;
+using syntax::StmtId;
+using syntax::UnaryOp;
 
-// A format that prints just the text, as a literal.
-std::string format_literal(std::string_view text) {
-  return literal(fmt::format("{}", fmt::join(split(text, '%'), "%%")));
-}
+using Values = std::vector<ExprId>;
+using Statements = std::vector<StmtId>;
+
+constexpr uint32_t kMaxStructBytes = 12 * 1024;  // of a struct that is shown behind a pointer
+constexpr const char* kResult = "retval";        // also the variable of it, with `$`
+
+// A format that prints just the text.
+std::string format_of(std::string_view text) { return fmt::format("{}", fmt::join(split(text, '%'), "%%")); }
+
+void append(Statements& to, const Statements& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+// An expression in a source that the user typed.
+struct Typed {
+  source::SourceId source;
+  TraceItem item;
+};
 
 class ScriptWriter {
  public:
@@ -27,60 +50,235 @@ class ScriptWriter {
 
   // `groups`: see find_trace_probes.
   Status add(const TraceTarget& target, const std::vector<TraceProbes>& groups) {
-    TraceScript::Part part{.target = target, .begin = actions_.size()};
+    TraceScript::Part part;
+    target_ = e_.sources.add("target", target.text);
+    part.typed.push_back(target_);
+    build_.span = {target_, 0, static_cast<uint32_t>(target.place.size())};
     if (is_root()) {
       TRY_STATUS(check_root(target, groups));
-      for (const std::string& condition : options_.when) part.conditions.push_back({condition, 0});
+      for (const std::string& condition : options_.when) {
+        part.typed.push_back(e_.sources.add("--when", condition));
+        when_.push_back({part.typed.back(), {condition, 0}});
+      }
     }
-    for (const TraceProbes& probes : groups)
+    for (const TraceProbes& probes : groups) {
+      note_hidden(target, probes);
       for (const TraceArgument& argument : probes.arguments)
         if (std::ranges::find(part.arguments, argument.name) == part.arguments.end())
           part.arguments.push_back(argument.name);
+    }
     arguments_ = part.arguments;
+    check_syntax(target);
     if (!target.results.empty() && std::ranges::none_of(groups, has_result))
       return fail(
           fmt::format("`{}` compares a result, and what it matches has none that probes can read", target.text));
+    const size_t before = script_.ast.actions.size();
     for (const TraceProbes& probes : groups)
       if (has_all_named(target, probes, part.arguments)) TRY_STATUS(add_group(target, probes));
     if (is_root()) root_function_ = groups.front().name.empty() ? "" : groups.front().function;
-    part.end = actions_.size();
-    if (part.begin == part.end)
+    if (script_.ast.actions.size() == before)
       return fail(fmt::format("`{}` matches no function that has all that it names", target.text));
     parts_.push_back(std::move(part));
-    if (!order_.empty()) order_ += " ";
-    order_ += groups.front().name;
+    order_.push_back(in_order(groups.front().name));
     ++count_;
     return {};
   }
 
-  TraceScript script() const {
-    const std::string head = config();
-    const std::string foot = options_.are_trees() ? action("rawtracepoint:sched_process_exit", "span_drop();\n") : "";
-    TraceScript out{head + actions_ + foot, parts_};
-    for (TraceScript::Part& part : out.parts) {
-      part.begin += head.size();
-      part.end += head.size();
+  TraceScript finish() {
+    add_config();
+    if (options_.are_trees()) {
+      const std::vector<std::string> exit = {"sched_process_exit"};
+      add_action({.points = {build_.attach_point("rawtracepoint", exit)}, .typed = {}, .plain = {}},
+                 {run("span_drop", {})});
+    }
+    return {std::move(script_), std::move(parts_), std::move(left_out_)};
+  }
+
+ private:
+  static bool has_result(const TraceProbes& probes) { return probes.result.is_there(); }
+
+  void note_hidden(const TraceTarget& target, const TraceProbes& probes) {
+    for (const std::string& name : probes.hidden)
+      left_out_.push_back(
+          name.empty() ? fmt::format("{}: an argument without a name is not shown", target.text)
+                       : fmt::format("{}: of the arguments named `{}` only the first is shown", target.text, name));
+  }
+
+  // The name as span_order has it.
+  static std::string in_order(std::string_view name) {
+    std::string out;
+    for (const char c : name) {
+      if (c == ' ' || c == '\\') out += '\\';
+      out += c;
     }
     return out;
   }
 
- private:
-  static bool has_result(const TraceProbes& probes) { return !probes.result.empty(); }
+  // ---- What the user typed
+
+  // The source of the parser has the text at its place, and another word of the same length for `return`. The spans of
+  // the nodes, and of the diagnostics, are those in what was typed.
+  ExprId parse(const Typed& typed, syntax::Ast& ast, source::Diagnostics& diagnostics) {
+    const auto [copy, is_new] = copies_.try_emplace({typed.source.index, typed.item.offset});
+    if (is_new)
+      copy->second = e_.sources.add("", std::string(typed.item.offset, ' ') + with_result(typed.item.text));
+    const size_t first = ast.exprs.size(), first_type = ast.type_names.size(), first_stmt = ast.stmts.size();
+    source::Diagnostics found;
+    const ExprId out = syntax::parse_expression(e_.sources, copy->second, ast, found);
+    const auto move = [&](source::Span& span) { span.source = typed.source; };
+    for (auto i = static_cast<uint32_t>(first); i < ast.exprs.size(); ++i) {
+      syntax::Expr& each = ast.exprs[ExprId{i}];
+      move(each.span);
+      if (auto* call = std::get_if<syntax::Call>(&each.node)) move(call->name_span);
+      if (auto* access = std::get_if<syntax::Access>(&each.node)) move(access->name_span);
+      if (auto* binary = std::get_if<syntax::Binary>(&each.node)) move(binary->op_span);
+      if (auto* offset = std::get_if<syntax::Offsetof>(&each.node)) move(offset->path_span);
+    }
+    for (auto i = static_cast<uint32_t>(first_type); i < ast.type_names.size(); ++i)
+      move(ast.type_names[syntax::TypeNameId{i}].span);
+    for (auto i = static_cast<uint32_t>(first_stmt); i < ast.stmts.size(); ++i) move(ast.stmts[StmtId{i}].span);
+    for (source::Diagnostic each : found.all()) {
+      move(each.span);
+      each.notes.clear();
+      diagnostics.add(std::move(each));
+    }
+    return out;
+  }
+
+  // Reports what is wrong with the syntax of the target's items.
+  void check_syntax(const TraceTarget& target) {
+    syntax::Ast ignored;
+    for (const auto* items : {&target.filters, &target.values, &target.results})
+      for (const TraceItem& item : *items) parse({target_, item}, ignored, e_.diagnostics);
+    if (is_root())
+      for (const Typed& condition : when_) parse(condition, ignored, e_.diagnostics);
+  }
+
+  // Whether an expression names an argument.
+  bool is_named(const Typed& typed, const std::string& name) {
+    syntax::Ast ast;
+    source::Diagnostics ignored;
+    bool out = false;
+    check::walk(ast, parse(typed, ast, ignored), [&](ExprId id) {
+      const auto* word = ast.get<syntax::Name>(id);
+      out |= word != nullptr && word->name == name;
+    });
+    return out;
+  }
+
+  // Adds an expression to the script, with the variables of `names` in place of their names.
+  ExprId expression(const Typed& typed, const std::vector<std::string>& names) {
+    syntax::Ast& ast = script_.ast;
+    source::Diagnostics reported;
+    const ExprId out = parse(typed, ast, reported);
+    std::vector<ExprId> found;
+    check::walk(ast, out, [&](ExprId id) {
+      const auto* word = ast.get<syntax::Name>(id);
+      if (word != nullptr && std::ranges::find(names, word->name) != names.end()) found.push_back(id);
+    });
+    for (const ExprId id : found) {
+      std::string name = "$" + ast.get<syntax::Name>(id)->name;
+      ast.exprs[id].node = syntax::Variable{std::move(name)};
+    }
+    return out;
+  }
 
   // Functions of a wildcard that lack an argument or a result which the target names, and others have, are left out.
-  static bool has_all_named(const TraceTarget& target, const TraceProbes& probes,
-                            const std::vector<std::string>& known) {
+  bool has_all_named(const TraceTarget& target, const TraceProbes& probes, const std::vector<std::string>& known) {
     const auto has = [&](const std::string& name) {
       return std::ranges::find(probes.arguments, name, &TraceArgument::name) != probes.arguments.end();
     };
-    const auto is_named = [](const std::vector<TraceItem>& items, const std::string& name) {
-      return std::ranges::any_of(items,
-                                 [&](const TraceItem& item) { return with_variables(item.text, {name}) != item.text; });
+    const auto names = [&](const std::vector<TraceItem>& items, const std::string& name) {
+      return std::ranges::any_of(items, [&](const TraceItem& item) { return is_named({target_, item}, name); });
     };
     if (!target.results.empty() && !has_result(probes)) return false;
     return std::ranges::all_of(known, [&](const std::string& name) {
-      return has(name) || (!is_named(target.values, name) && !is_named(target.filters, name));
+      return has(name) || (!names(target.values, name) && !names(target.filters, name));
     });
+  }
+
+  // ---- Pieces of the script
+
+  ExprId variable(const std::string& name) const { return build_.variable("$" + name); }
+  ExprId of_thread(std::string map) const { return build_.index(build_.map(std::move(map)), {build_.name("tid")}); }
+  StmtId run(std::string function, Values arguments) const {
+    return build_.run(build_.call(std::move(function), std::move(arguments)));
+  }
+  StmtId forget(std::string map) const {
+    return run("delete", {build_.map(std::move(map)), build_.name("tid")});
+  }
+
+  // The type of a cast: a number, or a pointer to what has a name.
+  syntax::TypeName type_name(types::TypeId id) const {
+    const types::Type& type = e_.types[id];
+    syntax::TypeName out;
+    if (type.kind == types::Kind::kPointer) {
+      out = type_name(type.element);
+      out.suffixes.push_back({.is_pointer = true, .count = {}});
+    } else if (type.kind == types::Kind::kStruct || type.kind == types::Kind::kEnum) {
+      out.tag = type.kind == types::Kind::kEnum ? syntax::TypeName::Tag::kEnum
+                : type.is_union                 ? syntax::TypeName::Tag::kUnion
+                                                : syntax::TypeName::Tag::kStruct;
+      out.name = type.name;
+    } else {
+      out.name = types::to_string(e_.types, id);
+    }
+    return out;
+  }
+
+  ExprId read(const TraceValue& value) const {
+    const ExprId word = build_.name(value.word);
+    const ExprId out = value.member.empty() ? word : build_.member(word, value.member);
+    if (!value.cast) return out;
+    const types::Type& type = e_.types[value.cast];
+    syntax::TypeName name = type_name(value.cast);
+    if (type.char_like && !type.is_signed) name.name = "uint8";
+    return name.name == "uint64" && name.suffixes.empty() ? out : build_.cast(std::move(name), out);
+  }
+
+  // The variables that are read.
+  std::set<std::string> variables_of(const Values& values, const Statements& statements) const {
+    std::set<std::string> out;
+    const auto visit = [&](ExprId id) {
+      if (const auto* found = script_.ast.get<syntax::Variable>(id)) out.insert(found->name);
+    };
+    for (const ExprId each : values) check::walk(script_.ast, each, visit);
+    for (const StmtId each : statements) check::walk(script_.ast, each, visit);
+    return out;
+  }
+
+  static std::vector<std::string> names_of(const TraceProbes& probes) {
+    std::vector<std::string> out;
+    for (const TraceArgument& argument : probes.arguments) out.push_back(argument.name);
+    return out;
+  }
+
+  // Requires one condition at least.
+  ExprId all_hold(const Values& conditions) const {
+    ExprId out = conditions.front();
+    for (size_t i = 1; i < conditions.size(); ++i) out = build_.binary(BinaryOp::kLogicalAnd, out, conditions[i]);
+    return out;
+  }
+
+  Statements only_if(const Values& conditions, Statements then) const {
+    if (conditions.empty()) return then;
+    return {build_.when(all_hold(conditions), std::move(then))};
+  }
+
+  void add_action(const TracePlace& place, Statements body) {
+    bool reads_types = false;  // what debug information tells
+    for (const StmtId each : body)
+      check::walk(script_.ast, each, [&](ExprId id) {
+        const auto* word = script_.ast.get<syntax::Name>(id);
+        reads_types |= word != nullptr && (word->name == "args" || word->name == kResult);
+      });
+    std::vector<syntax::AttachPoint> points = place.points;
+    for (syntax::AttachPoint& point : points) {
+      point.span = point.provider.span = build_.span;
+      for (syntax::AttachPart& part : point.parts) part.span = build_.span;
+    }
+    build_.action(std::move(points), std::move(body));
+    script_.probes.push_back(reads_types ? place.typed : place.plain);
   }
 
   // ---- Trees: the first target is the root
@@ -88,7 +286,7 @@ class ScriptWriter {
   bool is_root() const { return options_.are_trees() && count_ == 0; }
 
   Status check_root(const TraceTarget& target, const std::vector<TraceProbes>& groups) const {
-    const auto has_return = [](const TraceProbes& probes) { return !probes.leave.empty(); };
+    const auto has_return = [](const TraceProbes& probes) { return !probes.leave.points.empty(); };
     if (std::ranges::none_of(groups, has_return))
       return fail(fmt::format("`{}` has no return, where its tree would be shown", target.text), 0,
                   "the first target is the root, a function; the others are shown within its calls");
@@ -101,82 +299,91 @@ class ScriptWriter {
   }
 
   // Functions of a wildcard that lack what the conditions need are shown in the trees of others.
-  bool is_root(const TraceProbes& probes) const {
-    if (!is_root() || probes.leave.empty()) return false;
-    return std::ranges::all_of(options_.when, [&](const std::string& condition) {
-      const bool lacks_result = names_return(condition) && probes.result.empty();
+  bool is_root(const TraceProbes& probes) {
+    if (!is_root() || probes.leave.points.empty()) return false;
+    return std::ranges::all_of(when_, [&](const Typed& condition) {
+      const bool lacks_result = names_return(condition.item.text) && !has_result(probes);
       return !lacks_result && std::ranges::all_of(arguments_, [&](const std::string& name) {
-        return with_variables(condition, {name}) == condition ||
-               std::ranges::find(probes.arguments, name, &TraceArgument::name) != probes.arguments.end();
+        return std::ranges::find(probes.arguments, name, &TraceArgument::name) != probes.arguments.end() ||
+               !is_named(condition, name);
       });
     });
   }
 
-  static std::vector<std::string> names_of(const TraceProbes& probes) {
-    std::vector<std::string> out;
-    for (const TraceArgument& argument : probes.arguments) out.push_back(argument.name);
+  // What conditions of --when can name: the result, and the arguments that have another name.
+  static std::vector<std::string> names_at_return(const TraceProbes& probes) {
+    std::vector<std::string> out = names_of(probes);
+    std::erase(out, kResult);
+    out.emplace_back(kResult);
     return out;
   }
 
-  static std::string all_hold(const std::vector<std::string>& conditions) {
-    if (conditions.size() <= 1) return conditions.empty() ? "" : conditions[0];
-    return fmt::format("({})", fmt::join(conditions, ") && ("));
-  }
-
   // The conditions on arguments are known at the entry, and the others at the return.
-  std::vector<std::string> root_conditions(const TraceTarget& target, const TraceProbes& probes, bool at_return) const {
-    std::vector<std::string> out;
+  Values root_conditions(const TraceTarget& target, const TraceProbes& probes, bool at_return) {
+    Values out;
     if (!at_return)
-      for (const TraceItem& filter : target.filters) out.push_back(with_variables(filter.text, names_of(probes)));
-    for (const std::string& condition : options_.when)
-      if (names_return(condition) == at_return) out.push_back(written_condition(condition, names_of(probes)));
-    if (at_return && options_.slower_than_ns != 0)
-      out.push_back(fmt::format("nsecs - @root_begin[tid] > {}", options_.slower_than_ns));
+      for (const TraceItem& filter : target.filters) out.push_back(expression({target_, filter}, names_of(probes)));
+    for (const Typed& condition : when_)
+      if (names_return(condition.item.text) == at_return) out.push_back(expression(condition, names_at_return(probes)));
+    if (at_return && options_.slower_than_ns != 0) {
+      const ExprId passed = build_.binary(BinaryOp::kSubtract, build_.name("nsecs"), of_thread("@root_begin"));
+      out.push_back(build_.binary(BinaryOp::kGreater, passed, build_.number(options_.slower_than_ns)));
+    }
     return out;
   }
 
   // The names of arguments that the conditions at the return compare.
-  std::vector<std::string> kept_arguments(const TraceTarget& target, const TraceProbes& probes) const {
-    const std::vector<std::string> conditions = root_conditions(target, probes, true);
+  std::vector<std::string> kept_arguments(const TraceProbes& probes) {
     std::vector<std::string> out;
     for (const std::string& name : names_of(probes))
-      if (is_used(name, "", conditions)) out.push_back(name);
+      if (name != kResult && std::ranges::any_of(when_, [&](const Typed& condition) {
+            return names_return(condition.item.text) && is_named(condition, name);
+          }))
+        out.push_back(name);
     return out;
   }
 
-  std::string hold(const TraceTarget& target, const TraceProbes& probes) const {
-    std::string keep;
-    for (const std::string& name : kept_arguments(target, probes))
-      keep += fmt::format("@root_{0}[tid] = ${0};\n", name);
-    if (options_.slower_than_ns != 0) keep += "@root_begin[tid] = nsecs;\n";
-    const std::string call = fmt::format("span_hold({})", all_hold(root_conditions(target, probes, false)));
-    return keep.empty() ? call + ";\n" : fmt::format("if ({}) {{\n{}}}\n", call, indented(keep));
+  static std::string kept_in(const std::string& name) { return "@root_of_" + name; }
+
+  Statements hold(const TraceTarget& target, const TraceProbes& probes) {
+    Statements keep;
+    for (const std::string& name : kept_arguments(probes))
+      keep.push_back(build_.assign(of_thread(kept_in(name)), variable(name)));
+    if (options_.slower_than_ns != 0) keep.push_back(build_.assign(of_thread("@root_begin"), build_.name("nsecs")));
+    const Values conditions = root_conditions(target, probes, false);
+    const ExprId call = build_.call("span_hold", conditions.empty() ? Values() : Values{all_hold(conditions)});
+    if (keep.empty()) return {build_.run(call)};
+    return {build_.when(call, std::move(keep))};
   }
 
-  std::string release(const TraceTarget& target, const TraceProbes& probes) const {
-    const std::string condition = all_hold(root_conditions(target, probes, true));
-    std::string out, forget;
-    for (const std::string& name : kept_arguments(target, probes)) {
-      out += fmt::format("${0} = @root_{0}[tid];\n", name);
-      forget += fmt::format("delete(@root_{}, tid);\n", name);
+  Statements release(const TraceTarget& target, const TraceProbes& probes) {
+    Statements out, forgets;
+    for (const std::string& name : kept_arguments(probes)) {
+      out.push_back(build_.assign(variable(name), of_thread(kept_in(name))));
+      forgets.push_back(forget(kept_in(name)));
     }
-    if (options_.slower_than_ns != 0) forget += "delete(@root_begin, tid);\n";
-    const std::string call = fmt::format("span_release({})", condition.empty() ? "true" : condition);
-    return out + (forget.empty() ? call + ";\n" : fmt::format("if ({}) {{\n{}}}\n", call, indented(forget)));
+    if (options_.slower_than_ns != 0) forgets.push_back(forget("@root_begin"));
+    const Values conditions = root_conditions(target, probes, true);
+    const ExprId call =
+        build_.call("span_release", {conditions.empty() ? build_.truth(true) : all_hold(conditions)});
+    out.push_back(forgets.empty() ? build_.run(call) : build_.when(call, std::move(forgets)));
+    return out;
   }
 
   // The root is traced once, also where a wildcard of another target matches it.
   bool may_be_root(const TraceProbes& probes) const {
     return options_.are_trees() && count_ > 0 && !root_function_.empty() && probes.name.empty();
   }
-  std::string is_not_root() const { return fmt::format("func != {}", literal(root_function_)); }
+  ExprId is_not_root() const {
+    return build_.binary(BinaryOp::kNotEqual, build_.name("func"), build_.text(root_function_));
+  }
 
   // ---- Actions
 
   Status add_group(const TraceTarget& target, const TraceProbes& probes) {
     const bool has_list = !target.values.empty() || target.wants_return;
     // Only the entry, only the return, or both; a graph and an order need both.
-    const bool is_call = !probes.leave.empty();
+    const bool is_call = !probes.leave.points.empty();
     const bool needs_both =
         options_.is_graph || options_.is_ordered || options_.slower_than_ns != 0 || options_.are_trees();
     const bool wants_entry = !is_call || needs_both || !has_list || !target.values.empty();
@@ -194,87 +401,106 @@ class ScriptWriter {
     return {};
   }
 
-  std::string config() const {
-    const char* layout = options_.is_graph ? "graph" : "columns";
-    std::string config = fmt::format(
-        "config = {{\n  span_layout = \"{}\";\n  print_layout = \"c\";\n  print_zeros = false;\n  print_addresses = "
-        "true;\n"
-        "  print_maps_on_exit = false;\n",
-        layout);
-    if (options_.depth != 0) config += fmt::format("  span_depth = {};\n", options_.depth);
-    if (options_.slower_than_ns != 0 && !options_.are_trees())
-      config += fmt::format("  span_slower_than = {};\n", options_.slower_than_ns);
-    if (options_.before != 0) config += fmt::format("  span_before = {};\n", options_.before);
-    if (options_.events != 0) config += fmt::format("  span_count = {};\n", options_.events);
-    if (counts_calls_) config += "  returns_first = true;\n";
-    if (options_.is_ordered) config += fmt::format("  span_order = \"{}\";\n", order_);
-    return config + "}\n";
+  void add_config() {
+    build_.config("span_layout", build_.text(options_.is_graph ? "graph" : "columns"));
+    build_.config("print_layout", build_.text("c"));
+    build_.config("print_zeros", build_.truth(false));
+    build_.config("print_addresses", build_.truth(true));
+    build_.config("print_maps_on_exit", build_.truth(false));
+    const auto set = [&](const char* name, uint64_t value) {
+      if (value != 0) build_.config(name, build_.number(value));
+    };
+    set("span_depth", options_.depth);
+    if (!options_.are_trees()) set("span_slower_than", options_.slower_than_ns);
+    set("span_before", options_.before);
+    set("span_count", options_.events);
+    if (counts_calls_) build_.config("returns_first", build_.truth(true));
+    if (options_.is_ordered) build_.config("span_order", build_.text(join(order_, " ")));
   }
 
   void add_entry(const TraceTarget& target, const TraceProbes& probes, bool wants_entry, bool is_chosen) {
     const std::vector<std::string> names = names_of(probes);
-    std::string values;
-    if (wants_entry)
-      for (const std::string& value : target.has_list && !shows_all(target) ? chosen(target, names) : all_of(probes))
-        values += ", " + value;
-    std::vector<std::string> conditions;
+    Values conditions;
+    if (options_.is_ordered && count_ > 0)
+      conditions.push_back(build_.binary(BinaryOp::kGreater, open_of(count_ - 1), build_.number(0)));
     if (!is_root(probes))
-      for (const TraceItem& filter : target.filters) conditions.push_back(with_variables(filter.text, names));
-    if (options_.is_ordered && count_ > 0) conditions.insert(conditions.begin(), open_of(count_ - 1) + " > 0");
+      for (const TraceItem& filter : target.filters) conditions.push_back(expression({target_, filter}, names));
 
-    std::string emit;
-    if (options_.is_ordered) emit += open_of(count_) + "++;\n";
-    if (is_chosen) emit += fmt::format("@chosen{}[tid, $depth] = true;\n", count_);
-    const std::string hold = is_root(probes) ? this->hold(target, probes) : "";
-    emit += hold;
-    if (wants_entry) emit += fmt::format("{}({}{});\n", is_pair_ ? "span_enter" : "instant", name_of(probes), values);
+    Statements emit;
+    if (options_.is_ordered) emit.push_back(build_.run(build_.unary(UnaryOp::kPostIncrement, open_of(count_))));
+    if (is_chosen) {
+      const Values key = {build_.name("tid"), variable(depth_name())};
+      emit.push_back(build_.assign(build_.index(build_.map(numbered("@chosen")), key), build_.truth(true)));
+    }
+    if (is_root(probes)) append(emit, hold(target, probes));
+    if (wants_entry) {
+      Values shown = name_of(probes);
+      const Values values = target.has_list && !shows_all(target) ? chosen(target, names) : all_of(probes);
+      shown.insert(shown.end(), values.begin(), values.end());
+      emit.push_back(run(is_pair_ ? "span_enter" : "instant", std::move(shown)));
+    }
     if (emit.empty()) return;
 
-    std::string body;
+    Statements body;
+    const std::set<std::string> used = variables_of(conditions, emit);
     for (const TraceArgument& argument : probes.arguments)
-      if (is_used(argument.name, values + hold, conditions))
-        body += fmt::format("${} = {};\n", argument.name, argument.source);
-    if (is_chosen) body += fmt::format("@depth{0}[tid]++;\n$depth = @depth{0}[tid];\n", count_);
+      if (used.contains("$" + argument.name))
+        body.push_back(build_.assign(variable(argument.name), read(argument.value)));
+    if (is_chosen) {
+      const std::string depths = numbered("@depth");
+      body.push_back(build_.run(build_.unary(UnaryOp::kPostIncrement, of_thread(depths))));
+      body.push_back(build_.assign(variable(depth_name()), of_thread(depths)));
+    }
     if (may_be_root(probes)) conditions.push_back(is_not_root());
-    actions_ += action(probes.entry, body + only_if(conditions, emit));
+    append(body, only_if(conditions, std::move(emit)));
+    add_action(probes.entry, std::move(body));
   }
 
   void add_return(const TraceTarget& target, const TraceProbes& probes, bool is_chosen) {
-    const std::string release = is_root(probes) ? this->release(target, probes) : "";
-    const bool is_compared = release.find("$retval") != std::string::npos;
+    const Statements release = is_root(probes) ? this->release(target, probes) : Statements();
+    const bool is_compared = variables_of({}, release).contains("$retval");
     const bool shows_result =
-        !probes.result.empty() && (!target.has_list || shows_all(target) || target.wants_return || is_compared);
-    const std::string result = shows_result ? ", (retval = $retval)" : "";
-    const std::string show = is_pair_ ? fmt::format("span_exit(\"\"{});\n", result)
-                                      : fmt::format("instant({}{});\n", name_of(probes), result);
-    std::string emit = options_.is_ordered ? count_down("@open", open_of(count_)) : "";
-    std::vector<std::string> conditions;
-    for (const TraceItem& item : target.results) conditions.push_back(with_result(item.text));
+        has_result(probes) && (!target.has_list || shows_all(target) || target.wants_return || is_compared);
+    Values shown = is_pair_ ? Values{build_.text("")} : name_of(probes);
+    if (shows_result) shown.push_back(build_.record(kResult, variable(kResult)));
+    Statements emit;
+    if (options_.is_ordered) emit.push_back(count_down(numbered("@open"), open_of(count_)));
+    Values conditions;
+    for (const TraceItem& item : target.results) conditions.push_back(expression({target_, item}, {kResult}));
     if (may_be_root(probes)) conditions.push_back(is_not_root());
-    emit += only_if(conditions, show);
-    emit += release;
-    if (is_chosen) {
-      emit = fmt::format(
-          "$depth = @depth{0}[tid];\nif (has_key(@chosen{0}, (tid, $depth))) {{\n"
-          "  delete(@chosen{0}, (tid, $depth));\n{1}}}\n{2}",
-          count_, indented(emit), count_down("@depth", "$depth"));
-    }
-    if (shows_result || release.find("$retval") != std::string::npos)
-      emit.insert(0, fmt::format("$retval = {};\n", probes.result));
-    actions_ += action(probes.leave, emit);
+    append(emit, only_if(conditions, {run(is_pair_ ? "span_exit" : "instant", std::move(shown))}));
+    append(emit, release);
+    Statements body;
+    if (shows_result || is_compared) body.push_back(build_.assign(variable(kResult), read(probes.result)));
+    append(body, is_chosen ? if_chosen(std::move(emit)) : std::move(emit));
+    add_action(probes.leave, std::move(body));
+  }
+
+  // For the returns of the calls that were chosen when they began.
+  Statements if_chosen(Statements emit) const {
+    const auto key = [&] { return build_.tuple({build_.name("tid"), variable(depth_name())}); };
+    const auto calls = [&] { return build_.map(numbered("@chosen")); };
+    Statements then = {run("delete", {calls(), key()})};
+    append(then, emit);
+    return {build_.assign(variable(depth_name()), of_thread(numbered("@depth"))),
+            build_.when(build_.call("has_key", {calls(), key()}), std::move(then)),
+            count_down(numbered("@depth"), variable(depth_name()))};
   }
 
   // Returns the statement that decrements the count of a thread in `map`, and deletes the key at 0. `value` is the
   // count before. A return without a counted entry changes nothing.
-  std::string count_down(std::string_view map, std::string_view value) const {
-    return fmt::format("if ({2} <= 1) {{\n  delete({0}{1}, tid);\n}} else {{\n  {0}{1}[tid]--;\n}}\n", map, count_,
-                       value);
+  StmtId count_down(const std::string& map, ExprId value) const {
+    return build_.when(build_.binary(BinaryOp::kLessEqual, value, build_.number(1)), {forget(map)},
+                       {build_.run(build_.unary(UnaryOp::kPostDecrement, of_thread(map)))});
   }
-  static std::string open_of(size_t target) { return fmt::format("@open{}[tid]", target); }
+  std::string numbered(std::string_view map) const { return fmt::format("{}{}", map, count_); }
+  ExprId open_of(size_t target) const { return of_thread(fmt::format("@open{}", target)); }
 
-  static std::string only_if(const std::vector<std::string>& conditions, const std::string& then) {
-    if (conditions.empty()) return then;
-    return fmt::format("if ({}) {{\n{}}}\n", all_hold(conditions), indented(then));
+  // A variable that is no argument's.
+  std::string depth_name() const {
+    std::string out = "depth";
+    while (std::ranges::find(arguments_, out) != arguments_.end()) out += '_';
+    return out;
   }
 
   // Only filters: everything is shown.
@@ -282,20 +508,19 @@ class ScriptWriter {
     return target.values.empty() && !target.wants_return && !target.filters.empty();
   }
 
-  static std::vector<std::string> chosen(const TraceTarget& target, const std::vector<std::string>& names) {
-    std::vector<std::string> out;
-    for (const TraceItem& value : target.values) out.push_back(with_variables(value.text, names));
+  Values chosen(const TraceTarget& target, const std::vector<std::string>& names) {
+    Values out;
+    for (const TraceItem& value : target.values) out.push_back(expression({target_, value}, names));
     return out;
   }
 
   // Every argument, and what pointers to structs lead to; a graph has a line for all.
-  std::vector<std::string> all_of(const TraceProbes& probes) {
-    std::vector<std::string> out;
+  Values all_of(const TraceProbes& probes) {
+    Values out;
     for (const TraceArgument& argument : probes.arguments) {
-      const std::string variable = "$" + argument.name;
       if (!argument.is_readable) continue;
       if (!argument.type || e_.types[argument.type].kind != types::Kind::kPointer) {
-        out.push_back(variable);
+        out.push_back(variable(argument.name));
         continue;
       }
       const types::Type pointer = e_.types[argument.type];
@@ -303,11 +528,19 @@ class ScriptWriter {
       const types::Type& element = e_.types[pointer.element];
       const bool is_bytes = element.kind == types::Kind::kInt && element.size_bytes == 1;
       out.push_back(is_bytes && !is_string(probes, argument, element)
-                        ? fmt::format("({} = (void *){})", argument.name, variable)
-                        : variable);
+                        ? build_.record(argument.name, build_.cast(void_pointer(), variable(argument.name)))
+                        : variable(argument.name));
       const bool is_struct = element.kind == types::Kind::kStruct && element.complete && element.size_bytes > 0;
-      if (is_struct && element.size_bytes <= kMaxStructBytes && !options_.is_graph) out.push_back("*" + variable);
+      if (is_struct && element.size_bytes <= kMaxStructBytes && !options_.is_graph)
+        out.push_back(build_.unary(UnaryOp::kDereference, variable(argument.name)));
     }
+    return out;
+  }
+
+  static syntax::TypeName void_pointer() {
+    syntax::TypeName out;
+    out.name = "void";
+    out.suffixes.push_back({.is_pointer = true, .count = {}});
     return out;
   }
 
@@ -318,35 +551,27 @@ class ScriptWriter {
            (probes.prototype.empty() || probes.prototype.find("const char *" + argument.name) != std::string::npos);
   }
 
-  static bool is_used(const std::string& name, const std::string& values, const std::vector<std::string>& conditions) {
-    const auto names = [&](const std::string& text) { return text.find("$" + name) != std::string::npos; };
-    return names(values) || std::ranges::any_of(conditions, names);
-  }
-
-  static std::string name_of(const TraceProbes& probes) {
-    return probes.name.empty() ? "\"%s\", func" : format_literal(probes.name);
-  }
-
-  static std::string indented(const std::string& text) {
-    std::string out;
-    for (const std::string_view line : split(trim(text), '\n')) out += fmt::format("  {}\n", line);
-    return out;
-  }
-
-  static std::string action(const std::string& probe, const std::string& body) {
-    return fmt::format("\n{} {{\n{}}}\n", probe, indented(body));
+  // The format of what is shown, and its values.
+  Values name_of(const TraceProbes& probes) const {
+    if (probes.name.empty()) return {build_.text("%s"), build_.name("func")};
+    return {build_.text(format_of(probes.name))};
   }
 
   Environment& e_;
   const TraceOptions& options_;
+  BuiltScript script_;
+  Build build_{script_.ast, {}};        // with the place of the current target
   bool counts_calls_ = false;           // in progress, by thread
   bool is_pair_ = false;                // entry and return of the current target are shown
   size_t count_ = 0;                    // of targets
+  source::SourceId target_;             // the current one
+  std::vector<Typed> when_;             // TraceOptions::when
   std::string root_function_;           // `func` of the root; empty: of a wildcard
   std::vector<std::string> arguments_;  // of the current target's functions
+  std::map<std::pair<uint32_t, size_t>, source::SourceId> copies_;  // for the parser, by source and offset
   std::vector<TraceScript::Part> parts_;
-  std::string order_;
-  std::string actions_;
+  std::vector<std::string> order_;
+  std::vector<std::string> left_out_;
 };
 
 Status check_options(const TraceOptions& options) {
@@ -361,10 +586,6 @@ Status check_options(const TraceOptions& options) {
 
 }  // namespace
 
-std::string written_condition(const std::string& condition, const std::vector<std::string>& names) {
-  return with_result(with_variables(condition, names));
-}
-
 Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
                                        Environment& environment) {
   TRY_STATUS(check_options(options));
@@ -373,7 +594,7 @@ Result<TraceScript> write_trace_script(std::span<const std::string> targets, con
     const TraceTarget target = TRY(parse_trace_target(text));
     TRY_STATUS(writer.add(target, TRY(find_trace_probes(target, environment))));
   }
-  return writer.script();
+  return writer.finish();
 }
 
 }  // namespace espy::cli

@@ -1,4 +1,4 @@
-// The script that `espy trace` runs; `--dump=script` shows it.
+// The script that `espy trace` runs, a tree; `--dump=script` shows it.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "cli/environment.h"
 #include "cli/options.h"
+#include "cli/run_script.h"
 #include "cli/trace_target.h"
 
 namespace espy::cli {
@@ -28,20 +29,18 @@ struct TraceOptions : CommandOptions {
 };
 
 struct TraceScript {
-  // A target, and what was made of it.
+  // A target, and what can be named in it.
   struct Part {
-    TraceTarget target;
-    size_t begin = 0, end = 0;           // of its actions in `text`, bytes
-    std::vector<std::string> arguments;  // that can be named
-    std::vector<TraceItem> conditions;   // TraceOptions::when, of the root
+    std::vector<source::SourceId> typed;  // the target; of the root, the conditions of TraceOptions::when, too
+    std::vector<std::string> arguments;
   };
-  std::string text;
+  BuiltScript script;
   std::vector<Part> parts;
+  std::vector<std::string> left_out = {};  // sentences: arguments that are not shown
 };
 
-// A condition of --when as the script has it; `names` are the arguments of the root.
-std::string written_condition(const std::string& condition, const std::vector<std::string>& names);
-
+// The sources of `environment` get what the user typed, which the spans of the tree are in, and its diagnostics what is
+// wrong with the syntax of that.
 Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
                                        Environment& environment);
 

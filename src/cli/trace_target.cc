@@ -68,14 +68,7 @@ bool is_comparison(std::string_view item) {
 
 }  // namespace
 
-bool names_return(std::string_view expression) {
-  for (size_t at = expression.find("return"); at != std::string_view::npos; at = expression.find("return", at + 1)) {
-    const bool begins = at == 0 || !is_word(expression[at - 1]);
-    const bool ends = at + 6 == expression.size() || !is_word(expression[at + 6]);
-    if (begins && ends) return true;
-  }
-  return false;
-}
+bool names_return(std::string_view expression) { return with_result(expression) != expression; }
 
 std::vector<std::string> split_trace_targets(std::string_view text) {
   std::vector<size_t> commas;
@@ -123,28 +116,15 @@ Result<TraceTarget> parse_trace_target(const std::string& text) {
   return out;
 }
 
-std::string with_result(const std::string& expression) {
-  std::string out = expression;
-  for (size_t at = out.find("return"); at != std::string::npos; at = out.find("return", at + 6))
-    out.replace(at, 6, "retval");
-  return with_variables(out, {"retval"});
-}
-
-std::string with_variables(std::string_view expression, const std::vector<std::string>& names) {
-  std::string out;
-  std::vector<bool> is_code(expression.size());
-  for_each_outside_of_strings(expression, [&](size_t i, int) { is_code[i] = true; });
-  for (size_t i = 0; i < expression.size();) {
-    size_t end = i;
-    while (end < expression.size() && is_word(expression[end])) ++end;
-    const std::string word(expression.substr(i, end - i));
-    const bool is_member = i > 0 && (expression[i - 1] == '.' || expression[i - 1] == '>');
-    const bool is_variable = i > 0 && expression[i - 1] == '$';
-    if (!word.empty() && is_code[i] && !is_member && !is_variable && std::ranges::find(names, word) != names.end())
-      out += '$';
-    out += end > i ? word : std::string(1, expression[i]);
-    i = std::max(end, i + 1);
-  }
+std::string with_result(std::string_view expression) {
+  constexpr std::string_view kReturn = "return", kResult = "retval";
+  static_assert(kReturn.size() == kResult.size());
+  std::string out(expression);
+  for_each_outside_of_strings(expression, [&](size_t i, int) {
+    const bool begins = expression.substr(i).starts_with(kReturn) && (i == 0 || !is_word(expression[i - 1]));
+    const size_t end = i + kReturn.size();
+    if (begins && (end == expression.size() || !is_word(expression[end]))) out.replace(i, kReturn.size(), kResult);
+  });
   return out;
 }
 

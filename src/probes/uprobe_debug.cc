@@ -34,7 +34,9 @@ void append_key(std::string& out, const std::vector<types::LocationOp>& steps) {
 }
 
 void append_key(std::string& out, const spec::ContextField& field) {
-  out += fmt::format("{} {} {} ", field.name, field.type.index, field.unreadable);
+  // With their lengths: the names are those of a file, and two layouts must not have one key.
+  out += fmt::format("{} {} {} {} {} ", field.name.size(), field.name, field.type.index, field.unreadable.size(),
+                     field.unreadable);
   for (const types::LocationPiece& piece : field.recipe.place.pieces) {
     out += fmt::format("{} {} {} ", static_cast<int>(piece.kind), piece.size_bytes, piece.bytes);
     append_key(out, piece.steps);

@@ -43,7 +43,7 @@ namespace {
 using symbols::UsdtLocation;
 using symbols::UsdtOperand;
 
-constexpr char kOperandsBegin = '\n';  // separates the path from the operands in `share`
+constexpr char kOperandsBegin = '\0';  // separates the path, which cannot have it, from the operands in `share`
 constexpr char kUnresolved = '!';      // begins an operand whose symbol is not known
 
 // The file and the patterns of usdt:FILE:NAME, usdt:FILE:PROVIDER:NAME and, with -p, usdt:NAME.

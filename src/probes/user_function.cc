@@ -17,6 +17,18 @@ constexpr std::string_view kRust = "rust";
 
 bool is_rust(const std::string& symbol) { return !symbols::demangle_rust(symbol).empty(); }
 
+// Whether stars and brackets stand only where names of Go have them: `main.(*Store).Get`, `main.Map[go.shape.int]`,
+// `main.Map[...]`.
+bool is_name_of_go(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view behind = text.substr(i + 1);
+    if (text[i] == '?') return false;
+    if (text[i] == '*' && (i == 0 || text[i - 1] != '(')) return false;
+    if (text[i] == '[' && !behind.starts_with("go.") && !behind.starts_with("...")) return false;
+  }
+  return true;
+}
+
 template <class FileHeader, class SectionHeader>
 bool ends_before_sections(const symbols::ElfFile& file) {
   const auto header = load_struct<FileHeader>(file.bytes_at(0, sizeof(FileHeader)), 0);
@@ -64,8 +76,10 @@ std::optional<FunctionPattern> parse_function_pattern(std::span<const std::strin
 
 std::vector<symbols::ElfSymbol> find_user_functions(const symbols::ElfFile& file, FunctionPattern& pattern) {
   if (!pattern.is_source_name) {
-    // The brackets and stars of Go (`main.(*Store).Get`) are also wildcards.
-    if (auto symbol = file.find_function(pattern.text)) return {std::move(*symbol)};
+    // In `work_*` a wildcard is meant, also where a file has a function of just that name.
+    const bool may_be_name = !has_wildcard(pattern.text) || is_name_of_go(pattern.text);
+    auto symbol = may_be_name ? file.find_function(pattern.text) : std::nullopt;
+    if (symbol) return {std::move(*symbol)};
     if (has_wildcard(pattern.text)) return file.functions(pattern.text);
     pattern.is_source_name = true;
   }

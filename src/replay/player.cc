@@ -84,7 +84,14 @@ Status Player::start() {
   for (uint32_t i = 0; i < routes_.size(); ++i) {
     const auto found = by_name.find(description.probes[i].name);
     if (found == by_name.end()) continue;
-    routes_[i].emplace(Route{found->second, {}});
+    // Several probes may have one name, functions of one name for example, with other arguments each.
+    std::vector<Attachment> own;
+    std::ranges::copy_if(found->second, std::back_inserter(own), [&](const Attachment& each) {
+      const program::ProbeId id{static_cast<uint32_t>(each.cookie)};
+      return program_.probes.contains(id) && program_.probes[id].number == i;
+    });
+    if (own.empty()) continue;
+    routes_[i].emplace(Route{std::move(own), {}});
     routes_[i]->context.emplace(description.layout_of(i), kernel_, types_);
   }
   add_timers();

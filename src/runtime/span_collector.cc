@@ -1,20 +1,33 @@
 #include "runtime/span_collector.h"
 
 #include <map>
+#include <string>
 #include <string_view>
 #include <utility>
-
-#include "base/strings.h"
+#include <vector>
 
 namespace espy::runtime {
 
 namespace {
 
+// The names in a list that spaces separate; a backslash makes the character behind it a part of the name.
+std::vector<std::string> names_in(std::string_view list) {
+  std::vector<std::string> out;
+  bool is_inside = false;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const bool is_space = list[i] == ' ';
+    if (!is_space && !is_inside) out.emplace_back();
+    is_inside = !is_space;
+    if (list[i] == '\\' && i + 1 < list.size()) ++i;
+    if (!is_space) out.back() += list[i];
+  }
+  return out;
+}
+
 output::SpanFilter span_filter(const spec::Config& config) {
   output::SpanFilter filter{
       static_cast<uint32_t>(config.span_depth), config.span_count, config.span_slower_than_ns, {}};
-  for (const std::string_view name : split(config.span_order, ' '))
-    if (!name.empty()) filter.order.emplace_back(name);
+  filter.order = names_in(config.span_order);
   return filter;
 }
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.h"
+#include "base/strings.h"
 #include "syntax/lexer.h"
 #include "syntax/parser.h"
 #include "syntax/preprocess.h"
@@ -130,6 +132,9 @@ class Formatter {
     scan_ = Scanner(text_, preprocessed.hidden, foreign_text(ast)).run();
   }
 
+  // Of a tree that was built.
+  explicit Formatter(const Ast& ast) : ast_(ast), is_built_(true), printer_(ast) {}
+
   std::string run() {
     out_ = ast_.shebang;
     last_ = static_cast<uint32_t>(out_.size());
@@ -154,7 +159,7 @@ class Formatter {
   std::string_view slice(uint32_t begin, uint32_t end) const { return text_.substr(begin, end - begin); }
 
   bool blank_line_before(uint32_t offset) const {
-    if (offset < last_) return false;
+    if (is_built_ || offset < last_) return false;
     const std::string_view gap = slice(last_, offset);
     return std::count(gap.begin(), gap.end(), '\n') > 1;
   }
@@ -203,7 +208,16 @@ class Formatter {
 
   // ---- The top level
 
+  // As they were added; nothing else is built.
+  std::vector<Item> built_items() const {
+    std::vector<Item> out;
+    if (!ast_.config.empty()) out.push_back({Item::Kind::kConfig});
+    for (size_t i = 0; i < ast_.actions.size(); ++i) out.push_back({Item::Kind::kAction, 0, 0, i});
+    return out;
+  }
+
   std::vector<Item> items() const {
+    if (is_built_) return built_items();
     std::vector<Item> out;
     const auto add = [&](Item::Kind kind, const auto& list) {
       for (size_t i = 0; i < list.size(); ++i) out.push_back({kind, list[i].span.begin, list[i].span.end, i});
@@ -252,11 +266,11 @@ class Formatter {
 
   void config(const Item& item) {
     out_ += "config = {";
-    last_ = item.begin + static_cast<uint32_t>(slice(item.begin, item.end).find('{'));
+    if (!is_built_) last_ = item.begin + static_cast<uint32_t>(slice(item.begin, item.end).find('{'));
     ++indent_;
     bool first = true;
     for (const ConfigEntry& entry : ast_.config) {
-      if (entry.span.begin < item.begin || entry.span.begin >= item.end) continue;
+      if (!is_built_ && (entry.span.begin < item.begin || entry.span.begin >= item.end)) continue;
       lead(entry.span.begin, false, first);
       out_ += entry.name + " = " + printer_.expr(entry.value) + ";";
       last_ = entry.span.end;
@@ -305,7 +319,7 @@ class Formatter {
         out_ += ',';
         lead(point.span.begin, false, true);
       }
-      out_ += slice(point.span.begin, point.span.end);
+      out_ += is_built_ ? format(point) : slice(point.span.begin, point.span.end);
       last_ = point.span.end;
     }
     if (n.predicate) {
@@ -404,6 +418,7 @@ class Formatter {
   }
 
   const Ast& ast_;
+  const bool is_built_ = false;  // it has no text
   std::string_view text_;
   Printer printer_;
   Scan scan_;
@@ -418,6 +433,40 @@ class Formatter {
 
 std::string format(const Ast& ast, const source::Sources& sources, source::SourceId source) {
   return Formatter(ast, sources, source).run();
+}
+
+namespace {
+
+// Returns the tree with names that are printable.
+Ast with_shown_names(const Ast& ast) {
+  Ast out = ast;
+  for (Expr& each : out.exprs) {
+    if (auto* access = std::get_if<Access>(&each.node)) access->name = printable_line(access->name);
+    if (auto* variable = std::get_if<Variable>(&each.node)) variable->name = printable_line(variable->name);
+    if (auto* record = std::get_if<Record>(&each.node))
+      for (std::string& name : record->names) name = printable_line(name);
+  }
+  return out;
+}
+
+bool needs_quotes(std::string_view part) {
+  constexpr std::string_view kPlain = "_./-+@*?[]!=~$";
+  const auto is_plain = [&](char c) { return is_word(c) || kPlain.find(c) != kPlain.npos; };
+  return part.empty() || !std::ranges::all_of(part, is_plain);
+}
+
+}  // namespace
+
+std::string format(const Ast& ast) {
+  const Ast shown = with_shown_names(ast);
+  return Formatter(shown).run();
+}
+
+std::string format(const AttachPoint& point) {
+  std::string out = point.provider.text;
+  for (const AttachPart& part : point.parts)
+    out += ":" + (needs_quotes(part.text) ? '"' + escape(part.text) + '"' : part.text);
+  return out;
 }
 
 std::string format(const Ast& ast, ExprId expr) { return Printer(ast).expr(expr); }

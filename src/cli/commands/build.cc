@@ -173,6 +173,9 @@ Result<int> build_tool(const Options& given, const Host& host) {
   if (!given.names.empty()) TRY_STATUS(check_script_is_kept("-o", path, given.names.front()));
   tool::Tool tool;
   tool.name = fs::path(path).filename().string();
+  if (own(given).writes_unit && !is_unit_name(tool.name))
+    return fail(fmt::format("`{}` cannot be the name of a unit of systemd", printable_line(tool.name)), 0,
+                "the name after -o takes letters, digits and `:-_.`, and begins with none of `-.`");
   tool.arguments = TRY(built_in_arguments(given, kRows));
   Base base = TRY(read_base(own(given)));
   const bool is_for_this_cpu = base.arch == &kernel::host_arch();

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
-#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/record_script.h"
@@ -97,17 +97,6 @@ std::string command_line(const Options& options) {
   return out;
 }
 
-void warn_left_out(const std::vector<std::string>& sentences) {
-  constexpr size_t kMost = 10;
-  for (size_t i = 0; i < std::min(sentences.size(), kMost); ++i)
-    std::fputs(printable(fmt::format("WARNING: {}\n", sentences[i])).c_str(), stderr);
-  if (sentences.size() > kMost)
-    std::fputs(
-        fmt::format("WARNING: {} more values are not recorded; espy -i FILE -lv names them\n", sentences.size() - kMost)
-            .c_str(),
-        stderr);
-}
-
 int record(const Options& options, const Host& host) {
   if (!options.output_file)
     return complain({"espy record needs a file to write to", 0, "espy record -o FILE PROBE..."});
@@ -125,12 +114,14 @@ int record(const Options& options, const Host& host) {
   follow_command(options, e);
   RecordWishes wishes = static_cast<const RecordOptions&>(*options.own).wishes;
   if (const Status added = add_scripts(options, e, wishes); !added) return complain(added.error());
-  const auto script = write_record_script(options.names, wishes, e);
+  auto script = write_record_script(options.names, wishes, e);
   if (!script) return complain(script.error());
-  if (!options.no_warnings) warn_left_out(script->left_out);
+  if (!options.no_warnings) warn_left_out(*script);
   // The probes are attached, and nothing is written.
-  if (options.session.is_dry_run) return run_script(options_of(*script, options), e, host.prepare);
-  return run_recorder(options, host, e, wishes, *script, {*options.output_file, command_line(options), options.ring});
+  if (options.session.is_dry_run)
+    return run_script(std::move(script->script), options_of_recorder(options), e, host.prepare);
+  return run_recorder(options, host, e, wishes, std::move(*script),
+                      {*options.output_file, command_line(options), options.ring});
 }
 
 constexpr std::string_view kUsage[] = {"record [options] -o FILE PROBE...", "record [options] -o FILE --for SCRIPT..."};

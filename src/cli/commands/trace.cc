@@ -2,8 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <iterator>
+#include <utility>
 
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/run_script.h"
@@ -79,18 +83,21 @@ int trace(const Options& options, const Host& host) {
   std::vector<std::string> names;
   for (const std::string& argument : options.names)
     std::ranges::move(split_trace_targets(argument), std::back_inserter(names));
-  const auto script = write_trace_script(names, trace_options, **environment);
+  auto script = write_trace_script(names, trace_options, **environment);
   if (!script) return complain(script.error());
-  Options with_script = options;
-  with_script.program_text = script->text;
-  std::vector<source::SourceId> targets, conditions;
-  source::Sources& sources = (*environment)->sources;
-  for (const std::string& target : names) targets.push_back(sources.add("target", target));
-  for (const std::string& condition : trace_options.when) conditions.push_back(sources.add("--when", condition));
-  with_script.shown_diagnostic = [&](const source::Diagnostic& diagnostic) {
-    return at_target(diagnostic, *script, targets, conditions, sources);
+  Environment& e = **environment;
+  Options of_script = options;
+  of_script.shown_diagnostic = [&](const source::Diagnostic& diagnostic) {
+    return at_target(diagnostic, *script, e.sources);
   };
-  return run_script(with_script, **environment, host.prepare);
+  if (e.diagnostics.has_errors()) {
+    report(e.diagnostics, e.sources, of_script);
+    return EXIT_FAILURE;
+  }
+  if (!options.no_warnings)
+    for (const std::string& sentence : script->left_out)
+      std::fputs(fmt::format("WARNING: {}\n", printable_line(sentence)).c_str(), stderr);
+  return run_script(std::move(script->script), of_script, e, host.prepare);
 }
 
 constexpr std::string_view kUsage[] = {"trace [options] TARGET..."};
