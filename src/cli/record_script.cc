@@ -43,7 +43,7 @@ struct Group {
   std::string format;
   std::vector<ExprId> values;
   std::vector<syntax::AttachPoint> points;
-  bool is_bound = false;                   // each point has its probe in `bound`
+  bool is_bound = false;  // each point has its probe in `bound`
   std::vector<spec::BoundProbe> bound;
   uint32_t longest_bytes = 0;              // of its arrays and structs
   std::vector<std::string> left_out = {};  // sentences
@@ -102,9 +102,8 @@ class FieldWriter {
 
   // Of an argument that cannot be named.
   void leave_out(const std::string& name) {
-    out_.left_out.push_back(name.empty()
-                                ? "an argument without a name is not recorded"
-                                : fmt::format("of the arguments named `{}` only the first is recorded", name));
+    out_.left_out.push_back(name.empty() ? "an argument without a name is not recorded"
+                                         : fmt::format("of the arguments named `{}` only the first is recorded", name));
   }
 
  private:
@@ -175,8 +174,7 @@ class FieldWriter {
       return;
     const Field field{.role = FieldRole::kMemory, .pointer_in = static_cast<uint32_t>(out_.layout.fields.size() - 1)};
     const uint32_t most = wishes_.max_text_bytes;
-    if (reads_->texts.contains(name))
-      append(field, FieldKind::kText, "%s", call("str", expression, most));
+    if (reads_->texts.contains(name)) append(field, FieldKind::kText, "%s", call("str", expression, most));
     if (reads_->buffers.contains(name)) append(field, FieldKind::kBytes, "%r", call("buf", expression, most));
   }
 
@@ -245,7 +243,8 @@ class FieldWriter {
       if (type.kind == Kind::kStruct)
         add_members(member.type, inner, offset, size_bytes, depth, holder);
       else if (type.kind == Kind::kPointer && !member.name.empty())
-        add_pointee(member.type, [named, name = member.name] { return named(name); }, offset, depth, true, holder);
+        add_pointee(
+            member.type, [named, name = member.name] { return named(name); }, offset, depth, true, holder);
     }
   }
 
@@ -395,7 +394,7 @@ class ScriptWriter {
     if (probe.target.find('/') != std::string::npos && !probe.function.empty() && name.starts_with(before)) {
       if (name.substr(before.size()) == probe.function) return {probe.target, probe.function};
       const std::string_view rest = name.substr(before.size());
-      if (probe.provider == "usdt" && rest.ends_with(behind))
+      if (rest.ends_with(behind))
         return {probe.target, std::string(rest.substr(0, rest.size() - behind.size())), probe.function};
     }
     const std::vector<std::string> parts = split_attach_point(probe.name);
@@ -428,8 +427,7 @@ class ScriptWriter {
     for (size_t i = 0; i < std::min(words, context.arguments.size()); ++i)
       if (const spec::ContextField& field = context.arguments[i]; field.name.starts_with("arg"))
         fields.add(field, FieldRole::kArgument, [this, name = field.name] { return build_.name(name); });
-    if (context.retval)
-      fields.add(*context.retval, FieldRole::kResult, [this] { return build_.name("retval"); });
+    if (context.retval) fields.add(*context.retval, FieldRole::kResult, [this] { return build_.name("retval"); });
     if (reads != nullptr) add_reads_of_scripts(*reads, context, fields);
     if (wishes_.kernel_stack || (reads && reads->kernel_stack)) fields.add_stack(FieldRole::kKernelStack, "kstack");
     const bool is_read = reads != nullptr && !reads->user_stack.empty();
@@ -507,7 +505,7 @@ class ScriptWriter {
   std::set<std::string> names_;
   std::set<std::pair<std::string, Place>> places_;  // of probes in programs: several can have one name
   size_t count_ = 0;                                // of places
-  uint32_t longest_bytes_ = 0;  // of the arrays and structs of all groups
+  uint32_t longest_bytes_ = 0;                      // of the arrays and structs of all groups
   std::vector<std::string> left_out_;
   std::optional<Error> refused_;
 };

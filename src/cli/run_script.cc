@@ -392,7 +392,8 @@ syntax::Ast parse(source::SourceId script, check::CheckRequest& request, const O
   return out;
 }
 
-// The tree of a script that was built, whose probes must outlive the request, with what the headers of --include define.
+// The tree of a script that was built, whose probes must outlive the request, with what the headers of --include
+// define.
 syntax::Ast take(BuiltScript& script, check::CheckRequest& request, const Options& options) {
   request.bound = script.probes;
   syntax::Prelude prelude = check::read_headers(script.ast, request);

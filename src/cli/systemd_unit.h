@@ -7,8 +7,9 @@
 
 namespace espy::cli {
 
-// Whether a tool of this name can be a unit: systemd takes ASCII letters, digits and `:-_.` (systemd.unit(5)), 255 bytes
-// with the suffix, and a name that begins with `-` is no operand of a command. Such a name needs no quotes in a unit.
+// Whether a tool of this name can be a unit: systemd takes ASCII letters, digits and `:-_.` (systemd.unit(5)), 255
+// bytes with the suffix, and a name that begins with `-` is no operand of a command. Such a name needs no quotes in a
+// unit.
 bool is_unit_name(std::string_view tool);
 
 struct UnitRequest {

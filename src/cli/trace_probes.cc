@@ -57,8 +57,10 @@ class Finder {
     const bool by_trampoline = prototype && e_.kernel->has(kernel::Feature::kFentry) &&
                                !e_.kernel->find_functions(nullptr, name, prototype->module).empty();
     if (by_trampoline) return from_provider(*e_.registry.find_provider("fentry"), {prototype->module, name});
-    TraceProbes out{
-        .entry = typed_place("kprobe", place), .leave = typed_place("kretprobe", place), .name = name, .function = name};
+    TraceProbes out{.entry = typed_place("kprobe", place),
+                    .leave = typed_place("kretprobe", place),
+                    .name = name,
+                    .function = name};
     if (prototype) add_typed_words(out, *prototype);
     return std::vector{std::move(out)};
   }
@@ -199,8 +201,8 @@ class Finder {
   static std::vector<spec::BoundProbe> leaves_of(
       const spec::BoundProbe& entry, std::multimap<std::pair<std::string, std::string>, spec::BoundProbe>& leaves) {
     const auto [begin, end] = leaves.equal_range(std::pair(entry.probe.target, entry.probe.function));
-    const auto same = std::find_if(
-        begin, end, [&](const auto& each) { return each.second.probe.address == entry.probe.address; });
+    const auto same =
+        std::find_if(begin, end, [&](const auto& each) { return each.second.probe.address == entry.probe.address; });
     std::vector<spec::BoundProbe> out;
     if (same != end) {
       out.push_back(std::move(same->second));
@@ -237,13 +239,14 @@ class Finder {
     return cli::context_of(e_, provider, bound, has_types);
   }
 
-  // `retval`; none if probes cannot read the result, or if the function returns nothing, as its debug information tells:
-  // the type of a result comes from there.
+  // `retval`; none if probes cannot read the result, or if the function returns nothing, as its debug information
+  // tells: the type of a result comes from there.
   TraceValue result_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
     const auto result = context_of(provider, bound, has_types).retval;
     if (!result || !result->unreadable.empty()) return {};
     const bool is_typed = result->recipe.kind == spec::Recipe::Kind::kLocation;
-    return !is_typed && provider.find_type != nullptr && has_debug_info(bound.probe) ? TraceValue() : TraceValue{"retval"};
+    return !is_typed && provider.find_type != nullptr && has_debug_info(bound.probe) ? TraceValue()
+                                                                                     : TraceValue{"retval"};
   }
 
   bool has_debug_info(const program::Probe& probe) {

@@ -31,8 +31,8 @@ struct TraceArgument {
 // Where the probes of an action are.
 struct TracePlace {
   std::vector<syntax::AttachPoint> points;  // empty: there is none
-  // Of functions that a wildcard matched, the probe of each point: with the types of arguments, and without. Else empty:
-  // the user has typed the point.
+  // Of functions that a wildcard matched, the probe of each point: with the types of arguments, and without. Else
+  // empty: the user has typed the point.
   std::vector<spec::BoundProbe> typed, plain;
 };
 
@@ -44,8 +44,8 @@ struct TraceProbes {
   std::string function;  // the value of `func`; empty: of a wildcard
   std::vector<TraceArgument> arguments;
   std::set<std::string> hidden = {};  // names of arguments that cannot be named: those of others, and ""
-  TraceValue result;      // not there: it returns nothing
-  std::string prototype;  // in C; empty: unknown
+  TraceValue result;                  // not there: it returns nothing
+  std::string prototype;              // in C; empty: unknown
 };
 
 // One element, or, for a wildcard in a program, one for each list of arguments that its functions have. The error names

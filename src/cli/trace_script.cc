@@ -1,5 +1,5 @@
-// Each argument of a probe becomes a variable, so that `skb->len` of a target is `$skb->len` in the script. What the user
-// typed is parsed, an expression at a time; names of files are only compared with it.
+// Each argument of a probe becomes a variable, so that `skb->len` of a target is `$skb->len` in the script. What the
+// user typed is parsed, an expression at a time; names of files are only compared with it.
 #include "cli/trace_script.h"
 
 #include <fmt/format.h>
@@ -120,8 +120,7 @@ class ScriptWriter {
   // the nodes, and of the diagnostics, are those in what was typed.
   ExprId parse(const Typed& typed, syntax::Ast& ast, source::Diagnostics& diagnostics) {
     const auto [copy, is_new] = copies_.try_emplace({typed.source.index, typed.item.offset});
-    if (is_new)
-      copy->second = e_.sources.add("", std::string(typed.item.offset, ' ') + with_result(typed.item.text));
+    if (is_new) copy->second = e_.sources.add("", std::string(typed.item.offset, ' ') + with_result(typed.item.text));
     const size_t first = ast.exprs.size(), first_type = ast.type_names.size(), first_stmt = ast.stmts.size();
     source::Diagnostics found;
     const ExprId out = syntax::parse_expression(e_.sources, copy->second, ast, found);
@@ -204,9 +203,7 @@ class ScriptWriter {
   StmtId run(std::string function, Values arguments) const {
     return build_.run(build_.call(std::move(function), std::move(arguments)));
   }
-  StmtId forget(std::string map) const {
-    return run("delete", {build_.map(std::move(map)), build_.name("tid")});
-  }
+  StmtId forget(std::string map) const { return run("delete", {build_.map(std::move(map)), build_.name("tid")}); }
 
   // The type of a cast: a number, or a pointer to what has a name.
   syntax::TypeName type_name(types::TypeId id) const {
@@ -364,8 +361,7 @@ class ScriptWriter {
     }
     if (options_.slower_than_ns != 0) forgets.push_back(forget("@root_begin"));
     const Values conditions = root_conditions(target, probes, true);
-    const ExprId call =
-        build_.call("span_release", {conditions.empty() ? build_.truth(true) : all_hold(conditions)});
+    const ExprId call = build_.call("span_release", {conditions.empty() ? build_.truth(true) : all_hold(conditions)});
     out.push_back(forgets.empty() ? build_.run(call) : build_.when(call, std::move(forgets)));
     return out;
   }
@@ -560,14 +556,14 @@ class ScriptWriter {
   Environment& e_;
   const TraceOptions& options_;
   BuiltScript script_;
-  Build build_{script_.ast, {}};        // with the place of the current target
-  bool counts_calls_ = false;           // in progress, by thread
-  bool is_pair_ = false;                // entry and return of the current target are shown
-  size_t count_ = 0;                    // of targets
-  source::SourceId target_;             // the current one
-  std::vector<Typed> when_;             // TraceOptions::when
-  std::string root_function_;           // `func` of the root; empty: of a wildcard
-  std::vector<std::string> arguments_;  // of the current target's functions
+  Build build_{script_.ast, {}};                                    // with the place of the current target
+  bool counts_calls_ = false;                                       // in progress, by thread
+  bool is_pair_ = false;                                            // entry and return of the current target are shown
+  size_t count_ = 0;                                                // of targets
+  source::SourceId target_;                                         // the current one
+  std::vector<Typed> when_;                                         // TraceOptions::when
+  std::string root_function_;                                       // `func` of the root; empty: of a wildcard
+  std::vector<std::string> arguments_;                              // of the current target's functions
   std::map<std::pair<uint32_t, size_t>, source::SourceId> copies_;  // for the parser, by source and offset
   std::vector<TraceScript::Part> parts_;
   std::vector<std::string> order_;

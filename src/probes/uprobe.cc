@@ -48,7 +48,7 @@ extern const spec::Provider kUretprobe;
 
 namespace {
 
-constexpr char kLayoutBegin = '\0';                 // separates the path, which cannot have it, from the layout in `share`
+constexpr char kLayoutBegin = '\0';  // separates the path, which cannot have it, from the layout in `share`
 constexpr std::string_view kAnyPointer = "void *";  // instead of a layout: of functions that return pointers
 constexpr size_t kMostResultTypes = 16;             // of the functions of a wildcard, each with a program of its own
 

@@ -25,9 +25,7 @@ AttachPoint Build::attach_point(std::string_view provider, std::span<const std::
   return out;
 }
 
-void Build::config(std::string name, ExprId value) const {
-  ast.config.push_back({span, std::move(name), span, value});
-}
+void Build::config(std::string name, ExprId value) const { ast.config.push_back({span, std::move(name), span, value}); }
 
 void Build::action(std::vector<AttachPoint> points, std::vector<StmtId> body) const {
   const ExprId block = add(Block{std::move(body), {}});
@@ -35,20 +33,20 @@ void Build::action(std::vector<AttachPoint> points, std::vector<StmtId> body) co
 }
 
 bool is_same(const Ast& ast, ExprId a, ExprId b) {
-  if (const auto *left = ast.get<IntegerLiteral>(a), *right = ast.get<IntegerLiteral>(b); left && right)
+  if (const auto* left = ast.get<IntegerLiteral>(a), *right = ast.get<IntegerLiteral>(b); left && right)
     return left->value == right->value && left->is_duration == right->is_duration;
-  if (const auto *left = ast.get<BoolLiteral>(a), *right = ast.get<BoolLiteral>(b); left && right)
+  if (const auto* left = ast.get<BoolLiteral>(a), *right = ast.get<BoolLiteral>(b); left && right)
     return left->value == right->value;
-  if (const auto *left = ast.get<StringLiteral>(a), *right = ast.get<StringLiteral>(b); left && right)
+  if (const auto* left = ast.get<StringLiteral>(a), *right = ast.get<StringLiteral>(b); left && right)
     return left->value == right->value;
-  if (const auto *left = ast.get<Name>(a), *right = ast.get<Name>(b); left && right) return left->name == right->name;
-  if (const auto *left = ast.get<Access>(a), *right = ast.get<Access>(b); left && right)
+  if (const auto* left = ast.get<Name>(a), *right = ast.get<Name>(b); left && right) return left->name == right->name;
+  if (const auto* left = ast.get<Access>(a), *right = ast.get<Access>(b); left && right)
     return left->name == right->name && left->arrow == right->arrow && is_same(ast, left->base, right->base);
-  if (const auto *left = ast.get<Call>(a), *right = ast.get<Call>(b); left && right)
+  if (const auto* left = ast.get<Call>(a), *right = ast.get<Call>(b); left && right)
     return left->name == right->name &&
            std::ranges::equal(left->arguments, right->arguments,
                               [&](ExprId one, ExprId other) { return is_same(ast, one, other); });
-  if (const auto *left = ast.get<Cast>(a), *right = ast.get<Cast>(b); left && right) {
+  if (const auto* left = ast.get<Cast>(a), *right = ast.get<Cast>(b); left && right) {
     const TypeName &one = ast[left->type], &other = ast[right->type];
     return one.name == other.name && !one.name.empty() && one.tag == other.tag && one.suffixes.empty() &&
            other.suffixes.empty() && is_same(ast, left->operand, right->operand);

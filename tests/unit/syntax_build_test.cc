@@ -1,9 +1,8 @@
 // Trees that commands build: names of any bytes stay in their place, and the print is quoted.
-#include "syntax/build.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "syntax/build.h"
 #include "syntax/format.h"
 #include "syntax/parser.h"
 

@@ -190,6 +190,22 @@ def test_finds(t):
     t.check('long names', './long:work_*', './long', 2)
 
 
+def test_clashes(t):
+    """Names that a script of espy trace has, too, and names of functions of the language."""
+    Program('clash', [b'work_one'], [b'depth', b'begin', b'str', b'retval'])
+
+    def spans(*arguments):
+        status, out, err = t.run('trace', '-f', 'json', '-c', './clash', *arguments)
+        return status, [line['data'] for line in t.lines(out) if line['type'] == 'span_enter'], err
+
+    status, found, err = spans('./clash:work_one(depth > 6, depth, begin, str(str), retval, return)')
+    values = [[each['args'].get(name) for name in ('depth', 'begin', 'retval')] for each in found]
+    t.expect('names of the script', status == 0 and values == [[7, 8, 10]] * CALLS, status, found, err)
+    for condition, count in [('return > begin', CALLS), ('return < begin', 0), ('return > depth', CALLS), ('return < depth', 0)]:
+        status, found, err = spans('--graph', '--slower-than', '1ns', '--when', condition, './clash:work_one(depth)')
+        t.expect('--when ' + condition, status == 0 and [each['args'] for each in found] == [{'depth': 7}] * count, status, found, err)
+
+
 def test_round(t, what, rng, names):
     some = lambda count: [rng.choice(names) for _ in range(count)]
     functions = list({unversioned(b'w_' + each): b'w_' + each for each in names}.values())
@@ -235,6 +251,7 @@ def main():
     t = Tester(espy)
     try:
         test_finds(t)
+        test_clashes(t)
         test_round(t, 'nasty', random.Random(given.seed), NASTY)
         for i in range(given.rounds):
             rng = random.Random(given.seed * 1000 + i)
