@@ -63,7 +63,7 @@ std::string SpanText::arguments(const SpanEvent& event, size_t first, size_t col
   for (size_t i = first; i < event.arguments.size(); ++i) {
     const auto& [name, value] = event.arguments[i];
     const std::string text = value_text(value, column + kStep);
-    texts.push_back(fmt::format("{} = {}", name, text));
+    texts.push_back(fmt::format("{} = {}", printable_line(name), text));
     has_lines |= text.find('\n') != std::string::npos;
   }
   std::string out = "(";
@@ -88,10 +88,10 @@ std::string SpanText::graph_call(const SpanEvent& event, size_t column) const {
   return text == event.name && text.find(' ') == text.npos ? text + "()" : text;
 }
 
-// " = 3" if there is only a return value, otherwise the arguments in parentheses.
+// " = 3" if there is only a return value, otherwise the arguments in parentheses: one may be named as that value is.
 std::string SpanText::values(const SpanEvent& event, size_t column) const {
-  const bool is_return =
-      event.arguments.size() == event.shown_arguments + 1 && event.arguments.back().first == "retval";
+  const bool is_return = event.kind != SpanKind::kEnter && event.arguments.size() == event.shown_arguments + 1 &&
+                         event.arguments.back().first == "retval";
   if (is_return) return " = " + value_text(event.arguments.back().second, column);
   return arguments(event, event.shown_arguments, column);
 }

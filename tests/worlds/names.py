@@ -190,6 +190,18 @@ def test_finds(t):
     t.check('long names', './long:work_*', './long', 2)
 
 
+def test_text(t):
+    """Text of calls has one line for each, and no control characters."""
+    Program('red', [b'w_\x1b[31mred\ncall', b'w_b'], [b'a\x1b[32m\nb', b'retval'])
+    for options in [[], ['--graph']]:
+        status, out, err = t.run('trace', '-q', *options, '-c', './red', './red:w_*(return)' if options else './red:w_*')
+        hidden = [byte for byte in out if byte < 0x20 and byte != 0x0a]
+        lines = [line for line in out.splitlines() if b'w_' in line]
+        t.expect('text ' + ' '.join(options), status == 0 and not hidden and len(lines) == (1 if options else 2) * 2 * CALLS,
+                 status, out, err)
+        t.expect('arguments in text', options or out.count(rb'a\x1b[32m\x0ab = 7, retval = 8') == 2 * CALLS, out)
+
+
 def test_clashes(t):
     """Names that a script of espy trace has, too, and names of functions of the language."""
     Program('clash', [b'work_one'], [b'depth', b'begin', b'str', b'retval'])
@@ -251,6 +263,7 @@ def main():
     t = Tester(espy)
     try:
         test_finds(t)
+        test_text(t)
         test_clashes(t)
         test_round(t, 'nasty', random.Random(given.seed), NASTY)
         for i in range(given.rounds):
