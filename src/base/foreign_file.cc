@@ -124,7 +124,7 @@ bool leads_to_foreign_mount(const std::string& link, const std::string& process)
 struct Answer {
   bool is_open = false;
   int code = 0;
-  FileIdentity identity;
+  FileState state;
   std::array<char, 512> message;  // to a NUL
 };
 
@@ -167,7 +167,7 @@ bool copy_file(const UntrustedFile& file, int copy) {
   Answer out = {};
   const Result<UntrustedFile> file = open();
   out.is_open = file.has_value();
-  if (file) out.identity = file->identity();
+  if (file) out.state = file->state();
   if (!file) {
     out.code = file.error().code;
     ::strncpy(out.message.data(), file.error().message.c_str(), out.message.size() - 1);
@@ -278,16 +278,16 @@ Result<UntrustedFile> open_in_child(const std::string& path, const std::function
   if (patience().left() <= milliseconds(0)) return takes_too_long(path);
   Child child = TRY(start_child(open));
   const Answer answer = TRY(ask(path, child));
-  const FileIdentity& is = answer.identity;
-  return UntrustedFile{TRY(copies.get(path, is, child)), path, is.device, is.inode, is.size_bytes, is.modified_ns};
+  UntrustedFile out{TRY(copies.get(path, answer.state.identity, child)), path};
+  out.take(answer.state);
+  return out;
 }
 
-std::optional<FileIdentity> identity_in_child(const std::string& path,
-                                              const std::function<Result<UntrustedFile>()>& open) {
+std::optional<FileState> state_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open) {
   if (patience().left() <= milliseconds(0)) return std::nullopt;
   const auto child = start_child(open);
   const auto answer = child ? ask(path, *child) : tl::unexpected(child.error());
-  return answer ? std::optional(answer->identity) : std::nullopt;
+  return answer ? std::optional(answer->state) : std::nullopt;
 }
 
 }  // namespace espy

@@ -24,8 +24,7 @@ bool is_behind_foreign_mount(const std::string& path);
 // a tenth of the time that passes; one second after the end was requested.
 Result<UntrustedFile> open_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open);
 
-// The same without a copy: only its identity.
-std::optional<FileIdentity> identity_in_child(const std::string& path,
-                                              const std::function<Result<UntrustedFile>()>& open);
+// The same without a copy: only what the file is.
+std::optional<FileState> state_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open);
 
 }  // namespace espy

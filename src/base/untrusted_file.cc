@@ -110,8 +110,9 @@ tl::unexpected<Error> too_large(const std::string& path, uint64_t limit_bytes) {
 
 uint64_t ns_of(const timespec& time) { return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
 
-FileIdentity identity_by(const struct stat& status) {
-  return {status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size), ns_of(status.st_mtim)};
+FileState state_by(const struct stat& status) {
+  return {{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size), ns_of(status.st_mtim)},
+          ns_of(status.st_ctim)};
 }
 
 }  // namespace
@@ -159,12 +160,7 @@ Result<UntrustedFile> open_directly(const std::string& path, uint64_t limit_byte
   if (owner) TRY_STATUS(check_owner(path, status, *owner, entry.is_behind_link));
   UntrustedFile out{OwnedFd(open_to_read(handle, path)), path};
   if (!out.fd.valid()) return cannot_open(path, errno);
-  const FileIdentity identity = identity_by(status);
-  out.device = identity.device;
-  out.inode = identity.inode;
-  out.size_bytes = identity.size_bytes;
-  out.modified_ns = identity.modified_ns;
-  out.changed_ns = ns_of(status.st_ctim);
+  out.take(state_by(status));
   if (out.size_bytes > limit_bytes) return too_large(path, limit_bytes);
   return out;
 }
@@ -173,12 +169,29 @@ Result<UntrustedFile> open_directly(const std::string& path, uint64_t limit_byte
 
 Result<UntrustedFile> open_itself(const std::string& path) { return open_directly(path, UINT64_MAX, std::nullopt); }
 
-std::optional<FileIdentity> identity_of(const std::string& path) {
+std::optional<FileState> state_of(const std::string& path) {
   if (is_behind_foreign_mount(path))
-    return identity_in_child(path, [&] { return open_directly(path, UINT64_MAX, std::nullopt); });
+    return state_in_child(path, [&] { return open_directly(path, UINT64_MAX, std::nullopt); });
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return identity_by(status);
+  return state_by(status);
+}
+
+std::optional<FileIdentity> identity_of(const std::string& path) {
+  const auto state = state_of(path);
+  return state ? std::optional(state->identity) : std::nullopt;
+}
+
+std::string_view what_became_of(const FileState& before, const FileState& now) {
+  const FileIdentity &was = before.identity, &is = now.identity;
+  if (was.device != is.device || was.inode != is.inode) return "was replaced";
+  return was == is ? "was changed" : "was written to";
+}
+
+Result<FileState> state_of(const OwnedFd& file) {
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) return fail_errno("cannot stat a file", errno);
+  return state_by(status);
 }
 
 Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes, std::optional<uid_t> owner) {

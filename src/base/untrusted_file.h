@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/file_state.h"
 #include "base/memory_limit.h"
 #include "base/result.h"
 
@@ -26,16 +27,8 @@ inline constexpr uint64_t kMaxTextBytes = 64 << 20;
 // most 8 GiB.
 uint64_t max_binary_bytes();
 
-// Equal for two paths of one file, different after the file was written to or replaced.
-struct FileIdentity {
-  uint64_t device = 0;
-  uint64_t inode = 0;
-  uint64_t size_bytes = 0;
-  uint64_t modified_ns = 0;  // since 1970
-  auto operator<=>(const FileIdentity&) const = default;
-};
-
-// Returns nullopt unless the path leads to a regular file.
+// Return nullopt unless the path leads to a regular file.
+std::optional<FileState> state_of(const std::string& path);
 std::optional<FileIdentity> identity_of(const std::string& path);
 
 // A regular file, open for reading, and what it was when it was opened. `path` is for messages.
@@ -46,9 +39,17 @@ struct UntrustedFile {
   uint64_t inode = 0;
   uint64_t size_bytes = 0;
   uint64_t modified_ns = 0;  // since 1970
-  uint64_t changed_ns = 0;   // the same for what it is and for its name (st_ctim); 0 if it is not known
+  uint64_t changed_ns = 0;   // the same for what it is and for its name (st_ctim)
 
   FileIdentity identity() const { return {device, inode, size_bytes, modified_ns}; }
+  FileState state() const { return {identity(), changed_ns}; }
+  void take(const FileState& state) {
+    device = state.identity.device;
+    inode = state.identity.inode;
+    size_bytes = state.identity.size_bytes;
+    modified_ns = state.identity.modified_ns;
+    changed_ns = state.changed_ns;
+  }
   // Returns up to `size` bytes at `offset`: fewer at the end of the file.
   Result<std::string> read_at(uint64_t offset, uint64_t size) const;
 };
@@ -65,6 +66,9 @@ tl::unexpected<Error> cannot_open(const std::string& path, int code);
 // belong to that user, or to root and be one that the user could have read.
 Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes,
                                      std::optional<uid_t> owner = std::nullopt);
+
+// Returns what an open file is now.
+Result<FileState> state_of(const OwnedFd& file);
 
 // Opens the file itself, to attach to it: open_untrusted() opens a copy of a file that is behind another user's mount
 // (base/foreign_file.h). This may wait as long as a server there does.

@@ -163,15 +163,17 @@ class Binder {
         continue;
       }
       unit.probes = std::move(group.probes);
-      unit.context = context_of(group.share, unit.probes, uses);
-      if (results_ == ResultTypes::kNumbersInWildcards && bound.empty()) use_plain_result(unit, group.share, uses);
+      unit.context = context_of(*group.provider, group.share, unit.probes, uses);
+      if (results_ == ResultTypes::kNumbersInWildcards && bound.empty())
+        use_plain_result(unit, *group.provider, group.share, uses);
       checked_.units.push_back(std::move(unit));
     }
   }
 
  private:
   struct Group {  // what becomes a unit
-    std::string share;
+    const spec::Provider* provider;
+    spec::Share share;
     std::vector<ProbeId> probes;
   };
   using Groups = std::vector<Group>;  // in the order of first appearance
@@ -289,14 +291,14 @@ class Binder {
   void leave_out_unreadable(const spec::Provider& provider, const syntax::AttachPoint& point, const Uses& uses,
                             std::vector<spec::BoundProbe>& bound) {
     struct Copies {
-      std::set<std::string> shares = {};
+      std::set<spec::Share> shares = {};
       size_t readable = 0, unreadable = 0;
       std::string why = {};
     };
     if (uses.fields.empty() || bound.size() < 2) return;
     std::map<std::string, Copies> by_name;
     for (const spec::BoundProbe& each : bound) by_name[each.probe.name].shares.insert(each.share);
-    std::map<std::string, std::string> reasons;  // by share
+    std::map<spec::Share, std::string> reasons;
     const auto reason = [&](const spec::BoundProbe& each) -> const std::string& {
       const auto [known, is_new] = reasons.try_emplace(each.share);
       if (is_new) known->second = why_unreadable(context_in(provider, {&each.probe, 1}, each.share, uses), uses);
@@ -339,13 +341,11 @@ class Binder {
     }
     if (bound.probe.provider.empty()) bound.probe.provider = provider.name;
     if (!bound.probe.span.valid()) bound.probe.span = point.span;
-    // A share is unique only within its provider.
-    const std::string share = std::string(provider.name) + '\0' + bound.share;
     const ProbeId id = checked_.probes.add(std::move(bound.probe));
     // An address that two attach points of an action name fires once for each, in units of their own.
-    const size_t round = has_several_points_ ? seen_[{share, location_of(checked_.probes[id])}]++ : 0;
-    const auto [known, is_new] = known_groups_.try_emplace({share, round}, groups.size());
-    if (is_new) groups.push_back({share, {}});
+    const size_t round = has_several_points_ ? seen_[{&provider, bound.share, location_of(checked_.probes[id])}]++ : 0;
+    const auto [known, is_new] = known_groups_.try_emplace({&provider, bound.share, round}, groups.size());
+    if (is_new) groups.push_back({&provider, std::move(bound.share), {}});
     groups[known->second].probes.push_back(id);
   }
 
@@ -418,17 +418,16 @@ class Binder {
     }
   }
 
-  spec::ProbeContext context_of(const std::string& share, const std::vector<ProbeId>& ids, const Uses& uses) {
-    const size_t zero = share.find('\0');
-    const spec::Provider* provider = request_.registry.find_provider(std::string_view(share).substr(0, zero));
-    CHECK(provider && provider->context);
+  spec::ProbeContext context_of(const spec::Provider& provider, const spec::Share& share,
+                                const std::vector<ProbeId>& ids, const Uses& uses) {
+    CHECK(provider.context != nullptr);
     std::vector<program::Probe> probes;
     for (const ProbeId id : ids) probes.push_back(checked_.probes[id]);
-    return context_in(*provider, probes, std::string_view(share).substr(zero + 1), uses);
+    return context_in(provider, probes, share, uses);
   }
 
   spec::ProbeContext context_in(const spec::Provider& provider, std::span<const program::Probe> probes,
-                                std::string_view share, const Uses& uses) {
+                                const spec::Share& share, const Uses& uses) {
     spec::ContextRequest context{probes,           share,       request_.kernel, request_.types, uses.args,
                                  request_.symbols, uses.locals, uses.retval,     &provider};
     spec::ProbeContext out = provider.context(context);
@@ -449,14 +448,13 @@ class Binder {
   }
 
   // The optional probes of programs are those of wildcards, and of names that several functions have.
-  void use_plain_result(Unit& unit, const std::string& share, Uses uses) {
+  void use_plain_result(Unit& unit, const spec::Provider& provider, const spec::Share& share, Uses uses) {
     const program::Probe& probe = checked_.probes[unit.probes.front()];
-    const spec::Provider* provider = request_.registry.find_provider(probe.provider);
     auto& result = unit.context.retval;
-    if (!result || !probe.is_optional || provider == nullptr || provider->find_type == nullptr) return;
+    if (!result || !probe.is_optional || provider.find_type == nullptr) return;
     if (is_int_like(request_.types[result->type])) return;
     uses.retval = false;
-    result = context_of(share, unit.probes, uses).retval;
+    result = context_of(provider, share, unit.probes, uses).retval;
   }
 
   void no_probe_left() {
@@ -477,8 +475,11 @@ class Binder {
   // Of the action being bound:
   std::vector<Unmatched> unmatched_;
   bool has_several_points_ = false;
-  std::map<std::pair<std::string, decltype(location_of(program::Probe()))>, size_t> seen_;  // how often, by share
-  std::map<std::pair<std::string, size_t>, size_t> known_groups_;  // by share and round: the index
+  // A share is unique only within its provider.
+  template <class More>
+  using ByShare = std::map<std::tuple<const spec::Provider*, spec::Share, More>, size_t>;
+  ByShare<decltype(location_of(program::Probe()))> seen_;  // how often
+  ByShare<size_t> known_groups_;                           // by round: the index
   ResultTypes results_;
   bool has_mixed_results_ = false;
   std::optional<Regex> filter_;

@@ -498,7 +498,8 @@ class ScriptWriter {
   BuiltScript script_;
   Build build_{script_.ast, {}};  // with the place of the current target
   std::vector<Group> groups_;
-  using ShareKey = std::tuple<std::string_view, std::string, std::string, bool>;
+  // By provider, share, the probe if a script reads it, and whether its types are known.
+  using ShareKey = std::tuple<std::string_view, spec::Share, std::string, bool>;
   std::map<ShareKey, size_t> by_share_;  // indexes in `groups_`
   std::vector<recording::Probe> probes_;
   std::set<std::pair<std::string, size_t>> probes_of_layouts_;  // the names and layouts of `probes_`

@@ -15,6 +15,7 @@
 #include <iterator>
 
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "kernel/lockdown.h"
 #include "load/linux.h"
 
@@ -48,12 +49,19 @@ Result<uint32_t> pmu_type(const std::string& name) {
 class KeptFile {
  public:
   explicit KeptFile(const std::string& path)
-      : path_(path), file_(std::make_shared<OwnedFd>(::open(path.c_str(), O_PATH | O_CLOEXEC))) {}
-  std::string path() const { return file_->valid() ? fmt::format("/proc/self/fd/{}", file_->get()) : path_; }
+      : file_(std::make_shared<OwnedFd>(::open(path.c_str(), O_PATH | O_CLOEXEC))), first_(state_of(*file_)) {}
+  std::string path() const { return descriptor_path(*file_); }
+  // Fails if its code may be another now.
+  Status check() const {
+    if (!first_) return tl::unexpected<Error>(first_.error());
+    const FileState now = TRY(state_of(*file_));
+    if (now.identity == first_->identity) return {};
+    return fail("a file was written to while its probes were off to keep the budget", ESTALE);
+  }
 
  private:
-  std::string path_;
   std::shared_ptr<OwnedFd> file_;
+  Result<FileState> first_;
 };
 
 }  // namespace
@@ -158,8 +166,9 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
         again.config1 = address_of(path.c_str());
         return open_perf_event(again, ::getpid(), -1);
       };
-    keep_attachment(program, [=, this] {
+    keep_attachment(program, [=, this]() -> Status {
       PerfEvent again = event;
+      if (again.is_user_probe) TRY_STATUS(file.check());
       if (again.is_user_probe) again.path = file.path();
       return attach_perf_event(program, again, cookie);
     });
@@ -265,7 +274,8 @@ Status LinuxMachine::attach_uprobe_multi(ProgramId program, const UprobeMulti& p
       again.uprobe_multi.pid = static_cast<uint32_t>(::getpid());
       return bpf(Command::kLinkCreate, again);
     };
-    keep_attachment(program, [=, this] {
+    keep_attachment(program, [=, this]() -> Status {
+      TRY_STATUS(file.check());
       UprobeMulti again = probes;
       again.path = file.path();
       return attach_uprobe_multi(program, again);

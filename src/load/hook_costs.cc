@@ -390,7 +390,8 @@ class CodeReader {
   bool is_stepped(const program::Probe& probe) {
     const auto [file, is_new] = files_.try_emplace(probe.target);
     if (is_new)
-      if (auto opened = open_untrusted(probe.target, max_binary_bytes())) file->second = std::move(*opened);
+      if (auto opened = open_untrusted(probe.target, max_binary_bytes()); opened && opened->state() == probe.file)
+        file->second = std::move(*opened);
     if (!file->second.fd.valid()) return false;
     const auto code = file->second.read_at(probe.address, arch_.max_instruction_bytes);
     return code && !code->empty() && !kernel::is_emulated(arch_, std::as_bytes(std::span(*code)));

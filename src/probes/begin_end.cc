@@ -12,7 +12,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   bound.probe.provider = kRow.name;
   bound.probe.name = kRow.name;
   bound.probe.span = request.point.span;
-  bound.share = kRow.name;
+  bound.share.method = kRow.name;
   return {bound};
 }
 

@@ -108,8 +108,10 @@ KernelFunction split_module(std::string_view listed);
 // lower/lower.cc), and returns whether it is one. None is known: Linux 6.13 and later do without a tail call only.
 bool report_shared_frames(spec::BindRequest& request);
 
-// The context and the attaching of uprobe, uretprobe and usdt. Probes whose `share` starts with "multi/" attach by one
-// link per file. `probes`: all of the request, or the entries of a session.
+// The context and the attaching of uprobe, uretprobe and usdt. Probes are attached by one link per file where the
+// kernel can; then they share a program in a file, or `is_for_any_file`. `probes`: all of the request, or the entries
+// of a session.
+spec::Share share_of_uprobe(kernel::Kernel& kernel, const program::Probe& probe, bool is_for_any_file);
 spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return);
 Status attach_uprobes(const spec::AttachRequest& request, std::span<const program::ProbeId> probes, bool is_return);
 constexpr uint32_t kAttachUprobeSession = 57;  // BPF_TRACE_UPROBE_SESSION

@@ -45,7 +45,7 @@ spec::BoundProbe make_probe(const spec::BindRequest& request, const kernel::Func
   bound.probe.number = function.btf_id;
   bound.probe.name = fmt::format("{}:{}:{}", kRow.name, function.module, function.name);
   bound.probe.span = request.point.span;
-  bound.share = bound.probe.name;
+  bound.share.place = bound.probe.name;
   return bound;
 }
 
@@ -77,7 +77,7 @@ std::vector<spec::BoundProbe> bind_programs(spec::BindRequest& request) {
     bound.probe.address = function.program_id;
     bound.probe.name = name_of<kRow>(function);
     bound.probe.span = request.point.span;
-    bound.share = bound.probe.name;
+    bound.share.place = bound.probe.name;
     out.push_back(std::move(bound));
   }
   return out;

@@ -60,7 +60,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     bound.probe.name = full_name(kIter.name, request.parts);
     if (has_wildcard(request.parts[0])) bound.probe.name = "iter:" + name;
     bound.probe.span = request.point.span;
-    bound.share = bound.probe.name;
+    bound.share.place = bound.probe.name;
     out.push_back(std::move(bound));
   }
   return out;

@@ -32,7 +32,7 @@ namespace {
 
 constexpr uint32_t kAttachKprobeMulti = 42;    // BPF_TRACE_KPROBE_MULTI
 constexpr uint32_t kAttachKprobeSession = 56;  // BPF_TRACE_KPROBE_SESSION
-// Attach methods, with which `share` starts.
+// Attach methods.
 constexpr std::string_view kMulti = "multi";
 constexpr std::string_view kPerf = "perf";
 
@@ -89,7 +89,7 @@ class Binder {
     using kernel::Fact;
     if (request_.config.missing_probes != spec::MissingProbes::kError) return;
     const std::string name = fmt::format("{}:{}", kRow.name, request_.parts.back());
-    const bool asks_forbidden = std::ranges::any_of(out_, [](const auto& each) { return each.share != kMulti; });
+    const bool asks_forbidden = std::ranges::any_of(out_, [](const auto& each) { return each.share.method != kMulti; });
     const bool is_known = request_.kernel.knows(Fact::kTraceableFunctions) &&
                           (!asks_forbidden || request_.kernel.knows(Fact::kForbiddenFunctions));
     if (!is_known) return report_not_known(request_.diagnostics, request_, "whether that kernel allows `" + name + "`");
@@ -138,11 +138,10 @@ class Binder {
     if (offset > 0) bound.probe.name += fmt::format("+{}", offset);
     bound.probe.span = request_.point.span;
     if (is_traceable && request_.kernel.has(kernel::Feature::kKprobeMulti)) {
-      bound.share = kMulti;
-    } else if (request_.kernel.has(kernel::Feature::kPerfLinkCookie)) {
-      bound.share = kPerf;
+      bound.share.method = kMulti;
     } else {
-      bound.share = fmt::format("{}/{}", kPerf, bound.probe.name);
+      bound.share.method = kPerf;
+      if (!request_.kernel.has(kernel::Feature::kPerfLinkCookie)) bound.share.place = bound.probe.name;
     }
     out_.push_back(std::move(bound));
   }
@@ -163,7 +162,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
 // kernel/trace/ftrace.c, insert_fprobe_node() in kernel/trace/fprobe.c. Returns run in the reverse order of the entries
 // (kernel/trace/rethook.c), except that the function graph tracer keeps it.
 bool is_last_attached_first(const spec::ContextRequest& request, bool is_return) {
-  return !is_return || (request.share == kMulti && request.kernel.has(kernel::Feature::kFprobeGraph));
+  return !is_return || (request.share.method == kMulti && request.kernel.has(kernel::Feature::kFprobeGraph));
 }
 
 template <bool kIsReturn>
@@ -175,7 +174,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.context_struct = "pt_regs";
   out.part_of_call = out.boundary = kIsReturn ? spec::CallBoundary::kReturn : spec::CallBoundary::kEntry;
   out.is_last_attached_first = is_last_attached_first(request, kIsReturn);
-  if (request.share == kMulti) {
+  if (request.share.method == kMulti) {
     out.expected_attach_type = kAttachKprobeMulti;
     if (request.kernel.has(kernel::Feature::kKprobeSession)) out.session_attach_type = kAttachKprobeSession;
   }

@@ -37,7 +37,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     bound.probe.span = request.point.span;
     const bool shares = !request.uses_args && !is_at_all_system_calls(event) &&
                         request.kernel.has(kernel::Feature::kRawTracepointCookie);
-    bound.share = shares ? "raw" : "raw/" + event;
+    bound.share.place = shares ? "" : event;
     out.push_back(std::move(bound));
   }
   return out;
@@ -48,7 +48,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.kind = program::ProgramKind::kRawTracepoint;
   out.context_struct = "bpf_raw_tracepoint_args";
   out.is_at_all_system_calls = is_at_all_system_calls(request.probes.front().function);
-  if (request.share == "raw" && request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
+  if (request.share.place.empty() && request.probes.size() > 1) out.dispatch = spec::ProbeContext::Dispatch::kCookie;
   const auto prototype = request.kernel.find_raw_tracepoint(request.types, request.probes.front().function);
   const size_t count = prototype ? prototype->parameters.size() : kMaxArguments;
   for (uint32_t i = 0; i < count; ++i) {

@@ -16,7 +16,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   bound.probe.name = kSelf.form;
   bound.probe.function = request.parts[1];
   bound.probe.span = request.point.span;
-  bound.share = kSelf.form;
+  bound.share.method = kSelf.form;
   return {bound};
 }
 

@@ -13,7 +13,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   bound.probe.name = full_name(kRow.name, request.parts);
   bound.probe.function = request.parts[0];
   bound.probe.span = request.point.span;
-  bound.share = bound.probe.name;
+  bound.share.place = bound.probe.name;
   bound.is_wanted = request.config.*kIsWanted;
   return {bound};
 }

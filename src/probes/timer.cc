@@ -25,7 +25,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   bound.probe.name = full_name(kRow.name, request.parts);
   bound.probe.number = rate->period_ns;
   bound.probe.span = request.point.span;
-  bound.share = bound.probe.name;
+  bound.share.place = bound.probe.name;
   return {bound};
 }
 

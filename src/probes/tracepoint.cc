@@ -39,14 +39,12 @@ namespace {
 constexpr std::string_view kSyscalls = "syscalls";
 constexpr std::string_view kEnter = "sys_enter_";
 constexpr std::string_view kExit = "sys_exit_";
-// Attach methods, the first word of `share`.
+// Attach methods.
 constexpr std::string_view kRawEnter = "sys_enter";
 constexpr std::string_view kRawExit = "sys_exit";
 constexpr std::string_view kRaw = "raw";
 constexpr std::string_view kPerf = "perf";
 constexpr uint32_t kMaxSyscalls = 512;  // an upper bound of their numbers
-
-std::string_view method_of(std::string_view share) { return share.substr(0, share.find('/')); }
 
 bool is_syscall_event(const std::string& category, const std::string& event) {
   return category == kSyscalls && (event.starts_with(kEnter) || event.starts_with(kExit));
@@ -63,27 +61,30 @@ bool has_perf_event(const spec::BindRequest& request, const program::Probe& prob
 
 // Returns the `share` of this event, for the cheapest attach method, and sets the number in `probe` that attaching
 // needs.
-std::string choose_method(spec::BindRequest& request, program::Probe& probe) {
+spec::Share choose_method(spec::BindRequest& request, program::Probe& probe) {
   kernel::Kernel& kernel = request.kernel;
-  const std::string own = "/" + probe.target + "/" + probe.function;
+  const std::string own = probe.target + "/" + probe.function;
+  const auto share = [](std::string_view method, std::string place = "") {
+    return spec::Share{.method = std::string(method), .place = std::move(place)};
+  };
   if (is_syscall_event(probe.target, probe.function)) {
     const bool is_enter = probe.function.starts_with(kEnter);
     const auto number = kernel.syscall_number(probe.function.substr(is_enter ? kEnter.size() : kExit.size()));
     if (number) {
       probe.number = *number;
-      if (!is_enter) return std::string(kRawExit);
-      return request.uses_args ? std::string(kRawEnter) + own : std::string(kRawEnter);
+      if (!is_enter) return share(kRawExit);
+      return share(kRawEnter, request.uses_args ? own : "");
     }
   }
   const bool reads_record = request.uses_args || request.uses_context;
   if (!reads_record && !kernel.raw_tracepoints(probe.function).empty() && !has_perf_event(request, probe)) {
     const bool shares = kernel.has(kernel::Feature::kRawTracepointCookie) && !is_at_all_system_calls(probe.function);
-    return shares ? std::string(kRaw) : std::string(kRaw) + own;
+    return share(kRaw, shares ? "" : own);
   }
   if (const auto tracepoint = kernel.tracepoint(request.types, probe.target, probe.function))
     probe.number = tracepoint->id;
-  if (!reads_record && kernel.has(kernel::Feature::kPerfLinkCookie)) return std::string(kPerf);
-  return std::string(kPerf) + own;
+  if (!reads_record && kernel.has(kernel::Feature::kPerfLinkCookie)) return share(kPerf);
+  return share(kPerf, own);
 }
 
 // Under lockdown, tracefs cannot be read. System calls are still known by number, and raw tracepoints by BTF, without
@@ -242,13 +243,13 @@ void add_record_args(spec::ProbeContext& out, const kernel::Tracepoint& tracepoi
 
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out;
-  const std::string_view method = method_of(request.share);
+  const std::string& method = request.share.method;
   const program::Probe& probe = request.probes.front();
   const bool is_syscall = method == kRawEnter || method == kRawExit;
   if (is_syscall) set_syscall_dispatch(out, request.kernel, method == kRawEnter);
   if (method == kPerf) out.kind = program::ProgramKind::kTracepoint;
   if (method == kRaw) out.is_at_all_system_calls = is_at_all_system_calls(probe.function);
-  if (!is_syscall && method == request.share && request.probes.size() > 1)
+  if (!is_syscall && request.share.place.empty() && request.probes.size() > 1)
     out.dispatch = spec::ProbeContext::Dispatch::kCookie;
   if (!request.uses_args) return out;
   const auto tracepoint = request.kernel.tracepoint(request.types, probe.target, probe.function);

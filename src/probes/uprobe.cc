@@ -48,9 +48,7 @@ extern const spec::Provider kUretprobe;
 
 namespace {
 
-constexpr char kLayoutBegin = '\0';  // separates the path, which cannot have it, from the layout in `share`
-constexpr std::string_view kAnyPointer = "void *";  // instead of a layout: of functions that return pointers
-constexpr size_t kMostResultTypes = 16;             // of the functions of a wildcard, each with a program of its own
+constexpr size_t kMostResultTypes = 16;  // of the functions of a wildcard, each with a program of its own
 
 constexpr uint64_t kStackCheckBytes = 256;  // at the start of a Go function: have its stack check, if any
 constexpr size_t kMostReturns = 1 << 20;    // of a Go binary: more than may be probed
@@ -121,10 +119,10 @@ class Binder {
     const auto file = open_to_probe(request_, path);
     if (!file && has_file_wildcard_) return {};
     if (!file) return without_symbols(path, place.back(), file.error());
-    path_ = path;
+    take_file(path, **file);
     // One program serves all files, except Go binaries, which have another calling convention, and actions that use
     // symbols of the file.
-    shared_path_ = has_file_wildcard_ && !request_.uses_file && !(*file)->go_binary() ? "*" : path;
+    is_for_any_file_ = has_file_wildcard_ && !request_.uses_file && !(*file)->go_binary();
     pattern_ = parse_function_pattern(place).value_or(FunctionPattern{});
     const std::string& text = pattern_.text;
     const auto address = pattern_.is_source_name ? std::nullopt : parse_int(text);
@@ -141,7 +139,8 @@ class Binder {
     if (error.code == ENOENT) return missing_file(error);
     if (!request_.config.allow_unsafe || !offset || *offset < 0 || &kRow == &kUretprobe)
       return environment_error(error);
-    path_ = shared_path_ = path;
+    path_ = path;
+    file_ = state_of(path).value_or(FileState());
     add_at(place, static_cast<uint64_t>(*offset));
     return std::move(out_);
   }
@@ -159,7 +158,7 @@ class Binder {
     if (!path || (!file && file.error().code == ENOENT)) return missing_file(path ? file.error() : path.error());
     const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
     if (!debug) return environment_error(debug.error());
-    path_ = shared_path_ = *path;
+    take_file(*path, **file);
     const std::vector<symbols::Statement> statements = (*debug)->statements(place.file, place.line, place.column);
     if (const Status status = (*debug)->status(); !status) return environment_error(status.error());
     if (statements.empty()) return no_statement(**debug, place);
@@ -200,7 +199,7 @@ class Binder {
                               request_.uses_retval && is_return};
     if (!wanted.any()) return std::move(out_);
     std::vector<spec::BoundProbe> described;
-    std::vector<std::pair<size_t, std::string>> pointers;  // those that return one: the index, and what they may share
+    std::vector<size_t> pointers;  // indexes of those that return one
     std::set<std::string> layouts;
     std::optional<Error> problem;
     LeftOut left_out;
@@ -214,13 +213,15 @@ class Binder {
       if (is_skipped) continue;
       const std::string layout = fields ? layout_key(*fields) : "";
       layouts.insert(layout);
-      if (fields && fields->retval && is_opaque_pointer(fields->retval->type))
-        pointers.emplace_back(described.size(), bound.share + kLayoutBegin + std::string(kAnyPointer));
+      if (fields && fields->retval && is_opaque_pointer(fields->retval->type)) pointers.push_back(described.size());
       described.push_back(bound);
-      if (fields) described.back().share += kLayoutBegin + layout;
+      if (fields) described.back().share.layout = layout;
     }
     if (layouts.size() > kMostResultTypes)
-      for (auto& [index, share] : pointers) described[index].share = std::move(share);
+      for (const size_t index : pointers) {
+        described[index].share.layout = "";
+        described[index].share.is_any_pointer = true;
+      }
     if (described.empty() && problem && !has_file_wildcard_) {
       request_.diagnostics.error("no-debug-info", request_.point.span, problem->message, problem->hint);
     }
@@ -413,7 +414,7 @@ class Binder {
   // The same for an address that no symbol covers: rows of the unwind table begin at instructions.
   bool is_boundary(const symbols::ElfFile& file, uint64_t file_offset, const std::string& address) {
     if (request_.config.allow_unsafe) return true;
-    const auto rows = symbols::read_unwind_rows(file.path(), request_.kernel.arch());
+    const auto rows = symbols::read_unwind_rows(file, request_.kernel.arch());
     const symbols::UnwindRow* row = rows ? symbols::find_row(*rows, static_cast<uint32_t>(file_offset)) : nullptr;
     if (row != nullptr && row->rule.base() != symbols::FrameBase::kUnknown) {
       constexpr uint64_t kLongestInstruction = 16;  // bytes
@@ -492,14 +493,23 @@ class Binder {
     bound.probe.address = file_offset;
     bound.probe.name = fmt::format("{}:{}:{}", kRow.name, path_, function);
     bound.probe.span = request_.point.span;
-    const bool is_multi = request_.kernel.has(kernel::Feature::kUprobeMulti);
-    bound.share = is_multi ? "multi/" + shared_path_ : fmt::format("perf/{}/{:#x}", path_, file_offset);
+    bound.probe.file = file_;
+    bound.probe.file_start = file_start_;
+    bound.share = share_of_uprobe(request_.kernel, bound.probe, is_for_any_file_);
     out_.push_back(std::move(bound));
+  }
+
+  void take_file(const std::string& path, const symbols::ElfFile& file) {
+    path_ = path;
+    file_ = file.file_state();
+    file_start_ = file.offset_in_archive();
   }
 
   spec::BindRequest& request_;
   std::string path_;
-  std::string shared_path_;  // of `share`: "*" if files share a program
+  FileState file_;
+  uint64_t file_start_ = 0;       // in the archive
+  bool is_for_any_file_ = false;  // files share a program
   FunctionPattern pattern_;
   bool has_file_wildcard_ = false;
   GoCode go_code_;
@@ -557,7 +567,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
     out.frame.reset();
     out.return_address.reset();
   }
-  if (request.share.find(kLayoutBegin) == std::string_view::npos) return out;
+  if (!request.share.layout) return out;
   const WantedFields wanted{request.uses_args && !kIsReturn, request.uses_locals && !kIsReturn,
                             request.uses_retval && kIsReturn};
   auto fields = user_fields(**file, request.types, probe, wanted);
@@ -569,7 +579,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.locals = std::move(fields->locals);
   const bool has_result = fields->retval.has_value();
   if (has_result) out.retval = std::move(fields->retval);
-  if (has_result && request.share.ends_with(kAnyPointer))
+  if (has_result && request.share.is_any_pointer)
     out.retval->type = request.types.pointer(request.types.void_type(), types::AddressSpace::kUser);
   return out;
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/untrusted_file.h"
@@ -15,6 +16,7 @@
 #include "load/machine.h"
 #include "probes/common.h"
 #include "symbols/archive.h"
+#include "symbols/symbols.h"
 
 namespace espy::probes {
 
@@ -22,13 +24,16 @@ namespace {
 
 using program::ProbeId;
 
-// The probes of one program in one file.
+// The probes of one program in one file, which is open. The kernel gets the path of the descriptor: it resolves a path
+// in the root of espy, which need not be that of the process, and a name may lead to another file by then.
 struct InFile {
-  symbols::DiskLocation place;
-  int descriptor = -1;  // of the file at `place`; -1 if it cannot be opened
+  std::string path;
+  int descriptor = -1;
+  uint64_t start = 0;  // of the target in an archive
   std::vector<ProbeId> probes;
 };
 
+constexpr const char* kMulti = "multi";      // the method of attaching all probes in a file by one link
 constexpr uint32_t kAttachUprobeMulti = 48;  // BPF_TRACE_UPROBE_MULTI
 constexpr uint32_t kMaxUretprobeDepth = 64;  // MAX_URETPROBE_DEPTH
 constexpr int kNotSupported = 524;           // ENOTSUPP, which the kernel returns but does not publish
@@ -105,9 +110,8 @@ std::vector<ProbeId> possible_probes(const spec::AttachRequest& request, const I
                                      std::vector<RefusedProbe>& refused) {
   std::vector<ProbeId> out;
   for (const ProbeId id : in_file.probes) {
-    const uint64_t offset = in_file.place.offset + request.program.probes[id].address;
-    const std::string_view why =
-        in_file.descriptor < 0 ? "" : why_impossible(*request.program.arch, in_file.descriptor, offset);
+    const uint64_t offset = in_file.start + request.program.probes[id].address;
+    const std::string_view why = why_impossible(*request.program.arch, in_file.descriptor, offset);
     if (why.empty())
       out.push_back(id);
     else
@@ -121,10 +125,9 @@ void attach_each(const spec::AttachRequest& request, const InFile& in_file, bool
   for (const ProbeId id : possible_probes(request, in_file, refused)) {
     const program::Probe& probe = request.program.probes[id];
     const uint64_t counter = probe.reference_counter;
-    const Status status =
-        request.machine.attach_uprobe(request.program_id, in_file.place.path, in_file.place.offset + probe.address,
-                                      counter == 0 ? 0 : in_file.place.offset + counter, is_return,
-                                      request.config.only_process_for_kernel(), id.index);
+    const Status status = request.machine.attach_uprobe(request.program_id, in_file.path, in_file.start + probe.address,
+                                                        counter == 0 ? 0 : in_file.start + counter, is_return,
+                                                        request.config.only_process_for_kernel(), id.index);
     if (status) continue;
     const Error& error = status.error();
     refused.push_back({id, is_for_instruction(error.code) ? Error{why_refused_there(error), error.code} : error});
@@ -135,15 +138,15 @@ void attach_each(const spec::AttachRequest& request, const InFile& in_file, bool
 void attach_at_once(const spec::AttachRequest& request, const InFile& in_file, bool is_return,
                     std::vector<RefusedProbe>& refused) {
   load::UprobeMulti multi;
-  multi.path = in_file.place.path;
+  multi.path = in_file.path;
   multi.is_return = is_return;
   multi.pid = request.config.only_process_for_kernel().value_or(0);
   bool has_counters = false;
   for (const ProbeId id : possible_probes(request, in_file, refused)) {
     const program::Probe& probe = request.program.probes[id];
     const bool is_counted = probe.reference_counter != 0;
-    multi.offsets.push_back(in_file.place.offset + probe.address);
-    multi.reference_counters.push_back(is_counted ? in_file.place.offset + probe.reference_counter : 0);
+    multi.offsets.push_back(in_file.start + probe.address);
+    multi.reference_counters.push_back(is_counted ? in_file.start + probe.reference_counter : 0);
     multi.cookies.push_back(id.index);
     has_counters |= is_counted;
   }
@@ -154,15 +157,41 @@ void attach_at_once(const spec::AttachRequest& request, const InFile& in_file, b
 }
 
 // Groups the probes by file, in their order.
-std::vector<std::pair<std::string, std::vector<ProbeId>>> by_target(const spec::AttachRequest& request,
-                                                                    std::span<const ProbeId> probes) {
-  std::vector<std::pair<std::string, std::vector<ProbeId>>> out;
+std::vector<std::vector<ProbeId>> by_file(const spec::AttachRequest& request, std::span<const ProbeId> probes) {
+  std::vector<std::vector<ProbeId>> out;
+  const auto file_of = [&](ProbeId id) {
+    const program::Probe& probe = request.program.probes[id];
+    return std::tie(probe.target, probe.file, probe.file_start);
+  };
   for (const ProbeId id : probes) {
-    const std::string& target = request.program.probes[id].target;
-    if (out.empty() || out.back().first != target) out.emplace_back(target, std::vector<ProbeId>());
-    out.back().second.push_back(id);
+    if (out.empty() || file_of(out.back().front()) != file_of(id)) out.emplace_back();
+    out.back().push_back(id);
   }
   return out;
+}
+
+// Fails unless the open file is still what it was when its symbols were read.
+Status check_unchanged(const program::Probe& probe, const OwnedFd& file) {
+  const FileState now = TRY(state_of(file));
+  if (probe.file.is_known() && now != probe.file) return symbols::changed_while_prepared(probe.target, probe.file, now);
+  return {};
+}
+
+// Attaches the probes that are in one file.
+Status attach_in_file(const spec::AttachRequest& request, std::vector<ProbeId> probes, bool is_return,
+                      std::vector<RefusedProbe>& refused) {
+  const program::Probe& first = request.program.probes[probes.front()];
+  const std::string path = symbols::path_on_disk(first.target);
+  const UntrustedFile file = TRY(open_itself(path));
+  TRY_STATUS(check_unchanged(first, file.fd));
+  const InFile in_file{descriptor_path(file.fd), file.fd.get(), first.file_start, std::move(probes)};
+  const bool is_multi = request.program.programs[request.program_id].expected_attach_type != 0;
+  const size_t already_refused = refused.size();
+  (is_multi ? attach_at_once : attach_each)(request, in_file, is_return, refused);
+  for (RefusedProbe& each : std::span(refused).subspan(already_refused))
+    if (const size_t at = each.error.message.find(in_file.path); at != std::string::npos)
+      each.error.message.replace(at, in_file.path.size(), path);
+  return check_unchanged(first, file.fd);  // it may have been written to meanwhile
 }
 
 }  // namespace
@@ -177,7 +206,7 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
   add_registers(out, request.kernel.arch(), request.types, is_return);
   if (!is_return) add_stack_arguments(out, request.kernel.arch(), request.types);
   out.context_struct = "pt_regs";
-  if (request.share.starts_with("multi/")) {
+  if (request.share.method == kMulti) {
     out.expected_attach_type = kAttachUprobeMulti;
     if (is_return) out.deepest_nesting = kMaxUretprobeDepth;
     if (request.kernel.has(kernel::Feature::kUprobeSession)) out.session_attach_type = kAttachUprobeSession;
@@ -186,26 +215,20 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
   return out;
 }
 
+spec::Share share_of_uprobe(kernel::Kernel& kernel, const program::Probe& probe, bool is_for_any_file) {
+  if (!kernel.has(kernel::Feature::kUprobeMulti))
+    return {.method = "perf", .place = probe.target, .file = probe.file, .offset = probe.address};
+  if (is_for_any_file) return {.method = kMulti};
+  return {.method = kMulti, .place = probe.target, .file = probe.file};
+}
+
 Status attach_uprobes(const spec::AttachRequest& request, std::span<const program::ProbeId> probes, bool is_return) {
-  const bool is_multi = request.program.programs[request.program_id].expected_attach_type != 0;
   std::vector<RefusedProbe> refused;
-  for (auto& [target, in_file] : by_target(request, probes)) {
-    auto place = symbols::locate_on_disk(target);
-    if (!place) {
-      for (const ProbeId id : in_file) refused.push_back({id, place.error()});
-      continue;
-    }
-    // The kernel resolves a path in the root of espy, which need not be that of the process, so it is given the file
-    // that is open.
-    const Result<UntrustedFile> file = open_itself(place->path);
-    const std::string path = place->path;
-    if (file) place->path = descriptor_path(file->fd);
-    const size_t already_refused = refused.size();
-    (is_multi ? attach_at_once : attach_each)(request, {*place, file ? file->fd.get() : -1, in_file}, is_return,
-                                              refused);
-    for (RefusedProbe& each : std::span(refused).subspan(already_refused))
-      if (const size_t at = each.error.message.find(place->path); at != std::string::npos)
-        each.error.message.replace(at, place->path.size(), path);
+  for (const std::vector<ProbeId>& in_file : by_file(request, probes)) {
+    const Status status = attach_in_file(request, in_file, is_return, refused);
+    if (!status && status.error().code == ESTALE) return status;
+    if (!status)
+      for (const ProbeId id : in_file) refused.push_back({id, status.error()});
   }
   return leave_out(request, with_returns(request, probes, std::move(refused)));
 }

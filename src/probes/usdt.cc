@@ -9,9 +9,10 @@
 // operands share a program and a link; others have separate programs. They are one probe for the user: `probe`, and
 // maps with `probe` as a key, do not distinguish them (program::first_of_each_name).
 //
-// The operands are stored in `share`, with resolved symbols: `8@sym(%rip)` becomes the distance from the probe, because
-// only the instruction pointer relates the file to its load address when the probe fires. Operands name variables as
-// the compiler does: also `static` ones, which several source files may have, and which a stripped file does not name.
+// The operands are the layout of `share`, with resolved symbols: `8@sym(%rip)` becomes the distance from the probe,
+// because only the instruction pointer relates the file to its load address when the probe fires. Operands name
+// variables as the compiler does: also `static` ones, which several source files may have, and which a stripped file
+// does not name.
 //
 // Limits. Floating-point arguments in memory are read as integers. Arguments in vector registers, which the kernel does
 // not save for probes, or in segments (%fs:8) are an error if the script uses them. Kernels without reference counters
@@ -43,8 +44,7 @@ namespace {
 using symbols::UsdtLocation;
 using symbols::UsdtOperand;
 
-constexpr char kOperandsBegin = '\0';  // separates the path, which cannot have it, from the operands in `share`
-constexpr char kUnresolved = '!';      // begins an operand whose symbol is not known
+constexpr char kUnresolved = '!';  // begins an operand whose symbol is not known
 
 // The file and the patterns of usdt:FILE:NAME, usdt:FILE:PROVIDER:NAME and, with -p, usdt:NAME.
 struct Target {
@@ -70,12 +70,13 @@ std::optional<Target> parse_target(std::span<const std::string> parts, std::opti
 
 struct Found {
   std::string path;
+  std::shared_ptr<const symbols::ElfFile> file;
   std::vector<UsdtLocation> locations;
 };
 
-Result<Found> find_in(const std::string& path, const Target& target) {
-  Found out{path, {}};
-  for (UsdtLocation& location : TRY(symbols::read_usdt(path)))
+Result<Found> find_in(symbols::Symbolizer& symbols, const std::string& path, const Target& target) {
+  Found out{path, TRY(symbols.elf_file(path)), {}};
+  for (UsdtLocation& location : symbols::read_usdt(*out.file))
     if (glob_match(target.provider, location.provider) && glob_match(target.name, location.name))
       out.locations.push_back(std::move(location));
   return out;
@@ -83,15 +84,17 @@ Result<Found> find_in(const std::string& path, const Target& target) {
 
 // Returns the probes of each file. With a wildcard, files without such a probe, and files that cannot be read any more,
 // are skipped.
-Result<std::vector<Found>> find(const kernel::Arch& arch, const Target& target, std::optional<uint32_t> pid) {
+Result<std::vector<Found>> find(symbols::Symbolizer& symbols, const kernel::Arch& arch, const Target& target,
+                                std::optional<uint32_t> pid) {
   std::vector<Found> out;
   if (!has_wildcard(target.file)) {
     const std::string path = TRY(symbols::resolve_library(target.file, pid, arch));
-    out.push_back(TRY(find_in(path, target)));
+    out.push_back(TRY(find_in(symbols, path, target)));
     return out;
   }
   for (const std::string& path : symbols::find_libraries(target.file, pid))
-    if (auto found = find_in(path, target); found && !found->locations.empty()) out.push_back(std::move(*found));
+    if (auto found = find_in(symbols, path, target); found && !found->locations.empty())
+      out.push_back(std::move(*found));
   return out;
 }
 
@@ -159,20 +162,20 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     said.error("bad-target", request.point.span, error.message, error.hint);
     return std::vector<spec::BoundProbe>{};
   };
-  const auto files = find(request.kernel.arch(), *target, request.config.pid);
+  if (request.symbols == nullptr) return {};
+  const auto files = find(*request.symbols, request.kernel.arch(), *target, request.config.pid);
   if (!files) return bad_target(files.error());
   if (!request.is_listing && report_shared_frames(request)) return {};
-  const bool is_multi = request.kernel.has(kernel::Feature::kUprobeMulti);
   const bool has_file_wildcard = has_wildcard(target->file);
   std::vector<spec::BoundProbe> out;
   for (const Found& found : *files) {
-    const auto file = open_to_probe(request, found.path);
-    if (!file && has_file_wildcard) continue;
-    if (!file) return bad_target(file.error());
-    const std::string why = found.locations.empty() ? why_cut_off(**file) : "";
+    const auto can_be_probed = open_to_probe(request, found.path);
+    if (!can_be_probed && has_file_wildcard) continue;
+    if (!can_be_probed) return bad_target(can_be_probed.error());
+    const std::string why = found.locations.empty() ? why_cut_off(*found.file) : "";
     if (!why.empty()) return report_unavailable(request, "bad-target", why);
     std::optional<Variables> variables;
-    if (request.uses_context) variables.emplace(request.kernel.arch(), found.locations, **file);
+    if (request.uses_context) variables.emplace(request.kernel.arch(), found.locations, *found.file);
     for (const UsdtLocation& location : found.locations) {
       if (location.file_offset == 0) continue;  // no byte of the file is loaded there
       spec::BoundProbe bound;
@@ -182,12 +185,12 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
       bound.probe.name = fmt::format("usdt:{}:{}:{}", found.path, location.provider, location.name);
       bound.probe.address = location.file_offset;
       bound.probe.reference_counter = location.semaphore_file_offset;
+      bound.probe.file = found.file->file_state();
+      bound.probe.file_start = found.file->offset_in_archive();
       bound.probe.is_optional = has_file_wildcard;
       bound.probe.span = request.point.span;
-      const std::string operands = variables ? resolved_operands(*variables, location) : "";
-      const std::string method = is_multi ? "multi/" + (has_file_wildcard && !request.uses_file ? "*" : found.path)
-                                          : fmt::format("perf/{}/{:#x}", found.path, location.file_offset);
-      bound.share = method + kOperandsBegin + operands;
+      bound.share = share_of_uprobe(request.kernel, bound.probe, has_file_wildcard && !request.uses_file);
+      bound.share.layout = variables ? resolved_operands(*variables, location) : "";
       out.push_back(std::move(bound));
     }
   }
@@ -240,8 +243,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out = uprobe_context(request, false);
   out.arguments.clear();
   const kernel::Arch& arch = request.kernel.arch();
-  const std::string_view operands = request.share.substr(request.share.find(kOperandsBegin) + 1);
-  for (const std::string& text : symbols::split_usdt_arguments(operands)) {
+  for (const std::string& text : symbols::split_usdt_arguments(request.share.layout.value_or(""))) {
     const auto recipe = recipe_of(symbols::parse_usdt_operand(arch, text), arch);
     const types::TypeId type = recipe && recipe->is_signed ? request.types.int64() : request.types.uint64();
     spec::ContextField field{fmt::format("arg{}", out.arguments.size()), type, recipe.value_or(spec::Recipe{})};
@@ -280,14 +282,14 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
     target = *parsed;
   }
   if (target.file.empty() && request.config.pid) target.file = fmt::format("/proc/{}/exe", *request.config.pid);
-  const auto files = find(request.kernel.arch(), target, request.config.pid);
+  if (request.symbols == nullptr) return {};
+  const auto files = find(*request.symbols, request.kernel.arch(), target, request.config.pid);
   if (!files) return {};
   std::vector<spec::ListedProbe> out;
   for (const Found& found : *files) {
     std::unordered_map<std::string, size_t> places;  // in `out`
     std::optional<Variables> variables;
-    const auto file = request.verbose && request.symbols != nullptr ? request.symbols->elf_file(found.path) : fail("");
-    if (file) variables.emplace(request.kernel.arch(), found.locations, **file);
+    if (request.verbose) variables.emplace(request.kernel.arch(), found.locations, *found.file);
     for (const UsdtLocation& location : found.locations) {
       const std::string name = fmt::format("usdt:{}:{}:{}", found.path, location.provider, location.name);
       const auto [place, is_new] = places.try_emplace(name, out.size());

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_state.h"
 #include "base/id.h"
 #include "source/source.h"
 #include "types/type.h"
@@ -207,6 +208,8 @@ struct Probe {
   uint64_t offset = 0;             // from the function's start
   uint64_t number = 0;             // tracepoint id, period, nanoseconds, syscall number
   uint64_t reference_counter = 0;  // file offset of a USDT semaphore
+  FileState file = {};             // the file on disk of `target`, when the symbols were read; unknown if it is no file
+  uint64_t file_start = 0;         // of `target` in that file: not 0 within an archive; `address` is relative to it
   bool is_optional = false;        // one match of a wildcard: skipped if the kernel refuses to attach it
   ProgramId program;
   source::Span span;

@@ -19,7 +19,7 @@ using recording::FieldKind;
 using recording::FieldRole;
 using spec::Recipe;
 
-constexpr std::string_view kShare = "recorded/";  // of probes that the recording has
+constexpr std::string_view kRecorded = "recorded";  // of probes that the recording has
 
 const RecordedProvider& row_of(const spec::Provider* provider) {
   return static_cast<const RecordedProvider&>(*provider);
@@ -99,7 +99,8 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     bound.probe.number = i;
     bound.probe.is_optional = std::ranges::any_of(request.parts, has_wildcard);
     bound.probe.span = request.point.span;
-    bound.share = std::string(kShare) + (reads ? std::to_string(each.layout) : "");
+    bound.share.method = kRecorded;
+    if (reads) bound.share.layout = std::to_string(each.layout);
     out.push_back(std::move(bound));
   }
   if (!out.empty()) return out;
@@ -153,7 +154,7 @@ spec::ProbeContext context_of_timer(spec::ContextRequest& request) {
 }
 
 spec::ProbeContext context(spec::ContextRequest& request) {
-  if (!request.share.starts_with(kShare)) return context_of_timer(request);
+  if (request.share.method != kRecorded) return context_of_timer(request);
   const recording::Description& description = *request.kernel.recording();
   const recording::Layout& layout = description.layout_of(static_cast<uint32_t>(request.probes.front().number));
   spec::ProbeContext out;

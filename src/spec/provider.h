@@ -133,10 +133,21 @@ struct ProbeContext {
   program::SamplePeriod sampled;
 };
 
+// What probes have in common that one program can serve. The provider defines which fields are used.
+struct Share {
+  std::string method = {};                 // how they are attached
+  std::string place = {};                  // an event, a probe, a file; "": any
+  FileState file = {};                     // the file of `place` when its symbols were read
+  std::optional<uint64_t> offset = {};     // in it
+  std::optional<std::string> layout = {};  // where in the context the fields are that the action reads
+  bool is_any_pointer = false;             // they return pointers of different types: `retval` is a `void *`
+  auto operator<=>(const Share&) const = default;
+};
+
 // A probe that an attach point stands for, before probes are grouped into programs.
 struct BoundProbe {
   program::Probe probe;
-  std::string share;      // probes of an action with equal `share` are served by one program
+  Share share = {};       // probes of an action with equal `share` are served by one program
   bool is_wanted = true;  // false: valid, but excluded by the command line
 };
 
@@ -163,7 +174,7 @@ struct BindRequest {
 
 struct ContextRequest {
   std::span<const program::Probe> probes;  // all with the same `share`
-  std::string_view share;
+  const Share& share;
   kernel::Kernel& kernel;
   types::Types& types;
   bool uses_args = false;

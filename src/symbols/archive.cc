@@ -51,6 +51,7 @@ class Archive {
 
   const std::vector<Entry>& entries() const { return entries_; }
   uint64_t directory_bytes() const { return directory_bytes_; }
+  FileState state() const { return file_.state(); }
 
   Result<StoredFile> find(std::string_view name) const {
     const auto found = std::ranges::find(entries_, name, &Entry::name);
@@ -153,16 +154,14 @@ Result<StoredBytes> read_stored_file(const std::string& archive, std::string_vie
   const Archive opened = TRY(Archive::open(archive));
   const StoredFile file = TRY(opened.find(name));
   if (file.size > kMaxFileBytes) return fail(fmt::format("{} in {} is too large", name, archive));
-  StoredBytes out{opened.bytes(file.offset, file.size), file.offset};
+  StoredBytes out{opened.bytes(file.offset, file.size), file.offset, opened.state()};
   if (out.bytes.size() != file.size) return fail(fmt::format("{} in {} is not all there", name, archive));
   return out;
 }
 
-Result<DiskLocation> locate_on_disk(const std::string& path) {
-  const auto inside = split_archive_path(path);
-  if (!inside) return DiskLocation{path, 0};
-  const StoredFile file = TRY(find_stored_file(inside->archive, inside->name));
-  return DiskLocation{inside->archive, file.offset};
+std::string path_on_disk(const std::string& path) {
+  auto inside = split_archive_path(path);
+  return inside ? std::move(inside->archive) : path;
 }
 
 }  // namespace espy::symbols

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_state.h"
 #include "base/result.h"
 
 namespace espy::symbols {
@@ -52,14 +53,11 @@ class StoredFiles {
 struct StoredBytes {
   std::string bytes;
   uint64_t offset = 0;  // of the first byte in the archive
+  FileState archive;    // when it was opened
 };
 Result<StoredBytes> read_stored_file(const std::string& archive, std::string_view name);
 
-// The file of the file system that holds the bytes of a path, which may lead into an archive.
-struct DiskLocation {
-  std::string path;
-  uint64_t offset = 0;  // of the first byte
-};
-Result<DiskLocation> locate_on_disk(const std::string& path);
+// Returns the path of the file of the file system that holds the bytes of a path, which may lead into an archive.
+std::string path_on_disk(const std::string& path);
 
 }  // namespace espy::symbols

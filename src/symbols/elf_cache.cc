@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "symbols/symbols.h"
+
 namespace espy::symbols {
 
 namespace {
@@ -15,14 +17,11 @@ constexpr size_t kMaxFailures = 1 << 16;
 // Of directories of archives, which are read for each file in them, and of files in them that are no ELF files.
 constexpr uint64_t kMaxArchiveCostBytes = 1 << 30;
 
-// A new file can have the inode number of one that was deleted; it has changed when it got its name. For the kernel, a
-// file of overlayfs may have the number of the file below, which stat(2) marks in the highest bits ("xino"). Devices
-// are not compared: on btrfs and overlayfs, stat(2) has others than the kernel.
+// A new file can have the inode number of one that was deleted; it has changed when it got its name.
 Result<UntrustedFile> open_mapped(const std::string& path, const ElfCache::MappedFile& mapped) {
-  constexpr uint64_t kOwnBits = (uint64_t{1} << 48) - 1;
   UntrustedFile opened = TRY(open_untrusted(path, max_binary_bytes()));
   const bool has_changed = mapped.seen_us != 0 && opened.changed_ns / 1000 > mapped.seen_us;
-  const bool is_another = mapped.inode != 0 && ((opened.inode ^ mapped.inode) & kOwnBits) != 0;
+  const bool is_another = mapped.inode != 0 && !is_mapped_inode(opened.inode, mapped.inode);
   if (is_another || has_changed) return fail(path + " is another file", ENOENT);
   return opened;
 }
@@ -49,10 +48,27 @@ Result<std::shared_ptr<CachedFile>> ElfCache::find_or_read(const Key& key, const
 }
 
 Result<std::shared_ptr<CachedFile>> ElfCache::get(const std::string& path) {
-  if (!split_archive_path(path)) return get(TRY(open_untrusted(path, max_binary_bytes())));
-  const DiskLocation place = TRY(locate_on_disk(path));
-  const Key key(TRY(open_untrusted(place.path, UINT64_MAX)).identity(), place.offset);
+  const auto inside = split_archive_path(path);
+  if (!inside) return get(TRY(open_untrusted(path, max_binary_bytes())));
+  const StoredFile place = TRY(find_stored_file(inside->archive, inside->name));
+  const Key key(TRY(open_untrusted(inside->archive, UINT64_MAX)).identity(), place.offset);
   return find_or_read(key, path, [&] { return ElfFile::open(path, debug_directories_); });
+}
+
+Result<std::shared_ptr<const ElfFile>> ElfCache::get_for_script(const std::string& path) {
+  const auto known = of_script_.find(path);
+  if (known != of_script_.end()) {
+    const auto& [state, offset] = known->second;
+    const auto cached = files_.find({state.identity, offset});
+    if (cached != files_.end() && cached->second->elf != nullptr && cached->second->elf->file_state() == state)
+      return cached->second->elf;
+  }
+  auto file = TRY(get(path))->elf;
+  const std::pair place(file->file_state(), file->offset_in_archive());
+  if (known != of_script_.end() && known->second != place)
+    return changed_while_prepared(path, known->second.first, place.first);
+  of_script_.emplace(path, place);
+  return file;
 }
 
 Result<std::shared_ptr<CachedFile>> ElfCache::get(UntrustedFile opened) {

@@ -34,6 +34,8 @@ class ElfCache {
 
   // A path may lead into an archive.
   Result<std::shared_ptr<CachedFile>> get(const std::string& path);
+  // The same, for a path always the same file. Fails with ESTALE if that was dropped and the path has another one now.
+  Result<std::shared_ptr<const ElfFile>> get_for_script(const std::string& path);
   // Opens the file, or, if it is an archive, the file stored at that offset. Fails with ENOENT if it is another
   // file than the one that was mapped.
   Result<std::shared_ptr<CachedFile>> open_with_code(const std::string& path, uint64_t offset,
@@ -84,6 +86,7 @@ class ElfCache {
   uint64_t archive_bytes_ = 0;       // memory of the archives in failures_
   uint64_t archive_cost_bytes_ = 0;  // that reading archives has taken so far, see kMaxArchiveCostBytes
   bool has_grown_ = false;
+  std::map<std::string, std::pair<FileState, uint64_t>> of_script_;  // by path, with the offset in an archive
 };
 
 }  // namespace espy::symbols

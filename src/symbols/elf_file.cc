@@ -287,6 +287,8 @@ const std::string& ElfFile::path() const { return state_->image.path(); }
 const std::string& ElfFile::build_id() const { return state_->build_id; }
 bool ElfFile::is_position_independent() const { return state_->image.type() == ET_DYN; }
 bool ElfFile::is_64bit() const { return state_->image.is_64bit(); }
+const FileState& ElfFile::file_state() const { return state_->image.file_state(); }
+const ElfImage& ElfFile::image() const { return state_->image; }
 uint64_t ElfFile::offset_in_archive() const { return state_->image.offset_in_archive(); }
 uint16_t ElfFile::machine() const { return state_->image.machine(); }
 

@@ -23,6 +23,8 @@
 
 namespace espy::symbols {
 
+class ElfImage;
+
 struct ElfSymbol {
   std::string name;          // as in the symbol table, without `@VERSION`
   uint64_t address = 0;      // virtual address, as linked: relative to the load bias for PIE and libraries
@@ -53,6 +55,8 @@ class ElfFile {
   // True for a PIE or a shared library, whose virtual addresses are relative to the load bias.
   bool is_position_independent() const;
   bool is_64bit() const;
+  // The file on disk, which may be an archive, when it was opened; unknown for an image in memory.
+  const FileState& file_state() const;
   uint64_t offset_in_archive() const;  // bytes; 0 unless the path leads into an archive
   uint16_t machine() const;            // EM_X86_64, EM_AARCH64, ...
   // Searches for the separate file with the rest of the symbols. Returns its path; "" if there is none.
@@ -95,6 +99,9 @@ class ElfFile {
 
   // Returns bytes of the file; empty if they are not all within it.
   std::string bytes_at(uint64_t file_offset, uint64_t size) const;
+
+  // For other readers of symbols/.
+  const ElfImage& image() const;
 
   // See ElfImage.
   std::optional<uint64_t> offset_of_address(uint64_t address) const;

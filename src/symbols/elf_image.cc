@@ -107,6 +107,7 @@ Result<ElfImage> ElfImage::open(const std::string& path) {
     StoredBytes stored = TRY(read_stored_file(inside->archive, inside->name));
     ElfImage image = TRY(from_bytes(std::move(stored.bytes), path));
     image.offset_in_archive_ = stored.offset;
+    image.file_state_ = stored.archive;
     return image;
   }
   return open(TRY(open_untrusted(path, max_binary_bytes())));
@@ -118,6 +119,7 @@ Result<ElfImage> ElfImage::open(UntrustedFile file) {
   elf_version(EV_CURRENT);
   ElfImage image;
   image.path_ = file.path;
+  image.file_state_ = file.state();
   image.file_ = std::move(file);
   TRY_STATUS(image.check_header());
   {

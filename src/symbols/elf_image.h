@@ -87,6 +87,8 @@ class ElfImage {
 
   const std::string& path() const { return path_; }
   const UntrustedFile& file() const { return file_; }  // not open if the image is in memory
+  // The file on disk, which may be an archive, when it was opened; unknown for an image in memory.
+  const FileState& file_state() const { return file_state_; }
   // Offset of the first byte in the file on disk; 0 unless the path leads into an archive.
   uint64_t offset_in_archive() const { return offset_in_archive_; }
   const std::vector<Segment>& segments() const { return segments_; }
@@ -139,6 +141,7 @@ class ElfImage {
 
   std::string path_;
   uint64_t offset_in_archive_ = 0;
+  FileState file_state_;
   UntrustedFile file_;
   std::unique_ptr<std::string> bytes_;  // by pointer: libelf refers to them, so a move must not relocate them
   OwnedElf elf_;

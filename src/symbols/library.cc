@@ -155,6 +155,11 @@ std::vector<std::string> find_libraries(const std::string& pattern, std::optiona
   return out;
 }
 
+tl::unexpected<Error> changed_while_prepared(const std::string& path, const FileState& read, const FileState& now) {
+  return fail(fmt::format("{} {} while the script was prepared", path, what_became_of(read, now)), ESTALE,
+              "run espy again");
+}
+
 Result<std::string> resolve_library(std::string_view name_or_path, std::optional<uint32_t> pid,
                                     const kernel::Arch& arch) {
   const std::string_view name = name_or_path;

@@ -61,6 +61,11 @@ void parse_mapping(std::string_view line, Mapping& out) {
   set_path(line.substr(std::min(line.find_first_not_of(' '), line.size())), out);
 }
 
+bool is_mapped_inode(uint64_t inode, uint64_t mapped) {
+  constexpr uint64_t kOwnBits = (uint64_t{1} << 48) - 1;
+  return ((inode ^ mapped) & kOwnBits) == 0;
+}
+
 uint32_t task_with_memory(uint32_t pid) {
   const auto has_memory = [](uint32_t task) {
     char path[2];

@@ -121,7 +121,7 @@ struct Symbolizer::State {
   void retire(uint32_t pid);
   bool has_former(uint32_t pid) const { return former_processes.contains(pid) || watched.has_former(pid); }
   Process* process_for(uint32_t pid, uint64_t address);
-  Result<std::shared_ptr<const ElfFile>> open_file(const std::string& path);
+  Result<std::shared_ptr<const ElfFile>> file_of_script(const std::string& path);
   // Calls `open` with the paths that lead to the file of a mapping, and what tells it from others, until one of them
   // succeeds. Returns what that did; a null pointer if none does.
   template <class Open>
@@ -461,9 +461,9 @@ Process* Symbolizer::State::find_process(uint32_t pid, uint64_t address) {
   return process;
 }
 
-Result<std::shared_ptr<const ElfFile>> Symbolizer::State::open_file(const std::string& path) {
+Result<std::shared_ptr<const ElfFile>> Symbolizer::State::file_of_script(const std::string& path) {
   if (files.file_count() >= max_files()) files.drop_unused();
-  return TRY(files.get(path))->elf;
+  return files.get_for_script(path);
 }
 
 std::shared_ptr<CachedFile> Symbolizer::State::open_mapped(const Process& process, const CodeMapping& code) {
@@ -714,15 +714,14 @@ std::optional<Symbolizer::CodeSegment> Symbolizer::code_segment(uint32_t pid, ui
 }
 
 std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& path) {
-  const auto elf = state_->open_file(path);
-  const auto file = open_untrusted(locate_on_disk(path).value_or(DiskLocation{path}).path, UINT64_MAX);
+  const auto elf = state_->file_of_script(path);
   Process* process = state_->snapshot(pid, false);
-  if (!elf || process == nullptr || !file) return std::nullopt;
+  if (!elf || process == nullptr) return std::nullopt;
   // Inode numbers are unique only per device, and stat and maps may disagree on the device, so compare the name too.
   std::error_code ignored;
   const std::string real = std::filesystem::canonical(path, ignored).filename().string();
   for (const CodeMapping& code : process->space->code) {
-    if (code.image->inode != file->inode || !code.image->path().ends_with("/" + real)) continue;
+    if (code.image->inode != (*elf)->file_state().identity.inode || !code.image->path().ends_with("/" + real)) continue;
     if (const auto linked = (*elf)->address_of_offset(code.image->file_offset)) return code.start - *linked;
   }
   return std::nullopt;
@@ -793,6 +792,8 @@ size_t Symbolizer::closed_processes() const { return state_->closed_processes.si
 bool Symbolizer::has_hidden_kernel() const { return state_->kernel_symbols.are_hidden(); }
 uint64_t Symbolizer::missed_processes() const { return state_->missed_processes; }
 
-Result<std::shared_ptr<const ElfFile>> Symbolizer::elf_file(const std::string& path) { return state_->open_file(path); }
+Result<std::shared_ptr<const ElfFile>> Symbolizer::elf_file(const std::string& path) {
+  return state_->file_of_script(path);
+}
 
 }  // namespace espy::symbols

@@ -46,6 +46,11 @@ uint32_t task_with_memory(uint32_t pid);
 // Returns the mappings of a live process in order of address.
 Result<std::vector<Mapping>> read_mappings(uint32_t pid);
 
+// Whether a file of the inode number that stat(2) tells can be the one that the kernel knows by `mapped`: a file of
+// overlayfs may have the number of the file below, which stat(2) marks in the highest bits ("xino"). Devices cannot be
+// compared: on btrfs and overlayfs, stat(2) has others than the kernel.
+bool is_mapped_inode(uint64_t inode, uint64_t mapped);
+
 // Calls `visit` with each executable mapping of a file in a live process, in order of address, until it returns false.
 // Reads at most `most_bytes` of the text that describes all mappings: a process can make this text long, with 4 KB for
 // each of 65,530 mappings. Returns how many bytes it has read.
@@ -70,6 +75,9 @@ Result<std::string> resolve_library(std::string_view name_or_path, std::optional
 // Expands a target with wildcards to files, each once. A path is matched against the file system, a name against the
 // files that are mapped as code by the process or, without a pid, by any process, and against those in $PATH.
 std::vector<std::string> find_libraries(const std::string& pattern, std::optional<uint32_t> pid);
+
+// Returns the error about a file whose probes are to be attached, and that is no longer what was read: an ESTALE.
+tl::unexpected<Error> changed_while_prepared(const std::string& path, const FileState& read, const FileState& now);
 
 // Files that would have given names to addresses, but were refused (base/untrusted_file.h), such as a perf map that
 // belongs to another user.
@@ -184,7 +192,9 @@ class Symbolizer {
   // Returns how many processes were looked up after they had exited and their mappings were dropped for max_processes.
   uint64_t missed_processes() const;
 
-  // Returns the ELF file at a path in the tracer's mount namespace, from the cache unless the file has been replaced.
+  // Returns the ELF file at a path in the tracer's mount namespace, while a script is prepared: for a path always the
+  // same one, so that all that is read of it fits together. Fails with ESTALE if that is not cached any more and the
+  // path has another one now.
   Result<std::shared_ptr<const ElfFile>> elf_file(const std::string& path);
 
  private:

@@ -46,6 +46,7 @@
 #include <string_view>
 
 #include "base/byte_reader.h"
+#include "symbols/elf_file.h"
 #include "symbols/elf_image.h"
 #include "symbols/process.h"
 #include "symbols/unwind_go.h"
@@ -401,6 +402,10 @@ void add_signal_trampoline(const ElfImage& image, const kernel::Arch& arch, std:
 
 Result<std::vector<UnwindRow>> read_unwind_rows(const std::string& path, const kernel::Arch& arch) {
   return read_rows(TRY(ElfImage::open(path)), arch);
+}
+
+Result<std::vector<UnwindRow>> read_unwind_rows(const ElfFile& file, const kernel::Arch& arch) {
+  return read_rows(file.image(), arch);
 }
 
 Result<std::vector<UnwindRow>> read_unwind_rows(std::string image, const std::string& name, const kernel::Arch& arch) {

@@ -14,6 +14,8 @@
 
 namespace espy::symbols {
 
+class ElfFile;
+
 // How to compute the canonical frame address (CFA): the stack pointer in the caller before the call pushed the return
 // address. The BPF program depends on the values.
 enum class FrameBase : uint8_t {
@@ -64,6 +66,8 @@ struct UnwindRow {
 // be opened, is not an ELF file of this CPU, or has code beyond 4 GiB.
 Result<std::vector<UnwindRow>> read_unwind_rows(const std::string& path,
                                                 const kernel::Arch& arch = kernel::host_arch());
+// The same for a file that is open.
+Result<std::vector<UnwindRow>> read_unwind_rows(const ElfFile& file, const kernel::Arch& arch = kernel::host_arch());
 // The same for an image in memory, such as the vdso.
 Result<std::vector<UnwindRow>> read_unwind_rows(std::string image, const std::string& name,
                                                 const kernel::Arch& arch = kernel::host_arch());

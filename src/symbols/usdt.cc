@@ -9,6 +9,7 @@
 
 #include "base/byte_reader.h"
 #include "base/strings.h"
+#include "symbols/elf_file.h"
 #include "symbols/elf_image.h"
 
 namespace espy::symbols {
@@ -53,8 +54,8 @@ bool is_size(std::string_view text) {
 
 }  // namespace
 
-Result<std::vector<UsdtLocation>> read_usdt(const std::string& path) {
-  const ElfImage image = TRY(ElfImage::open(path));
+std::vector<UsdtLocation> read_usdt(const ElfFile& file) {
+  const ElfImage& image = file.image();
   const std::optional<uint64_t> base = image.section_address(".stapsdt.base");
   std::vector<UsdtLocation> out;
   ByteReader notes(image.section_bytes(".note.stapsdt"));

@@ -15,6 +15,8 @@
 
 namespace espy::symbols {
 
+class ElfFile;
+
 struct UsdtLocation {
   std::string provider;
   std::string name;
@@ -25,7 +27,7 @@ struct UsdtLocation {
 };
 
 // Returns all notes in the order of the file; empty if there are none.
-Result<std::vector<UsdtLocation>> read_usdt(const std::string& path);
+std::vector<UsdtLocation> read_usdt(const ElfFile& file);
 
 using kernel::UsdtOperand;
 

@@ -47,7 +47,7 @@ TEST(ForeignFile, AChildCopies) {
     EXPECT_EQ(copied->identity(), direct->identity());
     EXPECT_EQ(copied->read_at(0, content.size() + 1).value_or(""), content);
   }
-  EXPECT_EQ(identity_in_child(file.path(), open), direct->identity());
+  EXPECT_EQ(state_in_child(file.path(), open), direct->state());
 }
 
 TEST(ForeignFile, AnErrorIsThatOfTheChild) {
@@ -55,7 +55,7 @@ TEST(ForeignFile, AnErrorIsThatOfTheChild) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ENOENT);
   EXPECT_EQ(found.error().message, open_untrusted("/nowhere", UINT64_MAX).error().message);
-  EXPECT_FALSE(identity_in_child("/nowhere", [] { return open_untrusted("/nowhere", UINT64_MAX); }));
+  EXPECT_FALSE(state_in_child("/nowhere", [] { return open_untrusted("/nowhere", UINT64_MAX); }));
 }
 
 TEST(ForeignFile, AChildThatTakesLongIsLeftAlone) {

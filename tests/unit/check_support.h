@@ -66,7 +66,7 @@ inline std::vector<spec::BoundProbe> bind_tracepoint(spec::BindRequest& request)
     bound.probe.name = "tracepoint:" + name;
     bound.probe.target = name.substr(0, name.find(':'));
     bound.probe.function = name.substr(name.find(':') + 1);
-    bound.share = request.uses_args ? name : "";
+    bound.share.place = request.uses_args ? name : "";
     out.push_back(bound);
   }
   return out;

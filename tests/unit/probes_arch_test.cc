@@ -49,7 +49,7 @@ TEST(ProbesArch, TheReturnAddressIsOnTheStack) {
 
 class ProbesContext : public ::testing::Test {
  protected:
-  spec::ProbeContext context(const spec::Provider& provider, std::string_view share) {
+  spec::ProbeContext context(const spec::Provider& provider, const spec::Share& share) {
     const program::Probe probe;
     spec::ContextRequest request{.probes = {&probe, 1}, .share = share, .kernel = kernel_, .types = types_};
     return provider.context(request);
@@ -61,7 +61,7 @@ class ProbesContext : public ::testing::Test {
 
 TEST_F(ProbesContext, UsdtArgumentsAreReadByTheCpusOperands) {
   kernel_.cpu = &kFakeArch;
-  const spec::ProbeContext found = context(kUsdt, "multi/f\n-4@a1 8@[stack,16] 1@#9 8@v0");
+  const spec::ProbeContext found = context(kUsdt, {.method = "multi", .layout = "-4@a1 8@[stack,16] 1@#9 8@v0"});
   ASSERT_EQ(found.arguments.size(), 4u);
   EXPECT_EQ(found.arguments[0].recipe.kind, Kind::kContext);
   EXPECT_EQ(found.arguments[0].recipe.offset_bytes, testing::fake::kA1);
@@ -74,9 +74,9 @@ TEST_F(ProbesContext, UsdtArgumentsAreReadByTheCpusOperands) {
 }
 
 TEST_F(ProbesContext, SystemCallsAreToldByTheCpusRegister) {
-  EXPECT_TRUE(context(kTracepoint, "sys_exit").compat_register);
+  EXPECT_TRUE(context(kTracepoint, {.method = "sys_exit"}).compat_register);
   kernel_.cpu = &kFakeArch;
-  const spec::ProbeContext found = context(kTracepoint, "sys_exit");
+  const spec::ProbeContext found = context(kTracepoint, {.method = "sys_exit"});
   EXPECT_EQ(found.number.inner_offset_bytes, testing::fake::kCall);
   EXPECT_FALSE(found.compat_register);
 }

@@ -698,20 +698,38 @@ TEST(User, OtherMountAndPidNamespace) {
   EXPECT_EQ(found->module, mounted);
 }
 
-TEST(ElfCache, SharesUntilReplaced) {
+TEST(ElfCache, APathStandsForOneFileInARun) {
   const TempDir dir;
   const std::string path = dir.build("library.so", "int before(void) { return 1; }", "-shared -fPIC");
   Symbolizer symbols;
   const auto first = symbols.elf_file(path);
   ASSERT_TRUE(first);
-  EXPECT_EQ(*symbols.elf_file(path), *first);
+  EXPECT_EQ((*first)->file_state(), state_of(path));
   std::filesystem::remove(path);
   dir.build("library.so", "int after(void) { return 1; }", "-shared -fPIC");
-  const auto second = symbols.elf_file(path);
+  EXPECT_EQ(*symbols.elf_file(path), *first);
+  EXPECT_NE((*first)->file_state(), state_of(path));
+  EXPECT_FALSE(symbols.elf_file(dir.path("missing")));
+  Symbolizer of_next_run;
+  const auto second = of_next_run.elf_file(path);
   ASSERT_TRUE(second);
   EXPECT_TRUE((*second)->find_function("after"));
-  EXPECT_TRUE((*first)->find_function("before"));
-  EXPECT_FALSE(symbols.elf_file(dir.path("missing")));
+}
+
+TEST(ElfCache, AFileThatWasDroppedIsNotReadAgainIfReplaced) {
+  const TempDir dir;
+  const std::string path = dir.build("library.so", "int before(void) { return 1; }", "-shared -fPIC");
+  const std::string other = dir.build("other.so", "int other(void) { return 1; }", "-shared -fPIC");
+  Symbolizer symbols({.max_files = 1});
+  ASSERT_TRUE(symbols.elf_file(path));
+  ASSERT_TRUE(symbols.elf_file(other));  // the first one is dropped
+  EXPECT_TRUE(symbols.elf_file(path));
+  ASSERT_TRUE(symbols.elf_file(other));
+  std::filesystem::remove(path);
+  dir.build("library.so", "int after(void) { return 1; }", "-shared -fPIC");
+  const auto again = symbols.elf_file(path);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ESTALE);
 }
 
 }  // namespace

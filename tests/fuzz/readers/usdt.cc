@@ -2,16 +2,17 @@
 #include "symbols/usdt.h"
 
 #include "../reader.h"
+#include "symbols/elf_file.h"
 
 namespace espy::fuzz {
 
 void run_usdt(std::string_view bytes) {
   using namespace symbols;
   const MemoryFile file(bytes);
-  const auto found = read_usdt(file.path());
-  if (!found) return;
+  const auto elf = ElfFile::open(file.path());
+  if (!elf) return;
   size_t seen = 0;
-  for (const UsdtLocation& each : *found) {
+  for (const UsdtLocation& each : read_usdt(*elf)) {
     use(each.provider + each.name);
     if (++seen > 64) continue;
     for (const std::string& argument : split_usdt_arguments(each.arguments))

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""replaced_files.py ESPY [CASE...]: files that are replaced while espy prepares a script, and while it traces them.
+Whatever the moment: no program is changed, and the numbers are right, or espy says why not. Status 77 where that
+cannot be tried."""
+
+import ctypes
+import errno
+import os
+import pathlib
+import platform
+import re
+import select
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+
+sys.dont_write_bytecode = True
+import world as w
+from world import Traced, build, check, count_of, end, start
+
+IN_OPEN, EVENT_BYTES = 0x20, 16
+libc = ctypes.CDLL(None, use_errno=True)
+WHILE_PREPARED = r"(was replaced|was written to|was changed) while the script was prepared"
+# Takes the kernel some tenths of a second to load, after the files of probes were read.
+LONG = "interval:s:1000 { " + "".join(f"@k[{i}] = count(); " for i in range(1000)) + "}"
+
+
+class At(threading.Thread):
+    """Calls `act` at the Nth opening of a file."""
+
+    def __init__(self, path, count, act):
+        super().__init__(daemon=True)
+        self.count, self.act, self.has_acted, self.is_over = count, act, False, False
+        self.watch = libc.inotify_init1(os.O_CLOEXEC)
+        if libc.inotify_add_watch(self.watch, os.fsencode(path), IN_OPEN) < 0:
+            raise OSError(ctypes.get_errno(), "inotify_add_watch")
+        self.start()
+
+    def run(self):
+        seen = 0
+        while not self.is_over:
+            if select.select([self.watch], [], [], 0.1)[0]:
+                seen += len(os.read(self.watch, 4096)) // EVENT_BYTES
+            if seen >= self.count and not self.has_acted:
+                try:
+                    self.act()
+                    self.has_acted = True
+                except OSError as error:  # a program that runs cannot be written to
+                    check(error.errno == errno.ETXTBSY, str(error))
+                    return
+
+    def end(self):
+        self.is_over = True
+        self.join()
+        os.close(self.watch)
+
+
+def prepare(world):
+    if platform.machine() != "x86_64":
+        w.skip("the programs are for x86_64")
+    for name in ("probed", "other"):
+        build(world, f"{name}.s", "-nostdlib", "-static", "-Wl,--build-id=none")
+    longest = max(world.path(name).stat().st_size for name in ("probed", "other"))
+    for name in ("probed", "other"):
+        os.truncate(world.path(name), longest)
+    build(world, "calls.c", "-O1", "-g")
+    build(world, "calls.c", "-O2", "-g", "-DSTATUS=0", "-falign-functions=64", program="calls2")
+    if w.has_header("sys/sdt.h"):
+        build(world, "behind.c", "-O1")
+        build(world, "behind.c", "-O1", "-DOTHER", program="other_behind")
+
+
+PROBED, OTHER = 7, 0  # how the programs end
+
+
+def judge(done, told, what):
+    """What a run may be: refused with the reason, or right."""
+    said = done.stdout + done.stderr
+    ended = re.search(r"^target (\d+)$", done.stdout, re.M)
+    ended = int(ended[1]) if ended else None
+    check(ended in (None, PROBED, OTHER), f"{what}: the other program was changed\n{said}")
+    if re.search(told, said):
+        check(done.returncode != 0, f"{what}: said, but status 0\n{said}")
+        return
+    check(done.returncode == 0, f"{what}: status {done.returncode}\n{said}")
+    counts = 1 if ended == PROBED else 0
+    check(count_of(done) == counts, f"{what}: {count_of(done)} instead of {counts}\n{said}")
+
+
+def replaced_at(world, other, replace, script, told, options=(), probed="probed"):
+    """Replaces the target at the first, second, ... opening, while a script is prepared that traces it."""
+    for opening in range(1, 6):
+        world.put(probed)
+        at = At(world.target, opening, lambda: replace(other))
+        # The command runs what is at the path then.
+        command = "sh -c './target; echo target $?'"
+        done = world.run("-q", "--strict", *options, "-c", command, "-e", script)
+        at.end()
+        judge(done, told, f"{replace.__name__} at opening {opening} {' '.join(options)}")
+
+
+# Or what a file that was written to while its symbols were read has none of.
+REPLACED = WHILE_PREPARED + r"|was replaced during the run|was written to during the run|has no function|no probe matches"
+
+
+def renamed(world):
+    """A new file at the path, at each moment of the preparation."""
+    script = "uprobe:./target:f { @n = count(); } " + LONG
+    for options in ((), ("--no-feature", "uprobe_multi"), ("--budget", "50%")):
+        replaced_at(world, "other", world.put, script, REPLACED, options)
+
+
+def written(world):
+    """Other content of the same file."""
+    replaced_at(world, "other", world.write, "uprobe:./target:f { @n = count(); } " + LONG, REPLACED)
+
+
+def statements(world):
+    """Source lines, results, and arguments by debug information."""
+    lines = (w.SOURCES / "calls.c").read_text().splitlines()
+    line = next(i for i, text in enumerate(lines, 1) if "tick(i)" in text)
+    for place in (f"uprobe:./target@calls.c:{line} {{ @n = count(); }}", "uretprobe:./target:tick { @n = count(); }",
+                  "uprobe:./target:tick { @n = sum(args.n + 1); }"):
+        replaced_at(world, "calls2", world.put, place + LONG, REPLACED, probed="calls")
+
+
+def flipped(world):
+    """A symbolic link that leads to one file and the other in turn."""
+    end = threading.Event()
+
+    def flip():
+        turn = 0
+        while not end.is_set():
+            os.symlink(("other", "probed")[turn % 2], world.path("flip.new"))
+            os.rename(world.path("flip.new"), world.path("flip"))
+            turn += 1
+            time.sleep(0.002)
+
+    os.symlink("probed", world.path("flip"))
+    flipping = threading.Thread(target=flip)
+    flipping.start()
+    try:
+        for _ in range(30):
+            done = world.run("-q", "-c", "sh -c './other; echo other $?'", "-e", "uprobe:./flip:f { @n = count(); }")
+            check("other 1" not in done.stdout, "flipped: the other program was changed\n" + done.stdout + done.stderr)
+            check("other 0" in done.stdout or done.returncode != 0, "flipped: " + done.stdout + done.stderr)
+    finally:
+        end.set()
+        flipping.join()
+
+
+def semaphore(world):
+    """The kernel counts two bytes of a file up, where it has the semaphore of a USDT probe."""
+    if not world.path("behind").exists():
+        return "no sys/sdt.h"
+    script = "usdt:./target:shop:sale /arg1 == 0/ { @n = count(); } " + LONG
+    for replace in (world.put, world.write):
+        replaced_at(world, "other_behind", replace, script, REPLACED, probed="behind")
+
+
+def operands(world):
+    """A path with a newline, and what could be operands."""
+    if not world.path("behind").exists():
+        return "no sys/sdt.h"
+    for name in ("dir\nu", "y\n8@%rsp 8@%rsp 8@%rsp "):
+        directory = world.path(name)
+        directory.mkdir()
+        shutil.copy(world.path("behind"), directory / "u")
+        literal = f"./{name}/u".replace("\n", "\\n")
+        script = f'usdt:"{literal}":shop:sale {{ printf("%d %d\\n", arg0, arg1); }}'
+        done = world.run("-q", "--strict", "-c", "sh -c './*/u'", "-e", script)
+        shutil.rmtree(directory)
+        check(done.stdout.split("\n")[:5] == [f"{i * 10} {i}" for i in range(5)], repr(name) + done.stdout + done.stderr)
+
+
+def archive(world):
+    """A library in an archive, which is replaced by an archive that has it at another place."""
+    def pack(name, library, padding):
+        with zipfile.ZipFile(world.path(name), "w", zipfile.ZIP_STORED) as out:
+            out.writestr("x", "x" * padding)
+            out.write(world.path(library), "lib")
+
+    pack("first.zip", "probed", 10)
+    pack("second.zip", "other", 10)
+    for opening in range(1, 9):
+        world.put("first.zip")
+        at = At(world.target, opening, lambda: world.put("second.zip"))
+        done = world.run("-q", "--strict", "-c", "true", "-e", "uprobe:./target!/lib:f { @n = count(); } " + LONG)
+        at.end()
+        is_first = world.target.read_bytes() == world.path("first.zip").read_bytes()
+        told = re.search(REPLACED + "|has no function", done.stdout + done.stderr)
+        check(is_first or (told and done.returncode != 0),
+              f"archive at opening {opening}: {done.stdout}{done.stderr}")
+
+
+def listed(world):
+    """`espy trace` and `espy record` read the file before they write their script."""
+    for opening in range(1, 6):
+        for command in ("trace", "record"):
+            world.put("calls")
+            at = At(world.target, opening, lambda: world.put("calls2"))
+            more = ("-o", "recording") if command == "record" else ()
+            probe = "./target:tick" if command == "trace" else "uprobe:./target:tick"
+            done = world.run(command, *more, "-c", "sh -c './target; sleep 0.3'", probe)
+            at.end()
+            said = done.stdout + done.stderr
+            is_first = world.target.read_bytes() == world.path("calls").read_bytes()
+            check(is_first or re.search(REPLACED, said), f"{command} at opening {opening}: {said}")
+
+
+def elsewhere(world):
+    """A process in another mount namespace, which has another file at the path."""
+    world.put("calls")
+    shutil.copy(world.path("calls2"), world.path("inner"))
+    command = "mount --bind inner target && exec ./target 10 again"
+    traced = Traced(world, "unshare", "-m", "sh", "-c", command)
+    if not traced.is_there:
+        return "no mount namespaces"
+    pid = traced.pid
+    espy = start(world, "--strict", "-p", pid, "-e", f"uprobe:{world.target}:tick {{ @n = count(); }}")
+    traced.call()
+    done = end(world, espy)
+    check(done.returncode == 0 and count_of(done) == 10 and "does not map" not in done.stderr, done.stdout + done.stderr)
+    # Replaced in that namespace.
+    at = At(world.path("inner"), 1, lambda: subprocess.run(
+        ["nsenter", "-t", str(pid), "-m", "mount", "--bind", world.path("calls"), world.target], check=True))
+    script = f"uprobe:{world.target}:tick {{ @n = count(); }} interval:ms:1 {{ exit(); }} " + LONG
+    done = world.run("--strict", "-p", pid, "-e", script)
+    at.end()
+    check(at.has_acted and done.returncode == 1 and re.search(REPLACED, done.stderr), done.stdout + done.stderr)
+    traced.end()
+
+
+CASES = [renamed, written, statements, flipped, semaphore, operands, archive, listed, elsewhere]
+
+
+if __name__ == "__main__":
+    w.main(CASES, prepare)
