@@ -376,12 +376,15 @@ std::string loss_report_json(const LossReport& loss_report) {
     trees =
         fmt::format(", \"trees\": {{\"begun\": {}, \"shown\": {}, \"dropped\": {}, \"left\": {}, \"in_progress\": {}}}",
                     counts->begun, counts->shown, counts->dropped, counts->left, in_progress(*counts));
-  std::string gaps;
-  for (const std::string& gap : loss_report.gaps) gaps += fmt::format("{}{}", gaps.empty() ? "" : ", ", quoted(gap));
-  if (!gaps.empty()) gaps = fmt::format(", \"recording\": [{}]", gaps);
+  const auto sentences = [](std::string_view key, const std::vector<std::string>& texts) {
+    std::string out;
+    for (const std::string& text : texts) out += fmt::format("{}{}", out.empty() ? "" : ", ", quoted(text));
+    return out.empty() ? out : fmt::format(", \"{}\": [{}]", key, out);
+  };
   return fmt::format("{{\"exact\": {}{}, \"actions\": [{}]{}, \"left_out\": [{}]{}}}",
                      loss_report.inexact().empty() ? "true" : "false", losses_json(loss_report.totals, true), actions,
-                     trees, skipped_probes, gaps);
+                     trees, skipped_probes,
+                     sentences("recording", loss_report.gaps) + sentences("changed_files", loss_report.file_changes));
 }
 
 std::string number_or_null(const std::optional<double>& number) {

@@ -115,6 +115,7 @@ std::string LossReport::inexact() const {
                        has_place ? fmt::format(", {} by {}", worst->losses[i], worst->probes.front().name) : "");
   }
   if (!gaps.empty()) return gaps.front();
+  if (!file_changes.empty()) return file_changes.front();
   if (skipped_probes.empty()) return "";
   return fmt::format("{} functions that a wildcard matches could not be probed, among them {}", skipped_probes.size(),
                      skipped_probes.front().name);
@@ -146,6 +147,7 @@ std::string to_text(const LossReport& loss_report) {
   for (const SkippedProbe& each : loss_report.skipped_probes)
     out += fmt::format("left out: {} ({})\n", each.name, each.reason);
   for (const std::string& gap : loss_report.gaps) out += "recording: " + gap + "\n";
+  for (const std::string& change : loss_report.file_changes) out += printable_line(change) + "\n";
   return out;
 }
 

@@ -65,8 +65,9 @@ struct LossReport {
   std::vector<ActionReport> actions;
   std::optional<TreeCounts> trees;
   std::vector<SkippedProbe> skipped_probes;
-  std::vector<std::string> gaps;  // RecordingGaps::sentences
-  Losses totals = {};             // of the actions, and of no action, as the truncated strings of maps
+  std::vector<std::string> gaps;          // RecordingGaps::sentences
+  std::vector<std::string> file_changes;  // of files that are probed, which were replaced or written to: sentences
+  Losses totals = {};                     // of the actions, and of no action, as the truncated strings of maps
   // Returns "" if everything that was shown is exact, otherwise a sentence with the first reason why not.
   std::string inexact() const;
   // Returns "" if the kernel counts all runs that it skips, otherwise a sentence that names probes of which it does

@@ -120,6 +120,7 @@ class Binder {
     if (!file && has_file_wildcard_) return {};
     if (!file) return without_symbols(path, place.back(), file.error());
     take_file(path, **file);
+    if (!has_file_wildcard_) warn_unless_mapped(request_, path, **file);
     // One program serves all files, except Go binaries, which have another calling convention, and actions that use
     // symbols of the file.
     is_for_any_file_ = has_file_wildcard_ && !request_.uses_file && !(*file)->go_binary();
@@ -159,6 +160,7 @@ class Binder {
     const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
     if (!debug) return environment_error(debug.error());
     take_file(*path, **file);
+    warn_unless_mapped(request_, *path, **file);
     const std::vector<symbols::Statement> statements = (*debug)->statements(place.file, place.line, place.column);
     if (const Status status = (*debug)->status(); !status) return environment_error(status.error());
     if (statements.empty()) return no_statement(**debug, place);

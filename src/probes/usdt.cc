@@ -174,6 +174,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     if (!can_be_probed) return bad_target(can_be_probed.error());
     const std::string why = found.locations.empty() ? why_cut_off(*found.file) : "";
     if (!why.empty()) return report_unavailable(request, "bad-target", why);
+    if (!has_file_wildcard) warn_unless_mapped(request, found.path, *found.file);
     std::optional<Variables> variables;
     if (request.uses_context) variables.emplace(request.kernel.arch(), found.locations, *found.file);
     for (const UsdtLocation& location : found.locations) {

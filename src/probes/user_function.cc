@@ -3,8 +3,11 @@
 #include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/byte_reader.h"
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "probes/uprobe_debug.h"
 #include "symbols/demangle.h"
 #include "symbols/symbols.h"
@@ -45,6 +48,34 @@ Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRe
   if (its != nullptr && its != &arch)
     return fail(fmt::format("{} is for {}, and this kernel runs on {}", path, its->name, arch.name));
   return file;
+}
+
+void warn_unless_mapped(const spec::BindRequest& request, const std::string& path, const symbols::ElfFile& file) {
+  if (!request.config.pid || request.config.follows || request.is_listing) return;
+  const uint32_t pid = *request.config.pid;
+  if (std::ranges::find(request.earlier, path, &program::Probe::target) != request.earlier.end()) return;
+  const FileIdentity& wanted = file.file_state().identity;
+  std::vector<symbols::Mapping> others;
+  bool is_mapped = false;
+  const auto compare_numbers = [&](const symbols::Mapping& mapping) {
+    is_mapped = symbols::is_mapped_inode(wanted.inode, mapping.inode);
+    others.push_back(mapping);
+    return !is_mapped;
+  };
+  if (!symbols::visit_mapped_code(pid, kMaxTextBytes, compare_numbers) || is_mapped || others.empty()) return;
+  // On some file systems, stat(2) has other numbers than the kernel.
+  std::string former;  // a deleted file of the same name
+  for (const symbols::Mapping& mapping : others) {
+    const std::string link = symbols::map_files_path(pid, mapping.start, mapping.end);
+    const auto identity = identity_of(link);
+    if (identity && identity->device == wanted.device && identity->inode == wanted.inode) return;
+    const bool has_name = mapping.deleted && base_name(mapping.path) == base_name(path);
+    const std::string exe = fmt::format("/proc/{}/exe", pid);
+    if (has_name && former.empty()) former = identity && identity_of(exe) == identity ? exe : link;
+  }
+  request.diagnostics.warning(
+      "not-mapped", request.point.span, fmt::format("process {} does not map {}", pid, path),
+      former.empty() ? "" : fmt::format("it maps a file of this name that was deleted: `{}` leads to that", former));
 }
 
 std::string why_cut_off(const symbols::ElfFile& file) {

@@ -28,6 +28,9 @@ struct FunctionPattern {
 Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRequest& request,
                                                               const std::string& path);
 
+// Warns if the process of -p, the only one that is traced, does not map the file: nothing would be seen.
+void warn_unless_mapped(const spec::BindRequest& request, const std::string& path, const symbols::ElfFile& file);
+
 // Returns why nothing is found in a file that was opened: it ends before its section headers; "" if it does not.
 std::string why_cut_off(const symbols::ElfFile& file);
 // Returns why a listing finds nothing in the file of the request: it cannot be read, or is cut off; "" if it is whole.

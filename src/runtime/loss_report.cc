@@ -144,6 +144,7 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
       losses.lost_records + losses.unfinished_records + sum_of(losses.unfinished_by_program) +
       sum_of(losses.dropped_by_program) + unhandled_records(losses) + losses.gaps.lost_records;
   loss_report.gaps = losses.gaps.sentences;
+  loss_report.file_changes = losses.file_changes;
   of_kind(loss_report.totals, LossKind::kString) = losses.truncated_strings.count;
   loss_report.trees = count_trees(machine, program);
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())
@@ -182,7 +183,8 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
   uint64_t unfollowed = 0;
   for (const auto& [tracepoint, id] : program.following.programs)
     if (const auto runs = machine.skipped_runs(id)) unfollowed += runs->count;
-  report_count(sink, "starts and ends of processes, which --follow needs, were skipped by the kernel", unfollowed);
+  report_count(sink, "starts and ends of processes, which --follow needs, were skipped by the kernel",
+               unfollowed);
   report_over_budget(loss_report, sink);
   report_count(sink, "records that were still waiting when a signal had ended the run were dropped",
                sum_of(losses.dropped_by_program));

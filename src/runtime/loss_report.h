@@ -26,6 +26,7 @@ struct UserLosses {
   output::TruncatedStrings truncated_strings;
   std::map<program::ProgramId, uint64_t> truncated_by_program;   // those of records
   std::function<SkippedEvents(program::ProgramId)> over_budget;  // events while a program was off
+  std::vector<std::string> file_changes;                         // of files that are probed: sentences
   output::RecordingGaps gaps;
 };
 

@@ -382,15 +382,18 @@ UserLosses Session::user_losses() {
           context_.decoder().truncated_strings(),
           events_.truncated_by_program(),
           [this](program::ProgramId id) { return costs_.skipped(id); },
+          probed_files_.changes(),
           gaps_};
 }
 
 // Reports what was lost. False if --strict makes the run fail for it.
 bool Session::report_losses() {
   const auto send = [&](std::string_view kind, std::string_view text) { sink_.message(kind, text, "", 0, 0, 0); };
+  if (!options_.is_dry_run && !options_.next_event) probed_files_.look();
   const UserLosses losses = user_losses();
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
   espy::runtime::report_losses(machine_, program_, losses, loss_report, context_.sources(), config_, sink_);
+  for (const std::string& change : probed_files_.changes()) send("runtime_error", printable_line(change));
   for (const std::string& gap : gaps_.sentences) send("runtime_error", gap);
   if (const uint64_t cut = context_.cut_files(); cut > 0)
     send("runtime_error", fmt::format("files of which cat() showed the first bytes only (raise max_cat_bytes = {}): {}",

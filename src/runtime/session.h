@@ -22,6 +22,7 @@
 #include "runtime/live_run.h"
 #include "runtime/loss_report.h"
 #include "runtime/probe_runner.h"
+#include "runtime/probed_files.h"
 #include "runtime/process_watch.h"
 #include "runtime/record_tap.h"
 #include "runtime/run_control.h"
@@ -78,7 +79,10 @@ class Session : private LiveRun {
 
  private:
   Result<output::MapView> read_map(program::ScriptMapId map) override { return context_.read_map(map); }
-  output::LossReport losses() override { return make_loss_report(machine_, program_, user_losses()); }
+  output::LossReport losses() override {
+    probed_files_.look_sometimes();
+    return make_loss_report(machine_, program_, user_losses());
+  }
   const RunCost& cost() override { return costs_.look(); }
 
   Result<int> run_tests();
@@ -116,6 +120,7 @@ class Session : private LiveRun {
   EventDispatcher events_;
   ProbeRunner probes_;
   CostWatch costs_;
+  ProbedFiles probed_files_{program_};
   output::RecordingGaps gaps_;
   std::optional<Signals> signals_;  // from the begin of a run on; what follows it, such as the end of -c, is protected
 };

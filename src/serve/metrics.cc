@@ -155,11 +155,15 @@ void Metrics::write_run(const output::LossReport& losses, const runtime::RunCost
   out.sample("", "", program_.probes.size() - losses.skipped_probes.size());
   out.family("espy_skipped_probes", MetricKind::kGauge, "Functions that a wildcard matches and that cannot be probed.");
   out.sample("", "", losses.skipped_probes.size());
+  out.family(
+      "espy_changed_files", MetricKind::kGauge,
+      "Files with probes that were replaced or written to during the run: calls in the new ones are not counted.");
+  out.sample("", "", losses.file_changes.size());
   const size_t omitted_probes = write_hits(losses, out), omitted_programs = write_cost(program_, cost, out);
   out.family("espy_omitted_probes", MetricKind::kGauge, "Probes and programs that are left out here.");
   out.sample("", "", omitted_probes + omitted_programs);
   out.family("espy_lost", MetricKind::kCounter,
-             "What is missing or incomplete, by kind; all 0: every number is exact.");
+             "What is missing or incomplete, by kind; all 0, and espy_changed_files: every number is exact.");
   for (size_t kind = 0; kind < output::kLossKinds; ++kind)
     out.sample("_total", label("kind", output::name_of(static_cast<program::LossKind>(kind)).key), losses.totals[kind]);
 }

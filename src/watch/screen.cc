@@ -35,6 +35,8 @@ std::string losses_text(const output::LossReport& losses) {
     if (losses.totals[kind] > 0)
       out += fmt::format("{}{} {}", out.empty() ? "" : ", ", losses.totals[kind],
                          output::name_of(static_cast<program::LossKind>(kind)).column);
+  if (const size_t count = losses.file_changes.size(); count > 0)
+    out += fmt::format("{}{} changed files", out.empty() ? "" : ", ", count);
   return out;
 }
 

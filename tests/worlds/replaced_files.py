@@ -211,6 +211,67 @@ def listed(world):
             check(is_first or re.search(REPLACED, said), f"{command} at opening {opening}: {said}")
 
 
+def during(world):
+    """Replaced while it is traced: the calls in the new file are not seen, and that is said."""
+    script = "uprobe:./target:tick { @n = count(); }"
+    for replace, told in ((world.put, "was replaced during the run; calls in the new file are not counted"),
+                          (lambda _: None, None)):
+        world.put("calls")
+        espy = start(world, "--strict", "-e", script)
+        Traced(world, world.target, 10, "again").end()
+        replace("calls")
+        Traced(world, world.target, 10, "again").end()
+        done = end(world, espy)
+        said = done.stdout + done.stderr
+        check(count_of(done) == (10 if told else 20), said)
+        check(done.returncode == (1 if told else 0), f"status {done.returncode}: {said}")
+        check((told or "") in said and ("during the run" in said) == bool(told), said)
+    world.put("calls")
+    espy = start(world, "--strict", "-e", script)
+    world.write("calls2")
+    os.utime(world.target)
+    done = end(world, espy)
+    check("was written to during the run" in done.stderr + done.stdout and done.returncode == 1, done.stdout + done.stderr)
+    world.put("calls")
+    espy = start(world, "--strict", "-f", "json", "-e", script)
+    world.put("calls")
+    done = end(world, espy)
+    check(re.search(r'"exact": false.*"changed_files": \["\./target was replaced', done.stdout) is not None, done.stdout)
+    # One that is removed, or has another name or mode, is the same.
+    world.put("calls")
+    espy = start(world, "--strict", "-e", script)
+    Traced(world, world.target, 10, "again").end()
+    os.chmod(world.target, 0o755)
+    os.link(world.target, world.path("link"))
+    os.remove(world.target)
+    done = end(world, espy)
+    check(done.returncode == 0 and count_of(done) == 10, done.stdout + done.stderr)
+
+
+def unmapped(world):
+    """-p with a file that the process does not map."""
+    world.put("calls")
+    traced = Traced(world, world.target, 10, "again")
+    pid = traced.pid
+    script = "uprobe:{}:tick {{ @n = count(); }}"
+
+    def counted(path):
+        espy = start(world, "--strict", "-p", pid, "-e", script.format(path))
+        traced.call()
+        return end(world, espy)
+
+    done = counted("./target")
+    check("does not map" not in done.stderr and count_of(done) == 10, done.stdout + done.stderr)
+    done = counted(world.path("calls2"))
+    check(f"process {pid} does not map {world.path('calls2')}" in done.stderr and count_of(done) == 0, done.stderr)
+    world.put("calls")
+    done = counted("./target")
+    check(f"process {pid} does not map ./target" in done.stderr and f"/proc/{pid}/exe" in done.stderr, done.stderr)
+    done = counted(f"/proc/{pid}/exe")
+    check("does not map" not in done.stderr and count_of(done) == 10, done.stdout + done.stderr)
+    traced.end()
+
+
 def elsewhere(world):
     """A process in another mount namespace, which has another file at the path."""
     world.put("calls")
@@ -234,7 +295,7 @@ def elsewhere(world):
     traced.end()
 
 
-CASES = [renamed, written, statements, flipped, semaphore, operands, archive, listed, elsewhere]
+CASES = [renamed, written, statements, flipped, semaphore, operands, archive, listed, during, unmapped, elsewhere]
 
 
 if __name__ == "__main__":
