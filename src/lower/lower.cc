@@ -132,6 +132,7 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
     module.add_own_times(static_cast<uint32_t>(groups.size()));
   for (const Group& group : groups) add_group(module, group);
   add_followers(module);
+  add_first_thread_watch(module);
   add_file_key_program(module);
   module.finish();
   const bool has_merged_programs =

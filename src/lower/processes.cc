@@ -10,6 +10,7 @@
 // between.
 #include "lower/processes.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -70,7 +71,7 @@ class Follower {
     return ir_.load(size_bytes, copy);
   }
 
-  void count_loss(std::string_view what) { module_.count_loss(ir_, program_, program::LossKind::kUpdate, what); }
+  void count_loss(program::LossKind kind, std::string_view what) { module_.count_loss(ir_, program_, kind, what); }
 
  private:
   ModuleContext& module_;
@@ -155,7 +156,31 @@ void add_followers(ModuleContext& module) {
     const ValueId failed =
         f.ir().call(Helper::map_update_elem, {f.map(), key_of(f.ir(), started), alive, f.ir().constant(0)});
     end_program_if(f.ir(), Condition::eq, failed, 0);
-    f.count_loss("processes that were started could not be followed, there were too many at a time");
+    f.count_loss(program::LossKind::kUpdate,
+                 "processes that were started could not be followed, there were too many at a time");
+  });
+}
+
+void add_first_thread_watch(ModuleContext& module) {
+  constexpr int64_t kSignalGroupExit = 4;  // SIGNAL_GROUP_EXIT in include/linux/sched/signal.h
+  const auto is_user_probe = [](const program::BpfProgram& each) { return each.hook == program::Hook::kUserFunction; };
+  if (!module.checked.config.only_process_for_kernel() || std::ranges::none_of(module.program.programs, is_user_probe))
+    return;
+  const bool can_read_tasks =
+      module.kernel.has(Feature::kProbeReadKernel) || module.kernel.has(Feature::kRdonlyCastTyped);
+  if (!can_read_tasks || !module.kernel.find_struct(module.types, "task_struct").valid()) return;
+  const Follower exit(module, "sched_process_exit", [&](Follower& f) {  // (task)
+    skip_other_processes(f.ir(), module);
+    const ValueId ids = f.ir().call(Helper::get_current_pid_tgid, {});
+    const ValueId thread = f.ir().binary(Op::k_and, ids, 0xffffffff);
+    end_program_if(f.ir(), Condition::ne, thread, f.ir().binary(Op::k_shr, ids, 32));
+    const ValueId signal = f.member(f.argument(0), "task_struct", "signal", 8);
+    end_program_if(f.ir(), Condition::eq, f.member(signal, "signal_struct", "live", 4), 0);
+    const ValueId flags = f.member(signal, "signal_struct", "flags", 4);
+    end_program_if(f.ir(), Condition::ne, f.ir().binary(Op::k_and, flags, kSignalGroupExit), 0);
+    f.count_loss(program::LossKind::kMissed,
+                 "the first thread of the process of -p ended, or another one executed a program: what user probes "
+                 "would have seen since is missing (--follow sees it)");
   });
 }
 

@@ -283,7 +283,18 @@ std::vector<RefusedProbe> with_returns(const spec::AttachRequest& request, std::
   return refused;
 }
 
-std::vector<uint32_t> threads_of(uint32_t pid) { return numbered_entries(fmt::format("/proc/{}/task", pid)); }
+Status attach_to_threads(const spec::AttachRequest& request, program::ProbeId id, load::PerfEvent event, uint32_t pid) {
+  event.for_new_threads = true;
+  Status out = fail(fmt::format("process {} has ended", pid), ESRCH);
+  for (const uint32_t thread : numbered_entries(fmt::format("/proc/{}/task", pid))) {
+    event.pid = static_cast<int32_t>(thread);
+    Status status = request.machine.attach_perf_event(request.program_id, event, id.index);
+    if (!status && status.error().code == ESRCH) continue;
+    if (!status) return status;
+    out = {};
+  }
+  return out;
+}
 
 bool is_at_all_system_calls(std::string_view raw_tracepoint) {
   return raw_tracepoint == "sys_enter" || raw_tracepoint == "sys_exit";

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "load/machine.h"
 #include "spec/provider.h"
 
 namespace espy::probes {
@@ -125,7 +126,8 @@ std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, cons
 std::vector<RefusedProbe> with_returns(const spec::AttachRequest& request, std::span<const program::ProbeId> entries,
                                        std::vector<RefusedProbe> refused);
 
-// Returns the ids of the current threads of a process.
-std::vector<uint32_t> threads_of(uint32_t pid);
+// Attaches a probe to a perf event in each current thread of a process, and in the threads that these start. Leaves out
+// threads that have ended, as the first one may long before the others.
+Status attach_to_threads(const spec::AttachRequest& request, program::ProbeId id, load::PerfEvent event, uint32_t pid);
 
 }  // namespace espy::probes

@@ -85,7 +85,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   bound.probe.name = full_name(kRow.name, request.parts);
   bound.probe.target = event->name;
   bound.probe.span = request.point.span;
-  bound.share = bound.probe.name;
+  bound.share.place = bound.probe.name;
   return {bound};
 }
 
@@ -114,15 +114,8 @@ Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   event.type = kIsHardware<kRow> ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
   event.config = found->config;
   event.period = probe.number;
-  if (const auto only = request.config.only_process()) {
-    // Counts the events of this process only. A counter per CPU, filtered by pid, would count those of all processes.
-    event.for_new_threads = true;
-    for (const uint32_t thread : threads_of(*only)) {
-      event.pid = static_cast<int32_t>(thread);
-      TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
-    }
-    return {};
-  }
+  // Counts the events of this process only. A counter per CPU, filtered by pid, would count those of all processes.
+  if (const auto only = request.config.only_process()) return attach_to_threads(request, id, event, *only);
   for (const uint32_t cpu : kernel::online_cpus()) {
     event.cpu = static_cast<int32_t>(cpu);
     TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));

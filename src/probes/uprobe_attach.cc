@@ -120,6 +120,13 @@ std::vector<ProbeId> possible_probes(const spec::AttachRequest& request, const I
   return out;
 }
 
+// The process that the kernel shall put breakpoints in, nullopt for all: it looks for the memory of the first thread,
+// which has none after its end (uprobe_multi_link_filter() in kernel/trace/bpf_trace.c). The programs ask, too.
+std::optional<uint32_t> process_for_kernel(const spec::Config& config) {
+  const auto pid = config.only_process_for_kernel();
+  return pid && symbols::task_with_memory(*pid) != *pid ? std::nullopt : pid;
+}
+
 void attach_each(const spec::AttachRequest& request, const InFile& in_file, bool is_return,
                  std::vector<RefusedProbe>& refused) {
   for (const ProbeId id : possible_probes(request, in_file, refused)) {
@@ -127,7 +134,7 @@ void attach_each(const spec::AttachRequest& request, const InFile& in_file, bool
     const uint64_t counter = probe.reference_counter;
     const Status status = request.machine.attach_uprobe(request.program_id, in_file.path, in_file.start + probe.address,
                                                         counter == 0 ? 0 : in_file.start + counter, is_return,
-                                                        request.config.only_process_for_kernel(), id.index);
+                                                        process_for_kernel(request.config), id.index);
     if (status) continue;
     const Error& error = status.error();
     refused.push_back({id, is_for_instruction(error.code) ? Error{why_refused_there(error), error.code} : error});
@@ -140,7 +147,7 @@ void attach_at_once(const spec::AttachRequest& request, const InFile& in_file, b
   load::UprobeMulti multi;
   multi.path = in_file.path;
   multi.is_return = is_return;
-  multi.pid = request.config.only_process_for_kernel().value_or(0);
+  multi.pid = process_for_kernel(request.config).value_or(0);
   bool has_counters = false;
   for (const ProbeId id : possible_probes(request, in_file, refused)) {
     const program::Probe& probe = request.program.probes[id];

@@ -48,7 +48,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   bound.probe.offset = is_of_code ? sizeof(long) : static_cast<uint64_t>(*length);  // what the kernel requires
   bound.probe.number = *mode;
   bound.probe.span = request.point.span;
-  bound.share = bound.probe.name;
+  bound.share.place = bound.probe.name;
   return {bound};
 }
 
@@ -68,14 +68,8 @@ Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   event.config1 = probe.address;
   event.config2 = probe.offset;
   event.period = 1;
-  if (config.pid || config.has_child) {
-    event.for_new_threads = true;
-    for (const uint32_t thread : threads_of(config.pid.value_or(config.child_pid))) {
-      event.pid = static_cast<int32_t>(thread);
-      TRY_STATUS(explain(request.machine.attach_perf_event(request.program_id, event, id.index)));
-    }
-    return {};
-  }
+  if (config.pid || config.has_child)
+    return explain(attach_to_threads(request, id, event, config.pid.value_or(config.child_pid)));
   for (const uint32_t cpu : kernel::online_cpus()) {
     event.cpu = static_cast<int32_t>(cpu);
     TRY_STATUS(explain(request.machine.attach_perf_event(request.program_id, event, id.index)));

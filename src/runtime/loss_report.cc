@@ -183,7 +183,7 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
   uint64_t unfollowed = 0;
   for (const auto& [tracepoint, id] : program.following.programs)
     if (const auto runs = machine.skipped_runs(id)) unfollowed += runs->count;
-  report_count(sink, "starts and ends of processes, which --follow needs, were skipped by the kernel",
+  report_count(sink, "starts and ends of processes, which -p and --follow need, were skipped by the kernel",
                unfollowed);
   report_over_budget(loss_report, sink);
   report_count(sink, "records that were still waiting when a signal had ended the run were dropped",
