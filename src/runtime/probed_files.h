@@ -2,6 +2,7 @@
 // during the run, as after the upgrade of a package, nothing of the new file is seen.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
