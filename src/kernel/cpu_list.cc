@@ -51,9 +51,11 @@ std::optional<uint32_t> possible_cpu_count(const std::string& root) {
 
 std::vector<uint32_t> online_cpus() {
   const auto text = read_file("/sys/devices/system/cpu/online");
-  const auto ranges = text ? parse_ranges(*text) : std::nullopt;
+  if (!text) return {0};
+  const auto ranges = parse_ranges(*text);
+  if (!ranges) return {0};
   std::vector<uint32_t> out;
-  for (const Range& range : ranges.value_or(std::vector{Range{}}))
+  for (const Range& range : *ranges)
     for (uint32_t cpu = range.first; cpu <= range.last; ++cpu) out.push_back(cpu);
   return out;
 }
