@@ -199,7 +199,7 @@ HIDDEN = {
     "cpus": "mount -t tmpfs none /sys/devices/system/cpu",
     # espy may be below /tmp: its file stays where it is.
     "tmp": 'exec 3<"$1"; mount -t tmpfs none /tmp; case $1 in /tmp/*) mkdir -p "${1%/*}"; : >"$1"; '
-           'mount --bind /proc/self/fd/3 "$1";; esac; exec 3<&-; mount -o remount,ro /tmp',
+           'mount -c --bind /proc/self/fd/3 "$1";; esac; exec 3<&-; mount -o remount,ro /tmp',
     "passwd": "mount --bind /dev/null /etc/passwd",
     "proc-sys": "mount -t tmpfs none /proc/sys",
 }
