@@ -35,8 +35,9 @@ void outer(void);
 __asm__(".text\n" FUNCTION(leaf, "", GETPPID) FUNCTION(inner, "", CALL "leaf\n")
             FUNCTION(middle, PAIRS, CALL "inner\n") FUNCTION(outer, "", CALL "middle\n"));
 
+// One call of outer() in the code: a compiler that knows `count` may copy the loop.
 int main(int argc, char** argv) {
-  long count = argc > 1 ? atol(argv[1]) : 1;
+  volatile long count = argc > 1 ? atol(argv[1]) : 1;
   do outer();
   while (--count != 0);
   return 0;
