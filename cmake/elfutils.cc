@@ -4,6 +4,7 @@
 #include <cstddef>
 
 using Compare = int (*)(const void*, const void*);
+#define WEAK __attribute__((weak))  // gives way to the function of the library, if it has one
 
 extern "C" {
 
@@ -17,17 +18,21 @@ struct search_tree {
   void* root;
 };
 
-void* eu_tsearch(const void* key, search_tree* tree, Compare compare) { return tsearch(key, &tree->root, compare); }
-void* eu_tfind(const void* key, search_tree* tree, Compare compare) { return tfind(key, &tree->root, compare); }
-void* eu_tdelete(const void* key, search_tree* tree, Compare compare) { return tdelete(key, &tree->root, compare); }
+WEAK void* eu_tsearch(const void* key, search_tree* tree, Compare compare) {
+  return tsearch(key, &tree->root, compare);
+}
+WEAK void* eu_tfind(const void* key, search_tree* tree, Compare compare) { return tfind(key, &tree->root, compare); }
+WEAK void* eu_tdelete(const void* key, search_tree* tree, Compare compare) {
+  return tdelete(key, &tree->root, compare);
+}
 
-void eu_tdestroy(search_tree* tree, void (*free_node)(void*)) {
+WEAK void eu_tdestroy(search_tree* tree, void (*free_node)(void*)) {
   tdestroy(tree->root, free_node);
   tree->root = nullptr;
 }
 
-void eu_search_tree_init(search_tree* tree) { tree->root = nullptr; }
-void eu_search_tree_fini(search_tree* tree, void (*free_node)(void*)) { eu_tdestroy(tree, free_node); }
+WEAK void eu_search_tree_init(search_tree* tree) { tree->root = nullptr; }
+WEAK void eu_search_tree_fini(search_tree* tree, void (*free_node)(void*)) { eu_tdestroy(tree, free_node); }
 
 // The compressor of zstd, 500 KB: elf_compress(3) of elfutils 0.189 and later has it, espy only decompresses.
 // espy_link() puts these functions in its place (--wrap).
