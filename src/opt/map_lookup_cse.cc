@@ -2,7 +2,9 @@
 //
 // This is sound if, on every path from an earlier lookup to this one, the bytes of the key are not written and no
 // element is inserted into or deleted from the map: then both return the same element, or both null. So the lookup of
-// `@x[k]++`, which may insert, is not available after it; the lookup of a predicate `@x[k] > 3` is.
+// `@x[k]++`, which may insert, is not available after it; the lookup of a predicate `@x[k] > 3` is. A helper that waits
+// for a page lets other threads run that long. They may delete the element, and the kernel then gives it to another
+// key.
 //
 // Availability on every path is a forward dataflow problem over sets of lookups, represented as bits of a word (lookups
 // after the 63rd are ignored, so that no set is full by accident). Two keys are equal if they are in the same private
@@ -68,6 +70,7 @@ class LookupReuse {
   void name_keys();
   uint64_t killed_by(const Instruction& instruction) const;
   uint64_t with_map(ValueId map) const;
+  uint64_t of_keys() const;
   uint64_t transfer(BlockId block, uint64_t available) const;
   void solve();
   bool replace();
@@ -180,6 +183,14 @@ uint64_t LookupReuse::with_map(ValueId map) const {
   return bits;
 }
 
+// Those that another thread can spoil.
+uint64_t LookupReuse::of_keys() const {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < lookups_.size(); ++i)
+    if (lookups_[i].slot != kThread) bits |= uint64_t{1} << i;
+  return bits;
+}
+
 uint64_t LookupReuse::killed_by(const Instruction& instruction) const {
   constexpr uint64_t kAll = ~uint64_t{0};
   uint64_t bits = 0;
@@ -197,6 +208,7 @@ uint64_t LookupReuse::killed_by(const Instruction& instruction) const {
     case Helper::for_each_map_elem:
     case Helper::loop:
     case Helper::tail_call: return kAll;
+    case Helper::copy_from_user: return bits | of_keys();
     default: return bits;
   }
 }
