@@ -16,8 +16,9 @@ struct FileIdentity {
   auto operator<=>(const FileIdentity&) const = default;
 };
 
-// The same, with the time of the last change (st_ctim), which nobody can set: it also tells a file whose modification
-// time was set back, and one that has the inode number of a deleted one. A new mode, owner or name changes it, too.
+// The same, with the time of the last change (st_ctim), which nobody can set. So espy also notices a file whose
+// modification time was set back, and a new file with the inode number of a deleted file. A new mode, owner or name
+// changes this time, too.
 // Kernels before Linux 6.13 count it in ticks of up to 10 ms.
 struct FileState {
   FileIdentity identity;

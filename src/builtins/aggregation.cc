@@ -58,8 +58,8 @@ void update_stats(Lowering& lowering, const CallSite& call, ValueId address, boo
   add_to(lowering, address, kSecondWord, lowering.ir().constant(1), is_atomic);
 }
 
-// A thread may come in between two instructions of another. Before Linux 5.12 there is no exchange, and no program that
-// is preempted.
+// One thread may preempt another between two instructions. Linux before 5.12 has no atomic exchange, and preempts no
+// program.
 bool may_exchange(Lowering& lowering) { return lowering.kernel().has(kernel::Feature::kAtomicFetch); }
 
 void lose_to_other_thread(Lowering& lowering) {

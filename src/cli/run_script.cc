@@ -402,7 +402,7 @@ syntax::Ast take(BuiltScript& script, check::CheckRequest& request, const Option
   return std::move(script.ast);
 }
 
-// `built`: the script; null: that of the options.
+// `built`: the script to run; if null, the script that the options name.
 Result<int> compile_and_run(const Options& options, Environment* e, const PrepareSession& prepare, BuiltScript* built) {
   StageClock clock(options.time_stages, options.started_at);
   clock.lap("start");

@@ -8,8 +8,7 @@
 namespace espy::cli {
 
 // Whether a tool of this name can be a unit: systemd takes ASCII letters, digits and `:-_.` (systemd.unit(5)), 255
-// bytes with the suffix, and a name that begins with `-` is no operand of a command. Such a name needs no quotes in a
-// unit.
+// bytes with the suffix. A command takes a name that begins with `-` for an option. A unit's name needs no quotes.
 bool is_unit_name(std::string_view tool);
 
 struct UnitRequest {

@@ -148,7 +148,7 @@ class Finder {
     }
   }
 
-  // Spans are those of the action, which come later.
+  // The action sets the spans later.
   static syntax::AttachPoint attach_point(std::string_view provider, const std::vector<std::string>& parts) {
     syntax::Ast none;
     return syntax::Build{none, {}}.attach_point(provider, parts);
@@ -197,7 +197,7 @@ class Finder {
   }
 
   // Takes them out of `leaves`. Most functions return to where they were called from, and the probe has their address;
-  // those of Go have one at each return instruction.
+  // Go functions have one probe at each return instruction.
   static std::vector<spec::BoundProbe> leaves_of(
       const spec::BoundProbe& entry, std::multimap<std::pair<std::string, std::string>, spec::BoundProbe>& leaves) {
     const auto [begin, end] = leaves.equal_range(std::pair(entry.probe.target, entry.probe.function));

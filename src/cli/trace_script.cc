@@ -492,7 +492,7 @@ class ScriptWriter {
   std::string numbered(std::string_view map) const { return fmt::format("{}{}", map, count_); }
   ExprId open_of(size_t target) const { return of_thread(fmt::format("@open{}", target)); }
 
-  // A variable that is no argument's.
+  // The name of a variable that no argument has.
   std::string depth_name() const {
     std::string out = "depth";
     while (std::ranges::find(arguments_, out) != arguments_.end()) out += '_';

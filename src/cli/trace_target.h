@@ -40,7 +40,8 @@ Result<TraceTarget> parse_trace_target(const std::string& text);
 // Whether an expression has what is returned in it.
 bool names_return(std::string_view expression);
 
-// The expression with `retval` in place of `return`, which is no word of expressions: of "return < 0" "retval < 0".
+// The expression with `retval` in place of `return`, which expressions do not know: "return < 0" becomes
+// "retval < 0".
 // Each byte stays at its place.
 std::string with_result(std::string_view expression);
 

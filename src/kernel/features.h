@@ -52,7 +52,7 @@ enum class Feature : uint8_t {
   kRunStatistics,   // the kernel counts runs of programs and their time, if it is asked to (5.8)
   kFirstFrameOnce,  // a stack that begins in the kernel's own code, not at registers, has its first frame once (6.1)
   kPrivateStack,    // frames of 64 bytes and more are in memory of the CPU, and not on the thread's stack (6.13)
-  kTailCallStack,   // ... but not those of a program with a tail call
+  kTailCallStack,   // ... but on the thread's stack if the program has a tail call
   kCount,
 };
 

@@ -114,7 +114,7 @@ Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   event.type = kIsHardware<kRow> ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
   event.config = found->config;
   event.period = probe.number;
-  // Counts the events of this process only. A counter per CPU, filtered by pid, would count those of all processes.
+  // Counts the events of this process only. A counter per CPU, filtered by pid, would count all processes.
   if (const auto only = request.config.only_process()) return attach_to_threads(request, id, event, *only);
   for (const uint32_t cpu : kernel::online_cpus()) {
     event.cpu = static_cast<int32_t>(cpu);

@@ -25,7 +25,7 @@ namespace {
 using program::ProbeId;
 
 // The probes of one program in one file, which is open. The kernel gets the path of the descriptor: it resolves a path
-// in the root of espy, which need not be that of the process, and a name may lead to another file by then.
+// in espy's root, which may differ from the process's root. By then, a name may also lead to another file.
 struct InFile {
   std::string path;
   int descriptor = -1;

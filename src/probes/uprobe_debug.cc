@@ -34,7 +34,7 @@ void append_key(std::string& out, const std::vector<types::LocationOp>& steps) {
 }
 
 void append_key(std::string& out, const spec::ContextField& field) {
-  // With their lengths: the names are those of a file, and two layouts must not have one key.
+  // Lengths precede the names, because names come from a file, and two layouts must not share a key.
   out += fmt::format("{} {} {} {} {} ", field.name.size(), field.name, field.type.index, field.unreadable.size(),
                      field.unreadable);
   for (const types::LocationPiece& piece : field.recipe.place.pieces) {

@@ -76,7 +76,8 @@ Result<std::string> resolve_library(std::string_view name_or_path, std::optional
 // files that are mapped as code by the process or, without a pid, by any process, and against those in $PATH.
 std::vector<std::string> find_libraries(const std::string& pattern, std::optional<uint32_t> pid);
 
-// Returns the error about a file whose probes are to be attached, and that is no longer what was read: an ESTALE.
+// Returns the error (ESTALE) for a file that changed between the reading of its symbols and the attaching of its
+// probes.
 tl::unexpected<Error> changed_while_prepared(const std::string& path, const FileState& read, const FileState& now);
 
 // Files that would have given names to addresses, but were refused (base/untrusted_file.h), such as a perf map that
