@@ -468,12 +468,12 @@ class ScriptWriter {
     append(emit, release);
     Statements body;
     if (shows_result || is_compared) body.push_back(build_.assign(variable(kResult), read(probes.result)));
-    append(body, is_chosen ? if_chosen(std::move(emit)) : std::move(emit));
+    append(body, is_chosen ? if_chosen(emit) : std::move(emit));
     add_action(probes.leave, std::move(body));
   }
 
   // For the returns of the calls that were chosen when they began.
-  Statements if_chosen(Statements emit) const {
+  Statements if_chosen(const Statements& emit) const {
     const auto key = [&] { return build_.tuple({build_.name("tid"), variable(depth_name())}); };
     const auto calls = [&] { return build_.map(numbered("@chosen")); };
     Statements then = {run("delete", {calls(), key()})};
