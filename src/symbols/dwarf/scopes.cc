@@ -43,16 +43,29 @@ std::string_view file_name(const char* path) {
 void Scopes::read(size_t block) {
   if (blocks_[block].is_read) return;
   std::vector<Code> inner;
+  std::vector<Code> entries;  // of inlined functions, one byte each
   std::vector<Block> found;
   size_t range_count = range_count_;
   for (const Dwarf_Die& child : children(blocks_[block].die)) {
     if (!is_block(child) || range_count > kMaxRanges) continue;
     const RangeList code = range_list_of(child);
     for (const Range& range : code.ranges) inner.push_back({range, blocks_.size() + found.size()});
+    const std::optional<uint64_t> entry =
+        tag(child) == DW_TAG_inlined_subroutine && !code.ranges.empty() ? entry_of(child) : std::nullopt;
+    if (entry) entries.push_back({{*entry, *entry + 1}, blocks_.size() + found.size()});
     range_count += code.steps + 1;
     found.push_back({child});
   }
-  std::ranges::stable_sort(inner, {}, [](const Code& code) { return code.range.low; });
+  const auto begin = [](const Code& code) { return code.range.low; };
+  std::ranges::stable_sort(inner, {}, begin);
+  // GCC 16 lets an inlined function begin at an instruction of its caller, with an empty range there. Without its entry,
+  // the first statements of two copies were one statement of the caller.
+  std::erase_if(entries, [&](const Code& entry) {
+    const auto after = std::ranges::upper_bound(inner, entry.range.low, {}, begin);
+    return after != inner.begin() && std::prev(after)->range.contains(entry.range.low);
+  });
+  inner.insert(inner.end(), entries.begin(), entries.end());
+  std::ranges::stable_sort(inner, {}, begin);
   blocks_.insert(blocks_.end(), found.begin(), found.end());
   range_count_ = range_count;
   blocks_[block].inner = std::move(inner);
