@@ -58,8 +58,8 @@ void Scopes::read(size_t block) {
   }
   const auto begin = [](const Code& code) { return code.range.low; };
   std::ranges::stable_sort(inner, {}, begin);
-  // GCC 16 lets an inlined function begin at an instruction of its caller, with an empty range there. Without its entry,
-  // the first statements of two copies were one statement of the caller.
+  // GCC 16 lets an inlined function begin at an instruction of its caller, with an empty range there. Without its
+  // entry, the first statements of two copies were one statement of the caller.
   std::erase_if(entries, [&](const Code& entry) {
     const auto after = std::ranges::upper_bound(inner, entry.range.low, {}, begin);
     return after != inner.begin() && std::prev(after)->range.contains(entry.range.low);
