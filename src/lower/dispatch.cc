@@ -27,7 +27,7 @@ void ProbeDispatch::leave_if_other_number() {
   } else {
     match_by_table(number, match, other);
   }
-  if (unit_.context.compat_register) skip_compat_tasks();
+  skip_compat_calls();
   end_program_in(ir(), other, ir().block());
 }
 
@@ -97,14 +97,21 @@ ValueId ProbeDispatch::table_entry(ValueId number, std::string_view table, uint8
   return ir().load(entry_bytes, ir().binary(Op::k_add, memory_.constant_bytes(table), offset));
 }
 
-// System calls of 32-bit tasks have other numbers. A register identifies such a task for the cost of two loads. The
-// kernel's own flag (TS_COMPAT) also covers a 64-bit task that makes a 32-bit call, but needs a helper call, a seventh
-// of the total cost of counting an event.
-void ProbeDispatch::skip_compat_tasks() {
-  const kernel::RegisterValue& compat = *kernel().arch().compat_task;
-  const ValueId held = field("compat", *unit_.context.compat_register);
-  const ValueId mode = compat.mask == -1 ? held : ir().binary(Op::k_and, held, compat.mask);
-  end_program_if(ir(), Condition::eq, mode, compat.value);
+// Calls of the 32-bit interface have other numbers. Where 64-bit code can make them as well (int $0x80), no register
+// tells: the kernel's flag does, which perf's tracepoints ask, too (in_ia32_syscall() in
+// arch/x86/include/asm/compat.h). Without BTF, espy does not know where the flag is, and asks a register for the calls
+// of 32-bit code.
+void ProbeDispatch::skip_compat_calls() {
+  const kernel::Arch& arch = kernel().arch();
+  if (arch.compat_call && kernel().find_struct(types(), "task_struct").valid()) {
+    const ValueId flags = reads_.current_task_field(arch.compat_call->members);
+    end_program_if(ir(), Condition::test, flags, arch.compat_call->mask);
+  } else if (unit_.context.compat_register) {
+    const kernel::RegisterValue& compat = *arch.compat_task;
+    const ValueId held = field("compat", *unit_.context.compat_register);
+    const ValueId mode = compat.mask == -1 ? held : ir().binary(Op::k_and, held, compat.mask);
+    end_program_if(ir(), Condition::eq, mode, compat.value);
+  }
 }
 
 ValueId ProbeDispatch::index() {

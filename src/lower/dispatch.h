@@ -9,6 +9,7 @@
 #include "lower/emitter.h"
 #include "lower/frame.h"
 #include "lower/memory.h"
+#include "lower/reads.h"
 
 namespace espy::lower {
 
@@ -24,8 +25,14 @@ struct Part {
 class ProbeDispatch : Emitter {
  public:
   ProbeDispatch(ModuleContext& module, Functions& functions, const check::Unit& unit, const Part& part, Frame& frame,
-                Memory& memory, ContextFields& fields)
-      : Emitter(module, functions), unit_(unit), part_(part), frame_(frame), memory_(memory), fields_(fields) {}
+                Memory& memory, Reads& reads, ContextFields& fields)
+      : Emitter(module, functions),
+        unit_(unit),
+        part_(part),
+        frame_(frame),
+        memory_(memory),
+        reads_(reads),
+        fields_(fields) {}
 
   // Adds the slot that parts by number share. It must be the main function's first one.
   void begin();
@@ -46,12 +53,13 @@ class ProbeDispatch : Emitter {
   ValueId table_entry(ValueId number, std::string_view table, uint8_t entry_bytes, BlockId if_beyond);
   void match_one(ValueId number, BlockId match, BlockId other);
   void match_by_table(ValueId number, BlockId match, BlockId other);
-  void skip_compat_tasks();
+  void skip_compat_calls();
 
   const check::Unit& unit_;
   const Part& part_;
   Frame& frame_;
   Memory& memory_;
+  Reads& reads_;
   ContextFields& fields_;
   ValueId found_index_;
 };

@@ -204,8 +204,11 @@ Operand Reads::padded_text(ValueId address, TypeId string) {
   return {string, copy, true, AddressSpace::kBpf, length};
 }
 
+// A typed pointer allows a plain load of a number in the task itself. Through others the kernel may not let a program
+// load: those that are followed are untyped.
 ValueId Reads::current_task_field(std::span<const std::string_view> path) {
   ValueId base = ir().call(Helper::get_current_task, {});
+  bool is_in_task = true;
   TypeId type = kernel().find_struct(types(), "task_struct");
   int64_t offset_bytes = 0;
   TypeId outer = type;
@@ -214,6 +217,7 @@ ValueId Reads::current_task_field(std::span<const std::string_view> path) {
       base = read_scalar(base, offset_bytes, 8, false, AddressSpace::kKernel, outer);
       offset_bytes = 0;
       type = outer = types()[type].element;
+      is_in_task = false;
     }
     if (!type.valid()) return ir().constant(0);
     module_.complete(type);
@@ -224,6 +228,11 @@ ValueId Reads::current_task_field(std::span<const std::string_view> path) {
   }
   const types::Type& last = types()[type];
   if (types::is_by_reference(last)) return offset(base, offset_bytes);
+  if (is_in_task && types::is_integer(last) && kernel().has(kernel::Feature::kGetCurrentTaskBtf)) {
+    const ValueId task = ir().call(Helper::get_current_task_btf, {});
+    const auto size_bytes = static_cast<uint8_t>(last.size_bytes);
+    return extend(ir().load(size_bytes, task, offset_bytes), size_bytes, last.is_signed);
+  }
   return read_scalar(base, offset_bytes, static_cast<uint8_t>(last.size_bytes), last.is_signed, AddressSpace::kKernel,
                      outer);
 }

@@ -20,7 +20,7 @@ UnitLowering::UnitLowering(ModuleContext& module, const check::Unit& unit, ir::U
       variables_(module, functions_, scope_, frame_, scratch_, memory_, conversions_, laundering_),
       locations_(module, functions_, unit.context, memory_, reads_),
       fields_(module, functions_, unit.context, reads_, locations_),
-      dispatch_(module, functions_, unit, part_, frame_, memory_, fields_),
+      dispatch_(module, functions_, unit, part_, frame_, memory_, reads_, fields_),
       exits_(module, functions_, frame_, scope_),
       main_(module, functions_, unit, part_, scope_, frame_, scratch_, memory_, reads_, dispatch_, exits_),
       elements_(module, functions_, memory_, conversions_, failures_),

@@ -116,8 +116,9 @@ struct ProbeContext {
   Recipe number;
   std::string_view hook = {};           // with kNumber: the attachment; programs with equal hooks may be merged
   bool is_at_all_system_calls = false;  // a raw tracepoint that the kernel's slow path of system calls passes
-  std::optional<Recipe>
-      compat_register;  // with kNumber: identifies 32-bit tasks, which have other numbers and are ignored
+  // With kNumber: identifies 32-bit tasks, whose calls have other numbers and are ignored (Arch::compat_task). If the
+  // CPU has a `compat_call`, and BTF its members, the program asks that instead.
+  std::optional<Recipe> compat_register;
 
   // A pointer in the context that is NULL in the last call of an iterator, which is ignored.
   std::optional<Recipe> not_null;

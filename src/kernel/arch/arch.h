@@ -30,6 +30,12 @@ struct RegisterValue {
   int64_t mask = -1;
 };
 
+// A flag that the kernel has in a task_struct.
+struct TaskFlag {
+  std::span<const std::string_view> members;  // to follow to the word, of 4 bytes
+  int64_t mask = 0;
+};
+
 struct Syscall {
   uint32_t number;
   std::string_view name;        // in the system call table
@@ -99,7 +105,10 @@ struct Arch {
   uint32_t syscall_number_offset = 0;  // at the exit of a call as well
   uint8_t syscall_number_bytes = 8;
   std::span<const uint32_t> syscall_argument_offsets;
-  std::optional<RegisterValue> compat_task;  // what a register holds in 32-bit tasks, whose calls have other numbers
+  std::optional<RegisterValue> compat_task;  // what a register holds while 32-bit code runs
+  // Set while the kernel handles a 32-bit call, whose number means another one; 64-bit code can make such calls, too.
+  // nullopt: it cannot, and `compat_task` tells.
+  std::optional<TaskFlag> compat_call = {};
   std::span<const ConstantGroup> abi_constants = {};  // those that other CPUs do not have, or with other values
 
   // ---- Function calls

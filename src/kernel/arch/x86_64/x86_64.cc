@@ -28,6 +28,7 @@ constexpr uint32_t kArguments[] = {at(kDi), at(kSi), at(kDx), at(kCx), at(kR8), 
 constexpr uint32_t kSyscallArguments[] = {at(kDi), at(kSi), at(kDx), at(kR10), at(kR8), at(kR9)};
 constexpr uint64_t kCalleeSaved[] = {kDwarfBx, kDwarfBp, kDwarfR12, kDwarfR12 + 1, kDwarfR12 + 2, kDwarfR12 + 3};
 constexpr std::string_view kThreadPointer[] = {"thread", "fsbase"};
+constexpr std::string_view kStatus[] = {"thread_info", "status"};
 
 constexpr Syscall kSyscalls[] = {
 #define SYSCALL(number, name, tracepoint) {number, name, tracepoint},
@@ -85,8 +86,10 @@ constexpr Arch kAmd64 = {
     .thread_pointer = kThreadPointer,
     .syscalls = kSyscalls,
     .syscall_number_offset = at(kOrigAx),
+    .syscall_number_bytes = 4,  // the kernel ignores the rest, which a program may set
     .syscall_argument_offsets = kSyscallArguments,
     .compat_task = RegisterValue{at(kCs), 0x23},  // __USER32_CS
+    .compat_call = TaskFlag{kStatus, 2},          // TS_COMPAT
     .abi_constants = kAbiConstants,
     .argument_offsets = kArguments,
     .return_value_offset = at(kAx),
