@@ -31,6 +31,8 @@ enum class Feature : uint8_t {
   kUprobeMulti,
   kUprobeSession,
   kUprobeSleep,         // programs of user probes may read pages that are not in memory (6.6)
+  kUprobeKeepsStack,    // user probes on Arch::callable_nop leave the program's stack as it is (not from 6.18 to 7.1)
+  kUprobePrefixedNop,   // user probes on Arch::prefixed_nop fire (7.2)
   kRdonlyCastTyped,     // bpf_rdonly_cast(ptr, btf id): plain loads from kernel structures
   kRdonlyCastVoid,      // bpf_rdonly_cast(ptr, 0): plain loads from anywhere in kernel memory (6.18)
   kStoreRelease,        // stores with release order (6.15); for CPUs that reorder stores

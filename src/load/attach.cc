@@ -21,13 +21,20 @@
 
 namespace espy::load {
 
-namespace {
-
 long open_perf_event(perf_event_attr& attr, int pid, int cpu) {
   attr.size = sizeof(attr);
   const long fd = ::syscall(__NR_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
   return fd < 0 ? -errno : fd;
 }
+
+Result<uint32_t> pmu_type(const std::string& name) {
+  const std::string text = TRY(read_file("/sys/bus/event_source/devices/" + name + "/type"));
+  const auto number = parse_int(trim(text));
+  if (!number) return fail("the kernel's " + name + " PMU has no number");
+  return static_cast<uint32_t>(*number);
+}
+
+namespace {
 
 // Some distributions have further levels of perf_event_paranoid, at which CAP_PERFMON is not enough.
 tl::unexpected<Error> no_perf_events() {
@@ -35,14 +42,6 @@ tl::unexpected<Error> no_perf_events() {
   return fail(fmt::format("only root may open perf events here (kernel.perf_event_paranoid = {})",
                           level ? trim(*level) : std::string_view("?")),
               EACCES);
-}
-
-// The type of a dynamic PMU: /sys/bus/event_source/devices/NAME/type.
-Result<uint32_t> pmu_type(const std::string& name) {
-  const std::string text = TRY(read_file("/sys/bus/event_source/devices/" + name + "/type"));
-  const auto number = parse_int(trim(text));
-  if (!number) return fail("the kernel's " + name + " PMU has no number");
-  return static_cast<uint32_t>(*number);
 }
 
 // A file that is probed again later. Its path may be that of a descriptor, which is closed by then.

@@ -43,7 +43,7 @@ bool can_be_kept(Feature feature) {
   if (feature == Feature::kFentry || feature == Feature::kProbeReadKernel || feature == Feature::kProbeWriteUser)
     return false;
   const std::string_view how = kernel::feature_rows()[static_cast<size_t>(feature)].how;
-  return how == "program" || how == "map" || how == "link" || how == "helper";
+  return how == "program" || how == "map" || how == "link" || how == "helper" || how == "process";
 }
 
 // Whether the file or directory is of this user and has this mode.

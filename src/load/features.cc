@@ -11,6 +11,7 @@
 
 #include "kernel/arch/arch.h"
 #include "load/linux.h"
+#include "load/nop_probes.h"
 
 namespace espy::load {
 
@@ -19,6 +20,9 @@ namespace {
 using kernel::Feature;
 using program::BpfInsn;
 
+constexpr uint8_t kJump32 = 0x06;         // BPF_JMP32
+constexpr uint8_t kMayGoto = 0xe5;        // BPF_JMP | BPF_JCOND
+constexpr int32_t kStoreRelease = 0x110;  // BPF_STORE_REL
 constexpr BpfInsn kExit = {BPF_JMP | BPF_EXIT, 0, 0, 0};
 constexpr BpfInsn mov(uint8_t reg, int32_t imm) { return {BPF_ALU64 | BPF_MOV | BPF_K, reg, 0, imm}; }
 constexpr BpfInsn call(int32_t helper) { return {BPF_JMP | BPF_CALL, 0, 0, helper}; }
@@ -226,6 +230,10 @@ bool may_have_two_frames(bool has_tail_call) {
   return try_load(code, {.prog_type = BPF_PROG_TYPE_KPROBE}).valid();
 }
 
+bool works(const std::optional<kernel::ProbedNop>& nop, bool if_there_is_none) {
+  return nop ? try_probe_on(*nop) == NopProbe::kWorks : if_there_is_none;
+}
+
 bool has_hardware_counters() {
   perf_event_attr attr = {};
   attr.size = sizeof(attr);
@@ -288,10 +296,7 @@ bool LinuxMachine::try_rdonly_cast(int32_t type_id) {
 }
 
 bool LinuxMachine::try_feature(Feature feature) {
-  constexpr uint8_t kJump32 = 0x06;
-  constexpr uint8_t kMayGoto = 0xe5;
   constexpr uint8_t kFrameRegister = 10;
-  constexpr int32_t kStoreRelease = 0x110;  // BPF_STORE_REL
   constexpr uint32_t kRawTp = BPF_PROG_TYPE_RAW_TRACEPOINT;
   switch (feature) {
     case Feature::kBpfV3: return loads({mov(0, 0), {kJump32 | BPF_JEQ | BPF_K, 0, 0, 0}, kExit});
@@ -318,6 +323,8 @@ bool LinuxMachine::try_feature(Feature feature) {
     case Feature::kUprobeMulti: return has_uprobe_link(kAttachUprobeMulti);
     case Feature::kUprobeSession: return has_uprobe_link(kAttachUprobeSession);
     case Feature::kUprobeSleep: return has_sleeping_uprobe();
+    case Feature::kUprobeKeepsStack: return works(kernel::host_arch().callable_nop, true);
+    case Feature::kUprobePrefixedNop: return works(kernel::host_arch().prefixed_nop, false);
     case Feature::kRdonlyCastVoid: return try_rdonly_cast(0);
     case Feature::kRdonlyCastTyped: {
       const auto task = btf_.struct_tag ? btf_.struct_tag("task_struct") : std::nullopt;

@@ -20,7 +20,14 @@
 #include "load/machine.h"
 #include "load/return_probes.h"
 
+struct perf_event_attr;
+
 namespace espy::load {
+
+// Opens an event of a thread (pid) on a CPU; -1: of all. Returns the descriptor, or an error below 0.
+long open_perf_event(perf_event_attr& attr, int pid, int cpu);
+// The type of a dynamic PMU: /sys/bus/event_source/devices/NAME/type.
+Result<uint32_t> pmu_type(const std::string& name);
 
 // An owned mmap(2) mapping.
 class Mapping {

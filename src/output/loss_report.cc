@@ -117,7 +117,7 @@ std::string LossReport::inexact() const {
   if (!gaps.empty()) return gaps.front();
   if (!file_changes.empty()) return file_changes.front();
   if (skipped_probes.empty()) return "";
-  return fmt::format("{} functions that a wildcard matches could not be probed, among them {}", skipped_probes.size(),
+  return fmt::format("{} places that match could not be probed, among them {}", skipped_probes.size(),
                      skipped_probes.front().name);
 }
 

@@ -35,6 +35,7 @@
 #include "load/machine.h"
 #include "probes/common.h"
 #include "probes/program_types.h"
+#include "probes/red_zone.h"
 #include "probes/uprobe_debug.h"
 #include "probes/uprobe_list.h"
 #include "probes/user_function.h"
@@ -196,6 +197,7 @@ class Binder {
   // Adds the layout of the debug fields to `share`: probes share a program if the fields that the action reads are at
   // the same locations. If the functions of a wildcard return many different types, pointers are all `void *`.
   std::vector<spec::BoundProbe> with_layouts(const symbols::ElfFile& file) {
+    refuse_in_red_zone(request_, file, out_);
     const bool is_return = &kRow == &kUretprobe;
     const WantedFields wanted{request_.uses_args && !is_return, request_.uses_locals && !is_return,
                               request_.uses_retval && is_return};

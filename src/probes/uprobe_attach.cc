@@ -92,15 +92,19 @@ void attach_with_bisection(load::Machine& machine, program::ProgramId program, c
 }
 
 // Returns why there cannot be a probe at an offset of the file; "" if nothing is known that forbids it.
-std::string_view why_impossible(const kernel::Arch& arch, int file, uint64_t offset) {
+std::string_view why_impossible(load::Machine& machine, const kernel::Arch& arch, int file, uint64_t offset) {
   const uint64_t before_bytes = std::min<uint64_t>(arch.step_context_bytes, offset);
   std::vector<std::byte> bytes(before_bytes + arch.max_instruction_bytes);
   const auto got = ::pread(file, bytes.data(), bytes.size(), static_cast<off_t>(offset - before_bytes));
   if (got < 0) return "";
   if (got <= static_cast<ssize_t>(before_bytes)) return "it is beyond the end of the file";
   const auto read = std::span<const std::byte>(bytes).first(static_cast<size_t>(got));
-  const bool can_be_stepped = arch.can_be_stepped(read.first(before_bytes), read.subspan(before_bytes));
-  return can_be_stepped ? "" : "the kernel cannot step over the instruction there";
+  const auto code = read.subspan(before_bytes);
+  if (arch.can_be_stepped(read.first(before_bytes), code)) return "";
+  const bool is_prefixed_nop =
+      arch.prefixed_nop && arch.prefixed_nop->matches({reinterpret_cast<const uint8_t*>(code.data()), code.size()});
+  if (is_prefixed_nop && machine.try_feature(kernel::Feature::kUprobePrefixedNop)) return "";
+  return "the kernel cannot step over the instruction there";
 }
 
 // Returns the probes at instructions that can be single-stepped, and adds the others to `refused`. Some of these the
@@ -110,12 +114,14 @@ std::vector<ProbeId> possible_probes(const spec::AttachRequest& request, const I
                                      std::vector<RefusedProbe>& refused) {
   std::vector<ProbeId> out;
   for (const ProbeId id : in_file.probes) {
-    const uint64_t offset = in_file.start + request.program.probes[id].address;
-    const std::string_view why = why_impossible(*request.program.arch, in_file.descriptor, offset);
+    const program::Probe& probe = request.program.probes[id];
+    const uint64_t offset = in_file.start + probe.address;
+    std::string why = probe.why_not;
+    if (why.empty()) why = why_impossible(request.machine, *request.program.arch, in_file.descriptor, offset);
     if (why.empty())
       out.push_back(id);
     else
-      refused.push_back({id, {std::string(why), kNotSupported}});
+      refused.push_back({id, {std::move(why), kNotSupported}});
   }
   return out;
 }

@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -32,6 +33,7 @@
 #include "load/machine.h"
 #include "probes/common.h"
 #include "probes/program_types.h"
+#include "probes/red_zone.h"
 #include "probes/user_function.h"
 #include "symbols/symbols.h"
 
@@ -177,6 +179,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     if (!has_file_wildcard) warn_unless_mapped(request, found.path, *found.file);
     std::optional<Variables> variables;
     if (request.uses_context) variables.emplace(request.kernel.arch(), found.locations, *found.file);
+    std::vector<spec::BoundProbe> in_file;
     for (const UsdtLocation& location : found.locations) {
       if (location.file_offset == 0) continue;  // no byte of the file is loaded there
       spec::BoundProbe bound;
@@ -192,8 +195,10 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
       bound.probe.span = request.point.span;
       bound.share = share_of_uprobe(request.kernel, bound.probe, has_file_wildcard && !request.uses_file);
       bound.share.layout = variables ? resolved_operands(*variables, location) : "";
-      out.push_back(std::move(bound));
+      in_file.push_back(std::move(bound));
     }
+    refuse_in_red_zone(request, *found.file, in_file);
+    std::ranges::move(in_file, std::back_inserter(out));
   }
   return out;
 }

@@ -211,6 +211,7 @@ struct Probe {
   FileState file = {};             // the file on disk of `target`, when the symbols were read; unknown if it is no file
   uint64_t file_start = 0;         // of `target` in that file: not 0 within an archive; `address` is relative to it
   bool is_optional = false;        // one match of a wildcard: skipped if the kernel refuses to attach it
+  std::string why_not = {};        // why it is not attached, though the kernel would; ""
   ProgramId program;
   source::Span span;
 };

@@ -36,6 +36,15 @@ struct TaskFlag {
   int64_t mask = 0;
 };
 
+// Instructions that do nothing, and that kernels treat in different ways if a user probe is on them.
+struct ProbedNop {
+  bool (*matches)(std::span<const uint8_t> code) = nullptr;  // whether `code` begins with one
+  // A function `long f(long)` in machine code, which keeps its argument below the stack pointer, where functions that
+  // call no other may have variables, while it runs such a nop. It returns the argument.
+  std::span<const uint8_t> example;
+  uint32_t example_offset = 0;  // of the nop
+};
+
 struct Syscall {
   uint32_t number;
   std::string_view name;        // in the system call table
@@ -137,6 +146,8 @@ struct Arch {
 
   // ---- Code
   uint32_t max_instruction_bytes = 0;
+  std::optional<ProbedNop> callable_nop = {};  // kernels may replace it by a call, see Feature::kUprobeKeepsStack
+  std::optional<ProbedNop> prefixed_nop = {};  // can_be_stepped() is false, but see Feature::kUprobePrefixedNop
   // Whether the kernel's uprobes can handle the instruction at the start of `code`, as far as its first bytes show.
   // `before` is the code in front of it, up to `step_context_bytes`.
   bool (*can_be_stepped)(std::span<const std::byte> before, std::span<const std::byte> code) = nullptr;

@@ -8,7 +8,7 @@ namespace espy::kernel::x86_64 {
 namespace {
 
 // A uprobe's instruction is executed out of line or emulated (arch/x86/kernel/uprobes.c). The kernel does neither with
-// an instruction that has a lock or a segment prefix; newer kernels except the long forms of `nop`. After a VEX or EVEX
+// an instruction that has a lock or a segment prefix; newer kernels except a `nop` of ten bytes. After a VEX or EVEX
 // prefix it takes the opcode for one of the legacy map, where the same byte means something else: if that is a jump, a
 // call or a return, the traced program crashes (vpbroadcastb is taken for `jp`, vpor for `jmp`); if it is not allowed
 // there, the kernel refuses.
@@ -41,13 +41,28 @@ bool can_be_stepped(std::span<const std::byte>, std::span<const std::byte> code)
       case 0xc5: return !is_misread_behind_vex(byte(i + 2));
       case 0xc4: return !is_misread_behind_vex(byte(i + 3));
       case 0x62: return !is_misread_behind_vex(byte(i + 4));
-      default: {
-        const bool is_nop = byte(i) == 0x90 || (byte(i) == 0x0f && byte(i + 1) == 0x1f);
-        return !has_segment || is_nop;
-      }
+      default: return !has_segment;
     }
   }
   return true;
+}
+
+// insn_is_nop() in the kernel, with a length of five bytes. Tried on Linux 6.18 with each of these prefixes; `jmp` to
+// the next instruction, and `lea` and `mov` of a register to itself, are not replaced.
+bool is_nop5(std::span<const uint8_t> code) {
+  constexpr uint32_t kCallBytes = 5;
+  if (instruction_length(code) != kCallBytes) return false;
+  const auto is_prefix = [](uint8_t byte) {
+    return byte == 0x66 || byte == 0x67 || byte == 0xf2 || byte == 0xf3 || (byte & 0xf0) == 0x40;  // REX
+  };
+  const auto opcode = std::ranges::find_if_not(code.first(kCallBytes), is_prefix);
+  const auto rest = code.subspan(static_cast<size_t>(opcode - code.begin()));
+  return rest[0] == 0x90 || (rest[0] == 0x0f && rest[1] == 0x1f);
+}
+
+bool is_nop10(std::span<const uint8_t> code) {
+  constexpr uint8_t kNop10[] = {0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0};
+  return code.size() >= std::size(kNop10) && std::ranges::equal(code.first(std::size(kNop10)), kNop10);
 }
 
 // branch_setup_xol_ops() and push_setup_xol_ops() in arch/x86/kernel/uprobes.c

@@ -30,6 +30,14 @@ constexpr uint64_t kCalleeSaved[] = {kDwarfBx, kDwarfBp, kDwarfR12, kDwarfR12 + 
 constexpr std::string_view kThreadPointer[] = {"thread", "fsbase"};
 constexpr std::string_view kStatus[] = {"thread_info", "status"};
 
+// mov %rdi,-8(%rsp); nop of five bytes; mov -8(%rsp),%rax; ret
+constexpr uint8_t kNop5InRedZone[] = {0x48, 0x89, 0x7c, 0x24, 0xf8, 0x0f, 0x1f, 0x44,
+                                      0x00, 0x00, 0x48, 0x8b, 0x44, 0x24, 0xf8, 0xc3};
+// The same with the nop of ten bytes: nopw %cs:0x0(%rax,%rax)
+constexpr uint8_t kNop10InRedZone[] = {0x48, 0x89, 0x7c, 0x24, 0xf8, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00,
+                                       0x00, 0x00, 0x00, 0x00, 0x48, 0x8b, 0x44, 0x24, 0xf8, 0xc3};
+constexpr uint32_t kNopOffset = 5;
+
 constexpr Syscall kSyscalls[] = {
 #define SYSCALL(number, name, tracepoint) {number, name, tracepoint},
 #include "kernel/arch/x86_64/syscalls.def"
@@ -105,6 +113,8 @@ constexpr Arch kAmd64 = {
     .signal_trampoline = "__restore_rt",
     .tracepoint_frames = 0,  // those of distributions have CONFIG_UNWINDER_ORC
     .max_instruction_bytes = 15,
+    .callable_nop = ProbedNop{is_nop5, kNop5InRedZone, kNopOffset},
+    .prefixed_nop = ProbedNop{is_nop10, kNop10InRedZone, kNopOffset},
     .can_be_stepped = can_be_stepped,
     .instruction_length = instruction_length,
     .usdt = {.parse = parse_usdt_operand,

@@ -49,6 +49,8 @@ enum DwarfRegister : uint32_t { kDwarfBx = 3, kDwarfBp = 6, kDwarfSp = 7, kDwarf
 
 uint32_t instruction_length(std::span<const uint8_t> code);
 bool can_be_stepped(std::span<const std::byte> before, std::span<const std::byte> code);
+bool is_nop5(std::span<const uint8_t> code);
+bool is_nop10(std::span<const uint8_t> code);
 bool is_emulated(std::span<const std::byte> code);  // see emulation.h
 
 std::vector<std::optional<types::ValueLocation>> argument_locations(const types::Types& types, const Arch& arch,

@@ -1,0 +1,22 @@
+// Places at which the kernel's own probe would break the program.
+//
+// From Linux 6.18 to 7.1, the kernel replaces a `nop` of five bytes by a call once a probe on it has fired. The call
+// pushes a return address over the red zone, the 128 bytes below the stack pointer in which functions that call no
+// other keep variables (System V ABI, AMD64 supplement, 3.2.2). Later kernels replace a `nop` of ten bytes by code that
+// spares the red zone, and earlier ones replace nothing.
+#pragma once
+
+#include <vector>
+
+#include "spec/provider.h"
+#include "symbols/elf_file.h"
+
+namespace espy::probes {
+
+// Refuses the probes in `file` that would break the program, of those of one attach point: they get `why_not`, and all
+// are optional then. If it stands for no others, and for no wildcard, removes them and reports an error. With --unsafe,
+// only warns. At the entry of a function, a probe breaks nothing: its red zone is empty.
+void refuse_in_red_zone(spec::BindRequest& request, const symbols::ElfFile& file,
+                        std::vector<spec::BoundProbe>& probes);
+
+}  // namespace espy::probes
