@@ -382,8 +382,10 @@ namespace {
 
 }  // namespace
 
-Result<uint32_t> LinuxMachine::link_iterator(ProgramId program) {
+Result<uint32_t> LinuxMachine::link_iterator(ProgramId program, std::span<const uint32_t> target) {
   LinkCreateAttr attr;
+  attr.iterator.info = target.empty() ? 0 : address_of(target.data());
+  attr.iterator.info_bytes = static_cast<uint32_t>(target.size_bytes());
   attr.prog_fd = static_cast<uint32_t>(programs_[program].get());
   attr.attach_type = kAttachTraceIter;
   TRY_STATUS(keep_link(program, bpf(Command::kLinkCreate, attr), "the iterator", Closing::kQuick));
@@ -391,10 +393,10 @@ Result<uint32_t> LinuxMachine::link_iterator(ProgramId program) {
 }
 
 // Another process pins it, and removes the file also if espy is killed.
-Status LinuxMachine::pin_iterator(ProgramId program, const std::string& path) {
+Status LinuxMachine::pin_iterator(ProgramId program, std::span<const uint32_t> target, const std::string& path) {
   PinAttr pin;
   pin.path = address_of(path.c_str());
-  pin.bpf_fd = TRY(link_iterator(program));
+  pin.bpf_fd = TRY(link_iterator(program, target));
   auto pinned = Janitor::start(
       [&]() -> Result<std::string> {
         const long result = bpf(Command::kObjectPin, pin);
@@ -410,8 +412,8 @@ Status LinuxMachine::pin_iterator(ProgramId program, const std::string& path) {
 }
 
 // In another process, so that this one drains the ring meanwhile.
-Status LinuxMachine::start_iterator(ProgramId program) {
-  IterCreateAttr create{TRY(link_iterator(program)), 0};
+Status LinuxMachine::start_iterator(ProgramId program, std::span<const uint32_t> target) {
+  IterCreateAttr create{TRY(link_iterator(program, target)), 0};
   const OwnedFd iterator(static_cast<int>(bpf(Command::kIterCreate, create)));
   if (!iterator.valid()) return fail("cannot start the iterator");
   const pid_t child = ::fork();

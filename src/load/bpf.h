@@ -192,6 +192,10 @@ struct LinkCreateAttr {
       uint64_t cookie;
     } tracing;
     struct {
+      uint64_t info;
+      uint32_t info_bytes;
+    } iterator;
+    struct {
       uint64_t path;
       uint64_t offsets;
       uint64_t ref_ctr_offsets;

@@ -89,8 +89,8 @@ class LinuxMachine final : public Machine {
   Status attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) override;
   Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) override;
   Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) override;
-  Status start_iterator(ProgramId program) override;
-  Status pin_iterator(ProgramId program, const std::string& path) override;
+  Status start_iterator(ProgramId program, std::span<const uint32_t> target) override;
+  Status pin_iterator(ProgramId program, std::span<const uint32_t> target, const std::string& path) override;
   std::vector<int> iterators() const override;
   uint64_t attached_count() const override { return links_.size() + slow_to_close_.size(); }
   void cancel_attaching_when(const std::function<bool()>& is_cancelled) override { is_cancelled_ = is_cancelled; }
@@ -124,7 +124,8 @@ class LinuxMachine final : public Machine {
                        const std::function<void(std::span<const std::byte>, std::span<const std::byte>)>& visit);
   enum class Closing : uint8_t { kQuick, kSlow };  // kSlow: after an RCU grace period
   Status keep_link(ProgramId program, long fd, std::string_view what, Closing closing);
-  Result<uint32_t> link_iterator(ProgramId program);  // returns the link's descriptor, owned by links_
+  // Returns the link's descriptor, owned by links_.
+  Result<uint32_t> link_iterator(ProgramId program, std::span<const uint32_t> target);
   Status may_attach() const;
   // Remembers how a program was attached, for `resume`.
   void keep_attachment(ProgramId program, std::function<Status()> attach);

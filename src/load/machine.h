@@ -161,10 +161,10 @@ class Machine {
   virtual Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie);
   virtual Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes);
   // Runs a kIter program over all its objects in a helper process. A descriptor of `iterators` becomes readable when it
-  // has finished.
-  virtual Status start_iterator(ProgramId program);
+  // has finished. `target`: union bpf_iter_link_info, for the kinds that need it.
+  virtual Status start_iterator(ProgramId program, std::span<const uint32_t> target);
   // Pins the iterator as the file `path`, below /sys/fs/bpf: reading it runs the program.
-  virtual Status pin_iterator(ProgramId program, const std::string& path);
+  virtual Status pin_iterator(ProgramId program, std::span<const uint32_t> target, const std::string& path);
   // Pidfds of the helper processes of start_iterator.
   virtual std::vector<int> iterators() const { return {}; }
   virtual uint64_t attached_count() const = 0;
@@ -213,8 +213,10 @@ class Machine {
 inline Status Machine::attach_kprobe(ProgramId, const Kprobe&, uint64_t) { return fail("no kprobes here"); }
 inline Status Machine::attach_kprobe_multi(ProgramId, const KprobeMulti&) { return fail("no kprobes here"); }
 
-inline Status Machine::start_iterator(ProgramId) { return fail("no iterators here"); }
-inline Status Machine::pin_iterator(ProgramId, const std::string&) { return fail("no iterators here"); }
+inline Status Machine::start_iterator(ProgramId, std::span<const uint32_t>) { return fail("no iterators here"); }
+inline Status Machine::pin_iterator(ProgramId, std::span<const uint32_t>, const std::string&) {
+  return fail("no iterators here");
+}
 
 std::unique_ptr<Machine> open_linux();  // the Machine of the running kernel
 

@@ -6,6 +6,8 @@
 //
 // With a second part, a name below /sys/fs/bpf, the iterator is pinned there. While espy runs, each process that reads
 // this file runs the iterator, and espy prints the output; the reader itself gets none.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/strings.h"
@@ -23,19 +25,44 @@ constexpr std::string_view kPinRoot = "/sys/fs/bpf/";
 constexpr std::string_view kStructPrefix = "bpf_iter__";
 constexpr uint32_t kFirstItemOffset = 8;  // after `meta`, in every context
 
+constexpr std::string_view kControlGroups = "cgroup";
+constexpr uint32_t kDescendantsFirst[] = {2};  // bpf_iter_link_info::cgroup.order: BPF_CGROUP_ITER_DESCENDANTS_PRE
+
 struct Iterator {
   std::string name;
   uint32_t btf_id;
 };
 
-std::vector<Iterator> iterators(kernel::Kernel& kernel, std::string_view glob) {
+std::optional<types::FoundMember> find_object(kernel::Kernel& kernel, types::Types& types, std::string_view iterator,
+                                              std::string_view member) {
+  const types::TypeId layout = kernel.find_struct(types, std::string(kStructPrefix) + std::string(iterator));
+  if (!layout.valid()) return std::nullopt;
+  kernel.complete(types, layout);
+  return types::find_member(types, layout, member);
+}
+
+// Whether it walks the elements of one map, which its link has to name; scripts cannot. Its context has that map and
+// each element.
+bool needs_map(kernel::Kernel& kernel, types::Types& types, std::string_view iterator) {
+  const auto has = [&](std::string_view member) { return find_object(kernel, types, iterator, member).has_value(); };
+  return has("map") && (has("key") || has("value"));
+}
+
+// Those that can be attached, unless the name is given.
+std::vector<Iterator> iterators(kernel::Kernel& kernel, types::Types& types, std::string_view glob) {
   std::vector<Iterator> out;
   for (const std::string& found : kernel.struct_names(std::string(kStructPrefix) + std::string(glob))) {
     const size_t prefix = found.find(kStructPrefix);
     std::string name = found.substr(prefix + kStructPrefix.size());
-    if (const auto id = kernel.kfunc_id("bpf_iter_" + name)) out.push_back({std::move(name), *id});
+    const auto id = kernel.kfunc_id("bpf_iter_" + name);
+    if (id && (name == glob || !needs_map(kernel, types, name))) out.push_back({std::move(name), *id});
   }
   return out;
+}
+
+std::span<const uint32_t> target_of(const program::Probe& probe) {
+  if (probe.function == kControlGroups) return kDescendantsFirst;
+  return {};
 }
 
 std::string pin_path(const std::string& name) { return name.starts_with('/') ? name : std::string(kPinRoot) + name; }
@@ -51,7 +78,10 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     return report_unavailable(request, "no-btf",
                               "this kernel has no type information (CONFIG_DEBUG_INFO_BTF), which iterators need");
   std::vector<spec::BoundProbe> out;
-  for (const auto& [name, btf_id] : iterators(request.kernel, request.parts[0])) {
+  for (const auto& [name, btf_id] : iterators(request.kernel, request.types, request.parts[0])) {
+    if (needs_map(request.kernel, request.types, name))
+      return report_unavailable(request, "needs-map",
+                                fmt::format("iter:{} walks the elements of one map, which a script cannot name", name));
     spec::BoundProbe bound;
     bound.probe.provider = kIter.name;
     bound.probe.function = name;
@@ -81,14 +111,15 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 }
 
 Status attach(spec::AttachRequest& request) {
-  const std::string& pin = request.program.probes[request.probes.front()].target;
-  return pin.empty() ? request.machine.start_iterator(request.program_id)
-                     : request.machine.pin_iterator(request.program_id, pin);
+  const program::Probe& probe = request.program.probes[request.probes.front()];
+  return probe.target.empty() ? request.machine.start_iterator(request.program_id, target_of(probe))
+                              : request.machine.pin_iterator(request.program_id, target_of(probe), probe.target);
 }
 
 std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   std::vector<spec::ListedProbe> out;
-  for (const auto& [name, btf_id] : iterators(request.kernel, request.parts.empty() ? "*" : request.parts[0])) {
+  for (const auto& [name, btf_id] :
+       iterators(request.kernel, request.types, request.parts.empty() ? "*" : request.parts[0])) {
     spec::ListedProbe listed{"iter:" + name, {}};
     if (request.verbose) {
       const types::TypeId layout = request.kernel.find_struct(request.types, std::string(kStructPrefix) + name);
