@@ -169,14 +169,34 @@ ValueId stack_flags(Lowering& lowering, const types::Type& type) {
   return lowering.ir().constant(type.kind == Kind::kUserStack ? kUserStackFlag : frames_to_skip(lowering));
 }
 
+bool is_without_stack(Lowering& lowering, const types::Type& type) {
+  const spec::ProbeContext& context = lowering.unit().context;
+  const bool can_keep = lowering.kernel().has(kernel::Feature::kHashAllocation);
+  return context.kind == program::ProgramKind::kIter && (type.kind == Kind::kUserStack || !context.task || !can_keep);
+}
+
+// The task of an iterator may be NULL for the verifier, in the last call only.
+ValueId get_stack(Lowering& lowering, const types::Type& type, ValueId destination, uint32_t size_bytes) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId size = ir.constant(size_bytes);
+  if (is_without_stack(lowering, type)) return ir.constant(-EFAULT);
+  const auto& of_object = lowering.unit().context.task;
+  if (!of_object) return ir.call(ir::Helper::get_stack, {ir.context(), destination, size, stack_flags(lowering, type)});
+  const ValueId task = ir.load(8, ir.context(), of_object->offset_bytes);
+  return lowering.select(
+      Condition::ne, task, ir.constant(0),
+      [&] {
+        return ir.call(ir::Helper::get_task_stack, {task, destination, size, ir.constant(0)});
+      },
+      [&] { return ir.constant(-EFAULT); });
+}
+
 // NOLINTNEXTLINE(performance-unnecessary-value-param): a reference would dangle when the type table grows
 ValueId frame_count(Lowering& lowering, types::Type type) {
   constexpr uint32_t kFrameBytes = 8;
   ir::Builder& ir = lowering.ir();
   const uint32_t size = type.count * kFrameBytes;
-  const ValueId flags = stack_flags(lowering, type);
-  const ValueId size_or_error =
-      ir.call(ir::Helper::get_stack, {ir.context(), lowering.memory(size, "frames"), ir.constant(size), flags});
+  const ValueId size_or_error = get_stack(lowering, type, lowering.memory(size, "frames"), size);
   return lowering.select(
       Condition::slt, size_or_error, ir.constant(0), [&] { return ir.constant(0); },
       [&] { return ir.binary(Op::k_shr, size_or_error, 3); });

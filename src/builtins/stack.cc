@@ -3,6 +3,8 @@
 // Kernel stacks, and user stacks with frame pointers, are captured by bpf_get_stackid(), which keeps one stack for each
 // hash, or by their content if another stack has the place (program::StackMaps). User stacks without frame pointers are
 // unwound by tables (unwind.cc).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -42,11 +44,53 @@ constexpr ModeRow kModes[] = {
     {"build_id", StackMode::kBuildId},
 };
 
-// Accepts (mode), (frames) and (mode, frames).
+// An iterator runs in the process that reads it, whose stack tells nothing of the object.
+void check_stack_of_object(Checker& checker, const CallSite& call, bool is_user) {
+  const spec::ProbeContext& context = checker.unit().context;
+  if (context.kind != program::ProgramKind::kIter) return;
+  const std::string name = is_user ? "ustack" : "kstack";
+  const std::string probe = checker.first_probe().name;
+  if (!context.task)
+    checker.error(
+        "stack-of-reader", call.span,
+        fmt::format("`{}` would be the stack of the process that reads {}: its objects are no tasks", name, probe),
+        "`iter:task`, `iter:task_file` and `iter:task_vma` have the stacks of their tasks");
+  else if (is_user)
+    checker.error(
+        "stack-of-other", call.span,
+        fmt::format("`{}` is not known in {}: the kernel does not walk the user stack of another task", name, probe),
+        "a `profile` probe has the user stacks of the tasks that run");
+  else if (!checker.kernel().has(kernel::Feature::kHashAllocation))
+    checker.error("kernel-lacks", call.span,
+                  kernel::missing_feature(kernel::Feature::kHashAllocation, "`kstack` of an iterator"));
+}
+
+// `ctx.task` of an iterator: the task whose stack it has anyway. Reports other values.
+bool is_task_of_object(Checker& checker, const CallSite& call, syntax::ExprId argument, std::string_view name) {
+  const auto* access = checker.ast().get<syntax::Access>(argument);
+  const auto* base = access != nullptr ? checker.ast().get<syntax::Name>(access->base) : nullptr;
+  if (checker.unit().context.task && base != nullptr && base->name == "ctx" && access->name == "task") return true;
+  const types::Type& type = checker.types()[checker.type(argument)];
+  const bool is_task = type.kind == types::Kind::kPointer && checker.types()[type.element].name == "task_struct";
+  const source::Span span = checker.ast()[argument].span;
+  if (is_task)
+    checker.error("stack-of-other", span,
+                  fmt::format("`{}` is the stack of the current task; only iterators over tasks have that of another "
+                              "one, of `ctx.task`",
+                              name),
+                  "iter:task { print(kstack(ctx.task)); }");
+  else if (call.arguments[0] == argument)
+    checker.error("not-constant", span, fmt::format("`{}`'s first argument must be a constant", name));
+  return false;
+}
+
+// Accepts (mode), (frames) and (mode, frames); for the mode also (task).
 template <bool kIsUser>
 TypeId check_stack(Checker& checker, const CallSite& call) {
+  check_stack_of_object(checker, call, kIsUser);
   StackMode mode = checker.config().stack_mode;
   uint32_t frames = kDefaultFrames;
+  bool has_task = false;
   for (const syntax::ExprId argument : call.arguments) {
     const source::Span span = checker.ast()[argument].span;
     if (const auto word = checker.text(argument)) {
@@ -63,15 +107,17 @@ TypeId check_stack(Checker& checker, const CallSite& call) {
         checker.error("stack-frames", span, "the number of frames must be from 1 to 1024");
       else
         frames = static_cast<uint32_t>(*number);
+    } else {
+      has_task |= is_task_of_object(checker, call, argument, kIsUser ? "ustack" : "kstack");
     }
   }
-  if (call.arguments.size() == 2 && (!checker.text(call.arguments[0]) || checker.text(call.arguments[1])))
+  if (call.arguments.size() == 2 && !has_task && (!checker.text(call.arguments[0]) || checker.text(call.arguments[1])))
     checker.error("stack-arguments", call.span, "the arguments must be the mode, then the number of frames");
   return checker.types().stack(kIsUser, mode, frames);
 }
 
-// Emits a look-up of the stack by its content, which adds it if it is not there. Returns its id, or EEXIST below 0 if
-// there is no room.
+// Emits a look-up of the stack by its content, which adds it if it is not there. Returns its id, or an error below 0:
+// EEXIST if there is no room, another one if there is no such stack.
 ValueId keep_by_content(Lowering& lowering, TypeId type, const program::StackMaps& maps) {
   ir::Builder& ir = lowering.ir();
   constexpr int64_t kNoExist = 1;  // BPF_NOEXIST
@@ -79,8 +125,7 @@ ValueId keep_by_content(Lowering& lowering, TypeId type, const program::StackMap
   const ValueId frames = lowering.memory(size_bytes, "stack_frames");
   const ValueId number = lowering.memory(8, "stack_number");
   lowering.zero(frames, size_bytes);
-  ir.call(Helper::get_stack,
-          {ir.context(), frames, ir.constant(size_bytes), stack_flags(lowering, lowering.types()[type])});
+  const ValueId captured_bytes = get_stack(lowering, lowering.types()[type], frames, size_bytes);
   const auto find = [&](const std::function<ValueId()>& otherwise) {
     const ValueId entry = ir.call(Helper::map_lookup_elem, {ir.map(maps.by_content), frames});
     return lowering.select(
@@ -91,22 +136,27 @@ ValueId keep_by_content(Lowering& lowering, TypeId type, const program::StackMap
         },
         otherwise);
   };
-  return find([&] {
-    // The frames first: a number that other CPUs can find has its frames.
-    const ValueId given = ir.atomic(
-        Op::k_atomic_fetch_add, 8, ir.map_value(lowering.program().globals, maps.last_number_offset), {ir.constant(1)});
-    ir.store(8, number, ir.binary(Op::k_and, given, (1 << program::kStackMapShift) - 1));
-    const ValueId no_exist = ir.constant(kNoExist);
-    const ValueId contents = ir.map(maps.contents);
-    const ValueId refused = ir.call(Helper::map_update_elem, {contents, number, frames, no_exist});
-    lowering.when(Condition::eq, refused, ir.constant(0), [&] {
-      const ValueId has_other = ir.call(Helper::map_update_elem, {ir.map(maps.by_content), frames, number, no_exist});
-      lowering.when(Condition::ne, has_other, ir.constant(0), [&] {
-        ir.call(Helper::map_delete_elem, {contents, number});
+  const auto find_or_add = [&] {
+    return find([&] {
+      // The frames first: a number that other CPUs can find has its frames.
+      const ValueId given =
+          ir.atomic(Op::k_atomic_fetch_add, 8, ir.map_value(lowering.program().globals, maps.last_number_offset),
+                    {ir.constant(1)});
+      ir.store(8, number, ir.binary(Op::k_and, given, (1 << program::kStackMapShift) - 1));
+      const ValueId no_exist = ir.constant(kNoExist);
+      const ValueId contents = ir.map(maps.contents);
+      const ValueId refused = ir.call(Helper::map_update_elem, {contents, number, frames, no_exist});
+      lowering.when(Condition::eq, refused, ir.constant(0), [&] {
+        const ValueId has_other = ir.call(Helper::map_update_elem, {ir.map(maps.by_content), frames, number, no_exist});
+        lowering.when(Condition::ne, has_other, ir.constant(0), [&] {
+          ir.call(Helper::map_delete_elem, {contents, number});
+        });
       });
+      return find([&] { return ir.constant(-EEXIST); });
     });
-    return find([&] { return ir.constant(-EEXIST); });
-  });
+  };
+  return lowering.select(
+      Condition::slt, captured_bytes, ir.constant(0), [&] { return captured_bytes; }, find_or_add);
 }
 
 // Emits the capture of a stack in the maps by hash, of which `first` is the next to try, or by content. Returns its id,
@@ -128,11 +178,20 @@ ValueId capture_in(Lowering& lowering, TypeId type, const program::StackMaps& ma
       Condition::eq, place, ir.constant(-EEXIST), [&] { return capture_in(lowering, type, maps, first + 1); }, id);
 }
 
+ValueId lose_stack(Lowering& lowering) {
+  lowering.count_loss(program::LossKind::kStack, "stacks that iterators do not have were lost");
+  return lowering.ir().constant(-EFAULT);
+}
+
 // Emits the capture of a stack. Returns its id; if the script takes the length of stacks, with the number of frames in
 // the upper 32 bits.
 ValueId capture_stack(Lowering& lowering, TypeId type) {
   ir::Builder& ir = lowering.ir();
-  const ValueId id = capture_in(lowering, type, lowering.stack_maps(type), 0);
+  if (is_without_stack(lowering, lowering.types()[type])) return lose_stack(lowering);
+  const program::StackMaps maps = lowering.stack_maps(type);
+  // bpf_get_stackid() has no form for other tasks.
+  const bool is_of_other = lowering.unit().context.task.has_value();
+  const ValueId id = is_of_other ? keep_by_content(lowering, type, maps) : capture_in(lowering, type, maps, 0);
   lowering.when(Condition::eq, id, ir.constant(-EEXIST),
                 [&] { lowering.count_loss(program::LossKind::kStack, no_room_for_stacks(lowering)); });
   if (!lowering.checked().measures_stacks) return id;
@@ -163,7 +222,8 @@ Operand lower_ustack(Lowering& lowering, const CallSite& call) {
   const Operand out{type, lowering.memory(16, "ustack"), true};
   ir.store(4, out.value, pid, 8);
   const auto by_kernel = [&] { capture_by_frame_pointers(lowering, type, out.value); };
-  if (cannot_unwind(lowering.kernel(), lowering.types()).empty())
+  const bool can_unwind = cannot_unwind(lowering.kernel(), lowering.types()).empty();
+  if (can_unwind && !is_without_stack(lowering, lowering.types()[type]))
     lower_unwound_stack(lowering, type, pid, out.value, call.span, by_kernel);
   else
     by_kernel();
@@ -217,23 +277,24 @@ void handle_mapping(EventRecord& event) {
 }
 
 constexpr spec::Builtin kRows[] = {
-    {.sig = "any kstack(literal any mode = bpftrace, literal any frames = 127)",
-     .doc = "The kernel stack, with at most `frames` frames: `kstack(3)`. Modes are `bpftrace`, `perf` and `raw`.",
+    {.sig = "any kstack(mode or task mode = bpftrace, literal any frames = 127)",
+     .doc = "The kernel stack, with at most `frames` frames: `kstack(3)`. Modes are `bpftrace`, `perf` and `raw`. In "
+            "`iter:task`, `iter:task_file` and `iter:task_vma` it is that of `ctx.task`.",
      .kind = BuiltinKind::kVariable,
      .check = check_stack<false>,
      .lower = lower_kstack,
      .capability = "CAP_SYSLOG",
      .example = "tracepoint:raw_syscalls:sys_enter { @[kstack(3)] = count(); exit(); }"},
-    {.sig = "any ustack(literal any mode = bpftrace, literal any frames = 127)",
+    {.sig = "any ustack(mode or task mode = bpftrace, literal any frames = 127)",
      .doc = "The user stack, with at most `frames` frames. Modes are `bpftrace`, `perf`, `raw` and `build_id`. Code "
             "without frame pointers is unwound by its `.eh_frame` if the kernel allows it (Linux 6.1), other "
-            "code by frame pointers.",
+            "code by frame pointers. Not in iterators: the kernel does not walk the user stacks of other tasks.",
      .kind = BuiltinKind::kVariable,
      .check = check_stack<true>,
      .lower = lower_ustack,
      .capability = "CAP_SYS_PTRACE",
      .example = "tracepoint:raw_syscalls:sys_enter { @[ustack(perf, 5)] = count(); exit(); }"},
-    {.sig = "any dw_ustack(literal any mode = bpftrace, literal any frames = 127)",
+    {.sig = "any dw_ustack(mode or task mode = bpftrace, literal any frames = 127)",
      .doc = "Like `ustack`, with a warning if the kernel does not support unwinding by `.eh_frame`.",
      .kind = BuiltinKind::kVariable,
      .check = check_dw_ustack,

@@ -22,6 +22,7 @@ constexpr std::string_view kHistogram = "histogram";
 constexpr std::string_view kText = "text";  // a string, or characters in memory
 // Allows delete(@m[key]), the old form of delete(@m, key).
 constexpr std::string_view kMapOrElement = "map or element";
+constexpr std::string_view kModeOrTask = "mode or task";  // a bare word, or a value
 
 std::string describe(std::string_view wanted) {
   if (wanted == "int") return "an integer";
@@ -109,7 +110,8 @@ void Arguments::map_or_element(const Parameter& parameter, ExprId argument, cons
 // A bare word is a mode: nsecs(boot), ustack(perf, 5); also one that is a builtin's name: tseries(n, 1s, 5, max).
 bool Arguments::is_mode(const Parameter& parameter, ExprId argument) const {
   const auto* word = facts_.ast().get<Name>(argument);
-  const bool takes_words = parameter.is_literal && (parameter.type == "string" || parameter.type == "any");
+  const bool takes_words = (parameter.is_literal && (parameter.type == "string" || parameter.type == "any")) ||
+                           parameter.type == kModeOrTask;
   if (!word || !takes_words || defines_.contains(word->name)) return false;
   return (parameter.type == "string" && parameter.is_optional) || !registry_.find_builtin(word->name);
 }
@@ -166,7 +168,7 @@ void Arguments::name_as_text(ExprId argument) {
 }
 
 bool Arguments::matches(std::string_view wanted, TypeId found, ExprId argument) {
-  if (wanted == "any" || wanted == kAnyOrMap || wanted.empty()) return true;
+  if (wanted == "any" || wanted == kAnyOrMap || wanted == kModeOrTask || wanted.empty()) return true;
   const types::Type& t = facts_.type_of(found);
   if (wanted == "int") return is_int_like(t) || t.kind == Kind::kPointer;
   if (wanted == "pointer")

@@ -96,6 +96,11 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   return out;
 }
 
+bool is_task(const types::Types& types, types::TypeId id) {
+  const types::Type& type = types[id];
+  return type.kind == types::Kind::kPointer && types[type.element].name == "task_struct";
+}
+
 spec::ProbeContext context(spec::ContextRequest& request) {
   const program::Probe& probe = request.probes.front();
   spec::ProbeContext out;
@@ -107,6 +112,9 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   out.is_limited_to_pid = false;  // it runs in the process that reads the iterator
   out.not_null = spec::Recipe{spec::Recipe::Kind::kContext, kFirstItemOffset, 0, 8, false};
   out.context_struct = std::string(kStructPrefix) + probe.function;
+  const auto task = find_object(request.kernel, request.types, probe.function, "task");
+  if (task && is_task(request.types, task->type))
+    out.task = spec::Recipe{spec::Recipe::Kind::kContext, static_cast<uint32_t>(task->offset_bits / 8), 0, 8, false};
   return out;
 }
 

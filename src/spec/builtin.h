@@ -49,7 +49,7 @@ struct Builtin {
   // RESULT name(PARAMETER, ...). RESULT and the type of a PARAMETER are a type of the language or one of
   //   int (any integer, bool or enum), pointer, string (any capacity), buffer, any, map, any or map, map or element,
   //   histogram, stack, type, void, variable (assigned by the builtin; has the type of the map's values), word (a
-  //   name, or names joined by dots).
+  //   name, or names joined by dots), mode or task (a bare word, or a value).
   // A PARAMETER is `[literal] TYPE NAME [= DEFAULT]`; `literal` requires a constant; a final `...` takes any number of
   // values. For RESULT `any`, `check` returns the type.
   std::string_view sig;

@@ -122,6 +122,8 @@ struct ProbeContext {
 
   // A pointer in the context that is NULL in the last call of an iterator, which is ignored.
   std::optional<Recipe> not_null;
+  // Of an iterator, which runs in the process that reads it: the task_struct of its object.
+  std::optional<Recipe> task;
   CallBoundary boundary = CallBoundary::kNone;
   CallBoundary part_of_call = CallBoundary::kNone;  // also of system calls
   std::optional<Frame> frame;                       // stacks grow downwards
