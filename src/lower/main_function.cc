@@ -15,7 +15,6 @@ namespace {
 
 constexpr uint32_t kRegions = 4;  // of scratch per CPU, if the program may be preempted
 constexpr uint32_t kCacheLineBytes = 64;
-constexpr uint32_t kRegionsIfAsleep = 16;  // if it also waits for pages
 
 }  // namespace
 

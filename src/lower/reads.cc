@@ -29,7 +29,9 @@
 // fails for a page that is not present, although the program itself could read it: a page of a file that was not
 // touched yet, or one that was swapped out. Programs of user probes may sleep (Linux 6.1). There, after a read that
 // failed, copy_from_user touches the page, which brings it in as an access of the program would, and the read is
-// repeated. The first read costs the same as before. See fault_in().
+// repeated. The first read costs the same as before. See fault_in(). A process can hold its pages back for ever, and a
+// run that waits keeps its region of scratch, of which a CPU has few. So only the runs in the first regions wait. The
+// reads of others fail, and the probe goes on in other processes.
 //
 // Limits. Plain loads do not report faults. Where faults are reported (-k) or counted (-v, --strict), all reads go
 // through the helper. A read that races with the object being freed returns what is there, as with the helper. Offsets
@@ -38,6 +40,8 @@
 //
 // kernel_read() alone decides which form is used.
 #include "lower/reads.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -49,9 +53,11 @@ constexpr int64_t kLargestOffset = 32000;  // of a load instruction, with some s
 }  // namespace
 
 // get_stackid() and its maps are not available to programs that sleep.
-Reads::Reads(ModuleContext& module, Functions& functions, const check::Unit& unit, Memory& memory, Failures& failures)
+Reads::Reads(ModuleContext& module, Functions& functions, const check::Unit& unit, Scratch& scratch, Memory& memory,
+             Failures& failures)
     : Emitter(module, functions),
       context_(unit.context),
+      scratch_(scratch),
       memory_(memory),
       failures_(failures),
       may_sleep_(unit.context.may_sleep && !module.takes_stacks(unit)) {}
@@ -139,12 +145,22 @@ ValueId Reads::call_reader(Helper helper, ValueId destination, ValueId size, uin
   }
   const ir::SlotId result = new_slot("read");
   write_slot(result, got);
-  when(Condition::slt, got, ir().constant(0), [&] {
+  const auto wait = [&] {
     when(Condition::eq, fault_in(destination, size, most_bytes, source), ir().constant(0), [&] {
       write_slot(result, ir().call(helper, {destination, size, source}));
     });
     failures_.report(helper, read_slot(result));
-  });
+  };
+  const auto do_not_wait = [&] {
+    failures_.emit(helper, got);
+    count_loss(
+        program::LossKind::kRead,
+        fmt::format("reads of memory that was not there gave zeros, as {} other threads were in the same program "
+                    "on the CPU",
+                    kWaitingRegions));
+  };
+  when(Condition::slt, got, ir().constant(0),
+       [&] { when(Condition::ult, scratch_.region_number(), ir().constant(kWaitingRegions), wait, do_not_wait); });
   return read_slot(result);
 }
 

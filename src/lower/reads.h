@@ -10,12 +10,14 @@
 #include "lower/emitter.h"
 #include "lower/failures.h"
 #include "lower/memory.h"
+#include "lower/scratch.h"
 
 namespace espy::lower {
 
 class Reads : Emitter {
  public:
-  Reads(ModuleContext& module, Functions& functions, const check::Unit& unit, Memory& memory, Failures& failures);
+  Reads(ModuleContext& module, Functions& functions, const check::Unit& unit, Scratch& scratch, Memory& memory,
+        Failures& failures);
 
   // See Lowering for these.
   void read(ValueId destination, uint32_t size_bytes, ValueId source, AddressSpace space);
@@ -60,6 +62,7 @@ class Reads : Emitter {
   ValueId fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
 
   const spec::ProbeContext& context_;
+  Scratch& scratch_;
   Memory& memory_;
   Failures& failures_;
   const bool may_sleep_;

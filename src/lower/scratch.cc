@@ -31,6 +31,12 @@ void Scratch::with_callback(ValueId base, const std::function<void()>& body) {
   callback_base_ = outer;
 }
 
+ValueId Scratch::region_number() {
+  ++use_count_;  // it is known after the setup
+  if (!number_slot_.valid()) number_slot_ = new_slot("scratch_region");
+  return read_slot(number_slot_);
+}
+
 uint32_t Scratch::region_bytes() const { return std::bit_ceil(std::max(size_bytes_, 64u)); }
 
 Scratch::CpuMemory Scratch::add_cpu_memory(uint32_t size_bytes) {
@@ -53,6 +59,7 @@ ValueId Scratch::cpu_memory(const std::string& name, uint32_t size_bytes) {
 
 ValueId Scratch::write_setup(uint32_t region_count, const std::function<void()>& if_none_is_free) {
   ir::Function& main = functions_.function();
+  if (number_slot_.valid()) write_slot(number_slot_, ir().constant(0));
   if (size_bytes_ == 0) {
     main.values[main_base_] = {.op = Op::k_konst};
   } else if (context_.is_preemptible && module_.kernel.has(kernel::Feature::kAtomicFetch)) {  // see program/ring.h
@@ -69,7 +76,7 @@ ValueId Scratch::write_setup(uint32_t region_count, const std::function<void()>&
 
 ValueId Scratch::take_region(ValueId cpu_address, uint32_t region_count, const std::function<void()>& if_none_is_free) {
   cpu_slot_ = new_slot("scratch_cpu");
-  bit_slot_ = new_slot("scratch_bit");
+  if (!number_slot_.valid()) number_slot_ = new_slot("scratch_region");
   const BlockId got = ir().add_block("scratch");
   const ValueId index = ir().add_block_parameter(got);
   for (uint32_t i = 0; i < region_count; ++i) {
@@ -85,14 +92,15 @@ ValueId Scratch::take_region(ValueId cpu_address, uint32_t region_count, const s
   if_none_is_free();
   ir().enter(got);
   write_slot(cpu_slot_, cpu_address);
-  write_slot(bit_slot_, ir().binary(Op::k_shl, ir().constant(1), index));
+  write_slot(number_slot_, index);
   const ValueId distance = ir().binary(Op::k_shl, index, std::countr_zero(region_bytes()));
   return ir().binary(Op::k_add, cpu_address, distance);
 }
 
 void Scratch::write_release() {
   if (!cpu_slot_.valid()) return;
-  const ValueId mask = ir().unary(Op::k_not, read_slot(bit_slot_));
+  const ValueId bit = ir().binary(Op::k_shl, ir().constant(1), read_slot(number_slot_));
+  const ValueId mask = ir().unary(Op::k_not, bit);
   ir().atomic(Op::k_atomic_fetch_and, 8, read_slot(cpu_slot_), {mask});
 }
 

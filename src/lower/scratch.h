@@ -13,6 +13,10 @@
 
 namespace espy::lower {
 
+// Regions of a CPU, if the program also waits for pages; it does in the first of them only.
+constexpr uint32_t kRegionsIfAsleep = 16;
+constexpr uint32_t kWaitingRegions = 8;
+
 class Scratch : Emitter {
  public:
   Scratch(ModuleContext& module, Functions& functions, const spec::ProbeContext& context)
@@ -33,6 +37,9 @@ class Scratch : Emitter {
   ValueId write_setup(uint32_t region_count, const std::function<void()>& if_none_is_free);
   // Releases the region, if write_setup() has taken one.
   void write_release();
+
+  // The number of the region that this run has taken, from 0; 0 if there are none.
+  ValueId region_number();
 
   // The address of `size_bytes` that this program has on this CPU, by their name; zero at first. They keep what is
   // stored from one event to the next, and global functions have them too.
@@ -57,7 +64,7 @@ class Scratch : Emitter {
   uint32_t size_bytes_ = 0;  // allocated so far
   uint32_t use_count_ = 0;
   std::map<std::string, CpuMemory> cpu_memories_;
-  ir::SlotId cpu_slot_, bit_slot_;  // the taken region: address of its CPU's mask, its bit
+  ir::SlotId cpu_slot_, number_slot_;  // the taken region: address of its CPU's mask, its number
 };
 
 }  // namespace espy::lower

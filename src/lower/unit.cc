@@ -14,7 +14,7 @@ UnitLowering::UnitLowering(ModuleContext& module, const check::Unit& unit, ir::U
       memory_(module, functions_, scratch_),
       writer_(module, functions_, memory_),
       failures_(module, functions_, writer_),
-      reads_(module, functions_, unit, memory_, failures_),
+      reads_(module, functions_, unit, scratch_, memory_, failures_),
       conversions_(module, functions_, memory_, reads_),
       laundering_(module, functions_, scope_),
       variables_(module, functions_, scope_, frame_, scratch_, memory_, conversions_, laundering_),
