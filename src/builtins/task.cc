@@ -1,4 +1,6 @@
 // The current task, in whose context the probe fired, and the machine that it runs on.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "builtins/common.h"
@@ -34,6 +36,18 @@ Operand half(Lowering& lowering, ValueId both, bool is_high) {
   return uint32_operand(lowering, is_high ? ir.binary(Op::k_shr, both, 32) : ir.unary(Op::k_zext32, both));
 }
 
+// An iterator that is not pinned runs in espy, which nobody wants to know of.
+TypeId check_current(Checker& checker, const CallSite& call) {
+  const bool has_task = checker.unit().context.kind == program::ProgramKind::kIter && checker.unit().context.task;
+  if (!has_task || !call.arguments.empty() || !checker.first_probe().target.empty()) return {};
+  const auto* name = checker.ast().get<syntax::Name>(call.expr);
+  checker.warning("task-of-reader", call.span,
+                  fmt::format("`{}` is that of espy, which reads {}", name != nullptr ? name->name : "it",
+                              checker.first_probe().name),
+                  "`ctx.task` is the task of the object, with `ctx.task.comm`; its process is `ctx.task.tgid`");
+  return {};
+}
+
 // ---- pid, tid: in the pid namespace of espy -------------------------------------------------------------------------
 //
 // The helper returns the ids of the initial namespace. In a container, the user expects the ids that `ps` shows there.
@@ -42,6 +56,7 @@ Operand half(Lowering& lowering, ValueId both, bool is_high) {
 using OwnNamespace = std::optional<spec::PidNamespace>;
 
 TypeId check_namespace(Checker& checker, const CallSite& call) {
+  check_current(checker, call);
   if (!call.arguments.empty()) {
     const std::vector<std::string> words = {"curr_ns", "init"};
     const auto word = checker.text(call.arguments[0]);
@@ -106,6 +121,7 @@ bool can_look_up(program::ProgramKind kind) {
 }
 
 TypeId check_comm(Checker& checker, const CallSite& call) {
+  check_current(checker, call);
   if (!call.arguments.empty()) {
     const bool has_kfuncs =
         checker.kernel().kfunc_id("bpf_task_from_pid") && checker.kernel().kfunc_id("bpf_task_release");
@@ -173,6 +189,7 @@ Operand task_member(Lowering& lowering, const CallSite& call, std::initializer_l
 
 // Recordings and scripts may describe a part of the struct.
 TypeId check_task_id(Checker& checker, const CallSite& call) {
+  check_current(checker, call);
   types::Types& types = checker.types();
   const TypeId task = checker.kernel().find_struct(types, "task_struct");
   if (task.valid()) checker.kernel().complete(types, task);
@@ -267,16 +284,19 @@ constexpr spec::Builtin kRows[] = {
     {.sig = "uint32 uid",
      .doc = "The user id.",
      .kind = BuiltinKind::kVariable,
+     .check = check_current,
      .lower = lower_user<false>,
      .example = "begin { print(uid); }"},
     {.sig = "uint32 gid",
      .doc = "The group id.",
      .kind = BuiltinKind::kVariable,
+     .check = check_current,
      .lower = lower_user<true>,
      .example = "begin { print(gid); }"},
     {.sig = "username username",
      .doc = "The name of the user, looked up when it is printed.",
      .kind = BuiltinKind::kVariable,
+     .check = check_current,
      .lower = lower_username,
      .example = "begin { print(username); }"},
     {.sig = "any comm(int pid = 0)",
@@ -340,6 +360,7 @@ constexpr spec::Builtin kRows[] = {
     {.sig = "uint64 cgroup",
      .doc = "The id of the control group (version 2) of the current task.",
      .kind = BuiltinKind::kVariable,
+     .check = check_current,
      .lower = lower_cgroup,
      .example = "begin { if (cgroup > 0) { print(\"in a group\"); } }"},
     {.sig = "uint32 cpu",
