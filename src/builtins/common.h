@@ -94,8 +94,8 @@ std::string no_room_for_stacks(lower::Lowering& lowering);
 ir::ValueId stack_flags(lower::Lowering& lowering, const types::Type& type);
 // Whether an iterator has no stack of `type`. The checker reports it, but not in functions, which any action may call.
 bool is_without_stack(lower::Lowering& lowering, const types::Type& type);
-// Emits the capture of a stack to our memory: that of the current task or, of an iterator, of its object's. Returns its
-// bytes, or an error below 0. The rest of the memory is not written.
+// Emits the capture of a stack to `destination`: the stack of the current task or, in an iterator, of its object's
+// task. Returns the bytes written, or an error below 0.
 ir::ValueId get_stack(lower::Lowering& lowering, const types::Type& type, ir::ValueId destination, uint32_t size_bytes);
 // Emits the same, and returns the number of frames; 0 if it fails.
 ir::ValueId frame_count(lower::Lowering& lowering, types::Type type);

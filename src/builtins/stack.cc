@@ -116,8 +116,8 @@ TypeId check_stack(Checker& checker, const CallSite& call) {
   return checker.types().stack(kIsUser, mode, frames);
 }
 
-// Emits a look-up of the stack by its content, which adds it if it is not there. Returns its id, or an error below 0:
-// EEXIST if there is no room, another one if there is no such stack.
+// Emits a look-up of the stack by its content, and adds the stack if it is new. Returns the stack's id, or an error
+// below 0: EEXIST if the maps are full, else the error of the capture.
 ValueId keep_by_content(Lowering& lowering, TypeId type, const program::StackMaps& maps) {
   ir::Builder& ir = lowering.ir();
   constexpr int64_t kNoExist = 1;  // BPF_NOEXIST
@@ -279,7 +279,7 @@ void handle_mapping(EventRecord& event) {
 constexpr spec::Builtin kRows[] = {
     {.sig = "any kstack(mode or task mode = bpftrace, literal any frames = 127)",
      .doc = "The kernel stack, with at most `frames` frames: `kstack(3)`. Modes are `bpftrace`, `perf` and `raw`. In "
-            "`iter:task`, `iter:task_file` and `iter:task_vma` it is that of `ctx.task`.",
+            "`iter:task`, `iter:task_file` and `iter:task_vma`, it is the stack of `ctx.task`.",
      .kind = BuiltinKind::kVariable,
      .check = check_stack<false>,
      .lower = lower_kstack,

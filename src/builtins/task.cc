@@ -36,7 +36,7 @@ Operand half(Lowering& lowering, ValueId both, bool is_high) {
   return uint32_operand(lowering, is_high ? ir.binary(Op::k_shr, both, 32) : ir.unary(Op::k_zext32, both));
 }
 
-// An iterator that is not pinned runs in espy, which nobody wants to know of.
+// Warns that espy runs an iterator that is not pinned, so that the value would describe espy.
 TypeId check_current(Checker& checker, const CallSite& call) {
   const bool has_task = checker.unit().context.kind == program::ProgramKind::kIter && checker.unit().context.task;
   if (!has_task || !call.arguments.empty() || !checker.first_probe().target.empty()) return {};

@@ -13,9 +13,10 @@
 
 namespace espy::probes {
 
-// Refuses the probes in `file` that would break the program, of those of one attach point: they get `why_not`, and all
-// are optional then. If it stands for no others, and for no wildcard, removes them and reports an error. With --unsafe,
-// only warns. At the entry of a function, a probe breaks nothing: its red zone is empty.
+// Refuses probes in `file` that would break the program. `probes` belong to one attach point. The refused ones get
+// `why_not`, and all become optional. If all are refused, and the attach point has no wildcard, removes them and
+// reports an error. With --unsafe, only warns. A probe at the entry of a function breaks nothing, because the red zone
+// is empty.
 void refuse_in_red_zone(spec::BindRequest& request, const symbols::ElfFile& file,
                         std::vector<spec::BoundProbe>& probes);
 

@@ -8,7 +8,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import world as w
-from world import build, check, count_of, skip
+from world import build, check, count_of, has_feature, skip
 
 CALLS = 1000
 BREAKS = "would break the program"
@@ -24,7 +24,7 @@ def trace(world, probe, *options, action="@n = count();"):
 
 
 def keeps_stack(world):
-    return any(line.split()[:2] == ["uprobe_keeps_stack", "yes"] for line in world.run("--info").stdout.splitlines())
+    return has_feature(world, "uprobe_keeps_stack")
 
 
 def is_right(done, count=CALLS):
@@ -61,7 +61,7 @@ def harmless(world):
 
 def many(world):
     """Of many places, those that would break the program are left out, and counted."""
-    line = 1 + w.SOURCES.joinpath("red_zone.c").read_text()[:].split("// MARKED")[0].count("\n")
+    line = 1 + w.SOURCES.joinpath("red_zone.c").read_text().split("// MARKED")[0].count("\n")
     for probe, all_places, left_out in (("uprobe:./red_zone:leaf*", 4, 1), (f"uprobe:./red_zone@red_zone.c:{line}", 2, 1),
                                         ("usdt:./red_zone:red:zone", 2, 1), ("usdt:./red_zone:*", 2, 1),
                                         ("usdt:./red_*:zone", 2, 1)):

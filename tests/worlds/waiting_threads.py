@@ -8,7 +8,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import world as w
-from world import build, check, count_of, skip
+from world import build, check, count_of, has_feature, skip
 
 PLAIN = 1000
 MOST_WAIT = 8  # of a CPU
@@ -20,7 +20,7 @@ def prepare(world):
     build(world, "waiting_threads.c", "-O1", "-pthread")
     if subprocess.run(["./waiting_threads", "1"], cwd=world.directory).returncode != 0:
         skip("pages cannot be held here")
-    if not any(line.split()[:2] == ["uprobe_sleep", "yes"] for line in world.run("--info").stdout.splitlines()):
+    if not has_feature(world, "uprobe_sleep"):
         skip("probes of programs do not wait for pages here")
 
 

@@ -39,6 +39,11 @@ def has_header(name):
                           capture_output=True).returncode == 0
 
 
+def has_feature(world, name):
+    """Whether espy --info says that the kernel has it."""
+    return any(line.split()[:2] == [name, "yes"] for line in world.run("--info").stdout.splitlines())
+
+
 class World:
     def __init__(self, espy, directory):
         self.espy, self.directory = espy, directory
