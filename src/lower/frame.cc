@@ -9,9 +9,9 @@ ValueId Frame::address() {
   return ir().slot(slot_);
 }
 
-uint32_t Frame::add_word() {
+uint32_t Frame::add(uint32_t size_bytes) {
   const uint32_t at = size_bytes_;
-  size_bytes_ += 8;
+  size_bytes_ += size_bytes;
   return at;
 }
 

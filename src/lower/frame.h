@@ -14,7 +14,7 @@ constexpr uint32_t kFrameScratchOffset = 0;  // base address of this run's scrat
 constexpr uint32_t kFrameLeftOffset = 8;     // how the callback's loop was left: 0 or kLeft...
 constexpr uint32_t kFrameContextOffset = 16;
 constexpr uint32_t kFrameProbeOffset = 24;  // index of the probe that fired, with Dispatch::kNumber
-constexpr uint32_t kFrameHeaderBytes = 32;  // words from add_word() follow
+constexpr uint32_t kFrameHeaderBytes = 32;  // what add() has added follows
 
 constexpr int64_t kLeftFunction = 2;  // by `return`
 constexpr int64_t kLeftAction = 3;    // by exit()
@@ -27,8 +27,9 @@ class Frame : Emitter {
   void begin();
   // The frame's address in the current function.
   ValueId address();
-  // Adds 8 bytes, zero at first; returns their offset.
-  uint32_t add_word();
+  // Adds `size_bytes`, a multiple of 8, zero at first; returns their offset.
+  uint32_t add(uint32_t size_bytes);
+  uint32_t add_word() { return add(8); }
 
   // Runs `body`, which writes a callback that gets the frame's address as `address`.
   void with_callback(ValueId address, const std::function<void()>& body);

@@ -12,13 +12,16 @@ constexpr uint32_t kInlineMoveBytes = 512;  // limit of the IR's `zero` and `cop
 
 }  // namespace
 
+bool Memory::takes_stack(uint32_t size_bytes) {
+  if (size_bytes > kStackObjectBytes || stack_bytes_ + size_bytes > kStackTotalBytes) return false;
+  stack_bytes_ += size_bytes;
+  return true;
+}
+
 ValueId Memory::allocate(uint32_t size_bytes, std::string_view name) {
   size_bytes = static_cast<uint32_t>(round_up(std::max(size_bytes, 1u), 8));
-  if (size_bytes <= kStackObjectBytes && stack_bytes_ + size_bytes <= kStackTotalBytes) {
-    stack_bytes_ += size_bytes;
-    return ir().slot(ir().add_slot(size_bytes, 8, std::string(name)));
-  }
-  return scratch_.allocate(size_bytes);
+  if (takes_stack(size_bytes)) return ir().slot(ir().add_slot(size_bytes, 8, std::string(name)));
+  return scratch_.address(scratch_.reserve(size_bytes));
 }
 
 // An address of unknown origin is that of a whole object, which is aligned to 8.

@@ -15,6 +15,8 @@ class Memory : Emitter {
   Memory(ModuleContext& module, Functions& functions, Scratch& scratch)
       : Emitter(module, functions), scratch_(scratch) {}
 
+  // True if an object of `size_bytes`, a multiple of 8, shall be on the stack; then it counts as allocated there.
+  bool takes_stack(uint32_t size_bytes);
   // See Lowering for these.
   ValueId allocate(uint32_t size_bytes, std::string_view name);
   void zero(ValueId address, uint32_t size_bytes);

@@ -14,12 +14,15 @@
 
 namespace espy::lower {
 
-// Where a variable is: in a slot (scalars; else the address of its memory), or in a word of the frame.
+// Where a variable is: in one of these, if it has a place yet. It is no value of the IR: the copies of an unrolled body
+// share the place, and a value of one copy need not dominate the others.
 struct VariableStorage {
-  ir::SlotId slot;
-  uint32_t frame_offset = 0;  // 0: not in the frame
-  ir::ValueId address;        // of its memory, if it is no scalar
-  ir::FunctionId owner;       // the function in which `slot` and `address` may be used
+  ir::SlotId slot;                         // of `owner`, the function that may use it
+  ir::FunctionId owner;
+  uint32_t frame_offset = 0;               // 0: not in the frame
+  std::optional<uint32_t> scratch_offset;  // of what is no scalar
+
+  bool is_placed() const { return slot.valid() || frame_offset != 0 || scratch_offset; }
 };
 
 // What `continue` and `break` jump to.

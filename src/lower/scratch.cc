@@ -18,11 +18,13 @@ ValueId Scratch::base() {
   return functions_.is_in_callback() ? callback_base_ : main_base_;
 }
 
-ValueId Scratch::allocate(uint32_t size_bytes) {
+uint32_t Scratch::reserve(uint32_t size_bytes) {
   const auto at = static_cast<uint32_t>(round_up(size_bytes_, kAlignBytes));
   size_bytes_ = at + size_bytes;
-  return offset(base(), at);
+  return at;
 }
+
+ValueId Scratch::address(uint32_t offset_bytes) { return offset(base(), offset_bytes); }
 
 void Scratch::with_callback(ValueId base, const std::function<void()>& body) {
   const ValueId outer = callback_base_;

@@ -24,8 +24,10 @@ class Scratch : Emitter {
 
   // Adds the value of the base address to the main function. write_setup() defines it.
   void begin();
-  // The address of `size_bytes` that live until the action ends.
-  ValueId allocate(uint32_t size_bytes);
+  // Reserves `size_bytes` that live until the action ends; returns their offset.
+  uint32_t reserve(uint32_t size_bytes);
+  // The address of what is reserved at `offset_bytes`, in the current function.
+  ValueId address(uint32_t offset_bytes);
   // How often the base address was used so far.
   uint32_t use_count() const { return use_count_; }
 

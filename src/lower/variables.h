@@ -25,7 +25,7 @@ class Variables : Emitter {
 
   Operand read(VariableId variable);
   void write(VariableId variable, Operand operand);
-  // Declares the variable and sets it to zeros.
+  // Sets the variable to zeros.
   void clear(VariableId variable);
   // Requires a shared variable, or one that is passed by reference.
   ValueId address(VariableId variable);
@@ -34,9 +34,8 @@ class Variables : Emitter {
 
  private:
   VariableStorage& storage(VariableId variable);
-  VariableStorage& declared(VariableId variable);
-  VariableStorage& declare(VariableId variable);
-  void allocate(VariableStorage& storage, const check::Variable& variable);
+  VariableStorage& placed(VariableId variable);
+  VariableStorage place(VariableId variable);
 
   Scope& scope_;
   Frame& frame_;
