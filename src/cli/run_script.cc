@@ -312,7 +312,7 @@ symbols::CachePolicy cache_policy(const spec::Config& config) {
 }
 
 // Compiles the script and loads the program, unless only dumps are wanted. nullopt, after a report, if the program does
-// not fit the kernel's limits.
+// not fit the kernel's limits, or if the verifier refused it.
 Result<std::optional<program::Program>> compile_and_load(const check::Checked& checked, Environment& e,
                                                          const Options& options, StageClock& clock) {
   compile::Options compile_options;
@@ -323,12 +323,18 @@ Result<std::optional<program::Program>> compile_and_load(const check::Checked& c
   if (ends_before_load(options)) return std::move(compiled.program);
 
   Status loaded = load(compiled.program, e, options);
-  if (!loaded && compiled.has_merged_programs && is_refused(e)) {
-    compile_options.separate_programs = true;
+  const auto load_with = [&](bool compile::Options::*option) {
+    compile_options.*option = true;
     compiled = compile::compile(checked, e.types, *e.kernel, compile_options);
     loaded = load(compiled.program, e, options);
+  };
+  if (!loaded && is_refused(e) && compiled.has_copies && is_beyond_limits(*e.machine->refusal()))
+    load_with(&compile::Options::loops_for_unroll);
+  if (!loaded && is_refused(e) && compiled.has_merged_programs) load_with(&compile::Options::separate_programs);
+  if (!loaded && is_refused(e)) {
+    explain_refusal(*e.machine->refusal(), compiled.program, checked.ast, e.sources);
+    return std::nullopt;
   }
-  if (!loaded && is_refused(e)) explain_refusal(*e.machine->refusal(), compiled.program, checked.ast, e.sources);
   TRY_STATUS(loaded);
   clock.lap("load");
   return std::move(compiled.program);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -16,11 +17,31 @@ namespace {
 // (MAX_CALL_FRAMES); callbacks of the script take some of them.
 constexpr uint32_t kCallDepths[] = {5, 2, 1};
 
+// The verifier stops at 8192 branches in a row (BPF_COMPLEXITY_LIMIT_JMP_SEQ). A function of more branches has that
+// many in a row, unless most of them exclude each other.
+constexpr ptrdiff_t kMostBranches = 8192;
+
+bool is_too_long(const ir::Function& function) {
+  const auto branches = [&](const ir::Block& block) {
+    return function.values[block.instructions.back()].op == ir::Op::k_branch;
+  };
+  return std::ranges::count_if(function.blocks, branches) > kMostBranches;
+}
+
 class Compilation {
  public:
   Compilation(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, const Options& options)
-      : kernel_(kernel), options_(options), lowered_(lower::lower(checked, types, kernel, options.separate_programs)) {
+      : kernel_(kernel),
+        options_(options),
+        lowered_(lower::lower(
+            checked, types, kernel,
+            {.separate_programs = options.separate_programs, .loops_for_unroll = options.loops_for_unroll})) {
     notify(Stage::kLower, lowered_.ir);
+  }
+
+  // Whether copies of an `unroll` make a function too long for the verifier. Optimization removes few branches.
+  bool has_too_many_copies() const {
+    return lowered_.has_copies && std::ranges::any_of(lowered_.ir.functions, is_too_long);
   }
 
   std::vector<bpf::EmitProblem> run() {
@@ -94,15 +115,17 @@ void report_too_long(source::Diagnostics& diagnostics, source::Span span) {
 
 Compiled compile(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, const Options& options) {
   Compilation compilation(checked, types, kernel, options);
-  const std::vector<bpf::EmitProblem> problems = compilation.run();
   lower::Lowered& lowered = compilation.lowered();
-  if (!problems.empty() && lowered.has_merged_programs) {
-    Options separate = options;
-    separate.separate_programs = true;
-    return compile(checked, types, kernel, separate);
-  }
+  std::vector<bpf::EmitProblem> problems;
+  const bool has_too_many_copies = compilation.has_too_many_copies();
+  if (!has_too_many_copies) problems = compilation.run();
+  Options other = options;
+  other.loops_for_unroll |= has_too_many_copies || (!problems.empty() && lowered.has_copies);
+  other.separate_programs |= !problems.empty() && lowered.has_merged_programs;
+  if (has_too_many_copies || (!problems.empty() && (lowered.has_copies || lowered.has_merged_programs)))
+    return compile(checked, types, kernel, other);
   source::Diagnostics diagnostics = errors_of(problems, lowered.program);
-  return {std::move(lowered.program), lowered.has_merged_programs, std::move(diagnostics)};
+  return {std::move(lowered.program), lowered.has_merged_programs, lowered.has_copies, std::move(diagnostics)};
 }
 
 }  // namespace espy::compile

@@ -27,10 +27,11 @@ struct StageResult {
 
 struct Options {
   bool separate_programs = false;  // a program for each action, even where actions could share one
+  bool loops_for_unroll = false;   // a loop for each `unroll`, where the kernel's verifier bounds loops
   bool optimize = true;
   bool outline_loops = true;
-  // Called after each stage; after kOutlineLoops for each call depth that is tried. A second compilation with separate
-  // programs reports its stages again.
+  // Called after each stage; after kOutlineLoops for each call depth that is tried. A further compilation with other
+  // options reports its stages again.
   std::function<void(const StageResult&)> observer = {};
   opt::PassObserver after_pass = {};  // called after each optimization pass that changes the module
 };
@@ -39,11 +40,14 @@ struct Compiled {
   program::Program program;
   // Some actions share a program. If the kernel's verifier refuses it, separate programs may be accepted.
   bool has_merged_programs = false;
+  // Some `unroll` made copies. If the program is beyond the verifier's limits, loops may not be.
+  bool has_copies = false;
   // Errors: what does not fit on the BPF stack, or is too long for jumps. Then `program` cannot be loaded.
   source::Diagnostics diagnostics;
 };
 
 // Requires that `checked` has no errors. Merged programs that do not fit on the stack are replaced by separate ones.
+// `unroll` becomes a loop if its copies have more branches than the verifier follows in a row.
 Compiled compile(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel,
                  const Options& options = {});
 

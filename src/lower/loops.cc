@@ -56,19 +56,26 @@ void Loops::loop_while(const syntax::While& node) {
 void Loops::for_range(StmtId id, const syntax::ForRange& node) {
   const VariableId variable = scope_.fact(id).variable;
   const TypeId type = scope_.unit().variables[variable].type;
-  const ir::SlotId counter = new_slot("next");
   const ValueId first = expressions_.scalar(node.begin);
+  count_up(first, expressions_.scalar(node.end), [&](ValueId index) {
+    variables_.write(variable, {type, index});
+    statements_.discard(node.body);
+  });
+}
+
+// Runs `body` for the numbers from `first` to before `end`.
+void Loops::count_up(ValueId first, ValueId end_value, const std::function<void(ValueId)>& body) {
+  const ir::SlotId counter = new_slot("next");
   write_slot(counter, laundering_.kernel_has_may_goto() ? laundering_.launder(first) : first);
   const ir::SlotId limit = new_slot("limit");
-  write_slot(limit, expressions_.scalar(node.end));
+  write_slot(limit, end_value);
   const LoopBlocks loop = begin("for");
   const ValueId index = read_slot(counter);
   ir().branch(Condition::slt, laundering_.opaque_copy(index), laundering_.opaque_copy(read_slot(limit)), loop.body,
               loop.done);
   ir().enter(loop.body);
   write_slot(counter, ir().binary(Op::k_add, index, 1));
-  variables_.write(variable, {type, index});
-  statements_.discard(node.body);
+  body(index);
   ir().jump(loop.next);
   end(loop);
 }
@@ -109,6 +116,11 @@ void Loops::for_recent(StmtId id, const syntax::ForMap& node) {
 
 void Loops::unroll(const syntax::Unroll& node) {
   const int64_t count = scope_.integer(node.count).value_or(0);
+  if (count > 1 && laundering_.kernel_has_may_goto()) {
+    const auto repeat = [&](ValueId) { statements_.discard(node.body); };
+    if (module_.makes_loops_for_unroll) return count_up(ir().constant(0), ir().constant(count), repeat);
+    module_.has_copies = true;
+  }
   const BlockId done = ir().add_block("done");
   for (int64_t i = 0; i < count; ++i) {
     const BlockId next = ir().add_block("turn");

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "lower/aggregations.h"
@@ -60,6 +61,7 @@ class Loops : Emitter {
   // `most_turns`: a limit for kernels that need one; a loop that reaches it is cut short.
   LoopBlocks begin(const std::string& name, uint32_t most_turns = kMostTurns);
   void end(const LoopBlocks& blocks);
+  void count_up(ValueId first, ValueId end_value, const std::function<void(ValueId)>& body);
   ValueId make_pair(TypeId type, ScriptMapId map, ValueId key, ValueId value);
   void write_callback(VariableId variable, ScriptMapId map, ExprId body);
   void leave_after_callback();

@@ -117,8 +117,9 @@ void add_group(ModuleContext& module, const Group& group) {
 
 }  // namespace
 
-Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, bool separate_programs) {
+Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, const Options& options) {
   ModuleContext module{checked, types, kernel};
+  module.makes_loops_for_unroll = options.loops_for_unroll;
   module.program.probes = checked.probes;
   module.add_fixed_maps();
   if (checked.config.counts_losses || checked.config.counts_hits) module.add_hit_counters();
@@ -126,7 +127,7 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
   add_cgroup_map(module);
   add_followed_map(module);
   module.choose_ring_size();
-  const std::vector<Group> groups = group_units(module, separate_programs);
+  const std::vector<Group> groups = group_units(module, options.separate_programs);
   if (checked.config.has_gates) module.add_gates(static_cast<uint32_t>(groups.size()));
   if (checked.config.measures_cost && !kernel.has(kernel::Feature::kRunStatistics))
     module.add_own_times(static_cast<uint32_t>(groups.size()));
@@ -137,7 +138,7 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
   module.finish();
   const bool has_merged_programs =
       std::ranges::any_of(groups, [](const Group& group) { return group.units.size() > 1; });
-  return {std::move(module.ir), std::move(module.program), has_merged_programs};
+  return {std::move(module.ir), std::move(module.program), has_merged_programs, module.has_copies};
 }
 
 }  // namespace espy::lower

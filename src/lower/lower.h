@@ -11,11 +11,15 @@ struct Lowered {
   ir::Module ir;
   program::Program program;          // without code, which `bpf` adds
   bool has_merged_programs = false;  // true if some actions share a program
+  bool has_copies = false;           // true if an `unroll` made copies that can be the turns of a loop instead
 };
 
-// With `separate_programs`, each action is a program of its own, even if several could share one
-// (lower/merge_programs.h).
-Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel,
-              bool separate_programs = false);
+struct Options {
+  bool separate_programs = false;  // each action is a program of its own, even if several could share one
+                                   // (lower/merge_programs.h)
+  bool loops_for_unroll = false;   // `unroll` makes loops, if the kernel has may_goto
+};
+
+Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, const Options& options = {});
 
 }  // namespace espy::lower

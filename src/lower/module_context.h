@@ -35,7 +35,9 @@ struct ModuleContext {
   std::map<program::ScriptMapId, bool> interrupted = {};            // see is_interrupted
   std::map<program::ScriptMapId, bool> kept_keys = {};              // see keeps_keys
   std::vector<uint32_t> call_numbers = {};                          // by ProbeId, if there are gates; see pair_calls
-  std::vector<bool> targets = {};                                   // by ExprId: it is assigned to; see find_targets
+  bool makes_loops_for_unroll = false;
+  bool has_copies = false;         // see Lowered
+  std::vector<bool> targets = {};  // by ExprId: it is assigned to; see find_targets
 
   // The number of CPUs rounded up to a power of two, so that `and` bounds an index for the verifier.
   uint32_t cpu_slots() const;

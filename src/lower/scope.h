@@ -17,7 +17,7 @@ namespace espy::lower {
 // Where a variable is: in one of these, if it has a place yet. It is no value of the IR: the copies of an unrolled body
 // share the place, and a value of one copy need not dominate the others.
 struct VariableStorage {
-  ir::SlotId slot;                         // of `owner`, the function that may use it
+  ir::SlotId slot;  // of `owner`, the function that may use it
   ir::FunctionId owner;
   uint32_t frame_offset = 0;               // 0: not in the frame
   std::optional<uint32_t> scratch_offset;  // of what is no scalar
