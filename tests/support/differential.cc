@@ -91,7 +91,8 @@ Result<program::Program> compile(const std::string& script, kernel::Kernel& kern
   effect.rejected = errors_of(c.diagnostics, c.sources);
   if (!effect.rejected.empty()) return fail("rejected");
   compile::Options options;
-  options.optimize = way == Way::kSimulated || way == Way::kKernel;
+  options.optimize = way != Way::kSimulatedUnoptimized && way != Way::kKernelUnoptimized;
+  options.loops_for_unroll = way == Way::kSimulatedLoops || way == Way::kKernelLoops;
   // The simulator runs loops as they are written: this is the reference for all other ways.
   options.outline_loops = way != Way::kSimulatedUnoptimized;
   options.after_pass = opt::verify_after_pass;
@@ -128,7 +129,7 @@ bool Judges::has_kernel() const { return state_->running != nullptr; }
 
 Effect Judges::run(const std::string& script, Way way) {
   Effect effect;
-  const bool is_simulated = way == Way::kSimulated || way == Way::kSimulatedUnoptimized;
+  const bool is_simulated = way < Way::kKernel;
   kernel::Kernel* kernel = is_simulated ? state_->recorded.get() : state_->running.get();
   if (kernel == nullptr) {
     effect.failure = "there is no kernel";
@@ -213,10 +214,13 @@ std::string judge(Judges& judges, const std::string& script, bool& is_rejected) 
     Way way;
     const char* name;
   };
+  const bool has_unroll = script.find("unroll(") != std::string::npos;
   std::vector<Other> others = {{Way::kSimulated, "optimized"}};
+  if (has_unroll) others.push_back({Way::kSimulatedLoops, "with loops for unroll"});
   if (judges.has_kernel()) {
     others.push_back({Way::kKernel, "kernel"});
     others.push_back({Way::kKernelUnoptimized, "kernel, unoptimized"});
+    if (has_unroll) others.push_back({Way::kKernelLoops, "kernel, with loops for unroll"});
   }
   for (const auto& [way, name] : others) {
     Effect effect = judges.run(script, way);
@@ -228,7 +232,7 @@ std::string judge(Judges& judges, const std::string& script, bool& is_rejected) 
     const auto says = [&](std::string_view text) { return effect.failure.find(text) != std::string::npos; };
     const bool is_too_complex = says("is too large") || says("jumps is too complex") ||
                                 (says("refused the program") && says(std::strerror(E2BIG)));
-    if (is_too_complex && way == Way::kKernel) ++judges.too_complex;
+    if (is_too_complex && way != Way::kKernelUnoptimized) ++judges.too_complex;
     if (effect.failure == kTooLarge || is_too_complex) continue;
     if (!effect.failure.empty() || !effect.rejected.empty()) {
       out += fmt::format("{}: {}{}\n", name, effect.failure, effect.rejected);

@@ -11,7 +11,15 @@
 
 namespace espy::differential {
 
-enum class Way : uint8_t { kSimulatedUnoptimized, kSimulated, kKernel, kKernelUnoptimized };
+// With kLoops, `unroll` makes loops.
+enum class Way : uint8_t {
+  kSimulatedUnoptimized,
+  kSimulated,
+  kSimulatedLoops,
+  kKernel,
+  kKernelUnoptimized,
+  kKernelLoops
+};
 
 // What a script did: its maps' bytes in hexadecimal, by "@name" or "@name[key]"; CPUs' values added up.
 struct Effect {

@@ -148,6 +148,7 @@ class ProgramGenerator {
   static constexpr const char* kDefinitions =
       "#define TWICE(x) ((x) * 2)\n"
       "enum Shade { DARK, LIGHT = 5 };\n"
+      "struct Point { int x; char name[20]; long z; };\n"
       "let @kept = lruhash(16);\n"
       "fn mix($a : int64, $b : int64) : int64 { if ($a > $b) { return $a ^ 7; } return $b - $a; }\n"
       "macro either($x, e) { $x > 3 ? (int64)e : (int64)$x }\n"
@@ -156,7 +157,10 @@ class ProgramGenerator {
       "fn fits($a : int64, $b : uint16) : bool { return $a >= 0 && $a < (int64)$b; }\n"
       "fn sum_to($n : int64) : int64 { $out = (int64)0; for ($i : 0..6) { if ($i > $n) { break; } $out += $i; } return "
       "$out; "
-      "}\n";
+      "}\n"
+      "fn word($a : int64, $t : string[16]) : string[16] { if ($a > 9) { $w = $t; return $w; } return \"small\"; }\n"
+      "fn both($a : int64, $t : string[16]) : (int64, string[16], int32) { $o = ($a, $t, (int32)7); return $o; }\n"
+      "macro chosen(c, t) { $u = t; if (c) { $u = \"other\"; } $u }\n";
 
   void line(const std::string& text) { out_ += std::string(2 * indent_, ' ') + text + "\n"; }
 
@@ -256,9 +260,127 @@ class ProgramGenerator {
   }
 
   void block(unsigned depth, uint32_t count) {
+    const size_t locals_before = locals_.size();
     ++indent_;
     for (uint32_t i = 0; i < count; ++i) statement(depth);
     --indent_;
+    locals_.resize(locals_before);
+  }
+
+  // ---- Variables that a block assigns first, and that end with it
+
+  enum class Kind : uint8_t { kText, kLongText, kTuple, kLongTuple, kRecord, kStruct, kBytes, kNumber, kPointer };
+  struct Local {
+    std::string name;
+    Kind kind;
+  };
+
+  static const char* map_of(Kind kind) {
+    static constexpr const char* kMaps[] = {"@l_text",   "@l_long",  "@l_tuple",  "@l_long_tuple", "@l_record",
+                                            "@l_struct", "@l_bytes", "@l_number", "@l_pointed"};
+    return kMaps[static_cast<size_t>(kind)];
+  }
+  Kind kind() { return static_cast<Kind>(random_.below(9)); }
+  std::string long_text() {
+    static constexpr const char* kWords[] = {
+        "\"a text that is too long for the stack of a program, so that scratch has it\"", "\"short\"",
+        "\"another that is long, and that differs from the first one in its last byte: X\""};
+    return random_.pick(kWords);
+  }
+  std::string text_value() {
+    switch (random_.below(6)) {
+      case 0: return text();
+      case 1: return fmt::format("word((int64){}, {})", variable(), text());
+      case 2: return fmt::format("chosen({}, {})", condition(0), text());
+      case 3: return fmt::format("({} ? {} : {})", condition(0), text_literal(), text());
+      case 4: return fmt::format("({{ $z{0} = {1}; $z{0} }})", counters_++, text());
+      default: return text_literal();
+    }
+  }
+  std::string value_of(Kind kind) {
+    switch (kind) {
+      case Kind::kText: return text_value();
+      case Kind::kLongText:
+        if (random_.one_in(2)) return long_text();
+        return fmt::format("({} ? {} : {})", condition(0), long_text(), long_text());
+      case Kind::kTuple:
+        if (random_.one_in(4)) return fmt::format("both((int64){}, {})", variable(), text());
+        return fmt::format("((int64){}, {}, (int32){})", variable(), text(), variable());
+      case Kind::kLongTuple: return fmt::format("((int64){}, {}, (uint8){})", variable(), long_text(), variable());
+      case Kind::kRecord: return fmt::format("(number = (int64){}, word = {})", variable(), text());
+      case Kind::kStruct: return "*(struct Point *)0";  // the read fails, which gives zeros
+      case Kind::kBytes: return fmt::format("(uint8[8])(uint64){}", variable());
+      case Kind::kNumber: return fmt::format("(int64)({})", expression(1));
+      case Kind::kPointer: return fmt::format("&$w{}", 1 + random_.below(2));
+    }
+    return {};
+  }
+  void declare_local() {
+    const Local local{fmt::format("$l{}", counters_++), kind()};
+    if (random_.one_in(5)) {  // hoisted out of both branches
+      const Local other{local.name, local.kind == Kind::kPointer ? Kind::kText : local.kind};
+      line(fmt::format("if ({0}) {{ {1} = {2}; }} else {{ {1} = {3}; }}", condition(0), other.name,
+                       value_of(other.kind), value_of(other.kind)));
+      line(fmt::format("{}[{}] = {};", map_of(other.kind), key(), other.name));
+      return locals_.push_back(other);
+    }
+    const char* let = random_.one_in(4) ? "let " : "";
+    line(fmt::format("{}{} = {};", let, local.name, value_of(local.kind)));
+    locals_.push_back(local);
+    if (random_.one_in(2)) use_local(local);
+  }
+  void use_local(const Local& local) {
+    const std::string& name = local.name;
+    const char* map = map_of(local.kind);
+    if (local.kind == Kind::kPointer) return line(fmt::format("{}[{}] = *{};", map, key(), name));
+    switch (random_.below(10)) {
+      case 0: return line(fmt::format("{} = {};", name, value_of(local.kind)));
+      case 7: return line(fmt::format("print({}); printf(\"%d\", {});", name, variable()));
+      case 8:
+        return line(
+            fmt::format("{0}_last[{1}] = recent(3, {2}); for ($r{3} : {0}_last[{4}]) {{ $c{3} = $r{3}; "
+                        "{0}[5] = $c{3}; }}",
+                        map, key(), name, counters_++, key()));
+      case 9:
+        if (local.kind == Kind::kBytes || local.kind == Kind::kStruct) break;
+        return line(fmt::format("{0}_keys[{1}, {2}] = {3}; {4}", map, name, key(), variable(),
+                                random_.one_in(3) ? fmt::format("delete({}_keys, ({}, {}));", map, name, key()) : ""));
+      case 1: return line(fmt::format("if ({}) {{ {} = {}; }}", condition(0), name, value_of(local.kind)));
+      case 2: {
+        const Local copy{fmt::format("$l{}", counters_++), local.kind};
+        line(fmt::format("{} = {};", copy.name, name));
+        return locals_.push_back(copy);
+      }
+      case 3: return part_of_local(local);
+      // The callback reads, or writes, what is outside of it.
+      case 4:
+        return line(fmt::format("for ($kv{0} : @m) {{ if ($kv{0}.0 >= 0) {{ {1} = {2}; }} }}", counters_++, name,
+                                local.kind == Kind::kNumber ? "(int64)" + variable() : value_of(local.kind)));
+      case 5:
+        return line(
+            fmt::format("for ($kv{0} : @m) {{ $in{0} = {1}; if ({2}) {{ $at{0} = $in{0}; {3}[6] = $at{0}; "
+                        "break; }} {3}[7] = $in{0}; }}",
+                        counters_++, name, condition(0), map));
+      default: break;
+    }
+    line(fmt::format("{}[{}] = {};", map, key(), name));
+  }
+  void part_of_local(const Local& local) {
+    const std::string& name = local.name;
+    switch (local.kind) {
+      case Kind::kText:
+      case Kind::kLongText: return line(fmt::format("@s0 = (int64)strlen({});", name));
+      case Kind::kTuple:
+      case Kind::kLongTuple: return line(fmt::format("@s1 = {}.0 + (int64){}.2;", name, name));
+      case Kind::kRecord: return line(fmt::format("@by[{0}.number & 1, {0}.word] = 1;", name));
+      case Kind::kStruct: return line(fmt::format("@s2 = {0}.z; @words[{0}.name]++;", name));
+      case Kind::kBytes: return line(fmt::format("@s0 = (int64){}[{} & 7];", name, variable()));
+      default: return line(fmt::format("@s1 = {} + 1;", name));
+    }
+  }
+  void local_statement() {
+    if (locals_.empty() || random_.one_in(2)) return declare_local();
+    use_local(locals_[random_.below(static_cast<uint32_t>(locals_.size()))]);
   }
 
   void assignment() {
@@ -368,6 +490,7 @@ class ProgramGenerator {
   }
 
   void statement(unsigned depth) {
+    if (random_.one_in(3)) return local_statement();
     if (random_.one_in(4)) return rich_statement(depth);
     if (random_.one_in(4)) return language_statement(depth);
     switch (depth == 0 ? random_.below(3) : random_.below(8)) {
@@ -420,6 +543,7 @@ class ProgramGenerator {
   std::vector<const IntType*> types_;
   uint32_t indent_ = 1;
   uint32_t counters_ = 0;
+  std::vector<Local> locals_;  // of the blocks around, outermost first
 };
 
 }  // namespace
