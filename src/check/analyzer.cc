@@ -1,6 +1,8 @@
 #include "check/analyzer.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "check/arguments.h"
 #include "check/assignments.h"
@@ -31,9 +33,9 @@ namespace {
 // The parts of the analysis. Each states in its constructor what it may touch. `Expressions` comes first and refers to
 // parts below it, which are complete before the first expression is checked.
 struct Parts {
-  Parts(CheckRequest& request, Checked& checked, const Defines& defines)
+  Parts(CheckRequest& request, Checked& checked, const Defines& defines, source::Diagnostics& diagnostics)
       : facts(checked, request.types),
-        reporter(round, request.diagnostics),
+        reporter(round, diagnostics),
         variables(facts, reporter, round, checked.units.size()),
         maps(facts, reporter, round, checked.maps),
         expressions(facts, reporter,
@@ -149,21 +151,82 @@ void refuse_unknown_options(const Checked& checked, source::Diagnostics& diagnos
   }
 }
 
-}  // namespace
+constexpr int kMaxRounds = 24;  // a guard against an inference that does not converge
 
-void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
-  constexpr int kMaxRounds = 24;  // a guard against an inference that does not converge
-  Parts parts(request, checked, defines);
+void infer(Parts& parts, Checked& checked) {
   int round = 0;
   do {
     parts.round.has_changed = false;
     check_units(parts, checked.units.size());
-  } while ((parts.round.has_changed || parts.variables.settle_unassigned()) && ++round < kMaxRounds);
+  } while (parts.round.has_changed && ++round < kMaxRounds);
+}
+
+// Forgets the analysis.
+void reset(Checked& checked, types::TypeId void_type) {
+  for (Unit& unit : checked.units) {
+    unit.exprs = {};
+    unit.stmts = {};
+    unit.variables = {};
+  }
+  Table<ScriptMapId, CheckedMap> declared;
+  for (CheckedMap& map : checked.maps) {
+    map.key = map.value = void_type;
+    if (map.is_declared) declared.add(std::move(map));
+  }
+  checked.maps = std::move(declared);
+  checked.options.clear();
+}
+
+// What a branch gives that a known condition leaves out: `if ($# > 0) { @name = str($1); } else { exit(); }`. Without a
+// parameter, nothing else tells that @name is a string.
+struct OfAllBranches {
+  AssumedTypes types;
+  std::vector<ScriptOption> options;
+};
+
+OfAllBranches check_all_branches(CheckRequest& request, Checked& checked, const Defines& defines) {
+  reset(checked, request.types.void_type());
+  source::Diagnostics ignored;
+  Parts parts(request, checked, defines, ignored);
+  parts.blocks.check_all();
+  infer(parts, checked);
+  parts.round.is_final = true;
+  check_units(parts, checked.units.size());
+  OfAllBranches out{{parts.maps.values(), parts.variables.values()}, std::move(checked.options)};
+  reset(checked, request.types.void_type());
+  return out;
+}
+
+void finish(Parts& parts, CheckRequest& request, Checked& checked) {
+  int round = 0;
+  while (parts.variables.settle_unassigned() && ++round < kMaxRounds) infer(parts, checked);
   parts.round.is_final = true;
   check_units(parts, checked.units.size());
   parts.maps.warn_of_unused();
   parts.maps.finish(checked.config.max_map_keys, request.kernel);
   refuse_copies(parts, checked);
+}
+
+}  // namespace
+
+void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
+  std::optional<Parts> parts(std::in_place, request, checked, defines, request.diagnostics);
+  infer(*parts, checked);
+  const bool wants_options = request.is_foretold || !checked.config.named.empty();
+  if (parts->blocks.has_left_out() && (wants_options || parts->maps.has_unset() || parts->variables.has_unset())) {
+    // Types that the rest gives stay as they are: the branch that is left out need not go with them.
+    const AssumedTypes known{parts->maps.values(), parts->variables.values()};
+    OfAllBranches all = check_all_branches(request, checked, defines);
+    const auto is_known = [](const auto& in) { return [&in](const auto& each) { return in.contains(each.first); }; };
+    std::erase_if(all.types.maps, is_known(known.maps));
+    std::erase_if(all.types.variables, is_known(known.variables));
+    parts.emplace(request, checked, defines, request.diagnostics);
+    checked.options = std::move(all.options);
+    parts->maps.assume(std::move(all.types.maps));
+    parts->variables.assume(std::move(all.types.variables));
+    infer(*parts, checked);
+  }
+  finish(*parts, request, checked);
   if (!request.diagnostics.has_errors()) find_thread_maps(checked, request.registry, request.types, request.kernel);
   refuse_unknown_options(checked, request.diagnostics);
 }

@@ -2,6 +2,7 @@
 
 #include "check/hoisting.h"
 #include "check/type_rules.h"
+#include "check/walk.h"
 
 namespace espy::check {
 
@@ -59,17 +60,61 @@ bool Blocks::leaves(ExprId id) {
          leaves(branches->else_branch);
 }
 
-// Whether the condition is true, if that is known. Only the branch that is taken is checked then.
+// Whether the condition is true, if that is known.
 std::optional<bool> Blocks::known_branch(ExprId id, ExprId condition) {
   expressions_.condition(condition);
   const auto known = facts_.integer(condition);
   return facts_.fact(id).branch_taken = known ? std::optional(*known != 0) : std::nullopt;
 }
 
+void Blocks::leave_out(ExprId branch) {
+  if (!branch) return;
+  has_left_out_ = true;
+  if (checks_all_) expressions_.expr(branch);
+}
+
+namespace {
+
+// Whether finding out the type of the expression has no other effect.
+bool is_plain(const Ast& ast, ExprId id) {
+  if (const auto* block = ast.get<Block>(id))
+    return block->statements.empty() && block->value && is_plain(ast, block->value);
+  bool out = true;
+  walk(ast, id, [&](ExprId each) {
+    const ExprNode& node = ast[each].node;
+    const auto* unary = std::get_if<Unary>(&node);
+    out &= std::holds_alternative<IntegerLiteral>(node) || std::holds_alternative<BoolLiteral>(node) ||
+           std::holds_alternative<syntax::Variable>(node) || std::holds_alternative<Name>(node) ||
+           std::holds_alternative<Positional>(node) || std::holds_alternative<PositionalCount>(node) ||
+           std::holds_alternative<Cast>(node) || std::holds_alternative<Binary>(node) ||
+           std::holds_alternative<Ternary>(node) || (unary && unary->op < UnaryOp::kPreIncrement);
+  });
+  return out;
+}
+
+}  // namespace
+
+// Calls `look` with the type of a branch that is left out, if it is an integer and finding that out has no other
+// effect. `look` may ask for the facts of the branch.
+void Blocks::with_left_out(ExprId branch, const std::function<void(TypeId)>& look) {
+  if (!branch || !is_plain(facts_.ast(), branch)) return;
+  reporter_.mute(true);
+  const TypeId type = expressions_.expr(branch);
+  reporter_.mute(false);
+  if (type && types::is_integer(facts_.type_of(type))) look(type);
+  walk(facts_.ast(), branch, [&](ExprId each) { facts_.fact(each) = {}; });
+}
+
 TypeId Blocks::branch(ExprId id, const If& node) {
   if (const auto known = known_branch(id, node.condition)) {
     const ExprId taken = *known ? node.then_branch : node.else_branch;
-    return taken ? expressions_.expr(taken) : facts_.types().void_type();
+    const ExprId left_out = *known ? node.else_branch : node.then_branch;
+    if (!node.is_comptime) leave_out(left_out);
+    if (!taken) return facts_.types().void_type();
+    TypeId out = expressions_.expr(taken);
+    if (node.is_comptime || !out || !types::is_integer(facts_.type_of(out))) return out;
+    with_left_out(left_out, [&](TypeId other) { out = unify(facts_.types(), out, other).value_or(out); });
+    return out;
   }
   if (node.is_comptime) {
     if (facts_.type(node.condition))
@@ -95,9 +140,14 @@ TypeId Blocks::ternary(ExprId id, const Ternary& node) {
   };
   if (known) {
     const ExprId taken = *known ? then_value : node.else_value;
+    const ExprId left_out = *known ? node.else_value : then_value;
+    if (left_out != node.condition) leave_out(left_out);
     side(taken);
     facts_.fact(id).constant = facts_.constant(taken);
-    return facts_.type(taken);
+    TypeId out = facts_.type(taken);
+    if (!out || !types::is_integer(facts_.type_of(out))) return out;
+    with_left_out(left_out, [&](TypeId) { out = common_type(id, taken, left_out); });
+    return out;
   }
   side(then_value);
   side(node.else_value);

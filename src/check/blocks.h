@@ -1,6 +1,11 @@
 // Blocks and choices between them: `{ }`, `if`, `a ? b : c`.
+//
+// What a known condition leaves out is not checked, so that it may be of another program, kernel or type. But it can
+// give a type, as it does where the condition is not known: a number to the value of both sides, and what it assigns to
+// maps and variables to which the rest assigns nothing (analyzer.cc).
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "check/expressions.h"
@@ -18,10 +23,17 @@ class Blocks {
   TypeId branch(ExprId id, const syntax::If& node);
   TypeId ternary(ExprId id, const syntax::Ternary& node);
 
+  // From here on, branches that are left out are checked as well, except those of `if comptime`.
+  void check_all() { checks_all_ = true; }
+  // Whether such a branch was left out, or would have been.
+  bool has_left_out() const { return has_left_out_; }
+
  private:
   bool leaves(StmtId id);
   bool leaves(ExprId id);
   std::optional<bool> known_branch(ExprId id, ExprId condition);
+  void leave_out(ExprId branch);
+  void with_left_out(ExprId branch, const std::function<void(TypeId)>& look);
   TypeId common_type(ExprId id, ExprId a, ExprId b);
 
   Facts& facts_;
@@ -29,6 +41,8 @@ class Blocks {
   Expressions& expressions_;
   Variables& variables_;
   Statements& statements_;
+  bool checks_all_ = false;
+  bool has_left_out_ = false;
 };
 
 }  // namespace espy::check

@@ -1,5 +1,6 @@
 #include "check/maps.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "check/func_symbol.h"
@@ -20,11 +21,12 @@ MapState& Maps::find_or_add(const std::string& name, Span use) {
   if (found != states_.end()) {
     CheckedMap& map = maps_[found->second.id];
     if (!map.span.valid()) map.span = use;
-    found->second.is_used = true;
+    if (!std::exchange(found->second.is_used, true)) take_assumed(name, found->second);
     return found->second;
   }
   MapState& state = states_[name];
   state.is_used = true;
+  take_assumed(name, state);
   CheckedMap map;
   map.name = name;
   map.key = map.value = facts_.types().void_type();
@@ -32,6 +34,21 @@ MapState& Maps::find_or_add(const std::string& name, Span use) {
   state.id = maps_.add(std::move(map));
   round_.has_changed = true;
   return state;
+}
+
+void Maps::take_assumed(const std::string& name, MapState& state) {
+  if (const auto assumed = assumed_.find(name); assumed != assumed_.end()) state.value = assumed->second;
+}
+
+bool Maps::has_unset() const {
+  return std::ranges::any_of(states_, [](const auto& each) { return each.second.is_used && !each.second.value.type; });
+}
+
+std::map<std::string, Slot> Maps::values() const {
+  std::map<std::string, Slot> out;
+  for (const auto& [name, state] : states_)
+    if (state.value.type) out.emplace(name, state.value);
+  return out;
 }
 
 std::vector<std::string> Maps::assigned_names() const {

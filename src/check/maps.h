@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "check/facts.h"
@@ -42,6 +43,13 @@ class Maps {
   // Returns the type of the value; int64 before the first assignment.
   TypeId value_type(const MapState& map);
 
+  // Whether something uses a map to which nothing is assigned.
+  bool has_unset() const;
+  // The types of values, by name, of the maps to which something is assigned.
+  std::map<std::string, Slot> values() const;
+  // Takes these types for the values of maps that are used.
+  void assume(std::map<std::string, Slot> values) { assumed_ = std::move(values); }
+
   void use_as_scalar(MapState& map, Span span);
   // Widens the key to hold the values of `parts`. Requires that these are checked.
   void use_key(MapState& map, const std::vector<ExprId>& parts, Span span);
@@ -56,6 +64,7 @@ class Maps {
 
  private:
   void finish_recent(CheckedMap& map, const MapState& state, uint64_t default_max_entries, kernel::Kernel& kernel);
+  void take_assumed(const std::string& name, MapState& state);
   bool open_key(MapState& map, size_t count, Span span);
   void use_key_types(MapState& map, const std::vector<TypeId>& types, Span span);
   bool add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal);
@@ -68,6 +77,7 @@ class Maps {
   Round& round_;
   Table<ScriptMapId, CheckedMap>& maps_;
   std::map<std::string, MapState, std::less<>> states_;  // by name
+  std::map<std::string, Slot> assumed_;                  // by name
 };
 
 }  // namespace espy::check

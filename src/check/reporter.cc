@@ -14,6 +14,7 @@ void Reporter::error(std::string_view id, Span span, std::string message, std::s
 
 void Reporter::error_with_note(std::string_view id, Span span, std::string message, std::string hint,
                                source::Note note) {
+  if (is_muted_) return;
   ++error_count_;
   if (!round_.is_final || !is_new(id, span)) return;
   source::Diagnostic& added = diagnostics_.error(id, span, std::move(message), std::move(hint));
@@ -21,7 +22,8 @@ void Reporter::error_with_note(std::string_view id, Span span, std::string messa
 }
 
 void Reporter::warning(std::string_view id, Span span, std::string message, std::string hint) {
-  if (round_.is_final && is_new(id, span)) diagnostics_.warning(id, span, std::move(message), std::move(hint));
+  if (!is_muted_ && round_.is_final && is_new(id, span))
+    diagnostics_.warning(id, span, std::move(message), std::move(hint));
 }
 
 }  // namespace espy::check

@@ -30,6 +30,9 @@ class Reporter {
   // The note is left out if its span is invalid.
   void error_with_note(std::string_view id, Span span, std::string message, std::string hint, source::Note note);
 
+  // While it is muted, it adds and counts nothing.
+  void mute(bool is_muted) { is_muted_ = is_muted; }
+
   // Errors found in all rounds, including those that were not added.
   size_t error_count() const { return error_count_; }
 
@@ -41,6 +44,7 @@ class Reporter {
   // By source, begin, end, expansion and id.
   std::set<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, std::string>> reported_;
   size_t error_count_ = 0;
+  bool is_muted_ = false;
 };
 
 }  // namespace espy::check

@@ -37,6 +37,10 @@ VariableId Variables::declare(DeclarationSite site, const std::string& name, Spa
     const VariableId id = facts_.unit().variables.add({name, {}, span});
     states_[facts_.unit_index()].emplace_back();
     found = declarations.emplace(site, id).first;
+    if (const auto assumed = assumed_.find({facts_.unit_index(), site}); assumed != assumed_.end()) {
+      state(id).slot = assumed->second;
+      facts_.unit().variables[id].type = assumed->second.type;
+    }
     round_.has_changed = true;
   }
   state(found->second).loop_depth = loop_depth_;
@@ -72,6 +76,21 @@ TypeId Variables::read(ExprId id, const syntax::Variable& node) {
   }
   facts_.fact(id).variable = found;
   return type(found);
+}
+
+bool Variables::has_unset() const {
+  for (const std::vector<VariableState>& unit : states_)
+    for (const VariableState& state : unit)
+      if (state.is_read_unset && !state.slot.type) return true;
+  return false;
+}
+
+VariableTypes Variables::values() const {
+  VariableTypes out;
+  for (size_t unit = 0; unit < declarations_.size(); ++unit)
+    for (const auto& [site, id] : declarations_[unit])
+      if (const Slot& slot = states_[unit][id.index].slot; slot.type) out.emplace(std::pair(unit, site), slot);
+  return out;
 }
 
 bool Variables::settle_unassigned() {

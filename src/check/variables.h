@@ -35,6 +35,15 @@ struct DeclarationSite {
   auto operator<=>(const DeclarationSite&) const = default;
 };
 
+// By unit and place of the declaration.
+using VariableTypes = std::map<std::pair<size_t, DeclarationSite>, Slot>;
+
+// Types of maps and variables, from elsewhere than their uses.
+struct AssumedTypes {
+  std::map<std::string, Slot> maps;  // of values, by name
+  VariableTypes variables;
+};
+
 class Variables {
  public:
   Variables(Facts& facts, Reporter& reporter, Round& round, size_t unit_count)
@@ -63,6 +72,12 @@ class Variables {
   VariableState& state(VariableId id) { return states_[facts_.unit_index()][id.index]; }
   // Makes those that are read, and to which nothing is ever assigned, integers. Returns true if there is one.
   bool settle_unassigned();
+  // Whether something reads a variable to which nothing is assigned.
+  bool has_unset() const;
+  // The types of variables to which something is assigned.
+  VariableTypes values() const;
+  // Takes these types for the variables.
+  void assume(VariableTypes types) { assumed_ = std::move(types); }
   // Replaces the type.
   void set_type(VariableId id, TypeId type);
   // Widens the type so that it holds a value of `type`.
@@ -79,8 +94,9 @@ class Variables {
   Round& round_;
   std::vector<std::vector<VariableState>> states_;                   // by unit, by VariableId
   std::vector<std::map<DeclarationSite, VariableId>> declarations_;  // by unit
-  std::vector<Scope> scopes_;                                        // outermost first
-  std::set<std::string, std::less<>> ended_names_;                   // of the unit's blocks that were left
+  VariableTypes assumed_;
+  std::vector<Scope> scopes_;                       // outermost first
+  std::set<std::string, std::less<>> ended_names_;  // of the unit's blocks that were left
   int loop_depth_ = 0;
 };
 
