@@ -19,6 +19,9 @@ class ElfFile;
 
 namespace espy::builtins {
 
+// The id of the error by which a script refuses to run itself.
+constexpr std::string_view kRefusedByScript = "fail";
+
 // Emits the unsigned minimum of `value` and `limit`. The verifier knows the result to be at most `limit`.
 ir::ValueId bounded(lower::Lowering& lowering, ir::ValueId value, uint32_t limit);
 

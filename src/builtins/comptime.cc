@@ -181,7 +181,7 @@ TypeId check_fail(Checker& checker, const CallSite& call) {
   }
   std::string message;
   format->append(message, values, {});
-  checker.error("fail", call.span, message);
+  checker.error(kRefusedByScript, call.span, message);
   return nothing;
 }
 

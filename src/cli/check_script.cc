@@ -4,7 +4,10 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "base/strings.h"
+#include "builtins/common.h"
 #include "check/capabilities.h"
 #include "check/check.h"
 #include "compile/compile.h"
@@ -40,10 +43,36 @@ std::string last_part(std::string_view point) {
   return std::string(point.substr(0, point.find('+')));
 }
 
-std::vector<ScriptProblem> problems_of(const source::Diagnostics& diagnostics, const source::Sources& sources) {
+// "$2", the first parameter in the text that is not among the `given` ones; "" if there is none.
+std::string missing_parameter(std::string_view text, const std::vector<std::string>& given) {
+  for (size_t at = text.find('$'); at != text.npos; at = text.find('$', at + 1)) {
+    const std::string_view digits = text.substr(at + 1, text.find_first_not_of("0123456789", at + 1) - at - 1);
+    const auto number = parse_int(digits);
+    if (!number || *number < 1) continue;
+    if (std::cmp_greater(*number, given.size())) return fmt::format("${}", digits);
+  }
+  return "";
+}
+
+// What a parameter decides that is not given is not known. A refusal stands behind a condition, which is elsewhere.
+source::Diagnostic with_doubt(source::Diagnostic said, const source::Sources& sources, const Options& options) {
+  if (!options.command->takes_script_arguments || !said.span.source.valid()) return said;
+  const bool is_refusal = said.id == builtins::kRefusedByScript;
+  const std::string_view text = is_refusal ? std::string_view(sources[said.span.source].text) : sources.text(said.span);
+  const std::string parameter = missing_parameter(text, options.config.positional);
+  if (parameter.empty()) return said;
+  said.hint = fmt::format("`espy check {} -- ARGUMENTS` gives it", sources[said.span.source].name);
+  said.message = fmt::format("not known: `{}` is not given, and decides this: {}", parameter, said.message);
+  said.id = probes::kNotKnown;
+  return said;
+}
+
+std::vector<ScriptProblem> problems_of(const source::Diagnostics& diagnostics, const source::Sources& sources,
+                                       const Options& options) {
   std::vector<ScriptProblem> out;
-  for (const source::Diagnostic& each : diagnostics.all()) {
-    if (each.severity != source::Severity::kError) continue;
+  for (const source::Diagnostic& said : diagnostics.all()) {
+    if (said.severity != source::Severity::kError) continue;
+    const source::Diagnostic each = with_doubt(said, sources, options);
     std::string place;
     if (each.span.source.valid()) {
       const source::LineColumn at = sources.line_column(each.span.source, each.span.begin);
@@ -76,7 +105,7 @@ Result<ScriptVerdict> check_script(const Options& options, Environment& e, check
   request.recorded = recorded;
   request.is_foretold = true;
   syntax::Ast ast = parse_script(source, request);
-  out.problems = problems_of(e.diagnostics, e.sources);
+  out.problems = problems_of(e.diagnostics, e.sources, options);
   out.is_unreadable = !out.problems.empty();
   if (out.is_unreadable) return out;
   if (ast.actions.empty()) {
@@ -88,10 +117,10 @@ Result<ScriptVerdict> check_script(const Options& options, Environment& e, check
   out.options = checked.options;
   const auto is_about_files = [](const source::Diagnostic& each) { return each.id.find("import") != each.id.npos; };
   out.is_unreadable = std::ranges::any_of(e.diagnostics.all(), is_about_files);
-  out.problems = problems_of(e.diagnostics, e.sources);
+  out.problems = problems_of(e.diagnostics, e.sources, options);
   if (!out.problems.empty()) return out;
   const compile::Compiled compiled = compile::compile(checked, e.types, *e.kernel);
-  out.problems = problems_of(compiled.diagnostics, e.sources);
+  out.problems = problems_of(compiled.diagnostics, e.sources, options);
   for (const std::string_view helper : missing_helpers(compiled.program, e))
     out.problems.push_back(
         {"", fmt::format("this kernel lacks the helper `{}`, which the script needs", helper), "", ""});

@@ -46,6 +46,7 @@ struct Command {
   OptionRow option = {};                    // {'l', "list", ...}; `set` may be null
   std::string_view option_follows = {};     // the option after which lists show it; empty: at the end
   Operands operands = Operands::kNone;      //
+  bool takes_script_arguments = false;      // words behind `--` are the arguments of a script, not names
   std::span<const OptionRow> options = {};  // accepted only behind the word; they set Options::own
   std::shared_ptr<CommandOptions> (*make_options)() = nullptr;
   std::span<const std::string_view> usage = {};  // what follows `espy`, a line each

@@ -97,7 +97,11 @@ class Parser {
     return has_script() && arguments_[next_ - 1][1] >= '0' && arguments_[next_ - 1][1] <= '9';
   }
 
-  void take_word(std::string_view word) {
+  void take_word(std::string_view word, bool is_behind_dashes = false) {
+    if (is_behind_dashes && options_.command->takes_script_arguments) {
+      options_.config.positional.emplace_back(word);
+      return;
+    }
     const bool is_pattern = options_.command->operands == Operands::kPattern;
     if (by_word_ != nullptr) {
       options_.names.emplace_back(word);
@@ -192,7 +196,7 @@ class Parser {
       if (word.starts_with("--")) {
         TRY_STATUS(take_named(word));
       } else {
-        take_word(word);
+        take_word(word, true);
       }
     }
     return {};

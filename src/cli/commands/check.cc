@@ -119,7 +119,7 @@ int check_scripts(const Options& options, const Host& host) {
   return std::ranges::all_of(*cells, may_run) ? kExitUnknown : EXIT_FAILURE;
 }
 
-constexpr std::string_view kUsage[] = {"check [--on KERNEL]... FILE..."};
+constexpr std::string_view kUsage[] = {"check [--on KERNEL]... FILE... [-- ARGUMENTS]"};
 constexpr Example kExamples[] = {
     {"espy check --on KERNEL tools/*.bt", "which scripts run on the kernel of a snapshot, and what the others lack"}};
 
@@ -128,6 +128,7 @@ constexpr Example kExamples[] = {
 extern const Command kCheck = {
     .word = "check",
     .operands = Operands::kNames,
+    .takes_script_arguments = true,
     .options = kRows,
     .make_options = [] { return std::shared_ptr<CommandOptions>(std::make_shared<CheckOptions>()); },
     .usage = kUsage,
