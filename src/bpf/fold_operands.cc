@@ -22,7 +22,7 @@ Folding::Folding(const Function& function)
     : function_(function), uses_(function.values.size()), incoming_(function.values.size()) {
   raw_uses_ = use_counts(function);
   for (const Block& block : function.blocks) {
-    for (const Target& target : function.values[block.instructions.back()].targets)
+    for (const ir::Target& target : function.values[block.instructions.back()].targets)
       for (size_t i = 0; i < target.arguments.size(); ++i)
         incoming_[function.blocks[target.block].parameters[i].index].push_back(target.arguments[i]);
   }

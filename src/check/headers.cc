@@ -66,7 +66,7 @@ bool looks_like_constant(std::string_view name) {
 }
 
 // A generated C file, and which header each of its lines includes.
-struct Unit {
+struct HeaderUnit {
   std::string text;
   std::vector<std::pair<std::string, Span>> lines;  // the header's name, empty if the line is not an include
   bool is_empty = true;                             // it includes nothing
@@ -177,7 +177,7 @@ class HeaderReader {
     } else if (const auto* define = std::get_if<CDefine>(&definition)) {
       const std::string parameters =
           define->is_function_like ? fmt::format("({})", join(define->parameters, ",")) : std::string();
-      for (Unit* unit : {&user_, &kernel_})
+      for (HeaderUnit* unit : {&user_, &kernel_})
         unit->add_line(fmt::format("#define {}{} {}", define->name, parameters, define->body), "", define->span);
       own_.insert(define->name);
     }
@@ -255,7 +255,7 @@ class HeaderReader {
       complain(kernel_, done.error(), diagnostics);
   }
 
-  Status compile(const Unit& unit, const std::vector<std::string>& flags, bool before_kernel,
+  Status compile(const HeaderUnit& unit, const std::vector<std::string>& flags, bool before_kernel,
                  source::Diagnostics& diagnostics) {
     CCompiler compiler = TRY(CCompiler::open(flags, max_compile_seconds_));
     const auto macros = TRY(compiler.macros(unit.text));
@@ -305,7 +305,7 @@ class HeaderReader {
   }
 
   // The compiler's first error as a diagnostic.
-  static Status refuse(const Unit& unit, const CCompiler& compiler, source::Diagnostics& diagnostics) {
+  static Status refuse(const HeaderUnit& unit, const CCompiler& compiler, source::Diagnostics& diagnostics) {
     if (compiler.problems().empty())
       return fail("the C compiler failed" +
                   (compiler.last_words().empty() ? " without a message" : ": " + compiler.last_words()));
@@ -333,11 +333,11 @@ class HeaderReader {
     return {};
   }
 
-  static const std::pair<std::string, Span>& first_include(const Unit& unit) {
+  static const std::pair<std::string, Span>& first_include(const HeaderUnit& unit) {
     return *std::ranges::find_if(unit.lines, [](const auto& line) { return !line.first.empty(); });
   }
 
-  static void complain(const Unit& unit, const Error& error, source::Diagnostics& diagnostics) {
+  static void complain(const HeaderUnit& unit, const Error& error, source::Diagnostics& diagnostics) {
     const auto& [header, span] = first_include(unit);
     if (error.code == ENOENT)
       diagnostics.error("no-c-compiler", span, header + " needs a C compiler to be read, and there is none",
@@ -355,7 +355,7 @@ class HeaderReader {
   std::string directory_;
   bool has_own_header_ = false;  // a header that is not the kernel's: "x.h"
   std::vector<HeaderTypes> compiled_types_;
-  Unit user_, kernel_;
+  HeaderUnit user_, kernel_;
 };
 
 }  // namespace

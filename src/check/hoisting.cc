@@ -20,9 +20,9 @@ const If* if_statement(const Ast& ast, StmtId id) {
 }
 
 // `$x = ...`, not `$x += ...`.
-const Variable* plain_target(const Ast& ast, StmtId id) {
+const syntax::Variable* plain_target(const Ast& ast, StmtId id) {
   const auto* assign = std::get_if<Assign>(&ast[id].node);
-  return assign && !assign->op ? ast.get<Variable>(assign->target) : nullptr;
+  return assign && !assign->op ? ast.get<syntax::Variable>(assign->target) : nullptr;
 }
 
 Assigned assigned_by(const Ast& ast, const If& node);
@@ -35,7 +35,7 @@ Assigned assigned_by(const Ast& ast, ExprId branch) {
   Assigned out;
   if (!block) return out;
   for (const StmtId id : block->statements) {
-    if (const Variable* target = plain_target(ast, id))
+    if (const syntax::Variable* target = plain_target(ast, id))
       out.emplace(target->name, std::get<Assign>(ast[id].node).target);
     if (const If* inner = if_statement(ast, id)) out.merge(assigned_by(ast, *inner));
   }
@@ -54,12 +54,12 @@ Assigned assigned_by(const Ast& ast, const If& node) {
 bool is_read_first(const Ast& ast, const Block& block, size_t index, std::string_view name) {
   bool is_read = false;
   const auto look = [&](ExprId id) {
-    const auto* variable = ast.get<Variable>(id);
+    const auto* variable = ast.get<syntax::Variable>(id);
     is_read |= variable && variable->name == name;
   };
   for (; index < block.statements.size() && !is_read; ++index) {
     const StmtId id = block.statements[index];
-    const Variable* target = plain_target(ast, id);
+    const syntax::Variable* target = plain_target(ast, id);
     if (target && target->name == name) {
       walk(ast, std::get<Assign>(ast[id].node).value, look);
       return is_read;

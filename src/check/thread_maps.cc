@@ -13,7 +13,7 @@ using syntax::Ast;
 
 constexpr uint32_t kMostValueBytes = 1024;  // of a thread's element: beyond, copying costs more than the search
 
-struct Uses {
+struct ThreadMapUses {
   bool has_keys = false;    // it is used with a key
   bool are_by_tid = true;   // all keys are of the thread
   bool is_cleared = false;  // in `end`
@@ -27,7 +27,7 @@ class Finder {
   Finder(const Checked& checked, const spec::Registry& registry)
       : checked_(checked), registry_(registry), ast_(checked.ast), uses_(checked.maps.size()) {}
 
-  const Uses& of(ScriptMapId map) const { return uses_[map.index]; }
+  const ThreadMapUses& of(ScriptMapId map) const { return uses_[map.index]; }
 
   void look_at(const Unit& unit) {
     unit_ = &unit;
@@ -99,7 +99,7 @@ class Finder {
 
   void use_key(ScriptMapId map, ExprId name, const std::vector<ExprId>& parts) {
     understood_.insert(name);
-    Uses& uses = uses_[map.index];
+    ThreadMapUses& uses = uses_[map.index];
     uses.has_keys = true;
     if (!is_of_thread(parts)) uses.are_by_tid = false;
     if (unit_->function) object(map, "a function uses it");
@@ -121,14 +121,14 @@ class Finder {
   const Checked& checked_;
   const spec::Registry& registry_;
   const Ast& ast_;
-  std::vector<Uses> uses_;
+  std::vector<ThreadMapUses> uses_;
   const Unit* unit_ = nullptr;
   bool is_end_ = false;
   std::set<ExprId> understood_;  // expressions that name a map, whose use is known
 };
 
-std::string obstacle_of(const CheckedMap& map, const Uses& uses, const Checked& checked, const types::Types& types,
-                        kernel::Kernel& kernel) {
+std::string obstacle_of(const CheckedMap& map, const ThreadMapUses& uses, const Checked& checked,
+                        const types::Types& types, kernel::Kernel& kernel) {
   if (!uses.obstacle.empty()) return uses.obstacle;
   const types::Type& value = types[map.value];
   if (types::is_aggregation(value) || value.kind == types::Kind::kVoid) return "its values are not assigned";
@@ -148,7 +148,7 @@ void find_thread_maps(Checked& checked, const spec::Registry& registry, const ty
   Finder finder(checked, registry);
   for (const Unit& unit : checked.units) finder.look_at(unit);
   for (const ScriptMapId id : checked.maps.ids()) {
-    const Uses& uses = finder.of(id);
+    const ThreadMapUses& uses = finder.of(id);
     if (!uses.has_keys || !uses.are_by_tid) continue;
     CheckedMap& map = checked.maps[id];
     const std::string obstacle = obstacle_of(map, uses, checked, types, kernel);

@@ -265,7 +265,7 @@ Status set_last(Options& options, std::string_view text) {
   return {};
 }
 
-constexpr OptionRow kRows[] = {
+constexpr OptionRow kOptionRows[] = {
     {'e', "", "PROGRAM", "run this program; the last -e counts", set_text<&Options::program_text>},
     {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
     {'c', "cmd", "COMMAND", "start this command once all probes are attached, and end when it ends",
@@ -369,12 +369,12 @@ Result<uint64_t> parse_time(std::string_view option, std::string_view what, std:
   return static_cast<uint64_t>(number * *unit);
 }
 
-std::span<const OptionRow> option_rows() { return kRows; }
+std::span<const OptionRow> option_rows() { return kOptionRows; }
 
 // ---- What lists of options show
 
 std::vector<OptionRow> listed_options() {
-  std::vector<OptionRow> out(std::begin(kRows), std::end(kRows));
+  std::vector<OptionRow> out(std::begin(kOptionRows), std::end(kOptionRows));
   for (const Command* command : commands()) {
     if (!command->has_option()) continue;
     const auto is_before = [&](const OptionRow& row) {

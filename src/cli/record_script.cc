@@ -35,7 +35,7 @@ using Expression = std::function<ExprId()>;
 
 constexpr size_t kMaxMemoryFields = 100;                     // of a layout
 constexpr std::string_view kSyscallNumber = "__syscall_nr";  // the name of the probe says it
-constexpr uint32_t kMaxStructBytes = 16 << 10;
+constexpr uint32_t kMaxRecordedBytes = 16 << 10;
 
 // The fields of a layout, with the values that the script prints for them.
 struct Group {
@@ -138,7 +138,7 @@ class FieldWriter {
     if (wishes_.reads)
       if (const auto read = wishes_.reads->struct_bytes.find(type.name); read != wishes_.reads->struct_bytes.end())
         wanted = std::max(wanted, read->second);
-    return std::min({type.size_bytes, wanted, kMaxStructBytes});
+    return std::min({type.size_bytes, wanted, kMaxRecordedBytes});
   }
 
   // Of an anonymous struct, any member may be read.
@@ -148,7 +148,7 @@ class FieldWriter {
   }
 
   // What a script reads is recorded whole.
-  uint32_t most_bytes() const { return reads_ != nullptr ? kMaxStructBytes : wishes_.max_text_bytes; }
+  uint32_t most_bytes() const { return reads_ != nullptr ? kMaxRecordedBytes : wishes_.max_text_bytes; }
 
   bool is_bytes(const types::Type& type) const {
     const bool is_whole = type.kind == Kind::kArray || (type.kind == Kind::kStruct && type.complete);
@@ -257,9 +257,9 @@ class FieldWriter {
   size_t memory_fields_ = 0;
 };
 
-class ScriptWriter {
+class RecordScriptWriter {
  public:
-  ScriptWriter(Environment& environment, const RecordWishes& wishes)
+  RecordScriptWriter(Environment& environment, const RecordWishes& wishes)
       : e_(environment), wishes_(wishes), describer_(environment.types, *environment.kernel) {}
 
   // `at`: where the user has typed it. `is_of_script`: it is an attach point of a script of --for.
@@ -476,7 +476,8 @@ class ScriptWriter {
   uint32_t longest_read_bytes() const {
     uint32_t out = std::max(wishes_.max_text_bytes, longest_bytes_);
     if (!wishes_.reads) return out;
-    for (const auto& [name, bytes] : wishes_.reads->struct_bytes) out = std::max(out, std::min(bytes, kMaxStructBytes));
+    for (const auto& [name, bytes] : wishes_.reads->struct_bytes)
+      out = std::max(out, std::min(bytes, kMaxRecordedBytes));
     for (const auto& [name, reads] : wishes_.reads->probes)
       for (const auto& [expression, read] : reads.values)
         if (e_.types[read.type].kind == Kind::kString) out = std::max(out, e_.types[read.type].size_bytes);
@@ -515,7 +516,7 @@ class ScriptWriter {
 
 Result<RecordScript> write_record_script(std::span<const std::string> targets, const RecordWishes& wishes,
                                          Environment& environment) {
-  ScriptWriter writer(environment, wishes);
+  RecordScriptWriter writer(environment, wishes);
   if (wishes.reads)
     for (const ScriptReads::Target& target : wishes.reads->targets)
       TRY_STATUS(writer.add(target.parts, target.span, true));

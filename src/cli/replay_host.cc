@@ -61,7 +61,7 @@ output::RecordingGaps gaps_of(const recording::Reader& reader, bool is_at_end) {
   return gaps;
 }
 
-Status check_options(const Options& options) {
+Status check_replay_options(const Options& options) {
   const bool has_group = !options.cgroup.empty() || !options.container.empty();
   if (options.config.pid || options.child_command || options.config.follows || has_group || !options.user.empty())
     return fail("-i takes its events from a file: -p, -c, --follow, --cgroup and --user have no meaning there", 0,
@@ -118,7 +118,7 @@ Host following_host(const Following& following) {
   const auto replay = std::make_shared<Replay>();
   const auto shown = std::make_shared<Options>();
   Host host;
-  host.check_can_run = check_options;
+  host.check_can_run = check_replay_options;
   host.open = [replay, shown, following](const Options& options) {
     *shown = options;
     auto environment = open(*replay, options);

@@ -39,14 +39,14 @@ std::string format_of(std::string_view text) { return fmt::format("{}", fmt::joi
 void append(Statements& to, const Statements& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 // An expression in a source that the user typed.
-struct Typed {
+struct TypedValue {
   source::SourceId source;
   TraceItem item;
 };
 
-class ScriptWriter {
+class TraceScriptWriter {
  public:
-  ScriptWriter(Environment& environment, const TraceOptions& options) : e_(environment), options_(options) {}
+  TraceScriptWriter(Environment& environment, const TraceOptions& options) : e_(environment), options_(options) {}
 
   // `groups`: see find_trace_probes.
   Status add(const TraceTarget& target, const std::vector<TraceProbes>& groups) {
@@ -118,7 +118,7 @@ class ScriptWriter {
 
   // The source of the parser has the text at its place, and another word of the same length for `return`. The spans of
   // the nodes, and of the diagnostics, are those in what was typed.
-  ExprId parse(const Typed& typed, syntax::Ast& ast, source::Diagnostics& diagnostics) {
+  ExprId parse(const TypedValue& typed, syntax::Ast& ast, source::Diagnostics& diagnostics) {
     const auto [copy, is_new] = copies_.try_emplace({typed.source.index, typed.item.offset});
     if (is_new) copy->second = e_.sources.add("", std::string(typed.item.offset, ' ') + with_result(typed.item.text));
     const size_t first = ast.exprs.size(), first_type = ast.type_names.size(), first_stmt = ast.stmts.size();
@@ -150,11 +150,11 @@ class ScriptWriter {
     for (const auto* items : {&target.filters, &target.values, &target.results})
       for (const TraceItem& item : *items) parse({target_, item}, ignored, e_.diagnostics);
     if (is_root())
-      for (const Typed& condition : when_) parse(condition, ignored, e_.diagnostics);
+      for (const TypedValue& condition : when_) parse(condition, ignored, e_.diagnostics);
   }
 
   // Whether an expression names an argument.
-  bool is_named(const Typed& typed, const std::string& name) {
+  bool is_named(const TypedValue& typed, const std::string& name) {
     syntax::Ast ast;
     source::Diagnostics ignored;
     bool out = false;
@@ -166,7 +166,7 @@ class ScriptWriter {
   }
 
   // Adds an expression to the script, with the variables of `names` in place of their names.
-  ExprId expression(const Typed& typed, const std::vector<std::string>& names) {
+  ExprId expression(const TypedValue& typed, const std::vector<std::string>& names) {
     syntax::Ast& ast = script_.ast;
     source::Diagnostics reported;
     const ExprId out = parse(typed, ast, reported);
@@ -298,7 +298,7 @@ class ScriptWriter {
   // Functions of a wildcard that lack what the conditions need are shown in the trees of others.
   bool is_root(const TraceProbes& probes) {
     if (!is_root() || probes.leave.points.empty()) return false;
-    return std::ranges::all_of(when_, [&](const Typed& condition) {
+    return std::ranges::all_of(when_, [&](const TypedValue& condition) {
       const bool lacks_result = names_return(condition.item.text) && !has_result(probes);
       return !lacks_result && std::ranges::all_of(arguments_, [&](const std::string& name) {
         return std::ranges::find(probes.arguments, name, &TraceArgument::name) != probes.arguments.end() ||
@@ -320,7 +320,7 @@ class ScriptWriter {
     Values out;
     if (!at_return)
       for (const TraceItem& filter : target.filters) out.push_back(expression({target_, filter}, names_of(probes)));
-    for (const Typed& condition : when_)
+    for (const TypedValue& condition : when_)
       if (names_return(condition.item.text) == at_return) out.push_back(expression(condition, names_at_return(probes)));
     if (at_return && options_.slower_than_ns != 0) {
       const ExprId passed = build_.binary(BinaryOp::kSubtract, build_.name("nsecs"), of_thread("@root_begin"));
@@ -333,7 +333,7 @@ class ScriptWriter {
   std::vector<std::string> kept_arguments(const TraceProbes& probes) {
     std::vector<std::string> out;
     for (const std::string& name : names_of(probes))
-      if (name != kResult && std::ranges::any_of(when_, [&](const Typed& condition) {
+      if (name != kResult && std::ranges::any_of(when_, [&](const TypedValue& condition) {
             return names_return(condition.item.text) && is_named(condition, name);
           }))
         out.push_back(name);
@@ -561,7 +561,7 @@ class ScriptWriter {
   bool is_pair_ = false;                                            // entry and return of the current target are shown
   size_t count_ = 0;                                                // of targets
   source::SourceId target_;                                         // the current one
-  std::vector<Typed> when_;                                         // TraceOptions::when
+  std::vector<TypedValue> when_;                                    // TraceOptions::when
   std::string root_function_;                                       // `func` of the root; empty: of a wildcard
   std::vector<std::string> arguments_;                              // of the current target's functions
   std::map<std::pair<uint32_t, size_t>, source::SourceId> copies_;  // for the parser, by source and offset
@@ -585,7 +585,7 @@ Status check_options(const TraceOptions& options) {
 Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
                                        Environment& environment) {
   TRY_STATUS(check_options(options));
-  ScriptWriter writer(environment, options);
+  TraceScriptWriter writer(environment, options);
   for (const std::string& text : targets) {
     const TraceTarget target = TRY(parse_trace_target(text));
     TRY_STATUS(writer.add(target, TRY(find_trace_probes(target, environment))));

@@ -48,6 +48,8 @@ template <class... Kind>
 constexpr BtfKinds kinds(Kind... kind) {
   return (... | (BtfKinds{1} << static_cast<uint8_t>(kind)));
 }
+inline constexpr BtfKinds kStructs = kinds(BtfKind::kStruct, BtfKind::kUnion);
+inline constexpr BtfKinds kEnums = kinds(BtfKind::kEnum, BtfKind::kEnum64);
 
 struct BtfRecord {
   uint32_t id = 0;

@@ -10,12 +10,11 @@
 namespace espy::kernel {
 namespace {
 
-constexpr int kMaxDepth = 64;
-constexpr int kMaxNesting = 4;        // of functions in parameters of functions
-constexpr size_t kMaxLines = 20'000;  // and parameters: malformed BTF may nest endlessly
-constexpr size_t kLineBytes = 64;     // a longer name counts as several lines
+constexpr int kMaxPrintedDepth = 64;
+constexpr int kMaxFunctionNesting = 4;  // of functions in parameters of functions
+constexpr size_t kMaxLines = 20'000;    // and parameters: malformed BTF may nest endlessly
+constexpr size_t kLineBytes = 64;       // a longer name counts as several lines
 constexpr BtfKinds kAggregates = kinds(BtfKind::kStruct, BtfKind::kUnion);
-constexpr BtfKinds kEnums = kinds(BtfKind::kEnum, BtfKind::kEnum64);
 
 class Printer {
  public:
@@ -26,7 +25,7 @@ class Printer {
     const std::string_view tag = btf_.name(record);
     const bool has_negative = record.is(kEnums) && record.has_negative();
     std::string text = fmt::format("{}{}{} {{\n", keyword(record), tag.empty() ? "" : " ", tag);
-    for (uint32_t i = 0; i < record.count() && indent < kMaxDepth && ++lines_ < kMaxLines; ++i) {
+    for (uint32_t i = 0; i < record.count() && indent < kMaxPrintedDepth && ++lines_ < kMaxLines; ++i) {
       if (has_offsets_ && record.is(kAggregates)) text += place(Btf::member(record, i));
       text += std::string(static_cast<size_t>(indent) + 1, '\t');
       text += record.is(kEnums) ? enumerator(record, i, has_negative) : member(record, i, indent + 1) + ";\n";
@@ -39,7 +38,7 @@ class Printer {
 
   uint64_t size_of(uint32_t id, int depth = 0) {
     const auto record = btf_.record(id);
-    if (!record || depth > kMaxDepth) return 0;
+    if (!record || depth > kMaxPrintedDepth) return 0;
     switch (record->kind()) {
       case BtfKind::kPtr: return 8;
       case BtfKind::kArray: return Btf::array(*record).count * size_of(Btf::array(*record).element, depth + 1);
@@ -90,7 +89,7 @@ class Printer {
   std::string declare(uint32_t id, std::string declarator, int indent) {
     std::string qualifiers;  // of the next type: `const` in `const char *`
     bool behind_pointer = false;
-    for (int depth = 0; depth < kMaxDepth; ++depth) {
+    for (int depth = 0; depth < kMaxPrintedDepth; ++depth) {
       const auto record = btf_.record(id);
       if (!record) return finish(qualifiers + "void", declarator);
       switch (record->kind()) {
@@ -134,7 +133,7 @@ class Printer {
 
   std::string parameters(const BtfRecord& proto, int indent) {
     if (proto.count() == 0) return "(void)";
-    if (nesting_ >= kMaxNesting) return "(...)";
+    if (nesting_ >= kMaxFunctionNesting) return "(...)";
     ++nesting_;
     std::string text;
     for (uint32_t i = 0; i < proto.count(); ++i) {

@@ -18,7 +18,6 @@ constexpr int kMaxFunctionDepth = 3;
 constexpr uint32_t kMaxParameters = 32;
 
 constexpr BtfKinds kModifiers = kinds(BtfKind::kConst, BtfKind::kVolatile, BtfKind::kRestrict, BtfKind::kTypeTag);
-constexpr BtfKinds kStructs = kinds(BtfKind::kStruct, BtfKind::kUnion);
 
 // Encoding bits of an INT record.
 constexpr uint32_t kIntSigned = 1;

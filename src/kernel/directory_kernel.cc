@@ -21,8 +21,6 @@ using types::Kind;
 using types::TypeId;
 using types::Types;
 
-constexpr BtfKinds kStructs = kinds(BtfKind::kStruct, BtfKind::kUnion);
-constexpr BtfKinds kEnums = kinds(BtfKind::kEnum, BtfKind::kEnum64);
 constexpr std::string_view kRawTracepointPrefix = "btf_trace_";
 
 std::string_view keyword(BtfKind kind) {

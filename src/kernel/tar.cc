@@ -24,15 +24,15 @@ constexpr uint64_t kMaxArchiveBytes = 256 << 20;
 constexpr uint32_t kMaxFiles = 100'000;
 
 // The header of a file, in a block. Numbers are octal text.
-struct Header {
+struct TarHeader {
   char name[kNameBytes], mode[8], uid[8], gid[8], size[12], time[12], checksum[8], type, link[100], magic[6],
       version[2], user[32], group[32], major[8], minor[8], prefix[kPrefixBytes], unused[12];
 };
-static_assert(sizeof(Header) == kBlockBytes);
+static_assert(sizeof(TarHeader) == kBlockBytes);
 constexpr char kRegular = '0';
 
 // The sum of the bytes, with spaces for the checksum itself.
-uint32_t checksum_of(Header header) {
+uint32_t checksum_of(TarHeader header) {
   std::memset(header.checksum, ' ', sizeof(header.checksum));
   std::array<unsigned char, kBlockBytes> bytes;
   std::memcpy(bytes.data(), &header, sizeof(header));
@@ -81,7 +81,7 @@ class Unpacker {
 
   Status run() {
     for (uint32_t files = 0;; ++files) {
-      Header header;
+      TarHeader header;
       TRY_STATUS(read(&header, sizeof(header)));
       if (header.name[0] == '\0') return {};  // the first of the two blocks that end an archive
       if (files == kMaxFiles) return damaged("too many files");
@@ -102,7 +102,7 @@ class Unpacker {
     return {};
   }
 
-  Status unpack(const Header& header) {
+  Status unpack(const TarHeader& header) {
     const std::string prefix(text_of(header.prefix));
     const std::string name = (prefix.empty() ? "" : prefix + "/") + std::string(text_of(header.name));
     const auto size = octal({header.size, sizeof(header.size)});
@@ -157,7 +157,7 @@ Status TarWriter::write(std::string_view bytes) {
 }
 
 Status TarWriter::add(std::string_view path, std::string_view content) {
-  Header header = {};
+  TarHeader header = {};
   const size_t slash = path.size() > kNameBytes ? path.rfind('/') : path.npos;
   if (slash != path.npos) put(header.prefix, path.substr(0, slash));
   put(header.name, slash == path.npos ? path : path.substr(slash + 1));

@@ -19,7 +19,7 @@ using kernel::Feature;
 constexpr std::string_view kFormat = "espy features 1";
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
-constexpr size_t kMaxBytes = 8 * 1024;
+constexpr size_t kMaxCacheBytes = 8 * 1024;
 
 std::string content_of(const char* path) {
   const auto text = read_file(path);
@@ -93,7 +93,7 @@ void FeatureCache::read() {
   struct stat status = {};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) return;
   if (!S_ISREG(status.st_mode) || !is_own(status, kFileMode) || status.st_nlink != 1) return;
-  std::string text(kMaxBytes, '\0');
+  std::string text(kMaxCacheBytes, '\0');
   const ssize_t got = ::read(file.get(), text.data(), text.size());
   if (got <= 0 || static_cast<size_t>(got) == text.size()) return;
   text.resize(static_cast<size_t>(got));
@@ -124,7 +124,7 @@ void FeatureCache::write() const {
     text += kernel::feature_rows()[static_cast<size_t>(feature)].name;
     text += '\n';
   }
-  if (text.size() >= kMaxBytes) return;
+  if (text.size() >= kMaxCacheBytes) return;
   const std::string temporary = fmt::format("{}.{}", name_, ::getpid());
   ::unlinkat(directory_.get(), temporary.c_str(), 0);
   const OwnedFd file(

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "lower/module_context.h"
 #include "lower/processes.h"
 
 namespace espy::lower {
@@ -17,7 +18,6 @@ using program::Hook;
 using program::ProgramId;
 
 constexpr uint32_t kMostRawTracepoints = 4;  // with tables: those of the others would take much memory
-constexpr uint32_t kCacheLineBytes = 64;
 constexpr uint32_t kCpuBytes = Gates::kCallers * Gates::kCallerBytes;
 
 // Programs that are turned off together share a table.

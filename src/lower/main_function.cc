@@ -7,6 +7,7 @@
 
 #include "lower/callers.h"
 #include "lower/control.h"
+#include "lower/module_context.h"
 #include "lower/processes.h"
 #include "spec/builtin.h"
 
@@ -14,7 +15,6 @@ namespace espy::lower {
 namespace {
 
 constexpr uint32_t kRegions = 4;  // of scratch per CPU, if the program may be preempted
-constexpr uint32_t kCacheLineBytes = 64;
 
 }  // namespace
 

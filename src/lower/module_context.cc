@@ -15,7 +15,6 @@ namespace {
 using program::MapKind;
 using program::Storage;
 
-constexpr uint32_t kCacheLineBytes = 64;
 constexpr uint32_t kSmallRingBytes = 256 * 1024;
 constexpr uint32_t kMostOldRingBytes = 2 * 1024 * 1024;  // with its head, shorter than 4 MiB
 constexpr uint32_t kLargeRingBytes = 4 * 1024 * 1024;

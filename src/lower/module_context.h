@@ -15,6 +15,8 @@
 
 namespace espy::lower {
 
+inline constexpr uint32_t kCacheLineBytes = 64;
+
 using program::MapId;
 using types::TypeId;
 

@@ -11,7 +11,7 @@
 namespace espy::lsp {
 namespace {
 
-constexpr size_t kMostProbes = 8;
+constexpr size_t kMostShownProbes = 8;
 
 Json hover_of(const Document& document, source::Span span, const std::string& text) {
   return {{"contents", {{"kind", "markdown"}, {"value", text}}},
@@ -39,9 +39,9 @@ std::string describe_attach_point(const Services& services, const Analysis& anal
   }
   std::string out = describe(*provider);
   if (names.size() > 1) out += fmt::format("\n\n{} probes:\n\n", names.size());
-  for (size_t i = 0; names.size() > 1 && i < std::min(names.size(), kMostProbes); ++i)
+  for (size_t i = 0; names.size() > 1 && i < std::min(names.size(), kMostShownProbes); ++i)
     out += fmt::format("- `{}`\n", names[i]);
-  if (names.size() > kMostProbes) out += "- ...\n";
+  if (names.size() > kMostShownProbes) out += "- ...\n";
   if (!args.empty()) out += "\n\n`args`:\n" + fmt::format("```c\n{}```\n", args);
   return out;
 }

@@ -196,13 +196,13 @@ class FlameSink final : public TextFallbackSink {
   std::map<std::string, std::vector<FoldedStack>> maps_;
 };
 
-std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_flame_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<FlameSink>(out, std::move(style), quiet);
 }
 
 }  // namespace
 
 extern constexpr SinkRow kFlameSink = {
-    .name = "flame", .doc = "maps keyed by stacks, as a flame graph (SVG)", .create = make_sink};
+    .name = "flame", .doc = "maps keyed by stacks, as a flame graph (SVG)", .create = make_flame_sink};
 
 }  // namespace espy::output

@@ -31,13 +31,13 @@ class FoldedSink final : public TextFallbackSink {
   TextStyle style_;
 };
 
-std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_folded_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<FoldedSink>(out, std::move(style), quiet);
 }
 
 }  // namespace
 
 extern constexpr SinkRow kFoldedSink = {
-    .name = "folded", .doc = "maps keyed by stacks, a line for each stack", .create = make_sink};
+    .name = "folded", .doc = "maps keyed by stacks, a line for each stack", .create = make_folded_sink};
 
 }  // namespace espy::output

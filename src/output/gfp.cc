@@ -21,7 +21,7 @@ constexpr uint64_t kHighuserMovable = kKernel | kHardwall | kHighmem | kMovable;
 constexpr uint64_t kTransparentHuge = (kHighuserMovable | 0x40000 | 0x80000 | kNoWarn) & ~kReclaim;
 
 // Combinations precede their parts.
-constexpr Flag kNames[] = {
+constexpr Flag kGfpFlags[] = {
     {"GFP_TRANSHUGE", kTransparentHuge | kDirect},
     {"GFP_TRANSHUGE_LIGHT", kTransparentHuge},
     {"GFP_HIGHUSER_MOVABLE", kHighuserMovable},
@@ -63,7 +63,7 @@ constexpr Flag kNames[] = {
 std::string gfp_flags(uint64_t flags) {
   if (flags == 0) return "none";
   std::string out;
-  for (const Flag& flag : kNames) {
+  for (const Flag& flag : kGfpFlags) {
     if ((flags & flag.bits) != flag.bits) continue;
     out += (out.empty() ? "" : "|") + std::string(flag.name);
     flags &= ~flag.bits;

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <unordered_set>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "output/divide.h"
 #include "output/histogram.h"
@@ -162,7 +163,6 @@ std::string stats(const StatsValue& value) {
 }
 
 std::string tseries(const TseriesValue& series) {
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
   std::string out = "[";
   const auto amount = [&](int64_t n) { return series.is_signed ? number(n) : number(static_cast<uint64_t>(n)); };
   for (const TseriesPoint& point : series.points) {
@@ -536,12 +536,12 @@ class JsonSink final : public Sink {
   std::string text_kind_, text_begin_;  // of the last text: its kind, and how the line of such a text begins
 };
 
-std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_json_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<JsonSink>(out, std::move(style), quiet);
 }
 
 }  // namespace
 
-extern constexpr SinkRow kJsonSink = {.name = "json", .doc = "one JSON object a line", .create = make_sink};
+extern constexpr SinkRow kJsonSink = {.name = "json", .doc = "one JSON object a line", .create = make_json_sink};
 
 }  // namespace espy::output

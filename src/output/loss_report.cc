@@ -13,7 +13,7 @@ namespace {
 
 using program::LossKind;
 
-constexpr LossName kNames[] = {
+constexpr LossName kLossNames[] = {
     {"missed", "missed", "runs of a probe were skipped"},
     {"over budget", "over_budget", "events came while probes were off to keep the budget"},
     {"lost records", "lost_records", "records were lost"},
@@ -25,7 +25,7 @@ constexpr LossName kNames[] = {
     {"cut loops", "cut_loops", "loops were cut short"},
     {"bad values", "bad_values", "divisions by zero or indexes outside of an array gave fixed values"},
 };
-static_assert(std::size(kNames) == kLossKinds);
+static_assert(std::size(kLossNames) == kLossKinds);
 
 constexpr LossKind kind_at(size_t index) { return static_cast<LossKind>(index); }
 
@@ -43,9 +43,9 @@ std::vector<size_t> shown_kinds(const LossReport& loss_report) {
   return out;
 }
 
-class Table {
+class LossTable {
  public:
-  explicit Table(const LossReport& loss_report) : kinds_(shown_kinds(loss_report)) {
+  explicit LossTable(const LossReport& loss_report) : kinds_(shown_kinds(loss_report)) {
     for (const ActionReport& action : loss_report.actions)
       for (const ProbeHits& probe : action.probes) width_ = std::max(width_, probe.name.size() + 2);
     width_ = std::min(width_, kMaxWidth);
@@ -53,7 +53,7 @@ class Table {
 
   std::string head() const {
     std::string out = fmt::format("{:<{}}{:>12}", "probe", width_, "fired");
-    for (const size_t kind : kinds_) out += fmt::format("{:>14}", kNames[kind].column);
+    for (const size_t kind : kinds_) out += fmt::format("{:>14}", kLossNames[kind].column);
     return out + "\n";
   }
 
@@ -93,7 +93,7 @@ class Table {
 
 }  // namespace
 
-const LossName& name_of(LossKind kind) { return kNames[static_cast<size_t>(kind)]; }
+const LossName& name_of(LossKind kind) { return kLossNames[static_cast<size_t>(kind)]; }
 
 uint64_t ActionReport::hits() const {
   return std::accumulate(probes.begin(), probes.end(), uint64_t{0},
@@ -111,7 +111,7 @@ std::string LossReport::inexact() const {
     const auto worst =
         std::ranges::max_element(actions, {}, [i](const ActionReport& action) { return action.losses[i]; });
     const bool has_place = worst != actions.end() && worst->losses[i] > 0 && !worst->probes.empty();
-    return fmt::format("{} {}{}", totals[i], kNames[i].sentence,
+    return fmt::format("{} {}{}", totals[i], kLossNames[i].sentence,
                        has_place ? fmt::format(", {} by {}", worst->losses[i], worst->probes.front().name) : "");
   }
   if (!gaps.empty()) return gaps.front();
@@ -138,7 +138,7 @@ std::string LossReport::unknown() const {
 
 std::string to_text(const LossReport& loss_report) {
   if (loss_report.actions.empty()) return "";
-  const Table table(loss_report);
+  const LossTable table(loss_report);
   std::string out = table.head();
   for (const ActionReport& action : loss_report.actions) out += table.action(action);
   if (const auto& trees = loss_report.trees)

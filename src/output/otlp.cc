@@ -260,13 +260,14 @@ class OtlpSink final : public TextFallbackSink {
   OtlpList metrics_, logs_;
 };
 
-std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_otlp_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<OtlpSink>(out, std::move(style), quiet);
 }
 
 }  // namespace
 
-extern constexpr SinkRow kOtlpSink = {
-    .name = "otlp", .doc = "spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON", .create = make_sink};
+extern constexpr SinkRow kOtlpSink = {.name = "otlp",
+                                      .doc = "spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON",
+                                      .create = make_otlp_sink};
 
 }  // namespace espy::output

@@ -219,7 +219,7 @@ class PprofSink final : public TextFallbackSink {
   std::map<std::string, Column> columns_;  // by the map's name
 };
 
-std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_pprof_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<PprofSink>(out, std::move(style), quiet);
 }
 
@@ -229,6 +229,6 @@ extern constexpr SinkRow kPprofSink = {.name = "pprof",
                                        .doc = "maps keyed by stacks, as a profile for go tool pprof",
                                        .is_binary = true,
                                        .needs_files = true,
-                                       .create = make_sink};
+                                       .create = make_pprof_sink};
 
 }  // namespace espy::output

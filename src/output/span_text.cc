@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "base/strings.h"
 
@@ -12,11 +13,10 @@ namespace espy::output {
 
 namespace {
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint32_t kStep = 2;           // columns for each level
 constexpr uint32_t kMaxIndented = 100;  // levels; deeper ones are not indented further
 constexpr size_t kColumnsWidth = 50;    // of TIME, CPU, PID and COMM
-constexpr size_t kGraphWidth = 21;      // of CPU and duration
+constexpr size_t kCallColumns = 21;     // of CPU and duration
 
 std::string indent_of(uint32_t depth) { return std::string(size_t{kStep} * std::min(depth, kMaxIndented), ' '); }
 
@@ -140,7 +140,7 @@ std::string SpanText::graph_line(const SpanEvent& event, const std::string& dura
 }
 
 std::string SpanText::graph_lines(const SpanEvent& event) {
-  const size_t column = kGraphWidth + indent_of(event.depth).size();
+  const size_t column = kCallColumns + indent_of(event.depth).size();
   const bool is_leaf = kept_ && event.kind == SpanKind::kExit && kept_->tid == event.tid &&
                        kept_->depth == event.depth && event.anomaly != SpanAnomaly::kNoBegin;
   const std::optional<SpanEvent> leaf = is_leaf ? std::exchange(kept_, std::nullopt) : std::nullopt;
@@ -168,7 +168,7 @@ std::string SpanText::graph_lines(const SpanEvent& event) {
 std::string SpanText::flush() {
   if (!kept_) return {};
   const SpanEvent event = *std::exchange(kept_, std::nullopt);
-  const size_t column = kGraphWidth + indent_of(event.depth).size();
+  const size_t column = kCallColumns + indent_of(event.depth).size();
   return graph_line(event, "", graph_call(event, column) + " {");
 }
 

@@ -106,13 +106,13 @@ class SpeedscopeSink final : public TextFallbackSink {
   std::map<std::string, Profile> profiles_;                        // by the map's name
 };
 
-std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_speedscope_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<SpeedscopeSink>(out, std::move(style), quiet);
 }
 
 }  // namespace
 
 extern constexpr SinkRow kSpeedscopeSink = {
-    .name = "speedscope", .doc = "maps keyed by stacks, for www.speedscope.app", .create = make_sink};
+    .name = "speedscope", .doc = "maps keyed by stacks, for www.speedscope.app", .create = make_speedscope_sink};
 
 }  // namespace espy::output

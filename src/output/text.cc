@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "output/divide.h"
 #include "output/histogram.h"
@@ -114,7 +115,6 @@ class TextSink final : public Sink {
   }
 
  private:
-  static constexpr uint64_t kNsPerMs = 1'000'000;
   static std::string tests(size_t count) { return fmt::format("{} test{}", count, count == 1 ? "" : "s"); }
 
   void mark(bool is_good, std::string_view word, std::string_view text) {
@@ -167,13 +167,13 @@ class TextSink final : public Sink {
   bool is_quiet_;
 };
 
-std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_text_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<TextSink>(out, std::move(style), quiet);
 }
 
 }  // namespace
 
 extern constexpr SinkRow kTextSink = {
-    .name = "text", .doc = "lines for people, as bpftrace prints them", .has_text = true, .create = make_sink};
+    .name = "text", .doc = "lines for people, as bpftrace prints them", .has_text = true, .create = make_text_sink};
 
 }  // namespace espy::output

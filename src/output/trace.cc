@@ -97,7 +97,7 @@ class TraceSink final : public TextFallbackSink {
   std::set<uint32_t> processes_;                                  // those that have a name
 };
 
-std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_trace_sink(Writer& out, TextStyle style, bool quiet) {
   return std::make_unique<TraceSink>(out, std::move(style), quiet);
 }
 
@@ -106,7 +106,7 @@ std::unique_ptr<Sink> make_sink(Writer& out, TextStyle style, bool quiet) {
 extern constexpr SinkRow kTraceSink = {
     .name = "trace",
     .doc = "spans for chrome://tracing and Perfetto, to FILE.pftrace in the format of Perfetto",
-    .create = make_sink,
+    .create = make_trace_sink,
     .binary_suffix = kPerfettoSuffix,
     .create_binary = make_perfetto_sink};
 

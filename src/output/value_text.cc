@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "base/strings.h"
 #include "output/append.h"
@@ -71,8 +72,6 @@ std::string stack_text(const StackValue& stack, const TextStyle& style) {
 std::string stats_text(const StatsValue& stats, int64_t number) {
   return stats.is_signed ? std::to_string(number) : std::to_string(static_cast<uint64_t>(number));
 }
-
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 // How the start of an interval is shown: with the fraction of a second that the interval needs.
 struct ClockFormat {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/process.h"
 #include "base/strings.h"
@@ -16,7 +17,6 @@
 namespace espy::probes {
 
 namespace {
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 struct Unit {
   std::string_view name;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/byte_reader.h"
+#include "base/clock.h"
 #include "runtime/hits.h"
 
 namespace espy::runtime {
@@ -18,21 +19,20 @@ using program::Hook;
 using program::ProbeId;
 using program::ProgramId;
 
-constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kFirstPeriodNs = 20 * kMs;  // the first window of the meter
-constexpr uint64_t kFirstLookNs = 4 * kMs;     // at who calls
-constexpr uint64_t kPeriodNs = 100 * kMs;
+constexpr uint64_t kFirstPeriodNs = 20 * kNsPerMs;  // the first window of the meter
+constexpr uint64_t kFirstLookNs = 4 * kNsPerMs;     // at who calls
+constexpr uint64_t kBudgetPeriodNs = 100 * kNsPerMs;
 constexpr double kLeastOnNs = 1e6;        // a time on, of programs with a gate
 constexpr double kLeastAttachedNs = 2e6;  // ... and of those that are attached for it
 constexpr double kMostCredit = 2e8;       // ns on for which CPU time may be left over
 constexpr double kMostDebt = 1e9;         // ... or be missing
 // Of the cost that is expected, at each time on that costs less: a thread that waits for a CPU then will get it again.
 constexpr double kKeptCost = 0.9;
-constexpr uint64_t kLeastLearnedNs = kMs / 2;
-constexpr uint64_t kWindowEvery = 10;   // periods
-constexpr double kEnoughEvents = 100;   // of windows, to tell what an event costs
-constexpr double kGateNs = 4;           // of a program that finds its gate closed
-constexpr double kLeastOwnShare = 0.1;  // of the time on, that is not taken by the probes: less is not believed
+constexpr uint64_t kLeastLearnedNs = kNsPerMs / 2;
+constexpr uint64_t kWindowEvery = 10;      // periods
+constexpr double kEnoughEvents = 100;      // of windows, to tell what an event costs
+constexpr double kGateNs = 4;              // of a program that finds its gate closed
+constexpr double kLeastBudgetShare = 0.1;  // of the time on, that is not taken by the probes: less is not believed
 
 bool detaches_always(Hook hook) { return hook == Hook::kUserFunction || hook == Hook::kKernelFunction; }
 bool may_detach(Hook hook) { return hook == Hook::kRawTracepoint || hook == Hook::kSystemCalls; }
@@ -125,7 +125,7 @@ int BudgetKeeper::tick(uint64_t now_ns) {
   for (const Group& group : groups_)
     if (group.is_on) next_ns = std::min(next_ns, group.off_at_ns);
   const uint64_t later_ns = machine_.now_ns();
-  return next_ns <= later_ns ? 0 : static_cast<int>((next_ns - later_ns + kMs / 2) / kMs);
+  return next_ns <= later_ns ? 0 : static_cast<int>((next_ns - later_ns + kNsPerMs / 2) / kNsPerMs);
 }
 
 void BudgetKeeper::begin_period(uint64_t now_ns) {
@@ -159,7 +159,7 @@ void BudgetKeeper::begin_period(uint64_t now_ns) {
     if (group.is_sliced && is_due(group)) turn_on(group);
   ++periods_;
   period_begin_ns_ = now_ns;
-  next_period_ns_ = std::max(now_ns, next_period_ns_) + kPeriodNs;
+  next_period_ns_ = std::max(now_ns, next_period_ns_) + kBudgetPeriodNs;
 }
 
 // More often at first, while their share is not known.
@@ -339,7 +339,7 @@ void BudgetKeeper::turn_on(Group& group) {
     group.is_on = true;
   }
   const bool is_free = group.allowed_cpus >= group.on_cpus;
-  const double on_ns = std::min(group.credit_ns / std::max(group.on_cpus, 1e-9), static_cast<double>(kPeriodNs));
+  const double on_ns = std::min(group.credit_ns / std::max(group.on_cpus, 1e-9), static_cast<double>(kBudgetPeriodNs));
   group.off_at_ns =
       is_free ? UINT64_MAX : machine_.now_ns() + static_cast<uint64_t>(std::max(on_ns - group.detach_ns, 0.0));
 }
@@ -388,7 +388,7 @@ void BudgetKeeper::estimate_unknown(const Group& group, uint64_t off_ns) {
     };
     double probes_ns = 0;
     for (size_t i = 0; i < group.programs.size(); ++i) probes_ns += events_at(i) * event_ns(group.programs[i]);
-    const double own_ns = std::max(on_ns - probes_ns, on_ns * kLeastOwnShare);
+    const double own_ns = std::max(on_ns - probes_ns, on_ns * kLeastBudgetShare);
     for (size_t i = 0; i < group.programs.size(); ++i)
       estimated_[group.programs[i].index] +=
           events_at(i) * group.callers.unknown_share() * static_cast<double>(off_ns) / own_ns;

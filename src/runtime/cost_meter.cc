@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/byte_reader.h"
+#include "base/clock.h"
 #include "runtime/hits.h"
 
 namespace espy::runtime {
@@ -18,12 +19,11 @@ using program::MapId;
 using program::ProbeId;
 using program::ProgramId;
 
-constexpr uint64_t kMs = 1'000'000;
 constexpr int kNeverMs = 1 << 30;
 constexpr double kSecond = 1e9;
-constexpr uint64_t kFirstWindowNs = 20 * kMs;
-constexpr uint64_t kWindowNs = 5 * kMs;
-constexpr uint64_t kPeriodNs = 100 * kMs;
+constexpr uint64_t kFirstWindowNs = 20 * kNsPerMs;
+constexpr uint64_t kWindowNs = 5 * kNsPerMs;
+constexpr uint64_t kPeriodNs = 100 * kNsPerMs;
 // Fewer events in windows do not tell how many runs there are for each.
 constexpr uint64_t kEnoughHits = 1000;
 
@@ -140,7 +140,7 @@ int CostMeter::tick(uint64_t now_ns) {
       next_ns_ = now_ns + kWindowNs;
     }
   }
-  return static_cast<int>((next_ns_ - now_ns + kMs - 1) / kMs);
+  return static_cast<int>((next_ns_ - now_ns + kNsPerMs - 1) / kNsPerMs);
 }
 
 void CostMeter::stop(uint64_t now_ns) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/clock.h"
 #include "runtime/cost_check.h"
 #include "runtime/hits.h"
 #include "runtime/session.h"
@@ -14,13 +15,12 @@ namespace espy::runtime {
 
 namespace {
 
-constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kWarningLookNs = 20 * kMs;
+constexpr uint64_t kWarningLookNs = 20 * kNsPerMs;
 // Before the second and the third look: in the first one, what is traced may have had no CPU.
-constexpr uint64_t kPausesNs[] = {200 * kMs, 1000 * kMs};
-constexpr uint64_t kLookNs = 5 * kMs;
-constexpr uint64_t kBetweenLooksNs = 1000 * kMs;
-constexpr int kNeverMs = 1 << 30;
+constexpr uint64_t kPausesNs[] = {200 * kNsPerMs, 1000 * kNsPerMs};
+constexpr uint64_t kWatchLookNs = 5 * kNsPerMs;
+constexpr uint64_t kBetweenLooksNs = 1000 * kNsPerMs;
+constexpr int kNoLookMs = 1 << 30;
 
 }  // namespace
 
@@ -68,7 +68,8 @@ void CostWatch::tick() {
     next_report_ns_ += (now_ns - next_report_ns_) / options_.cost_interval_ns * options_.cost_interval_ns;
     next_report_ns_ += options_.cost_interval_ns;
   }
-  due_ms_ = std::min(due_ms_, static_cast<int>(std::min<uint64_t>((next_report_ns_ - now_ns) / kMs + 1, kNeverMs)));
+  due_ms_ =
+      std::min(due_ms_, static_cast<int>(std::min<uint64_t>((next_report_ns_ - now_ns) / kNsPerMs + 1, kNoLookMs)));
 }
 
 void CostWatch::begin_look(uint64_t now_ns, uint64_t ns) {
@@ -103,7 +104,7 @@ void CostWatch::tend_looks(uint64_t now_ns) {
   if (look_ends_ns_ != 0 && now_ns >= look_ends_ns_) end_look(now_ns);
   if (look_ends_ns_ == 0 && next_look_ns_ != 0 && now_ns >= next_look_ns_) begin_warning_look(now_ns);
   const uint64_t due_ns = look_ends_ns_ != 0 ? look_ends_ns_ : next_look_ns_;
-  due_ms_ = due_ns == 0 ? kNeverMs : static_cast<int>((due_ns - now_ns) / kMs + 1);
+  due_ms_ = due_ns == 0 ? kNoLookMs : static_cast<int>((due_ns - now_ns) / kNsPerMs + 1);
 }
 
 bool CostWatch::warns_if_dear(uint64_t now_ns) {
@@ -127,7 +128,7 @@ const RunCost& CostWatch::look() {
   CostMeter::Counts start = meter_->at_start();
   cost_.whole = meter_->report_since(start, now_ns);
   cost_.lately = meter_->report_since(served_, now_ns);
-  if (only_looks_ && look_ends_ns_ == 0) begin_look(now_ns, kLookNs);
+  if (only_looks_ && look_ends_ns_ == 0) begin_look(now_ns, kWatchLookNs);
   return cost_;
 }
 

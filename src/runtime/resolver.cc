@@ -21,8 +21,6 @@ namespace espy::runtime {
 
 namespace {
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
-
 std::vector<uint64_t> stack_addresses(load::Machine& machine, const program::Program& program, types::TypeId type,
                                       int64_t reference) {
   const auto stacks = std::ranges::find(program.stacks, type, &program::StackMaps::type);

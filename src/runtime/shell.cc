@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/end_request.h"
 #include "base/fd.h"
 #include "base/raised_limits.h"
@@ -21,8 +22,7 @@ namespace espy::runtime {
 
 namespace {
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
-constexpr uint64_t kPatienceNs = kNsPerSecond;
+constexpr uint64_t kShellPatienceNs = kNsPerSecond;
 constexpr size_t kPieceBytes = 1024 * 1024;
 
 Result<pid_t> start_shell(const std::string& command, int output) {
@@ -56,7 +56,8 @@ class Patience {
   // 0, or the error code of ShellResult.
   int error() const {
     const uint64_t run_ns = monotonic_ns() - start_ns_;
-    if (limits_.ends_after_request && ns_since_end_request() >= kPatienceNs && run_ns >= kPatienceNs) return ETIMEDOUT;
+    if (limits_.ends_after_request && ns_since_end_request() >= kShellPatienceNs && run_ns >= kShellPatienceNs)
+      return ETIMEDOUT;
     return limits_.seconds != 0 && run_ns / kNsPerSecond >= limits_.seconds ? ETIME : 0;
   }
 

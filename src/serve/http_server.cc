@@ -26,6 +26,7 @@
 #include <cerrno>
 #include <string>
 
+#include "base/clock.h"
 #include "base/end_request.h"
 #include "base/out_of_memory.h"
 #include "base/strings.h"
@@ -62,10 +63,9 @@ constexpr int kTickMs = 100;
 constexpr int kIdleTickMs = 1000;
 constexpr int kRequestsPerRun = 64;
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kRequestNs = 10 * kSecond;  // for a whole request, from its first byte
-constexpr uint64_t kIdleNs = 120 * kSecond;    // between requests
-constexpr uint64_t kStallNs = 5 * kSecond;     // without taking a byte
+constexpr uint64_t kRequestNs = 10 * kNsPerSecond;  // for a whole request, from its first byte
+constexpr uint64_t kIdleNs = 120 * kNsPerSecond;    // between requests
+constexpr uint64_t kStallNs = 5 * kNsPerSecond;     // without taking a byte
 
 // `handle` refuses all but GET and HEAD, with a status that says why; evhttp itself refuses what is none of these by
 // 501. It gives unknown methods a number that its enumeration does not have.

@@ -16,7 +16,8 @@ namespace espy::serve {
 namespace {
 
 constexpr size_t kLeastTokenBytes = 16;
-constexpr uint64_t kPauseFactor = 20;  // between texts of metrics, by the time that the last one took: 5 % of a CPU
+constexpr uint64_t kMetricsPauseFactor =
+    20;  // between texts of metrics, by the time that the last one took: 5 % of a CPU
 
 Result<std::string> random_text(size_t bytes) {
   std::string raw(bytes, '\0'), out;
@@ -123,7 +124,7 @@ HttpResponse LiveServer::metrics(const HttpRequest& request) {
     const ServerCounts counts{http_->stream_count(), http_->dropped_streams()};
     cached.text = std::make_shared<const std::string>(metrics_.text(*run_, counts, format));
     const uint64_t end_ns = monotonic_ns();
-    cached.good_until_ns = end_ns + (end_ns - begin_ns) * kPauseFactor;
+    cached.good_until_ns = end_ns + (end_ns - begin_ns) * kMetricsPauseFactor;
   }
   HttpResponse out;
   out.content_type = content_type_of(format);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/end_request.h"
 #include "base/time_limit.h"
 #include "output/json.h"
@@ -15,9 +16,8 @@ namespace espy::serve {
 
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kLeastPauseNs = 95'000'000;  // ticks come every 100 ms
-constexpr uint64_t kLongestPauseNs = 3 * kSecond;
+constexpr uint64_t kLongestPauseNs = 3 * kNsPerSecond;
 constexpr uint64_t kPauseFactor = 50;  // of the time that it took to read a map: 2 % of a CPU
 
 }  // namespace
@@ -37,7 +37,7 @@ void Snapshots::take(runtime::LiveRun& run) {
   const uint64_t now_ns = monotonic_ns();
   for (size_t i = 0; i < maps_.size(); ++i)
     if (now_ns >= states_[i].next_ns) read_map(run, i);
-  if (now_ns >= losses_ns_ + kSecond) read_losses_and_cost(run);
+  if (now_ns >= losses_ns_ + kNsPerSecond) read_losses_and_cost(run);
 }
 
 void Snapshots::take_last(runtime::LiveRun& run) {
@@ -78,7 +78,7 @@ void Snapshots::read_losses_and_cost(runtime::LiveRun& run) {
 }
 
 Snapshots::Position Snapshots::newest() const {
-  return {version_, lines_.next_number(), (monotonic_ns() - started_ns_) / kSecond};
+  return {version_, lines_.next_number(), (monotonic_ns() - started_ns_) / kNsPerSecond};
 }
 
 Bytes Snapshots::message_for(Position& position, size_t viewers) {

@@ -14,7 +14,6 @@ namespace {
 
 using ir::Helper;
 
-constexpr uint64_t kFunctionTag = uint64_t{0xf0} << 56;
 constexpr uint64_t kTaiOffsetNs = 37'000'000'000;
 constexpr uint64_t kNsPerJiffy = 4'000'000;
 constexpr uint64_t kUserStackFlag = 1 << 8, kSkipMask = 0xff;

@@ -20,7 +20,6 @@ using program::BpfInsn;
 constexpr uint64_t kMayGotoBudget = uint64_t{1} << 23;  // BPF_MAX_LOOPS
 constexpr uint64_t kMaxJumps = uint64_t{1} << 26;
 constexpr uint64_t kCastReach = 1 << 20;  // how far behind a cast pointer a load may be
-constexpr uint64_t kFunctionTag = uint64_t{0xf0} << 56;
 constexpr int kPoison = 0xaa;
 constexpr uint64_t kDead = 0xdead'dead'dead'dead;  // in registers that hold nothing
 

@@ -32,6 +32,8 @@ struct KfuncIds {
 
 // The code of the error of a program that asks for what was not recorded.
 constexpr int kUnrecorded = ENODATA;
+// The highest byte of what a program has as the address of a function.
+inline constexpr uint64_t kFunctionTag = uint64_t{0xf0} << 56;
 
 class Interpreter {
  public:

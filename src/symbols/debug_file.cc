@@ -56,7 +56,7 @@ SearchLimit& search_limit() {
   return limit;
 }
 
-tl::unexpected<Error> takes_too_long(const std::string& path) {
+tl::unexpected<Error> was_not_searched(const std::string& path) {
   return fail(path + " was not searched for names: it would take too long", kRefusedFile);
 }
 
@@ -64,11 +64,11 @@ Result<uint32_t> Checksums::of(const UntrustedFile& file) {
   const FileIdentity key = file.identity();
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
   constexpr uint64_t kChunkBytes = 1 << 20, kLeastBytes = 64 << 10;  // also bounds how many are known
-  if (!search_limit().take(kLeastBytes)) return takes_too_long(file.path);
+  if (!search_limit().take(kLeastBytes)) return was_not_searched(file.path);
   uLong crc = crc32_z(0, nullptr, 0);
   for (uint64_t at = 0; at < file.size_bytes; at += kChunkBytes) {
     const uint64_t part_bytes = std::min(kChunkBytes, file.size_bytes - at);
-    if (!search_limit().take(part_bytes)) return takes_too_long(file.path);
+    if (!search_limit().take(part_bytes)) return was_not_searched(file.path);
     const std::string bytes = TRY(file.read_at(at, part_bytes));
     crc = crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
   }
@@ -138,7 +138,7 @@ Status Decompressor::add(std::string_view packed) {
   constexpr size_t kMaxBytes = 128 << 20;  // more than the names of any program take
   constexpr size_t kLeastBytes = 64 << 10, kMostBytes = 4 << 20;
   constexpr uint64_t kWorkPerPackedByte = 32, kWorkPerByte = 4;
-  if (!search_limit().take(packed.size() * kWorkPerPackedByte)) return takes_too_long(path_);
+  if (!search_limit().take(packed.size() * kWorkPerPackedByte)) return was_not_searched(path_);
   stream_.next_in = reinterpret_cast<const uint8_t*>(packed.data());
   stream_.avail_in = packed.size();
   do {
@@ -149,7 +149,7 @@ Status Decompressor::add(std::string_view packed) {
     state_ = lzma_code(&stream_, LZMA_RUN);
     out_.resize(out_.size() - stream_.avail_out);
     if (out_.size() > kMaxBytes || !search_limit().take((out_.size() - used) * kWorkPerByte))
-      return takes_too_long(path_);
+      return was_not_searched(path_);
   } while (state_ == LZMA_OK && stream_.avail_out == 0);
   return {};
 }
@@ -158,7 +158,7 @@ Result<ElfImage> find_inside(const ElfImage& image) {
   constexpr uint64_t kMaxPackedBytes = 32 << 20, kPartBytes = 64 << 10;
   const std::string path = fmt::format("{} ({})", image.path(), kPackedSection);
   const std::string_view packed = image.section_bytes(kPackedSection, kMaxPackedBytes);
-  if (packed.empty()) return takes_too_long(path);
+  if (packed.empty()) return was_not_searched(path);
   Decompressor unpacked(path);
   for (size_t at = 0; at < packed.size() && unpacked.wants_more(); at += kPartBytes)
     TRY_STATUS(unpacked.add(packed.substr(at, kPartBytes)));

@@ -27,8 +27,8 @@ constexpr uint32_t kMagic2 = 0xfffffffb;
 constexpr uint32_t kMagic16 = 0xfffffffa;
 constexpr uint32_t kMagic18 = 0xfffffff0;
 constexpr uint32_t kMagic20 = 0xfffffff1;
-constexpr size_t kHeaderBytes = 8;
-constexpr size_t kMaxNameBytes = 2048;
+constexpr size_t kTableHeaderBytes = 8;
+constexpr size_t kMaxGoNameBytes = 2048;
 constexpr uint64_t kMaxFunctions = 4 << 20;
 constexpr int kMaxTries = 16;  // of places that have the magic number of a table
 
@@ -38,7 +38,7 @@ constexpr uint64_t kIsOutermost = 1, kIsStackWritten = 2;  // cmd/internal/objab
 
 bool has_magic(std::string_view bytes) {
   const uint64_t magic = load_le(bytes, 0, 4);
-  if (bytes.size() < kHeaderBytes || bytes[4] != 0 || bytes[5] != 0) return false;
+  if (bytes.size() < kTableHeaderBytes || bytes[4] != 0 || bytes[5] != 0) return false;
   if (bytes[6] != 1 && bytes[6] != 2 && bytes[6] != 4) return false;
   return bytes[7] == 8 && (magic == kMagic2 || magic == kMagic16 || magic == kMagic18 || magic == kMagic20);
 }
@@ -64,7 +64,7 @@ bool is_code(const ElfImage& image, uint64_t address) {
 // The linker may start .text with other code than Go's. A table says where the text begins, but in a
 // position-independent binary that word is written by a relocation; tables since Go 1.26 leave it 0.
 uint64_t text_address(const ElfImage& image, std::string_view table, uint64_t table_address) {
-  constexpr uint64_t kTextAt = kHeaderBytes + 16;
+  constexpr uint64_t kTextAt = kTableHeaderBytes + 16;
   const uint64_t own = load_le(table, kTextAt);
   if (is_code(image, own)) return own;
   const uint64_t relocated = relocated_word(image, table_address + kTextAt);
@@ -87,12 +87,12 @@ std::optional<GoFunctionTable> GoFunctionTable::parse(std::string_view bytes, ui
   GoFunctionTable out;
   out.bytes_ = bytes;
   Layout& layout = out.layout_;
-  const auto word = [&](size_t index) { return load_le(bytes, kHeaderBytes + index * layout.word_bytes); };
+  const auto word = [&](size_t index) { return load_le(bytes, kTableHeaderBytes + index * layout.word_bytes); };
   layout.quantum = static_cast<uint8_t>(bytes[6]);
   layout.count = word(0);
   const auto magic = static_cast<uint32_t>(load_le(bytes, 0, 4));
   if (magic == kMagic2) {
-    layout.list = kHeaderBytes + layout.word_bytes;
+    layout.list = kTableHeaderBytes + layout.word_bytes;
   } else {
     size_t next = 2;
     if (magic != kMagic16) {
@@ -141,7 +141,7 @@ void GoFunctionTable::read_functions() {
 
 std::string_view GoFunctionTable::string_at(uint64_t offset) const {
   if (offset >= bytes_.size()) return {};
-  const std::string_view rest = bytes_.substr(offset, kMaxNameBytes);
+  const std::string_view rest = bytes_.substr(offset, kMaxGoNameBytes);
   const size_t end = rest.find('\0');
   return end == rest.npos ? std::string_view() : rest.substr(0, end);
 }

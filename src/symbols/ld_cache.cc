@@ -8,7 +8,7 @@
 namespace espy::symbols {
 namespace {
 
-constexpr std::string_view kMagic = "glibc-ld.so.cache1.1";
+constexpr std::string_view kCacheMagic = "glibc-ld.so.cache1.1";
 
 // Numbers are in the byte order of the machine; offsets of strings are relative to the header.
 struct Header {
@@ -22,14 +22,14 @@ struct Header {
 };
 static_assert(sizeof(Header) == 48);
 
-struct Entry {
+struct CacheEntry {
   int32_t flags;  // the low byte is the kind of library, the next one the ABI
   uint32_t name_offset;
   uint32_t path_offset;
   uint32_t os_version;
   uint64_t hardware;  // not 0: only for CPUs with certain extensions
 };
-static_assert(sizeof(Entry) == 24);
+static_assert(sizeof(CacheEntry) == 24);
 
 constexpr int32_t kAbiMask = 0xff00;
 
@@ -44,13 +44,13 @@ std::string_view string_at(std::string_view bytes, uint32_t offset) {
 std::vector<CachedLibrary> parse_ld_cache(const kernel::Arch& arch, std::string_view bytes) {
   std::vector<CachedLibrary> out;
   // A cache in compatibility form begins with the format before 2.32.
-  const size_t start = bytes.find(kMagic);
+  const size_t start = bytes.find(kCacheMagic);
   if (start == bytes.npos) return out;
   bytes.remove_prefix(start);
   const auto header = load_struct<Header>(bytes, 0);
-  if (!header || header->library_count > (bytes.size() - sizeof(Header)) / sizeof(Entry)) return out;
+  if (!header || header->library_count > (bytes.size() - sizeof(Header)) / sizeof(CacheEntry)) return out;
   for (uint32_t i = 0; i < header->library_count; ++i) {
-    const auto entry = load_struct<Entry>(bytes, sizeof(Header) + uint64_t{i} * sizeof(Entry));
+    const auto entry = load_struct<CacheEntry>(bytes, sizeof(Header) + uint64_t{i} * sizeof(CacheEntry));
     if ((entry->flags & kAbiMask) != arch.library_cache_abi || entry->hardware != 0) continue;
     const CachedLibrary library{string_at(bytes, entry->name_offset), string_at(bytes, entry->path_offset)};
     if (!library.name.empty() && !library.path.empty()) out.push_back(library);

@@ -21,7 +21,7 @@
 namespace espy::symbols {
 namespace {
 
-std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+std::string directory_of_library(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 // "#!/bin/sh -e" -> "/bin/sh"
 std::optional<std::string> script_interpreter(const std::string& path) {
@@ -118,7 +118,7 @@ std::vector<std::string> needed_files(const std::string& path) {
     if (!needs.interpreter.empty()) add(needs.interpreter);
     const char* variable = std::getenv("LD_LIBRARY_PATH");
     const std::vector<std::string> directories = search.directories(
-        std::string(variable == nullptr ? "" : variable) + ":" + needs.run_path, directory_of(files[i]));
+        std::string(variable == nullptr ? "" : variable) + ":" + needs.run_path, directory_of_library(files[i]));
     for (const std::string& name : needs.libraries) {
       if (files.size() == kMost) break;
       if (const auto found = search.find(name, directories)) add(*found);

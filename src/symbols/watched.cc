@@ -8,9 +8,9 @@ namespace espy::symbols {
 namespace {
 
 constexpr size_t kMaxPrograms = 8;  // that one process executes
-constexpr size_t kMaxMappings = 5000;
+constexpr size_t kMaxWatchedMappings = 5000;
 constexpr size_t kMaxAllMappings = 1 << 20;
-constexpr int kMaxAncestors = 64;
+constexpr int kMaxWatchedAncestors = 64;
 
 // A path can have 4 KB.
 size_t weight_of(const CodeMapping& code) {
@@ -88,7 +88,7 @@ void WatchedProcesses::map(uint32_t pid, Mapping mapping) {
     if (is_replaced) weight_ -= weight_of(each);
     return is_replaced;
   });
-  if (space.code.size() >= kMaxMappings) return;
+  if (space.code.size() >= kMaxWatchedMappings) return;
   const uint64_t start = mapping.start;
   CodeMapping code = {.start = start, .image = images_.share(mapping), .seen_us = mapping.seen_ns / 1000};
   weight_ += weight_of(code);
@@ -103,7 +103,7 @@ void WatchedProcesses::end(uint32_t pid) {
 // Those that it is a copy of count as used at the same time, so that none of them is dropped before it.
 void WatchedProcesses::keep(uint32_t pid) {
   const uint64_t use = ++uses_;
-  for (int i = 0; i < kMaxAncestors; ++i) {
+  for (int i = 0; i < kMaxWatchedAncestors; ++i) {
     const auto found = processes_.find(pid);
     if (found == processes_.end()) return;
     found->second.is_kept = true;

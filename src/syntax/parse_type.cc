@@ -29,7 +29,7 @@ bool is_c_word(std::string_view word) {
   return std::find(std::begin(kCWords), std::end(kCWords), word) != std::end(kCWords);
 }
 
-bool is_tag(std::string_view word) { return word == "struct" || word == "union" || word == "enum"; }
+bool is_type_tag(std::string_view word) { return word == "struct" || word == "union" || word == "enum"; }
 bool is_qualifier(std::string_view word) { return word == "const" || word == "volatile"; }
 
 // Skips from the bracket `token` to the token after the one that closes it.
@@ -60,7 +60,7 @@ std::optional<TypeParser::TypeAhead> TypeParser::look_for_type(Token token, Lexe
   const auto word = [&] { return token.kind == TokenKind::kIdentifier ? stream_.text(token) : std::string_view(); };
   while (is_qualifier(word())) token = lexer.next();
   if (word().empty()) return std::nullopt;
-  if (is_tag(word())) {
+  if (is_type_tag(word())) {
     token = lexer.next();
     if (word().empty()) return std::nullopt;
     out.known = true;
@@ -172,7 +172,7 @@ void TypeParser::type_head(TypeName& type) {
     return;
   }
   type.name = word;
-  if (is_tag(word)) {
+  if (is_type_tag(word)) {
     type.tag = word == "struct"  ? TypeName::Tag::kStruct
                : word == "union" ? TypeName::Tag::kUnion
                                  : TypeName::Tag::kEnum;

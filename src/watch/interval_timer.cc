@@ -5,13 +5,14 @@
 
 #include <cerrno>
 
+#include "base/clock.h"
+
 namespace espy::watch {
 
 namespace {
 
 timespec to_timespec(uint64_t ns) {
-  constexpr uint64_t kSecond = 1'000'000'000;
-  return {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+  return {static_cast<time_t>(ns / kNsPerSecond), static_cast<long>(ns % kNsPerSecond)};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/clock.h"
 #include "base/end_request.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
@@ -18,7 +19,6 @@ namespace espy::watch {
 
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kPauseFactor = 10;  // of the time that it took to read the maps: at most a tenth of a CPU
 
 // Those of the terminal that end nothing. They are taken by a descriptor, so that no handler runs within other code.
@@ -196,7 +196,7 @@ void Screen::take_snapshot(runtime::LiveRun& run) {
 }
 
 std::string Screen::status_text() const {
-  const uint64_t seconds = (monotonic_ns() - started_ns_) / kSecond;
+  const uint64_t seconds = (monotonic_ns() - started_ns_) / kNsPerSecond;
   return fmt::format("{} | {} | {}:{:02}", printable_line(options_.script), clock_text(), seconds / 60, seconds % 60);
 }
 

@@ -7,11 +7,11 @@ namespace espy::symbols::dwarf {
 
 namespace {
 
-constexpr int kMaxDepth = 64;  // of references and blocks: malformed debug information can have cycles
+constexpr int kMaxCallDepth = 64;  // of references and blocks: malformed debug information can have cycles
 
 // Follows references of an instance to its abstract origin or declaration.
 Dwarf_Die origin_of(Dwarf_Die die) {
-  for (int hops = 0; hops < kMaxDepth; ++hops) {
+  for (int hops = 0; hops < kMaxCallDepth; ++hops) {
     std::optional<Dwarf_Die> from;
     for (const unsigned name : {DW_AT_abstract_origin, DW_AT_specification})
       if (!from && own_attribute(die, name)) from = reference(die, name);
@@ -70,8 +70,8 @@ void Calls::read_site(const Dwarf_Die& site, const FunctionCode& code, Function&
 
 // Call sites can be children of blocks and of inlined instances.
 void Calls::read_sites(const Subtree& scope, const FunctionCode& code, Function& caller, int depth) {
-  caller.has_unknown_tail_calls |= depth > kMaxDepth;
-  if (depth > kMaxDepth) return;
+  caller.has_unknown_tail_calls |= depth > kMaxCallDepth;
+  if (depth > kMaxCallDepth) return;
   for (const Subtree& child : child_subtrees(scope)) {
     switch (tag(child.die)) {
       case DW_TAG_call_site:

@@ -25,12 +25,12 @@ namespace espy::symbols::dwarf {
 
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxReferences = 64;
 // Entries of malformed debug information can share a name of megabytes.
 constexpr size_t kMaxNameBytes = 8 << 10;
 // They can share ranges, too: of one entry, and of all units and functions. Lists of ranges are counted with what they
 // have for discarded code: of a unit that can be most, of a function it is all or nothing.
-constexpr size_t kMaxRanges = 1 << 16;
+constexpr size_t kMaxUnitRanges = 1 << 16;
 constexpr size_t kMaxDiscardedRanges = 1 << 10;
 constexpr size_t kMaxFirstRanges = 16;  // until one that is not discarded
 // Of one line table, which belongs to one source file, or with LTO to a part of a program.
@@ -276,7 +276,7 @@ int tag(const Dwarf_Die& die) { return dwarf_tag(mutable_die(die)); }
 namespace {
 
 struct RangeLimits {
-  size_t ranges = kMaxRanges;
+  size_t ranges = kMaxUnitRanges;
   size_t discarded = kMaxDiscardedRanges;
 };
 
@@ -461,7 +461,7 @@ std::vector<Unit>& File::units() {
     // For an attribute that a skeleton lacks, libdw opens the .dwo file by itself.
     if (type == DW_UT_skeleton && (!split_files_ || !own_attribute(die, DW_AT_comp_dir))) continue;
     has_split |= type == DW_UT_skeleton;
-    RangeList code = read_ranges(die, {.ranges = std::min(kMaxRanges, steps_left), .discarded = steps_left});
+    RangeList code = read_ranges(die, {.ranges = std::min(kMaxUnitRanges, steps_left), .discarded = steps_left});
     steps_left -= std::min(code.steps, steps_left);
     for (const Range& range : code.ranges) found_code.push_back({range, found.size()});
     found.push_back({die, std::move(code.ranges), type == DW_UT_skeleton});
@@ -577,7 +577,7 @@ void File::add_function(const Dwarf_Die& die, Functions& out) {
 
 // Functions are children of the unit, of namespaces, of classes, and, for closures, of other functions.
 void File::add_functions(const Subtree& parent, Functions& out, int depth) {
-  if (depth > kMaxDepth) return;
+  if (depth > kMaxReferences) return;
   for (const Subtree& child : child_subtrees(parent)) {
     switch (tag(child.die)) {
       case DW_TAG_subprogram:

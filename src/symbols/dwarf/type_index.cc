@@ -8,7 +8,7 @@ namespace espy::symbols::dwarf {
 
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxScopes = 64;
 
 bool is_class_tag(int type_tag) {
   return type_tag == DW_TAG_structure_type || type_tag == DW_TAG_class_type || type_tag == DW_TAG_union_type;
@@ -61,7 +61,7 @@ void TypeIndex::add_enum(const Dwarf_Die& type, const std::string& prefix, Table
 
 // Types in classes are not added, but found through their class.
 void TypeIndex::add_scope(const Subtree& scope, const std::string& prefix, Table& table, int depth) {
-  if (depth > kMaxDepth) return;
+  if (depth > kMaxScopes) return;
   for (const Subtree& inner : child_subtrees(scope)) {
     const Dwarf_Die& child = inner.die;
     const auto add = [&](NameCategory category) {

@@ -30,7 +30,7 @@ using types::Kind;
 using types::Member;
 using types::TypeId;
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxTypeDepth = 64;
 constexpr size_t kMaxDimensions = 64;
 constexpr uint64_t kMaxOffsetBytes = UINT32_MAX / 8;  // of a member: offsets are in bits; others are left out
 
@@ -106,7 +106,7 @@ std::optional<Dwarf_Die> type_of(const Dwarf_Die& die) { return reference(die, D
 
 Dwarf_Die peeled(const Dwarf_Die& type) {
   Dwarf_Die out = type;
-  for (int i = 0; i < kMaxDepth && is_modifier(tag(out)); ++i) {
+  for (int i = 0; i < kMaxTypeDepth && is_modifier(tag(out)); ++i) {
     const auto inner = type_of(out);
     if (!inner) break;
     out = *inner;
@@ -133,7 +133,7 @@ namespace {
 uint64_t size_of_members(const Dwarf_Die& type, size_t& left, int depth) {
   const Dwarf_Die inner = peeled(type);
   const uint64_t size = size_of(inner);
-  if (!is_class(tag(inner)) || depth == kMaxDepth) return size;
+  if (!is_class(tag(inner)) || depth == kMaxTypeDepth) return size;
   uint64_t end = 0;
   for (const Dwarf_Die& child : first_children(inner, left)) {
     if (left == 0) return size;
@@ -160,7 +160,7 @@ namespace {
 
 std::string c_name_at(const std::optional<Dwarf_Die>& type, int depth) {
   if (!type) return "void";
-  if (depth > kMaxDepth) return "...";
+  if (depth > kMaxTypeDepth) return "...";
   const auto inner = [&] { return c_name_at(type_of(*type), depth + 1); };
   switch (tag(*type)) {
     case DW_TAG_const_type: {
@@ -200,7 +200,7 @@ std::optional<Dwarf_Die> class_of_part(const Dwarf_Die& child) {
   const int kind = tag(child);
   if (kind != DW_TAG_inheritance && (kind != DW_TAG_member || flag(child, DW_AT_external))) return std::nullopt;
   std::optional<Dwarf_Die> type = type_of(child);
-  for (int i = 0; i < kMaxDepth && type; ++i) {
+  for (int i = 0; i < kMaxTypeDepth && type; ++i) {
     const Dwarf_Die plain = peeled(*type);
     if (tag(plain) != DW_TAG_array_type) return is_class(tag(plain)) ? std::optional(plain) : std::nullopt;
     type = type_of(plain);
@@ -213,7 +213,7 @@ std::optional<Dwarf_Die> class_of_part(const Dwarf_Die& child) {
 // Clang says it; for g++ it follows from the declarations. Each class is looked at once.
 bool TypeReader::is_passed_by_reference(const Dwarf_Die& type, int depth) {
   const Dwarf_Die plain = peeled(type);
-  if (!is_class(tag(plain)) || depth > kMaxDepth) return false;
+  if (!is_class(tag(plain)) || depth > kMaxTypeDepth) return false;
   if (const auto known = by_reference_.find(plain.addr); known != by_reference_.end()) return known->second;
   bool& out = by_reference_[plain.addr];
   if (flag(plain, DW_AT_declaration) && !is_standard_string(plain))
@@ -320,7 +320,7 @@ TypeReader::TypeReader(File& file, types::Types& types, types::Types::Completer 
     : file_(file), types_(types), module_(types.add_origin(std::move(completer), std::move(name))) {}
 
 TypeId TypeReader::convert(const std::optional<Dwarf_Die>& type) {
-  if (!type || depth_ >= kMaxDepth) return types_.void_type();
+  if (!type || depth_ >= kMaxTypeDepth) return types_.void_type();
   Dwarf_Die plain = peeled(*type);
   ++depth_;
   TypeId out = types_.void_type();
@@ -542,7 +542,8 @@ void TypeReader::complete(TypeId struct_type) {
 // Completes a struct that is a member or an element of an array.
 void TypeReader::complete_parts(TypeId type) {
   while (types_[type].kind == Kind::kArray) type = types_[type].element;
-  if (types_[type].kind == Kind::kStruct && !types_[type].complete && in_progress_.size() < kMaxDepth) complete(type);
+  if (types_[type].kind == Kind::kStruct && !types_[type].complete && in_progress_.size() < kMaxTypeDepth)
+    complete(type);
 }
 
 }  // namespace espy::symbols::dwarf
