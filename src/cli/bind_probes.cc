@@ -22,6 +22,10 @@ std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::
   return provider.bind(request);
 }
 
+bool is_about_returns(const source::Diagnostic& diagnostic) {
+  return diagnostic.id == "returns-not-seen" || diagnostic.id == "stops-exceptions";
+}
+
 spec::ProbeContext context_of(Environment& environment, const spec::Provider& provider, const spec::BoundProbe& bound,
                               bool has_types, bool uses_locals) {
   spec::ContextRequest request{.probes = std::span(&bound.probe, 1),

@@ -15,6 +15,10 @@ std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::
                                           const spec::Provider& provider, const std::vector<std::string>& parts,
                                           bool has_types, source::Diagnostics& diagnostics, bool uses_locals = false);
 
+// Whether it warns of returns that end a program, or are not seen. The checker does not bind the probes of wildcards
+// again, so commands have to show this.
+bool is_about_returns(const source::Diagnostic& diagnostic);
+
 // Returns what programs of such a probe can read.
 spec::ProbeContext context_of(Environment& environment, const spec::Provider& provider, const spec::BoundProbe& bound,
                               bool has_types, bool uses_locals = false);

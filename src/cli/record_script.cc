@@ -279,6 +279,8 @@ class RecordScriptWriter {
     const std::vector<spec::BoundProbe> all =
         may_lack ? bind(*provider, names, false, false, ignored) : std::vector<spec::BoundProbe>();
     if (bound.empty() && all.empty()) return nothing_there(target, diagnostics);
+    for (const source::Diagnostic& each : ignored.all())
+      if (is_about_returns(each)) warnings_.push_back(fmt::format("{} ({})", each.message, each.hint));
     const std::string given = fmt::format("{}", fmt::join(names, ":"));
     std::map<Place, const spec::BoundProbe*> plain;
     for (const spec::BoundProbe& each : all) plain.emplace(place_of(each), &each);
@@ -299,7 +301,7 @@ class RecordScriptWriter {
   Result<RecordScript> finish() {
     if (refused_) return tl::unexpected(*refused_);
     RecordScript out;
-    out.left_out = std::move(left_out_);
+    out.warnings = std::move(warnings_);
     // Each action may be a program of its own.
     const size_t most = std::max<size_t>(count_, 1024);
     build_.config("max_strlen", build_.number(longest_read_bytes()));
@@ -433,7 +435,7 @@ class RecordScriptWriter {
     const bool is_read = reads != nullptr && !reads->user_stack.empty();
     if (wishes_.user_stack || is_read) fields.add_stack(FieldRole::kUserStack, is_read ? reads->user_stack : "ustack");
     longest_bytes_ = std::max(longest_bytes_, group.longest_bytes);
-    for (const std::string& each : group.left_out) left_out_.push_back(fmt::format("{}: {}", bound.probe.name, each));
+    for (const std::string& each : group.left_out) warnings_.push_back(fmt::format("{}: {}", bound.probe.name, each));
     for (const std::string& each : group.refused)
       if (!refused_)
         refused_ = Error{fmt::format("{}: {}", bound.probe.name, each), 0, "at most 16 KiB of a value are recorded"};
@@ -508,7 +510,7 @@ class RecordScriptWriter {
   std::set<std::pair<std::string, Place>> places_;  // of probes in programs: several can have one name
   size_t count_ = 0;                                // of places
   uint32_t longest_bytes_ = 0;                      // of the arrays and structs of all groups
-  std::vector<std::string> left_out_;
+  std::vector<std::string> warnings_;
   std::optional<Error> refused_;
 };
 

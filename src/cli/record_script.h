@@ -33,8 +33,9 @@ struct RecordScript {
   std::vector<recording::Type> types;
   std::vector<recording::Layout> layouts;
   std::vector<recording::Probe> probes;
-  uint32_t parents = 0;                    // of each task
-  std::vector<std::string> left_out = {};  // sentences: values of events that the recording will not have
+  uint32_t parents = 0;  // of each task
+  std::vector<std::string> warnings =
+      {};  // values of events that the recording will not have, returns that end programs
 };
 
 constexpr std::string_view kRecordMark = "espy record ";

@@ -89,7 +89,7 @@ int record(const Options& options, const Host& host, const Link& link) {
     return complain({"the script has no events to record", 0, "begin, end and interval are there in any recording"});
   auto script = write_record_script({}, wishes, e);
   if (!script) return complain(script.error());
-  if (!options.no_warnings) warn_left_out(*script);
+  if (!options.no_warnings) show_warnings(*script);
   RecordPlan::Reader reader;
   reader.needs_time = wishes.reads->has_timers;
   reader.on_ready = [&]() -> Status {

@@ -84,16 +84,16 @@ Options options_of_recorder(const Options& options) {
   return out;
 }
 
-void warn_left_out(const RecordScript& script) {
+void show_warnings(const RecordScript& script) {
   constexpr size_t kMost = 10;
-  const std::vector<std::string>& sentences = script.left_out;
-  for (size_t i = 0; i < std::min(sentences.size(), kMost); ++i)
-    std::fputs(fmt::format("WARNING: {}\n", printable_line(sentences[i])).c_str(), stderr);
-  if (sentences.size() > kMost)
-    std::fputs(
-        fmt::format("WARNING: {} more values are not recorded; espy -i FILE -lv names them\n", sentences.size() - kMost)
-            .c_str(),
-        stderr);
+  const std::vector<std::string>& all = script.warnings;
+  for (size_t i = 0; i < std::min(all.size(), kMost); ++i)
+    std::fputs(fmt::format("WARNING: {}\n", printable_line(all[i])).c_str(), stderr);
+  if (all.size() > kMost)
+    std::fputs(fmt::format("WARNING: {} more warnings; espy -i FILE -lv names the values that are not recorded\n",
+                           all.size() - kMost)
+                   .c_str(),
+               stderr);
 }
 
 int run_recorder(const Options& options, const Host& host, Environment& e, const RecordWishes& wishes,

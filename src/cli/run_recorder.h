@@ -28,7 +28,7 @@ struct RecordPlan {
 Options options_of_recorder(const Options& options);
 
 // Says on standard error what of the events the recording will not have.
-void warn_left_out(const RecordScript& script);
+void show_warnings(const RecordScript& script);
 
 // Runs the script until it ends, and shows a summary. Returns the exit status; has printed all errors.
 int run_recorder(const Options& options, const Host& host, Environment& environment, const RecordWishes& wishes,

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "cli/attach_text.h"
 #include "cli/bind_probes.h"
+#include "probes/common.h"
 #include "symbols/debug_info.h"
 #include "symbols/demangle.h"
 #include "syntax/build.h"
@@ -24,7 +25,8 @@ namespace {
 
 class Finder {
  public:
-  explicit Finder(Environment& environment) : e_(environment), config_(environment.config) {
+  Finder(bool names_return, Environment& environment)
+      : names_return_(names_return), e_(environment), config_(environment.config) {
     config_.cpp_demangle = false;  // functions are shown without their parameters, which the symbol tells apart
   }
 
@@ -170,8 +172,9 @@ class Finder {
   std::vector<TraceProbes> by_signature(const spec::Provider& provider, const std::vector<std::string>& parts) {
     constexpr size_t kMostSignatures = 64;
     source::Diagnostics ignored;
+    source::Diagnostics of_returns;
     const auto bind_all = [&](const spec::Provider& row, bool has_types) {
-      return bind_probes(e_, e_.config, row, parts, has_types, ignored);
+      return bind_probes(e_, e_.config, row, parts, has_types, &row == &provider ? ignored : of_returns);
     };
     const spec::Provider& returns = *provider.return_provider;
     std::map<Function, spec::BoundProbe> entries;  // those with debug information that have arguments
@@ -182,35 +185,36 @@ class Finder {
     std::map<std::string, TraceProbes> groups;
     for (const spec::BoundProbe& plain : bind_all(provider, false)) {
       const auto entry = entries.find(function_of(plain));
-      const std::vector<spec::BoundProbe> leave = leaves_of(plain, leaves);
+      std::vector<spec::BoundProbe> leave = leaves_of(plain, leaves);
+      const bool leaves_out = std::ranges::any_of(leave, [&](const auto& each) { return is_unsafe(each); });
+      if (leaves_out) leave.clear();
       TraceProbes one;
       if (entry != entries.end()) add_arguments(one, context_of(provider, entry->second, true));
       if (!leave.empty()) one.result = result_of(returns, leave.front(), true);
       TraceProbes& group = groups.try_emplace(signature(one, !leave.empty()), one).first->second;
       if (groups.size() > kMostSignatures) return {};
+      if (leaves_out) group.unsafe.push_back(plain.probe.function);
       append(group.entry, plain, entry != entries.end() ? entry->second : plain);
       for (const spec::BoundProbe& each : leave) append(group.leave, each, each);
     }
+    for (const source::Diagnostic& each : of_returns.all())
+      if (is_about_returns(each) && (names_return_ || each.id != "stops-exceptions")) e_.diagnostics.add(each);
     std::vector<TraceProbes> out;
     for (auto& [key, group] : groups) out.push_back(std::move(group));
     return out;
   }
 
-  // Takes them out of `leaves`. Most functions return to where they were called from, and the probe has their address;
-  // Go functions have one probe at each return instruction.
+  // Takes the probes of its returns out of `leaves`. Those at return instructions tell how far from the entry they are.
   static std::vector<spec::BoundProbe> leaves_of(
       const spec::BoundProbe& entry, std::multimap<std::pair<std::string, std::string>, spec::BoundProbe>& leaves) {
-    const auto [begin, end] = leaves.equal_range(std::pair(entry.probe.target, entry.probe.function));
-    const auto same =
-        std::find_if(begin, end, [&](const auto& each) { return each.second.probe.address == entry.probe.address; });
     std::vector<spec::BoundProbe> out;
-    if (same != end) {
-      out.push_back(std::move(same->second));
-      leaves.erase(same);
-      return out;
+    auto [each, end] = leaves.equal_range(std::pair(entry.probe.target, entry.probe.function));
+    while (each != end) {
+      const program::Probe& probe = each->second.probe;
+      const bool is_of_entry = probe.address - probe.offset == entry.probe.address;
+      if (is_of_entry) out.push_back(std::move(each->second));
+      each = is_of_entry ? leaves.erase(each) : std::next(each);
     }
-    for (auto each = begin; each != end; ++each) out.push_back(std::move(each->second));
-    leaves.erase(begin, end);
     return out;
   }
 
@@ -256,6 +260,10 @@ class Finder {
     return address && (*debug)->knows(*address);
   }
 
+  bool is_unsafe(const spec::BoundProbe& of_return) const {
+    return !names_return_ && probes::stops_exceptions(of_return.probe);
+  }
+
   // The provider of returns takes the same place.
   void add_return(TraceProbes& out, const spec::BoundProbe& entry, const std::vector<std::string>& parts,
                   bool has_types) {
@@ -265,6 +273,9 @@ class Finder {
     source::Diagnostics ignored;
     const std::vector<spec::BoundProbe> bound = bind(*provider, parts, has_types, ignored);
     if (bound.empty()) return;
+    for (const spec::BoundProbe& each : bound)
+      if (is_unsafe(each)) out.unsafe.push_back(each.probe.function);
+    if (!out.unsafe.empty()) return;
     out.leave = typed_place(provider->name, parts);
     out.result = result_of(*provider, bound[0], has_types);
   }
@@ -275,14 +286,16 @@ class Finder {
     return fail(first.message, 0, first.hint);
   }
 
+  bool names_return_;
   Environment& e_;
   spec::Config config_;
 };
 
 }  // namespace
 
-Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, Environment& environment) {
-  return Finder(environment).find(target);
+Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, bool names_return,
+                                                   Environment& environment) {
+  return Finder(names_return, environment).find(target);
 }
 
 }  // namespace espy::cli

@@ -39,17 +39,21 @@ struct TracePlace {
 // The probes of a target, and what they show.
 struct TraceProbes {
   TracePlace entry;
-  TracePlace leave;      // empty: an event, which has no end
+  TracePlace leave;      // empty: an event, which has no end, or a function of `unsafe`
   std::string name;      // as it is shown; empty: of a wildcard, shown as `func`
   std::string function;  // the value of `func`; empty: of a wildcard
   std::vector<TraceArgument> arguments;
   std::set<std::string> hidden = {};  // names of arguments that cannot be named: those of others, and ""
   TraceValue result;                  // not there: it returns nothing
   std::string prototype;              // in C; empty: unknown
+  // Functions without `leave`, because a probe of their returns would end the program if an exception passes.
+  std::vector<std::string> unsafe = {};
 };
 
+// `names_return`: the user asks for returns, so that those that could end the program are probed, too.
 // One element, or, for a wildcard in a program, one for each list of arguments that its functions have. The error names
 // what is not found, and the nearest name that is.
-Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, Environment& environment);
+Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, bool names_return,
+                                                   Environment& environment);
 
 }  // namespace espy::cli

@@ -14,6 +14,7 @@
 #include "check/walk.h"
 #include "cli/trace_probes.h"
 #include "cli/trace_target.h"
+#include "symbols/demangle.h"
 #include "syntax/build.h"
 #include "syntax/parser.h"
 
@@ -68,6 +69,7 @@ class TraceScriptWriter {
           part.arguments.push_back(argument.name);
     }
     arguments_ = part.arguments;
+    note_unsafe(target, groups);
     check_syntax(target);
     if (!target.results.empty() && std::ranges::none_of(groups, has_result))
       return fail(
@@ -76,6 +78,8 @@ class TraceScriptWriter {
     for (const TraceProbes& probes : groups)
       if (has_all_named(target, probes, part.arguments)) TRY_STATUS(add_group(target, probes));
     if (is_root()) root_function_ = groups.front().name.empty() ? "" : groups.front().function;
+    const bool is_unsafe = std::ranges::any_of(groups, [](const TraceProbes& each) { return !each.unsafe.empty(); });
+    if (script_.ast.actions.size() == before && is_unsafe) return fail_unsafe(target);
     if (script_.ast.actions.size() == before)
       return fail(fmt::format("`{}` matches no function that has all that it names", target.text));
     parts_.push_back(std::move(part));
@@ -102,6 +106,41 @@ class TraceScriptWriter {
       left_out_.push_back(
           name.empty() ? fmt::format("{}: an argument without a name is not shown", target.text)
                        : fmt::format("{}: of the arguments named `{}` only the first is shown", target.text, name));
+  }
+
+  // Of functions whose returns are not followed.
+  void note_unsafe(const TraceTarget& target, const std::vector<TraceProbes>& groups) {
+    size_t count = 0;
+    std::string first;
+    for (const TraceProbes& probes : groups) {
+      if (count == 0 && !probes.unsafe.empty()) first = probes.unsafe.front();
+      count += probes.unsafe.size();
+    }
+    if (count == 0) return;
+    first = symbols::demangle(first, symbols::DemangleStyle::kName);
+    left_out_.push_back(fmt::format(
+        "{}: {}; {} follows {}", target.text,
+        count == 1 ? fmt::format("the return of `{}` is not followed: an exception that passes it would end "
+                                 "the program",
+                                 first)
+                   : fmt::format("the returns of {} functions, as of `{}`, are not followed: an exception that "
+                                 "passes them would end the program",
+                                 count, first),
+        how_to_follow(target), count == 1 ? "it" : "them"));
+  }
+
+  static tl::unexpected<Error> fail_unsafe(const TraceTarget& target) {
+    return fail(fmt::format("`{}`: an exception that passes a function whose return is followed would end the program",
+                            target.text),
+                0, fmt::format("{} follows it nevertheless", how_to_follow(target)));
+  }
+
+  // What to type for the returns of a target.
+  static std::string how_to_follow(const TraceTarget& target) {
+    std::string list;
+    for (const auto* items : {&target.filters, &target.values})
+      for (const TraceItem& item : *items) list += item.text + ", ";
+    return fmt::format("'{}({}return)'", target.place, list);
   }
 
   // The name as span_order has it.
@@ -284,6 +323,7 @@ class TraceScriptWriter {
 
   Status check_root(const TraceTarget& target, const std::vector<TraceProbes>& groups) const {
     const auto has_return = [](const TraceProbes& probes) { return !probes.leave.points.empty(); };
+    if (std::ranges::none_of(groups, has_return) && !groups.front().unsafe.empty()) return fail_unsafe(target);
     if (std::ranges::none_of(groups, has_return))
       return fail(fmt::format("`{}` has no return, where its tree would be shown", target.text), 0,
                   "the first target is the root, a function; the others are shown within its calls");
@@ -382,6 +422,8 @@ class TraceScriptWriter {
     const bool is_call = !probes.leave.points.empty();
     const bool needs_both =
         options_.is_graph || options_.is_ordered || options_.slower_than_ns != 0 || options_.are_trees();
+    if (!probes.unsafe.empty() && (options_.is_ordered || (options_.slower_than_ns != 0 && !options_.are_trees())))
+      return {};
     const bool wants_entry = !is_call || needs_both || !has_list || !target.values.empty();
     const bool wants_return = is_call && (needs_both || !has_list || target.wants_return);
     is_pair_ = wants_entry && wants_return;
@@ -588,7 +630,10 @@ Result<TraceScript> write_trace_script(std::span<const std::string> targets, con
   TraceScriptWriter writer(environment, options);
   for (const std::string& text : targets) {
     const TraceTarget target = TRY(parse_trace_target(text));
-    TRY_STATUS(writer.add(target, TRY(find_trace_probes(target, environment))));
+    const bool is_root = &text == targets.data();
+    const bool names_return = target.wants_return || !target.results.empty() ||
+                              (is_root && std::ranges::any_of(options.when, espy::cli::names_return));
+    TRY_STATUS(writer.add(target, TRY(find_trace_probes(target, names_return, environment))));
   }
   return writer.finish();
 }

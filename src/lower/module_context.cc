@@ -184,9 +184,12 @@ bool ModuleContext::pair_calls() {
     const bool is_system_call = unit.context.dispatch == spec::ProbeContext::Dispatch::kNumber;
     for (const program::ProbeId id : unit.probes) {
       const program::Probe& probe = program.probes[id];
+      const bool is_entry = unit.context.part_of_call == CallBoundary::kEntry;
+      const uint64_t offset = is_entry ? probe.offset : 0,
+                     back = is_entry ? 0 : probe.offset;  // a return may be inside
       Ends& ends = places[is_system_call ? Place{true, "", "", probe.number, 0}
-                                         : Place{false, probe.target, probe.function, probe.address, probe.offset}];
-      (unit.context.part_of_call == CallBoundary::kEntry ? ends.entries : ends.returns).push_back(id);
+                                         : Place{false, probe.target, probe.function, probe.address - back, offset}];
+      (is_entry ? ends.entries : ends.returns).push_back(id);
     }
   }
   call_numbers.assign(program.probes.size(), 0);

@@ -116,6 +116,10 @@ spec::Share share_of_uprobe(kernel::Kernel& kernel, const program::Probe& probe,
 spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return);
 Status attach_uprobes(const spec::AttachRequest& request, std::span<const program::ProbeId> probes, bool is_return);
 constexpr uint32_t kAttachUprobeSession = 57;  // BPF_TRACE_UPROBE_SESSION
+// Behind spec::Share::method of uretprobes at return instructions, which have programs of their own.
+constexpr std::string_view kAtReturns = " at returns";
+// Whether an exception that passes the function of a probe ends the program: the kernel replaces its return address.
+bool stops_exceptions(const program::Probe& probe);
 
 // Returns the request's probes of this provider, or all if there are none. The program of a session serves the probes
 // of two providers, but is attached with the cookies of the entry probes; the kernel passes these to the returns, too.

@@ -39,6 +39,7 @@
 #include "probes/uprobe_debug.h"
 #include "probes/uprobe_list.h"
 #include "probes/user_function.h"
+#include "symbols/returns.h"
 #include "symbols/symbols.h"
 #include "symbols/unwind.h"
 
@@ -52,10 +53,10 @@ namespace {
 constexpr size_t kMostResultTypes = 16;  // of the functions of a wildcard, each with a program of its own
 
 constexpr uint64_t kStackCheckBytes = 256;  // at the start of a Go function: have its stack check, if any
-constexpr size_t kMostReturns = 1 << 20;    // of a Go binary: more than may be probed
+constexpr size_t kMostReturns = 1 << 20;    // of a file: more than may be probed
 
-// The Go functions that are read for their return instructions. Those of a malformed file can all reach to its end.
-struct GoCode {
+// The functions that are read for their return instructions. Those of a malformed file can all reach to its end.
+struct ReadCode {
   uint64_t begin = UINT64_MAX, end = 0;  // of all
   uint64_t size_bytes = 0;               // of each, summed up
   bool is_refused = false;
@@ -116,7 +117,10 @@ class Binder {
 
   std::vector<spec::BoundProbe> in_file(const std::string& path, std::span<const std::string> place) {
     out_.clear();
-    go_code_ = {};
+    read_code_ = {};
+    finder_.reset();
+    may_be_unwound_ = false;
+    unseen_ = stopping_ = {};
     const auto file = open_to_probe(request_, path);
     if (!file && has_file_wildcard_) return {};
     if (!file) return without_symbols(path, place.back(), file.error());
@@ -132,6 +136,7 @@ class Binder {
       add_address(**file, static_cast<uint64_t>(*address), text);
     else
       add_functions(**file);
+    tell_returns();
     return with_layouts(**file);
   }
 
@@ -236,14 +241,19 @@ class Binder {
   // Functions of a wildcard that are skipped.
   struct LeftOut {
     size_t count = 0;
-    std::string names, first_reason;
+    std::string names, first, first_reason;
 
     void add(const std::string& function, const std::string& why) {
       constexpr size_t kMostNames = 8;
       if (++count <= kMostNames) names += (names.empty() ? "" : ", ") + function;
       if (count == kMostNames + 1) names += ", ...";
+      if (count == 1) first = function;
       if (count == 1) first_reason = why;
     }
+
+    // "`f`" or "4 functions (f, g, h, i)"
+    std::string text() const { return count == 1 ? "`" + first + "`" : fmt::format("{} functions ({})", count, names); }
+    std::string reason() const { return fmt::format("of `{}`: {}", first, first_reason); }
   };
 
   void tell_left_out(const LeftOut& left_out) {
@@ -276,31 +286,70 @@ class Binder {
   }
 
   // Adds the entry of a function, or its return. The entry of a Go function comes after its stack check, which may run
-  // twice for a call. A Go stack can move, so the kernel must not replace a return address in it; the return of a Go
-  // function is a probe at each `ret`.
+  // twice for a call.
   void add_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol) {
-    const std::string& name = symbol.name;
-    if (!file.go_binary()) return add(name, symbol.file_offset, 0);
-    const kernel::Arch& arch = request_.kernel.arch();
-    if (&kRow == &kUretprobe && !go_code_.add(symbol)) return refuse_overlapping_code();
-    const uint64_t most = &kRow == &kUretprobe ? symbol.size : std::min(symbol.size, kStackCheckBytes);
-    const std::string bytes = file.bytes_at(symbol.file_offset, most);
+    if (&kRow == &kUretprobe && !request_.is_listing && (file.go_binary() || may_be_unwound_))
+      return add_returns(file, symbol);
+    add(symbol.name, entry_of(file, symbol), 0);
+  }
+
+  // The offset in the file of the probe at the entry.
+  uint64_t entry_of(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol) const {
+    if (!file.go_binary()) return symbol.file_offset;
+    const std::string bytes = file.bytes_at(symbol.file_offset, std::min(symbol.size, kStackCheckBytes));
     const std::span code(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-    if (&kRow != &kUretprobe) return add(name, symbol.file_offset + symbols::after_stack_check(arch, code), 0);
-    for (const uint64_t at : symbols::return_instructions(arch, code)) {
+    return symbol.file_offset + symbols::after_stack_check(request_.kernel.arch(), code);
+  }
+
+  // The kernel sees the return of a call by replacing its return address. A Go stack can move, and an exception does
+  // not pass that address, so these functions have a probe at each return instruction. Functions in C++ or Rust that
+  // can return in another way are probed as the kernel does it, and named in a warning.
+  void add_returns(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol) {
+    if (!read_code_.add(symbol)) return refuse_overlapping_code();
+    if (!finder_) finder_.emplace(file, request_.kernel.arch());
+    const symbols::Returns returns = finder_->find(symbol);
+    const bool is_go = file.go_binary().has_value();
+    const bool is_empty = !returns.file_offsets.empty() && returns.file_offsets.front() == symbol.file_offset;
+    const bool is_replaced = !is_go && (is_empty || !returns.why_incomplete.empty());
+    if (is_go && !returns.why_incomplete.empty()) unseen_.add(symbol.name, returns.why_incomplete);
+    if (is_replaced) add(symbol.name, symbol.file_offset, 0);
+    if (is_replaced && !is_empty) note_stopping(symbol.name, returns.why_incomplete);
+    for (const uint64_t at : is_replaced ? std::vector<uint64_t>() : returns.file_offsets) {
       if (out_.size() >= kMostReturns) return refuse_overlapping_code();
-      add(name, symbol.file_offset + at, 0);
+      add(symbol.name, at, 0);
+      out_.back().probe.offset = at - entry_of(file, symbol);
       out_.back().probe.number = kAtReturnInstruction;
+      out_.back().share.method += kAtReturns;
     }
+  }
+
+  // The probe that was added last is of a return whose address the kernel replaces.
+  void note_stopping(const std::string& function, const std::string& why) {
+    out_.back().probe.number = kStopsExceptions;
+    stopping_.add(shown_function(function, request_.config), why);
+  }
+
+  // Warns of what is known about returns.
+  void tell_returns() {
+    if (request_.is_listing) return;
+    if (unseen_.count > 0)
+      request_.diagnostics.warning("returns-not-seen", request_.point.span,
+                                   fmt::format("returns of {} in {} are not seen at times", unseen_.text(), path_),
+                                   unseen_.reason());
+    if (stopping_.count > 0)
+      request_.diagnostics.warning(
+          "stops-exceptions", request_.point.span,
+          fmt::format("an exception that passes {} in {} ends the program", stopping_.text(), path_),
+          fmt::format("{}, so the kernel has to replace its return address; `uprobe` is safe", stopping_.reason()));
   }
 
   // Of files by a wildcard, this one is skipped.
   void refuse_overlapping_code() {
-    if (!go_code_.is_refused && !has_file_wildcard_)
+    if (!read_code_.is_refused && !has_file_wildcard_)
       request_.diagnostics.error(
           "bad-target", request_.point.span,
           path_ + " has functions that overlap, or too much code to look for the return instructions of all");
-    go_code_.is_refused = true;
+    read_code_.is_refused = true;
     out_.clear();
   }
 
@@ -331,7 +380,7 @@ class Binder {
       if (!seen.insert(symbol.file_offset).second) continue;
       const size_t before = out_.size();
       add_boundary(file, symbol);
-      if (go_code_.is_refused) return;
+      if (read_code_.is_refused) return;
       for (size_t i = before; i < out_.size(); ++i) out_[i].probe.is_optional = true;
     }
   }
@@ -445,9 +494,28 @@ class Binder {
     const bool is_good =
         symbol ? is_boundary(file, *symbol, symbol->name, address - symbol->address) : is_boundary(file, *offset, text);
     if (!is_good) return;
+    if (&kRow == &kUretprobe && (file.go_binary() || may_be_unwound_))
+      return add_return_at(file, symbol, address, *offset, text);
     if (!symbol) return add_at(text, *offset);
     add(symbol->name, *offset - (address - symbol->address), address - symbol->address);
     out_.back().probe.name = fmt::format("{}:{}:{}", kRow.name, path_, text);
+  }
+
+  // The return of the function at an address of a file in which return addresses should stay.
+  void add_return_at(const symbols::ElfFile& file, const std::optional<symbols::ElfSymbol>& symbol, uint64_t address,
+                     uint64_t offset, const std::string& text) {
+    const bool is_function = symbol && symbol->address == address && symbol->size > 0;
+    if (is_function) {
+      add_returns(file, *symbol);
+    } else if (file.go_binary()) {
+      request_.diagnostics.error("no-such-function", request_.point.span,
+                                 fmt::format("no function of {} begins at {}", path_, text),
+                                 "a probe of a return that is not a function's breaks a Go program");
+    } else {
+      add_at(symbol ? shown_function(symbol->name, request_.config) : text, offset);
+      note_stopping(text, "no function is known to begin there");
+    }
+    for (spec::BoundProbe& each : out_) each.probe.name = fmt::format("{}:{}:{}", kRow.name, path_, text);
   }
 
   // Adds probes at the inlined copies of a function that has no other code. Returns false if there are none.
@@ -507,6 +575,7 @@ class Binder {
     path_ = path;
     file_ = file.file_state();
     file_start_ = file.offset_in_archive();
+    may_be_unwound_ = &kRow == &kUretprobe && symbols::may_be_unwound(file);
   }
 
   spec::BindRequest& request_;
@@ -516,7 +585,11 @@ class Binder {
   bool is_for_any_file_ = false;  // files share a program
   FunctionPattern pattern_;
   bool has_file_wildcard_ = false;
-  GoCode go_code_;
+  ReadCode read_code_;
+  std::optional<symbols::ReturnFinder> finder_;
+  bool may_be_unwound_ = false;
+  LeftOut unseen_;    // Go functions that can return elsewhere
+  LeftOut stopping_;  // functions of kStopsExceptions
   std::vector<spec::BoundProbe> out_;
 };
 
@@ -557,11 +630,20 @@ void use_no_convention(spec::ProbeContext& context) {
   context.return_address.reset();
 }
 
+// The return instruction has not removed the return address yet, and the kernel follows no calls.
+void see_calls_at_instructions(spec::ProbeContext& context) {
+  context.frame->displacement = 0;
+  context.deepest_nesting = 0;
+  context.session_attach_type = 0;
+}
+
 template <bool kIsReturn>
 spec::ProbeContext context(spec::ContextRequest& request) {
   spec::ProbeContext out = uprobe_context(request, kIsReturn);
   const program::Probe& probe = request.probes.front();
   add_frame(out, request.kernel.arch(), kIsReturn);
+  const bool is_at_instruction = kIsReturn && probe.number == kAtReturnInstruction;
+  if (is_at_instruction) see_calls_at_instructions(out);
   const auto file = request.symbols != nullptr ? request.symbols->elf_file(probe.target) : fail("");
   if (!file) return out;
   if (kernel::find_arch((*file)->machine()) == nullptr) use_no_convention(out);
@@ -597,6 +679,10 @@ Status attach(spec::AttachRequest& request) {
 }
 
 }  // namespace
+
+bool stops_exceptions(const program::Probe& probe) {
+  return probe.provider == kUretprobe.name && probe.number == kStopsExceptions;
+}
 
 extern const spec::Provider kUprobe = {
     .name = "uprobe",

@@ -219,7 +219,7 @@ spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return)
   add_registers(out, request.kernel.arch(), request.types, is_return);
   if (!is_return) add_stack_arguments(out, request.kernel.arch(), request.types);
   out.context_struct = "pt_regs";
-  if (request.share.method == kMulti) {
+  if (request.share.method.starts_with(kMulti)) {
     out.expected_attach_type = kAttachUprobeMulti;
     if (is_return) out.deepest_nesting = kMaxUretprobeDepth;
     if (request.kernel.has(kernel::Feature::kUprobeSession)) out.session_attach_type = kAttachUprobeSession;

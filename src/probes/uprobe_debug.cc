@@ -67,7 +67,7 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
   const auto debug = TRY(file.debug_info());
   auto address = file.address_of_offset(probe.address);
   // A probe after the stack check of a Go function is treated as its entry, one at a `ret` as its return.
-  const bool is_boundary = probe.offset == 0 && (probe.number == 0 || wanted.retval);
+  const bool is_boundary = wanted.retval || (probe.offset == 0 && probe.number == 0);
   const auto function = file.go_binary() && address && is_boundary ? file.function_at(*address) : std::nullopt;
   if (function && function->name == probe.function) address = function->address;
   if (const std::string part = address ? debug->missing_part(*address) : ""; !part.empty())

@@ -28,8 +28,9 @@ struct UserFields {
   std::optional<spec::ContextField> retval;
 };
 
-// Probe::number of a uretprobe that is at a `ret` instruction. Probe::number of a uprobe is its source line.
-constexpr uint64_t kAtReturnInstruction = 1;
+// Probe::number of a uretprobe: 0, or how its returns are seen. Probe::number of a uprobe is its source line.
+constexpr uint64_t kAtReturnInstruction = 1;  // the probe is there
+constexpr uint64_t kStopsExceptions = 2;      // the kernel replaces the return address, which exceptions do not pass
 
 // Returns the fields of the function that a probe is in. A probe at a line (Probe::number) is in the innermost inlined
 // copy. Returns an error if there is no debug information for the address.

@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "kernel/abi_constants.h"
+#include "kernel/arch/flow.h"
 #include "kernel/syscalls.h"
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
@@ -261,8 +262,28 @@ TEST(Aarch64, GoStackChecksAreSteppedOver) {
   // ldr x16, [x28, #16]; sub x17, sp, #0x200; cmp x17, x16; b.ls
   EXPECT_EQ(behind({0xf9400b90, 0xd10803f1, 0xeb10023f, 0x54000309, 0xf81d0ffe}), 16u);
   EXPECT_EQ(behind({0xaa0103e0, 0x54000309, 0xd65f03c0}), 0u);
-  EXPECT_EQ(return_instructions(arm64(), code({0xaa0103e0, 0xd65f03c0, 0xd503201f, 0xd65f03c0})),
-            (std::vector<uint64_t>{4, 12}));
+}
+
+TEST(Aarch64, FlowOfInstructions) {
+  using Kind = kernel::Flow::Kind;
+  const auto flow = [](uint32_t before, uint32_t instruction) {
+    const std::vector<uint8_t> first = code({before}), second = code({instruction});
+    return kernel::flow_of(arm64(), first, second);
+  };
+  EXPECT_EQ(flow(0, 0xaa0103e0).kind, Kind::kNext);              // mov x0, x1
+  EXPECT_EQ(flow(0, 0x94000002).kind, Kind::kNext);              // bl +8
+  EXPECT_EQ(flow(0, 0xd63f0020).kind, Kind::kNext);              // blr x1
+  EXPECT_TRUE(arm64().go.is_return(code({0xd65f03c0})));         // ret
+  EXPECT_TRUE(arm64().go.is_return(code({0xd65f0bff})));         // retaa
+  EXPECT_EQ(flow(0, 0x14000002).distance, 8);                    // b +8
+  EXPECT_EQ(flow(0, 0x17fffffe).distance, -8);                   // b -8
+  EXPECT_EQ(flow(0, 0x54000040).distance, 8);                    // b.eq +8
+  EXPECT_EQ(flow(0, 0xb4ffffc0).distance, -8);                   // cbz x0, -8
+  EXPECT_EQ(flow(0, 0x36080040).distance, 8);                    // tbz w0, #1, +8
+  EXPECT_EQ(flow(0xaa0103e0, 0xd61f0020).kind, Kind::kUnknown);  // br x1
+  EXPECT_EQ(flow(0x8b20c021, 0xd61f0020).kind, Kind::kNext);     // add x1, x1, w0, sxtw; br x1
+  EXPECT_EQ(flow(0x8b20c002, 0xd61f0020).kind, Kind::kUnknown);  // add x2, x0, w0, sxtw; br x1
+  EXPECT_EQ(flow(0, 0xd71f0be1).kind, Kind::kUnknown);           // braa
 }
 
 // ---- Frames

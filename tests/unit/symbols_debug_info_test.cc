@@ -148,12 +148,6 @@ TEST(Go, StepsOverTheStackCheck) {
   EXPECT_EQ(behind({0x48, 0x83, 0xf8, 0x02, 0x76, 0x57, 0xc3}), 0u);
 }
 
-TEST(Go, FindsReturns) {
-  // mov rax, 0xc3c3...; ret; int3; ret
-  const std::vector<uint8_t> code = {0x48, 0xc7, 0xc0, 0xc3, 0xc3, 0xc3, 0x03, 0xc3, 0xcc, 0xc3};
-  EXPECT_EQ(return_instructions((*kernel::find_arch("x86_64")), code), (std::vector<uint64_t>{7, 9}));
-}
-
 TEST(Go, PassesValuesMemberByMember) {
   types::Types types;
   const kernel::Arch& arch = (*kernel::find_arch("x86_64"));

@@ -116,7 +116,7 @@ int record(const Options& options, const Host& host) {
   if (const Status added = add_scripts(options, e, wishes); !added) return complain(added.error());
   auto script = write_record_script(options.names, wishes, e);
   if (!script) return complain(script.error());
-  if (!options.no_warnings) warn_left_out(*script);
+  if (!options.no_warnings) show_warnings(*script);
   // The probes are attached, and nothing is written.
   if (options.session.is_dry_run)
     return run_script(std::move(script->script), options_of_recorder(options), e, host.prepare);

@@ -1,8 +1,9 @@
-// Machine code of programs: lengths of instructions, prologues of Go, return instructions, operands of USDT probes.
+// Machine code of programs: lengths of instructions, prologues of Go, where instructions lead, operands of USDT probes.
 #include <cstdlib>
 
 #include "../reader.h"
 #include "kernel/arch/arch.h"
+#include "kernel/arch/flow.h"
 #include "symbols/go.h"
 #include "symbols/usdt.h"
 
@@ -14,8 +15,16 @@ void use_code(std::string_view bytes, const kernel::Arch& arch) {
   const std::span code(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   if (arch.instruction_length(code) > code.size()) std::abort();
   if (symbols::after_stack_check(arch, code) > code.size()) std::abort();
-  for (const uint64_t at : symbols::return_instructions(arch, code))
-    if (at >= code.size()) std::abort();
+  uint32_t before = 0;
+  for (uint64_t at = 0; at < code.size();) {
+    const uint32_t length = arch.instruction_length(code.subspan(at));
+    if (length == 0) break;
+    const auto instruction = code.subspan(at, length);
+    kernel::flow_of(arch, code.subspan(at - before, before), instruction);
+    arch.go.is_return(instruction);
+    before = length;
+    at += length;
+  }
   const auto split = std::as_bytes(code).subspan(0, code.size() / 2);
   arch.can_be_stepped(split, std::as_bytes(code).subspan(split.size()));
   for (const std::string& each : symbols::split_usdt_arguments(bytes)) symbols::parse_usdt_operand(arch, each);

@@ -19,9 +19,10 @@ uint64_t find_go_stack_check_end(std::span<const uint8_t> code) {
   return 0;
 }
 
+// `ret`, also of another register, and those that authenticate the address: retaa, retab.
 bool is_return(std::span<const uint8_t> instruction) {
-  constexpr uint32_t kReturn = 0xd65f03c0;
-  return instruction_at(instruction) == kReturn;
+  const uint32_t word = instruction_at(instruction).value_or(0);
+  return (word & 0xfffffc1f) == 0xd65f0000 || (word & 0xfffffbff) == 0xd65f0bff;
 }
 
 }  // namespace espy::kernel::aarch64

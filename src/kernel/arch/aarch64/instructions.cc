@@ -1,5 +1,5 @@
-// Which instructions the kernel's uprobes cannot handle. Encodings are those of the Arm Architecture Reference Manual,
-// C4.1.
+// Which instructions the kernel's uprobes cannot handle, and where instructions lead. Encodings are those of the Arm
+// Architecture Reference Manual, C4.1.
 #include "kernel/arch/aarch64/aarch64.h"
 
 namespace espy::kernel::aarch64 {
@@ -90,6 +90,27 @@ bool can_be_stepped(std::span<const std::byte> before, std::span<const std::byte
 bool is_emulated(std::span<const std::byte> code) {
   const auto found = instruction_at({reinterpret_cast<const uint8_t*>(code.data()), code.size()});
   return found && is_emulated_branch(*found);
+}
+
+Flow flow_of(std::span<const uint8_t> before, std::span<const uint8_t> instruction) {
+  using Kind = Flow::Kind;
+  const auto word = instruction_at(instruction);
+  if (!word) return {};
+  // A number of words, with its sign, from bit `first` of the instruction.
+  const auto jump = [&](uint32_t first, uint32_t bits) {
+    const auto shifted = static_cast<int32_t>(*word << (32 - first - bits));
+    return Flow{Kind::kJump, int64_t{shifted >> (32 - bits)} * kBytes};
+  };
+  if (matches(*word, 0xfc000000, 0x14000000)) return jump(0, 26);       // b
+  if (matches(*word, 0xff000000, 0x54000000)) return jump(5, 19);       // b.cond
+  if (matches(*word, 0x7e000000, 0x34000000)) return jump(5, 19);       // cbz, cbnz
+  if (matches(*word, 0x7e000000, 0x36000000)) return jump(5, 14);       // tbz, tbnz
+  if (matches(*word, 0xfefff800, 0xd61f0800)) return {Kind::kUnknown};  // braa and the like
+  if (!matches(*word, 0xfffffc1f, 0xd61f0000)) return {};               // br
+  // A case of a `switch`: its distance was added to an address in front of the jump.
+  const auto sum = instruction_at(before);
+  const bool is_add = sum && matches(*sum, 0xff000000, 0x8b000000);
+  return {is_add && (*sum & 31) == (*word >> 5 & 31) ? Kind::kNext : Kind::kUnknown};
 }
 
 }  // namespace espy::kernel::aarch64

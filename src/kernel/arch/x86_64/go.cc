@@ -28,9 +28,11 @@ uint64_t find_go_stack_check_end(std::span<const uint8_t> code) {
   return 0;
 }
 
+// `ret`, also with a prefix that some compilers put in front, and `ret N`.
 bool is_return(std::span<const uint8_t> instruction) {
-  constexpr uint8_t kReturn = 0xc3;
-  return instruction.size() == 1 && instruction[0] == kReturn;
+  if (instruction.size() == 2 && (instruction[0] == 0xf2 || instruction[0] == 0xf3))
+    instruction = instruction.subspan(1);
+  return instruction.size() == 1 ? instruction[0] == 0xc3 : instruction.size() == 3 && instruction[0] == 0xc2;
 }
 
 }  // namespace espy::kernel::x86_64

@@ -1,0 +1,24 @@
+// Where instructions lead, for those who read the code of functions. Whether one returns tells Arch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernel/arch/arch.h"
+
+namespace espy::kernel {
+
+struct Flow {
+  enum class Kind : uint8_t {
+    kNext,     // to the next instruction, to a call that comes back to it, or to a case of a `switch`; or it returns
+    kJump,     // `distance` away, or, of a condition, to the next one
+    kUnknown,  // to an address in a register or in memory, of another function or within this one
+  } kind = Kind::kNext;
+  int64_t distance = 0;  // from the start of the instruction, bytes
+};
+
+// `before`: the instruction in front, or empty. Both have their whole length, Arch::instruction_length. Of a CPU that
+// nothing is known of, kUnknown.
+Flow flow_of(const Arch& arch, std::span<const uint8_t> before, std::span<const uint8_t> instruction);
+
+}  // namespace espy::kernel

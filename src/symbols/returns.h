@@ -1,0 +1,56 @@
+// Where functions return, for probes that must not replace the return address on the stack: an exception does not pass
+// a replaced address, and Go moves stacks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/arch/arch.h"
+#include "symbols/elf_file.h"
+
+namespace espy::symbols {
+
+// Whether exceptions, or panics of Rust, may pass functions of the file: it brings code that unwinds stacks, or needs a
+// library that does. False for the C library, whose tables are for the end of threads.
+bool may_be_unwound(const ElfFile& file);
+
+struct Returns {
+  std::vector<uint64_t> file_offsets;  // of the return instructions
+  std::string why_incomplete;          // a clause about the function: "it ends in a jump to `g`"; "" if these are all
+};
+
+// Reads the code of functions, including what compilers have moved out of them (NAME.cold).
+class ReturnFinder {
+ public:
+  ReturnFinder(const ElfFile& file, const kernel::Arch& arch) : file_(file), arch_(arch) {}
+
+  // The function needs a size. Reads its code; the caller has to limit how much.
+  Returns find(const ElfSymbol& function);
+
+ private:
+  // The code of a symbol: offsets are those in the file.
+  struct Part {
+    uint64_t begin = 0;
+    std::vector<bool> starts;  // for each byte, whether an instruction starts there
+    std::vector<uint64_t> returns;
+    std::vector<uint64_t> targets;  // of jumps
+    std::string problem;            // why there may be other returns
+
+    uint64_t end() const { return begin + starts.size(); }
+    bool contains(uint64_t offset) const { return offset >= begin && offset < end(); }
+  };
+  Part read(const ElfSymbol& symbol) const;
+  // The parts of that name besides the function.
+  const std::vector<ElfSymbol>& cold_parts(const std::string& name);
+  std::string why_jump(const std::string& name, uint64_t target, std::vector<Part>& parts) const;
+
+  const ElfFile& file_;
+  const kernel::Arch& arch_;
+  std::optional<std::map<std::string, std::vector<ElfSymbol>>> cold_parts_;  // by the function's name
+};
+
+}  // namespace espy::symbols
