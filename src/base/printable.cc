@@ -69,6 +69,26 @@ size_t utf8_length(std::string_view text) {
   return code < kSmallest[size] || code > 0x10ffff || holds(kSurrogates, code) ? 0 : size;
 }
 
+bool looks_escaped(std::string_view text) {
+  const auto is_digit = [&](size_t at) {
+    return (text[at] >= '0' && text[at] <= '9') || (text[at] >= 'a' && text[at] <= 'f');
+  };
+  return text.size() >= 4 && text[0] == '\\' && text[1] == 'x' && is_digit(2) && is_digit(3);
+}
+
+std::string exact_utf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length > 0 && !looks_escaped(text))
+      out += text.substr(0, length);
+    else
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
 std::string printable(std::string_view text) { return escaped(text, "\n\t"); }
 
 std::string printable_line(std::string_view text) { return escaped(text, ""); }

@@ -1,5 +1,7 @@
 #include "output/bytes.h"
 
+#include "base/printable.h"
+
 namespace espy::output {
 
 namespace {
@@ -20,11 +22,11 @@ void append_escape(std::string& out, char c) {
 
 std::string escaped(std::string_view bytes) {
   std::string out;
-  for (const char c : bytes) {
-    if (c >= ' ' && c <= '~')
-      out += c;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] >= ' ' && bytes[i] <= '~' && !looks_escaped(bytes.substr(i)))
+      out += bytes[i];
     else
-      append_escape(out, c);
+      append_escape(out, bytes[i]);
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <numeric>
 
+#include "base/printable.h"
 #include "base/strings.h"
 #include "output/divide.h"
 
@@ -26,7 +27,7 @@ std::vector<const Value*> parts_of(const Value& key) {
 
 FoldedFrame collapsed_frame(const Frame& frame, bool is_user) {
   const FrameKind kind = frame.is_inlined ? FrameKind::kInlined : is_user ? FrameKind::kUser : FrameKind::kKernel;
-  if (!frame.symbol.empty()) return {frame.symbol, kind};
+  if (!frame.symbol.empty()) return {printable_line(exact_utf8(frame.symbol)), kind};
   // One frame for all code of a stripped file is more useful than a frame for each address.
   const std::string_view file = base_name(frame.module);
   if (file.starts_with('[')) return {std::string(file), FrameKind::kUnknown};
@@ -96,12 +97,15 @@ uint64_t weight_of(const Value& value) { return std::visit(Weight(), value.node)
 
 std::vector<FoldedStack> collapse_stacks(const MapView& map, const TextStyle& style) {
   std::vector<FoldedStack> out;
+  TextStyle exact = style;
+  exact.is_for_terminal = true;
   for (const MapEntry& entry : shown_entries(map)) {
     const std::vector<const Value*> parts = parts_of(entry.key);
     FoldedStack stack;
     stack.weight = weight_of(divided(entry.value, map.divisor));
     for (const Value* part : parts)
-      if (!std::holds_alternative<StackValue>(part->node)) stack.frames.push_back({to_text(*part, style)});
+      if (!std::holds_alternative<StackValue>(part->node))
+        stack.frames.push_back({printable_line(to_text(*part, exact))});
     append_stacks(stack.frames, parts, true);
     append_stacks(stack.frames, parts, false);
     if (stack.weight > 0) out.push_back(std::move(stack));
@@ -110,11 +114,9 @@ std::vector<FoldedStack> collapse_stacks(const MapView& map, const TextStyle& st
 }
 
 std::string folded_name(const FoldedFrame& frame) {
-  std::string out = frame.name;
-  for (char& c : out) {
-    if (c == ';') c = ':';
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
+  std::string out;
+  const std::string_view separator = frame.kind == FrameKind::kText ? "\\x3b" : ":";
+  for (const char c : frame.name) c == ';' ? void(out += separator) : out.push_back(c);
   if (frame.kind == FrameKind::kKernel) out += "_[k]";
   if (frame.kind == FrameKind::kInlined) out += "_[i]";
   return out;

@@ -15,7 +15,7 @@ namespace espy::output {
 enum class FrameKind : uint8_t { kText, kUser, kInlined, kKernel, kUnknown };
 
 struct FoldedFrame {
-  std::string name;
+  std::string name;  // printable, and different where the text of a program differs
   FrameKind kind = FrameKind::kText;
   auto operator<=>(const FoldedFrame&) const = default;
 };
@@ -44,7 +44,8 @@ bool has_stacks(const MapView& map);
 // entries with a weight of 0 or less are skipped.
 std::vector<FoldedStack> collapse_stacks(const MapView& map, const TextStyle& style);
 
-// The frame's name as folded lines have it: without their separators, and with the suffixes of stackcollapse-perf.pl,
+// The frame's name as folded lines have it: a semicolon, which separates frames, is a colon, or, in a text that is no
+// function, `\x3b`. With the suffixes of stackcollapse-perf.pl,
 // `_[k]` for the kernel and `_[i]` for inlined functions.
 std::string folded_name(const FoldedFrame& frame);
 

@@ -22,7 +22,7 @@ class FoldedSink final : public TextFallbackSink {
     for (const FoldedStack& stack : collapse_stacks(map, style_)) {
       std::string line;
       for (const FoldedFrame& frame : stack.frames) line += (line.empty() ? "" : ";") + folded_name(frame);
-      out_.write(fmt::format("{} {}\n", shown_name(line, style_), stack.weight));
+      out_.write(fmt::format("{} {}\n", line, stack.weight));
     }
   }
 

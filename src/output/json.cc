@@ -177,6 +177,66 @@ std::string tseries(const TseriesValue& series) {
   return out + "]";
 }
 
+// Makes the texts of a key UTF-8 that no other text has, and texts of stacks.
+class ExactTexts {
+ public:
+  explicit ExactTexts(const TextStyle& style) : style_(style) {}
+
+  static bool are_needed(const Value& key) { return std::visit(AreNeeded(), key.node); }
+
+  void apply(Value& value) const {
+    if (auto* tuple = std::get_if<TupleValue>(&value.node)) return apply(tuple->items);
+    if (auto* list = std::get_if<ListValue>(&value.node)) return apply(list->items);
+    if (auto* record = std::get_if<RecordValue>(&value.node)) return apply(record->items);
+    if (auto* text = std::get_if<StringValue>(&value.node)) text->text = exact_utf8(text->text);
+    if (auto* text = std::get_if<TextValue>(&value.node)) text->text = exact_utf8(text->text);
+    if (const auto* stack = std::get_if<StackValue>(&value.node)) {
+      TextStyle style = style_;
+      style.is_for_terminal = true;
+      value.node = TextValue{to_text({*stack}, style), true};
+    }
+  }
+
+ private:
+  struct AreNeeded {
+    bool operator()(const TupleValue& v) const { return any(v.items); }
+    bool operator()(const ListValue& v) const { return any(v.items); }
+    bool operator()(const RecordValue& v) const { return any(v.items); }
+    bool operator()(const StringValue& v) const { return is_special(v.text); }
+    bool operator()(const TextValue& v) const { return is_special(v.text); }
+    bool operator()(const StackValue&) const { return true; }
+    template <class Other>
+    bool operator()(const Other&) const {
+      return false;
+    }
+    static bool is_special(std::string_view text) {
+      return std::ranges::any_of(text, [](char c) { return c == '\\' || static_cast<unsigned char>(c) >= 0x80; });
+    }
+    static bool any(const std::vector<Value>& items) {
+      return std::ranges::any_of(items, [](const Value& item) { return std::visit(AreNeeded(), item.node); });
+    }
+  };
+
+  void apply(std::vector<Value>& items) const {
+    for (Value& item : items) apply(item);
+  }
+
+  const TextStyle& style_;
+};
+
+Value exact(Value value, const TextStyle& style) {
+  ExactTexts(style).apply(value);
+  return value;
+}
+
+}  // namespace
+
+std::string json_text(const Value& value, const TextStyle& style) {
+  return quoted(ExactTexts::are_needed(value) ? to_text(exact(value, style), style) : to_text(value, style));
+}
+
+namespace {
+
 struct ToJson {
   const TextStyle& style;
   uint32_t depth;  // how many records enclose the value
@@ -206,7 +266,7 @@ struct ToJson {
   }
   template <class Text>
   std::string operator()(const Text& v) const {
-    return quoted(to_text({v}, style));
+    return json_text({v}, style);
   }
 };
 
@@ -243,15 +303,12 @@ class ExactKeyWriter {
     out_ += '}';
     --depth_;
   }
-  void operator()(const StringValue& v) {
+  template <class Other>
+  void operator()(const Other& v) {
     for (const char c : to_text({v}, style_)) {
       if (depth_ > 0 && (c == ',' || c == '\\')) out_ += '\\';
       out_ += c;
     }
-  }
-  template <class Other>
-  void operator()(const Other& v) {
-    out_ += to_text({v}, style_);
   }
 
  private:
@@ -277,36 +334,57 @@ std::string exact_key(const Value& value, const TextStyle& style) {
   return out;
 }
 
-// Whether the compact key lacks something of a text, or has a comma of one.
+// Whether the compact key lacks something of a text, or has a comma of one, or whether keys that differ have one text,
+// as the functions of two programs.
 struct HasLoss {
   bool operator()(const TupleValue& v) const { return any(v.items); }
   bool operator()(const ListValue& v) const { return any(v.items); }
   bool operator()(const RecordValue& v) const { return any(v.items); }
-  bool operator()(const StringValue& v) const { return is_lossy(v.text); }
-  bool operator()(const TextValue& v) const { return is_lossy(v.text); }
+  bool operator()(const StringValue& v) const { return v.text.find_first_of(" (),") != v.text.npos; }
+  bool operator()(const BufferValue& v) const { return v.bytes.find_first_of(" (),") != v.bytes.npos; }
+  bool operator()(const TextValue&) const { return true; }
+  bool operator()(const StackValue&) const { return true; }
   template <class Other>
   bool operator()(const Other&) const {
     return false;
   }
 
  private:
-  static bool is_lossy(std::string_view text) { return text.find_first_of(" (),") != text.npos; }
   static bool any(const std::vector<Value>& items) {
     return std::ranges::any_of(items, [](const Value& item) { return std::visit(HasLoss(), item.node); });
   }
 };
 
-// Whether the compact keys of two entries are equal: a reader of JSON would keep one of them. May be true also if only
-// their hashes are.
-bool are_compact_keys_equal(const ShownEntries& entries, const TextStyle& style) {
-  bool has_loss = false;
-  for (const MapEntry& entry : entries) has_loss |= std::visit(HasLoss(), entry.key.node);
-  if (!has_loss) return false;
-  std::unordered_set<size_t> seen;
-  for (const MapEntry& entry : entries)
-    if (!seen.insert(std::hash<std::string>()(compact_key(entry.key, style))).second) return true;
-  return false;
-}
+// The keys of a map: compact ones, or, if two of them were equal, of which a reader of JSON would keep one, exact ones.
+class KeyTexts {
+ public:
+  KeyTexts(const ShownEntries& entries, const TextStyle& style) : style_(style) {
+    bool has_loss = false;
+    for (const MapEntry& entry : entries) has_loss |= std::visit(HasLoss(), entry.key.node);
+    if (!has_loss) return;
+    std::unordered_set<size_t> seen;  // hashes
+    for (const MapEntry& entry : entries)
+      is_exact_ |= !seen.insert(std::hash<std::string>()(text_of(entry.key, compact_key))).second;
+  }
+
+  // Keys that differ, and have the same text nevertheless, have numbers: "main", "main#2".
+  std::string operator()(const Value& key) {
+    if (!is_exact_) return text_of(key, compact_key);
+    const std::string text = text_of(key, exact_key);
+    std::string out = text;
+    for (size_t i = 2; !used_.insert(out).second; ++i) out = fmt::format("{}#{}", text, i);
+    return out;
+  }
+
+ private:
+  std::string text_of(const Value& key, std::string (*write)(const Value&, const TextStyle&)) const {
+    return ExactTexts::are_needed(key) ? write(exact(key, style_), style_) : write(key, style_);
+  }
+
+  const TextStyle& style_;
+  bool is_exact_ = false;
+  std::unordered_set<std::string> used_;
+};
 
 }  // namespace
 
@@ -448,11 +526,11 @@ class JsonSink final : public Sink {
     if (map.is_scalar) {
       line_ += value_of(entries.at(0));
     } else {
-      const auto key_of = are_compact_keys_equal(entries, style_) ? exact_key : compact_key;
+      KeyTexts key_of(entries, style_);
       std::string_view separator = "{";
       for (const MapEntry& entry : entries) {
         line_ += separator;
-        append_quoted(line_, key_of(entry.key, style_));
+        append_quoted(line_, key_of(entry.key));
         line_.append(": ").append(value_of(entry));
         separator = ", ";
         if (line_.size() >= kMostLineBytes) write_line();

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <climits>
 
+#include "base/printable.h"
 #include "output/json.h"
 
 namespace espy::output {
@@ -51,10 +52,15 @@ struct ToAnyValue {
     for (size_t i = 0; i < v.items.size(); ++i) members.add(v.names->members[i], otlp_value(v.items[i], style));
     return fmt::format("{{\"kvlistValue\":{{\"values\":[{}]}}}}", members.text());
   }
+  std::string operator()(const StringValue& v) const { return text(exact_utf8(to_text({v}, style))); }
+  std::string operator()(const TextValue& v) const { return text(exact_utf8(to_text({v}, style))); }
   template <class Other>
   std::string operator()(const Other& v) const {
-    return fmt::format("{{\"stringValue\":{}}}", quoted(to_text({v}, style)));
+    return text(to_text({v}, style));
   }
+
+ private:
+  static std::string text(std::string_view text) { return fmt::format("{{\"stringValue\":{}}}", quoted(text)); }
 };
 
 // The digits of an id: of a text as they are, of bytes, of a number.

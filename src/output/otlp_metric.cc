@@ -107,9 +107,11 @@ OtlpList attributes_of(const MapView& map, const Value& key, const TextStyle& st
   OtlpList out;
   if (map.is_scalar) return out;
   const KeyStack parts = split_key(key, map.key_names);
+  TextStyle of_stacks = style;
+  of_stacks.is_for_terminal = true;
   for (const auto& [name, value] : parts.labels) out.add(name, otlp_value(*value, style));
   for (const StackValue* stack : parts.stacks)
-    out.add_text(stack->is_user ? "ustack" : "kstack", printable(to_text({*stack}, style)));
+    out.add_text(stack->is_user ? "ustack" : "kstack", to_text({*stack}, of_stacks));
   return out;
 }
 

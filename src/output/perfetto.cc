@@ -45,7 +45,9 @@ TrackEventType type_of(const SpanEvent& event) {
 class PerfettoSink final : public TextFallbackSink {
  public:
   PerfettoSink(Writer& out, TextStyle style, bool quiet)
-      : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {}
+      : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {
+    style_.is_for_terminal = true;  // texts of programs are shown, and have to differ where the programs' do
+  }
 
   void begin(const RunInfo& run) override {
     run_ = run;

@@ -88,7 +88,9 @@ std::vector<int64_t> values_of(const MapView& map, const Value& value) {
 class PprofSink final : public TextFallbackSink {
  public:
   PprofSink(Writer& out, TextStyle style, bool quiet)
-      : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {}
+      : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {
+    style_.is_for_terminal = true;  // texts of programs are shown, and have to differ where the programs' do
+  }
 
   void begin(const RunInfo& run) override { run_ = run; }
   void attached(uint64_t probe_count) override {

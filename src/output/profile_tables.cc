@@ -69,7 +69,8 @@ uint64_t ProfileTables::mapping(const Frame& frame, bool is_user, uint64_t addre
 }
 
 uint64_t ProfileTables::function(const Frame& frame) {
-  return functions_.try_emplace({text(frame.symbol), text(frame.file)}, functions_.size() + 1).first->second;
+  return functions_.try_emplace({text(exact_utf8(frame.symbol)), text(frame.file)}, functions_.size() + 1)
+      .first->second;
 }
 
 // `frames`: the functions that are inlined at one address, innermost first, and the one that they are in.

@@ -30,7 +30,9 @@ struct Profile {
 class SpeedscopeSink final : public TextFallbackSink {
  public:
   SpeedscopeSink(Writer& out, TextStyle style, bool quiet)
-      : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {}
+      : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {
+    style_.is_for_terminal = true;  // texts of programs are shown, and have to differ where the programs' do
+  }
 
   void map(const MapView& map) override {
     if (!has_stacks(map)) return TextFallbackSink::map(map);
@@ -87,7 +89,7 @@ class SpeedscopeSink final : public TextFallbackSink {
   static void add_frame(const Frame& frame, bool is_user, const Add& add) {
     const std::string file = is_user ? frame.module : frame.module.empty() ? "[kernel]" : "[" + frame.module + "]";
     const std::string name(file.empty() ? "[unknown]" : file.starts_with('[') ? file : base_name(file));
-    add(frame.symbol.empty() ? name : frame.symbol, frame.file.empty() ? file : frame.file);
+    add(frame.symbol.empty() ? name : exact_utf8(frame.symbol), frame.file.empty() ? file : frame.file);
   }
 
   size_t frame(const std::string& name, const std::string& file) {

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
+#include <unordered_set>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -21,6 +23,52 @@ namespace {
 template <class... T>
 bool is_any_of(const Value& value) {
   return (std::holds_alternative<T>(value.node) || ...);
+}
+
+const std::string* text_of(const Value& part) {
+  if (const auto* string = std::get_if<StringValue>(&part.node)) return &string->text;
+  const auto* text = std::get_if<TextValue>(&part.node);
+  return text != nullptr ? &text->text : nullptr;
+}
+
+bool has_comma(const Value& part) {
+  const std::string* text = text_of(part);
+  return text != nullptr && text->find(", ") != text->npos;
+}
+
+// Whether keys of several parts have one text: ("a, b", "c") and ("a", "b, c").
+bool have_equal_keys(const ShownEntries& entries) {
+  const Value first = entries.empty() ? Value() : entries.at(0).key;
+  const auto* parts = std::get_if<TupleValue>(&first.node);
+  const auto is_text = [](const Value& part) { return text_of(part) != nullptr; };
+  if (parts == nullptr || std::ranges::count_if(parts->items, is_text) < 2) return false;
+  bool has_commas = false;
+  for (const MapEntry& entry : entries)
+    if (const auto* key = std::get_if<TupleValue>(&entry.key.node))
+      has_commas |= std::ranges::any_of(key->items, has_comma);
+  if (!has_commas) return false;
+  std::unordered_set<size_t> seen;  // hashes
+  for (const MapEntry& entry : entries)
+    if (!seen.insert(std::hash<std::string>()(key_text(entry.key, {}))).second) return true;
+  return false;
+}
+
+// The key with a backslash in front of commas and backslashes in the texts of its parts.
+Value with_escaped_commas(Value key) {
+  const auto escape = [](std::string& text) {
+    std::string out;
+    for (const char c : text) {
+      if (c == ',' || c == '\\') out += '\\';
+      out += c;
+    }
+    text = std::move(out);
+  };
+  if (auto* tuple = std::get_if<TupleValue>(&key.node))
+    for (Value& item : tuple->items) {
+      if (auto* text = std::get_if<StringValue>(&item.node)) escape(text->text);
+      if (auto* text = std::get_if<TextValue>(&item.node)) escape(text->text);
+    }
+  return key;
 }
 
 class TextSink final : public Sink {
@@ -47,11 +95,13 @@ class TextSink final : public Sink {
     const types::Unit unit = unit_for(map, style_);
     const std::string seen = seen_text(map);
     std::string line;
-    for (const MapEntry& entry : shown_entries(map)) {
+    const ShownEntries entries = shown_entries(map);
+    const bool is_exact = have_equal_keys(entries);
+    for (const MapEntry& entry : entries) {
       line = map.name;
       if (!map.is_scalar) {
         line += '[';
-        append_key_text(line, entry.key, style_);
+        append_key_text(line, is_exact ? with_escaped_commas(entry.key) : entry.key, style_);
         line += ']';
       }
       append_tail(line, entry.value, map.divisor, unit, seen);

@@ -367,7 +367,7 @@ struct IsZero {
 }  // namespace
 
 std::string shown_name(std::string name, const TextStyle& style) {
-  return is_shown_as_is(name, style) ? std::move(name) : printable_line(name);
+  return is_shown_as_is(name, style) ? std::move(name) : printable_line(exact_utf8(name));
 }
 
 std::string shown_memory(std::string text, const TextStyle& style) {

@@ -21,10 +21,10 @@ bool is_histogram(types::Kind kind) { return kind == types::Kind::kHist || kind 
 // A key as an array of texts.
 std::string key_json(const output::Value& key, const output::TextStyle& style) {
   const auto* tuple = std::get_if<output::TupleValue>(&key.node);
-  if (tuple == nullptr) return fmt::format("[{}]", output::quoted(output::to_text(key, style)));
+  if (tuple == nullptr) return fmt::format("[{}]", output::json_text(key, style));
   std::string out;
   for (const output::Value& item : tuple->items)
-    out += fmt::format("{}{}", out.empty() ? "[" : ",", output::quoted(output::to_text(item, style)));
+    out += fmt::format("{}{}", out.empty() ? "[" : ",", output::json_text(item, style));
   return out + "]";
 }
 

@@ -103,13 +103,15 @@ std::optional<MetricKind> metric_kind(Kind value) {
 std::vector<MapMetrics::Row> MapMetrics::rows_of(const output::MapView& view, const output::TextStyle& style) const {
   std::vector<Row> out;
   std::set<std::string, std::less<>> seen;
+  output::TextStyle shown = style;
+  shown.is_for_terminal = true;  // texts that differ stay different
   for (const output::MapEntry& entry : view.entries) {
     const std::vector<const Value*> parts = parts_of(view, entry.key, map_.labels.size());
     if (std::ranges::any_of(parts, [](const Value* part) { return is_stack(*part); })) continue;
     if (parts.size() != map_.labels.size()) continue;
     Row row{"", &entry.value};
     for (size_t i = 0; i < parts.size(); ++i)
-      row.labels += (i > 0 ? "," : "") + label(map_.labels[i], output::to_text(*parts[i], style));
+      row.labels += (i > 0 ? "," : "") + label(map_.labels[i], output::to_text(*parts[i], shown));
     if (seen.insert(row.labels).second) out.push_back(std::move(row));
   }
   return out;

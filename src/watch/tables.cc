@@ -57,6 +57,15 @@ bool is_counter(types::Kind kind, bool has_shrunk) {
   return kind != types::Kind::kMin && kind != types::Kind::kMax && kind != types::Kind::kEnum;
 }
 
+// The key's text, in which no text of a part can look like two parts.
+std::string identity_of(const output::Value& key, const output::TextStyle& style) {
+  const auto* tuple = std::get_if<output::TupleValue>(&key.node);
+  if (tuple == nullptr) return output::key_text(key, style);
+  std::string out;
+  for (const output::Value& item : tuple->items) (out += output::to_text(item, style)) += '\0';
+  return out;
+}
+
 bool is_on_one_line(const Row& row) { return row.bars.empty() && row.lines.empty(); }
 
 }  // namespace
@@ -72,7 +81,9 @@ void Tables::compare(Row& row, const Before* before, const Before& now) const {
 
 Row Tables::make_row(const output::MapView& view, output::MapEntry& entry, const Rows& before, Rows& now) const {
   Row row;
-  const std::string key = view.is_scalar ? "" : output::key_text(entry.key, style_);
+  const std::string key = view.is_scalar ? "" : identity_of(entry.key, style_);
+  output::TextStyle shown = style_;
+  shown.is_for_terminal = true;
   Before state{.state = {}, .number = number_of(entry.value)};
   const types::Unit unit = output::unit_for(view, style_);
   const auto show_histogram = [&](const auto& hist) {
@@ -98,9 +109,9 @@ Row Tables::make_row(const output::MapView& view, output::MapEntry& entry, const
   const Before* last = found == before.end() ? nullptr : &found->second;
   compare(row, last, state);
   if (!is_counter(view.kind, last != nullptr && last->number > state.number)) row.rate.reset();
-  row.key_text = on_one_line(key);
+  if (!view.is_scalar) row.key_text = on_one_line(output::key_text(entry.key, shown));
   row.key = std::move(entry.key);
-  now.emplace(key, std::move(state));
+  if (!now.emplace(key, std::move(state)).second) row.rate.reset();  // of functions of one name in two programs
   return row;
 }
 

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "base/printable.h"
 
 namespace espy {
@@ -45,6 +48,25 @@ TEST(Printable, BytesThatAreNotUtf8AreEscaped) {
 
 TEST(Printable, TextThatHidesOrTurnsAroundIsEscaped) {
   EXPECT_EQ(printable("a\u202eb\u200bc"), "a\\xe2\\x80\\xaeb\\xe2\\x80\\x8bc");
+}
+
+TEST(ExactUtf8, TextsThatDifferStayDifferent) {
+  EXPECT_EQ(exact_utf8("plain \xc3\xa4\n\\"), "plain \xc3\xa4\n\\");
+  EXPECT_EQ(exact_utf8("y\xff"), "y\\xff");
+  EXPECT_EQ(exact_utf8("y\\xff"), "y\\x5cxff");
+  EXPECT_EQ(exact_utf8("y\\x5cxff"), "y\\x5cx5cxff");
+  EXPECT_EQ(exact_utf8("\\xfg \\xF1 \\x1"), "\\xfg \\xF1 \\x1");  // not as escapes are written
+  // All short texts of the characters that matter.
+  const std::string alphabet("\\xf\xff\x01", 5);
+  std::set<std::string> seen;
+  size_t count = 0;
+  for (size_t i = 0; i < 3125; ++i) {
+    std::string text;
+    for (size_t rest = i, n = 0; n < 5; rest /= 5, ++n) text += alphabet[rest % 5];
+    seen.insert(printable_line(exact_utf8(text)));
+    ++count;
+  }
+  EXPECT_EQ(seen.size(), count);
 }
 
 }  // namespace

@@ -107,14 +107,14 @@ def start(world, *arguments):
 
 
 def said(world):
-    return world.path("output").read_text() + world.path("errors").read_text()
+    return world.path("output").read_text(errors="replace") + world.path("errors").read_text(errors="replace")
 
 
 def end(world, espy):
     espy.send_signal(2)
     espy.wait(timeout=LONGEST)
-    return subprocess.CompletedProcess([], espy.returncode, world.path("output").read_text(),
-                                       world.path("errors").read_text())
+    return subprocess.CompletedProcess([], espy.returncode, world.path("output").read_text(errors="replace"),
+                                       world.path("errors").read_text(errors="replace"))
 
 
 def main(cases, prepare):
