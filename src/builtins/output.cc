@@ -216,10 +216,15 @@ Operand lower_join(Lowering& lowering, const CallSite& call) {
   ir::ValueId count = ir.constant(0);
   ir::ValueId is_before_end = ir.constant(1);
   for (int i = 0; i < kJoinedStrings; ++i) {
-    const ir::ValueId string = lowering.read_scalar(array.address, i * 8, 8, false, array.space);
+    // Behind the end the beginning is read again: what is there need not be pointers, nor be there at all.
+    const ir::ValueId at = ir.binary(ir::Op::k_add, array.address, ir.binary(ir::Op::k_mul, is_before_end, i * 8));
+    const ir::ValueId string = lowering.read_scalar(at, 0, 8, false, array.space);
     is_before_end = ir.binary(ir::Op::k_and, is_before_end, ir.binary(ir::Op::k_ne, string, 0));
     count = ir.binary(ir::Op::k_add, count, is_before_end);
-    Operand operand{text, string, true, array.space, {}};
+    const ir::ValueId distance = ir.binary(ir::Op::k_sub, string, array.address);
+    const ir::ValueId there =
+        ir.binary(ir::Op::k_add, array.address, ir.binary(ir::Op::k_mul, is_before_end, distance));
+    Operand operand{text, there, true, array.space, {}};
     fields.push_back({{}, operand});
   }
   fields[0] = {{}, lowering.scalar_operand(lowering.types().int64(), count)};

@@ -39,7 +39,7 @@ void Failures::write(Helper helper, ValueId result) {
 }
 
 void Failures::report(Helper helper, ValueId result) {
-  const bool is_counted = config().counts_losses && reads_memory(helper);
+  const bool is_counted = reads_memory(helper);  // costs a comparison, and more only when it fails
   if (!config().warn_helper_errors && !is_counted) return;
   when(Condition::slt, result, ir().constant(0), [&] {
     emit(helper, result);

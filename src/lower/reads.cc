@@ -33,10 +33,10 @@
 // run that waits keeps its region of scratch, of which a CPU has few. So only the runs in the first regions wait. The
 // reads of others fail, and the probe goes on in other processes.
 //
-// Limits. Plain loads do not report faults. Where faults are reported (-k) or counted (-v, --strict), all reads go
-// through the helper. A read that races with the object being freed returns what is there, as with the helper. Offsets
-// beyond 16 bits are added to the pointer before the cast, which makes each of them a cast of its own. Kernels before
-// 6.2, and pointers in structs from 6.2 to 6.17, use the helper.
+// Limits. Plain loads do not report faults. Where those of the kernel are reported (-k) or counted (-v, --strict), all
+// reads go through the helper. A read that races with the object being freed returns what is there, as with the helper.
+// Offsets beyond 16 bits are added to the pointer before the cast, which makes each of them a cast of its own. Kernels
+// before 6.2, and pointers in structs from 6.2 to 6.17, use the helper.
 //
 // kernel_read() alone decides which form is used.
 #include "lower/reads.h"

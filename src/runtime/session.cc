@@ -18,6 +18,7 @@
 #include "base/time_limit.h"
 #include "kernel/functions.h"
 #include "runtime/cost_check.h"
+#include "runtime/first_losses.h"
 #include "runtime/loss_report.h"
 #include "runtime/notify.h"
 #include "runtime/run_monitor.h"
@@ -291,13 +292,15 @@ Status Session::drain_until_over() {
   if (!options_.watched_directory.empty()) TRY_STATUS(monitor.watch_directory(options_.watched_directory));
   for (RunServer* server : options_.servers) TRY_STATUS(monitor.serve(*server, *this));
   if (monitor.is_over()) return {};
+  FirstLosses losses(machine_, program_, sink_);
   int poll_ms = kShortestPollMs;
   uint64_t next_look_ns = 0;  // for followed processes, also while records come all the time
   bool reads_symbols_ahead = takes_kernel_stacks();
   while ((!control_.is_exit_requested() || monitor.runs_iterator()) && out_.status()) {
     const bool polls = program_.ring.valid() || monitor.polls_followed_processes() || reads_symbols_ahead;
-    TRY_STATUS(monitor.wait(events_.has_more() ? 0 : costs_.shorter(polls ? poll_ms : -1)));
+    TRY_STATUS(monitor.wait(events_.has_more() ? 0 : costs_.shorter(polls ? poll_ms : losses.longest_wait_ms())));
     costs_.tick();
+    losses.look();
     processes_.drain();
     const size_t count = events_.drain();
     end_batch();
